@@ -1,0 +1,1 @@
+//! Page placement on a live Linux machine, without a kernel patch.

@@ -1,0 +1,51 @@
+//! A program as the model runs it: some threads, each a stream of [`Op`]s that is pulled when its virtual time comes.
+
+use crate::Op;
+
+/// A named range of the program's virtual memory, for reports and for policies that place by range.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// What the program calls it, such as `csr.edges` or `heap`.
+    pub name: String,
+    /// First byte, a virtual address.
+    pub base: u64,
+    /// Length in bytes.
+    pub bytes: u64,
+}
+
+/// Something that runs on the model.
+///
+/// The model owns time: it asks for more ops of a thread when that thread's clock is the earliest.
+/// A program must give the same ops for the same seed whatever the order of the calls between barriers allows.
+pub trait Program: Send {
+    /// Short name, such as `gups`.
+    fn name(&self) -> String;
+
+    /// Number of threads; fixed for the whole run.
+    fn threads(&self) -> usize;
+
+    /// The ranges of virtual memory that the program uses, as far as it knows them at the start.
+    fn regions(&self) -> Vec<Region> {
+        Vec::new()
+    }
+
+    /// Appends the next ops of `thread` to `out`, at least one and about `out.capacity()` at most.
+    /// `now` is the thread's virtual time in nanoseconds (what a clock read by the program would say).
+    /// Returns `false` when the thread has ended; what was appended is still run.
+    fn fill(&mut self, thread: usize, now: u64, out: &mut Vec<Op>) -> bool;
+
+    /// Names for the classes of requests that `End` marks carry.
+    fn classes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What the program computed, once it has ended: name and value, for checks and reports.
+    fn answers(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    /// An error that ended the program early (a truncated trace, a crashed command), in one line.
+    fn failure(&self) -> Option<String> {
+        None
+    }
+}

@@ -1,0 +1,1 @@
+//! Frames, bins, colours and page placement policies.

@@ -1,0 +1,1 @@
+//! One Run = machine + page policy + program + seed -> RunResult.

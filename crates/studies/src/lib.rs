@@ -1,0 +1,1 @@
+//! The five papers as runnable studies, published beside ours.

@@ -1,0 +1,1 @@
+//! The trace format, its readers and writers, importers, and the recorder of native programs.

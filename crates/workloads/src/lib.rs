@@ -1,0 +1,1 @@
+//! Native kernels that run on the model.
