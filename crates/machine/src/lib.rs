@@ -1,7 +1,13 @@
 //! The ground floor: machine descriptions, the model of a machine, and the live Linux machine.
 
+pub mod describe;
 mod op;
+mod pager;
 mod program;
+pub mod units;
 
+pub use describe::{Machine, Mode};
 pub use op::{Kind, Op};
+pub use pager::{Daemons, Fault, Move, OutOfFrames, Pager, Sample, Source};
 pub use program::{Program, Region};
+pub use units::Bytes;
