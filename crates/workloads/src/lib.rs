@@ -1,1 +1,24 @@
-//! Native kernels that run on the model.
+//! Native kernels that run on the model: real loops over real data whose memory accesses are handed to the
+//! model one [`Op`](varve_machine::Op) at a time.
+//!
+//! A workload is a [`Program`](varve_machine::Program). Its simulated threads are not host threads: the model
+//! asks for the next few ops of a thread when that thread's virtual time has come, and the workload does the next
+//! small step of that thread on data that it holds, a vertex, a row, a transaction, and appends the accesses that
+//! the step would have made in the program that it stands for. So the answers are real (and tests check them),
+//! while sizes, layout and cost are those of the modelled machine.
+//!
+//! [`registry::list`] names every workload with its parameters; [`registry::build`] makes one from a line of text
+//! such as `gups:bytes=96GiB,hot=10%,threads=16`.
+//!
+//! Instructions per op are estimates: each kernel states them as constants with the reasoning beside them.
+
+pub mod graph;
+pub mod harness;
+pub mod init;
+pub mod layout;
+pub mod nas;
+pub mod params;
+pub mod registry;
+pub mod rng;
+
+pub use registry::{Entry, build, list};

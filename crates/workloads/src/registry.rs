@@ -1,0 +1,79 @@
+//! Every workload by name.
+
+use varve_machine::Program;
+
+pub use crate::params::{Error, Param, Unit, Values};
+
+/// One workload: what it is called, what it takes, how it is made.
+#[derive(Clone, Copy)]
+pub struct Entry {
+    /// The name in a specification, such as `gups`.
+    pub name: &'static str,
+    /// One line: what it does and what real program it stands for.
+    pub about: &'static str,
+    /// Its own parameters; [`crate::params::COMMON`] come on top.
+    pub params: &'static [Param],
+    /// Makes it, ready to run.
+    pub build: fn(&Values) -> Result<Box<dyn Program>, Error>,
+}
+
+/// Every workload, in the order of the documentation.
+pub fn list() -> Vec<&'static Entry> {
+    let modules: [&'static [Entry]; 2] = [crate::graph::ENTRIES, crate::nas::ENTRIES];
+    modules.into_iter().flatten().collect()
+}
+
+/// Reads a specification, `NAME` or `NAME:key=value,...`, without making the workload.
+///
+/// # Errors
+/// An unknown name, or the first parameter that is unknown, repeated or unreadable.
+pub fn parse(line: &str) -> Result<(&'static Entry, Values), Error> {
+    let (name, text) = line.split_once(':').unwrap_or((line, ""));
+    let name = name.trim();
+    let Some(entry) = list().into_iter().find(|entry| entry.name == name) else {
+        let known: Vec<&str> = list().iter().map(|entry| entry.name).collect();
+        let known = known.join(", ");
+        return Err(Error::UnknownWorkload {
+            name: name.into(),
+            known,
+        });
+    };
+    Ok((entry, Values::parse(entry.name, entry.params, text)?))
+}
+
+/// Makes the workload that `line` specifies, such as `gups:bytes=96GiB,hot=10%,threads=16`.
+///
+/// # Errors
+/// As [`parse`]; and values that are readable but do not fit together or the host.
+pub fn build(line: &str) -> Result<Box<dyn Program>, Error> {
+    let (entry, values) = parse(line)?;
+    (entry.build)(&values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_reads_and_names_are_unique() {
+        let mut names = Vec::new();
+        for entry in list() {
+            let values = Values::parse(entry.name, entry.params, "").unwrap();
+            assert!(values.threads().is_ok(), "{}", entry.name);
+            assert!(!entry.about.is_empty());
+            names.push(entry.name);
+        }
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), list().len());
+    }
+
+    #[test]
+    fn an_unknown_workload_is_named() {
+        let error = parse("gupps:bytes=1").err().unwrap().to_string();
+        assert!(
+            error.starts_with("no workload is called `gupps`; there are "),
+            "{error}"
+        );
+    }
+}
