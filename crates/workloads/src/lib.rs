@@ -13,9 +13,11 @@
 //! Instructions per op are estimates: each kernel states them as constants with the reasoning beside them.
 
 pub mod graph;
+pub mod gups;
 pub mod harness;
 pub mod init;
 pub mod layout;
+pub mod limit;
 pub mod nas;
 pub mod params;
 pub mod registry;

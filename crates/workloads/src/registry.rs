@@ -19,7 +19,11 @@ pub struct Entry {
 
 /// Every workload, in the order of the documentation.
 pub fn list() -> Vec<&'static Entry> {
-    let modules: [&'static [Entry]; 2] = [crate::graph::ENTRIES, crate::nas::ENTRIES];
+    let modules: [&'static [Entry]; 3] = [
+        crate::gups::ENTRIES,
+        crate::graph::ENTRIES,
+        crate::nas::ENTRIES,
+    ];
     modules.into_iter().flatten().collect()
 }
 

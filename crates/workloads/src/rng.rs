@@ -47,6 +47,59 @@ impl Rng {
     }
 }
 
+/// A pseudo-random bijection of `0..n`, computed, not stored: for arrays at full size whose elements lie in random
+/// order.
+///
+/// Three rounds of multiplication by an odd number and xor-shift are a bijection of the next power of two; values
+/// beyond `n` are sent through again until they fall inside (fewer than two tries on average).
+#[derive(Clone, Copy, Debug)]
+pub struct Permutation {
+    n: u64,
+    mask: u64,
+    shift: u32,
+    keys: [u64; 3],
+}
+
+impl Permutation {
+    /// The bijection of `0..n` that belongs to `seed`.
+    pub fn new(n: u64, seed: u64) -> Permutation {
+        let bits = 64 - n.saturating_sub(1).leading_zeros();
+        let mut rng = Rng::new(seed, n);
+        // The shift by half the bits lets the high, well-mixed half reach the low one.
+        let shift = bits.div_ceil(2).max(1);
+        let mask = if bits == 0 {
+            0
+        } else {
+            u64::MAX >> (64 - bits)
+        };
+        Permutation {
+            n,
+            mask,
+            shift,
+            keys: [rng.bits(), rng.bits() | 1, rng.bits() | 1],
+        }
+    }
+
+    /// Where `index` (below `n`) goes.
+    #[inline(always)]
+    pub fn at(&self, index: u64) -> u64 {
+        debug_assert!(index < self.n);
+        let mut x = index;
+        loop {
+            x = x.wrapping_add(self.keys[0]) & self.mask;
+            x = x.wrapping_mul(self.keys[1]) & self.mask;
+            x ^= x >> self.shift;
+            x = x.wrapping_mul(self.keys[2]) & self.mask;
+            x ^= x >> self.shift;
+            x = x.wrapping_mul(0x9E37_79B9_7F4A_7C15) & self.mask;
+            x ^= x >> self.shift;
+            if x < self.n {
+                return x;
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,5 +129,35 @@ mod tests {
     fn streams_differ() {
         assert_ne!(Rng::new(1, 0).bits(), Rng::new(1, 1).bits());
         assert_ne!(Rng::new(1, 0).bits(), Rng::new(2, 0).bits());
+    }
+
+    #[test]
+    fn a_permutation_hits_every_value_once() {
+        for n in [1, 2, 3, 5, 64, 65, 1000, 4097] {
+            let permutation = Permutation::new(n, 3);
+            let mut images: Vec<u64> = (0..n).map(|index| permutation.at(index)).collect();
+            images.sort_unstable();
+            assert_eq!(images, (0..n).collect::<Vec<u64>>());
+        }
+    }
+
+    #[test]
+    fn a_permutation_scatters_as_chance_would() {
+        // The first tenth of the indices over lines of eight: with independent draws a line holds none with
+        // probability 0.9^8 = 0.430, one with 8 * 0.1 * 0.9^7 = 0.383.
+        let n = 3 << 18;
+        for seed in 0..4 {
+            let permutation = Permutation::new(n, seed);
+            let mut lines = vec![0u8; n as usize / 8];
+            for index in 0..n / 10 {
+                lines[permutation.at(index) as usize / 8] += 1;
+            }
+            let share = |count| {
+                let lines_with = lines.iter().filter(|&&hot| hot == count).count();
+                lines_with as f64 / lines.len() as f64
+            };
+            assert!((share(0) - 0.430).abs() < 0.01, "seed {seed}: {}", share(0));
+            assert!((share(1) - 0.383).abs() < 0.01, "seed {seed}: {}", share(1));
+        }
     }
 }

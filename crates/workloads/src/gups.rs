@@ -1,0 +1,430 @@
+//! GUPS: random updates of 8-byte items, most of them to a hot part of a large array.
+//!
+//! Stands for the microbenchmark of HeMem (SOSP 2021) that Johnny Cache (OSDI 2023, section 5.2) runs too. An array is
+//! zeroed by one thread; then every thread updates random items for ever, 90 % of them in the hot set and 10 %
+//! anywhere. Where the hot set is:
+//!
+//! - `shares` (the original): each thread has an equal contiguous share of the array and works in that alone; the
+//!   hot items are the first ones of the share.
+//! - `one`: all threads work on the whole array; the hot items are contiguous, from an offset that the seed chooses.
+//! - `scattered`: all threads work on the whole array; the hot items are single 8-byte items anywhere in it.
+//!
+//! With `shift=T` the hot set moves to another place every T of virtual time.
+//!
+//! An update is `item ^= number`, so the final array does not depend on the order of updates. With `values` the array is
+//! really held and updated (up to 4 GiB) and `answers` gives its checksum; without, only the addresses are
+//! computed, which is all that the model needs and the only way at full size.
+
+use varve_machine::{Kind, Op, Program, Region};
+
+use crate::init::{By, FirstTouch, chunk};
+use crate::layout::{Array, Layout};
+use crate::limit::{Limit, TIME};
+use crate::params::{Error, Param, Unit, Values};
+use crate::registry::Entry;
+use crate::rng::{Permutation, Rng, mix};
+
+/// Bytes of an item.
+const ITEM: u64 = 8;
+
+/// Instructions per update. The original's loop draws two numbers from a shift register (6 each), takes a remainder
+/// (a division and its moves, 5), chooses hot or cold (3), loads, changes and stores the item (3), counts the
+/// update in a shared array (3) and loops (2).
+const INSTRUCTIONS: u32 = 28;
+
+/// Largest array whose values are held in the host's memory, in bytes.
+const VALUES_LIMIT: u64 = 4 << 30;
+
+/// The workloads of this module.
+pub const ENTRIES: &[Entry] = &[Entry {
+    name: "gups",
+    about: "random 8-byte updates, most of them to a hot part of a large array (HeMem's GUPS)",
+    params: &[
+        Param::scaled("bytes", Unit::Bytes, "96GiB", "size of the array"),
+        Param::new("hot", Unit::Share, "10%", "share of the items that are hot"),
+        Param::new(
+            "to_hot",
+            Unit::Share,
+            "90%",
+            "share of the updates that go to hot items",
+        ),
+        Param::new(
+            "place",
+            Unit::Choice(&["shares", "one", "scattered"]),
+            "shares",
+            "hot items: at the start of each thread's share, in one piece, or single items anywhere",
+        ),
+        Param::new(
+            "updates",
+            Unit::Count,
+            "1M",
+            "updates per thread; 0: no such limit",
+        ),
+        TIME,
+        Param::new(
+            "shift",
+            Unit::Time,
+            "0",
+            "move the hot set every so often; 0: never",
+        ),
+        Param::new(
+            "values",
+            Unit::Flag,
+            "false",
+            "hold and update a real array (up to 4 GiB)",
+        ),
+    ],
+    build: |values| Ok(Box::new(Gups::new(values)?)),
+}];
+
+/// The running benchmark.
+pub struct Gups {
+    layout: Layout,
+    array: Array,
+    place: Place,
+    hot: f64,
+    /// `to_hot` as a threshold on 32 random bits.
+    to_hot: u64,
+    shift: u64,
+    seed: u64,
+    init: FirstTouch,
+    limit: Limit,
+    threads: Vec<Thread>,
+    values: Option<Vec<u64>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Shares,
+    One,
+    Scattered,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Thread {
+    rng: Rng,
+    /// First item of the part that the thread works in, and its length.
+    low: u64,
+    len: u64,
+    hot: HotSet,
+    epoch: u64,
+}
+
+/// The hot items of `low..low + len` as an indexed set.
+#[derive(Clone, Copy, Debug)]
+enum HotSet {
+    /// `count` items from `start` on, wrapping round at the end of the part.
+    Run { start: u64, count: u64 },
+    /// The images of `0..count`.
+    Scattered { items: Permutation, count: u64 },
+}
+
+impl Gups {
+    /// Reads the parameters of [`ENTRIES`].
+    ///
+    /// # Errors
+    /// An array with less than one item per thread, or too large to hold when `values` is asked for; no limit.
+    pub fn new(values: &Values) -> Result<Gups, Error> {
+        let threads = values.threads()?;
+        let bytes = values.count_in("bytes", ITEM * threads as u64, 1 << 46)?;
+        let held = values.flag("values");
+        if held && bytes > VALUES_LIMIT {
+            let want =
+                "values are held up to 4GiB; raise `scale`, lower `bytes`, or leave `values`";
+            return Err(values.bad("bytes", want));
+        }
+        let place = match values.choice("place") {
+            "shares" => Place::Shares,
+            "one" => Place::One,
+            _ => Place::Scattered,
+        };
+        let items = bytes / ITEM;
+        let mut layout = Layout::new();
+        let array = layout.array("array", items, ITEM);
+        let touched = FirstTouch::ranges(&[array]);
+        let init = FirstTouch::new(touched, values.count("touch"), By::First, threads);
+        let mut gups = Gups {
+            layout,
+            array,
+            place,
+            hot: values.share("hot"),
+            to_hot: (values.share("to_hot") * (1u64 << 32) as f64) as u64,
+            shift: values.count("shift"),
+            seed: values.count("seed"),
+            init,
+            limit: Limit::new(values, "updates", threads)?,
+            threads: Vec::new(),
+            values: held.then(|| vec![0; items as usize]),
+        };
+        for thread in 0..threads {
+            let (low, high) = match place {
+                Place::Shares => chunk(items, thread, threads),
+                _ => (0, items),
+            };
+            let rng = Rng::new(gups.seed, thread as u64);
+            let len = high - low;
+            let hot = gups.hot_set(thread, len, 0);
+            gups.threads.push(Thread {
+                rng,
+                low,
+                len,
+                hot,
+                epoch: 0,
+            });
+        }
+        Ok(gups)
+    }
+
+    /// The hot set of `thread`, whose part has `len` items, after `epoch` shifts.
+    fn hot_set(&self, thread: usize, len: u64, epoch: u64) -> HotSet {
+        let count = ((len as f64 * self.hot) as u64).clamp(1, len);
+        let key = mix(self.seed ^ mix(epoch + 1));
+        match self.place {
+            Place::Shares if epoch == 0 => HotSet::Run { start: 0, count },
+            Place::Shares => HotSet::Run {
+                start: Rng::new(key, thread as u64).below(len),
+                count,
+            },
+            Place::One => HotSet::Run {
+                start: Rng::new(key, 0).below(len),
+                count,
+            },
+            Place::Scattered => HotSet::Scattered {
+                items: Permutation::new(len, key),
+                count,
+            },
+        }
+    }
+
+    fn follow_shift(&mut self, thread: usize, now: u64) {
+        let epoch = self.limit.elapsed(thread, now) / self.shift;
+        let state = self.threads[thread];
+        if epoch != state.epoch {
+            self.threads[thread].hot = self.hot_set(thread, state.len, epoch);
+            self.threads[thread].epoch = epoch;
+        }
+    }
+}
+
+impl Thread {
+    /// The next item to update and what to change it by.
+    #[inline(always)]
+    fn draw(&mut self, to_hot: u64) -> (u64, u64) {
+        let number = self.rng.bits();
+        let item = if number >> 32 < to_hot {
+            match &self.hot {
+                HotSet::Run { start, count } => {
+                    let item = start + self.rng.below(*count);
+                    if item < self.len {
+                        item
+                    } else {
+                        item - self.len
+                    }
+                }
+                HotSet::Scattered { items, count } => items.at(self.rng.below(*count)),
+            }
+        } else {
+            self.rng.below(self.len)
+        };
+        (self.low + item, number)
+    }
+}
+
+impl Program for Gups {
+    fn name(&self) -> String {
+        "gups".into()
+    }
+
+    fn threads(&self) -> usize {
+        self.threads.len()
+    }
+
+    fn regions(&self) -> Vec<Region> {
+        self.layout.regions().to_vec()
+    }
+
+    fn fill(&mut self, thread: usize, now: u64, out: &mut Vec<Op>) -> bool {
+        if self.init.fill(thread, out) {
+            return true;
+        }
+        let room = (out.capacity() - out.len()).max(1) as u64;
+        let count = self.limit.allow(thread, now, room);
+        if self.shift > 0 {
+            self.follow_shift(thread, now);
+        }
+        let (array, to_hot) = (self.array, self.to_hot);
+        let mut state = self.threads[thread];
+        for _ in 0..count {
+            let (item, number) = state.draw(to_hot);
+            if let Some(values) = &mut self.values {
+                values[item as usize] ^= number;
+            }
+            out.push(Op::new(
+                Kind::Update,
+                array.at(item),
+                ITEM as u16,
+                INSTRUCTIONS,
+            ));
+        }
+        self.threads[thread] = state;
+        count > 0
+    }
+
+    fn answers(&self) -> Vec<(String, String)> {
+        let mut answers = vec![("updates".into(), self.limit.total().to_string())];
+        if let Some(values) = &self.values {
+            answers.push(("checksum".into(), format!("{:016x}", checksum(values))));
+        }
+        answers
+    }
+}
+
+/// A number that changes with any item's value or place.
+fn checksum(values: &[u64]) -> u64 {
+    let mixed = values
+        .iter()
+        .enumerate()
+        .map(|(index, &value)| mix(value ^ mix(index as u64)));
+    mixed.fold(0, u64::wrapping_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+    use crate::harness::{self, Order};
+
+    const SMALL: &str = "bytes=1MiB,threads=3,updates=2000,values";
+
+    fn make(text: &str) -> Gups {
+        Gups::new(&Values::parse("gups", ENTRIES[0].params, text).unwrap()).unwrap()
+    }
+
+    fn updated_items(gups: &mut Gups) -> Vec<(usize, u64)> {
+        let base = gups.array.base;
+        let mut items = Vec::new();
+        harness::each(gups, Order::RoundRobin, |thread, op| {
+            if op.kind == Kind::Update {
+                items.push((thread, (op.addr - base) / ITEM));
+            }
+        });
+        items
+    }
+
+    #[test]
+    fn the_array_holds_what_a_replay_of_the_random_numbers_says() {
+        for place in ["shares", "one", "scattered"] {
+            let mut gups = make(&format!("{SMALL},place={place}"));
+            let mut replay: HashMap<u64, u64> = HashMap::new();
+            for mut thread in gups.threads.clone() {
+                for _ in 0..2000 {
+                    let (item, number) = thread.draw(gups.to_hot);
+                    *replay.entry(item).or_default() ^= number;
+                }
+            }
+            harness::run(&mut gups, Order::Random(5), 1 << 20);
+            for (index, value) in gups.values.as_ref().unwrap().iter().enumerate() {
+                assert_eq!(*value, replay.get(&(index as u64)).copied().unwrap_or(0));
+            }
+        }
+    }
+
+    #[test]
+    fn order_does_not_matter() {
+        for place in ["shares", "one", "scattered"] {
+            let tally = harness::assert_order_does_not_matter(
+                || Box::new(make(&format!("{SMALL},place={place}"))),
+                1 << 20,
+            );
+            assert_eq!(tally.of(Kind::Update), 6000);
+            assert_eq!(tally.pages, 256);
+        }
+    }
+
+    #[test]
+    fn nine_of_ten_updates_are_hot_and_hot_is_a_tenth() {
+        let mut gups = make("bytes=8MiB,threads=4,updates=25k");
+        let share = (8 << 20) / ITEM / 4;
+        let items = updated_items(&mut gups);
+        assert!(
+            items
+                .iter()
+                .all(|&(thread, item)| item / share == thread as u64)
+        );
+        let hot = items
+            .iter()
+            .filter(|&&(_, item)| item % share < share / 10)
+            .count();
+        // 90 % and a tenth of the remaining 10 %.
+        assert!(
+            (hot as f64 / items.len() as f64 - 0.91).abs() < 0.005,
+            "{hot}"
+        );
+    }
+
+    #[test]
+    fn one_hot_piece_is_contiguous_and_shared() {
+        let mut gups = make("bytes=8MiB,threads=2,updates=50k,place=one,to_hot=100%");
+        let items = updated_items(&mut gups);
+        let n = (8 << 20) / ITEM;
+        let HotSet::Run { start, count } = gups.threads[1].hot else {
+            panic!("not one piece")
+        };
+        assert_eq!(count, n / 10);
+        assert!(
+            items
+                .iter()
+                .all(|&(_, item)| (item + n - start) % n < count)
+        );
+        assert!(items.iter().any(|&(thread, _)| thread == 1));
+    }
+
+    #[test]
+    fn a_shift_moves_the_hot_set() {
+        // The harness lets 10 ns pass per op, so 1000 updates take 10 us.
+        let mut gups = make("bytes=8MiB,threads=1,updates=1900,place=one,to_hot=100%,shift=10us");
+        let items = updated_items(&mut gups);
+        let n = (8 << 20) / ITEM;
+        let HotSet::Run { start, count } = gups.threads[0].hot else {
+            panic!("not one piece")
+        };
+        let in_last = |items: &[(usize, u64)]| {
+            items
+                .iter()
+                .filter(|&&(_, item)| (item + n - start) % n < count)
+                .count()
+        };
+        assert!(
+            in_last(&items[1600..]) == 300,
+            "the end is in the last hot set"
+        );
+        assert!(in_last(&items[..500]) < 300, "the beginning is elsewhere");
+    }
+
+    #[test]
+    fn the_clock_ends_it() {
+        let mut gups = make("bytes=1MiB,threads=2,updates=0,time=50us");
+        let tally = harness::run(&mut gups, Order::RoundRobin, 1 << 20);
+        let updates = tally.of(Kind::Update);
+        assert!((10_000..11_000).contains(&updates), "{updates}");
+    }
+
+    #[test]
+    fn a_run_without_end_is_refused() {
+        let values = Values::parse("gups", ENTRIES[0].params, "updates=0").unwrap();
+        let error = Gups::new(&values).err().unwrap().to_string();
+        assert_eq!(
+            error,
+            "workload `gups`: updates=0 will not do: the run must end: set `updates` or `time`"
+        );
+        let values = Values::parse("gups", ENTRIES[0].params, "values").unwrap();
+        assert!(
+            Gups::new(&values)
+                .err()
+                .unwrap()
+                .to_string()
+                .contains("bytes=96GiB")
+        );
+    }
+}
