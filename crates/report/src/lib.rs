@@ -1,1 +1,29 @@
 //! Tables, charts, JSON, Parquet and HTML; knows results, not how they were made.
+//!
+//! - [`StudyResult`] and [`Claim`]: published beside ours; [`RunTable`]: one row per run.
+//! - [`Chart`]: lines, points, bars, heat maps and Gantt charts as data.
+//! - [`table`]: for a terminal of 80 columns.
+//!
+//! ```
+//! use varve_report::{Claim, Look, StudyResult, table};
+//! let mut result = StudyResult::new("johnny-cache", "optane-6230", 1, "0.1.0");
+//! result.claims.push(Claim::new("D5", "JC-static, clustered", 85.0, 82.5, "% of DRAM"));
+//! println!("{}", table::claims(&result, Look::stdout()));
+//! println!("{}", result.to_json());
+//! ```
+
+mod chart;
+mod file;
+pub mod fmt;
+mod run_table;
+mod study;
+pub mod table;
+mod term;
+mod value;
+
+pub use chart::{Axis, Bars, Chart, Data, HeatRow, Level, Scale, Series, Span};
+pub use file::{Error, write_atomically};
+pub use run_table::{Better, Column, Row, RunTable};
+pub use study::{Claim, StudyResult};
+pub use term::{Look, WIDTH};
+pub use value::{AIM, Agreement, FAR, Value};

@@ -1,0 +1,174 @@
+//! The result of a study: claims, published beside ours, with what is needed to make them again.
+
+use crate::{Agreement, Chart, Error, RunTable, Value, file};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// One published claim and what we found for it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Claim {
+    /// The claim's id, such as `D5`.
+    pub id: String,
+    /// What is claimed, in a few words.
+    pub what: String,
+    /// The value that the paper prints.
+    pub published: Value,
+    /// The value that the study computed.
+    pub ours: Value,
+    /// The unit of both.
+    pub unit: String,
+    /// Ours over published, where both are numbers and the published one is not zero.
+    pub ratio: Option<f64>,
+    /// What a reader should know: a reduced size, a known residual. May be empty.
+    pub note: String,
+}
+
+impl Claim {
+    /// A claim with its ratio worked out.
+    ///
+    /// ```
+    /// use varve_report::Claim;
+    /// let claim = Claim::new("D5", "JC-static, hot pages clustered", 85.0, 82.0, "% of DRAM");
+    /// assert_eq!(claim.ratio, Some(82.0 / 85.0));
+    /// ```
+    pub fn new(
+        id: impl Into<String>,
+        what: impl Into<String>,
+        published: impl Into<Value>,
+        ours: impl Into<Value>,
+        unit: impl Into<String>,
+    ) -> Claim {
+        let (published, ours) = (published.into(), ours.into());
+        Claim {
+            id: id.into(),
+            what: what.into(),
+            ratio: Value::ratio(&published, &ours),
+            published,
+            ours,
+            unit: unit.into(),
+            note: String::new(),
+        }
+    }
+
+    /// The same claim with a note.
+    pub fn with_note(mut self, note: impl Into<String>) -> Claim {
+        self.note = note.into();
+        self
+    }
+
+    /// How far ours is from published.
+    pub fn agreement(&self) -> Agreement {
+        Value::agreement(&self.published, &self.ours)
+    }
+}
+
+/// Everything a study found, and all that is needed to find it again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StudyResult {
+    /// The study's name, as on the command line.
+    pub study: String,
+    /// The machine it ran on or modelled.
+    pub machine: String,
+    /// The seed of every random choice.
+    pub seed: u64,
+    /// The version of Varve.
+    pub version: String,
+    /// The claims, in the paper's order.
+    pub claims: Vec<Claim>,
+    /// The study's title, for people.
+    #[serde(default)]
+    pub title: String,
+    /// The command that makes this result again.
+    #[serde(default)]
+    pub command: String,
+    /// Paragraphs that say what was measured, and at what size.
+    #[serde(default)]
+    pub about: Vec<String>,
+    /// Charts, in the paper's own shapes.
+    #[serde(default)]
+    pub charts: Vec<Chart>,
+    /// Run comparisons behind the claims.
+    #[serde(default)]
+    pub tables: Vec<RunTable>,
+}
+
+/// What `--json` prints, and nothing else.
+#[derive(Serialize)]
+struct Printed<'a> {
+    study: &'a str,
+    machine: &'a str,
+    seed: u64,
+    version: &'a str,
+    claims: &'a [Claim],
+}
+
+impl StudyResult {
+    /// An empty result of a study.
+    pub fn new(
+        study: impl Into<String>,
+        machine: impl Into<String>,
+        seed: u64,
+        version: impl Into<String>,
+    ) -> StudyResult {
+        StudyResult {
+            study: study.into(),
+            machine: machine.into(),
+            seed,
+            version: version.into(),
+            claims: Vec::new(),
+            title: String::new(),
+            command: String::new(),
+            about: Vec::new(),
+            charts: Vec::new(),
+            tables: Vec::new(),
+        }
+    }
+
+    /// What `varve study NAME --json` prints, the same for every study:
+    /// `{study, machine, seed, version, claims: [{id, what, published, ours, unit, ratio, note}]}`.
+    ///
+    /// ```
+    /// use varve_report::{Claim, StudyResult};
+    /// let mut result = StudyResult::new("johnny-cache", "optane-6230", 1, "0.1.0");
+    /// result.claims.push(Claim::new("D12", "metadata", 50.0, 41.0, "MB"));
+    /// let json: serde_json::Value = serde_json::from_str(&result.to_json()).unwrap();
+    /// assert_eq!(json["claims"][0]["ratio"], 0.82);
+    /// ```
+    pub fn to_json(&self) -> String {
+        let printed = Printed {
+            study: &self.study,
+            machine: &self.machine,
+            seed: self.seed,
+            version: &self.version,
+            claims: &self.claims,
+        };
+        pretty(&printed)
+    }
+
+    /// The whole result with charts and tables, as kept in the results file.
+    pub fn to_full_json(&self) -> String {
+        pretty(self)
+    }
+
+    /// Write the whole result to a file, whole or not at all.
+    pub fn write(&self, path: &Path) -> Result<(), Error> {
+        file::write_atomically(path, self.to_full_json().as_bytes())
+    }
+
+    /// Read a result that [`StudyResult::write`] wrote.
+    pub fn read(path: &Path) -> Result<StudyResult, Error> {
+        file::read_json(path)
+    }
+
+    /// How many claims are close, near, far and not comparable.
+    pub fn tally(&self) -> [(Agreement, usize); 4] {
+        use Agreement::*;
+        [Close, Near, Far, Unknown]
+            .map(|a| (a, self.claims.iter().filter(|c| c.agreement() == a).count()))
+    }
+}
+
+/// JSON of a type whose maps have text keys and whose numbers are all JSON's: it cannot fail.
+pub(crate) fn pretty<T: Serialize>(value: &T) -> String {
+    serde_json::to_string_pretty(value).expect("results have only JSON's own types")
+}
