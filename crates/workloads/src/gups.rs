@@ -382,8 +382,9 @@ mod tests {
 
     #[test]
     fn a_shift_moves_the_hot_set() {
-        // The harness lets 10 ns pass per op, so 1000 updates take 10 us.
-        let mut gups = make("bytes=8MiB,threads=1,updates=1900,place=one,to_hot=100%,shift=10us");
+        // The harness lets 10 ns pass per op, so 1000 updates take 10 us. With this seed the two places are apart.
+        let mut gups =
+            make("bytes=8MiB,threads=1,updates=1900,place=one,to_hot=100%,shift=10us,seed=2");
         let items = updated_items(&mut gups);
         let n = (8 << 20) / ITEM;
         let HotSet::Run { start, count } = gups.threads[0].hot else {

@@ -18,9 +18,11 @@ pub mod harness;
 pub mod init;
 pub mod layout;
 pub mod limit;
+pub mod loops;
 pub mod nas;
 pub mod params;
 pub mod registry;
 pub mod rng;
+pub mod streams;
 
 pub use registry::{Entry, build, list};

@@ -19,8 +19,9 @@ pub struct Entry {
 
 /// Every workload, in the order of the documentation.
 pub fn list() -> Vec<&'static Entry> {
-    let modules: [&'static [Entry]; 3] = [
+    let modules = [
         crate::gups::ENTRIES,
+        crate::streams::ENTRIES,
         crate::graph::ENTRIES,
         crate::nas::ENTRIES,
     ];

@@ -1,0 +1,198 @@
+//! An adversary for placement that counts pages: hot pages that share a bin of the cache although every bin holds
+//! equally many pages.
+//!
+//! Johnny Cache (OSDI 2023, section 6) says that such programs can be made by hand and does not show one; this is ours.
+//! The program touches an array of twice the cache, page after page. A policy that puts each new page in a bin with
+//! the fewest pages fills every bin once with the first half and once more with the second. Later, the hot pages are
+//! the first ones of both halves, so:
+//!
+//! - where equally loaded bins are taken in a fixed order (a list, as in the paper), page i and page i + capacity
+//!   share a bin, and every hot page meets another;
+//! - where they are taken at random, a hot page meets another with a chance of `hot`; no program can do better
+//!   against that without looking at where its pages lie.
+//!
+//! All hot pages together fit the cache as long as `hot` is at most 50 %, so a policy that sees heat can part them.
+
+use varve_machine::{Kind, Op, Program, Region};
+
+use crate::init::{By, FirstTouch};
+use crate::layout::{Array, Layout};
+use crate::limit::{Limit, TIME};
+use crate::params::{Error, Param, Unit, Values};
+use crate::registry::Entry;
+use crate::rng::Rng;
+
+/// Bytes of an item.
+const ITEM: u64 = 8;
+
+/// Instructions per update; the loop of [`crate::gups`] with a second hot part to choose.
+const INSTRUCTIONS: u32 = 30;
+
+/// The workload of this module.
+pub const ENTRY: Entry = Entry {
+    name: "adversary",
+    about: "updates to hot pages that share a cache bin although bins hold equally many pages",
+    params: &[
+        Param::scaled(
+            "cache",
+            Unit::Bytes,
+            "48GiB",
+            "capacity of the machine's DRAM cache",
+        ),
+        Param::new(
+            "hot",
+            Unit::Share,
+            "25%",
+            "share of each half of the array that is hot",
+        ),
+        Param::new(
+            "to_hot",
+            Unit::Share,
+            "90%",
+            "share of the updates that go to hot pages",
+        ),
+        Param::new(
+            "updates",
+            Unit::Count,
+            "1M",
+            "updates per thread; 0: no such limit",
+        ),
+        TIME,
+    ],
+    build: |values| Ok(Box::new(Adversary::new(values)?)),
+};
+
+/// The running kernel.
+pub struct Adversary {
+    layout: Layout,
+    array: Array,
+    /// Items in half of the array, and how many of them are hot.
+    half: u64,
+    hot: u64,
+    to_hot: u64,
+    init: FirstTouch,
+    limit: Limit,
+    threads: Vec<Rng>,
+}
+
+impl Adversary {
+    /// Reads the parameters of [`ENTRY`].
+    ///
+    /// # Errors
+    /// A cache of less than a page, or no limit.
+    pub fn new(values: &Values) -> Result<Adversary, Error> {
+        let threads = values.threads()?;
+        let half = values.count_in("cache", 4096, 1 << 45)? / ITEM;
+        let mut layout = Layout::new();
+        let array = layout.array("array", 2 * half, ITEM);
+        let touched = FirstTouch::ranges(&[array]);
+        let seed = values.count("seed");
+        Ok(Adversary {
+            layout,
+            array,
+            half,
+            hot: ((half as f64 * values.share("hot")) as u64).max(1),
+            to_hot: (values.share("to_hot") * (1u64 << 32) as f64) as u64,
+            init: FirstTouch::new(touched, values.count("touch"), By::First, threads),
+            limit: Limit::new(values, "updates", threads)?,
+            threads: (0..threads)
+                .map(|thread| Rng::new(seed, thread as u64))
+                .collect(),
+        })
+    }
+}
+
+impl Program for Adversary {
+    fn name(&self) -> String {
+        "adversary".into()
+    }
+
+    fn threads(&self) -> usize {
+        self.threads.len()
+    }
+
+    fn regions(&self) -> Vec<Region> {
+        self.layout.regions().to_vec()
+    }
+
+    fn fill(&mut self, thread: usize, now: u64, out: &mut Vec<Op>) -> bool {
+        if self.init.fill(thread, out) {
+            return true;
+        }
+        let room = (out.capacity() - out.len()).max(1) as u64;
+        let count = self.limit.allow(thread, now, room);
+        let mut rng = self.threads[thread];
+        for _ in 0..count {
+            let number = rng.bits();
+            let part = if number >> 32 < self.to_hot {
+                self.hot
+            } else {
+                self.half
+            };
+            let item = rng.below(part) + (number & 1) * self.half;
+            out.push(Op::new(
+                Kind::Update,
+                self.array.at(item),
+                ITEM as u16,
+                INSTRUCTIONS,
+            ));
+        }
+        self.threads[thread] = rng;
+        count > 0
+    }
+
+    fn answers(&self) -> Vec<(String, String)> {
+        vec![("updates".into(), self.limit.total().to_string())]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+    use crate::harness::{self, Order};
+
+    fn make(text: &str) -> Adversary {
+        Adversary::new(&Values::parse("adversary", ENTRY.params, text).unwrap()).unwrap()
+    }
+
+    /// The slow obvious placement: bins in a row, each page into the first bin with the fewest pages.
+    #[test]
+    fn counting_pages_pairs_every_hot_page_with_a_hot_page() {
+        let bins = 64;
+        let mut adversary = make("cache=256KiB,threads=2,updates=50k");
+        let mut bin_of: HashMap<u64, usize> = HashMap::new();
+        let mut load = vec![0u32; bins];
+        let mut heat: HashMap<u64, u32> = HashMap::new();
+        harness::each(&mut adversary, Order::RoundRobin, |_, op| {
+            let page = op.addr >> 12;
+            if op.kind.is_access() {
+                bin_of.entry(page).or_insert_with(|| {
+                    let bin = (0..bins).min_by_key(|&bin| load[bin]).unwrap();
+                    load[bin] += 1;
+                    bin
+                });
+            }
+            if op.kind == Kind::Update {
+                *heat.entry(page).or_default() += 1;
+            }
+        });
+        assert!(load.iter().all(|&pages| pages == 2), "page counts are even");
+        let mut hot_in_bin = vec![0u32; bins];
+        for (page, bin) in &bin_of {
+            hot_in_bin[*bin] += u32::from(heat[page] > 1000);
+        }
+        let pairs = hot_in_bin.iter().filter(|&&hot| hot == 2).count();
+        let alone = hot_in_bin.iter().filter(|&&hot| hot == 1).count();
+        assert_eq!((pairs, alone), (16, 0));
+    }
+
+    #[test]
+    fn order_does_not_matter() {
+        harness::assert_order_does_not_matter(
+            || Box::new(make("cache=256KiB,threads=3,updates=500")),
+            1 << 20,
+        );
+    }
+}

@@ -1,0 +1,156 @@
+//! Pointer chasing: each load's address is what the load before it returned.
+//!
+//! Stands for the latency kernels of lmbench (`lat_mem_rd`) and Intel's memory latency checker: the nodes of an array are
+//! linked into one cycle in random order. The order is a computed permutation, not stored pointers, so the array may
+//! have any size; thread t starts at the t-th equal part of the cycle.
+
+use varve_machine::{Op, Program, Region};
+
+use crate::init::{By, FirstTouch, chunk};
+use crate::layout::{Array, Layout};
+use crate::limit::{Limit, TIME};
+use crate::params::{Error, Param, Unit, Values};
+use crate::registry::Entry;
+use crate::rng::Permutation;
+
+/// Instructions per step: the load, and a share of the unrolled loop's counter.
+const INSTRUCTIONS: u32 = 2;
+
+/// The workload of this module.
+pub const ENTRY: Entry = Entry {
+    name: "chase",
+    about: "pointer chasing round one random cycle: idle latency",
+    params: &[
+        Param::scaled("bytes", Unit::Bytes, "16GiB", "size of the array"),
+        Param::new(
+            "node",
+            Unit::Bytes,
+            "64",
+            "bytes per node; its first 8 are the pointer",
+        ),
+        Param::new(
+            "steps",
+            Unit::Count,
+            "1M",
+            "steps per thread; 0: no such limit",
+        ),
+        TIME,
+    ],
+    build: |values| Ok(Box::new(Chase::new(values)?)),
+};
+
+/// The running kernel.
+pub struct Chase {
+    layout: Layout,
+    nodes: Array,
+    cycle: Permutation,
+    init: FirstTouch,
+    limit: Limit,
+    /// Place of each thread in the cycle.
+    at: Vec<u64>,
+}
+
+impl Chase {
+    /// Reads the parameters of [`ENTRY`].
+    ///
+    /// # Errors
+    /// An array without nodes, nodes without room for a pointer, or no limit.
+    pub fn new(values: &Values) -> Result<Chase, Error> {
+        let threads = values.threads()?;
+        let node = values.count_in("node", 8, 1 << 30)?;
+        let bytes = values.count_in("bytes", node * threads as u64, 1 << 46)?;
+        let mut layout = Layout::new();
+        let nodes = layout.array("nodes", bytes / node, node);
+        let touched = FirstTouch::ranges(&[nodes]);
+        Ok(Chase {
+            layout,
+            nodes,
+            cycle: Permutation::new(nodes.len, values.count("seed")),
+            init: FirstTouch::new(touched, values.count("touch"), By::First, threads),
+            limit: Limit::new(values, "steps", threads)?,
+            at: (0..threads)
+                .map(|thread| chunk(nodes.len, thread, threads).0)
+                .collect(),
+        })
+    }
+}
+
+impl Program for Chase {
+    fn name(&self) -> String {
+        "chase".into()
+    }
+
+    fn threads(&self) -> usize {
+        self.at.len()
+    }
+
+    fn regions(&self) -> Vec<Region> {
+        self.layout.regions().to_vec()
+    }
+
+    fn fill(&mut self, thread: usize, now: u64, out: &mut Vec<Op>) -> bool {
+        if self.init.fill(thread, out) {
+            return true;
+        }
+        let room = (out.capacity() - out.len()).max(1) as u64;
+        let count = self.limit.allow(thread, now, room);
+        let mut at = self.at[thread];
+        for _ in 0..count {
+            let node = self.nodes.at(self.cycle.at(at));
+            out.push(Op::read(node, 8, INSTRUCTIONS).after_load());
+            at = if at + 1 == self.nodes.len { 0 } else { at + 1 };
+        }
+        self.at[thread] = at;
+        count > 0
+    }
+
+    fn answers(&self) -> Vec<(String, String)> {
+        let node = |&at: &u64| self.cycle.at(at).to_string();
+        let nodes: Vec<String> = self.at.iter().map(node).collect();
+        vec![("next nodes".into(), nodes.join(" "))]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::{self, Order};
+    use varve_machine::Kind;
+
+    fn make(text: &str) -> Chase {
+        Chase::new(&Values::parse("chase", ENTRY.params, text).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn one_round_visits_every_node_once_and_ends_where_it_began() {
+        let mut chase = make("bytes=64000,threads=1,steps=1000");
+        let start = chase.answers();
+        let mut nodes = Vec::new();
+        harness::each(&mut chase, Order::RoundRobin, |_, op| {
+            if op.kind == Kind::Read {
+                assert_eq!(op.dependent, 1);
+                nodes.push(op.addr);
+            }
+        });
+        let in_a_row = nodes
+            .windows(2)
+            .filter(|pair| pair[1] == pair[0] + 64)
+            .count();
+        assert!(
+            in_a_row < 10,
+            "{in_a_row} steps go to the next node: no random order"
+        );
+        nodes.sort_unstable();
+        nodes.dedup();
+        assert_eq!(nodes.len(), 1000);
+        assert_eq!(chase.answers(), start);
+    }
+
+    #[test]
+    fn order_does_not_matter() {
+        harness::assert_order_does_not_matter(
+            || Box::new(make("bytes=1MiB,threads=5,steps=777,node=256")),
+            1 << 20,
+        );
+    }
+}

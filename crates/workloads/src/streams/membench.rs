@@ -1,0 +1,232 @@
+//! MemBench: hot objects written in random order with a pause between two, among ten times as many cold ones.
+//!
+//! Stands for the benchmark of "Cross-layer memory management" (TACO 2018, section 6), a Java program: objects with one
+//! integer field each, reached through an array of references. Threads walk their part of the array of hot
+//! references and write each object's field; cold objects are only allocated. With `organize` hot and cold objects lie
+//! in two regions (the runtime told them apart); without, they are mixed in one region in random order.
+//! Every write stores the number of the round, and `answers` gives the sum of all fields.
+
+use varve_machine::Kind;
+use varve_machine::{Op, Program, Region};
+
+use crate::init::{By, FirstTouch, chunk};
+use crate::layout::{Array, Layout};
+use crate::limit::{Limit, TIME};
+use crate::params::{Error, Param, Unit, Values};
+use crate::registry::Entry;
+use crate::rng::Permutation;
+
+/// Bytes of an object: HotSpot's 12-byte header with compressed class pointers and the 4-byte integer.
+const OBJECT: u64 = 16;
+
+/// Where the integer lies in the object.
+const FIELD: u64 = 12;
+
+/// Bytes of a compressed reference.
+const REFERENCE: u64 = 4;
+
+/// Instructions to load a reference: bounds check, load, decode (shift and add).
+const PER_REFERENCE: u32 = 4;
+
+/// Instructions to store the field: null and type check (4), store, loop (3).
+const PER_STORE: u32 = 8;
+
+/// The workload of this module.
+pub const ENTRY: Entry = Entry {
+    name: "membench",
+    about: "writes to hot objects among cold ones, with a pause between two (MemBench)",
+    params: &[
+        Param::new("threads", Unit::Count, "12", "simulated threads"),
+        Param::scaled("hot", Unit::Bytes, "200MB", "size of all hot objects"),
+        Param::scaled("cold", Unit::Bytes, "2GB", "size of all cold objects"),
+        Param::new("delay", Unit::Time, "0", "pause after each write"),
+        Param::new(
+            "organize",
+            Unit::Flag,
+            "false",
+            "hot and cold objects in regions of their own",
+        ),
+        Param::new(
+            "writes",
+            Unit::Count,
+            "1M",
+            "writes per thread; 0: no such limit",
+        ),
+        TIME,
+    ],
+    build: |values| Ok(Box::new(MemBench::new(values)?)),
+};
+
+/// The running benchmark.
+pub struct MemBench {
+    layout: Layout,
+    references: Array,
+    objects: Array,
+    /// Object number behind each hot reference.
+    places: Permutation,
+    delay: u64,
+    init: FirstTouch,
+    limit: Limit,
+    threads: Vec<Thread>,
+}
+
+/// A thread's part of the hot references, and where it is.
+#[derive(Clone, Copy, Debug)]
+struct Thread {
+    low: u64,
+    high: u64,
+    next: u64,
+}
+
+impl MemBench {
+    /// Reads the parameters of [`ENTRY`].
+    ///
+    /// # Errors
+    /// Fewer hot objects than threads, or no limit.
+    pub fn new(values: &Values) -> Result<MemBench, Error> {
+        let threads = values.threads()?;
+        let hot = values.count_in("hot", OBJECT * threads as u64, 1 << 40)? / OBJECT;
+        let cold = values.count_in("cold", 0, 1 << 40)? / OBJECT;
+        let mut layout = Layout::new();
+        let references = layout.array("hot references", hot, REFERENCE);
+        let mut touched = vec![references];
+        let objects = if values.flag("organize") {
+            let objects = layout.array("hot objects", hot, OBJECT);
+            touched.extend([objects, layout.array("cold objects", cold, OBJECT)]);
+            objects
+        } else {
+            let objects = layout.array("objects", hot + cold, OBJECT);
+            touched.push(objects);
+            objects
+        };
+        touched.retain(|array| array.len > 0);
+        let ranges = FirstTouch::ranges(&touched);
+        let thread = |thread| {
+            let (low, high) = chunk(hot, thread, threads);
+            Thread {
+                low,
+                high,
+                next: low,
+            }
+        };
+        Ok(MemBench {
+            layout,
+            references,
+            objects,
+            places: Permutation::new(objects.len, values.count("seed")),
+            delay: values.count("delay"),
+            init: FirstTouch::new(ranges, values.count("touch"), By::First, threads),
+            limit: Limit::new(values, "writes", threads)?,
+            threads: (0..threads).map(thread).collect(),
+        })
+    }
+
+    /// Sum of the hot objects' fields: each holds the number of the last round in which it was written.
+    fn sum(&self) -> u64 {
+        let of_thread = |(thread, state): (usize, &Thread)| {
+            let (done, part) = (self.limit.done(thread), state.high - state.low);
+            let (rounds, rest) = (done / part, done % part);
+            rounds * part + rest
+        };
+        self.threads.iter().enumerate().map(of_thread).sum()
+    }
+}
+
+impl Program for MemBench {
+    fn name(&self) -> String {
+        "membench".into()
+    }
+
+    fn threads(&self) -> usize {
+        self.threads.len()
+    }
+
+    fn regions(&self) -> Vec<Region> {
+        self.layout.regions().to_vec()
+    }
+
+    fn fill(&mut self, thread: usize, now: u64, out: &mut Vec<Op>) -> bool {
+        if self.init.fill(thread, out) {
+            return true;
+        }
+        let room = (out.capacity() - out.len()) as u64 / 3;
+        let count = self.limit.allow(thread, now, room.max(1));
+        let mut state = self.threads[thread];
+        for _ in 0..count {
+            let hot = state.next;
+            state.next = if hot + 1 == state.high {
+                state.low
+            } else {
+                hot + 1
+            };
+            let object = self.objects.at(self.places.at(hot));
+            out.push(Op::read(
+                self.references.at(hot),
+                REFERENCE as u16,
+                PER_REFERENCE,
+            ));
+            out.push(Op::write(object + FIELD, 4, PER_STORE).after_load());
+            if self.delay > 0 {
+                out.push(Op::mark(Kind::Sleep, self.delay));
+            }
+        }
+        self.threads[thread] = state;
+        count > 0
+    }
+
+    fn answers(&self) -> Vec<(String, String)> {
+        vec![
+            ("writes".into(), self.limit.total().to_string()),
+            ("sum of fields".into(), self.sum().to_string()),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+    use crate::harness::{self, Order};
+
+    fn make(text: &str) -> MemBench {
+        MemBench::new(&Values::parse("membench", ENTRY.params, text).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn hot_objects_lie_apart_only_when_organized() {
+        for (organize, spread) in [("organize", 1000), ("organize=false", 11_000)] {
+            let mut bench = make(&format!(
+                "threads=3,hot=16kB,cold=160kB,writes=700,touch=16,{organize}"
+            ));
+            let base = bench.objects.base;
+            // What the fields would hold, by brute force.
+            let mut fields: HashMap<u64, u64> = HashMap::new();
+            let mut rounds: HashMap<(usize, u64), u64> = HashMap::new();
+            let mut running = [false; 3];
+            harness::each(&mut bench, Order::Random(3), |thread, op| {
+                running[thread] |= op.kind == Kind::Phase && op.addr == crate::init::PHASE_RUN;
+                if op.kind == Kind::Write && running[thread] {
+                    assert_eq!(op.dependent, 1);
+                    let round = rounds.entry((thread, op.addr)).or_default();
+                    *round += 1;
+                    fields.insert((op.addr - base) / OBJECT, *round);
+                }
+            });
+            assert_eq!(fields.len(), 1000);
+            let last = *fields.keys().max().unwrap();
+            assert!(
+                last < spread && last > spread * 9 / 10,
+                "{organize}: {last}"
+            );
+            assert_eq!(fields.values().sum::<u64>(), bench.sum());
+        }
+    }
+
+    #[test]
+    fn order_does_not_matter() {
+        let text = "threads=4,hot=16kB,cold=160kB,writes=300,delay=100ns";
+        let tally = harness::assert_order_does_not_matter(|| Box::new(make(text)), 1 << 20);
+        assert_eq!(tally.of(Kind::Sleep), 1200);
+    }
+}
