@@ -3,6 +3,7 @@
 //! - [`StudyResult`] and [`Claim`]: published beside ours; [`RunTable`]: one row per run.
 //! - [`Chart`]: lines, points, bars, heat maps and Gantt charts as data.
 //! - [`table`]: for a terminal of 80 columns.
+//! - [`columnar`]: the same as Parquet columns, with units.
 //!
 //! ```
 //! use varve_report::{Claim, Look, StudyResult, table};
@@ -13,8 +14,10 @@
 //! ```
 
 mod chart;
+pub mod columnar;
 mod file;
 pub mod fmt;
+mod origin;
 mod run_table;
 mod study;
 pub mod table;
@@ -23,6 +26,7 @@ mod value;
 
 pub use chart::{Axis, Bars, Chart, Data, HeatRow, Level, Scale, Series, Span};
 pub use file::{Error, write_atomically};
+pub use origin::{Origin, RunReport};
 pub use run_table::{Better, Column, Row, RunTable};
 pub use study::{Claim, StudyResult};
 pub use term::{Look, WIDTH};

@@ -1,9 +1,8 @@
 //! A comparison of runs: one row per run (a page policy, a machine, a size), generic columns.
 
 use crate::fmt::Format;
-use crate::{Error, Value, file, study::pretty};
+use crate::{Error, Value};
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 
 /// Which way a column is better.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -165,7 +164,7 @@ impl RunTable {
             .collect()
     }
 
-    /// Whether every row has a value for every column and the trade-off names two of them.
+    /// Whether every row has a value for every column, columns have names of their own, and the trade-off names two of them.
     pub fn check(&self) -> Result<(), Error> {
         let wrong = |why: String| {
             Err(Error::Inconsistent {
@@ -190,17 +189,6 @@ impl RunTable {
             ));
         }
         Ok(())
-    }
-
-    /// The comparison as JSON.
-    pub fn to_json(&self) -> String {
-        pretty(self)
-    }
-
-    /// Write the comparison to a JSON file, whole or not at all.
-    pub fn write(&self, path: &Path) -> Result<(), Error> {
-        self.check()?;
-        file::write_atomically(path, self.to_json().as_bytes())
     }
 
     /// The cells of a column as text, and the column's heading with its unit.

@@ -1,6 +1,6 @@
 //! The result of a study: claims, published beside ours, with what is needed to make them again.
 
-use crate::{Agreement, Chart, Error, RunTable, Value, file};
+use crate::{Agreement, Chart, Error, Origin, RunTable, Value, file};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -124,6 +124,22 @@ impl StudyResult {
         }
     }
 
+    /// Where the result comes from.
+    pub fn origin(&self) -> Origin {
+        Origin {
+            machine: self.machine.clone(),
+            seed: self.seed,
+            version: self.version.clone(),
+            command: self.command.clone(),
+        }
+    }
+
+    /// Whether every chart and table is consistent and no two charts have the same id.
+    pub fn check(&self) -> Result<(), Error> {
+        self.tables.iter().try_for_each(RunTable::check)?;
+        check_charts(&self.charts)
+    }
+
     /// What `varve study NAME --json` prints, the same for every study:
     /// `{study, machine, seed, version, claims: [{id, what, published, ours, unit, ratio, note}]}`.
     ///
@@ -166,6 +182,21 @@ impl StudyResult {
         [Close, Near, Far, Unknown]
             .map(|a| (a, self.claims.iter().filter(|c| c.agreement() == a).count()))
     }
+}
+
+/// Whether every chart is consistent and has an id of its own.
+pub(crate) fn check_charts(charts: &[Chart]) -> Result<(), Error> {
+    for (i, chart) in charts.iter().enumerate() {
+        chart.check()?;
+        if charts[..i].iter().any(|c| c.id == chart.id) {
+            let what = format!("chart \"{}\"", chart.id);
+            return Err(Error::Inconsistent {
+                what,
+                why: "another chart has the same id".into(),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// JSON of a type whose maps have text keys and whose numbers are all JSON's: it cannot fail.

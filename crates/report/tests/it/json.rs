@@ -2,7 +2,7 @@
 
 use crate::sample;
 use serde_json::{Value as Json, json};
-use varve_report::{Claim, RunTable, StudyResult, Value};
+use varve_report::{Claim, RunReport, StudyResult, Value};
 
 /// What is wrong with a printed study, by the promise in the documentation.
 fn faults(json: &Json) -> Vec<String> {
@@ -128,11 +128,21 @@ fn a_value_that_is_not_finite_does_not_spoil_the_file() {
     s.write(&path).unwrap();
     let back = StudyResult::read(&path).unwrap();
     assert_eq!(back.claims.last().unwrap().ours, Value::Missing);
-    assert_eq!(back, s);
+    // As text, because a gap in a series is NaN and equals nothing.
+    assert!(back.to_full_json() == s.to_full_json(), "{}", back.to_full_json());
 }
 
 #[test]
 fn a_comparison_reads_back() {
-    let t = sample::runs();
-    assert_eq!(serde_json::from_str::<RunTable>(&t.to_json()).unwrap(), t);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.json");
+    let report = sample::report();
+    report.write(&path).unwrap();
+    assert!(RunReport::read(&path).unwrap().to_json() == report.to_json());
+    let json: Json = serde_json::from_str(&report.to_json()).unwrap();
+    let keys: Vec<&String> = json.as_object().unwrap().keys().collect();
+    assert_eq!(
+        keys,
+        ["charts", "command", "machine", "seed", "table", "version"]
+    );
 }

@@ -1,5 +1,6 @@
 //! What the crate promises, seen from outside.
 
+mod columnar;
 mod golden;
 mod json;
 mod sample;
