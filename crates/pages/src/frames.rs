@@ -1,0 +1,305 @@
+//! Page frames of all nodes: which are free, and in a cached node which bin each is in.
+//!
+//! One bit per frame says whether it is used. A node is laid out *in order* (one run of frames, for policies that
+//! care about nodes only) or *in bins*: the bits of the frames of one bin stand side by side, so that the lowest free
+//! frame of a bin is found at once, and [`Bins`] keeps the bins by heat. Whoever takes a frame owns it until it is
+//! given back; heat is what the policy makes of it.
+
+use crate::bins::Bins;
+use crate::bitmap::Bitmap;
+use crate::topology::{NodeFrames, Topology};
+
+/// All frames of a machine.
+#[derive(Clone, Debug)]
+pub struct Frames {
+    page_bytes: u64,
+    nodes: Vec<Node>,
+}
+
+#[derive(Clone, Debug)]
+struct Node {
+    what: NodeFrames,
+    first: u32,
+    free: u32,
+    /// Runs of slots: one per bin, or one for the node.
+    runs: u32,
+    /// Slots of a run.
+    depth: u32,
+    used: Bitmap,
+    bins: Option<Bins>,
+}
+
+impl Frames {
+    /// Frames in order: [`Frames::take_from`] gives the lowest free frame of a node.
+    pub fn in_order(topology: &Topology) -> Frames {
+        Frames::new(topology, None)
+    }
+
+    /// Frames in bins: [`Frames::take_from`] gives the lowest frame of the coldest bin. Bins know `levels` levels of
+    /// heat; nodes without a cache are in order.
+    pub fn in_bins(topology: &Topology, levels: u32) -> Frames {
+        Frames::new(topology, Some(levels))
+    }
+
+    fn new(topology: &Topology, levels: Option<u32>) -> Frames {
+        let mut first = 0;
+        let nodes = topology.nodes.iter().map(|&what| {
+            let bins = what
+                .bins
+                .filter(|_| levels.is_some())
+                .map(|bins| bins.min(what.frames));
+            let node = Node::new(what, first, bins, levels.unwrap_or(1));
+            first += what.frames;
+            node
+        });
+        Frames {
+            page_bytes: topology.page_bytes,
+            nodes: nodes.collect(),
+        }
+    }
+
+    /// Bytes of a page.
+    pub fn page_bytes(&self) -> u64 {
+        self.page_bytes
+    }
+
+    /// Number of nodes.
+    pub fn nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// What `node` is.
+    pub fn node(&self, node: usize) -> &NodeFrames {
+        &self.nodes[node].what
+    }
+
+    /// Frames of all nodes.
+    pub fn len(&self) -> u32 {
+        self.nodes.iter().map(|node| node.what.frames).sum()
+    }
+
+    /// Is there none?
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// First frame of `node`.
+    pub fn first(&self, node: usize) -> u32 {
+        self.nodes[node].first
+    }
+
+    /// Free frames of `node`.
+    pub fn free(&self, node: usize) -> u32 {
+        self.nodes[node].free
+    }
+
+    /// Used frames of all nodes.
+    pub fn used(&self) -> u64 {
+        self.nodes
+            .iter()
+            .map(|node| u64::from(node.what.frames - node.free))
+            .sum()
+    }
+
+    /// The node of `frame`, if there is such a frame.
+    #[inline]
+    pub fn node_of(&self, frame: u32) -> Option<usize> {
+        self.nodes
+            .iter()
+            .position(|node| frame.wrapping_sub(node.first) < node.what.frames)
+    }
+
+    /// Is `frame` in fast memory?
+    #[inline]
+    pub fn is_fast(&self, frame: u32) -> bool {
+        self.node_of(frame)
+            .is_some_and(|node| self.nodes[node].what.fast)
+    }
+
+    /// Is `frame` a frame that someone owns?
+    #[inline]
+    pub fn is_used(&self, frame: u32) -> bool {
+        self.find(frame)
+            .is_some_and(|(node, local)| node.used.contains(node.slot(local)))
+    }
+
+    /// Takes the lowest free frame of `node`, in its coldest bin where it has bins.
+    #[inline]
+    pub fn take_from(&mut self, node: usize) -> Option<u32> {
+        self.nodes[node].take_any()
+    }
+
+    /// Takes `frame` if it is free and its node is in order.
+    #[inline]
+    pub fn take(&mut self, frame: u32) -> bool {
+        let Some(node) = self.node_of(frame) else {
+            return false;
+        };
+        let node = &mut self.nodes[node];
+        let slot = node.slot(frame - node.first);
+        let free = node.bins.is_none() && !node.used.contains(slot);
+        if free {
+            node.used.insert(slot);
+            node.free -= 1;
+        }
+        free
+    }
+
+    /// Gives `frame` back; says whether someone owned it.
+    #[inline]
+    pub fn give(&mut self, frame: u32) -> bool {
+        let Some(node) = self.node_of(frame) else {
+            return false;
+        };
+        let node = &mut self.nodes[node];
+        let local = frame - node.first;
+        let slot = node.slot(local);
+        let used = node.used.contains(slot);
+        if used {
+            node.used.remove(slot);
+            node.free += 1;
+            let bin = local % node.runs;
+            if let Some(bins) = node.bins.as_mut().filter(|bins| bins.is_full(bin)) {
+                bins.set(bin, bins.heat(bin), false);
+            }
+        }
+        used
+    }
+
+    /// Changes the heat of the bin of a used frame; nothing happens where there are no bins.
+    #[inline]
+    pub fn warm(&mut self, frame: u32, by: i32) {
+        let Some(node) = self.node_of(frame) else {
+            return;
+        };
+        let node = &mut self.nodes[node];
+        let bin = (frame - node.first) % node.runs;
+        if let Some(bins) = &mut node.bins {
+            bins.set(
+                bin,
+                bins.heat(bin).saturating_add_signed(by),
+                bins.is_full(bin),
+            );
+        }
+    }
+
+    /// Heat of the bin of `frame`; 0 where there are no bins.
+    #[inline]
+    pub fn bin_heat(&self, frame: u32) -> u32 {
+        self.find(frame).map_or(0, |(node, local)| {
+            node.bins
+                .as_ref()
+                .map_or(0, |bins| bins.heat(local % node.runs))
+        })
+    }
+
+    /// Halves the heat of every bin.
+    pub fn cool(&mut self) {
+        self.nodes
+            .iter_mut()
+            .filter_map(|node| node.bins.as_mut())
+            .for_each(Bins::cool);
+    }
+
+    /// A frame of the bin that [`Frames::take_from`] would choose.
+    pub fn peek(&self, node: usize) -> Option<u32> {
+        let node = &self.nodes[node];
+        node.next_slot().map(|slot| node.first + node.local(slot))
+    }
+
+    /// All frames in the bin of `frame`, used or not, where there are bins.
+    #[inline]
+    pub fn bin_mates(&self, frame: u32) -> impl Iterator<Item = u32> + use<> {
+        let (start, end, step) = match self.find(frame) {
+            Some((node, local)) if node.bins.is_some() => {
+                let start = node.first + local % node.runs;
+                (start, node.first + node.what.frames, node.runs)
+            }
+            _ => (0, 0, 1),
+        };
+        (start..end).step_by(step as usize)
+    }
+
+    /// Bins of each node by heat: number of bins at heat 0, 1, 2, ...
+    pub fn heat_histogram(&self, node: usize) -> Vec<u32> {
+        self.nodes[node]
+            .bins
+            .as_ref()
+            .map(Bins::histogram)
+            .unwrap_or_default()
+    }
+
+    /// Bytes of memory that the book-keeping may come to use.
+    pub fn bytes(&self) -> u64 {
+        let of = |node: &Node| node.used.bytes() + node.bins.as_ref().map_or(0, Bins::bytes);
+        self.nodes.iter().map(of).sum()
+    }
+
+    #[inline]
+    fn find(&self, frame: u32) -> Option<(&Node, u32)> {
+        let node = &self.nodes[self.node_of(frame)?];
+        Some((node, frame - node.first))
+    }
+}
+
+impl Node {
+    fn new(what: NodeFrames, first: u32, bins: Option<u32>, levels: u32) -> Node {
+        let runs = bins.unwrap_or(1).max(1);
+        let depth = what.frames.div_ceil(runs);
+        let mut used = Bitmap::new(runs as usize * depth as usize);
+        // The last row of frames may end in the middle: slots without a frame are never free.
+        if !what.frames.is_multiple_of(runs) {
+            for run in what.frames % runs..runs {
+                used.insert((run as usize + 1) * depth as usize - 1);
+            }
+        }
+        let bins = bins.map(|bins| Bins::new(bins, levels));
+        Node {
+            what,
+            first,
+            free: what.frames,
+            runs,
+            depth,
+            used,
+            bins,
+        }
+    }
+
+    #[inline]
+    fn slot(&self, local: u32) -> usize {
+        if self.runs == 1 {
+            return local as usize;
+        }
+        (local % self.runs) as usize * self.depth as usize + (local / self.runs) as usize
+    }
+
+    #[inline]
+    fn local(&self, slot: usize) -> u32 {
+        let (run, row) = (slot / self.depth as usize, slot % self.depth as usize);
+        (row * self.runs as usize + run) as u32
+    }
+
+    #[inline]
+    fn next_slot(&self) -> Option<usize> {
+        let run = match &self.bins {
+            Some(bins) => bins.coldest()?,
+            None => 0,
+        };
+        self.used.first_free(run as usize * self.depth as usize)
+    }
+
+    #[inline]
+    fn take_any(&mut self) -> Option<u32> {
+        let slot = self.next_slot()?;
+        self.used.insert(slot);
+        self.free -= 1;
+        let local = self.local(slot);
+        if let Some(bins) = &mut self.bins {
+            let bin = local % self.runs;
+            let end = (bin as usize + 1) * self.depth as usize;
+            let full = self.used.first_free(slot).is_none_or(|next| next >= end);
+            bins.set(bin, bins.heat(bin), full);
+        }
+        Some(self.first + local)
+    }
+}

@@ -1,0 +1,245 @@
+//! A policy at work on the frames of a machine: the [`Pager`] that the model and live Linux talk to.
+//!
+//! It remembers which page is in which frame, carries reservations of moves through, and counts, so that a policy
+//! is nothing but decisions.
+
+use std::collections::{HashMap, HashSet};
+
+use varve_machine::{Daemons, Fault, Machine, Move, OutOfFrames, Pager, Sample};
+
+use crate::frames::Frames;
+use crate::params::Error;
+use crate::policies;
+use crate::policy::{Policy, Remap};
+use crate::topology::Topology;
+
+/// What happened so far. Of the moves asked for, each is done, cancelled or in flight; pages in use are faults
+/// minus unmaps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Pages placed.
+    pub faults: u64,
+    /// Faults that found no frame.
+    pub refused: u64,
+    /// Pages given back.
+    pub unmaps: u64,
+    /// Unmaps of a page that is not there; they change nothing.
+    pub stray_unmaps: u64,
+    /// Samples that the policy was shown.
+    pub samples: u64,
+    /// Samples of a page that has moved or gone since; not shown.
+    pub stale_samples: u64,
+    /// Times the daemon woke.
+    pub ticks: u64,
+    /// Moves asked for.
+    pub moves_asked: u64,
+    /// Moves carried out.
+    pub moves_done: u64,
+    /// Moves whose page was gone before they were carried out.
+    pub moves_cancelled: u64,
+}
+
+/// A policy with its frames.
+pub struct Placement {
+    spec: String,
+    topology: Topology,
+    frames: Frames,
+    policy: Box<dyn Policy>,
+    /// Virtual page plus one, by frame; 0 for a frame without a page.
+    pages: Vec<u64>,
+    /// Moves in flight by the frame they leave: target and page.
+    flights: HashMap<u32, (u32, u64)>,
+    /// Frames with a page in flight that another move in flight goes to.
+    promised: HashSet<u32>,
+    remaps: Vec<Remap>,
+    counters: Counters,
+}
+
+impl Placement {
+    /// Makes the policy that `spec` says (`static`, `dynamic:period=5ms,hot-loads=4`) for `machine` with pages of
+    /// `page_bytes`.
+    ///
+    /// # Errors
+    /// A machine that cannot be cut into such pages, an unknown policy or parameter, a policy that does not go with
+    /// the machine; one line each.
+    pub fn new(spec: &str, machine: &Machine, page_bytes: u64) -> Result<Placement, Error> {
+        Placement::on(spec, Topology::of(machine, page_bytes)?)
+    }
+
+    /// The same for frames given as plain data.
+    ///
+    /// # Errors
+    /// As [`Placement::new`].
+    pub fn on(spec: &str, topology: Topology) -> Result<Placement, Error> {
+        let (entry, values) = policies::parse(spec)?;
+        entry.needs.check(entry.name, &topology)?;
+        let (frames, policy) = (entry.build)(&values, &topology)?;
+        Ok(Placement::with(spec, topology, frames, policy))
+    }
+
+    /// A policy made by hand, on frames laid out as it wants them.
+    pub fn with(
+        spec: &str,
+        topology: Topology,
+        frames: Frames,
+        policy: Box<dyn Policy>,
+    ) -> Placement {
+        Placement {
+            spec: spec.into(),
+            pages: vec![0; topology.frames() as usize],
+            topology,
+            frames,
+            policy,
+            flights: HashMap::new(),
+            promised: HashSet::new(),
+            remaps: Vec::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// The specification it was made from.
+    pub fn spec(&self) -> &str {
+        &self.spec
+    }
+
+    /// The frames of the machine as plain data.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// The frames as they are.
+    pub fn frames(&self) -> &Frames {
+        &self.frames
+    }
+
+    /// The policy.
+    pub fn policy(&self) -> &dyn Policy {
+        self.policy.as_ref()
+    }
+
+    /// What happened so far.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Moves asked for that are neither done nor cancelled.
+    pub fn in_flight(&self) -> usize {
+        self.flights.len()
+    }
+
+    /// The page in `frame`, if one is there.
+    pub fn page_in(&self, frame: u32) -> Option<u64> {
+        self.pages.get(frame as usize)?.checked_sub(1)
+    }
+
+    /// Frames with pages, in ascending order, with their pages.
+    pub fn mapping(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        (0..)
+            .zip(&self.pages)
+            .filter(|(_, page)| **page != 0)
+            .map(|(frame, page)| (frame, page - 1))
+    }
+
+    /// Bytes of memory that frames, policy and page numbers may come to use. Memory is used as frames are touched.
+    pub fn bytes(&self) -> u64 {
+        self.frames.bytes() + self.policy.bytes() + 8 * self.pages.len() as u64
+    }
+
+    /// Frees `frame` unless a move in flight was promised it.
+    fn vacate(&mut self, frame: u32) {
+        self.pages[frame as usize] = 0;
+        if !self.promised.remove(&frame) {
+            self.frames.give(frame);
+        }
+    }
+
+    fn cancel(&mut self, from: u32, to: u32) {
+        // A promised target still holds its own page, which frees it when it goes.
+        if !self.promised.remove(&to) {
+            self.frames.give(to);
+        }
+        self.counters.moves_cancelled += 1;
+        self.policy.cancelled(&mut self.frames, Remap { from, to });
+    }
+}
+
+impl Pager for Placement {
+    fn page_bytes(&self) -> u64 {
+        self.frames.page_bytes()
+    }
+
+    fn fault(&mut self, fault: &Fault) -> Result<u32, OutOfFrames> {
+        let Some(frame) = self.policy.place(&mut self.frames, fault) else {
+            self.counters.refused += 1;
+            let pages = self.frames.used();
+            return Err(OutOfFrames {
+                pages,
+                page_bytes: self.frames.page_bytes(),
+            });
+        };
+        self.pages[frame as usize] = fault.vpn + 1;
+        self.counters.faults += 1;
+        Ok(frame)
+    }
+
+    fn unmap(&mut self, vpn: u64, frame: u32) {
+        if self.page_in(frame) != Some(vpn) {
+            self.counters.stray_unmaps += 1;
+            return;
+        }
+        if let Some((to, _)) = self.flights.remove(&frame) {
+            self.cancel(frame, to);
+        }
+        self.policy.freed(&mut self.frames, frame);
+        self.vacate(frame);
+        self.counters.unmaps += 1;
+    }
+
+    fn daemons(&self) -> Daemons {
+        self.policy.daemons()
+    }
+
+    fn sample(&mut self, sample: &Sample) {
+        if self.page_in(sample.frame) != Some(sample.vpn) {
+            self.counters.stale_samples += 1;
+            return;
+        }
+        self.counters.samples += 1;
+        self.policy
+            .sample(&mut self.frames, sample.frame, sample.source);
+    }
+
+    fn tick(&mut self, _now: u64, moves: &mut Vec<Move>) {
+        self.counters.ticks += 1;
+        let mut remaps = std::mem::take(&mut self.remaps);
+        self.policy.tick(&mut self.frames, &mut remaps);
+        for Remap { from, to } in remaps.drain(..) {
+            let vpn = self.pages[from as usize] - 1;
+            if self.pages[to as usize] != 0 {
+                self.promised.insert(to);
+            }
+            self.flights.insert(from, (to, vpn));
+            self.counters.moves_asked += 1;
+            moves.push(Move { vpn, from, to });
+        }
+        self.remaps = remaps;
+    }
+
+    fn moved(&mut self, done: &Move) {
+        // A move whose page was unmapped meanwhile was cancelled then; hearing of it again changes nothing.
+        if self.flights.get(&done.from) != Some(&(done.to, done.vpn)) {
+            return;
+        }
+        self.flights.remove(&done.from);
+        self.pages[done.to as usize] = done.vpn + 1;
+        self.policy.moved(
+            &mut self.frames,
+            Remap {
+                from: done.from,
+                to: done.to,
+            },
+        );
+        self.vacate(done.from);
+        self.counters.moves_done += 1;
+    }
+}

@@ -1,0 +1,53 @@
+//! What a placement policy is: observations in, decisions out. It has no clock, no input or output of its own, and
+//! names neither the model nor an operating system.
+
+use varve_machine::{Daemons, Fault, Source};
+
+use crate::frames::Frames;
+use crate::heat::Heat;
+
+/// A page to be moved between two frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Remap {
+    /// Where the page is.
+    pub from: u32,
+    /// Where it shall go: a frame that the policy has taken for it, or one that an earlier remap of the same tick
+    /// empties.
+    pub to: u32,
+}
+
+/// Decides which frame backs a page, and which page to move.
+pub trait Policy: Send {
+    /// A page is touched for the first time: takes a frame for it. `None` when no frame is left that may be used.
+    fn place(&mut self, frames: &mut Frames, fault: &Fault) -> Option<u32>;
+
+    /// The page in `frame` is gone; its frame is given back after this call.
+    fn freed(&mut self, _frames: &mut Frames, _frame: u32) {}
+
+    /// What runs beside the program.
+    fn daemons(&self) -> Daemons {
+        Daemons::default()
+    }
+
+    /// An access to the page in `frame` was sampled.
+    fn sample(&mut self, _frames: &mut Frames, _frame: u32, _source: Source) {}
+
+    /// The daemon is awake: appends the pages to move, in order.
+    fn tick(&mut self, _frames: &mut Frames, _remaps: &mut Vec<Remap>) {}
+
+    /// A remap was carried out; `from` is given back after this call unless another remap has it as its target.
+    fn moved(&mut self, _frames: &mut Frames, _done: Remap) {}
+
+    /// The page of a remap is gone before it was moved; `freed` for its frame follows.
+    fn cancelled(&mut self, _frames: &mut Frames, _remap: Remap) {}
+
+    /// Heat of the pages by frame, if the policy keeps it.
+    fn heat(&self) -> Option<&Heat> {
+        None
+    }
+
+    /// Bytes of memory that the policy's own book-keeping may come to use.
+    fn bytes(&self) -> u64 {
+        0
+    }
+}

@@ -1,0 +1,64 @@
+//! What the tests of policies share.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::collections::HashMap;
+
+use varve_machine::{Fault, Pager};
+use varve_pages::{NodeFrames, Placement, Topology};
+
+/// A socket in memory mode: `frames` pages of slow memory behind a cache of `bins` pages.
+pub fn cached(frames: u32, bins: u32) -> Topology {
+    let node = NodeFrames {
+        frames,
+        fast: false,
+        socket: 0,
+        bins: Some(bins),
+        ways: 1,
+    };
+    Topology {
+        page_bytes: 2 << 20,
+        nodes: vec![node],
+    }
+}
+
+/// A socket with `fast` pages of DRAM and `slow` pages of PM.
+pub fn tiered(fast: u32, slow: u32) -> Topology {
+    let node = |frames, fast| NodeFrames {
+        frames,
+        fast,
+        socket: 0,
+        bins: None,
+        ways: 1,
+    };
+    Topology {
+        page_bytes: 2 << 20,
+        nodes: vec![node(fast, true), node(slow, false)],
+    }
+}
+
+/// The first touch of `vpn` by a thread on socket 0.
+pub fn touch(vpn: u64) -> Fault {
+    Fault {
+        vpn,
+        thread: 0,
+        socket: 0,
+        write: true,
+        now: 0,
+    }
+}
+
+/// Touches `pages` pages in order; their frames.
+pub fn fill(placement: &mut Placement, pages: u64) -> Vec<u32> {
+    (0..pages)
+        .map(|vpn| placement.fault(&touch(vpn)).unwrap())
+        .collect()
+}
+
+/// Pages in each bin that has any.
+pub fn per_bin(frames: &[u32], bins: u32) -> HashMap<u32, u32> {
+    let mut count = HashMap::new();
+    frames
+        .iter()
+        .for_each(|frame| *count.entry(frame % bins).or_default() += 1);
+    count
+}

@@ -1,0 +1,153 @@
+//! Where new pages go.
+
+mod common;
+
+use common::{cached, fill, per_bin, tiered, touch};
+use varve_machine::Pager;
+use varve_pages::{NodeFrames, Placement, Topology};
+
+#[test]
+fn first_touch_on_a_fresh_system_is_contiguous() {
+    let mut placement = Placement::on("first-touch", cached(100, 20)).unwrap();
+    assert_eq!(fill(&mut placement, 60), (0..60).collect::<Vec<u32>>());
+    placement.unmap(7, 7);
+    placement.unmap(3, 3);
+    assert_eq!(placement.fault(&touch(1000)), Ok(3));
+    assert_eq!(placement.fault(&touch(1001)), Ok(7));
+}
+
+#[test]
+fn first_touch_fills_local_dram_then_local_slow_memory_then_the_other_socket() {
+    let node = |socket, fast| NodeFrames {
+        frames: 2,
+        fast,
+        socket,
+        bins: None,
+        ways: 1,
+    };
+    let nodes = vec![node(0, true), node(1, true), node(0, false), node(1, false)];
+    let mut placement = Placement::on(
+        "first-touch",
+        Topology {
+            page_bytes: 4096,
+            nodes,
+        },
+    )
+    .unwrap();
+    let mut frames = Vec::new();
+    for vpn in 0..8 {
+        let fault = varve_machine::Fault {
+            socket: 1,
+            ..touch(vpn)
+        };
+        frames.push(placement.fault(&fault).unwrap());
+    }
+    assert_eq!(frames, [2, 3, 6, 7, 0, 1, 4, 5]);
+    let error = placement.fault(&touch(8)).unwrap_err().to_string();
+    assert!(
+        error.starts_with("out of memory: 8 pages of 4096 B are in use"),
+        "{error}"
+    );
+    assert_eq!(placement.counters().refused, 1);
+}
+
+#[test]
+fn static_puts_two_pages_in_each_bin_when_memory_is_twice_the_cache() {
+    // Paper D, section 5.2.1: an array of twice the cache has exactly two pages per bin.
+    let bins = 24_576;
+    let mut placement = Placement::on("static", cached(262_144, bins)).unwrap();
+    let frames = fill(&mut placement, 2 * u64::from(bins));
+    let count = per_bin(&frames, bins);
+    assert_eq!(count.len(), bins as usize);
+    assert!(count.values().all(|&pages| pages == 2));
+}
+
+#[test]
+fn static_refills_the_bins_that_were_emptied() {
+    let mut placement = Placement::on("static", cached(80, 10)).unwrap();
+    let frames = fill(&mut placement, 40);
+    // Bins 3 and 4 lose all of their pages, bin 5 loses one.
+    for (vpn, &frame) in frames.iter().enumerate() {
+        if [3, 4].contains(&(frame % 10)) || frame == 5 {
+            placement.unmap(vpn as u64, frame);
+        }
+    }
+    let mut again = Vec::new();
+    for vpn in 100..109 {
+        again.push(placement.fault(&touch(vpn)).unwrap() % 10);
+    }
+    again.sort_unstable();
+    assert_eq!(again, [3, 3, 3, 3, 4, 4, 4, 4, 5]);
+}
+
+#[test]
+fn random_uses_the_share_of_the_cache_that_chance_says() {
+    // 96 GiB of 2 MiB pages over 48 GiB of bins, out of 512 GiB: a bin of 10 or 11 frames stays empty with the
+    // probability that none of them is among 49,152 of 262,144 frames, close to (1 - 0.1875)^10.67 = 0.109.
+    let bins = 24_576;
+    for spec in ["random:run=2MiB", "random"] {
+        let mut used = 0.0;
+        for seed in 0..4 {
+            let separator = if spec.contains(':') { ',' } else { ':' };
+            let spec = format!("{spec}{separator}seed={seed}");
+            let mut placement = Placement::on(&spec, cached(262_144, bins)).unwrap();
+            let frames = fill(&mut placement, 2 * u64::from(bins));
+            used += per_bin(&frames, bins).len() as f64 / f64::from(bins) / 4.0;
+        }
+        assert!((0.885..0.897).contains(&used), "{spec}: {used}");
+    }
+}
+
+#[test]
+fn random_keeps_runs_together_and_hands_freed_frames_out_first() {
+    let mut placement = Placement::on("random:run=8MiB,seed=3", cached(1000, 100)).unwrap();
+    let frames = fill(&mut placement, 400);
+    for run in frames.chunks(4) {
+        assert_eq!(run[0] % 4, 0);
+        assert!(run.windows(2).all(|pair| pair[1] == pair[0] + 1));
+    }
+    assert!(
+        frames
+            .chunks(4)
+            .any(|run| run[0] % 100 > frames[0] % 100 && run[0] < frames[0])
+    );
+    placement.unmap(10, frames[10]);
+    placement.unmap(300, frames[300]);
+    assert_eq!(placement.fault(&touch(1000)), Ok(frames[300]));
+    assert_eq!(placement.fault(&touch(1001)), Ok(frames[10]));
+}
+
+#[test]
+fn random_hands_out_every_frame_once() {
+    let mut placement = Placement::on("random:run=6MiB", cached(1000, 64)).unwrap();
+    let mut frames = fill(&mut placement, 1000);
+    frames.sort_unstable();
+    assert_eq!(frames, (0..1000).collect::<Vec<u32>>());
+    assert!(placement.fault(&touch(1000)).is_err());
+}
+
+#[test]
+fn the_same_seed_places_the_same_way() {
+    let place = |spec: &str| fill(&mut Placement::on(spec, cached(500, 50)).unwrap(), 200);
+    assert_eq!(place("random:seed=9"), place("random:seed=9"));
+    assert_ne!(place("random:seed=9"), place("random:seed=10"));
+}
+
+#[test]
+fn a_policy_that_does_not_fit_the_machine_says_so() {
+    let error = |spec: &str, topology| Placement::on(spec, topology).err().unwrap().to_string();
+    assert_eq!(
+        error("static", tiered(10, 10)),
+        "page policy `static` needs a DRAM cache in front of slow memory, but this machine has fast and slow nodes without a cache; use a machine with mode = \"memory-mode\""
+    );
+    let unknown = error("statc", cached(10, 5));
+    assert!(
+        unknown.starts_with("no page policy is called `statc`; there are first-touch, "),
+        "{unknown}"
+    );
+    let key = error("random:runs=1", cached(10, 5));
+    assert_eq!(
+        key,
+        "page policy `random` has no parameter `runs`; it takes run, seed, scale"
+    );
+}
