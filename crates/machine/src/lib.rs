@@ -1,12 +1,14 @@
 //! The ground floor: machine descriptions, the model of a machine, and the live Linux machine.
 
 pub mod describe;
+pub mod load;
 mod op;
 mod pager;
 mod program;
 pub mod units;
 
 pub use describe::{Machine, Mode};
+pub use load::{LoadError, Node, NodeKind, Problem, Summary};
 pub use op::{Kind, Op};
 pub use pager::{Daemons, Fault, Move, OutOfFrames, Pager, Sample, Source};
 pub use program::{Program, Region};

@@ -1,0 +1,138 @@
+//! Loading, checking and listing machines: the built-in ones, files, and folders of files.
+
+mod fields;
+mod nodes;
+mod probed;
+mod problem;
+mod read;
+mod rules;
+mod scaled;
+mod summary;
+
+pub use fields::{FIELDS, Field, FieldType, OPTIONAL_SECTIONS};
+pub use nodes::{Node, NodeKind};
+pub use probed::{ProbedCache, ProbedMachine, ProbedMemory};
+pub use problem::{LoadError, Problem};
+pub use rules::MAX_CACHE_RATIO;
+pub use summary::{Level, Summary, Tier};
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use crate::describe::Machine;
+
+/// Names and texts of the files in `machines/`, embedded at build time and sorted by name.
+const BUILTIN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/machines.rs"));
+
+/// Folders with further machine files, separated as in `PATH`.
+pub const MACHINES_VARIABLE: &str = "VARVE_MACHINES";
+
+impl Machine {
+    /// Loads a machine by name or from a file. A text with a `/` or ending in `.toml` is a path; a name is looked up
+    /// in the folders of [`MACHINES_VARIABLE`] first, then among the built-in machines.
+    pub fn load(name_or_path: &str) -> Result<Machine, LoadError> {
+        let folders: Vec<PathBuf> = env::var_os(MACHINES_VARIABLE)
+            .map(|paths| {
+                env::split_paths(&paths)
+                    .filter(|p| !p.as_os_str().is_empty())
+                    .collect()
+            })
+            .unwrap_or_default();
+        Machine::load_from(name_or_path, &folders)
+    }
+
+    /// Like [`Machine::load`], with the folders to look in before the built-in machines.
+    pub fn load_from(name_or_path: &str, folders: &[PathBuf]) -> Result<Machine, LoadError> {
+        if name_or_path.contains('/') || name_or_path.ends_with(".toml") {
+            return load_file(Path::new(name_or_path));
+        }
+        let file_name = format!("{name_or_path}.toml");
+        if let Some(path) = folders
+            .iter()
+            .map(|f| f.join(&file_name))
+            .find(|p| p.is_file())
+        {
+            return load_file(&path);
+        }
+        match BUILTIN.iter().find(|(name, _)| *name == name_or_path) {
+            Some((_, text)) => Machine::parse(text, &file_name),
+            None => {
+                let known = names(folders);
+                let meant = fields::nearest(name_or_path, known.iter().map(String::as_str))
+                    .map(String::from);
+                Err(LoadError::Unknown {
+                    name: name_or_path.into(),
+                    known,
+                    meant,
+                })
+            }
+        }
+    }
+
+    /// Reads a machine from the text of a file. `file_name` appears in messages; its stem must be the machine's name.
+    ///
+    /// # Errors
+    /// All problems at once, each with its line, key and remedy.
+    pub fn parse(text: &str, file_name: &str) -> Result<Machine, LoadError> {
+        let mut doc = read::Document::read(text, file_name);
+        // Rules run even on a file with problems, as far as it can be understood, so that all are told at once.
+        let machine = doc.machine();
+        if let Some(machine) = &machine {
+            for (key, what, remedy) in rules::findings(machine) {
+                doc.add(&key, what, &remedy);
+            }
+            let stem = Path::new(file_name)
+                .file_stem()
+                .and_then(|s| s.to_str())
+                .unwrap_or(file_name);
+            if machine.name != stem {
+                let remedy = format!("write name = \"{stem}\", or rename the file");
+                doc.add(
+                    "name",
+                    format!("`{}` is not the file's name", machine.name),
+                    &remedy,
+                );
+            }
+        }
+        match machine {
+            Some(machine) if doc.is_clean() => Ok(machine),
+            _ => Err(LoadError::Invalid(doc.into_problems())),
+        }
+    }
+
+    /// The file's text of this machine; [`Machine::parse`] reads it back.
+    pub fn to_toml(&self) -> String {
+        toml::to_string_pretty(self).expect("every field of a machine has a TOML form")
+    }
+}
+
+/// Names and file texts of the built-in machines, sorted by name.
+pub fn builtin() -> &'static [(&'static str, &'static str)] {
+    BUILTIN
+}
+
+/// Names of all machines that [`Machine::load_from`] finds, sorted: the folders' and the built-in ones.
+pub fn names(folders: &[PathBuf]) -> Vec<String> {
+    let mut names: Vec<String> = BUILTIN.iter().map(|(name, _)| name.to_string()).collect();
+    for folder in folders {
+        let Ok(entries) = fs::read_dir(folder) else {
+            continue;
+        };
+        let files = entries
+            .flatten()
+            .map(|e| e.path())
+            .filter(|p| p.extension().is_some_and(|e| e == "toml"));
+        names.extend(files.filter_map(|p| Some(p.file_stem()?.to_str()?.to_string())));
+    }
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn load_file(path: &Path) -> Result<Machine, LoadError> {
+    let text = fs::read_to_string(path).map_err(|cause| LoadError::Read {
+        path: path.into(),
+        cause,
+    })?;
+    Machine::parse(&text, &path.to_string_lossy())
+}

@@ -1,0 +1,295 @@
+//! Reading a machine file key by key, so that every unknown key, wrong type and missing field is reported with its line at once.
+
+use std::collections::BTreeMap;
+use toml::de::{DeTable, DeValue};
+
+use super::fields::{self, FIELDS, FieldType, OPTIONAL_SECTIONS};
+use super::problem::Problem;
+use crate::describe::Machine;
+use crate::units::Bytes;
+
+/// What a file holds, by dotted key.
+pub struct Document<'a> {
+    file: &'a str,
+    text: &'a str,
+    /// Byte offset of each key and section.
+    places: BTreeMap<String, usize>,
+    /// Keys to leave out when reading on.
+    unknown: Vec<String>,
+    problems: Vec<Problem>,
+}
+
+impl<'a> Document<'a> {
+    /// Walks the text. The document keeps all problems found.
+    pub fn read(text: &'a str, file: &'a str) -> Document<'a> {
+        let mut doc = Document {
+            file,
+            text,
+            places: BTreeMap::new(),
+            unknown: Vec::new(),
+            problems: Vec::new(),
+        };
+        let (root, errors) = DeTable::parse_recoverable(text);
+        for e in &errors {
+            let offset = e.span().map_or(0, |s| s.start);
+            let what = format!("not TOML: {}", e.message().replace('\n', " "));
+            doc.problem_at(
+                offset,
+                "",
+                what,
+                "write it as `key = value` under a `[section]`",
+            );
+        }
+        if errors.is_empty() {
+            doc.table(root.get_ref(), "");
+            doc.missing();
+        }
+        doc
+    }
+
+    /// Line of a key, or of the nearest section around it; 1 if there is none.
+    pub fn line(&self, key: &str) -> usize {
+        let mut key = key;
+        loop {
+            if let Some(&offset) = self.places.get(key) {
+                return self.line_of(offset);
+            }
+            match key.rsplit_once('.') {
+                Some((parent, _)) => key = parent,
+                None => return 1,
+            }
+        }
+    }
+
+    /// Problems so far, in the order of lines.
+    pub fn into_problems(mut self) -> Vec<Problem> {
+        self.problems.sort_by_key(|p| p.line);
+        self.problems
+    }
+
+    /// Nothing wrong so far?
+    pub fn is_clean(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    /// Adds a problem found later at a key, unless that key has one already.
+    pub fn add(&mut self, key: &str, what: String, remedy: &str) {
+        if self.problems.iter().all(|p| p.key != key) {
+            let line = self.line(key);
+            self.push(line, key, what, remedy);
+        }
+    }
+
+    /// The machine without its unknown keys, if what is left can be read. Says why not if nothing else was wrong.
+    pub fn machine(&mut self) -> Option<Machine> {
+        let mut tree: toml::Table = self.text.parse().ok()?;
+        for key in &self.unknown {
+            remove(&mut tree, key);
+        }
+        match tree.try_into() {
+            Ok(machine) => Some(machine),
+            Err(e) => {
+                // The walk knows every key and type: without a problem so far it disagrees with the structs.
+                if self.problems.is_empty() {
+                    self.push(
+                        1,
+                        "",
+                        e.message().replace('\n', " "),
+                        "see docs/machines.md",
+                    );
+                }
+                None
+            }
+        }
+    }
+
+    fn problem_at(&mut self, offset: usize, key: &str, what: String, remedy: &str) {
+        let line = self.line_of(offset);
+        self.push(line, key, what, remedy);
+    }
+
+    fn push(&mut self, line: usize, key: &str, what: String, remedy: &str) {
+        self.problems.push(Problem {
+            file: self.file.into(),
+            line,
+            key: key.into(),
+            what,
+            remedy: remedy.into(),
+        });
+    }
+
+    fn line_of(&self, offset: usize) -> usize {
+        1 + self.text.as_bytes()[..offset.min(self.text.len())]
+            .iter()
+            .filter(|&&b| b == b'\n')
+            .count()
+    }
+
+    fn table(&mut self, table: &DeTable<'_>, prefix: &str) {
+        for (name, value) in table {
+            let key = if prefix.is_empty() {
+                name.get_ref().to_string()
+            } else {
+                format!("{prefix}.{}", name.get_ref())
+            };
+            let offset = name.span().start;
+            self.places.insert(key.clone(), offset);
+            if key == "sources" {
+                self.sources(value.get_ref(), offset);
+            } else if fields::is_section(&key) {
+                match value.get_ref() {
+                    DeValue::Table(inner) => self.table(inner, &key),
+                    other => {
+                        let what = format!("is a section, not a {}", other.type_str());
+                        self.problem_at(offset, &key, what, &format!("write it as `[{key}]`"));
+                    }
+                }
+            } else if let Some(field) = fields::find(&key) {
+                if let Err(what) = fits(field.ty, value.get_ref()) {
+                    self.problem_at(
+                        offset,
+                        &key,
+                        what,
+                        &format!("write {}", field.ty.describe()),
+                    );
+                }
+            } else {
+                let remedy = match fields::nearest(&key, FIELDS.iter().map(|f| f.key)) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => "remove it, or see docs/machines.md for the known keys".into(),
+                };
+                self.problem_at(offset, &key, "unknown key".into(), &remedy);
+                self.unknown.push(key);
+            }
+        }
+    }
+
+    fn sources(&mut self, value: &DeValue<'_>, offset: usize) {
+        let DeValue::Table(table) = value else {
+            let remedy = "write `[sources]`, then `\"core.ghz\" = \"a citation\"`";
+            return self.problem_at(offset, "sources", "is a section".into(), remedy);
+        };
+        for (name, value) in table {
+            let key = format!("sources.{}", name.get_ref());
+            self.places.insert(key.clone(), name.span().start);
+            let (what, remedy) = match value.get_ref() {
+                DeValue::String(s) if !s.trim().is_empty() => continue,
+                DeValue::String(_) => (
+                    "is empty",
+                    "name the data sheet, paper or reasoning".to_string(),
+                ),
+                DeValue::Table(_) => (
+                    "is nested",
+                    format!(
+                        "put the dotted key in quotes: `\"{}.…\" = \"a citation\"`",
+                        name.get_ref()
+                    ),
+                ),
+                _ => (
+                    "is not text",
+                    "name the data sheet, paper or reasoning, in quotes".to_string(),
+                ),
+            };
+            self.problem_at(name.span().start, &key, what.into(), &remedy);
+        }
+    }
+
+    fn missing(&mut self) {
+        if !self.places.contains_key("sources") {
+            self.push(
+                1,
+                "sources",
+                "missing".into(),
+                "add `[sources]`: each number's key and where it comes from",
+            );
+        }
+        for field in FIELDS {
+            if field.optional || self.places.contains_key(field.key) {
+                continue;
+            }
+            let absent =
+                |s: &str| field.key.starts_with(&format!("{s}.")) && !self.places.contains_key(s);
+            if OPTIONAL_SECTIONS.iter().any(|s| absent(s)) {
+                continue;
+            }
+            let section = field.key.rsplit_once('.').map(|(s, _)| s);
+            let name = field.key.rsplit('.').next().unwrap_or(field.key);
+            let place = section.map_or("at the top".to_string(), |s| format!("under `[{s}]`"));
+            let remedy = format!(
+                "add `{name} = …` {place}: {}{}",
+                field.about,
+                unit(field.unit)
+            );
+            self.add(field.key, "missing".into(), &remedy);
+        }
+    }
+}
+
+fn unit(unit: &str) -> String {
+    if unit.is_empty() {
+        String::new()
+    } else {
+        format!(" ({unit})")
+    }
+}
+
+fn remove(table: &mut toml::Table, key: &str) {
+    match key.split_once('.') {
+        Some((section, rest)) if table.contains_key(section) => {
+            if let Some(toml::Value::Table(inner)) = table.get_mut(section) {
+                remove(inner, rest);
+            }
+        }
+        _ => {
+            table.remove(key);
+        }
+    }
+}
+
+/// Is the value of this type and in its range?
+fn fits(ty: FieldType, value: &DeValue<'_>) -> Result<(), String> {
+    let wrong = || Err(format!("is a {}", value.type_str()));
+    let number: f64 = match (ty, value) {
+        (FieldType::Text, DeValue::String(s)) if s.trim().is_empty() => {
+            return Err("is empty".into());
+        }
+        (FieldType::Text, DeValue::String(_)) => return Ok(()),
+        (FieldType::Choice(words), DeValue::String(s)) => {
+            return if words.contains(&s.as_ref()) {
+                Ok(())
+            } else {
+                Err(format!("`{s}` is unknown"))
+            };
+        }
+        (FieldType::Size, DeValue::String(s)) => match s.parse::<Bytes>() {
+            Ok(b) => b.0 as f64,
+            Err(_) => return Err(format!("`{s}` is not a size")),
+        },
+        (FieldType::Count | FieldType::Size | FieldType::Real, DeValue::Integer(i)) => {
+            i64::from_str_radix(i.as_str(), i.radix())
+                .map_err(|_| format!("{} is out of range", i.as_str()))? as f64
+        }
+        (FieldType::Real, DeValue::Float(f)) => f
+            .as_str()
+            .parse()
+            .map_err(|_| format!("{} is not a number", f.as_str()))?,
+        _ => return wrong(),
+    };
+    in_range(ty, number)
+}
+
+/// Is the number finite, not negative and no slip of the pen?
+pub fn in_range(ty: FieldType, number: f64) -> Result<(), String> {
+    if !number.is_finite() {
+        Err(format!("{number} is not finite"))
+    } else if number < 0.0 {
+        Err(format!("{number} is negative"))
+    } else if number > ty.limit() {
+        Err(format!(
+            "{number} is larger than any machine's ({:e})",
+            ty.limit()
+        ))
+    } else {
+        Ok(())
+    }
+}

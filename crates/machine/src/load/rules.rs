@@ -1,0 +1,378 @@
+//! What must hold between the numbers of a machine.
+
+use super::fields::{self, FIELDS};
+use super::problem::Problem;
+use super::read::in_range;
+use crate::describe::{Cache, Machine, Mode};
+use crate::units::Bytes;
+
+/// The largest ratio of slow memory to DRAM cache: the model's tags have seven bits and one value for "empty".
+pub const MAX_CACHE_RATIO: u64 = 126;
+
+/// Key, what is wrong, remedy.
+pub type Finding = (String, String, String);
+
+impl Machine {
+    /// Checks a machine that was made or changed in memory. All problems are reported, without lines.
+    pub fn check(&self) -> Vec<Problem> {
+        let problem = |(key, what, remedy)| Problem {
+            file: self.name.clone(),
+            line: 0,
+            key,
+            what,
+            remedy,
+        };
+        findings(self).into_iter().map(problem).collect()
+    }
+}
+
+/// Everything that is inconsistent about a machine.
+pub fn findings(m: &Machine) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let numbers = numbers(m);
+    ranges(&numbers, &mut found);
+    sources(m, &numbers, &mut found);
+    let mut say = |key: &str, what: String, remedy: &str| {
+        found.push((key.to_string(), what, remedy.to_string()))
+    };
+    caches(m, &mut say);
+    queues(m, &mut say);
+    memories(m, &mut say);
+    exposure(m, &mut say);
+    found
+}
+
+type Say<'a> = &'a mut dyn FnMut(&str, String, &str);
+
+/// Every number of a machine by its dotted key, in the order of [`FIELDS`].
+fn numbers(m: &Machine) -> Vec<(&'static str, f64)> {
+    let Ok(tree) = toml::Value::try_from(m) else {
+        return Vec::new();
+    };
+    FIELDS
+        .iter()
+        .filter(|f| f.ty.is_number())
+        .filter_map(|f| {
+            let leaf = f.key.split('.').try_fold(&tree, |t, part| t.get(part))?;
+            let number = match leaf {
+                toml::Value::Integer(i) => *i as f64,
+                toml::Value::Float(x) => *x,
+                toml::Value::String(s) => s.parse::<Bytes>().ok()?.0 as f64,
+                _ => return None,
+            };
+            Some((f.key, number))
+        })
+        .collect()
+}
+
+fn ranges(numbers: &[(&'static str, f64)], found: &mut Vec<Finding>) {
+    for &(key, number) in numbers {
+        let Some(field) = fields::find(key) else {
+            continue;
+        };
+        if let Err(what) = in_range(field.ty, number) {
+            found.push((key.into(), what, format!("write {}", field.ty.describe())));
+        } else if number == 0.0 && !field.zero {
+            found.push((
+                key.into(),
+                "is zero".into(),
+                format!("write {}", field.ty.describe()),
+            ));
+        }
+    }
+}
+
+fn covers(source: &str, key: &str) -> bool {
+    key.strip_prefix(source)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+fn sources(m: &Machine, numbers: &[(&'static str, f64)], found: &mut Vec<Finding>) {
+    for (key, _) in numbers {
+        if !m.sources.keys().any(|s| covers(s, key)) {
+            let remedy = format!(
+                "add `\"{key}\" = \"a citation\"` to [sources]; \"assumption: …\" with the reasoning where nobody publishes it"
+            );
+            found.push((key.to_string(), "has no source".into(), remedy));
+        }
+    }
+    for (source, text) in &m.sources {
+        if !numbers.iter().any(|(key, _)| covers(source, key)) {
+            let what = "names no number of this machine".to_string();
+            found.push((
+                format!("sources.{source}"),
+                what,
+                "remove it, or correct the key".into(),
+            ));
+        } else if text.trim().is_empty() {
+            let remedy = "name the data sheet, paper or reasoning".to_string();
+            found.push((format!("sources.{source}"), "is empty".into(), remedy));
+        }
+    }
+}
+
+fn caches(m: &Machine, say: Say<'_>) {
+    let mut one = |name: &str, c: &Cache| {
+        let way = u64::from(c.ways) * 64;
+        if way > 0 && c.bytes.0 % way != 0 {
+            let what = format!(
+                "{} is not a whole number of sets of {} lines of 64 B",
+                c.bytes, c.ways
+            );
+            say(
+                &format!("{name}.bytes"),
+                what,
+                &format!("correct it, or {name}.ways"),
+            );
+        }
+    };
+    one("l1", &m.l1);
+    one("l2", &m.l2);
+    one("llc", &m.llc);
+    for (low, a, high, b) in [("l1", &m.l1, "l2", &m.l2), ("l2", &m.l2, "llc", &m.llc)] {
+        if b.bytes < a.bytes {
+            let what = format!("{} is smaller than {low} ({})", b.bytes, a.bytes);
+            say(
+                &format!("{high}.bytes"),
+                what,
+                "each level must hold at least what the level above it does",
+            );
+        }
+        if b.ns < a.ns {
+            let what = format!("{} ns is faster than {low} ({} ns)", b.ns, a.ns);
+            say(
+                &format!("{high}.ns"),
+                what,
+                "latencies are load-to-use, from the core",
+            );
+        }
+    }
+    if m.tlb.l2_ways > 0 && m.tlb.l2_entries % m.tlb.l2_ways != 0 {
+        let what = format!(
+            "{} entries do not divide into {} ways",
+            m.tlb.l2_entries, m.tlb.l2_ways
+        );
+        say("tlb.l2_entries", what, "correct one of the two");
+    }
+    if m.prefetch.streams > 0 && m.prefetch.distance == 0 {
+        say(
+            "prefetch.distance",
+            "is zero with the prefetcher on".into(),
+            "set a distance, or prefetch.streams = 0",
+        );
+    }
+}
+
+fn queues(m: &Machine, say: Say<'_>) {
+    let c = &m.controller;
+    if c.drain_high > c.write_queue {
+        let what = format!(
+            "{} is more than the write queue holds ({})",
+            c.drain_high, c.write_queue
+        );
+        say(
+            "controller.drain_high",
+            what,
+            "set it below controller.write_queue",
+        );
+    }
+    if c.drain_low >= c.drain_high {
+        let what = format!("{} is not below drain_high ({})", c.drain_low, c.drain_high);
+        say(
+            "controller.drain_low",
+            what,
+            "draining must end at a lower fill than it begins",
+        );
+    }
+}
+
+fn interleave(key: &str, bytes: Bytes, device: Bytes, say: Say<'_>) {
+    if bytes.0 == 0 {
+        return;
+    }
+    if !bytes.0.is_power_of_two() || bytes.0 < 64 {
+        say(
+            key,
+            format!("{} is not a power of two of at least 64 B", bytes.0),
+            "write 0, 256 or \"4KiB\", for example",
+        );
+    } else if bytes > device {
+        say(
+            key,
+            format!("{bytes} is larger than a DIMM ({device})"),
+            "write a smaller interleave, or 0 for none",
+        );
+    }
+}
+
+fn memories(m: &Machine, say: Say<'_>) {
+    let d = &m.dram;
+    interleave(
+        "dram.interleave_bytes",
+        d.interleave_bytes,
+        d.dimm_bytes,
+        say,
+    );
+    if d.row_bytes.0 % 64 != 0 || !d.row_bytes.0.is_power_of_two() {
+        say(
+            "dram.row_bytes",
+            format!("{} is not a power of two of at least 64 B", d.row_bytes.0),
+            "a rank's row is 8KiB, usually",
+        );
+    }
+    if d.rfc_ns >= d.refi_ns {
+        let what = format!(
+            "a refresh of {} ns does not end before the next, {} ns later",
+            d.rfc_ns, d.refi_ns
+        );
+        say(
+            "dram.rfc_ns",
+            what,
+            "tRFC is 260-550 ns and tREFI 7800 ns for DDR4",
+        );
+    }
+    if d.selfrefresh_after_ns < d.powerdown_after_ns {
+        let what = format!(
+            "{} ns is earlier than power-down ({} ns)",
+            d.selfrefresh_after_ns, d.powerdown_after_ns
+        );
+        say(
+            "dram.selfrefresh_after_ns",
+            what,
+            "self-refresh is the deeper state and comes later",
+        );
+    }
+    if let Some(pm) = &m.pm {
+        interleave(
+            "pm.interleave_bytes",
+            pm.interleave_bytes,
+            pm.dimm_bytes,
+            say,
+        );
+        if pm.dimms > d.channels {
+            let what = format!("{} PM DIMMs on {} channels", pm.dimms, d.channels);
+            say(
+                "pm.dimms",
+                what,
+                "a channel takes one PM DIMM beside its DRAM",
+            );
+        }
+        if pm.line_bytes.0 < 64 || !pm.line_bytes.0.is_power_of_two() {
+            say(
+                "pm.line_bytes",
+                format!("{} is not a power of two of at least 64 B", pm.line_bytes.0),
+                "Optane's is 256",
+            );
+        } else if pm.buffer_bytes.0 % pm.line_bytes.0 != 0 {
+            let what = format!(
+                "{} is not a whole number of media lines ({})",
+                pm.buffer_bytes, pm.line_bytes
+            );
+            say("pm.buffer_bytes", what, "Optane's is \"16KiB\"");
+        }
+    }
+    for (key, bytes) in [
+        ("dram.dimm_bytes", Some(d.dimm_bytes)),
+        ("pm.dimm_bytes", m.pm.as_ref().map(|p| p.dimm_bytes)),
+        ("cxl.bytes", m.cxl.as_ref().map(|c| c.bytes)),
+    ] {
+        if bytes.is_some_and(|b| b.0 % 4096 != 0) {
+            say(
+                key,
+                "is not a whole number of 4 KiB pages".into(),
+                "round it down to 4KiB",
+            );
+        }
+    }
+    if m.sockets > 1 && m.link.is_none() {
+        say(
+            "link",
+            format!("missing with {} sockets", m.sockets),
+            "add `[link]` with ns and gbps, or set sockets = 1",
+        );
+    }
+}
+
+fn exposure(m: &Machine, say: Say<'_>) {
+    if m.mode == Mode::Flat {
+        if m.dram_cache.is_some() {
+            say(
+                "dram_cache",
+                "has no use in mode \"flat\"".into(),
+                "remove the section, or set mode = \"memory-mode\"",
+            );
+        }
+        return;
+    }
+    let slow = m.slow_bytes();
+    if slow == 0 {
+        say(
+            "mode",
+            "\"memory-mode\" without slow memory".into(),
+            "add `[pm]` or `[cxl]`, or set mode = \"flat\"",
+        );
+    }
+    if m.pm.is_some() && m.cxl.is_some() {
+        say(
+            "cxl",
+            "memory mode with both PM and CXL behind the DRAM cache".into(),
+            "remove one of the two",
+        );
+    }
+    let Some(cache) = &m.dram_cache else {
+        say(
+            "mode",
+            "\"memory-mode\" without a DRAM cache".into(),
+            "add `[dram_cache]` with bytes and ways",
+        );
+        return;
+    };
+    if cache.bytes.0 > m.dram_bytes() {
+        let what = format!(
+            "{} is more than the socket's DRAM ({})",
+            cache.bytes,
+            Bytes(m.dram_bytes())
+        );
+        say(
+            "dram_cache.bytes",
+            what,
+            "the cache lives in the DRAM: lower it, or enlarge dram",
+        );
+    }
+    let set = u64::from(cache.ways).max(1).saturating_mul(4096);
+    if cache.bytes.0 % set != 0 {
+        let what = format!(
+            "{} is not a whole number of 4 KiB pages in {} ways",
+            cache.bytes, cache.ways
+        );
+        say("dram_cache.bytes", what, "correct it, or dram_cache.ways");
+    }
+    if cache.bytes.0 > 0 && slow / cache.bytes.0 > MAX_CACHE_RATIO {
+        let what = format!(
+            "slow memory is {} times as large, at most {MAX_CACHE_RATIO} is supported",
+            slow / cache.bytes.0
+        );
+        say(
+            "dram_cache.bytes",
+            what,
+            "enlarge the cache, or lower the slow memory",
+        );
+    }
+}
+
+/// Numbers of a machine, and how many of them rest on an assumption by their most exact source.
+pub fn count_sources(m: &Machine) -> (usize, usize) {
+    let numbers = numbers(m);
+    let assumed = |key: &str| {
+        let exact = m
+            .sources
+            .iter()
+            .filter(|(s, _)| covers(s, key))
+            .max_by_key(|(s, _)| s.len());
+        exact.is_some_and(|(_, text)| text.contains("assum"))
+    };
+    (
+        numbers.len(),
+        numbers.iter().filter(|(key, _)| assumed(key)).count(),
+    )
+}
