@@ -1,0 +1,524 @@
+//! Betweenness centrality (Brandes 2001), parallel over the vertices of a level, as in the GAP suite.
+//!
+//! For each source a breadth-first search counts shortest paths and notes in a bitmap which edges lie on one; a
+//! second pass walks the levels backward and adds up dependencies. Arrays, for n vertices, m directed edges and names
+//! of `id` bytes (GAP is built with 4; with 8, edge list and rows of a graph of 2^27 vertices take 34 GB each):
+//!
+//! | array | bytes | accessed |
+//! |---|---|---|
+//! | `csr.index` | 8 (n + 1) | twice per vertex and source, at random |
+//! | `csr.neighbours` | id × m | in runs, forward all of it, backward the lines with a successor |
+//! | `bc.scores` | 4 n | once per vertex, backward |
+//! | `bc.counts` | 8 n | at random, per edge on a shortest path, twice |
+//! | `bc.successors` | m / 8 | beside the edges |
+//! | `bc.queue`, `bc.local` | id × n, 1024 id per thread | in runs |
+//! | `bc.depths` | id × n | at random, per edge forward |
+//! | `bc.deltas` | 4 n | at random, per edge on a shortest path, backward |
+//!
+//! Where this differs from GAP: arrays are allocated once and not per source; a thread's queue buffer holds 1024
+//! names and not 16 Ki; the source itself gets no score (as in Brandes' definition); the closing division of
+//! scores by their maximum is done on the answer and not as accesses.
+
+use std::sync::Arc;
+
+use varve_machine::{Kind, Op, Region};
+
+use super::build::{Build, fill_block, fill_stage};
+use super::csr::Csr;
+use crate::layout::{Array, Layout};
+use crate::loops::{Kernel, Share, Stage, Work};
+
+// Instructions, counted on the loops as a compiler for x86-64 emits them at -O2.
+/// Per vertex of a level: queue element, two row pointers, loop set-up and exit.
+const PER_VERTEX: u32 = 12;
+/// Per edge: load the neighbour, advance, compare, branch.
+const PER_EDGE: u32 = 4;
+/// Per edge forward: load its depth, two compares, two branches.
+const PER_DEPTH: u32 = 5;
+/// More when it is unseen: compare-and-swap, store into the local queue.
+const PER_FIND: u32 = 8;
+/// Per edge on a shortest path: an atomic add of a double is a load, add and compare-and-swap loop.
+const PER_COUNT: u32 = 8;
+/// Per edge on a shortest path: shift, mask and an atomic or of its bit.
+const PER_SET: u32 = 6;
+/// Per edge backward: shift, test, branch, advance.
+const PER_TEST: u32 = 5;
+/// Per successor backward: convert, divide, add, multiply, add.
+const PER_DELTA: u32 = 6;
+
+/// Edges of one vertex per step; a multiple of the 64 edges of a bitmap word.
+const EDGES_PER_STEP: u64 = 64;
+
+/// Names in a thread's queue buffer.
+const LOCAL: usize = 1024;
+
+const UNSEEN: u32 = u32::MAX;
+
+/// What the host holds per vertex. The modelled program has an array of each; here they share a line of the host's
+/// cache, which halves the misses of a simulation.
+#[derive(Clone, Copy, Default)]
+struct Vertex {
+    count: f64,
+    depth: u32,
+    delta: f32,
+}
+
+/// How betweenness is computed and modelled.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// Vertices to start from, one iteration each.
+    pub sources: Vec<u32>,
+    /// Edges generated before loops and duplicates went, which sizes the arrays of the build.
+    pub generated: u64,
+    /// Bytes per vertex name, 4 or 8.
+    pub id: u64,
+    /// How the vertices of a level are shared among threads.
+    pub share: Share,
+    /// Bytes between two first touches.
+    pub touch: u64,
+    /// Threads.
+    pub threads: usize,
+}
+
+struct Places {
+    scores: Array,
+    counts: Array,
+    successors: Array,
+    queue: Array,
+    depths: Array,
+    deltas: Array,
+    local: Array,
+    tail: Array,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    Build,
+    FillCounts,
+    ResetSuccessors,
+    FillDepths,
+    Forward,
+    FillDeltas,
+    Backward,
+}
+
+/// The kernel, for [`crate::loops::Loops`].
+pub struct Betweenness {
+    graph: Arc<Csr>,
+    setting: Setting,
+    regions: Vec<Region>,
+    build: Build,
+    places: Places,
+    at: At,
+    /// Number of sources begun.
+    begun: usize,
+    depth: u32,
+    /// Where each level starts in the queue; the last entry is its end.
+    levels: Vec<usize>,
+    /// The level that the backward pass is at.
+    level: usize,
+    vertices: Vec<Vertex>,
+    successors: Vec<u64>,
+    scores: Vec<f32>,
+    queue: Vec<u32>,
+    local: Vec<Vec<u32>>,
+    /// Per thread, the dependency of the vertex that its step is in the middle of.
+    partial: Vec<f32>,
+    reached: u64,
+}
+
+impl Betweenness {
+    /// Betweenness of `graph` from the setting's sources.
+    pub fn new(graph: Arc<Csr>, setting: Setting) -> Betweenness {
+        let mut layout = Layout::new();
+        let (n, m) = (graph.vertices() as u64, graph.directed_edges());
+        let id = setting.id;
+        let mut build = Build::new(
+            &mut layout,
+            n,
+            setting.generated.max(1),
+            m.max(1),
+            id,
+            setting.touch,
+        );
+        let places = Places {
+            scores: layout.array("bc.scores", n, 4),
+            counts: layout.array("bc.counts", n, 8),
+            successors: layout.array("bc.successors", m.div_ceil(64).max(1), 8),
+            queue: layout.array("bc.queue", n, id),
+            depths: layout.array("bc.depths", n, id),
+            deltas: layout.array("bc.deltas", n, 4),
+            local: layout.array("bc.local", (setting.threads * LOCAL) as u64, id),
+            tail: layout.array("bc.tail", 1, 8),
+        };
+        let p = &places;
+        for array in [
+            p.scores,
+            p.counts,
+            p.successors,
+            p.queue,
+            p.depths,
+            p.deltas,
+            p.local,
+            p.tail,
+        ] {
+            build.then_touch(array);
+        }
+        let vertices = n as usize;
+        Betweenness {
+            regions: layout.regions().to_vec(),
+            build,
+            at: At::Build,
+            begun: 0,
+            depth: 0,
+            levels: Vec::new(),
+            level: 0,
+            vertices: vec![Vertex::default(); vertices],
+            successors: vec![0; places.successors.len as usize],
+            scores: vec![0.0; vertices],
+            queue: Vec::with_capacity(vertices),
+            local: vec![Vec::with_capacity(LOCAL); setting.threads],
+            partial: vec![0.0; setting.threads],
+            reached: 0,
+            places,
+            graph,
+            setting,
+        }
+    }
+
+    /// Betweenness so far: sums over sources, not divided by anything.
+    pub fn scores(&self) -> &[f32] {
+        &self.scores
+    }
+
+    fn level_stage(&self, level: usize) -> Stage {
+        let items = self.levels[level + 1] - self.levels[level];
+        Stage {
+            share: self.setting.share,
+            ..Stage::parallel(items as u64)
+        }
+    }
+
+    /// Reads what every visit of a vertex starts with: its queue entry and its two row pointers.
+    fn visit(&self, position: usize, u: u32, out: &mut Vec<Op>) {
+        let id = self.setting.id as u16;
+        out.push(Op::read(self.places.queue.at(position as u64), id, 2));
+        let pointers = self.build.index.at(u64::from(u));
+        if pointers % 64 == 56 {
+            out.push(Op::read(pointers, 8, 1));
+            out.push(Op::read(pointers + 8, 8, PER_VERTEX - 3));
+        } else {
+            out.push(Op::read(pointers, 16, PER_VERTEX - 2));
+        }
+    }
+
+    /// Loads what the edges lead to, all at once: the host waits for its own memory once and not per edge.
+    #[inline]
+    fn warm(&self, low: u64, high: u64) {
+        let edges = self.graph.edges(low, high).iter();
+        std::hint::black_box(edges.fold(0, |sum, &v| sum ^ self.vertices[v as usize].depth));
+    }
+
+    fn forward(&mut self, thread: usize, work: &mut Work, out: &mut Vec<Op>) {
+        let position = self.levels[self.levels.len() - 2] + work.at as usize;
+        let u = self.queue[position];
+        let (low, high) = self.graph.range(u);
+        let mut first = work.within == 0;
+        if first {
+            self.visit(position, u, out);
+        }
+        let id = self.setting.id;
+        let per_line = 64 / id;
+        let paths = self.vertices[u as usize].count;
+        let mut edge = low + work.within;
+        let to = high.min(edge + EDGES_PER_STEP);
+        self.warm(edge, to);
+        while edge < to {
+            let next = to.min((edge / per_line + 1) * per_line);
+            let count = (next - edge) as u32;
+            let bytes = (u64::from(count) * id) as u16;
+            let mut line = Op::read(self.build.neighbours.at(edge), bytes, PER_EDGE * count);
+            // Row start from the row pointer just loaded; later lines of the row come from a running prefetch.
+            line.dependent = u8::from(first);
+            out.push(line);
+            if first {
+                out.push(Op::read(self.places.counts.at(u64::from(u)), 8, 1));
+            }
+            let mut bits = 0u64;
+            let mut dependent = u8::from(first);
+            first = false;
+            for (i, &v) in self.graph.edges(edge, next).iter().enumerate() {
+                let address = self.places.depths.at(u64::from(v));
+                let vertex = &mut self.vertices[v as usize];
+                let mut op = Op::read(address, id as u16, PER_DEPTH);
+                op.dependent = std::mem::take(&mut dependent);
+                if vertex.depth == UNSEEN {
+                    vertex.depth = self.depth;
+                    op.kind = Kind::Update;
+                    op.instructions += PER_FIND;
+                    self.local[thread].push(v);
+                }
+                out.push(op);
+                if vertex.depth == self.depth {
+                    bits |= 1 << i;
+                    vertex.count += paths;
+                    out.push(Op::new(
+                        Kind::Update,
+                        self.places.counts.at(u64::from(v)),
+                        8,
+                        PER_COUNT,
+                    ));
+                }
+            }
+            if bits != 0 {
+                let word = edge / 64;
+                self.successors[word as usize] |= bits << (edge % 64);
+                let sets = PER_SET * bits.count_ones();
+                out.push(Op::new(
+                    Kind::Update,
+                    self.places.successors.at(word),
+                    8,
+                    sets,
+                ));
+            }
+            edge = next;
+        }
+        work.within = edge - low;
+        if edge == high {
+            (work.at, work.within) = (work.at + 1, 0);
+        }
+        if self.local[thread].len() + EDGES_PER_STEP as usize > LOCAL {
+            self.flush(thread, out);
+        }
+    }
+
+    /// Moves a thread's finds to the shared queue: one atomic to reserve room, then a copy.
+    fn flush(&mut self, thread: usize, out: &mut Vec<Op>) {
+        let found = &mut self.local[thread];
+        if found.is_empty() {
+            return;
+        }
+        let id = self.setting.id;
+        let (count, tail) = (found.len() as u64, self.queue.len() as u64);
+        out.push(Op::new(Kind::Update, self.places.tail.at(0), 8, 10));
+        let local = self.places.local.at((thread * LOCAL) as u64);
+        // A load and a store per 32-byte vector, and the loop.
+        crate::loops::run(out, Kind::Read, local, count * id, 3);
+        crate::loops::run(out, Kind::Write, self.places.queue.at(tail), count * id, 4);
+        self.queue.append(found);
+    }
+
+    fn backward(&mut self, thread: usize, work: &mut Work, out: &mut Vec<Op>) {
+        let position = self.levels[self.level] + work.at as usize;
+        let u = self.queue[position];
+        let (low, high) = self.graph.range(u);
+        let mut first = work.within == 0;
+        if first {
+            self.visit(position, u, out);
+            out.push(Op::read(self.places.counts.at(u64::from(u)), 8, 1));
+            self.partial[thread] = 0.0;
+        }
+        let id = self.setting.id;
+        let per_line = 64 / id;
+        let paths = self.vertices[u as usize].count;
+        let mut delta = self.partial[thread];
+        let mut edge = low + work.within;
+        let to = high.min(edge + EDGES_PER_STEP);
+        self.warm(edge, to);
+        let mut word_read = u64::MAX;
+        while edge < to {
+            let next = to.min((edge / per_line + 1) * per_line);
+            let count = (next - edge) as u32;
+            let word = edge / 64;
+            if word != word_read {
+                word_read = word;
+                let mut op = Op::read(self.places.successors.at(word), 8, PER_TEST * count);
+                op.dependent = u8::from(first);
+                out.push(op);
+            } else if let Some(last) = out.last_mut() {
+                last.instructions += PER_TEST * count;
+            }
+            let mask = (1u64 << count) - 1;
+            let mut bits = self.successors[word as usize] >> (edge % 64) & mask;
+            if bits != 0 {
+                let bytes = (u64::from(count) * id) as u16;
+                out.push(Op::read(
+                    self.build.neighbours.at(edge),
+                    bytes,
+                    bits.count_ones(),
+                ));
+            }
+            let row = self.graph.edges(edge, next);
+            let mut dependent = u8::from(first);
+            first = false;
+            while bits != 0 {
+                let v = u64::from(row[bits.trailing_zeros() as usize]);
+                bits &= bits - 1;
+                let mut op = Op::read(self.places.counts.at(v), 8, 2);
+                op.dependent = std::mem::take(&mut dependent);
+                out.push(op);
+                out.push(Op::read(self.places.deltas.at(v), 4, PER_DELTA));
+                let vertex = &self.vertices[v as usize];
+                delta += (paths / vertex.count) as f32 * (1.0 + vertex.delta);
+            }
+            edge = next;
+        }
+        work.within = edge - low;
+        self.partial[thread] = delta;
+        if edge == high {
+            (work.at, work.within) = (work.at + 1, 0);
+            self.vertices[u as usize].delta = delta;
+            self.scores[u as usize] += delta;
+            out.push(Op::write(self.places.deltas.at(u64::from(u)), 4, 1));
+            out.push(Op::new(
+                Kind::Update,
+                self.places.scores.at(u64::from(u)),
+                4,
+                3,
+            ));
+        }
+    }
+
+    fn start_source(&mut self) -> Option<Stage> {
+        if self.begun == self.setting.sources.len() {
+            return None;
+        }
+        self.begun += 1;
+        self.at = At::FillCounts;
+        let stage = fill_stage(self.places.counts, Share::Static).starts_iteration();
+        Some(if self.begun == 1 {
+            stage.starts_run()
+        } else {
+            stage
+        })
+    }
+
+    fn start_search(&mut self) -> Stage {
+        let source = self.setting.sources[self.begun - 1];
+        self.vertices[source as usize].depth = 0;
+        self.vertices[source as usize].count = 1.0;
+        self.queue.clear();
+        self.queue.push(source);
+        (self.levels, self.depth) = (vec![0, 1], 1);
+        self.at = At::Forward;
+        self.level_stage(0)
+    }
+
+    /// After a level: the next one, or the backward pass when nothing new was found.
+    fn after_level(&mut self) -> Stage {
+        let end = self.queue.len();
+        if end > self.levels[self.levels.len() - 1] {
+            self.levels.push(end);
+            self.depth += 1;
+            return self.level_stage(self.levels.len() - 2);
+        }
+        self.reached += end as u64;
+        self.level = self.levels.len() - 1;
+        self.at = At::FillDeltas;
+        fill_stage(self.places.deltas, Share::Static)
+    }
+}
+
+impl Kernel for Betweenness {
+    fn name(&self) -> String {
+        "bc".into()
+    }
+
+    fn regions(&self) -> Vec<Region> {
+        self.regions.clone()
+    }
+
+    fn next_stage(&mut self) -> Option<Stage> {
+        match self.at {
+            At::Build => self.build.next_stage().or_else(|| self.start_source()),
+            At::FillCounts => {
+                self.at = At::ResetSuccessors;
+                // The suite's bitmap is cleared by one thread.
+                Some(fill_stage(self.places.successors, Share::Serial))
+            }
+            At::ResetSuccessors => {
+                self.at = At::FillDepths;
+                Some(fill_stage(self.places.depths, Share::Static))
+            }
+            At::FillDepths => Some(self.start_search()),
+            At::Forward => Some(self.after_level()),
+            At::FillDeltas | At::Backward => {
+                self.at = At::Backward;
+                // Level 0 is the source alone, whose score does not count.
+                if self.level <= 1 {
+                    return self.start_source();
+                }
+                self.level -= 1;
+                Some(self.level_stage(self.level))
+            }
+        }
+    }
+
+    fn step(&mut self, thread: usize, work: &mut Work, out: &mut Vec<Op>) {
+        match self.at {
+            At::Build => self.build.step(work, out),
+            At::Forward => self.forward(thread, work, out),
+            At::Backward => self.backward(thread, work, out),
+            At::FillCounts => {
+                let range = fill_block(self.places.counts, work.at, out);
+                self.vertices[range]
+                    .iter_mut()
+                    .for_each(|vertex| vertex.count = 0.0);
+                work.at += 1;
+            }
+            At::ResetSuccessors => {
+                let range = fill_block(self.places.successors, work.at, out);
+                self.successors[range].fill(0);
+                work.at += 1;
+            }
+            At::FillDepths => {
+                let range = fill_block(self.places.depths, work.at, out);
+                self.vertices[range]
+                    .iter_mut()
+                    .for_each(|vertex| vertex.depth = UNSEEN);
+                work.at += 1;
+            }
+            At::FillDeltas => {
+                let range = fill_block(self.places.deltas, work.at, out);
+                self.vertices[range]
+                    .iter_mut()
+                    .for_each(|vertex| vertex.delta = 0.0);
+                work.at += 1;
+            }
+        }
+    }
+
+    fn finish_share(&mut self, thread: usize, out: &mut Vec<Op>) {
+        if self.at == At::Forward {
+            self.flush(thread, out);
+        }
+    }
+
+    fn answers(&self) -> Vec<(String, String)> {
+        let best =
+            (0..self.scores.len()).max_by(|&a, &b| self.scores[a].total_cmp(&self.scores[b]));
+        let best = best.unwrap_or(0);
+        let most = self.scores.get(best).copied().unwrap_or(0.0);
+        let sum: f64 = self.scores.iter().map(|&score| f64::from(score)).sum();
+        vec![
+            ("vertices".into(), self.graph.vertices().to_string()),
+            (
+                "directed edges".into(),
+                self.graph.directed_edges().to_string(),
+            ),
+            ("sources".into(), self.begun.to_string()),
+            (
+                "vertices reached per source".into(),
+                (self.reached / self.begun.max(1) as u64).to_string(),
+            ),
+            ("most central vertex".into(), best.to_string()),
+            (
+                "mean score over highest".into(),
+                format!(
+                    "{:.6e}",
+                    sum / self.scores.len().max(1) as f64 / f64::from(most.max(f32::MIN_POSITIVE))
+                ),
+            ),
+        ]
+    }
+}
