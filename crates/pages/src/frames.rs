@@ -116,6 +116,13 @@ impl Frames {
             .is_some_and(|node| self.nodes[node].what.fast)
     }
 
+    /// Socket of `frame`; 0 if there is no such frame.
+    #[inline]
+    pub fn socket_of(&self, frame: u32) -> u32 {
+        self.node_of(frame)
+            .map_or(0, |node| self.nodes[node].what.socket)
+    }
+
     /// Is `frame` a frame that someone owns?
     #[inline]
     pub fn is_used(&self, frame: u32) -> bool {

@@ -120,6 +120,12 @@ impl Heat {
         self.pages[to as usize] = std::mem::take(&mut self.pages[from as usize]);
     }
 
+    /// The page is about to move: its heat is expected in `to` and stays in `from`.
+    #[inline]
+    pub fn copy(&mut self, from: u32, to: u32) {
+        self.pages[to as usize] = self.pages[from as usize];
+    }
+
     /// How often all counts were halved.
     pub fn coolings(&self) -> u64 {
         self.coolings

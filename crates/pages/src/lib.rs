@@ -6,6 +6,8 @@
 
 pub mod bins;
 mod bitmap;
+pub mod conflicts;
+mod dump;
 mod frames;
 pub mod heat;
 mod lists;
@@ -16,6 +18,8 @@ mod policy;
 mod rng;
 mod topology;
 
+pub use conflicts::{Conflicts, Expected};
+pub use dump::{Dump, NodeDump};
 pub use frames::Frames;
 pub use params::Error;
 pub use placement::{Counters, Placement};

@@ -5,6 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use serde::Serialize;
 use varve_machine::{Daemons, Fault, Machine, Move, OutOfFrames, Pager, Sample};
 
 use crate::frames::Frames;
@@ -15,7 +16,7 @@ use crate::topology::Topology;
 
 /// What happened so far. Of the moves asked for, each is done, cancelled or in flight; pages in use are faults
 /// minus unmaps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// Pages placed.
     pub faults: u64,
@@ -138,6 +139,14 @@ impl Placement {
             .zip(&self.pages)
             .filter(|(_, page)| **page != 0)
             .map(|(frame, page)| (frame, page - 1))
+    }
+
+    /// Frames without a page that a page in flight goes to, in no order.
+    pub fn reserved(&self) -> impl Iterator<Item = u32> + '_ {
+        self.flights
+            .values()
+            .map(|(to, _)| *to)
+            .filter(|to| !self.promised.contains(to))
     }
 
     /// Bytes of memory that frames, policy and page numbers may come to use. Memory is used as frames are touched.

@@ -1,12 +1,25 @@
 //! Every page policy by name.
 
+pub mod daemon;
+mod dynamic;
 mod first_touch;
+mod hotset;
+mod interleave;
+mod only;
+mod oracle;
 mod random;
 mod static_;
 
+pub use dynamic::Dynamic;
 pub use first_touch::FirstTouch;
+pub use hotset::HotSet;
+pub use interleave::Interleave;
+pub use only::Only;
+pub use oracle::Oracle;
 pub use random::Random;
 pub use static_::Static;
+
+use daemon::Settings;
 
 use crate::bins::MAX_LEVELS;
 use crate::frames::Frames;
@@ -42,6 +55,41 @@ pub struct Entry {
     pub build: Build,
 }
 
+/// A whole number from `min` to `max`.
+const fn count(
+    key: &'static str,
+    min: u64,
+    max: u64,
+    default: &'static str,
+    about: &'static str,
+) -> Param {
+    Param {
+        key,
+        unit: Unit::Count { min, max },
+        default,
+        scaled: false,
+        about,
+    }
+}
+
+/// The parameters of a daemon and the DRAM that is kept free.
+const fn with_spare() -> [Param; daemon::PARAMS.len() + 1] {
+    let spare = Param {
+        key: "spare",
+        unit: Unit::Bytes,
+        default: "0",
+        scaled: true,
+        about: "DRAM kept free for new pages; HeMem's artifact makes room only for a hot page, hence 0",
+    };
+    let mut all = [spare; daemon::PARAMS.len() + 1];
+    let mut at = 0;
+    while at < daemon::PARAMS.len() {
+        all[at] = daemon::PARAMS[at];
+        at += 1;
+    }
+    all
+}
+
 /// Makes a policy and the frames it works on.
 pub type Build = fn(&Values, &Topology) -> Result<(Frames, Box<dyn Policy>), Error>;
 
@@ -53,10 +101,40 @@ const ENTRIES: &[Entry] = &[
         needs: Needs::Any,
         params: &[],
         build: |_, topology| {
-            Ok((
-                Frames::in_order(topology),
-                Box::new(FirstTouch::new(topology)),
-            ))
+            let policy = FirstTouch::new(topology);
+            Ok((Frames::in_order(topology), Box::new(policy)))
+        },
+    },
+    Entry {
+        name: "interleave",
+        about: "pages in turn over all nodes: Linux's (weighted) interleave",
+        source: "Linux, set_mempolicy(2): MPOL_INTERLEAVE, MPOL_WEIGHTED_INTERLEAVE",
+        needs: Needs::Any,
+        params: &[
+            count(
+                "fast",
+                0,
+                1000,
+                "1",
+                "pages to each fast node in a turn; 1 is Linux's default",
+            ),
+            count(
+                "slow",
+                0,
+                1000,
+                "1",
+                "pages to each slow node in a turn; 1 is Linux's default",
+            ),
+        ],
+        build: |values, topology| {
+            let (fast, slow) = (values.number("fast"), values.number("slow"));
+            let of_kind = |fast| topology.nodes.iter().any(|node| node.fast == fast);
+            if !(fast > 0 && of_kind(true) || slow > 0 && of_kind(false)) {
+                let key = if of_kind(true) { "fast" } else { "slow" };
+                return Err(values.refuse(key, "a weight above 0, or no node gets any page"));
+            }
+            let policy = Interleave::new(topology, fast, slow);
+            Ok((Frames::in_order(topology), Box::new(policy)))
         },
     },
     Entry {
@@ -72,16 +150,7 @@ const ENTRIES: &[Entry] = &[
                 scaled: true,
                 about: "contiguous bytes of free memory: the largest block of Linux's buddy allocator on x86-64 (MAX_ORDER), which fragmentation leaves whole",
             },
-            Param {
-                key: "seed",
-                unit: Unit::Count {
-                    min: 0,
-                    max: u64::MAX,
-                },
-                default: "1",
-                scaled: false,
-                about: "seed of the order",
-            },
+            count("seed", 0, u64::MAX, "1", "seed of the order"),
         ],
         build: |values, topology| {
             let run = (values.number("run") / topology.page_bytes).clamp(1, u64::from(u32::MAX));
@@ -96,10 +165,79 @@ const ENTRIES: &[Entry] = &[
         needs: Needs::MemoryMode,
         params: &[],
         build: |_, topology| {
+            let frames = Frames::in_bins(topology, pages_per_bin(topology) + 1);
+            Ok((frames, Box::new(Static::new(topology))))
+        },
+    },
+    Entry {
+        name: "dynamic",
+        about: "the coldest bin, and a daemon that parts hot pages in one bin: JC-dyn",
+        source: "paper D, section 4.3",
+        needs: Needs::MemoryMode,
+        params: daemon::PARAMS,
+        build: |values, topology| {
+            let settings = Settings::of(values, topology.page_bytes)?;
+            let frames = Frames::in_bins(topology, dynamic::LEVELS);
+            Ok((frames, Box::new(Dynamic::new(topology, settings))))
+        },
+    },
+    Entry {
+        name: "hotset",
+        about: "DRAM first; a daemon exchanges hot pages of slow memory for cold ones of DRAM: HeMem",
+        source: "Raybuck et al., HeMem, SOSP 2021; paper D, section 2.1",
+        needs: Needs::Flat,
+        params: &with_spare(),
+        build: |values, topology| {
+            let settings = Settings::of(values, topology.page_bytes)?;
+            let spare = values.number("spare") / topology.page_bytes;
+            let policy = HotSet::new(topology, settings, spare);
+            Ok((Frames::in_order(topology), Box::new(policy)))
+        },
+    },
+    Entry {
+        name: "fast",
+        about: "DRAM only; a footprint larger than DRAM is out of memory",
+        source: "paper D, section 5.3: Linux-DRAM",
+        needs: Needs::Flat,
+        params: &[],
+        build: |_, topology| {
             Ok((
-                Frames::in_bins(topology, pages_per_bin(topology) + 1),
-                Box::new(Static::new(topology)),
+                Frames::in_order(topology),
+                Box::new(Only::new(topology, true)),
             ))
+        },
+    },
+    Entry {
+        name: "slow",
+        about: "slow memory only: what DRAM is worth",
+        source: "the other end of the scale",
+        needs: Needs::Flat,
+        params: &[],
+        build: |_, topology| {
+            Ok((
+                Frames::in_order(topology),
+                Box::new(Only::new(topology, false)),
+            ))
+        },
+    },
+    Entry {
+        name: "oracle",
+        about: "knows the hot pages, as no system does: hot pages in DRAM, or in bins of their own",
+        source: "paper D, section 5.2: all hot data manually allocated in DRAM",
+        needs: Needs::Any,
+        params: &[Param {
+            key: "hot",
+            unit: Unit::Ranges,
+            default: "",
+            scaled: false,
+            about: "hot ranges of virtual addresses, BASE+BYTES joined by /",
+        }],
+        build: |values, topology| {
+            let page = topology.page_bytes;
+            let ranges = values.ranges("hot").iter().filter(|(_, bytes)| *bytes > 0);
+            let hot = ranges.map(|(base, bytes)| base / page..(base + bytes).div_ceil(page));
+            let policy = Oracle::new(topology, hot.collect());
+            Ok((Oracle::frames(topology), Box::new(policy)))
         },
     },
 ];
@@ -182,6 +320,15 @@ fn nearest(topology: &Topology) -> Vec<Vec<usize>> {
     (0..sockets)
         .map(|socket| topology.nearest(socket))
         .collect()
+}
+
+/// Fast nodes by distance for each socket, or the others.
+fn nearest_of(topology: &Topology, fast: bool) -> Vec<Vec<usize>> {
+    let mut nearest = nearest(topology);
+    nearest
+        .iter_mut()
+        .for_each(|order| order.retain(|&node| topology.nodes[node].fast == fast));
+    nearest
 }
 
 /// Nodes by distance from `socket`; a socket without memory looks from socket 0.

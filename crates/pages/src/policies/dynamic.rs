@@ -1,0 +1,150 @@
+//! `dynamic`: JC-dyn, paper D section 4.3.
+//!
+//! Sampled accesses heat pages and their bins. A new page goes to the coldest bin, and its first touch counts as an
+//! access, so that a burst of new pages spreads. When more hot pages are in a bin than it holds at once, the daemon
+//! moves the least hot of them to the coldest bin, unless that one is crowded as well.
+
+use std::collections::{BTreeSet, HashSet};
+
+use varve_machine::{Daemons, Fault, Source};
+
+use super::daemon::Settings;
+use crate::frames::Frames;
+use crate::heat::Heat;
+use crate::policy::{Policy, Remap};
+use crate::topology::Topology;
+
+/// Levels of heat of a bin: the heat of its pages added up, which only very hot bins outgrow (they count as equals).
+pub const LEVELS: u32 = 256;
+
+/// Heat of pages; that of bins is in the frames.
+pub struct Dynamic {
+    nearest: Vec<Vec<usize>>,
+    settings: Settings,
+    heat: Heat,
+    /// Bins to look at, each by its first frame.
+    crowded: BTreeSet<u32>,
+    /// Frames whose pages are on the move. The heat of such a page counts in its new bin already.
+    leaving: HashSet<u32>,
+}
+
+impl Dynamic {
+    /// For this machine.
+    pub fn new(topology: &Topology, settings: Settings) -> Dynamic {
+        Dynamic {
+            nearest: super::nearest(topology),
+            settings,
+            heat: Heat::new(topology.frames(), settings.thresholds),
+            crowded: BTreeSet::new(),
+            leaving: HashSet::new(),
+        }
+    }
+
+    /// Hot pages in the bin of `frame` that are there to stay or on their way.
+    fn hot_in_bin(&self, frames: &Frames, frame: u32) -> Vec<u32> {
+        let hot = |f: &u32| self.heat.is_hot(*f) && !self.leaving.contains(f);
+        frames.bin_mates(frame).filter(hot).collect()
+    }
+
+    /// Takes a frame for the page in `from` in a bin that is better off with it than the bin it is in.
+    fn colder(&self, frames: &mut Frames, from: u32) -> Option<u32> {
+        let node = frames.node_of(from)?;
+        let target = frames.peek(node)?;
+        let after = frames.bin_heat(target) + self.heat.total(from);
+        let crowded = self.hot_in_bin(frames, target).len() >= frames.node(node).ways as usize;
+        if crowded || after >= frames.bin_heat(from) {
+            return None;
+        }
+        frames.take_from(node)
+    }
+}
+
+impl Policy for Dynamic {
+    fn place(&mut self, frames: &mut Frames, fault: &Fault) -> Option<u32> {
+        let order = super::seen_from(&self.nearest, fault.socket);
+        let frame = order.iter().find_map(|&node| frames.take_from(node))?;
+        self.heat.add(
+            frame,
+            if fault.write {
+                Source::Store
+            } else {
+                Source::Slow
+            },
+        );
+        frames.warm(frame, 1);
+        Some(frame)
+    }
+
+    fn freed(&mut self, frames: &mut Frames, frame: u32) {
+        frames.warm(frame, -(self.heat.total(frame) as i32));
+        self.heat.clear(frame);
+    }
+
+    fn daemons(&self) -> Daemons {
+        self.settings.daemons
+    }
+
+    fn sample(&mut self, frames: &mut Frames, frame: u32, source: Source) {
+        let change = self.heat.add(frame, source);
+        frames.warm(frame, 1);
+        if change.became_hot {
+            let ways = frames
+                .node_of(frame)
+                .map_or(1, |node| frames.node(node).ways);
+            if self.hot_in_bin(frames, frame).len() > ways as usize {
+                self.crowded.extend(frames.bin_mates(frame).next());
+            }
+        }
+        if change.overheated {
+            self.heat.cool();
+            frames.cool();
+        }
+    }
+
+    fn tick(&mut self, frames: &mut Frames, remaps: &mut Vec<Remap>) {
+        let mut bins: Vec<u32> = std::mem::take(&mut self.crowded).into_iter().collect();
+        bins.sort_by_key(|&bin| std::cmp::Reverse(frames.bin_heat(bin)));
+        for (at, &bin) in bins.iter().enumerate() {
+            let mut hot = self.hot_in_bin(frames, bin);
+            hot.sort_by_key(|&frame| self.heat.total(frame));
+            let ways = frames.node_of(bin).map_or(1, |node| frames.node(node).ways);
+            for &from in &hot[..hot.len().saturating_sub(ways as usize)] {
+                if remaps.len() == self.settings.moves {
+                    self.crowded.extend(&bins[at..]);
+                    return;
+                }
+                // Nowhere to go; the bin is looked at again when its next page becomes hot.
+                let Some(to) = self.colder(frames, from) else {
+                    break;
+                };
+                self.heat.copy(from, to);
+                frames.warm(to, self.heat.total(to) as i32);
+                self.leaving.insert(from);
+                remaps.push(Remap { from, to });
+            }
+        }
+    }
+
+    fn moved(&mut self, frames: &mut Frames, Remap { from, to }: Remap) {
+        self.leaving.remove(&from);
+        let (expected, heat) = (self.heat.total(to) as i32, self.heat.total(from) as i32);
+        frames.warm(to, heat - expected);
+        frames.warm(from, -heat);
+        self.heat.shift(from, to);
+    }
+
+    fn cancelled(&mut self, frames: &mut Frames, Remap { from, to }: Remap) {
+        // The target is free again; its bin loses the heat that was expected there.
+        self.leaving.remove(&from);
+        frames.warm(to, -(self.heat.total(to) as i32));
+        self.heat.clear(to);
+    }
+
+    fn heat(&self) -> Option<&Heat> {
+        Some(&self.heat)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.heat.bytes()
+    }
+}

@@ -1,0 +1,50 @@
+//! `interleave`: pages in turn over all nodes, so many to fast and so many to slow ones (Linux's interleave and
+//! weighted interleave).
+
+use varve_machine::Fault;
+
+use crate::frames::Frames;
+use crate::policy::Policy;
+use crate::topology::Topology;
+
+/// Whose turn it is.
+pub struct Interleave {
+    /// Pages that each node gets in a turn.
+    weights: Vec<u64>,
+    node: usize,
+    left: u64,
+}
+
+impl Interleave {
+    /// `fast` pages to each fast node, then `slow` pages to each other node, and so on.
+    pub fn new(topology: &Topology, fast: u64, slow: u64) -> Interleave {
+        let weight = |fast_node| if fast_node { fast } else { slow };
+        let weights: Vec<u64> = topology
+            .nodes
+            .iter()
+            .map(|node| weight(node.fast))
+            .collect();
+        Interleave {
+            left: weights.first().copied().unwrap_or(0),
+            weights,
+            node: 0,
+        }
+    }
+}
+
+impl Policy for Interleave {
+    fn place(&mut self, frames: &mut Frames, _fault: &Fault) -> Option<u32> {
+        // A full node is passed over; after a whole round without a frame there is none left.
+        for _ in 0..=2 * self.weights.len() {
+            if self.left > 0 {
+                if let Some(frame) = frames.take_from(self.node) {
+                    self.left -= 1;
+                    return Some(frame);
+                }
+            }
+            self.node = (self.node + 1) % self.weights.len();
+            self.left = self.weights[self.node];
+        }
+        None
+    }
+}

@@ -1,0 +1,94 @@
+//! `oracle`: placement by someone who knows which pages are hot. No system can do this; it is the line that others
+//! are measured against (paper D's "all hot data manually allocated in DRAM").
+//!
+//! On a flat machine hot pages go to DRAM and cold ones to slow memory, and to DRAM only as far as no hot page will
+//! need it. Behind a DRAM cache each page goes to the bin with the fewest hot pages, among those the fewest pages.
+
+use std::ops::Range;
+
+use varve_machine::Fault;
+
+use super::{nearest_of, seen_from};
+use crate::frames::Frames;
+use crate::policy::Policy;
+use crate::topology::Topology;
+
+/// The hot pages, and where they go.
+pub struct Oracle {
+    /// Virtual pages, in ascending order, apart.
+    hot: Vec<Range<u64>>,
+    /// Hot pages that were not touched yet.
+    to_come: u64,
+    fast: Vec<Vec<usize>>,
+    slow: Vec<Vec<usize>>,
+    /// What a hot page weighs in a bin: more than all pages that fit in it.
+    weight: i32,
+    /// Frames with a hot page.
+    holds_hot: std::collections::HashSet<u32>,
+}
+
+impl Oracle {
+    /// Frames as an oracle needs them: bins with room for the weight of hot pages.
+    pub fn frames(topology: &Topology) -> Frames {
+        Frames::in_bins(topology, crate::bins::MAX_LEVELS)
+    }
+
+    /// With these ranges of hot virtual pages, in any order.
+    pub fn new(topology: &Topology, mut hot: Vec<Range<u64>>) -> Oracle {
+        hot.retain(|range| !range.is_empty());
+        hot.sort_by_key(|range| range.start);
+        let mut apart: Vec<Range<u64>> = Vec::new();
+        for range in hot {
+            match apart.last_mut() {
+                Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+                _ => apart.push(range),
+            }
+        }
+        Oracle {
+            to_come: apart.iter().map(|range| range.end - range.start).sum(),
+            hot: apart,
+            fast: nearest_of(topology, true),
+            slow: nearest_of(topology, false),
+            weight: super::pages_per_bin(topology) as i32 + 1,
+            holds_hot: Default::default(),
+        }
+    }
+
+    fn is_hot(&self, vpn: u64) -> bool {
+        let after = self.hot.partition_point(|range| range.start <= vpn);
+        after > 0 && self.hot[after - 1].contains(&vpn)
+    }
+}
+
+impl Policy for Oracle {
+    fn place(&mut self, frames: &mut Frames, fault: &Fault) -> Option<u32> {
+        let hot = self.is_hot(fault.vpn);
+        let (fast, slow) = (
+            seen_from(&self.fast, fault.socket),
+            seen_from(&self.slow, fault.socket),
+        );
+        let fast_free: u64 = fast.iter().map(|&node| u64::from(frames.free(node))).sum();
+        let slow_first = !hot && fast_free <= self.to_come;
+        let (first, then) = if slow_first {
+            (slow, fast)
+        } else {
+            (fast, slow)
+        };
+        let frame = first
+            .iter()
+            .chain(then)
+            .find_map(|&node| frames.take_from(node))?;
+        if hot {
+            self.to_come = self.to_come.saturating_sub(1);
+            self.holds_hot.insert(frame);
+        }
+        frames.warm(frame, if hot { self.weight } else { 1 });
+        Some(frame)
+    }
+
+    fn freed(&mut self, frames: &mut Frames, frame: u32) {
+        let hot = self.holds_hot.remove(&frame);
+        self.to_come += u64::from(hot);
+        frames.warm(frame, if hot { -self.weight } else { -1 });
+    }
+}
