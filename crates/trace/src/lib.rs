@@ -1,1 +1,14 @@
 //! The trace format, its readers and writers, importers, and the recorder of native programs.
+
+mod error;
+pub mod format;
+pub mod host;
+mod program;
+mod reader;
+mod writer;
+
+pub use error::TraceError;
+pub use format::{Event, EventAt, FileHeader};
+pub use program::TraceProgram;
+pub use reader::{Block, Cut, TraceReader, TraceStream};
+pub use writer::{BLOCK_OPS, BlockPlace, CallSite, End, TraceWriter};

@@ -1,0 +1,22 @@
+//! Records a command: `cargo run --release --example record -- OUT COMMAND...`
+use std::ffi::OsString;
+use varve_trace::host::{Recorder, RecorderOptions};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut args = std::env::args_os().skip(1);
+    let out = args.next().ok_or("usage: record OUT COMMAND...")?;
+    let command: Vec<OsString> = args.collect();
+    let start = std::time::Instant::now();
+    let end = Recorder::start(&command, RecorderOptions::default())?.record_to(out.as_ref())?;
+    let seconds = start.elapsed().as_secs_f64();
+    let bytes = std::fs::metadata(&out)?.len();
+    eprintln!("{end:?}");
+    eprintln!(
+        "{:.1} M ops, {:.1} M instructions, {seconds:.2} s, {:.1} M ops/s, {:.2} bytes/op",
+        end.ops as f64 / 1e6,
+        end.instructions as f64 / 1e6,
+        end.ops as f64 / seconds / 1e6,
+        bytes as f64 / end.ops as f64
+    );
+    Ok(())
+}

@@ -1,0 +1,252 @@
+//! Preloaded into an unmodified program under QEMU: tells the plugin about every allocation and who asked for it.
+//!
+//! The allocator stays the program's own; each function calls the next one of its name and then makes a system call
+//! with a number of our own, which the plugin sees and which the kernel refuses without effect. Needs nothing but
+//! `core`: it must not allocate, and it runs before anything else is initialized.
+
+#![no_std]
+
+use core::arch::{asm, naked_asm};
+use core::ffi::{c_char, c_int, c_void};
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo) -> ! {
+    loop {}
+}
+
+unsafe extern "C" {
+    fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
+}
+
+/// `RTLD_NEXT`: the next library that has the function.
+const NEXT: *mut c_void = usize::MAX as *mut c_void;
+
+/// See `calls.rs` of the plugin.
+const CALL_ALLOC: usize = 0x7661_0001;
+const CALL_FREE: usize = 0x7661_0002;
+
+/// A system call that leaves `errno` alone.
+fn tell(call: usize, a: usize, b: usize, c: usize) {
+    // SAFETY: the kernel knows no such call and QEMU's plugin only looks at it; registers are declared.
+    unsafe {
+        asm!("syscall", inlateout("rax") call => _, in("rdi") a, in("rsi") b, in("rdx") c,
+             lateout("rcx") _, lateout("r11") _, options(nostack));
+    }
+}
+
+fn told(pointer: *mut c_void, bytes: usize, caller: usize) -> *mut c_void {
+    if !pointer.is_null() {
+        tell(CALL_ALLOC, pointer as usize, bytes, caller);
+    }
+    pointer
+}
+
+/// Memory for what `dlsym` itself allocates while the next function is being looked up; it is never freed.
+static mut EARLY: [u128; 4096] = [0; 4096];
+static EARLY_USED: AtomicUsize = AtomicUsize::new(0);
+
+fn early(bytes: usize) -> *mut c_void {
+    let units = bytes.div_ceil(16).max(1);
+    let at = EARLY_USED.fetch_add(units, Relaxed);
+    if at + units > 4096 {
+        return null_mut();
+    }
+    // SAFETY: the range [at, at + units) was reserved for this call alone.
+    unsafe { (&raw mut EARLY).cast::<u128>().add(at).cast() }
+}
+
+fn is_early(pointer: *mut c_void) -> bool {
+    let start = (&raw const EARLY) as usize;
+    (start..start + 4096 * 16).contains(&(pointer as usize))
+}
+
+/// A function of the next library, found when it is first called.
+struct Next {
+    name: &'static core::ffi::CStr,
+    function: AtomicPtr<c_void>,
+}
+
+/// Stands for a function that is being looked up.
+const LOOKING: *mut c_void = 1 as *mut c_void;
+
+impl Next {
+    const fn new(name: &'static core::ffi::CStr) -> Next {
+        Next { name, function: AtomicPtr::new(null_mut()) }
+    }
+
+    /// The function; `None` while `dlsym` is looking for it (and allocates).
+    fn get(&self) -> Option<*mut c_void> {
+        let known = self.function.load(Acquire);
+        if known > LOOKING {
+            return Some(known);
+        }
+        if known == LOOKING {
+            return None;
+        }
+        self.function.store(LOOKING, Release);
+        // SAFETY: the name ends in a zero byte.
+        let found = unsafe { dlsym(NEXT, self.name.as_ptr()) };
+        self.function.store(found, Release);
+        (!found.is_null()).then_some(found)
+    }
+}
+
+type OneSize = unsafe extern "C" fn(usize) -> *mut c_void;
+type TwoSizes = unsafe extern "C" fn(usize, usize) -> *mut c_void;
+type Resize = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
+type ResizeArray = unsafe extern "C" fn(*mut c_void, usize, usize) -> *mut c_void;
+type Release = unsafe extern "C" fn(*mut c_void);
+type Placed = unsafe extern "C" fn(*mut *mut c_void, usize, usize) -> c_int;
+
+/// Calls `$inner` with the arguments as they are and the return address in register `$register` (the first free one).
+macro_rules! with_caller {
+    ($name:ident, $inner:ident, $register:literal) => {
+        /// The function of the C library with this name.
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name() {
+            naked_asm!(concat!("mov ", $register, ", [rsp]"), "jmp {inner}", inner = sym $inner)
+        }
+    };
+}
+
+with_caller!(malloc, on_malloc, "rsi");
+with_caller!(valloc, on_valloc, "rsi");
+with_caller!(calloc, on_calloc, "rdx");
+with_caller!(realloc, on_realloc, "rdx");
+with_caller!(memalign, on_memalign, "rdx");
+with_caller!(aligned_alloc, on_aligned_alloc, "rdx");
+with_caller!(reallocarray, on_reallocarray, "rcx");
+with_caller!(posix_memalign, on_posix_memalign, "rcx");
+
+static MALLOC: Next = Next::new(c"malloc");
+static VALLOC: Next = Next::new(c"valloc");
+static CALLOC: Next = Next::new(c"calloc");
+static REALLOC: Next = Next::new(c"realloc");
+static REALLOCARRAY: Next = Next::new(c"reallocarray");
+static MEMALIGN: Next = Next::new(c"memalign");
+static ALIGNED_ALLOC: Next = Next::new(c"aligned_alloc");
+static POSIX_MEMALIGN: Next = Next::new(c"posix_memalign");
+static FREE: Next = Next::new(c"free");
+
+extern "C" fn on_malloc(bytes: usize, caller: usize) -> *mut c_void {
+    match MALLOC.get() {
+        // SAFETY: the C library's function of this type.
+        Some(next) => told(unsafe { core::mem::transmute::<*mut c_void, OneSize>(next)(bytes) }, bytes, caller),
+        None => early(bytes),
+    }
+}
+
+extern "C" fn on_valloc(bytes: usize, caller: usize) -> *mut c_void {
+    match VALLOC.get() {
+        // SAFETY: the C library's function of this type.
+        Some(next) => told(unsafe { core::mem::transmute::<*mut c_void, OneSize>(next)(bytes) }, bytes, caller),
+        None => null_mut(),
+    }
+}
+
+extern "C" fn on_calloc(count: usize, bytes: usize, caller: usize) -> *mut c_void {
+    match CALLOC.get() {
+        Some(next) => {
+            // SAFETY: the C library's function of this type.
+            let pointer = unsafe { core::mem::transmute::<*mut c_void, TwoSizes>(next)(count, bytes) };
+            told(pointer, count.wrapping_mul(bytes), caller)
+        }
+        // fresh static memory is zero already
+        None => count.checked_mul(bytes).map_or(null_mut(), early),
+    }
+}
+
+extern "C" fn on_realloc(old: *mut c_void, bytes: usize, caller: usize) -> *mut c_void {
+    if is_early(old) {
+        return move_early(old, bytes, caller);
+    }
+    match REALLOC.get() {
+        Some(next) => {
+            // SAFETY: the C library's function of this type.
+            let pointer = unsafe { core::mem::transmute::<*mut c_void, Resize>(next)(old, bytes) };
+            retold(old, pointer, bytes, caller)
+        }
+        None => null_mut(),
+    }
+}
+
+extern "C" fn on_reallocarray(old: *mut c_void, count: usize, bytes: usize, caller: usize) -> *mut c_void {
+    match REALLOCARRAY.get() {
+        Some(next) if !is_early(old) => {
+            // SAFETY: the C library's function of this type.
+            let pointer = unsafe { core::mem::transmute::<*mut c_void, ResizeArray>(next)(old, count, bytes) };
+            retold(old, pointer, count.wrapping_mul(bytes), caller)
+        }
+        _ => null_mut(),
+    }
+}
+
+/// What `realloc` did: the old block is gone unless it failed.
+fn retold(old: *mut c_void, new: *mut c_void, bytes: usize, caller: usize) -> *mut c_void {
+    if !old.is_null() && (!new.is_null() || bytes == 0) {
+        tell(CALL_FREE, old as usize, 0, 0);
+    }
+    told(new, bytes, caller)
+}
+
+/// A block from the early memory grows: its size is not known, so as much as there can be is copied.
+fn move_early(old: *mut c_void, bytes: usize, caller: usize) -> *mut c_void {
+    let new = on_malloc(bytes, caller);
+    if !new.is_null() {
+        let rest = (&raw const EARLY) as usize + 4096 * 16 - old as usize;
+        for at in 0..bytes.min(rest) {
+            // SAFETY: `new` has `bytes` bytes, and the early memory has `rest` from `old` on. Byte by byte, since
+            // the C library's copy may not be usable yet.
+            unsafe { new.cast::<u8>().add(at).write_volatile(old.cast::<u8>().add(at).read()) };
+        }
+    }
+    new
+}
+
+extern "C" fn on_memalign(alignment: usize, bytes: usize, caller: usize) -> *mut c_void {
+    match MEMALIGN.get() {
+        // SAFETY: the C library's function of this type.
+        Some(next) => told(unsafe { core::mem::transmute::<*mut c_void, TwoSizes>(next)(alignment, bytes) }, bytes, caller),
+        None => null_mut(),
+    }
+}
+
+extern "C" fn on_aligned_alloc(alignment: usize, bytes: usize, caller: usize) -> *mut c_void {
+    match ALIGNED_ALLOC.get() {
+        // SAFETY: the C library's function of this type.
+        Some(next) => told(unsafe { core::mem::transmute::<*mut c_void, TwoSizes>(next)(alignment, bytes) }, bytes, caller),
+        None => null_mut(),
+    }
+}
+
+extern "C" fn on_posix_memalign(place: *mut *mut c_void, alignment: usize, bytes: usize, caller: usize) -> c_int {
+    const NO_MEMORY: c_int = 12;
+    match POSIX_MEMALIGN.get() {
+        Some(next) => {
+            // SAFETY: the C library's function of this type; `place` is the program's.
+            let code = unsafe { core::mem::transmute::<*mut c_void, Placed>(next)(place, alignment, bytes) };
+            if code == 0 {
+                // SAFETY: the call succeeded, so it has written the pointer.
+                told(unsafe { *place }, bytes, caller);
+            }
+            code
+        }
+        None => NO_MEMORY,
+    }
+}
+
+/// Frees like the C library.
+#[unsafe(no_mangle)]
+pub extern "C" fn free(pointer: *mut c_void) {
+    if pointer.is_null() || is_early(pointer) {
+        return;
+    }
+    tell(CALL_FREE, pointer as usize, 0, 0);
+    if let Some(next) = FREE.get() {
+        // SAFETY: the C library's function of this type.
+        unsafe { core::mem::transmute::<*mut c_void, Release>(next)(pointer) }
+    }
+}

@@ -1,0 +1,58 @@
+//! What can go wrong with a trace, each in one line with place and remedy.
+
+use std::path::PathBuf;
+
+/// Why a trace cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// The file system said no.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The disk filled up while recording.
+    #[error(
+        "{path}: the disk is full after {bytes} bytes of trace ({ops} ops); what was recorded up to there stays readable"
+    )]
+    DiskFull {
+        /// The file.
+        path: PathBuf,
+        /// Bytes in whole blocks that reached the file.
+        bytes: u64,
+        /// Ops in them.
+        ops: u64,
+    },
+    /// It is something else.
+    #[error("{path}: not a varve trace (it does not begin with VARVETRC){hint}")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What it may be instead, and what to do.
+        hint: &'static str,
+    },
+    /// Written by another version.
+    #[error(
+        "{path}: trace format version {found}, this varve reads version {known}; record it again"
+    )]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// What the file says.
+        found: u32,
+        /// What this code reads.
+        known: u32,
+    },
+    /// A block cannot be believed.
+    #[error("{path}: damaged at byte {offset}: {what}")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Offset of the block.
+        offset: u64,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+}

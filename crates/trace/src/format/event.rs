@@ -1,0 +1,227 @@
+//! What happens between the ops of a thread: memory that is allocated and freed, threads that begin, wait and end.
+
+/// One event of a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// An allocation: `site` is a number in the trace's site table.
+    Alloc {
+        /// Number of the call site.
+        site: u32,
+        /// Virtual address of the first byte.
+        addr: u64,
+        /// Bytes that the program asked for.
+        bytes: u64,
+    },
+    /// The allocation at `addr` is freed.
+    Free {
+        /// Virtual address of the first byte.
+        addr: u64,
+    },
+    /// Pages from `addr` on are mapped.
+    Map {
+        /// Virtual address of the first byte.
+        addr: u64,
+        /// Length in bytes.
+        bytes: u64,
+    },
+    /// Pages from `addr` on are unmapped.
+    Unmap {
+        /// Virtual address of the first byte.
+        addr: u64,
+        /// Length in bytes.
+        bytes: u64,
+    },
+    /// The thread begins. It comes after everything that other threads did before `tick`.
+    Start {
+        /// The thread's place in the order of all threads.
+        tick: u64,
+    },
+    /// The thread comes back from a system call that may have waited for what others did before `tick`.
+    Wait {
+        /// The thread's place in the order of all threads.
+        tick: u64,
+    },
+    /// The thread has come this far at `tick`.
+    Tick {
+        /// The thread's place in the order of all threads.
+        tick: u64,
+    },
+    /// The thread ends.
+    Exit {
+        /// The thread's place in the order of all threads.
+        tick: u64,
+    },
+}
+
+/// An event and its place: before op `at` of its block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventAt {
+    /// Number of ops of the block that come before it.
+    pub at: u32,
+    /// What happens.
+    pub event: Event,
+}
+
+/// Why coded events cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BadEvents;
+
+/// Appends a number in 7-bit groups, lowest first (LEB128).
+fn put(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+fn get(bytes: &mut &[u8]) -> Result<u64, BadEvents> {
+    let mut value = 0u64;
+    for shift in (0..64).step_by(7) {
+        let (&first, rest) = bytes.split_first().ok_or(BadEvents)?;
+        *bytes = rest;
+        value |= u64::from(first & 0x7f) << shift;
+        if first < 0x80 {
+            return Ok(value);
+        }
+    }
+    Err(BadEvents)
+}
+
+/// Small for small differences of either sign.
+fn zigzag(difference: u64) -> u64 {
+    (difference << 1) ^ (((difference as i64) >> 63) as u64)
+}
+
+fn unzigzag(value: u64) -> u64 {
+    (value >> 1) ^ (value & 1).wrapping_neg()
+}
+
+/// Appends the coded events. Places and addresses are written as differences.
+pub fn encode_events(events: &[EventAt], out: &mut Vec<u8>) {
+    let (mut last_at, mut last_addr, mut last_tick) = (0u32, 0u64, 0u64);
+    for EventAt { at, event } in events {
+        put(out, u64::from(at.wrapping_sub(last_at)));
+        last_at = *at;
+        let (code, addr, bytes) = match *event {
+            Event::Alloc { addr, bytes, .. } => (0, addr, Some(bytes)),
+            Event::Free { addr } => (1, addr, None),
+            Event::Map { addr, bytes } => (2, addr, Some(bytes)),
+            Event::Unmap { addr, bytes } => (3, addr, Some(bytes)),
+            Event::Start { tick }
+            | Event::Wait { tick }
+            | Event::Tick { tick }
+            | Event::Exit { tick } => {
+                let code = match event {
+                    Event::Start { .. } => 4,
+                    Event::Wait { .. } => 5,
+                    Event::Tick { .. } => 6,
+                    _ => 7,
+                };
+                out.push(code);
+                put(out, zigzag(tick.wrapping_sub(last_tick)));
+                last_tick = tick;
+                continue;
+            }
+        };
+        out.push(code);
+        put(out, zigzag(addr.wrapping_sub(last_addr)));
+        last_addr = addr;
+        if let Some(bytes) = bytes {
+            put(out, bytes);
+        }
+        if let Event::Alloc { site, .. } = event {
+            put(out, u64::from(*site));
+        }
+    }
+}
+
+/// Reads `count` events; places must be in order and at most `ops`.
+pub fn decode_events(mut bytes: &[u8], count: usize, ops: u32) -> Result<Vec<EventAt>, BadEvents> {
+    // an event has two bytes at least: a count that cannot be true must not reserve memory
+    if count > bytes.len() {
+        return Err(BadEvents);
+    }
+    let mut events = Vec::with_capacity(count);
+    let (mut at, mut addr, mut tick) = (0u64, 0u64, 0u64);
+    for _ in 0..count {
+        at = at
+            .checked_add(get(&mut bytes)?)
+            .filter(|&at| at <= u64::from(ops))
+            .ok_or(BadEvents)?;
+        let (&code, rest) = bytes.split_first().ok_or(BadEvents)?;
+        bytes = rest;
+        let difference = unzigzag(get(&mut bytes)?);
+        if code < 4 {
+            addr = addr.wrapping_add(difference);
+        } else {
+            tick = tick.wrapping_add(difference);
+        }
+        let event = match code {
+            0 => {
+                let length = get(&mut bytes)?;
+                let site = u32::try_from(get(&mut bytes)?).map_err(|_| BadEvents)?;
+                Event::Alloc {
+                    site,
+                    addr,
+                    bytes: length,
+                }
+            }
+            1 => Event::Free { addr },
+            2 => Event::Map {
+                addr,
+                bytes: get(&mut bytes)?,
+            },
+            3 => Event::Unmap {
+                addr,
+                bytes: get(&mut bytes)?,
+            },
+            4 => Event::Start { tick },
+            5 => Event::Wait { tick },
+            6 => Event::Tick { tick },
+            7 => Event::Exit { tick },
+            _ => return Err(BadEvents),
+        };
+        events.push(EventAt {
+            at: at as u32,
+            event,
+        });
+    }
+    Ok(events)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn any_event() -> impl Strategy<Value = Event> {
+        prop_oneof![
+            (any::<u32>(), any::<u64>(), any::<u64>())
+                .prop_map(|(site, addr, bytes)| Event::Alloc { site, addr, bytes }),
+            any::<u64>().prop_map(|addr| Event::Free { addr }),
+            (any::<u64>(), any::<u64>()).prop_map(|(addr, bytes)| Event::Map { addr, bytes }),
+            (any::<u64>(), any::<u64>()).prop_map(|(addr, bytes)| Event::Unmap { addr, bytes }),
+            any::<u64>().prop_map(|tick| Event::Start { tick }),
+            any::<u64>().prop_map(|tick| Event::Wait { tick }),
+            any::<u64>().prop_map(|tick| Event::Tick { tick }),
+            any::<u64>().prop_map(|tick| Event::Exit { tick }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn any_events_come_back_as_they_were(mut places in prop::collection::vec(0u32..1000, 0..50), event in any_event()) {
+            places.sort_unstable();
+            let events: Vec<EventAt> = places.iter().map(|&at| EventAt { at, event: event.clone() }).collect();
+            let mut bytes = Vec::new();
+            encode_events(&events, &mut bytes);
+            prop_assert_eq!(decode_events(&bytes, events.len(), 1000), Ok(events));
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..100), count in 0usize..100) {
+            let _ = decode_events(&bytes, count, 10);
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! The bytes of a trace file; `docs/trace-format.md` describes them for readers in other languages.
+
+mod block;
+mod event;
+mod ops;
+
+pub use block::{
+    BLOCK_HEADER_BYTES, BlockHeader, BlockKind, FileHeader, MAGIC, TRAILER_BYTES, TRAILER_MAGIC,
+    VERSION, checksum_matches,
+};
+pub use event::{BadEvents, Event, EventAt, decode_events, encode_events};
+pub use ops::{BadOps, OpDecoder, OpEncoder, PADDING};

@@ -1,0 +1,53 @@
+//! What can go wrong when a program is recorded, each in one line with a remedy.
+
+use crate::TraceError;
+use std::path::PathBuf;
+
+/// Why a program cannot be recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// This host has no probe.
+    #[error(
+        "recording native programs needs a 64-bit x86 Linux host; record there and replay the trace here"
+    )]
+    Host,
+    /// No QEMU.
+    #[error(
+        "recording an unmodified program needs qemu-x86_64 (Debian, Ubuntu: apt install qemu-user), or compile it with `varve cc`"
+    )]
+    NoQemu,
+    /// A QEMU without plugins.
+    #[error("{0} has no plugin support; Debian's qemu-user 7.2 or newer has it")]
+    NoPlugins(PathBuf),
+    /// The command does not exist.
+    #[error("{0}: no such command on PATH")]
+    NotFound(String),
+    /// Nothing to run.
+    #[error("no command given; write it after `--`")]
+    Empty,
+    /// The file cannot be read or run.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Not a program for this processor.
+    #[error("{path}: {what}")]
+    NotRunnable {
+        /// The file.
+        path: PathBuf,
+        /// What it is, and what to do.
+        what: String,
+    },
+    /// A compiled probe was asked for, but the program has none.
+    #[error("{0}: was not compiled with `varve cc`; leave the mode to varve, or compile it so")]
+    NotCompiled(PathBuf),
+    /// The probe said nothing.
+    #[error("the program ended before its probe began: {0}")]
+    NoProbe(String),
+    /// The trace could not be written.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+}

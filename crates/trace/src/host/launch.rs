@@ -1,0 +1,121 @@
+//! Starts a program with a probe inside.
+
+use super::command::{Mode, Target};
+use super::error::RecordError;
+use super::memory::SharedMemory;
+use std::ffi::OsString;
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+
+const QEMU_PLUGIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/qemu.so"));
+const SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/shim.so"));
+
+/// Tells a compiled probe which open file is the shared memory.
+pub(super) const RING_VARIABLE: &str = "VARVE_RING";
+
+/// A program that runs under a probe, and the files that it needs.
+pub(super) struct Started {
+    pub child: Child,
+    pub compiled: bool,
+    /// Removed when dropped; the program may load from it at any time.
+    _folder: tempfile::TempDir,
+}
+
+/// Starts `target`.
+pub(super) fn start(
+    target: &Target,
+    mode: Mode,
+    allocations: bool,
+    memory: &SharedMemory,
+) -> Result<Started, RecordError> {
+    if QEMU_PLUGIN.is_empty() {
+        return Err(RecordError::Host);
+    }
+    let compiled = match mode {
+        Mode::Auto => target.compiled,
+        Mode::Qemu => false,
+        Mode::Compiled if !target.compiled => {
+            return Err(RecordError::NotCompiled(target.program.clone()));
+        }
+        Mode::Compiled => true,
+    };
+    let io = |path: &Path| {
+        let path = path.to_path_buf();
+        move |source| RecordError::Io { path, source }
+    };
+    let folder = tempfile::Builder::new()
+        .prefix("varve-")
+        .tempdir()
+        .map_err(io(&std::env::temp_dir()))?;
+    let fd = memory.file().as_raw_fd();
+    let mut command = if compiled {
+        let mut command = Command::new(&target.program);
+        command.env(RING_VARIABLE, fd.to_string());
+        command
+    } else {
+        let qemu = find_qemu()?;
+        let (plugin, shim) = (
+            folder.path().join("varve-qemu.so"),
+            folder.path().join("varve-shim.so"),
+        );
+        std::fs::write(&plugin, QEMU_PLUGIN).map_err(io(&plugin))?;
+        let mut command = Command::new(&qemu);
+        command
+            .arg("-plugin")
+            .arg(format!("{},fd={fd}", plugin.display()));
+        if allocations && !target.is_static {
+            std::fs::write(&shim, SHIM).map_err(io(&shim))?;
+            command.arg("-E").arg(preload(&shim));
+        }
+        command.arg(&target.program);
+        command
+    };
+    command.args(&target.args);
+    // SAFETY: between fork and exec only two system calls are made, which allocate nothing.
+    unsafe {
+        command.pre_exec(move || {
+            // the program must not outlive its recorder, and needs the memory's file, which is close-on-exec here
+            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0
+                || libc::fcntl(fd, libc::F_SETFD, 0) != 0
+            {
+                return Err(std::io::Error::last_os_error());
+            }
+            Ok(())
+        });
+    }
+    let child = command.spawn().map_err(|source| RecordError::Io {
+        path: command.get_program().into(),
+        source,
+    })?;
+    Ok(Started {
+        child,
+        compiled,
+        _folder: folder,
+    })
+}
+
+/// `LD_PRELOAD` for the program: ours after the user's own.
+fn preload(shim: &Path) -> OsString {
+    let mut value = OsString::from("LD_PRELOAD=");
+    if let Some(own) = std::env::var_os("LD_PRELOAD").filter(|own| !own.is_empty()) {
+        value.push(own);
+        value.push(":");
+    }
+    value.push(shim);
+    value
+}
+
+fn find_qemu() -> Result<PathBuf, RecordError> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .flat_map(|folder| {
+            [
+                folder.join("qemu-x86_64"),
+                folder.join("qemu-x86_64-static"),
+            ]
+        })
+        .find(|file| file.is_file())
+        .ok_or(RecordError::NoQemu)
+}

@@ -1,0 +1,22 @@
+//! The recorder: starts a program with a probe inside and takes its accesses out of shared memory.
+
+mod command;
+mod decode;
+mod error;
+mod launch;
+mod live;
+mod memory;
+mod modules;
+mod record;
+
+#[allow(
+    missing_docs,
+    reason = "shared with the probes, which have no documentation of their own"
+)]
+#[path = "../../probe/ring.rs"]
+mod ring;
+
+pub use command::{Mode, Target, resolve};
+pub use error::RecordError;
+pub use live::LiveProgram;
+pub use record::{Recorder, RecorderOptions};

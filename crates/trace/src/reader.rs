@@ -1,0 +1,502 @@
+//! Reads a trace: by block, by thread, or from a point in time.
+
+use crate::error::TraceError;
+use crate::format::{
+    BLOCK_HEADER_BYTES, BlockHeader, BlockKind, EventAt, FileHeader, MAGIC, OpDecoder, PADDING,
+    TRAILER_BYTES, TRAILER_MAGIC, VERSION, checksum_matches, decode_events,
+};
+use crate::writer::{BlockPlace, CallSite, End};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use varve_machine::Op;
+
+/// Length of the fixed part of the file's header: magic, version, length of the JSON.
+const FIXED_BYTES: usize = 16;
+/// A longer JSON header is not believed.
+const MAX_JSON_BYTES: u32 = 16 << 20;
+
+/// The ops and events of a block, decoded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Block {
+    /// Its thread.
+    pub thread: u32,
+    /// Instructions of all threads before the block.
+    pub first_instruction: u64,
+    /// The ops.
+    pub ops: Vec<Op>,
+    /// The events, in order of their places among the ops.
+    pub events: Vec<EventAt>,
+}
+
+/// Where a trace stops before its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Offset of the first byte that is no whole block.
+    pub offset: u64,
+    /// Why it is none.
+    pub why: String,
+}
+
+/// A trace file that is open for reading. Cheap to share: reading a block needs no position.
+pub struct TraceReader {
+    file: File,
+    path: PathBuf,
+    header: FileHeader,
+    /// Places of the blocks with ops, in the order of the file.
+    blocks: Vec<BlockPlace>,
+    sites: Vec<CallSite>,
+    end: Option<End>,
+    cut: Option<Cut>,
+    threads: u32,
+}
+
+impl TraceReader {
+    /// Opens a trace and finds its blocks: from its index, or by walking through it when it has none.
+    pub fn open(path: &Path) -> Result<TraceReader, TraceError> {
+        let file = File::open(path).map_err(|source| TraceError::Io {
+            path: path.into(),
+            source,
+        })?;
+        TraceReader::from_file(file, path)
+    }
+
+    /// The same for a file that is open already; `path` only names it in errors.
+    pub fn from_file(file: File, path: &Path) -> Result<TraceReader, TraceError> {
+        let io = |source| TraceError::Io {
+            path: path.into(),
+            source,
+        };
+        let length = file.metadata().map_err(io)?.len();
+        let mut fixed = [0; FIXED_BYTES];
+        if length < FIXED_BYTES as u64 {
+            return Err(TraceError::Foreign {
+                path: path.into(),
+                hint: if length == 0 { ": it is empty" } else { "" },
+            });
+        }
+        file.read_exact_at(&mut fixed, 0).map_err(io)?;
+        let (header, start) = read_file_header(&fixed, path, |bytes| {
+            file.read_exact_at(bytes, FIXED_BYTES as u64)
+        })?;
+        let mut reader = TraceReader {
+            file,
+            path: path.into(),
+            header,
+            blocks: Vec::new(),
+            sites: Vec::new(),
+            end: None,
+            cut: None,
+            threads: 0,
+        };
+        let places = match reader.read_index(length) {
+            Some(places) => places,
+            None => reader.scan(start, length),
+        };
+        reader.keep(places);
+        Ok(reader)
+    }
+
+    /// The index at the end, if there is a whole one.
+    fn read_index(&mut self, length: u64) -> Option<Vec<BlockPlace>> {
+        let mut trailer = [0; TRAILER_BYTES as usize];
+        self.file
+            .read_exact_at(&mut trailer, length.checked_sub(TRAILER_BYTES)?)
+            .ok()?;
+        let (offset, magic) = trailer.split_first_chunk::<8>()?;
+        if magic != TRAILER_MAGIC {
+            return None;
+        }
+        let (header, raw) = self.read_raw(u64::from_le_bytes(*offset)).ok()?;
+        if header.kind != BlockKind::End {
+            return None;
+        }
+        let (end, index) = split_end(&raw)?;
+        let places = index
+            .chunks_exact(8 + BLOCK_HEADER_BYTES)
+            .map(|line| {
+                let (offset, header) = line.split_first_chunk::<8>()?;
+                let header = BlockHeader::from_bytes(header.first_chunk()?).ok()?;
+                Some(BlockPlace {
+                    offset: u64::from_le_bytes(*offset),
+                    header,
+                })
+            })
+            .collect::<Option<Vec<_>>>()?;
+        self.end = Some(end);
+        Some(places)
+    }
+
+    /// Walks from block to block, and notes where that stops being possible.
+    fn scan(&mut self, start: u64, length: u64) -> Vec<BlockPlace> {
+        let mut places = Vec::new();
+        let mut offset = start;
+        let why = loop {
+            if offset == length {
+                break "the trace was not finished (the recorder was stopped, or the disk filled up)";
+            }
+            let mut bytes = [0; BLOCK_HEADER_BYTES];
+            if self.file.read_exact_at(&mut bytes, offset).is_err() {
+                break "the file ends inside a block";
+            }
+            let header = match BlockHeader::from_bytes(&bytes) {
+                Ok(header) => header,
+                Err(what) => break what,
+            };
+            let next = offset + BLOCK_HEADER_BYTES as u64 + u64::from(header.stored_bytes);
+            if next > length {
+                break "the file ends inside a block";
+            }
+            if header.kind == BlockKind::End {
+                self.end = self
+                    .read_raw(offset)
+                    .ok()
+                    .and_then(|(_, raw)| split_end(&raw).map(|(end, _)| end));
+                match self.end {
+                    Some(_) => return places,
+                    None => break "the end block is damaged",
+                }
+            }
+            places.push(BlockPlace { offset, header });
+            offset = next;
+        };
+        self.cut = Some(Cut {
+            offset,
+            why: why.to_string(),
+        });
+        places
+    }
+
+    fn keep(&mut self, places: Vec<BlockPlace>) {
+        for place in places {
+            match place.header.kind {
+                BlockKind::Ops => {
+                    // a damaged header must not make us believe in four billion threads
+                    self.threads = self
+                        .threads
+                        .max(place.header.thread.saturating_add(1).min(MAX_THREADS));
+                    self.blocks.push(place);
+                }
+                BlockKind::Sites => {
+                    let sites = self
+                        .read_raw(place.offset)
+                        .ok()
+                        .and_then(|(_, raw)| serde_json::from_slice::<Vec<CallSite>>(&raw).ok());
+                    self.sites.extend(sites.unwrap_or_default());
+                }
+                BlockKind::End => {}
+            }
+        }
+        self.blocks
+            .retain(|place| place.header.thread < MAX_THREADS);
+    }
+
+    fn damaged(&self, offset: u64, what: &'static str) -> TraceError {
+        TraceError::Damaged {
+            path: self.path.clone(),
+            offset,
+            what,
+        }
+    }
+
+    fn read_raw(&self, offset: u64) -> Result<(BlockHeader, Vec<u8>), TraceError> {
+        let mut bytes = [0; BLOCK_HEADER_BYTES];
+        let ends = |_| self.damaged(offset, "the file ends inside a block");
+        self.file.read_exact_at(&mut bytes, offset).map_err(ends)?;
+        let header = BlockHeader::from_bytes(&bytes).map_err(|what| self.damaged(offset, what))?;
+        let mut stored = vec![0; header.stored_bytes as usize];
+        self.file
+            .read_exact_at(&mut stored, offset + BLOCK_HEADER_BYTES as u64)
+            .map_err(ends)?;
+        let raw = unpack(&bytes, &header, &stored).map_err(|what| self.damaged(offset, what))?;
+        Ok((header, raw))
+    }
+
+    /// What the trace says about itself.
+    pub fn header(&self) -> &FileHeader {
+        &self.header
+    }
+
+    /// Places of the blocks with ops, in the order in which they were recorded.
+    pub fn blocks(&self) -> &[BlockPlace] {
+        &self.blocks
+    }
+
+    /// The allocation sites; events name them by their place here.
+    pub fn sites(&self) -> &[CallSite] {
+        &self.sites
+    }
+
+    /// How the recording ended; `None` when the trace is cut.
+    pub fn end(&self) -> Option<&End> {
+        self.end.as_ref()
+    }
+
+    /// Where and why the trace stops before its end, if it does.
+    pub fn cut(&self) -> Option<&Cut> {
+        self.cut.as_ref()
+    }
+
+    /// Number of threads.
+    pub fn threads(&self) -> u32 {
+        self.threads
+    }
+
+    /// The file's name, for messages.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads block `number` of [`TraceReader::blocks`] into `block`, whose memory is used again.
+    pub fn read_block(
+        &self,
+        number: usize,
+        decoder: &mut OpDecoder,
+        block: &mut Block,
+    ) -> Result<(), TraceError> {
+        let place = &self.blocks[number];
+        let (header, raw) = self.read_raw(place.offset)?;
+        decode_block(&header, &raw, decoder, block).map_err(|what| self.damaged(place.offset, what))
+    }
+
+    /// Number of the block that holds the instruction with this number (of all threads together), or of the last block.
+    pub fn block_at(&self, instruction: u64) -> usize {
+        self.blocks
+            .partition_point(|place| place.header.first_instruction <= instruction)
+            .saturating_sub(1)
+    }
+
+    /// All blocks from block `first` on, in order.
+    pub fn iter_from(&self, first: usize) -> impl Iterator<Item = Result<Block, TraceError>> + '_ {
+        let mut decoder = OpDecoder::default();
+        (first..self.blocks.len()).map(move |number| {
+            let mut block = Block::default();
+            self.read_block(number, &mut decoder, &mut block)
+                .map(|()| block)
+        })
+    }
+
+    /// The blocks of one thread, in order.
+    pub fn thread(&self, thread: u32) -> impl Iterator<Item = Result<Block, TraceError>> + '_ {
+        let mut decoder = OpDecoder::default();
+        let mine = (0..self.blocks.len())
+            .filter(move |&number| self.blocks[number].header.thread == thread);
+        mine.map(move |number| {
+            let mut block = Block::default();
+            self.read_block(number, &mut decoder, &mut block)
+                .map(|()| block)
+        })
+    }
+}
+
+/// More threads than any recorder writes.
+const MAX_THREADS: u32 = 1 << 16;
+
+/// Reads a trace from a pipe, block after block.
+pub struct TraceStream<R: Read> {
+    input: R,
+    path: PathBuf,
+    header: FileHeader,
+    offset: u64,
+    decoder: OpDecoder,
+    sites: Vec<CallSite>,
+    end: Option<End>,
+    stopped: bool,
+}
+
+impl<R: Read> TraceStream<R> {
+    /// Reads the header; `path` only names the input in errors.
+    pub fn new(mut input: R, path: &Path) -> Result<TraceStream<R>, TraceError> {
+        let mut fixed = [0; FIXED_BYTES];
+        input
+            .read_exact(&mut fixed)
+            .map_err(|_| TraceError::Foreign {
+                path: path.into(),
+                hint: "",
+            })?;
+        let (header, offset) = read_file_header(&fixed, path, |bytes| input.read_exact(bytes))?;
+        Ok(TraceStream {
+            input,
+            path: path.into(),
+            header,
+            offset,
+            decoder: OpDecoder::default(),
+            sites: Vec::new(),
+            end: None,
+            stopped: false,
+        })
+    }
+
+    /// What the trace says about itself.
+    pub fn header(&self) -> &FileHeader {
+        &self.header
+    }
+
+    /// The allocation sites so far.
+    pub fn sites(&self) -> &[CallSite] {
+        &self.sites
+    }
+
+    /// How the recording ended, once the last block has been read.
+    pub fn end(&self) -> Option<&End> {
+        self.end.as_ref()
+    }
+
+    fn step(&mut self) -> Result<Option<Block>, TraceError> {
+        loop {
+            let offset = self.offset;
+            let damaged = |what| TraceError::Damaged {
+                path: self.path.clone(),
+                offset,
+                what,
+            };
+            let mut bytes = [0; BLOCK_HEADER_BYTES];
+            self.input
+                .read_exact(&mut bytes)
+                .map_err(|_| damaged("the trace stops here, before its end"))?;
+            let header = BlockHeader::from_bytes(&bytes).map_err(damaged)?;
+            let mut stored = vec![0; header.stored_bytes as usize];
+            self.input
+                .read_exact(&mut stored)
+                .map_err(|_| damaged("the trace stops inside this block"))?;
+            let raw = unpack(&bytes, &header, &stored).map_err(damaged)?;
+            self.offset += (BLOCK_HEADER_BYTES + stored.len()) as u64;
+            match header.kind {
+                BlockKind::Ops => {
+                    let mut block = Block::default();
+                    decode_block(&header, &raw, &mut self.decoder, &mut block).map_err(damaged)?;
+                    return Ok(Some(block));
+                }
+                BlockKind::Sites => {
+                    let sites: Vec<CallSite> = serde_json::from_slice(&raw)
+                        .map_err(|_| damaged("the site table cannot be read"))?;
+                    self.sites.extend(sites);
+                }
+                BlockKind::End => {
+                    self.end = split_end(&raw).map(|(end, _)| end);
+                    return Ok(None);
+                }
+            }
+        }
+    }
+}
+
+impl<R: Read> Iterator for TraceStream<R> {
+    type Item = Result<Block, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.stopped {
+            return None;
+        }
+        let step = self.step().transpose();
+        self.stopped = !matches!(step, Some(Ok(_)));
+        step
+    }
+}
+
+/// Reads the JSON header that follows the fixed bytes. Returns it and the offset of the first block.
+fn read_file_header(
+    fixed: &[u8; FIXED_BYTES],
+    path: &Path,
+    mut read_rest: impl FnMut(&mut [u8]) -> std::io::Result<()>,
+) -> Result<(FileHeader, u64), TraceError> {
+    let word =
+        |at: usize| u32::from_le_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
+    if fixed[..8] != MAGIC {
+        return Err(TraceError::Foreign {
+            path: path.into(),
+            hint: foreign_hint(fixed),
+        });
+    }
+    if word(8) != VERSION {
+        return Err(TraceError::Version {
+            path: path.into(),
+            found: word(8),
+            known: VERSION,
+        });
+    }
+    let damaged = |what| TraceError::Damaged {
+        path: path.into(),
+        offset: FIXED_BYTES as u64,
+        what,
+    };
+    if word(12) > MAX_JSON_BYTES {
+        return Err(damaged("the header has an impossible length"));
+    }
+    let mut rest = vec![0; word(12) as usize + 4];
+    read_rest(&mut rest).map_err(|_| damaged("the file ends inside its header"))?;
+    let (json, checksum) = rest.split_at(rest.len() - 4);
+    if checksum != crc32fast::hash(json).to_le_bytes() {
+        return Err(damaged("the header does not fit its checksum"));
+    }
+    let header = serde_json::from_slice(json)
+        .map_err(|_| damaged("the header is no JSON of this version"))?;
+    Ok((header, (FIXED_BYTES + rest.len()) as u64))
+}
+
+/// What else the file may be, and what to do with it.
+fn foreign_hint(start: &[u8]) -> &'static str {
+    match start {
+        [0x1f, 0x8b, ..] => "; it is compressed with gzip: `gunzip` it first",
+        [0xfd, b'7', b'z', b'X', b'Z', ..] => "; it is compressed with xz: `unxz` it first",
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => "; it is compressed with zstd: `unzstd` it first",
+        [b'=', b'=', ..] | [b'I' | b' ', b' ', ..] => {
+            "; it looks like valgrind's lackey output: import it first"
+        }
+        _ => "",
+    }
+}
+
+/// Checks and decompresses a payload, with room for the decoder at its end.
+fn unpack(
+    bytes: &[u8; BLOCK_HEADER_BYTES],
+    header: &BlockHeader,
+    stored: &[u8],
+) -> Result<Vec<u8>, &'static str> {
+    if !checksum_matches(bytes, stored) {
+        return Err("the block does not fit its checksum");
+    }
+    let length = header.raw_bytes as usize;
+    let mut raw = vec![0; length + PADDING];
+    match lz4_flex::block::decompress_into(stored, &mut raw[..length]) {
+        Ok(unpacked) if unpacked == length => {
+            if header.kind != BlockKind::Ops {
+                raw.truncate(length);
+            }
+            Ok(raw)
+        }
+        _ => Err("the block cannot be decompressed"),
+    }
+}
+
+fn decode_block(
+    header: &BlockHeader,
+    raw: &[u8],
+    decoder: &mut OpDecoder,
+    block: &mut Block,
+) -> Result<(), &'static str> {
+    if header.kind != BlockKind::Ops {
+        return Err("the index names a block without ops");
+    }
+    let length = header.raw_bytes as usize;
+    block.thread = header.thread;
+    block.first_instruction = header.first_instruction;
+    block.ops.clear();
+    let events = raw
+        .get(header.op_bytes as usize..length)
+        .ok_or("the block is shorter than its header says")?;
+    decoder
+        .decode(raw, header.ops as usize, &mut block.ops)
+        .map_err(|_| "the ops of the block cannot be decoded")?;
+    block.events = decode_events(events, header.events as usize, header.ops)
+        .map_err(|_| "the events of the block cannot be decoded")?;
+    Ok(())
+}
+
+/// The summary and the index of an end block.
+fn split_end(raw: &[u8]) -> Option<(End, &[u8])> {
+    let (length, rest) = raw.split_first_chunk::<4>()?;
+    let (json, index) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+    Some((serde_json::from_slice(json).ok()?, index))
+}
