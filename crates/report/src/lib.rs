@@ -3,7 +3,7 @@
 //! - [`StudyResult`] and [`Claim`]: published beside ours; [`RunTable`]: one row per run.
 //! - [`Chart`]: lines, points, bars, heat maps and Gantt charts as data.
 //! - [`table`]: for a terminal of 80 columns.
-//! - [`columnar`]: the same as Parquet columns, with units.
+//! - [`columnar`]: the same as Parquet columns, with units; [`html`]: one self-contained page.
 //!
 //! ```
 //! use varve_report::{Claim, Look, StudyResult, table};
@@ -17,9 +17,12 @@ mod chart;
 pub mod columnar;
 mod file;
 pub mod fmt;
+pub mod html;
+mod markup;
 mod origin;
 mod run_table;
 mod study;
+mod svg;
 pub mod table;
 mod term;
 mod value;

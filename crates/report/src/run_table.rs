@@ -1,7 +1,7 @@
 //! A comparison of runs: one row per run (a page policy, a machine, a size), generic columns.
 
 use crate::fmt::Format;
-use crate::{Error, Value};
+use crate::{Axis, Chart, Data, Error, Series, Value};
 use serde::{Deserialize, Serialize};
 
 /// Which way a column is better.
@@ -162,6 +162,28 @@ impl RunTable {
         (0..self.rows.len())
             .filter(|&r| point(r).is_some_and(|p| !beaten(p)))
             .collect()
+    }
+
+    /// The trade-off as a chart of points, its frontier marked with `◆`; `None` where the table names no
+    /// trade-off or no run has both numbers.
+    pub fn trade_off_chart(&self, id: &str) -> Option<Chart> {
+        let (a, b) = self.trade_off?;
+        let frontier = self.frontier(a, b);
+        let axis = |c: usize| {
+            let column = self.columns.get(c)?;
+            Some(Axis::new(&column.name, &column.unit, column.format))
+        };
+        let point = |(r, row): (usize, &Row)| {
+            let (x, y) = (self.value(r, b).number()?, self.value(r, a).number()?);
+            let mark = if frontier.contains(&r) { "◆ " } else { "" };
+            Some(Series::new(format!("{mark}{}", row.name), vec![x], vec![y]))
+        };
+        let points: Vec<Series> = self.rows.iter().enumerate().filter_map(point).collect();
+        let (x, y) = (axis(b)?, axis(a)?);
+        let title = format!("{} against {}", y.what, x.what);
+        let note = "◆ no other run is better in both.";
+        let chart = Chart::new(id, title, x, y, Data::Points(points.clone())).with_note(note);
+        (!points.is_empty()).then_some(chart)
     }
 
     /// Whether every row has a value for every column, columns have names of their own, and the trade-off names two of them.

@@ -129,7 +129,11 @@ fn a_value_that_is_not_finite_does_not_spoil_the_file() {
     let back = StudyResult::read(&path).unwrap();
     assert_eq!(back.claims.last().unwrap().ours, Value::Missing);
     // As text, because a gap in a series is NaN and equals nothing.
-    assert!(back.to_full_json() == s.to_full_json(), "{}", back.to_full_json());
+    assert!(
+        back.to_full_json() == s.to_full_json(),
+        "{}",
+        back.to_full_json()
+    );
 }
 
 #[test]

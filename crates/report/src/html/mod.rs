@@ -1,0 +1,153 @@
+//! One self-contained page: no script, nothing loaded from elsewhere, light and dark, on paper and on a phone.
+//!
+//! ```
+//! use varve_report::{Claim, StudyResult, html};
+//! let mut result = StudyResult::new("johnny-cache", "optane-6230", 1, "0.1.0");
+//! result.claims.push(Claim::new("D5", "a < b & c", 85.0, 82.5, "% of DRAM"));
+//! let page = html::study(&result)?;
+//! assert!(page.starts_with("<!DOCTYPE html>") && page.contains("a &lt; b &amp; c"));
+//! # Ok::<(), varve_report::Error>(())
+//! ```
+
+mod tables;
+
+use crate::markup::Markup;
+use crate::study::check_charts;
+use crate::{Chart, Error, Origin, RunReport, RunTable, StudyResult, svg};
+
+/// Nothing may be loaded, whatever a text in the results says.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
+/// The width that charts are drawn for on a desk and on a phone, in pixels.
+const DESK: f64 = 768.0;
+const PHONE: f64 = 344.0;
+
+/// The page of a study: claims, charts, comparisons.
+pub fn study(result: &StudyResult) -> Result<String, Error> {
+    result.check()?;
+    let title = if result.title.is_empty() {
+        &result.study
+    } else {
+        &result.title
+    };
+    let mut page = begin(title, &result.origin(), Some(&result.study));
+    for paragraph in &result.about {
+        page.leaf("p", &[], paragraph);
+    }
+    if !result.claims.is_empty() {
+        page.leaf("h2", &[], "Published beside ours");
+        tables::claims(result, &mut page);
+    }
+    charts(&result.charts, &mut page);
+    for table in &result.tables {
+        comparison(table, &mut page);
+    }
+    Ok(end(page))
+}
+
+/// The page of a comparison of runs: the table, its trade-off, and the charts of the runs.
+pub fn runs(report: &RunReport) -> Result<String, Error> {
+    report.table.check()?;
+    check_charts(&report.charts)?;
+    let mut page = begin(&report.table.title, &report.origin, None);
+    table(&report.table, &mut page);
+    if let Some(chart) = report.table.trade_off_chart("trade-off") {
+        figure(&chart, &mut page);
+    }
+    charts(&report.charts, &mut page);
+    Ok(end(page))
+}
+
+fn begin(title: &str, origin: &Origin, study: Option<&str>) -> Markup {
+    let mut page = Markup::default();
+    page.raw("<!DOCTYPE html>\n");
+    page.open("html", &[("lang", &"en")]);
+    page.open("head", &[]);
+    page.empty("meta", &[("charset", &"utf-8")]);
+    page.empty(
+        "meta",
+        &[
+            ("http-equiv", &"Content-Security-Policy"),
+            ("content", &POLICY),
+        ],
+    );
+    page.empty(
+        "meta",
+        &[
+            ("name", &"viewport"),
+            ("content", &"width=device-width, initial-scale=1"),
+        ],
+    );
+    page.leaf("title", &[], title);
+    page.open("style", &[]);
+    page.raw(include_str!("style.css"));
+    page.close();
+    page.close();
+    page.open("body", &[]);
+    page.open("main", &[]);
+    page.leaf("h1", &[], title);
+    page.open("dl", &[("class", &"origin")]);
+    let seed = origin.seed.to_string();
+    let version = format!("varve {}", origin.version);
+    let facts = [
+        ("study", study.unwrap_or("")),
+        ("machine", &origin.machine),
+        ("seed", &seed),
+        ("version", &version),
+    ];
+    for (name, fact) in facts.into_iter().filter(|f| !f.1.is_empty()) {
+        page.leaf("dt", &[], name);
+        page.leaf("dd", &[], fact);
+    }
+    if !origin.command.is_empty() {
+        page.leaf("dt", &[], "made by");
+        page.open("dd", &[]);
+        page.leaf("code", &[], &origin.command);
+        page.close();
+    }
+    page.close();
+    page
+}
+
+fn end(mut page: Markup) -> String {
+    page.close();
+    page.open("footer", &[("class", &"soft")]);
+    page.text("This page is one file: it loads nothing and runs nothing.");
+    page.finish()
+}
+
+fn comparison(runs: &RunTable, page: &mut Markup) {
+    page.leaf("h2", &[], &runs.title);
+    table(runs, page);
+}
+
+fn table(runs: &RunTable, page: &mut Markup) {
+    tables::runs(runs, page);
+    for note in &runs.notes {
+        page.leaf("p", &[], note);
+    }
+}
+
+fn charts(charts: &[Chart], page: &mut Markup) {
+    for chart in charts {
+        figure(chart, page);
+    }
+}
+
+/// A chart, drawn for a desk and for a phone, with its note and its data.
+fn figure(chart: &Chart, page: &mut Markup) {
+    page.open("figure", &[("id", &format!("chart-{}", chart.id))]);
+    page.leaf("figcaption", &[], &chart.title);
+    for (class, width) in [("scroll desk", DESK), ("scroll phone", PHONE)] {
+        page.open("div", &[("class", &class)]);
+        svg::draw(chart, width, page);
+        page.close();
+    }
+    if !chart.note.is_empty() {
+        page.leaf("p", &[("class", &"soft")], &chart.note);
+    }
+    page.open("details", &[]);
+    page.leaf("summary", &[], "Data");
+    tables::data(chart, page);
+    page.close();
+    page.close();
+}

@@ -1,0 +1,81 @@
+//! Lanes of spans over time: which program runs where, and when.
+
+use super::scale::Placed;
+use super::{Canvas, LINE, Plot, begin, colour, fit, frame, rect, text, text_width};
+use crate::chart::{Chart, Span};
+use crate::markup::Markup;
+
+/// Height of a lane, in pixels.
+const LANE: f64 = 34.0;
+
+pub fn draw(chart: &Chart, lanes: &[String], spans: &[Span], canvas: Canvas, page: &mut Markup) {
+    let mut kinds: Vec<&str> = Vec::new();
+    for s in spans {
+        if !kinds.contains(&s.kind.as_str()) {
+            kinds.push(&s.kind);
+        }
+    }
+    let legend = if kinds.len() > 1 {
+        frame::legend_lines(&kinds, canvas.width)
+    } else {
+        0
+    };
+    let longest = lanes.iter().map(|l| text_width(l)).fold(0.0, f64::max);
+    let top = 10.0 + legend as f64 * LINE;
+    let plot = Plot {
+        left: longest.min(canvas.width * 0.34) + 8.0,
+        right: canvas.width - 14.0,
+        top,
+        bottom: top + LANE * lanes.len() as f64,
+    };
+    let x = Placed::new(
+        &chart.x,
+        spans.iter().flat_map(|s| [s.start, s.end]),
+        (plot.left, plot.right),
+        64.0,
+        true,
+    );
+    begin(chart, "Gantt chart", canvas.width, plot.bottom + 40.0, page);
+    if legend > 0 {
+        frame::legend(&kinds, canvas.width, 0.0, "span", page);
+    }
+    for (l, lane) in lanes.iter().enumerate() {
+        let y = plot.top + LANE * l as f64;
+        super::line(page, (plot.left, y), (plot.right, y), &"grid");
+        text(
+            page,
+            (plot.left - 8.0, y + LANE / 2.0 + 4.0),
+            "end",
+            "note",
+            &fit(lane, plot.left - 8.0),
+        );
+    }
+    for s in spans {
+        let (from, to) = (x.clamped(s.start), x.clamped(s.end));
+        let y = plot.top + LANE * s.lane as f64 + 4.0;
+        let kind = kinds.iter().position(|k| *k == s.kind).unwrap_or(0);
+        let when = |t: f64| chart.x.format.one(&chart.x.unit, t);
+        let tip = format!(
+            "{} ({}): {} to {}, {}",
+            s.name,
+            s.kind,
+            when(s.start),
+            when(s.end),
+            when(s.end - s.start)
+        );
+        // A span shorter than a pixel is still there.
+        let size = ((to - from - 1.0).max(1.0), LANE - 8.0);
+        rect(
+            page,
+            (from, y),
+            size,
+            &format!("span {}", colour(kind)),
+            &tip,
+        );
+        if text_width(&s.name) + 8.0 <= to - from {
+            text(page, (from + 6.0, y + LANE / 2.0), "start", "note", &s.name);
+        }
+    }
+    frame::x_axis(&x, plot, page);
+    page.close();
+}

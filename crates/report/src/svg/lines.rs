@@ -1,0 +1,261 @@
+//! Lines over an axis, such as throughput over time; named at their right ends where there is room.
+
+use super::scale::Placed;
+use super::{Canvas, LINE, Plot, begin, colour, fit, frame, line, text, text_width};
+use crate::chart::{Axis, Chart, Series};
+use crate::markup::{Markup, Px};
+use std::fmt::Write;
+
+/// Lines with at most so many points show each of them as a dot.
+const DOTS: usize = 40;
+/// At most so many places of a line answer to the pointer.
+const TIPS: usize = 48;
+
+pub fn draw(chart: &Chart, series: &[Series], canvas: Canvas, page: &mut Markup) {
+    let names: Vec<&str> = series.iter().map(|s| s.name.as_str()).collect();
+    let widest = names.iter().map(|n| text_width(n)).fold(0.0, f64::max);
+    // Names beside the lines are read faster than a legend; long ones would take the chart's place.
+    let beside = series.len() > 1 && series.len() <= 10 && widest <= canvas.width * 0.27;
+    let legend = if series.len() > 1 && !beside {
+        frame::legend_lines(&names, canvas.width)
+    } else {
+        0
+    };
+
+    let top = 24.0 + legend as f64 * LINE;
+    let height = (canvas.width * 0.42).clamp(200.0, 320.0);
+    let bottom = top + height;
+    let ys = || {
+        series
+            .iter()
+            .flat_map(|s| s.points().map(|p| p.1))
+            .chain(chart.levels.iter().map(|l| l.value))
+    };
+    let y = Placed::new(&chart.y, ys(), (bottom, top), 44.0, false);
+    let margin = if beside { widest + 14.0 } else { 12.0 };
+    let plot = Plot {
+        left: frame::ticks_width(&y) + 10.0,
+        right: canvas.width - margin,
+        top,
+        bottom,
+    };
+    let xs = series.iter().flat_map(|s| s.points().map(|p| p.0));
+    let x = Placed::new(
+        &unrounded(&chart.x, series),
+        xs,
+        (plot.left, plot.right),
+        64.0,
+        false,
+    );
+
+    begin(chart, "Line chart", canvas.width, bottom + 40.0, page);
+    if legend > 0 {
+        frame::legend(&names, canvas.width, 0.0, "line", page);
+    }
+    frame::y_axis(&y, plot, page);
+    frame::x_axis(&x, plot, page);
+    frame::levels(chart, &y, plot, page);
+    for (i, s) in series.iter().enumerate() {
+        path(i, s, &x, &y, page);
+    }
+    if beside {
+        labels(series, &y, plot, page);
+    }
+    if canvas.hover {
+        series.iter().for_each(|s| tips(chart, s, &x, &y, page));
+    }
+    page.close();
+}
+
+/// A horizontal axis ends where its data ends: empty space there says nothing.
+fn unrounded(axis: &Axis, series: &[Series]) -> Axis {
+    let ends = series.iter().flat_map(|s| s.points().map(|p| p.0));
+    let (low, high) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), x| {
+        (l.min(x), h.max(x))
+    });
+    if low >= high {
+        return axis.clone();
+    }
+    let low = if low > 0.0 && low < high / 20.0 && axis.scale == crate::Scale::Linear {
+        0.0
+    } else {
+        low
+    };
+    axis.clone()
+        .between(axis.range.0.or(Some(low)), axis.range.1.or(Some(high)))
+}
+
+/// One line, broken at its gaps.
+fn path(i: usize, s: &Series, x: &Placed, y: &Placed, page: &mut Markup) {
+    let place = |k: usize| Some((x.at(s.x[k])?, y.at(s.y[k])?));
+    let places: Vec<Option<(f64, f64)>> = (0..s.x.len()).map(place).collect();
+    let class = format!(
+        "line {}{}",
+        colour(i),
+        if s.published { " published" } else { "" }
+    );
+    let mut d = String::new();
+    let mut alone = Vec::new();
+    for run in places.split(Option::is_none) {
+        let run: Vec<(f64, f64)> = run.iter().flatten().copied().collect();
+        if let [one] = run[..] {
+            alone.push(one);
+        }
+        for (k, (px, py)) in thinned(&run).into_iter().enumerate() {
+            let _ = write!(d, "{}{} {}", if k == 0 { "M" } else { "L" }, Px(px), Px(py));
+        }
+    }
+    if !d.is_empty() {
+        page.open("path", &[("d", &d), ("class", &class)]);
+        page.leaf("title", &[], &s.name);
+        page.close();
+    }
+    let dots = if s.x.len() <= DOTS {
+        places.into_iter().flatten().collect()
+    } else {
+        alone
+    };
+    let class = format!("dot {}", colour(i));
+    for (px, py) in dots {
+        page.empty(
+            "circle",
+            &[
+                ("cx", &Px(px)),
+                ("cy", &Px(py)),
+                ("r", &"2.5"),
+                ("class", &class),
+            ],
+        );
+    }
+}
+
+/// What of a run can be seen: of the points in one column of pixels, the first, lowest, highest and last.
+fn thinned(run: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mut out = Vec::new();
+    for column in run.chunk_by(|a, b| a.0.floor() == b.0.floor()) {
+        if column.len() <= 4 {
+            out.extend_from_slice(column);
+            continue;
+        }
+        let by_y = |a: &&(f64, f64), b: &&(f64, f64)| a.1.total_cmp(&b.1);
+        let index = |p: &(f64, f64)| column.iter().position(|q| q == p).unwrap_or(0);
+        let lowest = column.iter().min_by(by_y).map_or(0, index);
+        let highest = column.iter().max_by(by_y).map_or(0, index);
+        let mut keep = [0, lowest, highest, column.len() - 1];
+        keep.sort();
+        out.extend(keep.map(|k| column[k]));
+    }
+    out
+}
+
+/// The names at the lines' right ends, moved apart where they would touch.
+fn labels(series: &[Series], y: &Placed, plot: Plot, page: &mut Markup) {
+    let last = |s: &Series| s.points().filter_map(|p| y.at(p.1)).last();
+    let mut ends: Vec<(usize, f64)> = series
+        .iter()
+        .enumerate()
+        .filter_map(|(i, s)| Some((i, last(s)?)))
+        .collect();
+    ends.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let wanted: Vec<f64> = ends.iter().map(|e| e.1).collect();
+    for ((i, from), at) in ends
+        .iter()
+        .zip(apart(&wanted, LINE - 2.0, plot.top - 6.0, plot.bottom))
+    {
+        let class = format!("lead {}", colour(*i));
+        line(
+            page,
+            (plot.right + 2.0, *from),
+            (plot.right + 9.0, at),
+            &class,
+        );
+        text(
+            page,
+            (plot.right + 12.0, at + 4.0),
+            "start",
+            "note",
+            &fit(&series[*i].name, 400.0),
+        );
+    }
+}
+
+/// Places at least `gap` apart, in order, between `low` and `high` as far as there is room.
+fn apart(wanted: &[f64], gap: f64, low: f64, high: f64) -> Vec<f64> {
+    let mut at: Vec<f64> = wanted.to_vec();
+    for i in 0..at.len() {
+        let least = if i == 0 { low } else { at[i - 1] + gap };
+        at[i] = at[i].max(least);
+    }
+    for i in (0..at.len()).rev() {
+        let most = if i + 1 == at.len() {
+            high
+        } else {
+            at[i + 1] - gap
+        };
+        at[i] = at[i].min(most);
+    }
+    at
+}
+
+/// Places that tell their values to the pointer.
+fn tips(chart: &Chart, s: &Series, x: &Placed, y: &Placed, page: &mut Markup) {
+    let points: Vec<(f64, f64)> = s.points().collect();
+    let every = points.len().div_ceil(TIPS).max(1);
+    for (px, py) in points.iter().step_by(every) {
+        let (Some(cx), Some(cy)) = (x.at(*px), y.at(*py)) else {
+            continue;
+        };
+        let tip = format!(
+            "{}: {} at {}",
+            s.name,
+            chart.y.format.one(&chart.y.unit, *py),
+            chart.x.format.one(&chart.x.unit, *px)
+        );
+        page.open(
+            "circle",
+            &[
+                ("cx", &Px(cx)),
+                ("cy", &Px(cy)),
+                ("r", &"7"),
+                ("class", &"tip"),
+            ],
+        );
+        page.leaf("title", &[], &tip);
+        page.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn labels_never_touch_where_there_is_room(mut wanted in prop::collection::vec(0.0f64..300.0, 1..12)) {
+            wanted.sort_by(f64::total_cmp);
+            let at = apart(&wanted, 14.0, 0.0, 300.0);
+            for pair in at.windows(2) {
+                prop_assert!(pair[1] - pair[0] >= 14.0 - 1e-9);
+            }
+            prop_assert!(at.iter().all(|a| (-1e-9..=300.0 + 1e-9).contains(a)));
+        }
+
+        /// Thinning keeps the highest and the lowest of every column of pixels.
+        #[test]
+        fn thinning_keeps_spikes(run in prop::collection::vec((0.0f64..5.0, 0.0f64..100.0), 1..200)) {
+            let mut run = run;
+            run.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let thin = thinned(&run);
+            prop_assert!(thin.len() <= run.len().max(4 * 5));
+            for column in 0..5 {
+                let of = |points: &[(f64, f64)]| -> Vec<f64> {
+                    points.iter().filter(|p| p.0.floor() == f64::from(column)).map(|p| p.1).collect()
+                };
+                let (all, kept) = (of(&run), of(&thin));
+                prop_assert_eq!(all.iter().copied().reduce(f64::max), kept.iter().copied().reduce(f64::max));
+                prop_assert_eq!(all.into_iter().reduce(f64::min), kept.into_iter().reduce(f64::min));
+            }
+        }
+    }
+}

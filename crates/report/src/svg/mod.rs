@@ -1,0 +1,191 @@
+//! Charts as SVG: a drawing for a width in pixels, coloured by the page's style sheet.
+
+mod bars;
+mod frame;
+mod gantt;
+mod heat;
+mod lines;
+mod points;
+mod scale;
+
+use crate::chart::{Chart, Data};
+use crate::markup::{Markup, Px};
+use std::fmt::Display;
+
+/// Height of a line of text, in pixels.
+const LINE: f64 = 16.0;
+
+/// Draw a chart into the page, for a column so many pixels wide.
+pub fn draw(chart: &Chart, width: f64, page: &mut Markup) {
+    // Pages for a finger have no pointer to hover with: they leave the tooltips of single points out.
+    let canvas = Canvas {
+        width,
+        hover: width > 500.0,
+    };
+    match &chart.data {
+        Data::Lines(series) => lines::draw(chart, series, canvas, page),
+        Data::Points(series) => points::draw(chart, series, canvas, page),
+        Data::Bars {
+            groups,
+            bars,
+            stacked,
+        } => bars::draw(chart, groups, bars, *stacked, canvas, page),
+        Data::HeatMap { columns, rows } => heat::draw(chart, columns, rows, canvas, page),
+        Data::Gantt { lanes, spans } => gantt::draw(chart, lanes, spans, canvas, page),
+    }
+}
+
+/// What a drawing is made for.
+#[derive(Clone, Copy)]
+struct Canvas {
+    width: f64,
+    hover: bool,
+}
+
+/// The edges of the part of a drawing where data is.
+#[derive(Clone, Copy)]
+struct Plot {
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+}
+
+/// Begin the drawing, with a description for those who cannot see it.
+fn begin(chart: &Chart, kind: &str, width: f64, height: f64, page: &mut Markup) {
+    let described = format!("{kind}: {}. {}", chart.title, summary(chart));
+    let view = format!("0 0 {} {}", Px(width), Px(height));
+    page.open(
+        "svg",
+        &[
+            ("xmlns", &"http://www.w3.org/2000/svg"),
+            ("viewBox", &view),
+            ("role", &"img"),
+            ("aria-label", &described),
+            ("style", &format!("min-width:{}px", Px(width.min(640.0)))),
+        ],
+    );
+}
+
+/// What a chart shows, in a sentence.
+fn summary(chart: &Chart) -> String {
+    let names = |names: Vec<&str>| names.join(", ");
+    let (x, y) = (&chart.x.what, &chart.y.what);
+    match &chart.data {
+        Data::Lines(s) | Data::Points(s) => {
+            format!(
+                "{y} by {x} of {}.",
+                names(s.iter().map(|s| s.name.as_str()).collect())
+            )
+        }
+        Data::Bars { groups, bars, .. } => format!(
+            "{y} of {} for {}.",
+            names(bars.iter().map(|b| b.name.as_str()).collect()),
+            names(groups.iter().map(String::as_str).collect())
+        ),
+        Data::HeatMap { columns, rows } => {
+            format!(
+                "{y}: {} rows by {} columns of {x}.",
+                rows.len(),
+                columns.len()
+            )
+        }
+        Data::Gantt { lanes, spans } => {
+            format!(
+                "{} spans in {}.",
+                spans.len(),
+                names(lanes.iter().map(String::as_str).collect())
+            )
+        }
+    }
+}
+
+/// About how wide a text of the page's small size is, in pixels.
+fn text_width(text: &str) -> f64 {
+    text.chars()
+        .map(|c| if c.is_ascii() { 6.5 } else { 9.0 })
+        .sum()
+}
+
+/// As much of a text as fits, with an ellipsis where something is left out.
+fn fit(text: &str, room: f64) -> String {
+    if text_width(text) <= room {
+        return text.to_string();
+    }
+    let mut out = String::new();
+    for c in text.chars() {
+        if text_width(&out) + 16.0 > room {
+            break;
+        }
+        out.push(c);
+    }
+    out.trim_end().to_string() + "…"
+}
+
+/// A text into lines that fit; the last one shortened where there are too many.
+fn broken(text: &str, room: f64, most: usize) -> Vec<String> {
+    let mut lines: Vec<String> = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("begins with a line");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if text_width(line) + text_width(word) + 6.5 <= room || lines.len() == most {
+            let line = lines.last_mut().expect("begins with a line");
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_string());
+        }
+    }
+    lines.iter().map(|l| fit(l, room)).collect()
+}
+
+/// The classes of the `i`th colour; beyond eight, the colours come again in dashes.
+fn colour(i: usize) -> String {
+    format!("c{}{}", i % 8, if i % 16 >= 8 { " again" } else { "" })
+}
+
+/// A text at a place; `anchor` is `start`, `middle` or `end`.
+fn text(page: &mut Markup, (x, y): (f64, f64), anchor: &str, class: &str, words: &str) {
+    page.leaf(
+        "text",
+        &[
+            ("x", &Px(x)),
+            ("y", &Px(y)),
+            ("text-anchor", &anchor),
+            ("class", &class),
+        ],
+        words,
+    );
+}
+
+/// A straight line.
+fn line(page: &mut Markup, from: (f64, f64), to: (f64, f64), class: &dyn Display) {
+    page.empty(
+        "line",
+        &[
+            ("x1", &Px(from.0)),
+            ("y1", &Px(from.1)),
+            ("x2", &Px(to.0)),
+            ("y2", &Px(to.1)),
+            ("class", class),
+        ],
+    );
+}
+
+/// A rectangle with a tooltip.
+fn rect(page: &mut Markup, (x, y): (f64, f64), (w, h): (f64, f64), class: &dyn Display, tip: &str) {
+    let (w, h) = (w.max(0.0), h.max(0.0));
+    page.open(
+        "rect",
+        &[
+            ("x", &Px(x)),
+            ("y", &Px(y)),
+            ("width", &Px(w)),
+            ("height", &Px(h)),
+            ("class", class),
+        ],
+    );
+    page.leaf("title", &[], tip);
+    page.close();
+}

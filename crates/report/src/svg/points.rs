@@ -1,0 +1,104 @@
+//! Points with their names, such as runs in a trade-off.
+
+use super::scale::Placed;
+use super::{Canvas, Plot, begin, colour, frame, text, text_width};
+use crate::chart::{Chart, Series};
+use crate::markup::{Markup, Px};
+
+/// A label's box: left, top, right, bottom.
+type Area = (f64, f64, f64, f64);
+
+pub fn draw(chart: &Chart, series: &[Series], canvas: Canvas, page: &mut Markup) {
+    let top = 24.0;
+    let bottom = top + (canvas.width * 0.42).clamp(200.0, 320.0);
+    let ys = series
+        .iter()
+        .flat_map(|s| s.points().map(|p| p.1))
+        .chain(chart.levels.iter().map(|l| l.value));
+    let y = Placed::new(&chart.y, ys, (bottom, top), 44.0, false);
+    let plot = Plot {
+        left: frame::ticks_width(&y) + 10.0,
+        right: canvas.width - 16.0,
+        top,
+        bottom,
+    };
+    let xs = series.iter().flat_map(|s| s.points().map(|p| p.0));
+    let x = Placed::new(&chart.x, xs, (plot.left, plot.right), 64.0, false);
+
+    begin(chart, "Scatter chart", canvas.width, bottom + 40.0, page);
+    frame::y_axis(&y, plot, page);
+    frame::x_axis(&x, plot, page);
+    frame::levels(chart, &y, plot, page);
+
+    // Points that each have their own name need no colours beside it.
+    let named = series.iter().all(|s| s.x.len() <= 1);
+    let mut taken: Vec<Area> = Vec::new();
+    let mut labels = Vec::new();
+    for (i, s) in series.iter().enumerate() {
+        for (px, py) in s.points() {
+            let (Some(cx), Some(cy)) = (x.at(px), y.at(py)) else {
+                continue;
+            };
+            let tip = format!(
+                "{}: {} at {}",
+                s.name,
+                chart.y.format.one(&chart.y.unit, py),
+                chart.x.format.one(&chart.x.unit, px)
+            );
+            let class = format!("dot {}", colour(if named { 0 } else { i }));
+            page.open(
+                "circle",
+                &[
+                    ("cx", &Px(cx)),
+                    ("cy", &Px(cy)),
+                    ("r", &"5"),
+                    ("class", &class),
+                ],
+            );
+            page.leaf("title", &[], &tip);
+            page.close();
+            taken.push((cx - 5.0, cy - 5.0, cx + 5.0, cy + 5.0));
+        }
+        if let Some((cx, cy)) = s
+            .points()
+            .filter_map(|p| Some((x.at(p.0)?, y.at(p.1)?)))
+            .last()
+        {
+            labels.push((s.name.as_str(), cx, cy));
+        }
+    }
+    for (name, cx, cy) in labels {
+        let area = place(name, (cx, cy), plot, &taken);
+        text(page, (area.0, area.3 - 3.0), "start", "note halo", name);
+        taken.push(area);
+    }
+    page.close();
+}
+
+/// The first free place around a point: right, left, above, below.
+fn place(name: &str, (cx, cy): (f64, f64), plot: Plot, taken: &[Area]) -> Area {
+    let (w, h) = (text_width(name), 14.0);
+    let middle = cx - w / 2.0;
+    let at = |x: f64, y: f64| (x, y, x + w, y + h);
+    let tries = [
+        at(cx + 9.0, cy - h / 2.0),
+        at(cx - 9.0 - w, cy - h / 2.0),
+        at(middle, cy - 8.0 - h),
+        at(middle, cy + 8.0),
+        at(cx + 7.0, cy - 6.0 - h),
+        at(cx + 7.0, cy + 6.0),
+    ];
+    let free = |a: &Area| {
+        let inside =
+            a.0 >= plot.left && a.2 <= plot.right + 12.0 && a.3 <= plot.bottom + 2.0 && a.1 >= 0.0;
+        inside
+            && !taken
+                .iter()
+                .any(|b| a.0 < b.2 && b.0 < a.2 && a.1 < b.3 && b.1 < a.3)
+    };
+    // Where all places are taken, one inside the chart at least.
+    let inside = tries
+        .into_iter()
+        .find(|a| a.0 >= plot.left && a.2 <= plot.right + 12.0);
+    tries.into_iter().find(free).or(inside).unwrap_or(tries[0])
+}
