@@ -16,6 +16,7 @@ pub mod graph;
 pub mod gups;
 pub mod harness;
 pub mod init;
+pub mod kv;
 pub mod layout;
 pub mod limit;
 pub mod loops;

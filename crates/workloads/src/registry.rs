@@ -21,6 +21,7 @@ pub struct Entry {
 pub fn list() -> Vec<&'static Entry> {
     let modules = [
         crate::gups::ENTRIES,
+        crate::kv::ENTRIES,
         crate::streams::ENTRIES,
         crate::graph::ENTRIES,
         crate::nas::ENTRIES,

@@ -1,0 +1,488 @@
+//! YCSB's core workloads A, B, C, D and F over the store.
+//!
+//! The mixes are those of YCSB's own property files; E (range scans) is left out as in the paper. Requests choose records
+//! by a scrambled Zipf distribution; D chooses among the latest by Zipf over their age. An update overwrites the value
+//! without reading it, a read-modify-write reads it first; both are in place under the item's lock. In the host, an
+//! item's value is one word to which every write adds a random number, so that the final contents do not depend on
+//! the order of the threads.
+
+use varve_machine::{Kind, Op, Program, Region};
+
+use super::btree::BTree;
+use super::implicit::Implicit;
+use super::store::{ITEM, NODE, Store, mean_entries};
+use super::zipf::Zipf;
+use crate::init::{BARRIER_INIT, By, FirstTouch, PHASE_INIT, PHASE_RUN, chunk};
+use crate::layout::{Array, Layout};
+use crate::limit::{Limit, TIME};
+use crate::params::{Error, Param, Unit, Values};
+use crate::registry::Entry;
+use crate::rng::{Permutation, Rng, mix};
+
+/// Instructions of the client between two requests: a random number, Zipf's power (100), scrambling and making the key,
+/// choosing the operation, the call.
+const CLIENT: u32 = 180;
+
+/// Largest real tree, in items: about 2 GB of the host's memory.
+const REAL_LIMIT: u64 = 64_000_000;
+
+/// Room that one request may take in the buffer of ops: two walks of nine levels and a split on each.
+const REQUEST_OPS: usize = 64;
+
+/// The workload of this module.
+pub const ENTRY: Entry = Entry {
+    name: "ycsb",
+    about: "key-value store: B+-tree over 128 B items under YCSB A, B, C, D or F (Masstree)",
+    params: &[
+        Param::scaled("items", Unit::Count, "1G", "items at the start"),
+        Param::new(
+            "mix",
+            Unit::Choice(&["A", "B", "C", "D", "F"]),
+            "C",
+            "YCSB's core workload",
+        ),
+        Param::new(
+            "theta",
+            Unit::Share,
+            "0.99",
+            "skew of the Zipf distribution; 0 is even, below 1",
+        ),
+        Param::new(
+            "tree",
+            Unit::Choice(&["implicit", "real"]),
+            "implicit",
+            "computed, of any size; or held and checked, up to 64M items",
+        ),
+        Param::new(
+            "load",
+            Unit::Choice(&["touch", "inserts"]),
+            "touch",
+            "initialization touches the loaded store's memory, or inserts every item (real tree only)",
+        ),
+        Param::new(
+            "requests",
+            Unit::Count,
+            "625k",
+            "requests per thread; 0: no such limit",
+        ),
+        TIME,
+    ],
+    build: |values| Ok(Box::new(Ycsb::new(values)?)),
+};
+
+/// Classes of requests, in the order of their `End` marks.
+const CLASSES: [&str; 4] = ["read", "update", "insert", "rmw"];
+const READ: usize = 0;
+const UPDATE: usize = 1;
+const INSERT: usize = 2;
+const RMW: usize = 3;
+
+/// Percentages of the classes.
+fn mix_of(name: &str) -> [u64; 4] {
+    match name {
+        "A" => [50, 50, 0, 0],
+        "B" => [95, 5, 0, 0],
+        "C" => [100, 0, 0, 0],
+        "D" => [95, 0, 5, 0],
+        _ => [50, 0, 0, 50],
+    }
+}
+
+/// The running store and its clients.
+pub struct Ycsb {
+    layout: Layout,
+    store: Store,
+    buffers: Array,
+    tree: Tree,
+    /// Items at the start, now, and at most.
+    items: u64,
+    present: u64,
+    room: u64,
+    percent: [u64; 4],
+    latest: bool,
+    zipf: Zipf,
+    scramble: Permutation,
+    setup: Setup,
+    limit: Limit,
+    threads: Vec<Thread>,
+    failure: Option<String>,
+}
+
+enum Tree {
+    /// The tree and one word per item.
+    Real(BTree, Vec<u64>),
+    Implicit(Implicit),
+}
+
+enum Setup {
+    Touch(FirstTouch),
+    /// Items that each thread has still to insert.
+    Inserts(Vec<Loader>),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Loader {
+    next: u64,
+    high: u64,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Stage {
+    Start,
+    Load,
+    Barrier,
+    Done,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Thread {
+    rng: Rng,
+    counts: [u64; 4],
+}
+
+/// The key of a record: scattered over all keys, no two alike.
+fn key_of(record: u64) -> u64 {
+    mix(record)
+}
+
+/// What an item's word holds once loaded.
+fn first_value(record: u64) -> u64 {
+    mix(!record)
+}
+
+impl Ycsb {
+    /// Reads the parameters of [`ENTRY`].
+    ///
+    /// # Errors
+    /// No items, too many for a real tree, a skew of 1, inserts into an implicit tree at loading, or no limit.
+    pub fn new(values: &Values) -> Result<Ycsb, Error> {
+        let threads = values.threads()?;
+        let items = values.count_in("items", 1, 1 << 36)?;
+        let real = values.choice("tree") == "real";
+        if real && items > REAL_LIMIT {
+            let want = "a real tree holds up to 64M items; raise `scale` or set tree=implicit";
+            return Err(values.bad("items", want));
+        }
+        let theta = values.share("theta");
+        if theta >= 1.0 {
+            return Err(values.bad("theta", "below 1"));
+        }
+        let by_inserts = values.choice("load") == "inserts";
+        if by_inserts && !real {
+            return Err(values.bad("load", "inserts need tree=real"));
+        }
+        let percent = mix_of(values.choice("mix"));
+        let limit = Limit::new(values, "requests", threads)?;
+        let spare = spare_items(
+            items,
+            percent[INSERT],
+            values.count("requests"),
+            threads as u64,
+        );
+        let room = items + spare;
+        let mut layout = Layout::new();
+        let nodes = layout.array("index", node_room(items, spare), NODE);
+        let store = Store {
+            nodes,
+            items: layout.array("items", room, ITEM),
+        };
+        let buffers = layout.array("buffers", threads as u64, 4096);
+        let seed = values.count("seed");
+        let mut tree = match real {
+            true => Tree::Real(BTree::new(), vec![0; room as usize]),
+            false => Tree::Implicit(Implicit::new(items, seed)),
+        };
+        let setup = if by_inserts {
+            let loader = |thread| {
+                let (next, high) = chunk(items, thread, threads);
+                Loader {
+                    next,
+                    high,
+                    stage: Stage::Start,
+                }
+            };
+            Setup::Inserts((0..threads).map(loader).collect())
+        } else {
+            tree.load(items, &store);
+            let ranges = pieces(&store, &buffers, tree.nodes(), items);
+            Setup::Touch(FirstTouch::new(
+                ranges,
+                values.count("touch"),
+                By::All,
+                threads,
+            ))
+        };
+        let thread = |thread| Thread {
+            rng: Rng::new(seed, thread as u64),
+            counts: [0; 4],
+        };
+        Ok(Ycsb {
+            layout,
+            store,
+            buffers,
+            tree,
+            items,
+            present: items,
+            room,
+            percent,
+            latest: percent[INSERT] > 0,
+            zipf: Zipf::new(items, theta),
+            scramble: Permutation::new(items, mix(seed ^ 3)),
+            setup,
+            limit,
+            threads: (0..threads).map(thread).collect(),
+            failure: None,
+        })
+    }
+
+    /// The record that the next request is about.
+    #[inline]
+    fn choose(&self, rng: &mut Rng) -> u64 {
+        let rank = self.zipf.draw(rng);
+        if self.latest {
+            self.present - 1 - rank
+        } else {
+            self.scramble.at(rank)
+        }
+    }
+
+    fn request(&mut self, thread: usize, out: &mut Vec<Op>) {
+        let mut rng = self.threads[thread].rng;
+        let mut draw = rng.below(100);
+        let mut class = READ;
+        while draw >= self.percent[class] {
+            draw -= self.percent[class];
+            class += 1;
+        }
+        let buffer = self.buffers.at(thread as u64);
+        out.push(Op::new(Kind::Begin, 0, 0, CLIENT));
+        if class == INSERT {
+            self.insert(buffer, out);
+        } else {
+            let record = self.choose(&mut rng);
+            let item = self.find(record, out);
+            if matches!(class, READ | RMW) {
+                self.store.read_item(item, buffer, out);
+            }
+            if matches!(class, UPDATE | RMW) {
+                self.store.write_item(item, buffer, out);
+                let change = rng.bits();
+                if let Tree::Real(_, words) = &mut self.tree {
+                    let word = &mut words[item as usize];
+                    *word = word.wrapping_add(change);
+                }
+            }
+        }
+        out.push(Op::mark(Kind::End, class as u64));
+        self.threads[thread].rng = rng;
+        self.threads[thread].counts[class] += 1;
+    }
+
+    /// Walks to a record that is there; returns its item.
+    fn find(&mut self, record: u64, out: &mut Vec<Op>) -> u64 {
+        match &self.tree {
+            Tree::Real(tree, _) => {
+                let found = tree.get(key_of(record), &self.store, out);
+                if found != Some(record as u32) {
+                    self.failure = Some(format!("ycsb: record {record} leads to item {found:?}"));
+                }
+            }
+            Tree::Implicit(tree) => {
+                tree.walk(record, &self.store, out);
+            }
+        }
+        record
+    }
+
+    fn insert(&mut self, buffer: u64, out: &mut Vec<Op>) {
+        let record = self.present;
+        if record == self.room {
+            self.failure = Some(format!("ycsb: no room for more than {record} items"));
+            return;
+        }
+        self.present += 1;
+        self.store.new_item(record, buffer, out);
+        match &mut self.tree {
+            Tree::Real(tree, words) => {
+                words[record as usize] = first_value(record);
+                tree.insert(key_of(record), record as u32, &self.store, out);
+            }
+            Tree::Implicit(tree) => tree.insert(record, &self.store, out),
+        }
+    }
+
+    /// Loading by inserts: returns `true` while there was loading to do.
+    fn load_by_inserts(&mut self, thread: usize, out: &mut Vec<Op>) -> bool {
+        let (Setup::Inserts(loaders), Tree::Real(tree, words)) = (&mut self.setup, &mut self.tree)
+        else {
+            return false;
+        };
+        let loader = &mut loaders[thread];
+        match loader.stage {
+            Stage::Done => return false,
+            Stage::Barrier => {
+                loader.stage = Stage::Done;
+                out.push(Op::mark(Kind::Phase, PHASE_RUN));
+                return false;
+            }
+            Stage::Start => {
+                loader.stage = Stage::Load;
+                out.push(Op::mark(Kind::Phase, PHASE_INIT));
+            }
+            Stage::Load => {}
+        }
+        let buffer = self.buffers.at(thread as u64);
+        loop {
+            if loader.next == loader.high {
+                loader.stage = Stage::Barrier;
+                out.push(Op::mark(Kind::Barrier, BARRIER_INIT));
+                return true;
+            }
+            let record = loader.next;
+            loader.next += 1;
+            words[record as usize] = first_value(record);
+            self.store.new_item(record, buffer, out);
+            tree.insert(key_of(record), record as u32, &self.store, out);
+            if out.len() + REQUEST_OPS > out.capacity() {
+                return true;
+            }
+        }
+    }
+
+    /// A number that changes with any item's value or place; 0 for an implicit tree, which holds none.
+    fn checksum(&self) -> u64 {
+        let Tree::Real(_, words) = &self.tree else {
+            return 0;
+        };
+        let words = words[..self.present as usize].iter().enumerate();
+        let mixed = words.map(|(record, &word)| mix(word ^ mix(record as u64)));
+        mixed.fold(0, u64::wrapping_add)
+    }
+}
+
+impl Tree {
+    fn load(&mut self, items: u64, store: &Store) {
+        let Tree::Real(tree, words) = self else {
+            return;
+        };
+        let mut ops = Vec::with_capacity(REQUEST_OPS);
+        for record in 0..items {
+            words[record as usize] = first_value(record);
+            tree.insert(key_of(record), record as u32, store, &mut ops);
+            ops.clear();
+        }
+    }
+
+    fn nodes(&self) -> u64 {
+        match self {
+            Tree::Real(tree, _) => tree.nodes(),
+            Tree::Implicit(tree) => tree.nodes(),
+        }
+    }
+
+    fn levels(&self) -> u32 {
+        match self {
+            Tree::Real(tree, _) => tree.levels(),
+            Tree::Implicit(tree) => tree.levels(),
+        }
+    }
+}
+
+/// Items that the run may insert: its share of the requests and five standard deviations; a tenth of the items when the
+/// number of requests is not limited.
+fn spare_items(items: u64, percent: u64, requests: u64, threads: u64) -> u64 {
+    if percent == 0 {
+        return 0;
+    }
+    let mean = requests as f64 * threads as f64 * percent as f64 / 100.0;
+    if requests == 0 {
+        items / 10 + 1024
+    } else {
+        (mean + 5.0 * mean.sqrt()) as u64 + 16
+    }
+}
+
+/// Nodes to make room for: the mean and 2 % for the items that are loaded; the most, half-full nodes, for inserts.
+fn node_room(items: u64, spare: u64) -> u64 {
+    let mean = mean_entries();
+    let loaded = items as f64 / (mean - 1.0) * 1.02;
+    loaded as u64 + spare / 7 + 64
+}
+
+/// The memory of a loaded store in the order in which loading takes it: nodes and items side by side.
+fn pieces(store: &Store, buffers: &Array, nodes: u64, items: u64) -> Vec<(u64, u64)> {
+    const PIECES: u64 = 64;
+    let mut ranges = vec![(buffers.base, buffers.bytes())];
+    for piece in 0..PIECES {
+        for (array, used) in [(store.nodes, nodes), (store.items, items)] {
+            let (low, high) = chunk(used, piece as usize, PIECES as usize);
+            if low < high {
+                ranges.push((array.at(low), (high - low) * array.size));
+            }
+        }
+    }
+    ranges
+}
+
+impl Program for Ycsb {
+    fn name(&self) -> String {
+        "ycsb".into()
+    }
+
+    fn threads(&self) -> usize {
+        self.threads.len()
+    }
+
+    fn regions(&self) -> Vec<Region> {
+        self.layout.regions().to_vec()
+    }
+
+    fn fill(&mut self, thread: usize, now: u64, out: &mut Vec<Op>) -> bool {
+        let loading = match &mut self.setup {
+            Setup::Touch(touch) => touch.fill(thread, out),
+            Setup::Inserts(_) => self.load_by_inserts(thread, out),
+        };
+        if loading {
+            return true;
+        }
+        loop {
+            if self.failure.is_some() || self.limit.allow(thread, now, 1) == 0 {
+                return false;
+            }
+            self.request(thread, out);
+            if out.len() + REQUEST_OPS > out.capacity() {
+                return true;
+            }
+        }
+    }
+
+    fn classes(&self) -> Vec<String> {
+        CLASSES.map(String::from).to_vec()
+    }
+
+    fn answers(&self) -> Vec<(String, String)> {
+        let count = |class: usize| -> u64 { self.threads.iter().map(|t| t.counts[class]).sum() };
+        let mut answers: Vec<(String, String)> = CLASSES
+            .iter()
+            .enumerate()
+            .map(|(class, name)| (name.to_string(), count(class).to_string()))
+            .collect();
+        answers.push(("items".into(), self.present.to_string()));
+        answers.push(("inserted".into(), (self.present - self.items).to_string()));
+        answers.push(("levels".into(), self.tree.levels().to_string()));
+        answers.push(("nodes".into(), self.tree.nodes().to_string()));
+        if matches!(self.tree, Tree::Real(..)) {
+            answers.push(("checksum".into(), format!("{:016x}", self.checksum())));
+        }
+        answers
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.failure.clone()
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;
