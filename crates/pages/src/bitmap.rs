@@ -112,10 +112,9 @@ mod tests {
             let mut slow = vec![false; len];
             for (start, run) in runs {
                 let start = start.index(len);
-                for slot in start..(start + run).min(len) {
-                    fast.insert(slot);
-                    slow[slot] = true;
-                }
+                let end = (start + run).min(len);
+                (start..end).for_each(|slot| fast.insert(slot));
+                slow[start..end].fill(true);
             }
             for (used, slot) in steps {
                 let slot = slot.index(len);

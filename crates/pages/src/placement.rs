@@ -36,7 +36,7 @@ pub struct Counters {
     pub moves_asked: u64,
     /// Moves carried out.
     pub moves_done: u64,
-    /// Moves whose page was gone before they were carried out.
+    /// Moves whose page was gone before they were carried out, or that were passed over.
     pub moves_cancelled: u64,
 }
 
@@ -220,6 +220,14 @@ impl Pager for Placement {
 
     fn tick(&mut self, _now: u64, moves: &mut Vec<Move>) {
         self.counters.ticks += 1;
+        // The last moves are done by now. Those that were passed over will not be heard of again.
+        let mut passed_over: Vec<u32> = self.flights.keys().copied().collect();
+        passed_over.sort_unstable();
+        for from in passed_over {
+            if let Some((to, _)) = self.flights.remove(&from) {
+                self.cancel(from, to);
+            }
+        }
         let mut remaps = std::mem::take(&mut self.remaps);
         self.policy.tick(&mut self.frames, &mut remaps);
         for Remap { from, to } in remaps.drain(..) {

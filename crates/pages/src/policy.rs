@@ -38,7 +38,8 @@ pub trait Policy: Send {
     /// A remap was carried out; `from` is given back after this call unless another remap has it as its target.
     fn moved(&mut self, _frames: &mut Frames, _done: Remap) {}
 
-    /// The page of a remap is gone before it was moved; `freed` for its frame follows.
+    /// A remap will not be carried out: its page is gone (`freed` for its frame follows), or it was passed over and
+    /// stays where it is. The target is not the policy's any more.
     fn cancelled(&mut self, _frames: &mut Frames, _remap: Remap) {}
 
     /// Heat of the pages by frame, if the policy keeps it.

@@ -1,6 +1,6 @@
 //! The page frames of a machine, as plain numbers.
 
-use varve_machine::{Machine, Mode};
+use varve_machine::{Machine, Node, NodeKind};
 
 use crate::bins::MAX_LEVELS;
 
@@ -53,29 +53,21 @@ pub enum TopologyError {
         /// Its capacity, bytes.
         bytes: u64,
     },
-    /// The cache is not cut evenly by pages and ways.
+    /// A memory or cache is not cut evenly.
     #[error(
-        "machine `{machine}`: a DRAM cache of {bytes} B and {ways} ways is not a whole number of bins of {ways} pages of {page_bytes} B; change dram_cache.bytes, dram_cache.ways or the page"
+        "machine `{machine}`: the {what} of {bytes} B is not a whole number of {unit} B (pages of {page_bytes} B times ways); change its size or the page"
     )]
-    UnevenCache {
+    Uneven {
         /// Name of the machine.
         machine: String,
-        /// Cache, bytes.
-        bytes: u64,
-        /// Ways of the cache.
-        ways: u32,
         /// The page, bytes.
         page_bytes: u64,
-    },
-    /// A part of the description is missing.
-    #[error(
-        "machine `{machine}` is in memory mode but has no [{what}]; add it or set mode = \"flat\""
-    )]
-    Missing {
-        /// Name of the machine.
-        machine: String,
-        /// Section that is missing.
+        /// The memory or cache.
         what: &'static str,
+        /// Its capacity, bytes.
+        bytes: u64,
+        /// What it is cut into, bytes.
+        unit: u64,
     },
     /// Frame numbers have 32 bits.
     #[error(
@@ -102,79 +94,56 @@ pub enum TopologyError {
 }
 
 impl Topology {
-    /// Cuts the memory of `machine` into pages. In memory mode there is one node per socket, the slow memory with
-    /// the bins of its DRAM cache; else the DRAM of each socket, then the PM of each, then the CXL memory of each.
+    /// Cuts the nodes of `machine` into pages, in the order of [`Machine::nodes`]. In memory mode a node has the bins
+    /// of its socket's DRAM cache.
     ///
     /// # Errors
-    /// A page that is no power of two, larger than a device or cache, or does not divide the cache; too many frames.
+    /// A page that is no power of two, that is larger than a node or the cache, or does not divide them; too many
+    /// frames, or too many in a bin.
     pub fn of(machine: &Machine, page_bytes: u64) -> Result<Topology, TopologyError> {
         let name = || machine.name.clone();
         if !page_bytes.is_power_of_two() || page_bytes < 64 {
             return Err(TopologyError::Page { page_bytes });
         }
-        let pages = |what: &'static str, bytes: u64| match bytes / page_bytes {
-            0 => Err(TopologyError::PageTooLarge {
-                machine: name(),
-                page_bytes,
-                what,
-                bytes,
-            }),
-            pages => Ok(pages),
-        };
-        let dram = &machine.dram;
-        let dimms = u64::from(dram.channels) * u64::from(dram.dimms_per_channel);
-        let dram_bytes = dimms * dram.dimm_bytes.0;
-        let pm_bytes = machine
-            .pm
-            .as_ref()
-            .map(|pm| u64::from(pm.dimms) * pm.dimm_bytes.0);
-        let cxl_bytes = machine.cxl.as_ref().map(|cxl| cxl.bytes.0);
-
-        // What each socket has: (frames, fast, cache).
-        let mut kinds: Vec<(u64, bool, Option<(u32, u32)>)> = Vec::new();
-        if machine.mode == Mode::MemoryMode {
-            let missing = |what| TopologyError::Missing {
-                machine: name(),
-                what,
-            };
-            let cache = machine
-                .dram_cache
-                .as_ref()
-                .ok_or_else(|| missing("dram_cache"))?;
-            let slow = pm_bytes
-                .or(cxl_bytes)
-                .ok_or_else(|| missing("pm] or [cxl"))?;
-            let frames = pages("slow memory of a socket", slow)?;
-            pages("DRAM cache", cache.bytes.0)?;
-            let bin_bytes = page_bytes * u64::from(cache.ways.max(1));
-            if cache.bytes.0 % bin_bytes != 0 || cache.bytes.0 / bin_bytes > u64::from(u32::MAX) {
-                let (bytes, ways) = (cache.bytes.0, cache.ways);
-                return Err(TopologyError::UnevenCache {
-                    machine: name(),
-                    bytes,
-                    ways,
+        let whole = |what: &'static str, bytes: u64, unit: u64| {
+            let machine = name();
+            if bytes < page_bytes {
+                return Err(TopologyError::PageTooLarge {
+                    machine,
                     page_bytes,
+                    what,
+                    bytes,
                 });
             }
-            let bins = cache.bytes.0 / bin_bytes;
-            if frames.div_ceil(bins) >= u64::from(MAX_LEVELS) {
-                let pages = frames.div_ceil(bins);
-                return Err(TopologyError::DeepBins {
-                    machine: name(),
-                    pages,
+            if !bytes.is_multiple_of(unit) {
+                return Err(TopologyError::Uneven {
+                    machine,
+                    page_bytes,
+                    what,
+                    bytes,
+                    unit,
                 });
             }
-            kinds.push((frames, false, Some((bins as u32, cache.ways.max(1)))));
-        } else {
-            kinds.push((pages("DRAM of a socket", dram_bytes)?, true, None));
-            if let Some(bytes) = pm_bytes {
-                kinds.push((pages("PM of a socket", bytes)?, false, None));
-            }
-            if let Some(bytes) = cxl_bytes {
-                kinds.push((pages("CXL memory of a socket", bytes)?, false, None));
-            }
+            Ok(bytes / unit)
+        };
+        let cache = machine.dram_cache.as_ref();
+        let ways = cache.map_or(1, |cache| cache.ways.max(1));
+        let mut counts = Vec::new();
+        for node in machine.nodes() {
+            let frames = whole(kind(&node), node.bytes.0, page_bytes)?;
+            let bins = match cache.filter(|_| node.cached) {
+                Some(c) => Some(whole(
+                    "DRAM cache",
+                    c.bytes.0,
+                    page_bytes.saturating_mul(ways.into()),
+                )?),
+                None => None,
+            };
+            counts.push((node, frames, bins));
         }
-        let frames = kinds.iter().map(|kind| kind.0).sum::<u64>() * u64::from(machine.sockets);
+        let frames = counts
+            .iter()
+            .fold(0u64, |sum, (_, frames, _)| sum.saturating_add(*frames));
         if frames > u64::from(u32::MAX) {
             return Err(TopologyError::TooManyFrames {
                 machine: name(),
@@ -183,18 +152,23 @@ impl Topology {
             });
         }
         let mut nodes = Vec::new();
-        for (frames, fast, cache) in kinds {
-            for socket in 0..machine.sockets {
-                let bins = cache.map(|(bins, _)| bins);
-                let ways = cache.map_or(1, |(_, ways)| ways);
-                nodes.push(NodeFrames {
-                    frames: frames as u32,
-                    fast,
-                    socket,
-                    bins,
-                    ways,
+        for (node, frames, bins) in counts {
+            // A cache larger than its memory has bins that no page can be in.
+            let bins = bins.map(|bins| bins.min(u64::from(u32::MAX)));
+            let pages = bins.map_or(0, |bins| frames.div_ceil(bins));
+            if pages >= u64::from(MAX_LEVELS) {
+                return Err(TopologyError::DeepBins {
+                    machine: name(),
+                    pages,
                 });
             }
+            nodes.push(NodeFrames {
+                frames: frames as u32,
+                fast: node.kind == NodeKind::Dram,
+                socket: node.socket,
+                bins: bins.map(|bins| bins as u32),
+                ways: if bins.is_some() { ways } else { 1 },
+            });
         }
         Ok(Topology { page_bytes, nodes })
     }
@@ -223,5 +197,13 @@ impl Topology {
             (near.socket != socket, near.socket, !near.fast, node)
         });
         order
+    }
+}
+
+fn kind(node: &Node) -> &'static str {
+    match node.kind {
+        NodeKind::Dram => "DRAM of a socket",
+        NodeKind::Pm => "PM of a socket",
+        NodeKind::Cxl => "CXL memory of a socket",
     }
 }

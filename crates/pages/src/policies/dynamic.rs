@@ -63,14 +63,7 @@ impl Policy for Dynamic {
     fn place(&mut self, frames: &mut Frames, fault: &Fault) -> Option<u32> {
         let order = super::seen_from(&self.nearest, fault.socket);
         let frame = order.iter().find_map(|&node| frames.take_from(node))?;
-        self.heat.add(
-            frame,
-            if fault.write {
-                Source::Store
-            } else {
-                Source::Slow
-            },
-        );
+        self.heat.add(frame, Source::Slow);
         frames.warm(frame, 1);
         Some(frame)
     }
@@ -134,7 +127,7 @@ impl Policy for Dynamic {
     }
 
     fn cancelled(&mut self, frames: &mut Frames, Remap { from, to }: Remap) {
-        // The target is free again; its bin loses the heat that was expected there.
+        // The target is free again: its bin loses the heat that was expected there.
         self.leaving.remove(&from);
         frames.warm(to, -(self.heat.total(to) as i32));
         self.heat.clear(to);

@@ -195,6 +195,11 @@ impl Policy for HotSet {
         self.sort(frames, to);
     }
 
+    fn cancelled(&mut self, frames: &mut Frames, remap: Remap) {
+        self.home[remap.from as usize] = NOWHERE;
+        self.sort(frames, remap.from);
+    }
+
     fn heat(&self) -> Option<&Heat> {
         Some(&self.heat)
     }

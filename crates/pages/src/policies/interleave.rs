@@ -36,11 +36,10 @@ impl Policy for Interleave {
     fn place(&mut self, frames: &mut Frames, _fault: &Fault) -> Option<u32> {
         // A full node is passed over; after a whole round without a frame there is none left.
         for _ in 0..=2 * self.weights.len() {
-            if self.left > 0 {
-                if let Some(frame) = frames.take_from(self.node) {
-                    self.left -= 1;
-                    return Some(frame);
-                }
+            let turn = self.left > 0;
+            if let Some(frame) = turn.then(|| frames.take_from(self.node)).flatten() {
+                self.left -= 1;
+                return Some(frame);
             }
             self.node = (self.node + 1) % self.weights.len();
             self.left = self.weights[self.node];

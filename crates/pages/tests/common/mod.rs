@@ -62,3 +62,48 @@ pub fn per_bin(frames: &[u32], bins: u32) -> HashMap<u32, u32> {
         .for_each(|frame| *count.entry(frame % bins).or_default() += 1);
     count
 }
+
+/// A specification of `entry` with something for each parameter that has no default.
+pub fn spec(entry: &varve_pages::policies::Entry) -> String {
+    let needed = entry.params.iter().filter(|param| param.default.is_empty());
+    let given: Vec<String> = needed
+        .map(|param| format!("{}=0+16MiB", param.key))
+        .collect();
+    format!("{}:{}", entry.name, given.join(","))
+}
+
+/// Two sockets in memory mode with two ways, the smaller caches deliberately uneven.
+pub fn two_sockets_cached() -> Topology {
+    let node = |socket, frames| NodeFrames {
+        frames,
+        fast: false,
+        socket,
+        bins: Some(7),
+        ways: 2,
+    };
+    Topology {
+        page_bytes: 2 << 20,
+        nodes: vec![node(0, 45), node(1, 31)],
+    }
+}
+
+/// Two sockets, each with DRAM and slow memory.
+pub fn two_sockets_tiered() -> Topology {
+    let node = |socket, frames, fast| NodeFrames {
+        frames,
+        fast,
+        socket,
+        bins: None,
+        ways: 1,
+    };
+    let nodes = vec![
+        node(0, 9, true),
+        node(1, 7, true),
+        node(0, 30, false),
+        node(1, 20, false),
+    ];
+    Topology {
+        page_bytes: 2 << 20,
+        nodes,
+    }
+}
