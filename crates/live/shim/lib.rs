@@ -1,0 +1,25 @@
+//! The preloaded library behind `varve run --live`: lays the memory that a program asks for out over the bins
+//! of the DRAM cache, at the moment the program asks for it.
+//!
+//! It interposes `mmap` and its relatives and the allocator's large blocks, and follows the growth of the
+//! heap. Whatever cannot be placed keeps the kernel's own pages and is counted. Everything is told by
+//! environment variables, see `config`; without them it only passes calls on.
+//!
+//! Built on the standard library alone, by `rustc` from the build script.
+
+#![warn(unsafe_op_in_unsafe_fn)]
+
+mod alloc;
+mod big;
+mod config;
+mod growth;
+mod hooks_malloc;
+mod hooks_map;
+mod life;
+mod lock;
+mod next;
+mod report;
+mod state;
+
+#[path = "../src/place/mod.rs"]
+mod place;

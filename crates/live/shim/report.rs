@@ -1,0 +1,84 @@
+//! The report: one line of JSON per process, appended when the process ends.
+
+use crate::place::conflicts::Conflicts;
+use crate::state::State;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::Path;
+
+/// Reports that nothing could be placed, and why.
+pub fn idle(path: Option<&Path>, why: &str) {
+    match path {
+        Some(_) => append(path, &format!("{{{},\"idle\":{}}}\n", process(), quoted(why))),
+        None => eprintln!("varve: pages are not placed: {why}"),
+    }
+}
+
+/// Reports what was placed. A process that asked for nothing large says nothing.
+pub fn write(state: &mut State) {
+    let (at_end, other_frame) = state.drift();
+    let s = &state.stats;
+    if s.placed_ranges + s.left_no_memory + s.left_hidden + s.left_failed == 0 {
+        return;
+    }
+    let mut line = format!("{{{}", process());
+    let bins = state.config.bins;
+    let _ = write!(line, ",\"bins_bytes\":{},\"ways\":{}", bins.cache_bytes(), bins.ways);
+    for (name, value) in [
+        ("placed_ranges", s.placed_ranges),
+        ("placed_pages", s.placed_pages),
+        ("huge_pages", s.huge_pages),
+        ("moved_pages", s.moved_pages),
+        ("placing_ns", s.nanoseconds),
+        ("extra_bytes", s.extra_bytes),
+        ("left_no_memory", s.left_no_memory),
+        ("left_hidden", s.left_hidden),
+        ("left_failed", s.left_failed),
+        ("dropped_pages", s.dropped_pages),
+        ("pages_at_end", at_end),
+        ("other_frame_at_end", other_frame),
+    ] {
+        let _ = write!(line, ",\"{name}\":{value}");
+    }
+    let _ = write!(line, ",\"last_failure\":{}", quoted(&s.last_failure));
+    let _ = write!(line, ",\"before\":{},\"after\":{}}}\n", conflicts(&s.peak_before), conflicts(&s.peak_after));
+    append(state.config.report.as_deref(), &line);
+}
+
+fn conflicts(c: &Conflicts) -> String {
+    format!(
+        "{{\"pages\":{},\"bins_used\":{},\"sharing\":{},\"excess\":{},\"fullest\":{},\"random_sharing\":{:.3},\
+         \"random_excess\":{:.3},\"least_excess\":{}}}",
+        c.pages, c.bins_used, c.sharing, c.excess, c.fullest, c.random_sharing, c.random_excess, c.least_excess
+    )
+}
+
+fn process() -> String {
+    let name = std::fs::read_to_string("/proc/self/comm").unwrap_or_default();
+    format!("\"pid\":{},\"program\":{}", std::process::id(), quoted(name.trim_end()))
+}
+
+/// A JSON string.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c < ' ' => {
+                let _ = write!(out, "\\u{:04x}", c as u32);
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// Appends in one write, so that lines of several processes do not mix.
+fn append(path: Option<&Path>, line: &str) {
+    let Some(path) = path else { return };
+    let file = std::fs::File::options().append(true).create(true).open(path);
+    if let Err(e) = file.and_then(|mut f| f.write_all(line.as_bytes())) {
+        eprintln!("varve: cannot write the report {}: {e}", path.display());
+    }
+}

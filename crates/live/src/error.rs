@@ -1,0 +1,45 @@
+//! What can go wrong, each in one line with its remedy.
+
+use crate::place::error::PlaceError;
+use std::io;
+use std::path::PathBuf;
+
+/// Why a live run, a placement or a reading did not happen.
+#[derive(Debug, thiserror::Error)]
+pub enum LiveError {
+    /// Frame numbers, memory, or the shared table; see [`PlaceError`].
+    #[error("{0}")]
+    Place(#[from] PlaceError),
+    /// No command was given.
+    #[error("no command to run: give one after `--`, such as `-- ./program argument`")]
+    NoCommand,
+    /// The command is not a program that can be found.
+    #[error("cannot find the program {0:?} in PATH")]
+    NotFound(PathBuf),
+    /// The program cannot load the shim.
+    #[error("cannot place the pages of {program}: {why}")]
+    NotLoadable {
+        /// The program file.
+        program: PathBuf,
+        /// What about it, and the remedy.
+        why: String,
+    },
+    /// The program could not be started.
+    #[error("cannot start {program:?}: {error}")]
+    Start {
+        /// The program as given.
+        program: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A file of the run could not be written or read.
+    #[error("{what} {path}: {error}")]
+    File {
+        /// What was tried.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+}

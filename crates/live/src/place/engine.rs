@@ -1,0 +1,357 @@
+//! Placing one range with pages of one size.
+
+use super::choose::{Choice, NO_BIN, choose};
+use super::error::PlaceError;
+use super::huge;
+use super::memory;
+use super::mover::Mover;
+use super::pagemap::Pagemap;
+use super::reserve::{Reserve, Unit, populate};
+use super::sys;
+use super::table::Table;
+
+/// Limits of a placement.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// Candidates reserved beyond the pages wanted, at most, as a multiple of them.
+    pub extra_factor: f64,
+    /// Number of rounds in which they are reserved; a round that is not needed is not taken. With no round at
+    /// all the kernel's own frames stay, and are counted.
+    pub rounds: u32,
+    /// All that is populated at a time, at most, in percent of `MemAvailable`.
+    pub memory_percent: f64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        // Random frames that fill a cache exactly leave e^-(1+extra) of its bins empty: 1.8 % at 3.
+        Limits {
+            extra_factor: 3.0,
+            rounds: 6,
+            memory_percent: 50.0,
+        }
+    }
+}
+
+/// Bytes of candidates that even a small range may try: the frames that a small range has just given back
+/// are the first that the next one is offered, so a few times its size would be the same few frames again.
+const LEAST_EXTRA: usize = 16 << 20;
+
+/// What the range holds when placing begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fill {
+    /// A fresh mapping that nobody else knows: populated, and pages in crowded bins replaced.
+    Fresh,
+    /// Memory in use, such as a heap that has grown: only pages that were never touched are filled, and a
+    /// page that another thread touches meanwhile stays as it is.
+    Holes,
+}
+
+/// What came of a placement. Bins are those of base pages, one entry per 4 KiB page.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Bin of every page as the kernel gave it first: what the program would have had. [`NO_BIN`] where the
+    /// kernel gave no page of the wanted size.
+    pub before: Vec<u32>,
+    /// Bin of every page in the end, read back from the page map; [`NO_BIN`] for a page not in memory.
+    /// These are counted in the table.
+    pub after: Vec<u32>,
+    /// Base pages that came from the reserve.
+    pub moved: u64,
+    /// Pages in huge pages, in base pages.
+    pub huge: u64,
+    /// Most memory held for candidates, bytes.
+    pub extra_bytes: u64,
+}
+
+impl Outcome {
+    /// Appends the outcome of the range that follows.
+    pub fn join(&mut self, next: Outcome) {
+        self.before.extend(next.before);
+        self.after.extend(next.after);
+        self.moved += next.moved;
+        self.huge += next.huge;
+        self.extra_bytes = self.extra_bytes.max(next.extra_bytes);
+    }
+}
+
+/// Places the `units` pages from `start` on, and counts them in the table.
+///
+/// # Safety
+/// The range must be mapped private, anonymous, readable and writable, aligned to the unit; with
+/// [`Fill::Fresh`] nobody else may use it yet.
+///
+/// # Errors
+/// A [`PlaceError`]; the range is then as usable as before, with the kernel's own pages, and not counted.
+pub unsafe fn place(
+    start: usize,
+    units: usize,
+    unit: Unit,
+    fill: Fill,
+    limits: &Limits,
+    table: &mut Table,
+) -> Result<Outcome, PlaceError> {
+    if units == 0 {
+        return Ok(Outcome::default());
+    }
+    let bytes = units * unit.bytes();
+    let allowed = allowed_extra(bytes, limits)?;
+    let pagemap = Pagemap::own()?;
+    let mut reserve = Reserve::new(unit);
+    let homes = match fill {
+        Fill::Fresh => {
+            // SAFETY: by this function's contract.
+            unsafe { populate(start, bytes, unit) }?;
+            start
+        }
+        Fill::Holes => reserve.grow(units)?,
+    };
+    // Candidates: the homes in their order, then the extras; with holes the homes lie in the reserve.
+    let mut bins = candidate_bins(&pagemap, homes, units, unit, table)?;
+    let before = per_page(&bins, unit);
+
+    let mut pick = select(&bins, units, unit, table);
+    let wanted = ((units as f64 * limits.extra_factor) as usize).max(LEAST_EXTRA / unit.bytes());
+    let extra_units = if limits.rounds == 0 {
+        0
+    } else {
+        wanted.min(allowed / unit.bytes())
+    };
+    let per_round = extra_units.div_ceil(limits.rounds.max(1) as usize).max(1);
+    let mut extras = 0;
+    while !good_enough(&pick, units, unit, table) && extras + per_round <= extra_units {
+        let Ok(at) = reserve.grow(per_round) else {
+            break;
+        };
+        extras += per_round;
+        bins.extend(candidate_bins(&pagemap, at, per_round, unit, table)?);
+        pick = select(&bins, units, unit, table);
+    }
+
+    // Choose again under the lock, because others may have filled gaps since.
+    let lock = table.lock()?;
+    pick = select(&bins, units, unit, table);
+    let kept: Vec<u32> = (0..bins.len())
+        .filter(|&i| pick.keep[i])
+        .flat_map(|i| base_bins(bins[i], unit))
+        .collect();
+    table.add(kept.iter().copied())?;
+    drop(lock);
+
+    let offset = if fill == Fill::Holes { 0 } else { units };
+    // SAFETY: the range by this function's contract; the reserve is ours.
+    let moved = unsafe { fill_slots(start, units, unit, fill, &pick.keep, &reserve, offset) };
+    let extra_bytes = reserve.bytes() as u64;
+    drop(reserve);
+    let after = read_back(&pagemap, start, units * unit.pages(), table);
+    match after {
+        Ok(after) => {
+            // What is counted is what the kernel shows, should a page not have come as chosen.
+            table.add(after.iter().copied().filter(|&b| b != NO_BIN))?;
+            table.remove(kept);
+            let huge = if unit == Unit::Huge {
+                pick.kept * unit.pages()
+            } else {
+                0
+            } as u64;
+            Ok(Outcome {
+                before,
+                after,
+                moved,
+                huge,
+                extra_bytes,
+            })
+        }
+        Err(e) => {
+            table.remove(kept);
+            Err(e)
+        }
+    }
+}
+
+/// Bytes of candidates that the memory limit leaves for a range of `bytes`.
+fn allowed_extra(bytes: usize, limits: &Limits) -> Result<usize, PlaceError> {
+    let available = memory::available_bytes()
+        .ok_or_else(|| PlaceError::NoMemory("cannot read MemAvailable in /proc/meminfo".into()))?;
+    let allowed = (available as f64 * limits.memory_percent / 100.0) as usize;
+    allowed.checked_sub(bytes).ok_or_else(|| {
+        PlaceError::NoMemory(format!(
+            "{} MiB at once is more than {} % of the {} MiB that are available",
+            bytes >> 20,
+            limits.memory_percent,
+            available >> 20
+        ))
+    })
+}
+
+/// Bins of `units` candidates, in bins of the unit's size.
+fn candidate_bins(
+    pagemap: &Pagemap,
+    start: usize,
+    units: usize,
+    unit: Unit,
+    table: &Table,
+) -> Result<Vec<u32>, PlaceError> {
+    let bins = table.bins();
+    match unit {
+        Unit::Base => read_back(pagemap, start, units, table),
+        Unit::Huge => {
+            let huge_bins = bins.huge().ok_or_else(|| {
+                PlaceError::Geometry(
+                    "the cache is not a whole number of 2 MiB pages in each way; use 4 KiB pages"
+                        .into(),
+                )
+            })?;
+            let frames = huge::frames(pagemap, start, units)?;
+            let of = |f: u64| huge_bins.of_frame(f / unit.pages() as u64);
+            Ok(frames.into_iter().map(|f| f.map_or(NO_BIN, of)).collect())
+        }
+    }
+}
+
+/// Bins of base pages as the page map shows them now.
+pub fn read_back(
+    pagemap: &Pagemap,
+    start: usize,
+    pages: usize,
+    table: &Table,
+) -> Result<Vec<u32>, PlaceError> {
+    let bins = table.bins();
+    let mut of_page = Vec::with_capacity(pages);
+    let mut hidden = false;
+    pagemap.read(start, pages, |_, entry| {
+        hidden |= entry.hidden();
+        of_page.push(entry.frame().map_or(NO_BIN, |f| bins.of_frame(f)));
+    })?;
+    if hidden {
+        Err(PlaceError::Hidden)
+    } else {
+        Ok(of_page)
+    }
+}
+
+/// The bins of base pages under the bin of a unit.
+fn base_bins(bin: u32, unit: Unit) -> impl Iterator<Item = u32> {
+    let n = unit.pages() as u32;
+    let range = if bin == NO_BIN {
+        0..0
+    } else {
+        bin * n..(bin + 1) * n
+    };
+    range.into_iter()
+}
+
+/// One entry per base page, [`NO_BIN`] for those of a unit that has none.
+fn per_page(of_units: &[u32], unit: Unit) -> Vec<u32> {
+    let n = unit.pages();
+    let page = |b: u32, i: usize| {
+        if b == NO_BIN {
+            NO_BIN
+        } else {
+            b * n as u32 + i as u32
+        }
+    };
+    of_units
+        .iter()
+        .flat_map(|&b| (0..n).map(move |i| page(b, i)))
+        .collect()
+}
+
+/// Chooses `units` of the candidates. A huge bin is as loaded as its 512 bins together, in whole pages
+/// rounded up, so that a single base page already counts as one.
+fn select(bins: &[u32], units: usize, unit: Unit, table: &Table) -> Choice {
+    match unit {
+        Unit::Base => choose(bins, units, table.bins().sets, |b| table.load(b)),
+        Unit::Huge => {
+            let sets = table.bins().sets / unit.pages() as u32;
+            let mut loads = vec![u32::MAX; sets as usize];
+            for &b in bins.iter().filter(|&&b| b != NO_BIN) {
+                if loads[b as usize] == u32::MAX {
+                    let sum: u32 = base_bins(b, unit).map(|base| table.load(base)).sum();
+                    loads[b as usize] = sum.div_ceil(unit.pages() as u32);
+                }
+            }
+            choose(bins, units, sets, |b| loads[b as usize])
+        }
+    }
+}
+
+/// No more candidates are needed when every slot is filled and no kept page conflicts, or the fullest bin is
+/// no fuller than an even spread of all pages would make it.
+fn good_enough(pick: &Choice, units: usize, unit: Unit, table: &Table) -> bool {
+    let sets = u64::from(table.bins().sets);
+    let all = table.pages() + (units * unit.pages()) as u64;
+    let even = all.div_ceil(sets).max(u64::from(table.bins().ways));
+    pick.kept == units && u64::from(pick.fullest) <= even
+}
+
+/// Moves kept candidates into the slots: kept homes stay (or move to their own place), slots of rejected homes
+/// get the kept extras in order. Returns base pages moved. A failed move leaves the slot to the kernel, which
+/// gives a page at the first touch.
+///
+/// # Safety
+/// As for [`place`].
+unsafe fn fill_slots(
+    start: usize,
+    units: usize,
+    unit: Unit,
+    fill: Fill,
+    keep: &[bool],
+    reserve: &Reserve,
+    offset: usize,
+) -> u64 {
+    let size = unit.bytes();
+    let extras: Vec<usize> = (units..keep.len()).filter(|&i| keep[i]).collect();
+    let mut next_extra = extras.into_iter();
+    // (slot, index in the reserve) of every move, in order of slots.
+    let mut moves: Vec<(usize, usize)> = Vec::new();
+    for (slot, &kept) in keep[..units].iter().enumerate() {
+        if !kept {
+            let Some(extra) = next_extra.next() else {
+                continue;
+            };
+            moves.push((slot, extra - offset));
+        } else if fill == Fill::Holes {
+            moves.push((slot, slot));
+        }
+    }
+    if moves.is_empty() {
+        return 0;
+    }
+    // SAFETY: private anonymous memory by the contract of `place`.
+    let mut mover = unsafe { Mover::for_range(start, units * size) };
+    if fill == Fill::Holes && !mover.keeps_present_pages() {
+        return 0;
+    }
+    let mut moved = 0;
+    let mut i = 0;
+    while i < moves.len() {
+        let (slot, index) = moves[i];
+        let (dst, src) = (start + slot * size, reserve.address(index));
+        let mut run = 1;
+        while i + run < moves.len()
+            && moves[i + run].0 == slot + run
+            && reserve.address(moves[i + run].1) == src + run * size
+        {
+            run += 1;
+        }
+        i += run;
+        let replace_first = fill == Fill::Fresh && mover.keeps_present_pages();
+        if replace_first {
+            // SAFETY: fresh memory that nobody uses yet: it holds nothing.
+            let _ = unsafe { sys::madvise(dst, run * size, sys::MADV_DONTNEED) };
+        }
+        // SAFETY: the source is ours, the target by the contract.
+        match unsafe { mover.run(src, dst, run * size) } {
+            Ok(bytes) => moved += (bytes / super::bins::PAGE) as u64,
+            Err(_) => break,
+        }
+    }
+    // Slots whose move did not come about must be in memory before the frames are read back.
+    drop(mover);
+    if fill == Fill::Fresh {
+        // SAFETY: as above; pages that are there stay.
+        let _ = unsafe { populate(start, units * size, unit) };
+    }
+    moved
+}

@@ -1,0 +1,213 @@
+//! Moving pages to other addresses while they keep their frames.
+
+use super::bins::PAGE;
+use super::error::PlaceError;
+use super::sys;
+use std::io;
+
+// linux/userfaultfd.h.
+const UFFD_API: u64 = 0xAA;
+const FEATURE_MOVE: u64 = 1 << 16;
+const REGISTER_MISSING: u64 = 1;
+
+#[repr(C)]
+struct Api {
+    api: u64,
+    features: u64,
+    ioctls: u64,
+}
+
+#[repr(C)]
+struct Register {
+    start: u64,
+    len: u64,
+    mode: u64,
+    ioctls: u64,
+}
+
+#[repr(C)]
+struct Move {
+    dst: u64,
+    src: u64,
+    len: u64,
+    mode: u64,
+    moved: i64,
+}
+
+const IOCTL_API: u64 = sys::iowr::<Api>(UFFD_API, 0x3F);
+const IOCTL_REGISTER: u64 = sys::iowr::<Register>(UFFD_API, 0x00);
+const IOCTL_MOVE: u64 = sys::iowr::<Move>(UFFD_API, 0x05);
+
+const EEXIST: i32 = 17;
+const EAGAIN: i32 = 11;
+const EBUSY: i32 = 16;
+
+/// How pages are moved into one target range.
+///
+/// `userfaultfd` (Linux 6.8) moves a page into a hole and leaves the mappings alone. `mremap` works on every
+/// kernel, but each run of pages becomes a mapping of its own, and the kernel allows some 65 thousand of
+/// those per process (`vm.max_map_count`).
+pub enum Mover {
+    /// `UFFDIO_MOVE` through this descriptor; closing it ends the registration of the target.
+    Uffd(Uffd),
+    /// `mremap`, for this many more runs.
+    Remap {
+        /// Runs left before the limit of mappings comes near.
+        budget: usize,
+    },
+}
+
+/// An open userfaultfd.
+pub struct Uffd(i32);
+
+impl Drop for Uffd {
+    fn drop(&mut self) {
+        use std::os::fd::FromRawFd;
+        // SAFETY: opened by `open_uffd` and owned by this value alone.
+        drop(unsafe { std::os::fd::OwnedFd::from_raw_fd(self.0) });
+    }
+}
+
+fn open_uffd() -> io::Result<Uffd> {
+    let uffd = Uffd(sys::userfaultfd(sys::O_CLOEXEC)?);
+    let mut api = Api {
+        api: UFFD_API,
+        features: FEATURE_MOVE,
+        ioctls: 0,
+    };
+    // SAFETY: the request reads and writes an `Api`.
+    unsafe { sys::ioctl(uffd.0, IOCTL_API, &mut api) }?;
+    Ok(uffd)
+}
+
+/// Can this process move pages with `UFFDIO_MOVE`?
+///
+/// # Errors
+/// The reason, when it cannot.
+pub fn uffd_move_works() -> io::Result<()> {
+    open_uffd().map(drop)
+}
+
+impl Mover {
+    /// The best mover for the range `start..start + bytes`.
+    ///
+    /// # Safety
+    /// The range must be private anonymous memory of this process, mapped readable and writable.
+    pub unsafe fn for_range(start: usize, bytes: usize) -> Mover {
+        match open_uffd() {
+            Ok(uffd) => {
+                let mut register = Register {
+                    start: start as u64,
+                    len: bytes as u64,
+                    mode: REGISTER_MISSING,
+                    ioctls: 0,
+                };
+                // SAFETY: the request reads and writes a `Register`; threads that touch a hole of the range
+                // meanwhile wait until the registration ends.
+                match unsafe { sys::ioctl(uffd.0, IOCTL_REGISTER, &mut register) } {
+                    Ok(_) => Mover::Uffd(uffd),
+                    Err(_) => Mover::remap(),
+                }
+            }
+            Err(_) => Mover::remap(),
+        }
+    }
+
+    /// A mover by `mremap` with what the limit of mappings leaves.
+    pub fn remap() -> Mover {
+        let number = |path: &str| -> Option<usize> {
+            std::fs::read_to_string(path).ok()?.trim().parse().ok()
+        };
+        // 65530 is the kernel's default (mm/util.c, DEFAULT_MAX_MAP_COUNT).
+        let limit = number("/proc/sys/vm/max_map_count").unwrap_or(65_530);
+        let used = std::fs::read("/proc/self/maps")
+            .map_or(limit, |m| m.iter().filter(|&&b| b == b'\n').count());
+        // A moved run splits its target in three and its source in two; half of what is left stays the program's.
+        Mover::Remap {
+            budget: limit.saturating_sub(used) / 2 / 3,
+        }
+    }
+
+    /// May the target be filled while other threads use it? Only if a page that has come up meanwhile is
+    /// never overwritten.
+    pub fn keeps_present_pages(&self) -> bool {
+        matches!(self, Mover::Uffd(_))
+    }
+
+    /// Moves `bytes` from `src` to `dst`; returns how many bytes of it now have the frames of the source.
+    /// Pages of `dst` must be holes for `userfaultfd`; `mremap` replaces what is there.
+    ///
+    /// # Safety
+    /// Nobody uses the source, and nobody needs what the target holds (see [`Mover::keeps_present_pages`]).
+    ///
+    /// # Errors
+    /// [`PlaceError::System`] when not a single page can be moved for a reason that will not pass.
+    pub unsafe fn run(
+        &mut self,
+        src: usize,
+        dst: usize,
+        bytes: usize,
+    ) -> Result<usize, PlaceError> {
+        match self {
+            // SAFETY: passed on.
+            Mover::Uffd(uffd) => unsafe { uffd_run(uffd, src, dst, bytes) },
+            Mover::Remap { budget } => {
+                if *budget == 0 {
+                    return Ok(0);
+                }
+                *budget -= 1;
+                // DONTUNMAP (Linux 5.7): the source stays mapped, empty, so that nobody else's mapping can come to
+                // lie in it before the whole reserve is unmapped.
+                let flags = sys::MREMAP_MAYMOVE | sys::MREMAP_FIXED | sys::MREMAP_DONTUNMAP;
+                // SAFETY: passed on.
+                unsafe { sys::mremap(src, bytes, bytes, flags, dst) }.map_err(|e| {
+                    PlaceError::System(
+                        "cannot move pages with mremap (Linux 5.7 or newer needed)",
+                        e,
+                    )
+                })?;
+                Ok(bytes)
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As for [`Mover::run`].
+unsafe fn uffd_run(uffd: &Uffd, src: usize, dst: usize, bytes: usize) -> Result<usize, PlaceError> {
+    let mut done = 0;
+    let mut moved = 0;
+    let mut tries = 0;
+    while done < bytes {
+        let mut m = Move {
+            dst: (dst + done) as u64,
+            src: (src + done) as u64,
+            len: (bytes - done) as u64,
+            mode: 0,
+            moved: 0,
+        };
+        // SAFETY: the request reads and writes a `Move`; the ranges are the caller's to give.
+        let error = match unsafe { sys::ioctl(uffd.0, IOCTL_MOVE, &mut m) } {
+            Ok(_) => return Ok(moved + (bytes - done)),
+            Err(error) => error,
+        };
+        let part = m.moved.max(0) as usize;
+        done += part;
+        moved += part;
+        match error.raw_os_error() {
+            // A part was moved; go on with the rest.
+            Some(EAGAIN | EBUSY) if part > 0 || tries < 100 => tries += usize::from(part == 0),
+            _ if part > 0 => {}
+            // The page has come up by itself (another thread touched it): leave it.
+            Some(EEXIST) => done += PAGE,
+            _ if moved > 0 => return Ok(moved),
+            _ => {
+                return Err(PlaceError::System(
+                    "cannot move pages with userfaultfd",
+                    error,
+                ));
+            }
+        }
+    }
+    Ok(moved)
+}

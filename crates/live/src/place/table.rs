@@ -1,0 +1,429 @@
+//! Loads of the bins, shared by all placed processes through files in /dev/shm.
+//!
+//! One directory per cache geometry holds
+//! - `lock`: taken (`flock`) while frames are chosen, so that two processes never fill the same gap;
+//! - `loads`: a header, then one 16-bit count of placed pages per bin, summed over all processes;
+//! - `<pid>-<start time>`: a process's own counts in the same form. When the process has died without giving
+//!   its pages back, the next one subtracts this file from `loads`.
+//!
+//! Files are sparse: a bin that nobody uses costs no memory.
+
+use super::bins::Bins;
+use super::error::PlaceError;
+use super::sys;
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+
+const MAGIC: u64 = u64::from_le_bytes(*b"VARVBIN1");
+/// Bytes before the counts, one page.
+const HEADER: usize = 4096;
+const ORDER: Ordering = Ordering::Relaxed;
+
+/// First bytes of `loads` and of a process's own file.
+#[repr(C)]
+struct Header {
+    magic: AtomicU64,
+    sets: AtomicU32,
+    ways: AtomicU32,
+    /// Pages counted in the file.
+    pages: AtomicU64,
+    /// The run that the process belongs to (own files only).
+    run: AtomicU64,
+    /// 1 when the process is about to end and waits to be looked at (own files only).
+    leaving: AtomicU32,
+    /// 1 when its parent has looked (own files only).
+    seen: AtomicU32,
+    /// Raised when a placement begins and when it ends: odd while candidates are reserved (own files only).
+    step: AtomicU32,
+}
+
+/// A mapped file of counts.
+struct Counts {
+    base: usize,
+    sets: usize,
+}
+
+impl Counts {
+    fn open(path: &Path, bins: Bins) -> Result<Counts, PlaceError> {
+        let broken =
+            |why: String| PlaceError::Table(format!("load table {}: {why}", path.display()));
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(|e| broken(e.to_string()))?;
+        let sets = bins.sets as usize;
+        let bytes = HEADER + sets * 2;
+        file.set_len(bytes as u64)
+            .map_err(|e| broken(e.to_string()))?;
+        let prot = sys::PROT_READ | sys::PROT_WRITE;
+        // SAFETY: no MAP_FIXED; the file is as long as the mapping.
+        let base = unsafe { sys::mmap(0, bytes, prot, sys::MAP_SHARED, file.as_raw_fd(), 0) }
+            .map_err(|e| broken(e.to_string()))?;
+        let counts = Counts { base, sets };
+        let h = counts.header();
+        if h.magic.compare_exchange(0, MAGIC, ORDER, ORDER).is_ok() {
+            h.sets.store(bins.sets, ORDER);
+            h.ways.store(bins.ways, ORDER);
+        } else if h.magic.load(ORDER) != MAGIC
+            || h.sets.load(ORDER) != bins.sets
+            || h.ways.load(ORDER) != bins.ways
+        {
+            return Err(broken(
+                "is not a load table of this cache; remove the directory".into(),
+            ));
+        }
+        Ok(counts)
+    }
+
+    fn header(&self) -> &Header {
+        // SAFETY: the mapping lives as long as `self`, is page-aligned, and every field is atomic.
+        unsafe { &*(self.base as *const Header) }
+    }
+
+    fn bins(&self) -> &[AtomicU16] {
+        // SAFETY: the mapping holds HEADER bytes and `sets` 16-bit counts, all accessed atomically.
+        unsafe { std::slice::from_raw_parts((self.base + HEADER) as *const AtomicU16, self.sets) }
+    }
+
+    fn add(&self, bin: u32) {
+        let _ = self.bins()[bin as usize].fetch_update(ORDER, ORDER, |n| n.checked_add(1));
+        self.header().pages.fetch_add(1, ORDER);
+    }
+
+    fn subtract(&self, bin: u32, n: u16) {
+        let count = &self.bins()[bin as usize];
+        let old = count
+            .fetch_update(ORDER, ORDER, |c| Some(c.saturating_sub(n)))
+            .unwrap_or(0);
+        let pages = u64::from(old.min(n));
+        let _ = self
+            .header()
+            .pages
+            .fetch_update(ORDER, ORDER, |p| Some(p.saturating_sub(pages)));
+    }
+}
+
+impl Drop for Counts {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `open` with this length, and no reference outlives `self`.
+        let _ = unsafe { sys::munmap(self.base, HEADER + self.sets * 2) };
+    }
+}
+
+/// The shared table, seen from one process.
+pub struct Table {
+    dir: PathBuf,
+    bins: Bins,
+    run: u64,
+    total: Counts,
+    own: Option<(PathBuf, Counts)>,
+    placing: bool,
+}
+
+/// A living process of a run, as its own file tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Process number.
+    pub pid: u32,
+    /// Pages placed.
+    pub pages: u64,
+    /// It is about to end, and waits to be looked at.
+    pub leaving: bool,
+    /// Number of its last beginning or end of a placement: odd while it also holds candidates.
+    pub step: u32,
+}
+
+/// Held while frames are chosen; released when dropped, or by the kernel when the process dies.
+pub struct TableLock(#[allow(dead_code)] File);
+
+impl Table {
+    /// Opens, or creates, the table of this cache below `base` (normally `/dev/shm`), and clears up after
+    /// processes that died. `run` names the run that this process belongs to; 0 for none.
+    ///
+    /// # Errors
+    /// [`PlaceError::Table`] naming the file when it cannot be made or belongs to another cache.
+    pub fn open(base: &Path, bins: Bins, run: u64) -> Result<Table, PlaceError> {
+        let dir = base.join(format!("varve-bins-{}x{}", bins.sets, bins.ways));
+        let broken =
+            |e: std::io::Error| PlaceError::Table(format!("load table {}: {e}", dir.display()));
+        match std::os::unix::fs::DirBuilderExt::mode(&mut fs::DirBuilder::new(), 0o700).create(&dir)
+        {
+            Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => return Err(broken(e)),
+            _ => {}
+        }
+        let lock = lock(&dir)?;
+        let total = Counts::open(&dir.join("loads"), bins)?;
+        let mut table = Table {
+            dir,
+            bins,
+            run,
+            total,
+            own: None,
+            placing: false,
+        };
+        table.bury_the_dead();
+        drop(lock);
+        Ok(table)
+    }
+
+    /// The geometry.
+    pub fn bins(&self) -> Bins {
+        self.bins
+    }
+
+    /// The directory of the table.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Takes the lock.
+    ///
+    /// # Errors
+    /// [`PlaceError::Table`] when the lock file is gone or cannot be locked.
+    pub fn lock(&self) -> Result<TableLock, PlaceError> {
+        lock(&self.dir)
+    }
+
+    /// Pages in `bin`, over all processes.
+    #[inline]
+    pub fn load(&self, bin: u32) -> u32 {
+        u32::from(self.total.bins()[bin as usize].load(ORDER))
+    }
+
+    /// Placed pages over all processes.
+    pub fn pages(&self) -> u64 {
+        self.total.header().pages.load(ORDER)
+    }
+
+    /// Placed pages of this process.
+    pub fn own_pages(&self) -> u64 {
+        self.own
+            .as_ref()
+            .map_or(0, |(_, own)| own.header().pages.load(ORDER))
+    }
+
+    /// Counts one more page of this process in each of `page_bins`.
+    ///
+    /// # Errors
+    /// [`PlaceError::Table`] when the process's own file cannot be made; nothing is counted then.
+    pub fn add(&mut self, page_bins: impl IntoIterator<Item = u32>) -> Result<(), PlaceError> {
+        if self.own.is_none() {
+            let name = own_name()
+                .ok_or_else(|| PlaceError::Table("cannot read /proc/self/stat".into()))?;
+            let path = self.dir.join(name);
+            let counts = Counts::open(&path, self.bins)?;
+            counts.header().run.store(self.run, ORDER);
+            counts.header().step.store(u32::from(self.placing), ORDER);
+            self.own = Some((path, counts));
+        }
+        if let Some((_, own)) = &self.own {
+            for bin in page_bins {
+                // The own count first: what is subtracted after a crash in between is at most one page too much.
+                own.add(bin);
+                self.total.add(bin);
+            }
+        }
+        Ok(())
+    }
+
+    /// Says whether a placement, which holds candidates for a while, is under way in this process.
+    pub fn set_placing(&mut self, placing: bool) {
+        self.placing = placing;
+        if let Some((_, own)) = &self.own {
+            let step = own.header().step.load(ORDER);
+            own.header()
+                .step
+                .store((step | 1) + u32::from(!placing), Ordering::Release);
+        }
+    }
+
+    /// Takes one page of this process out of each of `page_bins`.
+    pub fn remove(&self, page_bins: impl IntoIterator<Item = u32>) {
+        let Some((_, own)) = &self.own else { return };
+        for bin in page_bins {
+            if own.bins()[bin as usize].load(ORDER) > 0 {
+                self.total.subtract(bin, 1);
+                own.subtract(bin, 1);
+            }
+        }
+    }
+
+    /// Says that this process is about to end; `true` once the parent has looked at it.
+    pub fn leaving(&self) -> bool {
+        let Some((_, own)) = &self.own else {
+            return true;
+        };
+        own.header().leaving.store(1, ORDER);
+        own.header().seen.load(ORDER) == 1
+    }
+
+    /// Gives back all pages of this process and its file.
+    pub fn leave(&mut self) {
+        let Ok(_lock) = lock(&self.dir) else { return };
+        if let Some((path, own)) = self.own.take() {
+            subtract_all(&self.total, &own);
+            let _ = fs::remove_file(path);
+        }
+    }
+
+    /// At the start of a program that may have been started by `exec`: what the process counted before is gone.
+    pub fn after_exec(&mut self) {
+        let Ok(_lock) = lock(&self.dir) else { return };
+        if let Some(name) = own_name() {
+            self.bury(&name);
+        }
+    }
+
+    /// In a forked child: the pages counted so far are the parent's.
+    pub fn after_fork(&mut self) {
+        self.own = None;
+    }
+
+    /// Subtracts the pages of processes that have died. The lock must be held by this process.
+    pub fn bury_the_dead(&mut self) {
+        for name in process_files(&self.dir) {
+            if !alive(&name) {
+                self.bury(&name);
+            }
+        }
+    }
+
+    fn bury(&mut self, name: &str) {
+        let path = self.dir.join(name);
+        if !path.exists() {
+            return;
+        }
+        if let Ok(counts) = Counts::open(&path, self.bins) {
+            subtract_all(&self.total, &counts);
+        }
+        let _ = fs::remove_file(path);
+    }
+
+    /// Living processes of run `run`.
+    pub fn members(&self, run: u64) -> Vec<Member> {
+        let mut members = Vec::new();
+        for name in process_files(&self.dir) {
+            let Some(pid) = name.split('-').next().and_then(|p| p.parse().ok()) else {
+                continue;
+            };
+            // The file may vanish between the listing and here; opening must not create it anew.
+            if !alive(&name) || !self.dir.join(&name).exists() {
+                continue;
+            }
+            let Ok(counts) = Counts::open(&self.dir.join(&name), self.bins) else {
+                continue;
+            };
+            let h = counts.header();
+            if h.run.load(ORDER) == run {
+                members.push(Member {
+                    pid,
+                    step: h.step.load(Ordering::Acquire),
+                    pages: h.pages.load(ORDER),
+                    leaving: h.leaving.load(ORDER) == 1,
+                });
+            }
+        }
+        members
+    }
+
+    /// Lets process `pid`, which waits in [`Table::leaving`], go on.
+    pub fn dismiss(&self, pid: u32) {
+        let prefix = format!("{pid}-");
+        for name in process_files(&self.dir) {
+            let path = self.dir.join(&name);
+            if name.starts_with(&prefix)
+                && path.exists()
+                && let Ok(counts) = Counts::open(&path, self.bins)
+            {
+                counts.header().seen.store(1, ORDER);
+            }
+        }
+    }
+
+    /// When no process is left, gives the memory of the table back and starts over at zero.
+    pub fn tidy(&mut self) {
+        let Ok(_lock) = lock(&self.dir) else { return };
+        self.bury_the_dead();
+        if process_files(&self.dir).is_empty() {
+            // SAFETY: MADV_REMOVE punches a hole into our own shared mapping; counts read as zero afterwards.
+            let _ = unsafe {
+                sys::madvise(
+                    self.total.base + HEADER,
+                    (self.total.sets * 2).next_multiple_of(4096),
+                    MADV_REMOVE,
+                )
+            };
+            self.total.header().pages.store(0, ORDER);
+        }
+    }
+}
+
+const MADV_REMOVE: i32 = 9;
+
+fn subtract_all(total: &Counts, part: &Counts) {
+    for (bin, n) in part.bins().iter().enumerate() {
+        let n = n.load(ORDER);
+        if n > 0 {
+            total.subtract(bin as u32, n);
+        }
+    }
+}
+
+fn lock(dir: &Path) -> Result<TableLock, PlaceError> {
+    let path = dir.join("lock");
+    let failed =
+        |e: std::io::Error| PlaceError::Table(format!("cannot lock {}: {e}", path.display()));
+    let file = File::options()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path)
+        .map_err(failed)?;
+    file.lock().map_err(failed)?;
+    Ok(TableLock(file))
+}
+
+/// Names of the processes' own files.
+fn process_files(dir: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(dir) else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|e| e.file_name().into_string().ok())
+        .filter(|n| n.as_bytes().first().is_some_and(u8::is_ascii_digit) && n.contains('-'))
+        .collect()
+}
+
+/// `<pid>-<start time>`: names a process even after its number was given to another.
+fn own_name() -> Option<String> {
+    let pid = std::process::id();
+    Some(format!("{pid}-{}", start_time(pid)?))
+}
+
+fn alive(name: &str) -> bool {
+    let Some((pid, start)) = name.split_once('-') else {
+        return false;
+    };
+    let (Ok(pid), Ok(start)) = (pid.parse::<u32>(), start.parse::<u64>()) else {
+        return false;
+    };
+    start_time(pid) == Some(start)
+}
+
+/// Start of process `pid` in clock ticks since boot; `None` when it does not exist or is a zombie.
+fn start_time(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may hold anything, so count from its end: field 3 is the state, 22 the start.
+    let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
+    let state = fields.next()?;
+    if matches!(state, "Z" | "X") {
+        return None;
+    }
+    fields.nth(18)?.parse().ok()
+}

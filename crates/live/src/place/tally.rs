@@ -1,0 +1,65 @@
+//! A running count of how a process's pages share bins, updated page by page.
+
+use super::bins::Bins;
+use super::conflicts::{Conflicts, Histogram, LEVELS};
+
+/// Loads of every bin and the histogram of them, kept in step.
+pub struct Tally {
+    bins: Bins,
+    loads: Vec<u16>,
+    histogram: Histogram,
+    pages: u64,
+}
+
+impl Tally {
+    /// No page counted yet. Memory is touched only where pages are.
+    pub fn new(bins: Bins) -> Tally {
+        Tally {
+            bins,
+            loads: vec![0; bins.sets as usize],
+            histogram: [0; LEVELS],
+            pages: 0,
+        }
+    }
+
+    /// One more page in `bin`.
+    pub fn add(&mut self, bin: u32) {
+        let load = &mut self.loads[bin as usize];
+        let old = *load;
+        *load = old.saturating_add(1);
+        self.move_bin(old, old.saturating_add(1));
+        self.pages += 1;
+    }
+
+    /// One page fewer in `bin`.
+    pub fn remove(&mut self, bin: u32) {
+        let load = &mut self.loads[bin as usize];
+        let old = *load;
+        if old == 0 {
+            return;
+        }
+        *load = old - 1;
+        self.move_bin(old, old - 1);
+        self.pages -= 1;
+    }
+
+    fn move_bin(&mut self, from: u16, to: u16) {
+        let level = |load: u16| (load as usize).min(LEVELS - 1);
+        if from > 0 {
+            self.histogram[level(from)] -= 1;
+        }
+        if to > 0 {
+            self.histogram[level(to)] += 1;
+        }
+    }
+
+    /// Pages counted now.
+    pub fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    /// The counts now.
+    pub fn conflicts(&self) -> Conflicts {
+        Conflicts::from_histogram(&self.histogram, self.pages, self.bins)
+    }
+}

@@ -1,0 +1,109 @@
+//! Conflicts counted from outside: the page maps of running processes.
+
+use crate::place::bins::{Bins, PAGE};
+use crate::place::conflicts::Conflicts;
+use crate::place::error::PlaceError;
+use crate::place::pagemap::Pagemap;
+
+/// A piece of private writable memory of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Area {
+    start: usize,
+    end: usize,
+}
+
+/// Private, writable, nameless memory of at least `least_bytes` in the text of a `/proc/PID/maps`: what
+/// programs call their memory. The heap counts; stacks, files and the kernel's own areas do not.
+fn private_areas(maps: &str, least_bytes: usize) -> Vec<Area> {
+    let area = |line: &str| -> Option<Area> {
+        let mut fields = line.split_ascii_whitespace();
+        let (start, end) = fields.next()?.split_once('-')?;
+        let rights = fields.next()?;
+        let inode = fields.nth(2)?;
+        let name = fields.next().unwrap_or("");
+        let (start, end) = (
+            usize::from_str_radix(start, 16).ok()?,
+            usize::from_str_radix(end, 16).ok()?,
+        );
+        let nameless =
+            inode == "0" && (name.is_empty() || name == "[heap]" || name.starts_with("[anon:"));
+        (rights.starts_with("rw") && rights.ends_with('p') && nameless)
+            .then_some(Area { start, end })
+    };
+    let mut areas: Vec<Area> = Vec::new();
+    for found in maps.lines().filter_map(area) {
+        // Placement with mremap cuts one piece of memory into many mappings.
+        match areas.last_mut() {
+            Some(last) if last.end == found.start => last.end = found.end,
+            _ => areas.push(found),
+        }
+    }
+    areas.retain(|a| a.end - a.start >= least_bytes);
+    areas
+}
+
+/// How the pages of these processes share the bins of a DRAM cache right now, from `/proc/PID/pagemap`:
+/// all pages in memory of their private areas of `least_bytes` and more. A frame that several share counts
+/// once. Processes that have ended are left out.
+///
+/// # Errors
+/// [`PlaceError::Hidden`] when frame numbers are hidden from the caller, [`PlaceError::System`] when the
+/// page map of a living process may not be read.
+pub fn machine_conflicts(
+    pids: &[u32],
+    bins: Bins,
+    least_bytes: usize,
+) -> Result<Conflicts, PlaceError> {
+    let mut frames: Vec<u64> = Vec::new();
+    for &pid in pids {
+        let Ok(maps) = std::fs::read_to_string(format!("/proc/{pid}/maps")) else {
+            continue;
+        };
+        let pagemap = match Pagemap::of(pid) {
+            Ok(pagemap) => pagemap,
+            Err(PlaceError::System(_, e)) if e.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(e) => return Err(e),
+        };
+        for area in private_areas(&maps, least_bytes) {
+            let mut hidden = false;
+            let read = pagemap.read(area.start, (area.end - area.start) / PAGE, |_, entry| {
+                hidden |= entry.hidden();
+                frames.extend(entry.frame());
+            });
+            if hidden {
+                return Err(PlaceError::Hidden);
+            }
+            if read.is_err() {
+                // The process ended while it was read.
+                break;
+            }
+        }
+    }
+    frames.sort_unstable();
+    frames.dedup();
+    Ok(Conflicts::of_bins(
+        frames.into_iter().map(|f| bins.of_frame(f)),
+        bins,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_told_from_files_and_stacks() {
+        let maps = "\
+555555554000-555555558000 rw-p 00003000 fe:00 12 /usr/bin/sleep
+555555559000-55555557a000 rw-p 00000000 00:00 0 [heap]
+7ffff7000000-7ffff7400000 rw-p 00000000 00:00 0 
+7ffff7400000-7ffff7500000 rw-p 00000000 00:00 0 
+7ffff7500000-7ffff7600000 r--p 00000000 00:00 0 
+7ffffffde000-7ffffffff000 rw-p 00000000 00:00 0 [stack]
+";
+        let areas = private_areas(maps, 4096);
+        let sizes: Vec<usize> = areas.iter().map(|a| a.end - a.start).collect();
+        assert_eq!(sizes, [0x21000, 0x500000]);
+        assert_eq!(private_areas(maps, 1 << 20).len(), 1);
+    }
+}
