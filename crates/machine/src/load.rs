@@ -16,6 +16,7 @@ pub use problem::{LoadError, Problem};
 pub use rules::MAX_CACHE_RATIO;
 pub use summary::{Level, Summary, Tier};
 
+use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
@@ -75,28 +76,39 @@ impl Machine {
     /// All problems at once, each with its line, key and remedy.
     pub fn parse(text: &str, file_name: &str) -> Result<Machine, LoadError> {
         let mut doc = read::Document::read(text, file_name);
+        let Some(tree) = doc.tree() else {
+            return Err(LoadError::Invalid(doc.into_problems()));
+        };
         // Rules run even on a file with problems, as far as it can be understood, so that all are told at once.
-        let machine = doc.machine();
-        if let Some(machine) = &machine {
-            for (key, what, remedy) in rules::findings(machine) {
-                doc.add(&key, what, &remedy);
+        match Machine::deserialize(tree.clone()) {
+            Ok(machine) => {
+                doc.add_findings(rules::findings(&machine));
+                let stem = Path::new(file_name)
+                    .file_stem()
+                    .and_then(|s| s.to_str())
+                    .unwrap_or(file_name);
+                if machine.name != stem {
+                    let remedy = format!("write name = \"{stem}\", or rename the file");
+                    doc.add(
+                        "name",
+                        format!("`{}` is not the file's name", machine.name),
+                        &remedy,
+                    );
+                }
+                if doc.is_clean() {
+                    Ok(machine)
+                } else {
+                    Err(LoadError::Invalid(doc.into_problems()))
+                }
             }
-            let stem = Path::new(file_name)
-                .file_stem()
-                .and_then(|s| s.to_str())
-                .unwrap_or(file_name);
-            if machine.name != stem {
-                let remedy = format!("write name = \"{stem}\", or rename the file");
-                doc.add(
-                    "name",
-                    format!("`{}` is not the file's name", machine.name),
-                    &remedy,
-                );
+            Err(e) => {
+                doc.add_findings(rules::table_findings(&tree));
+                if doc.is_clean() {
+                    // The table of fields and the structs disagree: a mistake of ours, but never a panic.
+                    doc.add("", e.message().replace('\n', " "), "see docs/machines.md");
+                }
+                Err(LoadError::Invalid(doc.into_problems()))
             }
-        }
-        match machine {
-            Some(machine) if doc.is_clean() => Ok(machine),
-            _ => Err(LoadError::Invalid(doc.into_problems())),
         }
     }
 

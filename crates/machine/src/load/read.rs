@@ -5,7 +5,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::fields::{self, FIELDS, FieldType, OPTIONAL_SECTIONS};
 use super::problem::Problem;
-use crate::describe::Machine;
+use super::rules::{Finding, covers};
 use crate::units::Bytes;
 
 /// What a file holds, by dotted key.
@@ -14,8 +14,8 @@ pub struct Document<'a> {
     text: &'a str,
     /// Byte offset of each key and section.
     places: BTreeMap<String, usize>,
-    /// Keys to leave out when reading on.
-    unknown: Vec<String>,
+    /// Keys to leave out when reading on: section, if any, and name.
+    unknown: Vec<(String, String)>,
     problems: Vec<Problem>,
 }
 
@@ -80,27 +80,35 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// The machine without its unknown keys, if what is left can be read. Says why not if nothing else was wrong.
-    pub fn machine(&mut self) -> Option<Machine> {
-        let mut tree: toml::Table = self.text.parse().ok()?;
-        for key in &self.unknown {
-            remove(&mut tree, key);
+    /// Adds what the rules found. A source whose number is missing or wrong is not called stale on top of that.
+    pub fn add_findings(&mut self, findings: Vec<Finding>) {
+        let (sources, others): (Vec<_>, Vec<_>) = findings
+            .into_iter()
+            .partition(|(key, ..)| key.starts_with("sources."));
+        for (key, what, remedy) in others {
+            self.add(&key, what, &remedy);
         }
-        match tree.try_into() {
-            Ok(machine) => Some(machine),
-            Err(e) => {
-                // The walk knows every key and type: without a problem so far it disagrees with the structs.
-                if self.problems.is_empty() {
-                    self.push(
-                        1,
-                        "",
-                        e.message().replace('\n', " "),
-                        "see docs/machines.md",
-                    );
-                }
-                None
+        let troubled: Vec<String> = self.problems.iter().map(|p| p.key.clone()).collect();
+        for (key, what, remedy) in sources {
+            let source = key.trim_start_matches("sources.");
+            if !troubled
+                .iter()
+                .any(|t| covers(source, t) || covers(t, source))
+            {
+                self.add(&key, what, &remedy);
             }
         }
+    }
+
+    /// The file's values without its unknown keys; `None` if it is not TOML.
+    pub fn tree(&self) -> Option<toml::Table> {
+        let mut tree: toml::Table = self.text.parse().ok()?;
+        for (section, name) in &self.unknown {
+            if let Some(table) = descend(&mut tree, section) {
+                table.remove(name);
+            }
+        }
+        Some(tree)
     }
 
     fn problem_at(&mut self, offset: usize, key: &str, what: String, remedy: &str) {
@@ -133,6 +141,18 @@ impl<'a> Document<'a> {
                 format!("{prefix}.{}", name.get_ref())
             };
             let offset = name.span().start;
+            if name.get_ref().contains('.') {
+                // A dotted key in quotes is one name to TOML, and the dots are lost on whoever meant a section.
+                self.problem_at(
+                    offset,
+                    &key,
+                    "unknown key".into(),
+                    "write dotted keys without quotes, or under their `[section]`",
+                );
+                self.unknown
+                    .push((prefix.into(), name.get_ref().to_string()));
+                continue;
+            }
             self.places.insert(key.clone(), offset);
             if key == "sources" {
                 self.sources(value.get_ref(), offset);
@@ -159,7 +179,8 @@ impl<'a> Document<'a> {
                     None => "remove it, or see docs/machines.md for the known keys".into(),
                 };
                 self.problem_at(offset, &key, "unknown key".into(), &remedy);
-                self.unknown.push(key);
+                self.unknown
+                    .push((prefix.into(), name.get_ref().to_string()));
             }
         }
     }
@@ -207,9 +228,16 @@ impl<'a> Document<'a> {
             if field.optional || self.places.contains_key(field.key) {
                 continue;
             }
-            let absent =
-                |s: &str| field.key.starts_with(&format!("{s}.")) && !self.places.contains_key(s);
-            if OPTIONAL_SECTIONS.iter().any(|s| absent(s)) {
+            // One problem for a section that is missing as a whole; none if the machine may lack it.
+            let parents = field.key.match_indices('.').map(|(i, _)| &field.key[..i]);
+            if let Some(section) = parents.into_iter().find(|s| !self.places.contains_key(*s)) {
+                if !OPTIONAL_SECTIONS.contains(&section) {
+                    self.add(
+                        section,
+                        "missing".into(),
+                        &format!("add `[{section}]`; see docs/machines.md for its keys"),
+                    );
+                }
                 continue;
             }
             let section = field.key.rsplit_once('.').map(|(s, _)| s);
@@ -233,17 +261,11 @@ fn unit(unit: &str) -> String {
     }
 }
 
-fn remove(table: &mut toml::Table, key: &str) {
-    match key.split_once('.') {
-        Some((section, rest)) if table.contains_key(section) => {
-            if let Some(toml::Value::Table(inner)) = table.get_mut(section) {
-                remove(inner, rest);
-            }
-        }
-        _ => {
-            table.remove(key);
-        }
-    }
+fn descend<'t>(table: &'t mut toml::Table, section: &str) -> Option<&'t mut toml::Table> {
+    section
+        .split('.')
+        .filter(|part| !part.is_empty())
+        .try_fold(table, |t, part| t.get_mut(part)?.as_table_mut())
 }
 
 /// Is the value of this type and in its range?

@@ -28,10 +28,7 @@ impl Machine {
 
 /// Everything that is inconsistent about a machine.
 pub fn findings(m: &Machine) -> Vec<Finding> {
-    let mut found = Vec::new();
-    let numbers = numbers(m);
-    ranges(&numbers, &mut found);
-    sources(m, &numbers, &mut found);
+    let mut found = table_findings(&tree(m));
     let mut say = |key: &str, what: String, remedy: &str| {
         found.push((key.to_string(), what, remedy.to_string()))
     };
@@ -42,18 +39,28 @@ pub fn findings(m: &Machine) -> Vec<Finding> {
     found
 }
 
+/// What is wrong with single numbers and their sources, even in a file that lacks fields.
+pub fn table_findings(tree: &toml::Table) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let numbers = numbers(tree);
+    ranges(&numbers, &mut found);
+    sources(tree, &numbers, &mut found);
+    found
+}
+
+fn tree(m: &Machine) -> toml::Table {
+    toml::Table::try_from(m).expect("every field of a machine has a TOML form")
+}
+
 type Say<'a> = &'a mut dyn FnMut(&str, String, &str);
 
 /// Every number of a machine by its dotted key, in the order of [`FIELDS`].
-fn numbers(m: &Machine) -> Vec<(&'static str, f64)> {
-    let Ok(tree) = toml::Value::try_from(m) else {
-        return Vec::new();
-    };
+fn numbers(tree: &toml::Table) -> Vec<(&'static str, f64)> {
     FIELDS
         .iter()
         .filter(|f| f.ty.is_number())
         .filter_map(|f| {
-            let leaf = f.key.split('.').try_fold(&tree, |t, part| t.get(part))?;
+            let leaf = lookup(tree, f.key)?;
             let number = match leaf {
                 toml::Value::Integer(i) => *i as f64,
                 toml::Value::Float(x) => *x,
@@ -63,6 +70,13 @@ fn numbers(m: &Machine) -> Vec<(&'static str, f64)> {
             Some((f.key, number))
         })
         .collect()
+}
+
+fn lookup<'t>(tree: &'t toml::Table, key: &str) -> Option<&'t toml::Value> {
+    match key.split_once('.') {
+        Some((section, rest)) => lookup(tree.get(section)?.as_table()?, rest),
+        None => tree.get(key),
+    }
 }
 
 fn ranges(numbers: &[(&'static str, f64)], found: &mut Vec<Finding>) {
@@ -82,21 +96,25 @@ fn ranges(numbers: &[(&'static str, f64)], found: &mut Vec<Finding>) {
     }
 }
 
-fn covers(source: &str, key: &str) -> bool {
+/// Is the source for this key: the key itself, or a section that it is in?
+pub fn covers(source: &str, key: &str) -> bool {
     key.strip_prefix(source)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-fn sources(m: &Machine, numbers: &[(&'static str, f64)], found: &mut Vec<Finding>) {
+fn sources(tree: &toml::Table, numbers: &[(&'static str, f64)], found: &mut Vec<Finding>) {
+    let Some(sources) = tree.get("sources").and_then(|s| s.as_table()) else {
+        return;
+    };
     for (key, _) in numbers {
-        if !m.sources.keys().any(|s| covers(s, key)) {
+        if !sources.keys().any(|s| covers(s, key)) {
             let remedy = format!(
-                "add `\"{key}\" = \"a citation\"` to [sources]; \"assumption: …\" with the reasoning where nobody publishes it"
+                "add `\"{key}\" = \"a citation\"` to [sources], or \"assumption: …\" with the reasoning"
             );
             found.push((key.to_string(), "has no source".into(), remedy));
         }
     }
-    for (source, text) in &m.sources {
+    for (source, text) in sources {
         if !numbers.iter().any(|(key, _)| covers(source, key)) {
             let what = "names no number of this machine".to_string();
             found.push((
@@ -104,7 +122,7 @@ fn sources(m: &Machine, numbers: &[(&'static str, f64)], found: &mut Vec<Finding
                 what,
                 "remove it, or correct the key".into(),
             ));
-        } else if text.trim().is_empty() {
+        } else if text.as_str().is_some_and(|t| t.trim().is_empty()) {
             let remedy = "name the data sheet, paper or reasoning".to_string();
             found.push((format!("sources.{source}"), "is empty".into(), remedy));
         }
@@ -114,7 +132,7 @@ fn sources(m: &Machine, numbers: &[(&'static str, f64)], found: &mut Vec<Finding
 fn caches(m: &Machine, say: Say<'_>) {
     let mut one = |name: &str, c: &Cache| {
         let way = u64::from(c.ways) * 64;
-        if way > 0 && c.bytes.0 % way != 0 {
+        if way > 0 && !c.bytes.0.is_multiple_of(way) {
             let what = format!(
                 "{} is not a whole number of sets of {} lines of 64 B",
                 c.bytes, c.ways
@@ -147,7 +165,7 @@ fn caches(m: &Machine, say: Say<'_>) {
             );
         }
     }
-    if m.tlb.l2_ways > 0 && m.tlb.l2_entries % m.tlb.l2_ways != 0 {
+    if m.tlb.l2_ways > 0 && !m.tlb.l2_entries.is_multiple_of(m.tlb.l2_ways) {
         let what = format!(
             "{} entries do not divide into {} ways",
             m.tlb.l2_entries, m.tlb.l2_ways
@@ -213,7 +231,7 @@ fn memories(m: &Machine, say: Say<'_>) {
         d.dimm_bytes,
         say,
     );
-    if d.row_bytes.0 % 64 != 0 || !d.row_bytes.0.is_power_of_two() {
+    if d.row_bytes.0 < 64 || !d.row_bytes.0.is_power_of_two() {
         say(
             "dram.row_bytes",
             format!("{} is not a power of two of at least 64 B", d.row_bytes.0),
@@ -263,7 +281,7 @@ fn memories(m: &Machine, say: Say<'_>) {
                 format!("{} is not a power of two of at least 64 B", pm.line_bytes.0),
                 "Optane's is 256",
             );
-        } else if pm.buffer_bytes.0 % pm.line_bytes.0 != 0 {
+        } else if !pm.buffer_bytes.0.is_multiple_of(pm.line_bytes.0) {
             let what = format!(
                 "{} is not a whole number of media lines ({})",
                 pm.buffer_bytes, pm.line_bytes
@@ -276,13 +294,24 @@ fn memories(m: &Machine, say: Say<'_>) {
         ("pm.dimm_bytes", m.pm.as_ref().map(|p| p.dimm_bytes)),
         ("cxl.bytes", m.cxl.as_ref().map(|c| c.bytes)),
     ] {
-        if bytes.is_some_and(|b| b.0 % 4096 != 0) {
+        if bytes.is_some_and(|b| !b.0.is_multiple_of(4096)) {
             say(
                 key,
                 "is not a whole number of 4 KiB pages".into(),
                 "round it down to 4KiB",
             );
         }
+    }
+    if m.total_bytes() / 4096 >= u64::from(u32::MAX) {
+        let what = format!(
+            "{} in all are more 4 KiB frames than 32 bits can number",
+            Bytes(m.total_bytes())
+        );
+        say(
+            "sockets",
+            what,
+            "describe fewer sockets or smaller memories: below 16TiB",
+        );
     }
     if m.sockets > 1 && m.link.is_none() {
         say(
@@ -340,7 +369,7 @@ fn exposure(m: &Machine, say: Say<'_>) {
         );
     }
     let set = u64::from(cache.ways).max(1).saturating_mul(4096);
-    if cache.bytes.0 % set != 0 {
+    if !cache.bytes.0.is_multiple_of(set) {
         let what = format!(
             "{} is not a whole number of 4 KiB pages in {} ways",
             cache.bytes, cache.ways
@@ -362,7 +391,7 @@ fn exposure(m: &Machine, say: Say<'_>) {
 
 /// Numbers of a machine, and how many of them rest on an assumption by their most exact source.
 pub fn count_sources(m: &Machine) -> (usize, usize) {
-    let numbers = numbers(m);
+    let numbers = numbers(&tree(m));
     let assumed = |key: &str| {
         let exact = m
             .sources

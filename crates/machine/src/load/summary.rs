@@ -148,7 +148,7 @@ impl Machine {
             tiers.push(tier(
                 NodeKind::Cxl,
                 c.bytes.0,
-                format!("{} channels DDR-{} behind the link", c.channels, c.mts),
+                format!("{} x DDR-{} behind the link", c.channels, c.mts),
             ));
         }
         tiers
