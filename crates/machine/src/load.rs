@@ -2,6 +2,7 @@
 
 mod fields;
 mod nodes;
+mod numbers;
 mod probed;
 mod problem;
 mod read;
@@ -102,7 +103,7 @@ impl Machine {
                 }
             }
             Err(e) => {
-                doc.add_findings(rules::table_findings(&tree));
+                doc.add_findings(numbers::table_findings(&tree));
                 if doc.is_clean() {
                     // The table of fields and the structs disagree: a mistake of ours, but never a panic.
                     doc.add("", e.message().replace('\n', " "), "see docs/machines.md");

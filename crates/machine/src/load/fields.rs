@@ -93,6 +93,26 @@ const fn optional(f: Field) -> Field {
     }
 }
 
+const fn count(key: &'static str, unit: &'static str, about: &'static str) -> Field {
+    field(key, Count, unit, about)
+}
+
+const fn size(key: &'static str, about: &'static str) -> Field {
+    field(key, Size, "bytes", about)
+}
+
+const fn real(key: &'static str, unit: &'static str, about: &'static str) -> Field {
+    field(key, Real, unit, about)
+}
+
+const fn ns(key: &'static str, about: &'static str) -> Field {
+    field(key, Real, "ns", about)
+}
+
+const fn ma(key: &'static str, about: &'static str) -> Field {
+    field(key, Real, "mA", about)
+}
+
 /// All fields but `[sources]`, in the order of a file.
 pub const FIELDS: &[Field] = &[
     field("name", Text, "", "name, the same as the file's"),
@@ -102,337 +122,203 @@ pub const FIELDS: &[Field] = &[
         "",
         "one line: what it is and where it was used",
     ),
-    field("sockets", Count, "", "sockets, all alike"),
+    count("sockets", "", "sockets, all alike"),
     field(
         "mode",
         Choice(&["flat", "memory-mode"]),
         "",
         "each kind of memory a NUMA node, or DRAM as the cache of the slow memory",
     ),
-    field("core.per_socket", Count, "", "cores per socket"),
-    field("core.threads", Count, "", "hardware threads per core"),
-    field("core.ghz", Real, "GHz", "clock under load"),
-    field(
+    count("core.per_socket", "", "cores per socket"),
+    count("core.threads", "", "hardware threads per core"),
+    real("core.ghz", "GHz", "clock under load"),
+    real(
         "core.ipc",
-        Real,
         "instructions per cycle",
         "while no access misses L1",
     ),
-    field(
+    count(
         "core.reorder_buffer",
-        Count,
         "instructions",
         "how far the core runs ahead of a missing load",
     ),
-    field(
-        "core.fill_buffers",
-        Count,
-        "lines",
-        "that may miss L1 at once",
-    ),
-    field(
+    count("core.fill_buffers", "lines", "that may miss L1 at once"),
+    count(
         "core.super_queue",
-        Count,
         "lines",
         "in flight beyond L2, prefetches included",
     ),
-    field(
-        "core.store_buffer",
-        Count,
-        "stores",
-        "that may wait to enter L1",
-    ),
-    field("tlb.l1_entries", Count, "", "first-level entries"),
-    field(
+    count("core.store_buffer", "stores", "that may wait to enter L1"),
+    count("tlb.l1_entries", "", "first-level entries"),
+    count(
         "tlb.l2_entries",
-        Count,
         "",
         "second-level entries, shared by 4 KiB and 2 MiB pages",
     ),
-    field("tlb.l2_ways", Count, "", "ways of the second level"),
-    field(
-        "tlb.l2_ns",
-        Real,
-        "ns",
-        "first-level miss that hits the second level",
-    ),
-    field(
+    count("tlb.l2_ways", "", "ways of the second level"),
+    ns("tlb.l2_ns", "first-level miss that hits the second level"),
+    ns(
         "tlb.walk_4k_ns",
-        Real,
-        "ns",
         "page walk, 4 KiB pages, upper levels cached",
     ),
-    field(
+    ns(
         "tlb.walk_2m_ns",
-        Real,
-        "ns",
         "page walk, 2 MiB pages, upper levels cached",
     ),
-    field(
-        "l1.bytes",
-        Size,
-        "bytes",
-        "capacity of one core's L1 data cache",
-    ),
-    field("l1.ways", Count, "", "ways"),
-    field("l1.ns", Real, "ns", "load-to-use latency of a hit"),
-    field("l2.bytes", Size, "bytes", "capacity of one core's L2"),
-    field("l2.ways", Count, "", "ways"),
-    field("l2.ns", Real, "ns", "load-to-use latency of a hit"),
-    field(
-        "llc.bytes",
-        Size,
-        "bytes",
-        "capacity of one socket's last level",
-    ),
-    field("llc.ways", Count, "", "ways"),
-    field("llc.ns", Real, "ns", "load-to-use latency of a hit"),
-    or_zero(field(
+    size("l1.bytes", "capacity of one core's L1 data cache"),
+    count("l1.ways", "", "ways"),
+    ns("l1.ns", "load-to-use latency of a hit"),
+    size("l2.bytes", "capacity of one core's L2"),
+    count("l2.ways", "", "ways"),
+    ns("l2.ns", "load-to-use latency of a hit"),
+    size("llc.bytes", "capacity of one socket's last level"),
+    count("llc.ways", "", "ways"),
+    ns("llc.ns", "load-to-use latency of a hit"),
+    or_zero(count(
         "prefetch.streams",
-        Count,
         "",
         "streams that one core's prefetcher tracks; 0 switches it off",
     )),
-    or_zero(field(
+    or_zero(count(
         "prefetch.distance",
-        Count,
         "lines",
         "how far ahead of the program",
     )),
-    field(
+    ns(
         "controller.overhead_ns",
-        Real,
-        "ns",
         "from the LLC's miss to the channel and back, without the memory",
     ),
-    field(
+    count(
         "controller.read_queue",
-        Count,
         "entries",
         "read queue of one channel, shared by DRAM and PM",
     ),
-    field(
+    count(
         "controller.write_queue",
-        Count,
         "entries",
         "write queue of one channel, shared by DRAM and PM",
     ),
-    field(
+    count(
         "controller.drain_high",
-        Count,
         "entries",
         "writes are drained in earnest above this fill",
     ),
-    or_zero(field(
+    or_zero(count(
         "controller.drain_low",
-        Count,
         "entries",
         "and until this fill",
     )),
-    field(
-        "dram.channels",
-        Count,
-        "",
-        "populated channels of one socket",
-    ),
-    field("dram.dimms_per_channel", Count, "", "DIMMs on one channel"),
-    field("dram.dimm_bytes", Size, "bytes", "capacity of one DIMM"),
-    field("dram.ranks", Count, "", "ranks of one DIMM"),
-    field("dram.banks", Count, "", "banks of one rank"),
-    field(
-        "dram.row_bytes",
-        Size,
-        "bytes",
-        "row of one rank across its devices",
-    ),
-    or_zero(field(
+    count("dram.channels", "", "populated channels of one socket"),
+    count("dram.dimms_per_channel", "", "DIMMs on one channel"),
+    size("dram.dimm_bytes", "capacity of one DIMM"),
+    count("dram.ranks", "", "ranks of one DIMM"),
+    count("dram.banks", "", "banks of one rank"),
+    size("dram.row_bytes", "row of one rank across its devices"),
+    or_zero(size(
         "dram.interleave_bytes",
-        Size,
-        "bytes",
         "on one channel before the next; 0 fills each DIMM before the next",
     )),
-    field("dram.mts", Count, "MT/s", "transfers per second, of 8 B"),
-    field("dram.cl_ns", Real, "ns", "column access, CL"),
-    field("dram.rcd_ns", Real, "ns", "row to column, tRCD"),
-    field("dram.rp_ns", Real, "ns", "precharge, tRP"),
-    field("dram.ras_ns", Real, "ns", "row active at least, tRAS"),
-    field(
-        "dram.faw_ns",
-        Real,
-        "ns",
-        "four activates of one rank within, tFAW",
-    ),
-    field(
+    count("dram.mts", "MT/s", "transfers per second, of 8 B"),
+    ns("dram.cl_ns", "column access, CL"),
+    ns("dram.rcd_ns", "row to column, tRCD"),
+    ns("dram.rp_ns", "precharge, tRP"),
+    ns("dram.ras_ns", "row active at least, tRAS"),
+    ns("dram.faw_ns", "four activates of one rank within, tFAW"),
+    ns(
         "dram.turnaround_ns",
-        Real,
-        "ns",
         "bus from reads to writes and back, both turns",
     ),
-    field("dram.rfc_ns", Real, "ns", "refresh of one rank, tRFC"),
-    field("dram.refi_ns", Real, "ns", "refresh interval, tREFI"),
-    field(
+    ns("dram.rfc_ns", "refresh of one rank, tRFC"),
+    ns("dram.refi_ns", "refresh interval, tREFI"),
+    ns(
         "dram.powerdown_after_ns",
-        Real,
-        "ns",
         "an idle rank enters power-down after",
     ),
-    field(
-        "dram.powerdown_exit_ns",
-        Real,
-        "ns",
-        "leaving power-down, tXP",
-    ),
-    field(
+    ns("dram.powerdown_exit_ns", "leaving power-down, tXP"),
+    ns(
         "dram.selfrefresh_after_ns",
-        Real,
-        "ns",
         "an idle rank enters self-refresh after",
     ),
-    field(
-        "dram.selfrefresh_exit_ns",
-        Real,
-        "ns",
-        "leaving self-refresh, tXS",
-    ),
-    field("dram.power.vdd", Real, "V", "supply"),
-    field(
+    ns("dram.selfrefresh_exit_ns", "leaving self-refresh, tXS"),
+    real("dram.power.vdd", "V", "supply"),
+    count(
         "dram.power.devices",
-        Count,
         "",
         "devices of one rank, ECC included",
     ),
-    field(
-        "dram.power.idd0_ma",
-        Real,
-        "mA",
-        "one bank activate-precharge",
-    ),
-    field("dram.power.idd2n_ma", Real, "mA", "precharge stand-by"),
-    field("dram.power.idd2p_ma", Real, "mA", "precharge power-down"),
-    field("dram.power.idd3n_ma", Real, "mA", "active stand-by"),
-    field("dram.power.idd3p_ma", Real, "mA", "active power-down"),
-    field("dram.power.idd4r_ma", Real, "mA", "burst read"),
-    field("dram.power.idd4w_ma", Real, "mA", "burst write"),
-    field("dram.power.idd5_ma", Real, "mA", "burst refresh"),
-    field("dram.power.idd6_ma", Real, "mA", "self-refresh"),
-    field(
-        "pm.dimms",
-        Count,
-        "",
-        "PM DIMMs of one socket, one per channel",
-    ),
-    field("pm.dimm_bytes", Size, "bytes", "capacity of one DIMM"),
-    or_zero(field(
+    ma("dram.power.idd0_ma", "one bank activate-precharge"),
+    ma("dram.power.idd2n_ma", "precharge stand-by"),
+    ma("dram.power.idd2p_ma", "precharge power-down"),
+    ma("dram.power.idd3n_ma", "active stand-by"),
+    ma("dram.power.idd3p_ma", "active power-down"),
+    ma("dram.power.idd4r_ma", "burst read"),
+    ma("dram.power.idd4w_ma", "burst write"),
+    ma("dram.power.idd5_ma", "burst refresh"),
+    ma("dram.power.idd6_ma", "self-refresh"),
+    count("pm.dimms", "", "PM DIMMs of one socket, one per channel"),
+    size("pm.dimm_bytes", "capacity of one DIMM"),
+    or_zero(size(
         "pm.interleave_bytes",
-        Size,
-        "bytes",
         "on one DIMM before the next; 0 switches interleaving off",
     )),
-    field("pm.line_bytes", Size, "bytes", "media line"),
-    field(
-        "pm.buffer_bytes",
-        Size,
-        "bytes",
-        "write-combining buffer in the DIMM",
-    ),
-    field(
+    size("pm.line_bytes", "media line"),
+    size("pm.buffer_bytes", "write-combining buffer in the DIMM"),
+    ns(
         "pm.buffer_ns",
-        Real,
-        "ns",
         "a read that hits the DIMM's buffer, from the channel and back",
     ),
-    field(
+    ns(
         "pm.media_read_ns",
-        Real,
-        "ns",
         "reading a media line into the buffer, on top",
     ),
-    field(
+    real(
         "pm.media_read_gbps",
-        Real,
         "GB/s",
         "media read bandwidth of one DIMM",
     ),
-    field(
+    real(
         "pm.media_write_gbps",
-        Real,
         "GB/s",
         "media write bandwidth of one DIMM",
     ),
-    optional(field("pm.read_nj", Real, "nJ", "reading one media line")),
-    optional(field("pm.write_nj", Real, "nJ", "writing one media line")),
-    optional(field("pm.idle_w", Real, "W", "an idle DIMM")),
-    field(
-        "cxl.bytes",
-        Size,
-        "bytes",
-        "capacity of one socket's expander",
-    ),
-    field(
+    optional(real("pm.read_nj", "nJ", "reading one media line")),
+    optional(real("pm.write_nj", "nJ", "writing one media line")),
+    optional(real("pm.idle_w", "W", "an idle DIMM")),
+    size("cxl.bytes", "capacity of one socket's expander"),
+    ns(
         "cxl.link_ns",
-        Real,
-        "ns",
         "link and device controllers, there and back, without the DRAM",
     ),
-    field("cxl.read_gbps", Real, "GB/s", "payload towards the host"),
-    field("cxl.write_gbps", Real, "GB/s", "payload towards the device"),
-    field("cxl.channels", Count, "", "DRAM channels of the device"),
-    field("cxl.mts", Count, "MT/s", "their transfers per second"),
-    field(
-        "cxl.queue",
-        Count,
-        "requests",
-        "that the device takes at once",
-    ),
-    field(
+    real("cxl.read_gbps", "GB/s", "payload towards the host"),
+    real("cxl.write_gbps", "GB/s", "payload towards the device"),
+    count("cxl.channels", "", "DRAM channels of the device"),
+    count("cxl.mts", "MT/s", "their transfers per second"),
+    count("cxl.queue", "requests", "that the device takes at once"),
+    size(
         "dram_cache.bytes",
-        Size,
-        "bytes",
         "DRAM of one socket that is usable as a cache",
     ),
-    field(
+    count(
         "dram_cache.ways",
-        Count,
         "",
         "ways; 1 is direct-mapped, as hardware is",
     ),
-    field(
-        "link.ns",
-        Real,
-        "ns",
-        "added to a remote access, there and back",
-    ),
-    field("link.gbps", Real, "GB/s", "bandwidth in each direction"),
-    field(
-        "os.fault_ns",
-        Real,
-        "ns",
-        "a minor page fault without zeroing",
-    ),
-    field(
+    ns("link.ns", "added to a remote access, there and back"),
+    real("link.gbps", "GB/s", "bandwidth in each direction"),
+    ns("os.fault_ns", "a minor page fault without zeroing"),
+    ns(
         "os.sample_ns",
-        Real,
-        "ns",
         "one event sample, its share of the interrupt",
     ),
-    field(
+    ns(
         "os.remap_ns",
-        Real,
-        "ns",
         "page-table update and book-keeping of one page move",
     ),
-    field(
+    ns(
         "os.shootdown_ns",
-        Real,
-        "ns",
         "one TLB shoot-down, on every core that runs the program",
     ),
-    field(
-        "os.slice_ns",
-        Real,
-        "ns",
-        "time slice when cores are shared",
-    ),
+    ns("os.slice_ns", "time slice when cores are shared"),
 ];
 
 /// The field with this dotted key.

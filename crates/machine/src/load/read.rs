@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use toml::de::{DeTable, DeValue};
 
 use super::fields::{self, FIELDS, FieldType, OPTIONAL_SECTIONS};
+use super::numbers::{Finding, covers};
 use super::problem::Problem;
-use super::rules::{Finding, covers};
 use crate::units::Bytes;
 
 /// What a file holds, by dotted key.

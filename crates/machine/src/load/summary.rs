@@ -79,7 +79,7 @@ impl Machine {
             ways: c.ways,
             ns: c.ns,
         };
-        let (numbers, assumed) = super::rules::count_sources(self);
+        let (numbers, assumed) = super::numbers::count_sources(self);
         Summary {
             name: self.name.clone(),
             about: self.about.clone(),
