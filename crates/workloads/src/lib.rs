@@ -21,6 +21,7 @@ pub mod layout;
 pub mod limit;
 pub mod loops;
 pub mod nas;
+pub mod node;
 pub mod params;
 pub mod registry;
 pub mod rng;

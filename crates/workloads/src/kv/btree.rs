@@ -2,7 +2,8 @@
 
 use varve_machine::Op;
 
-use super::store::{CAPACITY, Store};
+use super::store::Store;
+use crate::node::{self, CAPACITY};
 
 /// The tree: nodes in a pool, addressed by number in the order of their allocation.
 #[derive(Clone, Debug, Default)]
@@ -60,12 +61,16 @@ impl BTree {
         for _ in 1..self.levels {
             let node = &self.nodes[number as usize];
             let slot = node.child(key);
-            store.search(u64::from(number), slot, out);
+            node::search(store.nodes.at(u64::from(number)), slot, out);
             number = node.links[slot];
         }
         let leaf = &self.nodes[number as usize];
         let slot = leaf.position(key);
-        store.search(u64::from(number), slot.min(CAPACITY - 1), out);
+        node::search(
+            store.nodes.at(u64::from(number)),
+            slot.min(CAPACITY - 1),
+            out,
+        );
         let found = slot < leaf.count as usize && leaf.keys[slot] == key;
         found.then(|| leaf.links[slot])
     }
@@ -77,16 +82,20 @@ impl BTree {
         for step in path.iter_mut().take(self.levels as usize - 1) {
             let node = &self.nodes[number as usize];
             let slot = node.child(key);
-            store.search(u64::from(number), slot, out);
+            node::search(store.nodes.at(u64::from(number)), slot, out);
             *step = (number, slot as u8);
             number = node.links[slot];
         }
         let leaf = &mut self.nodes[number as usize];
         let slot = leaf.position(key);
-        store.search(u64::from(number), slot.min(CAPACITY - 1), out);
+        node::search(
+            store.nodes.at(u64::from(number)),
+            slot.min(CAPACITY - 1),
+            out,
+        );
         if slot < leaf.count as usize && leaf.keys[slot] == key {
             let old = std::mem::replace(&mut leaf.links[slot], item);
-            store.place(u64::from(number), slot, slot, out);
+            node::place(store.nodes.at(u64::from(number)), slot, slot, out);
             return Some(old);
         }
         let mut new = self.put(number, slot, key, item, true, store, out);
@@ -119,11 +128,15 @@ impl BTree {
         let count = self.nodes[number as usize].count as usize;
         if count < CAPACITY {
             self.nodes[number as usize].place(slot, key, link_slot, link, leaf);
-            store.place(u64::from(number), link_slot, count, out);
+            node::place(store.nodes.at(u64::from(number)), link_slot, count, out);
             return None;
         }
         let sibling = self.nodes.len() as u32;
-        store.split(u64::from(number), u64::from(sibling), out);
+        node::split(
+            store.nodes.at(u64::from(number)),
+            store.nodes.at(u64::from(sibling)),
+            out,
+        );
         // Sixteen entries, the new one included, become eight and eight.
         let below = link_slot < HALF;
         let half = if below { HALF - 1 } else { HALF };
@@ -156,7 +169,7 @@ impl BTree {
         } else {
             target.place(link_slot - 1, key, link_slot, link, false);
         }
-        store.place(u64::from(node), link_slot, count, out);
+        node::place(store.nodes.at(u64::from(node)), link_slot, count, out);
         Some((between, sibling))
     }
 
@@ -168,7 +181,7 @@ impl BTree {
         self.root = self.nodes.len() as u32;
         self.nodes.push(root);
         self.levels += 1;
-        store.grow(u64::from(self.root), out);
+        node::grow(store.nodes.at(u64::from(self.root)), out);
     }
 
     /// Every key and its item in the order of the keys, for checks.
@@ -226,8 +239,9 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::kv::store::{ITEM, NODE, mean_entries};
+    use crate::kv::store::ITEM;
     use crate::layout::Layout;
+    use crate::node::{NODE, mean_entries};
     use crate::rng::mix;
 
     fn store() -> Store {

@@ -1,14 +1,15 @@
 //! A B+-tree that is computed, not stored: for a thousand million keys, whose nodes would not fit the host.
 //!
 //! It has the shape that random insertion gives a real tree of as many keys: every node holds the
-//! [mean](super::store::mean_entries) number of entries, and nodes lie in the pool in random order, since leaves split in random
+//! [mean](crate::node::mean_entries) number of entries, and nodes lie in the pool in random order, since leaves split in random
 //! order. What it leaves out: the variation of fill between nodes (so a tree whose size is close to a change of
 //! depth may have one level more or fewer in part of the real one), new leaves, which are written when inserts have
 //! filled one but not read later, and splits of inner nodes.
 
 use varve_machine::Op;
 
-use super::store::{CAPACITY, Store, mean_entries};
+use super::store::Store;
+use crate::node::{self, CAPACITY, mean_entries};
 use crate::rng::{Permutation, mix};
 
 /// The tree over keys whose order is a random permutation of their record numbers.
@@ -107,7 +108,7 @@ impl Implicit {
             entry = node;
         }
         for &(node, slot) in path[..self.levels.len()].iter().rev() {
-            store.search(node, slot, out);
+            node::search(store.nodes.at(node), slot, out);
         }
         path
     }
@@ -120,14 +121,14 @@ impl Implicit {
         self.unsplit += 1.0;
         if self.unsplit >= self.mean {
             self.unsplit -= self.mean;
-            store.split(leaf, self.nodes, out);
+            node::split(store.nodes.at(leaf), store.nodes.at(self.nodes), out);
             self.nodes += 1;
             if self.levels.len() > 1 {
                 let (parent, slot) = path[1];
-                store.place(parent, slot, count.max(slot), out);
+                node::place(store.nodes.at(parent), slot, count.max(slot), out);
             }
         }
-        store.place(leaf, slot, count.max(slot), out);
+        node::place(store.nodes.at(leaf), slot, count.max(slot), out);
     }
 
     fn hashed(&self, number: u64) -> u64 {

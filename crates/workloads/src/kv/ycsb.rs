@@ -10,11 +10,12 @@ use varve_machine::{Kind, Op, Program, Region};
 
 use super::btree::BTree;
 use super::implicit::Implicit;
-use super::store::{ITEM, NODE, Store, mean_entries};
+use super::store::{ITEM, Store};
 use super::zipf::Zipf;
 use crate::init::{BARRIER_INIT, By, FirstTouch, PHASE_INIT, PHASE_RUN, chunk};
 use crate::layout::{Array, Layout};
 use crate::limit::{Limit, TIME};
+use crate::node::{NODE, mean_entries};
 use crate::params::{Error, Param, Unit, Values};
 use crate::registry::Entry;
 use crate::rng::{Permutation, Rng, mix};
