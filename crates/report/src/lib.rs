@@ -2,7 +2,7 @@
 //!
 //! - [`StudyResult`] and [`Claim`]: published beside ours; [`RunTable`]: one row per run.
 //! - [`Chart`]: lines, points, bars, heat maps and Gantt charts as data.
-//! - [`table`]: for a terminal of 80 columns.
+//! - [`table`], [`plot`]: for a terminal of 80 columns.
 //! - [`columnar`]: the same as Parquet columns, with units; [`html`]: one self-contained page.
 //!
 //! ```
@@ -20,6 +20,7 @@ pub mod fmt;
 pub mod html;
 mod markup;
 mod origin;
+pub mod plot;
 mod run_table;
 mod study;
 mod svg;

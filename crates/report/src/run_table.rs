@@ -180,7 +180,7 @@ impl RunTable {
         };
         let points: Vec<Series> = self.rows.iter().enumerate().filter_map(point).collect();
         let (x, y) = (axis(b)?, axis(a)?);
-        let title = format!("{} against {}", y.what, x.what);
+        let title = format!("Trade-off: {} against {}", y.what, x.what);
         let note = "◆ no other run is better in both.";
         let chart = Chart::new(id, title, x, y, Data::Points(points.clone())).with_note(note);
         (!points.is_empty()).then_some(chart)

@@ -58,8 +58,10 @@ pub fn claims(result: &StudyResult, page: &mut Markup) {
     close(page);
     page.open("p", &[("class", &"soft")]);
     for (agreement, count) in result.tally().into_iter().filter(|t| t.1 > 0) {
+        page.open("span", &[("class", &"key")]);
         page.leaf("span", &[("class", &class(agreement))], agreement.symbol());
-        page.text(&format!(" {count} {}  ", agreement.words()));
+        page.text(&format!(" {count} {}", agreement.words()));
+        page.close();
     }
     page.close();
 }
@@ -93,7 +95,7 @@ pub fn runs(table: &RunTable, page: &mut Markup) {
     for (r, row) in table.rows.iter().enumerate() {
         page.open("tr", &[]);
         let mark = if frontier.contains(&r) { "◆ " } else { "" };
-        page.leaf("td", &[], &format!("{mark}{}", row.name));
+        page.leaf("td", &[("class", &"name")], &format!("{mark}{}", row.name));
         for (c, (_, cells)) in columns.iter().enumerate() {
             let best = table.best(c).contains(&r);
             let class = if best { "n best" } else { "n" };

@@ -1,7 +1,8 @@
 //! Bars in groups, side by side or stacked.
 
+use super::frame::{self, Entry};
 use super::scale::Placed;
-use super::{Canvas, LINE, Plot, begin, broken, colour, frame, rect, text, text_width};
+use super::{Canvas, LINE, Plot, begin, broken, colour, rect, text, text_width};
 use crate::chart::{Bars, Chart};
 use crate::fmt;
 use crate::markup::Markup;
@@ -18,14 +19,22 @@ pub fn draw(
     // A chart of many bars grows wide and scrolls rather than become unreadable.
     let least = groups.len() as f64 * (beside as f64 * 9.0 + 14.0).max(52.0) + 60.0;
     let width = canvas.width.max(least);
-    let names: Vec<&str> = bars.iter().map(|b| b.name.as_str()).collect();
-    let legend = if bars.len() > 1 {
-        frame::legend_lines(&names, canvas.width)
-    } else {
-        0
-    };
+    let margin = frame::margin(chart.levels.iter().map(|l| l.name.as_str()), canvas.width);
+    let margin = margin.filter(|_| canvas.wide && !chart.levels.is_empty());
+    let mut legend: Vec<Entry> = Vec::new();
+    if bars.len() > 1 {
+        legend.extend(
+            bars.iter()
+                .enumerate()
+                .map(|(i, b)| Entry::new(&b.name, format!("fill {}", colour(i)))),
+        );
+    }
+    if margin.is_none() {
+        legend.extend(frame::level_entries(chart));
+    }
+    let legend_height = frame::legend_lines(&legend, canvas.width) as f64 * LINE;
 
-    let top = 28.0 + legend as f64 * LINE;
+    let top = 32.0 + legend_height;
     let bottom = top + (canvas.width * 0.36).clamp(180.0, 260.0);
     let total = |g: usize| {
         bars.iter()
@@ -38,11 +47,14 @@ pub fn draw(
     } else {
         bars.iter().flat_map(|b| b.values.iter().copied()).collect()
     };
-    let ys = tall.into_iter().chain(chart.levels.iter().map(|l| l.value));
+    let ys = tall
+        .iter()
+        .copied()
+        .chain(chart.levels.iter().map(|l| l.value));
     let y = Placed::new(&chart.y, ys, (bottom, top), 40.0, true);
     let plot = Plot {
         left: frame::ticks_width(&y) + 10.0,
-        right: width - 4.0,
+        right: width - margin.unwrap_or(4.0),
         top,
         bottom,
     };
@@ -65,9 +77,7 @@ pub fn draw(
         below + LINE + 8.0,
         page,
     );
-    if legend > 0 {
-        frame::legend(&names, canvas.width, 0.0, "fill", page);
-    }
+    frame::legend(&legend, canvas.width, page);
     frame::y_axis(&y, plot, page);
     let zero = y.clamped(if chart.y.scale == crate::Scale::Linear {
         0.0
@@ -76,6 +86,18 @@ pub fn draw(
     });
     // One bar alone would look like a wall: no wider than this.
     let bar = ((slot - 14.0) / beside as f64).min(56.0);
+    let divisor = numbers(chart, &tall, if stacked { slot } else { bar });
+    let over = |page: &mut Markup, value: f64, (x, y): (f64, f64)| {
+        if let Some(divisor) = divisor {
+            text(
+                page,
+                (x, y - 4.0),
+                "middle",
+                "value halo",
+                &fmt::significant(value / divisor, 3),
+            );
+        }
+    };
     for (g, group) in groups.iter().enumerate() {
         let middle = plot.left + (g as f64 + 0.5) * slot;
         for (l, words) in broken(group, slot - 6.0, 3).iter().enumerate() {
@@ -107,7 +129,7 @@ pub fn draw(
                 rect(page, place, size, &format!("fill {}", colour(i)), &tip);
                 base += value;
                 if !stacked {
-                    over(page, chart, value, (x + bar / 2.0, from.min(to)), bar);
+                    over(page, value, (x + bar / 2.0, from.min(to)));
                 }
             } else if !stacked {
                 text(
@@ -123,21 +145,30 @@ pub fn draw(
             }
         }
         if stacked {
-            over(page, chart, base, (middle, y.clamped(base)), slot);
+            over(page, base, (middle, y.clamped(base)));
         }
     }
     frame::levels(chart, &y, plot, page);
+    if margin.is_some() {
+        frame::beside(frame::level_ends(chart, &y), plot, page);
+    }
     super::line(page, (plot.left, zero), (plot.right, zero), &"base");
     frame::x_heading(&chart.x.what, plot, below + LINE, page);
     page.close();
 }
 
-/// The value above its bar, where there is room for it.
-fn over(page: &mut Markup, chart: &Chart, value: f64, (x, y): (f64, f64), room: f64) {
-    let scaled = chart.y.format.scaled(&chart.y.unit, value);
-    let words = fmt::significant(value / scaled.divisor, 3);
-    // Without a unit: only where the axis' own prefix is the same, or there is none.
-    if scaled.divisor == 1.0 && text_width(&words) <= room + 2.0 {
-        text(page, (x, y - 4.0), "middle", "value halo", &words);
-    }
+/// The values to write above the bars: in the axis' own unit, and all of them or none.
+fn numbers(chart: &Chart, tall: &[f64], room: f64) -> Option<f64> {
+    let most = tall
+        .iter()
+        .copied()
+        .filter(|v| v.is_finite())
+        .map(f64::abs)
+        .fold(0.0, f64::max);
+    let divisor = chart.y.format.scaled(&chart.y.unit, most).divisor;
+    let fits = |v: &f64| text_width(&fmt::significant(v / divisor, 3)) <= room + 4.0;
+    tall.iter()
+        .filter(|v| v.is_finite())
+        .all(fits)
+        .then_some(divisor)
 }

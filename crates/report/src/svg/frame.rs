@@ -1,13 +1,13 @@
 //! What charts with axes share: headings, grid, levels, legends.
 
 use super::scale::Placed;
-use super::{LINE, Plot, colour, fit, line, text, text_width};
-use crate::chart::Chart;
+use super::{LINE, Plot, fit, line, text, text_width};
+use crate::chart::{Chart, Level};
 use crate::markup::{Markup, Px};
 
 /// The vertical axis: its heading above, a light line at each tick.
 pub fn y_axis(y: &Placed, plot: Plot, page: &mut Markup) {
-    text(page, (0.0, plot.top - 10.0), "start", "axis", &y.heading);
+    text(page, (0.0, plot.top - 14.0), "start", "axis", &y.heading);
     for (value, label) in &y.ticks {
         if let Some(at) = y.at(*value) {
             line(page, (plot.left, at), (plot.right, at), &"grid");
@@ -44,21 +44,96 @@ pub fn x_heading(heading: &str, plot: Plot, at: f64, page: &mut Markup) {
     );
 }
 
-/// Lines across the chart at values worth seeing, with their names.
+/// Lines across the chart at values worth seeing.
 pub fn levels(chart: &Chart, y: &Placed, plot: Plot, page: &mut Markup) {
     for level in &chart.levels {
         if let Some(at) = y.at(level.value) {
             line(page, (plot.left, at), (plot.right, at), &"level");
-            let name = fit(&level.name, plot.right - plot.left - 8.0);
-            text(
-                page,
-                (plot.left + 4.0, at - 5.0),
-                "start",
-                "note halo",
-                &name,
-            );
         }
     }
+}
+
+/// The levels' names on their lines, for charts without room beside them.
+pub fn level_names(chart: &Chart, y: &Placed, plot: Plot, page: &mut Markup) {
+    for level in &chart.levels {
+        if let Some(at) = y.at(level.value) {
+            // Below a line at the top, where the axis' own name is above.
+            let at = if at < plot.top + LINE {
+                at + 13.0
+            } else {
+                at - 5.0
+            };
+            let name = fit(&level.name, plot.right - plot.left - 8.0);
+            text(page, (plot.left + 4.0, at), "start", "note halo", &name);
+        }
+    }
+}
+
+/// A name for the right margin: its class, where its line ends, and the words.
+pub struct Beside {
+    pub class: String,
+    pub from: f64,
+    pub name: String,
+}
+
+/// The names of the levels, where their lines end.
+pub fn level_ends(chart: &Chart, y: &Placed) -> Vec<Beside> {
+    let end = |l: &Level| {
+        Some(Beside {
+            class: "level".into(),
+            from: y.at(l.value)?,
+            name: l.name.clone(),
+        })
+    };
+    chart.levels.iter().filter_map(end).collect()
+}
+
+/// The room that names in the right margin need; `None` where they would take the chart's place.
+pub fn margin<'a>(names: impl Iterator<Item = &'a str>, width: f64) -> Option<f64> {
+    let widest = names.map(text_width).fold(0.0, f64::max);
+    (widest <= width * 0.27).then_some(if widest > 0.0 { widest + 14.0 } else { 12.0 })
+}
+
+/// Names in the right margin, moved apart where they would touch.
+pub fn beside(mut names: Vec<Beside>, plot: Plot, page: &mut Markup) {
+    names.sort_by(|a, b| a.from.total_cmp(&b.from));
+    let wanted: Vec<f64> = names.iter().map(|n| n.from).collect();
+    for (n, at) in names
+        .iter()
+        .zip(apart(&wanted, LINE - 2.0, plot.top - 6.0, plot.bottom))
+    {
+        line(
+            page,
+            (plot.right + 2.0, n.from),
+            (plot.right + 9.0, at),
+            &n.class,
+        );
+        text(
+            page,
+            (plot.right + 12.0, at + 4.0),
+            "start",
+            "note",
+            &n.name,
+        );
+    }
+}
+
+/// Places at least `gap` apart, in order, between `low` and `high` as far as there is room.
+fn apart(wanted: &[f64], gap: f64, low: f64, high: f64) -> Vec<f64> {
+    let mut at: Vec<f64> = wanted.to_vec();
+    for i in 0..at.len() {
+        let least = if i == 0 { low } else { at[i - 1] + gap };
+        at[i] = at[i].max(least);
+    }
+    for i in (0..at.len()).rev() {
+        let most = if i + 1 == at.len() {
+            high
+        } else {
+            at[i + 1] - gap
+        };
+        at[i] = at[i].min(most);
+    }
+    at
 }
 
 /// How wide the labels of the ticks are.
@@ -69,28 +144,51 @@ pub fn ticks_width(axis: &Placed) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// How many lines a legend takes.
-pub fn legend_lines(names: &[&str], width: f64) -> usize {
-    places(names, width).last().map_or(0, |p| p.1 + 1)
+/// An entry of a legend: a name and the classes of its swatch.
+pub struct Entry {
+    pub name: String,
+    pub class: String,
 }
 
-/// A legend in lines from `top` on: a swatch of each colour with its name.
-pub fn legend(names: &[&str], width: f64, top: f64, swatch: &str, page: &mut Markup) {
-    for (i, ((x, row), name)) in places(names, width).into_iter().zip(names).enumerate() {
-        let y = top + row as f64 * LINE;
-        let class = format!("{swatch} {}", colour(i));
-        if swatch == "line" {
-            line(page, (x, y + 6.0), (x + 16.0, y + 6.0), &class);
+impl Entry {
+    pub fn new(name: &str, class: String) -> Entry {
+        Entry {
+            name: name.to_string(),
+            class,
+        }
+    }
+}
+
+/// The levels as entries of a legend, for charts without room beside them.
+pub fn level_entries(chart: &Chart) -> impl Iterator<Item = Entry> {
+    chart
+        .levels
+        .iter()
+        .map(|l| Entry::new(&l.name, "level".into()))
+}
+
+/// How many lines a legend takes.
+pub fn legend_lines(entries: &[Entry], width: f64) -> usize {
+    places(entries, width).last().map_or(0, |p| p.1 + 1)
+}
+
+/// A legend at the top: a swatch of each entry with its name.
+pub fn legend(entries: &[Entry], width: f64, page: &mut Markup) {
+    for ((x, row), entry) in places(entries, width).into_iter().zip(entries) {
+        let y = row as f64 * LINE;
+        if entry.class.starts_with("line") || entry.class == "level" {
+            line(page, (x, y + 6.0), (x + 16.0, y + 6.0), &entry.class);
         } else {
-            let (x, y) = (Px(x), Px(y));
+            let (x, y) = (Px(x + 0.5), Px(y + 0.5));
+            let size = ("width", &"12" as &dyn std::fmt::Display);
             page.empty(
                 "rect",
                 &[
                     ("x", &x),
                     ("y", &y),
-                    ("width", &"12"),
+                    size,
                     ("height", &"12"),
-                    ("class", &class),
+                    ("class", &entry.class),
                 ],
             );
         }
@@ -99,17 +197,17 @@ pub fn legend(names: &[&str], width: f64, top: f64, swatch: &str, page: &mut Mar
             (x + 21.0, y + 10.5),
             "start",
             "note",
-            &fit(name, width - 24.0),
+            &fit(&entry.name, width - 24.0),
         );
     }
 }
 
 /// Where each name of a legend begins: pixels from the left, and line.
-fn places(names: &[&str], width: f64) -> Vec<(f64, usize)> {
+fn places(entries: &[Entry], width: f64) -> Vec<(f64, usize)> {
     let (mut x, mut row) = (0.0, 0);
     let mut out = Vec::new();
-    for name in names {
-        let needs = 24.0 + text_width(name);
+    for entry in entries {
+        let needs = 24.0 + text_width(&entry.name);
         if x > 0.0 && x + needs > width {
             (x, row) = (0.0, row + 1);
         }
@@ -117,4 +215,22 @@ fn places(names: &[&str], width: f64) -> Vec<(f64, usize)> {
         x += needs + 14.0;
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn names_never_touch_where_there_is_room(mut wanted in prop::collection::vec(0.0f64..300.0, 1..12)) {
+            wanted.sort_by(f64::total_cmp);
+            let at = apart(&wanted, 14.0, 0.0, 300.0);
+            for pair in at.windows(2) {
+                prop_assert!(pair[1] - pair[0] >= 14.0 - 1e-9);
+            }
+            prop_assert!(at.iter().all(|a| (-1e-9..=300.0 + 1e-9).contains(a)));
+        }
+    }
 }

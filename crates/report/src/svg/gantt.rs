@@ -1,7 +1,8 @@
 //! Lanes of spans over time: which program runs where, and when.
 
+use super::frame::{self, Entry};
 use super::scale::Placed;
-use super::{Canvas, LINE, Plot, begin, colour, fit, frame, rect, text, text_width};
+use super::{Canvas, LINE, Plot, begin, broken, colour, rect, text, text_width};
 use crate::chart::{Chart, Span};
 use crate::markup::Markup;
 
@@ -15,40 +16,46 @@ pub fn draw(chart: &Chart, lanes: &[String], spans: &[Span], canvas: Canvas, pag
             kinds.push(&s.kind);
         }
     }
-    let legend = if kinds.len() > 1 {
-        frame::legend_lines(&kinds, canvas.width)
-    } else {
-        0
-    };
+    let entry = |(i, kind): (usize, &&str)| Entry::new(kind, format!("span {}", colour(i)));
+    let legend: Vec<Entry> = kinds
+        .iter()
+        .enumerate()
+        .filter(|_| kinds.len() > 1)
+        .map(entry)
+        .collect();
+    let legend_height = frame::legend_lines(&legend, canvas.width) as f64 * LINE;
     let longest = lanes.iter().map(|l| text_width(l)).fold(0.0, f64::max);
-    let top = 10.0 + legend as f64 * LINE;
+    let top = 10.0 + legend_height;
     let plot = Plot {
         left: longest.min(canvas.width * 0.34) + 8.0,
         right: canvas.width - 14.0,
         top,
         bottom: top + LANE * lanes.len() as f64,
     };
-    let x = Placed::new(
-        &chart.x,
-        spans.iter().flat_map(|s| [s.start, s.end]),
-        (plot.left, plot.right),
-        64.0,
-        true,
-    );
+    // Time ends where the last span ends: empty space there says nothing.
+    let end = spans.iter().map(|s| s.end).reduce(f64::max);
+    let axis = chart
+        .x
+        .clone()
+        .between(chart.x.range.0, chart.x.range.1.or(end));
+    let ends = spans.iter().flat_map(|s| [s.start, s.end]);
+    let x = Placed::new(&axis, ends, (plot.left, plot.right), 64.0, true);
     begin(chart, "Gantt chart", canvas.width, plot.bottom + 40.0, page);
-    if legend > 0 {
-        frame::legend(&kinds, canvas.width, 0.0, "span", page);
-    }
+    frame::legend(&legend, canvas.width, page);
     for (l, lane) in lanes.iter().enumerate() {
         let y = plot.top + LANE * l as f64;
         super::line(page, (plot.left, y), (plot.right, y), &"grid");
-        text(
-            page,
-            (plot.left - 8.0, y + LANE / 2.0 + 4.0),
-            "end",
-            "note",
-            &fit(lane, plot.left - 8.0),
-        );
+        let words = broken(lane, plot.left - 8.0, 2);
+        let first = y + LANE / 2.0 + 4.0 - (words.len() - 1) as f64 * 6.5;
+        for (i, words) in words.iter().enumerate() {
+            text(
+                page,
+                (plot.left - 8.0, first + i as f64 * 13.0),
+                "end",
+                "note",
+                words,
+            );
+        }
     }
     for s in spans {
         let (from, to) = (x.clamped(s.start), x.clamped(s.end));

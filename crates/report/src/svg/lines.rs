@@ -1,7 +1,8 @@
 //! Lines over an axis, such as throughput over time; named at their right ends where there is room.
 
+use super::frame::{self, Entry};
 use super::scale::Placed;
-use super::{Canvas, LINE, Plot, begin, colour, fit, frame, line, text, text_width};
+use super::{Canvas, LINE, Plot, begin, colour};
 use crate::chart::{Axis, Chart, Series};
 use crate::markup::{Markup, Px};
 use std::fmt::Write;
@@ -12,17 +13,26 @@ const DOTS: usize = 40;
 const TIPS: usize = 48;
 
 pub fn draw(chart: &Chart, series: &[Series], canvas: Canvas, page: &mut Markup) {
-    let names: Vec<&str> = series.iter().map(|s| s.name.as_str()).collect();
-    let widest = names.iter().map(|n| text_width(n)).fold(0.0, f64::max);
-    // Names beside the lines are read faster than a legend; long ones would take the chart's place.
-    let beside = series.len() > 1 && series.len() <= 10 && widest <= canvas.width * 0.27;
-    let legend = if series.len() > 1 && !beside {
-        frame::legend_lines(&names, canvas.width)
-    } else {
-        0
-    };
+    // Names beside the lines are read faster than a legend.
+    let names: Vec<String> = series.iter().map(shown_name).collect();
+    let marked = names
+        .iter()
+        .map(String::as_str)
+        .chain(chart.levels.iter().map(|l| l.name.as_str()));
+    let margin = frame::margin(marked, canvas.width).filter(|_| series.len() <= 10);
+    let mut legend: Vec<Entry> = Vec::new();
+    if margin.is_none() {
+        legend.extend(
+            names
+                .iter()
+                .enumerate()
+                .map(|(i, n)| Entry::new(n, class(series, i))),
+        );
+        legend.extend(frame::level_entries(chart));
+    }
+    let legend_height = frame::legend_lines(&legend, canvas.width) as f64 * LINE;
 
-    let top = 24.0 + legend as f64 * LINE;
+    let top = 28.0 + legend_height;
     let height = (canvas.width * 0.42).clamp(200.0, 320.0);
     let bottom = top + height;
     let ys = || {
@@ -32,10 +42,9 @@ pub fn draw(chart: &Chart, series: &[Series], canvas: Canvas, page: &mut Markup)
             .chain(chart.levels.iter().map(|l| l.value))
     };
     let y = Placed::new(&chart.y, ys(), (bottom, top), 44.0, false);
-    let margin = if beside { widest + 14.0 } else { 12.0 };
     let plot = Plot {
         left: frame::ticks_width(&y) + 10.0,
-        right: canvas.width - margin,
+        right: canvas.width - margin.unwrap_or(12.0),
         top,
         bottom,
     };
@@ -49,19 +58,17 @@ pub fn draw(chart: &Chart, series: &[Series], canvas: Canvas, page: &mut Markup)
     );
 
     begin(chart, "Line chart", canvas.width, bottom + 40.0, page);
-    if legend > 0 {
-        frame::legend(&names, canvas.width, 0.0, "line", page);
-    }
+    frame::legend(&legend, canvas.width, page);
     frame::y_axis(&y, plot, page);
     frame::x_axis(&x, plot, page);
     frame::levels(chart, &y, plot, page);
     for (i, s) in series.iter().enumerate() {
-        path(i, s, &x, &y, page);
+        path(s, &class(series, i), &x, &y, page);
     }
-    if beside {
-        labels(series, &y, plot, page);
+    if margin.is_some() {
+        frame::beside(ends(chart, series, &y), plot, page);
     }
-    if canvas.hover {
+    if canvas.wide {
         series.iter().for_each(|s| tips(chart, s, &x, &y, page));
     }
     page.close();
@@ -85,15 +92,36 @@ fn unrounded(axis: &Axis, series: &[Series]) -> Axis {
         .between(axis.range.0.or(Some(low)), axis.range.1.or(Some(high)))
 }
 
+/// A line's name; published ones say so.
+fn shown_name(s: &Series) -> String {
+    if s.published {
+        format!("{}, published", s.name)
+    } else {
+        s.name.clone()
+    }
+}
+
+/// A line's classes: a published line has the colour of ours of the same name.
+fn class(series: &[Series], i: usize) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for s in &series[..=i] {
+        if !names.contains(&s.name.as_str()) {
+            names.push(&s.name);
+        }
+    }
+    let c = names.iter().position(|n| *n == series[i].name).unwrap_or(i);
+    let published = if series[i].published {
+        " published"
+    } else {
+        ""
+    };
+    format!("line {}{published}", colour(c))
+}
+
 /// One line, broken at its gaps.
-fn path(i: usize, s: &Series, x: &Placed, y: &Placed, page: &mut Markup) {
+fn path(s: &Series, class: &str, x: &Placed, y: &Placed, page: &mut Markup) {
     let place = |k: usize| Some((x.at(s.x[k])?, y.at(s.y[k])?));
     let places: Vec<Option<(f64, f64)>> = (0..s.x.len()).map(place).collect();
-    let class = format!(
-        "line {}{}",
-        colour(i),
-        if s.published { " published" } else { "" }
-    );
     let mut d = String::new();
     let mut alone = Vec::new();
     for run in places.split(Option::is_none) {
@@ -107,7 +135,7 @@ fn path(i: usize, s: &Series, x: &Placed, y: &Placed, page: &mut Markup) {
     }
     if !d.is_empty() {
         page.open("path", &[("d", &d), ("class", &class)]);
-        page.leaf("title", &[], &s.name);
+        page.leaf("title", &[], &shown_name(s));
         page.close();
     }
     let dots = if s.x.len() <= DOTS {
@@ -115,7 +143,7 @@ fn path(i: usize, s: &Series, x: &Placed, y: &Placed, page: &mut Markup) {
     } else {
         alone
     };
-    let class = format!("dot {}", colour(i));
+    let class = class.replacen("line", "dot", 1);
     for (px, py) in dots {
         page.empty(
             "circle",
@@ -148,53 +176,23 @@ fn thinned(run: &[(f64, f64)]) -> Vec<(f64, f64)> {
     out
 }
 
-/// The names at the lines' right ends, moved apart where they would touch.
-fn labels(series: &[Series], y: &Placed, plot: Plot, page: &mut Markup) {
+/// The names of lines and levels, where they end.
+fn ends(chart: &Chart, series: &[Series], y: &Placed) -> Vec<frame::Beside> {
     let last = |s: &Series| s.points().filter_map(|p| y.at(p.1)).last();
-    let mut ends: Vec<(usize, f64)> = series
+    let line = |(i, s): (usize, &Series)| {
+        let class = format!("lead {}", colour(i));
+        Some(frame::Beside {
+            class,
+            from: last(s)?,
+            name: s.name.clone(),
+        })
+    };
+    series
         .iter()
         .enumerate()
-        .filter_map(|(i, s)| Some((i, last(s)?)))
-        .collect();
-    ends.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let wanted: Vec<f64> = ends.iter().map(|e| e.1).collect();
-    for ((i, from), at) in ends
-        .iter()
-        .zip(apart(&wanted, LINE - 2.0, plot.top - 6.0, plot.bottom))
-    {
-        let class = format!("lead {}", colour(*i));
-        line(
-            page,
-            (plot.right + 2.0, *from),
-            (plot.right + 9.0, at),
-            &class,
-        );
-        text(
-            page,
-            (plot.right + 12.0, at + 4.0),
-            "start",
-            "note",
-            &fit(&series[*i].name, 400.0),
-        );
-    }
-}
-
-/// Places at least `gap` apart, in order, between `low` and `high` as far as there is room.
-fn apart(wanted: &[f64], gap: f64, low: f64, high: f64) -> Vec<f64> {
-    let mut at: Vec<f64> = wanted.to_vec();
-    for i in 0..at.len() {
-        let least = if i == 0 { low } else { at[i - 1] + gap };
-        at[i] = at[i].max(least);
-    }
-    for i in (0..at.len()).rev() {
-        let most = if i + 1 == at.len() {
-            high
-        } else {
-            at[i + 1] - gap
-        };
-        at[i] = at[i].min(most);
-    }
-    at
+        .filter_map(line)
+        .chain(frame::level_ends(chart, y))
+        .collect()
 }
 
 /// Places that tell their values to the pointer.
@@ -207,7 +205,7 @@ fn tips(chart: &Chart, s: &Series, x: &Placed, y: &Placed, page: &mut Markup) {
         };
         let tip = format!(
             "{}: {} at {}",
-            s.name,
+            shown_name(s),
             chart.y.format.one(&chart.y.unit, *py),
             chart.x.format.one(&chart.x.unit, *px)
         );
@@ -231,16 +229,6 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        #[test]
-        fn labels_never_touch_where_there_is_room(mut wanted in prop::collection::vec(0.0f64..300.0, 1..12)) {
-            wanted.sort_by(f64::total_cmp);
-            let at = apart(&wanted, 14.0, 0.0, 300.0);
-            for pair in at.windows(2) {
-                prop_assert!(pair[1] - pair[0] >= 14.0 - 1e-9);
-            }
-            prop_assert!(at.iter().all(|a| (-1e-9..=300.0 + 1e-9).contains(a)));
-        }
-
         /// Thinning keeps the highest and the lowest of every column of pixels.
         #[test]
         fn thinning_keeps_spikes(run in prop::collection::vec((0.0f64..5.0, 0.0f64..100.0), 1..200)) {

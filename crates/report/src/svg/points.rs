@@ -2,14 +2,14 @@
 
 use super::scale::Placed;
 use super::{Canvas, Plot, begin, colour, frame, text, text_width};
-use crate::chart::{Chart, Series};
+use crate::chart::{Axis, Chart, Scale, Series};
 use crate::markup::{Markup, Px};
 
 /// A label's box: left, top, right, bottom.
 type Area = (f64, f64, f64, f64);
 
 pub fn draw(chart: &Chart, series: &[Series], canvas: Canvas, page: &mut Markup) {
-    let top = 24.0;
+    let top = 28.0;
     let bottom = top + (canvas.width * 0.42).clamp(200.0, 320.0);
     let ys = series
         .iter()
@@ -23,12 +23,20 @@ pub fn draw(chart: &Chart, series: &[Series], canvas: Canvas, page: &mut Markup)
         bottom,
     };
     let xs = series.iter().flat_map(|s| s.points().map(|p| p.0));
-    let x = Placed::new(&chart.x, xs, (plot.left, plot.right), 64.0, false);
+    let xs = roomy(&chart.x, xs.collect());
+    let x = Placed::new(
+        &chart.x,
+        xs.into_iter(),
+        (plot.left, plot.right),
+        64.0,
+        false,
+    );
 
     begin(chart, "Scatter chart", canvas.width, bottom + 40.0, page);
     frame::y_axis(&y, plot, page);
     frame::x_axis(&x, plot, page);
     frame::levels(chart, &y, plot, page);
+    frame::level_names(chart, &y, plot, page);
 
     // Points that each have their own name need no colours beside it.
     let named = series.iter().all(|s| s.x.len() <= 1);
@@ -73,6 +81,24 @@ pub fn draw(chart: &Chart, series: &[Series], canvas: Canvas, page: &mut Markup)
         taken.push(area);
     }
     page.close();
+}
+
+/// The values with a little room on both sides, so that no point lies on the chart's edge.
+fn roomy(axis: &Axis, mut values: Vec<f64>) -> Vec<f64> {
+    let ends = |(l, h): (f64, f64), v: &f64| (l.min(*v), h.max(*v));
+    let (low, high) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), ends);
+    if low < high && axis.scale == Scale::Linear {
+        let room = (high - low) * 0.04;
+        // But not across zero: there is no negative share.
+        values.push(if low >= 0.0 {
+            (low - room).max(0.0)
+        } else {
+            low - room
+        });
+        values.push(high + room);
+    }
+    values.retain(|v| axis.range.0.is_none_or(|l| *v >= l) && axis.range.1.is_none_or(|h| *v <= h));
+    values
 }
 
 /// The first free place around a point: right, left, above, below.

@@ -3,5 +3,7 @@
 mod columnar;
 mod golden;
 mod json;
+mod pages;
+mod plots;
 mod sample;
 mod tables;

@@ -175,7 +175,7 @@ fn over_time() -> Chart {
         Series::new("dynamic", time.clone(), rising(99.0, 4e9, 2.0)),
         Series::new("hotset", time.clone(), rising(97.0, 20e9, 2.5)),
         Series::new("random", time.clone(), broken),
-        Series::new("dynamic, as published", vec![2e9, 60e9], vec![100.0, 100.0]).published(),
+        Series::new("dynamic", vec![2e9, 60e9], vec![92.0, 97.5]).published(),
     ];
     let x = Axis::new("time", "", Format::DurationNs);
     let y = Axis::new("throughput", "% of all-hot-in-DRAM", Format::Number).between(0.0, None);
