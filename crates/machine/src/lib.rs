@@ -2,6 +2,7 @@
 
 pub mod describe;
 pub mod load;
+pub mod model;
 mod op;
 mod pager;
 mod program;

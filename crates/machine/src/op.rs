@@ -86,7 +86,13 @@ impl Op {
     /// An access that is independent of what came before.
     #[inline(always)]
     pub fn new(kind: Kind, addr: u64, size: u16, instructions: u32) -> Op {
-        Op { addr, instructions, size, kind, dependent: 0 }
+        Op {
+            addr,
+            instructions,
+            size,
+            kind,
+            dependent: 0,
+        }
     }
 
     /// A load.

@@ -70,7 +70,9 @@ pub struct Daemons {
 
 /// No frame is left that the policy may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("out of memory: {pages} pages of {page_bytes} B are in use and none is free; use a larger machine or a smaller footprint")]
+#[error(
+    "out of memory: {pages} pages of {page_bytes} B are in use and none is free; use a larger machine or a smaller footprint"
+)]
 pub struct OutOfFrames {
     /// Pages in use.
     pub pages: u64,

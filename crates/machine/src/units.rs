@@ -89,8 +89,19 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused_with_an_example() {
-        for text in ["", "GiB", "-1GiB", "1.0000001B", "99999999999TiB", "1e400", "12 apples"] {
-            assert!(text.parse::<Bytes>().unwrap_err().contains("48GiB"), "{text}");
+        for text in [
+            "",
+            "GiB",
+            "-1GiB",
+            "1.0000001B",
+            "99999999999TiB",
+            "1e400",
+            "12 apples",
+        ] {
+            assert!(
+                text.parse::<Bytes>().unwrap_err().contains("48GiB"),
+                "{text}"
+            );
         }
     }
 }

@@ -1,0 +1,267 @@
+//! The DRAM of one channel: banks with open rows, ranks that refresh, activate and fall asleep, and a data bus that
+//! is shared with whatever else is on the channel.
+
+use super::queue::Server;
+use super::time::{Ps, ps};
+use crate::describe::Dram;
+
+/// Time that a rank spent in each power state, ps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RankTimes {
+    /// Some bank open or transferring.
+    pub active: Ps,
+    /// All banks precharged, clock on.
+    pub standby: Ps,
+    /// Precharge power-down.
+    pub powerdown: Ps,
+    /// Self-refresh.
+    pub selfrefresh: Ps,
+    /// Times that the rank was woken from power-down.
+    pub wakes: u64,
+    /// Times that the rank was woken from self-refresh.
+    pub deep_wakes: u64,
+}
+
+/// What one channel's DRAM did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DramCounts {
+    /// 64 B reads.
+    pub reads: u64,
+    /// 64 B writes.
+    pub writes: u64,
+    /// Accesses that found their row open.
+    pub row_hits: u64,
+    /// Rows activated.
+    pub activates: u64,
+}
+
+/// Timing of one kind of DRAM, ps.
+#[derive(Clone, Debug)]
+pub struct Timing {
+    burst: Ps,
+    cl: Ps,
+    rcd: Ps,
+    rp: Ps,
+    ras: Ps,
+    faw_quarter: Ps,
+    rfc: Ps,
+    refi: Ps,
+    powerdown_after: Ps,
+    powerdown_exit: Ps,
+    selfrefresh_after: Ps,
+    selfrefresh_exit: Ps,
+    /// A row that nobody used for so long is found closed (an adaptive page policy), ps.
+    row_timeout: Ps,
+}
+
+/// A row left open without use is closed after this time. Processors close rows by an undisclosed adaptive timer;
+/// 200 ns is a few row cycles (assumption).
+const ROW_TIMEOUT_NS: f64 = 200.0;
+
+impl Timing {
+    /// Timing from a machine's description.
+    pub fn of(d: &Dram) -> Timing {
+        Timing {
+            // 8 transfers of 8 B.
+            burst: ps(8.0 * 1000.0 / d.mts as f64),
+            cl: ps(d.cl_ns),
+            rcd: ps(d.rcd_ns),
+            rp: ps(d.rp_ns),
+            ras: ps(d.ras_ns),
+            faw_quarter: ps(d.faw_ns / 4.0),
+            rfc: ps(d.rfc_ns),
+            refi: ps(d.refi_ns),
+            powerdown_after: ps(d.powerdown_after_ns),
+            powerdown_exit: ps(d.powerdown_exit_ns),
+            selfrefresh_after: ps(d.selfrefresh_after_ns),
+            selfrefresh_exit: ps(d.selfrefresh_exit_ns),
+            row_timeout: ps(ROW_TIMEOUT_NS),
+        }
+    }
+
+    /// Data-bus time of 64 B, ps.
+    pub fn burst(&self) -> Ps {
+        self.burst
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Bank {
+    row: u32,
+    /// Open since a time, busy until.
+    ready: Ps,
+    used: Ps,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Rank {
+    activates: Server,
+    next_refresh: Ps,
+    busy_until: Ps,
+    times: RankTimes,
+}
+
+/// The DRAM of one channel.
+#[derive(Clone, Debug)]
+pub struct Channel {
+    banks: Box<[Bank]>,
+    ranks: Box<[Rank]>,
+    banks_per_rank: u32,
+    row_shift: u32,
+    /// Bytes of one rank when ranks are filled one after the other (interleaving off); 0: ranks alternate by row.
+    rank_bytes: u64,
+    /// What was done.
+    pub counts: DramCounts,
+}
+
+impl Channel {
+    /// One channel of `d`.
+    pub fn new(d: &Dram) -> Channel {
+        let ranks = (d.ranks * d.dimms_per_channel).max(1);
+        let rank = Rank::default();
+        let mut ranks_: Vec<Rank> = vec![rank; ranks as usize];
+        let refi = ps(d.refi_ns);
+        for (i, r) in ranks_.iter_mut().enumerate() {
+            // Ranks refresh in turn.
+            r.next_refresh = refi * (i as u64 + 1) / ranks as u64;
+        }
+        Channel {
+            banks: vec![
+                Bank {
+                    row: u32::MAX,
+                    ..Bank::default()
+                };
+                (ranks * d.banks) as usize
+            ]
+            .into(),
+            ranks: ranks_.into(),
+            banks_per_rank: d.banks,
+            row_shift: d.row_bytes.0.max(64).ilog2(),
+            rank_bytes: if d.interleave_bytes.0 == 0 {
+                d.dimm_bytes.0 / d.ranks.max(1) as u64
+            } else {
+                0
+            },
+            counts: DramCounts::default(),
+        }
+    }
+
+    /// Rank and bank of a channel-local address. Rows are spread over banks by their number, folded so that
+    /// power-of-two strides do not all meet in one bank.
+    #[inline(always)]
+    fn place(&self, local: u64) -> (usize, usize, u32) {
+        let row = (local >> self.row_shift) as u32;
+        let fold = row ^ (row >> 5) ^ (row >> 11);
+        if self.rank_bytes != 0 {
+            let rank = ((local / self.rank_bytes) as usize).min(self.ranks.len() - 1);
+            let bank = rank * self.banks_per_rank as usize + (fold % self.banks_per_rank) as usize;
+            return (rank, bank, row);
+        }
+        let banks = self.banks.len() as u32;
+        let bank = if banks.is_power_of_two() {
+            fold & (banks - 1)
+        } else {
+            fold % banks
+        };
+        ((bank / self.banks_per_rank) as usize, bank as usize, row)
+    }
+
+    /// One access to a bank at `now`: how long until its data may move on the bus, bus queueing apart.
+    #[inline(always)]
+    fn bank(&mut self, now: Ps, local: u64, t: &Timing) -> Ps {
+        let (rank, bank, row) = self.place(local);
+        let r = &mut self.ranks[rank];
+        let mut start = now;
+        if now >= r.next_refresh {
+            // Refreshes that nobody met are over; the last one may still run.
+            let missed = (now - r.next_refresh) / t.refi;
+            let begin = r.next_refresh + missed * t.refi;
+            r.next_refresh = begin + t.refi;
+            start = start.max(begin + t.rfc);
+        }
+        if now > r.busy_until + t.powerdown_after {
+            start += r.wake(now, t);
+        }
+        let b = &mut self.banks[bank];
+        // Banks are met slightly out of order: only work that is really ahead delays.
+        if b.ready > start && b.ready - start < t.ras + t.rp {
+            start = b.ready;
+        }
+        let open = b.row == row;
+        let fresh = start < b.used + t.row_timeout;
+        let done = if open && fresh {
+            self.counts.row_hits += 1;
+            b.ready = start + t.burst;
+            start + t.cl
+        } else {
+            self.counts.activates += 1;
+            let wait = r.activates.read(start, t.faw_quarter);
+            let precharge = if fresh && b.row != u32::MAX { t.rp } else { 0 };
+            let activate = start + wait + precharge;
+            b.row = row;
+            b.ready = activate + t.rcd + t.burst;
+            activate + t.rcd + t.cl
+        };
+        b.used = done;
+        let end = done + t.burst;
+        if end > r.busy_until {
+            r.times.active += end - r.busy_until.max(now);
+            r.busy_until = end;
+        }
+        done - now
+    }
+
+    /// A 64 B read that reaches the bank at `now`: latency until its last byte is on the bus, bus queueing apart.
+    #[inline(always)]
+    pub fn read(&mut self, now: Ps, local: u64, t: &Timing) -> Ps {
+        self.counts.reads += 1;
+        self.bank(now, local, t) + t.burst
+    }
+
+    /// A 64 B write is drained at about `now`: keeps the bank's and the rank's books.
+    #[inline(always)]
+    pub fn write(&mut self, now: Ps, local: u64, t: &Timing) {
+        self.counts.writes += 1;
+        self.bank(now, local, t);
+    }
+
+    /// Power-state times of each rank until `end`.
+    pub fn rank_times(&self, end: Ps, t: &Timing) -> Vec<RankTimes> {
+        self.ranks
+            .iter()
+            .map(|r| {
+                let mut r = *r;
+                if end > r.busy_until {
+                    r.idle(end, t);
+                }
+                r.times
+            })
+            .collect()
+    }
+}
+
+impl Rank {
+    /// Books an idle time from the last access until `now`.
+    fn idle(&mut self, now: Ps, t: &Timing) -> Ps {
+        let gap = now - self.busy_until;
+        let standby = gap.min(t.powerdown_after);
+        let powerdown = (gap - standby).min(t.selfrefresh_after.saturating_sub(t.powerdown_after));
+        self.times.standby += standby;
+        self.times.powerdown += powerdown;
+        self.times.selfrefresh += gap - standby - powerdown;
+        self.busy_until = now;
+        gap
+    }
+
+    /// The rank is needed after an idle time: books the states it passed through, returns the time to wake it.
+    #[cold]
+    fn wake(&mut self, now: Ps, t: &Timing) -> Ps {
+        if self.idle(now, t) > t.selfrefresh_after {
+            self.times.deep_wakes += 1;
+            t.selfrefresh_exit
+        } else {
+            self.times.wakes += 1;
+            t.powerdown_exit
+        }
+    }
+}

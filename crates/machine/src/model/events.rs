@@ -1,0 +1,172 @@
+//! What happens beside the program: the policy's daemons, page moves, and time slices on shared cores.
+
+use super::thread::{Shared, Thread};
+use super::time::{Ps, ps};
+use super::{MoveCounts, Options};
+use crate::describe::Machine;
+use crate::pager::{Daemons, Move};
+
+/// See the module.
+pub struct Events {
+    period: Ps,
+    next_tick: Ps,
+    /// Moves that the policy asked for and that are not begun.
+    queue: Vec<Move>,
+    /// Next of `queue`.
+    at: usize,
+    /// The move that runs and when it is done.
+    running: Option<(Move, Ps)>,
+    slice: Ps,
+    next_slice: Ps,
+    slices: u64,
+    /// Threads that share their core with a daemon at any time.
+    shared_cores: usize,
+    remap: Ps,
+    shootdown: Ps,
+    lanes: usize,
+    seed: u64,
+    /// What was moved.
+    pub counts: MoveCounts,
+}
+
+impl Events {
+    /// Events of a run with `threads` program threads.
+    pub fn new(m: &Machine, o: &Options, d: &Daemons, threads: usize) -> Events {
+        let wanted = threads + d.threads as usize;
+        let shared_cores = if o.cores == 0 {
+            0
+        } else {
+            wanted.saturating_sub(o.cores as usize).min(threads)
+        };
+        let slice = ps(m.os.slice_ns).max(1000);
+        Events {
+            period: d.period * 1000,
+            next_tick: if d.period == 0 {
+                Ps::MAX
+            } else {
+                d.period * 1000
+            },
+            queue: Vec::new(),
+            at: 0,
+            running: None,
+            slice,
+            next_slice: if shared_cores == 0 { Ps::MAX } else { slice },
+            slices: 0,
+            shared_cores,
+            remap: ps(m.os.remap_ns),
+            shootdown: ps(m.os.shootdown_ns),
+            lanes: o.move_lanes as usize,
+            seed: o.seed,
+            counts: MoveCounts::default(),
+        }
+    }
+
+    /// When something happens next.
+    #[inline(always)]
+    pub fn next(&self) -> Ps {
+        let moved = self.running.map_or(Ps::MAX, |(_, end)| end);
+        self.next_tick.min(moved).min(self.next_slice)
+    }
+
+    /// A page went back to the operating system: moves of it are off.
+    pub fn forget(&mut self, vpn: u64) {
+        self.queue
+            .retain(|m| m.vpn != vpn || self.running.is_some_and(|(r, _)| r == *m));
+    }
+
+    /// Everything due at `now`.
+    pub fn happen(&mut self, now: Ps, threads: &mut [Thread], s: &mut Shared) {
+        if let Some((done, end)) = self.running
+            && now >= end
+        {
+            self.finish(done, threads, s);
+            self.begin(end, threads, s);
+        }
+        if now >= self.next_tick {
+            self.next_tick = now - now % self.period + self.period;
+            // A daemon that still carries out its last decisions does not wake for new ones.
+            if self.running.is_none() {
+                self.queue.clear();
+                self.at = 0;
+                s.pager.tick(now / 1000, &mut self.queue);
+                self.counts.asked += self.queue.len() as u64;
+                self.begin(now, threads, s);
+            }
+        }
+        if now >= self.next_slice {
+            self.next_slice = now - now % self.slice + self.slice;
+            self.slices += 1;
+            // On a shared core the daemon has every second slice; the scheduler changes the core now and then.
+            if self.slices % 2 == 0 {
+                for k in 0..self.shared_cores {
+                    let turn = mix(self.seed ^ (self.slices / 16)) as usize;
+                    let i = (turn + k * threads.len() / self.shared_cores.max(1)) % threads.len();
+                    threads[i].lose(self.slice);
+                    self.counts.preemptions += 1;
+                }
+            }
+        }
+    }
+
+    /// Begins the next move: the page is write-protected, its translation shot down, and copied.
+    fn begin(&mut self, now: Ps, threads: &mut [Thread], s: &mut Shared) {
+        while let Some(&m) = self.queue.get(self.at) {
+            self.at += 1;
+            if s.tables[space(&m, s)].frame(page(&m, s)) != Some(m.from) {
+                // The page went away since the decision: the target frame is free again.
+                self.counts.void += 1;
+                s.pager.moved(&Move { from: m.to, ..m });
+                continue;
+            }
+            self.shoot_down(m.vpn, threads);
+            let bytes = 1u64 << s.page_shift;
+            let (from, to) = (
+                (m.from as u64) << s.page_shift,
+                (m.to as u64) << s.page_shift,
+            );
+            let end = s.memory.copy(now, from, to, bytes, self.lanes) + self.remap;
+            s.moving = Some((m.vpn, end));
+            self.running = Some((m, end));
+            return;
+        }
+        self.running = None;
+        s.moving = None;
+    }
+
+    fn finish(&mut self, m: Move, threads: &mut [Thread], s: &mut Shared) {
+        self.counts.done += 1;
+        self.counts.bytes += 1 << s.page_shift;
+        let (was, is) = (
+            s.memory.is_fast((m.from as u64) << s.page_shift),
+            s.memory.is_fast((m.to as u64) << s.page_shift),
+        );
+        self.counts.promoted += (!was && is) as u64;
+        self.counts.demoted += (was && !is) as u64;
+        let (space, page) = (space(&m, s), page(&m, s));
+        s.tables[space].map(page, m.to);
+        self.shoot_down(m.vpn, threads);
+        s.pager.moved(&m);
+    }
+
+    fn shoot_down(&self, vpn: u64, threads: &mut [Thread]) {
+        for t in threads {
+            t.shoot_down(vpn);
+            t.lose(self.shootdown);
+        }
+    }
+}
+
+fn space(m: &Move, s: &Shared) -> usize {
+    (m.vpn >> (super::table::ADDRESS_BITS - s.page_shift)) as usize
+}
+
+fn page(m: &Move, s: &Shared) -> u64 {
+    m.vpn & ((1 << (super::table::ADDRESS_BITS - s.page_shift)) - 1)
+}
+
+/// A well-mixed number from another (splitmix64's finalizer).
+fn mix(mut x: u64) -> u64 {
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}

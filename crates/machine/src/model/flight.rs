@@ -1,0 +1,223 @@
+//! What a core has in flight: the interval model of an out-of-order core.
+//!
+//! A core runs ahead of a missing load until its reorder buffer or its fill buffers are full, and ahead of missing
+//! stores until its store buffer is. Only the time that it then has to wait is a stall.
+
+use super::time::Ps;
+
+/// A miss in flight.
+#[derive(Clone, Copy, Debug, Default)]
+struct Miss {
+    done: Ps,
+    /// Instruction (of a load) or store (of a store) number at which it was issued.
+    at: u64,
+}
+
+/// Misses in the order of the program.
+#[derive(Clone, Debug)]
+struct InOrder {
+    misses: Box<[Miss]>,
+    head: usize,
+    len: usize,
+}
+
+impl InOrder {
+    fn new(capacity: usize) -> InOrder {
+        InOrder {
+            misses: vec![Miss::default(); capacity.next_power_of_two()].into(),
+            head: 0,
+            len: 0,
+        }
+    }
+
+    #[inline(always)]
+    fn front(&self) -> Option<Miss> {
+        (self.len != 0).then(|| self.misses[self.head])
+    }
+
+    #[inline(always)]
+    fn pop(&mut self) {
+        self.head = (self.head + 1) & (self.misses.len() - 1);
+        self.len -= 1;
+    }
+
+    #[inline(always)]
+    fn push(&mut self, m: Miss) {
+        let at = (self.head + self.len) & (self.misses.len() - 1);
+        self.misses[at] = m;
+        self.len += 1;
+    }
+}
+
+/// Time that a thread lost, ps, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stalls {
+    /// Waiting for loads.
+    pub load: Ps,
+    /// Waiting for room in the store buffer.
+    pub store: Ps,
+    /// Waiting for instructions.
+    pub fetch: Ps,
+    /// Waiting for write-backs and non-temporal stores at fences.
+    pub fence: Ps,
+    /// Waiting at barriers.
+    pub barrier: Ps,
+    /// Faults, sampling interrupts, shoot-downs, pages being moved, daemons on the thread's core.
+    pub system: Ps,
+}
+
+impl Stalls {
+    /// Everything, ps.
+    pub fn total(&self) -> Ps {
+        self.load + self.store + self.fetch + self.fence + self.barrier + self.system
+    }
+}
+
+/// The window of one core.
+#[derive(Clone, Debug)]
+pub struct Flight {
+    loads: InOrder,
+    stores: InOrder,
+    fill_buffers: usize,
+    reorder: u64,
+    store_buffer: u64,
+    /// Instructions so far.
+    pub instructions: u64,
+    stores_seen: u64,
+    last_store_done: Ps,
+    /// When the last load's data is there.
+    pub last_load: Ps,
+    /// Latest acceptance of a non-temporal store or flush.
+    pub last_flush: Ps,
+    /// Time lost.
+    pub stalls: Stalls,
+}
+
+impl Flight {
+    /// An empty window.
+    pub fn new(core: &crate::describe::Core) -> Flight {
+        let fill = core.fill_buffers.max(1) as usize;
+        Flight {
+            loads: InOrder::new(fill + 1),
+            stores: InOrder::new(fill + 1),
+            fill_buffers: fill,
+            reorder: core.reorder_buffer as u64,
+            store_buffer: core.store_buffer as u64,
+            instructions: 0,
+            stores_seen: 0,
+            last_store_done: 0,
+            last_load: 0,
+            last_flush: 0,
+            stalls: Stalls::default(),
+        }
+    }
+
+    /// Retires what `clock` allows after `instructions` more; returns the clock after the waits that the reorder
+    /// buffer forces.
+    #[inline(always)]
+    pub fn advance(&mut self, mut clock: Ps, instructions: u32) -> Ps {
+        self.instructions += instructions as u64;
+        while let Some(m) = self.loads.front() {
+            if m.done > clock {
+                if self.instructions - m.at < self.reorder {
+                    break;
+                }
+                self.stalls.load += m.done - clock;
+                clock = m.done;
+            }
+            self.loads.pop();
+        }
+        clock
+    }
+
+    /// Waits for the previous load (a dependent address).
+    #[inline(always)]
+    pub fn depend(&mut self, clock: Ps) -> Ps {
+        if self.last_load > clock {
+            self.stalls.load += self.last_load - clock;
+            return self.last_load;
+        }
+        clock
+    }
+
+    /// A store is retired into the store buffer; waits for room there.
+    #[inline(always)]
+    pub fn store(&mut self, mut clock: Ps) -> Ps {
+        self.stores_seen += 1;
+        while let Some(m) = self.stores.front() {
+            if m.done > clock {
+                if self.stores_seen - m.at < self.store_buffer {
+                    break;
+                }
+                self.stalls.store += m.done - clock;
+                clock = m.done;
+            }
+            self.stores.pop();
+        }
+        clock
+    }
+
+    /// Waits until a fill buffer is free for another miss.
+    #[inline(always)]
+    pub fn room(&mut self, mut clock: Ps) -> Ps {
+        while self.loads.len + self.stores.len >= self.fill_buffers {
+            let load = self.loads.front().map_or(Ps::MAX, |m| m.done);
+            let store = self.stores.front().map_or(Ps::MAX, |m| m.done);
+            if load <= store {
+                if load > clock {
+                    self.stalls.load += load - clock;
+                    clock = load;
+                }
+                self.loads.pop();
+            } else {
+                if store > clock {
+                    self.stalls.store += store - clock;
+                    clock = store;
+                }
+                self.stores.pop();
+            }
+        }
+        clock
+    }
+
+    /// A load miss is in flight until `done`.
+    #[inline(always)]
+    pub fn load_miss(&mut self, done: Ps) {
+        self.last_load = done;
+        self.loads.push(Miss {
+            done,
+            at: self.instructions,
+        });
+    }
+
+    /// A store miss is in flight until `done`; stores become visible in order.
+    #[inline(always)]
+    pub fn store_miss(&mut self, done: Ps) {
+        self.last_store_done = self.last_store_done.max(done);
+        self.stores.push(Miss {
+            done: self.last_store_done,
+            at: self.stores_seen,
+        });
+    }
+
+    /// A non-temporal store or flush holds a fill buffer until the controller accepts it at `done`.
+    #[inline(always)]
+    pub fn flush(&mut self, done: Ps) {
+        self.last_flush = self.last_flush.max(done);
+        self.stores.push(Miss {
+            done,
+            at: self.stores_seen,
+        });
+    }
+
+    /// A store fence.
+    #[inline(always)]
+    pub fn fence(&mut self, clock: Ps) -> Ps {
+        let until = self.last_flush.max(self.last_store_done);
+        if until > clock {
+            self.stalls.fence += until - clock;
+            return until;
+        }
+        clock
+    }
+}

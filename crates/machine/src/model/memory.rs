@@ -1,0 +1,652 @@
+//! Everything behind the last-level cache: nodes, channels with their shared queues, DIMMs, the DRAM cache, CXL
+//! expanders and the link between sockets.
+
+use super::divide::Divisor;
+use super::dram::{self, Channel as DramChannel, DramCounts, RankTimes};
+use super::pm::{self, Dimm, PmCounts};
+use super::queue::{Drain, Entries, Server};
+use super::tags::{Lookup, Tags};
+use super::time::{Ps, ps, transfer};
+use crate::describe::{Machine, Mode};
+use crate::pager::Source;
+
+/// What backs a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backing {
+    /// DRAM on the socket's channels.
+    Dram,
+    /// Persistent memory on the socket's channels.
+    Pm,
+    /// Persistent memory or CXL behind the socket's DRAM cache.
+    Cached,
+    /// A CXL expander.
+    Cxl,
+}
+
+/// A range of physical addresses with one backing on one socket; the operating system's NUMA node.
+#[derive(Clone, Copy, Debug)]
+pub struct Node {
+    /// First physical address.
+    pub base: u64,
+    /// Length in bytes.
+    pub bytes: u64,
+    /// What backs it.
+    pub backing: Backing,
+    /// The socket it hangs on.
+    pub socket: usize,
+}
+
+/// The nodes of a machine, in the order in which frames are numbered: DRAM of all sockets, then slow memory.
+pub fn nodes(m: &Machine) -> Vec<Node> {
+    let dram = m.dram.dimm_bytes.0 * (m.dram.channels * m.dram.dimms_per_channel) as u64;
+    let mut kinds = Vec::new();
+    if m.mode == Mode::MemoryMode {
+        let slow =
+            m.pm.as_ref()
+                .map(|p| p.dimm_bytes.0 * p.dimms as u64)
+                .or(m.cxl.as_ref().map(|c| c.bytes.0));
+        kinds.push((Backing::Cached, slow.unwrap_or(0)));
+    } else {
+        kinds.push((Backing::Dram, dram));
+        kinds.extend(
+            m.pm.as_ref()
+                .map(|p| (Backing::Pm, p.dimm_bytes.0 * p.dimms as u64)),
+        );
+        kinds.extend(m.cxl.as_ref().map(|c| (Backing::Cxl, c.bytes.0)));
+    }
+    let mut base = 0;
+    let mut out = Vec::new();
+    for (backing, bytes) in kinds {
+        for socket in 0..m.sockets as usize {
+            out.push(Node {
+                base,
+                bytes,
+                backing,
+                socket,
+            });
+            base += bytes;
+        }
+    }
+    out
+}
+
+/// What a socket's memory did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SocketCounts {
+    /// DRAM, summed over channels.
+    pub dram: DramCounts,
+    /// PM, summed over DIMMs.
+    pub pm: PmCounts,
+    /// 64 B reads and writes of the CXL expander.
+    pub cxl_reads: u64,
+    /// 64 B writes to the CXL expander.
+    pub cxl_writes: u64,
+    /// DRAM-cache reads that hit.
+    pub cache_hits: u64,
+    /// DRAM-cache reads that missed.
+    pub cache_misses: u64,
+    /// Write-backs from the processor that hit the DRAM cache.
+    pub cache_write_hits: u64,
+    /// Write-backs from the processor that missed it.
+    pub cache_write_misses: u64,
+    /// Lines pushed out of the DRAM cache by another (conflicts).
+    pub conflicts: u64,
+    /// ... of which dirty, and so written to slow memory.
+    pub dirty_evictions: u64,
+}
+
+impl SocketCounts {
+    /// The difference to an earlier reading, if there is one.
+    pub fn since(&self, earlier: Option<&SocketCounts>) -> SocketCounts {
+        let Some(e) = earlier else {
+            return self.clone();
+        };
+        SocketCounts {
+            dram: DramCounts {
+                reads: self.dram.reads - e.dram.reads,
+                writes: self.dram.writes - e.dram.writes,
+                row_hits: self.dram.row_hits - e.dram.row_hits,
+                activates: self.dram.activates - e.dram.activates,
+            },
+            pm: PmCounts {
+                reads: self.pm.reads - e.pm.reads,
+                writes: self.pm.writes - e.pm.writes,
+                buffer_hits: self.pm.buffer_hits - e.pm.buffer_hits,
+                media_reads: self.pm.media_reads - e.pm.media_reads,
+                media_writes: self.pm.media_writes - e.pm.media_writes,
+                partial_writes: self.pm.partial_writes - e.pm.partial_writes,
+            },
+            cxl_reads: self.cxl_reads - e.cxl_reads,
+            cxl_writes: self.cxl_writes - e.cxl_writes,
+            cache_hits: self.cache_hits - e.cache_hits,
+            cache_misses: self.cache_misses - e.cache_misses,
+            cache_write_hits: self.cache_write_hits - e.cache_write_hits,
+            cache_write_misses: self.cache_write_misses - e.cache_write_misses,
+            conflicts: self.conflicts - e.conflicts,
+            dirty_evictions: self.dirty_evictions - e.dirty_evictions,
+        }
+    }
+
+    /// Adds another socket's counts.
+    pub fn add(&mut self, o: &SocketCounts) {
+        self.dram.reads += o.dram.reads;
+        self.dram.writes += o.dram.writes;
+        self.dram.row_hits += o.dram.row_hits;
+        self.dram.activates += o.dram.activates;
+        self.pm.reads += o.pm.reads;
+        self.pm.writes += o.pm.writes;
+        self.pm.buffer_hits += o.pm.buffer_hits;
+        self.pm.media_reads += o.pm.media_reads;
+        self.pm.media_writes += o.pm.media_writes;
+        self.pm.partial_writes += o.pm.partial_writes;
+        self.cxl_reads += o.cxl_reads;
+        self.cxl_writes += o.cxl_writes;
+        self.cache_hits += o.cache_hits;
+        self.cache_misses += o.cache_misses;
+        self.cache_write_hits += o.cache_write_hits;
+        self.cache_write_misses += o.cache_write_misses;
+        self.conflicts += o.conflicts;
+        self.dirty_evictions += o.dirty_evictions;
+    }
+}
+
+/// One channel: DRAM and at most one PM DIMM behind one bus and one pair of queues.
+struct Channel {
+    bus: Server,
+    read_queue: Entries,
+    write_queue: Entries,
+    /// When the PM DIMM takes the last write offered to it: it takes them in order.
+    pm_accepts: Ps,
+    dram: DramChannel,
+    pm: Option<Dimm>,
+}
+
+struct Expander {
+    to_host: Server,
+    to_device: Server,
+    queue: Entries,
+    dram: Server,
+    reads: u64,
+    writes: u64,
+}
+
+struct Socket {
+    channels: Vec<Channel>,
+    cxl: Option<Expander>,
+    tags: Option<Tags>,
+    link: Server,
+    cache: SocketCounts,
+}
+
+/// Timing shared by all sockets.
+struct Fixed {
+    overhead: Ps,
+    burst: Ps,
+    drain: Drain,
+    dram: dram::Timing,
+    pm: Option<pm::Timing>,
+    cxl: Option<CxlTiming>,
+    link: Ps,
+    link_line: Ps,
+    dram_channels: Divisor,
+    dram_interleave: u32,
+    dram_channel_bytes: u64,
+    pm_dimms: Divisor,
+    pm_interleave: u32,
+    pm_dimm_bytes: u64,
+    /// The DRAM cache's slow memory is CXL, not PM.
+    cached_cxl: bool,
+    cache_bytes: u64,
+}
+
+struct CxlTiming {
+    link: Ps,
+    to_host: Ps,
+    to_device: Ps,
+    dram_latency: Ps,
+    dram_burst: Ps,
+}
+
+/// The memory system of a machine.
+pub struct Memory {
+    nodes: Vec<Node>,
+    sockets: Vec<Socket>,
+    fixed: Fixed,
+}
+
+/// The answer to a read.
+#[derive(Clone, Copy, Debug)]
+pub struct Reply {
+    /// When the data is there, ps.
+    pub done: Ps,
+    /// Where it was found.
+    pub source: Source,
+}
+
+impl Memory {
+    /// The memory of `m`, idle and empty.
+    pub fn new(m: &Machine) -> Memory {
+        let burst = dram::Timing::of(&m.dram).burst();
+        let drain = Drain {
+            high: burst * m.controller.drain_high as u64,
+            low: burst * m.controller.drain_low as u64,
+            turnaround: ps(m.dram.turnaround_ns),
+        };
+        let shift = |b: u64| if b == 0 { 63 } else { b.ilog2() };
+        let fixed = Fixed {
+            overhead: ps(m.controller.overhead_ns),
+            burst,
+            drain,
+            dram: dram::Timing::of(&m.dram),
+            pm: m.pm.as_ref().map(pm::Timing::of),
+            cxl: m.cxl.as_ref().map(|c| CxlTiming {
+                link: ps(c.link_ns),
+                to_host: transfer(64, c.read_gbps),
+                to_device: transfer(64, c.write_gbps),
+                dram_latency: ps(m.dram.rcd_ns + m.dram.cl_ns),
+                dram_burst: transfer(64, c.channels as f64 * c.mts as f64 * 8.0 / 1000.0),
+            }),
+            link: ps(m.link.as_ref().map_or(0.0, |l| l.ns)),
+            link_line: m.link.as_ref().map_or(0, |l| transfer(64, l.gbps)),
+            dram_channels: Divisor::new(m.dram.channels as u64),
+            dram_interleave: shift(m.dram.interleave_bytes.0),
+            dram_channel_bytes: m.dram.dimm_bytes.0 * m.dram.dimms_per_channel as u64,
+            pm_dimms: Divisor::new(m.pm.as_ref().map_or(1, |p| p.dimms as u64)),
+            pm_interleave: shift(m.pm.as_ref().map_or(0, |p| p.interleave_bytes.0)),
+            pm_dimm_bytes: m.pm.as_ref().map_or(1, |p| p.dimm_bytes.0),
+            cached_cxl: m.pm.is_none(),
+            cache_bytes: m.dram_cache.as_ref().map_or(0, |c| c.bytes.0),
+        };
+        let sockets = (0..m.sockets)
+            .map(|_| Socket {
+                channels: (0..m.dram.channels)
+                    .map(|i| Channel {
+                        bus: Server::default(),
+                        read_queue: Entries::new(m.controller.read_queue),
+                        write_queue: Entries::new(m.controller.write_queue),
+                        pm_accepts: 0,
+                        dram: DramChannel::new(&m.dram),
+                        pm: m
+                            .pm
+                            .as_ref()
+                            .filter(|p| i < p.dimms)
+                            .map(|p| Dimm::new(&pm::Timing::of(p))),
+                    })
+                    .collect(),
+                cxl: m.cxl.as_ref().map(|c| Expander {
+                    to_host: Server::default(),
+                    to_device: Server::default(),
+                    queue: Entries::new(c.queue),
+                    dram: Server::default(),
+                    reads: 0,
+                    writes: 0,
+                }),
+                tags: (m.mode == Mode::MemoryMode)
+                    .then(|| m.dram_cache.as_ref().map(|c| Tags::new(c.bytes.0, c.ways)))
+                    .flatten(),
+                link: Server::default(),
+                cache: SocketCounts::default(),
+            })
+            .collect();
+        Memory {
+            nodes: nodes(m),
+            sockets,
+            fixed,
+        }
+    }
+
+    /// The nodes, in frame order.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    #[inline(always)]
+    fn node(&self, physical: u64) -> Node {
+        for n in &self.nodes {
+            if physical < n.base + n.bytes {
+                return *n;
+            }
+        }
+        // The pager hands out frames of these nodes only.
+        self.nodes[self.nodes.len() - 1]
+    }
+
+    /// Is the address in fast memory, as far as its node says?
+    pub fn is_fast(&self, physical: u64) -> bool {
+        matches!(self.node(physical).backing, Backing::Dram | Backing::Cached)
+    }
+
+    /// Asks the host to bring the DRAM-cache tag of an address near.
+    #[inline(always)]
+    pub fn prefetch(&self, physical: u64) {
+        let n = self.node(physical);
+        if n.backing == Backing::Cached {
+            if let Some(tags) = &self.sockets[n.socket].tags {
+                tags.prefetch((physical - n.base) >> 6);
+            }
+        }
+    }
+
+    /// A line is read for a core of `socket`, starting at `now` behind the last-level cache.
+    #[inline(always)]
+    pub fn read(&mut self, now: Ps, physical: u64, socket: usize) -> Reply {
+        let n = self.node(physical);
+        let s = &mut self.sockets[n.socket];
+        let mut at = now;
+        if n.socket != socket {
+            at += s.link.read(now, self.fixed.link_line) + self.fixed.link;
+        }
+        let local = physical - n.base;
+        let f = &self.fixed;
+        match n.backing {
+            Backing::Dram => Reply {
+                done: s.dram_read(at, local, f),
+                source: Source::Fast,
+            },
+            Backing::Pm => Reply {
+                done: s.pm_read(at, local, f),
+                source: Source::Slow,
+            },
+            Backing::Cxl => Reply {
+                done: s.cxl_read(at, f),
+                source: Source::Slow,
+            },
+            Backing::Cached => s.cached_read(at, local, f),
+        }
+    }
+
+    /// A line is written (a write-back, or a non-temporal store) at `now`. Returns when the write queue took it.
+    #[inline(always)]
+    pub fn write(&mut self, now: Ps, physical: u64, socket: usize) -> Ps {
+        let n = self.node(physical);
+        let s = &mut self.sockets[n.socket];
+        let mut at = now;
+        if n.socket != socket {
+            at += s.link.read(now, self.fixed.link_line) + self.fixed.link / 2;
+        }
+        let local = physical - n.base;
+        let f = &self.fixed;
+        match n.backing {
+            Backing::Dram => s.dram_write(at, local, f),
+            Backing::Pm => s.pm_write(at, local, f),
+            Backing::Cxl => s.cxl_write(at, f),
+            Backing::Cached => s.cached_write(at, local, f),
+        }
+    }
+
+    /// Copies a page line by line as fast as the devices allow, from `now` on; returns when it is done.
+    /// The copy keeps `lanes` lines in flight (a DMA engine or a copying core).
+    pub fn copy(&mut self, now: Ps, from: u64, to: u64, bytes: u64, lanes: usize) -> Ps {
+        let socket = self.node(to).socket;
+        let mut flight = vec![now; lanes.max(1)];
+        let mut end = now;
+        for (i, line) in (0..bytes).step_by(64).enumerate() {
+            let lane = &mut flight[i % lanes.max(1)];
+            let read = self.read(*lane, from + line, socket).done;
+            *lane = self.write(read, to + line, socket).max(read);
+            end = end.max(*lane);
+        }
+        end
+    }
+
+    /// What each socket did so far.
+    pub fn counts(&self) -> Vec<SocketCounts> {
+        self.sockets
+            .iter()
+            .map(|s| {
+                let mut c = s.cache.clone();
+                for ch in &s.channels {
+                    c.add(&SocketCounts {
+                        dram: ch.dram.counts,
+                        ..SocketCounts::default()
+                    });
+                    if let Some(pm) = &ch.pm {
+                        c.add(&SocketCounts {
+                            pm: pm.counts,
+                            ..SocketCounts::default()
+                        });
+                    }
+                }
+                if let Some(x) = &s.cxl {
+                    c.cxl_reads += x.reads;
+                    c.cxl_writes += x.writes;
+                }
+                c
+            })
+            .collect()
+    }
+
+    /// Power-state times of every rank until `end`: per socket, channel and rank.
+    pub fn rank_times(&self, end: Ps) -> Vec<Vec<Vec<RankTimes>>> {
+        self.sockets
+            .iter()
+            .map(|s| {
+                s.channels
+                    .iter()
+                    .map(|c| c.dram.rank_times(end, &self.fixed.dram))
+                    .collect()
+            })
+            .collect()
+    }
+
+    /// Lines in use and capacity of the DRAM caches, in lines.
+    pub fn cache_use(&self) -> (u64, u64) {
+        self.sockets
+            .iter()
+            .filter_map(|s| s.tags.as_ref())
+            .fold((0, 0), |a, t| {
+                let (used, all) = t.used();
+                (a.0 + used, a.1 + all)
+            })
+    }
+}
+
+impl Fixed {
+    /// Channel and channel-local address of a DRAM address.
+    #[inline(always)]
+    fn dram_place(&self, local: u64) -> (usize, u64) {
+        if self.dram_interleave == 63 {
+            // Interleaving off: one channel's DIMMs after another's.
+            let channel = local / self.dram_channel_bytes;
+            return (channel as usize, local % self.dram_channel_bytes);
+        }
+        let (block, channel) = self.dram_channels.divide(local >> self.dram_interleave);
+        let inside = local & ((1 << self.dram_interleave) - 1);
+        (channel as usize, block << self.dram_interleave | inside)
+    }
+
+    /// DIMM (= channel) and DIMM-local address of a PM address.
+    #[inline(always)]
+    fn pm_place(&self, local: u64) -> (usize, u64) {
+        if self.pm_interleave == 63 {
+            let dimm = local / self.pm_dimm_bytes;
+            return (dimm as usize, local % self.pm_dimm_bytes);
+        }
+        let (block, dimm) = self.pm_dimms.divide(local >> self.pm_interleave);
+        let inside = local & ((1 << self.pm_interleave) - 1);
+        (dimm as usize, block << self.pm_interleave | inside)
+    }
+}
+
+impl Socket {
+    // A request that finds its queue full waits for an entry (`at`), but work is booked on buses and media at the
+    // time of the request: a request that waits must not hide the time in between from the others. Sources wait for
+    // the times returned here, which is what keeps the work that is booked and not done within the queues' sizes.
+    // Waiting for an entry and waiting for the work ahead go on at the same time.
+
+    #[inline(always)]
+    fn dram_read(&mut self, now: Ps, local: u64, f: &Fixed) -> Ps {
+        let (channel, local) = f.dram_place(local);
+        let c = &mut self.channels[channel];
+        let at = c.read_queue.admit(now);
+        let done = at.max(now + c.bus.read(now, f.burst)) + c.dram.read(now, local, &f.dram);
+        c.read_queue.hold(done);
+        done + f.overhead
+    }
+
+    #[inline(always)]
+    fn dram_write(&mut self, now: Ps, local: u64, f: &Fixed) -> Ps {
+        let (channel, local) = f.dram_place(local);
+        let c = &mut self.channels[channel];
+        let at = c.write_queue.admit(now);
+        c.dram.write(now, local, &f.dram);
+        c.bus.write(now, f.burst, &f.drain);
+        // The entry is free once the work before it and its own is done.
+        let gone = at.max(now + c.bus.backlog(now));
+        c.write_queue.hold(gone);
+        at + f.overhead
+    }
+
+    #[inline(always)]
+    fn pm_read(&mut self, now: Ps, local: u64, f: &Fixed) -> Ps {
+        let (channel, local) = f.pm_place(local);
+        let c = &mut self.channels[channel];
+        let (Some(dimm), Some(t)) = (&mut c.pm, &f.pm) else {
+            return now;
+        };
+        let at = c.read_queue.admit(now);
+        let (wait, service) = dimm.read(now, local, t);
+        let done = at.max(now + wait.max(c.bus.read(now, f.burst))) + service + f.burst;
+        c.read_queue.hold(done);
+        done + f.overhead
+    }
+
+    #[inline(always)]
+    fn pm_write(&mut self, now: Ps, local: u64, f: &Fixed) -> Ps {
+        let (channel, local) = f.pm_place(local);
+        let c = &mut self.channels[channel];
+        let (Some(dimm), Some(t)) = (&mut c.pm, &f.pm) else {
+            return now;
+        };
+        let at = c.write_queue.admit(now);
+        c.bus.write(now, f.burst, &f.drain);
+        let taken = at.max(now + dimm.write(now, local, t)).max(c.pm_accepts);
+        c.pm_accepts = taken;
+        c.write_queue.hold(taken);
+        at + f.overhead
+    }
+
+    #[inline(always)]
+    fn cxl_read(&mut self, now: Ps, f: &Fixed) -> Ps {
+        let (Some(x), Some(t)) = (&mut self.cxl, &f.cxl) else {
+            return now;
+        };
+        x.reads += 1;
+        let at = x.queue.admit(now);
+        let wait = x
+            .dram
+            .read(now, t.dram_burst)
+            .max(x.to_host.read(now, t.to_host));
+        let done = at.max(now + wait) + t.dram_latency + t.to_host;
+        x.queue.hold(done);
+        done + t.link + f.overhead
+    }
+
+    #[inline(always)]
+    fn cxl_write(&mut self, now: Ps, f: &Fixed) -> Ps {
+        let (Some(x), Some(t)) = (&mut self.cxl, &f.cxl) else {
+            return now;
+        };
+        x.writes += 1;
+        let at = x.queue.admit(now);
+        let wait = x
+            .to_device
+            .read(now, t.to_device)
+            .max(x.dram.read(now, t.dram_burst));
+        x.queue.hold(at.max(now + wait) + t.to_device);
+        at + f.overhead
+    }
+
+    #[inline(always)]
+    fn slow_read(&mut self, now: Ps, local: u64, f: &Fixed) -> Ps {
+        if f.cached_cxl {
+            self.cxl_read(now, f)
+        } else {
+            self.pm_read(now, local, f)
+        }
+    }
+
+    #[inline(always)]
+    fn slow_write(&mut self, now: Ps, local: u64, f: &Fixed) -> Ps {
+        if f.cached_cxl {
+            self.cxl_write(now, f)
+        } else {
+            self.pm_write(now, local, f)
+        }
+    }
+
+    /// A read in memory mode: the DRAM line carries its tag, so that every read starts with a DRAM read. A miss then
+    /// reads slow memory, fills the DRAM and, when the line that was there is dirty, writes that one back first
+    /// (paper D, Figure 1).
+    #[inline(always)]
+    fn cached_read(&mut self, now: Ps, local: u64, f: &Fixed) -> Reply {
+        let Some(tags) = &mut self.tags else {
+            return Reply {
+                done: now,
+                source: Source::Slow,
+            };
+        };
+        let lookup = tags.access(local >> 6, false);
+        let slot = local % f.cache_bytes;
+        let probed = self.dram_read(now, slot, f);
+        match lookup {
+            Lookup::Hit => {
+                self.cache.cache_hits += 1;
+                Reply {
+                    done: probed,
+                    source: Source::Fast,
+                }
+            }
+            Lookup::Miss {
+                written_back,
+                conflict,
+            } => {
+                self.cache.cache_misses += 1;
+                // The controller goes on without crossing the mesh again. Everything is booked at the time of the
+                // request, so that no queue sees a time far ahead of its other requests; the delays add up.
+                let probe = probed - now - f.overhead;
+                let freed = self.push_out(now, written_back, conflict, f);
+                let read = self.slow_read(now, local, f);
+                self.dram_write(now, slot, f);
+                Reply {
+                    done: read + probe + freed,
+                    source: Source::Slow,
+                }
+            }
+        }
+    }
+
+    /// A write-back from the processor in memory mode: the tag is read first; a whole line needs no fetch.
+    #[inline(always)]
+    fn cached_write(&mut self, now: Ps, local: u64, f: &Fixed) -> Ps {
+        let Some(tags) = &mut self.tags else {
+            return now;
+        };
+        let lookup = tags.access(local >> 6, true);
+        let slot = local % f.cache_bytes;
+        self.dram_read(now, slot, f);
+        let freed = match lookup {
+            Lookup::Hit => {
+                self.cache.cache_write_hits += 1;
+                0
+            }
+            Lookup::Miss {
+                written_back,
+                conflict,
+            } => {
+                self.cache.cache_write_misses += 1;
+                self.push_out(now, written_back, conflict, f)
+            }
+        };
+        self.dram_write(now, slot, f) + freed
+    }
+
+    /// A dirty line leaves the DRAM cache; returns how long the controller waits until it is rid of it.
+    #[inline(always)]
+    fn push_out(&mut self, now: Ps, written_back: Option<u64>, conflict: bool, f: &Fixed) -> Ps {
+        self.cache.conflicts += conflict as u64;
+        let Some(line) = written_back else { return 0 };
+        self.cache.dirty_evictions += 1;
+        self.slow_write(now, line << 6, f) - f.overhead - now
+    }
+}

@@ -1,0 +1,412 @@
+//! The model of a machine: programs in, virtual time and counts out.
+//!
+//! Execution-driven: threads are streams of [`Op`]s, each with a clock of its own; the one that is furthest behind
+//! runs next, at most [`Options::quantum_ns`] past the others, so that requests of different threads meet in the
+//! queues in (almost) the order of their times. The same inputs give the same result, bit for bit.
+//!
+//! What is not modelled, because the questions asked here do not turn on it: coherence traffic between cores,
+//! instruction timing beyond an average rate, simultaneous multithreading, and speculation.
+
+mod cache;
+mod divide;
+mod dram;
+mod events;
+mod flight;
+mod host;
+mod memory;
+mod outcome;
+mod pm;
+mod prefetcher;
+mod queue;
+mod table;
+mod tags;
+mod thread;
+mod time;
+
+pub use dram::{DramCounts, RankTimes};
+pub use flight::Stalls;
+pub use memory::{Backing, Node, SocketCounts, nodes};
+pub use outcome::{Latency, MoveCounts, Outcome, Phase, Snapshot};
+pub use pm::PmCounts;
+pub use tags::MAX_RATIO;
+pub use thread::ThreadCounts;
+
+use crate::describe::Machine;
+use crate::op::Kind;
+use crate::pager::{OutOfFrames, Pager};
+use crate::program::Program;
+use cache::Cache;
+use events::Events;
+use memory::Memory;
+use outcome::Recorder;
+use table::PageTable;
+use thread::{Latencies, Shared, Thread};
+use time::{Ps, ps};
+
+/// How a run is run; what it runs on is the [`Machine`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// How far a thread may run ahead of the others, ns. Smaller is more exact and slower.
+    pub quantum_ns: f64,
+    /// Ends the run at this virtual time, ns.
+    pub until_ns: Option<u64>,
+    /// Virtual time between two snapshots of the counters, ns; 0 takes none.
+    pub snapshot_ns: u64,
+    /// Cores that the program and the policy's daemons share; 0: daemons have cores of their own.
+    pub cores: u32,
+    /// Instances that every program stands for (symmetric replication).
+    pub replicas: u32,
+    /// The socket that a program's threads run on, one per program; missing ones run on socket 0.
+    pub sockets: Vec<u32>,
+    /// Lines that a page move keeps in flight.
+    pub move_lanes: u32,
+    /// Seed of everything that is drawn by chance.
+    pub seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            quantum_ns: 20.0,
+            until_ns: None,
+            snapshot_ns: 0,
+            cores: 0,
+            replicas: 1,
+            sockets: Vec::new(),
+            // As many as a copying core has fill buffers, or an I/OAT engine has requests in flight.
+            move_lanes: 16,
+            seed: 1,
+        }
+    }
+}
+
+/// How far a run has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Virtual time of the thread that is furthest behind, ns.
+    pub now_ns: u64,
+    /// Accesses so far.
+    pub accesses: u64,
+    /// Phase of the program.
+    pub phase: u64,
+    /// Requests so far.
+    pub requests: u64,
+}
+
+/// Why a run ended early.
+#[derive(Debug, thiserror::Error, PartialEq)]
+pub enum RunError {
+    /// The footprint does not fit.
+    #[error("{0}")]
+    OutOfFrames(#[from] OutOfFrames),
+    /// All threads wait and none can go on.
+    #[error("the program hangs: {waiting} threads wait at a barrier that the others never reach")]
+    Hang {
+        /// Threads that wait.
+        waiting: usize,
+    },
+    /// The program itself failed.
+    #[error("{0}")]
+    Program(String),
+    /// The page size does not suit the machine.
+    #[error("pages of {page_bytes} B do not fit the machine: {why}")]
+    PageSize {
+        /// Bytes of a page.
+        page_bytes: u64,
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// The watcher asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// Runs `programs` together on `machine` under `pager`.
+///
+/// `watch` is called now and then (every few ten thousand accesses); when it returns `false` the run ends with
+/// [`RunError::Interrupted`].
+pub fn run(
+    machine: &Machine,
+    pager: &mut dyn Pager,
+    programs: &mut [&mut dyn Program],
+    options: &Options,
+    watch: &mut dyn FnMut(&Progress) -> bool,
+) -> Result<Outcome, RunError> {
+    let page_bytes = pager.page_bytes();
+    if !page_bytes.is_power_of_two() || !(4096..=1 << 30).contains(&page_bytes) {
+        let why = "a page is a power of two between 4 KiB and 1 GiB";
+        return Err(RunError::PageSize { page_bytes, why });
+    }
+    if nodes(machine)
+        .iter()
+        .any(|n| n.bytes % page_bytes != 0 || n.bytes == 0)
+    {
+        let why = "each memory must hold a whole number of them";
+        return Err(RunError::PageSize { page_bytes, why });
+    }
+    Model::new(machine, pager, programs, options, page_bytes).run(programs, watch)
+}
+
+struct Model<'a> {
+    threads: Vec<Thread>,
+    /// Clock of each thread, or `Ps::MAX` while it cannot run.
+    keys: Vec<Ps>,
+    shared: Shared<'a>,
+    events: Events,
+    recorder: Recorder,
+    quantum: Ps,
+    until: Ps,
+    /// Threads of each program that have not ended.
+    live: Vec<usize>,
+    /// Threads of each program that wait at its barrier.
+    waiting: Vec<Vec<usize>>,
+    ended: Vec<bool>,
+}
+
+/// Crossing a barrier once all have arrived: a cache line that goes round, ns (a few remote transfers; assumption).
+const BARRIER_NS: f64 = 500.0;
+
+/// Turns between two calls of the watcher.
+const WATCH_EVERY: u32 = 1 << 14;
+
+impl<'a> Model<'a> {
+    fn new(
+        m: &Machine,
+        pager: &'a mut dyn Pager,
+        programs: &[&mut dyn Program],
+        o: &Options,
+        page_bytes: u64,
+    ) -> Model<'a> {
+        let daemons = pager.daemons();
+        let mut threads = Vec::new();
+        for (space, p) in programs.iter().enumerate() {
+            let socket = o
+                .sockets
+                .get(space)
+                .copied()
+                .unwrap_or(0)
+                .min(m.sockets - 1) as usize;
+            for number in 0..p.threads().max(1) {
+                let id = threads.len() as u32;
+                threads.push(Thread::new(
+                    m,
+                    id,
+                    space,
+                    number,
+                    socket,
+                    daemons.sample_period,
+                ));
+            }
+        }
+        let shared = Shared {
+            llc: (0..m.sockets)
+                .map(|_| Cache::new(m.llc.bytes.0, m.llc.ways))
+                .collect(),
+            memory: Memory::new(m),
+            tables: programs
+                .iter()
+                .map(|_| PageTable::new(page_bytes))
+                .collect(),
+            pager,
+            lat: Latencies::of(m, page_bytes),
+            page_shift: page_bytes.ilog2(),
+            sample_period: daemons.sample_period,
+            moving: None,
+            replicas: o.replicas.max(1),
+            out_of_frames: None,
+        };
+        Model {
+            keys: vec![0; threads.len()],
+            ended: vec![false; threads.len()],
+            live: programs.iter().map(|p| p.threads().max(1)).collect(),
+            waiting: vec![Vec::new(); programs.len()],
+            events: Events::new(m, o, &daemons, threads.len()),
+            recorder: Recorder::new(
+                o.snapshot_ns,
+                programs.iter().flat_map(|p| p.classes()).collect(),
+            ),
+            quantum: ps(o.quantum_ns).max(1),
+            until: o.until_ns.map_or(Ps::MAX, |ns| ns * 1000),
+            threads,
+            shared,
+        }
+    }
+
+    fn run(
+        mut self,
+        programs: &mut [&mut dyn Program],
+        watch: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<Outcome, RunError> {
+        let mut turns = 0u32;
+        loop {
+            let (i, now, second) = self.earliest();
+            if now == Ps::MAX {
+                let waiting: usize = self.waiting.iter().map(Vec::len).sum();
+                if waiting > 0 {
+                    return Err(RunError::Hang { waiting });
+                }
+                break;
+            }
+            if now >= self.until {
+                break;
+            }
+            let next_event = self.events.next().min(self.recorder.next());
+            if now >= next_event {
+                self.happen(now);
+                continue;
+            }
+            turns += 1;
+            if turns >= WATCH_EVERY {
+                turns = 0;
+                if !watch(&self.recorder.progress(now, &self.threads)) {
+                    return Err(RunError::Interrupted);
+                }
+            }
+            let limit = second
+                .saturating_add(self.quantum)
+                .min(next_event)
+                .min(self.until);
+            self.turn(i, limit, programs)?;
+        }
+        if let Some(failure) = programs.iter().find_map(|p| p.failure()) {
+            return Err(RunError::Program(failure));
+        }
+        let answers = programs.iter().flat_map(|p| p.answers()).collect();
+        Ok(self
+            .recorder
+            .finish(&self.threads, &self.shared, &self.events, answers))
+    }
+
+    /// The thread that is furthest behind, its clock, and the next one's.
+    #[inline]
+    fn earliest(&self) -> (usize, Ps, Ps) {
+        let (mut i, mut first, mut second) = (0, Ps::MAX, Ps::MAX);
+        for (j, &key) in self.keys.iter().enumerate() {
+            if key < first {
+                second = first;
+                first = key;
+                i = j;
+            } else if key < second {
+                second = key;
+            }
+        }
+        (i, first, second)
+    }
+
+    /// Lets thread `i` run until `limit`.
+    #[inline]
+    fn turn(
+        &mut self,
+        i: usize,
+        limit: Ps,
+        programs: &mut [&mut dyn Program],
+    ) -> Result<(), RunError> {
+        let t = &mut self.threads[i];
+        if t.next >= t.ops.len() {
+            if self.ended[i] {
+                return self.end(i);
+            }
+            t.ops.clear();
+            let more = programs[t.space].fill(t.number, t.clock / 1000, &mut t.ops);
+            t.refilled();
+            self.ended[i] = !more;
+            if t.ops.is_empty() {
+                if more {
+                    // A program must give something; a thread that idles does so by the microsecond.
+                    t.clock += 1_000_000;
+                } else {
+                    return self.end(i);
+                }
+            }
+        }
+        let op = t.run(limit, &mut self.shared);
+        self.keys[i] = t.clock;
+        if let Some(e) = self.shared.out_of_frames {
+            return Err(e.into());
+        }
+        let Some(op) = op else { return Ok(()) };
+        match op.kind {
+            Kind::End => self.recorder.end_request(&mut self.threads[i], op.addr),
+            Kind::Phase => {
+                self.recorder
+                    .phase(op.addr, &self.threads, i, &self.shared, &self.events)
+            }
+            Kind::Sleep => {
+                self.threads[i].clock += op.addr * 1000;
+                self.keys[i] = self.threads[i].clock;
+            }
+            Kind::Unmap => self.unmap(i, op.addr, op.size),
+            Kind::Barrier => {
+                let space = self.threads[i].space;
+                self.keys[i] = Ps::MAX;
+                self.waiting[space].push(i);
+                self.release(space);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, i: usize) -> Result<(), RunError> {
+        let space = self.threads[i].space;
+        self.keys[i] = Ps::MAX;
+        self.live[space] -= 1;
+        self.release(space);
+        Ok(())
+    }
+
+    /// Opens a program's barrier when all of its live threads have arrived.
+    fn release(&mut self, space: usize) {
+        let waiting = &mut self.waiting[space];
+        if waiting.is_empty() || waiting.len() < self.live[space] {
+            return;
+        }
+        let latest = waiting
+            .iter()
+            .map(|&i| self.threads[i].clock)
+            .max()
+            .unwrap_or(0);
+        for i in waiting.drain(..) {
+            let t = &mut self.threads[i];
+            t.flight.stalls.barrier += latest - t.clock;
+            t.clock = latest + ps(BARRIER_NS);
+            self.keys[i] = t.clock;
+        }
+    }
+
+    /// Gives pages back: `size` times 4 KiB from `address` on.
+    fn unmap(&mut self, i: usize, address: u64, size: u16) {
+        let space = self.threads[i].space;
+        let tag = (space as u64) << (table::ADDRESS_BITS - self.shared.page_shift);
+        let first = address >> self.shared.page_shift;
+        let last = (address + size as u64 * 4096) >> self.shared.page_shift;
+        for vpn in first..last {
+            if let Some(frame) = self.shared.tables[space].unmap(vpn) {
+                self.shared.pager.unmap(vpn | tag, frame);
+                self.events.forget(vpn | tag);
+                for t in &mut self.threads {
+                    t.shoot_down(vpn | tag);
+                }
+            }
+        }
+    }
+
+    /// Everything that is due at `now`: snapshots, daemons, time slices.
+    fn happen(&mut self, now: Ps) {
+        if now >= self.recorder.next() {
+            self.recorder
+                .snapshot(now, &self.threads, &self.shared, &self.events);
+        }
+        if now >= self.events.next() {
+            self.events.happen(now, &mut self.threads, &mut self.shared);
+            for (i, key) in self.keys.iter_mut().enumerate() {
+                if *key != Ps::MAX {
+                    *key = self.threads[i].clock;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

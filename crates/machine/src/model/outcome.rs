@@ -1,0 +1,379 @@
+//! What a run gives back: phases, counts, a timeline, latencies.
+
+use super::events::Events;
+use super::flight::Stalls;
+use super::memory::SocketCounts;
+use super::thread::{Shared, Thread, ThreadCounts};
+use super::time::Ps;
+use super::{Progress, RankTimes};
+use hdrhistogram::Histogram;
+
+/// What the daemons moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MoveCounts {
+    /// Moves that the policy asked for.
+    pub asked: u64,
+    /// Moves carried out.
+    pub done: u64,
+    /// Moves dropped because the page had gone.
+    pub void: u64,
+    /// Bytes copied.
+    pub bytes: u64,
+    /// Moves from slow to fast memory.
+    pub promoted: u64,
+    /// Moves from fast to slow memory.
+    pub demoted: u64,
+    /// Slices that program threads lost to daemons on their cores.
+    pub preemptions: u64,
+}
+
+impl MoveCounts {
+    fn since(&self, e: &MoveCounts) -> MoveCounts {
+        MoveCounts {
+            asked: self.asked - e.asked,
+            done: self.done - e.done,
+            void: self.void - e.void,
+            bytes: self.bytes - e.bytes,
+            promoted: self.promoted - e.promoted,
+            demoted: self.demoted - e.demoted,
+            preemptions: self.preemptions - e.preemptions,
+        }
+    }
+}
+
+/// Counters at one time, since the start of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Virtual time, ns.
+    pub now_ns: u64,
+    /// All threads together.
+    pub counts: ThreadCounts,
+    /// Bytes moved between frames.
+    pub moved_bytes: u64,
+}
+
+/// Latencies of one class of requests, ns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Latency {
+    /// The program's name for it.
+    pub class: String,
+    /// Requests.
+    pub count: u64,
+    /// Mean, ns.
+    pub mean_ns: f64,
+    /// Median, ns.
+    pub p50_ns: u64,
+    /// 99th percentile, ns.
+    pub p99_ns: u64,
+    /// Longest, ns.
+    pub max_ns: u64,
+}
+
+/// One phase of the run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Phase {
+    /// The program's number for it (0 initialization, 1 run; a program without marks has only phase 0).
+    pub number: u64,
+    /// Virtual time at which it began, ns.
+    pub begin_ns: u64,
+    /// Virtual time at which it ended, ns: the last thread's.
+    pub end_ns: u64,
+    /// All threads together.
+    pub counts: ThreadCounts,
+    /// Time lost, all threads together.
+    pub stalls: Stalls,
+    /// Memory of each socket.
+    pub sockets: Vec<SocketCounts>,
+    /// Page moves.
+    pub moves: MoveCounts,
+}
+
+impl Phase {
+    /// Length, ns.
+    pub fn ns(&self) -> u64 {
+        self.end_ns - self.begin_ns
+    }
+
+    /// All sockets' memory together.
+    pub fn memory(&self) -> SocketCounts {
+        let mut sum = SocketCounts::default();
+        for s in &self.sockets {
+            sum.add(s);
+        }
+        sum
+    }
+
+    /// Share of demand reads from memory that slow memory served, 0 to 1.
+    pub fn slow_share(&self) -> f64 {
+        self.counts.slow as f64 / (self.counts.llc_misses.max(1)) as f64
+    }
+}
+
+/// Everything about a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// Virtual time of the whole run, ns.
+    pub ns: u64,
+    /// Phases in order.
+    pub phases: Vec<Phase>,
+    /// Counters over time.
+    pub snapshots: Vec<Snapshot>,
+    /// Latencies of the last phase by class of requests.
+    pub latencies: Vec<Latency>,
+    /// Per thread: counts of the whole run.
+    pub threads: Vec<ThreadCounts>,
+    /// Per thread: time lost in the last phase.
+    pub thread_stalls: Vec<Stalls>,
+    /// Per thread: virtual time at its end, ns.
+    pub thread_ns: Vec<u64>,
+    /// Pages in use at the end.
+    pub pages: u64,
+    /// Virtual page and frame of each of them.
+    pub mapping: Vec<(u64, u32)>,
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// Lines of the DRAM caches in use, and all of them.
+    pub cache_lines: (u64, u64),
+    /// Power-state times by socket, channel and rank.
+    pub ranks: Vec<Vec<Vec<RankTimes>>>,
+    /// What the programs computed.
+    pub answers: Vec<(String, String)>,
+}
+
+impl Outcome {
+    /// The last phase: the run proper.
+    pub fn last(&self) -> &Phase {
+        self.phases.last().expect("a run has at least one phase")
+    }
+}
+
+#[derive(Clone, Default)]
+struct Mark {
+    now: Ps,
+    counts: ThreadCounts,
+    stalls: Vec<Stalls>,
+    sockets: Vec<SocketCounts>,
+    moves: MoveCounts,
+}
+
+/// Keeps the books of a run.
+pub struct Recorder {
+    every: Ps,
+    next: Ps,
+    snapshots: Vec<Snapshot>,
+    phases: Vec<Phase>,
+    number: u64,
+    begin: Mark,
+    classes: Vec<String>,
+    latencies: Vec<Histogram<u64>>,
+}
+
+impl Recorder {
+    pub fn new(snapshot_ns: u64, classes: Vec<String>) -> Recorder {
+        let every = snapshot_ns * 1000;
+        Recorder {
+            every,
+            next: if every == 0 { Ps::MAX } else { every },
+            snapshots: Vec::new(),
+            phases: Vec::new(),
+            number: 0,
+            begin: Mark::default(),
+            classes,
+            latencies: Vec::new(),
+        }
+    }
+
+    #[inline(always)]
+    pub fn next(&self) -> Ps {
+        self.next
+    }
+
+    pub fn progress(&self, now: Ps, threads: &[Thread]) -> Progress {
+        let c = sum(threads);
+        Progress {
+            now_ns: now / 1000,
+            accesses: c.accesses,
+            phase: self.number,
+            requests: c.requests,
+        }
+    }
+
+    pub fn snapshot(&mut self, now: Ps, threads: &[Thread], _s: &Shared, events: &Events) {
+        self.snapshots.push(Snapshot {
+            now_ns: now / 1000,
+            counts: sum(threads),
+            moved_bytes: events.counts.bytes,
+        });
+        self.next = now - now % self.every + self.every;
+    }
+
+    pub fn end_request(&mut self, t: &mut Thread, class: u64) {
+        t.counts.requests += 1;
+        // Requests end when their last load has arrived.
+        let end = t.clock.max(t.flight.last_load);
+        let Some(begin) = t.request.take() else {
+            return;
+        };
+        let class = class.min(63) as usize;
+        while self.latencies.len() <= class {
+            // Three digits; up to an hour.
+            self.latencies
+                .push(Histogram::new_with_max(3_600_000_000_000, 3).expect("constant bounds"));
+        }
+        self.latencies[class].saturating_record((end - begin) / 1000);
+    }
+
+    fn mark(now: Ps, threads: &[Thread], s: &Shared, events: &Events) -> Mark {
+        Mark {
+            now,
+            counts: sum(threads),
+            stalls: threads.iter().map(|t| t.flight.stalls).collect(),
+            sockets: s.memory.counts(),
+            moves: events.counts,
+        }
+    }
+
+    /// Thread `i` enters phase `number`; the first one to do so ends the phase before.
+    pub fn phase(
+        &mut self,
+        number: u64,
+        threads: &[Thread],
+        i: usize,
+        s: &Shared,
+        events: &Events,
+    ) {
+        if number == self.number {
+            return;
+        }
+        let mark = Self::mark(threads[i].clock, threads, s, events);
+        self.close(&mark);
+        self.number = number;
+        self.begin = mark;
+        self.latencies.clear();
+    }
+
+    fn close(&mut self, end: &Mark) {
+        let b = &self.begin;
+        if end.now == 0 && end.counts.instructions == 0 && self.phases.is_empty() {
+            return;
+        }
+        let mut stalls = Stalls::default();
+        for (i, e) in end.stalls.iter().enumerate() {
+            let d = stalls_since(e, b.stalls.get(i));
+            stalls.load += d.load;
+            stalls.store += d.store;
+            stalls.fetch += d.fetch;
+            stalls.fence += d.fence;
+            stalls.barrier += d.barrier;
+            stalls.system += d.system;
+        }
+        let sockets = end
+            .sockets
+            .iter()
+            .enumerate()
+            .map(|(i, e)| e.since(b.sockets.get(i)))
+            .collect();
+        self.phases.push(Phase {
+            number: self.number,
+            begin_ns: b.now / 1000,
+            end_ns: end.now / 1000,
+            counts: end.counts.since(&b.counts),
+            stalls,
+            sockets,
+            moves: end.moves.since(&b.moves),
+        });
+    }
+
+    pub fn finish(
+        mut self,
+        threads: &[Thread],
+        s: &Shared,
+        events: &Events,
+        answers: Vec<(String, String)>,
+    ) -> Outcome {
+        let now = threads
+            .iter()
+            .map(|t| t.clock.max(t.flight.last_load))
+            .max()
+            .unwrap_or(0);
+        let end = Self::mark(now, threads, s, events);
+        self.close(&end);
+        if self.phases.is_empty() {
+            self.phases.push(Phase::default());
+        }
+        let latencies = self
+            .latencies
+            .iter()
+            .enumerate()
+            .filter(|(_, h)| !h.is_empty())
+            .map(|(i, h)| Latency {
+                class: self
+                    .classes
+                    .get(i)
+                    .cloned()
+                    .unwrap_or_else(|| format!("class {i}")),
+                count: h.len(),
+                mean_ns: h.mean(),
+                p50_ns: h.value_at_quantile(0.5),
+                p99_ns: h.value_at_quantile(0.99),
+                max_ns: h.max(),
+            })
+            .collect();
+        let shift = super::table::ADDRESS_BITS - s.page_shift;
+        let mapping: Vec<(u64, u32)> = s
+            .tables
+            .iter()
+            .enumerate()
+            .flat_map(|(space, t)| {
+                t.pages()
+                    .map(move |(vpn, f)| (vpn | (space as u64) << shift, f))
+            })
+            .collect();
+        Outcome {
+            ns: now / 1000,
+            thread_stalls: threads
+                .iter()
+                .enumerate()
+                .map(|(i, t)| stalls_since(&t.flight.stalls, self.begin.stalls.get(i)))
+                .collect(),
+            phases: self.phases,
+            snapshots: self.snapshots,
+            latencies,
+            threads: threads.iter().map(counts).collect(),
+            thread_ns: threads.iter().map(|t| t.clock / 1000).collect(),
+            pages: mapping.len() as u64,
+            mapping,
+            page_bytes: 1 << s.page_shift,
+            cache_lines: s.memory.cache_use(),
+            ranks: s.memory.rank_times(now),
+            answers,
+        }
+    }
+}
+
+fn counts(t: &Thread) -> ThreadCounts {
+    ThreadCounts {
+        instructions: t.flight.instructions,
+        ..t.counts
+    }
+}
+
+fn sum(threads: &[Thread]) -> ThreadCounts {
+    let mut all = ThreadCounts::default();
+    for t in threads {
+        all.add(&counts(t));
+    }
+    all
+}
+
+fn stalls_since(now: &Stalls, then: Option<&Stalls>) -> Stalls {
+    let b = then.copied().unwrap_or_default();
+    Stalls {
+        load: now.load - b.load,
+        store: now.store - b.store,
+        fetch: now.fetch - b.fetch,
+        fence: now.fence - b.fence,
+        barrier: now.barrier - b.barrier,
+        system: now.system - b.system,
+    }
+}

@@ -1,0 +1,206 @@
+//! Queues in virtual time.
+//!
+//! Requests reach a shared resource almost, not exactly, in the order of their times: the driver lets a thread run
+//! ahead of the others by a few tens of ns. So a resource keeps a *backlog*, work that is waiting at the latest time
+//! it has seen, rather than a time at which it will be free: a request from slightly earlier then waits for real
+//! work only, never for the gap between the two times.
+
+/// A resource that serves reads before writes (a data bus, the media of a DIMM). Times and work in ps.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Server {
+    last: u64,
+    reads: u64,
+    writes: u64,
+}
+
+/// When writes are served although reads wait.
+#[derive(Clone, Copy, Debug)]
+pub struct Drain {
+    /// Write backlog that starts a drain, ps of work.
+    pub high: u64,
+    /// Write backlog that ends it, ps of work.
+    pub low: u64,
+    /// Cost of one drain in turns of direction, ps.
+    pub turnaround: u64,
+}
+
+impl Server {
+    #[inline(always)]
+    fn advance(&mut self, now: u64) {
+        if now > self.last {
+            let passed = now - self.last;
+            self.last = now;
+            let reads = self.reads.min(passed);
+            self.reads -= reads;
+            self.writes -= self.writes.min(passed - reads);
+        }
+    }
+
+    /// Adds a read of `work`; returns how long it waits before it is served.
+    #[inline(always)]
+    pub fn read(&mut self, now: u64, work: u64) -> u64 {
+        self.advance(now);
+        let wait = self.reads;
+        self.reads += work;
+        wait
+    }
+
+    /// Adds a write of `work`; when too many wait, a part of them goes before any later read.
+    #[inline(always)]
+    pub fn write(&mut self, now: u64, work: u64, drain: &Drain) {
+        self.advance(now);
+        self.writes += work;
+        if self.writes > drain.high {
+            self.reads += self.writes - drain.low + drain.turnaround;
+            self.writes = drain.low;
+        }
+    }
+
+    /// Work that waits at `now`, ps.
+    #[inline(always)]
+    pub fn backlog(&mut self, now: u64) -> u64 {
+        self.advance(now);
+        self.reads + self.writes
+    }
+}
+
+/// The entries of a bounded queue, held until a time. A request that finds it full waits for the first to leave.
+#[derive(Clone, Debug)]
+pub struct Entries {
+    /// Times at which entries are released, ascending, in a ring whose size is a power of two.
+    until: Box<[u64]>,
+    head: usize,
+    len: usize,
+    capacity: usize,
+}
+
+impl Entries {
+    /// A queue of `capacity` entries, at least 1.
+    pub fn new(capacity: u32) -> Entries {
+        let capacity = capacity.max(1) as usize;
+        Entries {
+            until: vec![0; capacity.next_power_of_two()].into(),
+            head: 0,
+            len: 0,
+            capacity,
+        }
+    }
+
+    /// The time at which a request that comes at `now` finds room. [`Entries::hold`] must follow.
+    #[inline(always)]
+    pub fn admit(&mut self, now: u64) -> u64 {
+        let mask = self.until.len() - 1;
+        while self.len > 0 && self.until[self.head & mask] <= now {
+            self.head = (self.head + 1) & mask;
+            self.len -= 1;
+        }
+        if self.len < self.capacity {
+            return now;
+        }
+        let at = self.until[self.head & mask];
+        self.head = (self.head + 1) & mask;
+        self.len -= 1;
+        at
+    }
+
+    /// Holds an entry until a time.
+    #[inline(always)]
+    pub fn hold(&mut self, until: u64) {
+        let mask = self.until.len() - 1;
+        // Most requests leave after those that came before: sort in from the end.
+        let mut i = self.len;
+        while i > 0 {
+            let before = self.until[(self.head + i - 1) & mask];
+            if before <= until {
+                break;
+            }
+            self.until[(self.head + i) & mask] = before;
+            i -= 1;
+        }
+        self.until[(self.head + i) & mask] = until;
+        self.len += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn reads_wait_for_reads_and_writes_fill_the_gaps() {
+        let drain = Drain {
+            high: 100,
+            low: 40,
+            turnaround: 7,
+        };
+        let mut bus = Server::default();
+        assert_eq!(bus.read(0, 10), 0);
+        assert_eq!(bus.read(0, 10), 10);
+        bus.write(0, 30, &drain);
+        assert_eq!(bus.read(0, 10), 20, "a waiting write does not delay a read");
+        assert_eq!(
+            bus.backlog(35),
+            25,
+            "30 of reads, then 5 of the write are done"
+        );
+        for _ in 0..3 {
+            bus.write(35, 30, &drain);
+        }
+        // 25 + 90 = 115 > 100: 75 go first, and the turn of the bus.
+        assert_eq!(bus.read(35, 10), 82);
+    }
+
+    #[test]
+    fn an_early_request_waits_for_work_not_for_time() {
+        let mut bus = Server::default();
+        bus.read(1_000, 3);
+        assert_eq!(bus.read(900, 3), 3);
+    }
+
+    #[test]
+    fn slow_entries_hold_up_fast_ones() {
+        let mut queue = Entries::new(2);
+        assert_eq!(queue.admit(0), 0);
+        queue.hold(500);
+        assert_eq!(queue.admit(0), 0);
+        queue.hold(10);
+        assert_eq!(queue.admit(0), 10, "the fast entry leaves first");
+        queue.hold(600);
+        assert_eq!(queue.admit(11), 500, "now both entries are slow");
+    }
+
+    proptest! {
+        /// At every time work is conserved: what was added is either still there or was done while time passed.
+        #[test]
+        fn no_work_is_lost(ops in prop::collection::vec((0u64..50, 1u64..30, any::<bool>()), 1..200)) {
+            let drain = Drain { high: 120, low: 60, turnaround: 0 };
+            let mut bus = Server::default();
+            let (mut now, mut left) = (0u64, 0u64);
+            for (gap, work, write) in ops {
+                now += gap;
+                left = left.saturating_sub(gap) + work;
+                if write { bus.write(now, work, &drain) } else { bus.read(now, work); }
+                prop_assert_eq!(bus.backlog(now), left);
+            }
+        }
+
+        /// Against a plain list of release times.
+        #[test]
+        fn entries_are_a_list_of_times(cap in 1u32..9, ops in prop::collection::vec((0u64..20, 1u64..90), 1..200)) {
+            let mut queue = Entries::new(cap);
+            let mut list: Vec<u64> = Vec::new();
+            let mut now = 0;
+            for (gap, work) in ops {
+                now += gap;
+                list.retain(|until| *until > now);
+                list.sort();
+                let expected = if list.len() < cap as usize { now } else { list.remove(0) };
+                let at = queue.admit(now);
+                prop_assert_eq!(at, expected);
+                queue.hold(at + work);
+                list.push(at + work);
+            }
+        }
+    }
+}

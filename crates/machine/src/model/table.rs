@@ -1,0 +1,230 @@
+//! Address translation: the page table of a program and the TLBs of a core.
+
+use super::divide::prefetch;
+
+/// Virtual to frame, two levels: stretches of 1 GiB, and a flat array of pages in each that is touched.
+pub struct PageTable {
+    page_shift: u32,
+    /// Stretch to leaf + 1; 0 when nothing of it is mapped.
+    roots: Box<[u32]>,
+    leaves: Vec<Box<[u32]>>,
+    mapped: u64,
+}
+
+const STRETCH_SHIFT: u32 = 30;
+/// Programs live in 48 bits of virtual addresses.
+pub const ADDRESS_BITS: u32 = 48;
+
+impl PageTable {
+    /// An empty table for pages of `page_bytes`, a power of two of at most 1 GiB.
+    pub fn new(page_bytes: u64) -> PageTable {
+        PageTable {
+            page_shift: page_bytes.ilog2(),
+            roots: vec![0; 1 << (ADDRESS_BITS - STRETCH_SHIFT)].into(),
+            leaves: Vec::new(),
+            mapped: 0,
+        }
+    }
+
+    #[inline(always)]
+    fn place(&self, vpn: u64) -> (usize, usize) {
+        let per_leaf = STRETCH_SHIFT - self.page_shift;
+        let stretch = (vpn >> per_leaf) as usize & (self.roots.len() - 1);
+        (stretch, vpn as usize & ((1 << per_leaf) - 1))
+    }
+
+    /// The frame of a page, if it is mapped.
+    #[inline(always)]
+    pub fn frame(&self, vpn: u64) -> Option<u32> {
+        let (stretch, page) = self.place(vpn);
+        let leaf = self.roots[stretch];
+        if leaf == 0 {
+            return None;
+        }
+        self.leaves[leaf as usize - 1][page].checked_sub(1)
+    }
+
+    /// Asks the host to bring the entry of a page near.
+    #[inline(always)]
+    pub fn prefetch(&self, vpn: u64) {
+        let (stretch, page) = self.place(vpn);
+        let leaf = self.roots[stretch];
+        if leaf != 0 {
+            prefetch(&self.leaves[leaf as usize - 1][page]);
+        }
+    }
+
+    /// Maps a page to a frame (or to another one).
+    pub fn map(&mut self, vpn: u64, frame: u32) {
+        let (stretch, page) = self.place(vpn);
+        if self.roots[stretch] == 0 {
+            self.leaves
+                .push(vec![0; 1 << (STRETCH_SHIFT - self.page_shift)].into());
+            self.roots[stretch] = self.leaves.len() as u32;
+        }
+        let entry = &mut self.leaves[self.roots[stretch] as usize - 1][page];
+        self.mapped += (*entry == 0) as u64;
+        *entry = frame + 1;
+    }
+
+    /// Unmaps a page; returns its frame if it had one.
+    pub fn unmap(&mut self, vpn: u64) -> Option<u32> {
+        let (stretch, page) = self.place(vpn);
+        let leaf = self.roots[stretch].checked_sub(1)?;
+        let entry = &mut self.leaves[leaf as usize][page];
+        let frame = std::mem::take(entry).checked_sub(1)?;
+        self.mapped -= 1;
+        Some(frame)
+    }
+
+    /// Pages mapped now.
+    pub fn mapped(&self) -> u64 {
+        self.mapped
+    }
+
+    /// Every mapped page and its frame.
+    pub fn pages(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+        let per_leaf = STRETCH_SHIFT - self.page_shift;
+        self.roots
+            .iter()
+            .enumerate()
+            .filter(|(_, leaf)| **leaf != 0)
+            .flat_map(move |(stretch, leaf)| {
+                self.leaves[*leaf as usize - 1]
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, e)| **e != 0)
+                    .map(move |(page, e)| (((stretch as u64) << per_leaf) | page as u64, e - 1))
+            })
+    }
+}
+
+/// The TLBs of one core: a direct-mapped first level of 64 entries, an LRU set-associative second level.
+#[derive(Clone)]
+pub struct Tlb {
+    first: Box<[(u64, u32)]>,
+    /// `(page + 1, frame)`, most recent first within a set.
+    second: Box<[(u64, u32)]>,
+    ways: usize,
+    sets: u64,
+}
+
+impl Tlb {
+    /// TLBs with this many entries; the first level is rounded down to a power of two.
+    pub fn new(first: u32, second: u32, ways: u32) -> Tlb {
+        let ways = ways.clamp(1, second.max(1)) as usize;
+        let sets = (second as u64 / ways as u64).max(1);
+        let first = 1usize << first.max(1).ilog2();
+        Tlb {
+            first: vec![(0, 0); first].into(),
+            second: vec![(0, 0); sets as usize * ways].into(),
+            ways,
+            sets,
+        }
+    }
+
+    /// Looks a page up in the first level.
+    #[inline(always)]
+    pub fn first(&self, vpn: u64) -> Option<u32> {
+        let (page, frame) = self.first[vpn as usize & (self.first.len() - 1)];
+        (page == vpn + 1).then_some(frame)
+    }
+
+    /// Looks a page up in the second level and brings it into the first.
+    #[inline]
+    pub fn second(&mut self, vpn: u64) -> Option<u32> {
+        let at = (vpn % self.sets) as usize * self.ways;
+        let set = &mut self.second[at..at + self.ways];
+        let i = set.iter().position(|e| e.0 == vpn + 1)?;
+        set[..=i].rotate_right(1);
+        let frame = set[0].1;
+        self.first[vpn as usize & (self.first.len() - 1)] = (vpn + 1, frame);
+        Some(frame)
+    }
+
+    /// Puts a translation into both levels after a walk.
+    #[inline]
+    pub fn insert(&mut self, vpn: u64, frame: u32) {
+        let at = (vpn % self.sets) as usize * self.ways;
+        let set = &mut self.second[at..at + self.ways];
+        set.rotate_right(1);
+        set[0] = (vpn + 1, frame);
+        self.first[vpn as usize & (self.first.len() - 1)] = (vpn + 1, frame);
+    }
+
+    /// Forgets a page (a shoot-down).
+    pub fn forget(&mut self, vpn: u64) {
+        let slot = &mut self.first[vpn as usize & (self.first.len() - 1)];
+        if slot.0 == vpn + 1 {
+            *slot = (0, 0);
+        }
+        let at = (vpn % self.sets) as usize * self.ways;
+        let set = &mut self.second[at..at + self.ways];
+        if let Some(i) = set.iter().position(|e| e.0 == vpn + 1) {
+            // The hole goes to the end, where the next insertion takes it.
+            set[i..].rotate_left(1);
+            set[set.len() - 1] = (0, 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    proptest! {
+        #[test]
+        fn a_page_table_is_a_map(ops in prop::collection::vec((0u64..1 << 36, 0u32..1000, any::<bool>()), 1..200)) {
+            let mut table = PageTable::new(4096);
+            let mut map = HashMap::new();
+            for (vpn, frame, unmap) in ops {
+                // Few distinct pages, far apart.
+                let vpn = (vpn & 0xf) << 32 | (vpn & 3);
+                if unmap {
+                    prop_assert_eq!(table.unmap(vpn), map.remove(&vpn));
+                } else {
+                    table.map(vpn, frame);
+                    map.insert(vpn, frame);
+                }
+                prop_assert_eq!(table.frame(vpn), map.get(&vpn).copied());
+                prop_assert_eq!(table.mapped(), map.len() as u64);
+            }
+            let mut all: Vec<_> = table.pages().collect();
+            let mut expected: Vec<_> = map.into_iter().collect();
+            all.sort();
+            expected.sort();
+            prop_assert_eq!(all, expected);
+        }
+
+        /// The second level against lists of pages, most recent first; the first level may only know what is true.
+        #[test]
+        fn a_tlb_is_an_lru_list(ops in prop::collection::vec((0u64..64, 0u8..10), 1..300)) {
+            let mut tlb = Tlb::new(8, 16, 4);
+            let mut sets: Vec<Vec<u64>> = vec![Vec::new(); 4];
+            for (vpn, what) in ops {
+                let set = &mut sets[(vpn % 4) as usize];
+                if what == 0 {
+                    tlb.forget(vpn);
+                    set.retain(|v| *v != vpn);
+                    prop_assert_eq!(tlb.first(vpn), None);
+                    continue;
+                }
+                let known = set.iter().position(|v| *v == vpn);
+                if let Some(frame) = tlb.first(vpn) {
+                    prop_assert_eq!(frame, vpn as u32 * 3);
+                }
+                prop_assert_eq!(tlb.second(vpn).is_some(), known.is_some());
+                match known {
+                    Some(i) => { set.remove(i); }
+                    None => {
+                        tlb.insert(vpn, vpn as u32 * 3);
+                        set.truncate(3);
+                    }
+                }
+                set.insert(0, vpn);
+            }
+        }
+    }
+}

@@ -1,0 +1,601 @@
+//! One simulated thread on its own core, and the path of an access from its address to its time.
+
+use super::cache::Cache;
+use super::flight::Flight;
+use super::memory::Memory;
+use super::prefetcher::Prefetcher;
+use super::queue::Entries;
+use super::table::{PageTable, Tlb};
+use super::time::{Ps, ps};
+use crate::describe::Machine;
+use crate::op::{Kind, Op};
+use crate::pager::{Fault, OutOfFrames, Pager, Sample, Source};
+
+/// What one thread did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadCounts {
+    /// Instructions retired.
+    pub instructions: u64,
+    /// Loads, stores, updates (one each), fetches.
+    pub accesses: u64,
+    /// Updates among them.
+    pub updates: u64,
+    /// Requests ended.
+    pub requests: u64,
+    /// First-level misses.
+    pub l1_misses: u64,
+    /// Second-level misses.
+    pub l2_misses: u64,
+    /// Last-level misses: demand reads from memory.
+    pub llc_misses: u64,
+    /// ... of which served by slow memory.
+    pub slow: u64,
+    /// Lines prefetched from beyond the second level.
+    pub prefetches: u64,
+    /// First-level TLB misses.
+    pub tlb_misses: u64,
+    /// Page walks.
+    pub walks: u64,
+    /// Page faults.
+    pub faults: u64,
+    /// Samples taken.
+    pub samples: u64,
+}
+
+impl ThreadCounts {
+    /// The difference to an earlier reading.
+    pub fn since(&self, e: &ThreadCounts) -> ThreadCounts {
+        ThreadCounts {
+            instructions: self.instructions - e.instructions,
+            accesses: self.accesses - e.accesses,
+            updates: self.updates - e.updates,
+            requests: self.requests - e.requests,
+            l1_misses: self.l1_misses - e.l1_misses,
+            l2_misses: self.l2_misses - e.l2_misses,
+            llc_misses: self.llc_misses - e.llc_misses,
+            slow: self.slow - e.slow,
+            prefetches: self.prefetches - e.prefetches,
+            tlb_misses: self.tlb_misses - e.tlb_misses,
+            walks: self.walks - e.walks,
+            faults: self.faults - e.faults,
+            samples: self.samples - e.samples,
+        }
+    }
+
+    /// Adds another thread's counts.
+    pub fn add(&mut self, o: &ThreadCounts) {
+        self.instructions += o.instructions;
+        self.accesses += o.accesses;
+        self.updates += o.updates;
+        self.requests += o.requests;
+        self.l1_misses += o.l1_misses;
+        self.l2_misses += o.l2_misses;
+        self.llc_misses += o.llc_misses;
+        self.slow += o.slow;
+        self.prefetches += o.prefetches;
+        self.tlb_misses += o.tlb_misses;
+        self.walks += o.walks;
+        self.faults += o.faults;
+        self.samples += o.samples;
+    }
+}
+
+/// Latencies of a core, ps.
+#[derive(Clone, Copy, Debug)]
+pub struct Latencies {
+    /// Time of one instruction, 1/1024 ps (so that a product with a count stays exact enough).
+    pub instruction: u64,
+    l1: Ps,
+    l2: Ps,
+    llc: Ps,
+    stlb: Ps,
+    walk: Ps,
+    fault: Ps,
+    sample: Ps,
+}
+
+impl Latencies {
+    /// Latencies of `m` with pages of `page_bytes`.
+    pub fn of(m: &Machine, page_bytes: u64) -> Latencies {
+        // Pages of at least 16 KiB stand for 2 MiB pages (on a machine that is scaled down they shrink).
+        let walk = if page_bytes > 8192 {
+            m.tlb.walk_2m_ns
+        } else {
+            m.tlb.walk_4k_ns
+        };
+        Latencies {
+            instruction: (1024.0 * 1000.0 / (m.core.ghz * m.core.ipc)).round() as u64,
+            l1: ps(m.l1.ns),
+            l2: ps(m.l2.ns),
+            llc: ps(m.llc.ns),
+            stlb: ps(m.tlb.l2_ns),
+            walk: ps(walk),
+            fault: ps(m.os.fault_ns),
+            sample: ps(m.os.sample_ns),
+        }
+    }
+}
+
+/// What all threads of a run share.
+pub struct Shared<'a> {
+    /// Last-level cache of each socket.
+    pub llc: Vec<Cache>,
+    /// Memory.
+    pub memory: Memory,
+    /// Page tables, one per program.
+    pub tables: Vec<PageTable>,
+    /// Who places pages.
+    pub pager: &'a mut dyn Pager,
+    /// Latencies.
+    pub lat: Latencies,
+    /// log2 of the page size.
+    pub page_shift: u32,
+    /// Sampling period in events; 0 is off.
+    pub sample_period: u64,
+    /// A page that is being moved: its writers wait until it is done.
+    pub moving: Option<(u64, Ps)>,
+    /// Instances that each thread stands for (symmetric replication): memory work counts so many times.
+    pub replicas: u32,
+    /// Set when the pager had no frame left.
+    pub out_of_frames: Option<OutOfFrames>,
+}
+
+/// One thread.
+pub struct Thread {
+    /// Virtual time, ps.
+    pub clock: Ps,
+    /// Counts.
+    pub counts: ThreadCounts,
+    /// In flight.
+    pub flight: Flight,
+    /// Ops that were fetched from the program and not yet run.
+    pub ops: Vec<Op>,
+    /// Next of them.
+    pub next: usize,
+    /// Start of the request that runs, ps.
+    pub request: Option<Ps>,
+    /// Program (address space) it belongs to.
+    pub space: usize,
+    /// Number within the program.
+    pub number: usize,
+    /// Socket it runs on.
+    pub socket: usize,
+    /// Number within the run.
+    pub id: u32,
+    tlb: Tlb,
+    l1: Cache,
+    l2: Cache,
+    prefetcher: Prefetcher,
+    /// Remainder of instruction time below 1 ps, 1/1024.
+    fraction: u64,
+    until_sample: u64,
+    /// Where the look-ahead stands in `ops`.
+    looked: usize,
+    /// Misses of the last stretch: look-ahead pays only when there are some.
+    missing: u32,
+    last_line: u64,
+    /// Address of the access that runs, for samples.
+    address: u64,
+    /// Lines in flight beyond the second level.
+    queue: Entries,
+}
+
+/// How many ops ahead the host's caches are asked for the model's own tables.
+const LOOK_AHEAD: usize = 12;
+
+impl Thread {
+    /// A thread at time 0.
+    pub fn new(
+        m: &Machine,
+        id: u32,
+        space: usize,
+        number: usize,
+        socket: usize,
+        sample_period: u64,
+    ) -> Thread {
+        Thread {
+            clock: 0,
+            counts: ThreadCounts::default(),
+            flight: Flight::new(&m.core),
+            ops: Vec::with_capacity(512),
+            next: 0,
+            request: None,
+            space,
+            number,
+            socket,
+            id,
+            tlb: Tlb::new(m.tlb.l1_entries, m.tlb.l2_entries, m.tlb.l2_ways),
+            l1: Cache::new(m.l1.bytes.0, m.l1.ways),
+            l2: Cache::new(m.l2.bytes.0, m.l2.ways),
+            prefetcher: Prefetcher::new(m.prefetch.streams, m.prefetch.distance),
+            fraction: 0,
+            // Threads do not sample in step.
+            until_sample: 1 + (sample_period * (id as u64 * 7 + 3) / 16) % sample_period.max(1),
+            looked: 0,
+            missing: 0,
+            last_line: u64::MAX,
+            address: 0,
+            queue: Entries::new(m.core.super_queue),
+        }
+    }
+
+    /// Forgets the translation of a page.
+    pub fn shoot_down(&mut self, vpn: u64) {
+        self.tlb.forget(vpn);
+    }
+
+    /// New ops are in `ops`.
+    pub fn refilled(&mut self) {
+        self.next = 0;
+        self.looked = 0;
+    }
+
+    /// Time passes for `n` instructions.
+    #[inline(always)]
+    fn work(&mut self, n: u32, lat: &Latencies) {
+        let t = n as u64 * lat.instruction + self.fraction;
+        self.clock += t >> 10;
+        self.fraction = t & 1023;
+        self.clock = self.flight.advance(self.clock, n);
+    }
+
+    /// The thread loses time to the operating system.
+    pub fn lose(&mut self, time: Ps) {
+        self.clock += time;
+        self.flight.stalls.system += time;
+    }
+
+    /// Runs ops from the buffer until the clock passes `limit`, the buffer ends, or an op needs the driver.
+    /// Returns that op.
+    #[inline]
+    pub fn run(&mut self, limit: Ps, s: &mut Shared) -> Option<Op> {
+        while self.next < self.ops.len() {
+            if self.clock > limit {
+                return None;
+            }
+            let op = self.ops[self.next];
+            self.next += 1;
+            if self.missing > 4 {
+                self.look_ahead(s);
+            }
+            self.work(op.instructions, &s.lat);
+            match op.kind {
+                Kind::Read | Kind::Write | Kind::Update | Kind::Fetch => {
+                    self.access(&op, s);
+                    if s.out_of_frames.is_some() {
+                        return None;
+                    }
+                }
+                Kind::NtWrite | Kind::Flush => self.write_through(&op, s),
+                Kind::Fence => self.clock = self.flight.fence(self.clock),
+                Kind::Begin => self.request = Some(self.clock),
+                _ => return Some(op),
+            }
+        }
+        None
+    }
+
+    /// Touches the host memory that ops a little ahead will need: page-table entry, cache sets, DRAM-cache tag.
+    #[inline(always)]
+    fn look_ahead(&mut self, s: &Shared) {
+        self.missing = self.missing.saturating_sub(1);
+        let to = (self.next + LOOK_AHEAD).min(self.ops.len());
+        self.looked = self.looked.max(self.next);
+        while self.looked < to {
+            let op = &self.ops[self.looked];
+            self.looked += 1;
+            if !op.kind.is_access() {
+                continue;
+            }
+            let address = op.addr;
+            let vpn = address >> s.page_shift;
+            let frame = match self.tlb.first(vpn | self.tag(s)) {
+                Some(f) => f,
+                None => match s.tables[self.space].frame(vpn) {
+                    Some(f) => f,
+                    None => continue,
+                },
+            };
+            let physical = ((frame as u64) << s.page_shift) | (address & ((1 << s.page_shift) - 1));
+            let line = physical >> 6;
+            self.l2.prefetch(line);
+            s.llc[self.socket].prefetch(line);
+            s.memory.prefetch(physical);
+        }
+    }
+
+    /// Page numbers of different programs differ in the bits above an address.
+    #[inline(always)]
+    fn tag(&self, s: &Shared) -> u64 {
+        (self.space as u64) << (super::table::ADDRESS_BITS - s.page_shift)
+    }
+
+    /// Virtual to physical; the extra latency of TLB misses comes back with it.
+    #[inline(always)]
+    fn translate(&mut self, address: u64, store: bool, s: &mut Shared) -> (u64, Ps) {
+        let vpn = (address >> s.page_shift) | self.tag(s);
+        let (frame, cost) = match self.tlb.first(vpn) {
+            Some(frame) => (frame, 0),
+            None => self.translate_slowly(vpn, store, s),
+        };
+        (
+            ((frame as u64) << s.page_shift) | (address & ((1 << s.page_shift) - 1)),
+            cost,
+        )
+    }
+
+    #[inline(never)]
+    fn translate_slowly(&mut self, vpn: u64, store: bool, s: &mut Shared) -> (u32, Ps) {
+        self.counts.tlb_misses += 1;
+        if let Some(frame) = self.tlb.second(vpn) {
+            return (frame, s.lat.stlb);
+        }
+        self.counts.walks += 1;
+        if let Some((page, until)) = s.moving {
+            // The page is write-protected while it is copied: its writers fault and wait.
+            if page == vpn && self.clock < until {
+                if store {
+                    self.lose(until - self.clock);
+                } else if let Some(frame) = s.tables[self.space].frame(vpn) {
+                    return (frame, s.lat.stlb + s.lat.walk);
+                }
+            }
+        }
+        let frame = match s.tables[self.space].frame(vpn) {
+            Some(frame) => frame,
+            None => {
+                let fault = Fault {
+                    vpn,
+                    thread: self.id,
+                    socket: self.socket as u32,
+                    write: store,
+                    now: self.clock / 1000,
+                };
+                match s.pager.fault(&fault) {
+                    Ok(frame) => {
+                        self.counts.faults += 1;
+                        s.tables[self.space].map(vpn, frame);
+                        self.lose(s.lat.fault);
+                        frame
+                    }
+                    Err(e) => {
+                        s.out_of_frames = Some(e);
+                        0
+                    }
+                }
+            }
+        };
+        self.tlb.insert(vpn, frame);
+        (frame, s.lat.stlb + s.lat.walk)
+    }
+
+    /// A cached access: every line that it touches.
+    #[inline(always)]
+    fn access(&mut self, op: &Op, s: &mut Shared) {
+        self.counts.accesses += 1;
+        self.address = op.addr;
+        let store = matches!(op.kind, Kind::Write | Kind::Update);
+        let load = op.kind != Kind::Write;
+        if op.dependent != 0 {
+            self.clock = self.flight.depend(self.clock);
+        }
+        if store {
+            self.counts.updates += load as u64;
+            self.clock = self.flight.store(self.clock);
+        }
+        let (physical, cost) = self.translate(op.addr, store, s);
+        let line = physical >> 6;
+        if line == self.last_line && cost == 0 && !store {
+            // The most recent line of the first level again: nothing moves.
+            self.flight.last_load = self.flight.last_load.max(self.clock + s.lat.l1);
+        } else {
+            self.line(line, load, store, cost, s);
+            self.last_line = line;
+        }
+        if s.sample_period != 0 && store {
+            self.count_sample(physical, Source::Store, s);
+        }
+        let last = (op.addr + op.size.max(1) as u64 - 1) >> 6;
+        let mut at = (op.addr >> 6) + 1;
+        while at <= last {
+            let (physical, cost) = self.translate(at << 6, store, s);
+            self.line(physical >> 6, load, store, cost, s);
+            self.last_line = physical >> 6;
+            at += 1;
+        }
+    }
+
+    /// One line through the caches.
+    #[inline(always)]
+    fn line(&mut self, line: u64, load: bool, store: bool, walk: Ps, s: &mut Shared) {
+        if self.l1.hit(line, store) {
+            if load {
+                self.flight.last_load = self.clock + s.lat.l1 + walk;
+            }
+            if walk > s.lat.stlb {
+                // A walk for a line that is cached all the same holds up the loads behind it like a miss.
+                self.miss(self.clock + walk + s.lat.l1, load);
+            }
+            return;
+        }
+        self.first_level_miss(line, load, store, walk, s);
+    }
+
+    #[inline(always)]
+    fn miss(&mut self, done: Ps, load: bool) {
+        self.clock = self.flight.room(self.clock);
+        if load {
+            self.flight.load_miss(done)
+        } else {
+            self.flight.store_miss(done)
+        }
+    }
+
+    #[inline(never)]
+    fn first_level_miss(&mut self, line: u64, load: bool, store: bool, walk: Ps, s: &mut Shared) {
+        self.counts.l1_misses += 1;
+        self.clock = self.flight.room(self.clock);
+        let start = self.clock + walk;
+        let ahead = if self.prefetcher.on() {
+            self.prefetcher.observe(line)
+        } else {
+            None
+        };
+        let mut done = if self.l2.hit(line, false) {
+            // A line that was prefetched may still be on its way.
+            (start + s.lat.l2).max(if self.prefetcher.on() {
+                self.prefetcher.arrival(line)
+            } else {
+                0
+            })
+        } else {
+            self.counts.l2_misses += 1;
+            self.missing = (self.missing + 8).min(256);
+            self.beyond(line, start, true, s)
+        };
+        if let Some(v) = self.l1.insert(line, store) {
+            if v.dirty && !self.l2.hit(v.line, true) {
+                done = done.max(self.into_second(v.line, true, start, s));
+            }
+        }
+        if load {
+            self.flight.load_miss(done)
+        } else {
+            self.flight.store_miss(done)
+        }
+        if let Some((_, first, last)) = ahead {
+            for next in first..=last {
+                self.fetch_ahead(next, start, s);
+            }
+        }
+    }
+
+    /// Fetches a line from the last level or memory into the second level.
+    #[inline(always)]
+    fn beyond(&mut self, line: u64, start: Ps, demand: bool, s: &mut Shared) -> Ps {
+        let llc = &mut s.llc[self.socket];
+        let done = if llc.hit(line, false) {
+            start + s.lat.llc
+        } else {
+            let at = self.queue.admit(start) + s.lat.llc;
+            let mut reply = s.memory.read(at, line << 6, self.socket);
+            for _ in 1..s.replicas {
+                // The other instances ask at the same time; this one is served in the middle of them.
+                reply = s.memory.read(at, line << 6, self.socket);
+            }
+            let mut done = reply.done;
+            if let Some(v) = s.llc[self.socket].insert(line, false) {
+                if v.dirty {
+                    // The fill waits when the write queue is full: that is how writers feel slow memory.
+                    for _ in 0..s.replicas {
+                        let taken = s.memory.write(at, v.line << 6, self.socket);
+                        done = done.max(taken);
+                    }
+                }
+            }
+            if demand {
+                self.counts.llc_misses += 1;
+                self.counts.slow += (reply.source == Source::Slow) as u64;
+                if s.sample_period != 0 {
+                    self.count_sample(line << 6, reply.source, s);
+                }
+            }
+            self.queue.hold(done);
+            done
+        };
+        done.max(self.into_second(line, false, start, s))
+    }
+
+    /// Puts a line into the second level; a dirty line that has to go moves to the last level, and from there perhaps
+    /// to memory. Returns when there was room for all of it.
+    #[inline(always)]
+    fn into_second(&mut self, line: u64, dirty: bool, now: Ps, s: &mut Shared) -> Ps {
+        let Some(v) = self.l2.insert(line, dirty) else {
+            return now;
+        };
+        if !v.dirty {
+            return now;
+        }
+        let llc = &mut s.llc[self.socket];
+        if llc.hit(v.line, true) {
+            return now;
+        }
+        match llc.insert(v.line, true) {
+            Some(out) if out.dirty => {
+                (0..s.replicas).fold(now, |_, _| s.memory.write(now, out.line << 6, self.socket))
+            }
+            _ => now,
+        }
+    }
+
+    #[inline(never)]
+    fn fetch_ahead(&mut self, line: u64, now: Ps, s: &mut Shared) {
+        if self.l2.hit(line, false) {
+            return;
+        }
+        self.counts.prefetches += 1;
+        let done = self.beyond(line, now, false, s);
+        self.prefetcher.arrives(line, done);
+    }
+
+    /// Non-temporal stores, or write-backs that keep the line: every line that the op touches.
+    #[inline(never)]
+    fn write_through(&mut self, op: &Op, s: &mut Shared) {
+        self.counts.accesses += 1;
+        self.last_line = u64::MAX;
+        let last = (op.addr + op.size.max(1) as u64 - 1) >> 6;
+        for at in op.addr >> 6..=last {
+            self.address = at << 6;
+            let (physical, cost) = self.translate(at << 6, true, s);
+            if s.out_of_frames.is_some() {
+                return;
+            }
+            let dirty = op.kind == Kind::NtWrite || self.clean(physical >> 6, s);
+            if !dirty {
+                continue;
+            }
+            self.clock = self.flight.room(self.clock);
+            let start = self.clock + cost + s.lat.llc;
+            let mut taken = s.memory.write(start, physical, self.socket);
+            for _ in 1..s.replicas {
+                taken = s.memory.write(start, physical, self.socket);
+            }
+            self.flight.flush(taken);
+            if s.sample_period != 0 {
+                self.count_sample(physical, Source::Store, s);
+            }
+        }
+    }
+
+    /// Cleans a line in every cache; was it dirty in one?
+    fn clean(&mut self, line: u64, s: &mut Shared) -> bool {
+        let first = self.l1.clean(line);
+        let second = self.l2.clean(line);
+        let third = s.llc[self.socket].clean(line);
+        first || second || third
+    }
+
+    #[inline(always)]
+    fn count_sample(&mut self, physical: u64, source: Source, s: &mut Shared) {
+        self.until_sample -= 1;
+        if self.until_sample == 0 {
+            self.take_sample(physical, source, s);
+        }
+    }
+
+    #[inline(never)]
+    fn take_sample(&mut self, physical: u64, source: Source, s: &mut Shared) {
+        self.until_sample = s.sample_period;
+        self.counts.samples += 1;
+        let vpn = (self.address >> s.page_shift) | self.tag(s);
+        let frame = (physical >> s.page_shift) as u32;
+        s.pager.sample(&Sample {
+            vpn,
+            frame,
+            source,
+            thread: self.id,
+            now: self.clock / 1000,
+        });
+        self.lose(s.lat.sample);
+    }
+}
