@@ -283,6 +283,26 @@ pub fn run(out: &mut Vec<Op>, kind: Kind, addr: u64, bytes: u64, per_line: u32) 
     }
 }
 
+/// Runs a program to its end without looking at its accesses, threads in turn; returns their number.
+#[cfg(test)]
+pub fn drain<K: Kernel>(program: &mut Loops<K>) -> u64 {
+    let (mut ops, mut out) = (0, Vec::with_capacity(MOST_OPS));
+    let mut ended = vec![false; program.threads.len()];
+    while ended.contains(&false) {
+        for (thread, ended) in ended.iter_mut().enumerate() {
+            while !*ended {
+                out.clear();
+                *ended = !program.fill(thread, 0, &mut out);
+                ops += out.len() as u64;
+                if out.last().is_some_and(|op| op.kind == Kind::Barrier) {
+                    break;
+                }
+            }
+        }
+    }
+    ops
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,67 @@
-//! Kernels in the manner of the NAS parallel benchmarks.
+//! Kernels in the manner of the NAS parallel benchmarks: the same loops over the same arrays, written from the
+//! reports (Bailey et al., "The NAS parallel benchmarks", RNR-94-007, 1994; "The NAS parallel benchmarks 2.0",
+//! NAS-95-020, 1995).
+//!
+//! CG, EP, FT, IS and MG compute what the benchmark computes and give its verification values. BT, LU and SP solve a
+//! model problem with the benchmark's arrays and sweeps.
+//!
+//! Every kernel runs with real data or without (`data=addresses`): it then makes the same accesses, for sizes that
+//! do not fit the host. Runs of consecutive elements are handed to the model one cache line at a time.
 
+use varve_machine::Program;
+
+use crate::params::{Error, Values};
 use crate::registry::Entry;
 
+pub mod cg;
+pub mod cg_matrix;
+pub mod ep;
+pub mod fft;
+pub mod ft;
+pub mod is;
+pub mod lcg;
+pub mod mg;
+pub mod mg_data;
+pub mod mg_grid;
+pub mod setup;
+
+#[cfg(test)]
+mod dense;
+#[cfg(test)]
+mod is_tests;
+
+use setup::{PARAMS, Setup};
+
+macro_rules! entry {
+    ($name:literal, $about:literal, $module:ident) => {
+        Entry {
+            name: $name,
+            about: $about,
+            params: PARAMS,
+            build: |values: &Values| -> Result<Box<dyn Program>, Error> {
+                Ok(Box::new($module::program(&Setup::new(values)?)?))
+            },
+        }
+    };
+}
+
 /// The workloads of this module.
-pub const ENTRIES: &[Entry] = &[];
+pub const ENTRIES: &[Entry] = &[
+    entry!(
+        "cg",
+        "NAS CG: smallest eigenvalue of a sparse matrix by conjugate gradients",
+        cg
+    ),
+    entry!("ep", "NAS EP: pairs of normal deviates", ep),
+    entry!(
+        "ft",
+        "NAS FT: three-dimensional fast Fourier transforms",
+        ft
+    ),
+    entry!("is", "NAS IS: ranks of integer keys by buckets", is),
+    entry!(
+        "mg",
+        "NAS MG: multigrid V-cycles with 27-point stencils",
+        mg
+    ),
+];

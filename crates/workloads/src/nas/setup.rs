@@ -1,0 +1,231 @@
+//! What the NAS-like kernels have in common: classes, sizes, and whether there is real data behind the addresses.
+
+use crate::params::{Error, Param, Unit, Values};
+
+/// A problem class of the NAS parallel benchmarks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// Sample: for tests.
+    S,
+    /// Workstation.
+    W,
+    /// The smallest of the original problems.
+    A,
+    /// About four times A.
+    B,
+    /// About four times B.
+    C,
+    /// About sixteen times C.
+    D,
+    /// About sixteen times D.
+    E,
+}
+
+const CLASSES: &[&str] = &["S", "W", "A", "B", "C", "D", "E"];
+
+/// Parameters of every kernel.
+pub const PARAMS: &[Param] = &[
+    Param::new(
+        "class",
+        Unit::Choice(CLASSES),
+        "A",
+        "problem class, which sets sizes and iterations",
+    ),
+    Param::new(
+        "size",
+        Unit::Count,
+        "0",
+        "another size than the class's: points along an edge of the grid (bt, ft, lu, mg, sp), rows (cg), keys (is), pairs (ep); 0: the class's",
+    ),
+    Param::new(
+        "iterations",
+        Unit::Count,
+        "0",
+        "iterations of the outer loop; 0: the class's",
+    ),
+    Param::new(
+        "data",
+        Unit::Choice(&["auto", "real", "addresses"]),
+        "auto",
+        "real: compute on real data; addresses: the same accesses without data; auto: real up to 2 GiB of host memory",
+    ),
+];
+
+/// Host memory up to which `data=auto` computes for real.
+const AUTO_BYTES: u64 = 2 << 30;
+/// Host memory up to which `data=real` is accepted.
+const MOST_BYTES: u64 = 12 << 30;
+
+/// The checked parameters of a kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    /// Problem class.
+    pub class: Class,
+    /// Size that replaces the class's.
+    pub size: Option<u64>,
+    /// Iterations that replace the class's.
+    pub iterations: Option<u64>,
+    /// Divisor of the footprint.
+    pub scale: u64,
+    /// Bytes between two first touches.
+    pub touch: u64,
+    /// Threads.
+    pub threads: usize,
+    /// `auto`, `real` or `addresses`.
+    pub data: &'static str,
+}
+
+impl Setup {
+    /// Reads the common parameters.
+    ///
+    /// # Errors
+    /// A value out of range.
+    pub fn new(values: &Values) -> Result<Setup, Error> {
+        let class = match values.choice("class") {
+            "S" => Class::S,
+            "W" => Class::W,
+            "A" => Class::A,
+            "B" => Class::B,
+            "C" => Class::C,
+            "D" => Class::D,
+            _ => Class::E,
+        };
+        let given = |key| Some(values.count(key)).filter(|&count| count > 0);
+        Ok(Setup {
+            class,
+            size: given("size"),
+            iterations: given("iterations"),
+            scale: values.scale(),
+            touch: values.count_in("touch", 64, u64::MAX)?,
+            threads: values.threads()?,
+            data: values.choice("data"),
+        })
+    }
+
+    /// A setup for tests: one thread's worth of defaults at an explicit size, real data or not.
+    #[cfg(test)]
+    pub fn tiny(class: Class, size: u64, iterations: u64, threads: usize, real: bool) -> Setup {
+        let data = if real { "real" } else { "addresses" };
+        let given = |count| Some(count).filter(|&count| count > 0);
+        Setup {
+            class,
+            size: given(size),
+            iterations: given(iterations),
+            scale: 1,
+            touch: 4096,
+            threads,
+            data,
+        }
+    }
+
+    /// Is there to be real data, which would take `bytes` of host memory?
+    ///
+    /// # Errors
+    /// Real data were asked for and are too large.
+    pub fn real(&self, workload: &str, bytes: u64) -> Result<bool, Error> {
+        match self.data {
+            "addresses" => Ok(false),
+            "real" if bytes > MOST_BYTES => Err(Error::BadValue {
+                workload: workload.into(),
+                key: "data".into(),
+                value: "real".into(),
+                want: format!(
+                    "the data would take {} GiB of host memory, more than {} GiB; take data=addresses, a smaller class or a larger scale",
+                    bytes >> 30,
+                    MOST_BYTES >> 30
+                ),
+            }),
+            "real" => Ok(true),
+            _ => Ok(bytes <= AUTO_BYTES),
+        }
+    }
+
+    /// Refuses a size below `least` or above `most`.
+    ///
+    /// # Errors
+    /// It is outside.
+    pub fn check_size(
+        &self,
+        workload: &str,
+        size: u64,
+        least: u64,
+        most: u64,
+    ) -> Result<(), Error> {
+        if (least..=most).contains(&size) {
+            return Ok(());
+        }
+        Err(Error::BadValue {
+            workload: workload.into(),
+            key: "size".into(),
+            value: size.to_string(),
+            want: format!(
+                "between {least} and {most}, after dividing by scale={}",
+                self.scale
+            ),
+        })
+    }
+
+    /// The edge of a cube of `edge` points whose volume is divided by the scale, rounded.
+    pub fn scaled_edge(&self, edge: u64) -> u64 {
+        (edge as f64 / (self.scale as f64).cbrt()).round() as u64
+    }
+
+    /// Powers of two whose product is divided by the scale (rounded down to a power of two): the longest edge is
+    /// halved, the last one first among equals, none below `least`.
+    pub fn scaled_powers(&self, mut edges: [u64; 3], least: u64) -> [u64; 3] {
+        for _ in 0..self.scale.ilog2() {
+            let longest = (0..3).max_by_key(|&i| (edges[i], i)).unwrap_or(2);
+            if edges[longest] > least {
+                edges[longest] /= 2;
+            }
+        }
+        edges
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scaling_divides_the_volume() {
+        let setup = Setup {
+            scale: 64,
+            ..Setup::tiny(Class::D, 0, 0, 1, false)
+        };
+        assert_eq!(setup.scaled_edge(408), 102);
+        assert_eq!(setup.scaled_powers([1024, 1024, 1024], 4), [256, 256, 256]);
+        let setup = Setup { scale: 2, ..setup };
+        assert_eq!(setup.scaled_powers([512, 512, 512], 4), [512, 512, 256]);
+        assert_eq!(
+            setup.scaled_powers([2048, 1024, 1024], 4),
+            [1024, 1024, 1024]
+        );
+    }
+
+    #[test]
+    fn data_that_do_not_fit_are_refused_by_name_or_left_out() {
+        let setup = Setup::tiny(Class::D, 0, 0, 1, true);
+        let error = setup.real("ft", 80 << 30).unwrap_err().to_string();
+        assert!(
+            error.starts_with("workload `ft`: data=real will not do: the data would take 80 GiB"),
+            "{error}"
+        );
+        assert!(
+            !Setup {
+                data: "auto",
+                ..setup
+            }
+            .real("ft", 80 << 30)
+            .unwrap()
+        );
+        assert!(
+            Setup {
+                data: "auto",
+                ..setup
+            }
+            .real("ft", 1 << 30)
+            .unwrap()
+        );
+    }
+}
