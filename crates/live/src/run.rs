@@ -199,7 +199,7 @@ impl Watch {
                     let steps =
                         |m: &[Member]| m.iter().map(|m| (m.pid, m.step)).collect::<Vec<_>>();
                     let quiet = members.iter().all(|m| m.step % 2 == 0);
-if quiet && steps(&table.members(self.run_name)) == steps(&members) {
+                    if quiet && steps(&table.members(self.run_name)) == steps(&members) {
                         self.seen = Some(now);
                         self.placed = placed;
                     }

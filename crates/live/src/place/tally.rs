@@ -63,3 +63,32 @@ impl Tally {
         Conflicts::from_histogram(&self.histogram, self.pages, self.bins)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_running_count_is_that_of_counting_anew(steps in proptest::collection::vec((0u32..8, any::<bool>()), 0..300)) {
+            let bins = Bins { sets: 8, ways: 2 };
+            let mut tally = Tally::new(bins);
+            let mut pages: Vec<u32> = Vec::new();
+            for (bin, add) in steps {
+                if add {
+                    tally.add(bin);
+                    pages.push(bin);
+                } else {
+                    // A page that is not there is not taken out.
+                    tally.remove(bin);
+                    if let Some(at) = pages.iter().position(|&b| b == bin) {
+                        pages.swap_remove(at);
+                    }
+                }
+                prop_assert_eq!(tally.pages(), pages.len() as u64);
+                prop_assert_eq!(tally.conflicts(), Conflicts::of_bins(pages.iter().copied(), bins));
+            }
+        }
+    }
+}
