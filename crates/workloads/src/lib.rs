@@ -26,5 +26,6 @@ pub mod params;
 pub mod registry;
 pub mod rng;
 pub mod streams;
+pub mod tpcc;
 
 pub use registry::{Entry, build, list};

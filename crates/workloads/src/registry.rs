@@ -22,6 +22,7 @@ pub fn list() -> Vec<&'static Entry> {
     let modules = [
         crate::gups::ENTRIES,
         crate::kv::ENTRIES,
+        crate::tpcc::ENTRIES,
         crate::streams::ENTRIES,
         crate::graph::ENTRIES,
         crate::nas::ENTRIES,

@@ -97,7 +97,7 @@ impl Access {
     pub fn new(values: &Values) -> Result<Access, Error> {
         let threads = values.threads()?;
         let block = values.count_in("block", LINE, 1 << 20)?;
-        if block % LINE != 0 {
+        if !block.is_multiple_of(LINE) {
             return Err(values.bad("block", "a multiple of 64 bytes"));
         }
         let bytes = values.count_in("bytes", block * threads as u64, 1 << 46)?;
