@@ -1,70 +1,7 @@
 //! Charts as data: named axes with units, and series, bars, cells or spans. [`crate::html`] draws them.
 
-use crate::Error;
-use crate::fmt::Format;
+use crate::{Axis, Error};
 use serde::{Deserialize, Serialize};
-
-/// How an axis maps values to places.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Scale {
-    /// Equal steps.
-    #[default]
-    Linear,
-    /// Powers of ten; what is not positive is left out.
-    Log10,
-    /// Powers of two, as for sizes and threads; what is not positive is left out.
-    Log2,
-}
-
-/// What an axis shows, in what unit, on what scale.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Axis {
-    /// What is shown: `time`, `throughput`.
-    pub what: String,
-    /// The unit's own word (see [`Format::base_unit`]); empty for none.
-    pub unit: String,
-    /// How its numbers are stored and printed.
-    pub format: Format,
-    /// Linear or logarithmic.
-    pub scale: Scale,
-    /// The axis begins and ends here where given, else at the data (a linear axis also shows zero
-    /// where that costs little).
-    pub range: (Option<f64>, Option<f64>),
-}
-
-impl Axis {
-    /// A linear axis.
-    pub fn new(what: impl Into<String>, unit: impl Into<String>, format: Format) -> Axis {
-        Axis {
-            what: what.into(),
-            unit: unit.into(),
-            format,
-            ..Axis::default()
-        }
-    }
-
-    /// The same axis on another scale.
-    pub fn on(mut self, scale: Scale) -> Axis {
-        self.scale = scale;
-        self
-    }
-
-    /// The same axis from and to given values.
-    pub fn between(mut self, low: impl Into<Option<f64>>, high: impl Into<Option<f64>>) -> Axis {
-        self.range = (low.into(), high.into());
-        self
-    }
-
-    /// What and unit, for a heading; `unit` as chosen by [`Format::scaled`].
-    pub(crate) fn heading(&self, unit: &str) -> String {
-        if unit.is_empty() {
-            self.what.clone()
-        } else {
-            format!("{} ({unit})", self.what)
-        }
-    }
-}
 
 /// Points of one line; what is not finite is a gap.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -97,6 +34,12 @@ impl Series {
     pub fn published(mut self) -> Series {
         self.published = true;
         self
+    }
+
+    /// The line's name; published ones say so.
+    pub(crate) fn shown_name(&self) -> String {
+        let published = if self.published { ", published" } else { "" };
+        format!("{}{published}", self.name)
     }
 
     /// The points that are there.

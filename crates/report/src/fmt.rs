@@ -168,7 +168,7 @@ pub(crate) fn typical(values: &[f64]) -> f64 {
     sizes.get(sizes.len() / 2).copied().unwrap_or(1.0)
 }
 
-/// Decimals that show two digits of the smallest number, without drowning the largest.
+/// Decimals that show three digits of the smallest number, as long as the largest shows at most four.
 fn decimals(values: &[f64]) -> usize {
     let sizes = || {
         values
@@ -187,8 +187,8 @@ fn decimals(values: &[f64]) -> usize {
     let (Some(min), Some(max)) = (sizes().reduce(f64::min), sizes().reduce(f64::max)) else {
         return 0;
     };
-    (1 - power(min))
-        .min(4 - power(max))
+    (2 - power(min))
+        .min(3 - power(max))
         .max(2 - power(max))
         .clamp(0, 9) as usize
 }

@@ -13,6 +13,7 @@
 //! println!("{}", result.to_json());
 //! ```
 
+mod axis;
 mod chart;
 pub mod columnar;
 mod file;
@@ -28,7 +29,8 @@ pub mod table;
 mod term;
 mod value;
 
-pub use chart::{Axis, Bars, Chart, Data, HeatRow, Level, Scale, Series, Span};
+pub use axis::{Axis, Scale};
+pub use chart::{Bars, Chart, Data, HeatRow, Level, Series, Span};
 pub use file::{Error, write_atomically};
 pub use origin::{Origin, RunReport};
 pub use run_table::{Better, Column, Row, RunTable};

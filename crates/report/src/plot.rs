@@ -1,8 +1,9 @@
 //! Lines as rows of blocks, for a terminal: how throughput went over time, at a glance.
 
-use crate::chart::{Axis, Chart, Data, Scale, Series};
+use crate::chart::{Chart, Data, Series};
 use crate::fmt;
 use crate::term::{Look, printable, wrap};
+use crate::{Axis, Scale};
 
 /// Eight heights within one character.
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -62,15 +63,7 @@ pub fn lines(chart: &Chart, look: Look) -> Option<String> {
     out.push_str(&wrap(&printable(&span), look.width, ""));
     out.push_str("\n\n");
 
-    let name = |s: &Series| {
-        let name = printable(&s.name);
-        let name: String = if s.published {
-            format!("{name}, published")
-        } else {
-            name
-        };
-        clip(&name, look.width / 3)
-    };
+    let name = |s: &Series| clip(&printable(&s.shown_name()), look.width / 3);
     let names: Vec<String> = series.iter().map(name).collect();
     let ended: Vec<String> = series
         .iter()

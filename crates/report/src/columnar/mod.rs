@@ -18,8 +18,8 @@ pub fn claims(result: &StudyResult, path: &Path) -> Result<(), Error> {
     file.note("study", &result.study);
     file.column("id", "", text(|c| &c.id));
     file.column("what", "", text(|c| &c.what));
-    let sides: [(&str, fn(&crate::Claim) -> &Value); 2] =
-        [("published", |c| &c.published), ("ours", |c| &c.ours)];
+    type Side = fn(&crate::Claim) -> &Value;
+    let sides: [(&str, Side); 2] = [("published", |c| &c.published), ("ours", |c| &c.ours)];
     for (name, side) in sides {
         let values = || claims.iter().map(side);
         let words = values().map(|v| (*v != Value::Missing).then(|| v.to_string()));

@@ -1,6 +1,7 @@
 //! Tables of a page: claims, runs, and the data under each chart.
 
-use crate::chart::{Axis, Data, Series};
+use crate::axis::Axis;
+use crate::chart::{Data, Series};
 use crate::markup::Markup;
 use crate::{Agreement, Chart, RunTable, StudyResult, Value, fmt};
 
@@ -169,30 +170,54 @@ pub fn data(chart: &Chart, page: &mut Markup) {
     }
 }
 
-/// Series one below the other: name, x, y.
+/// Series side by side where they share their places, else one below the other: name, x, y.
 fn points(chart: &Chart, series: &[Series], page: &mut Markup) {
-    let total: usize = series.iter().map(|s| s.points().count()).sum();
+    let shared = series.windows(2).all(|w| w[0].x == w[1].x) && series.len() > 1;
+    let total = if shared {
+        series[0].x.len()
+    } else {
+        series.iter().map(|s| s.x.len()).sum()
+    };
     let every = total.div_ceil(MOST).max(1);
-    let shown: Vec<(&str, (f64, f64))> = series
-        .iter()
-        .flat_map(|s| s.points().step_by(every).map(move |p| (s.name.as_str(), p)))
-        .collect();
     let column = |axis: &Axis, values: Vec<f64>| {
         let (unit, cells) = axis.format.column(&axis.unit, &values);
         (axis.heading(&unit), cells)
     };
-    let (x, xs) = column(&chart.x, shown.iter().map(|s| s.1.0).collect());
-    let (y, ys) = column(&chart.y, shown.iter().map(|s| s.1.1).collect());
-    open(page);
-    head(&[("series", ""), (&x, "n"), (&y, "n")], page);
-    for (i, (name, _)) in shown.iter().enumerate() {
-        page.open("tr", &[]);
-        page.leaf("td", &[], name);
-        page.leaf("td", &[("class", &"n")], &xs[i]);
-        page.leaf("td", &[("class", &"n")], &ys[i]);
-        page.close();
+    if shared {
+        let names: Vec<String> = series.iter().map(Series::shown_name).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let shown = || (0..total).step_by(every);
+        let (x, xs) = column(&chart.x, shown().map(|i| series[0].x[i]).collect());
+        let row = |(place, i): (&'_ String, usize)| {
+            (place.clone(), series.iter().map(|s| s.y[i]).collect())
+        };
+        let rows: Vec<(String, Vec<f64>)> = xs.iter().zip(shown()).map(row).collect();
+        let rows = rows
+            .iter()
+            .map(|(x, ys)| (x.as_str(), ys.clone()))
+            .collect();
+        matrix(&x, &names, rows, &chart.y, page);
+    } else {
+        let some = |s: &Series| {
+            (0..s.x.len())
+                .step_by(every)
+                .map(|i| (s.shown_name(), s.x[i], s.y[i]))
+                .collect::<Vec<_>>()
+        };
+        let shown: Vec<(String, f64, f64)> = series.iter().flat_map(some).collect();
+        let (x, xs) = column(&chart.x, shown.iter().map(|s| s.1).collect());
+        let (y, ys) = column(&chart.y, shown.iter().map(|s| s.2).collect());
+        open(page);
+        head(&[("series", ""), (&x, "n"), (&y, "n")], page);
+        for (i, (name, ..)) in shown.iter().enumerate() {
+            page.open("tr", &[]);
+            page.leaf("td", &[], name);
+            page.leaf("td", &[("class", &"n")], &xs[i]);
+            page.leaf("td", &[("class", &"n")], &ys[i]);
+            page.close();
+        }
+        close(page);
     }
-    close(page);
     shortened(total, every, page);
 }
 

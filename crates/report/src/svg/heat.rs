@@ -1,14 +1,16 @@
 //! A matrix of cells, stronger for more.
 
 use super::{Canvas, LINE, Plot, begin, broken, fit, frame, text, text_width};
-use crate::chart::{Chart, HeatRow, Scale};
+use crate::Scale;
+use crate::chart::{Chart, HeatRow};
 use crate::fmt::{self, typical};
 use crate::markup::{Markup, Px};
 
 /// The faintest a cell is drawn, so that it is seen to be there.
 const FAINT: f64 = 0.06;
-/// From here on a cell is so strong that its number is written in the colour of the page.
-const STRONG: f64 = 0.55;
+/// From here on a cell is so strong that its number is written in the colour of the page: between 0.63 and
+/// 0.76, where the two colours are equally easy to read on dark and on light pages.
+const STRONG: f64 = 0.7;
 
 pub fn draw(
     chart: &Chart,

@@ -3,7 +3,8 @@
 use super::frame::{self, Entry};
 use super::scale::Placed;
 use super::{Canvas, LINE, Plot, begin, colour};
-use crate::chart::{Axis, Chart, Series};
+use crate::Axis;
+use crate::chart::{Chart, Series};
 use crate::markup::{Markup, Px};
 use std::fmt::Write;
 
@@ -14,7 +15,7 @@ const TIPS: usize = 48;
 
 pub fn draw(chart: &Chart, series: &[Series], canvas: Canvas, page: &mut Markup) {
     // Names beside the lines are read faster than a legend.
-    let names: Vec<String> = series.iter().map(shown_name).collect();
+    let names: Vec<String> = series.iter().map(Series::shown_name).collect();
     let marked = names
         .iter()
         .map(String::as_str)
@@ -92,15 +93,6 @@ fn unrounded(axis: &Axis, series: &[Series]) -> Axis {
         .between(axis.range.0.or(Some(low)), axis.range.1.or(Some(high)))
 }
 
-/// A line's name; published ones say so.
-fn shown_name(s: &Series) -> String {
-    if s.published {
-        format!("{}, published", s.name)
-    } else {
-        s.name.clone()
-    }
-}
-
 /// A line's classes: a published line has the colour of ours of the same name.
 fn class(series: &[Series], i: usize) -> String {
     let mut names: Vec<&str> = Vec::new();
@@ -135,7 +127,7 @@ fn path(s: &Series, class: &str, x: &Placed, y: &Placed, page: &mut Markup) {
     }
     if !d.is_empty() {
         page.open("path", &[("d", &d), ("class", &class)]);
-        page.leaf("title", &[], &shown_name(s));
+        page.leaf("title", &[], &s.shown_name());
         page.close();
     }
     let dots = if s.x.len() <= DOTS {
@@ -180,11 +172,11 @@ fn thinned(run: &[(f64, f64)]) -> Vec<(f64, f64)> {
 fn ends(chart: &Chart, series: &[Series], y: &Placed) -> Vec<frame::Beside> {
     let last = |s: &Series| s.points().filter_map(|p| y.at(p.1)).last();
     let line = |(i, s): (usize, &Series)| {
-        let class = format!("lead {}", colour(i));
+        let class = class(series, i).replacen("line", "lead", 1);
         Some(frame::Beside {
             class,
             from: last(s)?,
-            name: s.name.clone(),
+            name: s.shown_name(),
         })
     };
     series
@@ -205,7 +197,7 @@ fn tips(chart: &Chart, s: &Series, x: &Placed, y: &Placed, page: &mut Markup) {
         };
         let tip = format!(
             "{}: {} at {}",
-            shown_name(s),
+            s.shown_name(),
             chart.y.format.one(&chart.y.unit, *py),
             chart.x.format.one(&chart.x.unit, *px)
         );

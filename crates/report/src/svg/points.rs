@@ -2,8 +2,9 @@
 
 use super::scale::Placed;
 use super::{Canvas, Plot, begin, colour, frame, text, text_width};
-use crate::chart::{Axis, Chart, Scale, Series};
+use crate::chart::{Chart, Series};
 use crate::markup::{Markup, Px};
+use crate::{Axis, Scale};
 
 /// A label's box: left, top, right, bottom.
 type Area = (f64, f64, f64, f64);

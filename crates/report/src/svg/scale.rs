@@ -1,6 +1,6 @@
 //! From values to places along an axis, and the values worth a tick.
 
-use crate::chart::{Axis, Scale};
+use crate::axis::{Axis, Scale};
 use crate::fmt::{self, Format};
 
 /// An axis laid out from `start` to `end`, in pixels.
@@ -71,7 +71,7 @@ impl Placed {
         let share = (f(value) - f(self.low)) / (f(self.high) - f(self.low));
         let slack = 1e-9;
         let inside = share.is_finite() && (-slack..=1.0 + slack).contains(&share);
-        inside.then(|| self.start + share * (self.end - self.start))
+        inside.then_some(self.start + share * (self.end - self.start))
     }
 
     /// Where a value lies, or the nearest end of the axis.

@@ -123,7 +123,7 @@ pub fn runs() -> RunTable {
     );
     t.trade_off = Some((1, 3));
     t.notes = vec![
-        "Made-up advice: keep `dynamic`; it is 1.8 times as fast as `first-touch` and moves half a gibibyte once.".into(),
+        "Made-up advice: keep dynamic; it is 1.8 times as fast as first-touch and moves half a gibibyte once.".into(),
     ];
     t
 }
@@ -187,7 +187,7 @@ fn over_time() -> Chart {
         Data::Lines(series),
     )
     .with_level("all hot in DRAM", 100.0)
-    .with_note("Made-up data. The gap in `random` is where nothing was sampled.")
+    .with_note("Made-up data. The gap in random is where nothing was sampled.")
 }
 
 fn latency() -> Chart {
