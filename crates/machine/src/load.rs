@@ -45,30 +45,8 @@ impl Machine {
 
     /// Like [`Machine::load`], with the folders to look in before the built-in machines.
     pub fn load_from(name_or_path: &str, folders: &[PathBuf]) -> Result<Machine, LoadError> {
-        if name_or_path.contains('/') || name_or_path.ends_with(".toml") {
-            return load_file(Path::new(name_or_path));
-        }
-        let file_name = format!("{name_or_path}.toml");
-        if let Some(path) = folders
-            .iter()
-            .map(|f| f.join(&file_name))
-            .find(|p| p.is_file())
-        {
-            return load_file(&path);
-        }
-        match BUILTIN.iter().find(|(name, _)| *name == name_or_path) {
-            Some((_, text)) => Machine::parse(text, &file_name),
-            None => {
-                let known = names(folders);
-                let meant = fields::nearest(name_or_path, known.iter().map(String::as_str))
-                    .map(String::from);
-                Err(LoadError::Unknown {
-                    name: name_or_path.into(),
-                    known,
-                    meant,
-                })
-            }
-        }
+        let (text, file_name) = file_text(name_or_path, folders)?;
+        Machine::parse(&text, &file_name)
     }
 
     /// Reads a machine from the text of a file. `file_name` appears in messages; its stem must be the machine's name.
@@ -142,10 +120,36 @@ pub fn names(folders: &[PathBuf]) -> Vec<String> {
     names
 }
 
-fn load_file(path: &Path) -> Result<Machine, LoadError> {
+/// The text of a machine's file, comments included, and the file's name: what to start from when writing one's own.
+/// Looks where [`Machine::load_from`] looks; the text is not checked.
+pub fn file_text(name_or_path: &str, folders: &[PathBuf]) -> Result<(String, String), LoadError> {
+    if name_or_path.contains('/') || name_or_path.ends_with(".toml") {
+        return read_file(Path::new(name_or_path));
+    }
+    let file_name = format!("{name_or_path}.toml");
+    if let Some(path) = folders
+        .iter()
+        .map(|f| f.join(&file_name))
+        .find(|p| p.is_file())
+    {
+        return read_file(&path);
+    }
+    if let Some((_, text)) = BUILTIN.iter().find(|(name, _)| *name == name_or_path) {
+        return Ok((text.to_string(), file_name));
+    }
+    let known = names(folders);
+    let meant = fields::nearest(name_or_path, known.iter().map(String::as_str)).map(String::from);
+    Err(LoadError::Unknown {
+        name: name_or_path.into(),
+        known,
+        meant,
+    })
+}
+
+fn read_file(path: &Path) -> Result<(String, String), LoadError> {
     let text = fs::read_to_string(path).map_err(|cause| LoadError::Read {
         path: path.into(),
         cause,
     })?;
-    Machine::parse(&text, &path.to_string_lossy())
+    Ok((text, path.to_string_lossy().into_owned()))
 }

@@ -137,7 +137,7 @@ fn numbers_that_no_machine_has() {
         "channels = 4",
         "channels = 5000000000",
         &[
-            "@: dram.channels: 5000000000 is larger than any machine's (1e6); write a whole number such as 16",
+            "@: dram.channels: 5000000000 is larger than any machine's (at most 256); write a whole number such as 16",
         ],
     );
     story(
@@ -215,6 +215,43 @@ fn caches_that_cannot_be_built() {
         "distance = 0",
         &[
             "@: prefetch.distance: is zero with the prefetcher on; set a distance, or prefetch.streams = 0",
+        ],
+    );
+}
+
+#[test]
+fn caches_that_the_model_cannot_number() {
+    story(
+        "bytes = \"32KiB\"",
+        "bytes = \"512B\"",
+        &["@: l1.bytes: 1 sets are too few for 1008GiB of memory; raise it, or lower l1.ways"],
+    );
+    story(
+        "bytes = \"27.5MiB\"",
+        "bytes = \"11GiB\"",
+        &[
+            "@: llc.bytes: 16777216 sets are more than the model numbers (16777215); lower it, or raise llc.ways",
+        ],
+    );
+    story(
+        "bytes = \"27.5MiB\"",
+        "bytes = \"1TiB\"",
+        &[
+            "@: llc.bytes: 1TiB is larger than any machine's (at most 16GiB); write a size such as \"16KiB\" or 4096",
+        ],
+    );
+    story(
+        "line_bytes = 256",
+        "line_bytes = 1024",
+        &[
+            "@: pm.line_bytes: 1KiB is larger than any machine's (at most 512); write a size such as \"16KiB\" or 4096",
+        ],
+    );
+    story(
+        "bytes = \"48GiB\"\nways = 1",
+        "bytes = \"48GiB\"\nways = 16",
+        &[
+            "@: dram_cache.bytes: 168 stretches of slow memory meet in one set, at most 126 can be told apart; enlarge the cache, or lower its ways or the slow memory",
         ],
     );
 }
@@ -340,7 +377,7 @@ fn memory_mode_needs_a_cache_that_fits() {
         "bytes = \"48GiB\"",
         "bytes = \"3GiB\"",
         &[
-            "@: dram_cache.bytes: slow memory is 168 times as large, at most 126 is supported; enlarge the cache, or lower the slow memory",
+            "@: dram_cache.bytes: 168 stretches of slow memory meet in one set, at most 126 can be told apart; enlarge the cache, or lower its ways or the slow memory",
         ],
     );
     story(

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use varve_machine::load::{
-    FIELDS, LoadError, ProbedCache, ProbedMachine, ProbedMemory, builtin, names,
+    FIELDS, LoadError, ProbedCache, ProbedMachine, ProbedMemory, builtin, file_text, names,
 };
 use varve_machine::{Bytes, Machine, Mode, Node, NodeKind};
 
@@ -200,6 +200,13 @@ fn a_folder_comes_before_the_built_in_machines() {
     assert_eq!(
         Machine::load(folder.join("lab.toml").to_str().unwrap()).unwrap(),
         m
+    );
+    assert!(file_text("lab", &folders).unwrap().1.ends_with("lab.toml"));
+    assert!(
+        file_text("cxl-spr", &folders)
+            .unwrap()
+            .0
+            .starts_with("# A current CXL server")
     );
     assert!(
         names(&folders).contains(&"lab".to_string())

@@ -38,15 +38,6 @@ impl FieldType {
             FieldType::Real => "a number such as 14.25".into(),
         }
     }
-
-    /// The largest value that is not a slip of the pen.
-    pub fn limit(self) -> f64 {
-        match self {
-            FieldType::Count => 1e6,
-            FieldType::Size => (1u64 << 50) as f64,
-            _ => 1e12,
-        }
-    }
 }
 
 /// One field.
@@ -62,6 +53,8 @@ pub struct Field {
     pub optional: bool,
     /// May be zero.
     pub zero: bool,
+    /// The largest value that is not a slip of the pen, and that the model has room for.
+    pub limit: f64,
     /// What it means.
     pub about: &'static str,
 }
@@ -72,18 +65,28 @@ pub const OPTIONAL_SECTIONS: [&str; 5] = ["pm", "cxl", "dram_cache", "link", "dr
 use FieldType::{Choice, Count, Real, Size, Text};
 
 const fn field(key: &'static str, ty: FieldType, unit: &'static str, about: &'static str) -> Field {
+    let limit = match ty {
+        Count => 65536.0,
+        Size => (1u64 << 50) as f64,
+        _ => 1e12,
+    };
     Field {
         key,
         ty,
         unit,
         optional: false,
         zero: false,
+        limit,
         about,
     }
 }
 
 const fn or_zero(f: Field) -> Field {
     Field { zero: true, ..f }
+}
+
+const fn at_most(limit: f64, f: Field) -> Field {
+    Field { limit, ..f }
 }
 
 const fn optional(f: Field) -> Field {
@@ -113,6 +116,8 @@ const fn ma(key: &'static str, about: &'static str) -> Field {
     field(key, Real, "mA", about)
 }
 
+const GIB: f64 = (1u64 << 30) as f64;
+
 /// All fields but `[sources]`, in the order of a file.
 pub const FIELDS: &[Field] = &[
     field("name", Text, "", "name, the same as the file's"),
@@ -122,15 +127,15 @@ pub const FIELDS: &[Field] = &[
         "",
         "one line: what it is and where it was used",
     ),
-    count("sockets", "", "sockets, all alike"),
+    at_most(64.0, count("sockets", "", "sockets, all alike")),
     field(
         "mode",
         Choice(&["flat", "memory-mode"]),
         "",
         "each kind of memory a NUMA node, or DRAM as the cache of the slow memory",
     ),
-    count("core.per_socket", "", "cores per socket"),
-    count("core.threads", "", "hardware threads per core"),
+    at_most(4096.0, count("core.per_socket", "", "cores per socket")),
+    at_most(64.0, count("core.threads", "", "hardware threads per core")),
     real("core.ghz", "GHz", "clock under load"),
     real(
         "core.ipc",
@@ -165,14 +170,20 @@ pub const FIELDS: &[Field] = &[
         "tlb.walk_2m_ns",
         "page walk, 2 MiB pages, upper levels cached",
     ),
-    size("l1.bytes", "capacity of one core's L1 data cache"),
-    count("l1.ways", "", "ways"),
+    at_most(
+        GIB,
+        size("l1.bytes", "capacity of one core's L1 data cache"),
+    ),
+    at_most(256.0, count("l1.ways", "", "ways")),
     ns("l1.ns", "load-to-use latency of a hit"),
-    size("l2.bytes", "capacity of one core's L2"),
-    count("l2.ways", "", "ways"),
+    at_most(GIB, size("l2.bytes", "capacity of one core's L2")),
+    at_most(256.0, count("l2.ways", "", "ways")),
     ns("l2.ns", "load-to-use latency of a hit"),
-    size("llc.bytes", "capacity of one socket's last level"),
-    count("llc.ways", "", "ways"),
+    at_most(
+        16.0 * GIB,
+        size("llc.bytes", "capacity of one socket's last level"),
+    ),
+    at_most(256.0, count("llc.ways", "", "ways")),
     ns("llc.ns", "load-to-use latency of a hit"),
     or_zero(count(
         "prefetch.streams",
@@ -208,11 +219,17 @@ pub const FIELDS: &[Field] = &[
         "entries",
         "and until this fill",
     )),
-    count("dram.channels", "", "populated channels of one socket"),
-    count("dram.dimms_per_channel", "", "DIMMs on one channel"),
+    at_most(
+        256.0,
+        count("dram.channels", "", "populated channels of one socket"),
+    ),
+    at_most(
+        64.0,
+        count("dram.dimms_per_channel", "", "DIMMs on one channel"),
+    ),
     size("dram.dimm_bytes", "capacity of one DIMM"),
-    count("dram.ranks", "", "ranks of one DIMM"),
-    count("dram.banks", "", "banks of one rank"),
+    at_most(64.0, count("dram.ranks", "", "ranks of one DIMM")),
+    at_most(1024.0, count("dram.banks", "", "banks of one rank")),
     size("dram.row_bytes", "row of one rank across its devices"),
     or_zero(size(
         "dram.interleave_bytes",
@@ -256,13 +273,16 @@ pub const FIELDS: &[Field] = &[
     ma("dram.power.idd5_ma", "burst refresh"),
     ma("dram.power.idd6_ma", "self-refresh"),
     count("pm.dimms", "", "PM DIMMs of one socket, one per channel"),
-    size("pm.dimm_bytes", "capacity of one DIMM"),
+    at_most(1024.0 * GIB, size("pm.dimm_bytes", "capacity of one DIMM")),
     or_zero(size(
         "pm.interleave_bytes",
         "on one DIMM before the next; 0 switches interleaving off",
     )),
-    size("pm.line_bytes", "media line"),
-    size("pm.buffer_bytes", "write-combining buffer in the DIMM"),
+    at_most(512.0, size("pm.line_bytes", "media line")),
+    at_most(
+        GIB,
+        size("pm.buffer_bytes", "write-combining buffer in the DIMM"),
+    ),
     ns(
         "pm.buffer_ns",
         "a read that hits the DIMM's buffer, from the channel and back",
@@ -298,10 +318,13 @@ pub const FIELDS: &[Field] = &[
         "dram_cache.bytes",
         "DRAM of one socket that is usable as a cache",
     ),
-    count(
-        "dram_cache.ways",
-        "",
-        "ways; 1 is direct-mapped, as hardware is",
+    at_most(
+        256.0,
+        count(
+            "dram_cache.ways",
+            "",
+            "ways; 1 is direct-mapped, as hardware is",
+        ),
     ),
     ns("link.ns", "added to a remote access, there and back"),
     real("link.gbps", "GB/s", "bandwidth in each direction"),

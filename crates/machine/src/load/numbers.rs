@@ -52,7 +52,7 @@ fn ranges(numbers: &[(&'static str, f64)], found: &mut Vec<Finding>) {
         let Some(field) = fields::find(key) else {
             continue;
         };
-        if let Err(what) = in_range(field.ty, number) {
+        if let Err(what) = in_range(field, number) {
             found.push((key.into(), what, format!("write {}", field.ty.describe())));
         } else if number == 0.0 && !field.zero {
             found.push((

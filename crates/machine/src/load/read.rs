@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use toml::de::{DeTable, DeValue};
 
-use super::fields::{self, FIELDS, FieldType, OPTIONAL_SECTIONS};
+use super::fields::{self, FIELDS, Field, FieldType, OPTIONAL_SECTIONS};
 use super::numbers::{Finding, covers};
 use super::problem::Problem;
 use crate::units::Bytes;
@@ -165,7 +165,7 @@ impl<'a> Document<'a> {
                     }
                 }
             } else if let Some(field) = fields::find(&key) {
-                if let Err(what) = fits(field.ty, value.get_ref()) {
+                if let Err(what) = fits(field, value.get_ref()) {
                     self.problem_at(
                         offset,
                         &key,
@@ -269,9 +269,9 @@ fn descend<'t>(table: &'t mut toml::Table, section: &str) -> Option<&'t mut toml
 }
 
 /// Is the value of this type and in its range?
-fn fits(ty: FieldType, value: &DeValue<'_>) -> Result<(), String> {
+fn fits(field: &Field, value: &DeValue<'_>) -> Result<(), String> {
     let wrong = || Err(format!("is a {}", value.type_str()));
-    let number: f64 = match (ty, value) {
+    let number: f64 = match (field.ty, value) {
         (FieldType::Text, DeValue::String(s)) if s.trim().is_empty() => {
             return Err("is empty".into());
         }
@@ -297,21 +297,29 @@ fn fits(ty: FieldType, value: &DeValue<'_>) -> Result<(), String> {
             .map_err(|_| format!("{} is not a number", f.as_str()))?,
         _ => return wrong(),
     };
-    in_range(ty, number)
+    in_range(field, number)
 }
 
 /// Is the number finite, not negative and no slip of the pen?
-pub fn in_range(ty: FieldType, number: f64) -> Result<(), String> {
+pub fn in_range(field: &Field, number: f64) -> Result<(), String> {
     if !number.is_finite() {
         Err(format!("{number} is not finite"))
     } else if number < 0.0 {
         Err(format!("{number} is negative"))
-    } else if number > ty.limit() {
-        Err(format!(
-            "{number} is larger than any machine's ({:e})",
-            ty.limit()
-        ))
+    } else if number > field.limit {
+        Err(too_large(field, number))
     } else {
         Ok(())
     }
+}
+
+fn too_large(field: &Field, number: f64) -> String {
+    let (number, limit) = match field.ty {
+        FieldType::Size => (
+            Bytes(number as u64).to_string(),
+            Bytes(field.limit as u64).to_string(),
+        ),
+        _ => (number.to_string(), field.limit.to_string()),
+    };
+    format!("{number} is larger than any machine's (at most {limit})")
 }

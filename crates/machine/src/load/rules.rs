@@ -5,8 +5,18 @@ use super::problem::Problem;
 use crate::describe::{Cache, Machine, Mode};
 use crate::units::Bytes;
 
-/// The largest ratio of slow memory to DRAM cache: the model's tags have seven bits and one value for "empty".
+/// How many times a set of the DRAM cache may be asked for by the slow memory: the model's tags have seven bits, and
+/// one value stands for "empty".
 pub const MAX_CACHE_RATIO: u64 = 126;
+
+/// Memory of a machine below which 4 KiB frames have 32-bit numbers.
+const MAX_BYTES: u64 = u32::MAX as u64 * 4096;
+
+/// Sets of a cache that the model can number.
+const MAX_SETS: u64 = (1 << 24) - 1;
+
+/// Tags of a cache that the model can tell apart.
+const MAX_TAGS: u64 = (1 << 31) - 2;
 
 impl Machine {
     /// Checks a machine that was made or changed in memory. All problems are reported, without lines.
@@ -38,18 +48,34 @@ pub fn findings(m: &Machine) -> Vec<Finding> {
 type Say<'a> = &'a mut dyn FnMut(&str, String, &str);
 
 fn caches(m: &Machine, say: Say<'_>) {
+    // More memory than frames can number has a problem of its own.
+    let lines = if m.total_bytes() >= MAX_BYTES {
+        0
+    } else {
+        m.total_bytes() / 64
+    };
     let mut one = |name: &str, c: &Cache| {
-        let way = u64::from(c.ways) * 64;
-        if way > 0 && !c.bytes.0.is_multiple_of(way) {
+        let set = u64::from(c.ways) * 64;
+        let key = format!("{name}.bytes");
+        if set == 0 || c.bytes.0 == 0 {
+            return; // Told already.
+        }
+        let sets = c.bytes.0 / set;
+        if !c.bytes.0.is_multiple_of(set) {
             let what = format!(
                 "{} is not a whole number of sets of {} lines of 64 B",
                 c.bytes, c.ways
             );
-            say(
-                &format!("{name}.bytes"),
-                what,
-                &format!("correct it, or {name}.ways"),
+            say(&key, what, &format!("correct it, or {name}.ways"));
+        } else if sets > MAX_SETS {
+            let what = format!("{sets} sets are more than the model numbers ({MAX_SETS})");
+            say(&key, what, &format!("lower it, or raise {name}.ways"));
+        } else if lines / sets > MAX_TAGS {
+            let what = format!(
+                "{sets} sets are too few for {} of memory",
+                Bytes(m.total_bytes())
             );
+            say(&key, what, &format!("raise it, or lower {name}.ways"));
         }
     };
     one("l1", &m.l1);
@@ -210,7 +236,7 @@ fn memories(m: &Machine, say: Say<'_>) {
             );
         }
     }
-    if m.total_bytes() / 4096 >= u64::from(u32::MAX) {
+    if m.total_bytes() >= MAX_BYTES {
         let what = format!(
             "{} in all are more 4 KiB frames than 32 bits can number",
             Bytes(m.total_bytes())
@@ -284,15 +310,17 @@ fn exposure(m: &Machine, say: Say<'_>) {
         );
         say("dram_cache.bytes", what, "correct it, or dram_cache.ways");
     }
-    if cache.bytes.0 > 0 && slow / cache.bytes.0 > MAX_CACHE_RATIO {
+    let ratio = slow
+        .saturating_mul(cache.ways.into())
+        .div_ceil(cache.bytes.0.max(1));
+    if cache.bytes.0 > 0 && ratio > MAX_CACHE_RATIO {
         let what = format!(
-            "slow memory is {} times as large, at most {MAX_CACHE_RATIO} is supported",
-            slow / cache.bytes.0
+            "{ratio} stretches of slow memory meet in one set, at most {MAX_CACHE_RATIO} can be told apart"
         );
         say(
             "dram_cache.bytes",
             what,
-            "enlarge the cache, or lower the slow memory",
+            "enlarge the cache, or lower its ways or the slow memory",
         );
     }
 }
