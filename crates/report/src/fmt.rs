@@ -327,11 +327,11 @@ mod tests {
     #[test]
     fn a_column_has_one_unit_and_one_number_of_decimals() {
         let (unit, cells) = Format::Bytes.column("", &[0.0, 1536.0, 1048576.0]);
-        assert_eq!((unit.as_str(), cells[1].as_str()), ("MiB", "0.0015"));
+        assert_eq!((unit.as_str(), cells[1].as_str()), ("MiB", "0.001"));
         let (_, cells) = Format::Number.column("", &[0.5, 12.34, 450.0]);
-        assert_eq!(cells, ["0.50", "12.34", "450.00"]);
+        assert_eq!(cells, ["0.5", "12.3", "450.0"]);
         let (_, cells) = Format::Number.column("", &[1e-7, 450.5]);
-        assert_eq!(cells, ["<0.01", "450.50"]);
+        assert_eq!(cells, ["<0.1", "450.5"]);
         let (_, cells) = Format::Integer.column("pages", &[12345.0, 7.0, -123456.0]);
         assert_eq!(cells, ["12,345", "7", "-123,456"]);
     }

@@ -23,6 +23,7 @@ mod markup;
 mod origin;
 pub mod plot;
 mod run_table;
+mod save;
 mod study;
 mod svg;
 pub mod table;

@@ -162,3 +162,28 @@ fn a_missing_folder_is_named() {
     assert!(matches!(error, Error::Io { .. }));
     assert!(error.to_string().contains("create it first"), "{error}");
 }
+
+#[test]
+fn a_saved_result_is_complete_and_an_inconsistent_one_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let study = sample::study();
+    let files = study.save(folder.path()).unwrap();
+    assert_eq!(files.len(), 3 + study.charts.len() + study.tables.len());
+    assert!(
+        files
+            .iter()
+            .all(|f| f.metadata().is_ok_and(|m| m.len() > 0))
+    );
+
+    let folder = tempfile::tempdir().unwrap();
+    let mut report = sample::report();
+    assert_eq!(report.save(folder.path()).unwrap().len(), 4);
+    let folder = tempfile::tempdir().unwrap();
+    report.table.rows[1].values.pop();
+    let error = report.save(folder.path()).unwrap_err().to_string();
+    assert!(
+        error.contains("row \"interleave\" has 9 values for 10 columns"),
+        "{error}"
+    );
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
