@@ -10,16 +10,19 @@
 //! - [`machine_conflicts`] counts how the pages of running processes share bins, from the kernel's page maps.
 //! - [`probe`] and [`doctor`] say what this machine is and what it lets us do.
 
+pub mod doctor;
 mod error;
 mod memory;
 mod options;
 mod place;
+pub mod probe;
 mod program;
 mod report;
 mod run;
 mod shim;
 mod verdict;
 
+pub use doctor::{Available, Check, doctor};
 pub use error::LiveError;
 pub use memory::{PlacedMemory, Placer};
 pub use options::{LiveOptions, PageSize};
@@ -28,6 +31,7 @@ pub use place::choose::{Choice, NO_BIN, choose};
 pub use place::conflicts::{Conflicts, expected_random};
 pub use place::engine::Limits;
 pub use place::error::PlaceError;
+pub use probe::{Probe, ProbeOptions, probe};
 pub use report::{LiveReport, ProcessReport};
 pub use run::run;
 pub use verdict::machine_conflicts;

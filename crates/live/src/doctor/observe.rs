@@ -1,0 +1,195 @@
+//! Watching accesses: counters, sampling, DAMON, idle pages, tracing.
+
+use super::{Check, Found, check, last_error, no, partly, yes};
+use std::path::Path;
+
+pub fn checks() -> Vec<Check> {
+    let pmu_remedy = "a machine or virtual machine with a PMU, and sysctl kernel.perf_event_paranoid=1 or root; protection faults are used instead";
+    vec![
+        check(
+            "hardware counters",
+            "counting cache misses",
+            pmu_remedy,
+            counter(),
+        ),
+        check(
+            "memory sampling",
+            "finding hot pages (PEBS on Intel, IBS on AMD, SPE on Arm)",
+            pmu_remedy,
+            sampling(),
+        ),
+        check(
+            "DAMON",
+            "finding hot pages without a PMU",
+            "a kernel with CONFIG_DAMON_SYSFS, and root",
+            damon(),
+        ),
+        check(
+            "idle page tracking",
+            "finding pages that are not used",
+            "a kernel with CONFIG_IDLE_PAGE_TRACKING, and root",
+            match std::fs::read("/sys/kernel/mm/page_idle/bitmap") {
+                // The file is larger than memory allows to read at once, so an error of reading is fine.
+                Ok(_) => yes("/sys/kernel/mm/page_idle/bitmap can be read"),
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                    no("the kernel does not have it")
+                }
+                Err(e) => no(e.to_string()),
+            },
+        ),
+        check(
+            "soft-dirty bits",
+            "finding written pages on kernels without PAGEMAP_SCAN",
+            "a kernel with CONFIG_MEM_SOFT_DIRTY",
+            soft_dirty(),
+        ),
+        check(
+            "ptrace",
+            "reading the page maps of other programs",
+            "sysctl kernel.yama.ptrace_scope=0 or 1, or root",
+            ptrace(),
+        ),
+    ]
+}
+
+const HARDWARE: u32 = 0; // PERF_TYPE_HARDWARE
+const CYCLES: u64 = 0; // PERF_COUNT_HW_CPU_CYCLES
+
+/// Opens an event on this process, in user mode; the attribute is that of `perf_event_open(2)`, first version.
+fn open_event(kind: u32, config: u64, period: u64, precise: u64) -> Result<(), std::io::Error> {
+    // struct perf_event_attr, PERF_ATTR_SIZE_VER0 = 64 bytes.
+    #[repr(C)]
+    struct Attr {
+        kind: u32,
+        size: u32,
+        config: u64,
+        period: u64,
+        sample_type: u64,
+        read_format: u64,
+        flags: u64,
+        rest: [u64; 2],
+    }
+    let (disabled, exclude_kernel, exclude_hv) = (1u64, 1 << 5, 1 << 6);
+    let attr = Attr {
+        kind,
+        size: size_of::<Attr>() as u32,
+        config,
+        period,
+        // PERF_SAMPLE_IP | PERF_SAMPLE_ADDR
+        sample_type: if period > 0 { 1 | 8 } else { 0 },
+        read_format: 0,
+        flags: disabled | exclude_kernel | exclude_hv | precise << 15,
+        rest: [0; 2],
+    };
+    // SAFETY: the attribute is as long as it says; this process, any processor, no group, close on exec.
+    let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attr, 0, -1, -1, 8u64) };
+    if fd < 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    // SAFETY: our descriptor, closed once.
+    unsafe { libc::close(fd as i32) };
+    Ok(())
+}
+
+fn counter() -> Found {
+    match open_event(HARDWARE, CYCLES, 0, 0) {
+        Ok(()) => yes("a cycle counter was opened"),
+        Err(e) if e.raw_os_error() == Some(libc::ENOENT) => {
+            no("no PMU: the processor or virtual machine has none to offer")
+        }
+        Err(e) => no(format!("perf_event_open: {e}")),
+    }
+}
+
+fn sampling() -> Found {
+    let type_of = |pmu: &str| -> Option<u32> {
+        std::fs::read_to_string(format!("/sys/bus/event_source/devices/{pmu}/type"))
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
+    };
+    for (pmu, name) in [("ibs_op", "IBS"), ("arm_spe_0", "SPE")] {
+        if let Some(kind) = type_of(pmu) {
+            return match open_event(kind, 0, 100_000, 0) {
+                Ok(()) => yes(format!("{name} can be opened")),
+                Err(e) => no(format!("{name}: {e}")),
+            };
+        }
+    }
+    // Precise cycles with addresses: PEBS behind it on Intel.
+    match open_event(HARDWARE, CYCLES, 100_000, 2) {
+        Ok(()) => yes("precise samples (PEBS) can be opened"),
+        Err(e) if open_event(HARDWARE, CYCLES, 100_000, 0).is_ok() => {
+            partly(format!("samples, but not precise ones: {e}"))
+        }
+        Err(_) => no("no PEBS, IBS or SPE"),
+    }
+}
+
+fn damon() -> Found {
+    let dir = Path::new("/sys/kernel/mm/damon/admin/kdamonds");
+    let count = dir.join("nr_kdamonds");
+    match std::fs::read_to_string(&count) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            if Path::new("/sys/kernel/mm/damon").exists() {
+                no("the kernel has DAMON, but not its sysfs interface")
+            } else {
+                no("the kernel does not have it")
+            }
+        }
+        Err(e) => no(e.to_string()),
+        Ok(now) => {
+            // Writing the number that is already there changes nothing when it is zero; otherwise somebody uses it.
+            if now.trim() != "0" {
+                return partly(format!("{} monitors belong to somebody else", now.trim()));
+            }
+            match std::fs::write(&count, "0") {
+                Ok(()) => yes("its sysfs interface takes orders"),
+                Err(e) => no(e.to_string()),
+            }
+        }
+    }
+}
+
+fn soft_dirty() -> Found {
+    let mut page = vec![0u8; 3 * 4096];
+    page.fill(1);
+    let at = (page.as_ptr() as usize).next_multiple_of(4096);
+    // Bit 55 of a page map entry: written since the bits were last cleared (and set on fresh pages).
+    let mut dirty = false;
+    let read = crate::place::pagemap::Pagemap::own()
+        .and_then(|map| map.read(at, 1, |_, entry| dirty = entry.0 & (1 << 55) != 0));
+    std::hint::black_box(&page);
+    match read {
+        Ok(()) if dirty => yes("a page of ours shows as written"),
+        Ok(()) => no("a page that was written does not show it"),
+        Err(e) => no(e.to_string()),
+    }
+}
+
+fn ptrace() -> Found {
+    let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
+    let scope = scope.map_or("no ptrace_scope".into(), |s| {
+        format!("ptrace_scope {}", s.trim())
+    });
+    // Reading the page map needs the same right as tracing; try it on a child, then on a stranger.
+    let Ok(mut child) = std::process::Command::new("sleep").arg("5").spawn() else {
+        return no(format!(
+            "{scope}; no child could be started to try with: {}",
+            last_error()
+        ));
+    };
+    let own_child = std::fs::File::open(format!("/proc/{}/pagemap", child.id())).is_ok();
+    // SAFETY: plain arguments; attaches to our own child, which is killed below.
+    let attached =
+        unsafe { libc::ptrace(libc::PTRACE_SEIZE, child.id() as libc::pid_t, 0, 0) } == 0;
+    let _ = child.kill();
+    let _ = child.wait();
+    let stranger = std::fs::File::open("/proc/1/pagemap").is_ok();
+    match (own_child && attached, stranger) {
+        (true, true) => yes(format!("any program; {scope}")),
+        (true, false) => partly(format!("own children; {scope}")),
+        (false, _) => no(format!("not even own children; {scope}")),
+    }
+}

@@ -1,0 +1,353 @@
+//! Memory: frames, page sizes, faults, nodes, persistence.
+
+use super::{Check, Found, check, last_error, no, partly, yes};
+use crate::place::bins::HUGE;
+use crate::place::huge::{frames, pagemap_scan_works};
+use crate::place::mover::uffd_move_works;
+use crate::place::pagemap::{Pagemap, frames_readable};
+use crate::place::reserve::{Unit, populate};
+use crate::probe::Topology;
+use std::path::Path;
+
+pub fn checks() -> Vec<Check> {
+    let (topology, _) = Topology::read(Path::new("/"));
+    vec![
+        check(
+            "frame numbers",
+            "live placement under a DRAM cache",
+            "run as root, or grant CAP_SYS_ADMIN",
+            match frames_readable() {
+                Ok(()) => yes("/proc/self/pagemap shows frame numbers"),
+                Err(e) => no(e.to_string()),
+            },
+        ),
+        check(
+            "PAGEMAP_SCAN",
+            "telling huge pages apart; finding written pages",
+            "Linux 6.7 or newer; /proc/kpageflags is used instead",
+            if pagemap_scan_works() {
+                yes("the scan finds a page of ours")
+            } else {
+                no("the ioctl is refused")
+            },
+        ),
+        check(
+            "page moves",
+            "live placement of many pages and of heaps",
+            "Linux 6.8 or newer and the right to use userfaultfd; mremap is used instead",
+            match uffd_move_works() {
+                Ok(()) => yes("UFFDIO_MOVE works"),
+                Err(e) => no(format!("UFFDIO_MOVE: {e}")),
+            },
+        ),
+        check(
+            "huge pages",
+            "2 MiB placement",
+            "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, or free memory for them",
+            huge_pages(),
+        ),
+        check(
+            "userfaultfd",
+            "page moves; write protection of pages under migration",
+            "run as root, or sysctl vm.unprivileged_userfaultfd=1",
+            userfaultfd(),
+        ),
+        check(
+            "memory nodes",
+            "choosing between fast and slow memory",
+            "a machine with several nodes, or a boot with numa=fake=2 to try",
+            match topology.nodes.len() {
+                0 => no("the kernel is built without NUMA support"),
+                1 => partly("one node: nothing to choose between"),
+                n => yes(format!(
+                    "{n} nodes, {} without processors",
+                    topology.nodes.iter().filter(|n| n.cpus.is_empty()).count()
+                )),
+            },
+        ),
+        check(
+            "mbind",
+            "memory on a chosen node",
+            "a kernel with CONFIG_NUMA, and a sandbox that allows mbind",
+            mbind(),
+        ),
+        check(
+            "move_pages",
+            "moving single pages between nodes",
+            "a kernel with CONFIG_NUMA and CONFIG_MIGRATION, and a sandbox that allows move_pages",
+            move_pages(),
+        ),
+        check(
+            "migrate_pages",
+            "moving whole programs between nodes",
+            "a kernel with CONFIG_NUMA and CONFIG_MIGRATION, and a sandbox that allows migrate_pages",
+            migrate_pages(),
+        ),
+        check(
+            "memory-side cache",
+            "the size for --bins",
+            "give the size of the DRAM cache yourself, such as --bins 48GiB",
+            {
+                let caches: Vec<String> = topology
+                    .nodes
+                    .iter()
+                    .flat_map(|n| {
+                        n.side_caches.iter().map(move |c| {
+                            format!("node {}: {} MiB, {}", n.id, c.bytes >> 20, c.indexing)
+                        })
+                    })
+                    .collect();
+                if caches.is_empty() {
+                    no("the firmware states none")
+                } else {
+                    yes(caches.join("; "))
+                }
+            },
+        ),
+        check(
+            "persistent memory",
+            "durable heaps without msync",
+            "a DAX device or a file system mounted with -o dax; an ordinary file works, more slowly",
+            persistent(&topology),
+        ),
+        check(
+            "CXL memory",
+            "a slow tier",
+            "a CXL memory expander that the kernel knows",
+            match topology.cxl.len() {
+                0 => no("no CXL memory device"),
+                n => yes(format!("{n} devices")),
+            },
+        ),
+        check(
+            "cache line flush",
+            "durable stores",
+            "a processor with CLWB or CLFLUSHOPT (x86-64), or DC CVAP (64-bit Arm)",
+            flush(),
+        ),
+        check(
+            "memfd",
+            "shared and durable regions in tests",
+            "Linux 3.17 or newer, and a sandbox that allows memfd_create",
+            memfd(),
+        ),
+    ]
+}
+
+/// A page of memory of our own that is unmapped when dropped.
+struct Pages(*mut libc::c_void, usize);
+
+impl Pages {
+    fn new(bytes: usize) -> Option<Pages> {
+        let prot = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: a new anonymous mapping.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, prot, flags, -1, 0) };
+        (start != libc::MAP_FAILED).then_some(Pages(start, bytes))
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `new`.
+        unsafe { libc::munmap(self.0, self.1) };
+    }
+}
+
+fn huge_pages() -> Found {
+    let enabled =
+        std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    let mode = enabled
+        .split(['[', ']'])
+        .nth(1)
+        .unwrap_or("missing")
+        .to_owned();
+    let Some(pages) = Pages::new(2 * HUGE) else {
+        return no("no memory to try with");
+    };
+    let start = (pages.0 as usize).next_multiple_of(HUGE);
+    // SAFETY: an aligned part of our own anonymous mapping.
+    if let Err(e) = unsafe { populate(start, HUGE, Unit::Huge) } {
+        return no(format!("transparent huge pages are `{mode}`; {e}"));
+    }
+    match Pagemap::own().and_then(|map| frames(&map, start, 1)) {
+        Ok(found) if found == [None] => no(format!(
+            "transparent huge pages are `{mode}`, and a request got none"
+        )),
+        Ok(_) => yes(format!(
+            "transparent huge pages are `{mode}`, and a request got one"
+        )),
+        Err(_) => partly(format!(
+            "transparent huge pages are `{mode}`; whether a request gets one cannot be seen"
+        )),
+    }
+}
+
+fn userfaultfd() -> Found {
+    #[repr(C)]
+    struct Api {
+        api: u64,
+        features: u64,
+        ioctls: u64,
+    }
+    // SAFETY: takes no pointer.
+    let fd = unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC) } as i32;
+    if fd < 0 {
+        return no(format!("userfaultfd: {}", last_error()));
+    }
+    let mut api = Api {
+        api: 0xAA,
+        features: 0,
+        ioctls: 0,
+    };
+    let request = crate::place::sys::iowr::<Api>(0xAA, 0x3F);
+    // SAFETY: UFFDIO_API reads and writes an `Api`; the descriptor is ours.
+    let result = unsafe { libc::ioctl(fd, request, &mut api) };
+    let error = last_error();
+    // SAFETY: our descriptor, closed once.
+    unsafe { libc::close(fd) };
+    // UFFD_FEATURE_PAGEFAULT_FLAG_WP, linux/userfaultfd.h.
+    match result {
+        0 if api.features & 1 != 0 => yes("faults and write protection"),
+        0 => partly("faults, without write protection"),
+        _ => no(format!("UFFDIO_API: {error}")),
+    }
+}
+
+fn mbind() -> Found {
+    let Some(pages) = Pages::new(4096) else {
+        return no("no memory to try with");
+    };
+    let mask = [1u64; 1];
+    // SAFETY: our own page; the mask is read only, 64 bits as stated.
+    let r = unsafe {
+        libc::syscall(
+            libc::SYS_mbind,
+            pages.0,
+            pages.1,
+            libc::MPOL_PREFERRED,
+            mask.as_ptr(),
+            64u64,
+            0u64,
+        )
+    };
+    if r == 0 {
+        yes("a page of ours was bound to node 0")
+    } else {
+        no(last_error())
+    }
+}
+
+fn move_pages() -> Found {
+    let Some(pages) = Pages::new(4096) else {
+        return no("no memory to try with");
+    };
+    // SAFETY: our own page.
+    unsafe { pages.0.cast::<u8>().write(1) };
+    let (addresses, nodes, mut status) = ([pages.0], [0i32], [-1i32]);
+    // SAFETY: one element in each array, as stated; process 0 is the caller.
+    let r = unsafe {
+        libc::syscall(
+            libc::SYS_move_pages,
+            0,
+            1u64,
+            addresses.as_ptr(),
+            nodes.as_ptr(),
+            status.as_mut_ptr(),
+            2,
+        )
+    };
+    match r {
+        0 if status[0] >= 0 => yes(format!("a page of ours is on node {}", status[0])),
+        0 => no(std::io::Error::from_raw_os_error(-status[0]).to_string()),
+        _ => no(last_error()),
+    }
+}
+
+fn migrate_pages() -> Found {
+    let mask = [1u64; 1];
+    // SAFETY: both masks are read only, 64 bits as stated; node 0 to node 0 moves nothing.
+    let r = unsafe {
+        libc::syscall(
+            libc::SYS_migrate_pages,
+            0,
+            64u64,
+            mask.as_ptr(),
+            mask.as_ptr(),
+        )
+    };
+    if r >= 0 {
+        yes("from node 0 to node 0")
+    } else {
+        no(last_error())
+    }
+}
+
+fn persistent(topology: &Topology) -> Found {
+    if let Some(device) = topology.dax.iter().find(|d| d.driver == "device_dax") {
+        return yes(format!("device {}", device.name));
+    }
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let dax = mounts.lines().find(|l| {
+        l.split(' ')
+            .nth(3)
+            .is_some_and(|o| o.split(',').any(|o| o.starts_with("dax")))
+    });
+    if let Some(place) = dax.and_then(|l| l.split(' ').nth(1)) {
+        return yes(format!("file system at {place}"));
+    }
+    if std::fs::read_dir("/sys/bus/nd/devices").is_ok_and(|mut d| d.next().is_some()) {
+        return partly("NVDIMM devices without DAX");
+    }
+    no("no DAX device, no DAX file system, no NVDIMM")
+}
+
+#[cfg(target_arch = "x86_64")]
+fn flush() -> Found {
+    use std::arch::x86_64::{__cpuid, __cpuid_count};
+    // CPUID is part of every x86-64 processor; bits from the Intel SDM, volume 2A, CPUID.
+    let features = if __cpuid(0).eax >= 7 {
+        __cpuid_count(7, 0).ebx
+    } else {
+        0
+    };
+    let (clflushopt, clwb) = (features & 1 << 23 != 0, features & 1 << 24 != 0);
+    let line = [0u8; 64];
+    // SAFETY: the instructions are announced by the processor, and the line is ours.
+    unsafe {
+        if clwb {
+            std::arch::asm!("clwb [{}]", in(reg) line.as_ptr(), options(nostack));
+        }
+        if clflushopt {
+            std::arch::asm!("clflushopt [{}]", in(reg) line.as_ptr(), options(nostack));
+        }
+    }
+    match (clwb, clflushopt) {
+        (true, _) => yes("CLWB and CLFLUSHOPT executed"),
+        (false, true) => partly("CLFLUSHOPT executed, no CLWB: a flushed line leaves the cache"),
+        (false, false) => partly("CLFLUSH alone: flushes wait for each other"),
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn flush() -> Found {
+    // DC CVAP may be used by programs when the kernel says so (HWCAP_DCPOP, bit 16, asm/hwcap.h).
+    // SAFETY: reads the auxiliary vector.
+    let hwcap = unsafe { libc::getauxval(libc::AT_HWCAP) };
+    if hwcap & 1 << 16 != 0 {
+        yes("DC CVAP")
+    } else {
+        no("no DC CVAP for programs")
+    }
+}
+
+fn memfd() -> Found {
+    // SAFETY: the name is a C string.
+    let fd = unsafe { libc::memfd_create(c"varve-doctor".as_ptr(), libc::MFD_CLOEXEC) };
+    if fd < 0 {
+        return no(last_error());
+    }
+    // SAFETY: our descriptor, closed once.
+    unsafe { libc::close(fd) };
+    yes("memfd_create works")
+}

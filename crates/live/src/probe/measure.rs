@@ -1,0 +1,488 @@
+//! The short measurement: pointer chases by size, and streams by threads, per memory node. Medians of three.
+
+use super::topology::Topology;
+use serde::{Deserialize, Serialize};
+use std::hint::black_box;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Idle latency of dependent loads.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Node of the processor that loads.
+    pub cpu_node: u32,
+    /// Node of the memory.
+    pub memory_node: u32,
+    /// Bytes that the chase runs over in random order, one load per 64 B line, in 2 MiB pages where the kernel has them.
+    pub bytes: u64,
+    /// Time of one load, ns.
+    pub ns: f64,
+}
+
+/// What a stream does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Traffic {
+    /// Loads alone.
+    Read,
+    /// Stores alone (the C library's fill); lines that the processor fetches first are not counted.
+    Write,
+    /// Loads and stores of as many bytes (the C library's copy); both are counted.
+    Copy,
+}
+
+impl Traffic {
+    /// All of them.
+    pub const ALL: [Traffic; 3] = [Traffic::Read, Traffic::Write, Traffic::Copy];
+}
+
+/// Bandwidth of sequential streams.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bandwidth {
+    /// Node of the processors.
+    pub cpu_node: u32,
+    /// Node of the memory.
+    pub memory_node: u32,
+    /// What the threads do.
+    pub traffic: Traffic,
+    /// Threads, each on a hardware thread of its own.
+    pub threads: u32,
+    /// Bytes that all threads together run over. Bandwidth is the cache's where this is less than the last-level cache.
+    pub bytes: u64,
+    /// Bytes per second that the program asks for, in GB/s (10^9).
+    pub gb_per_s: f64,
+}
+
+const LINE: usize = 64;
+/// Runs per figure; the median counts.
+const RUNS: usize = 3;
+/// Sizes of the chases, bytes: within the first, second and last caches of common processors, and beyond.
+const CHASES: [usize; 6] = [16 << 10, 256 << 10, 2 << 20, 16 << 20, 64 << 20, 256 << 20];
+
+/// Measures every memory node from the nearest processors (and from the first node's), within `budget`.
+pub fn all(
+    topology: &Topology,
+    budget: Duration,
+    most_bytes: usize,
+    latency: &mut Vec<Latency>,
+    bandwidth: &mut Vec<Bandwidth>,
+    notes: &mut Vec<String>,
+) {
+    let pairs = pairs(topology);
+    if pairs.is_empty() {
+        notes.push("nothing was measured: no node has both processors and memory in reach".into());
+        return;
+    }
+    let share = budget / pairs.len() as u32;
+    for pair in pairs {
+        let end = Instant::now() + share;
+        let free = pair.free_bytes / 2;
+        let bytes =
+            most_bytes.min(usize::try_from(free).unwrap_or(usize::MAX)) / (2 << 20) * (2 << 20);
+        if bytes < 16 << 20 {
+            notes.push(format!(
+                "node {} was not measured: less than 32 MiB are free",
+                pair.memory_node
+            ));
+            continue;
+        }
+        let Some(mut memory) = Memory::on_node(bytes, pair.memory_node, topology.nodes.len() > 1)
+        else {
+            notes.push(format!(
+                "node {} was not measured: its memory cannot be bound",
+                pair.memory_node
+            ));
+            continue;
+        };
+        chases(&pair, &mut memory, share / 3, latency);
+        streams(&pair, &mut memory, end, bandwidth);
+        if topology.last_level_bytes() > bytes as u64 {
+            notes.push(format!(
+                "streams ran over {} MiB, less than the {} MiB last-level cache that the system states: a part of the traffic may stay in it",
+                bytes >> 20,
+                topology.last_level_bytes() >> 20
+            ));
+        }
+    }
+    notes.dedup();
+}
+
+/// Processors and the memory they are measured against.
+struct Pair {
+    cpu_node: u32,
+    cpus: Vec<u32>,
+    memory_node: u32,
+    free_bytes: u64,
+}
+
+/// Each memory node with the nearest node that has processors, and with the first such node.
+fn pairs(topology: &Topology) -> Vec<Pair> {
+    let allowed = allowed_cpus();
+    let with_cpus: Vec<(u32, Vec<u32>)> = topology
+        .nodes
+        .iter()
+        .map(|n| {
+            (
+                n.id,
+                n.cpus
+                    .iter()
+                    .copied()
+                    .filter(|c| allowed.contains(c))
+                    .collect::<Vec<_>>(),
+            )
+        })
+        .filter(|(_, cpus)| !cpus.is_empty())
+        .collect();
+    let mut pairs = Vec::new();
+    for memory in topology.nodes.iter().filter(|n| n.bytes > 0) {
+        let position = |id: u32| topology.nodes.iter().position(|n| n.id == id).unwrap_or(0);
+        let distance = |id: u32| {
+            memory
+                .distances
+                .get(position(id))
+                .copied()
+                .unwrap_or(u32::MAX)
+        };
+        let nearest = with_cpus.iter().min_by_key(|(id, _)| (distance(*id), *id));
+        let mut from: Vec<&(u32, Vec<u32>)> =
+            nearest.into_iter().chain(with_cpus.first()).collect();
+        from.dedup_by_key(|f| f.0);
+        for (cpu_node, cpus) in from {
+            pairs.push(Pair {
+                cpu_node: *cpu_node,
+                cpus: cpus.clone(),
+                memory_node: memory.id,
+                free_bytes: memory.free_bytes,
+            });
+        }
+    }
+    pairs
+}
+
+/// Hardware threads that this process may run on.
+fn allowed_cpus() -> Vec<u32> {
+    // SAFETY: the set is plain bits; zero is empty, and the call writes no more than its size.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) != 0 {
+            return vec![0];
+        }
+        (0..libc::CPU_SETSIZE as u32)
+            .filter(|&c| libc::CPU_ISSET(c as usize, &set))
+            .collect()
+    }
+}
+
+/// Keeps the calling thread on one hardware thread; where that is refused the scheduler decides.
+fn stay_on(cpu: u32) {
+    // SAFETY: as above; the set is only read by the call.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu as usize, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
+    }
+}
+
+/// Words of memory on one node.
+struct Memory {
+    start: *mut u64,
+    bytes: usize,
+}
+
+impl Memory {
+    /// Maps and touches `bytes`, a multiple of 2 MiB, bound to the node when there are several.
+    fn on_node(bytes: usize, node: u32, bind: bool) -> Option<Memory> {
+        // SAFETY: a new anonymous mapping; the node mask outlives the call that reads it.
+        unsafe {
+            let prot = libc::PROT_READ | libc::PROT_WRITE;
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            let start = libc::mmap(std::ptr::null_mut(), bytes, prot, flags, -1, 0);
+            if start == libc::MAP_FAILED {
+                return None;
+            }
+            let mut memory = Memory {
+                start: start.cast(),
+                bytes,
+            };
+            libc::madvise(start, bytes, libc::MADV_HUGEPAGE);
+            if bind {
+                let mut mask = [0u64; 16];
+                *mask.get_mut(node as usize / 64)? = 1 << (node % 64);
+                let bits = (mask.len() * 64) as u64;
+                if libc::syscall(
+                    libc::SYS_mbind,
+                    start,
+                    bytes,
+                    libc::MPOL_BIND,
+                    mask.as_ptr(),
+                    bits,
+                    0,
+                ) != 0
+                {
+                    return None;
+                }
+            }
+            memory.words().fill(1);
+            Some(memory)
+        }
+    }
+
+    fn words(&mut self) -> &mut [u64] {
+        // SAFETY: the mapping holds `bytes` bytes, page-aligned, and is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.start, self.bytes / 8) }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `on_node`.
+        unsafe { libc::munmap(self.start.cast(), self.bytes) };
+    }
+}
+
+fn median(mut runs: Vec<f64>) -> f64 {
+    runs.sort_unstable_by(f64::total_cmp);
+    runs.get(runs.len() / 2).copied().unwrap_or(0.0)
+}
+
+fn chases(pair: &Pair, memory: &mut Memory, budget: Duration, out: &mut Vec<Latency>) {
+    let end = Instant::now() + budget;
+    let slice = budget / (CHASES.len() * RUNS) as u32 / 2;
+    // A thread of its own, so that the caller's affinity stays as it was.
+    std::thread::scope(|scope| {
+        let cpu = pair.cpus[0];
+        let words = memory.words();
+        scope.spawn(move || {
+            stay_on(cpu);
+            for bytes in CHASES {
+                if bytes > words.len() * 8 || Instant::now() > end {
+                    break;
+                }
+                link_lines(words, bytes / LINE);
+                let ns = median((0..RUNS).map(|_| chase(words, slice)).collect());
+                let (cpu_node, memory_node) = (pair.cpu_node, pair.memory_node);
+                out.push(Latency {
+                    cpu_node,
+                    memory_node,
+                    bytes: bytes as u64,
+                    ns,
+                });
+            }
+        });
+    });
+}
+
+/// Links the first `lines` lines into one cycle in random order (Sattolo's algorithm): the first word of each
+/// line holds the index of the first word of the next.
+fn link_lines(words: &mut [u64], lines: usize) {
+    const STEP: usize = LINE / 8;
+    for line in 0..lines {
+        words[line * STEP] = (line * STEP) as u64;
+    }
+    let mut random = 0x9E37_79B9_7F4A_7C15u64;
+    for line in (1..lines).rev() {
+        // xorshift64 (Marsaglia 2003): any order will do that no prefetcher guesses.
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let other = (random % line as u64) as usize;
+        words.swap(line * STEP, other * STEP);
+    }
+}
+
+/// Nanoseconds per dependent load, over about `time`.
+fn chase(words: &[u64], time: Duration) -> f64 {
+    let mut at = 0u64;
+    let mut loads = 0u64;
+    // One batch unmeasured, to bring small sizes into their cache.
+    let batch = 16 << 10;
+    for _ in 0..batch {
+        at = words[at as usize];
+    }
+    let begun = Instant::now();
+    while begun.elapsed() < time || loads == 0 {
+        for _ in 0..batch {
+            at = words[at as usize];
+        }
+        loads += batch;
+    }
+    black_box(at);
+    begun.elapsed().as_nanos() as f64 / loads as f64
+}
+
+fn streams(pair: &Pair, memory: &mut Memory, end: Instant, out: &mut Vec<Bandwidth>) {
+    let most = pair.cpus.len();
+    let mut counts: Vec<usize> = std::iter::successors(Some(1), |n| Some(n * 2))
+        .take_while(|n| *n < most)
+        .collect();
+    counts.push(most);
+    let runs = (counts.len() * Traffic::ALL.len() * RUNS) as u32;
+    let slice = end.saturating_duration_since(Instant::now()) / (runs + 1);
+    for &threads in &counts {
+        for traffic in Traffic::ALL {
+            let bytes = memory.bytes as u64;
+            let gb_per_s = median(
+                (0..RUNS)
+                    .map(|_| stream(pair, memory.words(), traffic, threads, slice))
+                    .collect(),
+            );
+            let (cpu_node, memory_node) = (pair.cpu_node, pair.memory_node);
+            out.push(Bandwidth {
+                cpu_node,
+                memory_node,
+                traffic,
+                threads: threads as u32,
+                bytes,
+                gb_per_s,
+            });
+        }
+    }
+}
+
+/// GB/s of `threads` threads, each over its own part of `words`, for about `time`.
+fn stream(pair: &Pair, words: &mut [u64], traffic: Traffic, threads: usize, time: Duration) -> f64 {
+    let part = words.len() / threads;
+    let ready = Barrier::new(threads + 1);
+    let stop = AtomicBool::new(false);
+    // Each thread divides its bytes by its own time, so that a late start or end of one does not count against others.
+    let rates: Vec<f64> = std::thread::scope(|scope| {
+        let handles: Vec<_> = words
+            .chunks_exact_mut(part)
+            .zip(&pair.cpus)
+            .take(threads)
+            .map(|(part, &cpu)| {
+                let (ready, stop) = (&ready, &stop);
+                scope.spawn(move || {
+                    stay_on(cpu);
+                    ready.wait();
+                    let begun = Instant::now();
+                    let mut bytes = 0u64;
+                    while bytes == 0 || !stop.load(Ordering::Relaxed) {
+                        bytes += pass(part, traffic, stop);
+                    }
+                    bytes as f64 / begun.elapsed().as_nanos() as f64
+                })
+            })
+            .collect();
+        ready.wait();
+        std::thread::sleep(time);
+        stop.store(true, Ordering::Relaxed);
+        handles.into_iter().filter_map(|h| h.join().ok()).collect()
+    });
+    rates.iter().sum()
+}
+
+/// One pass over `part`, in pieces so that `stop` is seen in time; returns the bytes done.
+fn pass(part: &mut [u64], traffic: Traffic, stop: &AtomicBool) -> u64 {
+    // 1 MiB: small against any time slice, large enough that the C library streams past the caches.
+    const PIECE: usize = (1 << 20) / 8;
+    let half = part.len() / 2;
+    let (source, target) = part.split_at_mut(half);
+    let mut bytes = 0;
+    let mut go = |n: usize| {
+        bytes += (n * 8) as u64;
+        !stop.load(Ordering::Relaxed)
+    };
+    match traffic {
+        Traffic::Read => {
+            for piece in source.chunks(PIECE).chain(target.chunks(PIECE)) {
+                black_box(sum(piece));
+                if !go(piece.len()) {
+                    break;
+                }
+            }
+        }
+        Traffic::Write => {
+            for piece in source.chunks_mut(PIECE).chain(target.chunks_mut(PIECE)) {
+                // SAFETY: any bytes are a valid u64.
+                unsafe {
+                    piece
+                        .as_mut_ptr()
+                        .cast::<u8>()
+                        .write_bytes(1, piece.len() * 8)
+                };
+                if !go(piece.len()) {
+                    break;
+                }
+            }
+        }
+        Traffic::Copy => {
+            for (from, to) in source.chunks(PIECE).zip(target.chunks_mut(PIECE)) {
+                to[..from.len()].copy_from_slice(from);
+                if !go(2 * from.len()) {
+                    break;
+                }
+            }
+        }
+    }
+    bytes
+}
+
+/// Eight sums side by side, so that additions do not wait for each other.
+fn sum(words: &[u64]) -> u64 {
+    let mut sums = [0u64; 8];
+    for chunk in words.as_chunks::<8>().0 {
+        for (s, w) in sums.iter_mut().zip(chunk) {
+            *s = s.wrapping_add(*w);
+        }
+    }
+    sums.iter().fold(0, |a, b| a.wrapping_add(*b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chase_visits_every_line_once() {
+        let lines = 1000;
+        let mut words = vec![0u64; lines * LINE / 8];
+        link_lines(&mut words, lines);
+        let mut at = 0;
+        let mut seen = std::collections::BTreeSet::new();
+        for _ in 0..lines {
+            assert!(seen.insert(at), "line {at} twice");
+            at = words[at] as usize;
+        }
+        assert_eq!(at, 0);
+    }
+
+    #[test]
+    fn a_node_without_processors_is_measured_from_the_nearest() {
+        use super::super::topology::Node;
+        let cpu = allowed_cpus()[0];
+        let node = |id, cpus: &[u32], distances: &[u32]| Node {
+            id,
+            cpus: cpus.into(),
+            bytes: 1 << 30,
+            free_bytes: 1 << 30,
+            distances: distances.into(),
+            ..Node::default()
+        };
+        let nodes = vec![
+            node(0, &[cpu], &[10, 20, 40]),
+            node(1, &[cpu], &[20, 10, 15]),
+            node(4, &[], &[40, 15, 10]),
+        ];
+        let topology = Topology {
+            nodes,
+            ..Topology::default()
+        };
+        let from: Vec<(u32, u32)> = pairs(&topology)
+            .iter()
+            .map(|p| (p.cpu_node, p.memory_node))
+            .collect();
+        assert_eq!(from, [(0, 0), (1, 1), (0, 1), (1, 4), (0, 4)]);
+    }
+
+    #[test]
+    fn every_pass_counts_the_bytes_it_moves() {
+        let mut words = vec![1u64; 1 << 18];
+        let running = AtomicBool::new(false);
+        for traffic in Traffic::ALL {
+            assert_eq!(pass(&mut words, traffic, &running), 2 << 20);
+        }
+        assert_eq!(sum(&[1; 64]), 64);
+    }
+}

@@ -1,0 +1,90 @@
+//! Small readers for the files of /sys and /proc.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// The text of a file without the line end, if it can be read.
+pub fn text(path: &Path) -> Option<String> {
+    Some(fs::read_to_string(path).ok()?.trim().to_owned())
+}
+
+/// The number in a file, decimal or `0x` hexadecimal.
+pub fn number(path: &Path) -> Option<u64> {
+    let text = text(path)?;
+    match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+/// A size such as `32K`, in bytes.
+pub fn size(path: &Path) -> Option<u64> {
+    parse_size(&text(path)?)
+}
+
+/// `48K` -> 49152.
+pub fn parse_size(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match text[digits.len()..].chars().next() {
+        None | Some('B') => 0,
+        Some('K') => 10,
+        Some('M') => 20,
+        Some('G') => 30,
+        Some(_) => return None,
+    };
+    digits.parse::<u64>().ok().map(|n| n << shift)
+}
+
+/// A list such as `0-3,8,10-11`.
+pub fn parse_list(text: &str) -> Vec<u32> {
+    let range = |part: &str| -> Option<std::ops::RangeInclusive<u32>> {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.trim().parse().ok()?..=last.trim().parse().ok()?)
+    };
+    text.split(',').filter_map(range).flatten().collect()
+}
+
+/// Entries of a directory named `<prefix><number>`, in order of their numbers.
+pub fn numbered(dir: &Path, prefix: &str) -> Vec<(u32, PathBuf)> {
+    let Ok(entries) = fs::read_dir(dir) else {
+        return Vec::new();
+    };
+    let mut found: Vec<(u32, PathBuf)> = entries
+        .flatten()
+        .filter_map(|e| {
+            let name = e.file_name().into_string().ok()?;
+            Some((u32::from_str(name.strip_prefix(prefix)?).ok()?, e.path()))
+        })
+        .collect();
+    found.sort_unstable();
+    found
+}
+
+/// Names in a directory, sorted.
+pub fn names(dir: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(dir) else {
+        return Vec::new();
+    };
+    let mut names: Vec<String> = entries
+        .flatten()
+        .filter_map(|e| e.file_name().into_string().ok())
+        .collect();
+    names.sort_unstable();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_and_sizes_are_read_as_the_kernel_writes_them() {
+        assert_eq!(parse_list("0-3,8,10-11"), [0, 1, 2, 3, 8, 10, 11]);
+        assert_eq!(parse_list(""), []);
+        assert_eq!(parse_size("48K"), Some(48 << 10));
+        assert_eq!(parse_size("36M"), Some(36 << 20));
+        assert_eq!(parse_size("512"), Some(512));
+        assert_eq!(parse_size("many"), None);
+    }
+}
