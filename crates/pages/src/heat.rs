@@ -151,3 +151,87 @@ impl Heat {
         self.pages[frame as usize] = loads | stores << 8 | u32::from(self.epoch) << 16;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const LIMITS: Thresholds = Thresholds {
+        loads: 8,
+        stores: 4,
+        cool: 16,
+    };
+
+    proptest! {
+        #[test]
+        fn it_agrees_with_counts_that_are_halved_one_by_one(
+            steps in prop::collection::vec((0u8..12, 0u32..5, 0u32..5), 1..400),
+            cool in 5u32..20,
+        ) {
+            let mut fast = Heat::new(5, Thresholds { cool, ..LIMITS });
+            let mut slow = [(0u32, 0u32); 5];
+            let hot = |(loads, stores): (u32, u32)| loads >= 8 || stores >= 4;
+            for (what, page, other) in steps {
+                let (at, to) = (page as usize, other as usize);
+                match what {
+                    0 => {
+                        fast.cool();
+                        slow.iter_mut().for_each(|(loads, stores)| {
+                            *loads /= 2;
+                            *stores /= 2;
+                        });
+                    }
+                    1 => {
+                        fast.clear(page);
+                        slow[at] = (0, 0);
+                    }
+                    2 if page != other => {
+                        fast.shift(page, other);
+                        slow[to] = std::mem::take(&mut slow[at]);
+                    }
+                    3 => {
+                        fast.copy(page, other);
+                        slow[to] = slow[at];
+                    }
+                    _ => {
+                        let source = [Source::Fast, Source::Slow, Source::Store][what as usize % 3];
+                        let was_hot = hot(slow[at]);
+                        match source {
+                            Source::Store => slow[at].1 += 1,
+                            _ => slow[at].0 += 1,
+                        }
+                        let expected = Change {
+                            became_hot: !was_hot && hot(slow[at]),
+                            overheated: slow[at].0 >= cool || slow[at].1 >= cool,
+                        };
+                        prop_assert_eq!(fast.add(page, source), expected);
+                    }
+                }
+                for (page, counts) in (0..).zip(slow) {
+                    prop_assert_eq!(fast.counts(page), counts);
+                    prop_assert_eq!(fast.total(page), counts.0 + counts.1);
+                    prop_assert_eq!((fast.is_hot(page), fast.is_write_hot(page)), (hot(counts), counts.1 >= 4));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn counts_survive_the_end_of_all_epochs() {
+        let mut heat = Heat::new(2, LIMITS);
+        for _ in 0..200 {
+            heat.add(0, Source::Fast);
+        }
+        (0..65_535).for_each(|_| heat.cool());
+        assert_eq!(heat.counts(0), (0, 0));
+        for _ in 0..300 {
+            heat.add(1, Source::Store);
+        }
+        assert_eq!(heat.counts(1), (0, 255), "counts stop at 255");
+        heat.cool();
+        assert_eq!((heat.counts(0), heat.counts(1)), ((0, 0), (0, 127)));
+        assert_eq!(heat.coolings(), 65_536);
+        assert_eq!(heat.hot_frames().collect::<Vec<_>>(), [1]);
+    }
+}

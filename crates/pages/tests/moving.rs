@@ -135,6 +135,86 @@ fn dynamic_moves_no_more_than_the_rate_and_goes_on_later() {
 }
 
 #[test]
+fn dynamic_leaves_pages_where_the_coldest_bin_is_crowded_too() {
+    // Bin 0 has two very hot pages, every other bin one that is just hot.
+    let mut placement = Placement::on("dynamic:cool=255", cached(40, 10)).unwrap();
+    let frames = fill(&mut placement, 20);
+    for vpn in 0..10 {
+        sample(&mut placement, vpn, frames[vpn as usize], Source::Slow, 8);
+    }
+    sample(&mut placement, 0, frames[0], Source::Slow, 80);
+    sample(&mut placement, 10, frames[10], Source::Slow, 80);
+    assert_eq!(tick(&mut placement), []);
+}
+
+#[test]
+fn dynamic_moves_nothing_into_a_bin_that_is_hotter_as_a_whole() {
+    // Bin 0 has two pages hot by a few stores; the others have five pages that are nearly hot.
+    let mut placement = Placement::on("dynamic", cached(60, 10)).unwrap();
+    let frames = fill(&mut placement, 50);
+    for vpn in (0..50).filter(|vpn| vpn % 10 != 0) {
+        sample(&mut placement, vpn, frames[vpn as usize], Source::Slow, 6);
+    }
+    sample(&mut placement, 0, frames[0], Source::Store, 4);
+    sample(&mut placement, 10, frames[10], Source::Store, 4);
+    assert_eq!(placement.dump().conflicts.unwrap().hot_in_conflict, 2);
+    assert_eq!(tick(&mut placement), []);
+}
+
+#[test]
+fn dynamic_begins_with_the_hottest_bin() {
+    let mut placement = Placement::on("dynamic:rate=1MB/s", cached(40, 10)).unwrap();
+    let frames = fill(&mut placement, 20);
+    for (vpn, times) in [(3, 8), (13, 8), (5, 12), (15, 12), (7, 9), (17, 9)] {
+        sample(
+            &mut placement,
+            vpn,
+            frames[vpn as usize],
+            Source::Slow,
+            times,
+        );
+    }
+    let mut bins = Vec::new();
+    for _ in 0..3 {
+        let moves = tick(&mut placement);
+        bins.push(moves[0].from % 10);
+        moves.iter().for_each(|done| placement.moved(done));
+    }
+    assert_eq!(bins, [5, 7, 3]);
+}
+
+#[test]
+fn the_heat_of_bins_follows_their_pages_through_samples_in_flight_and_cooling() {
+    let mut placement = Placement::on("dynamic", cached(40, 10)).unwrap();
+    let frames = fill(&mut placement, 20);
+    let heats = |placement: &Placement| {
+        let (frames, heat) = (placement.frames(), placement.policy().heat().unwrap());
+        let of_pages = |bin| {
+            frames
+                .bin_mates(bin)
+                .map(|frame| heat.total(frame))
+                .sum::<u32>()
+        };
+        (0..10)
+            .map(|bin| (frames.bin_heat(bin), of_pages(bin)))
+            .collect::<Vec<_>>()
+    };
+    let same = |placement: &Placement| heats(placement).iter().all(|(bin, pages)| bin == pages);
+    sample(&mut placement, 2, frames[2], Source::Slow, 9);
+    sample(&mut placement, 12, frames[12], Source::Slow, 8);
+    assert!(same(&placement));
+    let moves = tick(&mut placement);
+    sample(&mut placement, 12, 12, Source::Store, 3);
+    placement.moved(&moves[0]);
+    assert!(same(&placement), "{:?}", heats(&placement));
+    // 10 loads by now; six more halve everything.
+    sample(&mut placement, 2, frames[2], Source::Slow, 6);
+    let cooled = heats(&placement);
+    assert_eq!(cooled[2], (8, 8));
+    assert!(cooled.iter().all(|(bin, _)| *bin <= 8), "{cooled:?}");
+}
+
+#[test]
 fn a_page_that_goes_while_it_is_moved_leaves_nothing_behind() {
     let mut placement = Placement::on("dynamic", cached(40, 10)).unwrap();
     fill(&mut placement, 20);
@@ -201,6 +281,8 @@ fn hotset_exchanges_a_hot_page_for_a_cold_one() {
         (Some(6), Some(1), None)
     );
     assert_eq!(placement.frames().used(), 8);
+    // Both hot pages are in DRAM, and known to be hot.
+    assert_eq!(placement.dump().nodes[0].hot, Some(2));
 }
 
 #[test]
@@ -250,6 +332,33 @@ fn hotset_keeps_spare_dram_for_new_pages() {
     sample(&mut placement, 4, 6, Source::Slow, 8);
     assert_eq!(carry_out(&mut placement), 2);
     assert_eq!(placement.frames().free(0), 2);
+}
+
+#[test]
+fn hotset_makes_room_again_when_new_pages_took_the_spare_dram() {
+    let mut placement = Placement::on("hotset:spare=4MiB", tiered(6, 2)).unwrap();
+    assert_eq!(fill(&mut placement, 8), [0, 1, 2, 3, 6, 7, 4, 5]);
+    assert_eq!(
+        carry_out(&mut placement),
+        0,
+        "there is no room for a cold page"
+    );
+    placement.unmap(4, 6);
+    placement.unmap(5, 7);
+    assert_eq!(carry_out(&mut placement), 2);
+    assert_eq!(placement.frames().free(0), 2);
+}
+
+#[test]
+fn hotset_moves_no_more_than_the_rate() {
+    // 10 GB/s for 1 ms are four pages of 2 MiB: two exchanges.
+    let mut placement = Placement::on("hotset:period=1ms", tiered(20, 40)).unwrap();
+    fill(&mut placement, 40);
+    for vpn in 20..27 {
+        sample(&mut placement, vpn, vpn as u32, Source::Slow, 8);
+    }
+    let moved: Vec<usize> = (0..5).map(|_| carry_out(&mut placement)).collect();
+    assert_eq!(moved, [4, 4, 4, 2, 0]);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! access, so that a burst of new pages spreads. When more hot pages are in a bin than it holds at once, the daemon
 //! moves the least hot of them to the coldest bin, unless that one is crowded as well.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
 use varve_machine::{Daemons, Fault, Source};
 
@@ -24,8 +24,6 @@ pub struct Dynamic {
     heat: Heat,
     /// Bins to look at, each by its first frame.
     crowded: BTreeSet<u32>,
-    /// Frames whose pages are on the move. The heat of such a page counts in its new bin already.
-    leaving: HashSet<u32>,
 }
 
 impl Dynamic {
@@ -36,14 +34,15 @@ impl Dynamic {
             settings,
             heat: Heat::new(topology.frames(), settings.thresholds),
             crowded: BTreeSet::new(),
-            leaving: HashSet::new(),
         }
     }
 
-    /// Hot pages in the bin of `frame` that are there to stay or on their way.
+    /// Hot pages in the bin of `frame`. A page on its way counts in both of its bins.
     fn hot_in_bin(&self, frames: &Frames, frame: u32) -> Vec<u32> {
-        let hot = |f: &u32| self.heat.is_hot(*f) && !self.leaving.contains(f);
-        frames.bin_mates(frame).filter(hot).collect()
+        frames
+            .bin_mates(frame)
+            .filter(|&mate| self.heat.is_hot(mate))
+            .collect()
     }
 
     /// Takes a frame for the page in `from` in a bin that is better off with it than the bin it is in.
@@ -112,23 +111,20 @@ impl Policy for Dynamic {
                 };
                 self.heat.copy(from, to);
                 frames.warm(to, self.heat.total(to) as i32);
-                self.leaving.insert(from);
                 remaps.push(Remap { from, to });
             }
         }
     }
 
     fn moved(&mut self, frames: &mut Frames, Remap { from, to }: Remap) {
-        self.leaving.remove(&from);
         let (expected, heat) = (self.heat.total(to) as i32, self.heat.total(from) as i32);
         frames.warm(to, heat - expected);
         frames.warm(from, -heat);
         self.heat.shift(from, to);
     }
 
-    fn cancelled(&mut self, frames: &mut Frames, Remap { from, to }: Remap) {
+    fn cancelled(&mut self, frames: &mut Frames, Remap { to, .. }: Remap) {
         // The target is free again: its bin loses the heat that was expected there.
-        self.leaving.remove(&from);
         frames.warm(to, -(self.heat.total(to) as i32));
         self.heat.clear(to);
     }
