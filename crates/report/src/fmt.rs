@@ -187,10 +187,19 @@ fn decimals(values: &[f64]) -> usize {
     let (Some(min), Some(max)) = (sizes().reduce(f64::min), sizes().reduce(f64::max)) else {
         return 0;
     };
-    (2 - power(min))
+    let most = (2 - power(min))
         .min(3 - power(max))
         .max(2 - power(max))
-        .clamp(0, 9) as usize
+        .clamp(0, 9) as usize;
+    // But no decimal that is zero in every number.
+    let idle = |places: &usize| {
+        let text = |v: &f64| format!("{v:.places$}");
+        values
+            .iter()
+            .filter(|v| v.is_finite())
+            .all(|v| text(v).ends_with('0'))
+    };
+    (1..=most).rev().find(|places| !idle(places)).unwrap_or(0)
 }
 
 /// A number with so many decimals; what would round to zero says so.

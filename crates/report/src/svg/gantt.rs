@@ -40,7 +40,13 @@ pub fn draw(chart: &Chart, lanes: &[String], spans: &[Span], canvas: Canvas, pag
         .between(chart.x.range.0, chart.x.range.1.or(end));
     let ends = spans.iter().flat_map(|s| [s.start, s.end]);
     let x = Placed::new(&axis, ends, (plot.left, plot.right), 64.0, true);
-    begin(chart, "Gantt chart", canvas.width, plot.bottom + 40.0, page);
+    begin(
+        chart,
+        "Gantt chart",
+        canvas,
+        (canvas.width, plot.bottom + 40.0),
+        page,
+    );
     frame::legend(&legend, canvas.width, page);
     for (l, lane) in lanes.iter().enumerate() {
         let y = plot.top + LANE * l as f64;

@@ -42,8 +42,8 @@ pub fn draw(
     begin(
         chart,
         "Heat map",
-        width.max(canvas.width),
-        plot.bottom + 2.0 * LINE + 8.0,
+        canvas,
+        (width.max(canvas.width), plot.bottom + 2.0 * LINE + 8.0),
         page,
     );
     text(

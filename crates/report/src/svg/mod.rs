@@ -51,10 +51,23 @@ struct Plot {
     bottom: f64,
 }
 
-/// Begin the drawing, with a description for those who cannot see it.
-fn begin(chart: &Chart, kind: &str, width: f64, height: f64, page: &mut Markup) {
+/// Begin a drawing of a size, with a description for those who cannot see it.
+fn begin(
+    chart: &Chart,
+    kind: &str,
+    canvas: Canvas,
+    (width, height): (f64, f64),
+    page: &mut Markup,
+) {
     let described = format!("{kind}: {}. {}", chart.title, summary(chart));
     let view = format!("0 0 {} {}", Px(width), Px(height));
+    // A drawing shrinks with its column only as far as it can be read; then, or where it is wider than the
+    // column, it scrolls.
+    let least = if width > canvas.width {
+        width
+    } else {
+        width * 0.8
+    };
     page.open(
         "svg",
         &[
@@ -62,7 +75,7 @@ fn begin(chart: &Chart, kind: &str, width: f64, height: f64, page: &mut Markup) 
             ("viewBox", &view),
             ("role", &"img"),
             ("aria-label", &described),
-            ("style", &format!("min-width:{}px", Px(width.min(640.0)))),
+            ("style", &format!("min-width:{}px", Px(least))),
         ],
     );
 }
