@@ -306,10 +306,14 @@ fn persistent(topology: &Topology) -> Found {
 fn flush() -> Found {
     use std::arch::x86_64::{__cpuid, __cpuid_count};
     // CPUID is part of every x86-64 processor; bits from the Intel SDM, volume 2A, CPUID.
-    let features = if __cpuid(0).eax >= 7 {
-        __cpuid_count(7, 0).ebx
-    } else {
-        0
+    // SAFETY: see above. (Newer compilers know that these calls are safe.)
+    #[allow(unused_unsafe)]
+    let features = unsafe {
+        if __cpuid(0).eax >= 7 {
+            __cpuid_count(7, 0).ebx
+        } else {
+            0
+        }
     };
     let (clflushopt, clwb) = (features & 1 << 23 != 0, features & 1 << 24 != 0);
     let line = [0u8; 64];

@@ -35,7 +35,7 @@ impl Bins {
                 "a cache of {bytes} bytes needs at least one way"
             )));
         }
-        if bytes < MIN_CACHE_BYTES || bytes > 16 << 40 {
+        if !(MIN_CACHE_BYTES..=16 << 40).contains(&bytes) {
             return Err(PlaceError::Geometry(format!(
                 "a DRAM cache of {bytes} bytes is outside 16 MiB to 16 TiB; give the DRAM that acts as cache, such as 48GiB"
             )));

@@ -146,8 +146,6 @@ pub fn pagemap_scan_works() -> bool {
         ..Scan::default()
     };
     // SAFETY: as in `scan`.
-    matches!(
-        unsafe { sys::ioctl(pagemap.file().as_raw_fd(), PAGEMAP_SCAN, &mut arg) },
-        Ok(1)
-    )
+    let found = unsafe { sys::ioctl(pagemap.file().as_raw_fd(), PAGEMAP_SCAN, &mut arg) };
+    matches!(found, Ok(1))
 }

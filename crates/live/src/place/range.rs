@@ -68,6 +68,7 @@ unsafe fn place_parts(
             table,
         )
     });
+    // SAFETY: as above.
     let huge = unsafe {
         place(
             middle,

@@ -12,6 +12,7 @@ mod number {
     pub const IOCTL: i64 = 16;
     pub const MREMAP: i64 = 25;
     pub const MADVISE: i64 = 28;
+    pub const FLOCK: i64 = 73;
     pub const FUTEX: i64 = 202;
     pub const EXIT_GROUP: i64 = 231;
     pub const USERFAULTFD: i64 = 323;
@@ -23,6 +24,7 @@ mod number {
     pub const IOCTL: i64 = 29;
     pub const MREMAP: i64 = 216;
     pub const MADVISE: i64 = 233;
+    pub const FLOCK: i64 = 32;
     pub const FUTEX: i64 = 98;
     pub const EXIT_GROUP: i64 = 94;
     pub const USERFAULTFD: i64 = 282;
@@ -161,6 +163,19 @@ pub unsafe fn ioctl<T>(fd: i32, request: u64, argument: &mut T) -> io::Result<us
 /// Number of an `ioctl` that reads and writes its argument: `_IOWR(kind, nr, T)` of the kernel's headers.
 pub const fn iowr<T>(kind: u64, nr: u64) -> u64 {
     (3 << 30) | ((std::mem::size_of::<T>() as u64) << 16) | (kind << 8) | nr
+}
+
+/// Waits for the exclusive lock (`flock`) of an open file; closing the file gives it back.
+pub fn lock_file(fd: i32) -> io::Result<()> {
+    const LOCK_EX: i64 = 2;
+    const EINTR: i32 = 4;
+    loop {
+        // SAFETY: takes no pointer.
+        match check(unsafe { syscall(number::FLOCK, i64::from(fd), LOCK_EX) }) {
+            Err(e) if e.raw_os_error() == Some(EINTR) => {}
+            result => return result.map(drop),
+        }
+    }
 }
 
 /// Where the calling thread's `errno` lies: different for every living thread.

@@ -384,7 +384,7 @@ fn lock(dir: &Path) -> Result<TableLock, PlaceError> {
         .truncate(false)
         .open(&path)
         .map_err(failed)?;
-    file.lock().map_err(failed)?;
+    sys::lock_file(file.as_raw_fd()).map_err(failed)?;
     Ok(TableLock(file))
 }
 

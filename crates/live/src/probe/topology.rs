@@ -235,17 +235,19 @@ fn node(id: u32, dir: &Path) -> Node {
             .unwrap_or(0)
             << 10
     };
-    let attached = numbered(dir, "access").into_iter().filter_map(|(class, dir)| {
-        let of = |name: &str| number(&dir.join("initiators").join(name)).unwrap_or(0);
-        let attached = Attached {
-            class,
-            read_mb_per_s: of("read_bandwidth"),
-            write_mb_per_s: of("write_bandwidth"),
-            read_ns: of("read_latency"),
-            write_ns: of("write_latency"),
-        };
-        (attached.read_mb_per_s + attached.read_ns > 0).then_some(attached)
-    });
+    let attached = numbered(dir, "access")
+        .into_iter()
+        .filter_map(|(class, dir)| {
+            let of = |name: &str| number(&dir.join("initiators").join(name)).unwrap_or(0);
+            let attached = Attached {
+                class,
+                read_mb_per_s: of("read_bandwidth"),
+                write_mb_per_s: of("write_bandwidth"),
+                read_ns: of("read_latency"),
+                write_ns: of("write_latency"),
+            };
+            (attached.read_mb_per_s + attached.read_ns > 0).then_some(attached)
+        });
     let side_caches = numbered(&dir.join("memory_side_cache"), "index")
         .into_iter()
         .filter_map(|(level, dir)| {
