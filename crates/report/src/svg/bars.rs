@@ -50,7 +50,14 @@ pub fn draw(
     let slot = (plot.right - plot.left) / groups.len().max(1) as f64;
     let names: Vec<Vec<String>> = groups.iter().map(|g| broken(g, slot - 6.0, 3)).collect();
     let name_lines = names.iter().map(Vec::len).max().unwrap_or(1);
-    let below = bottom + 4.0 + name_lines as f64 * LINE;
+    // Names stand below the numbers of bars that point down.
+    let named = bottom
+        + if heights.iter().any(|v| *v < 0.0) {
+            14.0
+        } else {
+            0.0
+        };
+    let below = named + 4.0 + name_lines as f64 * LINE;
     let kind = if stacked {
         "Stacked bar chart"
     } else {
@@ -72,7 +79,7 @@ pub fn draw(
         for (l, words) in name.iter().enumerate() {
             text(
                 page,
-                (middle, bottom + LINE * (l + 1) as f64),
+                (middle, named + LINE * (l + 1) as f64),
                 "middle",
                 "tick",
                 words,

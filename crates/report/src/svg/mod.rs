@@ -22,6 +22,10 @@ pub fn draw(chart: &Chart, width: f64, page: &mut Markup) {
         width,
         wide: width > 500.0,
     };
+    if is_empty(&chart.data) {
+        page.leaf("p", &[("class", &"soft")], "Nothing was recorded.");
+        return;
+    }
     match &chart.data {
         Data::Lines(series) => lines::draw(chart, series, canvas, page),
         Data::Points(series) => points::draw(chart, series, canvas, page),
@@ -32,6 +36,18 @@ pub fn draw(chart: &Chart, width: f64, page: &mut Markup) {
         } => bars::draw(chart, groups, bars, *stacked, canvas, page),
         Data::HeatMap { columns, rows } => heat::draw(chart, columns, rows, canvas, page),
         Data::Gantt { lanes, spans } => gantt::draw(chart, lanes, spans, canvas, page),
+    }
+}
+
+/// Whether there is nothing to draw: axes alone would pretend that there is.
+fn is_empty(data: &Data) -> bool {
+    match data {
+        Data::Lines(series) | Data::Points(series) => {
+            series.iter().all(|s| s.points().next().is_none())
+        }
+        Data::Bars { groups, bars, .. } => groups.is_empty() || bars.is_empty(),
+        Data::HeatMap { columns, rows } => columns.is_empty() || rows.is_empty(),
+        Data::Gantt { lanes, spans } => lanes.is_empty() || spans.is_empty(),
     }
 }
 
@@ -61,13 +77,8 @@ fn begin(
 ) {
     let described = format!("{kind}: {}. {}", chart.title, summary(chart));
     let view = format!("0 0 {} {}", Px(width), Px(height));
-    // A drawing shrinks with its column only as far as it can be read; then, or where it is wider than the
-    // column, it scrolls.
-    let least = if width > canvas.width {
-        width
-    } else {
-        width * 0.8
-    };
+    // A drawing shrinks with its column as far as it can be read; then it scrolls.
+    let least = width * 0.85;
     page.open(
         "svg",
         &[

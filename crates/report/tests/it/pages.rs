@@ -218,6 +218,40 @@ fn many_points_stay_a_small_page() {
     assert!(page.contains("Every 1000th of 200000 points"));
 }
 
+#[test]
+fn a_chart_of_nothing_says_so() {
+    let mut study = sample::study();
+    let gap = Series::new("gap", vec![0.0, 1.0], vec![f64::NAN, f64::NAN]);
+    study.charts = vec![
+        Chart::new(
+            "gap",
+            "gap",
+            Axis::default(),
+            Axis::default(),
+            Data::Lines(vec![gap]),
+        ),
+        Chart::new(
+            "none",
+            "none",
+            Axis::default(),
+            Axis::default(),
+            Data::HeatMap {
+                columns: vec![],
+                rows: vec![],
+            },
+        ),
+    ];
+    let page = html::study(&study).unwrap();
+    let document = parse(&page);
+    assert_eq!(elements(&document, "svg").count(), 0);
+    assert_eq!(
+        elements(&document, "figure")
+            .filter(|f| text(*f).contains("Nothing was recorded."))
+            .count(),
+        2
+    );
+}
+
 /// Texts that try to break out.
 fn hostile() -> impl Strategy<Value = String> {
     prop_oneof![
