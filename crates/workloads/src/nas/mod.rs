@@ -13,10 +13,14 @@ use varve_machine::Program;
 use crate::params::{Error, Values};
 use crate::registry::Entry;
 
+pub mod block;
+pub mod bt;
 pub mod cg;
 pub mod cg_matrix;
 pub mod ep;
 pub mod fft;
+pub mod flow;
+pub mod flow_ops;
 pub mod ft;
 pub mod is;
 pub mod lcg;
