@@ -14,7 +14,6 @@ pub use fields::{FIELDS, Field, FieldType, OPTIONAL_SECTIONS};
 pub use nodes::{Node, NodeKind};
 pub use probed::{ProbedCache, ProbedMachine, ProbedMemory};
 pub use problem::{LoadError, Problem};
-pub use rules::MAX_CACHE_RATIO;
 pub use summary::{Level, Summary, Tier};
 
 use serde::Deserialize;

@@ -2,7 +2,7 @@
 //! `optane-6230-memory-mode`, with one edit.
 
 use proptest::prelude::*;
-use varve_machine::load::builtin;
+use varve_machine::load::{ProbedCache, ProbedMachine, ProbedMemory, builtin};
 use varve_machine::{LoadError, Machine, Mode};
 
 const NAME: &str = "optane-6230-memory-mode";
@@ -491,7 +491,7 @@ fn number() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Whatever is done to a few lines, reading answers, every problem names a line of the file, and a machine that
     /// is accepted is sound, can be scaled and described.
@@ -524,6 +524,24 @@ proptest! {
                 }
             }
         }
+    }
+
+    /// However odd the machine that a probe sees, the description of it is sound.
+    #[test]
+    fn probes_of_odd_machines_are_sound(
+        counts in prop::array::uniform3(prop_oneof![0u32..8, any::<u32>()]),
+        caches in prop::array::uniform3((prop_oneof![0u64..1 << 28, any::<u64>()], 0u32..100, prop::option::of(any::<f64>()))),
+        memories in prop::array::uniform3((any::<u64>(), any::<f64>(), any::<f64>(), prop::option::of(any::<f64>()))),
+        ghz in prop::option::of(any::<f64>()),
+    ) {
+        let cache = |i: usize| ProbedCache { bytes: caches[i].0, ways: caches[i].1, ns: caches[i].2 };
+        let memory = |i: usize| ProbedMemory { bytes: memories[i].0, read_ns: memories[i].1, read_gbps: memories[i].2, write_gbps: memories[i].3 };
+        let m = Machine::from_probe(&ProbedMachine {
+            cpu: "odd".into(), sockets: counts[0], cores_per_socket: counts[1], threads_per_core: counts[2], ghz,
+            l1: cache(0), l2: cache(1), llc: Some(cache(2)), dram: memory(0), slow: Some(memory(1)), remote: Some(memory(2)),
+        });
+        prop_assert_eq!(m.check(), []);
+        prop_assert_eq!(&Machine::parse(&m.to_toml(), "here.toml").unwrap(), &m);
     }
 
     /// Text that is no machine at all.

@@ -120,6 +120,22 @@ fn nodes_are_numbered_dram_first_and_memory_mode_has_one_for_each_socket() {
 }
 
 #[test]
+fn the_model_numbers_frames_in_the_order_of_the_nodes() {
+    for (name, _) in builtin() {
+        let m = machine(name);
+        let bytes: Vec<u64> = varve_machine::model::nodes(&m)
+            .iter()
+            .map(|n| n.bytes)
+            .collect();
+        assert_eq!(
+            bytes,
+            m.nodes().iter().map(|n| n.bytes.0).collect::<Vec<_>>(),
+            "{name}"
+        );
+    }
+}
+
+#[test]
 fn peaks_follow_from_channels_and_dimms() {
     let m = machine("optane-6230");
     assert!((m.peak_read_gbps(NodeKind::Dram) - 4.0 * 2.666 * 8.0).abs() < 1e-9);
@@ -316,7 +332,7 @@ fn a_probed_machine_is_sound_and_keeps_what_was_measured() {
     );
     assert!((m.idle_read_ns(NodeKind::Dram) - 120.0).abs() < 0.1);
     assert!(m.peak_read_gbps(NodeKind::Dram) >= 30.0);
-    assert_eq!(m.sources["l1.ns"], "probed");
+    assert_eq!(m.sources["l1.ns"], "probed: 1.9000 ns");
     assert!(m.sources["dram"].starts_with("assumption"));
     assert_eq!(Machine::parse(&m.to_toml(), "here.toml").unwrap(), m);
 }

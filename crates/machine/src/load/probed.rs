@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::rules::{MAX_BYTES, MAX_SETS};
 use crate::describe::{Cache, Controller, Core, Cxl, Dram, Link, Machine, Mode, Os, Prefetch, Tlb};
 use crate::units::Bytes;
 
@@ -69,93 +70,93 @@ impl Machine {
     /// probe can see, is assumed and says so. Odd numbers (a cache that virtualization cut) are rounded to whole sets.
     pub fn from_probe(p: &ProbedMachine) -> Machine {
         let mut sources = Sources(BTreeMap::new());
-        let ghz = positive(p.ghz.unwrap_or(0.0), 2.5);
-        sources.probed_or(
-            "core.ghz",
-            p.ghz.is_some_and(|g| g > 0.0),
-            "2.5 GHz, the system does not tell",
-        );
-        let l1 = sources.cache("l1", p.l1, 5.0 / ghz, 64 * 1024, Bytes(0), 0.0);
-        let l2 = sources.cache("l2", p.l2, 14.0 / ghz, 1 << 20, l1.bytes, l1.ns);
-        let found = p.llc.unwrap_or(ProbedCache { ns: None, ..p.l2 });
-        let llc = sources.cache(
-            "llc",
-            found,
-            (50.0 / ghz).max(l2.ns),
-            32 << 20,
-            l2.bytes,
-            l2.ns,
-        );
-
-        let read_ns = positive(p.dram.read_ns, 100.0);
-        let bus = 8.0 * 1000.0 / f64::from(MTS);
-        let overhead_ns = (read_ns - llc.ns - 2.0 * ROW_NS - bus).max(1.0);
-        let channels = (positive(p.dram.read_gbps, CHANNEL_GBPS) / REACHED / CHANNEL_GBPS)
-            .ceil()
-            .clamp(1.0, 64.0) as u32;
-        let dimm = (p.dram.bytes / u64::from(channels) / 4096).max(1) * 4096;
+        let sockets = p.sockets.clamp(1, 64);
+        // All memory together stays below what frames can number.
+        let most = MAX_BYTES / 4 / u64::from(sockets);
         sources.assume("core", &format!("a recent out-of-order core ({})", p.cpu));
-        sources.probed("core.per_socket");
-        sources.probed("core.threads");
-        sources.probed("sockets");
+        for key in ["sockets", "core.per_socket", "core.threads"] {
+            sources.note(key, "probed");
+        }
+        let ghz = sources.measured("core.ghz", p.ghz, 2.5, "GHz");
+        let l1 = sources.cache("l1", p.l1, 5.0 / ghz, 16 << 20, None);
+        let l2 = sources.cache("l2", p.l2, 14.0 / ghz, 256 << 20, Some(&l1));
+        let found = p.llc.unwrap_or(ProbedCache { ns: None, ..p.l2 });
+        let llc = sources.cache("llc", found, 50.0 / ghz, 1 << 30, Some(&l2));
         sources.assume("tlb", "1536 second-level entries in 12 ways, as Skylake's");
         sources.assume("prefetch", "32 streams, 20 lines ahead, as Skylake's");
         sources.assume("controller", "queues as Skylake's");
-        sources.note(
-            "controller.overhead_ns",
-            "probed: what the latency of a random read leaves after llc.ns, row and burst",
-        );
+        sources.assume("os", "costs of page work as on Cascade Lake");
+
+        // What lies between the last-level cache and the memory, once the row and the burst are taken off.
+        let row_and_burst = 2.0 * ROW_NS + 8.0 * 1000.0 / f64::from(MTS);
+        let beyond = |read_ns: f64| (read_ns - llc.ns - row_and_burst).max(1.0);
         sources.assume(
             "dram",
             "DDR4-3200AA, 22-22-22, two ranks: no probe sees the DIMMs",
         );
-        sources.note(
-            "dram.channels",
-            "probed: as many as the read bandwidth needs at 80 % of a DDR4-3200 bus",
+        let read_ns = sources.measured(
+            "controller.overhead_ns",
+            Some(p.dram.read_ns),
+            100.0,
+            "ns of a random read, less llc.ns, row and burst",
         );
+        let read_gbps = sources.measured(
+            "dram.channels",
+            Some(p.dram.read_gbps),
+            CHANNEL_GBPS,
+            "GB/s of reads, at 80 % of a DDR4-3200 bus each",
+        );
+        let channels = (read_gbps / REACHED / CHANNEL_GBPS).ceil().clamp(1.0, 64.0) as u32;
         sources.note(
             "dram.dimm_bytes",
             "probed: the node's capacity over the channels",
         );
-        sources.assume("os", "costs of page work as on Cascade Lake");
+        let dimm = (p.dram.bytes.min(most) / u64::from(channels) / 4096).max(1) * 4096;
 
-        let link = (p.sockets > 1).then(|| {
-            sources.probed_or(
+        let link = (sockets > 1).then(|| Link {
+            ns: sources.measured(
                 "link.ns",
-                p.remote.is_some(),
-                "60 ns, usual for two sockets",
-            );
-            sources.probed_or(
-                "link.gbps",
-                p.remote.is_some(),
-                "40 GB/s, usual for two sockets",
-            );
-            Link {
-                ns: p.remote.map_or(60.0, |r| (r.read_ns - read_ns).max(1.0)),
-                gbps: p.remote.map_or(40.0, |r| positive(r.read_gbps, 40.0)),
-            }
+                p.remote.map(|r| r.read_ns - read_ns),
+                60.0,
+                "ns later than local memory",
+            ),
+            gbps: sources.measured("link.gbps", p.remote.map(|r| r.read_gbps), 40.0, "GB/s"),
         });
         let cxl = p.slow.map(|s| {
             sources.note(
-                "cxl",
+                "cxl.bytes",
                 "probed: a node without cores, described as an expander",
             );
             sources.assume(
                 "cxl.queue",
                 "as many requests as the bandwidth keeps in flight",
             );
+            sources.assume(
+                "cxl.channels",
+                "as many DDR4-3200 channels as the bandwidth needs",
+            );
             sources.assume("cxl.mts", "DDR4-3200");
-            let read = positive(s.read_gbps, CHANNEL_GBPS);
+            let ns = sources.measured(
+                "cxl.link_ns",
+                Some(s.read_ns),
+                250.0,
+                "ns of a random read, less llc.ns, row and burst",
+            );
+            let read = sources.measured(
+                "cxl.read_gbps",
+                Some(s.read_gbps),
+                CHANNEL_GBPS,
+                "GB/s of reads",
+            );
+            let write = sources.measured("cxl.write_gbps", s.write_gbps, read, "GB/s of writes");
             Cxl {
-                bytes: Bytes((s.bytes / 4096).max(1) * 4096),
-                link_ns: (positive(s.read_ns, 250.0) - llc.ns - 2.0 * ROW_NS - bus).max(1.0),
+                bytes: Bytes((s.bytes.min(most) / 4096).max(1) * 4096),
+                link_ns: beyond(ns),
                 read_gbps: read,
-                write_gbps: positive(s.write_gbps.unwrap_or(0.0), read),
+                write_gbps: write,
                 channels: (read / CHANNEL_GBPS).ceil().clamp(1.0, 64.0) as u32,
                 mts: MTS,
-                queue: (read * positive(s.read_ns, 250.0) / 64.0)
-                    .ceil()
-                    .clamp(1.0, 4096.0) as u32,
+                queue: (read * ns / 64.0).ceil().clamp(1.0, 4096.0) as u32,
             }
         });
         Machine {
@@ -168,11 +169,11 @@ impl Machine {
                     p.cpu.trim()
                 }
             ),
-            sockets: p.sockets.max(1),
+            sockets,
             mode: Mode::Flat,
             core: Core {
-                per_socket: p.cores_per_socket.max(1),
-                threads: p.threads_per_core.max(1),
+                per_socket: p.cores_per_socket.clamp(1, 4096),
+                threads: p.threads_per_core.clamp(1, 64),
                 ghz,
                 ipc: 2.0,
                 reorder_buffer: 224,
@@ -193,7 +194,7 @@ impl Machine {
                 distance: 20,
             },
             controller: Controller {
-                overhead_ns,
+                overhead_ns: beyond(read_ns),
                 read_queue: 22,
                 write_queue: 32,
                 drain_high: 24,
@@ -241,15 +242,6 @@ impl Machine {
     }
 }
 
-/// The number if it can be one, else the assumption.
-fn positive(number: f64, otherwise: f64) -> f64 {
-    if number.is_finite() && number > 0.0 && number < 1e9 {
-        number
-    } else {
-        otherwise
-    }
-}
-
 struct Sources(BTreeMap<String, String>);
 
 impl Sources {
@@ -257,50 +249,56 @@ impl Sources {
         self.0.insert(key.into(), text.into());
     }
 
-    fn probed(&mut self, key: &str) {
-        self.note(key, "probed");
-    }
-
     fn assume(&mut self, key: &str, text: &str) {
         self.note(key, &format!("assumption: {text}"));
     }
 
-    fn probed_or(&mut self, key: &str, found: bool, text: &str) {
-        if found {
-            self.probed(key)
-        } else {
-            self.assume(key, text)
+    /// The number if it can be a measurement of anything in a machine, else the assumption; notes which it was.
+    fn measured(&mut self, key: &str, found: Option<f64>, otherwise: f64, what: &str) -> f64 {
+        match found.filter(|x| (1e-3..1e9).contains(x)) {
+            Some(x) => {
+                self.note(key, &format!("probed: {x:.4} {what}"));
+                x
+            }
+            None => {
+                self.assume(
+                    key,
+                    &format!("{otherwise:.4} {what}, which was not measured"),
+                );
+                otherwise
+            }
         }
     }
 
-    /// A cache of whole sets, no smaller and no faster than the level above.
+    /// A cache of 64 sets or more, no smaller and no faster than the one above, and of `most` bytes at most. One whose size the
+    /// system does not tell is as large as a usual one, or as the one above.
     fn cache(
         &mut self,
         key: &str,
         c: ProbedCache,
         ns: f64,
-        bytes: u64,
-        least: Bytes,
-        fastest: f64,
+        most: u64,
+        above: Option<&Cache>,
     ) -> Cache {
-        self.probed_or(key, c.bytes > 0, "a usual size, the system does not tell");
-        self.probed_or(
-            &format!("{key}.ns"),
-            c.ns.is_some(),
-            "the cycles of a usual core",
-        );
-        let ways = c.ways.clamp(1, 64);
+        match c.bytes {
+            0 => self.assume(key, "a usual size, the system does not tell"),
+            _ => self.note(key, "probed"),
+        }
+        let ns = self.measured(&format!("{key}.ns"), c.ns, ns, "ns");
+        let (least, fastest) = above.map_or((0, 0.0), |a| (a.bytes.0, a.ns));
+        let ways = if c.ways == 0 { 16 } else { c.ways.min(64) };
         let set = u64::from(ways) * 64;
+        // 32 KiB, 512 KiB and 2 MiB: the capacities that `most` stands for, over 512.
         let bytes = if c.bytes > 0 {
-            c.bytes.min(1 << 40)
+            c.bytes.min(most)
         } else {
-            bytes
+            most / 512
         };
-        let sets = (bytes / set).max(least.0.div_ceil(set)).max(1);
+        let sets = (bytes / set).max(least.div_ceil(set)).clamp(64, MAX_SETS);
         Cache {
             bytes: Bytes(sets * set),
             ways,
-            ns: positive(c.ns.unwrap_or(0.0), ns).max(fastest),
+            ns: ns.max(fastest),
         }
     }
 }

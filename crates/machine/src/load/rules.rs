@@ -3,17 +3,14 @@
 use super::numbers::{Finding, table_findings, tree};
 use super::problem::Problem;
 use crate::describe::{Cache, Machine, Mode};
+use crate::model::MAX_RATIO;
 use crate::units::Bytes;
 
-/// How many times a set of the DRAM cache may be asked for by the slow memory: the model's tags have seven bits, and
-/// one value stands for "empty".
-pub const MAX_CACHE_RATIO: u64 = 126;
-
 /// Memory of a machine below which 4 KiB frames have 32-bit numbers.
-const MAX_BYTES: u64 = u32::MAX as u64 * 4096;
+pub const MAX_BYTES: u64 = u32::MAX as u64 * 4096;
 
 /// Sets of a cache that the model can number.
-const MAX_SETS: u64 = (1 << 24) - 1;
+pub const MAX_SETS: u64 = (1 << 24) - 1;
 
 /// Tags of a cache that the model can tell apart.
 const MAX_TAGS: u64 = (1 << 31) - 2;
@@ -313,9 +310,9 @@ fn exposure(m: &Machine, say: Say<'_>) {
     let ratio = slow
         .saturating_mul(cache.ways.into())
         .div_ceil(cache.bytes.0.max(1));
-    if cache.bytes.0 > 0 && ratio > MAX_CACHE_RATIO {
+    if cache.bytes.0 > 0 && ratio > MAX_RATIO {
         let what = format!(
-            "{ratio} stretches of slow memory meet in one set, at most {MAX_CACHE_RATIO} can be told apart"
+            "{ratio} stretches of slow memory meet in one set, at most {MAX_RATIO} can be told apart"
         );
         say(
             "dram_cache.bytes",
