@@ -7,11 +7,23 @@ use std::env;
 use std::path::Path;
 use std::process::Command;
 
-/// Name of the embedded file, source, and crate type.
-const PROBES: [(&str, &str, &str); 3] = [
-    ("qemu.so", "probe/qemu/lib.rs", "cdylib"),
-    ("shim.so", "probe/shim/lib.rs", "cdylib"),
-    ("tsan.a", "probe/tsan/lib.rs", "staticlib"),
+/// Name of the embedded file, source, and what is built from it.
+const PROBES: [(&str, &str, &[&str]); 3] = [
+    ("qemu.so", "probe/qemu/lib.rs", &["--crate-type", "cdylib"]),
+    ("shim.so", "probe/shim/lib.rs", &["--crate-type", "cdylib"]),
+    // one object file, since it needs nothing of Rust's own libraries
+    (
+        "tsan.o",
+        "probe/tsan/lib.rs",
+        &[
+            "--crate-type",
+            "lib",
+            "--emit",
+            "obj",
+            "-C",
+            "codegen-units=1",
+        ],
+    ),
 ];
 
 fn main() {
@@ -19,17 +31,17 @@ fn main() {
     let out_dir = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
     let target = env::var("TARGET").expect("cargo sets TARGET");
     let can_record = target.starts_with("x86_64-") && target.contains("-linux-");
-    for (name, source, crate_type) in PROBES {
+    for (name, source, kind) in PROBES {
         let output = Path::new(&out_dir).join(name);
         if can_record {
-            build(source, crate_type, &target, &output);
+            build(source, kind, &target, &output);
         } else {
             std::fs::write(&output, []).expect("OUT_DIR is writable");
         }
     }
 }
 
-fn build(source: &str, crate_type: &str, target: &str, output: &Path) {
+fn build(source: &str, kind: &[&str], target: &str, output: &Path) {
     let compiler = env::var("RUSTC").expect("cargo sets RUSTC");
     let status = Command::new(&compiler)
         .args([
@@ -43,7 +55,8 @@ fn build(source: &str, crate_type: &str, target: &str, output: &Path) {
             "--crate-name",
             "varve_probe",
         ])
-        .args(["--crate-type", crate_type, "--target", target, "-o"])
+        .args(kind)
+        .args(["--target", target, "-o"])
         .arg(output)
         .arg(source)
         .status();

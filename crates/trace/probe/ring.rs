@@ -27,8 +27,8 @@ pub const MODULE_BYTES: usize = 4 << 20;
 ///
 /// For an access, `addr` is the virtual address, and `what` holds, from QEMU: the site number (32 bits), QEMU's raw
 /// access info (18 bits), instructions of blocks without any access since the last record (14 bits); from compiled
-/// code: the kind (8 bits: 0 read, 1 write, 2 update), 8 zero bits, instructions (16 bits), the size in bytes
-/// (16 bits), 16 zero bits. For an event, the low half of `what` is [`EVENT`] and the high half says which.
+/// code: the kind (8 bits: 0 read, 1 write, 2 update), the size in bytes (16 bits), 8 zero bits, the low half of the
+/// return address (32 bits; 0 when it is not known). For an event, the low half of `what` is [`EVENT`] and the high half says which.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Record {

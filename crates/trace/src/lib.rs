@@ -3,12 +3,15 @@
 mod error;
 pub mod format;
 pub mod host;
+pub mod import;
+mod info;
 mod program;
 mod reader;
 mod writer;
 
 pub use error::TraceError;
 pub use format::{Event, EventAt, FileHeader};
+pub use info::{PAGE_BYTES, SiteInfo, ThreadInfo, TraceInfo};
 pub use program::TraceProgram;
 pub use reader::{Block, Cut, TraceReader, TraceStream};
 pub use writer::{BLOCK_OPS, BlockPlace, CallSite, End, TraceWriter};

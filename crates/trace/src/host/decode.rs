@@ -28,6 +28,14 @@ pub(super) struct Batch {
 
 /// Instructions that an access of a library range stands for: a vector of 32 bytes per load or store.
 const RANGE_BYTES: u64 = 32;
+/// Two calls in the code that are less apart are taken for a straight piece of code.
+const STRAIGHT_BYTES: u64 = 512;
+/// Bytes that the instrumentation itself takes per access: `lea` of 4 and `call` of 5.
+const CALL_BYTES: u64 = 9;
+/// Mean length of an x86-64 instruction in compiled code.
+const INSTRUCTION_BYTES: u64 = 4;
+/// Instructions between accesses that a jump, a call or a return separates; also for the body of a loop of one access.
+const JUMP_INSTRUCTIONS: u64 = 4;
 /// Largest number of pages that one `Unmap` op holds, and the page it counts in.
 const UNMAP_PAGES: u64 = u16::MAX as u64;
 const PAGE_BYTES: u64 = 4096;
@@ -47,6 +55,8 @@ pub(super) struct Decoder {
     vector_next: u64,
     /// Instructions not yet given to an op.
     carried: u64,
+    /// Low half of the return address of the last instrumented access.
+    caller: u32,
     /// Registers that the last two loads wrote.
     loaded: [u8; 2],
     /// The first record of an event of two, when a chunk ended between them (it cannot).
@@ -64,6 +74,7 @@ impl Default for Decoder {
             vector_left: 0,
             vector_next: 0,
             carried: 0,
+            caller: 0,
             loaded: [NO_REGISTER; 2],
             first: None,
         }
@@ -82,6 +93,18 @@ impl Decoder {
         }
     }
 
+    /// Instructions of the program between two instrumented accesses, from the distance of the calls in the code.
+    #[inline(always)]
+    fn estimate(&mut self, caller: u32) -> u64 {
+        let distance = u64::from(caller.wrapping_sub(self.caller));
+        self.caller = caller;
+        if distance == 0 || distance > STRAIGHT_BYTES {
+            JUMP_INSTRUCTIONS
+        } else {
+            1 + distance.saturating_sub(CALL_BYTES) / INSTRUCTION_BYTES
+        }
+    }
+
     /// Decodes records of compiled code.
     pub fn compiled(&mut self, records: &[Record], out: &mut Batch) {
         for record in records {
@@ -94,13 +117,24 @@ impl Decoder {
                 1 => Kind::Write,
                 _ => Kind::Update,
             };
-            let instructions = (record.what >> 16 & 0xffff) + std::mem::take(&mut self.carried);
-            out.ops.push(Op::new(
-                kind,
-                record.addr,
-                (record.what >> 32) as u16,
-                clamp(instructions),
-            ));
+            let instructions =
+                self.estimate((record.what >> 32) as u32) + std::mem::take(&mut self.carried);
+            let size = (record.what >> 8) as u16;
+            match out.ops.last_mut() {
+                // `a[i] += x`: one access to the machine
+                Some(last)
+                    if kind == Kind::Write
+                        && last.kind == Kind::Read
+                        && last.addr == record.addr
+                        && last.size == size =>
+                {
+                    last.kind = Kind::Update;
+                    last.instructions = last.instructions.saturating_add(clamp(instructions));
+                }
+                _ => out
+                    .ops
+                    .push(Op::new(kind, record.addr, size, clamp(instructions))),
+            }
         }
     }
 

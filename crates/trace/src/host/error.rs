@@ -44,6 +44,9 @@ pub enum RecordError {
     /// A compiled probe was asked for, but the program has none.
     #[error("{0}: was not compiled with `varve cc`; leave the mode to varve, or compile it so")]
     NotCompiled(PathBuf),
+    /// The compiler cannot be used this way.
+    #[error("varve cc: {0}")]
+    Compiler(String),
     /// The probe said nothing.
     #[error("the program ended before its probe began: {0}")]
     NoProbe(String),

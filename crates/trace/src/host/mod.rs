@@ -1,5 +1,6 @@
 //! The recorder: starts a program with a probe inside and takes its accesses out of shared memory.
 
+mod cc;
 mod command;
 mod decode;
 mod error;
@@ -16,6 +17,7 @@ mod record;
 #[path = "../../probe/ring.rs"]
 mod ring;
 
+pub use cc::{Language, compile};
 pub use command::{Mode, Target, resolve};
 pub use error::RecordError;
 pub use live::LiveProgram;

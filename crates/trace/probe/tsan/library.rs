@@ -1,0 +1,311 @@
+//! Functions of the C library that access or allocate memory, or wait. The linker sends the program's calls here
+//! (`--wrap`), since the library itself is not instrumented.
+
+use crate::access::{READ, WRITE, range, record};
+use crate::ring::*;
+use crate::thread::{find_slot, number_of, shared, slot, waiting};
+use core::arch::naked_asm;
+use core::ffi::{c_char, c_int, c_void};
+
+/// Declares `__real_NAME`, and defines `__wrap_NAME` as the body, in which `real` calls the former.
+macro_rules! wrap {
+    ($($real:ident as $wrapper:ident ($($arg:ident: $type:ty),*) -> $result:ty $body:block)*) => {
+        $(
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $wrapper($($arg: $type),*) -> $result {
+                unsafe extern "C" { fn $real($($arg: $type),*) -> $result; }
+                #[allow(unused_macros)]
+                macro_rules! real {
+                    // SAFETY: the program's own arguments, passed on as they are.
+                    () => { unsafe { $real($($arg),*) } };
+                }
+                $body
+            }
+        )*
+    };
+}
+
+/// Bytes up to and with the final zero, but at most `most`.
+fn length(text: *const c_char, most: usize) -> usize {
+    // SAFETY: the program says that a string is here, as long as `most` at most; read byte by byte to its end.
+    (0..most).find(|&at| unsafe { text.add(at).read() } == 0).map_or(most, |zero| zero + 1)
+}
+
+/// Bytes that a comparison of two strings looks at.
+fn common(a: *const c_char, b: *const c_char, most: usize) -> usize {
+    for at in 0..most {
+        // SAFETY: both strings reach at least as far as they are equal and not ended.
+        let (x, y) = unsafe { (a.add(at).read(), b.add(at).read()) };
+        if x != y || x == 0 {
+            return at + 1;
+        }
+    }
+    most
+}
+
+wrap! {
+    __real_memcpy as __wrap_memcpy(to: *mut c_void, from: *const c_void, bytes: usize) -> *mut c_void {
+        range(from as usize, bytes, READ);
+        range(to as usize, bytes, WRITE);
+        real!()
+    }
+    __real_memmove as __wrap_memmove(to: *mut c_void, from: *const c_void, bytes: usize) -> *mut c_void {
+        range(from as usize, bytes, READ);
+        range(to as usize, bytes, WRITE);
+        real!()
+    }
+    __real_mempcpy as __wrap_mempcpy(to: *mut c_void, from: *const c_void, bytes: usize) -> *mut c_void {
+        range(from as usize, bytes, READ);
+        range(to as usize, bytes, WRITE);
+        real!()
+    }
+    __real_memset as __wrap_memset(to: *mut c_void, value: c_int, bytes: usize) -> *mut c_void {
+        range(to as usize, bytes, WRITE);
+        real!()
+    }
+    __real_memcmp as __wrap_memcmp(a: *const c_void, b: *const c_void, bytes: usize) -> c_int {
+        range(a as usize, bytes, READ);
+        range(b as usize, bytes, READ);
+        real!()
+    }
+    __real_memchr as __wrap_memchr(at: *const c_void, byte: c_int, bytes: usize) -> *mut c_void {
+        let found = real!();
+        range(at as usize, if found.is_null() { bytes } else { found as usize - at as usize + 1 }, READ);
+        found
+    }
+    __real_strlen as __wrap_strlen(text: *const c_char) -> usize {
+        let length = real!();
+        range(text as usize, length + 1, READ);
+        length
+    }
+    __real_strnlen as __wrap_strnlen(text: *const c_char, most: usize) -> usize {
+        let length = real!();
+        range(text as usize, (length + 1).min(most), READ);
+        length
+    }
+    __real_strcmp as __wrap_strcmp(a: *const c_char, b: *const c_char) -> c_int {
+        let looked_at = common(a, b, usize::MAX);
+        range(a as usize, looked_at, READ);
+        range(b as usize, looked_at, READ);
+        real!()
+    }
+    __real_strncmp as __wrap_strncmp(a: *const c_char, b: *const c_char, most: usize) -> c_int {
+        let looked_at = common(a, b, most);
+        range(a as usize, looked_at, READ);
+        range(b as usize, looked_at, READ);
+        real!()
+    }
+    __real_strcpy as __wrap_strcpy(to: *mut c_char, from: *const c_char) -> *mut c_char {
+        let bytes = length(from, usize::MAX);
+        range(from as usize, bytes, READ);
+        range(to as usize, bytes, WRITE);
+        real!()
+    }
+    __real_strncpy as __wrap_strncpy(to: *mut c_char, from: *const c_char, most: usize) -> *mut c_char {
+        range(from as usize, length(from, most), READ);
+        range(to as usize, most, WRITE);
+        real!()
+    }
+    __real_strcat as __wrap_strcat(to: *mut c_char, from: *const c_char) -> *mut c_char {
+        let (old, added) = (length(to, usize::MAX), length(from, usize::MAX));
+        range(to as usize, old, READ);
+        range(from as usize, added, READ);
+        range(to as usize + old - 1, added, WRITE);
+        real!()
+    }
+    __real_strchr as __wrap_strchr(text: *const c_char, byte: c_int) -> *mut c_char {
+        let found = real!();
+        range(text as usize, if found.is_null() { length(text, usize::MAX) } else { found as usize - text as usize + 1 }, READ);
+        found
+    }
+    __real_strrchr as __wrap_strrchr(text: *const c_char, byte: c_int) -> *mut c_char {
+        range(text as usize, length(text, usize::MAX), READ);
+        real!()
+    }
+
+    __real_mmap as __wrap_mmap(at: *mut c_void, bytes: usize, protection: c_int, flags: c_int, fd: c_int, offset: i64) -> *mut c_void {
+        let result = real!();
+        if result as isize != -1 {
+            tell_two(result as usize, EVENT_MAP, bytes, 0);
+        }
+        result
+    }
+    __real_munmap as __wrap_munmap(at: *mut c_void, bytes: usize) -> c_int {
+        let result = real!();
+        if result == 0 {
+            tell_two(at as usize, EVENT_UNMAP, bytes, 0);
+        }
+        result
+    }
+    __real_madvise as __wrap_madvise(at: *mut c_void, bytes: usize, advice: c_int) -> c_int {
+        let result = real!();
+        // MADV_DONTNEED, MADV_FREE, MADV_REMOVE
+        if result == 0 && matches!(advice, 4 | 8 | 9) {
+            tell_two(at as usize, EVENT_DISCARD, bytes, 0);
+        }
+        result
+    }
+
+    __real_pthread_join as __wrap_pthread_join(thread: usize, result: *mut *mut c_void) -> c_int { waiting(|| real!()) }
+    __real_pthread_cond_wait as __wrap_pthread_cond_wait(condition: *mut c_void, mutex: *mut c_void) -> c_int { waiting(|| real!()) }
+    __real_pthread_cond_timedwait as __wrap_pthread_cond_timedwait(condition: *mut c_void, mutex: *mut c_void, until: *const c_void) -> c_int {
+        waiting(|| real!())
+    }
+    __real_pthread_barrier_wait as __wrap_pthread_barrier_wait(barrier: *mut c_void) -> c_int { waiting(|| real!()) }
+    __real_sem_wait as __wrap_sem_wait(semaphore: *mut c_void) -> c_int { waiting(|| real!()) }
+    __real_pthread_mutex_lock as __wrap_pthread_mutex_lock(mutex: *mut c_void) -> c_int {
+        unsafe extern "C" { fn pthread_mutex_trylock(mutex: *mut c_void) -> c_int; }
+        record(mutex as usize, crate::access::UPDATE, 4, 0);
+        // SAFETY: the program's own mutex.
+        if unsafe { pthread_mutex_trylock(mutex) } == 0 {
+            return 0;
+        }
+        waiting(|| real!())
+    }
+    __real_pthread_mutex_unlock as __wrap_pthread_mutex_unlock(mutex: *mut c_void) -> c_int {
+        record(mutex as usize, crate::access::UPDATE, 4, 0);
+        real!()
+    }
+    __real_read as __wrap_read(fd: c_int, to: *mut c_void, bytes: usize) -> isize { waiting(|| real!()) }
+    __real_poll as __wrap_poll(files: *mut c_void, count: u64, milliseconds: c_int) -> c_int { waiting(|| real!()) }
+    __real_epoll_wait as __wrap_epoll_wait(epoll: c_int, events: *mut c_void, most: c_int, milliseconds: c_int) -> c_int { waiting(|| real!()) }
+    __real_accept as __wrap_accept(socket: c_int, address: *mut c_void, length: *mut u32) -> c_int { waiting(|| real!()) }
+    __real_recv as __wrap_recv(socket: c_int, to: *mut c_void, bytes: usize, flags: c_int) -> isize { waiting(|| real!()) }
+    __real_nanosleep as __wrap_nanosleep(time: *const c_void, left: *mut c_void) -> c_int { waiting(|| real!()) }
+    __real_usleep as __wrap_usleep(microseconds: u32) -> c_int { waiting(|| real!()) }
+    __real_sleep as __wrap_sleep(seconds: u32) -> u32 { waiting(|| real!()) }
+
+    __real_free as __wrap_free(pointer: *mut c_void) -> () { freed(pointer); real!() }
+    __real__ZdlPv as __wrap__ZdlPv(pointer: *mut c_void) -> () { freed(pointer); real!() }
+    __real__ZdaPv as __wrap__ZdaPv(pointer: *mut c_void) -> () { freed(pointer); real!() }
+    __real__ZdlPvm as __wrap__ZdlPvm(pointer: *mut c_void, bytes: usize) -> () { freed(pointer); real!() }
+    __real__ZdaPvm as __wrap__ZdaPvm(pointer: *mut c_void, bytes: usize) -> () { freed(pointer); real!() }
+    __real__ZdlPvSt11align_val_t as __wrap__ZdlPvSt11align_val_t(pointer: *mut c_void, align: usize) -> () { freed(pointer); real!() }
+    __real__ZdlPvmSt11align_val_t as __wrap__ZdlPvmSt11align_val_t(pointer: *mut c_void, bytes: usize, align: usize) -> () {
+        freed(pointer);
+        real!()
+    }
+}
+
+fn tell_two(addr: usize, event: u64, bytes: usize, what: u64) {
+    let mut slot = slot();
+    if slot.is_null() {
+        slot = find_slot();
+    }
+    if !slot.is_null() {
+        shared().put_two(number_of(slot), addr as u64, event, bytes as u64, what);
+    }
+}
+
+fn freed(pointer: *mut c_void) {
+    let slot = slot();
+    if !slot.is_null() && !pointer.is_null() {
+        shared().put(number_of(slot), pointer as u64, EVENT_FREE);
+    }
+}
+
+fn allocated(pointer: *mut c_void, bytes: usize, caller: usize) -> *mut c_void {
+    if !pointer.is_null() {
+        tell_two(pointer as usize, EVENT_ALLOC, bytes, caller as u64);
+    }
+    pointer
+}
+
+/// Allocating functions: the wrapper passes its return address on behind the arguments.
+macro_rules! allocate {
+    ($($register:literal: $real:ident as $wrapper:ident = $inner:ident ($($arg:ident: $type:ty),*) |$caller:ident, $pointer:ident| $told:expr;)*) => {
+        $(
+            extern "C" fn $inner($($arg: $type,)* $caller: usize) -> *mut c_void {
+                unsafe extern "C" { fn $real($($arg: $type),*) -> *mut c_void; }
+                // SAFETY: the program's own arguments, passed on as they are.
+                let $pointer = unsafe { $real($($arg),*) };
+                $told
+            }
+
+            #[unsafe(naked)]
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $wrapper() {
+                naked_asm!(concat!("mov ", $register, ", [rsp]"), "jmp {inner}", inner = sym $inner)
+            }
+        )*
+    };
+}
+
+allocate! {
+    "rsi": __real_malloc as __wrap_malloc = on_malloc(bytes: usize) |caller, pointer| allocated(pointer, bytes, caller);
+    "rdx": __real_calloc as __wrap_calloc = on_calloc(count: usize, bytes: usize)
+        |caller, pointer| allocated(pointer, count.wrapping_mul(bytes), caller);
+    "rdx": __real_realloc as __wrap_realloc = on_realloc(old: *mut c_void, bytes: usize) |caller, pointer| {
+        if !pointer.is_null() || bytes == 0 {
+            freed(old);
+        }
+        allocated(pointer, bytes, caller)
+    };
+    "rdx": __real_memalign as __wrap_memalign = on_memalign(align: usize, bytes: usize) |caller, pointer| allocated(pointer, bytes, caller);
+    "rdx": __real_aligned_alloc as __wrap_aligned_alloc = on_aligned_alloc(align: usize, bytes: usize)
+        |caller, pointer| allocated(pointer, bytes, caller);
+    "rsi": __real_strdup as __wrap_strdup = on_strdup(text: *const c_char) |caller, pointer| {
+        let bytes = length(text, usize::MAX);
+        range(text as usize, bytes, READ);
+        if !pointer.is_null() {
+            range(pointer as usize, bytes, WRITE);
+        }
+        allocated(pointer, bytes, caller)
+    };
+    "rsi": __real__Znwm as __wrap__Znwm = on_new(bytes: usize) |caller, pointer| allocated(pointer, bytes, caller);
+    "rsi": __real__Znam as __wrap__Znam = on_new_array(bytes: usize) |caller, pointer| allocated(pointer, bytes, caller);
+    "rdx": __real__ZnwmSt11align_val_t as __wrap__ZnwmSt11align_val_t = on_new_aligned(bytes: usize, align: usize)
+        |caller, pointer| allocated(pointer, bytes, caller);
+}
+
+extern "C" fn on_posix_memalign(place: *mut *mut c_void, align: usize, bytes: usize, caller: usize) -> c_int {
+    unsafe extern "C" {
+        fn __real_posix_memalign(place: *mut *mut c_void, align: usize, bytes: usize) -> c_int;
+    }
+    // SAFETY: the program's own arguments; the place is written when the call succeeds.
+    unsafe {
+        let code = __real_posix_memalign(place, align, bytes);
+        if code == 0 {
+            allocated(*place, bytes, caller);
+        }
+        code
+    }
+}
+
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __wrap_posix_memalign() {
+    naked_asm!("mov rcx, [rsp]", "jmp {inner}", inner = sym on_posix_memalign)
+}
+
+/// Clang calls these for copies that it makes itself.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __tsan_memcpy(to: *mut c_void, from: *const c_void, bytes: usize) -> *mut c_void {
+    // SAFETY: the program's own arguments.
+    unsafe { __wrap_memcpy(to, from, bytes) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __tsan_memmove(to: *mut c_void, from: *const c_void, bytes: usize) -> *mut c_void {
+    // SAFETY: the program's own arguments.
+    unsafe { __wrap_memmove(to, from, bytes) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __tsan_memset(to: *mut c_void, value: c_int, bytes: usize) -> *mut c_void {
+    // SAFETY: the program's own arguments.
+    unsafe { __wrap_memset(to, value, bytes) }
+}
+
+// C programs have no C++ allocator: these may stay undefined, since nobody calls their wrappers then.
+core::arch::global_asm!(
+    ".weak __real__Znwm",
+    ".weak __real__Znam",
+    ".weak __real__ZnwmSt11align_val_t",
+    ".weak __real__ZdlPv",
+    ".weak __real__ZdaPv",
+    ".weak __real__ZdlPvm",
+    ".weak __real__ZdaPvm",
+    ".weak __real__ZdlPvSt11align_val_t",
+    ".weak __real__ZdlPvmSt11align_val_t",
+);

@@ -1,0 +1,272 @@
+//! What `varve trace info` prints: a trace in numbers.
+
+use crate::error::TraceError;
+use crate::format::{Event, FileHeader, OpDecoder};
+use crate::reader::{Block, TraceReader};
+use crate::writer::{CallSite, End};
+use serde::Serialize;
+use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
+use varve_machine::{Kind, Op};
+
+/// Bytes of the pages that footprints are counted in.
+pub const PAGE_BYTES: u64 = 4096;
+
+/// One thread of a trace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ThreadInfo {
+    /// Ops, marks included.
+    pub ops: u64,
+    /// Instructions.
+    pub instructions: u64,
+}
+
+/// One allocation site, and what became of its memory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SiteInfo {
+    /// Where it is.
+    pub site: CallSite,
+    /// Allocations made there.
+    pub allocations: u64,
+    /// Bytes asked for, of all allocations together.
+    pub bytes: u64,
+    /// Most bytes alive at once, as far as frees were seen.
+    pub peak_bytes: u64,
+    /// Loads of its memory by any thread; an update counts as both.
+    pub reads: u64,
+    /// Stores to its memory.
+    pub writes: u64,
+}
+
+/// A trace in numbers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct TraceInfo {
+    /// What the trace says about itself.
+    pub header: FileHeader,
+    /// How the recording ended; `None` when the trace is cut.
+    pub end: Option<End>,
+    /// Where it is cut, in one line.
+    pub cut: Option<String>,
+    /// Size of the file in bytes.
+    pub file_bytes: u64,
+    /// Ops of all threads.
+    pub ops: u64,
+    /// Instructions of all threads.
+    pub instructions: u64,
+    /// Loads (an update counts here and in `writes`).
+    pub reads: u64,
+    /// Stores.
+    pub writes: u64,
+    /// Bytes loaded.
+    pub read_bytes: u64,
+    /// Bytes stored.
+    pub written_bytes: u64,
+    /// Loads whose address came from a load just before.
+    pub dependent_reads: u64,
+    /// Pages of 4 KiB that were accessed.
+    pub pages: u64,
+    /// Pages that were stored to.
+    pub written_pages: u64,
+    /// Threads, in order of birth.
+    pub threads: Vec<ThreadInfo>,
+    /// Allocation sites, those with most bytes first.
+    pub sites: Vec<SiteInfo>,
+}
+
+impl TraceInfo {
+    /// Bytes of the file per op.
+    pub fn bytes_per_op(&self) -> f64 {
+        self.file_bytes as f64 / self.ops.max(1) as f64
+    }
+
+    /// Bytes in accessed pages.
+    pub fn footprint_bytes(&self) -> u64 {
+        self.pages * PAGE_BYTES
+    }
+
+    /// Reads a whole trace.
+    ///
+    /// # Errors
+    /// A block is damaged. A trace that is cut is no error.
+    pub fn read(reader: &TraceReader) -> Result<TraceInfo, TraceError> {
+        let file_bytes = std::fs::metadata(reader.path()).map_or(0, |meta| meta.len());
+        let mut info = TraceInfo {
+            header: reader.header().clone(),
+            end: reader.end().cloned(),
+            cut: reader
+                .cut()
+                .map(|cut| format!("cut at byte {}: {}", cut.offset, cut.why)),
+            file_bytes,
+            threads: vec![ThreadInfo::default(); reader.threads() as usize],
+            ..TraceInfo::default()
+        };
+        let mut pages = Pages::default();
+        let mut heap = Heap::new(reader.sites());
+        let (mut decoder, mut block) = (OpDecoder::default(), Block::default());
+        for number in 0..reader.blocks().len() {
+            reader.read_block(number, &mut decoder, &mut block)?;
+            let mut events = block.events.iter().peekable();
+            for (at, op) in block.ops.iter().enumerate() {
+                while let Some(event) = events.next_if(|event| event.at as usize <= at) {
+                    heap.event(&event.event);
+                }
+                info.count(op);
+                if op.kind.is_access() {
+                    pages.touch(op);
+                    heap.access(op);
+                }
+            }
+            events.for_each(|event| heap.event(&event.event));
+            let thread = &mut info.threads[block.thread as usize];
+            thread.ops += block.ops.len() as u64;
+            thread.instructions += block
+                .ops
+                .iter()
+                .map(|op| u64::from(op.instructions))
+                .sum::<u64>();
+        }
+        info.instructions = info.threads.iter().map(|thread| thread.instructions).sum();
+        info.pages = pages.all.len() as u64;
+        info.written_pages = pages.written.len() as u64;
+        info.sites = heap.into_sites();
+        Ok(info)
+    }
+
+    fn count(&mut self, op: &Op) {
+        self.ops += 1;
+        let (reads, writes) = reads_and_writes(op.kind);
+        self.reads += u64::from(reads);
+        self.writes += u64::from(writes);
+        self.read_bytes += u64::from(reads) * u64::from(op.size);
+        self.written_bytes += u64::from(writes) * u64::from(op.size);
+        self.dependent_reads += u64::from(op.dependent);
+    }
+}
+
+fn reads_and_writes(kind: Kind) -> (bool, bool) {
+    (
+        matches!(kind, Kind::Read | Kind::Update),
+        matches!(kind, Kind::Write | Kind::Update | Kind::NtWrite),
+    )
+}
+
+/// The pages that are accessed. Most accesses go to one of the last few pages, which spares the sets.
+#[derive(Default)]
+struct Pages {
+    all: HashSet<u64>,
+    written: HashSet<u64>,
+    recent: [u64; 16],
+}
+
+impl Pages {
+    fn touch(&mut self, op: &Op) {
+        let (_, writes) = reads_and_writes(op.kind);
+        let last = op.addr.saturating_add(u64::from(op.size).max(1) - 1) / PAGE_BYTES;
+        for page in op.addr / PAGE_BYTES..=last {
+            // the lowest bit tells pages that were only read from those that were written; 0 is empty
+            let key = ((page << 1) | u64::from(writes)).wrapping_add(1);
+            let recent = &mut self.recent[(page % 8 * 2 + u64::from(writes)) as usize];
+            if *recent != key {
+                *recent = key;
+                self.all.insert(page);
+                if writes {
+                    self.written.insert(page);
+                }
+            }
+        }
+    }
+}
+
+/// The allocations that are alive, to say whose memory an access is.
+struct Heap {
+    sites: Vec<SiteInfo>,
+    live_bytes: Vec<u64>,
+    /// Bytes and site, by first byte.
+    live: BTreeMap<u64, (u64, u32)>,
+    /// The allocation that was accessed last, and its site.
+    hit: (Range<u64>, u32),
+    /// A range without any allocation where the last access that hit none was: stacks and globals.
+    gap: Range<u64>,
+}
+
+impl Heap {
+    fn new(sites: &[CallSite]) -> Heap {
+        let empty = |site: &CallSite| SiteInfo {
+            site: site.clone(),
+            allocations: 0,
+            bytes: 0,
+            peak_bytes: 0,
+            reads: 0,
+            writes: 0,
+        };
+        Heap {
+            sites: sites.iter().map(empty).collect(),
+            live_bytes: vec![0; sites.len()],
+            live: BTreeMap::new(),
+            hit: (0..0, 0),
+            gap: 0..0,
+        }
+    }
+
+    fn event(&mut self, event: &Event) {
+        match *event {
+            Event::Alloc { site, addr, bytes } => {
+                self.free(addr);
+                let number = site as usize;
+                let Some(info) = self.sites.get_mut(number) else {
+                    return;
+                };
+                info.allocations += 1;
+                info.bytes = info.bytes.saturating_add(bytes);
+                self.live_bytes[number] = self.live_bytes[number].saturating_add(bytes);
+                info.peak_bytes = info.peak_bytes.max(self.live_bytes[number]);
+                self.live.insert(addr, (bytes, site));
+                self.gap = 0..0;
+            }
+            Event::Free { addr } => self.free(addr),
+            _ => {}
+        }
+    }
+
+    fn free(&mut self, addr: u64) {
+        if let Some((bytes, site)) = self.live.remove(&addr) {
+            self.hit = (0..0, 0);
+            self.live_bytes[site as usize] = self.live_bytes[site as usize].saturating_sub(bytes);
+        }
+    }
+
+    fn access(&mut self, op: &Op) {
+        if self.gap.contains(&op.addr) {
+            return;
+        }
+        if !self.hit.0.contains(&op.addr) {
+            let below = self
+                .live
+                .range(..=op.addr)
+                .next_back()
+                .map(|(&start, &(bytes, site))| (start..start.saturating_add(bytes), site));
+            match below {
+                Some(hit) if hit.0.contains(&op.addr) => self.hit = hit,
+                below => {
+                    let above = self
+                        .live
+                        .range(op.addr..)
+                        .next()
+                        .map_or(u64::MAX, |(&start, _)| start);
+                    self.gap = below.map_or(0, |(range, _)| range.end)..above;
+                    return;
+                }
+            }
+        }
+        let (reads, writes) = reads_and_writes(op.kind);
+        let info = &mut self.sites[self.hit.1 as usize];
+        info.reads += u64::from(reads);
+        info.writes += u64::from(writes);
+    }
+
+    fn into_sites(mut self) -> Vec<SiteInfo> {
+        self.sites.retain(|site| site.allocations > 0);
+        self.sites.sort_by_key(|site| std::cmp::Reverse(site.bytes));
+        self.sites
+    }
+}
