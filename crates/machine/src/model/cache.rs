@@ -1,9 +1,10 @@
 //! One set-associative, write-back cache of 64 B lines with exact LRU.
 //!
-//! A set is a row of `u32` slots, most recent first: `(tag + 1) << 1 | dirty`, 0 when empty. The order of the slots
-//! is the LRU order, so a hit on the first slot, by far the most frequent, touches nothing.
+//! A set is a ring of tags with the most recent at its head, so that the order of the ring is the LRU order: a miss
+//! turns the ring by one and overwrites what was least recent; a hit on the head, by far the most frequent, moves
+//! nothing. The ring's head and the dirty bits of a set share one word.
 
-use super::divide::Divisor;
+use super::divide::{Divisor, find, prefetch};
 
 /// A line that had to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,21 +18,34 @@ pub struct Victim {
 /// See the module.
 #[derive(Clone, Debug)]
 pub struct Cache {
-    slots: Box<[u32]>,
-    /// Slots of one set in memory: the ways, rounded up to a multiple of 8; the surplus stays empty.
+    /// Tag + 1 of each slot, 0 when empty; `stride` slots a set, the surplus over the ways stays empty.
+    tags: Box<[u32]>,
+    /// Per set: the head in the lowest byte, above it one dirty bit per slot.
+    state: Box<[u32]>,
     stride: usize,
-    ways: usize,
+    ways: u32,
     sets: Divisor,
 }
 
+/// First dirty bit of a set's state.
+const DIRTY: u32 = 8;
+/// Most ways that fit a set's state.
+pub const MAX_WAYS: u32 = 24;
+
 impl Cache {
-    /// A cache of `bytes` with `ways` ways. Sets are `bytes / 64 / ways`, at least 1.
+    /// A cache of `bytes` with `ways` ways (at most [`MAX_WAYS`]). Sets are `bytes / 64 / ways`, at least 1.
     pub fn new(bytes: u64, ways: u32) -> Cache {
-        let ways = ways.max(1) as usize;
-        let sets = (bytes / 64 / ways as u64).max(1);
-        let stride = ways.next_multiple_of(8);
+        let ways = ways.clamp(1, MAX_WAYS);
+        Cache::with_sets((bytes / 64 / ways as u64).max(1), ways)
+    }
+
+    /// A cache of `sets` sets, for any kind of entry that has a number.
+    pub fn with_sets(sets: u64, ways: u32) -> Cache {
+        let ways = ways.clamp(1, MAX_WAYS);
+        let stride = ways.next_multiple_of(8) as usize;
         Cache {
-            slots: vec![0; sets as usize * stride].into(),
+            tags: vec![0; sets as usize * stride].into(),
+            state: vec![0; sets as usize].into(),
             stride,
             ways,
             sets: Divisor::new(sets),
@@ -41,92 +55,106 @@ impl Cache {
     #[inline(always)]
     fn place(&self, line: u64) -> (usize, u32) {
         let (tag, set) = self.sets.divide(line);
-        (set as usize * self.stride, (tag as u32 + 1) << 1)
+        (set as usize, tag as u32 + 1)
     }
 
     /// Asks the host to bring the line's set near.
     #[inline(always)]
     pub fn prefetch(&self, line: u64) {
-        let (at, _) = self.place(line);
-        super::divide::prefetch(&self.slots[at]);
+        let (set, _) = self.place(line);
+        prefetch(&self.tags[set * self.stride]);
     }
 
     /// Looks `line` up and makes it the most recent. A store marks it dirty.
     #[inline(always)]
     pub fn hit(&mut self, line: u64, store: bool) -> bool {
-        let (at, key) = self.place(line);
-        let set = &mut self.slots[at..at + self.stride];
-        let dirty = store as u32;
-        if set[0] & !1 == key {
-            set[0] |= dirty;
+        let (set, tag) = self.place(line);
+        let at = set * self.stride;
+        let tags = &mut self.tags[at..at + self.stride];
+        let state = &mut self.state[set];
+        let head = *state & 0xff;
+        if tags[head as usize] == tag {
+            *state |= (store as u32) << (DIRTY + head);
             return true;
         }
-        Self::hit_behind(set, key, dirty)
+        match find(tags, tag) {
+            Some(i) => {
+                Self::bring_forward(tags, state, i as u32, self.ways, store);
+                true
+            }
+            None => false,
+        }
     }
 
-    #[inline]
-    fn hit_behind(set: &mut [u32], key: u32, dirty: u32) -> bool {
-        let mut base = 0;
-        for eight in set.chunks_exact(8) {
-            let mut found = 0u32;
-            for (i, slot) in eight.iter().enumerate() {
-                found |= ((slot & !1 == key) as u32) << i;
-            }
-            if found != 0 {
-                let mut i = base + found.trailing_zeros() as usize;
-                let slot = set[i] | dirty;
-                while i > 0 {
-                    set[i] = set[i - 1];
-                    i -= 1;
-                }
-                set[0] = slot;
-                return true;
-            }
-            base += 8;
+    /// Moves slot `i` to the head: those between make room by one step.
+    fn bring_forward(tags: &mut [u32], state: &mut u32, i: u32, ways: u32, store: bool) {
+        let head = *state & 0xff;
+        let tag = tags[i as usize];
+        let dirty = (*state >> (DIRTY + i)) & 1 | store as u32;
+        let mut to = i;
+        while to != head {
+            let from = if to == 0 { ways - 1 } else { to - 1 };
+            tags[to as usize] = tags[from as usize];
+            let bit = (*state >> (DIRTY + from)) & 1;
+            *state = *state & !(1 << (DIRTY + to)) | bit << (DIRTY + to);
+            to = from;
         }
-        false
+        tags[head as usize] = tag;
+        *state = *state & !(1 << (DIRTY + head)) | dirty << (DIRTY + head);
     }
 
     /// Puts in a line that [`Cache::hit`] did not find, as the most recent; the least recent goes.
     #[inline(always)]
     pub fn insert(&mut self, line: u64, dirty: bool) -> Option<Victim> {
-        let (at, key) = self.place(line);
-        let set = &mut self.slots[at..at + self.ways];
-        let last = set[self.ways - 1];
-        for i in (1..set.len()).rev() {
-            set[i] = set[i - 1];
-        }
-        set[0] = key | dirty as u32;
+        let (set, tag) = self.place(line);
+        let state = self.state[set];
+        let head = state & 0xff;
+        let head = if head == 0 { self.ways - 1 } else { head - 1 };
+        let slot = &mut self.tags[set * self.stride + head as usize];
+        let last = std::mem::replace(slot, tag);
+        let was_dirty = (state >> (DIRTY + head)) & 1;
+        self.state[set] =
+            state & !0xff & !(1 << (DIRTY + head)) | (dirty as u32) << (DIRTY + head) | head;
         if last == 0 {
             return None;
         }
-        let number = (at / self.stride) as u64;
-        let tag = ((last >> 1) - 1) as u64;
         Some(Victim {
-            line: tag * self.sets.value() + number,
-            dirty: last & 1 == 1,
+            line: (last - 1) as u64 * self.sets.value() + set as u64,
+            dirty: was_dirty == 1,
         })
     }
 
     /// The line that [`Cache::insert`] of `line` would push out now.
     #[inline(always)]
     pub fn victim_of(&self, line: u64) -> Option<u64> {
-        let (at, _) = self.place(line);
-        let last = self.slots[at + self.ways - 1];
-        (last != 0)
-            .then(|| ((last >> 1) - 1) as u64 * self.sets.value() + (at / self.stride) as u64)
+        let (set, _) = self.place(line);
+        let head = self.state[set] & 0xff;
+        let head = if head == 0 { self.ways - 1 } else { head - 1 };
+        let last = self.tags[set * self.stride + head as usize];
+        (last != 0).then(|| (last - 1) as u64 * self.sets.value() + set as u64)
     }
 
     /// Makes the line clean and says whether it was dirty (a write-back that keeps the line).
     pub fn clean(&mut self, line: u64) -> bool {
-        let (at, key) = self.place(line);
-        for slot in &mut self.slots[at..at + self.ways] {
-            if *slot == key | 1 {
-                *slot = key;
-                return true;
-            }
+        let (set, tag) = self.place(line);
+        let at = set * self.stride;
+        let Some(i) = find(&self.tags[at..at + self.stride], tag) else {
+            return false;
+        };
+        let bit = 1 << (DIRTY + i as u32);
+        let was = self.state[set] & bit != 0;
+        self.state[set] &= !bit;
+        was
+    }
+
+    /// Empties the slot of a line, wherever it stands in the order; the hole keeps its place.
+    pub fn remove(&mut self, line: u64) {
+        let (set, tag) = self.place(line);
+        let at = set * self.stride;
+        if let Some(i) = find(&self.tags[at..at + self.stride], tag) {
+            self.tags[at + i] = 0;
+            self.state[set] &= !(1 << (DIRTY + i as u32));
         }
-        false
     }
 }
 

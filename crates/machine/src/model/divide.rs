@@ -1,4 +1,5 @@
-//! Two host-level helpers of the hot path: division by a number known only at run time, and prefetching.
+//! Host-level helpers of the hot path: division by a number known only at run time, prefetching, and looking for a
+//! number among a few.
 
 /// Divides by multiplication. Exact for dividends below 2^40 and divisors below 2^24.
 #[derive(Clone, Copy, Debug)]
@@ -52,12 +53,46 @@ pub fn prefetch<T>(place: &T) {
     let _ = place;
 }
 
+/// The first place of `wanted` among `numbers`, whose length is a multiple of 8.
+#[inline(always)]
+pub fn find(numbers: &[u32], wanted: u32) -> Option<usize> {
+    for (k, eight) in numbers.chunks_exact(8).enumerate() {
+        let mask = equal_among_8(eight.try_into().expect("chunks of 8"), wanted);
+        if mask != 0 {
+            return Some(k * 8 + mask.trailing_zeros() as usize);
+        }
+    }
+    None
+}
+
+/// One bit for each of 8 numbers that equals `wanted`.
+#[inline(always)]
+fn equal_among_8(numbers: &[u32; 8], wanted: u32) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 processor has SSE2; the two unaligned loads of 16 B stay within the 32 B array.
+    unsafe {
+        use std::arch::x86_64::*;
+        let at = numbers.as_ptr().cast::<__m128i>();
+        let w = _mm_set1_epi32(wanted as i32);
+        let low = _mm_cmpeq_epi32(_mm_loadu_si128(at), w);
+        let high = _mm_cmpeq_epi32(_mm_loadu_si128(at.add(1)), w);
+        let words = _mm_packs_epi32(low, high);
+        _mm_movemask_epi8(_mm_packs_epi16(words, words)) as u32 & 0xff
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    (0..8).fold(0, |mask, i| mask | ((numbers[i] == wanted) as u32) << i)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Divisor;
+    use super::{Divisor, find};
     use proptest::prelude::*;
 
     proptest! {
+        #[test]
+        fn finds_the_first(numbers in prop::collection::vec(0u32..6, 24), wanted in 0u32..7) {
+            prop_assert_eq!(find(&numbers, wanted), numbers.iter().position(|n| *n == wanted));
+        }
         #[test]
         fn divides_exactly(n in 0u64..1 << 40, d in 1u64..1 << 24) {
             prop_assert_eq!(Divisor::new(d).divide(n), (n / d, n % d));

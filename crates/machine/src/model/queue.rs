@@ -103,6 +103,12 @@ impl Entries {
         at
     }
 
+    /// Was every entry free at the last admission?
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// Holds an entry until a time.
     #[inline(always)]
     pub fn hold(&mut self, until: u64) {

@@ -1,5 +1,6 @@
 //! Address translation: the page table of a program and the TLBs of a core.
 
+use super::cache::Cache;
 use super::divide::prefetch;
 
 /// Virtual to frame, two levels: stretches of 1 GiB, and a flat array of pages in each that is touched.
@@ -99,27 +100,23 @@ impl PageTable {
     }
 }
 
-/// The TLBs of one core: a direct-mapped first level of 64 entries, an LRU set-associative second level.
+/// The TLBs of one core: a direct-mapped first level that holds frames, and an LRU set-associative second level that
+/// knows which pages it has (their frames stand in the page table).
 #[derive(Clone)]
 pub struct Tlb {
     first: Box<[(u64, u32)]>,
-    /// `(page + 1, frame)`, most recent first within a set.
-    second: Box<[(u64, u32)]>,
-    ways: usize,
-    sets: u64,
+    second: Cache,
 }
 
 impl Tlb {
     /// TLBs with this many entries; the first level is rounded down to a power of two.
     pub fn new(first: u32, second: u32, ways: u32) -> Tlb {
-        let ways = ways.clamp(1, second.max(1)) as usize;
-        let sets = (second as u64 / ways as u64).max(1);
+        let ways = ways.clamp(1, second.max(1));
         let first = 1usize << first.max(1).ilog2();
+        let second = Cache::with_sets((second / ways).max(1) as u64, ways);
         Tlb {
             first: vec![(0, 0); first].into(),
-            second: vec![(0, 0); sets as usize * ways].into(),
-            ways,
-            sets,
+            second,
         }
     }
 
@@ -130,26 +127,23 @@ impl Tlb {
         (page == vpn + 1).then_some(frame)
     }
 
-    /// Looks a page up in the second level and brings it into the first.
-    #[inline]
-    pub fn second(&mut self, vpn: u64) -> Option<u32> {
-        let at = (vpn % self.sets) as usize * self.ways;
-        let set = &mut self.second[at..at + self.ways];
-        let i = set.iter().position(|e| e.0 == vpn + 1)?;
-        set[..=i].rotate_right(1);
-        let frame = set[0].1;
+    /// Brings a page into the first level.
+    #[inline(always)]
+    pub fn remember(&mut self, vpn: u64, frame: u32) {
         self.first[vpn as usize & (self.first.len() - 1)] = (vpn + 1, frame);
-        Some(frame)
     }
 
-    /// Puts a translation into both levels after a walk.
-    #[inline]
+    /// Is the page in the second level? Makes it the most recent.
+    #[inline(always)]
+    pub fn second(&mut self, vpn: u64) -> bool {
+        self.second.hit(vpn, false)
+    }
+
+    /// Puts a page into both levels after a walk.
+    #[inline(always)]
     pub fn insert(&mut self, vpn: u64, frame: u32) {
-        let at = (vpn % self.sets) as usize * self.ways;
-        let set = &mut self.second[at..at + self.ways];
-        set.rotate_right(1);
-        set[0] = (vpn + 1, frame);
-        self.first[vpn as usize & (self.first.len() - 1)] = (vpn + 1, frame);
+        self.second.insert(vpn, false);
+        self.remember(vpn, frame);
     }
 
     /// Forgets a page (a shoot-down).
@@ -158,13 +152,7 @@ impl Tlb {
         if slot.0 == vpn + 1 {
             *slot = (0, 0);
         }
-        let at = (vpn % self.sets) as usize * self.ways;
-        let set = &mut self.second[at..at + self.ways];
-        if let Some(i) = set.iter().position(|e| e.0 == vpn + 1) {
-            // The hole goes to the end, where the next insertion takes it.
-            set[i..].rotate_left(1);
-            set[set.len() - 1] = (0, 0);
-        }
+        self.second.remove(vpn);
     }
 }
 
@@ -198,32 +186,25 @@ mod tests {
             prop_assert_eq!(all, expected);
         }
 
-        /// The second level against lists of pages, most recent first; the first level may only know what is true.
+        /// The first level may only know what is true, and nothing that was forgotten.
         #[test]
-        fn a_tlb_is_an_lru_list(ops in prop::collection::vec((0u64..64, 0u8..10), 1..300)) {
+        fn a_tlb_never_lies(ops in prop::collection::vec((0u64..64, 0u32..9, 0u8..4), 1..300)) {
             let mut tlb = Tlb::new(8, 16, 4);
-            let mut sets: Vec<Vec<u64>> = vec![Vec::new(); 4];
-            for (vpn, what) in ops {
-                let set = &mut sets[(vpn % 4) as usize];
+            let mut truth = HashMap::new();
+            for (vpn, frame, what) in ops {
                 if what == 0 {
                     tlb.forget(vpn);
-                    set.retain(|v| *v != vpn);
+                    truth.remove(&vpn);
                     prop_assert_eq!(tlb.first(vpn), None);
-                    continue;
+                    prop_assert!(!tlb.second(vpn));
+                } else if tlb.first(vpn).is_none() && !tlb.second(vpn) {
+                    truth.insert(vpn, frame);
+                    tlb.insert(vpn, frame);
+                    prop_assert!(tlb.second(vpn));
                 }
-                let known = set.iter().position(|v| *v == vpn);
-                if let Some(frame) = tlb.first(vpn) {
-                    prop_assert_eq!(frame, vpn as u32 * 3);
+                if let Some(known) = tlb.first(vpn) {
+                    prop_assert_eq!(Some(&known), truth.get(&vpn));
                 }
-                prop_assert_eq!(tlb.second(vpn).is_some(), known.is_some());
-                match known {
-                    Some(i) => { set.remove(i); }
-                    None => {
-                        tlb.insert(vpn, vpn as u32 * 3);
-                        set.truncate(3);
-                    }
-                }
-                set.insert(0, vpn);
             }
         }
     }

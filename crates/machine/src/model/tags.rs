@@ -24,6 +24,7 @@ pub struct Tags {
     slots: crate::model::host::Zeroed,
     ways: u64,
     sets: u64,
+    used: u64,
 }
 
 /// The most stretches of slow memory that the tags can tell apart.
@@ -38,6 +39,7 @@ impl Tags {
             slots: crate::model::host::Zeroed::new((sets * ways) as usize),
             ways,
             sets,
+            used: 0,
         }
     }
 
@@ -77,6 +79,7 @@ impl Tags {
             return Lookup::Hit;
         }
         let last = set[ways - 1];
+        self.used += (last == 0) as u64;
         set.copy_within(0..ways - 1, 1);
         set[0] = key | store as u8;
         let written_back =
@@ -87,10 +90,9 @@ impl Tags {
         }
     }
 
-    /// How many lines of the cache hold something, and how many there are. Walks all tags.
+    /// How many lines of the cache hold something, and how many there are.
     pub fn used(&self) -> (u64, u64) {
-        let used = self.slots.bytes().iter().filter(|s| **s != 0).count() as u64;
-        (used, self.sets * self.ways)
+        (self.used, self.sets * self.ways)
     }
 }
 

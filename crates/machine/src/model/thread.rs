@@ -178,6 +178,8 @@ pub struct Thread {
     address: u64,
     /// Lines in flight beyond the second level.
     queue: Entries,
+    /// Prefetches are in flight. Without them the fill buffers are the tighter bound, and `queue` rests.
+    prefetching: bool,
 }
 
 /// How many ops ahead the host's caches are asked for the model's own tables.
@@ -216,6 +218,7 @@ impl Thread {
             last_line: u64::MAX,
             address: 0,
             queue: Entries::new(m.core.super_queue),
+            prefetching: false,
         }
     }
 
@@ -327,7 +330,10 @@ impl Thread {
     #[inline(never)]
     fn translate_slowly(&mut self, vpn: u64, store: bool, s: &mut Shared) -> (u32, Ps) {
         self.counts.tlb_misses += 1;
-        if let Some(frame) = self.tlb.second(vpn) {
+        if self.tlb.second(vpn)
+            && let Some(frame) = s.tables[self.space].frame(vpn)
+        {
+            self.tlb.remember(vpn, frame);
             return (frame, s.lat.stlb);
         }
         self.counts.walks += 1;
@@ -477,7 +483,11 @@ impl Thread {
         let done = if llc.hit(line, false) {
             start + s.lat.llc
         } else {
-            let at = self.queue.admit(start) + s.lat.llc;
+            let at = if self.prefetching {
+                self.queue.admit(start)
+            } else {
+                start
+            } + s.lat.llc;
             let mut reply = s.memory.read(at, line << 6, self.socket);
             for _ in 1..s.replicas {
                 // The other instances ask at the same time; this one is served in the middle of them.
@@ -500,7 +510,10 @@ impl Thread {
                     self.count_sample(line << 6, reply.source, s);
                 }
             }
-            self.queue.hold(done);
+            if self.prefetching {
+                self.prefetching = !self.queue.is_empty();
+                self.queue.hold(done);
+            }
             done
         };
         done.max(self.into_second(line, false, start, s))
@@ -534,6 +547,7 @@ impl Thread {
             return;
         }
         self.counts.prefetches += 1;
+        self.prefetching = true;
         let done = self.beyond(line, now, false, s);
         self.prefetcher.arrives(line, done);
     }
