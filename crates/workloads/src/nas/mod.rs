@@ -24,15 +24,19 @@ pub mod flow_ops;
 pub mod ft;
 pub mod is;
 pub mod lcg;
+pub mod lu;
 pub mod mg;
 pub mod mg_data;
 pub mod mg_grid;
 pub mod setup;
+pub mod sp;
 
 #[cfg(test)]
 mod dense;
 #[cfg(test)]
 mod is_tests;
+#[cfg(test)]
+mod lu_tests;
 
 use setup::{PARAMS, Setup};
 
