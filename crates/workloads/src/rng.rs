@@ -50,33 +50,31 @@ impl Rng {
 /// A pseudo-random bijection of `0..n`, computed, not stored: for arrays at full size whose elements lie in random
 /// order.
 ///
-/// Three rounds of multiplication by an odd number and xor-shift are a bijection of the next power of two; values
-/// beyond `n` are sent through again until they fall inside (fewer than two tries on average).
+/// A Feistel network of four rounds: an index is a high and a low part of about as many values each, and each is
+/// changed in turn by a hash of the other, the low one by exclusive or, the high one by addition modulo its range. Few
+/// numbers beyond `n` arise (the last incomplete row); they are sent through again until they fall inside.
 #[derive(Clone, Copy, Debug)]
 pub struct Permutation {
     n: u64,
+    low_bits: u32,
+    /// Values of the high part.
+    rows: u64,
     mask: u64,
-    shift: u32,
-    keys: [u64; 3],
+    keys: [u64; 4],
 }
 
 impl Permutation {
-    /// The bijection of `0..n` that belongs to `seed`.
+    /// The bijection of `0..n` that belongs to `seed`; `n` is 1 to 2^63.
     pub fn new(n: u64, seed: u64) -> Permutation {
         let bits = 64 - n.saturating_sub(1).leading_zeros();
+        let low_bits = bits / 2;
         let mut rng = Rng::new(seed, n);
-        // The shift by half the bits lets the high, well-mixed half reach the low one.
-        let shift = bits.div_ceil(2).max(1);
-        let mask = if bits == 0 {
-            0
-        } else {
-            u64::MAX >> (64 - bits)
-        };
         Permutation {
             n,
-            mask,
-            shift,
-            keys: [rng.bits(), rng.bits() | 1, rng.bits() | 1],
+            low_bits,
+            rows: n.div_ceil(1 << low_bits),
+            mask: (1 << low_bits) - 1,
+            keys: [rng.bits(), rng.bits(), rng.bits(), rng.bits()],
         }
     }
 
@@ -86,18 +84,33 @@ impl Permutation {
         debug_assert!(index < self.n);
         let mut x = index;
         loop {
-            x = x.wrapping_add(self.keys[0]) & self.mask;
-            x = x.wrapping_mul(self.keys[1]) & self.mask;
-            x ^= x >> self.shift;
-            x = x.wrapping_mul(self.keys[2]) & self.mask;
-            x ^= x >> self.shift;
-            x = x.wrapping_mul(0x9E37_79B9_7F4A_7C15) & self.mask;
-            x ^= x >> self.shift;
+            let (mut high, mut low) = (x >> self.low_bits, x & self.mask);
+            low ^= hash(high, self.keys[0]) & self.mask;
+            high = self.shifted(high, hash(low, self.keys[1]));
+            low ^= hash(high, self.keys[2]) & self.mask;
+            high = self.shifted(high, hash(low, self.keys[3]));
+            x = high << self.low_bits | low;
             if x < self.n {
                 return x;
             }
         }
     }
+
+    #[inline(always)]
+    fn shifted(&self, high: u64, hash: u64) -> u64 {
+        let sum = high + ((hash * self.rows) >> 32);
+        if sum >= self.rows {
+            sum - self.rows
+        } else {
+            sum
+        }
+    }
+}
+
+/// 32 bits that depend on all of `value` (below 2^32) and `key`.
+#[inline(always)]
+fn hash(value: u64, key: u64) -> u64 {
+    (value ^ key).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32
 }
 
 #[cfg(test)]
@@ -133,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_permutation_hits_every_value_once() {
-        for n in [1, 2, 3, 5, 64, 65, 1000, 4097] {
+        for n in [1, 2, 3, 5, 17, 64, 65, 255, 1000, 4097, 70_001] {
             let permutation = Permutation::new(n, 3);
             let mut images: Vec<u64> = (0..n).map(|index| permutation.at(index)).collect();
             images.sort_unstable();

@@ -20,7 +20,9 @@ pub struct Implicit {
     levels: Vec<Level>,
     ranks: Permutation,
     places: Permutation,
+    /// Mean number of entries in a node, and its inverse.
     mean: f64,
+    per_node: f64,
     /// Nodes so far, those of the start and those added by inserts; entries since the last of them.
     nodes: u64,
     unsplit: f64,
@@ -46,10 +48,11 @@ impl Implicit {
     /// A tree of `keys` keys (at least 1).
     pub fn new(keys: u64, seed: u64) -> Implicit {
         let mean = mean_entries();
+        let per_node = 1.0 / mean;
         let mut levels = Vec::new();
         let (mut count, mut first) = (keys, 0);
         loop {
-            count = ((count - 1) as f64 / mean) as u64 + 1;
+            count = ((count - 1) as f64 * per_node) as u64 + 1;
             levels.push(Level {
                 first,
                 table: vec![0; if count <= TABLED { count as usize } else { 0 }],
@@ -71,6 +74,7 @@ impl Implicit {
             ranks: Permutation::new(keys, mix(seed ^ 1)),
             places,
             mean,
+            per_node,
             nodes: first,
             unsplit: 0.0,
         }
@@ -98,8 +102,9 @@ impl Implicit {
         let mut path = [(0u64, 0usize); DEEPEST];
         let mut entry = rank;
         for (step, level) in path.iter_mut().zip(&self.levels) {
-            let node = (entry as f64 / self.mean) as u64;
-            let slot = entry - (node as f64 * self.mean) as u64;
+            let node = (entry as f64 * self.per_node) as u64;
+            // Rounding may put an entry at the boundary of two nodes just before the first slot.
+            let slot = entry.saturating_sub((node as f64 * self.mean) as u64);
             let place = match level.table.get(node as usize) {
                 Some(&place) => place,
                 None => self.places.at(level.first + node),
