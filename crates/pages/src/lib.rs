@@ -3,6 +3,22 @@
 //!
 //! [`Placement`] is what the model and live Linux use: a policy, made by name from [`policies::policies`], on the
 //! [`Frames`] of a machine. A [`Policy`] is a plain state machine in a file of its own.
+//!
+//! ```
+//! use varve_machine::{Fault, Machine, Pager};
+//! use varve_pages::Placement;
+//!
+//! let machine = Machine::load("optane-6230-memory-mode")?;
+//! let mut placement = Placement::new("static", &machine, 2 << 20)?;
+//! // Twice as many pages as the 48 GiB cache holds: two in each bin.
+//! for vpn in 0..96 << 9 {
+//!     placement.fault(&Fault { vpn, thread: 0, socket: 0, write: true, now: 0 })?;
+//! }
+//! let conflicts = placement.dump().conflicts.expect("the machine has a DRAM cache");
+//! // All bins of socket 0, none of socket 1.
+//! assert_eq!(conflicts.bins_by_pages, [24_576, 0, 24_576]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod bins;
 mod bitmap;
