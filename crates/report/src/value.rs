@@ -145,6 +145,8 @@ impl Value {
                     Agreement::Far
                 };
             }
+            // Words that differ may still mean the same: that is for a reader to judge.
+            (Value::Text(p), Value::Text(o)) if p == o => return Agreement::Close,
             (_, Value::YesNo(_) | Value::Text(_) | Value::Missing) => return Agreement::Unknown,
             (Value::YesNo(_) | Value::Text(_) | Value::Missing, _) => return Agreement::Unknown,
             _ => {}
@@ -286,6 +288,8 @@ mod tests {
             (Value::AtLeast { at_least: 2.0 }, n(9.0), Close),
             (Value::AtLeast { at_least: 2.0 }, n(1.5), Near),
             (Value::YesNo(true), Value::YesNo(false), Far),
+            (Value::from("reads"), Value::from("reads"), Close),
+            (Value::from("reads"), Value::from("loads"), Unknown),
             (Value::Missing, n(1.0), Unknown),
             (n(1.0), Value::Missing, Unknown),
         ];

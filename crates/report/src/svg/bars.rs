@@ -63,7 +63,7 @@ pub fn draw(
     } else {
         "Bar chart"
     };
-    begin(chart, kind, canvas, (width, below + LINE + 8.0), page);
+    begin(chart, kind, (width, below + LINE + 8.0), page);
     frame::legend(&legend, canvas.width, page);
     frame::y_axis(&y, plot, page);
 

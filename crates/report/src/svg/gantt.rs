@@ -43,7 +43,6 @@ pub fn draw(chart: &Chart, lanes: &[String], spans: &[Span], canvas: Canvas, pag
     begin(
         chart,
         "Gantt chart",
-        canvas,
         (canvas.width, plot.bottom + 40.0),
         page,
     );

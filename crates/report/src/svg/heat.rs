@@ -42,7 +42,6 @@ pub fn draw(
     begin(
         chart,
         "Heat map",
-        canvas,
         (width.max(canvas.width), plot.bottom + 2.0 * LINE + 8.0),
         page,
     );

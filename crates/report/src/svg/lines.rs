@@ -58,13 +58,7 @@ pub fn draw(chart: &Chart, series: &[Series], canvas: Canvas, page: &mut Markup)
         false,
     );
 
-    begin(
-        chart,
-        "Line chart",
-        canvas,
-        (canvas.width, bottom + 40.0),
-        page,
-    );
+    begin(chart, "Line chart", (canvas.width, bottom + 40.0), page);
     frame::legend(&legend, canvas.width, page);
     frame::y_axis(&y, plot, page);
     frame::x_axis(&x, plot, page);

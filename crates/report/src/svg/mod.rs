@@ -68,13 +68,7 @@ struct Plot {
 }
 
 /// Begin a drawing of a size, with a description for those who cannot see it.
-fn begin(
-    chart: &Chart,
-    kind: &str,
-    canvas: Canvas,
-    (width, height): (f64, f64),
-    page: &mut Markup,
-) {
+fn begin(chart: &Chart, kind: &str, (width, height): (f64, f64), page: &mut Markup) {
     let described = format!("{kind}: {}. {}", chart.title, summary(chart));
     let view = format!("0 0 {} {}", Px(width), Px(height));
     // A drawing shrinks with its column as far as it can be read; then it scrolls.

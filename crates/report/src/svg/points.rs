@@ -33,13 +33,7 @@ pub fn draw(chart: &Chart, series: &[Series], canvas: Canvas, page: &mut Markup)
         false,
     );
 
-    begin(
-        chart,
-        "Scatter chart",
-        canvas,
-        (canvas.width, bottom + 40.0),
-        page,
-    );
+    begin(chart, "Scatter chart", (canvas.width, bottom + 40.0), page);
     frame::y_axis(&y, plot, page);
     frame::x_axis(&x, plot, page);
     frame::levels(chart, &y, plot, page);
