@@ -60,6 +60,9 @@ pub struct ProbedMachine {
 /// DDR4-3200AA: 22-22-22.
 const ROW_NS: f64 = 13.75;
 const MTS: u32 = 3200;
+/// Refresh of 8 Gb devices and its interval.
+const RFC_NS: f64 = 350.0;
+const REFI_NS: f64 = 7800.0;
 /// One bus of 8 B at that rate, GB/s.
 const CHANNEL_GBPS: f64 = 25.6;
 /// Share of a bus's peak that reads reach, about, on any DDR4 or DDR5 server.
@@ -87,9 +90,11 @@ impl Machine {
         sources.assume("controller", "queues as Skylake's");
         sources.assume("os", "costs of page work as on Cascade Lake");
 
-        // What lies between the last-level cache and the memory, once the row and the burst are taken off.
-        let row_and_burst = 2.0 * ROW_NS + 8.0 * 1000.0 / f64::from(MTS);
-        let beyond = |read_ns: f64| (read_ns - llc.ns - row_and_burst).max(1.0);
+        // What is known of a random read's way, so that the rest can be attributed (see `Machine::idle_read_ns`).
+        let tlb_ns = 9.0 / ghz;
+        let row_ns = 2.0 * ROW_NS;
+        let refresh_ns = RFC_NS * RFC_NS / (2.0 * REFI_NS);
+        let burst_ns = 64.0 / CHANNEL_GBPS;
         sources.assume(
             "dram",
             "DDR4-3200AA, 22-22-22, two ranks: no probe sees the DIMMs",
@@ -98,8 +103,9 @@ impl Machine {
             "controller.overhead_ns",
             Some(p.dram.read_ns),
             100.0,
-            "ns of a random read, less llc.ns, row and burst",
+            "ns of a random read, less what is known of its way",
         );
+        let overhead_ns = (read_ns - tlb_ns - llc.ns - row_ns - burst_ns - refresh_ns).max(1.0);
         let read_gbps = sources.measured(
             "dram.channels",
             Some(p.dram.read_gbps),
@@ -140,7 +146,7 @@ impl Machine {
                 "cxl.link_ns",
                 Some(s.read_ns),
                 250.0,
-                "ns of a random read, less llc.ns, row and burst",
+                "ns of a random read, less what is known of its way",
             );
             let read = sources.measured(
                 "cxl.read_gbps",
@@ -151,7 +157,7 @@ impl Machine {
             let write = sources.measured("cxl.write_gbps", s.write_gbps, read, "GB/s of writes");
             Cxl {
                 bytes: Bytes((s.bytes.min(most) / 4096).max(1) * 4096),
-                link_ns: beyond(ns),
+                link_ns: (ns - tlb_ns - llc.ns - overhead_ns - row_ns - 64.0 / read).max(1.0),
                 read_gbps: read,
                 write_gbps: write,
                 channels: (read / CHANNEL_GBPS).ceil().clamp(1.0, 64.0) as u32,
@@ -185,7 +191,7 @@ impl Machine {
                 l1_entries: 64,
                 l2_entries: 1536,
                 l2_ways: 12,
-                l2_ns: 9.0 / ghz,
+                l2_ns: tlb_ns,
                 walk_4k_ns: llc.ns + 3.0,
                 walk_2m_ns: (l2.ns + llc.ns) / 2.0,
             },
@@ -194,7 +200,7 @@ impl Machine {
                 distance: 20,
             },
             controller: Controller {
-                overhead_ns: beyond(read_ns),
+                overhead_ns,
                 read_queue: 22,
                 write_queue: 32,
                 drain_high: 24,
@@ -215,8 +221,8 @@ impl Machine {
                 ras_ns: 32.0,
                 faw_ns: 21.0,
                 turnaround_ns: 17.5,
-                rfc_ns: 350.0,
-                refi_ns: 7800.0,
+                rfc_ns: RFC_NS,
+                refi_ns: REFI_NS,
                 powerdown_after_ns: 100.0,
                 powerdown_exit_ns: 6.0,
                 selfrefresh_after_ns: 1e6,

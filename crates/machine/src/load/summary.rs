@@ -62,7 +62,7 @@ pub struct Tier {
     pub bytes: Bytes,
     /// How it is built, such as `4 x 126GiB`.
     pub parts: String,
-    /// Idle latency of a local random read as the file's numbers add up, ns; without address translation.
+    /// Idle latency of a local random read, ns: see [`Machine::idle_read_ns`].
     pub idle_read_ns: f64,
     /// Peak read bandwidth, GB/s.
     pub peak_read_gbps: f64,
@@ -102,23 +102,24 @@ impl Machine {
         }
     }
 
-    /// Idle latency of a local random read that misses every cache, ns, as the file's numbers add up: row closed, media
-    /// line not in the DIMM's buffer, no address translation. 0 without that memory.
+    /// Mean latency of a local random read on an idle machine, ns, as the file's numbers add up: the caches and the
+    /// first-level TLB miss, the second-level TLB hits, the row is closed, the media line is not in the DIMM's buffer,
+    /// and refresh is in the way as often as it is. 0 without that memory.
     pub fn idle_read_ns(&self, kind: NodeKind) -> f64 {
-        let burst = |mts: u32| 8.0 * 1000.0 / f64::from(mts.max(1));
-        let to_channel = self.llc.ns + self.controller.overhead_ns;
-        let row = self.dram.rcd_ns + self.dram.cl_ns;
+        let d = &self.dram;
+        let burst = 64.0 / self.channel_gbps();
+        let to_channel = self.tlb.l2_ns + self.llc.ns + self.controller.overhead_ns;
+        let refresh = d.rfc_ns * d.rfc_ns / (2.0 * d.refi_ns);
         match kind {
-            NodeKind::Dram => to_channel + row + burst(self.dram.mts),
+            NodeKind::Dram => to_channel + d.rcd_ns + d.cl_ns + burst + refresh,
             NodeKind::Pm => self
                 .pm
                 .as_ref()
-                .map_or(0.0, |p| to_channel + p.buffer_ns + p.media_read_ns),
+                .map_or(0.0, |p| to_channel + p.buffer_ns + p.media_read_ns + burst),
             // The device's DRAM has the host's row timing.
-            NodeKind::Cxl => self
-                .cxl
-                .as_ref()
-                .map_or(0.0, |c| self.llc.ns + c.link_ns + row + burst(c.mts)),
+            NodeKind::Cxl => self.cxl.as_ref().map_or(0.0, |c| {
+                to_channel + c.link_ns + d.rcd_ns + d.cl_ns + 64.0 / c.read_gbps
+            }),
         }
     }
 
