@@ -1,1 +1,64 @@
-//! One Run = machine + page policy + program + seed -> RunResult.
+//! One run: a machine, a page policy, a program and a seed in; a [`RunResult`] out.
+//!
+//! The command line, studies and tests all start programs here, so that a line on a user's screen and a figure of a
+//! study are the same computation.
+//!
+//! ```
+//! use varve_machine::Machine;
+//! use varve_run::{RunSpec, Work, run};
+//!
+//! let machine = Machine::load("optane-6230-memory-mode")?;
+//! let mut spec = RunSpec::new(machine, "static", Work::parse("gups:updates=2k")?);
+//! spec.scale = 256;
+//! let result = run(&spec, &mut |_| true)?;
+//! assert_eq!(result.updates, 16 * 2_000 * 256);
+//! # Ok::<(), varve_run::Error>(())
+//! ```
+
+mod compare;
+mod error;
+mod keep;
+mod result;
+mod spec;
+mod work;
+
+pub use compare::{compare, policies_for};
+pub use error::Error;
+pub use keep::Keep;
+pub use result::{ClassLatency, PlacementState, Point, RunResult, StallShares};
+pub use spec::RunSpec;
+pub use work::Work;
+
+use varve_machine::Program;
+use varve_machine::model::{self, Progress};
+use varve_pages::Placement;
+
+/// Version of the product, part of every result.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Runs `spec`. `watch` is called now and then and ends the run by returning `false`.
+///
+/// # Errors
+/// A machine, policy or program that do not go together, in one line; see [`Error`].
+pub fn run(spec: &RunSpec, watch: &mut dyn FnMut(&Progress) -> bool) -> Result<RunResult, Error> {
+    let mut program = spec.work.program(spec)?;
+    run_program(spec, program.as_mut(), watch)
+}
+
+/// Runs a program that exists already, such as one that is traced live; `spec.work` then only names it.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_program(
+    spec: &RunSpec,
+    program: &mut dyn Program,
+    watch: &mut dyn FnMut(&Progress) -> bool,
+) -> Result<RunResult, Error> {
+    let machine = spec.scaled_machine()?;
+    let page_bytes = spec.scaled_page_bytes()?;
+    let mut placement = Placement::new(&spec.scaled_policy(), &machine, page_bytes)?;
+    let options = spec.options();
+    let name = program.name();
+    let outcome = model::run(&machine, &mut placement, &mut [program], &options, watch)?;
+    Ok(RunResult::new(spec, &name, &placement, &outcome))
+}

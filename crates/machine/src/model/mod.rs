@@ -105,7 +105,7 @@ pub enum RunError {
         /// Threads that wait.
         waiting: usize,
     },
-    /// The program itself failed.
+    /// The program cannot be run like this.
     #[error("{0}")]
     Program(String),
     /// The page size does not suit the machine.
@@ -268,13 +268,11 @@ impl<'a> Model<'a> {
                 .min(self.until);
             self.turn(i, limit, programs)?;
         }
-        if let Some(failure) = programs.iter().find_map(|p| p.failure()) {
-            return Err(RunError::Program(failure));
-        }
+        let failure = programs.iter().find_map(|p| p.failure());
         let answers = programs.iter().flat_map(|p| p.answers()).collect();
         Ok(self
             .recorder
-            .finish(&self.threads, &self.shared, &self.events, answers))
+            .finish(&self.threads, &self.shared, &self.events, answers, failure))
     }
 
     /// The thread that is furthest behind, its clock, and the next one's.
@@ -394,8 +392,7 @@ impl<'a> Model<'a> {
     /// Everything that is due at `now`: snapshots, daemons, time slices.
     fn happen(&mut self, now: Ps) {
         if now >= self.recorder.next() {
-            self.recorder
-                .snapshot(now, &self.threads, &self.shared, &self.events);
+            self.recorder.snapshot(now, &self.threads, &self.events);
         }
         if now >= self.events.next() {
             self.events.happen(now, &mut self.threads, &mut self.shared);

@@ -138,6 +138,8 @@ pub struct Outcome {
     pub ranks: Vec<Vec<Vec<RankTimes>>>,
     /// What the programs computed.
     pub answers: Vec<(String, String)>,
+    /// Why a program ended early, in one line, if one did (a truncated trace, a crashed command).
+    pub failure: Option<String>,
 }
 
 impl Outcome {
@@ -198,7 +200,7 @@ impl Recorder {
         }
     }
 
-    pub fn snapshot(&mut self, now: Ps, threads: &[Thread], _s: &Shared, events: &Events) {
+    pub fn snapshot(&mut self, now: Ps, threads: &[Thread], events: &Events) {
         self.snapshots.push(Snapshot {
             now_ns: now / 1000,
             counts: sum(threads),
@@ -290,6 +292,7 @@ impl Recorder {
         s: &Shared,
         events: &Events,
         answers: Vec<(String, String)>,
+        failure: Option<String>,
     ) -> Outcome {
         let now = threads
             .iter()
@@ -347,6 +350,7 @@ impl Recorder {
             cache_lines: s.memory.cache_use(),
             ranks: s.memory.rank_times(now),
             answers,
+            failure,
         }
     }
 }

@@ -1,0 +1,101 @@
+//! The same program under several policies.
+
+use crate::{Error, Keep, RunResult, RunSpec, run};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use varve_machine::Machine;
+use varve_machine::model::Progress;
+use varve_pages::policies::{self, Needs};
+use varve_pages::{Topology, policies as all_policies};
+
+/// The policies that a list names: `all` for every one that goes with the machine and needs no knowledge of the
+/// program, or names and specifications separated by `;` or `+`.
+///
+/// # Errors
+/// A policy that is unknown, or none that goes with the machine.
+pub fn policies_for(list: &str, machine: &Machine, page_bytes: u64) -> Result<Vec<String>, Error> {
+    if list != "all" {
+        let named: Vec<String> = list
+            .split([';', '+'])
+            .map(|s| s.trim().to_string())
+            .filter(|s| !s.is_empty())
+            .collect();
+        for spec in &named {
+            policies::parse(spec)?;
+        }
+        return if named.is_empty() {
+            Err(Error::NoPolicy(list.into()))
+        } else {
+            Ok(named)
+        };
+    }
+    let topology = Topology::of(machine, page_bytes).map_err(varve_pages::Error::from)?;
+    let cached = topology.nodes.iter().any(|n| n.bins.is_some());
+    let tiers = topology.nodes.iter().any(|n| n.fast) && topology.nodes.iter().any(|n| !n.fast);
+    let fits = |needs| match needs {
+        Needs::Any => true,
+        Needs::MemoryMode => cached,
+        Needs::Flat => tiers && !cached,
+    };
+    let asks = |p: &policies::Entry| p.params.iter().any(|q| q.default.is_empty());
+    let named: Vec<String> = all_policies()
+        .iter()
+        .filter(|p| fits(p.needs) && !asks(p))
+        // With one kind of memory, taking nodes in turn is taking the only one.
+        .filter(|p| p.name != "interleave" || topology.nodes.len() > 1)
+        .map(|p| p.name.to_string())
+        .collect();
+    if named.is_empty() {
+        Err(Error::NoPolicy(list.into()))
+    } else {
+        Ok(named)
+    }
+}
+
+/// Makes all runs of a list on `workers` host threads, kept results first, and returns their results in order.
+///
+/// `watch` is told of each run's progress by its number in the list (`None` when it has ended) and ends everything
+/// by returning `false`.
+pub fn compare(
+    specs: &[RunSpec],
+    workers: usize,
+    keep: &Keep,
+    watch: &(dyn Fn(usize, Option<&Progress>) -> bool + Sync),
+) -> Vec<Result<RunResult, Error>> {
+    let next = AtomicUsize::new(0);
+    let stopped = AtomicBool::new(false);
+    let results: Vec<Mutex<Option<Result<RunResult, Error>>>> =
+        specs.iter().map(|_| Mutex::new(None)).collect();
+    thread::scope(|scope| {
+        for _ in 0..workers.clamp(1, specs.len().max(1)) {
+            scope.spawn(|| {
+                loop {
+                    let i = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(spec) = specs.get(i) else { return };
+                    let mut go_on = |p: &Progress| {
+                        if !watch(i, Some(p)) {
+                            stopped.store(true, Ordering::Relaxed);
+                        }
+                        !stopped.load(Ordering::Relaxed)
+                    };
+                    let result = match keep.get(spec) {
+                        Some(kept) => Ok(kept),
+                        None => run(spec, &mut go_on)
+                            .and_then(|result| keep.put(spec, &result).map(|()| result)),
+                    };
+                    watch(i, None);
+                    *results[i].lock().expect("no holder panics") = Some(result);
+                }
+            });
+        }
+    });
+    results
+        .into_iter()
+        .map(|r| {
+            r.into_inner()
+                .expect("no holder panics")
+                .expect("every run was made")
+        })
+        .collect()
+}

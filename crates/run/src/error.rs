@@ -1,0 +1,58 @@
+//! Why a run could not be made or did not end well.
+
+use std::path::PathBuf;
+
+/// See the module. Each is one line for a user.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The machine.
+    #[error("{0}")]
+    Machine(#[from] varve_machine::LoadError),
+    /// The page policy.
+    #[error("{0}")]
+    Policy(#[from] varve_pages::Error),
+    /// The workload.
+    #[error("{0}")]
+    Workload(#[from] varve_workloads::params::Error),
+    /// The trace.
+    #[error("{0}")]
+    Trace(#[from] varve_trace::TraceError),
+    /// The run itself.
+    #[error("{0}")]
+    Run(#[from] model::RunError),
+    /// Pages that a scaled machine cannot have.
+    #[error(
+        "pages of {page_bytes} B become {scaled} B at scale {scale}; the least is 4096 B: use a smaller --scale or larger --page"
+    )]
+    PageTooSmall {
+        /// Full-size page.
+        page_bytes: u64,
+        /// Page on the scaled machine.
+        scaled: u64,
+        /// The divisor.
+        scale: u32,
+    },
+    /// A scale that is not a power of two.
+    #[error("scale {0} is not a power of two between 1 and 4096")]
+    Scale(u32),
+    /// No policy goes with the machine.
+    #[error("no page policy named in `{0}` goes with this machine")]
+    NoPolicy(String),
+    /// A kept result cannot be written.
+    #[error("{}: {source}; choose another folder with --keep, or none", path.display())]
+    Keep {
+        /// File.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+use varve_machine::model;
+
+impl Error {
+    /// Did a user end it?
+    pub fn is_interrupt(&self) -> bool {
+        matches!(self, Error::Run(model::RunError::Interrupted))
+    }
+}

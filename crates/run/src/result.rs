@@ -1,0 +1,262 @@
+//! What a run measured, at full size.
+
+use crate::RunSpec;
+use serde::{Deserialize, Serialize};
+use varve_machine::model::{Outcome, Stalls};
+use varve_pages::Placement;
+
+/// Latency of one class of requests, ns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClassLatency {
+    /// The program's name for it.
+    pub class: String,
+    /// Requests that were timed (on the scaled machine).
+    pub count: u64,
+    /// Mean, ns.
+    pub mean_ns: f64,
+    /// Median, ns.
+    pub p50_ns: u64,
+    /// 99th percentile, ns.
+    pub p99_ns: u64,
+    /// Longest, ns.
+    pub max_ns: u64,
+}
+
+/// Shares of the threads' time, 0 to 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StallShares {
+    /// Waiting for loads.
+    pub load: f64,
+    /// Waiting for room in the store buffer.
+    pub store: f64,
+    /// Waiting at fences.
+    pub fence: f64,
+    /// Waiting at barriers.
+    pub barrier: f64,
+    /// Operating system: faults, samples, shoot-downs, moves, daemons on the core.
+    pub system: f64,
+}
+
+/// One point of the timeline: rates since the point before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Time since the start of the run, s.
+    pub at_s: f64,
+    /// Accesses per second.
+    pub accesses: f64,
+    /// Updates per second.
+    pub updates: f64,
+    /// Requests per second.
+    pub requests: f64,
+    /// Share of memory reads that slow memory served.
+    pub slow_share: f64,
+    /// Bytes moved by daemons since the start.
+    pub moved_bytes: f64,
+}
+
+/// Where the pages are at the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlacementState {
+    /// Pages in use (of the scaled machine; there are as many at full size).
+    pub pages: u64,
+    /// Bins of the DRAM caches; 0 without one.
+    pub bins: u64,
+    /// Bins with at least one page.
+    pub bins_used: u64,
+    /// Pages that share a bin with more pages than it holds.
+    pub pages_in_conflict: u64,
+    /// Hot pages, where the policy knows.
+    pub hot: u64,
+    /// Hot pages that share a bin with too many hot pages.
+    pub hot_in_conflict: u64,
+    /// Bytes of the policy's book-keeping.
+    pub metadata_bytes: u64,
+}
+
+/// Everything measured. Times, counts and bytes are at full size (see [`RunSpec`]); shares and rates need no scale.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// Machine.
+    pub machine: String,
+    /// Policy as asked for.
+    pub policy: String,
+    /// Program.
+    pub program: String,
+    /// Seed.
+    pub seed: u64,
+    /// Divisor of sizes during the run.
+    pub scale: u32,
+    /// Page size at full size, bytes.
+    pub page_bytes: u64,
+    /// Version of the product.
+    pub version: String,
+    /// When the last phase (the run proper) began, s.
+    pub begin_s: f64,
+    /// Length of the last phase, s.
+    pub seconds: f64,
+    /// Instructions in the last phase.
+    pub instructions: u64,
+    /// Accesses in the last phase.
+    pub accesses: u64,
+    /// Updates among them.
+    pub updates: u64,
+    /// Requests in the last phase.
+    pub requests: u64,
+    /// Reads that missed all processor caches.
+    pub memory_reads: u64,
+    /// Share of those that slow memory served, 0 to 1.
+    pub slow_share: f64,
+    /// Share of all reads and write-backs that reached a DRAM cache and hit it; absent without one.
+    pub cache_hit_share: Option<f64>,
+    /// 64 B reads of slow memory.
+    pub slow_reads: u64,
+    /// 64 B writes to slow memory.
+    pub slow_writes: u64,
+    /// Lines that another line pushed out of the DRAM cache.
+    pub line_conflicts: u64,
+    /// Share of the DRAM cache's lines that hold something at the end; absent without one.
+    pub cache_used_share: Option<f64>,
+    /// Bytes that daemons moved in the last phase.
+    pub moved_bytes: u64,
+    /// Pages moved to fast memory.
+    pub promoted: u64,
+    /// Pages moved to slow memory.
+    pub demoted: u64,
+    /// Samples taken.
+    pub samples: u64,
+    /// Page faults in the whole run.
+    pub faults: u64,
+    /// Share of the threads' time that they lost, by reason.
+    pub stalls: StallShares,
+    /// Latency by class of requests.
+    pub latencies: Vec<ClassLatency>,
+    /// Rates over time.
+    pub timeline: Vec<Point>,
+    /// Where the pages are.
+    pub placement: PlacementState,
+    /// What the program computed.
+    pub answers: Vec<(String, String)>,
+    /// Something that the user should know, such as a trace that ends early.
+    pub warning: Option<String>,
+}
+
+impl RunResult {
+    pub(crate) fn new(
+        spec: &RunSpec,
+        name: &str,
+        placement: &Placement,
+        out: &Outcome,
+    ) -> RunResult {
+        let f = spec.factor();
+        let last = out.last();
+        let memory = last.memory();
+        let lookups = memory.cache_hits
+            + memory.cache_misses
+            + memory.cache_write_hits
+            + memory.cache_write_misses;
+        let has_cache = out.cache_lines.1 > 0;
+        let dump = placement.dump();
+        let conflicts = dump.conflicts.unwrap_or_default();
+        let threads = out.threads.len().max(1) as f64;
+        RunResult {
+            machine: spec.machine.name.clone(),
+            policy: spec.policy.clone(),
+            program: name.into(),
+            seed: spec.seed,
+            scale: spec.scale,
+            page_bytes: spec.page_bytes,
+            version: crate::VERSION.into(),
+            begin_s: (last.begin_ns * f) as f64 / 1e9,
+            seconds: (last.ns() * f) as f64 / 1e9,
+            instructions: last.counts.instructions * f,
+            accesses: last.counts.accesses * f,
+            updates: last.counts.updates * f,
+            requests: last.counts.requests * f,
+            memory_reads: last.counts.llc_misses * f,
+            slow_share: last.slow_share(),
+            cache_hit_share: has_cache.then(|| {
+                (memory.cache_hits + memory.cache_write_hits) as f64 / lookups.max(1) as f64
+            }),
+            slow_reads: (memory.pm.reads + memory.cxl_reads) * f,
+            slow_writes: (memory.pm.writes + memory.cxl_writes) * f,
+            line_conflicts: memory.conflicts * f,
+            cache_used_share: has_cache
+                .then(|| out.cache_lines.0 as f64 / out.cache_lines.1 as f64),
+            moved_bytes: last.moves.bytes * f,
+            promoted: last.moves.promoted,
+            demoted: last.moves.demoted,
+            samples: last.counts.samples,
+            faults: out.phases.iter().map(|p| p.counts.faults).sum(),
+            stalls: shares(&last.stalls, last.ns() as f64 * 1000.0 * threads),
+            latencies: out
+                .latencies
+                .iter()
+                .map(|l| ClassLatency {
+                    class: l.class.clone(),
+                    count: l.count,
+                    mean_ns: l.mean_ns,
+                    p50_ns: l.p50_ns,
+                    p99_ns: l.p99_ns,
+                    max_ns: l.max_ns,
+                })
+                .collect(),
+            timeline: timeline(out, f),
+            placement: PlacementState {
+                pages: out.pages,
+                bins: conflicts.bins,
+                bins_used: conflicts.bins_used,
+                pages_in_conflict: conflicts.pages_in_conflict,
+                hot: conflicts.hot,
+                hot_in_conflict: conflicts.hot_in_conflict,
+                metadata_bytes: dump.metadata_bytes,
+            },
+            answers: out.answers.clone(),
+            warning: out.failure.clone(),
+        }
+    }
+
+    /// Accesses per second of the last phase.
+    pub fn access_rate(&self) -> f64 {
+        self.accesses as f64 / self.seconds.max(f64::MIN_POSITIVE)
+    }
+
+    /// Updates per second of the last phase.
+    pub fn update_rate(&self) -> f64 {
+        self.updates as f64 / self.seconds.max(f64::MIN_POSITIVE)
+    }
+
+    /// Requests per second of the last phase.
+    pub fn request_rate(&self) -> f64 {
+        self.requests as f64 / self.seconds.max(f64::MIN_POSITIVE)
+    }
+}
+
+fn shares(s: &Stalls, all: f64) -> StallShares {
+    let share = |ps: u64| ps as f64 / all.max(1.0);
+    StallShares {
+        load: share(s.load),
+        store: share(s.store + s.fetch),
+        fence: share(s.fence),
+        barrier: share(s.barrier),
+        system: share(s.system),
+    }
+}
+
+fn timeline(out: &Outcome, f: u64) -> Vec<Point> {
+    out.snapshots
+        .windows(2)
+        .map(|w| {
+            let (a, b) = (&w[0], &w[1]);
+            let d = b.counts.since(&a.counts);
+            let seconds = (b.now_ns - a.now_ns) as f64 / 1e9;
+            Point {
+                at_s: (b.now_ns * f) as f64 / 1e9,
+                accesses: d.accesses as f64 / seconds,
+                updates: d.updates as f64 / seconds,
+                requests: d.requests as f64 / seconds,
+                slow_share: d.slow as f64 / d.llc_misses.max(1) as f64,
+                moved_bytes: (b.moved_bytes * f) as f64,
+            }
+        })
+        .collect()
+}

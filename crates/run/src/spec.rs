@@ -1,0 +1,116 @@
+//! Everything that decides a result.
+
+use crate::{Error, Work};
+use serde::{Deserialize, Serialize};
+use varve_machine::Machine;
+use varve_machine::model::Options;
+
+/// One run.
+///
+/// With a `scale` S the machine's capacities, pages and fixed costs and the workload's sizes are divided by S: S times
+/// as fast to run, the same ratios. Results are given at full size again: times, moved bytes and counts times S.
+/// A trace is what it is: its sizes do not shrink, so it is run on a machine that is scaled down *to it*, and its
+/// times are its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunSpec {
+    /// The machine at full size.
+    pub machine: Machine,
+    /// Page policy, `name` or `name:key=value,...`.
+    pub policy: String,
+    /// The program.
+    pub work: Work,
+    /// Page size at full size, bytes.
+    pub page_bytes: u64,
+    /// Divisor of every size, a power of two.
+    pub scale: u32,
+    /// Seed of everything that is drawn by chance.
+    pub seed: u64,
+    /// Cores that program and daemons share; 0: the daemons have cores of their own.
+    pub cores: u32,
+    /// End after this much time at full size, ns.
+    pub until_ns: Option<u64>,
+    /// Time between two points of the timeline, ns at full size.
+    pub point_ns: u64,
+}
+
+impl RunSpec {
+    /// A run at full size with 2 MiB pages, seed 1.
+    pub fn new(machine: Machine, policy: &str, work: Work) -> RunSpec {
+        RunSpec {
+            machine,
+            policy: policy.into(),
+            work,
+            page_bytes: 2 << 20,
+            scale: 1,
+            seed: 1,
+            cores: 0,
+            until_ns: None,
+            point_ns: 0,
+        }
+    }
+
+    /// The factor between the model's times and counts and those reported.
+    pub(crate) fn factor(&self) -> u64 {
+        match self.work {
+            Work::Workload(_) => self.scale as u64,
+            Work::Trace(_) | Work::Command(_) => 1,
+        }
+    }
+
+    pub(crate) fn scaled_machine(&self) -> Result<Machine, Error> {
+        if !self.scale.is_power_of_two() || self.scale > 4096 {
+            return Err(Error::Scale(self.scale));
+        }
+        Ok(self.machine.scaled(self.scale))
+    }
+
+    pub(crate) fn scaled_page_bytes(&self) -> Result<u64, Error> {
+        let scaled = self.page_bytes / self.scale as u64;
+        if scaled < 4096 {
+            let (page_bytes, scale) = (self.page_bytes, self.scale);
+            return Err(Error::PageTooSmall {
+                page_bytes,
+                scaled,
+                scale,
+            });
+        }
+        Ok(scaled)
+    }
+
+    /// The policy with the run's scale, and its seed where it takes one and none is written.
+    pub(crate) fn scaled_policy(&self) -> String {
+        let mut text = self.policy.clone();
+        let name = text.split(':').next().unwrap_or_default().to_string();
+        let takes_seed = varve_pages::policies()
+            .iter()
+            .any(|p| p.name == name && p.params.iter().any(|q| q.key == "seed"));
+        let mut add = |key: &str, value: u64| {
+            if !text.contains(&format!("{key}=")) {
+                text.push(if text.contains(':') { ',' } else { ':' });
+                text.push_str(&format!("{key}={value}"));
+            }
+        };
+        if self.scale > 1 {
+            add("scale", self.scale as u64);
+        }
+        if takes_seed {
+            add("seed", self.seed);
+        }
+        text
+    }
+
+    pub(crate) fn options(&self) -> Options {
+        let f = self.factor();
+        Options {
+            until_ns: self.until_ns.map(|ns| ns / f),
+            snapshot_ns: if self.point_ns == 0 {
+                0
+            } else {
+                (self.point_ns / f).max(1)
+            },
+            cores: self.cores,
+            seed: self.seed,
+            ..Options::default()
+        }
+    }
+}

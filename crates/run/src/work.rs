@@ -1,0 +1,69 @@
+//! What is run.
+
+use crate::{Error, RunSpec};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use varve_machine::Program;
+use varve_trace::TraceProgram;
+use varve_workloads::registry;
+
+/// A program for the model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Work {
+    /// A workload by name and parameters, such as `gups:bytes=96GiB`.
+    Workload(String),
+    /// A recorded trace.
+    Trace(PathBuf),
+    /// A command that is traced while it runs; only its words.
+    Command(Vec<String>),
+}
+
+impl Work {
+    /// Reads `NAME:key=value,...` or the path of a trace (a text that names a file, or ends in `.vtrace`).
+    ///
+    /// # Errors
+    /// A workload that is unknown or has a wrong parameter.
+    pub fn parse(text: &str) -> Result<Work, Error> {
+        if text.ends_with(".vtrace") || std::path::Path::new(text).is_file() {
+            return Ok(Work::Trace(text.into()));
+        }
+        registry::parse(text)?;
+        Ok(Work::Workload(text.into()))
+    }
+
+    /// A short name.
+    pub fn name(&self) -> String {
+        match self {
+            Work::Workload(text) => text.clone(),
+            Work::Trace(path) => path
+                .file_name()
+                .unwrap_or(path.as_os_str())
+                .to_string_lossy()
+                .into_owned(),
+            Work::Command(words) => words.join(" "),
+        }
+    }
+
+    /// The program, ready to run at the scale and with the seed of `spec`.
+    pub(crate) fn program(&self, spec: &RunSpec) -> Result<Box<dyn Program>, Error> {
+        match self {
+            Work::Workload(text) => {
+                let mut text = text.clone();
+                // What the user wrote goes first; scale and seed only where they were left open.
+                for (key, value) in [("scale", spec.scale as u64), ("seed", spec.seed)] {
+                    if !text.contains(&format!("{key}=")) {
+                        text.push(if text.contains(':') { ',' } else { ':' });
+                        text.push_str(&format!("{key}={value}"));
+                    }
+                }
+                Ok(registry::build(&text)?)
+            }
+            Work::Trace(path) => Ok(Box::new(TraceProgram::open(path)?)),
+            Work::Command(words) => {
+                let why = format!("`{}` must be started by its recorder", words.join(" "));
+                Err(Error::Run(varve_machine::model::RunError::Program(why)))
+            }
+        }
+    }
+}
