@@ -13,7 +13,9 @@ use crate::registry::Entry;
 
 pub mod btree;
 pub mod implicit;
+pub mod load;
 pub mod store;
+pub mod tree;
 pub mod ycsb;
 pub mod zipf;
 

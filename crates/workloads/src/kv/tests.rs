@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::super::tree::{first_value, key_of};
 use super::*;
 use crate::harness::{self, Order, Tally};
 

@@ -10,12 +10,13 @@ use varve_machine::{Kind, Op, Program, Region};
 
 use super::btree::BTree;
 use super::implicit::Implicit;
+use super::load::{Setup, node_room, spare_items};
 use super::store::{ITEM, Store};
+use super::tree::Tree;
 use super::zipf::Zipf;
-use crate::init::{BARRIER_INIT, By, FirstTouch, PHASE_INIT, PHASE_RUN, chunk};
 use crate::layout::{Array, Layout};
 use crate::limit::{Limit, TIME};
-use crate::node::{NODE, mean_entries};
+use crate::node::NODE;
 use crate::params::{Error, Param, Unit, Values};
 use crate::registry::Entry;
 use crate::rng::{Permutation, Rng, mix};
@@ -28,7 +29,7 @@ const CLIENT: u32 = 180;
 const REAL_LIMIT: u64 = 64_000_000;
 
 /// Room that one request may take in the buffer of ops: two walks of nine levels and a split on each.
-const REQUEST_OPS: usize = 64;
+pub(super) const REQUEST_OPS: usize = 64;
 
 /// The workload of this module.
 pub const ENTRY: Entry = Entry {
@@ -109,47 +110,10 @@ pub struct Ycsb {
     failure: Option<String>,
 }
 
-enum Tree {
-    /// The tree and one word per item.
-    Real(BTree, Vec<u64>),
-    Implicit(Implicit),
-}
-
-enum Setup {
-    Touch(FirstTouch),
-    /// Items that each thread has still to insert.
-    Inserts(Vec<Loader>),
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Loader {
-    next: u64,
-    high: u64,
-    stage: Stage,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Stage {
-    Start,
-    Load,
-    Barrier,
-    Done,
-}
-
 #[derive(Clone, Copy, Debug)]
 struct Thread {
     rng: Rng,
     counts: [u64; 4],
-}
-
-/// The key of a record: scattered over all keys, no two alike.
-fn key_of(record: u64) -> u64 {
-    mix(record)
-}
-
-/// What an item's word holds once loaded.
-fn first_value(record: u64) -> u64 {
-    mix(!record)
 }
 
 impl Ycsb {
@@ -195,24 +159,17 @@ impl Ycsb {
             false => Tree::Implicit(Implicit::new(items, seed)),
         };
         let setup = if by_inserts {
-            let loader = |thread| {
-                let (next, high) = chunk(items, thread, threads);
-                Loader {
-                    next,
-                    high,
-                    stage: Stage::Start,
-                }
-            };
-            Setup::Inserts((0..threads).map(loader).collect())
+            Setup::inserts(items, threads)
         } else {
             tree.load(items, &store);
-            let ranges = pieces(&store, &buffers, tree.nodes(), items);
-            Setup::Touch(FirstTouch::new(
-                ranges,
+            Setup::touch(
+                &store,
+                &buffers,
+                tree.nodes(),
+                items,
                 values.count("touch"),
-                By::All,
                 threads,
-            ))
+            )
         };
         let thread = |thread| Thread {
             rng: Rng::new(seed, thread as u64),
@@ -262,38 +219,20 @@ impl Ycsb {
             self.insert(buffer, out);
         } else {
             let record = self.choose(&mut rng);
-            let item = self.find(record, out);
+            if let Err(error) = self.tree.find(record, &self.store, out) {
+                self.failure = Some(error);
+            }
             if matches!(class, READ | RMW) {
-                self.store.read_item(item, buffer, out);
+                self.store.read_item(record, buffer, out);
             }
             if matches!(class, UPDATE | RMW) {
-                self.store.write_item(item, buffer, out);
-                let change = rng.bits();
-                if let Tree::Real(_, words) = &mut self.tree {
-                    let word = &mut words[item as usize];
-                    *word = word.wrapping_add(change);
-                }
+                self.store.write_item(record, buffer, out);
+                self.tree.change(record, rng.bits());
             }
         }
         out.push(Op::mark(Kind::End, class as u64));
         self.threads[thread].rng = rng;
         self.threads[thread].counts[class] += 1;
-    }
-
-    /// Walks to a record that is there; returns its item.
-    fn find(&mut self, record: u64, out: &mut Vec<Op>) -> u64 {
-        match &self.tree {
-            Tree::Real(tree, _) => {
-                let found = tree.get(key_of(record), &self.store, out);
-                if found != Some(record as u32) {
-                    self.failure = Some(format!("ycsb: record {record} leads to item {found:?}"));
-                }
-            }
-            Tree::Implicit(tree) => {
-                tree.walk(record, &self.store, out);
-            }
-        }
-        record
     }
 
     fn insert(&mut self, buffer: u64, out: &mut Vec<Op>) {
@@ -304,126 +243,8 @@ impl Ycsb {
         }
         self.present += 1;
         self.store.new_item(record, buffer, out);
-        match &mut self.tree {
-            Tree::Real(tree, words) => {
-                words[record as usize] = first_value(record);
-                tree.insert(key_of(record), record as u32, &self.store, out);
-            }
-            Tree::Implicit(tree) => tree.insert(record, &self.store, out),
-        }
+        self.tree.insert(record, &self.store, out);
     }
-
-    /// Loading by inserts: returns `true` while there was loading to do.
-    fn load_by_inserts(&mut self, thread: usize, out: &mut Vec<Op>) -> bool {
-        let (Setup::Inserts(loaders), Tree::Real(tree, words)) = (&mut self.setup, &mut self.tree)
-        else {
-            return false;
-        };
-        let loader = &mut loaders[thread];
-        match loader.stage {
-            Stage::Done => return false,
-            Stage::Barrier => {
-                loader.stage = Stage::Done;
-                out.push(Op::mark(Kind::Phase, PHASE_RUN));
-                return false;
-            }
-            Stage::Start => {
-                loader.stage = Stage::Load;
-                out.push(Op::mark(Kind::Phase, PHASE_INIT));
-            }
-            Stage::Load => {}
-        }
-        let buffer = self.buffers.at(thread as u64);
-        loop {
-            if loader.next == loader.high {
-                loader.stage = Stage::Barrier;
-                out.push(Op::mark(Kind::Barrier, BARRIER_INIT));
-                return true;
-            }
-            let record = loader.next;
-            loader.next += 1;
-            words[record as usize] = first_value(record);
-            self.store.new_item(record, buffer, out);
-            tree.insert(key_of(record), record as u32, &self.store, out);
-            if out.len() + REQUEST_OPS > out.capacity() {
-                return true;
-            }
-        }
-    }
-
-    /// A number that changes with any item's value or place; 0 for an implicit tree, which holds none.
-    fn checksum(&self) -> u64 {
-        let Tree::Real(_, words) = &self.tree else {
-            return 0;
-        };
-        let words = words[..self.present as usize].iter().enumerate();
-        let mixed = words.map(|(record, &word)| mix(word ^ mix(record as u64)));
-        mixed.fold(0, u64::wrapping_add)
-    }
-}
-
-impl Tree {
-    fn load(&mut self, items: u64, store: &Store) {
-        let Tree::Real(tree, words) = self else {
-            return;
-        };
-        let mut ops = Vec::with_capacity(REQUEST_OPS);
-        for record in 0..items {
-            words[record as usize] = first_value(record);
-            tree.insert(key_of(record), record as u32, store, &mut ops);
-            ops.clear();
-        }
-    }
-
-    fn nodes(&self) -> u64 {
-        match self {
-            Tree::Real(tree, _) => tree.nodes(),
-            Tree::Implicit(tree) => tree.nodes(),
-        }
-    }
-
-    fn levels(&self) -> u32 {
-        match self {
-            Tree::Real(tree, _) => tree.levels(),
-            Tree::Implicit(tree) => tree.levels(),
-        }
-    }
-}
-
-/// Items that the run may insert: its share of the requests and five standard deviations; a tenth of the items when the
-/// number of requests is not limited.
-fn spare_items(items: u64, percent: u64, requests: u64, threads: u64) -> u64 {
-    if percent == 0 {
-        return 0;
-    }
-    let mean = requests as f64 * threads as f64 * percent as f64 / 100.0;
-    if requests == 0 {
-        items / 10 + 1024
-    } else {
-        (mean + 5.0 * mean.sqrt()) as u64 + 16
-    }
-}
-
-/// Nodes to make room for: the mean and 2 % for the items that are loaded; the most, half-full nodes, for inserts.
-fn node_room(items: u64, spare: u64) -> u64 {
-    let mean = mean_entries();
-    let loaded = items as f64 / (mean - 1.0) * 1.02;
-    loaded as u64 + spare / 7 + 64
-}
-
-/// The memory of a loaded store in the order in which loading takes it: nodes and items side by side.
-fn pieces(store: &Store, buffers: &Array, nodes: u64, items: u64) -> Vec<(u64, u64)> {
-    const PIECES: u64 = 64;
-    let mut ranges = vec![(buffers.base, buffers.bytes())];
-    for piece in 0..PIECES {
-        for (array, used) in [(store.nodes, nodes), (store.items, items)] {
-            let (low, high) = chunk(used, piece as usize, PIECES as usize);
-            if low < high {
-                ranges.push((array.at(low), (high - low) * array.size));
-            }
-        }
-    }
-    ranges
 }
 
 impl Program for Ycsb {
@@ -440,10 +261,10 @@ impl Program for Ycsb {
     }
 
     fn fill(&mut self, thread: usize, now: u64, out: &mut Vec<Op>) -> bool {
-        let loading = match &mut self.setup {
-            Setup::Touch(touch) => touch.fill(thread, out),
-            Setup::Inserts(_) => self.load_by_inserts(thread, out),
-        };
+        let buffer = self.buffers.at(thread as u64);
+        let loading = self
+            .setup
+            .fill(thread, &mut self.tree, &self.store, buffer, out);
         if loading {
             return true;
         }
@@ -473,8 +294,8 @@ impl Program for Ycsb {
         answers.push(("inserted".into(), (self.present - self.items).to_string()));
         answers.push(("levels".into(), self.tree.levels().to_string()));
         answers.push(("nodes".into(), self.tree.nodes().to_string()));
-        if matches!(self.tree, Tree::Real(..)) {
-            answers.push(("checksum".into(), format!("{:016x}", self.checksum())));
+        if let Some(checksum) = self.tree.checksum(self.present) {
+            answers.push(("checksum".into(), format!("{checksum:016x}")));
         }
         answers
     }

@@ -2,7 +2,7 @@
 //! small databases.
 
 use super::data::{CUSTOMERS, DISTRICTS, FIRST_OPEN, FIRST_PAYMENT, WAREHOUSE_YTD};
-use super::transactions::Db;
+use super::db::Db;
 
 /// What is wrong, in one line; `Ok` when every condition holds.
 ///

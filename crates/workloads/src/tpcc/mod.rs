@@ -18,6 +18,7 @@ use crate::registry::Entry;
 
 pub mod check;
 pub mod data;
+pub mod db;
 pub mod index;
 pub mod program;
 pub mod tables;

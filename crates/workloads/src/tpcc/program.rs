@@ -4,8 +4,9 @@ use varve_machine::{Op, Program, Region};
 
 use super::check::check;
 use super::data::Data;
+use super::db::Db;
 use super::tables::Tables;
-use super::transactions::{CLASSES, Db, PERCENT, Worker};
+use super::transactions::{CLASSES, PERCENT, Worker};
 use crate::init::{By, FirstTouch, chunk};
 use crate::layout::Layout;
 use crate::limit::{Limit, TIME};

@@ -1,0 +1,142 @@
+//! How the store comes to be in memory: how much, in which order, and by whom.
+
+use varve_machine::{Kind, Op};
+
+use super::store::Store;
+use super::tree::Tree;
+use super::ycsb::REQUEST_OPS;
+use crate::init::{BARRIER_INIT, By, FirstTouch, PHASE_INIT, PHASE_RUN, chunk};
+use crate::layout::Array;
+use crate::node::mean_entries;
+
+/// The first phase of the run.
+pub enum Setup {
+    /// The loaded store's memory is touched.
+    Touch(FirstTouch),
+    /// Every item is inserted.
+    Inserts(Vec<Loader>),
+}
+
+/// What a thread has still to insert.
+#[derive(Clone, Copy, Debug)]
+pub struct Loader {
+    next: u64,
+    high: u64,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Stage {
+    Start,
+    Load,
+    Barrier,
+    Done,
+}
+
+impl Setup {
+    /// By touching `items` loaded items and `nodes` nodes.
+    pub fn touch(
+        store: &Store,
+        buffers: &Array,
+        nodes: u64,
+        items: u64,
+        stride: u64,
+        threads: usize,
+    ) -> Setup {
+        let ranges = pieces(store, buffers, nodes, items);
+        Setup::Touch(FirstTouch::new(ranges, stride, By::All, threads))
+    }
+
+    /// By inserting `items` items.
+    pub fn inserts(items: u64, threads: usize) -> Setup {
+        let loader = |thread| {
+            let (next, high) = chunk(items, thread, threads);
+            Loader {
+                next,
+                high,
+                stage: Stage::Start,
+            }
+        };
+        Setup::Inserts((0..threads).map(loader).collect())
+    }
+
+    /// Appends the next ops of `thread`, as [`FirstTouch::fill`] does; an inserted item is copied from `buffer`.
+    pub fn fill(
+        &mut self,
+        thread: usize,
+        tree: &mut Tree,
+        store: &Store,
+        buffer: u64,
+        out: &mut Vec<Op>,
+    ) -> bool {
+        match self {
+            Setup::Touch(touch) => touch.fill(thread, out),
+            Setup::Inserts(loaders) => loaders[thread].fill(tree, store, buffer, out),
+        }
+    }
+}
+
+impl Loader {
+    fn fill(&mut self, tree: &mut Tree, store: &Store, buffer: u64, out: &mut Vec<Op>) -> bool {
+        match self.stage {
+            Stage::Done => return false,
+            Stage::Barrier => {
+                self.stage = Stage::Done;
+                out.push(Op::mark(Kind::Phase, PHASE_RUN));
+                return false;
+            }
+            Stage::Start => {
+                self.stage = Stage::Load;
+                out.push(Op::mark(Kind::Phase, PHASE_INIT));
+            }
+            Stage::Load => {}
+        }
+        while self.next < self.high {
+            store.new_item(self.next, buffer, out);
+            tree.insert(self.next, store, out);
+            self.next += 1;
+            if out.len() + REQUEST_OPS > out.capacity() {
+                return true;
+            }
+        }
+        self.stage = Stage::Barrier;
+        out.push(Op::mark(Kind::Barrier, BARRIER_INIT));
+        true
+    }
+}
+
+/// Items that the run may insert: its share of the requests and five standard deviations; a tenth of the items when the
+/// number of requests is not limited.
+pub fn spare_items(items: u64, percent: u64, requests: u64, threads: u64) -> u64 {
+    if percent == 0 {
+        return 0;
+    }
+    let mean = requests as f64 * threads as f64 * percent as f64 / 100.0;
+    if requests == 0 {
+        items / 10 + 1024
+    } else {
+        (mean + 5.0 * mean.sqrt()) as u64 + 16
+    }
+}
+
+/// Nodes to make room for: the mean and 2 % for the items that are loaded; the most, half-full nodes, for inserts.
+pub fn node_room(items: u64, spare: u64) -> u64 {
+    let mean = mean_entries();
+    let loaded = items as f64 / (mean - 1.0) * 1.02;
+    loaded as u64 + spare / 7 + 64
+}
+
+/// The memory of a loaded store in the order in which loading takes it: nodes and items side by side.
+fn pieces(store: &Store, buffers: &Array, nodes: u64, items: u64) -> Vec<(u64, u64)> {
+    const PIECES: u64 = 64;
+    let mut ranges = vec![(buffers.base, buffers.bytes())];
+    for piece in 0..PIECES {
+        for (array, used) in [(store.nodes, nodes), (store.items, items)] {
+            let (low, high) = chunk(used, piece as usize, PIECES as usize);
+            if low < high {
+                ranges.push((array.at(low), (high - low) * array.size));
+            }
+        }
+    }
+    ranges
+}
