@@ -148,17 +148,21 @@ fn dynamic_leaves_pages_where_the_coldest_bin_is_crowded_too() {
 }
 
 #[test]
-fn dynamic_moves_nothing_into_a_bin_that_is_hotter_as_a_whole() {
-    // Bin 0 has two pages hot by a few stores; the others have five pages that are nearly hot.
+fn dynamic_moves_no_page_to_where_it_meets_more_heat() {
+    // Bin 0: two pages hot by a few stores, 5 each, and three cold ones of 1. The others: five pages of 2.
     let mut placement = Placement::on("dynamic", cached(60, 10)).unwrap();
     let frames = fill(&mut placement, 50);
     for vpn in (0..50).filter(|vpn| vpn % 10 != 0) {
-        sample(&mut placement, vpn, frames[vpn as usize], Source::Slow, 6);
+        sample(&mut placement, vpn, frames[vpn as usize], Source::Slow, 1);
     }
     sample(&mut placement, 0, frames[0], Source::Store, 4);
     sample(&mut placement, 10, frames[10], Source::Store, 4);
     assert_eq!(placement.dump().conflicts.unwrap().hot_in_conflict, 2);
-    assert_eq!(tick(&mut placement), []);
+    assert_eq!(
+        tick(&mut placement),
+        [],
+        "it would leave 8 behind and meet 10"
+    );
 }
 
 #[test]

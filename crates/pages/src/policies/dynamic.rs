@@ -45,13 +45,13 @@ impl Dynamic {
             .collect()
     }
 
-    /// Takes a frame for the page in `from` in a bin that is better off with it than the bin it is in.
+    /// Takes a frame for the page in `from` in the coldest bin, if it meets less heat there than where it is.
     fn colder(&self, frames: &mut Frames, from: u32) -> Option<u32> {
         let node = frames.node_of(from)?;
         let target = frames.peek(node)?;
-        let after = frames.bin_heat(target) + self.heat.total(from);
+        let others = frames.bin_heat(from).saturating_sub(self.heat.total(from));
         let crowded = self.hot_in_bin(frames, target).len() >= frames.node(node).ways as usize;
-        if crowded || after >= frames.bin_heat(from) {
+        if crowded || frames.bin_heat(target) >= others {
             return None;
         }
         frames.take_from(node)

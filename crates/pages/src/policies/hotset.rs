@@ -196,7 +196,6 @@ impl Policy for HotSet {
     }
 
     fn cancelled(&mut self, frames: &mut Frames, remap: Remap) {
-        self.home[remap.from as usize] = NOWHERE;
         self.sort(frames, remap.from);
     }
 
