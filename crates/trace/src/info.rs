@@ -1,8 +1,9 @@
 //! What `varve trace info` prints: a trace in numbers.
 
 use crate::error::TraceError;
-use crate::format::{Event, FileHeader, OpDecoder};
-use crate::reader::{Block, TraceReader};
+use crate::format::{Event, FileHeader};
+use crate::program::{Step, Walk};
+use crate::reader::TraceReader;
 use crate::writer::{CallSite, End};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashSet};
@@ -11,6 +12,9 @@ use varve_machine::{Kind, Op};
 
 /// Bytes of the pages that footprints are counted in.
 pub const PAGE_BYTES: u64 = 4096;
+
+/// Ops of a thread before the next one has its turn.
+const TURN_OPS: usize = 4096;
 
 /// One thread of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -102,28 +106,26 @@ impl TraceInfo {
         };
         let mut pages = Pages::default();
         let mut heap = Heap::new(reader.sites());
-        let (mut decoder, mut block) = (OpDecoder::default(), Block::default());
-        for number in 0..reader.blocks().len() {
-            reader.read_block(number, &mut decoder, &mut block)?;
-            let mut events = block.events.iter().peekable();
-            for (at, op) in block.ops.iter().enumerate() {
-                while let Some(event) = events.next_if(|event| event.at as usize <= at) {
-                    heap.event(&event.event);
-                }
-                info.count(op);
-                if op.kind.is_access() {
-                    pages.touch(op);
-                    heap.access(op);
+        let mut walk = Walk::new(reader, 0);
+        let mut alive = vec![true; walk.threads()];
+        while alive.contains(&true) {
+            for thread in 0..alive.len() {
+                while alive[thread] {
+                    match walk.step(reader, thread, TURN_OPS) {
+                        Step::Ops(ops) => {
+                            ops.iter()
+                                .for_each(|op| info.count(op, thread, &mut pages, &mut heap));
+                            break;
+                        }
+                        Step::Event(event) => heap.event(event),
+                        Step::Waits => break,
+                        Step::Ended => alive[thread] = false,
+                    }
                 }
             }
-            events.for_each(|event| heap.event(&event.event));
-            let thread = &mut info.threads[block.thread as usize];
-            thread.ops += block.ops.len() as u64;
-            thread.instructions += block
-                .ops
-                .iter()
-                .map(|op| u64::from(op.instructions))
-                .sum::<u64>();
+        }
+        if let Some(damage) = walk.damage {
+            return Err(damage);
         }
         info.instructions = info.threads.iter().map(|thread| thread.instructions).sum();
         info.pages = pages.all.len() as u64;
@@ -132,8 +134,16 @@ impl TraceInfo {
         Ok(info)
     }
 
-    fn count(&mut self, op: &Op) {
+    fn count(&mut self, op: &Op, thread: usize, pages: &mut Pages, heap: &mut Heap) {
         self.ops += 1;
+        if let Some(thread) = self.threads.get_mut(thread) {
+            thread.ops += 1;
+            thread.instructions += u64::from(op.instructions);
+        }
+        if op.kind.is_access() {
+            pages.touch(op);
+            heap.access(op);
+        }
         let (reads, writes) = reads_and_writes(op.kind);
         self.reads += u64::from(reads);
         self.writes += u64::from(writes);

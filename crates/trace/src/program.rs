@@ -4,7 +4,7 @@ use crate::error::TraceError;
 use crate::format::{Event, OpDecoder};
 use crate::reader::{Block, TraceReader};
 use std::path::Path;
-use varve_machine::{Kind, Op, Program, Region};
+use varve_machine::{Kind, Op, Program};
 
 /// Virtual time that a thread sleeps before it looks again whether it may go on: doubled from the first to the last.
 const FIRST_SLEEP_NS: u64 = 500;
@@ -22,17 +22,131 @@ struct Cursor {
     tick: u64,
     /// It waits until the others have come as far as `tick`.
     waits: bool,
-    sleep: u64,
     ended: bool,
+}
+
+/// What a thread of a trace does next.
+pub(crate) enum Step<'a> {
+    /// These ops.
+    Ops(&'a [Op]),
+    /// This event.
+    Event(&'a Event),
+    /// Nothing until other threads have gone on.
+    Waits,
+    /// Nothing any more.
+    Ended,
+}
+
+/// Walks through a trace, thread by thread, in an order that the recorder could have seen: a thread that had waited
+/// goes on when the others have come as far as they had then.
+pub(crate) struct Walk {
+    decoder: OpDecoder,
+    cursors: Vec<Cursor>,
+    /// The first block that could not be read.
+    pub damage: Option<TraceError>,
+}
+
+impl Walk {
+    /// Starts at block `first` of the reader.
+    pub fn new(reader: &TraceReader, first: usize) -> Walk {
+        let cursor = |_| Cursor {
+            blocks: Vec::new(),
+            next_block: 0,
+            block: Block::default(),
+            op: 0,
+            event: 0,
+            tick: 0,
+            waits: false,
+            ended: false,
+        };
+        let mut cursors: Vec<Cursor> = (0..reader.threads().max(1)).map(cursor).collect();
+        for (number, place) in reader.blocks().iter().enumerate().skip(first) {
+            cursors[place.header.thread as usize].blocks.push(number);
+        }
+        Walk {
+            decoder: OpDecoder::default(),
+            cursors,
+            damage: None,
+        }
+    }
+
+    pub fn threads(&self) -> usize {
+        self.cursors.len()
+    }
+
+    /// The next step of a thread, at most `most` ops.
+    pub fn step(&mut self, reader: &TraceReader, thread: usize, most: usize) -> Step<'_> {
+        if self.cursors[thread].waits {
+            let tick = self.cursors[thread].tick;
+            let reached = |(other, cursor): (usize, &Cursor)| {
+                other == thread || cursor.ended || cursor.tick >= tick
+            };
+            if !self.cursors.iter().enumerate().all(reached) {
+                return Step::Waits;
+            }
+            self.cursors[thread].waits = false;
+        }
+        while self.cursors[thread].is_at_end_of_block() {
+            if !self.next_block(reader, thread) {
+                self.cursors[thread].ended = true;
+                self.cursors[thread].block = Block::default();
+                return Step::Ended;
+            }
+        }
+        let cursor = &mut self.cursors[thread];
+        let until = cursor
+            .block
+            .events
+            .get(cursor.event)
+            .map_or(cursor.block.ops.len(), |event| event.at as usize);
+        if cursor.op < until {
+            let start = cursor.op;
+            cursor.op = until.min(start + most);
+            return Step::Ops(&cursor.block.ops[start..cursor.op]);
+        }
+        let event = &cursor.block.events[cursor.event].event;
+        cursor.event += 1;
+        match *event {
+            Event::Start { tick } | Event::Wait { tick } => {
+                (cursor.tick, cursor.waits) = (tick, true)
+            }
+            Event::Tick { tick } => cursor.tick = tick,
+            _ => {}
+        }
+        Step::Event(event)
+    }
+
+    /// Decodes the next block of a thread. `false` when there is none, or it cannot be read.
+    fn next_block(&mut self, reader: &TraceReader, thread: usize) -> bool {
+        let cursor = &mut self.cursors[thread];
+        let Some(&number) = cursor.blocks.get(cursor.next_block) else {
+            return false;
+        };
+        cursor.next_block += 1;
+        (cursor.op, cursor.event) = (0, 0);
+        match reader.read_block(number, &mut self.decoder, &mut cursor.block) {
+            Ok(()) => true,
+            Err(error) => {
+                self.damage.get_or_insert(error);
+                false
+            }
+        }
+    }
+}
+
+impl Cursor {
+    fn is_at_end_of_block(&self) -> bool {
+        self.op == self.block.ops.len() && self.event == self.block.events.len()
+    }
 }
 
 /// Replays a trace. Threads keep the order that the recorder saw: one that had waited goes on when the others have
 /// come as far as they had then.
 pub struct TraceProgram {
     reader: TraceReader,
-    decoder: OpDecoder,
-    cursors: Vec<Cursor>,
-    failure: Option<String>,
+    walk: Walk,
+    /// How long each thread sleeps when it has to wait next.
+    sleeps: Vec<u64>,
     replayed: u64,
 }
 
@@ -57,27 +171,12 @@ impl TraceProgram {
     }
 
     fn from_reader(reader: TraceReader, first: usize) -> TraceProgram {
-        let mut cursors: Vec<Cursor> = (0..reader.threads().max(1))
-            .map(|_| Cursor {
-                blocks: Vec::new(),
-                next_block: 0,
-                block: Block::default(),
-                op: 0,
-                event: 0,
-                tick: 0,
-                waits: false,
-                sleep: FIRST_SLEEP_NS,
-                ended: false,
-            })
-            .collect();
-        for (number, place) in reader.blocks().iter().enumerate().skip(first) {
-            cursors[place.header.thread as usize].blocks.push(number);
-        }
+        let walk = Walk::new(&reader, first);
+        let sleeps = vec![FIRST_SLEEP_NS; walk.threads()];
         TraceProgram {
             reader,
-            decoder: OpDecoder::default(),
-            cursors,
-            failure: None,
+            walk,
+            sleeps,
             replayed: 0,
         }
     }
@@ -85,42 +184,6 @@ impl TraceProgram {
     /// The trace behind it.
     pub fn reader(&self) -> &TraceReader {
         &self.reader
-    }
-
-    /// Decodes the next block of a thread. `false` when there is none, or it cannot be read.
-    fn next_block(&mut self, thread: usize) -> bool {
-        let cursor = &mut self.cursors[thread];
-        let Some(&number) = cursor.blocks.get(cursor.next_block) else {
-            return false;
-        };
-        cursor.next_block += 1;
-        cursor.op = 0;
-        cursor.event = 0;
-        match self
-            .reader
-            .read_block(number, &mut self.decoder, &mut cursor.block)
-        {
-            Ok(()) => true,
-            Err(error) => {
-                self.failure = Some(error.to_string());
-                cursor.block = Block::default();
-                false
-            }
-        }
-    }
-
-    /// Has every other thread come as far as `tick`?
-    fn others_reached(&self, thread: usize, tick: u64) -> bool {
-        self.cursors
-            .iter()
-            .enumerate()
-            .all(|(other, cursor)| other == thread || cursor.ended || cursor.tick >= tick)
-    }
-
-    fn ends(&mut self, thread: usize) -> bool {
-        self.cursors[thread].ended = true;
-        self.cursors[thread].block = Block::default();
-        false
     }
 }
 
@@ -132,68 +195,38 @@ impl Program for TraceProgram {
     }
 
     fn threads(&self) -> usize {
-        self.cursors.len()
-    }
-
-    fn regions(&self) -> Vec<Region> {
-        Vec::new()
+        self.walk.threads()
     }
 
     fn fill(&mut self, thread: usize, _now: u64, out: &mut Vec<Op>) -> bool {
         let wanted = out.capacity().saturating_sub(out.len()).max(1);
         let start = out.len();
         while out.len() - start < wanted {
-            if self.cursors[thread].waits {
-                let tick = self.cursors[thread].tick;
-                if !self.others_reached(thread, tick) {
-                    let cursor = &mut self.cursors[thread];
-                    if out.len() == start {
-                        out.push(Op::mark(Kind::Sleep, cursor.sleep));
-                        cursor.sleep = (cursor.sleep * 2).min(LAST_SLEEP_NS);
-                    }
+            match self
+                .walk
+                .step(&self.reader, thread, wanted - (out.len() - start))
+            {
+                Step::Ops(ops) => {
+                    out.extend_from_slice(ops);
+                    self.replayed += ops.len() as u64;
+                    self.sleeps[thread] = FIRST_SLEEP_NS;
+                }
+                Step::Event(_) => {}
+                Step::Waits if out.len() > start => return true,
+                Step::Waits => {
+                    out.push(Op::mark(Kind::Sleep, self.sleeps[thread]));
+                    self.sleeps[thread] = (self.sleeps[thread] * 2).min(LAST_SLEEP_NS);
                     return true;
                 }
-                self.cursors[thread].waits = false;
-                self.cursors[thread].sleep = FIRST_SLEEP_NS;
-            }
-            let cursor = &mut self.cursors[thread];
-            let until = cursor
-                .block
-                .events
-                .get(cursor.event)
-                .map_or(cursor.block.ops.len(), |event| event.at as usize);
-            if cursor.op < until {
-                let end = until.min(cursor.op + (wanted - (out.len() - start)));
-                out.extend_from_slice(&cursor.block.ops[cursor.op..end]);
-                self.replayed += (end - cursor.op) as u64;
-                cursor.op = end;
-                continue;
-            }
-            if let Some(event) = cursor.block.events.get(cursor.event) {
-                cursor.event += 1;
-                match event.event {
-                    Event::Start { tick } | Event::Wait { tick } => {
-                        (cursor.tick, cursor.waits) = (tick, true)
-                    }
-                    Event::Tick { tick } => cursor.tick = tick,
-                    Event::Exit { .. } => return self.ends(thread),
-                    Event::Alloc { .. }
-                    | Event::Free { .. }
-                    | Event::Map { .. }
-                    | Event::Unmap { .. } => {}
-                }
-                continue;
-            }
-            if !self.next_block(thread) {
-                return self.ends(thread);
+                Step::Ended => return false,
             }
         }
         true
     }
 
     fn failure(&self) -> Option<String> {
-        if self.failure.is_some() {
-            return self.failure.clone();
+        if let Some(damage) = &self.walk.damage {
+            return Some(damage.to_string());
         }
         let path = self.reader.path().display();
         if let Some(cut) = self.reader.cut() {

@@ -266,11 +266,18 @@ impl Drop for Recorder {
     }
 }
 
+/// The number of the thread in a slot.
+struct Numbered {
+    number: u32,
+    /// Its start has been seen.
+    started: bool,
+}
+
 /// From the slots of the shared memory to the threads and sites of a trace.
 struct Sink<W: Write> {
     writer: TraceWriter<W>,
     /// Thread of the trace, by slot. Slots are used again, threads are not.
-    threads: HashMap<usize, u32>,
+    threads: HashMap<usize, Numbered>,
     born: u32,
     /// Site of the trace, by return address.
     sites: HashMap<u64, u32>,
@@ -292,8 +299,7 @@ impl<W: Write> Sink<W> {
                 done = at;
             }
             if let RawEvent::Start { .. } = event {
-                self.threads.insert(slot, self.born);
-                self.born += 1;
+                self.start(slot);
             }
             let thread = self.thread(slot);
             let event = self.event(event, memory);
@@ -308,11 +314,28 @@ impl<W: Write> Sink<W> {
         Ok(())
     }
 
+    /// A thread begins in a slot. Slots are taken from the lowest on, so those below began before, even if nothing
+    /// of them has been seen yet: they get their numbers first.
+    fn start(&mut self, slot: usize) {
+        for below in 0..slot {
+            self.thread(below);
+        }
+        match self.threads.get_mut(&slot) {
+            Some(thread) if !thread.started => thread.started = true,
+            _ => {
+                self.threads.insert(slot, Numbered { number: self.born, started: true });
+                self.born += 1;
+            }
+        }
+    }
+
     fn thread(&mut self, slot: usize) -> u32 {
-        *self.threads.entry(slot).or_insert_with(|| {
-            self.born += 1;
-            self.born - 1
-        })
+        let born = &mut self.born;
+        let new = || {
+            *born += 1;
+            Numbered { number: *born - 1, started: false }
+        };
+        self.threads.entry(slot).or_insert_with(new).number
     }
 
     fn event(&mut self, event: RawEvent, memory: &SharedMemory) -> Event {

@@ -1,0 +1,404 @@
+//! Real programs under the recorder: threads, crashes, forks, call sites, and counts that agree with valgrind's.
+//!
+//! Programs are compiled from `tests/programs` with the system's C compiler. A test whose tool is missing says so and
+//! passes.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use varve_machine::{Kind, Op, Program};
+use varve_trace::host::{Language, Mode, Recorder, RecorderOptions, compile};
+use varve_trace::{End, Event, TraceInfo, TraceProgram, TraceReader};
+
+fn has(tool: &str) -> bool {
+    let found = Command::new(tool).arg("--version").output().is_ok();
+    if !found {
+        println!("skipped: {tool} is not installed");
+    }
+    found
+}
+
+fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/programs")
+        .join(name)
+}
+
+/// Compiles a test program as anyone would.
+fn plain(folder: &Path, name: &str) -> PathBuf {
+    let program = folder.join(name);
+    let status = Command::new("cc")
+        .args(["-O1", "-pthread", "-o"])
+        .arg(&program)
+        .arg(source(&format!("{name}.c")))
+        .status()
+        .unwrap();
+    assert!(status.success());
+    program
+}
+
+/// Compiles it with the probe.
+fn probed(folder: &Path, name: &str) -> PathBuf {
+    let program = folder.join(name);
+    let words = [
+        "-O1".into(),
+        "-g".into(),
+        "-o".into(),
+        program.clone().into_os_string(),
+        source(&format!("{name}.c")).into(),
+    ];
+    assert!(compile(Language::C, &words).unwrap().success());
+    program
+}
+
+fn options(mode: Mode) -> RecorderOptions {
+    RecorderOptions {
+        mode,
+        ..RecorderOptions::default()
+    }
+}
+
+/// Records `program` with `words` and opens the trace.
+fn record(folder: &Path, mode: Mode, program: &Path, words: &[&str]) -> (End, TraceReader) {
+    let mut command = vec![program.as_os_str().to_owned()];
+    command.extend(words.iter().map(OsString::from));
+    let path = folder.join("recorded.trace");
+    let end = Recorder::start(&command, options(mode))
+        .unwrap()
+        .record_to(&path)
+        .unwrap();
+    (end, TraceReader::open(&path).unwrap())
+}
+
+/// Accesses as lackey counts them: (loads, stores).
+fn accesses(reader: &TraceReader) -> (u64, u64) {
+    let info = TraceInfo::read(reader).unwrap();
+    (info.reads, info.writes)
+}
+
+fn check_threads(end: &End, reader: &TraceReader, modify_accesses: u64) {
+    assert_eq!(end.exit_code, Some(7));
+    assert_eq!(end.warnings, Vec::<String>::new());
+    assert_eq!(reader.threads(), 9, "main and twice four");
+    for thread in 1..9 {
+        let ops: u64 = reader
+            .thread(thread)
+            .map(|block| block.unwrap().ops.len() as u64)
+            .sum();
+        assert!(
+            (modify_accesses..modify_accesses * 11 / 10 + 2000).contains(&ops),
+            "thread {thread}: {ops}"
+        );
+    }
+    let info = TraceInfo::read(reader).unwrap();
+    let site = info
+        .sites
+        .iter()
+        .find(|site| site.bytes == 4 * 20_000 * 8)
+        .expect("the arrays' site");
+    assert_eq!(site.allocations, 4);
+    assert!(
+        site.site.to_string().starts_with("threads!ma"),
+        "{}",
+        site.site
+    );
+    assert!(site.writes >= 8 * 100_000, "{site:?}");
+}
+
+#[test]
+fn threads_of_an_unmodified_program_are_recorded_with_call_sites() {
+    if !has("qemu-x86_64") || !has("cc") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (end, reader) = record(
+        folder.path(),
+        Mode::Auto,
+        &plain(folder.path(), "threads"),
+        &[],
+    );
+    assert_eq!(reader.header().source, "qemu");
+    check_threads(&end, &reader, 100_000);
+}
+
+#[test]
+fn threads_of_a_compiled_program_are_recorded_with_call_sites() {
+    if !has("cc") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = probed(folder.path(), "threads");
+    let alone = Command::new(&program).status().unwrap();
+    assert_eq!(alone.code(), Some(7), "it runs alone as well");
+    let (end, reader) = record(folder.path(), Mode::Auto, &program, &[]);
+    assert_eq!(reader.header().source, "compiled");
+    check_threads(&end, &reader, 100_000);
+}
+
+#[test]
+fn a_replay_keeps_threads_that_were_joined_before_those_that_came_after() {
+    if !has("qemu-x86_64") || !has("cc") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (_, reader) = record(
+        folder.path(),
+        Mode::Qemu,
+        &plain(folder.path(), "threads"),
+        &[],
+    );
+    let mut program = TraceProgram::open(reader.path()).unwrap();
+    let mut first = vec![None; program.threads()];
+    let mut last = vec![0; program.threads()];
+    let mut alive = vec![true; program.threads()];
+    for turn in 0.. {
+        assert!(turn < 10_000_000, "the threads wait for each other");
+        // the threads that came last are asked first, to tempt them
+        for thread in (0..alive.len())
+            .rev()
+            .filter(|&thread| alive[thread])
+            .collect::<Vec<_>>()
+        {
+            let mut out = Vec::with_capacity(64);
+            alive[thread] = program.fill(thread, 0, &mut out);
+            if out.iter().any(|op| op.kind.is_access()) {
+                first[thread].get_or_insert(turn);
+                last[thread] = turn;
+            }
+        }
+        if !alive.contains(&true) {
+            break;
+        }
+    }
+    for thread in 2..=5 {
+        assert!(
+            first[thread].unwrap() >= last[thread - 1] - 2,
+            "thread {thread} began before thread {} had ended",
+            thread - 1
+        );
+    }
+}
+
+#[test]
+fn however_a_program_ends_its_trace_is_readable_and_says_how() {
+    if !has("qemu-x86_64") || !has("cc") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let unmodified = plain(folder.path(), "ends");
+    let compiled = folder.path().join("compiled");
+    std::fs::create_dir(&compiled).unwrap();
+    let compiled = probed(&compiled, "ends");
+    for program in [&unmodified, &compiled] {
+        for (how, code, signal, warning) in [
+            ("", Some(5), None, None),
+            ("crash", None, Some(11), None),
+            ("kill", None, Some(9), None),
+            ("fork", Some(5), None, Some("child process")),
+            ("exec", Some(0), None, Some("exec")),
+        ] {
+            let (end, reader) = record(folder.path(), Mode::Auto, program, &[how]);
+            assert_eq!((end.exit_code, end.signal), (code, signal), "{how}");
+            // what a process writes after its exec mark in compiled code is only seen when the new program attaches
+            if program == &unmodified || how != "exec" {
+                assert_eq!(
+                    end.warnings
+                        .iter()
+                        .any(|text| warning.is_some_and(|warning| text.contains(warning))),
+                    warning.is_some(),
+                    "{how}: {end:?}"
+                );
+            }
+            let rounds = if how == "fork" { 40 } else { 20 };
+            let updates = rounds * 4096;
+            let all: Vec<Op> = reader
+                .thread(0)
+                .flat_map(|block| block.unwrap().ops)
+                .collect();
+            let table = all
+                .iter()
+                .filter(|op| op.size == 8 && matches!(op.kind, Kind::Update | Kind::Write))
+                .count();
+            assert!(
+                (updates..updates + 20_000).contains(&table),
+                "{how}: {table} of {updates}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_live_program_gives_the_same_ops_as_its_trace() {
+    if !has("cc") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = probed(folder.path(), "ends");
+    let (_, reader) = record(folder.path(), Mode::Auto, &program, &[]);
+    let recorded: usize = reader.thread(0).map(|block| block.unwrap().ops.len()).sum();
+    let mut live = Recorder::start(&[program.into_os_string()], options(Mode::Compiled))
+        .unwrap()
+        .live();
+    let mut count = 0;
+    loop {
+        let mut out = Vec::with_capacity(4096);
+        let more = live.fill(0, 0, &mut out);
+        count += out.iter().filter(|op| op.kind != Kind::Sleep).count();
+        if !more {
+            break;
+        }
+    }
+    assert_eq!(count, recorded);
+    assert_eq!(live.end().exit_code, Some(5));
+    assert_eq!(live.failure(), None);
+}
+
+#[test]
+fn threads_run_live_without_waiting_for_each_other_for_ever() {
+    if !has("qemu-x86_64") || !has("cc") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = plain(folder.path(), "threads");
+    let mut live = Recorder::start(
+        &[program.into_os_string()],
+        RecorderOptions {
+            max_threads: 3,
+            ..options(Mode::Qemu)
+        },
+    )
+    .unwrap()
+    .live();
+    let mut alive = vec![true; live.threads()];
+    let mut accesses = 0;
+    while alive.contains(&true) {
+        for thread in 0..alive.len() {
+            if alive[thread] {
+                let mut out = Vec::with_capacity(4096);
+                alive[thread] = live.fill(thread, 0, &mut out);
+                accesses += out.iter().filter(|op| op.kind.is_access()).count();
+            }
+        }
+    }
+    assert!(accesses > 600_000, "{accesses}");
+    let end = live.end();
+    assert_eq!(end.exit_code, Some(7));
+    assert!(
+        end.warnings.iter().any(|text| text.contains("beyond 3")),
+        "{end:?}"
+    );
+}
+
+#[test]
+fn a_dropped_recorder_ends_its_program() {
+    if !has("qemu-x86_64") {
+        return;
+    }
+    let recorder =
+        Recorder::start(&["sleep".into(), "1000".into()], RecorderOptions::default()).unwrap();
+    drop(recorder); // waits for the process, so this returns only because it was killed
+}
+
+#[test]
+fn a_full_disk_is_one_clear_error() {
+    if !has("qemu-x86_64") || !has("cc") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = plain(folder.path(), "ends");
+    let error = Recorder::start(&[program.into_os_string()], RecorderOptions::default())
+        .unwrap()
+        .record_to(Path::new("/dev/full"));
+    let error = error.unwrap_err().to_string();
+    assert!(
+        error.contains("disk is full") && !error.contains('\n'),
+        "{error}"
+    );
+}
+
+/// Loads, stores and instructions that lackey counts in a program.
+fn lackey(program: &Path, words: &[&str]) -> (u64, u64, u64) {
+    let output = Command::new("valgrind")
+        .args(["--tool=lackey", "--trace-mem=yes", "--log-fd=1"])
+        .arg(program)
+        .args(words)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut counts = (0, 0, 0);
+    for line in text.lines() {
+        match line.get(..3) {
+            Some("I  ") => counts.2 += 1,
+            Some(" L ") => counts.0 += 1,
+            Some(" S ") => counts.1 += 1,
+            Some(" M ") => {
+                counts.0 += 1;
+                counts.1 += 1;
+            }
+            _ => {}
+        }
+    }
+    counts
+}
+
+#[test]
+fn counts_agree_with_valgrind() {
+    if !has("qemu-x86_64") || !has("valgrind") || !has("cc") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = plain(folder.path(), "ends");
+    let recorded = RecorderOptions {
+        allocations: false,
+        ..RecorderOptions::default()
+    };
+    let path = folder.path().join("recorded.trace");
+    Recorder::start(&[program.clone().into_os_string()], recorded)
+        .unwrap()
+        .record_to(&path)
+        .unwrap();
+    let reader = TraceReader::open(&path).unwrap();
+    let (reads, writes) = accesses(&reader);
+    let instructions = reader.end().unwrap().instructions;
+    let (loads, stores, counted) = lackey(&program, &[]);
+    // valgrind's loader and the processor that QEMU shows to it differ, which changes a few thousand of them
+    let near = |a: u64, b: u64| a.abs_diff(b) < b / 20;
+    assert!(near(reads, loads), "reads: {reads}, valgrind {loads}");
+    assert!(near(writes, stores), "writes: {writes}, valgrind {stores}");
+    assert!(
+        near(instructions, counted),
+        "instructions: {instructions}, valgrind {counted}"
+    );
+    println!(
+        "reads {reads}/{loads}, writes {writes}/{stores}, instructions {instructions}/{counted}"
+    );
+}
+
+#[test]
+fn allocation_events_are_balanced() {
+    if !has("qemu-x86_64") || !has("cc") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (_, reader) = record(
+        folder.path(),
+        Mode::Qemu,
+        &plain(folder.path(), "threads"),
+        &[],
+    );
+    let mut live = std::collections::HashSet::new();
+    let mut arrays = 0;
+    for block in reader.thread(0) {
+        for event in block.unwrap().events {
+            match event.event {
+                Event::Alloc { addr, bytes, .. } => {
+                    arrays += u64::from(bytes == 160_000);
+                    assert!(live.insert(addr), "{addr:#x} was alive");
+                }
+                Event::Free { addr } => assert!(live.remove(&addr), "{addr:#x} was not alive"),
+                _ => {}
+            }
+        }
+    }
+    assert_eq!(arrays, 4);
+}
