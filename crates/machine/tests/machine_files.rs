@@ -224,7 +224,7 @@ fn caches_that_the_model_cannot_number() {
     story(
         "bytes = \"32KiB\"",
         "bytes = \"512B\"",
-        &["@: l1.bytes: 1 sets are too few for 1008GiB of memory; raise it, or lower l1.ways"],
+        &["@: l1.bytes: too few sets (1) for 1008GiB of memory; raise it, or lower l1.ways"],
     );
     story(
         "bytes = \"27.5MiB\"",

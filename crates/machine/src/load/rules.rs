@@ -69,7 +69,7 @@ fn caches(m: &Machine, say: Say<'_>) {
             say(&key, what, &format!("lower it, or raise {name}.ways"));
         } else if lines / sets > MAX_TAGS {
             let what = format!(
-                "{sets} sets are too few for {} of memory",
+                "too few sets ({sets}) for {} of memory",
                 Bytes(m.total_bytes())
             );
             say(&key, what, &format!("raise it, or lower {name}.ways"));
