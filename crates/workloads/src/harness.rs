@@ -69,21 +69,33 @@ const NS_PER_OP: u64 = 10;
 /// without a beginning, threads that end while others wait at a barrier for a different number, a call that appends
 /// nothing and does not end the thread, or more than `limit` ops.
 pub fn run(program: &mut dyn Program, order: Order, limit: u64) -> Tally {
+    let tally = start(program, order, limit.saturating_add(1));
+    let total: u64 = tally.ops.values().sum();
+    assert!(
+        total <= limit,
+        "more than {limit} ops: does the program ever end?"
+    );
+    tally
+}
+
+/// Runs the first `ops` ops of `program`, or all of it when it ends before.
+///
+/// # Panics
+/// As [`run`], without a limit.
+pub fn start(program: &mut dyn Program, order: Order, ops: u64) -> Tally {
     let mut runner = Runner::new(program, order);
     let mut tally = Tally {
         phase: vec![0; program.threads()],
         ..Tally::default()
     };
     let mut total = 0;
-    while let Some((thread, ops)) = runner.next(program) {
-        for op in ops {
+    while total < ops
+        && let Some((thread, batch)) = runner.next(program)
+    {
+        for op in batch {
             tally.add(thread, op);
         }
-        total += ops.len() as u64;
-        assert!(
-            total <= limit,
-            "more than {limit} ops: does the program ever end?"
-        );
+        total += batch.len() as u64;
     }
     tally.pages = runner.pages.len() as u64;
     tally

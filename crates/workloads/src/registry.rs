@@ -60,6 +60,7 @@ pub fn build(line: &str) -> Result<Box<dyn Program>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::harness::{self, Order};
 
     #[test]
     fn every_default_reads_and_names_are_unique() {
@@ -73,6 +74,28 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), list().len());
+    }
+
+    /// Whatever is added to the list is built, run for a while and held to the rules of a program.
+    #[test]
+    fn every_workload_keeps_the_rules_and_repeats_itself() {
+        for entry in list() {
+            let classed = entry.params.iter().any(|param| param.key == "class");
+            let size = if classed { "class=S" } else { "scale=1024" };
+            let line = format!("{}:{size},threads=3,seed=5", entry.name);
+            let run = || {
+                let mut program = build(&line).unwrap();
+                assert_eq!(program.threads(), 3, "{line}");
+                assert!(!program.regions().is_empty(), "{line}");
+                harness::start(&mut *program, Order::Random(1), 200_000)
+            };
+            let tally = run();
+            assert!(
+                tally.accesses() > 1000 && tally.instructions > 1000,
+                "{line}: {tally:?}"
+            );
+            assert_eq!(tally, run(), "{line} repeats itself");
+        }
     }
 
     #[test]
