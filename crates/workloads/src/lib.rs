@@ -15,6 +15,7 @@
 pub mod graph;
 pub mod gups;
 pub mod harness;
+pub mod host;
 pub mod init;
 pub mod kv;
 pub mod layout;

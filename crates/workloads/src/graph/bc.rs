@@ -25,6 +25,7 @@ use varve_machine::{Kind, Op, Region};
 
 use super::build::{Build, fill_block, fill_stage};
 use super::csr::Csr;
+use crate::host::{large_vec, prefetch};
 use crate::layout::{Array, Layout};
 use crate::loops::{Kernel, Share, Stage, Work};
 
@@ -48,6 +49,9 @@ const PER_DELTA: u32 = 6;
 
 /// Edges of one vertex per step; a multiple of the 64 edges of a bitmap word.
 const EDGES_PER_STEP: u64 = 64;
+
+/// Edges of a vertex that the host looks ahead.
+const EDGES_AHEAD: u64 = 32;
 
 /// Names in a thread's queue buffer.
 const LOCAL: usize = 1024;
@@ -164,7 +168,8 @@ impl Betweenness {
         ] {
             build.then_touch(array);
         }
-        let vertices = n as usize;
+        let mut vertices = large_vec(n as usize);
+        vertices.resize(n as usize, Vertex::default());
         Betweenness {
             regions: layout.regions().to_vec(),
             build,
@@ -173,10 +178,10 @@ impl Betweenness {
             depth: 0,
             levels: Vec::new(),
             level: 0,
-            vertices: vec![Vertex::default(); vertices],
+            scores: vec![0.0; n as usize],
+            queue: Vec::with_capacity(n as usize),
+            vertices,
             successors: vec![0; places.successors.len as usize],
-            scores: vec![0.0; vertices],
-            queue: Vec::with_capacity(vertices),
             local: vec![Vec::with_capacity(LOCAL); setting.threads],
             partial: vec![0.0; setting.threads],
             reached: 0,
@@ -212,11 +217,27 @@ impl Betweenness {
         }
     }
 
-    /// Loads what the edges lead to, all at once: the host waits for its own memory once and not per edge.
+    /// Asks the host's cache for what the next vertices of the level will need, and for what the vertex at hand
+    /// leads to: the host would otherwise wait for its own memory most of the time.
     #[inline]
-    fn warm(&self, low: u64, high: u64) {
-        let edges = self.graph.edges(low, high).iter();
-        std::hint::black_box(edges.fold(0, |sum, &v| sum ^ self.vertices[v as usize].depth));
+    fn look_ahead(&self, position: usize, end: usize, low: u64, high: u64) {
+        let queue = &self.queue[position..end];
+        if let Some(&v) = queue.get(12) {
+            self.graph.prefetch_range(v);
+        }
+        if let Some(&v) = queue.get(6) {
+            self.graph.prefetch_row(v);
+        }
+        if let Some(&v) = queue.get(2) {
+            let (low, high) = self.graph.range(v);
+            for &v in self.graph.edges(low, high.min(low + EDGES_AHEAD)) {
+                prefetch(&self.vertices, v as usize);
+            }
+        }
+        // Of the vertex at hand, what the next step will need.
+        for &v in self.graph.edges((low + EDGES_AHEAD).min(high), high) {
+            prefetch(&self.vertices, v as usize);
+        }
     }
 
     fn forward(&mut self, thread: usize, work: &mut Work, out: &mut Vec<Op>) {
@@ -232,7 +253,13 @@ impl Betweenness {
         let paths = self.vertices[u as usize].count;
         let mut edge = low + work.within;
         let to = high.min(edge + EDGES_PER_STEP);
-        self.warm(edge, to);
+        let end = self.levels[self.levels.len() - 1];
+        self.look_ahead(
+            position,
+            end,
+            edge,
+            high.min(edge + EDGES_PER_STEP + EDGES_AHEAD),
+        );
         while edge < to {
             let next = to.min((edge / per_line + 1) * per_line);
             let count = (next - edge) as u32;
@@ -324,7 +351,13 @@ impl Betweenness {
         let mut delta = self.partial[thread];
         let mut edge = low + work.within;
         let to = high.min(edge + EDGES_PER_STEP);
-        self.warm(edge, to);
+        let end = self.levels[self.level + 1];
+        self.look_ahead(
+            position,
+            end,
+            edge,
+            high.min(edge + EDGES_PER_STEP + EDGES_AHEAD),
+        );
         let mut word_read = u64::MAX;
         while edge < to {
             let next = to.min((edge / per_line + 1) * per_line);

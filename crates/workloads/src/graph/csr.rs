@@ -1,5 +1,6 @@
 //! Undirected graphs as compressed sparse rows, and the Kronecker generator that makes them.
 
+use crate::host::{large_vec, prefetch};
 use crate::rng::Rng;
 
 /// An undirected graph: the neighbours of each vertex in rising order, no loops, no parallel edges; every edge is
@@ -66,7 +67,8 @@ impl Kronecker {
     /// Takes at most `24 * degree + 16` bytes of host memory per vertex.
     pub fn build(self) -> Csr {
         let n = 1u64 << self.scale;
-        let mut permutation: Vec<u32> = (0..n as u32).collect();
+        let mut permutation: Vec<u32> = large_vec(n as usize);
+        permutation.extend(0..n as u32);
         let mut rng = Rng::new(self.seed, u64::MAX);
         for i in (1..n).rev() {
             permutation.swap(i as usize, rng.below(i + 1) as usize);
@@ -99,7 +101,7 @@ impl Parts {
         Parts {
             vertices,
             shift,
-            parts: (0..parts).map(|_| Vec::with_capacity(each)).collect(),
+            parts: (0..parts).map(|_| large_vec(each)).collect(),
         }
     }
 
@@ -115,7 +117,7 @@ impl Parts {
     fn into_csr(self) -> Csr {
         let most: usize = self.parts.iter().map(Vec::len).sum();
         let mut start = vec![0u64; self.vertices as usize + 1];
-        let mut neighbours = Vec::with_capacity(most);
+        let mut neighbours = large_vec(most);
         for mut part in self.parts {
             part.sort_unstable();
             part.dedup();
@@ -160,6 +162,20 @@ impl Csr {
     #[inline(always)]
     pub fn edges(&self, low: u64, high: u64) -> &[u32] {
         &self.neighbours[low as usize..high as usize]
+    }
+
+    /// Asks the host's cache for the row pointers of `v`.
+    #[inline(always)]
+    pub fn prefetch_range(&self, v: u32) {
+        prefetch(&self.start, v as usize);
+    }
+
+    /// Asks the host's cache for the start of the row of `v`.
+    #[inline(always)]
+    pub fn prefetch_row(&self, v: u32) {
+        let low = self.start[v as usize] as usize;
+        prefetch(&self.neighbours, low);
+        prefetch(&self.neighbours, low + 16);
     }
 
     /// The neighbours of `v`, rising.

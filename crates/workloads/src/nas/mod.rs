@@ -56,6 +56,11 @@ macro_rules! entry {
 /// The workloads of this module.
 pub const ENTRIES: &[Entry] = &[
     entry!(
+        "bt",
+        "NAS BT: alternating directions, 5 x 5 block-tridiagonal systems",
+        bt
+    ),
+    entry!(
         "cg",
         "NAS CG: smallest eigenvalue of a sparse matrix by conjugate gradients",
         cg
@@ -68,8 +73,39 @@ pub const ENTRIES: &[Entry] = &[
     ),
     entry!("is", "NAS IS: ranks of integer keys by buckets", is),
     entry!(
+        "lu",
+        "NAS LU: symmetric over-relaxation, pipelined triangular sweeps",
+        lu
+    ),
+    entry!(
         "mg",
         "NAS MG: multigrid V-cycles with 27-point stencils",
         mg
     ),
+    entry!(
+        "sp",
+        "NAS SP: alternating directions, scalar pentadiagonal systems",
+        sp
+    ),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kernel_can_be_built_by_name_and_refuses_what_is_out_of_range() {
+        let names: Vec<&str> = ENTRIES.iter().map(|entry| entry.name).collect();
+        assert_eq!(names, ["bt", "cg", "ep", "ft", "is", "lu", "mg", "sp"]);
+        for name in names {
+            let program = crate::build(&format!("{name}:class=S,threads=3")).unwrap();
+            assert_eq!((program.name(), program.threads()), (name.to_string(), 3));
+            let error = crate::build(&format!("{name}:class=S,scale=1000000")).err();
+            let error = error.map(|error| error.to_string()).unwrap_or_default();
+            assert!(
+                matches!(name, "ft" | "mg") || error.contains("size="),
+                "{name}: {error}"
+            );
+        }
+    }
+}
