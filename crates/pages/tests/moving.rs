@@ -400,6 +400,19 @@ fn oracle_puts_the_hot_pages_in_dram_and_keeps_it_for_them() {
 }
 
 #[test]
+fn oracle_keeps_the_place_of_a_hot_page_that_comes_back() {
+    let mut placement = Placement::on("oracle:hot=0+4MiB", tiered(2, 20)).unwrap();
+    assert_eq!(fill(&mut placement, 2), [0, 1]);
+    placement.unmap(0, 0);
+    assert_eq!(
+        placement.fault(&touch(9)),
+        Ok(2),
+        "DRAM has a free frame, but a hot page may want it"
+    );
+    assert_eq!(placement.fault(&touch(0)), Ok(0));
+}
+
+#[test]
 fn oracle_gives_each_hot_page_a_bin_of_its_own() {
     let spec = "oracle:hot=0+10MiB/40MiB+2MiB/0x2800000+10MiB";
     assert!(
@@ -471,4 +484,35 @@ fn a_scaled_machine_is_sampled_and_woken_as_often_per_page() {
         (scaled.sample_period, scaled.period, scaled.threads),
         (156, 156_250, 2)
     );
+}
+
+#[test]
+fn each_socket_keeps_to_its_own_memory_while_there_is_room() {
+    // Socket 0: 9 frames of DRAM and 30 slow ones; socket 1: 7 and 20. Threads run on socket 0.
+    let hot = "oracle:hot=0x1400000+8MiB";
+    for (spec, dram) in [("hotset", 0..9u32), (hot, 0..9), ("first-touch", 0..9)] {
+        let mut placement = Placement::on(spec, common::two_sockets_tiered()).unwrap();
+        let frames = fill(&mut placement, 39);
+        let slow: Vec<bool> = frames
+            .iter()
+            .map(|frame| (16..46).contains(frame))
+            .collect();
+        assert_eq!(
+            slow.iter().filter(|slow| **slow).count(),
+            30,
+            "{spec}: {frames:?}"
+        );
+        assert_eq!(
+            frames.iter().filter(|frame| dram.contains(frame)).count(),
+            9,
+            "{spec}"
+        );
+    }
+    let mut placement = Placement::on("hotset", common::two_sockets_tiered()).unwrap();
+    let frames = fill(&mut placement, 39);
+    sample(&mut placement, 20, frames[20], Source::Slow, 8);
+    let moves = tick(&mut placement);
+    // The frames of socket 1 are free, and still the page is exchanged for one of its own socket.
+    assert_eq!(moves.len(), 2);
+    assert!(moves[1].vpn == 20 && moves[1].to < 9, "{moves:?}");
 }

@@ -2,7 +2,8 @@
 //!
 //! New pages go to DRAM while there is room, then to slow memory. Sampled accesses tell hot pages from cold ones;
 //! each wake-up promotes hot pages of slow memory, those hot by their stores first. When DRAM is full, each takes the
-//! frame of a cold page, which is demoted before. Nothing moves when every page in DRAM is hot.
+//! frame of a cold page, which is demoted before. Nothing moves when every page in DRAM is hot. Each socket is managed
+//! on its own; memory of another socket is used only when that of the thread's own is full.
 
 use varve_machine::{Daemons, Fault, Source};
 
@@ -25,48 +26,60 @@ const SLOW_HOT: u8 = 3;
 const SLOW_WRITE_HOT: u8 = 4;
 const MOVING: u8 = 5;
 
-/// Pages by tier and heat, in each list those that have waited longest first.
+/// Lists of each socket: one for each place where a page may stand, `NOWHERE` unused.
+const LISTS: usize = MOVING as usize;
+
+/// Pages by socket, tier and heat, in each list those that have waited longest first.
 pub struct HotSet {
+    nearest: Vec<Vec<usize>>,
     fast: Vec<Vec<usize>>,
     slow: Vec<Vec<usize>>,
     settings: Settings,
-    /// Frames of DRAM kept free for new pages.
-    spare: u64,
+    /// Frames of DRAM kept free for new pages, per socket.
+    spare: u32,
     heat: Heat,
     lists: Lists,
     home: Vec<u8>,
-    /// Pages in `FAST_HOT`, and how many of them to look at since all were cooled.
+    sockets: Vec<Socket>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Socket {
+    /// Pages in `FAST_HOT`.
     fast_hot: u64,
+    /// How many of them to look at since all were cooled.
     to_check: u64,
 }
 
 impl HotSet {
-    /// For this machine, with `spare` frames of DRAM kept free.
-    pub fn new(topology: &Topology, settings: Settings, spare: u64) -> HotSet {
+    /// For this machine, with `spare` frames of DRAM kept free on each socket.
+    pub fn new(topology: &Topology, settings: Settings, spare: u32) -> HotSet {
         let frames = topology.frames();
+        let nearest = super::nearest(topology);
         HotSet {
             fast: nearest_of(topology, true),
             slow: nearest_of(topology, false),
             settings,
             spare,
             heat: Heat::new(frames, settings.thresholds),
-            lists: Lists::new(frames as usize, MOVING as usize),
+            lists: Lists::new(frames as usize, LISTS * nearest.len()),
             home: vec![NOWHERE; frames as usize],
-            fast_hot: 0,
-            to_check: 0,
+            sockets: vec![Socket::default(); nearest.len()],
+            nearest,
         }
     }
 
-    fn put(&mut self, frame: u32, home: u8) {
+    fn put(&mut self, frames: &Frames, frame: u32, home: u8) {
         let old = std::mem::replace(&mut self.home[frame as usize], home);
+        let socket = frames.socket_of(frame) as usize;
         if (FAST_COLD..MOVING).contains(&old) {
-            self.lists.remove(old as usize, frame);
+            self.lists.remove(list(socket, old), frame);
         }
         if (FAST_COLD..MOVING).contains(&home) {
-            self.lists.push_back(home as usize, frame);
+            self.lists.push_back(list(socket, home), frame);
         }
-        self.fast_hot += u64::from(home == FAST_HOT);
-        self.fast_hot -= u64::from(old == FAST_HOT);
+        self.sockets[socket].fast_hot += u64::from(home == FAST_HOT);
+        self.sockets[socket].fast_hot -= u64::from(old == FAST_HOT);
     }
 
     /// Puts the page in `frame` where its heat says; it keeps its place when it is there already.
@@ -79,72 +92,100 @@ impl HotSet {
             (false, true) => SLOW_HOT,
         };
         if self.home[frame as usize] != home {
-            self.put(frame, home);
+            self.put(frames, frame, home);
         }
     }
 
-    /// The first page of `list` whose heat still belongs there.
-    fn first(&mut self, frames: &Frames, list: u8) -> Option<u32> {
+    /// The first page in a list of `socket` whose heat still belongs there.
+    fn first(&mut self, frames: &Frames, socket: usize, home: u8) -> Option<u32> {
         loop {
-            let frame = self.lists.front(list as usize)?;
+            let frame = self.lists.front(list(socket, home))?;
             self.sort(frames, frame);
-            if self.home[frame as usize] == list {
+            if self.home[frame as usize] == home {
                 return Some(frame);
             }
         }
     }
 
-    fn send(&mut self, remaps: &mut Vec<Remap>, from: u32, to: u32) {
-        self.put(from, MOVING);
+    fn send(&mut self, frames: &Frames, remaps: &mut Vec<Remap>, from: u32, to: u32) {
+        self.put(frames, from, MOVING);
         remaps.push(Remap { from, to });
     }
 
     /// Sends a cold page of DRAM to slow memory; `None` when there is none, or no room for it.
-    fn demote(&mut self, frames: &mut Frames, remaps: &mut Vec<Remap>) -> Option<u32> {
-        let from = self.first(frames, FAST_COLD)?;
-        let to = take(frames, seen_from(&self.slow, frames.socket_of(from)))?;
-        self.send(remaps, from, to);
+    fn demote(
+        &mut self,
+        frames: &mut Frames,
+        socket: usize,
+        remaps: &mut Vec<Remap>,
+    ) -> Option<u32> {
+        let from = self.first(frames, socket, FAST_COLD)?;
+        let to = self.slow[socket]
+            .iter()
+            .find_map(|&node| frames.take_from(node))?;
+        self.send(frames, remaps, from, to);
         Some(from)
     }
 
-    fn fast_free(&self, frames: &Frames) -> u64 {
-        self.fast[0]
+    /// Nodes of DRAM on `socket` with more than the frames to be kept free, and how many such frames are missing.
+    fn room(&self, frames: &Frames, socket: usize) -> (Option<usize>, u32) {
+        let own = self.fast[socket]
             .iter()
-            .map(|&node| u64::from(frames.free(node)))
-            .sum()
+            .find(|&&n| frames.node(n).socket as usize == socket);
+        let free = own.map_or(self.spare, |&node| frames.free(node));
+        (
+            own.copied().filter(|_| free > self.spare),
+            self.spare.saturating_sub(free),
+        )
     }
 
     /// Hot pages of DRAM that have cooled since go back among the cold, some at each wake-up.
-    fn check_hot_pages(&mut self, frames: &Frames) {
-        let now = self.to_check.min(COOLING_PAGES).min(self.fast_hot);
-        self.to_check = self.to_check.saturating_sub(COOLING_PAGES);
-        for _ in 0..now {
-            let Some(frame) = self.lists.front(FAST_HOT as usize) else {
+    fn check_hot_pages(&mut self, frames: &Frames, socket: usize) {
+        let Socket { fast_hot, to_check } = self.sockets[socket];
+        self.sockets[socket].to_check = to_check.saturating_sub(COOLING_PAGES);
+        for _ in 0..to_check.min(COOLING_PAGES).min(fast_hot) {
+            let Some(frame) = self.lists.front(list(socket, FAST_HOT)) else {
                 return;
             };
-            self.put(frame, NOWHERE);
+            self.put(frames, frame, NOWHERE);
             self.sort(frames, frame);
+        }
+    }
+
+    fn promote(&mut self, frames: &mut Frames, socket: usize, remaps: &mut Vec<Remap>) {
+        while remaps.len() < self.settings.moves {
+            let written = self.first(frames, socket, SLOW_WRITE_HOT);
+            let Some(hot) = written.or_else(|| self.first(frames, socket, SLOW_HOT)) else {
+                break;
+            };
+            let free = self
+                .room(frames, socket)
+                .0
+                .and_then(|node| frames.take_from(node));
+            let Some(to) = free.or_else(|| self.demote(frames, socket, remaps)) else {
+                break;
+            };
+            self.send(frames, remaps, hot, to);
         }
     }
 }
 
 impl Policy for HotSet {
     fn place(&mut self, frames: &mut Frames, fault: &Fault) -> Option<u32> {
-        let (fast, slow) = (
-            seen_from(&self.fast, fault.socket),
-            seen_from(&self.slow, fault.socket),
-        );
-        let room = self.fast_free(frames) > self.spare;
-        let frame = if room { take(frames, fast) } else { None };
-        let frame = frame
-            .or_else(|| take(frames, slow))
-            .or_else(|| take(frames, fast))?;
+        let order = seen_from(&self.nearest, fault.socket).iter();
+        let spare = |node: usize| frames.node(node).fast && frames.free(node) <= self.spare;
+        let node = order
+            .clone()
+            .copied()
+            .find(|&node| frames.free(node) > 0 && !spare(node));
+        let node = node.or_else(|| order.copied().find(|&node| frames.free(node) > 0))?;
+        let frame = frames.take_from(node)?;
         self.sort(frames, frame);
         Some(frame)
     }
 
-    fn freed(&mut self, _frames: &mut Frames, frame: u32) {
-        self.put(frame, NOWHERE);
+    fn freed(&mut self, frames: &mut Frames, frame: u32) {
+        self.put(frames, frame, NOWHERE);
         self.heat.clear(frame);
     }
 
@@ -156,7 +197,9 @@ impl Policy for HotSet {
         let change = self.heat.add(frame, source);
         if change.overheated {
             self.heat.cool();
-            self.to_check = self.fast_hot;
+            self.sockets
+                .iter_mut()
+                .for_each(|socket| socket.to_check = socket.fast_hot);
         }
         if self.home[frame as usize] != MOVING {
             self.sort(frames, frame);
@@ -164,27 +207,14 @@ impl Policy for HotSet {
     }
 
     fn tick(&mut self, frames: &mut Frames, remaps: &mut Vec<Remap>) {
-        self.check_hot_pages(frames);
-        while remaps.len() < self.settings.moves {
-            let written = self.first(frames, SLOW_WRITE_HOT);
-            let Some(hot) = written.or_else(|| self.first(frames, SLOW_HOT)) else {
-                break;
-            };
-            let room = self.fast_free(frames) > self.spare;
-            let free = if room {
-                take(frames, seen_from(&self.fast, frames.socket_of(hot)))
-            } else {
-                None
-            };
-            let Some(to) = free.or_else(|| self.demote(frames, remaps)) else {
-                break;
-            };
-            self.send(remaps, hot, to);
-        }
-        let short = self.spare.saturating_sub(self.fast_free(frames));
-        for _ in 0..short {
-            if remaps.len() >= self.settings.moves || self.demote(frames, remaps).is_none() {
-                break;
+        for socket in 0..self.sockets.len() {
+            self.check_hot_pages(frames, socket);
+            self.promote(frames, socket, remaps);
+            for _ in 0..self.room(frames, socket).1 {
+                let full = remaps.len() >= self.settings.moves;
+                if full || self.demote(frames, socket, remaps).is_none() {
+                    break;
+                }
             }
         }
     }
@@ -208,6 +238,6 @@ impl Policy for HotSet {
     }
 }
 
-fn take(frames: &mut Frames, nodes: &[usize]) -> Option<u32> {
-    nodes.iter().find_map(|&node| frames.take_from(node))
+fn list(socket: usize, home: u8) -> usize {
+    socket * LISTS + home as usize
 }

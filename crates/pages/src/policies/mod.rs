@@ -79,7 +79,7 @@ const fn with_spare() -> [Param; daemon::PARAMS.len() + 1] {
         unit: Unit::Bytes,
         default: "0",
         scaled: true,
-        about: "DRAM kept free for new pages; HeMem's artifact makes room only for a hot page, hence 0",
+        about: "DRAM of each socket kept free for new pages; HeMem's artifact makes room only for a hot page, hence 0",
     };
     let mut all = [spare; daemon::PARAMS.len() + 1];
     let mut at = 0;
@@ -189,8 +189,8 @@ const ENTRIES: &[Entry] = &[
         params: &with_spare(),
         build: |values, topology| {
             let settings = Settings::of(values, topology.page_bytes)?;
-            let spare = values.number("spare") / topology.page_bytes;
-            let policy = HotSet::new(topology, settings, spare);
+            let spare = (values.number("spare") / topology.page_bytes).min(u64::from(u32::MAX));
+            let policy = HotSet::new(topology, settings, spare as u32);
             Ok((Frames::in_order(topology), Box::new(policy)))
         },
     },

@@ -1,14 +1,14 @@
 //! `oracle`: placement by someone who knows which pages are hot. No system can do this; it is the line that others
 //! are measured against (paper D's "all hot data manually allocated in DRAM").
 //!
-//! On a flat machine hot pages go to DRAM and cold ones to slow memory, and to DRAM only as far as no hot page will
-//! need it. Behind a DRAM cache each page goes to the bin with the fewest hot pages, among those the fewest pages.
+//! On a flat machine hot pages go to the DRAM of the thread's socket and cold ones to its slow memory, and to its DRAM
+//! only as far as no hot page will need it; other sockets come last. Behind a DRAM cache each page goes to the bin with the fewest hot pages, among those the fewest pages.
 
 use std::ops::Range;
 
 use varve_machine::Fault;
 
-use super::{nearest_of, seen_from};
+use super::seen_from;
 use crate::frames::Frames;
 use crate::policy::Policy;
 use crate::topology::Topology;
@@ -19,8 +19,7 @@ pub struct Oracle {
     hot: Vec<Range<u64>>,
     /// Hot pages that were not touched yet.
     to_come: u64,
-    fast: Vec<Vec<usize>>,
-    slow: Vec<Vec<usize>>,
+    nearest: Vec<Vec<usize>>,
     /// What a hot page weighs in a bin: more than all pages that fit in it.
     weight: i32,
     /// Frames with a hot page.
@@ -47,8 +46,7 @@ impl Oracle {
         Oracle {
             to_come: apart.iter().map(|range| range.end - range.start).sum(),
             hot: apart,
-            fast: nearest_of(topology, true),
-            slow: nearest_of(topology, false),
+            nearest: super::nearest(topology),
             weight: super::pages_per_bin(topology) as i32 + 1,
             holds_hot: Default::default(),
         }
@@ -63,21 +61,17 @@ impl Oracle {
 impl Policy for Oracle {
     fn place(&mut self, frames: &mut Frames, fault: &Fault) -> Option<u32> {
         let hot = self.is_hot(fault.vpn);
-        let (fast, slow) = (
-            seen_from(&self.fast, fault.socket),
-            seen_from(&self.slow, fault.socket),
-        );
-        let fast_free: u64 = fast.iter().map(|&node| u64::from(frames.free(node))).sum();
-        let slow_first = !hot && fast_free <= self.to_come;
-        let (first, then) = if slow_first {
-            (slow, fast)
-        } else {
-            (fast, slow)
+        let order = seen_from(&self.nearest, fault.socket);
+        // Where a cold page would take room from a hot one.
+        let wanted = |node: usize| {
+            !hot && frames.node(node).fast && u64::from(frames.free(node)) <= self.to_come
         };
-        let frame = first
+        let first = order
             .iter()
-            .chain(then)
-            .find_map(|&node| frames.take_from(node))?;
+            .copied()
+            .find(|&node| frames.free(node) > 0 && !wanted(node));
+        let node = first.or_else(|| order.iter().copied().find(|&node| frames.free(node) > 0))?;
+        let frame = frames.take_from(node)?;
         if hot {
             self.to_come = self.to_come.saturating_sub(1);
             self.holds_hot.insert(frame);
