@@ -66,7 +66,7 @@ const NS_PER_OP: u64 = 10;
 ///
 /// # Panics
 /// When the program breaks a rule: an access outside its regions or across a region's end, a request that ends
-/// without a beginning, threads that end while others wait at a barrier for a different number, a call that appends
+/// without a beginning, threads that end while others wait at a barrier for a different number, ops after a barrier in the same call, a call that appends
 /// nothing and does not end the thread, or more than `limit` ops.
 pub fn run(program: &mut dyn Program, order: Order, limit: u64) -> Tally {
     let tally = start(program, order, limit.saturating_add(1));

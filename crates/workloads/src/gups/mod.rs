@@ -211,20 +211,20 @@ impl Thread {
     #[inline(always)]
     fn draw(&mut self, to_hot: u64) -> (u64, u64) {
         let number = self.rng.bits();
-        let item = if number >> 32 < to_hot {
-            match &self.hot {
-                HotSet::Run { start, count } => {
-                    let item = start + self.rng.below(*count);
-                    if item < self.len {
-                        item
-                    } else {
-                        item - self.len
-                    }
+        let hot = number >> 32 < to_hot;
+        let item = match &self.hot {
+            HotSet::Run { start, count } => {
+                // One draw for hot and cold alike: no branch that the host would guess wrongly.
+                let (first, span) = if hot { (*start, *count) } else { (0, self.len) };
+                let item = first + self.rng.below(span);
+                if item < self.len {
+                    item
+                } else {
+                    item - self.len
                 }
-                HotSet::Scattered { items, count } => items.at(self.rng.below(*count)),
             }
-        } else {
-            self.rng.below(self.len)
+            HotSet::Scattered { items, count } if hot => items.at(self.rng.below(*count)),
+            HotSet::Scattered { .. } => self.rng.below(self.len),
         };
         (self.low + item, number)
     }
@@ -254,18 +254,14 @@ impl Program for Gups {
         }
         let (array, to_hot) = (self.array, self.to_hot);
         let mut state = self.threads[thread];
-        for _ in 0..count {
+        let mut values = self.values.as_deref_mut();
+        out.extend((0..count).map(|_| {
             let (item, number) = state.draw(to_hot);
-            if let Some(values) = &mut self.values {
+            if let Some(values) = &mut values {
                 values[item as usize] ^= number;
             }
-            out.push(Op::new(
-                Kind::Update,
-                array.at(item),
-                ITEM as u16,
-                INSTRUCTIONS,
-            ));
-        }
+            Op::new(Kind::Update, array.at(item), ITEM as u16, INSTRUCTIONS)
+        }));
         self.threads[thread] = state;
         count > 0
     }

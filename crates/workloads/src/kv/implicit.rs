@@ -20,19 +20,12 @@ pub struct Implicit {
     levels: Vec<Level>,
     ranks: Permutation,
     places: Permutation,
-    /// Mean number of entries in a node, and its inverse.
+    /// Mean number of entries in a node.
     mean: f64,
-    per_node: f64,
     /// Nodes so far, those of the start and those added by inserts; entries since the last of them.
     nodes: u64,
     unsplit: f64,
 }
-
-/// Deepest tree: more keys than any address space.
-const DEEPEST: usize = 24;
-
-/// Nodes from a leaf to the root and the place in each; those beyond the root are unused.
-type Path = [(u64, usize); DEEPEST];
 
 /// Levels of up to this many nodes keep their places in a table (64 KiB), which is quicker than computing them.
 const TABLED: u64 = 8192;
@@ -40,6 +33,8 @@ const TABLED: u64 = 8192;
 #[derive(Clone, Debug)]
 struct Level {
     first: u64,
+    /// Nodes per key.
+    per_key: f64,
     /// Places of the level's nodes; empty on the large levels.
     table: Vec<u64>,
 }
@@ -48,14 +43,16 @@ impl Implicit {
     /// A tree of `keys` keys (at least 1).
     pub fn new(keys: u64, seed: u64) -> Implicit {
         let mean = mean_entries();
-        let per_node = 1.0 / mean;
         let mut levels = Vec::new();
-        let (mut count, mut first) = (keys, 0);
+        let (mut per_key, mut first) = (1.0, 0);
         loop {
-            count = ((count - 1) as f64 * per_node) as u64 + 1;
+            per_key /= mean;
+            let count = ((keys - 1) as f64 * per_key) as u64 + 1;
+            let table = vec![0; if count <= TABLED { count as usize } else { 0 }];
             levels.push(Level {
                 first,
-                table: vec![0; if count <= TABLED { count as usize } else { 0 }],
+                per_key,
+                table,
             });
             first += count;
             if count == 1 {
@@ -74,7 +71,6 @@ impl Implicit {
             ranks: Permutation::new(keys, mix(seed ^ 1)),
             places,
             mean,
-            per_node,
             nodes: first,
             unsplit: 0.0,
         }
@@ -90,38 +86,21 @@ impl Implicit {
         self.levels.len() as u32
     }
 
-    /// Walks to the leaf of record `number`; returns the nodes on the way, the leaf first, and the place in each.
+    /// Walks to the leaf of record `number`.
     #[inline]
-    pub fn walk(&self, number: u64, store: &Store, out: &mut Vec<Op>) -> Path {
-        // A record inserted later has a place among the others by its hash.
-        let rank = if number < self.keys {
-            self.ranks.at(number)
-        } else {
-            self.hashed(number)
-        };
-        let mut path = [(0u64, 0usize); DEEPEST];
-        let mut entry = rank;
-        for (step, level) in path.iter_mut().zip(&self.levels) {
-            let node = (entry as f64 * self.per_node) as u64;
-            // Rounding may put an entry at the boundary of two nodes just before the first slot.
-            let slot = entry.saturating_sub((node as f64 * self.mean) as u64);
-            let place = match level.table.get(node as usize) {
-                Some(&place) => place,
-                None => self.places.at(level.first + node),
-            };
-            *step = (place, (slot as usize).min(CAPACITY - 1));
-            entry = node;
-        }
-        for &(node, slot) in path[..self.levels.len()].iter().rev() {
+    pub fn walk(&self, number: u64, store: &Store, out: &mut Vec<Op>) {
+        let rank = self.rank(number);
+        for level in (0..self.levels.len()).rev() {
+            let (node, slot) = self.step(rank, level);
             node::search(store.nodes.at(node), slot, out);
         }
-        path
     }
 
     /// Inserts record `number`: the walk, the place in the leaf, and a split whenever inserts have filled another leaf.
     pub fn insert(&mut self, number: u64, store: &Store, out: &mut Vec<Op>) {
-        let path = self.walk(number, store, out);
-        let (leaf, slot) = path[0];
+        self.walk(number, store, out);
+        let rank = self.rank(number);
+        let (leaf, slot) = self.step(rank, 0);
         let count = self.mean as usize;
         self.unsplit += 1.0;
         if self.unsplit >= self.mean {
@@ -129,11 +108,39 @@ impl Implicit {
             node::split(store.nodes.at(leaf), store.nodes.at(self.nodes), out);
             self.nodes += 1;
             if self.levels.len() > 1 {
-                let (parent, slot) = path[1];
+                let (parent, slot) = self.step(rank, 1);
                 node::place(store.nodes.at(parent), slot, count.max(slot), out);
             }
         }
         node::place(store.nodes.at(leaf), slot, count.max(slot), out);
+    }
+
+    /// The node of `level` on the way to the key of `rank`, and the place in it.
+    #[inline(always)]
+    fn step(&self, rank: u64, level: usize) -> (u64, usize) {
+        let this = &self.levels[level];
+        let node = (rank as f64 * this.per_key) as u64;
+        let entry = match level {
+            0 => rank,
+            _ => (rank as f64 * self.levels[level - 1].per_key) as u64,
+        };
+        // Rounding may put an entry at the boundary of two nodes just before the first slot.
+        let slot = entry.saturating_sub((node as f64 * self.mean) as u64) as usize;
+        let place = match this.table.get(node as usize) {
+            Some(&place) => place,
+            None => self.places.at(this.first + node),
+        };
+        (place, slot.min(CAPACITY - 1))
+    }
+
+    /// Where a record's key stands among all: anywhere; for one that was inserted later, by its hash.
+    #[inline(always)]
+    fn rank(&self, number: u64) -> u64 {
+        if number < self.keys {
+            self.ranks.at(number)
+        } else {
+            self.hashed(number)
+        }
     }
 
     fn hashed(&self, number: u64) -> u64 {

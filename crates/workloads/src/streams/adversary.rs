@@ -122,21 +122,13 @@ impl Program for Adversary {
         let room = (out.capacity() - out.len()).max(1) as u64;
         let count = self.limit.allow(thread, now, room);
         let mut rng = self.threads[thread];
-        for _ in 0..count {
+        let (array, to_hot, hot, half) = (self.array, self.to_hot, self.hot, self.half);
+        out.extend((0..count).map(|_| {
             let number = rng.bits();
-            let part = if number >> 32 < self.to_hot {
-                self.hot
-            } else {
-                self.half
-            };
-            let item = rng.below(part) + (number & 1) * self.half;
-            out.push(Op::new(
-                Kind::Update,
-                self.array.at(item),
-                ITEM as u16,
-                INSTRUCTIONS,
-            ));
-        }
+            let part = if number >> 32 < to_hot { hot } else { half };
+            let item = rng.below(part) + (number & 1) * half;
+            Op::new(Kind::Update, array.at(item), ITEM as u16, INSTRUCTIONS)
+        }));
         self.threads[thread] = rng;
         count > 0
     }
