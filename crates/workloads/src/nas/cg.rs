@@ -15,6 +15,7 @@
 use varve_machine::{Kind, Op, Region};
 
 use super::cg_matrix::{Rows, Vectors};
+use super::lcg::SEED;
 use super::setup::{Class, Setup};
 use crate::init::{By, FirstTouch};
 use crate::layout::{Array, Layout};
@@ -121,7 +122,7 @@ pub fn program(setup: &Setup) -> Result<Loops<Cg>, Error> {
     setup.check_size("cg", n, 4 * nonzer as u64, 1 << 25)?;
     let square = (nonzer as u64 + 1).pow(2);
     let real = setup.real("cg", n * (12 * square + 64))?;
-    let (vectors, values) = Vectors::draw(n as usize, nonzer, real);
+    let (vectors, values) = Vectors::draw(n as usize, nonzer, real, setup.generator(SEED));
     let starts = vectors.starts();
     let elements = starts[n as usize];
     let mut layout = Layout::new();

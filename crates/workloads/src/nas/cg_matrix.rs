@@ -10,7 +10,7 @@
 //! the vectors alone, which take `8 (nonzer + 1)` bytes per row and not 12 (nonzer + 1)^2: at sizes at
 //! which the matrix does not fit the host, its pattern still does.
 
-use super::lcg::{Lcg, SEED};
+use super::lcg::Lcg;
 
 /// Condition number of the sum, inverted (`rcond`).
 const RCOND: f64 = 0.1;
@@ -39,7 +39,12 @@ pub struct Rows {
 impl Vectors {
     /// Draws the vectors of a matrix of `n` rows with `nonzer` random elements each (below 255), and their values if
     /// asked for (else none).
-    pub fn draw(n: usize, nonzer: usize, keep_values: bool) -> (Vectors, Vec<f64>) {
+    pub fn draw(
+        n: usize,
+        nonzer: usize,
+        keep_values: bool,
+        mut generator: Lcg,
+    ) -> (Vectors, Vec<f64>) {
         let stride = nonzer + 1;
         let mut columns = vec![0u32; n * stride];
         let mut length = vec![0u8; n];
@@ -48,7 +53,6 @@ impl Vectors {
         } else {
             Vec::new()
         };
-        let mut generator = Lcg(SEED);
         // The benchmark's main program draws one number before the matrix.
         generator.unit();
         let power = n.next_power_of_two() as f64;
@@ -195,7 +199,7 @@ mod tests {
 
     #[test]
     fn the_matrix_is_symmetric_and_its_pattern_is_told_from_the_vectors() {
-        let (vectors, values) = Vectors::draw(50, 3, true);
+        let (vectors, values) = Vectors::draw(50, 3, true, Lcg(super::super::lcg::SEED));
         let matrix = vectors.matrix(&values, 5.0);
         let starts = vectors.starts();
         let mut dense = vec![[0.0; 50]; 50];

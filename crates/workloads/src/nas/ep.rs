@@ -60,6 +60,7 @@ pub struct Ep {
     numbers: Array,
     real: bool,
     sums: Vec<Sums>,
+    start: Lcg,
     generators: Vec<Lcg>,
 }
 
@@ -86,6 +87,7 @@ pub fn program(setup: &Setup) -> Result<Loops<Ep>, Error> {
         numbers,
         real: setup.real("ep", 0)?,
         sums: vec![Sums::default(); setup.threads],
+        start: setup.generator(SEED),
         generators: vec![Lcg(SEED); setup.threads],
     };
     Ok(Loops::new(kernel, Some(init), setup.threads))
@@ -155,7 +157,7 @@ impl Kernel for Ep {
         crate::loops::run(out, kind, base, STEP * LINE, instructions);
         if !fill && self.real {
             if line == 0 {
-                self.generators[thread] = Lcg(SEED).skip(work.at * 2 * BATCH);
+                self.generators[thread] = self.start.skip(work.at * 2 * BATCH);
             }
             add_pairs(
                 &mut self.generators[thread],

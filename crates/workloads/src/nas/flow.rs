@@ -12,6 +12,7 @@
 //! benchmarks' formulas beside the boundary. The forcing is such that R vanishes at a given smooth field: the answer.
 
 use super::block::{Matrix, Vector};
+use super::lcg::Lcg;
 
 /// Diffusion constant.
 const NU: f64 = 0.1;
@@ -21,6 +22,8 @@ pub const EPS: f64 = 0.1;
 const COUPLING: f64 = 0.1;
 /// Speed of sound times density.
 const SOUND: f64 = 0.5;
+/// Relative noise of the start.
+const NOISE: f64 = 0.05;
 /// Level around which the exact solution varies.
 const BASE: Vector = [1.2, 0.3, 0.2, 0.25, 1.5];
 
@@ -142,19 +145,23 @@ impl Derived {
     /// M_d as a matrix.
     #[inline]
     pub fn carry(&self, axis: usize) -> Matrix {
+        // H diag(s) H with H = 1 - 2 v v' is diag(s) - 2 (v p' + p v') + 4 (v'p) v v', p = diag(s) v.
         let (v, speeds) = (mirror(axis), self.speeds(axis));
-        let h: Matrix = std::array::from_fn(|i| {
-            std::array::from_fn(|j| f64::from(u8::from(i == j)) - 2.0 * v[i] * v[j])
-        });
+        let p: Vector = std::array::from_fn(|i| speeds[i] * v[i]);
+        let dot: f64 = (0..5).map(|i| v[i] * p[i]).sum();
         std::array::from_fn(|i| {
-            std::array::from_fn(|j| (0..5).map(|k| h[i][k] * speeds[k] * h[k][j]).sum())
+            std::array::from_fn(|j| {
+                let diagonal = if i == j { speeds[i] } else { 0.0 };
+                diagonal - 2.0 * (v[i] * p[j] + p[i] * v[j]) + 4.0 * dot * v[i] * v[j]
+            })
         })
     }
 }
 
 impl Flow {
-    /// The problem on a cube: the forcing of the exact solution, that solution at the boundary, a constant inside.
-    pub fn new(cube: Cube) -> Flow {
+    /// The problem on a cube: the forcing of the exact solution, that solution at the boundary, a constant with some
+    /// noise inside.
+    pub fn new(cube: Cube, mut generator: Lcg) -> Flow {
         let points = cube.points();
         let zero = vec![[0.0; 5]; points];
         let mut flow = Flow {
@@ -179,7 +186,7 @@ impl Flow {
         for (i, j, k) in cube.inner() {
             let at = cube.at(i, j, k);
             flow.forcing[at] = flow.rhs[at].map(|r| -r);
-            flow.u[at] = BASE;
+            flow.u[at] = BASE.map(|base| base * (1.0 + NOISE * (2.0 * generator.unit() - 1.0)));
         }
         flow
     }
@@ -311,6 +318,7 @@ pub fn fourth(c: usize, n: usize) -> [f64; 5] {
 #[cfg(test)]
 pub(super) mod tests {
     use super::super::block::apply;
+    use super::super::lcg::SEED;
     use super::*;
 
     /// One axis' factor of the implicit operator, applied to `x` as it is defined, point by point.
@@ -339,7 +347,7 @@ pub(super) mod tests {
 
     #[test]
     fn the_exact_solution_is_steady() {
-        let mut flow = Flow::new(Cube::new(9));
+        let mut flow = Flow::new(Cube::new(9), Lcg(SEED));
         let cube = flow.cube;
         assert!(flow.error() > 0.01);
         for (i, j, k) in cube.inner() {
@@ -347,6 +355,25 @@ pub(super) mod tests {
         }
         flow.whole_rhs();
         assert!(flow.rhs_norm() < 1e-14, "{}", flow.rhs_norm());
+    }
+
+    #[test]
+    fn the_carrying_matrix_is_reflected_speeds() {
+        let derived = Derived {
+            rho_i: 0.8,
+            w: [0.3, -0.2, 0.7],
+            square: 1.0,
+            qs: 0.8,
+        };
+        let x = [1.0, -2.0, 3.0, 0.5, 4.0];
+        for axis in 0..3 {
+            let mut want = reflect(axis, &x);
+            want.iter_mut()
+                .zip(derived.speeds(axis))
+                .for_each(|(x, speed)| *x *= speed);
+            let (want, ours) = (reflect(axis, &want), apply(&derived.carry(axis), &x));
+            assert!((0..5).all(|m| (ours[m] - want[m]).abs() < 1e-14), "{axis}");
+        }
     }
 
     #[test]

@@ -136,7 +136,7 @@ pub fn program(setup: &Setup) -> Result<Loops<Ft>, Error> {
         twiddle,
         work_array,
         longest: longest as usize,
-        data: real.then(|| Data::new(n)),
+        data: real.then(|| Data::new(n, setup.generator(SEED))),
         partial: vec![[0.0; 2]; setup.threads],
         checksums: Vec::new(),
     };
@@ -149,10 +149,10 @@ fn row(n: [usize; 3], j: usize, k: usize) -> usize {
 }
 
 impl Data {
-    fn new(n: [usize; 3]) -> Data {
+    fn new(n: [usize; 3], mut generator: Lcg) -> Data {
         let points = (n[0] + 1) * n[1] * n[2];
         let longest = n.into_iter().max().unwrap_or(1);
-        let mut generator = Lcg(SEED);
+
         let mut data = Data {
             u0: vec![[0.0; 2]; points],
             u1: vec![[0.0; 2]; points],
@@ -444,7 +444,7 @@ mod tests {
     #[test]
     fn the_transform_of_a_box_is_the_sum_that_defines_it_and_comes_back() {
         let n = [16, 32, 16];
-        let mut data = Data::new(n);
+        let mut data = Data::new(n, Lcg(SEED));
         let input = data.u1.clone();
         let along = |data: &mut Data, axis: usize, sign: f64| {
             let (outer, inner) = [(n[2], n[1]), (n[2], n[0]), (n[1], n[0])][axis];

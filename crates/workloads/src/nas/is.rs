@@ -86,6 +86,7 @@ pub struct Is {
     counts: Vec<u64>,
     /// By thread and bucket: where the thread puts its next key.
     pointers: Vec<u64>,
+    start: Lcg,
     /// Per thread: the generator, and the number of the key that it makes next.
     generators: Vec<(Lcg, u64)>,
     data: Option<Data>,
@@ -149,11 +150,12 @@ pub fn program(setup: &Setup) -> Result<Loops<Is>, Error> {
         pointers_array,
         counts: vec![0; (buckets * threads) as usize],
         pointers: vec![0; (buckets * threads) as usize],
-        generators: vec![(Lcg(SEED), 0); setup.threads],
+        start: setup.generator(SEED),
+        generators: vec![(setup.generator(SEED), 0); setup.threads],
         data: None,
     };
     if real {
-        let mut generator = Lcg(SEED);
+        let mut generator = kernel.start;
         let keys = (0..keys)
             .map(|_| kernel.random_key(&mut generator) as u32)
             .collect();
@@ -181,7 +183,7 @@ impl Is {
     fn remade_key(&mut self, thread: usize, index: u64) -> u64 {
         let (mut generator, next) = self.generators[thread];
         if next != index {
-            generator = Lcg(SEED).skip(4 * index);
+            generator = self.start.skip(4 * index);
         }
         let key = self.random_key(&mut generator);
         self.generators[thread] = (generator, index + 1);

@@ -13,6 +13,7 @@ use varve_machine::{Kind, Op, Region};
 use super::block::{Vector, apply};
 use super::flow::{Cube, Flow, HOST_BYTES_PER_POINT};
 use super::flow_ops::{PER_READ_LINE, Places, answers, edge};
+use super::lcg::SEED;
 use super::setup::{Class, Setup};
 use crate::init::chunk;
 use crate::layout::{Array, Layout};
@@ -87,7 +88,7 @@ pub fn program(setup: &Setup) -> Result<Loops<Lu>, Error> {
         threads: setup.threads,
         places,
         blocks,
-        flow: real.then(|| Flow::new(cube)),
+        flow: real.then(|| Flow::new(cube, setup.generator(SEED))),
     };
     Ok(Loops::new(kernel, Some(init), setup.threads))
 }

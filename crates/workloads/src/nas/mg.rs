@@ -16,6 +16,7 @@
 
 use varve_machine::{Op, Region};
 
+use super::lcg::SEED;
 use super::mg_data::Data;
 use super::mg_grid::{Grid, Level};
 use super::setup::{Class, Setup};
@@ -146,7 +147,7 @@ pub fn program(setup: &Setup) -> Result<Loops<Mg>, Error> {
         tasks: vec![Task::ResidualOfV, Task::WrapR(0)],
         next: 0,
         regions: layout.regions().to_vec(),
-        data: real.then(|| Data::new(&grid, edges, smoother)),
+        data: real.then(|| Data::new(&grid, edges, smoother, setup.generator(SEED))),
         grid,
     };
     Ok(Loops::new(kernel, Some(init), setup.threads))

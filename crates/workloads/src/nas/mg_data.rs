@@ -1,6 +1,6 @@
 //! The numbers of MG: its right-hand side, and the norm that it is judged by.
 
-use super::lcg::{Lcg, SEED};
+use super::lcg::Lcg;
 use super::mg_grid::Grid;
 
 /// How many points of each sign the right-hand side has.
@@ -21,9 +21,8 @@ pub struct Data {
 impl Data {
     /// Zero, and a right-hand side of ten points +1 and ten points -1: where the random numbers of the benchmark's
     /// generator, one per point in storage order, are largest and smallest.
-    pub fn new(grid: &Grid, edges: [u64; 3], smoother: [f64; 4]) -> Data {
+    pub fn new(grid: &Grid, edges: [u64; 3], smoother: [f64; 4], mut generator: Lcg) -> Data {
         let finest = &grid.levels[0];
-        let mut generator = Lcg(SEED);
         // (number, point), the largest first; and the smallest first.
         let mut largest: Vec<(f64, usize)> = Vec::new();
         let mut smallest: Vec<(f64, usize)> = Vec::new();

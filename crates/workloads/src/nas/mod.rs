@@ -100,6 +100,7 @@ mod tests {
         for name in names {
             let program = crate::build(&format!("{name}:class=S,threads=3")).unwrap();
             assert_eq!((program.name(), program.threads()), (name.to_string(), 3));
+            assert!(crate::build(&format!("{name}:class=S,seed=7")).is_ok());
             let error = crate::build(&format!("{name}:class=S,scale=1000000")).err();
             let error = error.map(|error| error.to_string()).unwrap_or_default();
             assert!(

@@ -1,5 +1,6 @@
 //! What the NAS-like kernels have in common: classes, sizes, and whether there is real data behind the addresses.
 
+use super::lcg::Lcg;
 use crate::params::{Error, Param, Unit, Values};
 
 /// A problem class of the NAS parallel benchmarks.
@@ -30,6 +31,12 @@ pub const PARAMS: &[Param] = &[
         Unit::Choice(CLASSES),
         "A",
         "problem class, which sets sizes and iterations",
+    ),
+    Param::new(
+        "seed",
+        Unit::Count,
+        "1",
+        "seed of every random choice; 1: the benchmark's own numbers",
     ),
     Param::new(
         "size",
@@ -65,6 +72,8 @@ pub struct Setup {
     pub size: Option<u64>,
     /// Iterations that replace the class's.
     pub iterations: Option<u64>,
+    /// Seed; 1 gives the benchmark's own random numbers.
+    pub seed: u64,
     /// Divisor of the footprint.
     pub scale: u64,
     /// Bytes between two first touches.
@@ -95,6 +104,7 @@ impl Setup {
             class,
             size: given("size"),
             iterations: given("iterations"),
+            seed: values.count("seed"),
             scale: values.scale(),
             touch: values.count_in("touch", 64, u64::MAX)?,
             threads: values.threads()?,
@@ -111,11 +121,18 @@ impl Setup {
             class,
             size: given(size),
             iterations: given(iterations),
+            seed: 1,
             scale: 1,
             touch: 4096,
             threads,
             data,
         }
+    }
+
+    /// The benchmark's generator with its `start`, moved on to another part of its period (2^44) by a seed other than 1.
+    pub fn generator(&self, start: u64) -> Lcg {
+        // An odd stride near the golden section of the period: parts of near seeds lie far from each other.
+        Lcg(start).skip(self.seed.wrapping_sub(1).wrapping_mul(0x9E3_779B_97F5))
     }
 
     /// Is there to be real data, which would take `bytes` of host memory?

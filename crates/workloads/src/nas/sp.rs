@@ -10,6 +10,7 @@ use varve_machine::{Kind, Op, Region};
 
 use super::flow::{Cube, EPS, Flow, HOST_BYTES_PER_POINT, fourth, reflect};
 use super::flow_ops::{BLOCK, PER_READ_LINE, Piece, Places, answers, edge};
+use super::lcg::SEED;
 use super::setup::{Class, Setup};
 use crate::layout::{Array, Layout};
 use crate::loops::{Kernel, Loops, Stage, Work, run};
@@ -86,7 +87,7 @@ pub fn program(setup: &Setup) -> Result<Loops<Sp>, Error> {
         at: At::Start,
         places,
         factors,
-        flow: real.then(|| Flow::new(cube)),
+        flow: real.then(|| Flow::new(cube, setup.generator(SEED))),
         line: Line::new(cube.n),
     };
     Ok(Loops::new(kernel, Some(init), setup.threads))
@@ -376,6 +377,7 @@ impl Kernel for Sp {
 #[cfg(test)]
 mod tests {
     use super::super::flow::tests::apply_factor;
+    use super::super::lcg::Lcg;
     use super::*;
     use crate::harness::{self, Order};
     use crate::loops::drain;
@@ -383,7 +385,7 @@ mod tests {
     #[test]
     fn the_three_factors_applied_to_the_update_give_the_right_hand_side() {
         let cube = Cube::new(9);
-        let mut flow = Flow::new(cube);
+        let mut flow = Flow::new(cube, Lcg(SEED));
         flow.whole_rhs();
         let want = flow.rhs.clone();
         let mut line = Line::new(9);
