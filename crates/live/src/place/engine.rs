@@ -110,7 +110,6 @@ pub unsafe fn place(
     let mut bins = candidate_bins(&pagemap, homes, units, unit, table)?;
     let before = per_page(&bins, unit);
 
-    let mut pick = select(&bins, units, unit, table);
     let wanted = ((units as f64 * limits.extra_factor) as usize).max(LEAST_EXTRA / unit.bytes());
     let extra_units = if limits.rounds == 0 {
         0
@@ -118,19 +117,24 @@ pub unsafe fn place(
         wanted.min(allowed / unit.bytes())
     };
     let per_round = extra_units.div_ceil(limits.rounds.max(1) as usize).max(1);
-    let mut extras = 0;
-    while !good_enough(&pick, units, unit, table) && extras + per_round <= extra_units {
-        let Ok(at) = reserve.grow(per_round) else {
-            break;
-        };
-        extras += per_round;
-        bins.extend(candidate_bins(&pagemap, at, per_round, unit, table)?);
-        pick = select(&bins, units, unit, table);
-    }
-
-    // Choose again under the lock, because others may have filled gaps since.
-    let lock = table.lock()?;
-    pick = select(&bins, units, unit, table);
+    let mut left = extra_units / per_round;
+    let (lock, pick) = loop {
+        let pick = select(&bins, units, unit, table);
+        if left == 0 || good_enough(&pick, units, unit, table) {
+            // Choose again under the lock, because others may have filled gaps since.
+            let lock = table.lock()?;
+            let pick = select(&bins, units, unit, table);
+            if left == 0 || good_enough(&pick, units, unit, table) {
+                break (lock, pick);
+            }
+        }
+        left -= 1;
+        match reserve.grow(per_round) {
+            Ok(at) => bins.extend(candidate_bins(&pagemap, at, per_round, unit, table)?),
+            // No memory for more: what there is must do.
+            Err(_) => left = 0,
+        }
+    };
     let kept: Vec<u32> = (0..bins.len())
         .filter(|&i| pick.keep[i])
         .flat_map(|i| base_bins(bins[i], unit))
@@ -318,6 +322,8 @@ unsafe fn fill_slots(
     if moves.is_empty() {
         return 0;
     }
+    // From here until the mover is dropped nothing may be allocated: a thread that touches a hole waits for the
+    // end of the registration, and it may hold the allocator's lock.
     // SAFETY: private anonymous memory by the contract of `place`.
     let mut mover = unsafe { Mover::for_range(start, units * size) };
     if fill == Fill::Holes && !mover.keeps_present_pages() {
