@@ -19,7 +19,7 @@ pub struct RunSpec {
     pub policy: String,
     /// The program.
     pub work: Work,
-    /// Page size at full size, bytes.
+    /// Page size, bytes: at full size for a workload, as it is for a trace or a command.
     pub page_bytes: u64,
     /// Divisor of every size, a power of two.
     pub scale: u32,
@@ -29,7 +29,7 @@ pub struct RunSpec {
     pub cores: u32,
     /// End after this much time at full size, ns.
     pub until_ns: Option<u64>,
-    /// Time between two points of the timeline, ns at full size.
+    /// Time between two points of the timeline, ns at full size; it doubles whenever there are many. 0 takes none.
     pub point_ns: u64,
 }
 
@@ -65,7 +65,7 @@ impl RunSpec {
     }
 
     pub(crate) fn scaled_page_bytes(&self) -> Result<u64, Error> {
-        let scaled = self.page_bytes / self.scale as u64;
+        let scaled = self.page_bytes / self.factor();
         if scaled < 4096 {
             let (page_bytes, scale) = (self.page_bytes, self.scale);
             return Err(Error::PageTooSmall {

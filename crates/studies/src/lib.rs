@@ -1,1 +1,71 @@
-//! The five papers as runnable studies, published beside ours.
+//! The papers as runnable studies: each asks the model what a paper measured, and prints published beside ours.
+
+mod johnny_cache;
+
+use varve_report::StudyResult;
+use varve_run::{Error, Keep};
+
+/// How much a study does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// Coarse, in under a minute.
+    Quick,
+    /// What the claims need.
+    Full,
+}
+
+/// What a study is run with.
+#[derive(Clone, Debug)]
+pub struct StudyOptions {
+    /// How much.
+    pub effort: Effort,
+    /// Only claims whose id begins with one of these; all when empty.
+    pub only: Vec<String>,
+    /// Seed of everything that is drawn by chance.
+    pub seed: u64,
+    /// Runs at a time.
+    pub workers: usize,
+    /// Where finished runs are kept.
+    pub keep: Keep,
+}
+
+impl StudyOptions {
+    /// Is this claim asked for?
+    pub fn wants(&self, id: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|o| id == o)
+    }
+}
+
+/// How far a study has come.
+#[derive(Clone, Debug)]
+pub struct StudyProgress {
+    /// Runs that are done.
+    pub done: usize,
+    /// Runs in all.
+    pub runs: usize,
+    /// What runs now.
+    pub what: String,
+}
+
+/// Tells progress; ends the study by returning `false`.
+pub type Watch<'a> = &'a (dyn Fn(&StudyProgress) -> bool + Sync);
+
+/// One study.
+#[derive(Clone, Copy)]
+pub struct Study {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// One line.
+    pub about: &'static str,
+    /// Runs it.
+    pub run: fn(&StudyOptions, Watch) -> Result<StudyResult, Error>,
+}
+
+/// Every study.
+pub fn list() -> &'static [Study] {
+    &[Study {
+        name: "johnny-cache",
+        about: "page placement without conflicts under a DRAM cache (Lepers & Zwaenepoel, OSDI 2023): claims D5-D14",
+        run: johnny_cache::run,
+    }]
+}

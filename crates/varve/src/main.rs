@@ -1,2 +1,33 @@
-//! The command line.
-fn main() {}
+//! The command line of Varve. Thin: every command is a call into a library crate and a table.
+
+mod args;
+mod cmd;
+mod ui;
+
+use args::{Args, Command};
+use clap::Parser;
+use std::process::ExitCode;
+use ui::Failure;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let done = match args.command {
+        None => cmd::start::start(),
+        Some(Command::Run(a)) => cmd::run::run(&a),
+        Some(Command::Trace(a)) => cmd::trace::trace(&a),
+        Some(Command::Cc(a)) => cmd::cc::cc(varve_trace::host::Language::C, &a.arguments),
+        Some(Command::Cxx(a)) => cmd::cc::cc(varve_trace::host::Language::Cpp, &a.arguments),
+        Some(Command::Machine(a)) => cmd::machine::machine(&a),
+        Some(Command::Policy(a)) => cmd::list::policies(&a),
+        Some(Command::Workload(a)) => cmd::list::workloads(&a),
+        Some(Command::Study(a)) => cmd::study::study(&a),
+    };
+    match done {
+        Ok(code) => code,
+        Err(Failure::Quiet(code)) => ExitCode::from(code),
+        Err(Failure::Line { code, line }) => {
+            eprintln!("varve: {line}");
+            ExitCode::from(code)
+        }
+    }
+}

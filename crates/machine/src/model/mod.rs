@@ -50,7 +50,8 @@ pub struct Options {
     pub quantum_ns: f64,
     /// Ends the run at this virtual time, ns.
     pub until_ns: Option<u64>,
-    /// Virtual time between two snapshots of the counters, ns; 0 takes none.
+    /// Virtual time between two snapshots of the counters at first, ns; it doubles whenever there are 512. 0 takes
+    /// none.
     pub snapshot_ns: u64,
     /// Cores that the program and the policy's daemons share; 0: daemons have cores of their own.
     pub cores: u32,

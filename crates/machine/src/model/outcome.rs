@@ -158,6 +158,9 @@ struct Mark {
     moves: MoveCounts,
 }
 
+/// Most snapshots of a run.
+const MAX_SNAPSHOTS: usize = 512;
+
 /// Keeps the books of a run.
 pub struct Recorder {
     every: Ps,
@@ -206,6 +209,15 @@ impl Recorder {
             counts: sum(threads),
             moved_bytes: events.counts.bytes,
         });
+        if self.snapshots.len() >= MAX_SNAPSHOTS {
+            // Every second one goes, and from now on they are taken half as often.
+            let mut odd = false;
+            self.snapshots.retain(|_| {
+                odd = !odd;
+                !odd
+            });
+            self.every *= 2;
+        }
         self.next = now - now % self.every + self.every;
     }
 

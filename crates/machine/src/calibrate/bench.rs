@@ -1,0 +1,194 @@
+//! A machine prepared for measuring, and which of its memories a pattern runs in.
+
+use super::pattern::Pattern;
+use crate::model::{self, Backing, Options};
+use crate::{Fault, Machine, OutOfFrames, Pager, Program};
+
+/// A memory that curves are measured in, seen from socket 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// DRAM of socket 0.
+    Dram,
+    /// DRAM of socket 1.
+    RemoteDram,
+    /// All PM DIMMs of socket 0, interleaved as the machine does.
+    Pm,
+    /// One PM DIMM of socket 0.
+    PmDimm,
+    /// PM of socket 1.
+    RemotePm,
+    /// The CXL expander of socket 0.
+    Cxl,
+    /// Slow memory behind the DRAM cache of socket 0.
+    Cached,
+}
+
+impl Memory {
+    /// Name in ids of curves.
+    pub fn id(self) -> &'static str {
+        match self {
+            Memory::Dram => "dram",
+            Memory::RemoteDram => "remote-dram",
+            Memory::Pm => "pm",
+            Memory::PmDimm => "pm-dimm",
+            Memory::RemotePm => "remote-pm",
+            Memory::Cxl => "cxl",
+            Memory::Cached => "cached",
+        }
+    }
+
+    fn node(self) -> (Backing, usize) {
+        match self {
+            Memory::Dram => (Backing::Dram, 0),
+            Memory::RemoteDram => (Backing::Dram, 1),
+            Memory::Pm | Memory::PmDimm => (Backing::Pm, 0),
+            Memory::RemotePm => (Backing::Pm, 1),
+            Memory::Cxl => (Backing::Cxl, 0),
+            Memory::Cached => (Backing::Cached, 0),
+        }
+    }
+
+    /// The memories that `machine` has.
+    pub fn of(machine: &Machine) -> Vec<Memory> {
+        let all = [
+            Memory::Dram,
+            Memory::RemoteDram,
+            Memory::Pm,
+            Memory::PmDimm,
+            Memory::RemotePm,
+            Memory::Cxl,
+            Memory::Cached,
+        ];
+        let nodes = model::nodes(machine);
+        all.into_iter()
+            .filter(|m| nodes.iter().any(|n| (n.backing, n.socket) == m.node()))
+            .collect()
+    }
+}
+
+/// Pages of the benchmarks: large ones, as benchmarks use them.
+const PAGE: u64 = 2 << 20;
+
+/// A prepared machine.
+#[derive(Clone, Debug)]
+pub struct Bench {
+    machine: Machine,
+    first_frame: Vec<(Memory, u32)>,
+    /// Virtual time that is measured after a warm-up of half as much, ns.
+    pub window_ns: u64,
+}
+
+impl Bench {
+    /// Prepares `machine`: first touches of pages cost nothing, and prefetchers are off as in published studies.
+    pub fn new(machine: &Machine) -> Bench {
+        let mut m = machine.clone();
+        m.os.fault_ns = 0.0;
+        m.prefetch.streams = 0;
+        let nodes = model::nodes(&m);
+        let first_frame = Memory::of(&m)
+            .into_iter()
+            .filter_map(|memory| {
+                let n = nodes
+                    .iter()
+                    .find(|n| (n.backing, n.socket) == memory.node())?;
+                Some((memory, (n.base / PAGE) as u32))
+            })
+            .collect();
+        Bench {
+            machine: m,
+            first_frame,
+            window_ns: 100_000,
+        }
+    }
+
+    /// The same machine with the prefetchers on.
+    pub fn prefetching(mut self, machine: &Machine) -> Bench {
+        self.machine.prefetch = machine.prefetch.clone();
+        self
+    }
+
+    /// The same with another window, ns.
+    pub fn window(mut self, ns: u64) -> Bench {
+        self.window_ns = ns;
+        self
+    }
+
+    /// The same machine with one PM DIMM per socket, as [`Memory::PmDimm`] needs it.
+    pub fn one_dimm(mut self) -> Bench {
+        if let Some(pm) = &mut self.machine.pm {
+            pm.dimms = 1;
+        }
+        // Nodes after the PM move; those before it, and the PM's own on socket 0, stay where they are.
+        self.first_frame
+            .retain(|(m, _)| matches!(m, Memory::Dram | Memory::Pm | Memory::PmDimm));
+        self
+    }
+
+    /// Cores of socket 0.
+    pub fn cores(&self) -> usize {
+        self.machine.core.per_socket as usize
+    }
+
+    /// Runs patterns together, each in its memory, and returns them with what they measured.
+    pub fn run(&self, patterns: Vec<(Pattern, Memory)>) -> Vec<Pattern> {
+        let warm = self.window_ns / 2;
+        let mut frames = Vec::new();
+        let mut programs = Vec::new();
+        for (pattern, memory) in patterns {
+            let first = self.first_frame.iter().find(|(m, _)| *m == memory);
+            frames.push(first.map_or(0, |f| f.1));
+            programs.push(pattern.warm(warm));
+        }
+        // Programs in the same memory lie behind one another.
+        for i in 1..frames.len() {
+            let offset: u64 = (0..i)
+                .filter(|&j| frames[j] == frames[i])
+                .map(|j| programs[j].footprint())
+                .sum();
+            frames[i] += offset.div_ceil(PAGE) as u32;
+        }
+        let mut pager = InOrder { next: frames };
+        let options = Options {
+            until_ns: Some(warm + self.window_ns),
+            ..Options::default()
+        };
+        {
+            let mut running: Vec<&mut dyn Program> = programs
+                .iter_mut()
+                .map(|p| p as &mut dyn Program)
+                .collect();
+            // A pattern never waits at a barrier, and its pages were counted: the run ends by its time.
+            let _ = model::run(
+                &self.machine,
+                &mut pager,
+                &mut running,
+                &options,
+                &mut |_| true,
+            );
+        }
+        programs
+    }
+
+    /// Runs one pattern alone.
+    pub fn alone(&self, pattern: Pattern, memory: Memory) -> Pattern {
+        self.run(vec![(pattern, memory)]).remove(0)
+    }
+}
+
+/// Frames of each program's memory, in the order of first touches.
+struct InOrder {
+    next: Vec<u32>,
+}
+
+impl Pager for InOrder {
+    fn page_bytes(&self) -> u64 {
+        PAGE
+    }
+    fn fault(&mut self, fault: &Fault) -> Result<u32, OutOfFrames> {
+        let space = crate::model::space_of(fault.vpn, PAGE);
+        let next = &mut self.next[space];
+        *next += 1;
+        Ok(*next - 1)
+    }
+    fn unmap(&mut self, _: u64, _: u32) {}
+}

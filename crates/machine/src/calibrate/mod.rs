@@ -1,0 +1,143 @@
+//! The classic curves of a memory system, measured on the model the way published studies measured real machines:
+//! idle latency by pattern and memory, loaded latency, bandwidth by threads and access size, read/write mixes.
+//!
+//! [`curves`] measures, [`published`] gives what others measured on the same machine, [`table`] puts both side by side.
+//! Everything here is plain data, so that curves of a live machine can stand in the same table.
+
+mod bandwidth;
+mod bench;
+mod latency;
+mod loaded;
+mod pattern;
+mod published;
+mod table;
+
+pub use bench::{Bench, Memory};
+pub use pattern::{How, Order, Pattern};
+pub use published::{Published, published};
+pub use table::{Row, Summary, summaries, table};
+
+use crate::Machine;
+use serde::{Deserialize, Serialize};
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// A few points of every curve; a few seconds.
+    Quick,
+    /// Every point; within a minute.
+    Full,
+}
+
+/// One measured point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Place on the curve's axis; the number of the point on an axis of names.
+    pub x: f64,
+    /// The same in words, such as `24`, `4KiB` or `DRAM read, random`.
+    pub at: String,
+    /// What was measured, in the curve's unit.
+    pub value: f64,
+}
+
+/// One curve.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Curve {
+    /// Name by which published figures refer to it, such as `threads/pm/ntstore`.
+    pub id: String,
+    /// What the axis counts, with its unit, such as `threads` or `access size, B`.
+    pub axis: String,
+    /// Unit of the values: `ns` or `GB/s`.
+    pub unit: String,
+    /// The points, by ascending `x`.
+    pub points: Vec<Point>,
+}
+
+impl Curve {
+    /// An empty curve.
+    pub fn new(id: impl Into<String>, axis: &str, unit: &str) -> Curve {
+        Curve {
+            id: id.into(),
+            axis: axis.into(),
+            unit: unit.into(),
+            points: Vec::new(),
+        }
+    }
+
+    /// Appends a point of an axis of numbers.
+    pub fn push(&mut self, x: f64, value: f64) {
+        self.points.push(Point {
+            x,
+            at: format!("{x}"),
+            value,
+        });
+    }
+
+    /// Appends a point of an axis of names.
+    pub fn push_named(&mut self, at: impl Into<String>, value: f64) {
+        self.points.push(Point {
+            x: self.points.len() as f64,
+            at: at.into(),
+            value,
+        });
+    }
+
+    /// The value at a point of that name.
+    pub fn named(&self, at: &str) -> Option<f64> {
+        self.points.iter().find(|p| p.at == at).map(|p| p.value)
+    }
+
+    /// The value at `x` on a straight line between the neighbouring points; `None` outside of the curve.
+    pub fn at(&self, x: f64) -> Option<f64> {
+        let after = self.points.iter().position(|p| p.x >= x)?;
+        let b = &self.points[after];
+        if b.x == x || after == 0 {
+            return (b.x == x).then_some(b.value);
+        }
+        let a = &self.points[after - 1];
+        Some(a.value + (b.value - a.value) * (x - a.x) / (b.x - a.x))
+    }
+}
+
+/// Measures every curve that `machine` has the memory for. Deterministic.
+///
+/// `progress` is told the id of each curve before it is measured; when it answers `false`, what was measured so far is
+/// returned.
+pub fn curves(
+    machine: &Machine,
+    effort: Effort,
+    progress: &mut dyn FnMut(&str) -> bool,
+) -> Vec<Curve> {
+    let mut out = Vec::new();
+    let measurements = latency::all(machine)
+        .into_iter()
+        .chain(bandwidth::all(machine, effort))
+        .chain(loaded::all(machine, effort));
+    for (id, measure) in measurements {
+        if !progress(&id) {
+            break;
+        }
+        out.push(measure());
+    }
+    out
+}
+
+/// A curve that can be measured: its id, and what measures it.
+type Measurement = (String, Box<dyn Fn() -> Curve>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_curve_is_a_straight_line_between_its_points() {
+        let mut c = Curve::new("c", "threads", "GB/s");
+        c.push(1.0, 10.0);
+        c.push(3.0, 30.0);
+        assert_eq!(c.at(1.0), Some(10.0));
+        assert_eq!(c.at(2.0), Some(20.0));
+        assert_eq!(c.at(3.0), Some(30.0));
+        assert_eq!(c.at(0.5), None);
+        assert_eq!(c.at(3.5), None);
+    }
+}

@@ -1,0 +1,198 @@
+//! The one program that all curves are measured with: threads that read or write blocks of a size, in sequence or at
+//! random, one after the other or as many at once as the core can, and that keep their own time as benchmarks do.
+
+use crate::{Kind, Op, Program};
+
+/// What a thread does with each 64 B of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// One load of 64 B (AVX-512).
+    Read,
+    /// Like `Read`, each address computed from the load before it.
+    Chase,
+    /// One non-temporal store of 64 B; a fence after each block.
+    NtStore,
+    /// A store of 64 B and its write-back (CLWB); a fence after each block.
+    StoreClwb,
+    /// A store of 8 B and a fence: the line is fetched, changed, and some day written back.
+    Write,
+    /// Load one block or store the next non-temporally, in a ratio: so many loads in a hundred.
+    Mix(u8),
+}
+
+/// Which block comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// The next one.
+    Sequential,
+    /// Any one.
+    Random,
+}
+
+/// First virtual address of every pattern.
+const BASE: u64 = 1 << 32;
+
+/// Lines that are given to the model at a time.
+const CHUNK: u64 = 16;
+
+/// What one thread has done.
+#[derive(Clone, Debug, Default)]
+struct Worker {
+    random: u64,
+    /// Block that is being worked on, and the line in it that is next.
+    block: u64,
+    line: u64,
+    blocks: u64,
+    lines: u64,
+    /// Clock and lines at the first call after the warm-up, and at the latest.
+    first: Option<(u64, u64)>,
+    last: (u64, u64),
+}
+
+/// Threads that all do the same, each in a region of its own, for ever.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    how: How,
+    order: Order,
+    /// Bytes of a block.
+    block: u64,
+    /// Bytes of one thread's region.
+    region: u64,
+    /// Instructions of each access: pacing, when large.
+    instructions: u32,
+    /// Virtual time before which nothing counts, ns.
+    warm_ns: u64,
+    workers: Vec<Worker>,
+}
+
+impl Pattern {
+    /// `threads` threads over blocks of `block` bytes (a multiple of 64) in regions of `region` bytes.
+    pub fn new(how: How, order: Order, threads: usize, block: u64, region: u64) -> Pattern {
+        let workers = (0..threads as u64)
+            .map(|t| {
+                let mut w = Worker {
+                    random: 0x9e37_79b9_7f4a_7c15u64.wrapping_mul(t + 1),
+                    ..Worker::default()
+                };
+                // Threads that run in step would all be at the same device at once; real ones drift apart.
+                w.block = w.next_random() % (region / block);
+                w
+            })
+            .collect();
+        Pattern {
+            how,
+            order,
+            block,
+            region,
+            instructions: 2,
+            warm_ns: 0,
+            workers,
+        }
+    }
+
+    /// The same with so many instructions between two accesses.
+    pub fn paced(mut self, instructions: u32) -> Pattern {
+        self.instructions = instructions;
+        self
+    }
+
+    /// The same with a warm-up, ns.
+    pub fn warm(mut self, ns: u64) -> Pattern {
+        self.warm_ns = ns;
+        self
+    }
+
+    /// Bytes that all threads touch together, from the first virtual address on.
+    pub fn footprint(&self) -> u64 {
+        self.region * self.workers.len() as u64
+    }
+
+    /// 64 B accesses in a second of virtual time after the warm-up, all threads together, times 64 B: GB/s.
+    pub fn gbps(&self) -> f64 {
+        self.workers.iter().map(|w| w.lines_per_ns() * 64.0).sum()
+    }
+
+    /// Time between two accesses of one thread, ns: the latency, when each waits for the one before.
+    pub fn ns_per_access(&self) -> f64 {
+        let rate: f64 = self.workers.iter().map(Worker::lines_per_ns).sum();
+        self.workers.len() as f64 / rate
+    }
+}
+
+impl Worker {
+    fn next_random(&mut self) -> u64 {
+        // splitmix64 (public domain, Vigna)
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn lines_per_ns(&self) -> f64 {
+        let (from, lines) = self.first.unwrap_or_default();
+        let time = self.last.0.saturating_sub(from);
+        if time == 0 {
+            return 0.0;
+        }
+        (self.last.1 - lines) as f64 / time as f64
+    }
+}
+
+impl Program for Pattern {
+    fn name(&self) -> String {
+        format!("{:?} {:?}", self.how, self.order).to_lowercase()
+    }
+
+    fn threads(&self) -> usize {
+        self.workers.len()
+    }
+
+    fn fill(&mut self, thread: usize, now: u64, out: &mut Vec<Op>) -> bool {
+        let (block, blocks, n) = (self.block, self.region / self.block, self.instructions);
+        let base = BASE + thread as u64 * self.region;
+        let w = &mut self.workers[thread];
+        if now >= self.warm_ns {
+            w.first.get_or_insert((now, w.lines));
+            w.last = (now, w.lines);
+        }
+        for _ in 0..CHUNK {
+            let at = base + w.block * block + w.line * 64;
+            match self.how {
+                How::Read => out.push(Op::read(at, 64, n)),
+                How::Chase => out.push(Op::read(at, 8, n).after_load()),
+                How::NtStore => out.push(Op::new(Kind::NtWrite, at, 64, n)),
+                How::StoreClwb => {
+                    out.push(Op::write(at, 64, n));
+                    out.push(Op::new(Kind::Flush, at, 64, 1));
+                }
+                How::Write => {
+                    out.push(Op::write(at, 8, n));
+                    out.push(Op::mark(Kind::Fence, 0));
+                }
+                How::Mix(reads) => {
+                    // Blocks of both kinds are spread evenly: 3 in 4 is rrrw, not a hundred at a time.
+                    let r = u64::from(reads);
+                    let is_read = (w.blocks + 1) * r / 100 > w.blocks * r / 100;
+                    let kind = if is_read { Kind::Read } else { Kind::NtWrite };
+                    out.push(Op::new(kind, at, 64, n));
+                }
+            }
+            w.lines += 1;
+            w.line += 1;
+            if w.line * 64 < block {
+                continue;
+            }
+            w.line = 0;
+            w.blocks += 1;
+            w.block = match self.order {
+                Order::Sequential => (w.block + 1) % blocks,
+                Order::Random => w.next_random() % blocks,
+            };
+            if matches!(self.how, How::NtStore | How::StoreClwb) {
+                out.push(Op::mark(Kind::Fence, 0));
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,238 @@
+//! What the command line takes.
+
+use clap::{Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use varve_machine::Bytes;
+
+/// Puts every byte of a program in the right memory: DRAM, CXL, Optane, far nodes; live, or on a fast model of a
+/// machine that you do not own.
+#[derive(Parser, Debug)]
+#[command(
+    name = "varve",
+    version,
+    after_help = "Exit codes: 0 done, 1 the work failed, 2 wrong usage or input, 130 interrupted.\n\
+                  The book is in docs/; start with docs/start.md."
+)]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Run a program on a modelled machine under one or more page policies, or live with its pages placed
+    #[command(after_help = "Examples:\n  \
+        varve run traces/sqlite.vtrace --machine optane-6230-memory-mode --policy all\n  \
+        varve run gups:hot=10%,time=20s --scale 64 --policy 'random;static;dynamic'\n  \
+        varve run --machine cxl-spr --policy all -- python3 script.py\n  \
+        varve run --live --bins 48GiB -- ./server --port 7000")]
+    Run(RunArgs),
+    /// Record a program's memory accesses for replay, look into a trace, or import one of another tool
+    #[command(
+        args_conflicts_with_subcommands = true,
+        after_help = "Examples:\n  \
+        varve trace -o sort.vtrace -- sort words.txt\n  \
+        varve trace info sort.vtrace\n  \
+        varve trace import --from lackey lackey.txt -o program.vtrace"
+    )]
+    Trace(TraceArgs),
+    /// Compile C with the probe built in, for fast tracing (uses $CC or cc)
+    #[command(after_help = "Example:\n  varve cc -O2 -o kernel kernel.c && varve run -- ./kernel")]
+    Cc(CompileArgs),
+    /// Compile C++ with the probe built in, for fast tracing (uses $CXX or c++)
+    #[command(name = "c++", after_help = "Example:\n  varve c++ -O2 -o kernel kernel.cpp && varve run -- ./kernel")]
+    Cxx(CompileArgs),
+    /// List, show, check and calibrate machines; say what this one can do
+    #[command(after_help = "Examples:\n  \
+        varve machine list\n  \
+        varve machine show optane-6230\n  \
+        varve machine check my-server.toml\n  \
+        varve machine calibrate optane-8260\n  \
+        varve machine --doctor")]
+    Machine(MachineArgs),
+    /// List the page policies and their parameters
+    Policy(ListArgs),
+    /// List the workloads and their parameters
+    Workload(ListArgs),
+    /// Run a paper's experiments and print published beside ours
+    #[command(after_help = "Examples:\n  \
+        varve study list\n  \
+        varve study johnny-cache --quick\n  \
+        varve study johnny-cache --out results/")]
+    Study(StudyArgs),
+}
+
+#[derive(clap::Args, Debug)]
+pub struct RunArgs {
+    /// A workload (`gups:bytes=96GiB`; see `varve workload`) or a trace file; or put a command after `--`
+    #[arg(required_unless_present = "command")]
+    pub work: Option<String>,
+    /// The machine: a name from `varve machine list`, or a file
+    #[arg(short, long, default_value = "optane-6230-memory-mode")]
+    pub machine: String,
+    /// Page policies: `all`, or names separated by `;` (see `varve policy`)
+    #[arg(short, long, default_value = "all")]
+    pub policy: String,
+    /// Divide all sizes by this power of two; a trace takes by default the scale at which its pages fill twice the
+    /// fast memory, a workload 64
+    #[arg(short, long)]
+    pub scale: Option<u32>,
+    /// Page size: 4KiB or 2MiB, at full size for a workload, as it is for a trace or command
+    #[arg(long)]
+    pub page: Option<Bytes>,
+    /// Seed of everything that is drawn by chance
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Cores that the program shares with a policy's daemons; 0: the daemons have cores of their own
+    #[arg(long, default_value_t = 0)]
+    pub cores: u32,
+    /// End after this much time of the machine, s
+    #[arg(long)]
+    pub until: Option<f64>,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// Write a page, JSON and Parquet into this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
+    /// Runs at a time; 0: one per core of this host
+    #[arg(long, default_value_t = 0)]
+    pub jobs: usize,
+    /// Run the command on this machine itself, with its pages placed in the bins of a DRAM cache
+    #[arg(long, requires = "command", conflicts_with_all = ["policy", "scale", "until", "seed", "work"])]
+    pub live: bool,
+    /// With --live: size of the DRAM that acts as cache
+    #[arg(long, requires = "live")]
+    pub bins: Option<Bytes>,
+    /// With --live: ways of that cache
+    #[arg(long, requires = "live", default_value_t = 1)]
+    pub ways: u32,
+    /// With --live: place nothing, only count conflicts: the baseline
+    #[arg(long, requires = "live")]
+    pub count_only: bool,
+    /// A command to trace while it runs
+    #[arg(last = true)]
+    pub command: Vec<OsString>,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct TraceArgs {
+    #[command(subcommand)]
+    pub action: Option<TraceAction>,
+    /// Where to write the trace
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Leave allocation call sites out (a little faster)
+    #[arg(long)]
+    pub no_sites: bool,
+    /// The command to record
+    #[arg(last = true)]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum TraceAction {
+    /// Say what is in a trace: ops, threads, footprint, allocation sites
+    Info {
+        /// The trace
+        file: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Turn another tool's trace into one of ours
+    Import {
+        /// Its format: lackey, champsim or memtrace
+        #[arg(long)]
+        from: String,
+        /// The other tool's trace
+        file: PathBuf,
+        /// Where to write ours
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+    },
+}
+
+#[derive(clap::Args, Debug)]
+pub struct CompileArgs {
+    /// The compiler's own arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<OsString>,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct MachineArgs {
+    #[command(subcommand)]
+    pub action: Option<MachineAction>,
+    /// Say what this machine lets Varve do, and how to get what is missing
+    #[arg(long)]
+    pub doctor: bool,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum MachineAction {
+    /// List the machines
+    List,
+    /// Show a machine: caches, memories, nodes, and what is assumed
+    Show {
+        /// Name, file, or `here` for the machine that this runs on
+        machine: String,
+        /// Print the whole file, every number with its source
+        #[arg(long)]
+        toml: bool,
+    },
+    /// Check a machine file; every problem with its line and a remedy
+    Check {
+        /// Name or file; all built-in machines when none is given
+        machine: Option<String>,
+    },
+    /// Run the classic latency and bandwidth curves and compare them with published ones
+    Calibrate {
+        /// Name, file, or `here`
+        machine: String,
+        /// All points instead of the few that tell most
+        #[arg(long)]
+        full: bool,
+    },
+}
+
+#[derive(clap::Args, Debug)]
+pub struct ListArgs {
+    /// One of them, with its parameters
+    pub name: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct StudyArgs {
+    /// `list`, or a study's name
+    #[arg(default_value = "list")]
+    pub name: String,
+    /// A coarse version in under a minute
+    #[arg(long)]
+    pub quick: bool,
+    /// Only claims whose id begins with one of these, such as D5,D8
+    #[arg(long, value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// Write a page, JSON and Parquet into this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
+    /// Seed of everything that is drawn by chance
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Runs at a time; 0: one per core of this host
+    #[arg(long, default_value_t = 0)]
+    pub jobs: usize,
+    /// Where finished runs are kept, so that a study resumes; `none` keeps nothing
+    #[arg(long, value_name = "FOLDER")]
+    pub keep: Option<PathBuf>,
+}

@@ -1,0 +1,104 @@
+//! `varve run --live`: the program on this machine, its pages placed in the bins of a DRAM cache.
+
+use crate::args::RunArgs;
+use crate::ui::{Done, Failure, print, wrong};
+use serde_json::json;
+use std::process::ExitCode;
+use varve_live::{Conflicts, LiveOptions, LiveReport, PageSize};
+use varve_machine::Machine;
+
+pub fn run(a: &RunArgs) -> Done {
+    let cache_bytes = match a.bins {
+        Some(bytes) => bytes.0,
+        None => {
+            let machine = Machine::load(&a.machine).map_err(wrong)?;
+            let none = || wrong(format!("{} has no DRAM cache; give its size with --bins", machine.name));
+            machine.dram_cache.as_ref().ok_or_else(none)?.bytes.0
+        }
+    };
+    let mut options = LiveOptions::new(cache_bytes);
+    options.ways = a.ways;
+    options.count_only = a.count_only;
+    options.pages = match a.page.map(|b| b.0) {
+        None => PageSize::Auto,
+        Some(4096) => PageSize::Base,
+        Some(0x20_0000) => PageSize::Huge,
+        Some(_) => return Err(wrong("--page of a live run is 4KiB or 2MiB")),
+    };
+    let report = varve_live::run(&a.command, &options).map_err(wrong)?;
+    if a.json {
+        print(serde_json::to_string_pretty(&as_json(&report)).unwrap_or_default());
+    } else {
+        // The program's own output is on standard output; ours goes beside it.
+        eprint!("{}", as_text(&report));
+    }
+    end(&report)
+}
+
+/// Ends as the program ended.
+fn end(report: &LiveReport) -> Done {
+    use std::os::unix::process::ExitStatusExt;
+    match (report.status.code(), report.status.signal()) {
+        (Some(0), _) => Ok(ExitCode::SUCCESS),
+        (Some(code), _) => Err(Failure::Quiet(code as u8)),
+        (_, signal) => Err(Failure::Quiet(128 + signal.unwrap_or(0) as u8)),
+    }
+}
+
+fn share(c: &Conflicts) -> f64 {
+    100.0 * c.sharing as f64 / c.pages.max(1) as f64
+}
+
+fn as_text(report: &LiveReport) -> String {
+    let mut text = String::new();
+    let mut line = |s: String| {
+        text.push_str(&s);
+        text.push('\n');
+    };
+    for p in &report.processes {
+        match &p.idle {
+            Some(why) => line(format!("varve: {} ({}): nothing placed: {why}", p.program, p.pid)),
+            None => {
+                line(format!(
+                    "varve: {} ({}): {} pages placed in {} ranges; in conflict {:.1} % before, {:.1} % after; {:.0} ms",
+                    p.program,
+                    p.pid,
+                    p.placed_pages,
+                    p.placed_ranges,
+                    share(&p.before),
+                    share(&p.after),
+                    p.placing_ns as f64 / 1e6
+                ));
+            }
+        }
+    }
+    if let Some(seen) = &report.seen {
+        line(format!("varve: seen from outside: {:.1} % of {} pages in conflict", share(seen), seen.pages));
+    }
+    for note in &report.notes {
+        line(format!("varve: note: {note}"));
+    }
+    text
+}
+
+fn as_json(report: &LiveReport) -> serde_json::Value {
+    let conflicts = |c: &Conflicts| json!({"pages": c.pages, "bins_used": c.bins_used, "pages_sharing_a_bin": c.sharing, "expected_by_chance": c.random_sharing});
+    json!({
+        "exit_code": report.status.code(),
+        "seconds": report.seconds,
+        "processes": report.processes.iter().map(|p| json!({
+            "pid": p.pid,
+            "program": p.program,
+            "nothing_placed": p.idle,
+            "placed_ranges": p.placed_ranges,
+            "placed_pages": p.placed_pages,
+            "huge_pages": p.huge_pages,
+            "moved_pages": p.moved_pages,
+            "placing_ns": p.placing_ns,
+            "before": conflicts(&p.before),
+            "after": conflicts(&p.after),
+        })).collect::<Vec<_>>(),
+        "seen_from_outside": report.seen.as_ref().map(conflicts),
+        "notes": report.notes,
+    })
+}

@@ -1,0 +1,12 @@
+//! One file per command.
+
+pub mod advice;
+pub mod cc;
+pub mod list;
+pub mod live;
+pub mod machine;
+pub mod run;
+pub mod start;
+pub mod study;
+pub mod table;
+pub mod trace;

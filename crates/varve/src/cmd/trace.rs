@@ -1,0 +1,110 @@
+//! `varve trace`: record, look into, import.
+
+use super::list::hang;
+use crate::args::{TraceAction, TraceArgs};
+use crate::ui::{self, Done, Failure, failed, print, wrong};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use varve_report::fmt;
+use varve_trace::host::{Recorder, RecorderOptions};
+use varve_trace::import::{Format, import};
+use varve_trace::{End, TraceInfo, TraceReader};
+
+pub fn trace(a: &TraceArgs) -> Done {
+    match &a.action {
+        Some(TraceAction::Info { file, json }) => info(file, *json),
+        Some(TraceAction::Import { from, file, output }) => {
+            let format = format(from)?;
+            let end = import(format, file, output).map_err(wrong)?;
+            eprintln!("{}: {} accesses", output.display(), fmt::integer(end.ops as f64));
+            Ok(ExitCode::SUCCESS)
+        }
+        None if a.command.is_empty() => {
+            Err(wrong("nothing to record; write `varve trace -o FILE -- COMMAND`, or see --help"))
+        }
+        None => record(a),
+    }
+}
+
+fn record(a: &TraceArgs) -> Done {
+    let output = a.output.clone().unwrap_or_else(|| named_after(&a.command[0]));
+    // The flag lets the recorder end the program and close the file when Ctrl-C comes.
+    ui::stop_flag();
+    let options = RecorderOptions { allocations: !a.no_sites, ..RecorderOptions::default() };
+    let recorder = Recorder::start(&a.command, options).map_err(wrong)?;
+    for line in recorder.warnings() {
+        eprintln!("varve: note: {line}");
+    }
+    let end = recorder.record_to(&output).map_err(failed)?;
+    let size = std::fs::metadata(&output).map_or(0, |m| m.len());
+    eprintln!(
+        "varve: {}: {} accesses in {}",
+        output.display(),
+        fmt::integer(end.ops as f64),
+        fmt::bytes(size as f64)
+    );
+    if let Some(line) = ended(&end) {
+        return Err(Failure::Line { code: 1, line });
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `/usr/bin/sort` is recorded into `sort.vtrace`.
+fn named_after(program: &std::ffi::OsStr) -> PathBuf {
+    let name = Path::new(program).file_name().unwrap_or(program);
+    PathBuf::from(name).with_extension("vtrace")
+}
+
+fn info(file: &Path, json: bool) -> Done {
+    let reader = TraceReader::open(file).map_err(wrong)?;
+    let info = TraceInfo::read(&reader).map_err(wrong)?;
+    if json {
+        print(serde_json::to_string_pretty(&info).map_err(failed)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let line = |term: &str, text: String| print(hang(term, 16, &text));
+    line("program", info.header.command.join(" "));
+    line("accesses", format!("{}, {:.2} B of the file each", fmt::integer(info.ops as f64), info.bytes_per_op()));
+    line("instructions", fmt::integer(info.instructions as f64));
+    line(
+        "reads, writes",
+        format!("{} and {}", fmt::integer(info.reads as f64), fmt::integer(info.writes as f64)),
+    );
+    line("footprint", format!("{} in pages of 4 KiB", fmt::bytes(info.footprint_bytes() as f64)));
+    line("threads", info.threads.len().to_string());
+    if let Some(cut) = &info.cut {
+        line("cut", cut.clone());
+    }
+    if let Some(failure) = info.end.as_ref().and_then(ended) {
+        line("ended", failure);
+    }
+    if !info.sites.is_empty() {
+        print("\nAllocation sites with most bytes:");
+        for s in info.sites.iter().take(10) {
+            let text = format!(
+                "{} in {} allocations, {} reads, {} writes",
+                fmt::bytes(s.bytes as f64),
+                fmt::integer(s.allocations as f64),
+                fmt::integer(s.reads as f64),
+                fmt::integer(s.writes as f64)
+            );
+            print(hang(&format!("  {}", s.site), 34, &text));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn format(name: &str) -> Result<Format, Failure> {
+    let known: Vec<&str> = Format::ALL.iter().map(|(n, _)| *n).collect();
+    let found = Format::ALL.iter().find(|(n, _)| *n == name).map(|(_, f)| *f);
+    found.ok_or_else(|| wrong(format!("no trace format is called `{name}`; there are {}", known.join(", "))))
+}
+
+/// How the recorded program ended, when it did not end well.
+pub fn ended(end: &End) -> Option<String> {
+    match (end.exit_code, end.signal) {
+        (_, Some(signal)) => Some(format!("the program was ended by signal {signal}; what it did before is recorded")),
+        (Some(code), _) if code != 0 => Some(format!("the program ended with exit code {code}")),
+        _ => None,
+    }
+}

@@ -1,0 +1,107 @@
+//! What all commands share: failures with their exit codes, Ctrl-C, progress, output folders.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::fmt::Display;
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How a command ends when it does not end well.
+pub enum Failure {
+    /// One line for the user, and the exit code.
+    Line { code: u8, line: String },
+    /// Everything was said already.
+    Quiet(u8),
+}
+
+/// The result of a command.
+pub type Done = Result<ExitCode, Failure>;
+
+/// Wrong usage or input: exit code 2.
+pub fn wrong(line: impl Display) -> Failure {
+    Failure::Line { code: 2, line: line.to_string() }
+}
+
+/// The work failed: exit code 1.
+pub fn failed(line: impl Display) -> Failure {
+    Failure::Line { code: 1, line: line.to_string() }
+}
+
+/// Ctrl-C: exit code 130, as shells have it.
+pub fn interrupted() -> Failure {
+    Failure::Line { code: 130, line: "interrupted; nothing was left behind".into() }
+}
+
+/// A run's error with its exit code.
+pub fn of_run(e: &varve_run::Error) -> Failure {
+    if e.is_interrupt() { interrupted() } else { wrong(e) }
+}
+
+/// A flag that Ctrl-C and SIGTERM set; a second one ends the process at once.
+pub fn stop_flag() -> Arc<AtomicBool> {
+    static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+    FLAG.get_or_init(|| {
+        let flag = Arc::new(AtomicBool::new(false));
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            // Registering fails only for signals that may not be caught.
+            let _ = signal_hook::flag::register_conditional_shutdown(signal, 130, flag.clone());
+            let _ = signal_hook::flag::register(signal, flag.clone());
+        }
+        flag
+    })
+    .clone()
+}
+
+/// Was the process asked to stop?
+pub fn stopped() -> bool {
+    stop_flag().load(Ordering::Relaxed)
+}
+
+/// A bar over `len` pieces of work, with the time that is left; on a terminal only.
+pub fn bar(len: u64, what: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(len), ProgressDrawTarget::stderr_with_hz(8));
+    let style = ProgressStyle::with_template("{prefix} [{bar:24}] {pos}/{len}  {elapsed} (left {eta})  {wide_msg}");
+    if let Ok(style) = style {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar.set_prefix(what.to_string());
+    bar.enable_steady_tick(Duration::from_millis(250));
+    bar
+}
+
+/// Host threads for work: what was asked for, or one per core.
+pub fn workers(asked: usize) -> usize {
+    if asked > 0 {
+        return asked;
+    }
+    std::thread::available_parallelism().map_or(1, |n| n.get())
+}
+
+/// Makes a folder for results.
+pub fn folder(path: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(path).map_err(|e| wrong(format!("{}: cannot make the folder: {e}", path.display())))
+}
+
+/// Prints to standard output; a reader that went away (a closed pipe) is no failure.
+pub fn print(text: impl Display) {
+    let mut out = io::stdout().lock();
+    let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+}
+
+/// The command as the user gave it, to stand in reports.
+pub fn command_line() -> String {
+    let words: Vec<String> = std::env::args()
+        .enumerate()
+        .map(|(i, w)| match i {
+            0 => "varve".into(),
+            _ if w.contains([' ', ';', '*', '$']) => format!("'{w}'"),
+            _ => w,
+        })
+        .collect();
+    words.join(" ")
+}
