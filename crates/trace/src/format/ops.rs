@@ -4,11 +4,13 @@
 //! Two tables are kept by writer and reader alike and start empty in every block. The *shape* of an op is all of it
 //! but the address (kind, size, instructions, dependent). A hash of the last few shapes stands for "where in the
 //! program we are" and selects an [`Entry`]: the shape that came next the last time, the address it had, and the
-//! stride since the time before. Per op:
+//! stride since the time before. The address that was last accessed in the same *region* (a hash of the upper bits of
+//! the address: stack, globals, heap) is the other thing to predict from. Per op:
 //!
-//! - a control byte: bits 0-2 say how the address is written ([`Mode`]), bit 3 that the shape was predicted, bit 4 that
-//!   it is one of the recent shapes and a byte in the shape column says which; otherwise 8 bytes follow there;
-//! - 0, 1, 2, 4 or 8 bytes of difference in the column of differences.
+//! - a control byte: bits 0-2 say how the address is written ([`BYTES_BY_MODE`]), bit 3 that the shape was predicted,
+//!   bit 4 that it is written in 2 bytes ([`short_shape`]) rather than 8, bits 5-7 are the region;
+//! - nothing, 2 or 8 bytes in the column of shapes;
+//! - 0, 1, 2, 4 or 8 bytes in the column of differences.
 //!
 //! The three columns (control, shapes, differences) follow each other, and the whole is compressed with LZ4.
 
@@ -16,24 +18,19 @@ use varve_machine::{Kind, Op};
 
 /// Entries of the prediction table; with 24 bytes each it stays in a first-level cache.
 const CONTEXTS: usize = 1024;
-/// Entries of the table of recent shapes.
-const RECENT: usize = 256;
+/// Regions, since there are 3 bits for them.
+const REGIONS: usize = 8;
+/// Addresses that differ only in this many low bits are in one region.
+const REGION_BITS: u32 = 20;
 /// An odd constant with well-mixed bits (the golden ratio in 64 bits) for multiplicative hashing.
 const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
 const PREDICTED: u8 = 1 << 3;
-const RECENT_SHAPE: u8 = 1 << 4;
+const SHORT_SHAPE: u8 = 1 << 4;
 
-/// How the address of an op is written, in bits 0-2 of its control byte.
-///
-/// 0: the entry's last address plus its stride. 1-3: a difference of 1, 2, 4 bytes to the entry's last address.
-/// 4-6: a difference of 1, 2, 4 bytes to the previous op's address. 7: a difference of 8 bytes to that.
-struct Mode;
-
-impl Mode {
-    /// Bytes that follow, by mode.
-    const BYTES: [u8; 8] = [0, 1, 2, 4, 1, 2, 4, 8];
-}
+/// Bytes of difference by mode. 0: the entry's last address plus its stride. 1-3: a difference to the entry's last
+/// address. 4-7: a difference to the region's last address.
+const BYTES_BY_MODE: [u8; 8] = [0, 1, 2, 4, 1, 2, 4, 8];
 
 #[derive(Clone, Copy, Default)]
 struct Entry {
@@ -45,46 +42,50 @@ struct Entry {
 /// What writer and reader both know at a point of a block.
 struct Model {
     entries: Box<[Entry; CONTEXTS]>,
-    recent: Box<[u64; RECENT]>,
-    context: u64,
-    previous: u64,
+    regions: [u64; REGIONS],
 }
 
 impl Model {
     fn new() -> Model {
-        Model {
-            entries: Box::new([Entry::default(); CONTEXTS]),
-            recent: Box::new([0; RECENT]),
-            context: 0,
-            previous: 0,
-        }
+        Model { entries: Box::new([Entry::default(); CONTEXTS]), regions: [0; REGIONS] }
     }
 
     fn reset(&mut self) {
         self.entries.fill(Entry::default());
-        self.recent.fill(0);
-        self.context = 0;
-        self.previous = 0;
+        self.regions = [0; REGIONS];
     }
+}
 
-    /// Moves on: older shapes are shifted out of the 10 bits that select an entry after four ops.
-    #[inline(always)]
-    fn advance(context: u64, hash: u64) -> u64 {
-        ((context << 3) ^ (hash >> 54)) & (CONTEXTS as u64 - 1)
-    }
+/// Moves on: older shapes are shifted out of the 10 bits that select an entry after four ops.
+#[inline(always)]
+fn next_context(context: u64, shape: u64) -> u64 {
+    ((context << 3) ^ (shape.wrapping_mul(MIX) >> 54)) & (CONTEXTS as u64 - 1)
+}
+
+#[inline(always)]
+fn region_of(addr: u64) -> u8 {
+    ((addr >> REGION_BITS).wrapping_mul(MIX) >> 61) as u8
 }
 
 #[inline(always)]
 fn shape_of(op: &Op) -> u64 {
-    u64::from(op.instructions)
-        | u64::from(op.size) << 32
-        | (op.kind as u64) << 48
-        | u64::from(op.dependent) << 56
+    u64::from(op.instructions) | u64::from(op.size) << 32 | (op.kind as u64) << 48 | u64::from(op.dependent) << 56
+}
+
+/// The shape in 14 bits, when it fits: instructions below 64 (bits 0-5), a size that is 0 or a power of two up to 64
+/// (bits 6-8: 0, or 1 more than its logarithm), kind (bits 9-12), dependent (bit 13).
+#[inline(always)]
+fn short_shape(op: &Op) -> Option<u16> {
+    let size = if op.size == 0 { 0 } else { op.size.trailing_zeros() as u16 + 1 };
+    let fits = op.instructions < 64 && op.dependent < 2 && size < 8 && (op.size == 0 || op.size.is_power_of_two());
+    fits.then(|| op.instructions as u16 | size << 6 | (op.kind as u16) << 9 | u16::from(op.dependent) << 13)
 }
 
 #[inline(always)]
-fn recent_slot(hash: u64) -> usize {
-    (hash >> 40) as usize & (RECENT - 1)
+fn from_short_shape(short: u16) -> u64 {
+    let short = u64::from(short);
+    let size = 1 << (short >> 6 & 7) >> 1;
+    (short & 63) | size << 32 | (short >> 9 & 15) << 48 | (short >> 13 & 1) << 56
 }
 
 /// Writes blocks. Keeps its tables between blocks only to save their allocation.
@@ -120,49 +121,43 @@ impl OpEncoder {
         self.control.resize(ops.len(), 0);
         self.shapes.resize(ops.len() * 8 + 8, 0);
         self.differences.resize(ops.len() * 8 + 8, 0);
-        let (mut shapes_end, mut differences_end) = (0, 0);
-        let (mut context, mut previous) = (0u64, 0u64);
+        let (mut shapes_end, mut differences_end, mut context) = (0, 0, 0u64);
         for (op, control) in ops.iter().zip(self.control.iter_mut()) {
             let shape = shape_of(op);
             let entry = &mut self.model.entries[context as usize & (CONTEXTS - 1)];
-            let hash = shape.wrapping_mul(MIX);
             let mut code = PREDICTED;
             if entry.shape != shape {
-                let recent = &mut self.model.recent[recent_slot(hash)];
-                if *recent == shape {
-                    code = RECENT_SHAPE;
-                    self.shapes[shapes_end] = recent_slot(hash) as u8;
-                    shapes_end += 1;
-                } else {
-                    code = 0;
-                    self.shapes[shapes_end..shapes_end + 8].copy_from_slice(&shape.to_le_bytes());
-                    shapes_end += 8;
-                    *recent = shape;
+                let place = &mut self.shapes[shapes_end..shapes_end + 8];
+                match short_shape(op) {
+                    Some(short) => {
+                        code = SHORT_SHAPE;
+                        place[..2].copy_from_slice(&short.to_le_bytes());
+                        shapes_end += 2;
+                    }
+                    None => {
+                        code = 0;
+                        place.copy_from_slice(&shape.to_le_bytes());
+                        shapes_end += 8;
+                    }
                 }
             }
-            let to_entry = op.addr.wrapping_sub(entry.addr) as i64;
-            let to_previous = op.addr.wrapping_sub(previous) as i64;
-            let (entry_class, previous_class) = (width_class(to_entry), width_class(to_previous));
-            let (mut mode, mut difference) = if entry_class <= previous_class && entry_class < 3 {
-                (entry_class + 1, to_entry)
-            } else {
-                (previous_class + 4, to_previous)
-            };
-            if to_entry as u64 == entry.stride {
-                (mode, difference) = (0, 0);
+            let region = region_of(op.addr);
+            let in_region = &mut self.model.regions[region as usize & (REGIONS - 1)];
+            let to_entry = op.addr.wrapping_sub(entry.addr);
+            let to_region = op.addr.wrapping_sub(*in_region);
+            if to_entry != entry.stride {
+                let (entry_class, region_class) = (width_class(to_entry as i64), width_class(to_region as i64));
+                let (mode, difference) =
+                    if entry_class < region_class { (entry_class + 1, to_entry) } else { (region_class + 4 | region << 5, to_region) };
+                let place = &mut self.differences[differences_end..differences_end + 8];
+                place.copy_from_slice(&difference.to_le_bytes());
+                differences_end += BYTES_BY_MODE[mode as usize & 7] as usize;
+                code |= mode;
             }
-            let place = &mut self.differences[differences_end..differences_end + 8];
-            place.copy_from_slice(&difference.to_le_bytes());
-            differences_end += Mode::BYTES[mode as usize] as usize;
-            *control = code | mode;
-
-            *entry = Entry {
-                shape,
-                addr: op.addr,
-                stride: to_entry as u64,
-            };
-            previous = op.addr;
-            context = Model::advance(context, hash);
+            *control = code;
+            *entry = Entry { shape, addr: op.addr, stride: to_entry };
+            *in_region = op.addr;
+            context = next_context(context, shape);
         }
         out.extend_from_slice(&(shapes_end as u32).to_le_bytes());
         out.extend_from_slice(&self.control);
@@ -201,42 +196,29 @@ impl OpDecoder {
         let (shapes, differences) = columns.split_at(shapes_length);
         self.model.reset();
         out.reserve(count);
-        let (mut shapes_at, mut differences_at) = (0, 0);
-        let (mut context, mut previous) = (self.model.context, self.model.previous);
+        let (mut shapes_at, mut differences_at, mut context) = (0, 0, 0u64);
         for &code in control {
             let entry = &mut self.model.entries[context as usize & (CONTEXTS - 1)];
             let shape = if code & PREDICTED != 0 {
                 entry.shape
-            } else if code & RECENT_SHAPE != 0 {
-                let slot = *shapes.get(shapes_at).ok_or(BadOps)?;
-                shapes_at += 1;
-                self.model.recent[usize::from(slot)]
+            } else if code & SHORT_SHAPE != 0 {
+                let raw = shapes.get(shapes_at..shapes_at + 2).and_then(|raw| raw.first_chunk()).ok_or(BadOps)?;
+                shapes_at += 2;
+                from_short_shape(u16::from_le_bytes(*raw))
             } else {
-                let raw = shapes
-                    .get(shapes_at..shapes_at + 8)
-                    .and_then(|raw| raw.first_chunk())
-                    .ok_or(BadOps)?;
+                let raw = shapes.get(shapes_at..shapes_at + 8).and_then(|raw| raw.first_chunk()).ok_or(BadOps)?;
                 shapes_at += 8;
-                let shape = u64::from_le_bytes(*raw);
-                self.model.recent[recent_slot(shape.wrapping_mul(MIX))] = shape;
-                shape
+                u64::from_le_bytes(*raw)
             };
             let mode = code & 7;
-            let raw = differences
-                .get(differences_at..differences_at + 8)
-                .and_then(|raw| raw.first_chunk());
+            let raw = differences.get(differences_at..differences_at + 8).and_then(|raw| raw.first_chunk());
             let raw = i64::from_le_bytes(*raw.ok_or(BadOps)?);
-            let bytes = Mode::BYTES[mode as usize];
+            let bytes = BYTES_BY_MODE[mode as usize];
             differences_at += bytes as usize;
-            let difference =
-                raw.wrapping_shl(64 - 8 * u32::from(bytes)) >> ((64 - 8 * u32::from(bytes)) & 63);
-            let base = if mode >= 4 { previous } else { entry.addr };
-            let difference = if mode == 0 {
-                entry.stride
-            } else {
-                difference as u64
-            };
-            let addr = base.wrapping_add(difference);
+            let unused = 64 - 8 * u32::from(bytes);
+            let difference = (raw.wrapping_shl(unused) >> (unused & 63)) as u64;
+            let base = if mode >= 4 { self.model.regions[usize::from(code >> 5)] } else { entry.addr };
+            let addr = base.wrapping_add(if mode == 0 { entry.stride } else { difference });
             let kind = Kind::from_code((shape >> 48) as u8).ok_or(BadOps)?;
             out.push(Op {
                 addr,
@@ -245,13 +227,9 @@ impl OpDecoder {
                 kind,
                 dependent: (shape >> 56) as u8,
             });
-            *entry = Entry {
-                shape,
-                addr,
-                stride: addr.wrapping_sub(entry.addr),
-            };
-            previous = addr;
-            context = Model::advance(context, shape.wrapping_mul(MIX));
+            *entry = Entry { shape, addr, stride: addr.wrapping_sub(entry.addr) };
+            self.model.regions[region_of(addr) as usize & (REGIONS - 1)] = addr;
+            context = next_context(context, shape);
         }
         Ok(())
     }
@@ -296,6 +274,17 @@ mod tests {
                 kind: Kind::from_code(kind).expect("13 kinds"),
                 dependent,
             })
+    }
+
+    #[test]
+    fn every_shape_that_fits_is_written_short_and_read_back() {
+        for size in [0, 1, 2, 4, 8, 16, 32, 64, 3, 128, 65535] {
+            for (kind, instructions, dependent) in Kind::ALL.into_iter().flat_map(|kind| [(kind, 0, 1), (kind, 63, 0), (kind, 64, 0)]) {
+                let op = Op { addr: 0, instructions, size, kind, dependent };
+                let fits = instructions < 64 && (size == 0 || size.is_power_of_two()) && size < 128;
+                assert_eq!(short_shape(&op).map(from_short_shape), fits.then_some(shape_of(&op)), "{op:?}");
+            }
+        }
     }
 
     proptest! {

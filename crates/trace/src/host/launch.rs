@@ -12,6 +12,10 @@ use std::process::{Child, Command};
 const QEMU_PLUGIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/qemu.so"));
 const SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/shim.so"));
 
+/// The processor that QEMU shows to programs: all it can do, but without fast string instructions, which make the C
+/// library copy with `rep movsb`. QEMU does those byte by byte, where a real processor moves whole lines.
+const CPU: &str = "max,-erms,-fsrm";
+
 /// Tells a compiled probe which open file is the shared memory.
 pub(super) const RING_VARIABLE: &str = "VARVE_RING";
 
@@ -65,6 +69,9 @@ pub(super) fn start(
         command
             .arg("-plugin")
             .arg(format!("{},fd={fd}", plugin.display()));
+        if std::env::var_os("QEMU_CPU").is_none() {
+            command.arg("-cpu").arg(CPU);
+        }
         if allocations && !target.is_static {
             std::fs::write(&shim, SHIM).map_err(io(&shim))?;
             command.arg("-E").arg(preload(&shim));
