@@ -1,5 +1,6 @@
 //! Undirected graphs as compressed sparse rows, and the Kronecker generator that makes them.
 
+use super::levels::Levels;
 use crate::host::{large_vec, prefetch};
 use crate::rng::Rng;
 
@@ -23,12 +24,6 @@ pub struct Kronecker {
     pub seed: u64,
 }
 
-// Probabilities of the quadrants, of the Graph500 specification (and GAP, arXiv:1508.03619): A = 0.57,
-// B = C = 0.19, D = 0.05; as thresholds for 32 random bits.
-const A: u32 = (0.57 * 4294967296.0) as u32;
-const A_B: u32 = (0.76 * 4294967296.0) as u32;
-const A_B_C: u32 = (0.95 * 4294967296.0) as u32;
-
 /// Edges per independent stream of random numbers.
 const BLOCK: u64 = 1 << 16;
 
@@ -41,21 +36,18 @@ impl Kronecker {
     /// Calls `each` with every generated edge (loops and duplicates included), vertices already permuted.
     fn generate(self, permutation: &[u32], mut each: impl FnMut(u32, u32)) {
         let edges = self.edges();
+        let (three, rest) = (Levels::new(3), Levels::new(self.scale % 3));
         for block in 0..edges.div_ceil(BLOCK) {
             let mut rng = Rng::new(self.seed, block);
             for _ in block * BLOCK..edges.min((block + 1) * BLOCK) {
-                let (mut from, mut to) = (0u32, 0u32);
-                let mut bits = 0;
-                for level in 0..self.scale {
-                    // Two levels per random number.
-                    bits = if level % 2 == 0 {
-                        rng.bits()
-                    } else {
-                        bits >> 32
-                    };
-                    let r = bits as u32;
-                    from = from << 1 | u32::from(r >= A_B);
-                    to = to << 1 | u32::from((A..A_B).contains(&r) || r >= A_B_C);
+                let (mut from, mut to) = if self.scale % 3 > 0 {
+                    rest.draw(&mut rng)
+                } else {
+                    (0, 0)
+                };
+                for _ in 0..self.scale / 3 {
+                    let (f, t) = three.draw(&mut rng);
+                    (from, to) = (from << 3 | f, to << 3 | t);
                 }
                 each(permutation[from as usize], permutation[to as usize]);
             }

@@ -12,6 +12,7 @@ use crate::registry::Entry;
 pub mod bc;
 pub mod build;
 pub mod csr;
+pub mod levels;
 
 #[cfg(test)]
 mod tests;
