@@ -383,6 +383,14 @@ mod tests {
         assert!(error("scale=0").contains("from 1 to"));
     }
 
+    proptest::proptest! {
+        #[test]
+        fn no_specification_makes_it_panic(text in "[a-z:-]{0,14}(:|,)([a-z-]{1,8}=[-0-9.kMGiBuns+/x,]{0,20},?){0,4}") {
+            let _ = crate::policies::parse(&text);
+            let _ = Values::parse("p", PARAMS, &text);
+        }
+    }
+
     #[test]
     fn ranges_are_bases_and_sizes() {
         let params = [Param {

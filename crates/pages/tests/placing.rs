@@ -151,3 +151,68 @@ fn a_policy_that_does_not_fit_the_machine_says_so() {
         "page policy `random` has no parameter `runs`; it takes run, seed, scale"
     );
 }
+
+#[test]
+fn oracle_puts_the_hot_pages_in_dram_and_keeps_it_for_them() {
+    // Hot: pages 10 to 13 of 2 MiB. Cold pages come first and get only what the hot ones will not need.
+    let spec = "oracle:hot=0x1400000+8MiB";
+    let mut placement = Placement::on(spec, tiered(6, 20)).unwrap();
+    let frames = fill(&mut placement, 20);
+    assert!(frames[10..14].iter().all(|&frame| frame < 6), "{frames:?}");
+    assert_eq!(frames.iter().filter(|&&frame| frame < 6).count(), 6);
+}
+
+#[test]
+fn oracle_keeps_the_place_of_a_hot_page_that_comes_back() {
+    let mut placement = Placement::on("oracle:hot=0+4MiB", tiered(2, 20)).unwrap();
+    assert_eq!(fill(&mut placement, 2), [0, 1]);
+    placement.unmap(0, 0);
+    assert_eq!(
+        placement.fault(&touch(9)),
+        Ok(2),
+        "DRAM has a free frame, but a hot page may want it"
+    );
+    assert_eq!(placement.fault(&touch(0)), Ok(0));
+}
+
+#[test]
+fn oracle_gives_each_hot_page_a_bin_of_its_own() {
+    let spec = "oracle:hot=0+10MiB/40MiB+2MiB/0x2800000+10MiB";
+    assert!(
+        Placement::on(spec, cached(40, 10)).is_err(),
+        "a base is an address, not a size"
+    );
+    let spec = "oracle:hot=0+10MiB/0x2800000+2MiB/0x2800000+10MiB";
+    let mut placement = Placement::on(spec, cached(40, 10)).unwrap();
+    let frames = fill(&mut placement, 30);
+    let mut bins: Vec<u32> = (0..5).chain(20..25).map(|page| frames[page] % 10).collect();
+    bins.sort_unstable();
+    assert_eq!(bins, (0..10).collect::<Vec<u32>>());
+}
+
+#[test]
+fn interleave_takes_turns_by_weight_and_passes_full_nodes() {
+    let mut even = Placement::on("interleave", tiered(3, 5)).unwrap();
+    assert_eq!(fill(&mut even, 8), [0, 3, 1, 4, 2, 5, 6, 7]);
+    assert!(even.fault(&touch(8)).is_err());
+    let mut weighted = Placement::on("interleave:fast=2", tiered(4, 2)).unwrap();
+    assert_eq!(fill(&mut weighted, 6), [0, 1, 4, 2, 3, 5]);
+    let error = Placement::on("interleave:slow=0", cached(4, 2))
+        .err()
+        .unwrap()
+        .to_string();
+    assert_eq!(
+        error,
+        "page policy `interleave`: slow=0 will not do: a weight above 0, or no node gets any page"
+    );
+}
+
+#[test]
+fn fast_and_slow_keep_to_their_kind() {
+    let mut fast = Placement::on("fast", tiered(3, 5)).unwrap();
+    assert_eq!(fill(&mut fast, 3), [0, 1, 2]);
+    assert!(fast.fault(&touch(3)).is_err());
+    let mut slow = Placement::on("slow", tiered(3, 5)).unwrap();
+    assert_eq!(fill(&mut slow, 5), [3, 4, 5, 6, 7]);
+    assert!(slow.fault(&touch(5)).is_err());
+}

@@ -97,7 +97,7 @@ impl Settings {
         };
         // Time and pages shrink together with the machine, so that the pages moved per wake-up do not depend on it.
         let bytes = u128::from(values.number("rate")) * u128::from(daemons.period) / 1_000_000_000;
-        let moves = (bytes / u128::from(page_bytes.max(1))).max(1) as usize;
+        let moves = (bytes / u128::from(page_bytes.max(1))).clamp(1, 1 << 32) as usize;
         Ok(Settings {
             daemons,
             thresholds,

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use varve_machine::{Fault, Pager};
+use varve_machine::{Fault, Move, Pager, Sample, Source};
 use varve_pages::{NodeFrames, Placement, Topology};
 
 /// A socket in memory mode: `frames` pages of slow memory behind a cache of `bins` pages.
@@ -106,4 +106,31 @@ pub fn two_sockets_tiered() -> Topology {
         page_bytes: 2 << 20,
         nodes,
     }
+}
+
+/// Samples an access to `vpn` in `frame` so many times.
+pub fn sample(placement: &mut Placement, vpn: u64, frame: u32, source: Source, times: usize) {
+    for _ in 0..times {
+        placement.sample(&Sample {
+            vpn,
+            frame,
+            source,
+            thread: 0,
+            now: 0,
+        });
+    }
+}
+
+/// Wakes the daemon; the moves that it wants.
+pub fn tick(placement: &mut Placement) -> Vec<Move> {
+    let mut moves = Vec::new();
+    placement.tick(0, &mut moves);
+    moves
+}
+
+/// Wakes the daemon and carries out what it wants; the number of moves.
+pub fn carry_out(placement: &mut Placement) -> usize {
+    let moves = tick(placement);
+    moves.iter().for_each(|done| placement.moved(done));
+    moves.len()
 }
