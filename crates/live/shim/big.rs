@@ -3,6 +3,7 @@
 //! They start at page boundaries, which tells a pointer that cannot be one of them apart without the lock.
 
 use crate::hooks_map::{MAP_THRESHOLD, keeping_errno, map_aligned_to};
+use crate::lazy;
 use crate::place::bins::{HUGE, PAGE};
 use crate::place::engine::Fill;
 use crate::place::reserve::Unit;
@@ -36,7 +37,7 @@ pub fn new(size: usize, align: usize) -> Option<*mut c_void> {
             // SAFETY: a new mapping.
             let start = unsafe { map_aligned_to(len, align) }.ok()?;
             // SAFETY: mapped just now, and nobody knows it yet.
-            unsafe { s.place(start, len, s.config.unit, Fill::Fresh) };
+            unsafe { s.settle(start, len, false) };
             s.blocks.insert(start, len);
             BLOCKS.fetch_add(1, Ordering::Relaxed);
             Some(start as *mut c_void)
@@ -66,11 +67,14 @@ pub fn free(block: *mut c_void) -> bool {
     keeping_errno(|| {
         with_state(|s| {
             let start = block as usize;
-            let Some(len) = s.blocks.remove(&start) else { return false };
+            let Some(len) = s.blocks.remove(&start) else {
+                return false;
+            };
             BLOCKS.fetch_sub(1, Ordering::Relaxed);
             // SAFETY: the block is ours and the program has given it up.
             let _ = unsafe { sys::munmap(start, len) };
             s.forget(start, start + len);
+            lazy::end(s, start, start + len);
             // Only where the heap is placed too, lest such blocks end in pages that nobody places.
             if s.heap_step > 0 && len <= HEAP_AT_MOST {
                 BLOCK_THRESHOLD.fetch_max(len + 1, Ordering::Relaxed);
@@ -97,7 +101,12 @@ pub fn resize(block: *mut c_void, size: usize) -> Option<*mut c_void> {
             return Some(block);
         }
         // Some room beyond, so that a block that grows step by step is not placed page by page.
-        let new_len = if need > len { need.max(len + len / 16 / PAGE * PAGE) } else { need };
+        let new_len = if need > len {
+            need.max(len + len / 16 / PAGE * PAGE)
+        } else {
+            need
+        };
+        let was_lazy = lazy::covers(s, start);
         // SAFETY: the block is ours; the caller gives its old address up by the contract of `realloc`.
         let Ok(to) = (unsafe { sys::mremap(start, len, new_len, sys::MREMAP_MAYMOVE, 0) }) else {
             return Some(std::ptr::null_mut());
@@ -107,16 +116,24 @@ pub fn resize(block: *mut c_void, size: usize) -> Option<*mut c_void> {
         if to != start {
             s.moved(start, start + len.min(new_len), to);
         }
+        lazy::end(s, start, start + len);
         if new_len < len {
             s.forget(start + new_len, start + len);
-        } else {
+        }
+        if was_lazy {
+            lazy::begin(s, to, new_len);
+        } else if new_len > len {
             // SAFETY: the new end of our block, which nobody knows yet.
             unsafe { s.place(to + len, new_len - len, Unit::Base, Fill::Fresh) };
         }
         Some(to as *mut c_void)
     })
     .flatten();
-    sys::set_errno(if result.is_some_and(|p| p.is_null()) { 12 } else { errno });
+    sys::set_errno(if result.is_some_and(|p| p.is_null()) {
+        12
+    } else {
+        errno
+    });
     result
 }
 

@@ -13,6 +13,8 @@ pub struct Config {
     pub unit: Unit,
     /// `VARVE_LIVE_THRESHOLD`: smallest mapping or block that is placed, bytes.
     pub threshold: usize,
+    /// `VARVE_LIVE_LAZY`: smallest mapping that is placed at first touch instead of at once, bytes.
+    pub lazy: usize,
     /// `VARVE_LIVE_EXTRA` (a factor), `VARVE_LIVE_ROUNDS`, `VARVE_LIVE_MEMORY_PERCENT`.
     pub limits: Limits,
     /// `VARVE_LIVE_HEAP`: follow the growth of the heap, 1 or 0.
@@ -32,9 +34,12 @@ impl Config {
     /// # Errors
     /// A line that names the variable.
     pub fn from_environment() -> Result<Option<Config>, String> {
-        let Some(cache_bytes) = number("VARVE_LIVE_BINS")? else { return Ok(None) };
+        let Some(cache_bytes) = number("VARVE_LIVE_BINS")? else {
+            return Ok(None);
+        };
         let ways = number("VARVE_LIVE_WAYS")?.unwrap_or(1);
-        let bins = Bins::of_cache(cache_bytes, ways as u32).map_err(|e| format!("VARVE_LIVE_BINS: {e}"))?;
+        let bins = Bins::of_cache(cache_bytes, ways as u32)
+            .map_err(|e| format!("VARVE_LIVE_BINS: {e}"))?;
         let unit = match text("VARVE_LIVE_PAGES").as_deref() {
             None | Some("4k") => Unit::Base,
             Some("2m") => Unit::Huge,
@@ -45,14 +50,17 @@ impl Config {
             bins,
             unit,
             threshold: number("VARVE_LIVE_THRESHOLD")?.unwrap_or(1 << 20) as usize,
+            lazy: number("VARVE_LIVE_LAZY")?.unwrap_or(64 << 20),
             limits: Limits {
                 extra_factor: number("VARVE_LIVE_EXTRA")?.unwrap_or(usual.extra_factor),
                 rounds: number("VARVE_LIVE_ROUNDS")?.unwrap_or(usual.rounds),
-                memory_percent: number("VARVE_LIVE_MEMORY_PERCENT")?.unwrap_or(usual.memory_percent),
+                memory_percent: number("VARVE_LIVE_MEMORY_PERCENT")?
+                    .unwrap_or(usual.memory_percent),
             },
             heap: number::<u8>("VARVE_LIVE_HEAP")?.unwrap_or(1) != 0,
             report: text("VARVE_LIVE_REPORT").map(PathBuf::from),
-            table: text("VARVE_LIVE_TABLE").map_or_else(|| PathBuf::from("/dev/shm"), PathBuf::from),
+            table: text("VARVE_LIVE_TABLE")
+                .map_or_else(|| PathBuf::from("/dev/shm"), PathBuf::from),
             run: number("VARVE_LIVE_RUN")?.unwrap_or(0),
         }))
     }

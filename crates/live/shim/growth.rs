@@ -78,12 +78,17 @@ fn heap_changed() {
                 return None;
             }
             let (from, to) = (s.heap_end.next_multiple_of(PAGE), end / PAGE * PAGE);
-            place_holes(s, from, to);
+            place_holes(s, from, to, Unit::Base, Fill::Holes);
             s.heap_end = end;
             // The heap's whole size is not known when it began before us; what was placed stands for it.
-            let wanted = ((s.stats.placed_pages as usize * PAGE) / 8).clamp(s.config.threshold, LARGEST_STEP);
+            let wanted = ((s.stats.placed_pages as usize * PAGE) / 8)
+                .clamp(s.config.threshold, LARGEST_STEP);
             let grows = wanted >= 2 * s.heap_step || s.stats.placed_ranges == 1;
-            s.heap_step = if grows { wanted.min(LARGEST_STEP) } else { s.heap_step };
+            s.heap_step = if grows {
+                wanted.min(LARGEST_STEP)
+            } else {
+                s.heap_step
+            };
             grows.then_some(s.heap_step)
         });
         if let Some(Some(step)) = pad {
@@ -93,8 +98,8 @@ fn heap_changed() {
     });
 }
 
-/// Places the pages between `from` and `to` that were never touched.
-fn place_holes(state: &mut State, from: usize, to: usize) {
+/// Places the pages between `from` and `to` that are neither in memory nor swapped out.
+pub fn place_holes(state: &mut State, from: usize, to: usize, unit: Unit, fill: Fill) {
     if to <= from {
         return;
     }
@@ -114,10 +119,18 @@ fn place_holes(state: &mut State, from: usize, to: usize) {
         return;
     }
     for (start, end) in holes {
-        // SAFETY: the heap and .bss are private anonymous memory, readable and writable; `Holes` never touches a
+        // SAFETY: the heap, .bss and lazy ranges are private anonymous memory; filling holes never touches a
         // page that another thread brings up meanwhile.
-        unsafe { state.place(start, end - start, Unit::Base, Fill::Holes) };
+        unsafe { state.place(start, end - start, unit, fill) };
     }
+}
+
+/// Is this page in memory?
+pub fn in_memory(page: usize) -> bool {
+    let mut present = false;
+    let read =
+        Pagemap::own().and_then(|map| map.read(page, 1, |_, entry| present = entry.present()));
+    read.is_ok() && present
 }
 
 /// Places the zeroed data of the program: the nameless mapping that directly follows its file's.
@@ -125,15 +138,29 @@ pub fn place_zeroed_data(state: &mut State) {
     if !state.config.heap || uffd_move_works().is_err() {
         return;
     }
-    let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { return };
-    let Ok(program) = std::fs::read_link("/proc/self/exe") else { return };
+    let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else {
+        return;
+    };
+    let Ok(program) = std::fs::read_link("/proc/self/exe") else {
+        return;
+    };
     let mut end_of_file = 0;
     for line in maps.lines() {
-        let Some((start, end, rights, path)) = parse(line) else { continue };
-        if rights == "rw-p" && path.is_empty() && start == end_of_file && end - start >= state.config.threshold {
-            place_holes(state, start, end);
+        let Some((start, end, rights, path)) = parse(line) else {
+            continue;
+        };
+        if rights == "rw-p"
+            && path.is_empty()
+            && start == end_of_file
+            && end - start >= state.config.threshold
+        {
+            place_holes(state, start, end, Unit::Base, Fill::Holes);
         }
-        end_of_file = if std::path::Path::new(path) == program { end } else { 0 };
+        end_of_file = if std::path::Path::new(path) == program {
+            end
+        } else {
+            0
+        };
     }
 }
 
@@ -143,7 +170,12 @@ fn parse(line: &str) -> Option<(usize, usize, &str, &str)> {
     let (start, end) = fields.next()?.split_once('-')?;
     let rights = fields.next()?;
     let path = fields.nth(3).unwrap_or("").trim_start();
-    Some((usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?, rights, path))
+    Some((
+        usize::from_str_radix(start, 16).ok()?,
+        usize::from_str_radix(end, 16).ok()?,
+        rights,
+        path,
+    ))
 }
 
 /// In a forked child: what follows is placed for the child.

@@ -61,7 +61,8 @@ pub unsafe extern "C" fn realloc(old: *mut c_void, size: usize) -> *mut c_void {
         unsafe {
             let new = malloc(size);
             if !new.is_null() {
-                new.cast::<u8>().copy_from_nonoverlapping(old.cast(), size.min(next::first_bytes_from(old)));
+                new.cast::<u8>()
+                    .copy_from_nonoverlapping(old.cast(), size.min(next::first_bytes_from(old)));
             }
             return new;
         }

@@ -1,5 +1,6 @@
 //! `mmap` and its relatives.
 
+use crate::lazy;
 use crate::place::bins::{HUGE, PAGE};
 use crate::place::engine::Fill;
 use crate::place::reserve::Unit;
@@ -13,11 +14,11 @@ pub static MAP_THRESHOLD: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 const FAILED: *mut c_void = usize::MAX as *mut c_void;
 
-/// Only plain private memory that is readable and writable is placed. Reservations (`MAP_NORESERVE`, or no
-/// access yet: guard pages are made this way too), stacks and explicit huge pages are left alone.
+/// Only plain private memory that is readable and writable is placed. What has no access yet (reservations,
+/// guard pages), stacks and explicit huge pages are left alone.
 fn is_plain_memory(prot: i32, flags: i32) -> bool {
     let wanted = sys::MAP_PRIVATE | sys::MAP_ANONYMOUS;
-    let unwanted = sys::MAP_SHARED | sys::MAP_NORESERVE | sys::MAP_STACK | sys::MAP_GROWSDOWN | sys::MAP_HUGETLB;
+    let unwanted = sys::MAP_SHARED | sys::MAP_STACK | sys::MAP_GROWSDOWN | sys::MAP_HUGETLB;
     prot == sys::PROT_READ | sys::PROT_WRITE && flags & wanted == wanted && flags & unwanted == 0
 }
 
@@ -38,7 +39,9 @@ pub fn keeping_errno<T>(action: impl FnOnce() -> T) -> T {
 }
 
 fn whole_pages(bytes: usize) -> usize {
-    bytes.checked_next_multiple_of(PAGE).unwrap_or(usize::MAX / PAGE * PAGE)
+    bytes
+        .checked_next_multiple_of(PAGE)
+        .unwrap_or(usize::MAX / PAGE * PAGE)
 }
 
 /// `mmap(2)`.
@@ -46,17 +49,28 @@ fn whole_pages(bytes: usize) -> usize {
 /// # Safety
 /// As for the C function.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mmap(addr: *mut c_void, len: usize, prot: i32, flags: i32, fd: i32, off: i64) -> *mut c_void {
-    let fixed = flags & (sys::MAP_FIXED | sys::MAP_FIXED_NOREPLACE) != 0;
+pub unsafe extern "C" fn mmap(
+    addr: *mut c_void,
+    len: usize,
+    prot: i32,
+    flags: i32,
+    fd: i32,
+    off: i64,
+) -> *mut c_void {
     let place = len >= MAP_THRESHOLD.load(Ordering::Relaxed) && is_plain_memory(prot, flags);
-    if place && !fixed && addr.is_null() {
-        let mapped = keeping_errno(|| with_state(|s| {
-            // SAFETY: a new mapping at an address that the kernel chooses.
-            let start = unsafe { map_aligned(len, s.config.unit) }.ok()?;
-            // SAFETY: mapped just now, and nobody knows it yet.
-            unsafe { s.place(start, whole_pages(len), s.config.unit, Fill::Fresh) };
-            Some(start as *mut c_void)
-        }));
+    // A program that reserves more than it will use says so; such memory is only placed where it is touched.
+    let sparse = flags & sys::MAP_NORESERVE != 0;
+    let fixed = flags & (sys::MAP_FIXED | sys::MAP_FIXED_NOREPLACE) != 0;
+    if place && !sparse && !fixed && addr.is_null() {
+        let mapped = keeping_errno(|| {
+            with_state(|s| {
+                // SAFETY: a new mapping at an address that the kernel chooses.
+                let start = unsafe { map_aligned(len, s.config.unit) }.ok()?;
+                // SAFETY: mapped just now, and nobody knows it yet.
+                unsafe { s.settle(start, whole_pages(len), false) };
+                Some(start as *mut c_void)
+            })
+        });
         if let Some(Some(start)) = mapped {
             return start;
         }
@@ -66,16 +80,19 @@ pub unsafe extern "C" fn mmap(addr: *mut c_void, len: usize, prot: i32, flags: i
     if let Ok(start) = result {
         let end = start.saturating_add(whole_pages(len));
         let replaced = flags & sys::MAP_FIXED != 0 && may_hold(start, end);
-        if replaced || (place && (fixed || !addr.is_null())) {
-            keeping_errno(|| with_state(|s| {
-                if replaced {
-                    s.forget(start, end);
-                }
-                if place {
-                    // SAFETY: mapped just now; the caller cannot know that the call has succeeded.
-                    unsafe { s.place(start, end - start, s.config.unit, Fill::Fresh) };
-                }
-            }));
+        if replaced || place {
+            keeping_errno(|| {
+                with_state(|s| {
+                    if replaced {
+                        s.forget(start, end);
+                        lazy::end(s, start, end);
+                    }
+                    if place {
+                        // SAFETY: mapped just now; the caller cannot know that the call has succeeded.
+                        unsafe { s.settle(start, end - start, sparse) };
+                    }
+                })
+            });
         }
     }
     pointer(result)
@@ -86,7 +103,14 @@ pub unsafe extern "C" fn mmap(addr: *mut c_void, len: usize, prot: i32, flags: i
 /// # Safety
 /// As for the C function.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mmap64(addr: *mut c_void, len: usize, prot: i32, flags: i32, fd: i32, off: i64) -> *mut c_void {
+pub unsafe extern "C" fn mmap64(
+    addr: *mut c_void,
+    len: usize,
+    prot: i32,
+    flags: i32,
+    fd: i32,
+    off: i64,
+) -> *mut c_void {
     // SAFETY: passed on.
     unsafe { mmap(addr, len, prot, flags, fd, off) }
 }
@@ -96,7 +120,11 @@ pub unsafe extern "C" fn mmap64(addr: *mut c_void, len: usize, prot: i32, flags:
 /// # Safety
 /// None beyond that of any new mapping.
 pub unsafe fn map_aligned(len: usize, unit: Unit) -> std::io::Result<usize> {
-    let align = if unit == Unit::Huge && len >= HUGE { HUGE } else { PAGE };
+    let align = if unit == Unit::Huge && len >= HUGE {
+        HUGE
+    } else {
+        PAGE
+    };
     // SAFETY: passed on.
     unsafe { map_aligned_to(len, align) }
 }
@@ -132,7 +160,10 @@ pub unsafe fn map_aligned_to(len: usize, align: usize) -> std::io::Result<usize>
 /// As for the C function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn munmap(addr: *mut c_void, len: usize) -> i32 {
-    let (start, end) = (addr as usize, (addr as usize).saturating_add(whole_pages(len)));
+    let (start, end) = (
+        addr as usize,
+        (addr as usize).saturating_add(whole_pages(len)),
+    );
     if !may_hold(start, end) {
         // SAFETY: the caller's own call.
         return status(unsafe { sys::munmap(start, len) });
@@ -142,7 +173,10 @@ pub unsafe extern "C" fn munmap(addr: *mut c_void, len: usize) -> i32 {
         // SAFETY: the caller's own call.
         let result = unsafe { sys::munmap(start, len) };
         if result.is_ok() {
-            keeping_errno(|| s.forget(start, end));
+            keeping_errno(|| {
+                s.forget(start, end);
+                lazy::end(s, start, end);
+            });
         }
         status(result)
     });
@@ -155,7 +189,13 @@ pub unsafe extern "C" fn munmap(addr: *mut c_void, len: usize) -> i32 {
 /// # Safety
 /// As for the C function.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mremap(old: *mut c_void, old_len: usize, new_len: usize, flags: i32, new: *mut c_void) -> *mut c_void {
+pub unsafe extern "C" fn mremap(
+    old: *mut c_void,
+    old_len: usize,
+    new_len: usize,
+    flags: i32,
+    new: *mut c_void,
+) -> *mut c_void {
     let start = old as usize;
     let fixed_target = (flags & sys::MREMAP_FIXED != 0).then_some(new as usize);
     let touches = |a: usize, n: usize| may_hold(a, a.saturating_add(whole_pages(n)));
@@ -165,6 +205,7 @@ pub unsafe extern "C" fn mremap(old: *mut c_void, old_len: usize, new_len: usize
         return pointer(call());
     }
     let inside = with_state(|s| {
+        let was_lazy = old_len > 0 && lazy::covers(s, start);
         let placed = old_len > 0 && s.holds(start + whole_pages(old_len) - PAGE);
         let result = call();
         if let Ok(to) = result {
@@ -172,6 +213,7 @@ pub unsafe extern "C" fn mremap(old: *mut c_void, old_len: usize, new_len: usize
                 let (old_end, new_end) = (start + whole_pages(old_len), to + whole_pages(new_len));
                 if fixed_target.is_some() {
                     s.forget(to, new_end);
+                    lazy::end(s, to, new_end);
                 }
                 // An old length of zero makes a second mapping of shared memory: nothing moves.
                 if old_len > 0 {
@@ -183,11 +225,19 @@ pub unsafe extern "C" fn mremap(old: *mut c_void, old_len: usize, new_len: usize
                     if cut_from < old_end {
                         s.forget(cut_from, old_end);
                     }
+                    lazy::end(s, start, old_end);
+                    if was_lazy {
+                        // A mapping that moves loses its registration.
+                        lazy::begin(s, to, new_end - to);
+                        return;
+                    }
                     let threshold = MAP_THRESHOLD.load(Ordering::Relaxed);
                     if placed && new_end - (to + kept) >= threshold {
                         // SAFETY: private anonymous like the placed range that it extends; the caller cannot know
                         // the address of what was added.
-                        unsafe { s.place(to + kept, new_end - (to + kept), Unit::Base, Fill::Fresh) };
+                        unsafe {
+                            s.place(to + kept, new_end - (to + kept), Unit::Base, Fill::Fresh)
+                        };
                     }
                 }
             });
@@ -203,9 +253,13 @@ pub unsafe extern "C" fn mremap(old: *mut c_void, old_len: usize, new_len: usize
 /// As for the C function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn madvise(addr: *mut c_void, len: usize, advice: i32) -> i32 {
-    let (start, end) = (addr as usize, (addr as usize).saturating_add(whole_pages(len)));
+    let (start, end) = (
+        addr as usize,
+        (addr as usize).saturating_add(whole_pages(len)),
+    );
     // Only this advice gives frames back at once.
-    let drops = matches!(advice, sys::MADV_DONTNEED | sys::MADV_DONTNEED_LOCKED) && may_hold(start, end);
+    let drops =
+        matches!(advice, sys::MADV_DONTNEED | sys::MADV_DONTNEED_LOCKED) && may_hold(start, end);
     if drops {
         let inside = with_state(|s| {
             // SAFETY: the caller's own call.

@@ -15,6 +15,7 @@ mod config;
 mod growth;
 mod hooks_malloc;
 mod hooks_map;
+mod lazy;
 mod life;
 mod lock;
 mod next;

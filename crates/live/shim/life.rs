@@ -39,7 +39,9 @@ extern "C" fn start() {
             return;
         }
     };
-    let Some(mut guard) = STATE.lock() else { return };
+    let Some(mut guard) = STATE.lock() else {
+        return;
+    };
     let state = guard.insert(state);
     growth::place_zeroed_data(state);
     growth::start(state);
@@ -47,7 +49,11 @@ extern "C" fn start() {
     big::start(threshold);
     // SAFETY: plain functions without arguments.
     unsafe {
-        pthread_atfork(Some(before_fork), Some(after_fork_in_parent), Some(after_fork_in_child));
+        pthread_atfork(
+            Some(before_fork),
+            Some(after_fork_in_parent),
+            Some(after_fork_in_child),
+        );
         atexit(finish);
     }
 }
@@ -68,6 +74,7 @@ unsafe extern "C" fn after_fork_in_child() {
         && let Some(state) = guard.as_mut()
     {
         state.after_fork();
+        crate::lazy::after_fork(state);
         growth::after_fork(state);
     }
 }
@@ -77,12 +84,16 @@ const WAIT: Duration = Duration::from_secs(1);
 
 /// Lets the parent look, writes the report, and gives the counts back. The second call does nothing.
 extern "C" fn finish() {
-    let Some(mut guard) = STATE.lock() else { return };
+    let Some(mut guard) = STATE.lock() else {
+        return;
+    };
     // The child of a `vfork` ends on its parent's state, which goes on.
     if guard.as_ref().is_none_or(|s| s.pid != std::process::id()) {
         return;
     }
-    let Some(mut state) = guard.take() else { return };
+    let Some(mut state) = guard.take() else {
+        return;
+    };
     drop(guard);
     if state.config.run != 0 && state.table().own_pages() > 0 {
         let begun = Instant::now();

@@ -28,7 +28,11 @@ fn me() -> usize {
 impl<T> OwnedLock<T> {
     /// A free lock.
     pub const fn new(value: T) -> OwnedLock<T> {
-        OwnedLock { word: AtomicU32::new(0), owner: AtomicUsize::new(0), value: UnsafeCell::new(value) }
+        OwnedLock {
+            word: AtomicU32::new(0),
+            owner: AtomicUsize::new(0),
+            value: UnsafeCell::new(value),
+        }
     }
 
     /// Waits for the lock; `None` when the calling thread holds it already.
@@ -36,10 +40,31 @@ impl<T> OwnedLock<T> {
         if self.owner.load(Ordering::Relaxed) == me() {
             return None;
         }
-        if self.word.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        if self
+            .word
+            .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)
+            .is_err()
+        {
             while self.word.swap(2, Ordering::Acquire) != 0 {
                 sys::futex_wait(&self.word, 2);
             }
+        }
+        self.owner.store(me(), Ordering::Relaxed);
+        Some(Guard(self))
+    }
+
+    /// As [`OwnedLock::lock`], but gives up after `patience`.
+    pub fn lock_within(&self, patience: std::time::Duration) -> Option<Guard<'_, T>> {
+        let begun = std::time::Instant::now();
+        while self
+            .word
+            .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)
+            .is_err()
+        {
+            if self.owner.load(Ordering::Relaxed) == me() || begun.elapsed() > patience {
+                return None;
+            }
+            std::thread::sleep(std::time::Duration::from_micros(100));
         }
         self.owner.store(me(), Ordering::Relaxed);
         Some(Guard(self))

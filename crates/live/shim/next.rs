@@ -47,14 +47,21 @@ struct Next {
 
 impl Next {
     const fn new(name: &'static CStr) -> Next {
-        Next { name, address: AtomicUsize::new(0) }
+        Next {
+            name,
+            address: AtomicUsize::new(0),
+        }
     }
 
     /// The address; 0 while the lookup itself asks, or when there is no such function.
     #[inline]
     fn get(&self) -> usize {
         let address = self.address.load(Ordering::Relaxed);
-        if address != 0 { address } else { self.resolve() }
+        if address != 0 {
+            address
+        } else {
+            self.resolve()
+        }
     }
 
     #[cold]

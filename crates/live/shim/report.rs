@@ -9,7 +9,10 @@ use std::path::Path;
 /// Reports that nothing could be placed, and why.
 pub fn idle(path: Option<&Path>, why: &str) {
     match path {
-        Some(_) => append(path, &format!("{{{},\"idle\":{}}}\n", process(), quoted(why))),
+        Some(_) => append(
+            path,
+            &format!("{{{},\"idle\":{}}}\n", process(), quoted(why)),
+        ),
         None => eprintln!("varve: pages are not placed: {why}"),
     }
 }
@@ -23,7 +26,12 @@ pub fn write(state: &mut State) {
     }
     let mut line = format!("{{{}", process());
     let bins = state.config.bins;
-    let _ = write!(line, ",\"bins_bytes\":{},\"ways\":{}", bins.cache_bytes(), bins.ways);
+    let _ = write!(
+        line,
+        ",\"bins_bytes\":{},\"ways\":{}",
+        bins.cache_bytes(),
+        bins.ways
+    );
     for (name, value) in [
         ("placed_ranges", s.placed_ranges),
         ("placed_pages", s.placed_pages),
@@ -41,7 +49,12 @@ pub fn write(state: &mut State) {
         let _ = write!(line, ",\"{name}\":{value}");
     }
     let _ = write!(line, ",\"last_failure\":{}", quoted(&s.last_failure));
-    let _ = write!(line, ",\"before\":{},\"after\":{}}}\n", conflicts(&s.peak_before), conflicts(&s.peak_after));
+    let _ = write!(
+        line,
+        ",\"before\":{},\"after\":{}}}\n",
+        conflicts(&s.peak_before),
+        conflicts(&s.peak_after)
+    );
     append(state.config.report.as_deref(), &line);
 }
 
@@ -49,13 +62,24 @@ fn conflicts(c: &Conflicts) -> String {
     format!(
         "{{\"pages\":{},\"bins_used\":{},\"sharing\":{},\"excess\":{},\"fullest\":{},\"random_sharing\":{:.3},\
          \"random_excess\":{:.3},\"least_excess\":{}}}",
-        c.pages, c.bins_used, c.sharing, c.excess, c.fullest, c.random_sharing, c.random_excess, c.least_excess
+        c.pages,
+        c.bins_used,
+        c.sharing,
+        c.excess,
+        c.fullest,
+        c.random_sharing,
+        c.random_excess,
+        c.least_excess
     )
 }
 
 fn process() -> String {
     let name = std::fs::read_to_string("/proc/self/comm").unwrap_or_default();
-    format!("\"pid\":{},\"program\":{}", std::process::id(), quoted(name.trim_end()))
+    format!(
+        "\"pid\":{},\"program\":{}",
+        std::process::id(),
+        quoted(name.trim_end())
+    )
 }
 
 /// A JSON string.
@@ -77,7 +101,10 @@ fn quoted(text: &str) -> String {
 /// Appends in one write, so that lines of several processes do not mix.
 fn append(path: Option<&Path>, line: &str) {
     let Some(path) = path else { return };
-    let file = std::fs::File::options().append(true).create(true).open(path);
+    let file = std::fs::File::options()
+        .append(true)
+        .create(true)
+        .open(path);
     if let Err(e) = file.and_then(|mut f| f.write_all(line.as_bytes())) {
         eprintln!("varve: cannot write the report {}: {e}", path.display());
     }

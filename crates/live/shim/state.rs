@@ -74,6 +74,8 @@ pub struct State {
     pub heap_end: usize,
     /// Growth that the allocator asks for at a time, bytes; 0 before the heap is followed.
     pub heap_step: usize,
+    /// Ranges that are placed at first touch.
+    pub lazy: BTreeMap<usize, crate::lazy::Lazy>,
     table: Table,
     ranges: BTreeMap<usize, Placed>,
     before: Tally,
@@ -96,6 +98,7 @@ impl State {
             blocks: BTreeMap::new(),
             heap_end: 0,
             heap_step: 0,
+            lazy: BTreeMap::new(),
             table,
             ranges: BTreeMap::new(),
             before,
@@ -110,11 +113,36 @@ impl State {
     pub unsafe fn place(&mut self, start: usize, bytes: usize, unit: Unit, fill: Fill) {
         let begun = Instant::now();
         // SAFETY: passed on.
-        let result = unsafe { place_range(start, bytes, unit, fill, &self.config.limits, &mut self.table) };
+        let result = unsafe {
+            place_range(
+                start,
+                bytes,
+                unit,
+                fill,
+                &self.config.limits,
+                &mut self.table,
+            )
+        };
         self.stats.nanoseconds += begun.elapsed().as_nanos() as u64;
         match result {
             Ok(outcome) => self.remember(start, outcome),
             Err(error) => self.failed(&error),
+        }
+    }
+
+    /// Looks after a new mapping: at first touch when it is large or sparse and the kernel can do that; else
+    /// now, unless it is sparse.
+    ///
+    /// # Safety
+    /// As for `place_range` with a fresh range.
+    pub unsafe fn settle(&mut self, start: usize, bytes: usize, sparse: bool) {
+        let wait = sparse || bytes >= self.config.lazy;
+        if wait && crate::lazy::begin(self, start, bytes) {
+            return;
+        }
+        if !sparse {
+            // SAFETY: passed on.
+            unsafe { self.place(start, bytes, self.config.unit, Fill::Fresh) };
         }
     }
 
@@ -147,9 +175,15 @@ impl State {
             s.peak_before = self.before.conflicts();
             s.peak_after = self.after.conflicts();
         }
-        LOWEST.fetch_min(start, Ordering::Relaxed);
-        HIGHEST.fetch_max(end, Ordering::Relaxed);
-        self.ranges.insert(start, Placed { end, before: outcome.before, after: outcome.after });
+        note_range(start, end);
+        self.ranges.insert(
+            start,
+            Placed {
+                end,
+                before: outcome.before,
+                after: outcome.after,
+            },
+        );
     }
 
     /// Takes the pages from `start` to `end` out of the counts, because their frames go back to the kernel.
@@ -159,9 +193,18 @@ impl State {
         for (at, piece) in self.cut(start, end) {
             debug_assert!(at >= start && piece.end <= end);
             gone += piece.after.iter().filter(|&&b| b != NO_BIN).count() as u64;
-            self.table.remove(piece.after.iter().copied().filter(|&b| b != NO_BIN));
-            piece.after.iter().filter(|&&b| b != NO_BIN).for_each(|&b| self.after.remove(b));
-            piece.before.iter().filter(|&&b| b != NO_BIN).for_each(|&b| self.before.remove(b));
+            self.table
+                .remove(piece.after.iter().copied().filter(|&b| b != NO_BIN));
+            piece
+                .after
+                .iter()
+                .filter(|&&b| b != NO_BIN)
+                .for_each(|&b| self.after.remove(b));
+            piece
+                .before
+                .iter()
+                .filter(|&&b| b != NO_BIN)
+                .for_each(|&b| self.before.remove(b));
         }
         gone
     }
@@ -170,15 +213,23 @@ impl State {
     pub fn moved(&mut self, start: usize, end: usize, new: usize) {
         for (at, piece) in self.cut(start, end) {
             let (to, bytes) = (at - start + new, piece.end - at);
-            LOWEST.fetch_min(to, Ordering::Relaxed);
-            HIGHEST.fetch_max(to + bytes, Ordering::Relaxed);
-            self.ranges.insert(to, Placed { end: to + bytes, ..piece });
+            note_range(to, to + bytes);
+            self.ranges.insert(
+                to,
+                Placed {
+                    end: to + bytes,
+                    ..piece
+                },
+            );
         }
     }
 
     /// Does the page at `address` lie in a placed range?
     pub fn holds(&self, address: usize) -> bool {
-        self.ranges.range(..=address).next_back().is_some_and(|(_, range)| address < range.end)
+        self.ranges
+            .range(..=address)
+            .next_back()
+            .is_some_and(|(_, range)| address < range.end)
     }
 
     /// Takes out the ranges between `start` and `end`, cutting those that reach beyond.
@@ -188,7 +239,9 @@ impl State {
             if range.end <= start {
                 break;
             }
-            let Some(mut range) = self.ranges.remove(&at) else { break };
+            let Some(mut range) = self.ranges.remove(&at) else {
+                break;
+            };
             if range.end > end {
                 let keep = (end - at) / PAGE;
                 let tail = Placed {
@@ -219,10 +272,14 @@ impl State {
     /// Compares what was placed with what the page map shows now:
     /// `(pages still placed, pages that have another frame or none)`.
     pub fn drift(&self) -> (u64, u64) {
-        let Ok(pagemap) = crate::place::pagemap::Pagemap::own() else { return (0, 0) };
+        let Ok(pagemap) = crate::place::pagemap::Pagemap::own() else {
+            return (0, 0);
+        };
         let (mut placed, mut other) = (0, 0);
         for (&start, range) in &self.ranges {
-            let Ok(now) = crate::place::engine::read_back(&pagemap, start, range.after.len(), &self.table) else {
+            let Ok(now) =
+                crate::place::engine::read_back(&pagemap, start, range.after.len(), &self.table)
+            else {
                 continue;
             };
             for (then, now) in range.after.iter().zip(now) {
@@ -252,6 +309,21 @@ impl State {
 /// May `start..end` hold something that was placed?
 pub fn may_hold(start: usize, end: usize) -> bool {
     start < HIGHEST.load(Ordering::Relaxed) && end > LOWEST.load(Ordering::Relaxed)
+}
+
+/// From now on the range may hold something that was placed.
+pub fn note_range(start: usize, end: usize) {
+    LOWEST.fetch_min(start, Ordering::Relaxed);
+    HIGHEST.fetch_max(end, Ordering::Relaxed);
+}
+
+/// As [`with_state`], but gives up when the lock is not free within `patience`.
+pub fn with_state_within<T>(
+    patience: std::time::Duration,
+    action: impl FnOnce(&mut State) -> T,
+) -> Option<T> {
+    let mut guard = STATE.lock_within(patience)?;
+    guard.as_mut().map(action)
 }
 
 /// Runs `action` on the state, unless the shim is idle, the calling thread is already inside it, or the

@@ -45,6 +45,8 @@ pub enum Fill {
     /// Memory in use, such as a heap that has grown: only pages that were never touched are filled, and a
     /// page that another thread touches meanwhile stays as it is.
     Holes,
+    /// The same, in memory whose holes are registered with this userfaultfd.
+    Registered(i32),
 }
 
 /// What came of a placement. Bins are those of base pages, one entry per 4 KiB page.
@@ -104,7 +106,7 @@ pub unsafe fn place(
             unsafe { populate(start, bytes, unit) }?;
             start
         }
-        Fill::Holes => reserve.grow(units)?,
+        Fill::Holes | Fill::Registered(_) => reserve.grow(units)?,
     };
     // Candidates: the homes in their order, then the extras; with holes the homes lie in the reserve.
     let mut bins = candidate_bins(&pagemap, homes, units, unit, table)?;
@@ -142,7 +144,7 @@ pub unsafe fn place(
     table.add(kept.iter().copied())?;
     drop(lock);
 
-    let offset = if fill == Fill::Holes { 0 } else { units };
+    let offset = if fill == Fill::Fresh { units } else { 0 };
     // SAFETY: the range by this function's contract; the reserve is ours.
     let moved = unsafe { fill_slots(start, units, unit, fill, &pick.keep, &reserve, offset) };
     let extra_bytes = reserve.bytes() as u64;
@@ -315,7 +317,7 @@ unsafe fn fill_slots(
                 continue;
             };
             moves.push((slot, extra - offset));
-        } else if fill == Fill::Holes {
+        } else if fill != Fill::Fresh {
             moves.push((slot, slot));
         }
     }
@@ -325,8 +327,11 @@ unsafe fn fill_slots(
     // From here until the mover is dropped nothing may be allocated: a thread that touches a hole waits for the
     // end of the registration, and it may hold the allocator's lock.
     // SAFETY: private anonymous memory by the contract of `place`.
-    let mut mover = unsafe { Mover::for_range(start, units * size) };
-    if fill == Fill::Holes && !mover.keeps_present_pages() {
+    let mut mover = match fill {
+        Fill::Registered(fd) => Mover::Lent(fd),
+        _ => unsafe { Mover::for_range(start, units * size) },
+    };
+    if fill != Fill::Fresh && !mover.keeps_present_pages() {
         return 0;
     }
     let mut moved = 0;

@@ -50,6 +50,8 @@ const EBUSY: i32 = 16;
 pub enum Mover {
     /// `UFFDIO_MOVE` through this descriptor; closing it ends the registration of the target.
     Uffd(Uffd),
+    /// `UFFDIO_MOVE` through a descriptor of somebody else, with which the target is registered.
+    Lent(i32),
     /// `mremap`, for this many more runs.
     Remap {
         /// Runs left before the limit of mappings comes near.
@@ -86,6 +88,78 @@ fn open_uffd() -> io::Result<Uffd> {
 /// The reason, when it cannot.
 pub fn uffd_move_works() -> io::Result<()> {
     open_uffd().map(drop)
+}
+
+#[repr(C)]
+struct Span {
+    start: u64,
+    len: u64,
+}
+
+// These two only read their argument: `_IOR` of the kernel's headers.
+const IOCTL_UNREGISTER: u64 = sys::iowr::<Span>(UFFD_API, 0x01) & !(1 << 30);
+const IOCTL_WAKE: u64 = sys::iowr::<Span>(UFFD_API, 0x02) & !(1 << 30);
+
+/// Opens a userfaultfd whose faults somebody will serve with [`next_fault`].
+pub fn open_for_faults() -> io::Result<i32> {
+    let uffd = open_uffd()?;
+    let fd = uffd.0;
+    std::mem::forget(uffd);
+    Ok(fd)
+}
+
+/// Closes a descriptor of [`open_for_faults`]; a negative one is nothing.
+pub fn close(fd: i32) {
+    if fd >= 0 {
+        drop(Uffd(fd));
+    }
+}
+
+/// Has the first touch of each hole in the range wait for a mover.
+pub fn register(fd: i32, start: usize, bytes: usize) -> io::Result<()> {
+    let mut register = Register {
+        start: start as u64,
+        len: bytes as u64,
+        mode: REGISTER_MISSING,
+        ioctls: 0,
+    };
+    // SAFETY: the request reads and writes a `Register`.
+    unsafe { sys::ioctl(fd, IOCTL_REGISTER, &mut register) }.map(drop)
+}
+
+/// Gives the holes of the range back to the kernel, and wakes who waits there.
+pub fn unregister(fd: i32, start: usize, bytes: usize) -> io::Result<()> {
+    let mut span = Span {
+        start: start as u64,
+        len: bytes as u64,
+    };
+    // SAFETY: the request reads a `Span`.
+    unsafe { sys::ioctl(fd, IOCTL_UNREGISTER, &mut span) }.map(drop)
+}
+
+/// Wakes who waits in the range; whoever still finds a hole waits again.
+pub fn wake(fd: i32, start: usize, bytes: usize) {
+    let mut span = Span {
+        start: start as u64,
+        len: bytes as u64,
+    };
+    // SAFETY: the request reads a `Span`. Nobody waiting is no failure.
+    let _ = unsafe { sys::ioctl(fd, IOCTL_WAKE, &mut span) };
+}
+
+/// Waits for the next fault and returns its address; `None` for a message of another kind.
+pub fn next_fault(fd: i32) -> io::Result<Option<usize>> {
+    use std::io::Read;
+    use std::mem::ManuallyDrop;
+    use std::os::fd::FromRawFd;
+    // SAFETY: the descriptor is only lent: it is not closed here.
+    let mut file = ManuallyDrop::new(unsafe { std::fs::File::from_raw_fd(fd) });
+    // struct uffd_msg, linux/userfaultfd.h: the kind in the first byte, a fault's address at byte 16.
+    let mut message = [0u8; 32];
+    file.read_exact(&mut message)?;
+    const PAGE_FAULT: u8 = 0x12;
+    let address = u64::from_ne_bytes(message[16..24].try_into().unwrap_or_default());
+    Ok((message[0] == PAGE_FAULT).then_some(address as usize))
 }
 
 impl Mover {
@@ -131,7 +205,7 @@ impl Mover {
     /// May the target be filled while other threads use it? Only if a page that has come up meanwhile is
     /// never overwritten.
     pub fn keeps_present_pages(&self) -> bool {
-        matches!(self, Mover::Uffd(_))
+        !matches!(self, Mover::Remap { .. })
     }
 
     /// Moves `bytes` from `src` to `dst`; returns how many bytes of it now have the frames of the source.
@@ -150,7 +224,9 @@ impl Mover {
     ) -> Result<usize, PlaceError> {
         match self {
             // SAFETY: passed on.
-            Mover::Uffd(uffd) => unsafe { uffd_run(uffd, src, dst, bytes) },
+            Mover::Uffd(uffd) => unsafe { uffd_run(uffd.0, src, dst, bytes) },
+            // SAFETY: passed on.
+            Mover::Lent(fd) => unsafe { uffd_run(*fd, src, dst, bytes) },
             Mover::Remap { budget } => {
                 if *budget == 0 {
                     return Ok(0);
@@ -174,7 +250,7 @@ impl Mover {
 
 /// # Safety
 /// As for [`Mover::run`].
-unsafe fn uffd_run(uffd: &Uffd, src: usize, dst: usize, bytes: usize) -> Result<usize, PlaceError> {
+unsafe fn uffd_run(fd: i32, src: usize, dst: usize, bytes: usize) -> Result<usize, PlaceError> {
     let mut done = 0;
     let mut moved = 0;
     let mut tries = 0;
@@ -187,7 +263,7 @@ unsafe fn uffd_run(uffd: &Uffd, src: usize, dst: usize, bytes: usize) -> Result<
             moved: 0,
         };
         // SAFETY: the request reads and writes a `Move`; the ranges are the caller's to give.
-        let error = match unsafe { sys::ioctl(uffd.0, IOCTL_MOVE, &mut m) } {
+        let error = match unsafe { sys::ioctl(fd, IOCTL_MOVE, &mut m) } {
             Ok(_) => return Ok(moved + (bytes - done)),
             Err(error) => error,
         };

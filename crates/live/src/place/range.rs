@@ -46,7 +46,7 @@ unsafe fn place_parts(
     let end = start + bytes;
     let middle = start.next_multiple_of(HUGE).min(end);
     let tail = (end / HUGE * HUGE).max(middle);
-    // Holes are in use already, page by page; only fresh memory can take huge pages.
+    // The holes of a heap are in use already, page by page, and take no huge pages.
     if unit == Unit::Base || fill == Fill::Holes || middle == tail || table.bins().huge().is_none()
     {
         // SAFETY: by this function's contract.
@@ -80,7 +80,8 @@ unsafe fn place_parts(
         )
     };
     // SAFETY: as above.
-    let huge = huge.and_then(|part| unsafe { fill_in_base_pages(part, middle, limits, table) });
+    let huge =
+        huge.and_then(|part| unsafe { fill_in_base_pages(part, middle, fill, limits, table) });
     whole.join(middle, tail, huge);
     // SAFETY: as above.
     whole.join(tail, end, unsafe {
@@ -115,13 +116,14 @@ impl Whole {
     }
 }
 
-/// Places base pages where the kernel had no huge page, in fresh memory placed in huge pages from `start` on.
+/// Places base pages where the kernel had no huge page, in memory placed in huge pages from `start` on.
 ///
 /// # Safety
 /// As for [`place_range`].
 unsafe fn fill_in_base_pages(
     mut part: Outcome,
     start: usize,
+    fill: Fill,
     limits: &Limits,
     table: &mut Table,
 ) -> Result<Outcome, PlaceError> {
@@ -145,7 +147,7 @@ unsafe fn fill_in_base_pages(
                 start + i * HUGE,
                 PAGES_PER_HUGE,
                 Unit::Base,
-                Fill::Fresh,
+                fill,
                 limits,
                 table,
             )

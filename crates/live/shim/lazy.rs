@@ -1,0 +1,179 @@
+//! Large and sparse mappings: placed where the program touches them, when it does.
+//!
+//! Such a mapping is registered with a userfaultfd, and a thread of ours fills the hole that was touched, and
+//! some of what follows, with placed pages. Programs that map far more than they use stay as small as they are.
+//! Whenever that thread cannot help at once, it hands the place back to the kernel, so that nobody waits
+//! for something that does not come.
+
+use crate::place::bins::{HUGE, PAGE};
+use crate::place::engine::Fill;
+use crate::place::mover;
+use crate::place::reserve::Unit;
+use crate::place::sys;
+use crate::state::{State, note_range, with_state_within};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
+
+/// Filled at a time: the least, and the most for a program that goes through its memory in order, bytes.
+const LEAST: usize = HUGE;
+const MOST: usize = 32 << 20;
+/// How long a fault waits for the shim's lock, which a thread may hold that itself waits for this fault.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// The userfaultfd that the thread reads; -1 before the first lazy mapping and in forked children.
+static FAULTS: AtomicI32 = AtomicI32::new(-1);
+
+/// A registered range.
+pub struct Lazy {
+    /// Its end.
+    pub end: usize,
+    /// Where the last filling ended.
+    next: usize,
+    /// How much was filled.
+    step: usize,
+}
+
+/// Has `start..start + bytes` placed at first touch. `false` when the kernel cannot do that; the range
+/// then is as it was.
+pub fn begin(state: &mut State, start: usize, bytes: usize) -> bool {
+    let fd = match FAULTS.load(Ordering::Relaxed) {
+        -1 => match mover::open_for_faults() {
+            Ok(fd) if start_thread(fd) => {
+                FAULTS.store(fd, Ordering::Relaxed);
+                fd
+            }
+            _ => return false,
+        },
+        fd => fd,
+    };
+    if mover::register(fd, start, bytes).is_err() {
+        return false;
+    }
+    if state.config.unit == Unit::Base {
+        // The kernel's own huge pages would have other frames. A kernel without them refuses, which is as good.
+        // SAFETY: this advice changes no content.
+        let _ = unsafe { sys::madvise(start, bytes, sys::MADV_NOHUGEPAGE) };
+    }
+    end(state, start, start + bytes);
+    state.lazy.insert(
+        start,
+        Lazy {
+            end: start + bytes,
+            next: 0,
+            step: LEAST,
+        },
+    );
+    note_range(start, start + bytes);
+    true
+}
+
+/// `start..end` is no longer to be filled, because it is unmapped or mapped anew.
+pub fn end(state: &mut State, start: usize, end: usize) {
+    while let Some((&at, lazy)) = state.lazy.range(..end).next_back() {
+        if lazy.end <= start {
+            return;
+        }
+        let old_end = lazy.end;
+        state.lazy.remove(&at);
+        if at < start {
+            state.lazy.insert(
+                at,
+                Lazy {
+                    end: start,
+                    next: 0,
+                    step: LEAST,
+                },
+            );
+        }
+        if old_end > end {
+            state.lazy.insert(
+                end,
+                Lazy {
+                    end: old_end,
+                    next: 0,
+                    step: LEAST,
+                },
+            );
+        }
+    }
+}
+
+/// Is `address` to be filled at first touch?
+pub fn covers(state: &State, address: usize) -> bool {
+    state
+        .lazy
+        .range(..=address)
+        .next_back()
+        .is_some_and(|(_, lazy)| address < lazy.end)
+}
+
+/// In a forked child, whose memory is not registered and which has no such thread.
+pub fn after_fork(state: &mut State) {
+    state.lazy.clear();
+    mover::close(FAULTS.swap(-1, Ordering::Relaxed));
+}
+
+/// Starts the thread with all signals blocked: they are the program's.
+fn start_thread(fd: i32) -> bool {
+    unsafe extern "C" {
+        fn sigfillset(set: *mut [u64; 16]) -> i32;
+        fn pthread_sigmask(how: i32, set: *const [u64; 16], old: *mut [u64; 16]) -> i32;
+    }
+    const SIG_SETMASK: i32 = 2;
+    let (mut all, mut old) = ([0u64; 16], [0u64; 16]);
+    // SAFETY: both sets are 128 bytes, as the C library's are.
+    unsafe {
+        sigfillset(&mut all);
+        pthread_sigmask(SIG_SETMASK, &all, &mut old);
+    }
+    let thread = std::thread::Builder::new()
+        .name("varve-faults".into())
+        .stack_size(256 << 10);
+    let started = thread.spawn(move || serve(fd)).is_ok();
+    // SAFETY: as above.
+    unsafe { pthread_sigmask(SIG_SETMASK, &old, std::ptr::null_mut()) };
+    if !started {
+        mover::close(fd);
+    }
+    started
+}
+
+fn serve(fd: i32) {
+    // An error means that the program has closed the descriptor: the kernel then fills holes by itself.
+    while let Ok(fault) = mover::next_fault(fd) {
+        let Some(address) = fault else { continue };
+        let page = address / PAGE * PAGE;
+        let filled = with_state_within(PATIENCE, |s| fill(s, fd, page)).unwrap_or(false);
+        if filled {
+            mover::wake(fd, page, PAGE);
+        } else {
+            // Only this page's neighbourhood, so that the next ones are tried again.
+            let from = page / LEAST * LEAST;
+            if mover::unregister(fd, from, LEAST).is_err() {
+                // The neighbourhood reaches beyond the mapping.
+                let _ = mover::unregister(fd, page, PAGE);
+            }
+        }
+    }
+}
+
+/// Fills the hole around `page`. `false` when the page is still a hole.
+fn fill(state: &mut State, fd: i32, page: usize) -> bool {
+    let Some((&start, lazy)) = state.lazy.range_mut(..=page).next_back() else {
+        return false;
+    };
+    if page >= lazy.end {
+        return false;
+    }
+    let from = (page / LEAST * LEAST).max(start);
+    lazy.step = if from == lazy.next {
+        (lazy.step * 2).min(MOST)
+    } else {
+        LEAST
+    };
+    let to = (from / LEAST * LEAST + lazy.step).min(lazy.end);
+    lazy.next = to;
+    let unit = state.config.unit;
+    crate::growth::place_holes(state, from, to, unit, Fill::Registered(fd));
+    crate::growth::in_memory(page)
+}
