@@ -145,7 +145,7 @@ impl<K: Kernel> Loops<K> {
     }
 
     /// The first thread past a barrier moves the whole program to the next stage.
-    fn next_stage(&mut self, out: &mut Vec<Op>) {
+    fn next_stage(&mut self) {
         let Some(stage) = self.kernel.next_stage() else {
             self.over = true;
             return;
@@ -153,9 +153,6 @@ impl<K: Kernel> Loops<K> {
         self.stage = stage;
         self.number += 1;
         self.untaken = 0;
-        if let Some(phase) = stage.phase {
-            out.push(Op::mark(Kind::Phase, phase));
-        }
     }
 
     fn enter(&mut self, index: usize, out: &mut Vec<Op>) {
@@ -170,6 +167,10 @@ impl<K: Kernel> Loops<K> {
             number: self.number,
             arrived: false,
         };
+        // Every thread says so, lest it depend on their order who does: the first one counts.
+        if let Some(phase) = self.stage.phase {
+            out.push(Op::mark(Kind::Phase, phase));
+        }
         if self.stage.iteration && index == 0 {
             if self.iterating {
                 out.push(Op::mark(Kind::End, 0));
@@ -219,7 +220,7 @@ impl<K: Kernel> Program for Loops<K> {
         }
         if self.threads[thread].arrived {
             if self.threads[thread].number == self.number && !self.over {
-                self.next_stage(out);
+                self.next_stage();
             }
             if self.over {
                 if thread == 0 && self.iterating {

@@ -40,7 +40,7 @@ impl Kronecker {
         for block in 0..edges.div_ceil(BLOCK) {
             let mut rng = Rng::new(self.seed, block);
             for _ in block * BLOCK..edges.min((block + 1) * BLOCK) {
-                let (mut from, mut to) = if self.scale % 3 > 0 {
+                let (mut from, mut to) = if !self.scale.is_multiple_of(3) {
                     rest.draw(&mut rng)
                 } else {
                     (0, 0)
@@ -168,6 +168,13 @@ impl Csr {
         let low = self.start[v as usize] as usize;
         prefetch(&self.neighbours, low);
         prefetch(&self.neighbours, low + 16);
+    }
+
+    /// The neighbours with edge numbers `low..high` as far as there are that many.
+    #[inline(always)]
+    pub fn edges_within(&self, low: u64, high: u64) -> &[u32] {
+        let end = self.neighbours.len();
+        &self.neighbours[(low as usize).min(end)..(high as usize).min(end)]
     }
 
     /// The neighbours of `v`, rising.

@@ -13,6 +13,7 @@ pub mod bc;
 pub mod build;
 pub mod csr;
 pub mod levels;
+pub mod pagerank;
 
 #[cfg(test)]
 mod tests;
@@ -53,12 +54,20 @@ const fn graph_params() -> [Param; 5] {
 const PARAMS: &[Param] = &graph_params();
 
 /// The workloads of this module.
-pub const ENTRIES: &[Entry] = &[Entry {
-    name: "bc",
-    about: "betweenness centrality of a Kronecker graph, as in the GAP suite",
-    params: PARAMS,
-    build: build_bc,
-}];
+pub const ENTRIES: &[Entry] = &[
+    Entry {
+        name: "bc",
+        about: "betweenness centrality of a Kronecker graph, as in the GAP suite",
+        params: PARAMS,
+        build: build_bc,
+    },
+    Entry {
+        name: "pagerank",
+        about: "PageRank of a Kronecker graph by pulling, as in the GAP suite",
+        params: PARAMS,
+        build: build_pagerank,
+    },
+];
 
 /// Host memory of a kernel in bytes per vertex, besides edges: row pointers and the kernel's own arrays.
 const HOST_BYTES_PER_VERTEX: u64 = 48;
@@ -114,5 +123,19 @@ fn build_bc(values: &Values) -> Result<Box<dyn Program>, Error> {
         threads: common.threads,
     };
     let kernel = bc::Betweenness::new(common.graph, setting);
+    Ok(Box::new(Loops::new(kernel, None, common.threads)))
+}
+
+fn build_pagerank(values: &Values) -> Result<Box<dyn Program>, Error> {
+    let common = common(values)?;
+    let setting = pagerank::Setting {
+        iterations: common.iterations,
+        generated: common.generated,
+        id: common.id,
+        share: common.share,
+        touch: common.touch,
+        threads: common.threads,
+    };
+    let kernel = pagerank::PageRank::new(common.graph, setting);
     Ok(Box::new(Loops::new(kernel, None, common.threads)))
 }

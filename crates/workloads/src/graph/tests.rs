@@ -178,3 +178,86 @@ fn forward_accesses_are_one_depth_per_edge() {
     });
     assert_eq!((found, looked), (40, 40));
 }
+
+/// PageRank with a dense matrix, double precision.
+fn dense_ranks(graph: &Csr, sweeps: usize) -> Vec<f64> {
+    let n = graph.vertices();
+    let mut give = vec![vec![0.0; n]; n];
+    for v in 0..n as u32 {
+        let neighbours = graph.neighbours(v);
+        for &w in neighbours {
+            give[w as usize][v as usize] = 1.0 / neighbours.len() as f64;
+        }
+    }
+    let mut scores = vec![1.0 / n as f64; n];
+    for _ in 0..sweeps {
+        let sum = |row: &Vec<f64>| row.iter().zip(&scores).map(|(a, x)| a * x).sum::<f64>();
+        scores = give
+            .iter()
+            .map(|row| 0.15 / n as f64 + 0.85 * sum(row))
+            .collect();
+    }
+    scores
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn ranks_are_those_of_the_dense_matrix(
+        edges in prop::collection::vec((0u32..30, 0u32..30), 1..200),
+        dynamic in any::<bool>(),
+        seed in any::<u64>(),
+    ) {
+        let graph = Arc::new(Csr::from_edges(30, &edges));
+        let share = if dynamic { Share::Dynamic(4) } else { Share::Static };
+        let setting =
+            super::pagerank::Setting { iterations: 7, generated: 100, id: 8, share, touch: 4096, threads: 3 };
+        let mut program = Loops::new(super::pagerank::PageRank::new(graph.clone(), setting), None, 3);
+        let tally = harness::run(&mut program, Order::Random(seed), 1_000_000);
+        prop_assert_eq!(tally.requests[&0], 7);
+        for (ours, want) in program.kernel.scores().iter().zip(dense_ranks(&graph, 7)) {
+            prop_assert!((f64::from(*ours) - want).abs() < 1e-6, "{} {}", ours, want);
+        }
+    }
+}
+
+#[test]
+fn pagerank_reads_one_contribution_per_edge_and_sweep_whatever_the_order() {
+    let graph = Arc::new(
+        Kronecker {
+            scale: 9,
+            degree: 8,
+            seed: 2,
+        }
+        .build(),
+    );
+    let make = || -> Box<dyn varve_machine::Program> {
+        let setting = super::pagerank::Setting {
+            iterations: 2,
+            generated: 4096,
+            id: 4,
+            share: Share::Static,
+            touch: 4096,
+            threads: 3,
+        };
+        Box::new(Loops::new(
+            super::pagerank::PageRank::new(graph.clone(), setting),
+            None,
+            3,
+        ))
+    };
+    harness::assert_order_does_not_matter(make, 10_000_000);
+    let mut program = make();
+    let regions = program.regions();
+    let region = regions
+        .iter()
+        .find(|region| region.name == "pr.contributions")
+        .unwrap();
+    let mut reads = 0;
+    harness::each(&mut *program, Order::RoundRobin, |_, op| {
+        reads += u64::from(
+            op.kind == Kind::Read && (region.base..region.base + region.bytes).contains(&op.addr),
+        );
+    });
+    assert_eq!(reads, 2 * graph.directed_edges());
+}
