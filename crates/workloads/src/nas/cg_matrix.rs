@@ -1,7 +1,7 @@
 //! The sparse matrix of CG: a weighted sum of outer products of sparse random vectors
 //! (NAS report RNR-94-007, section 2.4, and `makea` of NPB).
 //!
-//! A = sum over i of w_i x_i x_i' + (0.1 - shift) I, where x_i has `nonzer` random elements and x_i[i] = 1/2, and
+//! A = sum over i of w_i x_i x_i' + (0.1 - shift) I, where x_i has `nonzer` random elements and element i of x_i is 1/2, and
 //! the weights fall geometrically from 1 to 0.1. Vectors are drawn as the benchmark draws them, so that results agree with its
 //! verification values.
 //!
