@@ -18,5 +18,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         end.ops as f64 / seconds / 1e6,
         bytes as f64 / end.ops as f64
     );
+    eprintln!(
+        "processor time: recorder {:.2} s, program and probe {:.2} s",
+        cpu_seconds(libc::RUSAGE_SELF),
+        cpu_seconds(libc::RUSAGE_CHILDREN)
+    );
     Ok(())
+}
+
+/// User and system time in seconds.
+fn cpu_seconds(who: i32) -> f64 {
+    // SAFETY: all zeros is a valid value, and the call only writes it.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(who, &mut usage);
+        usage
+    };
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6;
+    seconds(usage.ru_utime) + seconds(usage.ru_stime)
 }

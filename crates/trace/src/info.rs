@@ -109,8 +109,8 @@ impl TraceInfo {
         let mut walk = Walk::new(reader, 0);
         let mut alive = vec![true; walk.threads()];
         while alive.contains(&true) {
-            for thread in 0..alive.len() {
-                while alive[thread] {
+            for (thread, alive) in alive.iter_mut().enumerate() {
+                while *alive {
                     match walk.step(reader, thread, TURN_OPS) {
                         Step::Ops(ops) => {
                             ops.iter()
@@ -119,7 +119,7 @@ impl TraceInfo {
                         }
                         Step::Event(event) => heap.event(event),
                         Step::Waits => break,
-                        Step::Ended => alive[thread] = false,
+                        Step::Ended => *alive = false,
                     }
                 }
             }

@@ -5,6 +5,7 @@ pub mod format;
 pub mod host;
 pub mod import;
 mod info;
+mod packer;
 mod program;
 mod reader;
 mod writer;

@@ -2,12 +2,15 @@
 
 use crate::error::TraceError;
 use crate::format::{
-    BLOCK_HEADER_BYTES, BlockHeader, BlockKind, Event, EventAt, FileHeader, MAGIC, OpEncoder,
-    TRAILER_MAGIC, VERSION, encode_events,
+    BLOCK_HEADER_BYTES, BlockHeader, BlockKind, Event, EventAt, FileHeader, MAGIC, TRAILER_MAGIC,
+    VERSION,
 };
+use crate::packer::{Content, Packed, Packer};
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, TryRecvError};
 use varve_machine::Op;
 
 /// Ops per block: 1 MiB before coding. Larger blocks compress hardly better and make seeking coarse.
@@ -63,10 +66,12 @@ pub struct BlockPlace {
     pub header: BlockHeader,
 }
 
-#[derive(Default)]
-struct ThreadBuffer {
-    ops: Vec<Op>,
-    events: Vec<EventAt>,
+/// A block on its way to the file.
+enum Pending {
+    /// Ops that are being packed.
+    Packing(BlockHeader, Receiver<Packed>),
+    /// JSON, still uncompressed.
+    Plain(BlockHeader, Vec<u8>),
 }
 
 /// Writes a trace block by block. Ops of different threads may be pushed in any order; [`TraceWriter::finish`]
@@ -74,10 +79,13 @@ struct ThreadBuffer {
 pub struct TraceWriter<W: Write> {
     out: W,
     path: PathBuf,
-    threads: Vec<ThreadBuffer>,
-    encoder: OpEncoder,
-    raw: Vec<u8>,
-    stored: Vec<u8>,
+    threads: Vec<Content>,
+    packer: Packer,
+    /// Blocks that are not in the file yet, in the order in which they will be.
+    pending: VecDeque<Pending>,
+    /// Memory of blocks that are written.
+    spare: Vec<Content>,
+    blocks: u64,
     new_sites: Vec<CallSite>,
     sites: u32,
     index: Vec<BlockPlace>,
@@ -108,9 +116,10 @@ impl<W: Write> TraceWriter<W> {
             out,
             path: path.into(),
             threads: Vec::new(),
-            encoder: OpEncoder::default(),
-            raw: Vec::new(),
-            stored: Vec::new(),
+            packer: Packer::default(),
+            pending: VecDeque::new(),
+            spare: Vec::new(),
+            blocks: 0,
             new_sites: Vec::new(),
             sites: 0,
             index: Vec::new(),
@@ -158,10 +167,10 @@ impl<W: Write> TraceWriter<W> {
         }
     }
 
-    fn thread(&mut self, thread: u32) -> &mut ThreadBuffer {
+    fn thread(&mut self, thread: u32) -> &mut Content {
         let wanted = thread as usize + 1;
         if self.threads.len() < wanted {
-            self.threads.resize_with(wanted, ThreadBuffer::default);
+            self.threads.resize_with(wanted, Content::default);
         }
         &mut self.threads[thread as usize]
     }
@@ -216,84 +225,112 @@ impl<W: Write> TraceWriter<W> {
         for thread in 0..self.threads.len() {
             self.flush_thread(thread as u32)?;
         }
-        self.flush_sites()?;
+        self.flush_sites();
+        self.write_pending(0)?;
         self.out.flush().map_err(|source| self.failed(source))
     }
 
+    /// Starts a block of what a thread has buffered, and writes those that are ready.
     fn flush_thread(&mut self, thread: u32) -> Result<(), TraceError> {
         // a site must be known before the first event that names it
-        self.flush_sites()?;
-        let mut buffer = std::mem::take(&mut self.threads[thread as usize]);
-        if buffer.ops.is_empty() && buffer.events.is_empty() {
+        self.flush_sites();
+        let empty = self.spare.pop().unwrap_or_default();
+        let content = std::mem::replace(&mut self.threads[thread as usize], empty);
+        if content.ops.is_empty() && content.events.is_empty() {
             return Ok(());
         }
-        self.raw.clear();
-        self.encoder.encode(&buffer.ops, &mut self.raw);
-        let op_bytes = self.raw.len() as u32;
-        encode_events(&buffer.events, &mut self.raw);
-        let instructions = buffer.ops.iter().map(|op| u64::from(op.instructions)).sum();
+        let instructions = content
+            .ops
+            .iter()
+            .map(|op| u64::from(op.instructions))
+            .sum();
+        let ops = content.ops.len() as u64;
         let header = BlockHeader {
-            kind: BlockKind::Ops,
             thread,
-            ops: buffer.ops.len() as u32,
-            sequence: self.index.len() as u64,
-            first_instruction: self.instructions,
-            first_op: self.ops,
+            ops: ops as u32,
             instructions,
-            raw_bytes: self.raw.len() as u32,
-            stored_bytes: 0,
-            events: buffer.events.len() as u32,
-            op_bytes,
+            events: content.events.len() as u32,
+            ..self.next_header(BlockKind::Ops)
         };
-        self.write_block(header)?;
+        self.pending
+            .push_back(Pending::Packing(header, self.packer.pack(content)));
         self.instructions += instructions;
-        self.ops += buffer.ops.len() as u64;
-        buffer.ops.clear();
-        buffer.events.clear();
-        self.threads[thread as usize] = buffer;
-        Ok(())
+        self.ops += ops;
+        self.write_pending(self.packer.capacity())
     }
 
-    fn flush_sites(&mut self) -> Result<(), TraceError> {
-        if self.new_sites.is_empty() {
-            return Ok(());
+    fn flush_sites(&mut self) {
+        if !self.new_sites.is_empty() {
+            let json = serde_json::to_vec(&self.new_sites).unwrap_or_default();
+            self.new_sites.clear();
+            let header = self.next_header(BlockKind::Sites);
+            self.pending.push_back(Pending::Plain(header, json));
         }
-        self.raw = serde_json::to_vec(&self.new_sites).unwrap_or_default();
-        self.new_sites.clear();
-        self.write_plain_block(BlockKind::Sites)
     }
 
-    fn write_plain_block(&mut self, kind: BlockKind) -> Result<(), TraceError> {
-        self.write_block(BlockHeader {
+    /// The header of the block that comes next, with what is not known yet left at zero.
+    fn next_header(&mut self, kind: BlockKind) -> BlockHeader {
+        self.blocks += 1;
+        BlockHeader {
             kind,
             thread: 0,
             ops: 0,
-            sequence: self.index.len() as u64,
+            sequence: self.blocks - 1,
             first_instruction: self.instructions,
             first_op: self.ops,
             instructions: 0,
-            raw_bytes: self.raw.len() as u32,
+            raw_bytes: 0,
             stored_bytes: 0,
             events: 0,
             op_bytes: 0,
-        })
+        }
     }
 
-    /// Compresses `raw` and writes it under `header`.
-    fn write_block(&mut self, mut header: BlockHeader) -> Result<(), TraceError> {
-        self.stored
-            .resize(lz4_flex::block::get_maximum_output_size(self.raw.len()), 0);
-        // the output is as large as the worst case, so this cannot fail
-        let length = lz4_flex::block::compress_into(&self.raw, &mut self.stored).unwrap_or(0);
-        header.stored_bytes = length as u32;
-        let stored = std::mem::take(&mut self.stored);
-        let head = header.to_bytes(&stored[..length]);
+    /// Writes the blocks that are ready, and waits for the first ones until at most `left` are under way.
+    fn write_pending(&mut self, left: usize) -> Result<(), TraceError> {
+        while let Some(first) = self.pending.pop_front() {
+            match first {
+                Pending::Plain(header, raw) => {
+                    let stored = lz4_flex::block::compress(&raw);
+                    self.write_block(
+                        BlockHeader {
+                            raw_bytes: raw.len() as u32,
+                            ..header
+                        },
+                        &stored,
+                    )?;
+                }
+                Pending::Packing(header, packing) => {
+                    let packed = match packing.try_recv() {
+                        Err(TryRecvError::Empty) if self.pending.len() < left => {
+                            self.pending.push_front(Pending::Packing(header, packing));
+                            return Ok(());
+                        }
+                        Err(TryRecvError::Empty) => packing.recv().ok(),
+                        other => other.ok(),
+                    };
+                    let lost = || {
+                        self.failed(std::io::Error::other("a thread that packs blocks has died"))
+                    };
+                    let packed = packed.ok_or_else(lost)?;
+                    let header = BlockHeader {
+                        raw_bytes: packed.raw_bytes,
+                        op_bytes: packed.op_bytes,
+                        ..header
+                    };
+                    self.write_block(header, &packed.stored)?;
+                    self.spare.push(packed.emptied);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write_block(&mut self, mut header: BlockHeader, stored: &[u8]) -> Result<(), TraceError> {
+        header.stored_bytes = stored.len() as u32;
         let offset = self.offset;
-        let written = self
-            .write(&head)
-            .and_then(|()| self.write(&stored[..length]));
-        self.stored = stored;
-        written?;
+        self.write(&header.to_bytes(stored))?;
+        self.write(stored)?;
         self.index.push(BlockPlace { offset, header });
         Ok(())
     }
@@ -304,16 +341,16 @@ impl<W: Write> TraceWriter<W> {
         end.ops = self.ops;
         end.instructions = self.instructions;
         let json = serde_json::to_vec(&end).unwrap_or_default();
-        self.raw.clear();
-        self.raw
-            .extend_from_slice(&(json.len() as u32).to_le_bytes());
-        self.raw.extend_from_slice(&json);
+        let mut raw = (json.len() as u32).to_le_bytes().to_vec();
+        raw.extend_from_slice(&json);
         for place in &self.index {
-            self.raw.extend_from_slice(&place.offset.to_le_bytes());
-            self.raw.extend_from_slice(&place.header.to_bytes(&[]));
+            raw.extend_from_slice(&place.offset.to_le_bytes());
+            raw.extend_from_slice(&place.header.to_bytes(&[]));
         }
         let offset = self.offset;
-        self.write_plain_block(BlockKind::End)?;
+        let header = self.next_header(BlockKind::End);
+        self.pending.push_back(Pending::Plain(header, raw));
+        self.write_pending(0)?;
         let mut trailer = offset.to_le_bytes().to_vec();
         trailer.extend_from_slice(&TRAILER_MAGIC);
         self.write(&trailer)?;

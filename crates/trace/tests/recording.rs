@@ -272,12 +272,10 @@ fn threads_run_live_without_waiting_for_each_other_for_ever() {
     let mut alive = vec![true; live.threads()];
     let mut accesses = 0;
     while alive.contains(&true) {
-        for thread in 0..alive.len() {
-            if alive[thread] {
-                let mut out = Vec::with_capacity(4096);
-                alive[thread] = live.fill(thread, 0, &mut out);
-                accesses += out.iter().filter(|op| op.kind.is_access()).count();
-            }
+        for (thread, alive) in alive.iter_mut().enumerate().filter(|(_, alive)| **alive) {
+            let mut out = Vec::with_capacity(4096);
+            *alive = live.fill(thread, 0, &mut out);
+            accesses += out.iter().filter(|op| op.kind.is_access()).count();
         }
     }
     assert!(accesses > 600_000, "{accesses}");

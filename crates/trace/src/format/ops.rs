@@ -47,7 +47,10 @@ struct Model {
 
 impl Model {
     fn new() -> Model {
-        Model { entries: Box::new([Entry::default(); CONTEXTS]), regions: [0; REGIONS] }
+        Model {
+            entries: Box::new([Entry::default(); CONTEXTS]),
+            regions: [0; REGIONS],
+        }
     }
 
     fn reset(&mut self) {
@@ -69,16 +72,28 @@ fn region_of(addr: u64) -> u8 {
 
 #[inline(always)]
 fn shape_of(op: &Op) -> u64 {
-    u64::from(op.instructions) | u64::from(op.size) << 32 | (op.kind as u64) << 48 | u64::from(op.dependent) << 56
+    u64::from(op.instructions)
+        | u64::from(op.size) << 32
+        | (op.kind as u64) << 48
+        | u64::from(op.dependent) << 56
 }
 
 /// The shape in 14 bits, when it fits: instructions below 64 (bits 0-5), a size that is 0 or a power of two up to 64
 /// (bits 6-8: 0, or 1 more than its logarithm), kind (bits 9-12), dependent (bit 13).
 #[inline(always)]
 fn short_shape(op: &Op) -> Option<u16> {
-    let size = if op.size == 0 { 0 } else { op.size.trailing_zeros() as u16 + 1 };
-    let fits = op.instructions < 64 && op.dependent < 2 && size < 8 && (op.size == 0 || op.size.is_power_of_two());
-    fits.then(|| op.instructions as u16 | size << 6 | (op.kind as u16) << 9 | u16::from(op.dependent) << 13)
+    let size = if op.size == 0 {
+        0
+    } else {
+        op.size.trailing_zeros() as u16 + 1
+    };
+    let fits = op.instructions < 64
+        && op.dependent < 2
+        && size < 8
+        && (op.size == 0 || op.size.is_power_of_two());
+    fits.then(|| {
+        op.instructions as u16 | size << 6 | (op.kind as u16) << 9 | u16::from(op.dependent) << 13
+    })
 }
 
 #[inline(always)]
@@ -146,16 +161,24 @@ impl OpEncoder {
             let to_entry = op.addr.wrapping_sub(entry.addr);
             let to_region = op.addr.wrapping_sub(*in_region);
             if to_entry != entry.stride {
-                let (entry_class, region_class) = (width_class(to_entry as i64), width_class(to_region as i64));
-                let (mode, difference) =
-                    if entry_class < region_class { (entry_class + 1, to_entry) } else { (region_class + 4 | region << 5, to_region) };
+                let (entry_class, region_class) =
+                    (width_class(to_entry as i64), width_class(to_region as i64));
+                let (mode, difference) = if entry_class < region_class {
+                    (entry_class + 1, to_entry)
+                } else {
+                    ((region_class + 4) | (region << 5), to_region)
+                };
                 let place = &mut self.differences[differences_end..differences_end + 8];
                 place.copy_from_slice(&difference.to_le_bytes());
                 differences_end += BYTES_BY_MODE[mode as usize & 7] as usize;
                 code |= mode;
             }
             *control = code;
-            *entry = Entry { shape, addr: op.addr, stride: to_entry };
+            *entry = Entry {
+                shape,
+                addr: op.addr,
+                stride: to_entry,
+            };
             *in_region = op.addr;
             context = next_context(context, shape);
         }
@@ -202,22 +225,34 @@ impl OpDecoder {
             let shape = if code & PREDICTED != 0 {
                 entry.shape
             } else if code & SHORT_SHAPE != 0 {
-                let raw = shapes.get(shapes_at..shapes_at + 2).and_then(|raw| raw.first_chunk()).ok_or(BadOps)?;
+                let raw = shapes
+                    .get(shapes_at..shapes_at + 2)
+                    .and_then(|raw| raw.first_chunk())
+                    .ok_or(BadOps)?;
                 shapes_at += 2;
                 from_short_shape(u16::from_le_bytes(*raw))
             } else {
-                let raw = shapes.get(shapes_at..shapes_at + 8).and_then(|raw| raw.first_chunk()).ok_or(BadOps)?;
+                let raw = shapes
+                    .get(shapes_at..shapes_at + 8)
+                    .and_then(|raw| raw.first_chunk())
+                    .ok_or(BadOps)?;
                 shapes_at += 8;
                 u64::from_le_bytes(*raw)
             };
             let mode = code & 7;
-            let raw = differences.get(differences_at..differences_at + 8).and_then(|raw| raw.first_chunk());
+            let raw = differences
+                .get(differences_at..differences_at + 8)
+                .and_then(|raw| raw.first_chunk());
             let raw = i64::from_le_bytes(*raw.ok_or(BadOps)?);
             let bytes = BYTES_BY_MODE[mode as usize];
             differences_at += bytes as usize;
             let unused = 64 - 8 * u32::from(bytes);
             let difference = (raw.wrapping_shl(unused) >> (unused & 63)) as u64;
-            let base = if mode >= 4 { self.model.regions[usize::from(code >> 5)] } else { entry.addr };
+            let base = if mode >= 4 {
+                self.model.regions[usize::from(code >> 5)]
+            } else {
+                entry.addr
+            };
             let addr = base.wrapping_add(if mode == 0 { entry.stride } else { difference });
             let kind = Kind::from_code((shape >> 48) as u8).ok_or(BadOps)?;
             out.push(Op {
@@ -227,7 +262,11 @@ impl OpDecoder {
                 kind,
                 dependent: (shape >> 56) as u8,
             });
-            *entry = Entry { shape, addr, stride: addr.wrapping_sub(entry.addr) };
+            *entry = Entry {
+                shape,
+                addr,
+                stride: addr.wrapping_sub(entry.addr),
+            };
             self.model.regions[region_of(addr) as usize & (REGIONS - 1)] = addr;
             context = next_context(context, shape);
         }
@@ -279,10 +318,23 @@ mod tests {
     #[test]
     fn every_shape_that_fits_is_written_short_and_read_back() {
         for size in [0, 1, 2, 4, 8, 16, 32, 64, 3, 128, 65535] {
-            for (kind, instructions, dependent) in Kind::ALL.into_iter().flat_map(|kind| [(kind, 0, 1), (kind, 63, 0), (kind, 64, 0)]) {
-                let op = Op { addr: 0, instructions, size, kind, dependent };
+            for (kind, instructions, dependent) in Kind::ALL
+                .into_iter()
+                .flat_map(|kind| [(kind, 0, 1), (kind, 63, 0), (kind, 64, 0)])
+            {
+                let op = Op {
+                    addr: 0,
+                    instructions,
+                    size,
+                    kind,
+                    dependent,
+                };
                 let fits = instructions < 64 && (size == 0 || size.is_power_of_two()) && size < 128;
-                assert_eq!(short_shape(&op).map(from_short_shape), fits.then_some(shape_of(&op)), "{op:?}");
+                assert_eq!(
+                    short_shape(&op).map(from_short_shape),
+                    fits.then_some(shape_of(&op)),
+                    "{op:?}"
+                );
             }
         }
     }

@@ -323,7 +323,13 @@ impl<W: Write> Sink<W> {
         match self.threads.get_mut(&slot) {
             Some(thread) if !thread.started => thread.started = true,
             _ => {
-                self.threads.insert(slot, Numbered { number: self.born, started: true });
+                self.threads.insert(
+                    slot,
+                    Numbered {
+                        number: self.born,
+                        started: true,
+                    },
+                );
                 self.born += 1;
             }
         }
@@ -333,7 +339,10 @@ impl<W: Write> Sink<W> {
         let born = &mut self.born;
         let new = || {
             *born += 1;
-            Numbered { number: *born - 1, started: false }
+            Numbered {
+                number: *born - 1,
+                started: false,
+            }
         };
         self.threads.entry(slot).or_insert_with(new).number
     }
@@ -380,9 +389,8 @@ struct IgnoreInterrupt {
 impl IgnoreInterrupt {
     fn new() -> IgnoreInterrupt {
         // SAFETY: ignoring a signal runs no code of ours.
-        IgnoreInterrupt {
-            before: unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) },
-        }
+        let before = unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
+        IgnoreInterrupt { before }
     }
 }
 
