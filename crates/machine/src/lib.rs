@@ -1,5 +1,6 @@
 //! The ground floor: machine descriptions, the model of a machine, and the live Linux machine.
 
+pub mod calibrate;
 pub mod describe;
 pub mod load;
 pub mod model;

@@ -132,31 +132,28 @@ impl Bench {
     /// Runs patterns together, each in its memory, and returns them with what they measured.
     pub fn run(&self, patterns: Vec<(Pattern, Memory)>) -> Vec<Pattern> {
         let warm = self.window_ns / 2;
-        let mut frames = Vec::new();
-        let mut programs = Vec::new();
+        let mut pager = InOrder::default();
+        let mut programs: Vec<Pattern> = Vec::new();
+        // Programs in the same memory lie behind one another.
+        let mut taken: Vec<(Memory, u64)> = Vec::new();
         for (pattern, memory) in patterns {
+            let before: u64 = taken.iter().filter(|t| t.0 == memory).map(|t| t.1).sum();
             let first = self.first_frame.iter().find(|(m, _)| *m == memory);
-            frames.push(first.map_or(0, |f| f.1));
+            let frame = first.map_or(0, |f| f.1) + before.div_ceil(PAGE) as u32;
+            taken.push((memory, pattern.footprint().next_multiple_of(PAGE)));
+            pager
+                .program
+                .extend(vec![programs.len(); pattern.threads()]);
+            pager.next.push(frame);
             programs.push(pattern.warm(warm));
         }
-        // Programs in the same memory lie behind one another.
-        for i in 1..frames.len() {
-            let offset: u64 = (0..i)
-                .filter(|&j| frames[j] == frames[i])
-                .map(|j| programs[j].footprint())
-                .sum();
-            frames[i] += offset.div_ceil(PAGE) as u32;
-        }
-        let mut pager = InOrder { next: frames };
         let options = Options {
             until_ns: Some(warm + self.window_ns),
             ..Options::default()
         };
         {
-            let mut running: Vec<&mut dyn Program> = programs
-                .iter_mut()
-                .map(|p| p as &mut dyn Program)
-                .collect();
+            let mut running: Vec<&mut dyn Program> =
+                programs.iter_mut().map(|p| p as &mut dyn Program).collect();
             // A pattern never waits at a barrier, and its pages were counted: the run ends by its time.
             let _ = model::run(
                 &self.machine,
@@ -176,7 +173,11 @@ impl Bench {
 }
 
 /// Frames of each program's memory, in the order of first touches.
+#[derive(Default)]
 struct InOrder {
+    /// Program of each thread.
+    program: Vec<usize>,
+    /// Next frame of each program.
     next: Vec<u32>,
 }
 
@@ -185,8 +186,7 @@ impl Pager for InOrder {
         PAGE
     }
     fn fault(&mut self, fault: &Fault) -> Result<u32, OutOfFrames> {
-        let space = crate::model::space_of(fault.vpn, PAGE);
-        let next = &mut self.next[space];
+        let next = &mut self.next[self.program[fault.thread as usize]];
         *next += 1;
         Ok(*next - 1)
     }

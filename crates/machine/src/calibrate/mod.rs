@@ -99,31 +99,42 @@ impl Curve {
     }
 }
 
-/// Measures every curve that `machine` has the memory for. Deterministic.
-///
-/// `progress` is told the id of each curve before it is measured; when it answers `false`, what was measured so far is
-/// returned.
-pub fn curves(
-    machine: &Machine,
-    effort: Effort,
-    progress: &mut dyn FnMut(&str) -> bool,
-) -> Vec<Curve> {
-    let mut out = Vec::new();
-    let measurements = latency::all(machine)
-        .into_iter()
-        .chain(bandwidth::all(machine, effort))
-        .chain(loaded::all(machine, effort));
-    for (id, measure) in measurements {
-        if !progress(&id) {
-            break;
-        }
-        out.push(measure());
-    }
-    out
+/// A curve that can be measured.
+pub struct Measurement {
+    /// Id of the curve.
+    pub id: String,
+    measure: Box<dyn Fn() -> Curve>,
 }
 
-/// A curve that can be measured: its id, and what measures it.
-type Measurement = (String, Box<dyn Fn() -> Curve>);
+impl Measurement {
+    fn new(id: impl Into<String>, measure: impl Fn() -> Curve + 'static) -> Measurement {
+        Measurement {
+            id: id.into(),
+            measure: Box::new(measure),
+        }
+    }
+
+    /// Measures it. Deterministic.
+    pub fn run(&self) -> Curve {
+        (self.measure)()
+    }
+}
+
+/// Every curve that `machine` has the memory for, to be measured one by one: so that progress can be shown between them.
+pub fn measurements(machine: &Machine, effort: Effort) -> Vec<Measurement> {
+    let mut all = latency::all(machine);
+    all.extend(bandwidth::all(machine, effort));
+    all.extend(loaded::all(machine, effort));
+    all
+}
+
+/// Measures every curve that `machine` has the memory for.
+pub fn curves(machine: &Machine, effort: Effort) -> Vec<Curve> {
+    measurements(machine, effort)
+        .iter()
+        .map(Measurement::run)
+        .collect()
+}
 
 #[cfg(test)]
 mod tests {

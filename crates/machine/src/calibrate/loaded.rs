@@ -1,0 +1,44 @@
+//! Loaded latency: what one chase takes while other cores read as much as they are let.
+
+use super::bandwidth::bench;
+use super::bench::Memory;
+use super::pattern::{How, Order, Pattern};
+use super::{Curve, Effort, Measurement};
+use crate::Machine;
+
+/// Instructions between two loads of the threads that make the load, from idle to all out.
+const PACES: [u32; 14] = [
+    20_000, 5000, 2000, 1000, 700, 500, 350, 250, 180, 120, 80, 50, 25, 2,
+];
+
+pub(super) fn all(machine: &Machine, effort: Effort) -> Vec<Measurement> {
+    let mut out: Vec<Measurement> = Vec::new();
+    for memory in Memory::of(machine) {
+        if matches!(memory, Memory::PmDimm | Memory::Cached) {
+            continue;
+        }
+        let m = machine.clone();
+        let id = format!("loaded/{}", memory.id());
+        out.push(Measurement::new(id, move || loaded(&m, memory, effort)));
+    }
+    out
+}
+
+/// One thread chases random lines; all other cores read sequentially, more and more often.
+fn loaded(machine: &Machine, memory: Memory, effort: Effort) -> Curve {
+    let mut curve = Curve::new(format!("loaded/{}", memory.id()), "bandwidth, GB/s", "ns");
+    let bench = bench(machine, memory).prefetching(machine);
+    let step = if effort == Effort::Quick { 3 } else { 1 };
+    let threads = (bench.cores() - 1).max(1);
+    for &pace in PACES.iter().step_by(step).chain(&[2]) {
+        let chase = Pattern::new(How::Chase, Order::Random, 1, 64, 1 << 30);
+        let load = Pattern::new(How::Read, Order::Sequential, threads, 256, 64 << 20).paced(pace);
+        let done = bench.run(vec![(chase, memory), (load, memory)]);
+        let x = done[0].gbps() + done[1].gbps();
+        // Past saturation more pressure gives no more bandwidth: the curve ends where it turns back.
+        if curve.points.last().is_none_or(|p| x > p.x) {
+            curve.push(x, done[0].ns_per_access());
+        }
+    }
+    curve
+}
