@@ -29,6 +29,24 @@ fn class_s_checksums_are_the_published_ones() {
 }
 
 #[test]
+fn class_w_checksums_are_the_published_ones() {
+    // NPB verification values of class W, whose box is no cube, of the first and the last iteration.
+    let mut ft = program(&Setup::tiny(Class::W, 0, 0, 2, true)).unwrap();
+    drain(&mut ft);
+    let published = [
+        (0, [5.673612178944e2, 5.293246849175e2]),
+        (5, [5.504159734538e2, 5.239212247086e2]),
+    ];
+    for (iteration, want) in published {
+        let ours = ft.kernel.checksums()[iteration];
+        assert!(
+            (0..2).all(|part| (ours[part] / want[part] - 1.0).abs() < 1e-10),
+            "{ours:?} {want:?}"
+        );
+    }
+}
+
+#[test]
 fn the_transform_of_a_box_is_the_sum_that_defines_it_and_comes_back() {
     let n = [16, 32, 16];
     let mut data = Data::new(n, Lcg(SEED));
