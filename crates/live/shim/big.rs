@@ -106,9 +106,12 @@ pub fn resize(block: *mut c_void, size: usize) -> Option<*mut c_void> {
         } else {
             need
         };
-        let was_lazy = lazy::covers(s, start);
+        let was_lazy = lazy::suspend(s, start, start + len);
         // SAFETY: the block is ours; the caller gives its old address up by the contract of `realloc`.
         let Ok(to) = (unsafe { sys::mremap(start, len, new_len, sys::MREMAP_MAYMOVE, 0) }) else {
+            if was_lazy {
+                lazy::begin(s, start, len);
+            }
             return Some(std::ptr::null_mut());
         };
         s.blocks.remove(&start);

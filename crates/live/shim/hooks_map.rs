@@ -205,7 +205,7 @@ pub unsafe extern "C" fn mremap(
         return pointer(call());
     }
     let inside = with_state(|s| {
-        let was_lazy = old_len > 0 && lazy::covers(s, start);
+        let was_lazy = lazy::suspend(s, start, start + whole_pages(old_len));
         let placed = old_len > 0 && s.holds(start + whole_pages(old_len) - PAGE);
         let result = call();
         if let Ok(to) = result {
@@ -241,6 +241,9 @@ pub unsafe extern "C" fn mremap(
                     }
                 }
             });
+        }
+        if result.is_err() && was_lazy {
+            keeping_errno(|| lazy::begin(s, start, whole_pages(old_len)));
         }
         pointer(result)
     });

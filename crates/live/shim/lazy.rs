@@ -7,10 +7,10 @@
 
 use crate::place::bins::{HUGE, PAGE};
 use crate::place::engine::Fill;
-use crate::place::mover;
+use crate::place::mover::{self, FaultEvent};
 use crate::place::reserve::Unit;
 use crate::place::sys;
-use crate::state::{State, note_range, with_state_within};
+use crate::state::{State, note_range, with_state, with_state_within};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
@@ -19,6 +19,9 @@ const LEAST: usize = HUGE;
 const MOST: usize = 32 << 20;
 /// How long a fault waits for the shim's lock, which a thread may hold that itself waits for this fault.
 const PATIENCE: Duration = Duration::from_millis(20);
+
+/// Without a fault for this long, milliseconds, candidates are given back.
+const IDLE: i32 = 200;
 
 /// The userfaultfd that the thread reads; -1 before the first lazy mapping and in forked children.
 static FAULTS: AtomicI32 = AtomicI32::new(-1);
@@ -49,11 +52,15 @@ pub fn begin(state: &mut State, start: usize, bytes: usize) -> bool {
     if mover::register(fd, start, bytes).is_err() {
         return false;
     }
-    if state.config.unit == Unit::Base {
-        // The kernel's own huge pages would have other frames. A kernel without them refuses, which is as good.
-        // SAFETY: this advice changes no content.
-        let _ = unsafe { sys::madvise(start, bytes, sys::MADV_NOHUGEPAGE) };
-    }
+    // With base pages the kernel's own huge pages would come with other frames. With huge pages a fault must not
+    // leave a table of base pages behind, or a huge page would be split on its way in. A kernel without huge
+    // pages refuses, which is as good.
+    let advice = match state.config.unit {
+        Unit::Base => sys::MADV_NOHUGEPAGE,
+        Unit::Huge => sys::MADV_HUGEPAGE,
+    };
+    // SAFETY: this advice changes no content.
+    let _ = unsafe { sys::madvise(start, bytes, advice) };
     end(state, start, start + bytes);
     state.lazy.insert(
         start,
@@ -98,13 +105,20 @@ pub fn end(state: &mut State, start: usize, end: usize) {
     }
 }
 
-/// Is `address` to be filled at first touch?
-pub fn covers(state: &State, address: usize) -> bool {
-    state
+/// Before `start..end` is moved or resized: makes it one mapping again, as the program knows it, because the
+/// kernel moves no more than one and a registration cuts. `true` when it was to be filled at first touch, and
+/// [`begin`] is due afterwards.
+pub fn suspend(state: &State, start: usize, end: usize) -> bool {
+    let overlaps = state
         .lazy
-        .range(..=address)
+        .range(..end)
         .next_back()
-        .is_some_and(|(_, lazy)| address < lazy.end)
+        .is_some_and(|(_, lazy)| lazy.end > start);
+    if overlaps {
+        // A refusal shows in the call that follows.
+        let _ = mover::unregister(FAULTS.load(Ordering::Relaxed), start, end - start);
+    }
+    overlaps
 }
 
 /// In a forked child, whose memory is not registered and which has no such thread.
@@ -138,22 +152,36 @@ fn start_thread(fd: i32) -> bool {
     started
 }
 
+/// Is there a thread that gives the pools back when nothing happens?
+pub fn running() -> bool {
+    FAULTS.load(Ordering::Relaxed) >= 0
+}
+
 fn serve(fd: i32) {
     // An error means that the program has closed the descriptor: the kernel then fills holes by itself.
-    while let Ok(fault) = mover::next_fault(fd) {
-        let Some(address) = fault else { continue };
-        let page = address / PAGE * PAGE;
-        let filled = with_state_within(PATIENCE, |s| fill(s, fd, page)).unwrap_or(false);
-        if filled {
-            mover::wake(fd, page, PAGE);
-        } else {
-            // Only this page's neighbourhood, so that the next ones are tried again.
-            let from = page / LEAST * LEAST;
-            if mover::unregister(fd, from, LEAST).is_err() {
-                // The neighbourhood reaches beyond the mapping.
-                let _ = mover::unregister(fd, page, PAGE);
+    while let Ok(event) = mover::next_fault(fd, IDLE) {
+        match event {
+            FaultEvent::At(address) => answer(fd, address / PAGE * PAGE),
+            FaultEvent::Nothing => {
+                with_state_within(PATIENCE, |s| s.trim_pools(0));
             }
         }
+    }
+    FAULTS.store(-1, Ordering::Relaxed);
+    with_state(|s| s.trim_pools(0));
+}
+
+fn answer(fd: i32, page: usize) {
+    let filled = with_state_within(PATIENCE, |s| fill(s, fd, page)).unwrap_or(false);
+    if filled {
+        mover::wake(fd, page, PAGE);
+        return;
+    }
+    // Only this page's neighbourhood, so that the next ones are tried again.
+    let from = page / LEAST * LEAST;
+    if mover::unregister(fd, from, LEAST).is_err() {
+        // The neighbourhood reaches beyond the mapping.
+        let _ = mover::unregister(fd, page, PAGE);
     }
 }
 

@@ -95,6 +95,7 @@ extern "C" fn finish() {
         return;
     };
     drop(guard);
+    state.trim_pools(0);
     if state.config.run != 0 && state.table().own_pages() > 0 {
         let begun = Instant::now();
         while !state.table().leaving() && begun.elapsed() < WAIT {

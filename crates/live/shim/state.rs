@@ -8,7 +8,7 @@ use crate::place::conflicts::Conflicts;
 use crate::place::engine::{Fill, Outcome};
 use crate::place::error::PlaceError;
 use crate::place::range::place_range;
-use crate::place::reserve::Unit;
+use crate::place::reserve::{Pools, Unit, page_bins};
 use crate::place::table::Table;
 use crate::place::tally::Tally;
 use std::collections::BTreeMap;
@@ -76,6 +76,8 @@ pub struct State {
     pub heap_step: usize,
     /// Ranges that are placed at first touch.
     pub lazy: BTreeMap<usize, crate::lazy::Lazy>,
+    /// Candidates kept between placements, while a thread is there to give them back.
+    pub pools: Pools,
     table: Table,
     ranges: BTreeMap<usize, Placed>,
     before: Tally,
@@ -99,6 +101,7 @@ impl State {
             heap_end: 0,
             heap_step: 0,
             lazy: BTreeMap::new(),
+            pools: Pools::new(),
             table,
             ranges: BTreeMap::new(),
             before,
@@ -112,6 +115,15 @@ impl State {
     /// As for `place_range`.
     pub unsafe fn place(&mut self, start: usize, bytes: usize, unit: Unit, fill: Fill) {
         let begun = Instant::now();
+        let mut limits = self.config.limits;
+        // Piece by piece no more is held than a placement of all pages at once would hold.
+        let mut most = 0;
+        if crate::lazy::running() {
+            let placed = self.after.pages() as usize * PAGE + bytes;
+            most = (placed as f64 * limits.extra_factor) as usize;
+            let room = most.saturating_sub(self.pools.bytes());
+            limits.extra_factor = limits.extra_factor.max(room as f64 / bytes as f64);
+        }
         // SAFETY: passed on.
         let result = unsafe {
             place_range(
@@ -119,10 +131,12 @@ impl State {
                 bytes,
                 unit,
                 fill,
-                &self.config.limits,
+                &limits,
                 &mut self.table,
+                &mut self.pools,
             )
         };
+        self.trim_pools(most);
         self.stats.nanoseconds += begun.elapsed().as_nanos() as u64;
         match result {
             Ok(outcome) => self.remember(start, outcome),
@@ -269,6 +283,12 @@ impl State {
         pieces
     }
 
+    /// Gives candidates back until no more than `bytes` are held.
+    pub fn trim_pools(&mut self, bytes: usize) {
+        self.pools.trim(bytes);
+        self.table.set_placing(self.pools.bytes() > 0);
+    }
+
     /// Compares what was placed with what the page map shows now:
     /// `(pages still placed, pages that have another frame or none)`.
     pub fn drift(&self) -> (u64, u64) {
@@ -277,9 +297,7 @@ impl State {
         };
         let (mut placed, mut other) = (0, 0);
         for (&start, range) in &self.ranges {
-            let Ok(now) =
-                crate::place::engine::read_back(&pagemap, start, range.after.len(), &self.table)
-            else {
+            let Ok(now) = page_bins(&pagemap, start, range.after.len(), self.config.bins) else {
                 continue;
             };
             for (then, now) in range.after.iter().zip(now) {
@@ -295,6 +313,7 @@ impl State {
         self.pid = std::process::id();
         self.stats = Stats::default();
         self.ranges.clear();
+        self.pools = Pools::new();
         self.before = Tally::new(self.config.bins);
         self.after = Tally::new(self.config.bins);
         self.table.after_fork();

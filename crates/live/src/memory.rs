@@ -4,11 +4,11 @@ use crate::options::LiveOptions;
 use crate::place::bins::{HUGE, PAGE};
 use crate::place::choose::NO_BIN;
 use crate::place::conflicts::Conflicts;
-use crate::place::engine::{Fill, Limits, read_back};
+use crate::place::engine::{Fill, Limits};
 use crate::place::error::PlaceError;
 use crate::place::pagemap::{Pagemap, frames_readable};
 use crate::place::range::place_range;
-use crate::place::reserve::Unit;
+use crate::place::reserve::{Pools, Unit, page_bins};
 use crate::place::sys;
 use crate::place::table::Table;
 use std::ops::{Deref, DerefMut};
@@ -76,8 +76,10 @@ impl Placer {
                 Fill::Fresh,
                 &self.limits,
                 &mut table,
+                &mut Pools::new(),
             )
         }?;
+        table.set_placing(false);
         drop(table);
         memory.before = outcome.before;
         memory.counted = outcome.after;
@@ -124,7 +126,12 @@ impl PlacedMemory {
     /// [`PlaceError::System`] when the page map cannot be read.
     pub fn conflicts_now(&self) -> Result<Conflicts, PlaceError> {
         let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = read_back(&Pagemap::own()?, self.start, self.bytes / PAGE, &table)?;
+        let now = page_bins(
+            &Pagemap::own()?,
+            self.start,
+            self.bytes / PAGE,
+            table.bins(),
+        )?;
         Ok(Conflicts::of_bins(
             now.into_iter().filter(|&b| b != NO_BIN),
             table.bins(),

@@ -47,8 +47,12 @@ pub struct LiveOptions {
     pub ways: u32,
     /// Page size.
     pub pages: PageSize,
-    /// Smallest mapping or block that is placed, bytes. Larger ones get all their memory at once.
+    /// Smallest mapping or block that is placed, bytes. It gets all its memory at once.
     pub threshold_bytes: usize,
+    /// From this size on, bytes, memory is placed where it is touched, by a thread within the program; so
+    /// are mappings that the program itself calls sparse (`MAP_NORESERVE`). Needs Linux 6.8: before it, all
+    /// memory is placed at once, and sparse mappings are left alone.
+    pub lazy_bytes: usize,
     /// Limits of the memory that is reserved in search of better frames.
     pub limits: Limits,
     /// Also place the heap and zeroed data (Linux 6.8; the C library's allocator only, which then keeps a single heap).
@@ -67,6 +71,7 @@ impl LiveOptions {
             ways: 1,
             pages: PageSize::Auto,
             threshold_bytes: 1 << 20,
+            lazy_bytes: 64 << 20,
             limits: Limits::default(),
             heap: true,
             count_only: false,

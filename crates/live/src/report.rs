@@ -17,7 +17,8 @@ pub struct LiveReport {
     /// were there: all large private memory, whether placed or not. `None` when no process had any, or none
     /// lived long enough to be looked at.
     pub seen: Option<Conflicts>,
-    /// Pages of `seen` that the kernel itself chose: memory that was not placed, or came later.
+    /// Pages of `seen` that the kernel itself chose: memory that was not placed, or came later, and the working
+    /// memory of the shim.
     pub seen_unplaced: u64,
     /// What could not be done, one line each.
     pub notes: Vec<String>,

@@ -149,6 +149,7 @@ fn environment(
             "VARVE_LIVE_THRESHOLD",
             options.threshold_bytes.to_string().into(),
         ),
+        ("VARVE_LIVE_LAZY", options.lazy_bytes.to_string().into()),
         ("VARVE_LIVE_EXTRA", limits.extra_factor.to_string().into()),
         ("VARVE_LIVE_ROUNDS", limits.rounds.to_string().into()),
         (
@@ -195,7 +196,7 @@ impl Watch {
             let pids: Vec<u32> = members.iter().map(|m| m.pid).collect();
             match machine_conflicts(&pids, self.bins, self.least_bytes) {
                 Ok(now) if self.seen.is_none_or(|s| now.pages >= s.pages) => {
-                    // While a placement is under way its candidates would count as the program's.
+                    // While a process holds candidates, these would count as the program's.
                     let steps =
                         |m: &[Member]| m.iter().map(|m| (m.pid, m.step)).collect::<Vec<_>>();
                     let quiet = members.iter().all(|m| m.step % 2 == 0);

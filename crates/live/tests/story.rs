@@ -69,7 +69,10 @@ fn an_array_of_three_caches_fills_every_bin_alike() {
     let report = run(&command(&array, &["192"]), &options(dir.path())).unwrap();
     let placed = after(&report);
     assert!(placed.fullest <= 4, "{placed:?}");
-    assert_eq!(placed.bins_used, CACHE_BYTES / 4096, "{placed:?}");
+    assert!(
+        placed.bins_used >= CACHE_BYTES / 4096 * 999 / 1000,
+        "{placed:?}"
+    );
 }
 
 #[test]
@@ -143,6 +146,23 @@ fn a_program_that_does_everything_with_its_memory_notices_nothing() {
         assert!(report.status.success(), "{pages:?} heap {heap}: {report:?}");
         let failures: u64 = report.processes.iter().map(|p| p.left_failed).sum();
         assert_eq!(failures, 0, "{report:?}");
+    }
+}
+
+#[test]
+fn a_program_that_asks_for_far_more_than_it_uses_stays_small() {
+    let Some(dir) = allowed("a sparse program") else {
+        return;
+    };
+    let Some(sparse) = program("a sparse program", "sparse", dir.path()) else {
+        return;
+    };
+    let report = run(&command(&sparse, &[]), &options(dir.path())).unwrap();
+    let process = &report.processes[0];
+    // Without page moves (Linux before 6.8) all of it is placed at once.
+    if process.placed_pages < (1 << 30) / 4096 {
+        assert!(report.status.success(), "{report:?}");
+        assert!(process.placed_pages >= 5 * 25, "{process:?}");
     }
 }
 

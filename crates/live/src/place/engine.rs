@@ -2,11 +2,10 @@
 
 use super::choose::{Choice, NO_BIN, choose};
 use super::error::PlaceError;
-use super::huge;
 use super::memory;
 use super::mover::Mover;
 use super::pagemap::Pagemap;
-use super::reserve::{Reserve, Unit, populate};
+use super::reserve::{Pool, Unit, page_bins, populate, unit_bins};
 use super::sys;
 use super::table::Table;
 
@@ -77,7 +76,8 @@ impl Outcome {
     }
 }
 
-/// Places the `units` pages from `start` on, and counts them in the table.
+/// Places the `units` pages from `start` on, and counts them in the table. Candidates come from `pool`, and those
+/// that were not needed stay there.
 ///
 /// # Safety
 /// The range must be mapped private, anonymous, readable and writable, aligned to the unit; with
@@ -92,26 +92,29 @@ pub unsafe fn place(
     fill: Fill,
     limits: &Limits,
     table: &mut Table,
+    pool: &mut Pool,
 ) -> Result<Outcome, PlaceError> {
     if units == 0 {
         return Ok(Outcome::default());
     }
+    let geometry = table.bins();
     let bytes = units * unit.bytes();
-    let allowed = allowed_extra(bytes, limits)?;
+    let allowed = allowed_extra(bytes, pool.bytes(), limits)?;
     let pagemap = Pagemap::own()?;
-    let mut reserve = Reserve::new(unit);
-    let homes = match fill {
-        Fill::Fresh => {
-            // SAFETY: by this function's contract.
-            unsafe { populate(start, bytes, unit) }?;
-            start
-        }
-        Fill::Holes | Fill::Registered(_) => reserve.grow(units)?,
+    // The frames that the kernel gives first: in place, or in the pool when the range is in use already.
+    let (homes, before) = if fill == Fill::Fresh {
+        // SAFETY: by this function's contract.
+        unsafe { populate(start, bytes, unit) }?;
+        let homes = unit_bins(&pagemap, start, units, unit, geometry)?;
+        let before = per_page(&homes, unit);
+        (homes, before)
+    } else {
+        let first = pool.grow(units, &pagemap, geometry)?;
+        (Vec::new(), per_page(&pool.bins()[first..], unit))
     };
-    // Candidates: the homes in their order, then the extras; with holes the homes lie in the reserve.
-    let mut bins = candidate_bins(&pagemap, homes, units, unit, table)?;
-    let before = per_page(&bins, unit);
 
+    // Candidates: the homes in place, then the pool.
+    let mut bins = [&homes, pool.bins()].concat();
     let wanted = ((units as f64 * limits.extra_factor) as usize).max(LEAST_EXTRA / unit.bytes());
     let extra_units = if limits.rounds == 0 {
         0
@@ -131,10 +134,11 @@ pub unsafe fn place(
             }
         }
         left -= 1;
-        match reserve.grow(per_round) {
-            Ok(at) => bins.extend(candidate_bins(&pagemap, at, per_round, unit, table)?),
+        match pool.grow(per_round, &pagemap, geometry) {
+            Ok(first) => bins.extend_from_slice(&pool.bins()[first..]),
             // No memory for more: what there is must do.
-            Err(_) => left = 0,
+            Err(PlaceError::System(..)) => left = 0,
+            Err(error) => return Err(error),
         }
     };
     let kept: Vec<u32> = (0..bins.len())
@@ -144,96 +148,52 @@ pub unsafe fn place(
     table.add(kept.iter().copied())?;
     drop(lock);
 
-    let offset = if fill == Fill::Fresh { units } else { 0 };
-    // SAFETY: the range by this function's contract; the reserve is ours.
-    let moved = unsafe { fill_slots(start, units, unit, fill, &pick.keep, &reserve, offset) };
-    let extra_bytes = reserve.bytes() as u64;
-    drop(reserve);
-    let after = read_back(&pagemap, start, units * unit.pages(), table);
-    match after {
-        Ok(after) => {
-            // What is counted is what the kernel shows, should a page not have come as chosen.
-            table.add(after.iter().copied().filter(|&b| b != NO_BIN))?;
-            table.remove(kept);
-            let huge = if unit == Unit::Huge {
-                pick.kept * unit.pages()
-            } else {
-                0
-            } as u64;
-            Ok(Outcome {
-                before,
-                after,
-                moved,
-                huge,
-                extra_bytes,
-            })
-        }
-        Err(e) => {
-            table.remove(kept);
-            Err(e)
-        }
+    let extra_bytes = pool.bytes() as u64;
+    let moves = moves(&pick.keep, units, homes.len());
+    // SAFETY: the range by this function's contract; the pool is ours.
+    let moved = unsafe { carry_out(&moves, start, units, unit, fill, pool) };
+    for &(_, index) in &moves {
+        pool.used(index);
     }
+    let after = match page_bins(&pagemap, start, units * unit.pages(), geometry) {
+        Ok(after) => after,
+        Err(error) => {
+            table.remove(kept);
+            return Err(error);
+        }
+    };
+    // What is counted is what the kernel shows, should a page not have come as chosen.
+    table.add(after.iter().copied().filter(|&b| b != NO_BIN))?;
+    table.remove(kept);
+    let huge = if unit == Unit::Huge {
+        pick.kept * unit.pages()
+    } else {
+        0
+    } as u64;
+    Ok(Outcome {
+        before,
+        after,
+        moved,
+        huge,
+        extra_bytes,
+    })
 }
 
-/// Bytes of candidates that the memory limit leaves for a range of `bytes`.
-fn allowed_extra(bytes: usize, limits: &Limits) -> Result<usize, PlaceError> {
+/// Bytes of candidates that the memory limit leaves for a range of `bytes`, with `held` in the pool already.
+fn allowed_extra(bytes: usize, held: usize, limits: &Limits) -> Result<usize, PlaceError> {
     let available = memory::available_bytes()
         .ok_or_else(|| PlaceError::NoMemory("cannot read MemAvailable in /proc/meminfo".into()))?;
+    let available = available as usize + held;
     let allowed = (available as f64 * limits.memory_percent / 100.0) as usize;
-    allowed.checked_sub(bytes).ok_or_else(|| {
-        PlaceError::NoMemory(format!(
+    if bytes > allowed {
+        return Err(PlaceError::NoMemory(format!(
             "{} MiB at once is more than {} % of the {} MiB that are available",
             bytes >> 20,
             limits.memory_percent,
             available >> 20
-        ))
-    })
-}
-
-/// Bins of `units` candidates, in bins of the unit's size.
-fn candidate_bins(
-    pagemap: &Pagemap,
-    start: usize,
-    units: usize,
-    unit: Unit,
-    table: &Table,
-) -> Result<Vec<u32>, PlaceError> {
-    let bins = table.bins();
-    match unit {
-        Unit::Base => read_back(pagemap, start, units, table),
-        Unit::Huge => {
-            let huge_bins = bins.huge().ok_or_else(|| {
-                PlaceError::Geometry(
-                    "the cache is not a whole number of 2 MiB pages in each way; use 4 KiB pages"
-                        .into(),
-                )
-            })?;
-            let frames = huge::frames(pagemap, start, units)?;
-            let of = |f: u64| huge_bins.of_frame(f / unit.pages() as u64);
-            Ok(frames.into_iter().map(|f| f.map_or(NO_BIN, of)).collect())
-        }
+        )));
     }
-}
-
-/// Bins of base pages as the page map shows them now.
-pub fn read_back(
-    pagemap: &Pagemap,
-    start: usize,
-    pages: usize,
-    table: &Table,
-) -> Result<Vec<u32>, PlaceError> {
-    let bins = table.bins();
-    let mut of_page = Vec::with_capacity(pages);
-    let mut hidden = false;
-    pagemap.read(start, pages, |_, entry| {
-        hidden |= entry.hidden();
-        of_page.push(entry.frame().map_or(NO_BIN, |f| bins.of_frame(f)));
-    })?;
-    if hidden {
-        Err(PlaceError::Hidden)
-    } else {
-        Ok(of_page)
-    }
+    Ok(allowed.saturating_sub(bytes + held))
 }
 
 /// The bins of base pages under the bin of a unit.
@@ -291,44 +251,36 @@ fn good_enough(pick: &Choice, units: usize, unit: Unit, table: &Table) -> bool {
     pick.kept == units && u64::from(pick.fullest) <= even
 }
 
-/// Moves kept candidates into the slots: kept homes stay (or move to their own place), slots of rejected homes
-/// get the kept extras in order. Returns base pages moved. A failed move leaves the slot to the kernel, which
-/// gives a page at the first touch.
+/// `(slot, index in the pool)` of every move, in order of slots, so that neighbours make runs. Kept homes
+/// stay; the other slots get the kept candidates of the pool in their order.
+fn moves(keep: &[bool], units: usize, homes: usize) -> Vec<(usize, usize)> {
+    let slots = (0..units).filter(|&slot| slot >= homes || !keep[slot]);
+    let candidates = (homes..keep.len()).filter(|&i| keep[i]).map(|i| i - homes);
+    slots.zip(candidates).collect()
+}
+
+/// Moves candidates into their slots. Returns base pages moved. A failed move leaves the slot to the kernel,
+/// which gives a page at the first touch.
 ///
 /// # Safety
 /// As for [`place`].
-unsafe fn fill_slots(
+unsafe fn carry_out(
+    moves: &[(usize, usize)],
     start: usize,
     units: usize,
     unit: Unit,
     fill: Fill,
-    keep: &[bool],
-    reserve: &Reserve,
-    offset: usize,
+    pool: &Pool,
 ) -> u64 {
     let size = unit.bytes();
-    let extras: Vec<usize> = (units..keep.len()).filter(|&i| keep[i]).collect();
-    let mut next_extra = extras.into_iter();
-    // (slot, index in the reserve) of every move, in order of slots.
-    let mut moves: Vec<(usize, usize)> = Vec::new();
-    for (slot, &kept) in keep[..units].iter().enumerate() {
-        if !kept {
-            let Some(extra) = next_extra.next() else {
-                continue;
-            };
-            moves.push((slot, extra - offset));
-        } else if fill != Fill::Fresh {
-            moves.push((slot, slot));
-        }
-    }
     if moves.is_empty() {
         return 0;
     }
     // From here until the mover is dropped nothing may be allocated: a thread that touches a hole waits for the
     // end of the registration, and it may hold the allocator's lock.
-    // SAFETY: private anonymous memory by the contract of `place`.
     let mut mover = match fill {
         Fill::Registered(fd) => Mover::Lent(fd),
+        // SAFETY: private anonymous memory by the contract of `place`.
         _ => unsafe { Mover::for_range(start, units * size) },
     };
     if fill != Fill::Fresh && !mover.keeps_present_pages() {
@@ -338,17 +290,16 @@ unsafe fn fill_slots(
     let mut i = 0;
     while i < moves.len() {
         let (slot, index) = moves[i];
-        let (dst, src) = (start + slot * size, reserve.address(index));
+        let (dst, src) = (start + slot * size, pool.address(index));
         let mut run = 1;
         while i + run < moves.len()
-            && moves[i + run].0 == slot + run
-            && reserve.address(moves[i + run].1) == src + run * size
+            && moves[i + run] == (slot + run, index + run)
+            && pool.mapping(index + run) == pool.mapping(index)
         {
             run += 1;
         }
         i += run;
-        let replace_first = fill == Fill::Fresh && mover.keeps_present_pages();
-        if replace_first {
+        if fill == Fill::Fresh && mover.keeps_present_pages() {
             // SAFETY: fresh memory that nobody uses yet: it holds nothing.
             let _ = unsafe { sys::madvise(dst, run * size, sys::MADV_DONTNEED) };
         }
@@ -358,8 +309,8 @@ unsafe fn fill_slots(
             Err(_) => break,
         }
     }
-    // Slots whose move did not come about must be in memory before the frames are read back.
     drop(mover);
+    // Slots whose move did not come about must be in memory before the frames are read back.
     if fill == Fill::Fresh {
         // SAFETY: as above; pages that are there stay.
         let _ = unsafe { populate(start, units * size, unit) };

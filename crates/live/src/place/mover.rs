@@ -71,7 +71,7 @@ impl Drop for Uffd {
 }
 
 fn open_uffd() -> io::Result<Uffd> {
-    let uffd = Uffd(sys::userfaultfd(sys::O_CLOEXEC)?);
+    let uffd = Uffd(sys::userfaultfd(sys::O_CLOEXEC | sys::O_NONBLOCK)?);
     let mut api = Api {
         api: UFFD_API,
         features: FEATURE_MOVE,
@@ -147,19 +147,39 @@ pub fn wake(fd: i32, start: usize, bytes: usize) {
     let _ = unsafe { sys::ioctl(fd, IOCTL_WAKE, &mut span) };
 }
 
-/// Waits for the next fault and returns its address; `None` for a message of another kind.
-pub fn next_fault(fd: i32) -> io::Result<Option<usize>> {
+/// What a wait for a fault ended with.
+pub enum FaultEvent {
+    /// A thread waits at this address.
+    At(usize),
+    /// The time ran out, or the message was of another kind.
+    Nothing,
+}
+
+/// Waits for the next fault, at most `milliseconds`.
+pub fn next_fault(fd: i32, milliseconds: i32) -> io::Result<FaultEvent> {
     use std::io::Read;
     use std::mem::ManuallyDrop;
     use std::os::fd::FromRawFd;
+    if !sys::wait_readable(fd, milliseconds)? {
+        return Ok(FaultEvent::Nothing);
+    }
     // SAFETY: the descriptor is only lent: it is not closed here.
     let mut file = ManuallyDrop::new(unsafe { std::fs::File::from_raw_fd(fd) });
     // struct uffd_msg, linux/userfaultfd.h: the kind in the first byte, a fault's address at byte 16.
     let mut message = [0u8; 32];
-    file.read_exact(&mut message)?;
+    match file.read_exact(&mut message) {
+        Ok(()) => {}
+        // The thread that waited is gone, or another page woke it.
+        Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(FaultEvent::Nothing),
+        Err(e) => return Err(e),
+    }
     const PAGE_FAULT: u8 = 0x12;
     let address = u64::from_ne_bytes(message[16..24].try_into().unwrap_or_default());
-    Ok((message[0] == PAGE_FAULT).then_some(address as usize))
+    Ok(if message[0] == PAGE_FAULT {
+        FaultEvent::At(address as usize)
+    } else {
+        FaultEvent::Nothing
+    })
 }
 
 impl Mover {

@@ -6,7 +6,7 @@ use super::engine::{Fill, Limits, Outcome, place};
 use super::error::PlaceError;
 use super::huge;
 use super::pagemap::Pagemap;
-use super::reserve::Unit;
+use super::reserve::{Pools, Unit};
 use super::table::Table;
 
 /// Places `bytes` from `start` on. With [`Unit::Huge`] the part that 2 MiB pages can cover gets them; where
@@ -25,11 +25,12 @@ pub unsafe fn place_range(
     fill: Fill,
     limits: &Limits,
     table: &mut Table,
+    pools: &mut Pools,
 ) -> Result<Outcome, PlaceError> {
     table.set_placing(true);
     // SAFETY: passed on.
-    let result = unsafe { place_parts(start, bytes, unit, fill, limits, table) };
-    table.set_placing(false);
+    let result = unsafe { place_parts(start, bytes, unit, fill, limits, table, pools) };
+    table.set_placing(pools.bytes() > 0);
     result
 }
 
@@ -42,6 +43,7 @@ unsafe fn place_parts(
     fill: Fill,
     limits: &Limits,
     table: &mut Table,
+    pools: &mut Pools,
 ) -> Result<Outcome, PlaceError> {
     let end = start + bytes;
     let middle = start.next_multiple_of(HUGE).min(end);
@@ -50,7 +52,17 @@ unsafe fn place_parts(
     if unit == Unit::Base || fill == Fill::Holes || middle == tail || table.bins().huge().is_none()
     {
         // SAFETY: by this function's contract.
-        return unsafe { place(start, bytes / PAGE, Unit::Base, fill, limits, table) };
+        return unsafe {
+            place(
+                start,
+                bytes / PAGE,
+                Unit::Base,
+                fill,
+                limits,
+                table,
+                &mut pools.base,
+            )
+        };
     }
 
     let mut whole = Whole {
@@ -66,6 +78,7 @@ unsafe fn place_parts(
             fill,
             limits,
             table,
+            &mut pools.base,
         )
     });
     // SAFETY: as above.
@@ -77,15 +90,24 @@ unsafe fn place_parts(
             fill,
             limits,
             table,
+            &mut pools.huge,
         )
     };
     // SAFETY: as above.
-    let huge =
-        huge.and_then(|part| unsafe { fill_in_base_pages(part, middle, fill, limits, table) });
+    let huge = huge
+        .and_then(|part| unsafe { fill_in_base_pages(part, middle, fill, limits, table, pools) });
     whole.join(middle, tail, huge);
     // SAFETY: as above.
     whole.join(tail, end, unsafe {
-        place(tail, (end - tail) / PAGE, Unit::Base, fill, limits, table)
+        place(
+            tail,
+            (end - tail) / PAGE,
+            Unit::Base,
+            fill,
+            limits,
+            table,
+            &mut pools.base,
+        )
     });
     match whole.error {
         Some(error) if whole.outcome.after.iter().all(|&b| b == NO_BIN) => Err(error),
@@ -126,6 +148,7 @@ unsafe fn fill_in_base_pages(
     fill: Fill,
     limits: &Limits,
     table: &mut Table,
+    pools: &mut Pools,
 ) -> Result<Outcome, PlaceError> {
     let really_huge = huge::frames(&Pagemap::own()?, start, part.after.len() / PAGES_PER_HUGE)?;
     part.huge = 0;
@@ -150,6 +173,7 @@ unsafe fn fill_in_base_pages(
                 fill,
                 limits,
                 table,
+                &mut pools.base,
             )
         } {
             Ok(base) => {

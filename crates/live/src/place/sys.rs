@@ -52,10 +52,12 @@ pub const MADV_NOHUGEPAGE: i32 = 15;
 pub const MADV_DONTNEED_LOCKED: i32 = 24;
 pub const MADV_POPULATE_WRITE: i32 = 23;
 pub const O_CLOEXEC: i32 = 0x8_0000;
+pub const O_NONBLOCK: i32 = 0o4000;
 
 unsafe extern "C" {
     fn syscall(number: i64, ...) -> i64;
     fn __errno_location() -> *mut i32;
+    fn poll(fds: *mut PollFd, count: u64, milliseconds: i32) -> i32;
 }
 
 /// The calling thread's `errno`.
@@ -211,5 +213,34 @@ pub fn exit_group(status: i32) -> ! {
     loop {
         // SAFETY: does not return.
         unsafe { syscall(number::EXIT_GROUP, i64::from(status)) };
+    }
+}
+
+/// `struct pollfd`.
+#[repr(C)]
+struct PollFd {
+    fd: i32,
+    events: i16,
+    happened: i16,
+}
+
+/// Waits until `fd` can be read, at most `milliseconds`; `false` when it cannot.
+///
+/// # Errors
+/// The descriptor is closed or broken.
+pub fn wait_readable(fd: i32, milliseconds: i32) -> io::Result<bool> {
+    const POLLIN: i16 = 1;
+    let mut one = PollFd {
+        fd,
+        events: POLLIN,
+        happened: 0,
+    };
+    // SAFETY: one element, as stated.
+    match unsafe { poll(&mut one, 1, milliseconds) } {
+        0 => Ok(false),
+        n if n > 0 && one.happened == POLLIN => Ok(true),
+        n if n > 0 => Err(io::Error::from_raw_os_error(9)), // EBADF
+        _ if errno() == 4 => Ok(false),                     // EINTR
+        _ => Err(io::Error::last_os_error()),
     }
 }

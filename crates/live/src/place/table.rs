@@ -35,7 +35,7 @@ struct Header {
     leaving: AtomicU32,
     /// 1 when its parent has looked (own files only).
     seen: AtomicU32,
-    /// Raised when a placement begins and when it ends: odd while candidates are reserved (own files only).
+    /// Raised when candidates are reserved and when all are given back: odd in between (own files only).
     step: AtomicU32,
 }
 
@@ -134,7 +134,7 @@ pub struct Member {
     pub pages: u64,
     /// It is about to end, and waits to be looked at.
     pub leaving: bool,
-    /// Number of its last beginning or end of a placement: odd while it also holds candidates.
+    /// Raised when it reserves candidates and when it has given them back: odd in between.
     pub step: u32,
 }
 
@@ -231,14 +231,14 @@ impl Table {
         Ok(())
     }
 
-    /// Says whether a placement, which holds candidates for a while, is under way in this process.
+    /// Says whether this process holds candidates, which are no pages of the program.
     pub fn set_placing(&mut self, placing: bool) {
+        if placing == self.placing {
+            return;
+        }
         self.placing = placing;
         if let Some((_, own)) = &self.own {
-            let step = own.header().step.load(ORDER);
-            own.header()
-                .step
-                .store((step | 1) + u32::from(!placing), Ordering::Release);
+            own.header().step.fetch_add(1, Ordering::Release);
         }
     }
 

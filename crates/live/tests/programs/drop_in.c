@@ -172,6 +172,58 @@ static void heap(void) {
     for (int i = 0; i < N; i++) free(blocks[i]);
 }
 
+/* Memory that is placed where it is touched: by several threads at once, given back, moved, grown. */
+static unsigned char *wide;
+static const size_t wide_bytes = 80 * (size_t)MIB;
+static void *toucher(void *arg) {
+    uintptr_t me = (uintptr_t)arg;
+    for (size_t page = me; page < wide_bytes / 4096; page += 4) memset(wide + page * 4096, (int)me + 1, 4096);
+    return NULL;
+}
+
+static void wide_mappings(void) {
+    wide = malloc(wide_bytes);
+    pthread_t t[4];
+    for (uintptr_t i = 0; i < 4; i++) pthread_create(&t[i], NULL, toucher, (void *)i);
+    for (int i = 0; i < 4; i++) pthread_join(t[i], NULL);
+    int ok = 1;
+    for (size_t page = 0; page < wide_bytes / 4096; page++) ok &= all(wide + page * 4096, 4096, (int)(page % 4) + 1);
+    expect(ok, "four threads touch a wide block");
+    wide = realloc(wide, wide_bytes + 16 * MIB);
+    expect(wide[5 * 4096] == 2 && all(wide + wide_bytes, 16 * MIB - 4096, 0), "a wide block grows");
+    pid_t child = fork();
+    if (child == 0) {
+        memset(wide, 9, 4 * MIB);
+        _exit(wide[6 * 4096 * 1000] == 1 ? 0 : 1);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    expect(status == 0 && wide[0] == 1, "a forked child has a wide block of its own");
+    wide = realloc(wide, 3 * MIB);
+    expect(wide[4096] == 2, "a wide block shrinks");
+    free(wide);
+
+    /* The kernel itself writes into a hole. */
+    unsigned char *p = mmap(NULL, wide_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    int pipes[2];
+    expect(pipe(pipes) == 0 && write(pipes[1], "hello", 5) == 5 && read(pipes[0], p + 7 * MIB + 100, 5) == 5
+               && memcmp(p + 7 * MIB + 100, "hello", 5) == 0,
+           "a system call writes into a hole");
+    memset(p + 20 * MIB, 4, 4 * MIB);
+    expect(madvise(p + 21 * MIB, MIB, MADV_DONTNEED) == 0 && all(p + 21 * MIB, MIB, 0) && p[20 * MIB] == 4,
+           "what was dropped from a wide mapping is zero");
+    expect(mprotect(p + 30 * MIB, 4096, PROT_NONE) == 0 && (p[31 * MIB] = 3) == 3, "a guard page within");
+    unsigned char *q = mremap(p, wide_bytes, wide_bytes + 8 * MIB, MREMAP_MAYMOVE);
+    if (q == MAP_FAILED) { /* the guard page has cut the mapping in three */
+        q = p;
+        expect(munmap(p + 30 * MIB, wide_bytes - 30 * MIB) == 0, "the end of a wide mapping goes");
+        q = mremap(p, 30 * MIB, 40 * MIB, MREMAP_MAYMOVE);
+    }
+    expect(q != MAP_FAILED && q[20 * MIB] == 4 && all(q + 24 * MIB, 6 * MIB, 0), "a wide mapping moves");
+    memset(q + 30 * MIB, 6, 10 * MIB);
+    expect(all(q + 30 * MIB, 10 * MIB, 6), "and its new end can be used");
+}
+
 int main(int argc, char **argv) {
     if (argc > 1) return 0; /* started by exec below */
     expect(all(zeroed, sizeof zeroed, 0), "zeroed data is zero");
@@ -181,6 +233,7 @@ int main(int argc, char **argv) {
     mappings();
     heap();
     threads();
+    wide_mappings();
     expect(all(zeroed, sizeof zeroed, 5), "zeroed data keeps what was written");
     pid_t child = vfork();
     if (child == 0) {
