@@ -322,9 +322,11 @@ impl Shared {
             return;
         }
         slot.filled[(slot.head.load(Relaxed) % RING) as usize].store(filled as u32, Relaxed);
-        slot.head.fetch_add(1, SeqCst);
-        self.ring();
-        let head = slot.head.load(Relaxed);
+        let head = slot.head.fetch_add(1, SeqCst) + 1;
+        // waking the recorder for every chunk would cost more than the chunk
+        if head - slot.tail.load(Acquire) >= RING / 2 {
+            self.ring();
+        }
         while head - slot.tail.load(Acquire) >= RING {
             if header.closed.load(Acquire) != 0 {
                 break;

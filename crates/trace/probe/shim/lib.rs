@@ -23,6 +23,53 @@ unsafe extern "C" {
 /// `RTLD_NEXT`: the next library that has the function.
 const NEXT: *mut c_void = usize::MAX as *mut c_void;
 
+/// Runs before the program: its children are not recorded, so they need not load this library.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static ON_LOAD: extern "C" fn(c_int, *mut *mut c_char, *mut *mut u8) = leave_environment;
+
+/// Takes this library, which comes last, out of `LD_PRELOAD`.
+extern "C" fn leave_environment(_: c_int, _: *mut *mut c_char, mut place: *mut *mut u8) {
+    const NAME: &[u8] = b"LD_PRELOAD=";
+    // SAFETY: the environment is a list of strings that ends with a null pointer; it is only read and shortened, and
+    // no other thread runs yet.
+    unsafe {
+        while !place.is_null() && !(*place).is_null() {
+            let text = *place;
+            if (0..NAME.len()).all(|at| text.add(at).read() == NAME[at]) {
+                let mut end = NAME.len();
+                let mut last_colon = None;
+                while text.add(end).read() != 0 {
+                    if text.add(end).read() == b':' {
+                        last_colon = Some(end);
+                    }
+                    end += 1;
+                }
+                match last_colon {
+                    Some(colon) => text.add(colon).write(0),
+                    None => remove(place),
+                }
+                return;
+            }
+            place = place.add(1);
+        }
+    }
+}
+
+/// Closes the gap at `place` in a list of pointers that ends with null.
+///
+/// # Safety
+/// `place` is inside such a list, which nobody else uses.
+unsafe fn remove(mut place: *mut *mut u8) {
+    // SAFETY: the loop ends at the null pointer.
+    unsafe {
+        while !(*place).is_null() {
+            *place = *place.add(1);
+            place = place.add(1);
+        }
+    }
+}
+
 /// See `calls.rs` of the plugin.
 const CALL_ALLOC: usize = 0x7661_0001;
 const CALL_FREE: usize = 0x7661_0002;

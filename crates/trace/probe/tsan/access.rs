@@ -4,7 +4,7 @@
 //! them how many instructions lie in between.
 
 use crate::ring::*;
-use crate::thread::{find_slot, number_of, shared, slot};
+use crate::thread::{find_slot, is_recorded, number_of, shared, slot};
 use core::arch::naked_asm;
 
 pub const READ: u64 = 0;
@@ -16,7 +16,10 @@ pub const UPDATE: u64 = 2;
 pub fn record(addr: usize, kind: u64, size: u64, caller: usize) {
     let slot = slot();
     if slot.is_null() {
-        return record_first(addr, kind, size, caller);
+        if is_recorded() {
+            record_first(addr, kind, size, caller);
+        }
+        return;
     }
     // SAFETY: the slot is this thread's, and its cursor points into an open chunk with room.
     unsafe {

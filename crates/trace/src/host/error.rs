@@ -16,9 +16,6 @@ pub enum RecordError {
         "recording an unmodified program needs qemu-x86_64 (Debian, Ubuntu: apt install qemu-user), or compile it with `varve cc`"
     )]
     NoQemu,
-    /// A QEMU without plugins.
-    #[error("{0} has no plugin support; Debian's qemu-user 7.2 or newer has it")]
-    NoPlugins(PathBuf),
     /// The command does not exist.
     #[error("{0}: no such command on PATH")]
     NotFound(String),

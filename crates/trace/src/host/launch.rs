@@ -116,13 +116,9 @@ fn preload(shim: &Path) -> OsString {
 
 fn find_qemu() -> Result<PathBuf, RecordError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
+    // not qemu-x86_64-static: a static QEMU cannot load plugins
     std::env::split_paths(&path)
-        .flat_map(|folder| {
-            [
-                folder.join("qemu-x86_64"),
-                folder.join("qemu-x86_64-static"),
-            ]
-        })
+        .map(|folder| folder.join("qemu-x86_64"))
         .find(|file| file.is_file())
         .ok_or(RecordError::NoQemu)
 }

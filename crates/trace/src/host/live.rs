@@ -13,6 +13,9 @@ const WAITING_NS: u64 = 2_000;
 /// Milliseconds of real time between looks at whether the program still lives.
 const LOOK_EVERY_MS: u32 = 20;
 
+/// Calls between looks at whether the program still lives, when there is no need to wait.
+const ASK_EVERY: u64 = 256;
+
 /// A running program as a stream of ops per thread.
 ///
 /// The number of threads is fixed for a run on the model, so threads that do not exist yet, and threads that wait
@@ -23,6 +26,7 @@ pub struct LiveProgram {
     batch: Batch,
     ops: u64,
     lost_ops: u64,
+    asked: u64,
 }
 
 impl LiveProgram {
@@ -32,6 +36,7 @@ impl LiveProgram {
             batch: Batch::default(),
             ops: 0,
             lost_ops: 0,
+            asked: 0,
         }
     }
 
@@ -44,6 +49,16 @@ impl LiveProgram {
             end.warnings.push(format!("{} accesses of threads beyond {most} at once did not reach the model; allow more threads", self.lost_ops));
         }
         end
+    }
+
+    /// Has the process ended? Asks the system only now and then, since most calls find a chunk.
+    fn has_ended(&mut self) -> bool {
+        self.asked += 1;
+        if self.asked.is_multiple_of(ASK_EVERY) {
+            self.recorder.has_ended()
+        } else {
+            self.recorder.known_to_have_ended()
+        }
     }
 
     /// Threads without a place on the model must not stop for lack of room.
@@ -88,7 +103,8 @@ impl Program for LiveProgram {
         let before = out.len();
         loop {
             self.drop_surplus();
-            let ended = self.recorder.has_ended();
+            // looked at before the last chunks are taken, so that none can be missed
+            let ended = self.has_ended();
             while self.take(thread, out) {
                 if out.len() > before {
                     self.ops += (out.len() - before) as u64;
@@ -112,7 +128,11 @@ impl Program for LiveProgram {
                     != 0
             };
             match memory.state(thread) {
-                ThreadState::Unborn | ThreadState::Ended if thread > 0 => {
+                ThreadState::Ended => {
+                    out.push(Op::mark(Kind::Sleep, UNBORN_NS));
+                    return true;
+                }
+                ThreadState::Unborn if thread > 0 => {
                     out.push(Op::mark(Kind::Sleep, UNBORN_NS));
                     return true;
                 }
@@ -125,9 +145,12 @@ impl Program for LiveProgram {
                     out.push(Op::mark(Kind::Sleep, WAITING_NS));
                     return true;
                 }
-                _ => memory.sleep_unless(LOOK_EVERY_MS, |memory| {
-                    memory.has_chunk(thread) || stalled(memory)
-                }),
+                _ => {
+                    memory.sleep_unless(LOOK_EVERY_MS, |memory| {
+                        memory.has_chunk(thread) || stalled(memory)
+                    });
+                    self.recorder.has_ended();
+                }
             }
         }
     }

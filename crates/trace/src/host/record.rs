@@ -102,6 +102,11 @@ impl Recorder {
         self.status.is_some()
     }
 
+    /// The same, as far as it was known when last asked.
+    pub(super) fn known_to_have_ended(&self) -> bool {
+        self.status.is_some()
+    }
+
     /// Decodes the next chunk of a slot into `batch`. `false` when there is none now.
     pub(super) fn take(&mut self, slot: usize, batch: &mut Batch) -> bool {
         let (decoder, compiled) = (&mut self.decoders[slot], self.started.compiled);
@@ -173,7 +178,8 @@ impl Recorder {
         }
         let why = match self.status {
             Some(status) if status.code() == Some(1) => {
-                "QEMU refused its arguments; Debian's qemu-user 7.2 or newer works".to_string()
+                "QEMU has no plugin support or refused the plugin; Debian's qemu-user 7.2 works"
+                    .to_string()
             }
             Some(status) => status.to_string(),
             None => "it is still starting".to_string(),
