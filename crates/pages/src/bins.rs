@@ -79,6 +79,12 @@ impl Bins {
         self.lists.front(level)
     }
 
+    /// Was `bin` never touched? Such bins are taken one after the other.
+    #[inline]
+    pub fn is_untouched(&self, bin: u32) -> bool {
+        bin >= self.untouched
+    }
+
     /// Gives `bin` a new heat and says whether it is full; it waits from now.
     #[inline]
     pub fn set(&mut self, bin: u32, heat: u32, full: bool) {

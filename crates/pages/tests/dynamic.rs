@@ -8,7 +8,7 @@ use varve_pages::{NodeFrames, Placement, Topology};
 
 #[test]
 fn dynamic_parts_two_hot_pages_in_one_bin() {
-    let mut placement = Placement::on("dynamic", cached(40, 10)).unwrap();
+    let mut placement = Placement::on("dynamic:seed=0", cached(40, 10)).unwrap();
     let frames = fill(&mut placement, 20);
     assert_eq!((frames[2], frames[12]), (2, 12));
     sample(&mut placement, 2, 2, Source::Slow, 9);
@@ -31,7 +31,7 @@ fn dynamic_parts_two_hot_pages_in_one_bin() {
 
 #[test]
 fn dynamic_leaves_a_hot_and_a_cold_page_alone() {
-    let mut placement = Placement::on("dynamic", cached(40, 10)).unwrap();
+    let mut placement = Placement::on("dynamic:seed=0", cached(40, 10)).unwrap();
     fill(&mut placement, 20);
     for vpn in 0..10 {
         sample(&mut placement, vpn, vpn as u32, Source::Store, 5);
@@ -41,7 +41,7 @@ fn dynamic_leaves_a_hot_and_a_cold_page_alone() {
 
 #[test]
 fn dynamic_gives_up_when_hot_pages_outnumber_the_bins() {
-    let mut placement = Placement::on("dynamic:cool=255", cached(40, 10)).unwrap();
+    let mut placement = Placement::on("dynamic:seed=0,cool=255", cached(40, 10)).unwrap();
     let frames = fill(&mut placement, 30);
     for round in 0..20 {
         for (vpn, &frame) in frames.iter().enumerate() {
@@ -74,7 +74,7 @@ fn dynamic_lets_a_two_way_bin_hold_two_hot_pages() {
         page_bytes: 4096,
         nodes: vec![node],
     };
-    let mut placement = Placement::on("dynamic", topology).unwrap();
+    let mut placement = Placement::on("dynamic:seed=0", topology).unwrap();
     let frames = fill(&mut placement, 20);
     for vpn in [0, 5] {
         sample(&mut placement, vpn, frames[vpn as usize], Source::Slow, 9);
@@ -86,7 +86,7 @@ fn dynamic_lets_a_two_way_bin_hold_two_hot_pages() {
 
 #[test]
 fn dynamic_avoids_the_bins_that_are_hot() {
-    let mut placement = Placement::on("dynamic", cached(100, 10)).unwrap();
+    let mut placement = Placement::on("dynamic:seed=0", cached(100, 10)).unwrap();
     let frames = fill(&mut placement, 10);
     for vpn in 0..5 {
         sample(&mut placement, vpn, frames[vpn as usize], Source::Slow, 6);
@@ -100,7 +100,7 @@ fn dynamic_avoids_the_bins_that_are_hot() {
 #[test]
 fn dynamic_moves_no_more_than_the_rate_and_goes_on_later() {
     // 10 GB/s for 1 ms are 10 MB: four pages of 2 MiB.
-    let mut placement = Placement::on("dynamic:period=1ms", cached(400, 100)).unwrap();
+    let mut placement = Placement::on("dynamic:seed=0,period=1ms", cached(400, 100)).unwrap();
     let frames = fill(&mut placement, 200);
     for vpn in (0..20).chain(100..120) {
         sample(&mut placement, vpn, frames[vpn as usize], Source::Slow, 8);
@@ -113,7 +113,7 @@ fn dynamic_moves_no_more_than_the_rate_and_goes_on_later() {
 #[test]
 fn dynamic_leaves_pages_where_the_coldest_bin_is_crowded_too() {
     // Bin 0 has two very hot pages, every other bin one that is just hot.
-    let mut placement = Placement::on("dynamic:cool=255", cached(40, 10)).unwrap();
+    let mut placement = Placement::on("dynamic:seed=0,cool=255", cached(40, 10)).unwrap();
     let frames = fill(&mut placement, 20);
     for vpn in 0..10 {
         sample(&mut placement, vpn, frames[vpn as usize], Source::Slow, 8);
@@ -126,7 +126,7 @@ fn dynamic_leaves_pages_where_the_coldest_bin_is_crowded_too() {
 #[test]
 fn dynamic_moves_no_page_to_where_it_meets_more_heat() {
     // Bin 0: two pages hot by a few stores, 5 each, and three cold ones of 1. The others: five pages of 2.
-    let mut placement = Placement::on("dynamic", cached(60, 10)).unwrap();
+    let mut placement = Placement::on("dynamic:seed=0", cached(60, 10)).unwrap();
     let frames = fill(&mut placement, 50);
     for vpn in (0..50).filter(|vpn| vpn % 10 != 0) {
         sample(&mut placement, vpn, frames[vpn as usize], Source::Slow, 1);
@@ -143,7 +143,7 @@ fn dynamic_moves_no_page_to_where_it_meets_more_heat() {
 
 #[test]
 fn dynamic_begins_with_the_hottest_bin() {
-    let mut placement = Placement::on("dynamic:rate=1MB/s", cached(40, 10)).unwrap();
+    let mut placement = Placement::on("dynamic:seed=0,rate=1MB/s", cached(40, 10)).unwrap();
     let frames = fill(&mut placement, 20);
     for (vpn, times) in [(3, 8), (13, 8), (5, 12), (15, 12), (7, 9), (17, 9)] {
         sample(
@@ -165,7 +165,7 @@ fn dynamic_begins_with_the_hottest_bin() {
 
 #[test]
 fn the_heat_of_bins_follows_their_pages_through_samples_in_flight_and_cooling() {
-    let mut placement = Placement::on("dynamic", cached(40, 10)).unwrap();
+    let mut placement = Placement::on("dynamic:seed=0", cached(40, 10)).unwrap();
     let frames = fill(&mut placement, 20);
     let heats = |placement: &Placement| {
         let (frames, heat) = (placement.frames(), placement.policy().heat().unwrap());
@@ -196,7 +196,7 @@ fn the_heat_of_bins_follows_their_pages_through_samples_in_flight_and_cooling() 
 
 #[test]
 fn a_page_that_goes_while_it_is_moved_leaves_nothing_behind() {
-    let mut placement = Placement::on("dynamic", cached(40, 10)).unwrap();
+    let mut placement = Placement::on("dynamic:seed=0", cached(40, 10)).unwrap();
     fill(&mut placement, 20);
     sample(&mut placement, 2, 2, Source::Slow, 9);
     sample(&mut placement, 12, 12, Source::Slow, 8);

@@ -146,7 +146,6 @@ fn the_model_and_every_policy_agree_where_pages_are() {
 }
 
 #[test]
-#[ignore = "the model finishes the copy of a page that was given back meanwhile, and maps it again"]
 fn they_agree_when_pages_are_given_back_while_others_move() {
     every_policy(true);
 }

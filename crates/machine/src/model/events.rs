@@ -16,6 +16,8 @@ pub struct Events {
     at: usize,
     /// The move that runs and when it is done.
     running: Option<(Move, Ps)>,
+    /// The page of `running` went away while it was copied.
+    void: bool,
     slice: Ps,
     next_slice: Ps,
     slices: u64,
@@ -49,6 +51,7 @@ impl Events {
             queue: Vec::new(),
             at: 0,
             running: None,
+            void: false,
             slice,
             next_slice: if shared_cores == 0 { Ps::MAX } else { slice },
             slices: 0,
@@ -70,8 +73,14 @@ impl Events {
 
     /// A page went back to the operating system: moves of it are off.
     pub fn forget(&mut self, vpn: u64) {
-        self.queue
-            .retain(|m| m.vpn != vpn || self.running.is_some_and(|(r, _)| r == *m));
+        let at = self.at;
+        let mut i = 0;
+        // Those before `at` are begun or done: their places must stay.
+        self.queue.retain(|m| {
+            i += 1;
+            i <= at || m.vpn != vpn
+        });
+        self.void |= self.running.is_some_and(|(m, _)| m.vpn == vpn);
     }
 
     /// Everything due at `now`.
@@ -134,6 +143,10 @@ impl Events {
     }
 
     fn finish(&mut self, m: Move, threads: &mut [Thread], s: &mut Shared) {
+        if std::mem::take(&mut self.void) {
+            self.counts.void += 1;
+            return;
+        }
         self.counts.done += 1;
         self.counts.bytes += 1 << s.page_shift;
         let (was, is) = (

@@ -12,6 +12,7 @@ use super::daemon::Settings;
 use crate::frames::Frames;
 use crate::heat::Heat;
 use crate::policy::{Policy, Remap};
+use crate::rng::Ties;
 use crate::topology::Topology;
 
 /// Levels of heat of a bin: the heat of its pages added up, which only very hot bins outgrow (they count as equals).
@@ -24,14 +25,16 @@ pub struct Dynamic {
     heat: Heat,
     /// Bins to look at, each by its first frame.
     crowded: BTreeSet<u32>,
+    ties: Ties,
 }
 
 impl Dynamic {
     /// For this machine.
-    pub fn new(topology: &Topology, settings: Settings) -> Dynamic {
+    pub fn new(topology: &Topology, settings: Settings, seed: u64) -> Dynamic {
         Dynamic {
             nearest: super::nearest(topology),
             settings,
+            ties: Ties::new(seed),
             heat: Heat::new(topology.frames(), settings.thresholds),
             crowded: BTreeSet::new(),
         }
@@ -61,7 +64,9 @@ impl Dynamic {
 impl Policy for Dynamic {
     fn place(&mut self, frames: &mut Frames, fault: &Fault) -> Option<u32> {
         let order = super::seen_from(&self.nearest, fault.socket);
-        let frame = order.iter().find_map(|&node| frames.take_from(node))?;
+        let frame = order
+            .iter()
+            .find_map(|&node| self.ties.take(frames, node))?;
         self.heat.add(frame, Source::Slow);
         frames.warm(frame, 1);
         Some(frame)

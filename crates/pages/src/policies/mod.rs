@@ -72,6 +72,26 @@ const fn count(
     }
 }
 
+/// The parameter of policies that draw among equal bins.
+const SEED: Param = count(
+    "seed",
+    0,
+    u64::MAX,
+    "1",
+    "seed of the choice among equal bins; 0: always the one that has waited longest",
+);
+
+/// The parameters of a daemon and a seed.
+const fn with_seed() -> [Param; daemon::PARAMS.len() + 1] {
+    let mut all = [SEED; daemon::PARAMS.len() + 1];
+    let mut at = 0;
+    while at < daemon::PARAMS.len() {
+        all[at] = daemon::PARAMS[at];
+        at += 1;
+    }
+    all
+}
+
 /// The parameters of a daemon and the DRAM that is kept free.
 const fn with_spare() -> [Param; daemon::PARAMS.len() + 1] {
     let spare = Param {
@@ -163,10 +183,11 @@ const ENTRIES: &[Entry] = &[
         about: "a bin with the fewest pages: JC-static",
         source: "paper D, section 4.2",
         needs: Needs::MemoryMode,
-        params: &[],
-        build: |_, topology| {
+        params: &[SEED],
+        build: |values, topology| {
             let frames = Frames::in_bins(topology, pages_per_bin(topology) + 1);
-            Ok((frames, Box::new(Static::new(topology))))
+            let policy = Static::new(topology, values.number("seed"));
+            Ok((frames, Box::new(policy)))
         },
     },
     Entry {
@@ -174,11 +195,12 @@ const ENTRIES: &[Entry] = &[
         about: "the coldest bin, and a daemon that parts hot pages in one bin: JC-dyn",
         source: "paper D, section 4.3",
         needs: Needs::MemoryMode,
-        params: daemon::PARAMS,
+        params: &with_seed(),
         build: |values, topology| {
             let settings = Settings::of(values, topology.page_bytes)?;
             let frames = Frames::in_bins(topology, dynamic::LEVELS);
-            Ok((frames, Box::new(Dynamic::new(topology, settings))))
+            let policy = Dynamic::new(topology, settings, values.number("seed"));
+            Ok((frames, Box::new(policy)))
         },
     },
     Entry {

@@ -1,23 +1,29 @@
 //! `static`: JC-static, paper D section 4.2.
 //!
-//! A new page goes to a bin with the fewest pages. The heat of a bin is the number of pages in it.
+//! A new page goes to a bin with the fewest pages. The heat of a bin is the number of pages in it. Among equal bins
+//! chance decides: the kernel's lists hold them in the order that the memory's history left, and a fixed order would
+//! pair pages that are touched exactly one cache apart, always the same ones (two arrays of one cache's size would
+//! conflict element by element).
 
 use varve_machine::Fault;
 
 use crate::frames::Frames;
 use crate::policy::Policy;
+use crate::rng::Ties;
 use crate::topology::Topology;
 
 /// Nodes by distance, for each socket; the counting is the heat of the bins.
 pub struct Static {
     nearest: Vec<Vec<usize>>,
+    ties: Ties,
 }
 
 impl Static {
-    /// For this machine.
-    pub fn new(topology: &Topology) -> Static {
+    /// For this machine; `seed` decides among equal bins.
+    pub fn new(topology: &Topology, seed: u64) -> Static {
         Static {
             nearest: super::nearest(topology),
+            ties: Ties::new(seed),
         }
     }
 }
@@ -25,7 +31,9 @@ impl Static {
 impl Policy for Static {
     fn place(&mut self, frames: &mut Frames, fault: &Fault) -> Option<u32> {
         let order = super::seen_from(&self.nearest, fault.socket);
-        let frame = order.iter().find_map(|&node| frames.take_from(node))?;
+        let frame = order
+            .iter()
+            .find_map(|&node| self.ties.take(frames, node))?;
         frames.warm(frame, 1);
         Some(frame)
     }
