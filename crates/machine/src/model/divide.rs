@@ -1,25 +1,28 @@
 //! Host-level helpers of the hot path: division by a number known only at run time, prefetching, and looking for a
 //! number among a few.
 
-/// Divides by multiplication. Exact for dividends below 2^40 and divisors below 2^24.
+/// Divides by shifting or by multiplication.
 #[derive(Clone, Copy, Debug)]
 pub struct Divisor {
     value: u64,
+    /// floor((2^64 - 1) / value), or 0 for a power of two.
     magic: u64,
+    shift: u32,
 }
 
 impl Divisor {
     /// A divisor, at least 1.
     pub fn new(value: u64) -> Divisor {
         let value = value.max(1);
-        assert!(value < 1 << 24, "divisors beyond 2^24 are not exact");
-        // floor(2^64 / value) + 1: the error term stays below 2^-24 of a step for the dividends allowed.
-        let magic = if value == 1 {
-            0
-        } else {
-            (u64::MAX / value).wrapping_add(1)
-        };
-        Divisor { value, magic }
+        Divisor {
+            value,
+            magic: if value.is_power_of_two() {
+                0
+            } else {
+                u64::MAX / value
+            },
+            shift: value.ilog2(),
+        }
     }
 
     /// The divisor itself.
@@ -28,15 +31,20 @@ impl Divisor {
         self.value
     }
 
-    /// Quotient and remainder.
+    /// Quotient and remainder of a dividend below 2^63.
     #[inline(always)]
     pub fn divide(self, n: u64) -> (u64, u64) {
-        debug_assert!(n < 1 << 40);
-        if self.value == 1 {
-            return (n, 0);
+        if self.magic == 0 {
+            return (n >> self.shift, n & (self.value - 1));
         }
+        // The estimate is the quotient or one less: n * magic / 2^64 > n / value - 2 n / 2^64.
         let q = ((n as u128 * self.magic as u128) >> 64) as u64;
-        (q, n - q * self.value)
+        let rest = n - q * self.value;
+        if rest >= self.value {
+            (q + 1, rest - self.value)
+        } else {
+            (q, rest)
+        }
     }
 }
 
@@ -53,21 +61,9 @@ pub fn prefetch<T>(place: &T) {
     let _ = place;
 }
 
-/// The first place of `wanted` among `numbers`, whose length is a multiple of 8.
-#[inline(always)]
-pub fn find(numbers: &[u32], wanted: u32) -> Option<usize> {
-    for (k, eight) in numbers.chunks_exact(8).enumerate() {
-        let mask = equal_among_8(eight.try_into().expect("chunks of 8"), wanted);
-        if mask != 0 {
-            return Some(k * 8 + mask.trailing_zeros() as usize);
-        }
-    }
-    None
-}
-
 /// One bit for each of 8 numbers that equals `wanted`.
 #[inline(always)]
-fn equal_among_8(numbers: &[u32; 8], wanted: u32) -> u32 {
+pub fn equal_among_8(numbers: &[u32; 8], wanted: u32) -> u32 {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86-64 processor has SSE2; the two unaligned loads of 16 B stay within the 32 B array.
     unsafe {
@@ -85,25 +81,30 @@ fn equal_among_8(numbers: &[u32; 8], wanted: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Divisor, find};
+    use super::{Divisor, equal_among_8};
     use proptest::prelude::*;
 
     proptest! {
         #[test]
-        fn finds_the_first(numbers in prop::collection::vec(0u32..6, 24), wanted in 0u32..7) {
-            prop_assert_eq!(find(&numbers, wanted), numbers.iter().position(|n| *n == wanted));
+        fn finds_all(numbers in prop::collection::vec(0u32..6, 8), wanted in 0u32..7) {
+            let expected = (0..8).fold(0, |m, i| m | ((numbers[i] == wanted) as u32) << i);
+            prop_assert_eq!(equal_among_8(numbers[..].try_into().unwrap(), wanted), expected);
         }
         #[test]
-        fn divides_exactly(n in 0u64..1 << 40, d in 1u64..1 << 24) {
+        fn divides_exactly(n in 0u64..1 << 63, d in 1u64..1 << 62, shift in 0u32..62) {
+            let d = (d >> shift).max(1);
             prop_assert_eq!(Divisor::new(d).divide(n), (n / d, n % d));
         }
         #[test]
-        fn divides_exactly_near_multiples(q in 0u64..1 << 16, d in 1u64..1 << 24) {
+        fn divides_exactly_near_multiples(q in 0u64..1 << 32, d in 1u64..1 << 31, shift in 0u32..31) {
+            let d = (d >> shift).max(1);
             for n in [(q * d).saturating_sub(1), q * d, q * d + 1] {
-                if n < 1 << 40 {
-                    prop_assert_eq!(Divisor::new(d).divide(n), (n / d, n % d));
-                }
+                prop_assert_eq!(Divisor::new(d).divide(n), (n / d, n % d));
             }
+        }
+        #[test]
+        fn divides_exactly_by_powers_of_two(n in 0u64..1 << 63, shift in 0u32..62) {
+            prop_assert_eq!(Divisor::new(1 << shift).divide(n), (n >> shift, n % (1 << shift)));
         }
     }
 }

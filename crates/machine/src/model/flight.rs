@@ -3,6 +3,7 @@
 //! A core runs ahead of a missing load until its reorder buffer or its fill buffers are full, and ahead of missing
 //! stores until its store buffer is. Only the time that it then has to wait is a stall.
 
+use super::ring::Ring;
 use super::time::Ps;
 
 /// A miss in flight.
@@ -16,7 +17,7 @@ struct Miss {
 /// Misses in the order of the program.
 #[derive(Clone, Debug)]
 struct InOrder {
-    misses: Box<[Miss]>,
+    misses: Ring<Miss>,
     head: usize,
     len: usize,
 }
@@ -24,7 +25,7 @@ struct InOrder {
 impl InOrder {
     fn new(capacity: usize) -> InOrder {
         InOrder {
-            misses: vec![Miss::default(); capacity.next_power_of_two()].into(),
+            misses: Ring::new(capacity),
             head: 0,
             len: 0,
         }
@@ -32,19 +33,18 @@ impl InOrder {
 
     #[inline(always)]
     fn front(&self) -> Option<Miss> {
-        (self.len != 0).then(|| self.misses[self.head])
+        (self.len != 0).then(|| self.misses.get(self.head))
     }
 
     #[inline(always)]
     fn pop(&mut self) {
-        self.head = (self.head + 1) & (self.misses.len() - 1);
+        self.head += 1;
         self.len -= 1;
     }
 
     #[inline(always)]
     fn push(&mut self, m: Miss) {
-        let at = (self.head + self.len) & (self.misses.len() - 1);
-        self.misses[at] = m;
+        self.misses.set(self.head + self.len, m);
         self.len += 1;
     }
 }
@@ -128,6 +128,11 @@ impl Flight {
             self.loads.pop();
         }
         clock
+    }
+
+    /// Has the core stored anything yet?
+    pub fn has_stored(&self) -> bool {
+        self.stores_seen != 0
     }
 
     /// Waits for the previous load (a dependent address).

@@ -2,11 +2,17 @@
 
 use std::ptr::NonNull;
 
-/// A zeroed byte array.
+/// A zeroed byte array. It begins at a multiple of 4 KiB, or of 2 MiB when it is at least as long.
 pub struct Zeroed {
     at: NonNull<u8>,
     len: usize,
+    /// The mapping that it lies in.
+    mapping: *mut libc::c_void,
+    mapped: usize,
 }
+
+/// A huge page of the host.
+const HUGE: usize = 2 << 20;
 
 // SAFETY: the mapping is private to its owner and has no interior mutability.
 unsafe impl Send for Zeroed {}
@@ -18,12 +24,19 @@ impl Zeroed {
     ///
     /// Panics when the host refuses the address range, which is the same as running out of memory.
     pub fn new(len: usize) -> Zeroed {
-        let len = len.max(1);
+        // A whole number of words, and room to begin at a huge page.
+        let (len, mapped) = if len >= HUGE {
+            let len = len.next_multiple_of(HUGE);
+            (len, len + HUGE)
+        } else {
+            let len = len.max(1).next_multiple_of(8);
+            (len, len)
+        };
         // SAFETY: an anonymous private mapping at an address of the kernel's choice aliases nothing.
-        let at = unsafe {
+        let mapping = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
-                len,
+                mapped,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
                 -1,
@@ -31,14 +44,23 @@ impl Zeroed {
             )
         };
         assert!(
-            at != libc::MAP_FAILED,
+            mapping != libc::MAP_FAILED,
             "the host has no address range of {len} B left for the model's tags"
         );
+        let skip = if len >= HUGE {
+            mapping.align_offset(HUGE)
+        } else {
+            0
+        };
+        // SAFETY: where `skip` is not 0 it is below 2 MiB, and the mapping is that much longer than `len`.
+        let at = unsafe { mapping.byte_add(skip) };
         // SAFETY: the range was just mapped; the advice has no effect on its contents.
         unsafe { libc::madvise(at, len, libc::MADV_HUGEPAGE) };
         Zeroed {
             at: NonNull::new(at.cast()).expect("mmap never maps address 0 here"),
             len,
+            mapping,
+            mapped,
         }
     }
 
@@ -55,11 +77,25 @@ impl Zeroed {
         // SAFETY: as above, and `&mut self` makes the slice unique.
         unsafe { std::slice::from_raw_parts_mut(self.at.as_ptr(), self.len) }
     }
+
+    /// The bytes as 32-bit words.
+    #[inline(always)]
+    pub fn words(&self) -> &[u32] {
+        // SAFETY: as above; the start is page-aligned, the length a multiple of 8, and every bit pattern is a number.
+        unsafe { std::slice::from_raw_parts(self.at.as_ptr().cast(), self.len / 4) }
+    }
+
+    /// The bytes as 32-bit words, to write.
+    #[inline(always)]
+    pub fn words_mut(&mut self) -> &mut [u32] {
+        // SAFETY: as above, and `&mut self` makes the slice unique.
+        unsafe { std::slice::from_raw_parts_mut(self.at.as_ptr().cast(), self.len / 4) }
+    }
 }
 
 impl Drop for Zeroed {
     fn drop(&mut self) {
-        // SAFETY: the range was mapped by `new` and no slice of it outlives `self`.
-        unsafe { libc::munmap(self.at.as_ptr().cast(), self.len) };
+        // SAFETY: the mapping was made by `new` and no slice of it outlives `self`.
+        unsafe { libc::munmap(self.mapping, self.mapped) };
     }
 }

@@ -18,6 +18,7 @@ mod outcome;
 mod pm;
 mod prefetcher;
 mod queue;
+mod ring;
 mod table;
 mod tags;
 mod thread;
@@ -196,6 +197,7 @@ impl<'a> Model<'a> {
                     number,
                     socket,
                     daemons.sample_period,
+                    page_bytes.ilog2(),
                 ));
             }
         }

@@ -1,7 +1,6 @@
 //! Address translation: the page table of a program and the TLBs of a core.
 
 use super::cache::Cache;
-use super::divide::prefetch;
 
 /// Virtual to frame, two levels: stretches of 1 GiB, and a flat array of pages in each that is touched.
 pub struct PageTable {
@@ -43,16 +42,6 @@ impl PageTable {
             return None;
         }
         self.leaves[leaf as usize - 1][page].checked_sub(1)
-    }
-
-    /// Asks the host to bring the entry of a page near.
-    #[inline(always)]
-    pub fn prefetch(&self, vpn: u64) {
-        let (stretch, page) = self.place(vpn);
-        let leaf = self.roots[stretch];
-        if leaf != 0 {
-            prefetch(&self.leaves[leaf as usize - 1][page]);
-        }
     }
 
     /// Maps a page to a frame (or to another one).
@@ -102,7 +91,6 @@ impl PageTable {
 
 /// The TLBs of one core: a direct-mapped first level that holds frames, and an LRU set-associative second level that
 /// knows which pages it has (their frames stand in the page table).
-#[derive(Clone)]
 pub struct Tlb {
     first: Box<[(u64, u32)]>,
     second: Cache,
@@ -136,13 +124,15 @@ impl Tlb {
     /// Is the page in the second level? Makes it the most recent.
     #[inline(always)]
     pub fn second(&mut self, vpn: u64) -> bool {
-        self.second.hit(vpn, false)
+        let place = self.second.place(vpn);
+        self.second.hit(place, false)
     }
 
     /// Puts a page into both levels after a walk.
     #[inline(always)]
     pub fn insert(&mut self, vpn: u64, frame: u32) {
-        self.second.insert(vpn, false);
+        let place = self.second.place(vpn);
+        self.second.insert(place, false);
         self.remember(vpn, frame);
     }
 
@@ -152,7 +142,8 @@ impl Tlb {
         if slot.0 == vpn + 1 {
             *slot = (0, 0);
         }
-        self.second.remove(vpn);
+        let place = self.second.place(vpn);
+        self.second.remove(place);
     }
 }
 

@@ -3,7 +3,7 @@
 //! A byte is `(tag + 1) << 1 | dirty`, 0 when empty; the tag is which of the slow memory's cache-sized stretches the
 //! line comes from. Ways are neighbours, most recent first.
 
-use super::divide::prefetch;
+use super::divide::{Divisor, prefetch};
 
 /// Result of looking a line up and putting it in where it was missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum Lookup {
 pub struct Tags {
     slots: crate::model::host::Zeroed,
     ways: u64,
-    sets: u64,
+    sets: Divisor,
     used: u64,
 }
 
@@ -38,17 +38,17 @@ impl Tags {
         Tags {
             slots: crate::model::host::Zeroed::new((sets * ways) as usize),
             ways,
-            sets,
+            sets: Divisor::new(sets),
             used: 0,
         }
     }
 
     #[inline(always)]
-    fn place(&self, line: u64) -> (usize, u8) {
-        // At most 126 stretches: two or three subtractions would do, a division is as quick.
-        let tag = line / self.sets;
+    fn place(&self, line: u64) -> (u64, usize, u8) {
+        let (tag, set) = self.sets.divide(line);
         (
-            ((line - tag * self.sets) * self.ways) as usize,
+            set,
+            (set * self.ways) as usize,
             ((tag as u8 + 1) & 0x7f) << 1,
         )
     }
@@ -56,43 +56,55 @@ impl Tags {
     /// Asks the host to bring the line's tag near.
     #[inline(always)]
     pub fn prefetch(&self, line: u64) {
-        let (at, _) = self.place(line);
+        let (_, at, _) = self.place(line);
         prefetch(&self.slots.bytes()[at]);
     }
 
     /// Looks a line up; a store marks it dirty. A missing line comes in.
     #[inline(always)]
     pub fn access(&mut self, line: u64, store: bool) -> Lookup {
-        let (at, key) = self.place(line);
-        let (ways, sets) = (self.ways as usize, self.sets);
-        let set = &mut self.slots.bytes_mut()[at..at + ways];
-        let i = if set[0] & !1 == key {
-            set[0] |= store as u8;
-            return Lookup::Hit;
-        } else {
-            set.iter().position(|s| s & !1 == key)
-        };
-        if let Some(i) = i {
-            let slot = set[i] | store as u8;
-            set.copy_within(0..i, 1);
-            set[0] = slot;
+        let (set, at, key) = self.place(line);
+        let first = &mut self.slots.bytes_mut()[at];
+        if *first & !1 == key {
+            *first |= store as u8;
             return Lookup::Hit;
         }
-        let last = set[ways - 1];
+        let last = if self.ways == 1 {
+            std::mem::replace(first, key | store as u8)
+        } else {
+            match self.search(at, key, store) {
+                Some(last) => last,
+                None => return Lookup::Hit,
+            }
+        };
         self.used += (last == 0) as u64;
-        set.copy_within(0..ways - 1, 1);
-        set[0] = key | store as u8;
-        let written_back =
-            (last & 1 == 1).then(|| ((last >> 1) - 1) as u64 * sets + at as u64 / ways as u64);
         Lookup::Miss {
-            written_back,
+            written_back: (last & 1 == 1)
+                .then(|| ((last >> 1) - 1) as u64 * self.sets.value() + set),
             conflict: last != 0,
         }
     }
 
+    /// Looks further than the most recent way. A missing line comes in, and what it pushes out is returned.
+    #[inline(never)]
+    fn search(&mut self, at: usize, key: u8, store: bool) -> Option<u8> {
+        let ways = self.ways as usize;
+        let set = &mut self.slots.bytes_mut()[at..at + ways];
+        if let Some(i) = set.iter().position(|s| s & !1 == key) {
+            let slot = set[i] | store as u8;
+            set.copy_within(0..i, 1);
+            set[0] = slot;
+            return None;
+        }
+        let last = set[ways - 1];
+        set.copy_within(0..ways - 1, 1);
+        set[0] = key | store as u8;
+        Some(last)
+    }
+
     /// How many lines of the cache hold something, and how many there are.
     pub fn used(&self) -> (u64, u64) {
-        (self.used, self.sets * self.ways)
+        (self.used, self.sets.value() * self.ways)
     }
 }
 

@@ -1,6 +1,6 @@
 //! One simulated thread on its own core, and the path of an access from its address to its time.
 
-use super::cache::Cache;
+use super::cache::{Cache, Place};
 use super::flight::Flight;
 use super::memory::Memory;
 use super::prefetcher::Prefetcher;
@@ -169,11 +169,23 @@ pub struct Thread {
     /// Remainder of instruction time below 1 ps, 1/1024.
     fraction: u64,
     until_sample: u64,
-    /// Where the look-ahead stands in `ops`.
+    page_shift: u32,
+    /// Page numbers of different programs differ in the bits above an address.
+    tag: u64,
+    /// The op at which to look ahead again.
+    look_at: usize,
+    /// How far the look-ahead has come in `ops`.
     looked: usize,
-    /// Misses of the last stretch: look-ahead pays only when there are some.
-    missing: u32,
+    /// Second-level misses when it last looked: it pays only where there are some.
+    looked_misses: u64,
+    /// Physical lines of the ops that it looked at, `NONE` for one that has none.
+    ahead: [u64; 2 * CHUNK],
+    /// Physical line of the last access.
     last_line: u64,
+    /// Its virtual line, while its page stands in the first-level TLB; `NONE` otherwise.
+    last_virtual: u64,
+    /// The last line is known to be dirty in the first level.
+    last_dirty: bool,
     /// Address of the access that runs, for samples.
     address: u64,
     /// Lines in flight beyond the second level.
@@ -182,8 +194,11 @@ pub struct Thread {
     prefetching: bool,
 }
 
-/// How many ops ahead the host's caches are asked for the model's own tables.
-const LOOK_AHEAD: usize = 12;
+/// Ops between two looks ahead. Each look asks the host's caches for the model's own tables: for the lines of the
+/// chunk after the next one, and for what the lines of the next chunk will push out.
+const CHUNK: usize = 8;
+/// No line.
+const NONE: u64 = u64::MAX;
 
 impl Thread {
     /// A thread at time 0.
@@ -194,6 +209,7 @@ impl Thread {
         number: usize,
         socket: usize,
         sample_period: u64,
+        page_shift: u32,
     ) -> Thread {
         Thread {
             clock: 0,
@@ -213,9 +229,15 @@ impl Thread {
             fraction: 0,
             // Threads do not sample in step.
             until_sample: 1 + (sample_period * (id as u64 * 7 + 3) / 16) % sample_period.max(1),
+            page_shift,
+            tag: (space as u64) << (super::table::ADDRESS_BITS - page_shift),
+            look_at: 0,
             looked: 0,
-            missing: 0,
-            last_line: u64::MAX,
+            looked_misses: 0,
+            ahead: [NONE; 2 * CHUNK],
+            last_line: NONE,
+            last_virtual: NONE,
+            last_dirty: false,
             address: 0,
             queue: Entries::new(m.core.super_queue),
             prefetching: false,
@@ -225,11 +247,13 @@ impl Thread {
     /// Forgets the translation of a page.
     pub fn shoot_down(&mut self, vpn: u64) {
         self.tlb.forget(vpn);
+        self.last_virtual = NONE;
     }
 
     /// New ops are in `ops`.
     pub fn refilled(&mut self) {
         self.next = 0;
+        self.look_at = 0;
         self.looked = 0;
     }
 
@@ -252,24 +276,18 @@ impl Thread {
     /// Returns that op.
     #[inline]
     pub fn run(&mut self, limit: Ps, s: &mut Shared) -> Option<Op> {
-        while self.next < self.ops.len() {
+        while let Some(&op) = self.ops.get(self.next) {
             if self.clock > limit {
                 return None;
             }
-            let op = self.ops[self.next];
-            self.next += 1;
-            if self.missing > 4 {
+            if self.next >= self.look_at {
                 self.look_ahead(s);
             }
+            self.next += 1;
             self.work(op.instructions, &s.lat);
             match op.kind {
-                Kind::Read | Kind::Write | Kind::Update | Kind::Fetch => {
-                    self.access(&op, s);
-                    if s.out_of_frames.is_some() {
-                        return None;
-                    }
-                }
-                Kind::NtWrite | Kind::Flush => self.write_through(&op, s),
+                Kind::Read | Kind::Write | Kind::Update | Kind::Fetch => self.access(op, s),
+                Kind::NtWrite | Kind::Flush => self.write_through(op, s),
                 Kind::Fence => self.clock = self.flight.fence(self.clock),
                 Kind::Begin => self.request = Some(self.clock),
                 _ => return Some(op),
@@ -279,52 +297,60 @@ impl Thread {
     }
 
     /// Touches the host memory that ops a little ahead will need: page-table entry, cache sets, DRAM-cache tag.
-    #[inline(always)]
-    fn look_ahead(&mut self, s: &Shared) {
-        self.missing = self.missing.saturating_sub(1);
-        let to = (self.next + LOOK_AHEAD).min(self.ops.len());
-        self.looked = self.looked.max(self.next);
-        while self.looked < to {
-            let op = &self.ops[self.looked];
-            self.looked += 1;
-            if !op.kind.is_access() {
+    #[inline(never)]
+    fn look_ahead(&mut self, s: &mut Shared) {
+        self.look_at = self.next + CHUNK;
+        if self.looked_misses == self.counts.l2_misses {
+            return;
+        }
+        self.looked_misses = self.counts.l2_misses;
+        let llc = &mut s.llc[self.socket];
+        // The sets of these lines were asked for one chunk ago.
+        for i in self.next..self.looked {
+            let line = self.ahead[i % (2 * CHUNK)];
+            if line == NONE || !self.flight.has_stored() {
                 continue;
             }
-            let address = op.addr;
-            let vpn = address >> s.page_shift;
-            let frame = match self.tlb.first(vpn | self.tag(s)) {
-                Some(f) => f,
-                None => match s.tables[self.space].frame(vpn) {
-                    Some(f) => f,
-                    None => continue,
-                },
-            };
-            let physical = ((frame as u64) << s.page_shift) | (address & ((1 << s.page_shift) - 1));
-            let line = physical >> 6;
-            self.l2.prefetch(line);
-            s.llc[self.socket].prefetch(line);
-            s.memory.prefetch(physical);
+            if let Some(out) = self.l2.victim_of(self.l2.place(line)) {
+                llc.prefetch(llc.place(out));
+            }
+            if let Some(out) = llc.victim_of(llc.place(line)) {
+                s.memory.prefetch(out << 6);
+            }
         }
+        let from = self.looked.max(self.next);
+        let to = (self.next + 2 * CHUNK).min(self.ops.len()).max(from);
+        for i in from..to {
+            let op = &self.ops[i];
+            let mut line = NONE;
+            if op.kind.is_access()
+                && let Some(frame) = s.tables[self.space].frame(op.addr >> self.page_shift)
+            {
+                let physical = self.physical(frame, op.addr);
+                line = physical >> 6;
+                llc.prefetch(llc.place(line));
+                s.memory.prefetch(physical);
+            }
+            self.ahead[i % (2 * CHUNK)] = line;
+        }
+        self.looked = to;
     }
 
-    /// Page numbers of different programs differ in the bits above an address.
+    /// The physical address of an address whose page is in a frame.
     #[inline(always)]
-    fn tag(&self, s: &Shared) -> u64 {
-        (self.space as u64) << (super::table::ADDRESS_BITS - s.page_shift)
+    fn physical(&self, frame: u32, address: u64) -> u64 {
+        (frame as u64) << self.page_shift | address & ((1 << self.page_shift) - 1)
     }
 
     /// Virtual to physical; the extra latency of TLB misses comes back with it.
     #[inline(always)]
     fn translate(&mut self, address: u64, store: bool, s: &mut Shared) -> (u64, Ps) {
-        let vpn = (address >> s.page_shift) | self.tag(s);
+        let vpn = (address >> self.page_shift) | self.tag;
         let (frame, cost) = match self.tlb.first(vpn) {
             Some(frame) => (frame, 0),
             None => self.translate_slowly(vpn, store, s),
         };
-        (
-            ((frame as u64) << s.page_shift) | (address & ((1 << s.page_shift) - 1)),
-            cost,
-        )
+        (self.physical(frame, address), cost)
     }
 
     #[inline(never)]
@@ -366,6 +392,8 @@ impl Thread {
                     }
                     Err(e) => {
                         s.out_of_frames = Some(e);
+                        // The run ends here.
+                        self.ops.clear();
                         0
                     }
                 }
@@ -377,44 +405,71 @@ impl Thread {
 
     /// A cached access: every line that it touches.
     #[inline(always)]
-    fn access(&mut self, op: &Op, s: &mut Shared) {
+    fn access(&mut self, op: Op, s: &mut Shared) {
         self.counts.accesses += 1;
-        self.address = op.addr;
         let store = matches!(op.kind, Kind::Write | Kind::Update);
-        let load = op.kind != Kind::Write;
         if op.dependent != 0 {
             self.clock = self.flight.depend(self.clock);
         }
+        let inside = (op.addr & 63) + op.size as u64 <= 64;
+        if !store && inside && op.addr >> 6 == self.last_virtual {
+            // The most recent line of the first level again: nothing moves.
+            self.flight.last_load = self.flight.last_load.max(self.clock + s.lat.l1);
+            return;
+        }
+        self.access_line(op, store, s);
+        if !inside {
+            self.access_rest(op, store, s);
+        }
+    }
+
+    /// The first line of an access.
+    #[inline(always)]
+    fn access_line(&mut self, op: Op, store: bool, s: &mut Shared) {
+        self.address = op.addr;
+        let load = op.kind != Kind::Write;
         if store {
             self.counts.updates += load as u64;
             self.clock = self.flight.store(self.clock);
         }
         let (physical, cost) = self.translate(op.addr, store, s);
         let line = physical >> 6;
-        if line == self.last_line && cost == 0 && !store {
-            // The most recent line of the first level again: nothing moves.
-            self.flight.last_load = self.flight.last_load.max(self.clock + s.lat.l1);
+        if line == self.last_line && cost == 0 && (!store || self.last_dirty) {
+            // As above; a store finds the line dirty.
+            if load {
+                let last = if store { 0 } else { self.flight.last_load };
+                self.flight.last_load = last.max(self.clock + s.lat.l1);
+            }
         } else {
             self.line(line, load, store, cost, s);
             self.last_line = line;
+            self.last_dirty = store;
         }
+        self.last_virtual = if cost == 0 { op.addr >> 6 } else { NONE };
         if s.sample_period != 0 && store {
             self.count_sample(physical, Source::Store, s);
         }
-        let last = (op.addr + op.size.max(1) as u64 - 1) >> 6;
-        let mut at = (op.addr >> 6) + 1;
-        while at <= last {
+    }
+
+    /// The other lines of an access.
+    #[inline(never)]
+    fn access_rest(&mut self, op: Op, store: bool, s: &mut Shared) {
+        let load = op.kind != Kind::Write;
+        let last = (op.addr + op.size as u64 - 1) >> 6;
+        for at in (op.addr >> 6) + 1..=last {
             let (physical, cost) = self.translate(at << 6, store, s);
             self.line(physical >> 6, load, store, cost, s);
             self.last_line = physical >> 6;
-            at += 1;
+            self.last_dirty = store;
+            self.last_virtual = if cost == 0 { at } else { NONE };
         }
     }
 
     /// One line through the caches.
     #[inline(always)]
     fn line(&mut self, line: u64, load: bool, store: bool, walk: Ps, s: &mut Shared) {
-        if self.l1.hit(line, store) {
+        let place = self.l1.place(line);
+        if self.l1.hit(place, store) {
             if load {
                 self.flight.last_load = self.clock + s.lat.l1 + walk;
             }
@@ -447,7 +502,8 @@ impl Thread {
         } else {
             None
         };
-        let mut done = if self.l2.hit(line, false) {
+        let second = self.l2.place(line);
+        let mut done = if self.l2.hit(second, false) {
             // A line that was prefetched may still be on its way.
             (start + s.lat.l2).max(if self.prefetcher.on() {
                 self.prefetcher.arrival(line)
@@ -456,12 +512,13 @@ impl Thread {
             })
         } else {
             self.counts.l2_misses += 1;
-            self.missing = (self.missing + 8).min(256);
-            self.beyond(line, start, true, s)
+            self.beyond(line, second, start, true, s)
         };
-        if let Some(v) = self.l1.insert(line, store) {
-            if v.dirty && !self.l2.hit(v.line, true) {
-                done = done.max(self.into_second(v.line, true, start, s));
+        let first = self.l1.place(line);
+        if let Some(out) = self.l1.insert(first, store) {
+            let place = self.l2.place(out);
+            if !self.l2.hit(place, true) {
+                done = done.max(self.into_second(place, true, start, s));
             }
         }
         if load {
@@ -478,85 +535,106 @@ impl Thread {
 
     /// Fetches a line from the last level or memory into the second level.
     #[inline(always)]
-    fn beyond(&mut self, line: u64, start: Ps, demand: bool, s: &mut Shared) -> Ps {
+    fn beyond(&mut self, line: u64, second: Place, start: Ps, demand: bool, s: &mut Shared) -> Ps {
         let llc = &mut s.llc[self.socket];
-        let done = if llc.hit(line, false) {
+        let third = llc.place(line);
+        let done = if llc.hit(third, false) {
             start + s.lat.llc
         } else {
-            let at = if self.prefetching {
-                self.queue.admit(start)
-            } else {
-                start
-            } + s.lat.llc;
-            let mut reply = s.memory.read(at, line << 6, self.socket);
-            for _ in 1..s.replicas {
-                // The other instances ask at the same time; this one is served in the middle of them.
-                reply = s.memory.read(at, line << 6, self.socket);
-            }
-            let mut done = reply.done;
-            if let Some(v) = s.llc[self.socket].insert(line, false) {
-                if v.dirty {
-                    // The fill waits when the write queue is full: that is how writers feel slow memory.
-                    for _ in 0..s.replicas {
-                        let taken = s.memory.write(at, v.line << 6, self.socket);
-                        done = done.max(taken);
-                    }
-                }
-            }
-            if demand {
-                self.counts.llc_misses += 1;
-                self.counts.slow += (reply.source == Source::Slow) as u64;
-                if s.sample_period != 0 {
-                    self.count_sample(line << 6, reply.source, s);
-                }
-            }
-            if self.prefetching {
-                self.prefetching = !self.queue.is_empty();
-                self.queue.hold(done);
-            }
-            done
+            self.from_memory(line, third, start, demand, s)
         };
-        done.max(self.into_second(line, false, start, s))
+        done.max(self.into_second(second, false, start, s))
+    }
+
+    /// Fetches a line from memory into the last level.
+    #[inline(always)]
+    fn from_memory(
+        &mut self,
+        line: u64,
+        third: Place,
+        start: Ps,
+        demand: bool,
+        s: &mut Shared,
+    ) -> Ps {
+        let at = if self.prefetching {
+            self.queue.admit(start)
+        } else {
+            start
+        } + s.lat.llc;
+        let mut reply = s.memory.read(at, line << 6, self.socket);
+        // The other instances ask at the same time; this one is served behind them.
+        for _ in 1..s.replicas {
+            reply = s.memory.read(at, line << 6, self.socket);
+        }
+        let mut done = reply.done;
+        if let Some(out) = s.llc[self.socket].insert(third, false) {
+            // The fill waits when the write queue is full: that is how writers feel slow memory.
+            done = done.max(self.write_back(out, at, s));
+        }
+        if demand {
+            self.counts.llc_misses += 1;
+            self.counts.slow += (reply.source == Source::Slow) as u64;
+            if s.sample_period != 0 {
+                self.count_sample(line << 6, reply.source, s);
+            }
+        }
+        if self.prefetching {
+            self.prefetching = !self.queue.is_empty();
+            self.queue.hold(done);
+        }
+        done
+    }
+
+    /// Writes a line to memory, for each instance; returns when the last write was taken.
+    #[inline(always)]
+    fn write_back(&mut self, line: u64, now: Ps, s: &mut Shared) -> Ps {
+        (0..s.replicas).fold(now, |taken, _| {
+            taken.max(s.memory.write(now, line << 6, self.socket))
+        })
     }
 
     /// Puts a line into the second level; a dirty line that has to go moves to the last level, and from there perhaps
     /// to memory. Returns when there was room for all of it.
     #[inline(always)]
-    fn into_second(&mut self, line: u64, dirty: bool, now: Ps, s: &mut Shared) -> Ps {
-        let Some(v) = self.l2.insert(line, dirty) else {
-            return now;
-        };
-        if !v.dirty {
-            return now;
+    fn into_second(&mut self, second: Place, dirty: bool, now: Ps, s: &mut Shared) -> Ps {
+        match self.l2.insert(second, dirty) {
+            Some(out) => self.into_last(out, now, s),
+            None => now,
         }
+    }
+
+    /// Puts a dirty line into the last level.
+    #[inline(never)]
+    fn into_last(&mut self, line: u64, now: Ps, s: &mut Shared) -> Ps {
         let llc = &mut s.llc[self.socket];
-        if llc.hit(v.line, true) {
+        let place = llc.place(line);
+        if llc.hit(place, true) {
             return now;
         }
-        match llc.insert(v.line, true) {
-            Some(out) if out.dirty => {
-                (0..s.replicas).fold(now, |_, _| s.memory.write(now, out.line << 6, self.socket))
-            }
-            _ => now,
+        match llc.insert(place, true) {
+            Some(out) => self.write_back(out, now, s),
+            None => now,
         }
     }
 
     #[inline(never)]
     fn fetch_ahead(&mut self, line: u64, now: Ps, s: &mut Shared) {
-        if self.l2.hit(line, false) {
+        let second = self.l2.place(line);
+        if self.l2.hit(second, false) {
             return;
         }
         self.counts.prefetches += 1;
         self.prefetching = true;
-        let done = self.beyond(line, now, false, s);
+        let done = self.beyond(line, second, now, false, s);
         self.prefetcher.arrives(line, done);
     }
 
     /// Non-temporal stores, or write-backs that keep the line: every line that the op touches.
     #[inline(never)]
-    fn write_through(&mut self, op: &Op, s: &mut Shared) {
+    fn write_through(&mut self, op: Op, s: &mut Shared) {
         self.counts.accesses += 1;
-        self.last_line = u64::MAX;
+        self.last_line = NONE;
+        self.last_virtual = NONE;
         let last = (op.addr + op.size.max(1) as u64 - 1) >> 6;
         for at in op.addr >> 6..=last {
             self.address = at << 6;
@@ -583,9 +661,10 @@ impl Thread {
 
     /// Cleans a line in every cache; was it dirty in one?
     fn clean(&mut self, line: u64, s: &mut Shared) -> bool {
-        let first = self.l1.clean(line);
-        let second = self.l2.clean(line);
-        let third = s.llc[self.socket].clean(line);
+        let llc = &mut s.llc[self.socket];
+        let first = self.l1.clean(self.l1.place(line));
+        let second = self.l2.clean(self.l2.place(line));
+        let third = llc.clean(llc.place(line));
         first || second || third
     }
 
@@ -601,7 +680,7 @@ impl Thread {
     fn take_sample(&mut self, physical: u64, source: Source, s: &mut Shared) {
         self.until_sample = s.sample_period;
         self.counts.samples += 1;
-        let vpn = (self.address >> s.page_shift) | self.tag(s);
+        let vpn = (self.address >> s.page_shift) | self.tag;
         let frame = (physical >> s.page_shift) as u32;
         s.pager.sample(&Sample {
             vpn,
