@@ -16,6 +16,9 @@ fn main() -> Result<(), varve_workloads::params::Error> {
         let mut ended = vec![false; threads];
         let mut out: Vec<Op> = Vec::with_capacity(512);
         let (mut ops, mut instructions, mut largest) = (0u64, 0u64, 0);
+        // Ops since the last barrier by thread, and what threads would wait at barriers if all ops took the same time.
+        let mut since = vec![0u64; threads];
+        let (mut longest, mut barriers) = (0u64, 0u64);
         let start = Instant::now();
         // At most ten seconds each: streams need not end.
         while ended.contains(&false) && start.elapsed().as_secs() < 10 {
@@ -27,11 +30,15 @@ fn main() -> Result<(), varve_workloads::params::Error> {
                 ended[thread] = !program.fill(thread, ops, &mut out);
                 waiting[thread] = out.last().is_some_and(|op| op.kind == Kind::Barrier);
                 ops += out.len() as u64;
+                since[thread] += out.len() as u64;
                 instructions += out.iter().map(|op| u64::from(op.instructions)).sum::<u64>();
                 largest = largest.max(out.len());
             }
             if (0..threads).all(|thread| waiting[thread] || ended[thread]) {
                 waiting.fill(false);
+                longest += since.iter().max().unwrap_or(&0);
+                barriers += 1;
+                since.fill(0);
             }
         }
         let seconds = start.elapsed().as_secs_f64();
@@ -41,6 +48,13 @@ fn main() -> Result<(), varve_workloads::params::Error> {
             seconds * 1e9 / ops as f64,
             instructions as f64 / ops as f64,
         );
+        if barriers > 1 {
+            let busy = ops as f64 / (longest.max(1) * threads as u64) as f64;
+            println!(
+                "  {barriers} barriers, {:.1} % of the time spent waiting at them if all ops took the same",
+                100.0 * (1.0 - busy).max(0.0)
+            );
+        }
         for (name, value) in program.answers() {
             println!("  {name}: {value}");
         }

@@ -15,6 +15,9 @@
 //! | `bc.depths` | id × n | at random, per edge forward |
 //! | `bc.deltas` | 4 n | at random, per edge on a shortest path, backward |
 //!
+//! Vertices of a level are handed out 64 at a time, as in GAP. With a static schedule the hubs, which a search finds
+//! early, all fall to the first threads, and the others wait at the barrier.
+//!
 //! Where this differs from GAP: arrays are allocated once and not per source; a thread's queue buffer holds 1024
 //! names and not 16 Ki; the source itself gets no score (as in Brandes' definition); the closing division of
 //! scores by their maximum is done on the answer and not as accesses.

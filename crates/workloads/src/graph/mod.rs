@@ -45,7 +45,7 @@ const fn graph_params() -> [Param; 5] {
         Param::new(
             "schedule",
             Unit::Choice(&["static", "dynamic"]),
-            "static",
+            "dynamic",
             "how a loop over vertices is shared among threads: equal parts, or 64 at a time to whoever is free",
         ),
     ]
