@@ -58,6 +58,7 @@ pub fn start(state: &mut State) {
 /// Called after every call of the next allocator: a load and a comparison when the heap has not changed.
 #[inline]
 pub fn follow_heap() {
+    crate::lazy::start_if_due();
     let seen = SEEN.load(Ordering::Relaxed);
     if seen != usize::MAX && heap_end() != seen {
         heap_changed();

@@ -11,7 +11,8 @@ use crate::place::mover::{self, FaultEvent};
 use crate::place::reserve::Unit;
 use crate::place::sys;
 use crate::state::{State, note_range, with_state, with_state_within};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
 /// Filled at a time: the least, and the most for a program that goes through its memory in order, bytes.
@@ -23,8 +24,11 @@ const PATIENCE: Duration = Duration::from_millis(20);
 /// Without a fault for this long, milliseconds, candidates are given back.
 const IDLE: i32 = 200;
 
-/// The userfaultfd that the thread reads; -1 before the first lazy mapping and in forked children.
+/// The userfaultfd that the thread reads; -1 without such a thread.
 static FAULTS: AtomicI32 = AtomicI32::new(-1);
+
+/// Is the thread to be started?
+static DUE: AtomicBool = AtomicBool::new(false);
 
 /// A registered range.
 pub struct Lazy {
@@ -39,16 +43,10 @@ pub struct Lazy {
 /// Has `start..start + bytes` placed at first touch. `false` when the kernel cannot do that; the range
 /// then is as it was.
 pub fn begin(state: &mut State, start: usize, bytes: usize) -> bool {
-    let fd = match FAULTS.load(Ordering::Relaxed) {
-        -1 => match mover::open_for_faults() {
-            Ok(fd) if start_thread(fd) => {
-                FAULTS.store(fd, Ordering::Relaxed);
-                fd
-            }
-            _ => return false,
-        },
-        fd => fd,
-    };
+    let fd = FAULTS.load(Ordering::Relaxed);
+    if fd < 0 {
+        return false;
+    }
     if mover::register(fd, start, bytes).is_err() {
         return false;
     }
@@ -121,31 +119,70 @@ pub fn suspend(state: &State, start: usize, end: usize) -> bool {
     overlaps
 }
 
-/// In a forked child, whose memory is not registered and which has no such thread.
+/// In a forked child, whose memory is not registered and which has no such thread. It gets one of its own soon,
+/// see [`start_if_due`]; until then large mappings are placed at once.
 pub fn after_fork(state: &mut State) {
     state.lazy.clear();
     mover::close(FAULTS.swap(-1, Ordering::Relaxed));
+    DUE.store(true, Ordering::Relaxed);
+}
+
+/// Starts the thread after a fork. Called where no allocator is at work: starting a thread allocates, and a
+/// mapping may be asked for by an allocator that holds its own locks.
+#[inline]
+pub fn start_if_due() {
+    if DUE.load(Ordering::Relaxed) && DUE.swap(false, Ordering::Relaxed) {
+        start();
+    }
+}
+
+/// Starts the thread; where the kernel has no page moves there is none.
+pub fn start() {
+    if let Ok(fd) = mover::open_for_faults()
+        && start_thread(fd)
+    {
+        FAULTS.store(fd, Ordering::Relaxed);
+    }
 }
 
 /// Starts the thread with all signals blocked: they are the program's.
+///
+/// It is a plain C thread: one of the standard library's registers destructors through the program's own
+/// allocator, whose memory this thread has to fill.
 fn start_thread(fd: i32) -> bool {
     unsafe extern "C" {
         fn sigfillset(set: *mut [u64; 16]) -> i32;
         fn pthread_sigmask(how: i32, set: *const [u64; 16], old: *mut [u64; 16]) -> i32;
+        fn pthread_create(
+            thread: *mut usize,
+            attributes: *const c_void,
+            start: extern "C" fn(*mut c_void) -> *mut c_void,
+            argument: *mut c_void,
+        ) -> i32;
+        fn pthread_detach(thread: usize) -> i32;
+        fn pthread_setname_np(thread: usize, name: *const std::ffi::c_char) -> i32;
     }
     const SIG_SETMASK: i32 = 2;
     let (mut all, mut old) = ([0u64; 16], [0u64; 16]);
-    // SAFETY: both sets are 128 bytes, as the C library's are.
-    unsafe {
+    let mut thread = 0usize;
+    // SAFETY: both sets are 128 bytes, as the C library's are; the thread takes a number, no pointer; its handle
+    // is used while it runs or, once detached, not at all.
+    let started = unsafe {
         sigfillset(&mut all);
         pthread_sigmask(SIG_SETMASK, &all, &mut old);
-    }
-    let thread = std::thread::Builder::new()
-        .name("varve-faults".into())
-        .stack_size(256 << 10);
-    let started = thread.spawn(move || serve(fd)).is_ok();
-    // SAFETY: as above.
-    unsafe { pthread_sigmask(SIG_SETMASK, &old, std::ptr::null_mut()) };
+        let started = pthread_create(
+            &mut thread,
+            std::ptr::null(),
+            serve,
+            fd as usize as *mut c_void,
+        ) == 0;
+        pthread_sigmask(SIG_SETMASK, &old, std::ptr::null_mut());
+        if started {
+            pthread_setname_np(thread, c"varve-faults".as_ptr());
+            pthread_detach(thread);
+        }
+        started
+    };
     if !started {
         mover::close(fd);
     }
@@ -157,7 +194,8 @@ pub fn running() -> bool {
     FAULTS.load(Ordering::Relaxed) >= 0
 }
 
-fn serve(fd: i32) {
+extern "C" fn serve(fd: *mut c_void) -> *mut c_void {
+    let fd = fd as usize as i32;
     // An error means that the program has closed the descriptor: the kernel then fills holes by itself.
     while let Ok(event) = mover::next_fault(fd, IDLE) {
         match event {
@@ -169,6 +207,7 @@ fn serve(fd: i32) {
     }
     FAULTS.store(-1, Ordering::Relaxed);
     with_state(|s| s.trim_pools(0));
+    std::ptr::null_mut()
 }
 
 fn answer(fd: i32, page: usize) {

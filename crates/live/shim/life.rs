@@ -46,6 +46,7 @@ extern "C" fn start() {
     growth::place_zeroed_data(state);
     growth::start(state);
     drop(guard);
+    crate::lazy::start();
     big::start(threshold);
     // SAFETY: plain functions without arguments.
     unsafe {
