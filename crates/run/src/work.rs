@@ -20,12 +20,12 @@ pub enum Work {
 }
 
 impl Work {
-    /// Reads `NAME:key=value,...` or the path of a trace (a text that names a file, or ends in `.vtrace`).
+    /// Reads `NAME:key=value,...` or the path of a trace (a text that names a file, or ends in `.trace`).
     ///
     /// # Errors
     /// A workload that is unknown or has a wrong parameter.
     pub fn parse(text: &str) -> Result<Work, Error> {
-        if text.ends_with(".vtrace") || std::path::Path::new(text).is_file() {
+        if text.ends_with(".trace") || std::path::Path::new(text).is_file() {
             return Ok(Work::Trace(text.into()));
         }
         registry::parse(text)?;

@@ -23,7 +23,7 @@ pub struct Args {
 pub enum Command {
     /// Run a program on a modelled machine under one or more page policies, or live with its pages placed
     #[command(after_help = "Examples:\n  \
-        varve run traces/sqlite.vtrace --machine optane-6230-memory-mode --policy all\n  \
+        varve run traces/sqlite-join.trace --machine optane-6230-memory-mode --policy all\n  \
         varve run gups:hot=10%,time=20s --scale 64 --policy 'random;static;dynamic'\n  \
         varve run --machine cxl-spr --policy all -- python3 script.py\n  \
         varve run --live --bins 48GiB -- ./server --port 7000")]
@@ -32,9 +32,9 @@ pub enum Command {
     #[command(
         args_conflicts_with_subcommands = true,
         after_help = "Examples:\n  \
-        varve trace -o sort.vtrace -- sort words.txt\n  \
-        varve trace info sort.vtrace\n  \
-        varve trace import --from lackey lackey.txt -o program.vtrace"
+        varve trace -o sort.trace -- sort words.txt\n  \
+        varve trace info sort.trace\n  \
+        varve trace import --from lackey lackey.txt -o program.trace"
     )]
     Trace(TraceArgs),
     /// Compile C with the probe built in, for fast tracing (uses $CC or cc)

@@ -112,7 +112,7 @@ fn record(a: &RunArgs) -> Result<(std::path::PathBuf, Scratch), Failure> {
     for line in recorder.warnings() {
         eprintln!("varve: note: {line}");
     }
-    let path = std::env::temp_dir().join(format!("varve-{}.vtrace", std::process::id()));
+    let path = std::env::temp_dir().join(format!("varve-{}.trace", std::process::id()));
     let guard = Scratch(path.clone());
     let end = recorder.record_to(&path).map_err(failed)?;
     if ui::stopped() {

@@ -7,7 +7,7 @@ const TEXT: &str = "\
 Varve puts every byte of a program in the right memory.
 
 Try it:
-  varve run traces/sqlite.vtrace --policy all
+  varve run traces/sqlite-join.trace --policy all
       a recorded program on a modelled server, under every page policy
   varve run --machine cxl-spr --policy all -- COMMAND
       any program, traced while it runs (Debian: apt install qemu-user)

@@ -49,10 +49,10 @@ fn record(a: &TraceArgs) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// `/usr/bin/sort` is recorded into `sort.vtrace`.
+/// `/usr/bin/sort` is recorded into `sort.trace`.
 fn named_after(program: &std::ffi::OsStr) -> PathBuf {
     let name = Path::new(program).file_name().unwrap_or(program);
-    PathBuf::from(name).with_extension("vtrace")
+    PathBuf::from(name).with_extension("trace")
 }
 
 fn info(file: &Path, json: bool) -> Done {
