@@ -4,6 +4,7 @@ use crate::place::bins::{Bins, PAGE};
 use crate::place::conflicts::Conflicts;
 use crate::place::error::PlaceError;
 use crate::place::pagemap::Pagemap;
+use crate::place::scan;
 
 /// A piece of private writable memory of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,9 +67,18 @@ pub fn machine_conflicts(
         };
         for area in private_areas(&maps, least_bytes) {
             let mut hidden = false;
-            let read = pagemap.read(area.start, (area.end - area.start) / PAGE, |_, entry| {
-                hidden |= entry.hidden();
-                frames.extend(entry.frame());
+            // Programs reserve far more than they use: where the kernel can, look only at what is in memory.
+            let mut pieces = Vec::new();
+            if !scan::regions(&pagemap, area.start, area.end, scan::PRESENT, |from, to| {
+                pieces.push((from, to))
+            }) {
+                pieces = vec![(area.start, area.end)];
+            }
+            let read: Result<(), PlaceError> = pieces.into_iter().try_for_each(|(from, to)| {
+                pagemap.read(from, (to - from) / PAGE, |_, entry| {
+                    hidden |= entry.hidden();
+                    frames.extend(entry.frame());
+                })
             });
             if hidden {
                 return Err(PlaceError::Hidden);

@@ -2,10 +2,11 @@
 
 use super::{Check, Found, check, last_error, no, partly, yes};
 use crate::place::bins::HUGE;
-use crate::place::huge::{frames, pagemap_scan_works};
+use crate::place::huge::frames;
 use crate::place::mover::uffd_move_works;
 use crate::place::pagemap::{Pagemap, frames_readable};
 use crate::place::reserve::{Unit, populate};
+use crate::place::scan;
 use crate::probe::Topology;
 use std::path::Path;
 
@@ -25,7 +26,7 @@ pub fn checks() -> Vec<Check> {
             "PAGEMAP_SCAN",
             "telling huge pages apart; finding written pages",
             "Linux 6.7 or newer; /proc/kpageflags is used instead",
-            if pagemap_scan_works() {
+            if scan::works() {
                 yes("the scan finds a page of ours")
             } else {
                 no("the ioctl is refused")

@@ -1,41 +1,12 @@
 //! Is a 2 MiB range really backed by one huge page?
 
-use super::bins::{HUGE, PAGE, PAGES_PER_HUGE};
+use super::bins::{HUGE, PAGES_PER_HUGE};
 use super::error::PlaceError;
 use super::pagemap::Pagemap;
-use super::sys;
+use super::scan;
 use std::fs::File;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
-// linux/fs.h.
-#[repr(C)]
-#[derive(Default)]
-struct Scan {
-    size: u64,
-    flags: u64,
-    start: u64,
-    end: u64,
-    walk_end: u64,
-    vec: u64,
-    vec_len: u64,
-    max_pages: u64,
-    category_inverted: u64,
-    category_mask: u64,
-    category_anyof_mask: u64,
-    return_mask: u64,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct Region {
-    start: u64,
-    end: u64,
-    categories: u64,
-}
-
-const PAGEMAP_SCAN: u64 = sys::iowr::<Scan>(b'f' as u64, 16);
-const PAGE_IS_HUGE: u64 = 1 << 6;
 /// Bit of /proc/kpageflags for a page of a transparent huge page (linux/kernel-page-flags.h).
 const KPF_THP: u64 = 1 << 22;
 
@@ -75,7 +46,7 @@ pub fn frames(
     if hidden {
         return Err(PlaceError::Hidden);
     }
-    if let Some(huge) = scan(pagemap, start, units) {
+    if let Some(huge) = huge_by_scan(pagemap, start, units) {
         for (frame, huge) in frames.iter_mut().zip(huge) {
             *frame = frame.filter(|_| huge);
         }
@@ -92,60 +63,19 @@ pub fn frames(
 }
 
 /// Which ranges are huge by `PAGEMAP_SCAN`; `None` when the kernel does not have it.
-fn scan(pagemap: &Pagemap, start: usize, units: usize) -> Option<Vec<bool>> {
+fn huge_by_scan(pagemap: &Pagemap, start: usize, units: usize) -> Option<Vec<bool>> {
     let mut huge = vec![false; units];
-    let mut regions = [Region::default(); 128];
-    let end = (start + units * HUGE) as u64;
-    let mut from = start as u64;
-    while from < end {
-        let mut arg = Scan {
-            size: size_of::<Scan>() as u64,
-            start: from,
-            end,
-            vec: regions.as_mut_ptr() as u64,
-            vec_len: regions.len() as u64,
-            category_mask: PAGE_IS_HUGE,
-            return_mask: PAGE_IS_HUGE,
-            ..Scan::default()
-        };
-        // SAFETY: the request reads and writes a `Scan`, and `regions` as far as `vec_len` says.
-        let found =
-            unsafe { sys::ioctl(pagemap.file().as_raw_fd(), PAGEMAP_SCAN, &mut arg) }.ok()?;
-        for region in &regions[..found] {
-            let (a, b) = (region.start as usize - start, region.end as usize - start);
+    let found = scan::regions(
+        pagemap,
+        start,
+        start + units * HUGE,
+        scan::HUGE_PAGE,
+        |from, to| {
+            let (a, b) = (from - start, to - start);
             for flag in &mut huge[a.div_ceil(HUGE)..b / HUGE] {
                 *flag = true;
             }
-        }
-        if arg.walk_end <= from {
-            return None;
-        }
-        from = arg.walk_end;
-    }
-    debug_assert_eq!(start % PAGE, 0);
-    Some(huge)
-}
-
-/// Does the kernel offer `PAGEMAP_SCAN`? Tries it on the caller's own stack.
-pub fn pagemap_scan_works() -> bool {
-    let probe = 1u8;
-    let address = std::hint::black_box(&raw const probe) as usize / PAGE * PAGE;
-    let Ok(pagemap) = Pagemap::own() else {
-        return false;
-    };
-    let mut regions = [Region::default(); 1];
-    let mut arg = Scan {
-        size: size_of::<Scan>() as u64,
-        start: address as u64,
-        end: (address + PAGE) as u64,
-        vec: regions.as_mut_ptr() as u64,
-        vec_len: 1,
-        // PAGE_IS_PRESENT: the page of a local variable is in memory, so one region must come back.
-        category_mask: 1 << 3,
-        return_mask: 1 << 3,
-        ..Scan::default()
-    };
-    // SAFETY: as in `scan`.
-    let found = unsafe { sys::ioctl(pagemap.file().as_raw_fd(), PAGEMAP_SCAN, &mut arg) };
-    matches!(found, Ok(1))
+        },
+    );
+    found.then_some(huge)
 }

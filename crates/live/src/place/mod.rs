@@ -17,6 +17,7 @@ pub mod mover;
 pub mod pagemap;
 pub mod range;
 pub mod reserve;
+pub mod scan;
 pub mod sys;
 pub mod table;
 pub mod tally;

@@ -307,3 +307,106 @@ unsafe fn uffd_run(fd: i32, src: usize, dst: usize, bytes: usize) -> Result<usiz
     }
     Ok(moved)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::pagemap::frames_readable;
+    use super::super::reserve::{Unit, page_bins, populate};
+    use super::*;
+    use crate::place::bins::Bins;
+    use crate::place::pagemap::Pagemap;
+
+    const PAGES: usize = 64;
+
+    fn map() -> usize {
+        let prot = sys::PROT_READ | sys::PROT_WRITE;
+        // SAFETY: a new mapping.
+        unsafe {
+            sys::mmap(
+                0,
+                PAGES * PAGE,
+                prot,
+                sys::MAP_PRIVATE | sys::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        }
+        .unwrap()
+    }
+
+    /// Moves every second page and sees whether frames and contents came along.
+    fn pages_keep_their_frames(mover: impl Fn(usize) -> Mover) {
+        let (from, to) = (map(), map());
+        // More bins than frames, so that a bin is a frame.
+        let frames = |at: usize| {
+            page_bins(
+                &Pagemap::own().unwrap(),
+                at,
+                PAGES,
+                Bins {
+                    sets: u32::MAX - 1,
+                    ways: 1,
+                },
+            )
+            .unwrap()
+        };
+        // SAFETY: our own new mappings.
+        unsafe { populate(from, PAGES * PAGE, Unit::Base) }.unwrap();
+        for page in 0..PAGES {
+            // SAFETY: as above.
+            unsafe { ((from + page * PAGE) as *mut u8).write(page as u8) };
+        }
+        let before = frames(from);
+        let mut mover = mover(to);
+        for page in (0..PAGES).step_by(2) {
+            // SAFETY: as above; the target holds nothing.
+            let moved = unsafe { mover.run(from + page * PAGE, to + page * PAGE, PAGE) }.unwrap();
+            assert_eq!(moved, PAGE);
+        }
+        drop(mover);
+        let after = frames(to);
+        for page in 0..PAGES {
+            if page % 2 == 0 {
+                assert_eq!(after[page], before[page]);
+                // SAFETY: the page was moved here with its content.
+                let content = unsafe { ((to + page * PAGE) as *const u8).read() };
+                assert_eq!(content, page as u8);
+            } else {
+                assert_eq!(after[page], crate::place::choose::NO_BIN);
+            }
+        }
+        // SAFETY: our own mappings, used no more.
+        unsafe {
+            sys::munmap(from, PAGES * PAGE).unwrap();
+            sys::munmap(to, PAGES * PAGE).unwrap();
+        }
+    }
+
+    #[test]
+    fn frames_come_along_with_mremap() {
+        if let Err(why) = frames_readable() {
+            return println!("skipped: {why}");
+        }
+        pages_keep_their_frames(|_| Mover::remap());
+    }
+
+    #[test]
+    fn frames_come_along_with_userfaultfd() {
+        if let Err(why) = frames_readable() {
+            return println!("skipped: {why}");
+        }
+        if let Err(why) = uffd_move_works() {
+            return println!("skipped: {why}");
+        }
+        // SAFETY: our own mapping.
+        pages_keep_their_frames(|to| unsafe { Mover::for_range(to, PAGES * PAGE) });
+    }
+
+    #[test]
+    fn without_budget_nothing_is_moved_with_mremap() {
+        let (from, to) = (map(), map());
+        // SAFETY: our own new mappings.
+        let moved = unsafe { Mover::Remap { budget: 0 }.run(from, to, PAGE) };
+        assert_eq!(moved.unwrap(), 0);
+    }
+}

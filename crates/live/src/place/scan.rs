@@ -1,0 +1,83 @@
+//! `PAGEMAP_SCAN` (Linux 6.7): which pages are in memory, and which are huge, without reading entry by entry.
+
+use super::bins::PAGE;
+use super::pagemap::Pagemap;
+use super::sys;
+use std::os::fd::AsRawFd;
+
+// linux/fs.h.
+#[repr(C)]
+#[derive(Default)]
+struct Scan {
+    size: u64,
+    flags: u64,
+    start: u64,
+    end: u64,
+    walk_end: u64,
+    vec: u64,
+    vec_len: u64,
+    max_pages: u64,
+    category_inverted: u64,
+    category_mask: u64,
+    category_anyof_mask: u64,
+    return_mask: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Region {
+    start: u64,
+    end: u64,
+    categories: u64,
+}
+
+const PAGEMAP_SCAN: u64 = sys::iowr::<Scan>(b'f' as u64, 16);
+/// Pages in memory (`PAGE_IS_PRESENT`).
+pub const PRESENT: u64 = 1 << 3;
+/// Pages mapped as a huge page (`PAGE_IS_HUGE`).
+pub const HUGE_PAGE: u64 = 1 << 6;
+
+/// Calls `each(start, end)` for the regions of `category` in a range, in order. `false` when the kernel
+/// does not have the call.
+pub fn regions(
+    pagemap: &Pagemap,
+    start: usize,
+    end: usize,
+    category: u64,
+    mut each: impl FnMut(usize, usize),
+) -> bool {
+    let mut regions = [Region::default(); 128];
+    let mut from = start as u64;
+    while from < end as u64 {
+        let mut arg = Scan {
+            size: size_of::<Scan>() as u64,
+            start: from,
+            end: end as u64,
+            vec: regions.as_mut_ptr() as u64,
+            vec_len: regions.len() as u64,
+            category_mask: category,
+            return_mask: category,
+            ..Scan::default()
+        };
+        // SAFETY: the request reads and writes a `Scan`, and `regions` as far as `vec_len` says.
+        let found = unsafe { sys::ioctl(pagemap.file().as_raw_fd(), PAGEMAP_SCAN, &mut arg) };
+        let Ok(found) = found else { return false };
+        for region in &regions[..found] {
+            each(region.start as usize, region.end as usize);
+        }
+        if arg.walk_end <= from {
+            return false;
+        }
+        from = arg.walk_end;
+    }
+    true
+}
+
+/// Does the kernel offer the call? Tries it on the caller's own stack, whose page is in memory.
+pub fn works() -> bool {
+    let probe = 1u8;
+    let page = std::hint::black_box(&raw const probe) as usize / PAGE * PAGE;
+    let mut found = 0;
+    Pagemap::own().is_ok_and(|map| regions(&map, page, page + PAGE, PRESENT, |_, _| found += 1))
+        && found == 1
+}
