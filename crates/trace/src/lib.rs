@@ -6,13 +6,16 @@ pub mod host;
 pub mod import;
 mod info;
 mod packer;
+mod parts;
 mod program;
 mod reader;
+mod stream;
 mod writer;
 
 pub use error::TraceError;
 pub use format::{Event, EventAt, FileHeader};
 pub use info::{PAGE_BYTES, SiteInfo, ThreadInfo, TraceInfo};
 pub use program::TraceProgram;
-pub use reader::{Block, Cut, TraceReader, TraceStream};
+pub use reader::{Block, Cut, TraceReader};
+pub use stream::TraceStream;
 pub use writer::{BLOCK_OPS, BlockPlace, CallSite, End, TraceWriter};

@@ -222,6 +222,23 @@ fn foreign_files_and_other_versions_are_refused_with_a_remedy() {
     );
 }
 
+#[test]
+fn the_trace_in_the_repository_is_whole() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/sqlite-join.trace");
+    let reader = TraceReader::open(&path).unwrap();
+    assert_eq!(
+        (reader.cut(), reader.header().command[0].as_str()),
+        (None, "sqlite3")
+    );
+    let info = TraceInfo::read(&reader).unwrap();
+    assert_eq!(info.ops, reader.end().unwrap().ops);
+    assert_eq!(info.instructions, reader.end().unwrap().instructions);
+    assert!(
+        info.footprint_bytes() > 10 << 20 && info.file_bytes < 4 << 20,
+        "{info:?}"
+    );
+}
+
 /// A disk with room for some bytes.
 struct SmallDisk {
     room: usize,

@@ -9,6 +9,7 @@ mod live;
 mod memory;
 mod modules;
 mod record;
+mod sink;
 
 #[allow(
     missing_docs,
