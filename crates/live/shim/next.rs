@@ -77,6 +77,9 @@ impl Next {
     }
 }
 
+/// What a function without a result gives.
+type Nothing = ();
+
 macro_rules! next {
     ($($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty, $symbol:literal, $fallback:expr;)*) => {$(
         $(#[$doc])*
@@ -110,7 +113,7 @@ next! {
     /// The next `malloc_usable_size`.
     malloc_usable_size(block: *mut c_void) -> usize, c"malloc_usable_size", 0;
     /// The next `free`.
-    free(block: *mut c_void) -> (), c"free", ();
+    free(block: *mut c_void) -> Nothing, c"free", Nothing::default();
 }
 
 /// Is the next allocator the C library's own? Only then does `mallopt` steer it.

@@ -49,9 +49,9 @@ pub fn write(state: &mut State) {
         let _ = write!(line, ",\"{name}\":{value}");
     }
     let _ = write!(line, ",\"last_failure\":{}", quoted(&s.last_failure));
-    let _ = write!(
+    let _ = writeln!(
         line,
-        ",\"before\":{},\"after\":{}}}\n",
+        ",\"before\":{},\"after\":{}}}",
         conflicts(&s.peak_before),
         conflicts(&s.peak_after)
     );

@@ -8,7 +8,39 @@
 //! - [`Placer`] does it for memory that a Rust program asks for.
 //! - [`choose`] is the decision alone, without any I/O.
 //! - [`machine_conflicts`] counts how the pages of running processes share bins, from the kernel's page maps.
-//! - [`probe`] and [`doctor`] say what this machine is and what it lets us do.
+//! - [`probe()`] and [`doctor()`] say what this machine is and what it lets us do.
+//!
+//! ```no_run
+//! use varve_live::{LiveOptions, run};
+//!
+//! let options = LiveOptions::new(48 << 30); // 48 GiB of DRAM act as cache
+//! let report = run(&["./program".into(), "argument".into()], &options)?;
+//! for process in &report.processes {
+//!     println!(
+//!         "{}: {} of {} pages share a bin, {} as the kernel gave them",
+//!         process.program, process.after.sharing, process.after.pages, process.before.sharing
+//!     );
+//! }
+//! # Ok::<(), varve_live::LiveError>(())
+//! ```
+//!
+//! # What placing means for a program
+//!
+//! - **Memory comes earlier.** A mapping or block between [`LiveOptions::threshold_bytes`] and
+//!   [`LiveOptions::lazy_bytes`] gets all its pages at once, whether they are used or not. Larger ones, and those
+//!   mapped with `MAP_NORESERVE`, get them where they are touched, 2 to 32 MiB at a time, from a thread that the
+//!   shim runs within the program.
+//! - **Candidates cost memory and time**: up to [`Limits::extra_factor`] times the placed memory while the program
+//!   fills it, never more than [`Limits::memory_percent`] of what is available, and given back after 0.2 s of rest.
+//! - **The heap** is followed where it grows. The C library then keeps one heap for all threads. Programs with an
+//!   allocator of their own are placed through their `mmap`.
+//! - **Left to the kernel**: stacks, files, memory that is made accessible by `mprotect` after it was reserved,
+//!   explicit huge pages, copies of pages after a `fork`, and everything when frame numbers cannot be read (a
+//!   program that gives up its rights) or a limit is reached. What is left is counted and the last reason given.
+//! - **Not at all**: programs linked statically, set-user-ID programs, and C libraries other than GNU's; [`run`]
+//!   refuses the first two and says why.
+//! - On a machine with several nodes each node has a DRAM cache of its own. Bind the program to one node
+//!   (`numactl --cpunodebind=0 --membind=0`) and give the size of that node's cache.
 
 pub mod doctor;
 mod error;
