@@ -4,7 +4,7 @@
 //! the order of the ways as a list of 4-bit way numbers, most recent lowest; and a dirty bit for each. Making a way the
 //! most recent is then a few shifts of one word.
 
-use super::divide::{Divisor, equal_among_8, prefetch};
+use super::divide::{Divisor, equal_among_8, equal_among_16, prefetch};
 use super::host::Zeroed;
 
 /// See the module.
@@ -134,15 +134,18 @@ impl Cache {
     #[inline(always)]
     fn find(&mut self, at: usize, tag: u32) -> u32 {
         let first = self.record(at);
-        // SAFETY: a record has room for its ways rounded up to a multiple of 8.
-        let eight = |k| unsafe { equal_among_8(&*first.add(k).cast::<[u32; 8]>(), tag) << k };
-        let mut found = eight(0);
-        if self.shape.ways > 8 {
-            found |= eight(8);
-            if self.shape.ways > 16 {
-                found |= eight(16);
+        // SAFETY: a record has room for its ways rounded up to a multiple of 8, and for 16 words when it has more than
+        // 8 ways.
+        let found = unsafe {
+            let eight = |k| equal_among_8(&*first.add(k).cast(), tag) << k;
+            if self.shape.ways <= 8 {
+                eight(0)
+            } else if self.shape.ways <= 16 {
+                equal_among_16(&*first.cast(), tag)
+            } else {
+                equal_among_16(&*first.cast(), tag) | eight(16)
             }
-        }
+        };
         found & self.shape.all
     }
 

@@ -10,16 +10,18 @@ use super::time::Ps;
 #[derive(Clone, Copy, Debug, Default)]
 struct Miss {
     done: Ps,
-    /// Instruction (of a load) or store (of a store) number at which it was issued.
-    at: u64,
+    /// Number of the instruction (of a load) or store (of a store) that fills the window when the miss is still there.
+    limit: u64,
 }
 
-/// Misses in the order of the program.
+/// Misses in the order of the program. Those that are done stay until their place is needed: nobody asks before.
 #[derive(Clone, Debug)]
 struct InOrder {
     misses: Ring<Miss>,
     head: usize,
     len: usize,
+    /// Limit of the first miss, `u64::MAX` when there is none.
+    limit: u64,
 }
 
 impl InOrder {
@@ -28,24 +30,48 @@ impl InOrder {
             misses: Ring::new(capacity),
             head: 0,
             len: 0,
+            limit: u64::MAX,
         }
     }
 
+    /// When the first miss is done, `Ps::MAX` when there is none.
     #[inline(always)]
-    fn front(&self) -> Option<Miss> {
-        (self.len != 0).then(|| self.misses.get(self.head))
+    fn first_done(&self) -> Ps {
+        if self.len == 0 {
+            return Ps::MAX;
+        }
+        self.misses.get(self.head).done
     }
 
     #[inline(always)]
     fn pop(&mut self) {
         self.head += 1;
         self.len -= 1;
+        self.limit = if self.len == 0 {
+            u64::MAX
+        } else {
+            self.misses.get(self.head).limit
+        };
     }
 
     #[inline(always)]
     fn push(&mut self, m: Miss) {
+        if self.len == 0 {
+            self.limit = m.limit;
+        }
         self.misses.set(self.head + self.len, m);
         self.len += 1;
+    }
+
+    /// Waits for the misses that fill the window at number `at`; returns the clock after that.
+    #[cold]
+    #[inline(never)]
+    fn wait(&mut self, at: u64, mut clock: Ps) -> Ps {
+        while self.limit <= at {
+            clock = clock.max(self.first_done());
+            self.pop();
+        }
+        clock
     }
 }
 
@@ -112,22 +138,16 @@ impl Flight {
         }
     }
 
-    /// Retires what `clock` allows after `instructions` more; returns the clock after the waits that the reorder
-    /// buffer forces.
+    /// Retires `instructions` more; returns the clock after the waits that the reorder buffer forces.
     #[inline(always)]
-    pub fn advance(&mut self, mut clock: Ps, instructions: u32) -> Ps {
+    pub fn advance(&mut self, clock: Ps, instructions: u32) -> Ps {
         self.instructions += instructions as u64;
-        while let Some(m) = self.loads.front() {
-            if m.done > clock {
-                if self.instructions - m.at < self.reorder {
-                    break;
-                }
-                self.stalls.load += m.done - clock;
-                clock = m.done;
-            }
-            self.loads.pop();
+        if self.instructions < self.loads.limit {
+            return clock;
         }
-        clock
+        let until = self.loads.wait(self.instructions, clock);
+        self.stalls.load += until - clock;
+        until
     }
 
     /// Has the core stored anything yet?
@@ -147,38 +167,31 @@ impl Flight {
 
     /// A store is retired into the store buffer; waits for room there.
     #[inline(always)]
-    pub fn store(&mut self, mut clock: Ps) -> Ps {
+    pub fn store(&mut self, clock: Ps) -> Ps {
         self.stores_seen += 1;
-        while let Some(m) = self.stores.front() {
-            if m.done > clock {
-                if self.stores_seen - m.at < self.store_buffer {
-                    break;
-                }
-                self.stalls.store += m.done - clock;
-                clock = m.done;
-            }
-            self.stores.pop();
+        if self.stores_seen < self.stores.limit {
+            return clock;
         }
-        clock
+        let until = self.stores.wait(self.stores_seen, clock);
+        self.stalls.store += until - clock;
+        until
     }
 
     /// Waits until a fill buffer is free for another miss.
     #[inline(always)]
     pub fn room(&mut self, mut clock: Ps) -> Ps {
         while self.loads.len + self.stores.len >= self.fill_buffers {
-            let load = self.loads.front().map_or(Ps::MAX, |m| m.done);
-            let store = self.stores.front().map_or(Ps::MAX, |m| m.done);
+            let load = self.loads.first_done();
+            let store = self.stores.first_done();
             if load <= store {
-                if load > clock {
-                    self.stalls.load += load - clock;
-                    clock = load;
-                }
+                let until = clock.max(load);
+                self.stalls.load += until - clock;
+                clock = until;
                 self.loads.pop();
             } else {
-                if store > clock {
-                    self.stalls.store += store - clock;
-                    clock = store;
-                }
+                let until = clock.max(store);
+                self.stalls.store += until - clock;
+                clock = until;
                 self.stores.pop();
             }
         }
@@ -191,7 +204,7 @@ impl Flight {
         self.last_load = done;
         self.loads.push(Miss {
             done,
-            at: self.instructions,
+            limit: self.instructions + self.reorder,
         });
     }
 
@@ -201,7 +214,7 @@ impl Flight {
         self.last_store_done = self.last_store_done.max(done);
         self.stores.push(Miss {
             done: self.last_store_done,
-            at: self.stores_seen,
+            limit: self.stores_seen + self.store_buffer,
         });
     }
 
@@ -211,7 +224,7 @@ impl Flight {
         self.last_flush = self.last_flush.max(done);
         self.stores.push(Miss {
             done,
-            at: self.stores_seen,
+            limit: self.stores_seen + self.store_buffer,
         });
     }
 

@@ -1,68 +1,72 @@
 //! Address translation: the page table of a program and the TLBs of a core.
 
 use super::cache::Cache;
+use super::ring::Ring;
 
-/// Virtual to frame, two levels: stretches of 1 GiB, and a flat array of pages in each that is touched.
+/// Virtual to frame, two levels: stretches of 1 GiB, and a leaf of pages for each that is touched.
 pub struct PageTable {
-    page_shift: u32,
-    /// Stretch to leaf + 1; 0 when nothing of it is mapped.
-    roots: Box<[u32]>,
-    leaves: Vec<Box<[u32]>>,
+    /// Which leaf a stretch has; the first leaf, which stays empty, when nothing of it is mapped.
+    roots: Box<[u32; ROOTS]>,
+    /// Frame + 1 of every page of every leaf, one leaf after the other.
+    leaves: Vec<u32>,
+    /// log2 of the pages of a leaf.
+    leaf_shift: u32,
     mapped: u64,
 }
 
 const STRETCH_SHIFT: u32 = 30;
 /// Programs live in 48 bits of virtual addresses.
 pub const ADDRESS_BITS: u32 = 48;
+const ROOTS: usize = 1 << (ADDRESS_BITS - STRETCH_SHIFT);
 
 impl PageTable {
     /// An empty table for pages of `page_bytes`, a power of two of at most 1 GiB.
     pub fn new(page_bytes: u64) -> PageTable {
+        let leaf_shift = STRETCH_SHIFT - page_bytes.ilog2();
+        let roots: Box<[u32]> = vec![0; ROOTS].into();
         PageTable {
-            page_shift: page_bytes.ilog2(),
-            roots: vec![0; 1 << (ADDRESS_BITS - STRETCH_SHIFT)].into(),
-            leaves: Vec::new(),
+            roots: roots.try_into().expect("as long as it was made"),
+            leaves: vec![0; 1 << leaf_shift],
+            leaf_shift,
             mapped: 0,
         }
     }
 
+    /// The stretch of a page, and the place of its entry among the leaves.
     #[inline(always)]
     fn place(&self, vpn: u64) -> (usize, usize) {
-        let per_leaf = STRETCH_SHIFT - self.page_shift;
-        let stretch = (vpn >> per_leaf) as usize & (self.roots.len() - 1);
-        (stretch, vpn as usize & ((1 << per_leaf) - 1))
+        let stretch = (vpn >> self.leaf_shift) as usize % ROOTS;
+        let page = vpn as usize & ((1 << self.leaf_shift) - 1);
+        (
+            stretch,
+            (self.roots[stretch] as usize) << self.leaf_shift | page,
+        )
     }
 
     /// The frame of a page, if it is mapped.
     #[inline(always)]
     pub fn frame(&self, vpn: u64) -> Option<u32> {
-        let (stretch, page) = self.place(vpn);
-        let leaf = self.roots[stretch];
-        if leaf == 0 {
-            return None;
-        }
-        self.leaves[leaf as usize - 1][page].checked_sub(1)
+        self.leaves[self.place(vpn).1].checked_sub(1)
     }
 
     /// Maps a page to a frame (or to another one).
     pub fn map(&mut self, vpn: u64, frame: u32) {
-        let (stretch, page) = self.place(vpn);
+        let (stretch, _) = self.place(vpn);
         if self.roots[stretch] == 0 {
+            self.roots[stretch] = (self.leaves.len() >> self.leaf_shift) as u32;
             self.leaves
-                .push(vec![0; 1 << (STRETCH_SHIFT - self.page_shift)].into());
-            self.roots[stretch] = self.leaves.len() as u32;
+                .resize(self.leaves.len() + (1 << self.leaf_shift), 0);
         }
-        let entry = &mut self.leaves[self.roots[stretch] as usize - 1][page];
+        let (_, at) = self.place(vpn);
+        let entry = &mut self.leaves[at];
         self.mapped += (*entry == 0) as u64;
         *entry = frame + 1;
     }
 
     /// Unmaps a page; returns its frame if it had one.
     pub fn unmap(&mut self, vpn: u64) -> Option<u32> {
-        let (stretch, page) = self.place(vpn);
-        let leaf = self.roots[stretch].checked_sub(1)?;
-        let entry = &mut self.leaves[leaf as usize][page];
-        let frame = std::mem::take(entry).checked_sub(1)?;
+        let (_, at) = self.place(vpn);
+        let frame = std::mem::take(&mut self.leaves[at]).checked_sub(1)?;
         self.mapped -= 1;
         Some(frame)
     }
@@ -74,17 +78,17 @@ impl PageTable {
 
     /// Every mapped page and its frame.
     pub fn pages(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
-        let per_leaf = STRETCH_SHIFT - self.page_shift;
+        let pages = 1 << self.leaf_shift;
         self.roots
             .iter()
             .enumerate()
             .filter(|(_, leaf)| **leaf != 0)
             .flat_map(move |(stretch, leaf)| {
-                self.leaves[*leaf as usize - 1]
+                self.leaves[*leaf as usize * pages..][..pages]
                     .iter()
                     .enumerate()
                     .filter(|(_, e)| **e != 0)
-                    .map(move |(page, e)| (((stretch as u64) << per_leaf) | page as u64, e - 1))
+                    .map(move |(page, e)| ((stretch * pages + page) as u64, e - 1))
             })
     }
 }
@@ -92,7 +96,8 @@ impl PageTable {
 /// The TLBs of one core: a direct-mapped first level that holds frames, and an LRU set-associative second level that
 /// knows which pages it has (their frames stand in the page table).
 pub struct Tlb {
-    first: Box<[(u64, u32)]>,
+    /// Page + 1 (0 when empty) and frame.
+    first: Ring<(u64, u32)>,
     second: Cache,
 }
 
@@ -103,7 +108,7 @@ impl Tlb {
         let first = 1usize << first.max(1).ilog2();
         let second = Cache::with_sets((second / ways).max(1) as u64, ways);
         Tlb {
-            first: vec![(0, 0); first].into(),
+            first: Ring::new(first),
             second,
         }
     }
@@ -111,14 +116,14 @@ impl Tlb {
     /// Looks a page up in the first level.
     #[inline(always)]
     pub fn first(&self, vpn: u64) -> Option<u32> {
-        let (page, frame) = self.first[vpn as usize & (self.first.len() - 1)];
+        let (page, frame) = self.first.get(vpn as usize);
         (page == vpn + 1).then_some(frame)
     }
 
     /// Brings a page into the first level.
     #[inline(always)]
     pub fn remember(&mut self, vpn: u64, frame: u32) {
-        self.first[vpn as usize & (self.first.len() - 1)] = (vpn + 1, frame);
+        self.first.set(vpn as usize, (vpn + 1, frame));
     }
 
     /// Is the page in the second level? Makes it the most recent.
@@ -138,9 +143,8 @@ impl Tlb {
 
     /// Forgets a page (a shoot-down).
     pub fn forget(&mut self, vpn: u64) {
-        let slot = &mut self.first[vpn as usize & (self.first.len() - 1)];
-        if slot.0 == vpn + 1 {
-            *slot = (0, 0);
+        if self.first(vpn).is_some() {
+            self.first.set(vpn as usize, (0, 0));
         }
         let place = self.second.place(vpn);
         self.second.remove(place);

@@ -285,8 +285,11 @@ impl Thread {
             }
             self.next += 1;
             self.work(op.instructions, &s.lat);
+            if op.kind as u8 <= Kind::Fetch as u8 {
+                self.access(op, s);
+                continue;
+            }
             match op.kind {
-                Kind::Read | Kind::Write | Kind::Update | Kind::Fetch => self.access(op, s),
                 Kind::NtWrite | Kind::Flush => self.write_through(op, s),
                 Kind::Fence => self.clock = self.flight.fence(self.clock),
                 Kind::Begin => self.request = Some(self.clock),
