@@ -55,6 +55,7 @@ pub fn run(command: &[OsString], options: &LiveOptions) -> Result<LiveReport, Li
     child
         .args(arguments)
         .envs(environment(options, &library, &report_file, run_name));
+    let _interrupts = Interrupts::left_to_the_program();
     let begun = Instant::now();
     let child = child.spawn().map_err(|error| LiveError::Start {
         program: PathBuf::from(name),
@@ -161,6 +162,31 @@ fn environment(
         ("VARVE_LIVE_TABLE", options.table_dir.clone().into()),
         ("VARVE_LIVE_RUN", run_name.to_string().into()),
     ]
+}
+
+/// While it lives, an interrupt from the keyboard (SIGINT, SIGQUIT) ends the program and not us, so that its report
+/// is still read and its files are removed.
+struct Interrupts([libc::sighandler_t; 2]);
+
+const KEYBOARD: [i32; 2] = [libc::SIGINT, libc::SIGQUIT];
+
+impl Interrupts {
+    fn left_to_the_program() -> Interrupts {
+        extern "C" fn nothing(_: i32) {}
+        // A handler, unlike ignoring, is not inherited by the program.
+        let handler = nothing as extern "C" fn(i32) as libc::sighandler_t;
+        // SAFETY: the handler does nothing, which is safe at any instant.
+        Interrupts(KEYBOARD.map(|signal| unsafe { libc::signal(signal, handler) }))
+    }
+}
+
+impl Drop for Interrupts {
+    fn drop(&mut self) {
+        for (signal, old) in KEYBOARD.into_iter().zip(self.0) {
+            // SAFETY: the handler that was there before.
+            unsafe { libc::signal(signal, old) };
+        }
+    }
 }
 
 /// Looks at the processes of the run while they live.

@@ -69,3 +69,22 @@ fn too_much_memory_is_refused_with_the_numbers() {
         "{error}"
     );
 }
+
+#[test]
+fn a_cache_of_four_ways_holds_four_pages_to_a_bin() {
+    let Some(dir) = allowed("a cache of four ways") else {
+        return;
+    };
+    let placer = Placer::new(&LiveOptions {
+        ways: 4,
+        ..options(dir.path())
+    })
+    .unwrap();
+    let memory = placer.memory(56 << 20).unwrap();
+    let now = memory.conflicts_now().unwrap();
+    assert!(
+        now.bins_used <= CACHE_BYTES / 4096 / 4 && now.fullest >= 4,
+        "{now:?}"
+    );
+    assert!((now.excess as f64) < now.random_excess / 10.0, "{now:?}");
+}
