@@ -33,7 +33,7 @@ pub enum Error {
         scale: u32,
     },
     /// A scale that is not a power of two.
-    #[error("scale {0} is not a power of two between 1 and 4096")]
+    #[error("scale {0} is not a power of two between 1 and 65536")]
     Scale(u32),
     /// No policy goes with the machine.
     #[error("no page policy named in `{0}` goes with this machine")]

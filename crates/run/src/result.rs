@@ -157,7 +157,9 @@ impl RunResult {
         let has_cache = out.cache_lines.1 > 0;
         let dump = placement.dump();
         let conflicts = dump.conflicts.unwrap_or_default();
-        let threads = out.threads.len().max(1) as f64;
+        // A program that is traced live has room for threads that are never born; they lose no time.
+        let born = out.threads.iter().filter(|t| t.instructions > 0);
+        let threads = born.count().max(1) as f64;
         RunResult {
             machine: spec.machine.name.clone(),
             policy: spec.policy.clone(),

@@ -58,7 +58,7 @@ impl RunSpec {
     }
 
     pub(crate) fn scaled_machine(&self) -> Result<Machine, Error> {
-        if !self.scale.is_power_of_two() || self.scale > 4096 {
+        if !self.scale.is_power_of_two() || self.scale > 1 << 16 {
             return Err(Error::Scale(self.scale));
         }
         Ok(self.machine.scaled(self.scale))

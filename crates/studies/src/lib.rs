@@ -1,6 +1,7 @@
 //! The papers as runnable studies: each asks the model what a paper measured, and prints published beside ours.
 
 mod johnny_cache;
+mod plan;
 
 use varve_report::StudyResult;
 use varve_run::{Error, Keep};

@@ -11,6 +11,7 @@ use varve_machine::Bytes;
 #[command(
     name = "varve",
     version,
+    max_term_width = 80,
     after_help = "Exit codes: 0 done, 1 the work failed, 2 wrong usage or input, 130 interrupted.\n\
                   The book is in docs/; start with docs/start.md."
 )]
@@ -41,7 +42,10 @@ pub enum Command {
     #[command(after_help = "Example:\n  varve cc -O2 -o kernel kernel.c && varve run -- ./kernel")]
     Cc(CompileArgs),
     /// Compile C++ with the probe built in, for fast tracing (uses $CXX or c++)
-    #[command(name = "c++", after_help = "Example:\n  varve c++ -O2 -o kernel kernel.cpp && varve run -- ./kernel")]
+    #[command(
+        name = "c++",
+        after_help = "Example:\n  varve c++ -O2 -o kernel kernel.cpp && varve run -- ./kernel"
+    )]
     Cxx(CompileArgs),
     /// List, show, check and calibrate machines; say what this one can do
     #[command(after_help = "Examples:\n  \

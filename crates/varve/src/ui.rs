@@ -24,22 +24,35 @@ pub type Done = Result<ExitCode, Failure>;
 
 /// Wrong usage or input: exit code 2.
 pub fn wrong(line: impl Display) -> Failure {
-    Failure::Line { code: 2, line: line.to_string() }
+    Failure::Line {
+        code: 2,
+        line: line.to_string(),
+    }
 }
 
 /// The work failed: exit code 1.
 pub fn failed(line: impl Display) -> Failure {
-    Failure::Line { code: 1, line: line.to_string() }
+    Failure::Line {
+        code: 1,
+        line: line.to_string(),
+    }
 }
 
 /// Ctrl-C: exit code 130, as shells have it.
 pub fn interrupted() -> Failure {
-    Failure::Line { code: 130, line: "interrupted; nothing was left behind".into() }
+    Failure::Line {
+        code: 130,
+        line: "interrupted; nothing was left behind".into(),
+    }
 }
 
 /// A run's error with its exit code.
 pub fn of_run(e: &varve_run::Error) -> Failure {
-    if e.is_interrupt() { interrupted() } else { wrong(e) }
+    if e.is_interrupt() {
+        interrupted()
+    } else {
+        wrong(e)
+    }
 }
 
 /// A flag that Ctrl-C and SIGTERM set; a second one ends the process at once.
@@ -65,7 +78,9 @@ pub fn stopped() -> bool {
 /// A bar over `len` pieces of work, with the time that is left; on a terminal only.
 pub fn bar(len: u64, what: &str) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(len), ProgressDrawTarget::stderr_with_hz(8));
-    let style = ProgressStyle::with_template("{prefix} [{bar:24}] {pos}/{len}  {elapsed} (left {eta})  {wide_msg}");
+    let style = ProgressStyle::with_template(
+        "{prefix} [{bar:24}] {pos}/{len}  {elapsed} (left {eta})  {wide_msg}",
+    );
     if let Ok(style) = style {
         bar.set_style(style.progress_chars("=> "));
     }
@@ -84,7 +99,8 @@ pub fn workers(asked: usize) -> usize {
 
 /// Makes a folder for results.
 pub fn folder(path: &Path) -> Result<(), Failure> {
-    fs::create_dir_all(path).map_err(|e| wrong(format!("{}: cannot make the folder: {e}", path.display())))
+    fs::create_dir_all(path)
+        .map_err(|e| wrong(format!("{}: cannot make the folder: {e}", path.display())))
 }
 
 /// Prints to standard output; a reader that went away (a closed pipe) is no failure.

@@ -5,8 +5,16 @@ use varve_report::fmt;
 use varve_run::RunResult;
 
 /// Policies that a system can have, the simplest first: of two that are equally good the simpler one is advised.
-/// `oracle` and `fast` are limits, not policies, and `slow` is a floor.
-const SIMPLEST_FIRST: [&str; 6] = ["first-touch", "interleave", "random", "static", "dynamic", "hotset"];
+/// `oracle` and `fast` are limits, not policies, and `slow` is a floor. Under a DRAM cache `first-touch` and `interleave`
+/// are not to be had either: they take frames in order, which only a freshly booted system has.
+const SIMPLEST_FIRST: [&str; 6] = [
+    "first-touch",
+    "interleave",
+    "random",
+    "static",
+    "dynamic",
+    "hotset",
+];
 
 /// Within this factor two speeds count as equal.
 const EQUAL: f64 = 1.03;
@@ -15,25 +23,48 @@ const EQUAL: f64 = 1.03;
 pub fn advice(results: &[RunResult]) -> Vec<String> {
     let (_, rate) = speed(results);
     let base = |r: &RunResult| r.policy.split(':').next().unwrap_or_default().to_string();
-    let mut real: Vec<&RunResult> =
-        results.iter().filter(|r| SIMPLEST_FIRST.contains(&base(r).as_str())).collect();
+    let to_be_had = |r: &&RunResult| {
+        let name = base(r);
+        let fresh_only =
+            r.placement.bins > 0 && ["first-touch", "interleave"].contains(&name.as_str());
+        SIMPLEST_FIRST.contains(&name.as_str()) && !fresh_only
+    };
+    let mut real: Vec<&RunResult> = results.iter().filter(to_be_had).collect();
     real.sort_by_key(|r| SIMPLEST_FIRST.iter().position(|p| *p == base(r)));
     if real.len() < 2 {
         return Vec::new();
     }
+    // Under a DRAM cache nobody can choose to have unfragmented memory: `random` is what a running system has.
+    if real.iter().any(|r| r.placement.bins > 0) && real.iter().any(|r| base(r) == "random") {
+        real.retain(|r| !["first-touch", "interleave"].contains(&base(r).as_str()));
+    }
     let best = real.iter().map(|r| rate(r)).fold(0.0, f64::max);
-    let Some(chosen) = real.iter().find(|r| rate(r) * EQUAL >= best) else { return Vec::new() };
+    let Some(chosen) = real.iter().find(|r| rate(r) * EQUAL >= best) else {
+        return Vec::new();
+    };
     // What a system does today: fragmented Linux under a DRAM cache, first touch on nodes of their own.
-    let today = if chosen.placement.bins > 0 { "random" } else { "first-touch" };
+    let today = if chosen.placement.bins > 0 {
+        "random"
+    } else {
+        "first-touch"
+    };
     let Some(linux) = real.iter().find(|r| base(r) == today) else {
         return vec![format!("Advice: use `{}`.", chosen.policy)];
     };
     let gain = rate(chosen) / rate(linux);
     let text = if chosen.policy == linux.policy || gain < EQUAL {
+        let why = match linux.slow_share {
+            0.0 => "all that it reads fits into fast memory".into(),
+            share => format!(
+                "{} of its memory reads are served by slow memory",
+                percent(share)
+            ),
+        };
         format!(
-            "Advice: stay with `{}` (what Linux does); no policy is more than {:.0} % faster for this program here.",
+            "Advice: stay with `{}` (what Linux does): no other policy makes this program more than {:.0} % faster \
+             here; {why}.",
             linux.policy,
-            100.0 * (best / rate(linux) - 1.0).max(0.0)
+            100.0 * (EQUAL - 1.0)
         )
     } else {
         format!(
@@ -44,7 +75,11 @@ pub fn advice(results: &[RunResult]) -> Vec<String> {
             linux.policy,
             percent(chosen.slow_share),
             percent(linux.slow_share),
-            if chosen.moved_bytes == 0 { " and no daemon" } else { "" }
+            if chosen.moved_bytes == 0 {
+                " and no daemon"
+            } else {
+                ""
+            }
         )
     };
     vec![text]

@@ -19,7 +19,12 @@ pub fn policies(a: &ListArgs) -> Done {
         .map(|p| Item {
             name: p.name,
             about: format!("{} ({})", p.about, p.source),
-            params: p.params.iter().chain([common]).map(|q| (q.key, q.default, q.about)).collect(),
+            params: p
+                .params
+                .iter()
+                .chain([common])
+                .map(|q| (q.key, q.default, q.about))
+                .collect(),
         })
         .collect();
     list(a, "policy", items)
@@ -47,7 +52,10 @@ fn list(a: &ListArgs, what: &str, items: Vec<Item>) -> Done {
         None => items,
         Some(name) => {
             let known: Vec<&str> = items.iter().map(|i| i.name).collect();
-            let unknown = format!("no {what} is called `{name}`; there are {}", known.join(", "));
+            let unknown = format!(
+                "no {what} is called `{name}`; there are {}",
+                known.join(", ")
+            );
             let found: Vec<Item> = items.into_iter().filter(|i| i.name == name).collect();
             if found.is_empty() {
                 return Err(wrong(unknown));
@@ -74,7 +82,11 @@ fn list(a: &ListArgs, what: &str, items: Vec<Item>) -> Done {
         print(hang(item.name, 14, &item.about));
         if a.name.is_some() {
             for (key, default, about) in &item.params {
-                let default = if default.is_empty() { "(must be given)" } else { default };
+                let default = if default.is_empty() {
+                    "(must be given)"
+                } else {
+                    default
+                };
                 print(hang(&format!("  {key}={default}"), 24, about));
             }
             print(format!("\nWritten `{}:key=value,...`", item.name));

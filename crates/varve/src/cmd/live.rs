@@ -12,7 +12,12 @@ pub fn run(a: &RunArgs) -> Done {
         Some(bytes) => bytes.0,
         None => {
             let machine = Machine::load(&a.machine).map_err(wrong)?;
-            let none = || wrong(format!("{} has no DRAM cache; give its size with --bins", machine.name));
+            let none = || {
+                wrong(format!(
+                    "{} has no DRAM cache; give its size with --bins",
+                    machine.name
+                ))
+            };
             machine.dram_cache.as_ref().ok_or_else(none)?.bytes.0
         }
     };
@@ -57,7 +62,10 @@ fn as_text(report: &LiveReport) -> String {
     };
     for p in &report.processes {
         match &p.idle {
-            Some(why) => line(format!("varve: {} ({}): nothing placed: {why}", p.program, p.pid)),
+            Some(why) => line(format!(
+                "varve: {} ({}): nothing placed: {why}",
+                p.program, p.pid
+            )),
             None => {
                 line(format!(
                     "varve: {} ({}): {} pages placed in {} ranges; in conflict {:.1} % before, {:.1} % after; {:.0} ms",
@@ -73,7 +81,11 @@ fn as_text(report: &LiveReport) -> String {
         }
     }
     if let Some(seen) = &report.seen {
-        line(format!("varve: seen from outside: {:.1} % of {} pages in conflict", share(seen), seen.pages));
+        line(format!(
+            "varve: seen from outside: {:.1} % of {} pages in conflict",
+            share(seen),
+            seen.pages
+        ));
     }
     for note in &report.notes {
         line(format!("varve: note: {note}"));

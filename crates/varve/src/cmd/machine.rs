@@ -21,6 +21,9 @@ pub fn machine(a: &MachineArgs) -> Done {
     }
 }
 
+/// Where the texts of a machine's summary begin.
+const SUMMARY_COLUMN: usize = 11;
+
 /// A machine by name or file, or the one that this runs on.
 pub fn named(name: &str) -> Result<Machine, Failure> {
     if name != "here" {
@@ -40,7 +43,11 @@ fn list(json: bool) -> Done {
         for s in &all {
             print(hang(&s.name, 26, &s.about));
         }
-        print(hang("here", 26, "the machine that this runs on, probed in a few seconds"));
+        print(hang(
+            "here",
+            26,
+            "the machine that this runs on, probed in a few seconds",
+        ));
         print("\n`varve machine show NAME` says more; docs/machines.md how to write one.");
     }
     Ok(ExitCode::SUCCESS)
@@ -55,7 +62,15 @@ fn show(name: &str, toml: bool, json: bool) -> Done {
     } else if toml {
         print(machine.to_toml());
     } else {
-        print(machine.summary());
+        let text = machine.summary().to_string();
+        for line in text.lines() {
+            let (term, rest) = line.split_at_checked(SUMMARY_COLUMN).unwrap_or((line, ""));
+            print(if term.starts_with(' ') {
+                hang(term, SUMMARY_COLUMN, rest)
+            } else {
+                hang("", 0, line)
+            });
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -70,7 +85,10 @@ fn check(name: Option<&str>) -> Done {
         match Machine::load(name) {
             Ok(m) => {
                 let s = m.summary();
-                print(format!("{name}: {} numbers, all with a source; {} are assumptions", s.numbers, s.assumed));
+                print(format!(
+                    "{name}: {} numbers, all with a source; {} are assumptions",
+                    s.numbers, s.assumed
+                ));
             }
             Err(e) => {
                 bad += 1;
@@ -78,7 +96,11 @@ fn check(name: Option<&str>) -> Done {
             }
         }
     }
-    if bad == 0 { Ok(ExitCode::SUCCESS) } else { Err(Failure::Quiet(2)) }
+    if bad == 0 {
+        Ok(ExitCode::SUCCESS)
+    } else {
+        Err(Failure::Quiet(2))
+    }
 }
 
 fn examine(json: bool) -> Done {
@@ -118,13 +140,17 @@ fn gbps(p: &Probe, cpu: u32, memory: u32, traffic: Traffic) -> Option<f64> {
 
 /// Latency of a chase: the largest one for memory, or the one that fits a cache of `bytes`.
 fn chase(p: &Probe, cpu: u32, memory: u32, fits: Option<(u64, u64)>) -> Option<f64> {
-    let of_nodes = p.latency.iter().filter(|l| (l.cpu_node, l.memory_node) == (cpu, memory));
+    let of_nodes = p
+        .latency
+        .iter()
+        .filter(|l| (l.cpu_node, l.memory_node) == (cpu, memory));
     match fits {
         None => of_nodes.max_by_key(|l| l.bytes).map(|l| l.ns),
         // Well beyond the level below, and not so large that other users of the cache matter.
-        Some((above, bytes)) => {
-            of_nodes.filter(|l| l.bytes > above && l.bytes * 2 <= bytes).max_by_key(|l| l.bytes).map(|l| l.ns)
-        }
+        Some((above, bytes)) => of_nodes
+            .filter(|l| l.bytes > above && l.bytes * 2 <= bytes)
+            .max_by_key(|l| l.bytes)
+            .map(|l| l.ns),
     }
 }
 
@@ -135,11 +161,14 @@ fn here(p: &Probe) -> Machine {
     let with_cpus: Vec<_> = t.nodes.iter().filter(|n| !n.cpus.is_empty()).collect();
     let near = with_cpus.first().map_or(0, |n| n.id);
     let cache = |level: u32, above: u64| {
-        t.caches.iter().find(|c| c.level == level && c.kind != "Instruction").map(|c| ProbedCache {
-            bytes: c.bytes,
-            ways: c.ways,
-            ns: chase(p, near, near, Some((above, c.bytes))),
-        })
+        t.caches
+            .iter()
+            .find(|c| c.level == level && c.kind != "Instruction")
+            .map(|c| ProbedCache {
+                bytes: c.bytes,
+                ways: c.ways,
+                ns: chase(p, near, near, Some((above, c.bytes))),
+            })
     };
     let memory = |id: u32, bytes: u64| ProbedMemory {
         bytes,
@@ -148,9 +177,22 @@ fn here(p: &Probe) -> Machine {
         read_gbps: gbps(p, near, id, Traffic::Read).unwrap_or(10.0),
         write_gbps: gbps(p, near, id, Traffic::Write),
     };
-    let l1 = cache(1, 0).unwrap_or(ProbedCache { bytes: 32 << 10, ways: 8, ns: None });
-    let l2 = cache(2, l1.bytes).unwrap_or(ProbedCache { bytes: 1 << 20, ways: 16, ns: None });
-    let node_bytes = |id: u32| t.nodes.iter().find(|n| n.id == id).map_or(1 << 30, |n| n.bytes);
+    let l1 = cache(1, 0).unwrap_or(ProbedCache {
+        bytes: 32 << 10,
+        ways: 8,
+        ns: None,
+    });
+    let l2 = cache(2, l1.bytes).unwrap_or(ProbedCache {
+        bytes: 1 << 20,
+        ways: 16,
+        ns: None,
+    });
+    let node_bytes = |id: u32| {
+        t.nodes
+            .iter()
+            .find(|n| n.id == id)
+            .map_or(1 << 30, |n| n.bytes)
+    };
     let slow = t.nodes.iter().find(|n| n.cpus.is_empty() && n.bytes > 0);
     Machine::from_probe(&ProbedMachine {
         cpu: t.processor.model.clone(),

@@ -25,8 +25,14 @@ pub fn run(a: &RunArgs) -> Done {
     let stop = ui::stop_flag();
     let work = match &a.work {
         Some(text) => Work::parse(text).map_err(|e| not_work(text, &e))?,
-        None => Work::Command(a.command.iter().map(|w| w.to_string_lossy().into_owned()).collect()),
+        None => Work::Command(
+            a.command
+                .iter()
+                .map(|w| w.to_string_lossy().into_owned())
+                .collect(),
+        ),
     };
+    let name = work.name();
     // A command is recorded once and replayed under each policy, so that all policies see the same run of it; under
     // a single policy it runs on the model as it goes.
     let kept;
@@ -40,31 +46,55 @@ pub fn run(a: &RunArgs) -> Done {
     let (scale, page) = sizes(a, &machine, &work)?;
     let mut spec = RunSpec::new(machine, "", work);
     (spec.scale, spec.page_bytes, spec.seed, spec.cores) = (scale, page, a.seed, a.cores);
-    spec.point_ns = POINT_NS * if matches!(spec.work, Work::Workload(_)) { scale as u64 } else { 1 };
+    spec.point_ns = POINT_NS
+        * if matches!(spec.work, Work::Workload(_)) {
+            scale as u64
+        } else {
+            1
+        };
     spec.until_ns = a.until.map(|s| (s * 1e9) as u64);
-    let scaled_page = if matches!(spec.work, Work::Workload(_)) { page / scale as u64 } else { page };
-    let policies = policies_for(&a.policy, &spec.machine.scaled(scale), scaled_page.max(4096)).map_err(wrong)?;
+    let scaled_page = if matches!(spec.work, Work::Workload(_)) {
+        page / scale as u64
+    } else {
+        page
+    };
+    let policies = policies_for(
+        &a.policy,
+        &spec.machine.scaled(scale),
+        scaled_page.max(4096),
+    )
+    .map_err(wrong)?;
 
     if let Work::Command(_) = spec.work {
         spec.policy = policies[0].clone();
         return one_live(a, &spec);
     }
-    let specs: Vec<RunSpec> =
-        policies.iter().map(|p| RunSpec { policy: p.clone(), ..spec.clone() }).collect();
+    let specs: Vec<RunSpec> = policies
+        .iter()
+        .map(|p| RunSpec {
+            policy: p.clone(),
+            ..spec.clone()
+        })
+        .collect();
     let bar = ui::bar(specs.len() as u64, "runs");
     let latest = Mutex::new(vec![0u64; specs.len()]);
-    let results = compare(&specs, ui::workers(a.jobs), &Keep::nothing(), &|i, progress| {
-        match progress {
-            Some(p) => {
-                let mut latest = latest.lock().expect("no holder panics");
-                latest[i] = p.accesses;
-                let all: u64 = latest.iter().sum();
-                bar.set_message(format!("{} M accesses", all / 1_000_000));
+    let results = compare(
+        &specs,
+        ui::workers(a.jobs),
+        &Keep::nothing(),
+        &|i, progress| {
+            match progress {
+                Some(p) => {
+                    let mut latest = latest.lock().expect("no holder panics");
+                    latest[i] = p.accesses;
+                    let all: u64 = latest.iter().sum();
+                    bar.set_message(format!("{} M accesses", all / 1_000_000));
+                }
+                None => bar.inc(1),
             }
-            None => bar.inc(1),
-        }
-        !stop.load(std::sync::atomic::Ordering::Relaxed)
-    });
+            !stop.load(std::sync::atomic::Ordering::Relaxed)
+        },
+    );
     bar.finish_and_clear();
     drop(scratch);
     let mut done = Vec::new();
@@ -79,22 +109,37 @@ pub fn run(a: &RunArgs) -> Done {
     if done.is_empty() {
         return Err(failed(refused.join("\nvarve: ")));
     }
-    show(a, &spec, &done, &refused)
+    show(a, &spec, &name, &done, &refused)
 }
 
 /// Prints and writes what came out.
-fn show(a: &RunArgs, spec: &RunSpec, results: &[RunResult], refused: &[String]) -> Done {
-    let mut table = table::of(spec, results);
+fn show(
+    a: &RunArgs,
+    spec: &RunSpec,
+    name: &str,
+    results: &[RunResult],
+    refused: &[String],
+) -> Done {
+    let mut table = table::of(spec, name, results);
     if let Some(w) = results.iter().find_map(|r| r.warning.as_ref()) {
         table.notes.push(format!("Note: {w}"));
     }
-    table.notes.extend(refused.iter().map(|line| format!("Not run: {line}")));
+    table
+        .notes
+        .extend(refused.iter().map(|line| format!("Not run: {line}")));
     table.notes.extend(advice::advice(results));
-    let report = RunReport { origin: table::origin(spec), charts: table::charts(results), table };
+    let report = RunReport {
+        origin: table::origin(spec),
+        charts: table::charts(results),
+        table,
+    };
     if let Some(folder) = &a.out {
         ui::folder(folder)?;
         let files = report.save(folder).map_err(failed)?;
-        for file in files.iter().filter(|f| f.extension().is_some_and(|e| e == "html")) {
+        for file in files
+            .iter()
+            .filter(|f| f.extension().is_some_and(|e| e == "html"))
+        {
             eprintln!("wrote {} and its data", file.display());
         }
     }
@@ -140,9 +185,9 @@ fn one_live(a: &RunArgs, spec: &RunSpec) -> Done {
         eprintln!("varve: note: {line}");
     }
     let mut program = recorder.live();
-    let result =
-        varve_run::run_program(spec, &mut program, &mut |_| !ui::stopped()).map_err(|e| of_run(&e))?;
-    show(a, spec, &[result], &[])
+    let result = varve_run::run_program(spec, &mut program, &mut |_| !ui::stopped())
+        .map_err(|e| of_run(&e))?;
+    show(a, spec, &spec.work.name(), &[result], &[])
 }
 
 /// Scale and page size: what was asked for, or what suits the work.
@@ -165,15 +210,23 @@ fn sizes(a: &RunArgs, machine: &Machine, work: &Work) -> Result<(u32, u64), Fail
 /// placement matters, as when a full-size program fills a full-size machine.
 fn fitting_scale(machine: &Machine, path: &Path) -> Result<u32, Failure> {
     let reader = TraceReader::open(path).map_err(wrong)?;
-    let footprint = TraceInfo::read(&reader).map_err(wrong)?.footprint_bytes().max(1);
-    let fast = machine.dram_cache.as_ref().map_or(machine.dram_bytes(), |c| c.bytes.0);
+    let footprint = TraceInfo::read(&reader)
+        .map_err(wrong)?
+        .footprint_bytes()
+        .max(1);
+    let fast = machine
+        .dram_cache
+        .as_ref()
+        .map_or(machine.dram_bytes(), |c| c.bytes.0);
     let wanted = (2.0 * fast as f64 / footprint as f64).log2().round();
-    Ok(1 << (wanted.clamp(0.0, 12.0) as u32))
+    Ok(1 << (wanted.clamp(0.0, 16.0) as u32))
 }
 
 fn not_work(text: &str, e: &varve_run::Error) -> Failure {
     if text.contains(['/', '.']) {
-        return wrong(format!("{text}: no such trace; record one with `varve trace -o {text} -- COMMAND`"));
+        return wrong(format!(
+            "{text}: no such trace; record one with `varve trace -o {text} -- COMMAND`"
+        ));
     }
     wrong(format!("{e}; for a command write `varve run -- COMMAND`"))
 }

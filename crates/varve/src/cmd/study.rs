@@ -18,7 +18,11 @@ pub fn study(a: &StudyArgs) -> Done {
     }
     let Some(study) = studies.iter().find(|s| s.name == a.name) else {
         let known: Vec<&str> = studies.iter().map(|s| s.name).collect();
-        return Err(wrong(format!("no study is called `{}`; there are {}", a.name, known.join(", "))));
+        return Err(wrong(format!(
+            "no study is called `{}`; there are {}",
+            a.name,
+            known.join(", ")
+        )));
     };
     let keep = match &a.keep {
         Some(folder) if folder.as_os_str() == "none" => Keep::nothing(),
@@ -46,7 +50,10 @@ pub fn study(a: &StudyArgs) -> Done {
     if let Some(folder) = &a.out {
         ui::folder(folder)?;
         let files = result.save(folder).map_err(failed)?;
-        for file in files.iter().filter(|f| f.extension().is_some_and(|e| e == "html")) {
+        for file in files
+            .iter()
+            .filter(|f| f.extension().is_some_and(|e| e == "html"))
+        {
             eprintln!("wrote {} and its data", file.display());
         }
     }

@@ -25,32 +25,50 @@ pub fn speed(results: &[RunResult]) -> (&'static str, fn(&RunResult) -> f64) {
     }
 }
 
-pub fn of(spec: &RunSpec, results: &[RunResult]) -> RunTable {
+pub fn of(spec: &RunSpec, name: &str, results: &[RunResult]) -> RunTable {
     let scaled = match (&spec.work, spec.scale) {
         (_, 1) => String::new(),
         (Work::Workload(_), s) => format!(", run at 1/{s} and given at full size"),
         (_, s) => format!(" at 1/{s} of its size"),
     };
-    let mut table =
-        RunTable::new(format!("{} on {}{scaled}", spec.work.name(), spec.machine.name), "policy");
+    let mut table = RunTable::new(format!("{name} on {}{scaled}", spec.machine.name), "policy");
     let (unit, rate) = speed(results);
     let cached = results.iter().any(|r| r.cache_hit_share.is_some());
     let latency = results.iter().all(|r| !r.latencies.is_empty());
-    table.columns.push(Column::new("time", Format::DurationNs, Better::Lower));
-    table.columns.push(Column::new("speed", Format::PerSecond, Better::Higher).with_unit(unit));
-    table.columns.push(Column::new("slow reads", Format::Percent, Better::Lower));
+    table
+        .columns
+        .push(Column::new("time", Format::DurationNs, Better::Lower));
+    table
+        .columns
+        .push(Column::new("speed", Format::PerSecond, Better::Higher).with_unit(unit));
+    table
+        .columns
+        .push(Column::new("slow reads", Format::Percent, Better::Lower));
     if cached {
-        table.columns.push(Column::new("in conflict", Format::Percent, Better::Lower).with_unit("% pages"));
+        table
+            .columns
+            .push(Column::new("in conflict", Format::Percent, Better::Lower).with_unit("% pages"));
     }
-    table.columns.push(Column::new("waiting", Format::Percent, Better::Lower));
-    table.columns.push(Column::new("moved", Format::Bytes, Better::Lower));
+    table
+        .columns
+        .push(Column::new("waiting", Format::Percent, Better::Lower));
+    table
+        .columns
+        .push(Column::new("moved", Format::Bytes, Better::Lower));
     if latency {
-        table.columns.push(Column::new("p99", Format::DurationNs, Better::Lower));
-        table.columns.push(Column::new("max", Format::DurationNs, Better::Lower));
+        table
+            .columns
+            .push(Column::new("p99", Format::DurationNs, Better::Lower));
+        table
+            .columns
+            .push(Column::new("max", Format::DurationNs, Better::Lower));
     }
     for r in results {
-        let mut row: Vec<Value> =
-            vec![(r.seconds * 1e9).into(), rate(r).into(), (100.0 * r.slow_share).into()];
+        let mut row: Vec<Value> = vec![
+            (r.seconds * 1e9).into(),
+            rate(r).into(),
+            (100.0 * r.slow_share).into(),
+        ];
         if cached {
             let p = &r.placement;
             row.push((100.0 * p.pages_in_conflict as f64 / p.pages.max(1) as f64).into());
@@ -79,7 +97,11 @@ pub fn charts(results: &[RunResult]) -> Vec<Chart> {
                 "updates" => p.updates,
                 _ => p.accesses,
             });
-            Series::new(&r.policy, r.timeline.iter().map(|p| p.at_s * 1e9).collect(), y.collect())
+            Series::new(
+                &r.policy,
+                r.timeline.iter().map(|p| p.at_s * 1e9).collect(),
+                y.collect(),
+            )
         })
         .collect();
     if !over_time.is_empty() {

@@ -16,21 +16,31 @@ pub fn trace(a: &TraceArgs) -> Done {
         Some(TraceAction::Import { from, file, output }) => {
             let format = format(from)?;
             let end = import(format, file, output).map_err(wrong)?;
-            eprintln!("{}: {} accesses", output.display(), fmt::integer(end.ops as f64));
+            eprintln!(
+                "{}: {} accesses",
+                output.display(),
+                fmt::integer(end.ops as f64)
+            );
             Ok(ExitCode::SUCCESS)
         }
-        None if a.command.is_empty() => {
-            Err(wrong("nothing to record; write `varve trace -o FILE -- COMMAND`, or see --help"))
-        }
+        None if a.command.is_empty() => Err(wrong(
+            "nothing to record; write `varve trace -o FILE -- COMMAND`, or see --help",
+        )),
         None => record(a),
     }
 }
 
 fn record(a: &TraceArgs) -> Done {
-    let output = a.output.clone().unwrap_or_else(|| named_after(&a.command[0]));
+    let output = a
+        .output
+        .clone()
+        .unwrap_or_else(|| named_after(&a.command[0]));
     // The flag lets the recorder end the program and close the file when Ctrl-C comes.
     ui::stop_flag();
-    let options = RecorderOptions { allocations: !a.no_sites, ..RecorderOptions::default() };
+    let options = RecorderOptions {
+        allocations: !a.no_sites,
+        ..RecorderOptions::default()
+    };
     let recorder = Recorder::start(&a.command, options).map_err(wrong)?;
     for line in recorder.warnings() {
         eprintln!("varve: note: {line}");
@@ -64,13 +74,30 @@ fn info(file: &Path, json: bool) -> Done {
     }
     let line = |term: &str, text: String| print(hang(term, 16, &text));
     line("program", info.header.command.join(" "));
-    line("accesses", format!("{}, {:.2} B of the file each", fmt::integer(info.ops as f64), info.bytes_per_op()));
+    line(
+        "accesses",
+        format!(
+            "{}, {:.2} B of the file each",
+            fmt::integer(info.ops as f64),
+            info.bytes_per_op()
+        ),
+    );
     line("instructions", fmt::integer(info.instructions as f64));
     line(
         "reads, writes",
-        format!("{} and {}", fmt::integer(info.reads as f64), fmt::integer(info.writes as f64)),
+        format!(
+            "{} and {}",
+            fmt::integer(info.reads as f64),
+            fmt::integer(info.writes as f64)
+        ),
     );
-    line("footprint", format!("{} in pages of 4 KiB", fmt::bytes(info.footprint_bytes() as f64)));
+    line(
+        "footprint",
+        format!(
+            "{} in pages of 4 KiB",
+            fmt::bytes(info.footprint_bytes() as f64)
+        ),
+    );
     line("threads", info.threads.len().to_string());
     if let Some(cut) = &info.cut {
         line("cut", cut.clone());
@@ -96,14 +123,24 @@ fn info(file: &Path, json: bool) -> Done {
 
 fn format(name: &str) -> Result<Format, Failure> {
     let known: Vec<&str> = Format::ALL.iter().map(|(n, _)| *n).collect();
-    let found = Format::ALL.iter().find(|(n, _)| *n == name).map(|(_, f)| *f);
-    found.ok_or_else(|| wrong(format!("no trace format is called `{name}`; there are {}", known.join(", "))))
+    let found = Format::ALL
+        .iter()
+        .find(|(n, _)| *n == name)
+        .map(|(_, f)| *f);
+    found.ok_or_else(|| {
+        wrong(format!(
+            "no trace format is called `{name}`; there are {}",
+            known.join(", ")
+        ))
+    })
 }
 
 /// How the recorded program ended, when it did not end well.
 pub fn ended(end: &End) -> Option<String> {
     match (end.exit_code, end.signal) {
-        (_, Some(signal)) => Some(format!("the program was ended by signal {signal}; what it did before is recorded")),
+        (_, Some(signal)) => Some(format!(
+            "the program was ended by signal {signal}; what it did before is recorded"
+        )),
         (Some(code), _) if code != 0 => Some(format!("the program ended with exit code {code}")),
         _ => None,
     }

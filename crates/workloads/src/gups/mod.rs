@@ -78,6 +78,33 @@ pub const ENTRIES: &[Entry] = &[Entry {
     build: |values| Ok(Box::new(Gups::new(values)?)),
 }];
 
+/// Where the hot items of a specification are at the start: ranges of virtual addresses, base and bytes, for a policy
+/// that is told (`oracle`). Empty when they are scattered over every page.
+///
+/// # Errors
+/// As [`crate::registry::build`]; the workload must be `gups`.
+pub fn hot_ranges(line: &str) -> Result<Vec<(u64, u64)>, Error> {
+    let (_, values) = crate::registry::parse(line)?;
+    let gups = Gups::new(&values)?;
+    let threads = match gups.place {
+        Place::Shares => &gups.threads[..],
+        Place::One => &gups.threads[..1],
+        Place::Scattered => &[],
+    };
+    let mut ranges = Vec::new();
+    for t in threads {
+        let HotSet::Run { start, count } = t.hot else {
+            continue;
+        };
+        let before_end = count.min(t.len - start);
+        ranges.push((gups.array.at(t.low + start), before_end * ITEM));
+        if count > before_end {
+            ranges.push((gups.array.at(t.low), (count - before_end) * ITEM));
+        }
+    }
+    Ok(ranges)
+}
+
 /// The running benchmark.
 pub struct Gups {
     layout: Layout,

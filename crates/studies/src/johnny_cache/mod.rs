@@ -1,0 +1,56 @@
+//! Johnny Cache (Lepers & Zwaenepoel, OSDI 2023): page placement under a DRAM cache against migration between
+//! nodes. Claims D5 to D14.
+//!
+//! One machine (`optane-6230`, one socket, as the paper uses it) in both its modes. Runs are made at a fraction of
+//! full size: capacities, pages and fixed costs shrink together, the number of pages and bins stays.
+
+mod apps;
+mod costs;
+mod gups;
+mod setup;
+
+use crate::plan::Plan;
+use crate::{StudyOptions, Watch};
+use setup::Setup;
+use varve_report::{Claim, StudyResult, Value};
+use varve_run::{Error, VERSION};
+
+pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
+    let setup = Setup::new(options)?;
+    let mut plan = Plan::default();
+    gups::plan(&setup, &mut plan)?;
+    apps::plan(&setup, &mut plan);
+    costs::plan(&setup, &mut plan);
+    let results = plan.make(options, watch)?;
+    let mut out = StudyResult::new("johnny-cache", "optane-6230", options.seed, VERSION);
+    out.title = "Johnny Cache: page placement without conflicts".into();
+    out.about = vec![
+        format!(
+            "GUPS, key-value store and transactions at 1/{}, graphs and NAS kernels at 1/{} of full size; all numbers \
+             are given at full size.",
+            setup.scale, setup.apps_scale
+        ),
+        "100 % is GUPS with all hot data placed in DRAM by an oracle, as in the paper.".into(),
+    ];
+    gups::claims(&setup, &results, &mut out)?;
+    apps::claims(&setup, &results, &mut out);
+    costs::claims(&setup, &results, &mut out)?;
+    out.claims.retain(|c| options.wants(&c.id));
+    for (name, why) in results.failures() {
+        out.about.push(format!("The run {name} failed: {why}"));
+    }
+    Ok(out)
+}
+
+/// A claim whose own value may be missing.
+fn claim(
+    id: &str,
+    what: &str,
+    published: impl Into<Value>,
+    ours: Option<f64>,
+    unit: &str,
+    note: &str,
+) -> Claim {
+    let ours = ours.map_or(Value::Missing, Value::from);
+    Claim::new(id, what, published, ours, unit).with_note(note)
+}

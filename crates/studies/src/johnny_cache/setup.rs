@@ -1,0 +1,87 @@
+//! The paper's machine and sizes.
+
+use crate::{Effort, StudyOptions};
+use varve_machine::Machine;
+use varve_run::{Error, RunResult, RunSpec, Work};
+
+/// What all parts of the study share.
+pub struct Setup {
+    pub options: StudyOptions,
+    /// 48 GB of DRAM cache over PM.
+    pub cached: Machine,
+    /// The same hardware as two nodes.
+    pub flat: Machine,
+    /// Divisor of GUPS, YCSB and TPC-C.
+    pub scale: u32,
+    /// Divisor of BC and NAS.
+    pub apps_scale: u32,
+    /// Factor on the lengths of timed runs.
+    pub length: f64,
+}
+
+impl Setup {
+    pub fn new(options: &StudyOptions) -> Result<Setup, Error> {
+        // Section 5.1: "we run the applications on a single NUMA node".
+        let one_node = |name: &str| -> Result<Machine, Error> {
+            let mut m = Machine::load(name)?;
+            (m.sockets, m.link) = (1, None);
+            Ok(m)
+        };
+        let quick = options.effort == Effort::Quick;
+        Ok(Setup {
+            options: options.clone(),
+            cached: one_node("optane-6230-memory-mode")?,
+            flat: one_node("optane-6230")?,
+            scale: if quick { 512 } else { 128 },
+            apps_scale: if quick { 512 } else { 256 },
+            length: if quick { 0.4 } else { 1.0 },
+        })
+    }
+
+    pub fn quick(&self) -> bool {
+        self.options.effort == Effort::Quick
+    }
+
+    /// A run of `work` under `policy`, on the machine in the mode that the policy needs.
+    pub fn spec(&self, policy: &str, work: &str, scale: u32) -> RunSpec {
+        let name = policy.split(':').next().unwrap_or_default();
+        let flat = matches!(name, "hotset" | "fast" | "slow" | "oracle");
+        let machine = if flat { &self.flat } else { &self.cached };
+        let mut spec = RunSpec::new(machine.clone(), policy, Work::Workload(work.into()));
+        (spec.scale, spec.seed) = (scale, self.options.seed);
+        spec.point_ns = 1_000_000;
+        spec
+    }
+
+    /// `time=...` of a workload for `seconds` at full size.
+    pub fn time(&self, seconds: f64, scale: u32) -> String {
+        format!(
+            "time={}ns",
+            (seconds * self.length * 1e9 / scale as f64) as u64
+        )
+    }
+}
+
+/// Rate over the last quarter of the run proper: the steady state.
+pub fn steady(r: &RunResult, rate: fn(&varve_run::Point) -> f64) -> f64 {
+    let from = r.begin_s + 0.75 * r.seconds;
+    let last: Vec<f64> = r
+        .timeline
+        .iter()
+        .filter(|p| p.at_s > from)
+        .map(rate)
+        .collect();
+    last.iter().sum::<f64>() / last.len() as f64
+}
+
+/// Seconds from the start of the run proper until the rate stays near its steady state (mean of a sliding eighth of
+/// the points within 5 %).
+pub fn time_to_steady(r: &RunResult, rate: fn(&varve_run::Point) -> f64) -> f64 {
+    let goal = 0.95 * steady(r, rate);
+    let points: Vec<_> = r.timeline.iter().filter(|p| p.at_s > r.begin_s).collect();
+    let width = (points.len() / 40).max(1);
+    points
+        .windows(width)
+        .find(|w| w.iter().map(|p| rate(p)).sum::<f64>() / width as f64 >= goal)
+        .map_or(f64::NAN, |w| w[0].at_s - r.begin_s)
+}
