@@ -239,3 +239,127 @@ impl Flight {
         clock
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Machine;
+    use crate::describe::Core;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    /// The obvious window: lists of misses, each (done, number), that retire as soon as they can.
+    #[derive(Default)]
+    struct Slow {
+        loads: VecDeque<(Ps, u64)>,
+        stores: VecDeque<(Ps, u64)>,
+        instructions: u64,
+        stores_seen: u64,
+        clock: Ps,
+        stalls: Stalls,
+        last_load: Ps,
+        last_store: Ps,
+        last_flush: Ps,
+    }
+
+    impl Slow {
+        /// Retires misses that are done, and waits for those that are `window` numbers back.
+        fn retire(list: &mut VecDeque<(Ps, u64)>, at: u64, window: u64, clock: &mut Ps) -> Ps {
+            let begin = *clock;
+            while let Some(&(done, number)) = list.front() {
+                if done > *clock && at - number < window {
+                    break;
+                }
+                *clock = done.max(*clock);
+                list.pop_front();
+            }
+            *clock - begin
+        }
+
+        fn room(&mut self, buffers: usize) {
+            while self.loads.len() + self.stores.len() >= buffers {
+                let load = self.loads.front().map_or(Ps::MAX, |m| m.0);
+                let store = self.stores.front().map_or(Ps::MAX, |m| m.0);
+                let until = load.min(store).max(self.clock);
+                if load <= store {
+                    self.stalls.load += until - self.clock;
+                    self.loads.pop_front();
+                } else {
+                    self.stalls.store += until - self.clock;
+                    self.stores.pop_front();
+                }
+                self.clock = until;
+            }
+        }
+    }
+
+    fn core(fill: u32, reorder: u32, stores: u32) -> Core {
+        let mut core = Machine::load("optane-6230").unwrap().core;
+        (core.fill_buffers, core.reorder_buffer, core.store_buffer) = (fill, reorder, stores);
+        core
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_lists_of_misses(
+            fill in 1u32..13,
+            reorder in 1u32..60,
+            stores in 1u32..20,
+            ops in prop::collection::vec((0u8..6, 0u32..20, 1u64..2000), 1..400),
+        ) {
+            let mut fast = Flight::new(&core(fill, reorder, stores));
+            let mut slow = Slow::default();
+            let mut clock = 0;
+            for (what, instructions, latency) in ops {
+                clock += instructions as u64 * 100;
+                clock = fast.advance(clock, instructions);
+                slow.clock += instructions as u64 * 100;
+                slow.instructions += instructions as u64;
+                let at = slow.instructions;
+                slow.stalls.load += Slow::retire(&mut slow.loads, at, reorder as u64, &mut slow.clock);
+                match what {
+                    0 | 1 => {
+                        clock = fast.room(clock);
+                        fast.load_miss(clock + latency);
+                        slow.room(fill as usize);
+                        slow.loads.push_back((slow.clock + latency, at));
+                        slow.last_load = slow.clock + latency;
+                    }
+                    2 => {
+                        clock = fast.store(clock);
+                        clock = fast.room(clock);
+                        fast.store_miss(clock + latency);
+                        slow.stores_seen += 1;
+                        let at = slow.stores_seen;
+                        slow.stalls.store += Slow::retire(&mut slow.stores, at, stores as u64, &mut slow.clock);
+                        slow.room(fill as usize);
+                        // Stores become visible in the order of the program.
+                        slow.last_store = slow.last_store.max(slow.clock + latency);
+                        slow.stores.push_back((slow.last_store, at));
+                    }
+                    3 => {
+                        clock = fast.room(clock);
+                        fast.flush(clock + latency);
+                        slow.room(fill as usize);
+                        slow.last_flush = slow.last_flush.max(slow.clock + latency);
+                        slow.stores.push_back((slow.clock + latency, slow.stores_seen));
+                    }
+                    4 => {
+                        clock = fast.fence(clock);
+                        let until = slow.last_flush.max(slow.last_store).max(slow.clock);
+                        slow.stalls.fence += until - slow.clock;
+                        slow.clock = until;
+                    }
+                    _ => {
+                        clock = fast.depend(clock);
+                        let until = slow.last_load.max(slow.clock);
+                        slow.stalls.load += until - slow.clock;
+                        slow.clock = until;
+                    }
+                }
+                prop_assert_eq!(clock, slow.clock);
+                prop_assert_eq!(fast.stalls, slow.stalls);
+            }
+        }
+    }
+}

@@ -126,6 +126,7 @@ impl Prefetcher {
 #[cfg(test)]
 mod tests {
     use super::Prefetcher;
+    use proptest::prelude::*;
 
     #[test]
     fn a_run_is_fetched_ahead_once_and_stops_at_its_page() {
@@ -156,6 +157,51 @@ mod tests {
         for _ in 0..1000 {
             line = line.wrapping_mul(6364136223846793005).wrapping_add(1) >> 20;
             assert_eq!(p.observe(line), None);
+        }
+    }
+
+    proptest! {
+        /// Against a plain account of each page's run: what is fetched ahead is exactly the lines up to `distance`
+        /// beyond the program, within the page, that were not fetched since the run began.
+        #[test]
+        fn a_page_is_fetched_ahead_as_its_run_says(
+            distance in 1u32..70,
+            steps in prop::collection::vec(-3i64..6, 1..200),
+        ) {
+            let mut p = Prefetcher::new(1, distance);
+            let mut line = 20i64;
+            // Direction of the run, its steps, and the lines that it has asked for or fetched.
+            let (mut run, mut count) = (1, 0);
+            let mut known = std::collections::BTreeSet::new();
+            prop_assert_eq!(p.observe(line as u64), None);
+            for step in steps {
+                let next = (line + step).clamp(0, 63);
+                let moved = (next - line).signum();
+                line = next;
+                let mut expected = Vec::new();
+                if moved != 0 {
+                    count = if moved == run { count + 1 } else { 1 };
+                    if moved != run || count < super::CONFIRM {
+                        known.clear();
+                    }
+                    run = moved;
+                    known.extend(if run > 0 { 0..=line } else { line..=63 });
+                    if count >= super::CONFIRM {
+                        let end = (line + run * distance as i64).clamp(0, 63);
+                        let (low, high) = (line.min(end), line.max(end));
+                        expected = (low..=high).filter(|l| !known.contains(l)).collect();
+                        known.extend(&expected);
+                    }
+                }
+                let fetched = match p.observe(line as u64) {
+                    Some((up, first, last)) => {
+                        prop_assert_eq!(up, run > 0);
+                        (first as i64..=last as i64).collect()
+                    }
+                    None => Vec::new(),
+                };
+                prop_assert_eq!(fetched, expected);
+            }
         }
     }
 }
