@@ -58,6 +58,8 @@ pub const EVENT_START: u64 = 8;
 pub const EVENT_EXIT: u64 = 9;
 /// Second record follows: pages that went back to the operating system while the range stays mapped.
 pub const EVENT_DISCARD: u64 = 10;
+/// The process is another program from here on: addresses mean something else.
+pub const EVENT_EXEC: u64 = 12;
 /// A library wrote or read a range: `addr` is its start; second record: `addr` the bytes, `what` the kind.
 pub const EVENT_RANGE: u64 = 11;
 
@@ -321,6 +323,10 @@ impl Shared {
         if filled == 0 {
             return;
         }
+        if header.execs.load(Relaxed) != 0 {
+            // it did not become another program after all
+            header.execs.store(0, Relaxed);
+        }
         slot.filled[(slot.head.load(Relaxed) % RING) as usize].store(filled as u32, Relaxed);
         let head = slot.head.fetch_add(1, SeqCst) + 1;
         // waking the recorder for every chunk would cost more than the chunk
@@ -407,6 +413,30 @@ impl Shared {
         self.put(number, header.tick.fetch_add(1, AcqRel), EVENT_START);
     }
 
+    /// This process has replaced itself by another program: the threads of the old one are gone, and what they had
+    /// not published is handed over.
+    pub fn take_over(&self) {
+        for number in 0..self.header().slots.load(Acquire) as usize {
+            // SAFETY: the threads that owned the slots are gone. Their pointers belong to the old program and are only
+            // compared.
+            unsafe {
+                let slot = &mut *self.slot(number);
+                if matches!(slot.state.load(Acquire), RUNNING | WAITING) {
+                    let filled = (slot.cursor as usize).wrapping_sub(slot.start as usize)
+                        / size_of::<Record>();
+                    if filled > 0 && filled <= CHUNK_RECORDS {
+                        let head = slot.head.load(Relaxed);
+                        slot.filled[(head % RING) as usize].store(filled as u32, Relaxed);
+                        slot.cursor = slot.start;
+                        slot.head.store(head + 1, SeqCst);
+                    }
+                    slot.state.store(ENDED, SeqCst);
+                }
+            }
+        }
+        self.header().execs.store(0, SeqCst);
+    }
+
     /// The thread in this slot has ended.
     pub fn end_thread(&self, number: usize) {
         self.put(number, self.header().tick.fetch_add(1, AcqRel), EVENT_EXIT);
@@ -417,9 +447,12 @@ impl Shared {
     }
 }
 
-/// Maps the shared memory behind an open file. `None` when it is not what this layout expects.
-pub fn attach(fd: i32) -> Option<Shared> {
+/// Maps the shared memory behind a path that ends in a zero byte, such as `/proc/PID/fd/N` of the recorder. `None`
+/// when there is none, or not what this layout expects.
+pub fn attach(path: &core::ffi::CStr) -> Option<Shared> {
     unsafe extern "C" {
+        fn open(path: *const core::ffi::c_char, flags: i32, ...) -> i32;
+        fn close(fd: i32) -> i32;
         fn mmap(
             at: *mut u8,
             bytes: usize,
@@ -429,18 +462,25 @@ pub fn attach(fd: i32) -> Option<Shared> {
             offset: i64,
         ) -> *mut u8;
     }
+    const OPEN_READ_WRITE: i32 = 2;
     const READ_WRITE: i32 = 3;
     const SHARED: i32 = 1;
-    // SAFETY: a fresh mapping wherever the kernel likes; the result is checked before use.
+    // SAFETY: the path is a string; the mapping is fresh, wherever the kernel likes, and checked before use.
     let base = unsafe {
-        mmap(
+        let fd = open(path.as_ptr(), OPEN_READ_WRITE);
+        if fd < 0 {
+            return None;
+        }
+        let base = mmap(
             core::ptr::null_mut(),
             SHARED_BYTES,
             READ_WRITE,
             SHARED,
             fd,
             0,
-        )
+        );
+        close(fd);
+        base
     };
     if base as isize == -1 {
         return None;

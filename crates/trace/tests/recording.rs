@@ -199,16 +199,20 @@ fn however_a_program_ends_its_trace_is_readable_and_says_how() {
         ] {
             let (end, reader) = record(folder.path(), Mode::Auto, program, &[how]);
             assert_eq!((end.exit_code, end.signal), (code, signal), "{how}");
-            // what a process writes after its exec mark in compiled code is only seen when the new program attaches
-            if program == &unmodified || how != "exec" {
-                assert_eq!(
-                    end.warnings
-                        .iter()
-                        .any(|text| warning.is_some_and(|warning| text.contains(warning))),
-                    warning.is_some(),
-                    "{how}: {end:?}"
-                );
-            }
+            let warning = if how == "exec" && program == &unmodified {
+                None
+            } else {
+                warning
+            };
+            let warned = end
+                .warnings
+                .iter()
+                .any(|text| warning.is_some_and(|warning| text.contains(warning)));
+            assert_eq!(
+                (warned, end.warnings.len()),
+                (warning.is_some(), usize::from(warning.is_some())),
+                "{how}: {end:?}"
+            );
             let rounds = if how == "fork" { 40 } else { 20 };
             let updates = rounds * 4096;
             let all: Vec<Op> = reader
@@ -225,6 +229,34 @@ fn however_a_program_ends_its_trace_is_readable_and_says_how() {
             );
         }
     }
+}
+
+#[test]
+fn a_program_that_a_script_becomes_is_followed() {
+    if !has("qemu-x86_64") || !has("cc") || !has("bash") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = plain(folder.path(), "threads");
+    let script = folder.path().join("start");
+    std::fs::write(
+        &script,
+        format!("#!/usr/bin/env bash\nexec {} \"$@\"\n", program.display()),
+    )
+    .unwrap();
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let (end, reader) = record(folder.path(), Mode::Auto, &script, &[]);
+    assert_eq!((end.exit_code, &end.warnings[..]), (Some(7), &[][..]));
+    let info = TraceInfo::read(&reader).unwrap();
+    let arrays = info
+        .sites
+        .iter()
+        .find(|site| site.bytes == 4 * 20_000 * 8)
+        .expect("the arrays' site");
+    assert!(
+        arrays.site.module.ends_with("/threads") && arrays.writes >= 800_000,
+        "{arrays:?}"
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A QEMU plugin that writes every memory access of an unmodified program into shared memory.
 //!
-//! QEMU calls [`qemu_plugin_install`] with `fd=N`, the open file behind the shared memory. Per access one record of
+//! QEMU calls [`qemu_plugin_install`] with `ring=PATH`, the file behind the shared memory. Per access one record of
 //! 16 bytes is stored; everything that can be known when code is translated goes into the table of sites instead.
 
 #[path = "../ring.rs"]
@@ -54,6 +54,8 @@ static mut SHARED: Shared = Shared { base: null_mut() };
 /// Set in a forked child: nothing is recorded any more.
 static DEAF_FOREVER: AtomicBool = AtomicBool::new(false);
 static RUNNING_THREADS: AtomicU32 = AtomicU32::new(0);
+/// The process was another program before; its first thread says so.
+static REPLACED: AtomicBool = AtomicBool::new(false);
 static MODULES_WRITTEN: AtomicBool = AtomicBool::new(false);
 
 fn shared() -> Shared {
@@ -182,6 +184,9 @@ extern "C" fn on_thread(_: Id, number: c_uint) {
                 (*entry).slot = shared().slot(slot);
                 (*entry).number = slot;
                 (*(*entry).slot).pending = 0;
+                if REPLACED.swap(false, SeqCst) {
+                    shared().put(slot, 0, EVENT_EXEC);
+                }
                 shared().start_thread(RUNNING_THREADS.fetch_add(1, AcqRel) + 1, slot);
             }
             None => (*entry).slot = addr_of_mut!(DEAF),
@@ -231,17 +236,18 @@ pub unsafe extern "C" fn qemu_plugin_install(id: Id, info: *const Info, argc: c_
     // SAFETY: promised by the caller.
     let (info, args) = unsafe { (&*info, core::slice::from_raw_parts(argv, argc as usize)) };
     // SAFETY: QEMU passes strings that end in a zero byte.
-    let fd = args.iter().find_map(|&arg| unsafe { CStr::from_ptr(arg) }.to_str().ok()?.strip_prefix("fd=")?.parse().ok());
-    let Some(fd) = fd else {
-        eprintln!("varve: the QEMU plugin is started by varve, not by hand (no fd= argument)");
+    let mut words = args.iter().map(|&arg| unsafe { CStr::from_ptr(arg) });
+    let ring = words.find_map(|word| word.to_bytes_with_nul().strip_prefix(b"ring="));
+    let Some(ring) = ring.and_then(|path| CStr::from_bytes_with_nul(path).ok()) else {
+        eprintln!("varve: the QEMU plugin is started by varve, not by hand (no ring= argument)");
         return 1;
     };
     if info.oldest_version > qemu_plugin_version || info.whole_system || !info_is_known() {
         eprintln!("varve: this QEMU's plugin interface differs from version 1 (Debian 12: apt install qemu-user)");
         return 1;
     }
-    let Some(shared) = attach(fd) else {
-        eprintln!("varve: the QEMU plugin cannot map the recorder's memory (fd {fd})");
+    let Some(shared) = attach(ring) else {
+        eprintln!("varve: the QEMU plugin cannot map the recorder's memory ({})", ring.to_string_lossy());
         return 1;
     };
     // SAFETY: no callback is registered yet, so nobody reads it.
@@ -252,7 +258,10 @@ pub unsafe extern "C" fn qemu_plugin_install(id: Id, info: *const Info, argc: c_
             (*vcpu(number as c_uint)).slot = addr_of_mut!(DEAF);
         }
     }
-    shared.header().pid.store(std::process::id(), SeqCst);
+    if shared.header().pid.swap(std::process::id(), SeqCst) != 0 {
+        shared.take_over();
+        REPLACED.store(true, SeqCst);
+    }
     shared.header().mode.store(1, SeqCst);
     // SAFETY: the callbacks have the types that the interface documents.
     unsafe {

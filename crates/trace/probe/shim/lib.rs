@@ -1,10 +1,13 @@
 //! Preloaded into an unmodified program under QEMU: tells the plugin about every allocation and who asked for it.
 //!
 //! The allocator stays the program's own; each function calls the next one of its name and then makes a system call
-//! with a number of our own, which the plugin sees and which the kernel refuses without effect. Needs nothing but
+//! with a number of our own, which the plugin sees and which the kernel refuses without effect. When the program replaces
+//! itself by another one, QEMU is started for that one, so that recording goes on. Needs nothing but
 //! `core`: it must not allocate, and it runs before anything else is initialized.
 
 #![no_std]
+
+mod exec;
 
 use core::arch::{asm, naked_asm};
 use core::ffi::{c_char, c_int, c_void};
@@ -16,6 +19,15 @@ fn panic(_: &core::panic::PanicInfo) -> ! {
     loop {}
 }
 
+// `core` was compiled to unwind and names this function in its tables; here nothing unwinds. Hidden, so that programs
+// that have the real one keep it.
+core::arch::global_asm!(
+    ".hidden rust_eh_personality",
+    ".globl rust_eh_personality",
+    "rust_eh_personality:",
+    "ud2",
+);
+
 unsafe extern "C" {
     fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
 }
@@ -23,52 +35,10 @@ unsafe extern "C" {
 /// `RTLD_NEXT`: the next library that has the function.
 const NEXT: *mut c_void = usize::MAX as *mut c_void;
 
-/// Runs before the program: its children are not recorded, so they need not load this library.
+/// Runs before the program.
 #[used]
 #[unsafe(link_section = ".init_array")]
-static ON_LOAD: extern "C" fn(c_int, *mut *mut c_char, *mut *mut u8) = leave_environment;
-
-/// Takes this library, which comes last, out of `LD_PRELOAD`.
-extern "C" fn leave_environment(_: c_int, _: *mut *mut c_char, mut place: *mut *mut u8) {
-    const NAME: &[u8] = b"LD_PRELOAD=";
-    // SAFETY: the environment is a list of strings that ends with a null pointer; it is only read and shortened, and
-    // no other thread runs yet.
-    unsafe {
-        while !place.is_null() && !(*place).is_null() {
-            let text = *place;
-            if (0..NAME.len()).all(|at| text.add(at).read() == NAME[at]) {
-                let mut end = NAME.len();
-                let mut last_colon = None;
-                while text.add(end).read() != 0 {
-                    if text.add(end).read() == b':' {
-                        last_colon = Some(end);
-                    }
-                    end += 1;
-                }
-                match last_colon {
-                    Some(colon) => text.add(colon).write(0),
-                    None => remove(place),
-                }
-                return;
-            }
-            place = place.add(1);
-        }
-    }
-}
-
-/// Closes the gap at `place` in a list of pointers that ends with null.
-///
-/// # Safety
-/// `place` is inside such a list, which nobody else uses.
-unsafe fn remove(mut place: *mut *mut u8) {
-    // SAFETY: the loop ends at the null pointer.
-    unsafe {
-        while !(*place).is_null() {
-            *place = *place.add(1);
-            place = place.add(1);
-        }
-    }
-}
+static ON_LOAD: extern "C" fn(c_int, *mut *mut c_char, *mut *mut u8) = exec::on_load;
 
 /// See `calls.rs` of the plugin.
 const CALL_ALLOC: usize = 0x7661_0001;

@@ -3,9 +3,10 @@
 
 use crate::access::{READ, WRITE, range, record};
 use crate::ring::*;
-use crate::thread::{find_slot, number_of, shared, slot, waiting};
+use crate::thread::{find_slot, is_recorded, number_of, shared, slot, waiting};
 use core::arch::naked_asm;
 use core::ffi::{c_char, c_int, c_void};
+use core::sync::atomic::Ordering::SeqCst;
 
 /// Declares `__real_NAME`, and defines `__wrap_NAME` as the body, in which `real` calls the former.
 macro_rules! wrap {
@@ -185,6 +186,45 @@ wrap! {
         freed(pointer);
         real!()
     }
+}
+
+/// The program is about to become another one, which is not recorded unless it was compiled so too. If that fails, the
+/// next chunk takes the mark away.
+extern "C" fn replaced() {
+    let slot = slot();
+    if is_recorded() && !slot.is_null() {
+        shared().publish(number_of(slot));
+        shared().header().execs.store(1, SeqCst);
+    }
+}
+
+/// Functions that replace the program, with any number of arguments: all registers are passed on as they are.
+macro_rules! replace {
+    ($($real:ident as $wrapper:ident)*) => {
+        $(
+            #[unsafe(naked)]
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $wrapper() {
+                naked_asm!(
+                    "push rdi", "push rsi", "push rdx", "push rcx", "push r8", "push r9", "push rax",
+                    "call {replaced}",
+                    "pop rax", "pop r9", "pop r8", "pop rcx", "pop rdx", "pop rsi", "pop rdi",
+                    concat!("jmp ", stringify!($real), "@PLT"),
+                    replaced = sym replaced
+                )
+            }
+        )*
+    };
+}
+
+replace! {
+    __real_execve as __wrap_execve
+    __real_execv as __wrap_execv
+    __real_execvp as __wrap_execvp
+    __real_execvpe as __wrap_execvpe
+    __real_execl as __wrap_execl
+    __real_execlp as __wrap_execlp
+    __real_execle as __wrap_execle
 }
 
 fn tell_two(addr: usize, event: u64, bytes: usize, what: u64) {

@@ -47,7 +47,6 @@ fn set_over() {
 
 unsafe extern "C" {
     fn getenv(name: *const c_char) -> *const c_char;
-    fn atoi(text: *const c_char) -> c_int;
     fn getpid() -> c_int;
     fn pthread_key_create(key: *mut u32, destructor: extern "C" fn(*mut c_void)) -> c_int;
     fn pthread_setspecific(key: u32, value: *const c_void) -> c_int;
@@ -60,6 +59,8 @@ unsafe extern "C" {
 /// The shared memory; null when the program runs alone.
 static BASE: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 static STARTED: AtomicBool = AtomicBool::new(false);
+/// The process was another program before; its first thread says so.
+static REPLACED: AtomicBool = AtomicBool::new(false);
 static RUNNING_THREADS: AtomicU32 = AtomicU32::new(0);
 static mut KEY: u32 = 0;
 
@@ -79,23 +80,26 @@ pub extern "C" fn __tsan_init() {
     if STARTED.swap(true, AcqRel) {
         return;
     }
-    // SAFETY: the names end in a zero byte, and `getenv` returns null or a string.
-    let fd = unsafe {
+    // SAFETY: the name ends in a zero byte, and `getenv` returns null or a string.
+    let path = unsafe {
         let text = getenv(c"VARVE_RING".as_ptr());
         if text.is_null() {
             return;
         }
-        atoi(text)
+        core::ffi::CStr::from_ptr(text)
     };
-    let Some(shared) = attach(fd) else { return };
+    let Some(shared) = attach(path) else { return };
     // SAFETY: no arguments.
     let pid = unsafe { getpid() } as u32;
-    if let Err(owner) = shared.header().pid.compare_exchange(0, pid, SeqCst, SeqCst) {
-        if owner == pid {
-            // the recorded program has replaced itself by this one
-            shared.header().execs.store(1, SeqCst);
-        }
+    // a recorded program that has replaced itself by this one is the same process; a child is not
+    let owner = shared.header().pid.compare_exchange(0, pid, SeqCst, SeqCst).unwrap_or_else(|owner| owner);
+    let replaced = owner == pid;
+    if owner != 0 && !replaced {
         return;
+    }
+    if replaced {
+        shared.take_over();
+        REPLACED.store(true, Relaxed);
     }
     shared.header().mode.store(2, SeqCst);
     write_modules(&shared);
@@ -118,6 +122,9 @@ pub fn find_slot() -> *mut Slot {
         return null_mut();
     };
     set_slot(shared().slot(number));
+    if REPLACED.swap(false, AcqRel) {
+        shared().put(number, 0, EVENT_EXEC);
+    }
     shared().start_thread(RUNNING_THREADS.fetch_add(1, AcqRel) + 1, number);
     // SAFETY: the key was created before the base was published. The value only has to be non-null.
     unsafe { pthread_setspecific(KEY, 1 as *const c_void) };

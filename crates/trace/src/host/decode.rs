@@ -1,22 +1,44 @@
 //! From the records of a probe to ops and events of one thread.
 
 use super::ring::{
-    EVENT, EVENT_ALLOC, EVENT_DISCARD, EVENT_EXIT, EVENT_FREE, EVENT_MAP, EVENT_RANGE, EVENT_START,
-    EVENT_TICK, EVENT_UNMAP, EVENT_WAIT, EVENT_WORK, NO_REGISTER, Record, Site,
+    EVENT, EVENT_ALLOC, EVENT_DISCARD, EVENT_EXEC, EVENT_EXIT, EVENT_FREE, EVENT_MAP, EVENT_RANGE,
+    EVENT_START, EVENT_TICK, EVENT_UNMAP, EVENT_WAIT, EVENT_WORK, NO_REGISTER, Record, Site,
 };
 use varve_machine::{Kind, Op};
 
 /// An event as the probe says it: call sites are still addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RawEvent {
-    Alloc { addr: u64, bytes: u64, caller: u64 },
-    Free { addr: u64 },
-    Map { addr: u64, bytes: u64 },
-    Unmap { addr: u64, bytes: u64 },
-    Start { tick: u64 },
-    Wait { tick: u64 },
-    Tick { tick: u64 },
-    Exit { tick: u64 },
+    Alloc {
+        addr: u64,
+        bytes: u64,
+        caller: u64,
+    },
+    Free {
+        addr: u64,
+    },
+    Map {
+        addr: u64,
+        bytes: u64,
+    },
+    Unmap {
+        addr: u64,
+        bytes: u64,
+    },
+    Start {
+        tick: u64,
+    },
+    /// The process is another program from here on.
+    Exec,
+    Wait {
+        tick: u64,
+    },
+    Tick {
+        tick: u64,
+    },
+    Exit {
+        tick: u64,
+    },
 }
 
 /// Decoded ops, and events with the number of ops that come before them.
@@ -252,6 +274,7 @@ impl Decoder {
                 *self = Decoder::default();
                 out.events.push((at, RawEvent::Start { tick }));
             }
+            EVENT_EXEC => out.events.push((at, RawEvent::Exec)),
             EVENT_EXIT => out.events.push((at, RawEvent::Exit { tick })),
             EVENT_WORK => self.carried += record.addr,
             _ => self.first = Some(record),

@@ -16,8 +16,11 @@ const SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/shim.so"));
 /// library copy with `rep movsb`. QEMU does those byte by byte, where a real processor moves whole lines.
 const CPU: &str = "max,-erms,-fsrm";
 
-/// Tells a compiled probe which open file is the shared memory.
+/// Tells a compiled probe the path of the shared memory.
 pub(super) const RING_VARIABLE: &str = "VARVE_RING";
+
+/// Tells the shim how to go on recording after an exec.
+const EXEC_VARIABLE: &str = "VARVE_EXEC";
 
 /// A program that runs under a probe, and the files that it needs.
 pub(super) struct Started {
@@ -53,10 +56,15 @@ pub(super) fn start(
         .prefix("varve-")
         .tempdir()
         .map_err(io(&std::env::temp_dir()))?;
-    let fd = memory.file().as_raw_fd();
+    // by this path rather than by number, so that the program may close and reuse its files
+    let ring = format!(
+        "/proc/{}/fd/{}",
+        std::process::id(),
+        memory.file().as_raw_fd()
+    );
     let mut command = if compiled {
         let mut command = Command::new(&target.program);
-        command.env(RING_VARIABLE, fd.to_string());
+        command.env(RING_VARIABLE, &ring);
         command
     } else {
         let qemu = find_qemu()?;
@@ -65,28 +73,30 @@ pub(super) fn start(
             folder.path().join("varve-shim.so"),
         );
         std::fs::write(&plugin, QEMU_PLUGIN).map_err(io(&plugin))?;
-        let mut command = Command::new(&qemu);
-        command
-            .arg("-plugin")
-            .arg(format!("{},fd={fd}", plugin.display()));
+        let mut words: Vec<OsString> = vec![
+            "-plugin".into(),
+            format!("{},ring={ring}", plugin.display()).into(),
+        ];
         if std::env::var_os("QEMU_CPU").is_none() {
-            command.arg("-cpu").arg(CPU);
+            words.extend(["-cpu".into(), CPU.into()]);
         }
         if allocations && !target.is_static {
             std::fs::write(&shim, SHIM).map_err(io(&shim))?;
-            command.arg("-E").arg(preload(&shim));
+            words.extend(["-E".into(), preload(&shim)]);
         }
+        let mut command = Command::new(&qemu);
+        command
+            .args(&words)
+            .env(EXEC_VARIABLE, exec_words(&qemu, &words));
         command.arg(&target.program);
         command
     };
     command.args(&target.args);
-    // SAFETY: between fork and exec only two system calls are made, which allocate nothing.
+    // SAFETY: between fork and exec only one system call is made, which allocates nothing.
     unsafe {
         command.pre_exec(move || {
-            // the program must not outlive its recorder, and needs the memory's file, which is close-on-exec here
-            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0
-                || libc::fcntl(fd, libc::F_SETFD, 0) != 0
-            {
+            // the program must not outlive its recorder
+            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
                 return Err(std::io::Error::last_os_error());
             }
             Ok(())
@@ -101,6 +111,16 @@ pub(super) fn start(
         compiled,
         _folder: folder,
     })
+}
+
+/// What the shim starts instead when the program replaces itself by another one (exec): QEMU and its words, a line each.
+fn exec_words(qemu: &Path, words: &[OsString]) -> OsString {
+    let mut text = qemu.as_os_str().to_owned();
+    for word in words {
+        text.push("\n");
+        text.push(word);
+    }
+    text
 }
 
 /// `LD_PRELOAD` for the program: ours after the user's own.

@@ -128,7 +128,8 @@ impl Program for LiveProgram {
                     != 0
             };
             match memory.state(thread) {
-                ThreadState::Ended => {
+                // with nobody left who goes on, the process takes real time to end, not virtual time
+                ThreadState::Ended if self.others_can_go_on(thread) => {
                     out.push(Op::mark(Kind::Sleep, UNBORN_NS));
                     return true;
                 }

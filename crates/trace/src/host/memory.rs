@@ -173,9 +173,14 @@ impl SharedMemory {
         }
     }
 
+    /// Length of what the probe has said about mapped files.
+    pub fn module_bytes(&self) -> usize {
+        (self.header().module_bytes.load(Acquire) as usize).min(MODULE_BYTES)
+    }
+
     /// What the probe has said about mapped files.
     pub fn module_text(&self) -> String {
-        let length = (self.header().module_bytes.load(Acquire) as usize).min(MODULE_BYTES);
+        let length = self.module_bytes();
         // SAFETY: in the mapping; the text is only appended to.
         let bytes =
             unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(MODULES_AT), length) };

@@ -53,9 +53,9 @@ impl Modules {
         self.text_read = text.len();
     }
 
-    /// Would a look-up succeed without more text?
-    pub fn knows(&self, address: u64) -> bool {
-        self.find(address).is_some()
+    /// Bytes of text that were taken in.
+    pub fn text_read(&self) -> usize {
+        self.text_read
     }
 
     fn find(&self, address: u64) -> Option<&Module> {

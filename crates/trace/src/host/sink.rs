@@ -52,12 +52,18 @@ impl<W: Write> Sink<W> {
                 self.writer.push(thread, &batch.ops[done..at])?;
                 done = at;
             }
+            if event == RawEvent::Exec {
+                // the same addresses are other code now
+                self.sites.clear();
+                continue;
+            }
             if let RawEvent::Start { .. } = event {
                 self.start(slot);
             }
             let thread = self.thread(slot);
-            let event = self.event(event, memory);
-            self.writer.event(thread, event)?;
+            if let Some(event) = self.event(event, memory) {
+                self.writer.event(thread, event)?;
+            }
         }
         if done < batch.ops.len() {
             let thread = self.thread(slot);
@@ -101,8 +107,9 @@ impl<W: Write> Sink<W> {
         self.threads.entry(slot).or_insert_with(new).number
     }
 
-    fn event(&mut self, event: RawEvent, memory: &SharedMemory) -> Event {
-        match event {
+    fn event(&mut self, event: RawEvent, memory: &SharedMemory) -> Option<Event> {
+        Some(match event {
+            RawEvent::Exec => return None,
             RawEvent::Alloc {
                 addr,
                 bytes,
@@ -119,14 +126,14 @@ impl<W: Write> Sink<W> {
             RawEvent::Wait { tick } => Event::Wait { tick },
             RawEvent::Tick { tick } => Event::Tick { tick },
             RawEvent::Exit { tick } => Event::Exit { tick },
-        }
+        })
     }
 
     fn site(&mut self, caller: u64, memory: &SharedMemory) -> u32 {
         if let Some(&site) = self.sites.get(&caller) {
             return site;
         }
-        if !self.modules.knows(caller) {
+        if memory.module_bytes() > self.modules.text_read() {
             self.modules.update(&memory.module_text());
         }
         let site = self.writer.site(self.modules.site(caller));
