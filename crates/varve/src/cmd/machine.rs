@@ -66,7 +66,7 @@ fn show(name: &str, toml: bool, json: bool) -> Done {
         for line in text.lines() {
             let (term, rest) = line.split_at_checked(SUMMARY_COLUMN).unwrap_or((line, ""));
             print(if term.starts_with(' ') {
-                hang(term, SUMMARY_COLUMN, rest)
+                hang(term.trim_end(), SUMMARY_COLUMN, rest)
             } else {
                 hang("", 0, line)
             });

@@ -36,12 +36,12 @@ pub fn run(a: &RunArgs) -> Done {
     // A command is recorded once and replayed under each policy, so that all policies see the same run of it; under
     // a single policy it runs on the model as it goes.
     let kept;
-    let (work, scratch) = match &work {
+    let work = match &work {
         Work::Command(_) if a.policy == "all" || a.policy.contains([';', '+']) => {
             kept = record(a)?;
-            (Work::Trace(kept.0.clone()), Some(&kept.1))
+            Work::Trace(kept.0.clone())
         }
-        _ => (work, None),
+        _ => work,
     };
     let (scale, page) = sizes(a, &machine, &work)?;
     let mut spec = RunSpec::new(machine, "", work);
@@ -96,7 +96,6 @@ pub fn run(a: &RunArgs) -> Done {
         },
     );
     bar.finish_and_clear();
-    drop(scratch);
     let mut done = Vec::new();
     let mut refused = Vec::new();
     for (spec, result) in specs.iter().zip(results) {
