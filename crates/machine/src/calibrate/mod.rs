@@ -6,6 +6,7 @@
 
 mod bandwidth;
 mod bench;
+mod interference;
 mod latency;
 mod loaded;
 mod pattern;
@@ -125,6 +126,7 @@ pub fn measurements(machine: &Machine, effort: Effort) -> Vec<Measurement> {
     let mut all = latency::all(machine);
     all.extend(bandwidth::all(machine, effort));
     all.extend(loaded::all(machine, effort));
+    all.extend(interference::all(machine, effort));
     all
 }
 

@@ -16,7 +16,7 @@ pub enum How {
     StoreClwb,
     /// A store of 8 B and a fence: the line is fetched, changed, and some day written back.
     Write,
-    /// Load one block or store the next non-temporally, in a ratio: so many loads in a hundred.
+    /// Load a block of one array or store one of another non-temporally: so many loads in a hundred.
     Mix(u8),
 }
 
@@ -42,6 +42,8 @@ struct Worker {
     /// Block that is being worked on, and the line in it that is next.
     block: u64,
     line: u64,
+    /// The block it began with, and how many it has done since.
+    start: u64,
     blocks: u64,
     lines: u64,
     /// Clock and lines at the first call after the warm-up, and at the latest.
@@ -76,6 +78,7 @@ impl Pattern {
                 };
                 // Threads that run in step would all be at the same device at once; real ones drift apart.
                 w.block = w.next_random() % (region / block);
+                w.start = w.block;
                 w
             })
             .collect();
@@ -151,6 +154,7 @@ impl Program for Pattern {
     fn fill(&mut self, thread: usize, now: u64, out: &mut Vec<Op>) -> bool {
         let (block, blocks, n) = (self.block, self.region / self.block, self.instructions);
         let base = BASE + thread as u64 * self.region;
+        let half = self.region / 2;
         let w = &mut self.workers[thread];
         if now >= self.warm_ns {
             w.first.get_or_insert((now, w.lines));
@@ -173,9 +177,22 @@ impl Program for Pattern {
                 How::Mix(reads) => {
                     // Blocks of both kinds are spread evenly: 3 in 4 is rrrw, not a hundred at a time.
                     let r = u64::from(reads);
-                    let is_read = (w.blocks + 1) * r / 100 > w.blocks * r / 100;
-                    let kind = if is_read { Kind::Read } else { Kind::NtWrite };
-                    out.push(Op::new(kind, at, 64, n));
+                    let reads = (w.start + w.blocks) * r / 100;
+                    let is_read = (w.start + w.blocks + 1) * r / 100 > reads;
+                    // Two arrays, each in sequence, as copying programs have.
+                    let (array, nth) = match is_read {
+                        true => (0, reads),
+                        false => (half, w.start + w.blocks - reads),
+                    };
+                    let nth = match self.order {
+                        Order::Sequential => nth,
+                        Order::Random => w.block,
+                    };
+                    let at = base + array + (nth * block + w.line * 64) % half;
+                    out.push(match is_read {
+                        true => Op::read(at, 64, n),
+                        false => Op::new(Kind::NtWrite, at, 64, n),
+                    });
                 }
             }
             w.lines += 1;

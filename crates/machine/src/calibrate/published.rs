@@ -17,13 +17,14 @@ pub struct Published {
 }
 
 /// Machine and text of its file.
-const FILES: [(&str, &str); 4] = [
+const FILES: [(&str, &str); 5] = [
     ("optane-8260", include_str!("../../data/optane-8260.csv")),
     ("optane-6230", include_str!("../../data/optane-6230.csv")),
     (
         "optane-6230-memory-mode",
         include_str!("../../data/optane-6230-memory-mode.csv"),
     ),
+    ("optane-6230n", include_str!("../../data/optane-6230n.csv")),
     ("cxl-spr", include_str!("../../data/cxl-spr.csv")),
 ];
 

@@ -52,18 +52,42 @@ pub struct Timing {
     selfrefresh_exit: Ps,
     /// A row that nobody used for so long is found closed (an adaptive page policy), ps.
     row_timeout: Ps,
+    /// What the data bus loses between bursts of two ranks, ps.
+    other_rank: Ps,
+    /// What the data bus loses between two bursts of one bank group, ps.
+    same_group: Ps,
 }
 
 /// A row left open without use is closed after this time. Processors close rows by an undisclosed adaptive timer;
 /// 200 ns is a few row cycles (assumption).
 const ROW_TIMEOUT_NS: f64 = 200.0;
 
+/// Column accesses to one bank group are at least so far apart: JEDEC JESD79-4 and JESD79-5, tCCD_L 5 ns.
+const CCD_L_NS: f64 = 5.0;
+
+/// Clocks between bursts of different ranks on one bus: the strobe's postamble and preamble, one clock each
+/// (JESD79-4, 4.24 and 4.25).
+const RANK_SWITCH_CLOCKS: f64 = 2.0;
+
+/// Data rates above this are DDR5 (JESD79-4 ends here), whose channels are two halves that burst side by side: a gap of
+/// one half costs the channel half as much. MT/s.
+const DDR4_MAX_MTS: u32 = 3200;
+
 impl Timing {
     /// Timing from a machine's description.
     pub fn of(d: &Dram) -> Timing {
+        let halves = if d.mts > DDR4_MAX_MTS { 2.0 } else { 1.0 };
+        let clock = 2000.0 / d.mts as f64;
+        let burst = 8.0 * 1000.0 / d.mts as f64;
+        let ccd_l = (CCD_L_NS / clock).ceil() * clock;
         Timing {
             // 8 transfers of 8 B.
-            burst: ps(8.0 * 1000.0 / d.mts as f64),
+            burst: ps(burst),
+            // The scheduler lets one request pass another when that avoids a gap (assumption: one; it is in no data
+            // sheet). Turns between ranks are then half as many, and a bank group follows itself only when three
+            // requests in a row want it.
+            other_rank: ps(RANK_SWITCH_CLOCKS * clock / halves / 2.0),
+            same_group: ps((ccd_l / halves - burst).max(0.0)),
             cl: ps(d.cl_ns),
             rcd: ps(d.rcd_ns),
             rp: ps(d.rp_ns),
@@ -101,15 +125,31 @@ struct Rank {
     times: RankTimes,
 }
 
+/// Where a line lies in a channel.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    rank: u32,
+    /// Bank, counted through all ranks.
+    bank: u32,
+    group: u32,
+    row: u32,
+}
+
 /// The DRAM of one channel.
 #[derive(Clone, Debug)]
 pub struct Channel {
     banks: Box<[Bank]>,
     ranks: Box<[Rank]>,
     banks_per_rank: u32,
+    /// Bank groups of a rank, a power of two, less 1.
+    group_mask: u32,
     row_shift: u32,
     /// Bytes of one rank when ranks are filled one after the other (interleaving off); 0: ranks alternate by row.
     rank_bytes: u64,
+    /// Rank and bank group of the last two bursts.
+    last: ((u32, u32), (u32, u32)),
+    /// What is left of a refresh that was just met; [`Channel::take_refresh`] takes it.
+    refresh: Ps,
     /// What was done.
     pub counts: DramCounts,
 }
@@ -136,12 +176,16 @@ impl Channel {
             .into(),
             ranks: ranks_.into(),
             banks_per_rank: d.banks,
+            // JESD79-4 and JESD79-5: groups of four banks in DDR4 (x4, x8), and in DDR5.
+            group_mask: (d.banks / 4).max(1).next_power_of_two() - 1,
             row_shift: d.row_bytes.0.max(64).ilog2(),
             rank_bytes: if d.interleave_bytes.0 == 0 {
                 d.dimm_bytes.0 / d.ranks.max(1) as u64
             } else {
                 0
             },
+            last: ((0, 0), (0, 0)),
+            refresh: 0,
             counts: DramCounts::default(),
         }
     }
@@ -149,45 +193,72 @@ impl Channel {
     /// Rank and bank of a channel-local address. Rows are spread over banks by their number, folded so that
     /// power-of-two strides do not all meet in one bank.
     #[inline(always)]
-    fn place(&self, local: u64) -> (usize, usize, u32) {
+    pub fn place(&self, local: u64) -> Place {
         let row = (local >> self.row_shift) as u32;
         let fold = row ^ (row >> 5) ^ (row >> 11);
-        if self.rank_bytes != 0 {
-            let rank = ((local / self.rank_bytes) as usize).min(self.ranks.len() - 1);
-            let bank = rank * self.banks_per_rank as usize + (fold % self.banks_per_rank) as usize;
-            return (rank, bank, row);
-        }
         let banks = self.banks.len() as u32;
-        let bank = if banks.is_power_of_two() {
+        let bank = if let Some(rank) = local.checked_div(self.rank_bytes) {
+            let rank = (rank as usize).min(self.ranks.len() - 1) as u32;
+            rank * self.banks_per_rank + fold % self.banks_per_rank
+        } else if banks.is_power_of_two() {
             fold & (banks - 1)
         } else {
             fold % banks
         };
-        ((bank / self.banks_per_rank) as usize, bank as usize, row)
+        Place {
+            rank: bank / self.banks_per_rank,
+            bank,
+            // Neighbouring lines lie in different bank groups.
+            group: ((local >> 6) as u32 ^ bank) & self.group_mask,
+            row,
+        }
+    }
+
+    /// What the data bus spends on 64 B: the burst, and what it loses after the ones before.
+    #[inline(always)]
+    pub fn bus_time(&mut self, p: Place, t: &Timing) -> Ps {
+        let (before, last) = self.last;
+        let this = (p.rank, p.group);
+        self.last = (last, this);
+        if p.rank != last.0 {
+            t.burst + t.other_rank
+        } else if this == last && last == before {
+            t.burst + t.same_group
+        } else {
+            t.burst
+        }
+    }
+
+    /// What is left of a refresh that the last access was the first to meet, or 0.
+    #[inline(always)]
+    pub fn take_refresh(&mut self) -> Ps {
+        std::mem::take(&mut self.refresh)
     }
 
     /// One access to a bank at `now`: how long until its data may move on the bus, bus queueing apart.
     #[inline(always)]
-    fn bank(&mut self, now: Ps, local: u64, t: &Timing) -> Ps {
-        let (rank, bank, row) = self.place(local);
-        let r = &mut self.ranks[rank];
+    fn bank(&mut self, now: Ps, p: Place, t: &Timing) -> Ps {
+        let r = &mut self.ranks[p.rank as usize];
         let mut start = now;
         if now >= r.next_refresh {
             // Refreshes that nobody met are over; the last one may still run.
             let missed = (now - r.next_refresh) / t.refi;
             let begin = r.next_refresh + missed * t.refi;
             r.next_refresh = begin + t.refi;
-            start = start.max(begin + t.rfc);
+            if begin + t.rfc > now {
+                start = begin + t.rfc;
+                self.refresh = start - now;
+            }
         }
         if now > r.busy_until + t.powerdown_after {
             start += r.wake(now, t);
         }
-        let b = &mut self.banks[bank];
+        let b = &mut self.banks[p.bank as usize];
         // Banks are met slightly out of order: only work that is really ahead delays.
         if b.ready > start && b.ready - start < t.ras + t.rp {
             start = b.ready;
         }
-        let open = b.row == row;
+        let open = b.row == p.row;
         let fresh = start < b.used + t.row_timeout;
         let done = if open && fresh {
             self.counts.row_hits += 1;
@@ -198,7 +269,7 @@ impl Channel {
             let wait = r.activates.read(start, t.faw_quarter);
             let precharge = if fresh && b.row != u32::MAX { t.rp } else { 0 };
             let activate = start + wait + precharge;
-            b.row = row;
+            b.row = p.row;
             b.ready = activate + t.rcd + t.burst;
             activate + t.rcd + t.cl
         };
@@ -213,16 +284,16 @@ impl Channel {
 
     /// A 64 B read that reaches the bank at `now`: latency until its last byte is on the bus, bus queueing apart.
     #[inline(always)]
-    pub fn read(&mut self, now: Ps, local: u64, t: &Timing) -> Ps {
+    pub fn read(&mut self, now: Ps, p: Place, t: &Timing) -> Ps {
         self.counts.reads += 1;
-        self.bank(now, local, t) + t.burst
+        self.bank(now, p, t) + t.burst
     }
 
     /// A 64 B write is drained at about `now`: keeps the bank's and the rank's books.
     #[inline(always)]
-    pub fn write(&mut self, now: Ps, local: u64, t: &Timing) {
+    pub fn write(&mut self, now: Ps, p: Place, t: &Timing) {
         self.counts.writes += 1;
-        self.bank(now, local, t);
+        self.bank(now, p, t);
     }
 
     /// Power-state times of each rank until `end`.

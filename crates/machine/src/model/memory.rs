@@ -182,6 +182,8 @@ struct Socket {
 struct Fixed {
     overhead: Ps,
     burst: Ps,
+    /// Bus time of a full read queue.
+    read_queue: Ps,
     drain: Drain,
     dram: dram::Timing,
     pm: Option<pm::Timing>,
@@ -236,6 +238,7 @@ impl Memory {
         let fixed = Fixed {
             overhead: ps(m.controller.overhead_ns),
             burst,
+            read_queue: burst * m.controller.read_queue as u64,
             drain,
             dram: dram::Timing::of(&m.dram),
             pm: m.pm.as_ref().map(pm::Timing::of),
@@ -295,11 +298,6 @@ impl Memory {
         }
     }
 
-    /// The nodes, in frame order.
-    pub fn nodes(&self) -> &[Node] {
-        &self.nodes
-    }
-
     #[inline(always)]
     fn node(&self, physical: u64) -> Node {
         for n in &self.nodes {
@@ -320,10 +318,10 @@ impl Memory {
     #[inline(always)]
     pub fn prefetch(&self, physical: u64) {
         let n = self.node(physical);
-        if n.backing == Backing::Cached {
-            if let Some(tags) = &self.sockets[n.socket].tags {
-                tags.prefetch((physical - n.base) >> 6);
-            }
+        if n.backing == Backing::Cached
+            && let Some(tags) = &self.sockets[n.socket].tags
+        {
+            tags.prefetch((physical - n.base) >> 6);
         }
     }
 
@@ -441,6 +439,16 @@ impl Memory {
     }
 }
 
+impl Channel {
+    /// A rank refreshes: requests to it keep their entries of the read queue until none is left for other ranks, and
+    /// then the bus rests. A queue that is not full has room for others all the while.
+    #[cold]
+    fn refresh(&mut self, now: Ps, left: Ps, f: &Fixed) {
+        let waiting = self.bus.backlog(now).min(f.read_queue);
+        self.bus.read(now, left * waiting / f.read_queue.max(1));
+    }
+}
+
 impl Fixed {
     /// Channel and channel-local address of a DRAM address.
     #[inline(always)]
@@ -479,8 +487,14 @@ impl Socket {
         let (channel, local) = f.dram_place(local);
         let c = &mut self.channels[channel];
         let at = c.read_queue.admit(now);
-        let done = at.max(now + c.bus.read(now, f.burst)) + c.dram.read(now, local, &f.dram);
+        let place = c.dram.place(local);
+        let bus = c.dram.bus_time(place, &f.dram);
+        let done = at.max(now + c.bus.read(now, bus)) + c.dram.read(now, place, &f.dram);
         c.read_queue.hold(done);
+        let refresh = c.dram.take_refresh();
+        if refresh != 0 {
+            c.refresh(now, refresh, f);
+        }
         done + f.overhead
     }
 
@@ -489,8 +503,10 @@ impl Socket {
         let (channel, local) = f.dram_place(local);
         let c = &mut self.channels[channel];
         let at = c.write_queue.admit(now);
-        c.dram.write(now, local, &f.dram);
-        c.bus.write(now, f.burst, &f.drain);
+        let place = c.dram.place(local);
+        c.dram.write(now, place, &f.dram);
+        let bus = c.dram.bus_time(place, &f.dram);
+        c.bus.write(now, bus, &f.drain);
         // The entry is free once the work before it and its own is done.
         let gone = at.max(now + c.bus.backlog(now));
         c.write_queue.hold(gone);
@@ -522,6 +538,7 @@ impl Socket {
         c.bus.write(now, f.burst, &f.drain);
         let taken = at.max(now + dimm.write(now, local, t)).max(c.pm_accepts);
         c.pm_accepts = taken;
+        dimm.admitted(now, at);
         c.write_queue.hold(taken);
         at + f.overhead
     }

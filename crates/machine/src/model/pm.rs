@@ -3,6 +3,7 @@
 use super::queue::{Drain, Server};
 use super::time::{Ps, ps, transfer};
 use crate::describe::Pm;
+use std::collections::VecDeque;
 
 /// What one DIMM did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,13 +35,12 @@ pub struct Timing {
     sets: u32,
 }
 
-/// Ways of the buffer in the model; it behaves as fully associative hardware of the same size would, but for rare
-/// conflicts, and costs the model 8 compares.
+/// Ways of the buffer in the model: nearly what fully associative hardware of the same size does, for 8 compares.
 const WAYS: usize = 8;
 
-/// Media writes that may wait inside the DIMM before it stops to accept more, in lines. The DIMM cannot hold more
-/// than its buffer; a quarter of it keeps room for combining (assumption).
-const WAITING_LINES: u64 = 16;
+/// Media writes that may wait inside the DIMM before it stops to accept more, as a share of the buffer's lines
+/// (assumption: a quarter; the rest stays free for combining).
+const WAITING_SHARE: f64 = 0.25;
 
 impl Timing {
     /// Timing from a machine's description.
@@ -48,19 +48,21 @@ impl Timing {
         let line = p.line_bytes.0.max(64);
         let write_line = transfer(line, p.media_write_gbps);
         let quarters = (line / 64).min(8);
+        let lines = (p.buffer_bytes.0 / line).max(1);
+        let whole = ((lines as f64 * WAITING_SHARE) as u64).max(1);
         Timing {
             buffer: ps(p.buffer_ns),
             media_read: ps(p.media_read_ns),
             read_line: transfer(line, p.media_read_gbps),
             write_line,
             drain: Drain {
-                high: write_line * WAITING_LINES,
-                low: write_line * (WAITING_LINES - 2),
+                high: write_line * whole,
+                low: write_line * whole.saturating_sub(2),
                 turnaround: 0,
             },
             line_shift: line.ilog2(),
             full: ((1u16 << quarters) - 1) as u8,
-            sets: ((p.buffer_bytes.0 / line) as u32 / WAYS as u32).max(1),
+            sets: (lines as u32 / WAYS as u32).max(1),
         }
     }
 }
@@ -70,6 +72,40 @@ impl Timing {
 struct Slot {
     line: u32,
     newer: u8,
+    /// A whole line waits here until the media has taken it.
+    until: Ps,
+}
+
+/// Writes that wait until a DIMM takes them, in no order.
+///
+/// A write reaches its memory controller through the slice of the last-level cache that its line is hashed to, so the
+/// lines of one block come over different ways (McCalpin, Mapping addresses to L3/CHA slices in Intel processors, 2021).
+/// As long as nothing waits they come in the order of the program. Once they queue at all slices, the one that is taken
+/// next is any of those that wait, and the parts of a media line no longer follow one another: with many writers some
+/// are pushed out of the DIMM's buffer before they are whole.
+#[derive(Clone, Debug, Default)]
+struct Crowd {
+    /// When the DIMM takes each of the writes that were offered to it and had to wait, ascending.
+    until: VecDeque<Ps>,
+    /// The lines that wait; which of them is taken at which of those times is not known before.
+    lines: Vec<u64>,
+}
+
+impl Crowd {
+    /// Writes that still wait at `now`.
+    #[inline(always)]
+    fn waiting(&mut self, now: Ps) -> usize {
+        while self.until.front().is_some_and(|t| *t <= now) {
+            self.until.pop_front();
+        }
+        self.until.len()
+    }
+
+    /// Takes any one.
+    fn take(&mut self, state: &mut u64) -> u64 {
+        let place = (random(state) >> 32) as usize % self.lines.len();
+        self.lines.swap_remove(place)
+    }
 }
 
 /// One DIMM.
@@ -77,6 +113,8 @@ struct Slot {
 pub struct Dimm {
     buffer: Box<[[Slot; WAYS]]>,
     media: Server,
+    crowd: Crowd,
+    random: u64,
     /// What was done.
     pub counts: PmCounts,
 }
@@ -87,34 +125,50 @@ impl Dimm {
         Dimm {
             buffer: vec![[Slot::default(); WAYS]; t.sets as usize].into(),
             media: Server::default(),
+            crowd: Crowd::default(),
+            random: 1,
             counts: PmCounts::default(),
         }
     }
 
-    /// Finds or makes the buffer slot of a line, most recent first; says whether it was there.
+    /// The slot of a line, found or made: set, way, and whether it was there.
     #[inline(always)]
-    fn slot(&mut self, now: Ps, line: u32, t: &Timing) -> (&mut Slot, bool) {
+    fn slot(&mut self, now: Ps, line: u32, t: &Timing) -> (usize, usize, bool) {
         let set = ((line ^ (line >> 7)) % t.sets) as usize;
-        let ways = &mut self.buffer[set];
         let key = line + 1;
-        if let Some(i) = ways.iter().position(|s| s.line == key) {
-            ways[..=i].rotate_right(1);
-            return (&mut self.buffer[set][0], true);
+        if let Some(way) = self.buffer[set].iter().position(|s| s.line == key) {
+            return (set, way, true);
         }
-        let gone = ways[WAYS - 1];
-        ways.rotate_right(1);
-        ways[0] = Slot {
+        let way = self.victim(now, set);
+        let new = Slot {
             line: key,
-            newer: 0,
+            ..Slot::default()
         };
+        let gone = std::mem::replace(&mut self.buffer[set][way], new);
         if gone.newer != 0 {
-            // Not written whole (whole lines leave at once): the media line is read, merged and written.
+            // Not written whole: the media line is read, merged and written. The read goes on beside the writes before
+            // it: random writes of 64 B reach as many media lines a second as those of 256 B do (Yang et al., FAST
+            // 2020, figure 5).
             self.counts.partial_writes += 1;
             self.counts.media_reads += 1;
             self.counts.media_writes += 1;
-            self.media.write(now, t.read_line + t.write_line, &t.drain);
+            self.media.write(now, t.write_line, &t.drain);
         }
-        (&mut self.buffer[set][0], false)
+        (set, way, false)
+    }
+
+    /// The way that has to go: any one that does not hold a whole line that the media still has to take.
+    ///
+    /// At random, because the replacement is not published and what was measured is no LRU: a buffer of 64 lines in that
+    /// order would combine the writes of 24 sequential writers, and serve 24 sequential readers, without loss (Yang et
+    /// al., FAST 2020, figure 4 and section 5.3).
+    #[inline(always)]
+    fn victim(&mut self, now: Ps, set: usize) -> usize {
+        let first = (random(&mut self.random) >> 32) as usize % WAYS;
+        (first..first + WAYS)
+            .map(|way| way % WAYS)
+            .find(|way| self.buffer[set][*way].until <= now)
+            .unwrap_or(first)
     }
 
     /// A 64 B read that reaches the DIMM at `now`: how long it waits for the media, and how long it then takes until
@@ -122,7 +176,7 @@ impl Dimm {
     #[inline(always)]
     pub fn read(&mut self, now: Ps, local: u64, t: &Timing) -> (Ps, Ps) {
         self.counts.reads += 1;
-        let (_, hit) = self.slot(now, (local >> t.line_shift) as u32, t);
+        let (_, _, hit) = self.slot(now, (local >> t.line_shift) as u32, t);
         if hit {
             self.counts.buffer_hits += 1;
             return (0, t.buffer);
@@ -131,18 +185,58 @@ impl Dimm {
         (self.media.read(now, t.read_line), t.buffer + t.media_read)
     }
 
-    /// A 64 B write offered at `now`: how long until the DIMM takes it.
+    /// A 64 B write offered at `now`: how long until the DIMM takes it. [`Dimm::admitted`] must follow.
     #[inline(always)]
     pub fn write(&mut self, now: Ps, local: u64, t: &Timing) -> Ps {
         self.counts.writes += 1;
+        if self.crowd.until.is_empty() {
+            self.put(now, local, t);
+        } else {
+            self.mingle(now, local, t);
+        }
+        self.media.backlog(now).saturating_sub(t.drain.high)
+    }
+
+    /// The last write offered at `now` finds room in the controller's queue at `at`.
+    #[inline(always)]
+    pub fn admitted(&mut self, now: Ps, at: Ps) {
+        if at > now {
+            self.crowd.until.push_back(at);
+        }
+    }
+
+    /// A write joins those that wait; as many are put into the buffer as the DIMM has taken by now.
+    #[inline(never)]
+    fn mingle(&mut self, now: Ps, local: u64, t: &Timing) {
+        let waiting = self.crowd.waiting(now);
+        self.crowd.lines.push(local);
+        while self.crowd.lines.len() > waiting {
+            let line = self.crowd.take(&mut self.random);
+            self.put(now, line, t);
+        }
+    }
+
+    /// A 64 B write enters the buffer.
+    #[inline(always)]
+    fn put(&mut self, now: Ps, local: u64, t: &Timing) {
         let part = 1u8 << ((local >> 6) as u32 & (t.full.count_ones() - 1));
-        let (slot, _) = self.slot(now, (local >> t.line_shift) as u32, t);
+        let (set, way, _) = self.slot(now, (local >> t.line_shift) as u32, t);
+        let slot = &mut self.buffer[set][way];
         slot.newer |= part;
         if slot.newer == t.full {
             slot.newer = 0;
             self.counts.media_writes += 1;
             self.media.write(now, t.write_line, &t.drain);
+            self.buffer[set][way].until = now + self.media.backlog(now);
         }
-        self.media.backlog(now).saturating_sub(t.drain.high)
     }
+}
+
+/// xorshift64 (Marsaglia, 2003); `state` is never 0.
+#[inline(always)]
+fn random(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
 }
