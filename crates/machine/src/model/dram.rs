@@ -276,7 +276,10 @@ impl Channel {
         b.used = done;
         let end = done + t.burst;
         if end > r.busy_until {
-            r.times.active += end - r.busy_until.max(now);
+            // Short gaps, too short for power-down, are spent in standby.
+            let gap = now.saturating_sub(r.busy_until);
+            r.times.standby += gap;
+            r.times.active += end - r.busy_until - gap;
             r.busy_until = end;
         }
         done - now
@@ -336,3 +339,6 @@ impl Rank {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

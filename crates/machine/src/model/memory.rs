@@ -633,7 +633,10 @@ impl Socket {
         }
     }
 
-    /// A write-back from the processor in memory mode: the tag is read first; a whole line needs no fetch.
+    /// A write-back from the processor in memory mode. A line that the DRAM cache still holds is written without
+    /// reading its tag, since it was fetched through the cache before it was written to (the "dirty data
+    /// optimization" of Hildebrand et al., A Case Against Hardware Managed DRAM Caches, ISPASS 2021); otherwise the
+    /// tag is read first. A whole line needs no fetch.
     #[inline(always)]
     fn cached_write(&mut self, now: Ps, local: u64, f: &Fixed) -> Ps {
         let Some(tags) = &mut self.tags else {
@@ -641,7 +644,6 @@ impl Socket {
         };
         let lookup = tags.access(local >> 6, true);
         let slot = local % f.cache_bytes;
-        self.dram_read(now, slot, f);
         let freed = match lookup {
             Lookup::Hit => {
                 self.cache.cache_write_hits += 1;
@@ -652,6 +654,7 @@ impl Socket {
                 conflict,
             } => {
                 self.cache.cache_write_misses += 1;
+                self.dram_read(now, slot, f);
                 self.push_out(now, written_back, conflict, f)
             }
         };
@@ -667,3 +670,6 @@ impl Socket {
         self.slow_write(now, line << 6, f) - f.overhead - now
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -240,3 +240,6 @@ fn random(state: &mut u64) -> u64 {
     *state ^= *state << 17;
     *state
 }
+
+#[cfg(test)]
+mod tests;
