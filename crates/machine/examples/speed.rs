@@ -2,79 +2,12 @@
 //!
 //! `cargo run --release -p varve-machine --example speed`
 
+#[path = "../benches/pattern/mod.rs"]
+mod pattern;
+
+use pattern::{InOrder, Pattern};
 use varve_machine::model::{self, Options};
-use varve_machine::{Fault, Kind, Machine, Op, OutOfFrames, Pager, Program};
-
-/// Frames in the order of their first touch.
-struct InOrder {
-    page_bytes: u64,
-    next: u32,
-}
-
-impl Pager for InOrder {
-    fn page_bytes(&self) -> u64 {
-        self.page_bytes
-    }
-    fn fault(&mut self, _: &Fault) -> Result<u32, OutOfFrames> {
-        self.next += 1;
-        Ok(self.next - 1)
-    }
-    fn unmap(&mut self, _: u64, _: u32) {}
-}
-
-/// Accesses over `bytes`: random, or a stream of 8 B loads.
-struct Pattern {
-    bytes: u64,
-    random: bool,
-    kind: Kind,
-    threads: usize,
-    left: Vec<u64>,
-    at: Vec<u64>,
-    state: Vec<u64>,
-}
-
-impl Pattern {
-    fn new(bytes: u64, random: bool, kind: Kind, threads: usize, accesses: u64) -> Pattern {
-        Pattern {
-            bytes,
-            random,
-            kind,
-            threads,
-            left: vec![accesses / threads as u64; threads],
-            at: (0..threads as u64)
-                .map(|t| t * (bytes / threads as u64))
-                .collect(),
-            state: (1..=threads as u64).collect(),
-        }
-    }
-}
-
-impl Program for Pattern {
-    fn name(&self) -> String {
-        "pattern".into()
-    }
-    fn threads(&self) -> usize {
-        self.threads
-    }
-    fn fill(&mut self, t: usize, _now: u64, out: &mut Vec<Op>) -> bool {
-        let n = self.left[t].min(512);
-        self.left[t] -= n;
-        for _ in 0..n {
-            let address = if self.random {
-                let x = &mut self.state[t];
-                *x = x
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1_442_695_040_888_963_407);
-                ((*x >> 33) * (self.bytes >> 6) >> 31) << 6
-            } else {
-                self.at[t] = (self.at[t] + 8) % self.bytes;
-                self.at[t]
-            };
-            out.push(Op::new(self.kind, (1 << 32) + address, 8, 8));
-        }
-        self.left[t] > 0
-    }
-}
+use varve_machine::{Kind, Machine};
 
 /// Processor time of this process, s: other work on a shared host does not count.
 fn cpu_seconds() -> f64 {
@@ -92,7 +25,7 @@ fn main() {
         .nth(2)
         .and_then(|n| n.parse().ok())
         .unwrap_or(3);
-    let case = |name: &str, machine: &str, page: u64, bytes: u64, random, kind, threads, n: u64| {
+    let case = |name: &str, machine: &str, page: u64, bytes: u64, step, kind, threads, n: u64| {
         if !name.contains(&only) {
             return;
         }
@@ -100,7 +33,7 @@ fn main() {
         let mut rates = Vec::new();
         let mut note = String::new();
         for _ in 0..runs {
-            let mut program = Pattern::new(bytes, random, kind, threads, n);
+            let mut program = Pattern::new(bytes, step, kind, threads, n);
             let mut pager = InOrder {
                 page_bytes: page,
                 next: 0,
@@ -135,7 +68,7 @@ fn main() {
         mm,
         2 << 20,
         16 << 10,
-        false,
+        8,
         Kind::Read,
         1,
         20_000_000,
@@ -145,7 +78,7 @@ fn main() {
         mm,
         2 << 20,
         1 << 30,
-        true,
+        0,
         Kind::Read,
         1,
         5_000_000,
@@ -155,7 +88,7 @@ fn main() {
         mm,
         4096,
         1 << 30,
-        true,
+        0,
         Kind::Read,
         1,
         5_000_000,
@@ -165,7 +98,7 @@ fn main() {
         mm,
         2 << 20,
         1 << 30,
-        true,
+        0,
         Kind::Update,
         16,
         5_000_000,
@@ -175,17 +108,37 @@ fn main() {
         mm,
         2 << 20,
         96 << 30,
-        true,
+        0,
         Kind::Update,
         16,
         5_000_000,
+    );
+    case(
+        "behind the caches, 1 GiB, 1 thread",
+        mm,
+        2 << 20,
+        1 << 30,
+        64,
+        Kind::NtWrite,
+        1,
+        10_000_000,
+    );
+    case(
+        "behind the caches, 48 GiB, 1 thread",
+        mm,
+        2 << 20,
+        48 << 30,
+        64,
+        Kind::NtWrite,
+        1,
+        10_000_000,
     );
     case(
         "random, 1 GiB, flat DRAM",
         "optane-6230",
         2 << 20,
         1 << 30,
-        true,
+        0,
         Kind::Read,
         1,
         5_000_000,
@@ -195,7 +148,7 @@ fn main() {
         "optane-6230",
         2 << 20,
         1 << 30,
-        false,
+        8,
         Kind::Read,
         1,
         20_000_000,
@@ -205,7 +158,7 @@ fn main() {
         "optane-6230",
         2 << 20,
         1 << 30,
-        false,
+        64,
         Kind::NtWrite,
         4,
         5_000_000,

@@ -241,7 +241,7 @@ impl Flight {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use crate::Machine;
     use crate::describe::Core;
@@ -250,21 +250,21 @@ mod tests {
 
     /// The obvious window: lists of misses, each (done, number), that retire as soon as they can.
     #[derive(Default)]
-    struct Slow {
-        loads: VecDeque<(Ps, u64)>,
-        stores: VecDeque<(Ps, u64)>,
-        instructions: u64,
-        stores_seen: u64,
-        clock: Ps,
-        stalls: Stalls,
-        last_load: Ps,
-        last_store: Ps,
-        last_flush: Ps,
+    pub struct Slow {
+        pub loads: VecDeque<(Ps, u64)>,
+        pub stores: VecDeque<(Ps, u64)>,
+        pub instructions: u64,
+        pub stores_seen: u64,
+        pub clock: Ps,
+        pub stalls: Stalls,
+        pub last_load: Ps,
+        pub last_store: Ps,
+        pub last_flush: Ps,
     }
 
     impl Slow {
         /// Retires misses that are done, and waits for those that are `window` numbers back.
-        fn retire(list: &mut VecDeque<(Ps, u64)>, at: u64, window: u64, clock: &mut Ps) -> Ps {
+        pub fn retire(list: &mut VecDeque<(Ps, u64)>, at: u64, window: u64, clock: &mut Ps) -> Ps {
             let begin = *clock;
             while let Some(&(done, number)) = list.front() {
                 if done > *clock && at - number < window {
@@ -276,7 +276,7 @@ mod tests {
             *clock - begin
         }
 
-        fn room(&mut self, buffers: usize) {
+        pub fn room(&mut self, buffers: usize) {
             while self.loads.len() + self.stores.len() >= buffers {
                 let load = self.loads.front().map_or(Ps::MAX, |m| m.0);
                 let store = self.stores.front().map_or(Ps::MAX, |m| m.0);

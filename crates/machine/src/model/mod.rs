@@ -409,4 +409,6 @@ impl<'a> Model<'a> {
 }
 
 #[cfg(test)]
+mod reference;
+#[cfg(test)]
 mod tests;

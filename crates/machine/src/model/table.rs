@@ -72,6 +72,7 @@ impl PageTable {
     }
 
     /// Pages mapped now.
+    #[cfg(test)]
     pub fn mapped(&self) -> u64 {
         self.mapped
     }

@@ -521,7 +521,7 @@ impl Thread {
         if let Some(out) = self.l1.insert(first, store) {
             let place = self.l2.place(out);
             if !self.l2.hit(place, true) {
-                done = done.max(self.into_second(place, true, start, s));
+                done = done.max(self.put_second(place, true, start, s));
             }
         }
         if load {
@@ -544,21 +544,14 @@ impl Thread {
         let done = if llc.hit(third, false) {
             start + s.lat.llc
         } else {
-            self.from_memory(line, third, start, demand, s)
+            self.fetch(line, third, start, demand, s)
         };
-        done.max(self.into_second(second, false, start, s))
+        done.max(self.put_second(second, false, start, s))
     }
 
     /// Fetches a line from memory into the last level.
     #[inline(always)]
-    fn from_memory(
-        &mut self,
-        line: u64,
-        third: Place,
-        start: Ps,
-        demand: bool,
-        s: &mut Shared,
-    ) -> Ps {
+    fn fetch(&mut self, line: u64, third: Place, start: Ps, demand: bool, s: &mut Shared) -> Ps {
         let at = if self.prefetching {
             self.queue.admit(start)
         } else {
@@ -599,16 +592,16 @@ impl Thread {
     /// Puts a line into the second level; a dirty line that has to go moves to the last level, and from there perhaps
     /// to memory. Returns when there was room for all of it.
     #[inline(always)]
-    fn into_second(&mut self, second: Place, dirty: bool, now: Ps, s: &mut Shared) -> Ps {
+    fn put_second(&mut self, second: Place, dirty: bool, now: Ps, s: &mut Shared) -> Ps {
         match self.l2.insert(second, dirty) {
-            Some(out) => self.into_last(out, now, s),
+            Some(out) => self.put_last(out, now, s),
             None => now,
         }
     }
 
     /// Puts a dirty line into the last level.
     #[inline(never)]
-    fn into_last(&mut self, line: u64, now: Ps, s: &mut Shared) -> Ps {
+    fn put_last(&mut self, line: u64, now: Ps, s: &mut Shared) -> Ps {
         let llc = &mut s.llc[self.socket];
         let place = llc.place(line);
         if llc.hit(place, true) {

@@ -1,0 +1,381 @@
+//! The path of an access, written the obvious way: maps, lists and plain rules. The fast path is held to it, from the
+//! op to the last count; memory itself is the same in both and has tests of its own.
+
+use super::flight::tests::Slow as Window;
+use super::memory::Memory;
+use super::prefetcher::Prefetcher;
+use super::tests::{Fixed, InOrder};
+use super::thread::ThreadCounts;
+use super::time::{Ps, ps};
+use crate::describe::Machine;
+use crate::model::{self, Options};
+use crate::pager::Source;
+use crate::{Kind, Op};
+use proptest::prelude::*;
+use std::collections::HashMap;
+
+/// A cache as lists, most recent first: line and dirty.
+struct Lru {
+    sets: Vec<Vec<(u64, bool)>>,
+    ways: usize,
+}
+
+impl Lru {
+    fn new(sets: u64, ways: u32) -> Lru {
+        Lru {
+            sets: vec![Vec::new(); sets as usize],
+            ways: ways as usize,
+        }
+    }
+
+    fn set(&mut self, line: u64) -> &mut Vec<(u64, bool)> {
+        let n = self.sets.len() as u64;
+        &mut self.sets[(line % n) as usize]
+    }
+
+    fn hit(&mut self, line: u64, store: bool) -> bool {
+        let set = self.set(line);
+        let Some(i) = set.iter().position(|e| e.0 == line) else {
+            return false;
+        };
+        let (_, dirty) = set.remove(i);
+        set.insert(0, (line, dirty | store));
+        true
+    }
+
+    /// Returns the dirty line that had to go.
+    fn insert(&mut self, line: u64, dirty: bool) -> Option<u64> {
+        let ways = self.ways;
+        let set = self.set(line);
+        set.insert(0, (line, dirty));
+        let gone = (set.len() > ways).then(|| set.pop().unwrap())?;
+        gone.1.then_some(gone.0)
+    }
+
+    fn clean(&mut self, line: u64) -> bool {
+        let entry = self.set(line).iter_mut().find(|e| e.0 == line);
+        entry.is_some_and(|e| std::mem::take(&mut e.1))
+    }
+}
+
+struct Path {
+    m: Machine,
+    page_bytes: u64,
+    window: Window,
+    counts: ThreadCounts,
+    pages: HashMap<u64, u64>,
+    /// First-level TLB: the page in each slot.
+    tlb: HashMap<u64, u64>,
+    tlb_slots: u64,
+    second_tlb: Lru,
+    l1: Lru,
+    l2: Lru,
+    llc: Lru,
+    memory: Memory,
+    prefetcher: Prefetcher,
+    prefetching: bool,
+    super_queue: Vec<Ps>,
+    last_line: Option<u64>,
+    /// Instruction time, 1/1024 ps.
+    time: u64,
+}
+
+impl Path {
+    fn new(m: &Machine, page_bytes: u64) -> Path {
+        let cache = |c: &crate::describe::Cache| Lru::new(c.bytes.0 / 64 / c.ways as u64, c.ways);
+        Path {
+            page_bytes,
+            window: Window::default(),
+            counts: ThreadCounts::default(),
+            pages: HashMap::new(),
+            tlb: HashMap::new(),
+            tlb_slots: 1 << m.tlb.l1_entries.ilog2(),
+            second_tlb: Lru::new((m.tlb.l2_entries / m.tlb.l2_ways) as u64, m.tlb.l2_ways),
+            l1: cache(&m.l1),
+            l2: cache(&m.l2),
+            llc: cache(&m.llc),
+            memory: Memory::new(m),
+            prefetcher: Prefetcher::new(m.prefetch.streams, m.prefetch.distance),
+            prefetching: false,
+            super_queue: Vec::new(),
+            last_line: None,
+            time: 0,
+            m: m.clone(),
+        }
+    }
+
+    fn room(&mut self) {
+        self.window.room(self.m.core.fill_buffers as usize);
+    }
+
+    fn op(&mut self, op: &Op) {
+        let per = (1024.0 * 1000.0 / (self.m.core.ghz * self.m.core.ipc)).round() as u64;
+        let before = self.time >> 10;
+        self.time += op.instructions as u64 * per;
+        let w = &mut self.window;
+        w.clock += (self.time >> 10) - before;
+        w.instructions += op.instructions as u64;
+        let (at, reorder) = (w.instructions, self.m.core.reorder_buffer as u64);
+        w.stalls.load += Window::retire(&mut w.loads, at, reorder, &mut w.clock);
+        match op.kind {
+            Kind::Fence => {
+                let until = w.last_flush.max(w.last_store).max(w.clock);
+                w.stalls.fence += until - w.clock;
+                w.clock = until;
+            }
+            Kind::NtWrite | Kind::Flush => self.write_through(op),
+            _ => self.access(op),
+        }
+    }
+
+    fn access(&mut self, op: &Op) {
+        let store = matches!(op.kind, Kind::Write | Kind::Update);
+        let load = op.kind != Kind::Write;
+        self.counts.accesses += 1;
+        let w = &mut self.window;
+        if op.dependent != 0 && w.last_load > w.clock {
+            w.stalls.load += w.last_load - w.clock;
+            w.clock = w.last_load;
+        }
+        if store {
+            self.counts.updates += load as u64;
+            w.stores_seen += 1;
+            let (at, buffer) = (w.stores_seen, self.m.core.store_buffer as u64);
+            w.stalls.store += Window::retire(&mut w.stores, at, buffer, &mut w.clock);
+        }
+        let end = op.addr + op.size.max(1) as u64 - 1;
+        for virtual_line in op.addr >> 6..=end >> 6 {
+            let (line, walk) = self.translate(virtual_line << 6);
+            let again = Some(line) == self.last_line && virtual_line == op.addr >> 6;
+            if again && walk == 0 && !store {
+                let done = self.window.clock + ps(self.m.l1.ns);
+                self.window.last_load = self.window.last_load.max(done);
+            } else {
+                self.line(line, load, store, walk);
+            }
+            self.last_line = Some(line);
+        }
+    }
+
+    /// Physical line of an address, and the time that its translation takes.
+    fn translate(&mut self, address: u64) -> (u64, Ps) {
+        let vpn = address / self.page_bytes;
+        let mut cost = 0;
+        if self.tlb.insert(vpn % self.tlb_slots, vpn) != Some(vpn) {
+            self.counts.tlb_misses += 1;
+            cost = ps(self.m.tlb.l2_ns);
+            if !self.second_tlb.hit(vpn, false) {
+                self.counts.walks += 1;
+                cost += ps(if self.page_bytes > 8192 {
+                    self.m.tlb.walk_2m_ns
+                } else {
+                    self.m.tlb.walk_4k_ns
+                });
+                self.second_tlb.insert(vpn, false);
+            }
+        }
+        let next = self.pages.len() as u64;
+        let frame = *self.pages.entry(vpn).or_insert_with(|| {
+            let fault = ps(self.m.os.fault_ns);
+            self.counts.faults += 1;
+            self.window.clock += fault;
+            self.window.stalls.system += fault;
+            next
+        });
+        (
+            (frame * self.page_bytes + address % self.page_bytes) >> 6,
+            cost,
+        )
+    }
+
+    fn missed(&mut self, done: Ps, load: bool) {
+        let w = &mut self.window;
+        if load {
+            w.last_load = done;
+            w.loads.push_back((done, w.instructions));
+        } else {
+            w.last_store = w.last_store.max(done);
+            w.stores.push_back((w.last_store, w.stores_seen));
+        }
+    }
+
+    fn line(&mut self, line: u64, load: bool, store: bool, walk: Ps) {
+        if self.l1.hit(line, store) {
+            let done = self.window.clock + ps(self.m.l1.ns) + walk;
+            if load {
+                self.window.last_load = done;
+            }
+            if walk > ps(self.m.tlb.l2_ns) {
+                self.room();
+                self.missed(done, load);
+            }
+            return;
+        }
+        self.counts.l1_misses += 1;
+        self.room();
+        let start = self.window.clock + walk;
+        let on = self.prefetcher.on();
+        let ahead = on.then(|| self.prefetcher.observe(line)).flatten();
+        let mut done = if self.l2.hit(line, false) {
+            let arrival = if on { self.prefetcher.arrival(line) } else { 0 };
+            (start + ps(self.m.l2.ns)).max(arrival)
+        } else {
+            self.counts.l2_misses += 1;
+            self.beyond(line, start, true)
+        };
+        if let Some(out) = self.l1.insert(line, store)
+            && !self.l2.hit(out, true)
+        {
+            done = done.max(self.put_second(out, true, start));
+        }
+        self.missed(done, load);
+        let Some((_, first, last)) = ahead else {
+            return;
+        };
+        for next in first..=last {
+            if !self.l2.hit(next, false) {
+                self.counts.prefetches += 1;
+                self.prefetching = true;
+                let done = self.beyond(next, start, false);
+                self.prefetcher.arrives(next, done);
+            }
+        }
+    }
+
+    fn beyond(&mut self, line: u64, start: Ps, demand: bool) -> Ps {
+        let llc = ps(self.m.llc.ns);
+        let mut done = start + llc;
+        if !self.llc.hit(line, false) {
+            let mut at = start;
+            let mut empty = false;
+            if self.prefetching {
+                self.super_queue.retain(|until| *until > start);
+                self.super_queue.sort();
+                if self.super_queue.len() >= self.m.core.super_queue as usize {
+                    at = self.super_queue.remove(0);
+                }
+                empty = self.super_queue.is_empty();
+            }
+            at += llc;
+            let reply = self.memory.read(at, line << 6, 0);
+            done = reply.done;
+            if let Some(out) = self.llc.insert(line, false) {
+                done = done.max(self.memory.write(at, out << 6, 0));
+            }
+            if demand {
+                self.counts.llc_misses += 1;
+                self.counts.slow += (reply.source == Source::Slow) as u64;
+            }
+            if self.prefetching {
+                self.prefetching = !empty;
+                self.super_queue.push(done);
+            }
+        }
+        done.max(self.put_second(line, false, start))
+    }
+
+    fn put_second(&mut self, line: u64, dirty: bool, now: Ps) -> Ps {
+        match self.l2.insert(line, dirty) {
+            Some(out) if !self.llc.hit(out, true) => match self.llc.insert(out, true) {
+                Some(out) => self.memory.write(now, out << 6, 0),
+                None => now,
+            },
+            _ => now,
+        }
+    }
+
+    fn write_through(&mut self, op: &Op) {
+        self.counts.accesses += 1;
+        self.last_line = None;
+        let end = op.addr + op.size.max(1) as u64 - 1;
+        for virtual_line in op.addr >> 6..=end >> 6 {
+            let (line, cost) = self.translate(virtual_line << 6);
+            if op.kind == Kind::Flush {
+                let dirty = [&mut self.l1, &mut self.l2, &mut self.llc].map(|c| c.clean(line));
+                if dirty == [false; 3] {
+                    continue;
+                }
+            }
+            self.room();
+            let start = self.window.clock + cost + ps(self.m.llc.ns);
+            let taken = self.memory.write(start, line << 6, 0);
+            let w = &mut self.window;
+            w.last_flush = w.last_flush.max(taken);
+            w.stores.push_back((taken, w.stores_seen));
+        }
+    }
+}
+
+/// A machine whose caches and TLBs are small enough for a short program to overflow them.
+fn small(name: &str, prefetch: bool) -> Machine {
+    let mut m = Machine::load(name).unwrap();
+    (m.l1.bytes.0, m.l1.ways) = (2 << 10, 4);
+    (m.l2.bytes.0, m.l2.ways) = (12 << 10, 12);
+    (m.llc.bytes.0, m.llc.ways) = (33 << 10, 11);
+    (m.tlb.l1_entries, m.tlb.l2_entries, m.tlb.l2_ways) = (4, 12, 3);
+    m.prefetch.streams = if prefetch { 4 } else { 0 };
+    m
+}
+
+/// Runs of neighbouring lines and single jumps, of every kind of access.
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    let kind = prop::sample::select(vec![
+        Kind::Read,
+        Kind::Read,
+        Kind::Read,
+        Kind::Write,
+        Kind::Update,
+        Kind::Update,
+        Kind::Fetch,
+        Kind::NtWrite,
+        Kind::Flush,
+        Kind::Fence,
+    ]);
+    let run = (
+        kind,
+        0u64..1 << 18,
+        -80i64..100,
+        1usize..40,
+        0u32..30,
+        0u16..200,
+        0u8..8,
+    );
+    prop::collection::vec(run, 1..60).prop_map(|runs| {
+        let one = |(kind, from, step, n, instructions, size, dependent)| {
+            (0..n as i64).map(move |i| Op {
+                addr: (1u64 << 32)
+                    .wrapping_add(from)
+                    .wrapping_add_signed(i * step),
+                instructions,
+                size: if size > 150 { size } else { size % 17 },
+                kind,
+                dependent: (dependent == 0) as u8,
+            })
+        };
+        runs.into_iter().flat_map(one).collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(120))]
+    #[test]
+    fn the_fast_path_is_the_obvious_path(
+        ops in ops(),
+        cached in any::<bool>(),
+        prefetch in any::<bool>(),
+        small_pages in any::<bool>(),
+    ) {
+        let name = if cached { "optane-6230-memory-mode" } else { "optane-6230" };
+        let m = small(name, prefetch);
+        let page_bytes = if small_pages { 4096 } else { 2 << 20 };
+        let mut slow = Path::new(&m, page_bytes);
+        ops.iter().for_each(|op| slow.op(op));
+        let mut pager = InOrder { page_bytes, next: 0 };
+        let mut program = Fixed::new(vec![ops]);
+        let out = model::run(&m, &mut pager, &mut [&mut program], &Options::default(), &mut |_| true).unwrap();
+        slow.counts.instructions = slow.window.instructions;
+        prop_assert_eq!(out.threads[0], slow.counts);
+        prop_assert_eq!(out.thread_stalls[0], slow.window.stalls);
+        prop_assert_eq!(out.thread_ns[0], slow.window.clock / 1000);
+    }
+}
