@@ -30,15 +30,16 @@ struct RefCache {
 impl RefCache {
     fn access(&mut self, line: u64, write: bool) {
         let slot = line % CACHE_LINES;
-        // The tag lies in the DRAM line.
-        self.dram_reads += 1;
         match self.slots.get_mut(&slot) {
             Some((there, dirty)) if *there == line => {
                 self.hits += 1;
                 *dirty |= write;
+                // The tag lies in the DRAM line: a read brings both. A write of a line that is there needs no look.
+                self.dram_reads += !write as u64;
                 self.dram_writes += write as u64;
             }
             other => {
+                self.dram_reads += 1;
                 if let Some((_, dirty)) = other {
                     self.conflicts += 1;
                     self.pm_writes += *dirty as u64;
