@@ -92,7 +92,7 @@ pub struct RunArgs {
     #[arg(long, default_value_t = 0)]
     pub cores: u32,
     /// End after this much time of the machine, s
-    #[arg(long)]
+    #[arg(long, value_parser = seconds, allow_negative_numbers = true)]
     pub until: Option<f64>,
     /// Print JSON instead of a table
     #[arg(long)]
@@ -104,7 +104,7 @@ pub struct RunArgs {
     #[arg(long, default_value_t = 0)]
     pub jobs: usize,
     /// Run the command on this machine itself, with its pages placed in the bins of a DRAM cache
-    #[arg(long, requires = "command", conflicts_with_all = ["policy", "scale", "until", "seed", "work"])]
+    #[arg(long, requires = "command", conflicts_with_all = ["policy", "scale", "until", "seed", "work", "cores", "out", "jobs"])]
     pub live: bool,
     /// With --live: size of the DRAM that acts as cache
     #[arg(long, requires = "live")]
@@ -118,6 +118,19 @@ pub struct RunArgs {
     /// A command to trace while it runs
     #[arg(last = true)]
     pub command: Vec<OsString>,
+}
+
+/// A span of time that is worth running.
+fn seconds(text: &str) -> Result<f64, String> {
+    let s = text
+        .trim_end_matches('s')
+        .parse::<f64>()
+        .map_err(|_| format!("`{text}` is not a number of seconds"))?;
+    if s.is_finite() && s > 0.0 {
+        Ok(s)
+    } else {
+        Err("a run takes more than 0 s".into())
+    }
 }
 
 #[derive(clap::Args, Debug)]

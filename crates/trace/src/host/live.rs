@@ -120,12 +120,14 @@ impl Program for LiveProgram {
                 return false;
             }
             let memory = &self.recorder.memory;
+            // A thread without room has chunks to give; when it is this one, the mark outlives the chunk by a moment.
             let stalled = |memory: &super::memory::SharedMemory| {
                 memory
                     .header()
                     .stalled
                     .load(std::sync::atomic::Ordering::SeqCst)
                     != 0
+                    && (0..memory.slots()).any(|slot| slot != thread && memory.has_chunk(slot))
             };
             match memory.state(thread) {
                 // with nobody left who goes on, the process takes real time to end, not virtual time

@@ -3,6 +3,7 @@
 use super::list::hang;
 use crate::args::{MachineAction, MachineArgs};
 use crate::ui::{Done, Failure, failed, print, wrong};
+use serde_json::json;
 use std::process::ExitCode;
 use varve_live::probe::Traffic;
 use varve_live::{Available, Probe, ProbeOptions, doctor, probe};
@@ -16,7 +17,7 @@ pub fn machine(a: &MachineArgs) -> Done {
     match &a.action {
         None | Some(MachineAction::List) => list(a.json),
         Some(MachineAction::Show { machine, toml }) => show(machine, *toml, a.json),
-        Some(MachineAction::Check { machine }) => check(machine.as_deref()),
+        Some(MachineAction::Check { machine }) => check(machine.as_deref(), a.json),
         Some(MachineAction::Calibrate { machine, full }) => calibrate(machine, *full, a.json),
     }
 }
@@ -75,14 +76,25 @@ fn show(name: &str, toml: bool, json: bool) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-fn check(name: Option<&str>) -> Done {
+fn check(name: Option<&str>, json: bool) -> Done {
     let names = match name {
         Some(name) => vec![name.to_string()],
         None => load::names(&[]),
     };
     let mut bad = 0;
+    let mut all = Vec::new();
     for name in &names {
-        match Machine::load(name) {
+        let loaded = Machine::load(name);
+        if json {
+            let problems: Vec<String> = match &loaded {
+                Ok(_) => Vec::new(),
+                Err(e) => e.to_string().lines().map(String::from).collect(),
+            };
+            bad += usize::from(!problems.is_empty());
+            all.push(json!({"name": name, "problems": problems}));
+            continue;
+        }
+        match loaded {
             Ok(m) => {
                 let s = m.summary();
                 print(format!(
@@ -95,6 +107,9 @@ fn check(name: Option<&str>) -> Done {
                 eprintln!("{e}");
             }
         }
+    }
+    if json {
+        print(serde_json::to_string_pretty(&all).map_err(failed)?);
     }
     if bad == 0 {
         Ok(ExitCode::SUCCESS)

@@ -102,13 +102,36 @@ pub fn run(a: &RunArgs) -> Done {
         match result {
             Ok(r) => done.push(r),
             Err(e) if e.is_interrupt() => return Err(of_run(&e)),
-            Err(e) => refused.push(format!("{}: {e}", spec.policy)),
+            Err(e) => refused.push((spec.policy.clone(), e)),
         }
     }
     if done.is_empty() {
-        return Err(failed(refused.join("\nvarve: ")));
+        return Err(all_refused(&refused));
     }
+    let refused: Vec<String> = refused
+        .iter()
+        .map(|(policy, e)| format!("{policy}: {e}"))
+        .collect();
     show(a, &spec, &name, &done, &refused)
+}
+
+/// No run ended well. What all say alike is said once.
+fn all_refused(refused: &[(String, varve_run::Error)]) -> Failure {
+    let alike = refused
+        .iter()
+        .all(|(_, e)| e.to_string() == refused[0].1.to_string());
+    let line = match refused {
+        [(_, e), ..] if alike => e.to_string(),
+        all => all
+            .iter()
+            .map(|(policy, e)| format!("{policy}: {e}"))
+            .collect::<Vec<_>>()
+            .join("\nvarve: "),
+    };
+    let input = refused
+        .iter()
+        .all(|(_, e)| !matches!(e, varve_run::Error::Run(_)));
+    if input { wrong(line) } else { failed(line) }
 }
 
 /// Prints and writes what came out.
@@ -226,6 +249,9 @@ fn not_work(text: &str, e: &varve_run::Error) -> Failure {
         return wrong(format!(
             "{text}: no such trace; record one with `varve trace -o {text} -- COMMAND`"
         ));
+    }
+    if text.contains(':') {
+        return wrong(e);
     }
     wrong(format!("{e}; for a command write `varve run -- COMMAND`"))
 }

@@ -3,6 +3,7 @@
 use super::list::hang;
 use crate::args::StudyArgs;
 use crate::ui::{self, Done, failed, print, wrong};
+use serde_json::json;
 use std::process::ExitCode;
 use varve_report::{Look, table};
 use varve_run::Keep;
@@ -10,6 +11,14 @@ use varve_studies::{Effort, StudyOptions};
 
 pub fn study(a: &StudyArgs) -> Done {
     let studies = varve_studies::list();
+    if a.name == "list" && a.json {
+        let all: Vec<_> = studies
+            .iter()
+            .map(|s| json!({"name": s.name, "about": s.about}))
+            .collect();
+        print(serde_json::to_string_pretty(&all).map_err(failed)?);
+        return Ok(ExitCode::SUCCESS);
+    }
     if a.name == "list" {
         for s in studies {
             print(hang(s.name, 16, s.about));
