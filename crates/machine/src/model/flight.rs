@@ -228,6 +228,12 @@ impl Flight {
         });
     }
 
+    /// When every store so far is in the first-level cache.
+    #[inline(always)]
+    pub fn stores_done(&self) -> Ps {
+        self.last_store_done
+    }
+
     /// A store fence.
     #[inline(always)]
     pub fn fence(&mut self, clock: Ps) -> Ps {

@@ -648,6 +648,10 @@ impl Thread {
             for _ in 1..s.replicas {
                 taken = s.memory.write(start, physical, self.socket);
             }
+            if op.kind == Kind::Flush {
+                // What is written back has to be there: the store before it may still wait for its line.
+                taken = taken.max(self.flight.stores_done() + (taken - start));
+            }
             self.flight.flush(taken);
             if s.sample_period != 0 {
                 self.count_sample(physical, Source::Store, s);
