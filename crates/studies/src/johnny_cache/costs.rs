@@ -12,7 +12,7 @@ use varve_run::{Error, RunResult};
 /// One access in so many is sampled (section 5.4.2).
 const PERIODS: [&str; 4] = ["1k", "5k", "10k", "50k"];
 const SAMPLING_S: f64 = 30.0;
-const ADVERSARY_S: f64 = 12.0;
+const ADVERSARY_S: f64 = 60.0;
 
 pub fn plan(setup: &Setup, plan: &mut Plan) {
     let o = &setup.options;
@@ -36,7 +36,7 @@ pub fn plan(setup: &Setup, plan: &mut Plan) {
     }
     if o.wants("D14") {
         let work = format!(
-            "adversary:updates=0,{}",
+            "adversary:hot=5%,updates=0,{}",
             setup.time(ADVERSARY_S, setup.scale)
         );
         for (key, policy) in [

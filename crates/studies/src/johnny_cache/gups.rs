@@ -14,14 +14,16 @@ use varve_workloads::gups::hot_ranges;
 const CONFIGS: [(&str, u32, u32); 3] = [("16+2", 16, 0), ("8+2", 8, 0), ("8+0", 8, 8)];
 /// Linux's placement depends on what ran before: some draws.
 const LINUX_SEEDS: u64 = 4;
-/// Lengths of runs at full size, s: placement alone is steady at once; migration needs its time (Figure 2 has 120).
-const STATIC_S: f64 = 6.0;
-const DYNAMIC_S: f64 = 12.0;
+/// Lengths of runs at full size, s: until each hot line was fetched some times where placement is all, and longer where
+/// pages migrate (Figure 2 has 120).
+const STATIC_S: f64 = 12.0;
+const DYNAMIC_S: f64 = 16.0;
 const HEMEM_S: f64 = 60.0;
 
+/// GUPS zeroes its array, every line of it, so that the run proper begins with a cache full of modified lines.
 fn line(setup: &Setup, what: &str, threads: u32, seconds: f64) -> String {
     format!(
-        "gups:{what},threads={threads},updates=0,{}",
+        "gups:{what},threads={threads},touch=64,updates=0,{}",
         setup.time(seconds, setup.scale)
     )
 }
@@ -38,7 +40,7 @@ fn oracle(setup: &Setup, work: &str) -> Result<String, Error> {
 
 pub fn plan(setup: &Setup, plan: &mut Plan) -> Result<(), Error> {
     let o = &setup.options;
-    const CLUSTERED: &str = "place=one,bytes=96GiB,hot=10%";
+    const CLUSTERED: &str = "place=shares,bytes=96GiB,hot=10%";
     if o.wants("D5") {
         for (name, threads, cores) in CONFIGS {
             let mut add = |key: &str, policy: &str, seconds: f64| {
@@ -72,7 +74,7 @@ pub fn plan(setup: &Setup, plan: &mut Plan) -> Result<(), Error> {
             ("dynamic", DYNAMIC_S),
             ("hotset", DYNAMIC_S),
         ] {
-            let work = line(setup, "place=scattered,bytes=96GiB,hot=10%", 16, seconds);
+            let work = line(setup, "place=scattered,group=8,bytes=96GiB,hot=10%", 16, seconds);
             plan.run(
                 format!("scattered/{key}"),
                 setup.spec(key, &work, setup.scale),
@@ -81,7 +83,7 @@ pub fn plan(setup: &Setup, plan: &mut Plan) -> Result<(), Error> {
     }
     if o.wants("D7") {
         for hot in [2, 50] {
-            let what = format!("place=one,bytes=480GiB,hot={hot}%");
+            let what = format!("place=shares,bytes=480GiB,hot={hot}%");
             for (key, seconds) in [
                 ("static", STATIC_S),
                 ("dynamic", DYNAMIC_S),
@@ -94,7 +96,7 @@ pub fn plan(setup: &Setup, plan: &mut Plan) -> Result<(), Error> {
                 );
             }
         }
-        let work = line(setup, "place=one,bytes=480GiB,hot=2%", 16, STATIC_S);
+        let work = line(setup, "place=shares,bytes=480GiB,hot=2%", 16, STATIC_S);
         plan.run(
             "480/2/dram",
             setup.spec(&oracle(setup, &work)?, &work, setup.scale),
@@ -381,26 +383,21 @@ fn over_time(
     ))
 }
 
-/// Share of hot pages that share a bin with another hot page when 480 GB in 2 MB pages are placed by `static`, 2 %
-/// of them hot and side by side.
+/// Share of hot pages that share a bin with another hot page when 480 GB in 2 MB pages are placed by `static` in the
+/// order of their addresses, 2 % of them hot at the starts of 16 shares.
 fn hot_meets_hot(setup: &Setup) -> Result<f64, Error> {
-    let mut placement = Placement::new("static", &setup.cached, 2 << 20)?;
-    let pages = 480u64 << 9;
-    let hot = pages / 3..pages / 3 + pages / 50;
-    for vpn in 0..pages {
-        let fault = Fault {
-            vpn,
-            thread: 0,
-            socket: 0,
-            write: true,
-            now: 0,
-        };
-        placement
-            .fault(&fault)
-            .map_err(varve_machine::model::RunError::from)?;
+    const PAGE: u64 = 2 << 20;
+    let ranges = hot_ranges("gups:place=shares,bytes=480GiB,hot=2%,threads=16")?;
+    let first = ranges.iter().map(|r| r.0).min().unwrap_or(0) / PAGE;
+    let mut placement = Placement::new("static", &setup.cached, PAGE)?;
+    for vpn in first..first + (480 << 9) {
+        let fault = Fault { vpn, thread: 0, socket: 0, write: true, now: 0 };
+        placement.fault(&fault).map_err(varve_machine::model::RunError::from)?;
     }
-    let mapping = placement
-        .mapping()
-        .map(|(frame, vpn)| (frame, hot.contains(&vpn)));
+    let is_hot = |vpn: u64| {
+        let address = vpn * PAGE;
+        ranges.iter().any(|(base, bytes)| (*base..base + bytes).contains(&address))
+    };
+    let mapping = placement.mapping().map(|(frame, vpn)| (frame, is_hot(vpn)));
     Ok(Conflicts::count(placement.topology(), mapping).hot_conflict_share())
 }

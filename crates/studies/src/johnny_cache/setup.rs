@@ -27,14 +27,17 @@ impl Setup {
             (m.sockets, m.link) = (1, None);
             Ok(m)
         };
+        // Migration has the same 48 GB of DRAM as the cache: in section 5.2.1 half of 96 GB is misplaced at first.
+        let mut flat = one_node("optane-6230")?;
+        flat.dram.dimm_bytes = varve_machine::Bytes(12 << 30);
         let quick = options.effort == Effort::Quick;
         Ok(Setup {
             options: options.clone(),
             cached: one_node("optane-6230-memory-mode")?,
-            flat: one_node("optane-6230")?,
+            flat,
             scale: if quick { 512 } else { 128 },
             apps_scale: if quick { 512 } else { 256 },
-            length: if quick { 0.4 } else { 1.0 },
+            length: if quick { 0.6 } else { 1.0 },
         })
     }
 

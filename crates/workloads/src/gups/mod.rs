@@ -56,6 +56,12 @@ pub const ENTRIES: &[Entry] = &[Entry {
             "hot items: at the start of each thread's share, in one piece, or single items anywhere",
         ),
         Param::new(
+            "group",
+            Unit::Count,
+            "1",
+            "scattered hot items come in groups of this many neighbours; 8 fill a cache line",
+        ),
+        Param::new(
             "updates",
             Unit::Count,
             "1M",
@@ -114,6 +120,7 @@ pub struct Gups {
     /// `to_hot` as a threshold on 32 random bits.
     to_hot: u64,
     shift: u64,
+    group: u64,
     seed: u64,
     init: FirstTouch,
     limit: Limit,
@@ -143,8 +150,12 @@ struct Thread {
 enum HotSet {
     /// `count` items from `start` on, wrapping round at the end of the part.
     Run { start: u64, count: u64 },
-    /// The images of `0..count`.
-    Scattered { items: Permutation, count: u64 },
+    /// The images of `0..groups`, each `group` neighbours.
+    Scattered {
+        groups: Permutation,
+        group: u64,
+        count: u64,
+    },
 }
 
 impl Gups {
@@ -178,6 +189,7 @@ impl Gups {
             hot: values.share("hot"),
             to_hot: (values.share("to_hot") * (1u64 << 32) as f64) as u64,
             shift: values.count("shift"),
+            group: values.count_in("group", 1, items)?,
             seed: values.count("seed"),
             init,
             limit: Limit::new(values, "updates", threads)?,
@@ -218,8 +230,9 @@ impl Gups {
                 count,
             },
             Place::Scattered => HotSet::Scattered {
-                items: Permutation::new(len, key),
-                count,
+                groups: Permutation::new(len / self.group, key),
+                group: self.group,
+                count: (count / self.group).max(1),
             },
         }
     }
@@ -251,7 +264,11 @@ impl Thread {
                     item - self.len
                 }
             }
-            HotSet::Scattered { items, count } if hot => items.at(self.rng.below(*count)),
+            HotSet::Scattered {
+                groups,
+                group,
+                count,
+            } if hot => groups.at(self.rng.below(*count)) * group + self.rng.below(*group),
             HotSet::Scattered { .. } => self.rng.below(self.len),
         };
         (self.low + item, number)
