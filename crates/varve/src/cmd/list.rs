@@ -101,7 +101,7 @@ fn list(a: &ListArgs, what: &str, items: Vec<Item>) -> Done {
 /// A term and its text, wrapped beside it to 80 columns.
 pub fn hang(term: &str, column: usize, text: &str) -> String {
     let mut lines = vec![format!("{term:<column$}")];
-    if term.len() >= column {
+    if term.len() >= column && column > 0 {
         lines.push(" ".repeat(column));
     }
     for word in text.split_whitespace() {

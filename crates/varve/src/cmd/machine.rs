@@ -59,7 +59,7 @@ fn show(name: &str, toml: bool, json: bool) -> Done {
     if json {
         print(serde_json::to_string_pretty(&machine.summary()).map_err(failed)?);
     } else if toml && name != "here" {
-        print(load::file_text(name, &[]).map_err(wrong)?.1);
+        print(load::file_text(name, &[]).map_err(wrong)?.0);
     } else if toml {
         print(machine.to_toml());
     } else {

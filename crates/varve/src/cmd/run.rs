@@ -44,6 +44,9 @@ pub fn run(a: &RunArgs) -> Done {
         _ => work,
     };
     let (scale, page) = sizes(a, &machine, &work)?;
+    if !scale.is_power_of_two() {
+        return Err(wrong(varve_run::Error::Scale(scale)));
+    }
     let mut spec = RunSpec::new(machine, "", work);
     (spec.scale, spec.page_bytes, spec.seed, spec.cores) = (scale, page, a.seed, a.cores);
     spec.point_ns = POINT_NS

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use varve_report::fmt;
 use varve_trace::host::{Recorder, RecorderOptions};
-use varve_trace::import::{Format, import};
+use varve_trace::import::{Format, ImportError, import};
 use varve_trace::{End, TraceInfo, TraceReader};
 
 pub fn trace(a: &TraceArgs) -> Done {
@@ -15,7 +15,13 @@ pub fn trace(a: &TraceArgs) -> Done {
         Some(TraceAction::Info { file, json }) => info(file, *json),
         Some(TraceAction::Import { from, file, output }) => {
             let format = format(from)?;
-            let end = import(format, file, output).map_err(wrong)?;
+            let end = import(format, file, output).map_err(|e| {
+                // A disk that filled up leaves what fitted; half of a file that is wrong is of no use.
+                if matches!(e, ImportError::Line { .. } | ImportError::Record { .. }) {
+                    let _ = std::fs::remove_file(output);
+                }
+                wrong(e)
+            })?;
             eprintln!(
                 "{}: {} accesses",
                 output.display(),

@@ -1,0 +1,156 @@
+//! Wrong names, wrong files, wrong sizes: one line that says what is wrong and what to do, and the exit code for it.
+
+use crate::common::{TINY, home, varve};
+use std::fs;
+
+#[test]
+fn an_unknown_name_is_told_with_the_known_ones() {
+    varve(&["run", "gupps"]).refuses(2, &["gupps", "gups", "ycsb"]);
+    varve(&["run", TINY, "--machine", "nope"]).refuses(2, &["nope", "cxl-spr"]);
+    varve(&["run", TINY, "--policy", "nope"]).refuses(2, &["nope", "static"]);
+    varve(&["run", TINY, "--policy", "static;nope"]).refuses(2, &["nope"]);
+    varve(&["policy", "nope"]).refuses(2, &["nope", "first-touch"]);
+    varve(&["workload", "nope"]).refuses(2, &["nope", "pagerank"]);
+    varve(&["study", "nope"]).refuses(2, &["nope", "johnny-cache"]);
+    varve(&["machine", "show", "nope"]).refuses(2, &["nope", "haswell-2620v3"]);
+    varve(&["machine", "calibrate", "nope"]).refuses(2, &["nope", "optane-8260"]);
+    varve(&["trace", "import", "--from", "nope", "a", "-o", "b"]).refuses(2, &["nope", "lackey"]);
+}
+
+#[test]
+fn an_unknown_parameter_is_told_with_the_known_ones() {
+    varve(&["run", "gups:byts=3"]).refuses(2, &["gups", "byts", "bytes", "to_hot"]);
+    varve(&["run", "gups:bytes=many"]).refuses(2, &["gups", "bytes", "many"]);
+    varve(&["run", TINY, "--policy", "static:colour=3"]).refuses(2, &["static", "colour", "seed"]);
+    varve(&["run", TINY, "--policy", "dynamic:period=soon"])
+        .refuses(2, &["dynamic", "period", "soon"]);
+}
+
+#[test]
+fn a_file_that_is_no_trace_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    fs::write(at("letter.trace"), "Dear reader,\nthis is no trace.\n").unwrap();
+    fs::write(at("empty.trace"), "").unwrap();
+    for name in ["letter.trace", "empty.trace"] {
+        varve(&["run", &at(name)]).refuses(2, &[name]);
+        varve(&["trace", "info", &at(name)]).refuses(2, &[name]);
+    }
+    varve(&["run", &at("letter.trace")]).refuses(2, &["not a varve trace"]);
+    varve(&["run", &at("missing.trace")]).refuses(2, &["missing.trace", "No such file"]);
+    varve(&[
+        "trace",
+        "import",
+        "--from",
+        "lackey",
+        &at("letter.trace"),
+        "-o",
+        &at("out.trace"),
+    ])
+    .refuses(2, &["letter.trace"]);
+    assert!(
+        !folder.path().join("out.trace").exists(),
+        "no half trace is left"
+    );
+}
+
+/// The disk was full, the host went down: what was recorded counts, and the user is told where it ends.
+#[test]
+fn a_truncated_trace_runs_as_far_as_it_goes() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = fs::read(home().join("traces/sqlite-join.trace")).unwrap();
+    let file = folder.path().join("cut.trace");
+    let path = file.to_str().unwrap();
+    for share in [0.1, 0.5, 0.99] {
+        fs::write(&file, &whole[..(whole.len() as f64 * share) as usize]).unwrap();
+        let info = varve(&["trace", "info", path]).well().out;
+        assert!(info.contains("cut at byte"), "{info}");
+        let run = varve(&["run", path, "--policy", "static"]).well().out;
+        assert!(run.contains("cut.trace: stops at byte"), "{run}");
+    }
+    // Inside the header there is nothing to run.
+    fs::write(&file, &whole[..60]).unwrap();
+    varve(&["run", path]).refuses(2, &["cut.trace", "header"]);
+}
+
+/// Bits that turned over in the middle: the checksum finds it, and nothing after it is believed.
+#[test]
+fn a_damaged_trace_is_not_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bytes = fs::read(home().join("traces/sqlite-join.trace")).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x10;
+    let file = folder.path().join("damaged.trace");
+    fs::write(&file, bytes).unwrap();
+    let said = varve(&["run", file.to_str().unwrap(), "--policy", "static"]);
+    let told = format!("{}{}", said.out, said.err);
+    assert!(told.contains("damaged.trace"), "{told}");
+    assert!(told.contains("byte"), "where: {told}");
+    assert!(!told.contains("panicked"), "{told}");
+}
+
+#[test]
+fn a_footprint_larger_than_the_machine_is_out_of_memory() {
+    let words = [
+        "run",
+        "gups:bytes=4TiB,updates=1k",
+        "--scale",
+        "512",
+        "--policy",
+        "static",
+    ];
+    varve(&words).refuses(1, &["out of memory", "larger machine"]);
+    // What every policy says alike is said once.
+    varve(&words[..4]).refuses(1, &["out of memory"]);
+}
+
+#[test]
+fn a_page_larger_than_a_device_is_refused() {
+    varve(&["run", TINY, "--page", "1TiB"])
+        .refuses(2, &["page", "larger", "optane-6230-memory-mode"]);
+}
+
+#[test]
+fn sizes_that_make_no_sense_are_refused() {
+    varve(&["run", TINY, "--page", "4KiB"]).refuses(2, &["4096 B", "--scale"]);
+    varve(&["run", TINY, "--scale", "3"]).refuses(2, &["3", "power of two"]);
+    varve(&["run", TINY, "--page", "3MiB", "--scale", "1"]).refuses(2, &["power of two"]);
+    for (flag, value) in [
+        ("--until", "0"),
+        ("--until", "-1"),
+        ("--until", "soon"),
+        ("--page", "12 apples"),
+        ("--seed", "x"),
+    ] {
+        let said = varve(&["run", TINY, flag, value]);
+        assert_eq!(
+            (said.code, said.out.as_str()),
+            (2, ""),
+            "{flag} {value}: {}",
+            said.err
+        );
+        assert!(said.err.contains(flag), "{}", said.err);
+    }
+}
+
+#[test]
+fn a_policy_that_does_not_go_with_the_machine_says_which_does() {
+    varve(&["run", TINY, "--policy", "hotset"]).refuses(2, &["hotset", "flat"]);
+    varve(&["run", TINY, "--machine", "cxl-spr", "--policy", "static"]).refuses(2, &["static"]);
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_named() {
+    varve(&["run", TINY, "--policy", "static", "--out", "/proc/nowhere"])
+        .refuses(2, &["/proc/nowhere"]);
+}
+
+#[test]
+fn live_placement_says_what_it_lacks() {
+    varve(&["run", "--live", "--bins", "48GiB", "--", "no-such-program"])
+        .refuses(2, &["no-such-program"]);
+    let said = varve(&["run", "--live", "--bins", "1MiB", "--", "true"]);
+    assert_eq!(said.code, 2, "{}", said.err);
+    let said = varve(&["run", "--live", "--machine", "cxl-spr", "--", "true"]);
+    said.refuses(2, &["cxl-spr", "--bins"]);
+}

@@ -1,0 +1,94 @@
+//! What somebody reads who does not know Varve yet.
+
+use crate::common::{Said, varve};
+
+/// Every command with every one below it, found in the help texts themselves.
+fn all_commands() -> Vec<Vec<String>> {
+    let mut found = vec![Vec::new()];
+    let mut at = 0;
+    while at < found.len() {
+        let words: Vec<String> = found[at].clone();
+        let said = help(&words);
+        let list = said.out.split("\nCommands:\n").nth(1).unwrap_or("");
+        for line in list.lines().take_while(|l| !l.is_empty()) {
+            let name = line.split_whitespace().next().unwrap_or("help");
+            if line.starts_with("  ") && !line.starts_with("   ") && name != "help" {
+                found.push([&words[..], &[name.to_string()]].concat());
+            }
+        }
+        at += 1;
+    }
+    found
+}
+
+fn help(words: &[String]) -> Said {
+    varve(&[words, &["--help".to_string()]].concat()).well()
+}
+
+#[test]
+fn varve_alone_says_what_to_try() {
+    let said = varve::<&str>(&[]).well();
+    assert!(
+        said.out.contains("varve run traces/sqlite-join.trace"),
+        "{}",
+        said.out
+    );
+    assert!(said.out.contains("--help"), "{}", said.out);
+}
+
+#[test]
+fn every_command_explains_itself_in_80_columns() {
+    let all = all_commands();
+    assert!(
+        all.len() >= 14,
+        "commands and their commands were found: {all:?}"
+    );
+    for words in all {
+        let said = help(&words);
+        assert!(said.out.contains("Usage: varve"), "{words:?}: {}", said.out);
+        for line in said.out.lines() {
+            assert!(
+                line.chars().count() <= 80,
+                "{words:?}: wider than 80 columns: {line}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_flag_has_a_sentence() {
+    for words in all_commands() {
+        let said = help(&words);
+        let options = said.out.split("Options:\n").nth(1).unwrap_or("");
+        let mut lines = options.lines().take_while(|l| !l.is_empty()).peekable();
+        while let Some(line) = lines.next() {
+            let flag = line.trim_start().starts_with('-');
+            let alone = line.trim().split("  ").count() == 1
+                && !lines.peek().is_some_and(|l| l.starts_with("      "));
+            assert!(!(flag && alone), "{words:?}: nothing is said about {line}");
+        }
+    }
+}
+
+#[test]
+fn the_version_is_told() {
+    assert_eq!(
+        varve(&["--version"]).well().out.trim(),
+        format!("varve {}", env!("CARGO_PKG_VERSION"))
+    );
+}
+
+#[test]
+fn wrong_usage_ends_with_2_and_points_to_help() {
+    for words in [
+        &["rum"][..],
+        &["run"],
+        &["run", "gups", "--nothing"],
+        &["run", "gups", "--bins", "1GiB"],
+    ] {
+        let said = varve(words);
+        assert_eq!(said.code, 2, "{words:?}");
+        assert!(said.err.contains("--help"), "{words:?}: {}", said.err);
+        assert_eq!(said.out, "", "{words:?}");
+    }
+}

@@ -1,0 +1,10 @@
+//! Stories of the command line, told through the binary.
+
+mod bad_input;
+mod common;
+mod help;
+mod machines;
+mod output;
+mod registries;
+mod stop;
+mod traced;

@@ -1,0 +1,130 @@
+//! What is printed: parseable, narrow, plain when nobody looks, and the same every time.
+
+use crate::common::{TINY, command, varve};
+use std::collections::BTreeSet;
+use std::fs;
+
+const TRACE: &str = "traces/sqlite-join.trace";
+
+#[test]
+fn json_is_json_everywhere() {
+    for words in [
+        &["machine", "list", "--json"][..],
+        &["machine", "show", "cxl-spr", "--json"],
+        &["machine", "check", "--json"],
+        &["machine", "--doctor", "--json"],
+        &["policy", "--json"],
+        &["policy", "dynamic", "--json"],
+        &["workload", "--json"],
+        &["workload", "gups", "--json"],
+        &["study", "list", "--json"],
+        &["trace", "info", TRACE, "--json"],
+        &["run", TINY, "--json"],
+        &["run", TINY, "--policy", "static", "--json"],
+    ] {
+        let said = varve(words).well();
+        assert!(
+            said.json().is_array() || said.json().is_object(),
+            "{words:?}"
+        );
+        assert!(!said.out.contains('\u{1b}'), "{words:?}");
+    }
+}
+
+#[test]
+fn tables_and_texts_stay_within_80_columns_and_have_no_colour() {
+    for words in [
+        &[][..],
+        &["machine", "list"],
+        &["machine", "show", "cxl-spr"],
+        &["machine", "show", "optane-6230-memory-mode"],
+        &["machine", "--doctor"],
+        &["policy"],
+        &["policy", "dynamic"],
+        &["workload"],
+        &["workload", "ycsb"],
+        &["study", "list"],
+        &["trace", "info", TRACE],
+        &["run", TINY],
+        &["run", "ycsb:threads=2,requests=2k", "--until", "1"],
+        &["run", TINY, "--machine", "cxl-spr"],
+    ] {
+        let said = varve(words).well();
+        for line in said.out.lines() {
+            assert!(
+                line.chars().count() <= 80,
+                "{words:?}: wider than 80 columns: {line}"
+            );
+        }
+        assert!(
+            !said.out.contains('\u{1b}'),
+            "{words:?}: colours without a terminal"
+        );
+    }
+}
+
+#[test]
+fn the_same_command_prints_the_same_twice() {
+    for words in [
+        &["run", TINY, "--json"][..],
+        &["run", TINY, "--machine", "optane-6230", "--seed", "7"],
+        &["run", TRACE, "--policy", "random;static", "--jobs", "2"],
+    ] {
+        let once = varve(words).well().out;
+        assert_eq!(once, varve(words).well().out, "{words:?}");
+    }
+}
+
+#[test]
+fn a_seed_makes_a_difference_and_the_number_of_jobs_does_not() {
+    let run = |more: &[&str]| {
+        varve(&[&["run", TINY, "--policy", "random;static"], more].concat())
+            .well()
+            .out
+    };
+    assert_ne!(run(&["--seed", "1"]), run(&["--seed", "2"]));
+    assert_eq!(run(&["--jobs", "1"]), run(&["--jobs", "2"]));
+}
+
+#[test]
+fn a_report_is_a_page_with_its_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("new/report");
+    varve(&[
+        "run",
+        TINY,
+        "--policy",
+        "random;static",
+        "--out",
+        out.to_str().unwrap(),
+    ])
+    .well();
+    let names = fs::read_dir(&out).unwrap().map(|e| e.unwrap().path());
+    let kinds: BTreeSet<String> = names
+        .filter_map(|p| Some(p.extension()?.to_str()?.to_string()))
+        .collect();
+    assert_eq!(
+        kinds,
+        ["html", "json", "parquet"].map(String::from).into(),
+        "{kinds:?}"
+    );
+    let page = fs::read_dir(&out)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .find(|p| p.extension().unwrap() == "html");
+    let page = fs::read_to_string(page.unwrap()).unwrap();
+    assert!(page.contains("random") && page.contains("static") && page.contains("<svg"));
+    assert!(
+        !page.contains("src=\"http") && !page.contains("href=\"http"),
+        "the page stands alone"
+    );
+}
+
+#[test]
+fn colour_is_there_for_those_who_ask() {
+    let said = command(&["run", TINY])
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap();
+    assert!(!String::from_utf8_lossy(&said.stdout).contains('\u{1b}'));
+}
