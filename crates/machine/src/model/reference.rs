@@ -298,8 +298,12 @@ impl Path {
             }
             self.room();
             let start = self.window.clock + cost + ps(self.m.llc.ns);
-            let taken = self.memory.write(start, line << 6, 0);
+            let mut taken = self.memory.write(start, line << 6, 0);
             let w = &mut self.window;
+            if op.kind == Kind::Flush {
+                // The store before it may still wait for its line.
+                taken = taken.max(w.last_store + taken - start);
+            }
             w.last_flush = w.last_flush.max(taken);
             w.stores.push_back((taken, w.stores_seen));
         }
