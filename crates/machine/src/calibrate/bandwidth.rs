@@ -105,7 +105,7 @@ fn by_mix(machine: &Machine, memory: Memory, effort: Effort) -> Curve {
     let mut curve = Curve::new(format!("mix/{}", memory.id()), "reads, %", "GB/s");
     let bench = bench(machine, memory).prefetching(machine);
     let shares: &[u8] = match effort {
-        Effort::Quick => &[0, 50, 75, 100],
+        Effort::Quick => &[0, 25, 50, 60, 75, 90, 100],
         Effort::Full => &[0, 10, 20, 25, 30, 40, 50, 60, 67, 70, 75, 80, 90, 100],
     };
     for &share in shares {

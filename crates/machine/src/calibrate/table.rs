@@ -24,15 +24,16 @@ pub struct Row {
     pub source: String,
 }
 
-/// Every published point that lies within what was measured, beside ours. Loaded latencies beyond our largest bandwidth
-/// stay in the table without a value: that ours does not get there is a result.
+/// Every published point that lies within what was measured, beside ours; along bandwidths and shares of reads on a
+/// straight line between our points. Loaded latencies beyond our largest bandwidth stay in the table without a value:
+/// that ours does not get there is a result.
 pub fn table(ours: &[Curve], published: &[Published]) -> Vec<Row> {
     let mut rows = Vec::new();
     for p in published {
         let Some(curve) = ours.iter().find(|c| c.id == p.curve) else {
             continue;
         };
-        let continuous = curve.axis.contains("GB/s");
+        let continuous = curve.axis.contains("GB/s") || curve.axis.contains('%');
         for point in &p.points {
             let value = match continuous {
                 true => curve.at(point.x),
