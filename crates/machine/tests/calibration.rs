@@ -114,7 +114,7 @@ fn interference_of_programs_in_dram_and_pm() {
 fn ddr5_and_an_expander() {
     hold(
         "cxl-spr",
-        &[("loaded/dram", 1.85), ("mix/dram", 1.45), ("mix/cxl", 1.6)],
+        &[("loaded/dram", 2.1), ("mix/dram", 1.45), ("mix/cxl", 1.6)],
     );
 }
 

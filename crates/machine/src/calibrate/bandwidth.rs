@@ -45,7 +45,7 @@ pub(super) fn all(machine: &Machine, effort: Effort) -> Vec<Measurement> {
 pub(super) fn bench(machine: &Machine, memory: Memory) -> Bench {
     match memory {
         Memory::PmDimm => Bench::new(machine).one_dimm().window(400_000),
-        Memory::Pm | Memory::Cached => Bench::new(machine).window(200_000),
+        Memory::Pm | Memory::Cached | Memory::Cxl => Bench::new(machine).window(200_000),
         _ => Bench::new(machine).window(60_000),
     }
 }

@@ -35,6 +35,9 @@ const BASE: u64 = 1 << 32;
 /// Lines that are given to the model at a time.
 const CHUNK: u64 = 16;
 
+/// ... and loads of a chase, which takes long for each when others fill the queues.
+const CHASE_CHUNK: u64 = 2;
+
 /// What one thread has done.
 #[derive(Clone, Debug, Default)]
 struct Worker {
@@ -160,7 +163,11 @@ impl Program for Pattern {
             w.first.get_or_insert((now, w.lines));
             w.last = (now, w.lines);
         }
-        for _ in 0..CHUNK {
+        let chunk = match self.how {
+            How::Chase => CHASE_CHUNK,
+            _ => CHUNK,
+        };
+        for _ in 0..chunk {
             let at = base + w.block * block + w.line * 64;
             match self.how {
                 How::Read => out.push(Op::read(at, 64, n)),
