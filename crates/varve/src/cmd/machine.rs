@@ -18,7 +18,9 @@ pub fn machine(a: &MachineArgs) -> Done {
         None | Some(MachineAction::List) => list(a.json),
         Some(MachineAction::Show { machine, toml }) => show(machine, *toml, a.json),
         Some(MachineAction::Check { machine }) => check(machine.as_deref(), a.json),
-        Some(MachineAction::Calibrate { machine, full }) => calibrate(machine, *full, a.json),
+        Some(MachineAction::Calibrate { machine, full }) => {
+            super::calibrate::calibrate(machine, *full, a.json)
+        }
     }
 }
 
@@ -137,11 +139,6 @@ fn examine(json: bool) -> Done {
         print(hang(&format!("{mark} {}", c.name), 30, &text));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn calibrate(name: &str, full: bool, json: bool) -> Done {
-    let _ = (name, full, json);
-    Err(failed("calibrate is not built into this version"))
 }
 
 /// Most bandwidth that a probe saw between a processor's node and a memory's.

@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub mod advice;
+pub mod calibrate;
 pub mod cc;
 pub mod list;
 pub mod live;
