@@ -46,7 +46,7 @@ impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Quarters keep capacities such as 27.5 MiB readable.
         for (suffix, unit) in SUFFIXES.iter().filter(|(s, _)| s.ends_with("iB")) {
-            if self.0 >= *unit && self.0 % (unit / 4) == 0 {
+            if self.0 >= *unit && self.0.is_multiple_of(unit / 4) {
                 return write!(f, "{}{suffix}", self.0 as f64 / *unit as f64);
             }
         }

@@ -106,7 +106,7 @@ impl Events {
             self.next_slice = now - now % self.slice + self.slice;
             self.slices += 1;
             // On a shared core the daemon has every second slice; the scheduler changes the core now and then.
-            if self.slices % 2 == 0 {
+            if self.slices.is_multiple_of(2) {
                 for k in 0..self.shared_cores {
                     let turn = mix(self.seed ^ (self.slices / 16)) as usize;
                     let i = (turn + k * threads.len() / self.shared_cores.max(1)) % threads.len();
