@@ -13,8 +13,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+/// Finds out whether this host has something.
+type Check = fn() -> bool;
+
 /// What a block may need: its name in the comment, and how to find out.
-const NEEDS: &[(&str, fn() -> bool)] = &[
+const NEEDS: &[(&str, Check)] = &[
     ("qemu-user", || on_path("qemu-x86_64")),
     ("sqlite3", || on_path("sqlite3")),
     ("python3", || on_path("python3")),
