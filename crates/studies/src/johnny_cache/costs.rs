@@ -11,6 +11,14 @@ use varve_run::{Error, RunResult};
 
 /// One access in so many is sampled (section 5.4.2).
 const PERIODS: [&str; 4] = ["1k", "5k", "10k", "50k"];
+fn periods(setup: &Setup) -> &'static [&'static str] {
+    if setup.quick() {
+        &["1k", "10k"]
+    } else {
+        &PERIODS
+    }
+}
+
 const SAMPLING_S: f64 = 30.0;
 const ADVERSARY_S: f64 = 60.0;
 
@@ -19,7 +27,7 @@ pub fn plan(setup: &Setup, plan: &mut Plan) {
     if o.wants("D13") {
         let work =
             |seconds: f64| format!("ycsb:mix=C,requests=0,{}", setup.time(seconds, setup.scale));
-        for p in PERIODS {
+        for p in periods(setup) {
             for policy in ["hotset", "dynamic"] {
                 let spec = setup.spec(
                     &format!("{policy}:sample-period={p}"),
