@@ -36,6 +36,15 @@ pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
     apps::claims(&setup, &results, &mut out);
     costs::claims(&setup, &results, &mut out)?;
     out.claims.retain(|c| options.wants(&c.id));
+    if setup.quick() {
+        for c in out
+            .claims
+            .iter_mut()
+            .filter(|c| c.ours == Value::Missing && c.note.is_empty())
+        {
+            c.note = "not in the coarse version".into();
+        }
+    }
     for (name, why) in results.failures() {
         out.about.push(format!("The run {name} failed: {why}"));
     }
