@@ -89,7 +89,9 @@ fn two_write_backs(machine: &Machine, lines: u64) -> Option<f64> {
     let mut m = machine.clone();
     let cache = m.dram_cache.as_mut()?;
     cache.bytes.0 = (lines * 64 * 2).next_multiple_of(2 << 20);
-    let write = Pattern::new(How::Write, Order::Random, 1, 64, 16 << 30);
+    // Nearly every store meets another line's slot; the tags tell up to `model::MAX_RATIO` lines of a slot apart.
+    let region = cache.bytes.0 * 64;
+    let write = Pattern::new(How::Write, Order::Random, 1, 64, region);
     // The DRAM cache holds two times `lines`; random stores have filled nearly all of it after five times as many.
     let bench = Bench::new(&m).window(lines * 2 * 5 * 400);
     Some(bench.alone(write, Memory::Cached).ns_per_access())
