@@ -35,7 +35,7 @@ impl Setup {
             options: options.clone(),
             cached: one_node("optane-6230-memory-mode")?,
             flat,
-            scale: if quick { 512 } else { 128 },
+            scale: if quick { 512 } else { 256 },
             apps_scale: if quick { 512 } else { 256 },
             length: if quick { 0.5 } else { 1.0 },
         })
