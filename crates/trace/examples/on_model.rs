@@ -1,4 +1,4 @@
-//! Runs a command live into nothing, as the fastest possible model would: `cargo run --release --example live -- COMMAND...`
+//! Runs a command live into nothing, as the fastest possible model would: `cargo run --release -p varve-trace --example on_model -- COMMAND...`
 use varve_machine::Program;
 use varve_trace::host::{Recorder, RecorderOptions};
 
