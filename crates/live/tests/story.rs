@@ -177,7 +177,7 @@ fn a_killed_program_leaves_no_load_behind() {
     let script = format!(
         "cd {0} && mkfifo go && touch out
          {1} 40 wait <go >out & exec 3>go
-         until grep -q ready out; do sleep 0.02; done; sleep 0.1; kill -9 $!; wait",
+         until grep -q ready out; do sleep 0.02; done; sleep 1; kill -9 $!; wait",
         dir.path().display(),
         array.display()
     );

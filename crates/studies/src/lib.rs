@@ -20,7 +20,7 @@ pub enum Effort {
 pub struct StudyOptions {
     /// How much.
     pub effort: Effort,
-    /// Only claims whose id begins with one of these; all when empty.
+    /// Only these claims; all when empty.
     pub only: Vec<String>,
     /// Seed of everything that is drawn by chance.
     pub seed: u64,

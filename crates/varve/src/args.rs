@@ -234,7 +234,7 @@ pub struct StudyArgs {
     /// A coarse version in under a minute
     #[arg(long)]
     pub quick: bool,
-    /// Only claims whose id begins with one of these, such as D5,D8
+    /// Only these claims, such as D5,D8
     #[arg(long, value_delimiter = ',')]
     pub only: Vec<String>,
     /// Print JSON instead of a table
