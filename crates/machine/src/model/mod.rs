@@ -1,6 +1,6 @@
 //! The model of a machine: programs in, virtual time and counts out.
 //!
-//! Execution-driven: threads are streams of [`Op`]s, each with a clock of its own; the one that is furthest behind
+//! Execution-driven: threads are streams of [`Op`](crate::Op)s, each with a clock of its own; the one that is furthest behind
 //! runs next, at most [`Options::quantum_ns`] past the others, so that requests of different threads meet in the
 //! queues in (almost) the order of their times. The same inputs give the same result, bit for bit.
 //!
