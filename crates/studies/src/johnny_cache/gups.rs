@@ -12,14 +12,20 @@ use varve_workloads::gups::hot_ranges;
 
 /// Configurations (M+N): threads, and the cores that they share with the daemons (0: those have their own).
 const CONFIGS: [(&str, u32, u32); 3] = [("16+2", 16, 0), ("8+2", 8, 0), ("8+0", 8, 8)];
+/// The coarse version has the first configuration alone.
+fn configs(setup: &Setup) -> impl Iterator<Item = (&'static str, u32, u32)> {
+    let all = if setup.quick() { 1 } else { CONFIGS.len() };
+    CONFIGS.into_iter().take(all)
+}
+
 /// Linux's placement depends on what ran before: some draws.
 fn linux_seeds(setup: &Setup) -> u64 {
-    if setup.quick() { 2 } else { 4 }
+    if setup.quick() { 1 } else { 4 }
 }
 /// Lengths of runs at full size, s: until each hot line was fetched some times where placement is all, and longer where
 /// pages migrate (Figure 2 has 120).
-const STATIC_S: f64 = 12.0;
-const DYNAMIC_S: f64 = 16.0;
+const STATIC_S: f64 = 40.0;
+const DYNAMIC_S: f64 = 40.0;
 const HEMEM_S: f64 = 60.0;
 
 /// GUPS zeroes its array, every line of it, so that the run proper begins with a cache full of modified lines.
@@ -44,7 +50,7 @@ pub fn plan(setup: &Setup, plan: &mut Plan) -> Result<(), Error> {
     let o = &setup.options;
     const CLUSTERED: &str = "place=shares,bytes=96GiB,hot=10%";
     if o.wants("D5") {
-        for (name, threads, cores) in CONFIGS {
+        for (name, threads, cores) in configs(setup) {
             let mut add = |key: &str, policy: &str, seconds: f64| {
                 let mut spec = setup.spec(
                     policy,
@@ -58,10 +64,7 @@ pub fn plan(setup: &Setup, plan: &mut Plan) -> Result<(), Error> {
             add("dram", &oracle(setup, &work)?, STATIC_S);
             add("static", "static", STATIC_S);
             add("dynamic", "dynamic", DYNAMIC_S);
-            // The coarse version leaves the two long runs of the other configurations out.
-            if threads == 16 || !setup.quick() {
-                add("hotset", "hotset", HEMEM_S);
-            }
+            add("hotset", "hotset", HEMEM_S);
             if threads == 16 {
                 for seed in 1..=linux_seeds(setup) {
                     add(
