@@ -37,7 +37,7 @@ impl Setup {
             flat,
             scale: if quick { 512 } else { 256 },
             apps_scale: if quick { 512 } else { 256 },
-            length: if quick { 0.5 } else { 1.0 },
+            length: if quick { 0.35 } else { 1.0 },
         })
     }
 
