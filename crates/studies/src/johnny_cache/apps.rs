@@ -302,12 +302,13 @@ fn last_slow(r: &RunResult) -> f64 {
 
 fn ycsb(results: &Results, out: &mut StudyResult) {
     let speed = |a: &RunResult, b: &RunResult| last_requests(a) / last_requests(b);
-    let most = Value::AtMost { at_most: 2.0 };
+    // "By up to 2x": as a bound any small gain would count as agreement, so the best case stands as a number.
+    let most = Value::from(2.0);
     for (key, name) in [("hotset", "HeMem"), ("random", "Linux")] {
         let ours = results.of_two("ycsb/static", &format!("ycsb/{key}"), speed);
         out.claims.push(claim(
             "D9",
-            &format!("YCSB: JC-static over {name} (\"up to\")"),
+            &format!("YCSB: JC-static over {name} (published: up to)"),
             most.clone(),
             ours,
             "x",
