@@ -1,41 +1,32 @@
 //! One set-associative, write-back cache of 64 B lines with exact LRU.
 //!
-//! A set is one record of words, at most one or two of the host's cache lines: the tags of its ways, which never move;
-//! the order of the ways as a list of 4-bit way numbers, most recent lowest; and a dirty bit for each. Making a way the
-//! most recent is then a few shifts of one word.
+//! A set is one record of words, at most one or two of the host's cache lines: the order of its ways as a list of
+//! 4-bit way numbers, most recent lowest; a dirty bit for each; and their tags, which never move. Making a way the most
+//! recent is then a few shifts of one word.
 
-use super::divide::{Divisor, equal_among_8, equal_among_16, prefetch};
+use super::divide::{Divisor, equal_among_8, equal_among_12, equal_among_16, prefetch};
 use super::host::Zeroed;
 
 /// See the module.
 pub struct Cache {
-    /// One record of `stride` words a set.
+    /// One record of `stride` words a set, and room to read beyond the last one.
     records: Zeroed,
     sets: Divisor,
-    stride: Divisor,
-    shape: Shape,
-}
-
-/// How a record is laid out: tag + 1 of each way (0 when empty), order, dirty bits.
-#[derive(Clone, Copy)]
-struct Shape {
     stride: usize,
     ways: u32,
     /// One bit for each way.
     all: u32,
-    /// Where the order stands: an even word, so that it is aligned.
-    order: usize,
-    /// Where the dirty bits stand.
-    dirty: usize,
     /// Where the least recent way stands in the order, in bits.
     least: u32,
 }
 
-/// Where a line goes: the first word of its set's record, and its tag.
-#[derive(Clone, Copy, Debug)]
-pub struct Place {
-    at: usize,
-    tag: u32,
+/// What an access found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// The line was there.
+    Hit,
+    /// It was not, and is now; the least recent line of its set is gone. A dirty one has to be written back.
+    Miss(Option<u64>),
 }
 
 /// Most ways of a cache.
@@ -43,25 +34,12 @@ pub const MAX_WAYS: u32 = 24;
 /// Most ways whose order fits 64 bits. The order of more has 5 bits for each, in 128.
 const NARROW: u32 = 16;
 
-impl Shape {
-    fn of(ways: u32) -> Shape {
-        let words = if ways > NARROW { 4 } else { 2 };
-        let order = ways.next_multiple_of(words) as usize;
-        let dirty = order + words as usize;
-        // Lookups read tags by 8.
-        let looked_at = ways.next_multiple_of(8) as usize;
-        let stride = (dirty + 1).max(looked_at).next_multiple_of(4);
-        Shape {
-            // A record that nearly fills a cache line of the host begins at one.
-            stride: if stride == 12 { 16 } else { stride },
-            ways,
-            all: (1 << ways) - 1,
-            order,
-            dirty,
-            least: (ways - 1) * if ways > NARROW { 5 } else { 4 },
-        }
-    }
-}
+// A record: the order in 2 words, the dirty bits, a word that is not used, and the tag + 1 of each way (0 when empty).
+// That of more than 16 ways: the order in 4 words, the dirty bits, 3 words that are not used, the tags.
+const DIRTY: usize = 2;
+const TAGS: usize = 4;
+const WIDE_DIRTY: usize = 4;
+const WIDE_TAGS: usize = 8;
 
 impl Cache {
     /// A cache of `bytes` with `ways` ways (at most [`MAX_WAYS`]). Sets are `bytes / 64 / ways`, at least 1.
@@ -73,172 +51,172 @@ impl Cache {
     /// A cache of `sets` sets, for any kind of entry that has a number.
     pub fn with_sets(sets: u64, ways: u32) -> Cache {
         let (sets, ways) = (sets.max(1), ways.clamp(1, MAX_WAYS));
-        let shape = Shape::of(ways);
-        let mut records = Zeroed::new(sets as usize * shape.stride * 4);
-        for record in records.words_mut().chunks_exact_mut(shape.stride) {
+        // A record of up to 12 ways is one cache line of the host.
+        let stride = match ways {
+            0..=12 => 16,
+            13..=NARROW => TAGS + NARROW as usize,
+            _ => WIDE_TAGS + MAX_WAYS as usize,
+        };
+        // The tags of 16 ways are read whatever their number.
+        let words = sets as usize * stride + NARROW as usize;
+        let mut records = Zeroed::new(words * 4);
+        let first = sets as usize * stride;
+        for record in records.words_mut()[..first].chunks_exact_mut(stride) {
             if ways > NARROW {
                 let order = (0..ways).fold(0, |o, w| o | (w as u128) << (5 * w));
-                set_wide(&mut record[shape.order..], order);
+                set_wide(record, order);
             } else {
                 let order = (0..ways).fold(0, |o, w| o | (w as u64) << (4 * w));
-                record[shape.order] = order as u32;
-                record[shape.order + 1] = (order >> 32) as u32;
+                record[0] = order as u32;
+                record[1] = (order >> 32) as u32;
             }
         }
         Cache {
             records,
             sets: Divisor::new(sets),
-            stride: Divisor::new(shape.stride as u64),
-            shape,
+            stride,
+            ways,
+            all: (1 << ways) - 1,
+            least: (ways - 1) * if ways > NARROW { 5 } else { 4 },
         }
     }
 
-    /// Where a line goes in this cache.
-    #[inline(always)]
-    pub fn place(&self, line: u64) -> Place {
-        let (tag, set) = self.sets.divide(line);
-        Place {
-            at: set as usize * self.shape.stride,
-            tag: tag as u32 + 1,
-        }
+    /// May its tags be compared by 8 ([`Cache::access`])?
+    pub fn is_small(&self) -> bool {
+        self.ways <= 8
     }
 
-    /// The record that begins at `at`.
+    /// Asks the host to bring the set of a line near.
     #[inline(always)]
-    fn record(&mut self, at: usize) -> *mut u32 {
-        let words = self.records.words_mut();
-        debug_assert!(at + self.shape.stride <= words.len());
-        // SAFETY: `at` comes from `place`: the stride times a remainder of the number of sets. The array has a record
-        // of that many words for each set.
-        unsafe { words.as_mut_ptr().add(at) }
-    }
-
-    /// Word `i` of the record at `at`.
-    #[inline(always)]
-    fn word(&mut self, at: usize, i: usize) -> &mut u32 {
-        debug_assert!(i < self.shape.stride);
-        // SAFETY: `i` is a way or a place of the shape, below the stride.
-        unsafe { &mut *self.record(at).add(i) }
-    }
-
-    /// The order of a set of at most [`NARROW`] ways.
-    #[inline(always)]
-    fn order(&mut self, at: usize) -> &mut u64 {
-        let i = self.shape.order;
-        // SAFETY: the order takes two words of the record, the first of them even in a page-aligned array of records
-        // of even length: it is aligned.
-        unsafe { &mut *self.record(at).add(i).cast::<u64>() }
-    }
-
-    /// One bit for the way that holds a tag, or 0.
-    #[inline(always)]
-    fn find(&mut self, at: usize, tag: u32) -> u32 {
-        let first = self.record(at);
-        // SAFETY: a record has room for its ways rounded up to a multiple of 8, and for 16 words when it has more than
-        // 8 ways.
-        let found = unsafe {
-            let eight = |k| equal_among_8(&*first.add(k).cast(), tag) << k;
-            if self.shape.ways <= 8 {
-                eight(0)
-            } else if self.shape.ways <= 16 {
-                equal_among_16(&*first.cast(), tag)
-            } else {
-                equal_among_16(&*first.cast(), tag) | eight(16)
-            }
-        };
-        found & self.shape.all
-    }
-
-    /// Asks the host to bring a set near.
-    #[inline(always)]
-    pub fn prefetch(&self, p: Place) {
+    pub fn prefetch(&self, line: u64) {
+        let (_, set) = self.sets.divide(line);
         let words = self.records.words();
-        prefetch(&words[p.at]);
-        if self.shape.stride > 16 {
-            prefetch(&words[p.at + 16]);
+        let at = set as usize * self.stride;
+        prefetch(&words[at]);
+        if self.stride > 16 {
+            prefetch(&words[at + 16]);
         }
     }
 
-    /// Looks a line up and makes it the most recent. A store marks it dirty.
+    /// Looks a line up, puts it in where it was missing, and makes it the most recent. A store marks it dirty.
+    ///
+    /// `LANES`, 8 or 16, is how many tags are compared at once; a cache of at most 8 ways does with 8, and one of more
+    /// than 16 does with either.
     #[inline(always)]
-    pub fn hit(&mut self, p: Place, store: bool) -> bool {
-        let Place { at, tag } = p;
-        let found = self.find(at, tag);
-        if found == 0 {
-            return false;
+    pub fn access<const LANES: usize>(&mut self, line: u64, store: bool) -> Found {
+        debug_assert!(LANES == 16 || self.ways <= 8 || self.ways > NARROW);
+        let (tag, set) = self.sets.divide(line);
+        let tag = tag as u32 + 1;
+        let at = set as usize * self.stride;
+        if self.ways > NARROW {
+            return self.access_wide(at, set, tag, store);
         }
-        let way = found.trailing_zeros();
-        if self.shape.ways > NARROW {
-            let order = at + self.shape.order;
-            forward_wide(&mut self.records.words_mut()[order..], way);
-        } else {
-            let order = self.order(at);
-            *order = forward(*order, way as u64);
-        }
-        *self.word(at, self.shape.dirty) |= (store as u32) << way;
-        true
-    }
-
-    /// Puts in a line that [`Cache::hit`] did not find, as the most recent; the least recent goes. Returns that one
-    /// when it is dirty and has to be written back.
-    #[inline(always)]
-    pub fn insert(&mut self, p: Place, dirty: bool) -> Option<u64> {
-        let Place { at, tag } = p;
-        let least = self.shape.least;
-        // What leaves the list at its upper end stays above it, where nobody looks.
-        let way = if self.shape.ways > NARROW {
-            let order = at + self.shape.order;
-            turn_wide(&mut self.records.words_mut()[order..], least)
-        } else {
-            let order = self.order(at);
-            let way = (*order >> least) & 15;
-            *order = *order << 4 | way;
-            way as u32
+        let words = self.records.words_mut();
+        debug_assert!(at + TAGS + LANES <= words.len());
+        // SAFETY: `set` is a remainder of the number of sets, and the array has `stride` words for each set, at least
+        // `TAGS` and one for each way, and 16 words after the last one: the order and dirty words, `LANES` tags, and
+        // the tag of each way lie inside. The array is aligned to a page and the stride even, so that the order is
+        // aligned.
+        let (order, dirty, tags) = unsafe {
+            let record = words.as_mut_ptr().add(at);
+            (
+                &mut *record.cast::<u64>(),
+                &mut *record.add(DIRTY),
+                record.add(TAGS),
+            )
         };
-        let last = std::mem::replace(self.word(at, way as usize), tag);
-        let bits = self.word(at, self.shape.dirty);
-        let was = *bits & (1 << way) != 0;
-        *bits = *bits & !(1 << way) | (dirty as u32) << way;
-        was.then(|| self.line(last, at))
+        // SAFETY: as above.
+        let found = unsafe {
+            if LANES == 8 {
+                equal_among_8(&*tags.cast(), tag)
+            } else if self.ways <= 12 {
+                // No look beyond the host's cache line.
+                equal_among_12(&*tags.cast(), tag)
+            } else {
+                equal_among_16(&*tags.cast(), tag)
+            }
+        } & self.all;
+        if found != 0 {
+            let way = found.trailing_zeros();
+            *order = forward(*order, way as u64);
+            *dirty |= (store as u32) << way;
+            return Found::Hit;
+        }
+        // What leaves the list at its upper end stays above it, where nobody looks.
+        let way = (*order >> self.least) & 15;
+        *order = *order << 4 | way;
+        // SAFETY: the order holds numbers of ways.
+        let last = unsafe { std::mem::replace(&mut *tags.add(way as usize), tag) };
+        let bit = 1 << way;
+        let was = *dirty & bit != 0;
+        *dirty = *dirty & !bit | (store as u32) << way;
+        // An empty way is never dirty.
+        Found::Miss(was.then(|| (last - 1) as u64 * self.sets.value() + set))
     }
 
-    /// The line of a stored tag. An empty way is never asked for: it is never dirty.
-    #[inline(always)]
-    fn line(&self, stored: u32, at: usize) -> u64 {
-        (stored - 1) as u64 * self.sets.value() + self.stride.divide(at as u64).0
+    /// As [`Cache::access`], for more than 16 ways.
+    #[inline(never)]
+    fn access_wide(&mut self, at: usize, set: u64, tag: u32, store: bool) -> Found {
+        let sets = self.sets.value();
+        let record = &mut self.records.words_mut()[at..at + WIDE_TAGS + MAX_WAYS as usize];
+        let tags = &mut record[WIDE_TAGS..];
+        if let Some(way) = tags.iter().position(|t| *t == tag) {
+            forward_wide(record, way as u32);
+            record[WIDE_DIRTY] |= (store as u32) << way;
+            return Found::Hit;
+        }
+        let way = turn_wide(record, self.least);
+        let last = std::mem::replace(&mut record[WIDE_TAGS + way as usize], tag);
+        let was = record[WIDE_DIRTY] & (1 << way) != 0;
+        record[WIDE_DIRTY] = record[WIDE_DIRTY] & !(1 << way) | (store as u32) << way;
+        Found::Miss(was.then(|| (last - 1) as u64 * sets + set))
     }
 
-    /// The dirty line that [`Cache::insert`] would push out now, if there is one: a hint, which caches of many ways
-    /// do not give.
+    /// The dirty line that would have to go for a missing one now, if there is one: a hint, which caches of more than
+    /// 16 ways do not give.
     #[inline(always)]
-    pub fn victim_of(&mut self, p: Place) -> Option<u64> {
-        let at = p.at;
-        if self.shape.ways > NARROW {
+    pub fn victim_of(&self, line: u64) -> Option<u64> {
+        let (_, set) = self.sets.divide(line);
+        let record = &self.records.words()[set as usize * self.stride..][..self.stride];
+        let order = record[0] as u64 | (record[1] as u64) << 32;
+        let way = (order >> self.least) as usize & 15;
+        if self.ways > NARROW || record[DIRTY] & (1 << way) == 0 {
             return None;
         }
-        let way = (*self.order(at) >> self.shape.least) as usize & 15;
-        let last = *self.word(at, way);
-        let dirty = *self.word(at, self.shape.dirty) & (1 << way) != 0;
-        dirty.then(|| self.line(last, at))
+        Some((record[TAGS + way] - 1) as u64 * self.sets.value() + set)
+    }
+
+    /// The record of a line, where its dirty bits and tags stand in it, and the way that holds the line.
+    fn way(&mut self, line: u64) -> Option<(&mut [u32], usize, usize, usize)> {
+        let (tag, set) = self.sets.divide(line);
+        let tag = tag as u32 + 1;
+        let at = set as usize * self.stride;
+        let (dirty, tags) = if self.ways > NARROW {
+            (WIDE_DIRTY, WIDE_TAGS)
+        } else {
+            (DIRTY, TAGS)
+        };
+        let record = &mut self.records.words_mut()[at..at + self.stride];
+        let ways = &record[tags..tags + self.ways as usize];
+        let way = ways.iter().position(|t| *t == tag)?;
+        Some((record, dirty, tags, way))
     }
 
     /// Makes the line clean and says whether it was dirty (a write-back that keeps the line).
-    pub fn clean(&mut self, p: Place) -> bool {
-        let Place { at, tag } = p;
-        let found = self.find(at, tag);
-        let bits = self.word(at, self.shape.dirty);
-        let was = *bits & found != 0;
-        *bits &= !found;
+    pub fn clean(&mut self, line: u64) -> bool {
+        let Some((record, dirty, _, way)) = self.way(line) else {
+            return false;
+        };
+        let was = record[dirty] & (1 << way) != 0;
+        record[dirty] &= !(1 << way);
         was
     }
 
     /// Empties the way of a line, wherever it stands in the order; the hole keeps its place.
-    pub fn remove(&mut self, p: Place) {
-        let Place { at, tag } = p;
-        let found = self.find(at, tag);
-        if found != 0 {
-            *self.word(at, found.trailing_zeros() as usize) = 0;
-            *self.word(at, self.shape.dirty) &= !found;
+    pub fn remove(&mut self, line: u64) {
+        if let Some((record, dirty, tags, way)) = self.way(line) {
+            record[tags + way] = 0;
+            record[dirty] &= !(1 << way);
         }
     }
 }
@@ -254,7 +232,6 @@ fn set_wide(words: &mut [u32], order: u128) {
 }
 
 /// Makes a way of a wide set the most recent.
-#[inline(never)]
 fn forward_wide(words: &mut [u32], way: u32) {
     let order = wide(words);
     let mut place = 0;
@@ -267,7 +244,6 @@ fn forward_wide(words: &mut [u32], way: u32) {
 }
 
 /// Makes the least recent way of a wide set the most recent, and says which it is.
-#[inline(never)]
 fn turn_wide(words: &mut [u32], least: u32) -> u32 {
     let order = wide(words);
     let way = (order >> least) & 31;
@@ -330,18 +306,19 @@ mod tests {
                     let n = slow.sets.len() as u64;
                     let entry = slow.sets[(line % n) as usize].iter_mut().find(|e| e.0 == line);
                     let was = entry.is_some_and(|e| std::mem::take(&mut e.1));
-                    prop_assert_eq!(fast.clean(fast.place(line)), was);
+                    prop_assert_eq!(fast.clean(line), was);
                     continue;
                 }
-                let (hit, gone) = slow.access(line, store);
-                let place = fast.place(line);
-                prop_assert_eq!(fast.hit(place, store), hit);
-                if !hit {
-                    if ways <= NARROW {
-                        prop_assert_eq!(fast.victim_of(place), gone);
-                    }
-                    prop_assert_eq!(fast.insert(place, store), gone);
-                }
+                let expected = match slow.access(line, store) {
+                    (true, _) => Found::Hit,
+                    (false, gone) => Found::Miss(gone),
+                };
+                let found = if fast.is_small() {
+                    fast.access::<8>(line, store)
+                } else {
+                    fast.access::<16>(line, store)
+                };
+                prop_assert_eq!(found, expected);
             }
         }
     }

@@ -79,6 +79,24 @@ pub fn equal_among_8(numbers: &[u32; 8], wanted: u32) -> u32 {
     (0..8).fold(0, |mask, i| mask | ((numbers[i] == wanted) as u32) << i)
 }
 
+/// One bit for each of 12 numbers that equals `wanted`.
+#[inline(always)]
+pub fn equal_among_12(numbers: &[u32; 12], wanted: u32) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: SSE2 is part of every x86-64 processor; the three unaligned loads read the 48 B array.
+    unsafe {
+        use std::arch::x86_64::*;
+        let at = numbers.as_ptr().cast::<__m128i>();
+        let w = _mm_set1_epi32(wanted as i32);
+        let four = |i| _mm_cmpeq_epi32(_mm_loadu_si128(at.add(i)), w);
+        let low = _mm_packs_epi32(four(0), four(1));
+        let high = _mm_packs_epi32(four(2), _mm_setzero_si128());
+        _mm_movemask_epi8(_mm_packs_epi16(low, high)) as u32
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    (0..12).fold(0, |mask, i| mask | ((numbers[i] == wanted) as u32) << i)
+}
+
 /// One bit for each of 16 numbers that equals `wanted`.
 #[inline(always)]
 pub fn equal_among_16(numbers: &[u32; 16], wanted: u32) -> u32 {
@@ -99,7 +117,7 @@ pub fn equal_among_16(numbers: &[u32; 16], wanted: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Divisor, equal_among_8, equal_among_16};
+    use super::{Divisor, equal_among_8, equal_among_12, equal_among_16};
     use proptest::prelude::*;
 
     proptest! {
@@ -107,6 +125,7 @@ mod tests {
         fn finds_all(numbers in prop::collection::vec(0u32..6, 16), wanted in 0u32..7) {
             let expected = (0..16).fold(0, |m, i| m | ((numbers[i] == wanted) as u32) << i);
             prop_assert_eq!(equal_among_16(numbers[..].try_into().unwrap(), wanted), expected);
+            prop_assert_eq!(equal_among_12(numbers[..12].try_into().unwrap(), wanted), expected & 0xfff);
             prop_assert_eq!(equal_among_8(numbers[..8].try_into().unwrap(), wanted), expected & 0xff);
         }
         #[test]

@@ -1,6 +1,7 @@
 //! The DRAM of one channel: banks with open rows, ranks that refresh, activate and fall asleep, and a data bus that
 //! is shared with whatever else is on the channel.
 
+use super::divide::Divisor;
 use super::queue::Server;
 use super::time::{Ps, ps};
 use crate::describe::Dram;
@@ -141,6 +142,8 @@ pub struct Channel {
     banks: Box<[Bank]>,
     ranks: Box<[Rank]>,
     banks_per_rank: u32,
+    /// The same, to divide by.
+    banks_of_rank: Divisor,
     /// Bank groups of a rank, a power of two, less 1.
     group_mask: u32,
     row_shift: u32,
@@ -176,6 +179,7 @@ impl Channel {
             .into(),
             ranks: ranks_.into(),
             banks_per_rank: d.banks,
+            banks_of_rank: Divisor::new(d.banks as u64),
             // JESD79-4 and JESD79-5: groups of four banks in DDR4 (x4, x8), and in DDR5.
             group_mask: (d.banks / 4).max(1).next_power_of_two() - 1,
             row_shift: d.row_bytes.0.max(64).ilog2(),
@@ -206,7 +210,7 @@ impl Channel {
             fold % banks
         };
         Place {
-            rank: bank / self.banks_per_rank,
+            rank: self.banks_of_rank.divide(bank as u64).0 as u32,
             bank,
             // Neighbouring lines lie in different bank groups.
             group: ((local >> 6) as u32 ^ bank) & self.group_mask,

@@ -314,6 +314,12 @@ impl Memory {
         matches!(self.node(physical).backing, Backing::Dram | Backing::Cached)
     }
 
+    /// Is there a DRAM cache?
+    #[inline(always)]
+    pub fn has_cache(&self) -> bool {
+        self.sockets[0].tags.is_some()
+    }
+
     /// Asks the host to bring the DRAM-cache tag of an address near.
     #[inline(always)]
     pub fn prefetch(&self, physical: u64) {

@@ -1,6 +1,6 @@
 //! Address translation: the page table of a program and the TLBs of a core.
 
-use super::cache::Cache;
+use super::cache::{Cache, Found};
 use super::ring::Ring;
 
 /// Virtual to frame, two levels: stretches of 1 GiB, and a leaf of pages for each that is touched.
@@ -127,19 +127,11 @@ impl Tlb {
         self.first.set(vpn as usize, (vpn + 1, frame));
     }
 
-    /// Is the page in the second level? Makes it the most recent.
+    /// Looks a page up in the second level, puts it in where it was missing, and makes it the most recent. Was it
+    /// there?
     #[inline(always)]
     pub fn second(&mut self, vpn: u64) -> bool {
-        let place = self.second.place(vpn);
-        self.second.hit(place, false)
-    }
-
-    /// Puts a page into both levels after a walk.
-    #[inline(always)]
-    pub fn insert(&mut self, vpn: u64, frame: u32) {
-        let place = self.second.place(vpn);
-        self.second.insert(place, false);
-        self.remember(vpn, frame);
+        self.second.access::<16>(vpn, false) == Found::Hit
     }
 
     /// Forgets a page (a shoot-down).
@@ -147,8 +139,7 @@ impl Tlb {
         if self.first(vpn).is_some() {
             self.first.set(vpn as usize, (0, 0));
         }
-        let place = self.second.place(vpn);
-        self.second.remove(place);
+        self.second.remove(vpn);
     }
 }
 
@@ -195,7 +186,7 @@ mod tests {
                     prop_assert!(!tlb.second(vpn));
                 } else if tlb.first(vpn).is_none() && !tlb.second(vpn) {
                     truth.insert(vpn, frame);
-                    tlb.insert(vpn, frame);
+                    tlb.remember(vpn, frame);
                     prop_assert!(tlb.second(vpn));
                 }
                 if let Some(known) = tlb.first(vpn) {

@@ -1,6 +1,6 @@
 //! One simulated thread on its own core, and the path of an access from its address to its time.
 
-use super::cache::{Cache, Place};
+use super::cache::{Cache, Found};
 use super::flight::Flight;
 use super::memory::Memory;
 use super::prefetcher::Prefetcher;
@@ -309,16 +309,14 @@ impl Thread {
         self.looked_misses = self.counts.l2_misses;
         let llc = &mut s.llc[self.socket];
         // The sets of these lines were asked for one chunk ago.
-        for i in self.next..self.looked {
-            let line = self.ahead[i % (2 * CHUNK)];
-            if line == NONE || !self.flight.has_stored() {
-                continue;
-            }
-            if let Some(out) = self.l2.victim_of(self.l2.place(line)) {
-                llc.prefetch(llc.place(out));
-            }
-            if let Some(out) = llc.victim_of(llc.place(line)) {
-                s.memory.prefetch(out << 6);
+        if s.memory.has_cache() && self.flight.has_stored() {
+            for i in self.next..self.looked {
+                let line = self.ahead[i % (2 * CHUNK)];
+                if line != NONE
+                    && let Some(out) = llc.victim_of(line)
+                {
+                    s.memory.prefetch(out << 6);
+                }
             }
         }
         let from = self.looked.max(self.next);
@@ -331,7 +329,8 @@ impl Thread {
             {
                 let physical = self.physical(frame, op.addr);
                 line = physical >> 6;
-                llc.prefetch(llc.place(line));
+                self.l2.prefetch(line);
+                llc.prefetch(line);
                 s.memory.prefetch(physical);
             }
             self.ahead[i % (2 * CHUNK)] = line;
@@ -359,12 +358,22 @@ impl Thread {
     #[inline(never)]
     fn translate_slowly(&mut self, vpn: u64, store: bool, s: &mut Shared) -> (u32, Ps) {
         self.counts.tlb_misses += 1;
-        if self.tlb.second(vpn)
-            && let Some(frame) = s.tables[self.space].frame(vpn)
+        if let Some(frame) = s.tables[self.space].frame(vpn)
+            && s.moving.is_none_or(|(page, _)| page != vpn)
         {
             self.tlb.remember(vpn, frame);
-            return (frame, s.lat.stlb);
+            if self.tlb.second(vpn) {
+                return (frame, s.lat.stlb);
+            }
+            self.counts.walks += 1;
+            return (frame, s.lat.stlb + s.lat.walk);
         }
+        self.translate_rarely(vpn, store, s)
+    }
+
+    /// A page that has no frame yet, or is being moved.
+    #[cold]
+    fn translate_rarely(&mut self, vpn: u64, store: bool, s: &mut Shared) -> (u32, Ps) {
         self.counts.walks += 1;
         if let Some((page, until)) = s.moving {
             // The page is write-protected while it is copied: its writers fault and wait.
@@ -402,7 +411,8 @@ impl Thread {
                 }
             }
         };
-        self.tlb.insert(vpn, frame);
+        self.tlb.second(vpn);
+        self.tlb.remember(vpn, frame);
         (frame, s.lat.stlb + s.lat.walk)
     }
 
@@ -471,8 +481,12 @@ impl Thread {
     /// One line through the caches.
     #[inline(always)]
     fn line(&mut self, line: u64, load: bool, store: bool, walk: Ps, s: &mut Shared) {
-        let place = self.l1.place(line);
-        if self.l1.hit(place, store) {
+        let found = if self.l1.is_small() {
+            self.l1.access::<8>(line, store)
+        } else {
+            self.l1.access::<16>(line, store)
+        };
+        let Found::Miss(out) = found else {
             if load {
                 self.flight.last_load = self.clock + s.lat.l1 + walk;
             }
@@ -481,8 +495,8 @@ impl Thread {
                 self.miss(self.clock + walk + s.lat.l1, load);
             }
             return;
-        }
-        self.first_level_miss(line, load, store, walk, s);
+        };
+        self.first_level_miss(line, out, load, walk, s);
     }
 
     #[inline(always)]
@@ -495,8 +509,16 @@ impl Thread {
         }
     }
 
+    /// A line that the first level did not have; `out` is the dirty one that had to go for it.
     #[inline(never)]
-    fn first_level_miss(&mut self, line: u64, load: bool, store: bool, walk: Ps, s: &mut Shared) {
+    fn first_level_miss(
+        &mut self,
+        line: u64,
+        out: Option<u64>,
+        load: bool,
+        walk: Ps,
+        s: &mut Shared,
+    ) {
         self.counts.l1_misses += 1;
         self.clock = self.flight.room(self.clock);
         let start = self.clock + walk;
@@ -505,24 +527,22 @@ impl Thread {
         } else {
             None
         };
-        let second = self.l2.place(line);
-        let mut done = if self.l2.hit(second, false) {
+        let mut done = match self.l2.access::<16>(line, false) {
             // A line that was prefetched may still be on its way.
-            (start + s.lat.l2).max(if self.prefetcher.on() {
+            Found::Hit => (start + s.lat.l2).max(if self.prefetcher.on() {
                 self.prefetcher.arrival(line)
             } else {
                 0
-            })
-        } else {
-            self.counts.l2_misses += 1;
-            self.beyond(line, second, start, true, s)
-        };
-        let first = self.l1.place(line);
-        if let Some(out) = self.l1.insert(first, store) {
-            let place = self.l2.place(out);
-            if !self.l2.hit(place, true) {
-                done = done.max(self.put_second(place, true, start, s));
+            }),
+            Found::Miss(out) => {
+                self.counts.l2_misses += 1;
+                self.beyond(line, out, start, true, s)
             }
+        };
+        if let Some(out) = out
+            && let Found::Miss(Some(out)) = self.l2.access::<16>(out, true)
+        {
+            done = done.max(self.put_last(out, start, s));
         }
         if load {
             self.flight.load_miss(done)
@@ -536,22 +556,37 @@ impl Thread {
         }
     }
 
-    /// Fetches a line from the last level or memory into the second level.
+    /// Fetches a line from the last level or memory into the second level, where the dirty line `out` had to go for it
+    /// and moves to the last level, and what that pushes out to memory. Returns when there was room for all of it.
     #[inline(always)]
-    fn beyond(&mut self, line: u64, second: Place, start: Ps, demand: bool, s: &mut Shared) -> Ps {
-        let llc = &mut s.llc[self.socket];
-        let third = llc.place(line);
-        let done = if llc.hit(third, false) {
-            start + s.lat.llc
-        } else {
-            self.fetch(line, third, start, demand, s)
+    fn beyond(
+        &mut self,
+        line: u64,
+        out: Option<u64>,
+        start: Ps,
+        demand: bool,
+        s: &mut Shared,
+    ) -> Ps {
+        let done = match s.llc[self.socket].access::<16>(line, false) {
+            Found::Hit => start + s.lat.llc,
+            Found::Miss(out) => self.fetch(line, out, start, demand, s),
         };
-        done.max(self.put_second(second, false, start, s))
+        match out {
+            Some(out) => done.max(self.put_last(out, start, s)),
+            None => done,
+        }
     }
 
-    /// Fetches a line from memory into the last level.
+    /// Fetches a line from memory into the last level, where the dirty line `out` had to go for it.
     #[inline(always)]
-    fn fetch(&mut self, line: u64, third: Place, start: Ps, demand: bool, s: &mut Shared) -> Ps {
+    fn fetch(
+        &mut self,
+        line: u64,
+        out: Option<u64>,
+        start: Ps,
+        demand: bool,
+        s: &mut Shared,
+    ) -> Ps {
         let at = if self.prefetching {
             self.queue.admit(start)
         } else {
@@ -563,7 +598,7 @@ impl Thread {
             reply = s.memory.read(at, line << 6, self.socket);
         }
         let mut done = reply.done;
-        if let Some(out) = s.llc[self.socket].insert(third, false) {
+        if let Some(out) = out {
             // The fill waits when the write queue is full: that is how writers feel slow memory.
             done = done.max(self.write_back(out, at, s));
         }
@@ -589,39 +624,23 @@ impl Thread {
         })
     }
 
-    /// Puts a line into the second level; a dirty line that has to go moves to the last level, and from there perhaps
-    /// to memory. Returns when there was room for all of it.
-    #[inline(always)]
-    fn put_second(&mut self, second: Place, dirty: bool, now: Ps, s: &mut Shared) -> Ps {
-        match self.l2.insert(second, dirty) {
-            Some(out) => self.put_last(out, now, s),
-            None => now,
-        }
-    }
-
-    /// Puts a dirty line into the last level.
+    /// Puts a dirty line into the last level; returns when there was room for it.
     #[inline(never)]
     fn put_last(&mut self, line: u64, now: Ps, s: &mut Shared) -> Ps {
-        let llc = &mut s.llc[self.socket];
-        let place = llc.place(line);
-        if llc.hit(place, true) {
-            return now;
-        }
-        match llc.insert(place, true) {
-            Some(out) => self.write_back(out, now, s),
-            None => now,
+        match s.llc[self.socket].access::<16>(line, true) {
+            Found::Miss(Some(out)) => self.write_back(out, now, s),
+            _ => now,
         }
     }
 
     #[inline(never)]
     fn fetch_ahead(&mut self, line: u64, now: Ps, s: &mut Shared) {
-        let second = self.l2.place(line);
-        if self.l2.hit(second, false) {
+        let Found::Miss(out) = self.l2.access::<16>(line, false) else {
             return;
-        }
+        };
         self.counts.prefetches += 1;
         self.prefetching = true;
-        let done = self.beyond(line, second, now, false, s);
+        let done = self.beyond(line, out, now, false, s);
         self.prefetcher.arrives(line, done);
     }
 
@@ -661,10 +680,9 @@ impl Thread {
 
     /// Cleans a line in every cache; was it dirty in one?
     fn clean(&mut self, line: u64, s: &mut Shared) -> bool {
-        let llc = &mut s.llc[self.socket];
-        let first = self.l1.clean(self.l1.place(line));
-        let second = self.l2.clean(self.l2.place(line));
-        let third = llc.clean(llc.place(line));
+        let first = self.l1.clean(line);
+        let second = self.l2.clean(line);
+        let third = s.llc[self.socket].clean(line);
         first || second || third
     }
 
