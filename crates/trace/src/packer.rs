@@ -92,7 +92,7 @@ struct Worker {
 impl Worker {
     fn pack(&mut self, mut content: Content) -> Packed {
         self.raw.clear();
-        if content.runs.control.is_empty() {
+        if content.runs.are_empty() {
             self.encoder.encode(&content.ops, &mut self.raw);
         } else {
             content.runs.join(&mut self.raw);

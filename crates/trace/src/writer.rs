@@ -243,7 +243,7 @@ impl<W: Write> TraceWriter<W> {
         content: Content,
     ) -> Result<(), TraceError> {
         self.flush_tables();
-        let is_empty = content.runs.control.is_empty();
+        let is_empty = content.runs.are_empty();
         let kind = if is_empty { BlockKind::Ops } else { BlockKind::Runs };
         self.start_block(kind, thread, ops as u64, instructions, content)
     }

@@ -227,7 +227,13 @@ extern "C" fn on_next_vector(number: c_uint, info: u32, addr: u64, data: *mut c_
 extern "C" fn on_single(number: c_uint, info: u32, addr: u64, site: *mut c_void) {
     // SAFETY: the slot is this thread's and has room for a run.
     unsafe {
-        let slot = with_room(number);
+        let mut slot = *slot(number);
+        // what belongs to one instruction stays in one chunk, where the recorder puts it together
+        let over = (*slot).cursor.offset_from((*slot).limit);
+        let same = over > 0 && over < MARGIN as isize / 2 && (*slot).cursor.sub(2).read() as u32 == site as u64 as u32;
+        if over > 0 && !same {
+            slot = with_room(number);
+        }
         if (*slot).pending > 0 {
             let pending = core::mem::take(&mut (*slot).pending);
             if !is_deaf(number) {

@@ -280,14 +280,14 @@ fn allocated(pointer: *mut c_void, bytes: usize, caller: usize) -> *mut c_void {
     if !pointer.is_null() {
         let mut words = [pointer as u64, bytes as u64, caller as u64, 0, 0, 0];
         let mut used = 3;
-        while used < 2 + CALLERS {
-            match called_from(used - 3) {
+        for (level, word) in words.iter_mut().skip(3).enumerate() {
+            match called_from(level) {
                 0 => break,
-                back => words[used] = back as u64,
+                back => *word = back as u64,
             }
             used += 1;
         }
-        tell(EVENT_ALLOC, &words[..used]);
+        tell(EVENT_ALLOC, words.get(..used).unwrap_or(&[]));
     }
     pointer
 }

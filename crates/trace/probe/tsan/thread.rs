@@ -225,18 +225,19 @@ pub fn pid() -> u32 {
 /// process.
 pub fn write_modules(shared: &Shared) {
     let mut buffer = [0u8; 4096];
-    let mut start = [0u8; 11];
-    let mut at = start.len() - 1;
-    start[at] = b' ';
+    // the number and a space, from the end on
+    let mut start = [b' '; 11];
+    let mut length = 1;
     let mut process = PROCESS.load(Relaxed);
-    loop {
-        at -= 1;
-        start[at] = b'0' + (process % 10) as u8;
+    for digit in start.iter_mut().rev().skip(1) {
+        *digit = b'0' + (process % 10) as u8;
+        length += 1;
         process /= 10;
         if process == 0 {
             break;
         }
     }
+    let number = start.get(start.len() - length..).unwrap_or(&[]);
     // SAFETY: the path ends in a zero byte; reads go into the buffer only.
     unsafe {
         let fd = open(c"/proc/self/maps".as_ptr(), 0);
@@ -246,9 +247,12 @@ pub fn write_modules(shared: &Shared) {
                 break;
             }
             // a read of this file ends with a whole line
-            let text = &buffer[..(bytes as usize).min(buffer.len())];
-            for line in text.split_inclusive(|&byte| byte == b'\n') {
-                shared.add_line(&start[at..], line);
+            let text = buffer.get(..bytes as usize).unwrap_or(&[]);
+            let mut rest = text;
+            while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
+                let (line, later) = rest.split_at_checked(end + 1).unwrap_or((rest, &[]));
+                shared.add_line(number, line);
+                rest = later;
             }
         }
         close(fd);

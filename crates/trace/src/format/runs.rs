@@ -145,12 +145,21 @@ impl Templates {
     }
 }
 
-/// The next template is the last one that followed the current one, or the one before that, or has its number in the
-/// column of numbers; then also with more instructions before its first op.
-pub(crate) const LAST: u8 = 0;
-pub(crate) const BEFORE_LAST: u8 = 1;
+// How a run says which template it is of: the one that came last after the same few runs, the one that came last after
+// the same run, or a number in the column of numbers; then also with more instructions before its first op.
+pub(crate) const LONG: u8 = 0;
+pub(crate) const SHORT: u8 = 1;
 pub(crate) const NUMBER: u8 = 2;
 pub(crate) const NUMBER_AND_MORE: u8 = 3;
+
+/// Entries of the table of what followed the same few runs; as the writer has it, it fits into a second-level cache.
+pub(crate) const CONTEXTS: usize = 1 << 14;
+
+/// The last few runs in 14 bits: the oldest is shifted out after three more.
+#[inline(always)]
+pub(crate) fn next_context(context: u32, number: u32) -> u32 {
+    (context << 5 ^ number.wrapping_mul(0x9e37_79b1) >> 18) & (CONTEXTS as u32 - 1)
+}
 
 #[derive(Clone, Copy, Default)]
 struct Slot {
@@ -158,28 +167,71 @@ struct Slot {
     stride: u64,
 }
 
-/// The columns of a block of runs while it is written.
+/// The columns of a block of runs while it is written. They are as long as they may get from the start, so that bytes can
+/// be put in without asking for room; memory that is not touched costs nothing.
 #[derive(Default)]
 pub(crate) struct Columns {
-    pub control: Vec<u8>,
-    pub numbers: Vec<u8>,
-    pub differences: Vec<u8>,
+    control: Vec<u8>,
+    numbers: Vec<u8>,
+    differences: Vec<u8>,
+    controls: usize,
+    number_bytes: usize,
+    difference_bytes: usize,
 }
 
+/// Control bytes of a block, at most; a run has 60 at most.
+const MAX_CONTROLS: usize = 1 << 18;
+
 impl Columns {
+    fn grow(&mut self) {
+        if self.control.is_empty() {
+            self.control = vec![0; MAX_CONTROLS];
+            self.numbers = vec![0; 8 * MAX_CONTROLS];
+            self.differences = vec![0; 8 * MAX_CONTROLS];
+        }
+    }
+
+    /// No run fits any more.
+    #[inline(always)]
+    pub fn are_full(&self) -> bool {
+        self.controls >= MAX_CONTROLS - MAX_ADDRESSES - 1
+    }
+
+    pub fn are_empty(&self) -> bool {
+        self.controls == 0
+    }
+
+    #[inline(always)]
+    fn put_control(&mut self, code: u8) {
+        self.control[self.controls] = code;
+        self.controls += 1;
+    }
+
+    #[inline(always)]
+    fn put_number(&mut self, number: u32) {
+        self.numbers[self.number_bytes..self.number_bytes + 4].copy_from_slice(&number.to_le_bytes());
+        self.number_bytes += 4;
+    }
+
+    /// Appends the low `bytes` of a difference; the others are written over by the next.
+    #[inline(always)]
+    fn put_difference(&mut self, difference: u64, bytes: usize) {
+        let at = self.difference_bytes;
+        self.differences[at..at + 8].copy_from_slice(&difference.to_le_bytes());
+        self.difference_bytes = at + bytes;
+    }
+
     /// Appends the columns to a payload.
     pub fn join(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&(self.control.len() as u32).to_le_bytes());
-        out.extend_from_slice(&(self.numbers.len() as u32).to_le_bytes());
-        out.extend_from_slice(&self.control);
-        out.extend_from_slice(&self.numbers);
-        out.extend_from_slice(&self.differences);
+        out.extend_from_slice(&(self.controls as u32).to_le_bytes());
+        out.extend_from_slice(&(self.number_bytes as u32).to_le_bytes());
+        out.extend_from_slice(&self.control[..self.controls]);
+        out.extend_from_slice(&self.numbers[..self.number_bytes]);
+        out.extend_from_slice(&self.differences[..self.difference_bytes]);
     }
 
     pub fn clear(&mut self) {
-        self.control.clear();
-        self.numbers.clear();
-        self.differences.clear();
+        (self.controls, self.number_bytes, self.difference_bytes) = (0, 0, 0);
     }
 }
 
@@ -197,13 +249,15 @@ impl RunEncoder {
         self.regions = [0; REGIONS];
     }
 
-    /// Appends a run. `how` is one of the four ways to name it, `first` says that the block has no run of it yet.
+    /// Appends a run. `how` is one of the four ways to say which, `first` says that the block has no run of it yet.
     #[inline(always)]
     pub fn run(&mut self, how: u8, first: bool, number: u32, more: u32, template: &Template, addresses: &[u64]) {
+        let columns = &mut self.columns;
         if how >= NUMBER {
-            self.columns.numbers.extend_from_slice(&number.to_le_bytes());
+            columns.grow();
+            columns.put_number(number);
             if how == NUMBER_AND_MORE {
-                self.columns.numbers.extend_from_slice(&more.to_le_bytes());
+                columns.put_number(more);
             }
         }
         let start = template.first_slot as usize;
@@ -215,7 +269,7 @@ impl RunEncoder {
             self.slots[start..end].fill(Slot::default());
         }
         if addresses.is_empty() {
-            self.columns.control.push(how);
+            columns.put_control(how);
         }
         let mut code = how;
         for (slot, &addr) in self.slots[start..end].iter_mut().zip(addresses) {
@@ -231,15 +285,12 @@ impl RunEncoder {
                 } else {
                     (region_class + 4 | region << 3, to_region)
                 };
-                let bytes = BYTES_BY_MODE[mode as usize & 7] as usize;
-                self.columns.differences.extend_from_slice(&difference.to_le_bytes());
-                let length = self.columns.differences.len();
-                self.columns.differences.truncate(length - 8 + bytes);
+                columns.put_difference(difference, BYTES_BY_MODE[mode as usize & 7] as usize);
                 code |= mode << 2;
                 slot.stride = to_slot;
             }
             slot.addr = addr;
-            self.columns.control.push(code);
+            columns.put_control(code);
             code = 0;
         }
     }
@@ -248,13 +299,14 @@ impl RunEncoder {
 #[derive(Clone, Copy, Default)]
 struct Entry {
     epoch: u32,
-    next: [u32; 2],
+    next: u32,
 }
 
 /// Reads blocks of runs.
 #[derive(Default)]
 pub(super) struct RunDecoder {
     entries: Vec<Entry>,
+    long: Vec<u32>,
     slots: Vec<Slot>,
     epoch: u32,
 }
@@ -276,36 +328,36 @@ impl RunDecoder {
         let last = out.len() + count;
         let mut regions = [0u64; REGIONS];
         let mut differences_at = 0;
-        let mut current = 0u32;
+        self.long.clear();
+        self.long.resize(CONTEXTS, 0);
+        let (mut current, mut context) = (0u32, 0u32);
         let mut open = [0u64; 64];
         let mut control = control.iter();
         while let Some(&code) = control.next() {
             let entry = &mut self.entries[current as usize];
+            let long = &mut self.long[context as usize];
             let (number, mut more) = match code & 3 {
-                LAST => (entry.next[0], 0),
-                BEFORE_LAST => {
-                    entry.next.swap(0, 1);
-                    (entry.next[0], 0)
-                }
+                LONG => (*long, 0),
+                SHORT => (entry.next, 0),
                 how => {
                     let mut word = || {
                         let (first, rest) = numbers.split_first_chunk::<4>().ok_or(BadOps)?;
                         numbers = rest;
                         Ok(u32::from_le_bytes(*first))
                     };
-                    let number = word()?;
-                    if current != 0 {
-                        entry.next = [number, entry.next[0]];
-                    }
-                    (number, if how == NUMBER_AND_MORE { word()? } else { 0 })
+                    (word()?, if how == NUMBER_AND_MORE { word()? } else { 0 })
                 }
             };
+            if current != 0 {
+                (entry.next, *long) = (number, number);
+            }
+            context = next_context(context, number);
             let template = templates.list.get(number as usize).filter(|_| number != 0).ok_or(BadOps)?;
             current = number;
             let range = template.first_slot as usize..(template.first_slot + template.addresses) as usize;
             let entry = &mut self.entries[number as usize];
             if entry.epoch != self.epoch {
-                *entry = Entry { epoch: self.epoch, next: [0; 2] };
+                *entry = Entry { epoch: self.epoch, next: 0 };
                 self.slots[range.clone()].fill(Slot::default());
             }
             let mut code = code >> 2;

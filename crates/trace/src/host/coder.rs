@@ -32,7 +32,7 @@ pub(super) struct Coder {
 impl Coder {
     /// Closes the open block.
     pub fn close(&mut self) {
-        if self.open.ops > 0 || !self.open.raw.is_empty() || !self.open.events.is_empty() || !self.encoder.columns.control.is_empty() {
+        if self.open.ops > 0 || !self.open.raw.is_empty() || !self.open.events.is_empty() || !self.encoder.columns.are_empty() {
             let empty = self.spare.pop().unwrap_or_default();
             self.open.columns = std::mem::replace(&mut self.encoder.columns, empty);
             self.done.push(std::mem::take(&mut self.open));
@@ -56,7 +56,7 @@ impl Runs for Coder {
     #[inline(always)]
     fn is_full(&self) -> bool {
         self.open.ops >= BLOCK_OPS
-            || self.encoder.columns.control.len() >= 4 * BLOCK_OPS
+            || self.encoder.columns.are_full()
             || self.open.events.len() + self.open.raw.len() >= BLOCK_EVENTS
     }
 

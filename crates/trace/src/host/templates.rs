@@ -3,6 +3,7 @@
 use super::ring::{ABSOLUTE as AT_INSTRUCTION, DERIVED, FIRST, NEXT, NO_REGISTER, Site, SiteAccess, UNKNOWN};
 use crate::format::{ABSOLUTE, Template, TemplateOp, Templates};
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 use varve_machine::{Kind, Op};
 
 /// What a thread is like after a run, as far as the next run depends on it.
@@ -65,12 +66,42 @@ pub(super) struct Key {
     pub space: u64,
 }
 
+/// Mixes the few words of a key; nobody chooses them to collide.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Mixer(u64);
+
+impl std::hash::Hasher for Mixer {
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 32
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn write_u32(&mut self, word: u32) {
+        self.write_u64(u64::from(word));
+    }
+
+    fn write_usize(&mut self, word: usize) {
+        self.write_u64(word as u64);
+    }
+}
+
 /// All templates of a recording.
 #[derive(Default)]
 pub(super) struct Registry {
     pub templates: Templates,
     after: Vec<After>,
-    known: HashMap<Key, u32>,
+    known: HashMap<Key, u32, BuildHasherDefault<Mixer>>,
     /// Templates that differ only in what came before share their slots, by the site or address that they begin with.
     slots: HashMap<u64, u32>,
     /// Equal templates, by what they do.

@@ -5,7 +5,9 @@ use super::ring::{
     EVENT_START, EVENT_TICK, EVENT_UNMAP, EVENT_WAIT, EVENT_WORK, HEAD, CALLERS, RUN, SINGLE, Site,
 };
 use super::templates::{After, Key, Registry, accesses, run_ops, single_op};
-use crate::format::{BEFORE_LAST, LAST, NUMBER, NUMBER_AND_MORE, Template, TemplateOp};
+use crate::format::{
+    CONTEXTS, LONG, NUMBER, NUMBER_AND_MORE, SHORT, Template, TemplateOp, next_context,
+};
 use varve_machine::{Kind, Op};
 
 /// An event as the probe says it: call sites are still addresses.
@@ -71,16 +73,29 @@ pub(super) fn space_of(process: u32) -> u64 {
 #[derive(Clone, Copy, Default)]
 struct Entry {
     epoch: u32,
-    next: [u32; 2],
-    /// What the probe wrote for it.
-    what: [u64; 2],
+    next: u32,
+    /// What the probe wrote for it; 0 when that does not always mean the same.
+    what: u64,
+}
+
+/// What has followed the same few templates.
+#[derive(Clone, Copy, Default)]
+struct Long {
+    what: u64,
+    /// The last of the few.
+    from: u32,
+    next: u32,
 }
 
 /// What is remembered between the chunks of a thread.
 #[derive(Default)]
 pub(super) struct Walker {
     entries: Vec<Entry>,
+    long: Vec<Long>,
+    context: u32,
     epoch: u32,
+    /// The template that ran last in the block, as its reader sees it.
+    coded: u32,
     /// The template that ran last; 0 when nothing is to be concluded from it.
     current: u32,
     /// How the thread was left, when `current` is 0.
@@ -93,6 +108,9 @@ pub(super) struct Walker {
 // Words that a key begins with, so that none is equal to one of another sort.
 const RANGE_KEY: u64 = 1 << 62;
 const UNMAP_KEY: u64 = 2 << 62;
+const GROUP_KEY: u64 = RANGE_KEY | 1 << 61;
+/// Vectors of a long range that share a template.
+const GROUP: u64 = 16;
 /// A store of an instruction whose load came just before, in a head of a single access.
 const COMPANION: u64 = 1 << 60;
 
@@ -105,10 +123,18 @@ impl Walker {
         }
     }
 
+    /// A new block begins: its reader knows nothing.
+    fn next_block(&mut self) {
+        self.epoch += 1;
+        (self.coded, self.context) = (0, 0);
+        self.long.clear();
+        self.long.resize(CONTEXTS, Long::default());
+    }
+
     /// Takes the words of a chunk.
     pub fn walk(&mut self, words: &[u64], sites: &[Site], compiled: bool, registry: &mut Registry, out: &mut impl Runs) {
         if self.epoch == 0 {
-            self.epoch = 1;
+            self.next_block();
         }
         match compiled {
             true => self.compiled(words, registry, out),
@@ -138,36 +164,46 @@ impl Walker {
     /// The quick way: what the probe wrote has followed the current template before. `false` when it has not.
     #[inline(always)]
     fn follow(&mut self, what: u64, left: &[u64], at: &mut usize, registry: &Registry, out: &mut impl Runs) -> bool {
-        let Some(entry) = self.entries.get_mut(self.current as usize) else { return false };
-        let how = if entry.what[0] == what {
-            LAST
-        } else if entry.what[1] == what {
-            BEFORE_LAST
-        } else {
+        if self.current == 0 {
             return false;
+        }
+        let long = &self.long[self.context as usize];
+        let (how, number) = if long.what == what && long.from == self.current {
+            (LONG, long.next)
+        } else {
+            match self.entries.get(self.current as usize) {
+                Some(entry) if entry.what == what => (SHORT, entry.next),
+                _ => return false,
+            }
         };
-        let number = entry.next[usize::from(how)];
         let template = registry.get(number);
         let Some(addresses) = left.get(..template.addresses()) else { return false };
         // a head among them: the run was broken off
         if addresses.iter().fold(0, |all, address| all | address) >> 63 != 0 || out.is_full() {
             return false;
         }
-        if how == BEFORE_LAST {
-            entry.what.swap(0, 1);
-            entry.next.swap(0, 1);
-        }
         *at += addresses.len();
-        self.put(how, number, 0, registry, addresses, out);
+        self.put(how, what, number, 0, registry, addresses, out);
         true
     }
 
+    #[allow(clippy::too_many_arguments, reason = "the parts of one run")]
     #[inline(always)]
-    fn put(&mut self, how: u8, number: u32, more: u32, registry: &Registry, addresses: &[u64], out: &mut impl Runs) {
-        self.current = number;
+    fn put(&mut self, how: u8, what: u64, number: u32, more: u32, registry: &Registry, addresses: &[u64], out: &mut impl Runs) {
         if self.entries.len() <= number as usize {
             self.entries.resize(number as usize + 1, Entry::default());
         }
+        if self.coded != 0 {
+            // what is only right for this once, or after something that is not known, must not be found again
+            let what = if more == 0 && self.current != 0 { what } else { 0 };
+            let last = &mut self.entries[self.coded as usize];
+            (last.next, last.what) = (number, what);
+            if how != LONG {
+                self.long[self.context as usize] = Long { what, from: self.coded, next: number };
+            }
+        }
+        self.context = next_context(self.context, number);
+        (self.current, self.coded) = (number, number);
         let entry = &mut self.entries[number as usize];
         let first = entry.epoch != self.epoch;
         if first {
@@ -189,21 +225,15 @@ impl Walker {
     /// The long way: the template is known by its key, or new.
     fn put_number(&mut self, what: u64, number: u32, more: u64, registry: &Registry, addresses: &[u64], out: &mut impl Runs) {
         let how = if more > 0 { NUMBER_AND_MORE } else { NUMBER };
-        if self.current != 0 {
-            let entry = &mut self.entries[self.current as usize];
-            // with more instructions, the same words do not always mean the same
-            let what = if more > 0 { 0 } else { what };
-            *entry = Entry { next: [number, entry.next[0]], what: [what, entry.what[0]], ..*entry };
-        }
         let more = more.min(u64::from(u32::MAX)) as u32;
-        self.put(how, number, more, registry, addresses, out);
+        self.put(how, what, number, more, registry, addresses, out);
     }
 
     /// Makes room, and says how the thread was left and how many instructions come before the next op.
     fn before(&mut self, pending: u64, registry: &Registry, out: &mut impl Runs) -> (After, u32, u64) {
         if out.is_full() {
             self.leave(registry);
-            self.epoch += 1;
+            self.next_block();
             out.next_block();
         }
         let after = if self.current != 0 { registry.after(self.current) } else { self.after };
@@ -381,7 +411,7 @@ impl Walker {
         let (addr, bytes) = (word(0), word(1));
         if out.is_full() {
             self.leave(registry);
-            self.epoch += 1;
+            self.next_block();
             out.next_block();
         }
         let place = addr ^ self.space;
@@ -408,7 +438,7 @@ impl Walker {
             EVENT_START => {
                 // a block has one thread
                 let process = bytes as u32;
-                self.epoch += 1;
+                self.next_block();
                 out.next_block();
                 (self.current, self.after, self.carried) = (0, After::default(), 0);
                 self.space = space_of(process);
@@ -447,11 +477,30 @@ impl Walker {
         }
     }
 
+    /// As many whole vectors as one template has.
+    fn group(&mut self, addr: u64, kind: Kind, registry: &mut Registry, out: &mut impl Runs) {
+        self.leave(registry);
+        let (after, more, much) = self.before(0, registry, out);
+        let key = Key { what: GROUP_KEY | kind as u64, lead: 1, loaded: [0; 2], space: 0 };
+        let number = registry.known(&key).unwrap_or_else(|| {
+            let op = |at| TemplateOp { op: Op::new(kind, at * RANGE_BYTES, RANGE_BYTES as u16, 1), from: 0 };
+            let ops: Vec<TemplateOp> = (0..GROUP).map(op).collect();
+            registry.add(key, key.what, 1, &ops, After::default())
+        });
+        self.put_number(0, number, much + u64::from(more), registry, &[addr], out);
+        (self.current, self.after) = (0, after);
+    }
+
     /// A library function went over a range.
     fn range(&mut self, addr: u64, bytes: u64, kind: Kind, registry: &mut Registry, out: &mut impl Runs) {
         let end = addr.saturating_add(bytes.min(1 << 40));
         let mut at = addr;
         while at < end {
+            if at % RANGE_BYTES == 0 && end - at >= GROUP * RANGE_BYTES {
+                self.group(at, kind, registry, out);
+                at += GROUP * RANGE_BYTES;
+                continue;
+            }
             // never across a line of 64 bytes
             let size = (RANGE_BYTES - at % RANGE_BYTES).min(end - at);
             self.plain(RANGE_KEY, Op::new(kind, 0, size as u16, 1), at, registry, out);
@@ -473,5 +522,223 @@ fn estimate(from: u32, to: u32) -> u32 {
         JUMP_INSTRUCTIONS
     } else {
         1 + distance.saturating_sub(CALL_BYTES) / INSTRUCTION_BYTES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::coder::{Coder, Expander};
+    use super::super::ring::{DERIVED, FIRST, NEXT, NO_REGISTER, NONE, SiteAccess, UNKNOWN};
+    use super::*;
+    use crate::{FileHeader, TraceReader, TraceWriter};
+    use proptest::prelude::*;
+    use std::path::Path;
+
+    const READ: u64 = 1 << 48;
+    const WRITE: u64 = 2 << 48;
+
+    fn access(source: u8, leader: u8, offset: i32, kind: u8) -> SiteAccess {
+        SiteAccess { offset, source, leader, size: 8, kind }
+    }
+
+    /// Block 0 has 5 instructions: 1 loads register 0 through register 0, 3 stores a vector; nothing is known of them.
+    /// Block 5 has 4: 0 leads, 1 is 16 behind it, 2 leads.
+    fn sites() -> Vec<Site> {
+        let site = |number: u32| Site {
+            pc: 0x1000 + u64::from(number),
+            block: if number < 5 { 0 } else { 5 },
+            count: if number < 5 { 5 } else { 4 },
+            vector: if number == 3 { 16 } else { 0 },
+            base: if number == 1 { 0 } else { NO_REGISTER },
+            index: NO_REGISTER,
+            loads: if number == 1 { 0 } else { NO_REGISTER },
+            non_temporal: 0,
+            accesses: [
+                match number {
+                    1 | 3 => access(UNKNOWN, 0, 0, 0),
+                    5 => access(FIRST, 0, 0, 0),
+                    6 => access(DERIVED, 0, 16, 1),
+                    7 => access(NEXT, 1, 0, 2),
+                    _ => access(NONE, 0, 0, 0),
+                },
+                SiteAccess::default(),
+            ],
+        };
+        (0..9).map(site).collect()
+    }
+
+    fn single(site: u64, rw: u64, shift: u64, addr: u64) -> [u64; 2] {
+        [SINGLE | site | shift << 36 | rw, addr]
+    }
+
+    fn expand(chunks: &[&[u64]], compiled: bool) -> Vec<Op> {
+        let (mut walker, mut registry, mut out) = (Walker::default(), Registry::default(), Expander::default());
+        for words in chunks {
+            walker.walk(words, &sites(), compiled, &mut registry, &mut out);
+        }
+        out.ops
+    }
+
+    /// The same through a trace; its bytes.
+    fn code(chunks: &[&[u64]], compiled: bool) -> Vec<u8> {
+        let (mut walker, mut registry, mut coder) = (Walker::default(), Registry::default(), Coder::default());
+        let mut writer = TraceWriter::new(Vec::new(), Path::new("memory"), &FileHeader::default()).unwrap();
+        for words in chunks {
+            walker.walk(words, &sites(), compiled, &mut registry, &mut coder);
+        }
+        coder.close();
+        registry.templates.encode(1, writer.templates());
+        for piece in std::mem::take(&mut coder.done) {
+            let mut content = writer.spare();
+            content.runs = piece.columns;
+            writer.push_runs(0, piece.ops, piece.instructions, content).unwrap();
+        }
+        writer.finish(Default::default()).unwrap().0
+    }
+
+    fn read(bytes: &[u8]) -> Vec<Op> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.trace");
+        std::fs::write(&path, bytes).unwrap();
+        let reader = TraceReader::open(&path).unwrap();
+        reader.thread(0).flat_map(|block| block.unwrap().ops).collect()
+    }
+
+    #[test]
+    fn a_run_has_the_accesses_that_follow_from_its_addresses() {
+        let run = [RUN | 5, 0x100, 0x900];
+        let ops = expand(&[&[run, run].concat()], false);
+        let seen: Vec<_> = ops.iter().map(|op| (op.kind, op.addr, op.instructions)).collect();
+        let first = [(Kind::Read, 0x100, 1), (Kind::Write, 0x110, 1), (Kind::Update, 0x900, 1)];
+        // the instruction after the last access belongs to the next run
+        assert_eq!((&seen[..3], seen[3]), (&first[..], (Kind::Read, 0x100, 2)));
+    }
+
+    #[test]
+    fn a_run_that_a_fault_broke_off_ends_there_and_the_next_is_whole() {
+        let ops = expand(&[&[RUN | 5, 0x100, RUN | 5, 0x200, 0x900]], false);
+        let seen: Vec<_> = ops.iter().map(|op| op.addr).collect();
+        assert_eq!(seen, [0x100, 0x110, 0x200, 0x210, 0x900]);
+    }
+
+    #[test]
+    fn instructions_add_up_to_those_of_the_blocks() {
+        let run = [single(1, READ, 3, 0x100), single(3, READ, 3, 0x200), single(3, READ, 3, 0x208)].concat();
+        let ops = expand(&[&[run.clone(), run.clone(), run].concat()], false);
+        assert_eq!(ops.iter().map(|op| op.instructions).collect::<Vec<_>>(), [2, 2, 3, 2, 3, 2]);
+    }
+
+    #[test]
+    fn pieces_and_loads_with_stores_are_put_together_where_they_are_one() {
+        let vectors: Vec<u64> = (0..4).flat_map(|piece| single(3, WRITE, 3, 0x200 + 8 * piece)).collect();
+        let sizes: Vec<_> = expand(&[&vectors], false).iter().map(|op| (op.addr, op.size)).collect();
+        assert_eq!(sizes, [(0x200, 16), (0x210, 16)]);
+        let update = [single(1, READ, 2, 0x100), single(1, WRITE, 2, 0x100)].concat();
+        assert_eq!(expand(&[&update], false), [Op::new(Kind::Update, 0x100, 4, 2)]);
+        let apart = [single(1, READ, 3, 0x100), single(1, WRITE, 3, 0x900)].concat();
+        assert_eq!(expand(&[&apart], false), [Op::read(0x100, 8, 2), Op::write(0x900, 8, 0)]);
+    }
+
+    #[test]
+    fn a_load_through_a_loaded_pointer_waits_for_it() {
+        let ops = expand(&[&[single(1, READ, 3, 0x100), single(1, READ, 3, 0x500)].concat()], false);
+        assert_eq!(ops.iter().map(|op| op.dependent).collect::<Vec<_>>(), [0, 1]);
+    }
+
+    #[test]
+    fn compiled_code_counts_instructions_by_distance_and_merges_updates() {
+        let at = |caller: u64, kind: u64, addr: u64| [kind | 8 << 2 | caller << 18, addr];
+        let words = [at(1000, 0, 0x100), at(1017, 1, 0x100), at(1034, 0, 0x200), at(9000, 1, 0x300)].concat();
+        let seen: Vec<_> = expand(&[&words], true).iter().map(|op| (op.kind, op.addr, op.instructions)).collect();
+        assert_eq!(seen, [(Kind::Update, 0x100, 6), (Kind::Read, 0x200, 2), (Kind::Write, 0x300, 4)]);
+    }
+
+    #[test]
+    fn unmapped_ranges_of_any_length_become_ops() {
+        let bytes = 70_000 * PAGE_BYTES;
+        let ops = expand(&[&[EVENT | EVENT_UNMAP | 2 << 8, 0x10_0000, bytes]], false);
+        assert_eq!(ops.iter().map(|op| u64::from(op.size)).sum::<u64>(), 70_000);
+        assert_eq!(ops[1].addr, 0x10_0000 + 65_535 * PAGE_BYTES);
+    }
+
+    /// Words as a probe could write them, and some that it could not.
+    fn any_words() -> impl Strategy<Value = Vec<u64>> {
+        let addr = || prop_oneof![0x1000u64..0x1100, any::<u64>().prop_map(|addr| addr >> 17)];
+        let piece = prop_oneof![
+            4 => (addr(), addr(), 0u64..3).prop_map(|(a, b, pending)| vec![RUN | 5 | (pending * 60) << 32, a, b]),
+            1 => addr().prop_map(|a| vec![RUN | 5, a]),
+            2 => (prop_oneof![Just(1u64), Just(3)], addr(), 1u64..4).prop_map(|(site, a, rw)| single(site, rw << 48, 3, a).to_vec()),
+            1 => (0u64..300).prop_map(|work| vec![EVENT | EVENT_WORK | 1 << 8, work]),
+            1 => (addr(), 0u64..2000).prop_map(|(a, bytes)| vec![EVENT | EVENT_RANGE | 3 << 8, a, bytes, 1]),
+            1 => any::<u64>().prop_map(|word| vec![word & !(0xff << 8)]),
+        ];
+        prop::collection::vec(piece, 0..300).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn a_trace_has_the_ops_that_a_live_program_has(chunks in prop::collection::vec(any_words(), 1..4)) {
+            let chunks: Vec<&[u64]> = chunks.iter().map(Vec::as_slice).collect();
+            prop_assert_eq!(read(&code(&chunks, false)), expand(&chunks, false));
+        }
+
+        #[test]
+        fn compiled_words_go_the_same_way(accesses in prop::collection::vec((0u64..4, 0u64..8, 0u64..64), 0..400)) {
+            let words: Vec<u64> = accesses.iter().flat_map(|&(kind, caller, at)| [kind.min(2) | 8 << 2 | (caller * 20) << 18, at * 8]).collect();
+            prop_assert_eq!(read(&code(&[&words], true)), expand(&[&words], true));
+        }
+    }
+
+    /// What a fuzzer would do, as an ordinary test: thousands of traces with changed bytes, changed behind the checksums
+    /// too, and cut ones are read or refused.
+    #[test]
+    fn thousands_of_damaged_traces_are_read_or_refused() {
+        let run = [RUN | 5, 0x100, 0x900];
+        let words: Vec<u64> = (0..200u64).flat_map(|i| [run[0], run[1] + i * (i % 3), run[2] ^ i << (i % 40)].into_iter().chain(single(1, READ, 3, i))).collect();
+        let whole = code(&[&words], false);
+        let mut state = 1u64;
+        let mut random = |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % below
+        };
+        let header = crate::format::BLOCK_HEADER_BYTES;
+        let starts: Vec<usize> = (0..whole.len() - header).filter(|&at| whole[at..].starts_with(b"VBLK")).collect();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.trace");
+        for round in 0..6000 {
+            let mut bytes = whole.clone();
+            if round % 4 == 0 {
+                bytes.truncate(random(whole.len()));
+            } else if round % 4 == 1 {
+                for _ in 0..1 + random(4) {
+                    let at = random(bytes.len());
+                    bytes[at] = random(256) as u8;
+                }
+            } else {
+                // a block's own content, with everything else right
+                let at = starts[random(starts.len())];
+                let block = crate::format::BlockHeader::from_bytes(bytes[at..at + header].try_into().unwrap()).unwrap();
+                let end = at + header + block.stored_bytes as usize;
+                let mut raw = lz4_flex::block::decompress(&bytes[at + header..end], block.raw_bytes as usize).unwrap();
+                for _ in 0..1 + random(3) {
+                    let at = random(raw.len());
+                    raw[at] = random(256) as u8;
+                }
+                let stored = lz4_flex::block::compress(&raw);
+                let block = crate::format::BlockHeader { stored_bytes: stored.len() as u32, ..block };
+                let mut changed = bytes[..at].to_vec();
+                changed.extend_from_slice(&block.to_bytes(&stored));
+                changed.extend_from_slice(&stored);
+                changed.extend_from_slice(&bytes[end..]);
+                bytes = changed;
+            }
+            if let Ok(stream) = crate::TraceStream::new(&bytes[..], Path::new("pipe")) {
+                stream.for_each(drop);
+            }
+            std::fs::write(&path, &bytes).unwrap();
+            if let Ok(reader) = TraceReader::open(&path) {
+                (0..reader.threads()).for_each(|thread| reader.thread(thread).for_each(drop));
+            }
+        }
     }
 }
