@@ -316,8 +316,10 @@ impl Shared {
             // SAFETY: the range was reserved by the addition above and lies in the module text.
             unsafe {
                 let to = self.base.add(MODULES_AT + at);
-                to.copy_from_nonoverlapping(first.as_ptr(), first.len());
-                to.add(first.len()).copy_from_nonoverlapping(second.as_ptr(), second.len());
+                // volatile as in `put`
+                for (at, &byte) in first.iter().chain(second).enumerate() {
+                    to.add(at).write_volatile(byte);
+                }
             }
         }
     }
@@ -418,8 +420,9 @@ impl Shared {
             }
             let cursor = (*slot).cursor;
             cursor.write(EVENT | event | (words.len() as u64) << 8);
+            // volatile, since the compiler would call the program's memcpy, which may be recorded itself
             for (at, &word) in words.iter().enumerate() {
-                cursor.add(1 + at).write(word);
+                cursor.add(1 + at).write_volatile(word);
             }
             (*slot).cursor = cursor.add(1 + words.len());
         }
@@ -468,7 +471,10 @@ impl Shared {
 
     /// The entry of a process.
     pub fn process(&self, pid: u32) -> Option<&'static Process> {
-        self.header().table.iter().find(|entry| entry.pid.load(Acquire) == pid)
+        self.header()
+            .table
+            .iter()
+            .find(|entry| entry.pid.load(Acquire) == pid)
     }
 
     /// Enters a new process and returns its number. `None` when too many run at once.
@@ -516,7 +522,8 @@ impl Shared {
                 let slot = self.slot(number);
                 let mine = (*slot).process.load(Acquire) == process;
                 if mine && matches!((*slot).state.load(Acquire), RUNNING | WAITING) {
-                    let filled = ((*slot).cursor as usize).wrapping_sub((*slot).start as usize) / size_of::<u64>();
+                    let filled = ((*slot).cursor as usize).wrapping_sub((*slot).start as usize)
+                        / size_of::<u64>();
                     if filled > 0 && filled <= CHUNK_WORDS {
                         let head = (*slot).head.load(Relaxed);
                         (&(*slot).filled)[(head % RING) as usize].store(filled as u32, Relaxed);

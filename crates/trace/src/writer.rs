@@ -244,7 +244,11 @@ impl<W: Write> TraceWriter<W> {
     ) -> Result<(), TraceError> {
         self.flush_tables();
         let is_empty = content.runs.are_empty();
-        let kind = if is_empty { BlockKind::Ops } else { BlockKind::Runs };
+        let kind = if is_empty {
+            BlockKind::Ops
+        } else {
+            BlockKind::Runs
+        };
         self.start_block(kind, thread, ops as u64, instructions, content)
     }
 

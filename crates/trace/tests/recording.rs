@@ -452,7 +452,7 @@ fn children_are_followed_as_processes_of_their_own() {
         for thread in 0..reader.threads() {
             let ops = reader.thread(thread).flat_map(|block| block.unwrap().ops);
             let updates: Vec<u64> = ops
-                .filter(|op| op.size == 8 && op.kind == Kind::Update)
+                .filter(|op| op.size == 8 && matches!(op.kind, Kind::Update | Kind::Write))
                 .map(|op| op.addr)
                 .collect();
             if updates.len() >= 20 * 4096 {
@@ -475,14 +475,29 @@ fn addresses_that_follow_from_others_are_those_that_qemu_says() {
     let program = plain(folder.path(), "ends").into_os_string();
     let recorded = |ask_all: bool| {
         let path = folder.path().join("recorded.trace");
-        let options = RecorderOptions { ask_all, ..options(Mode::Qemu) };
-        Recorder::start(std::slice::from_ref(&program), options).unwrap().record_to(&path).unwrap();
+        let options = RecorderOptions {
+            ask_all,
+            ..options(Mode::Qemu)
+        };
+        Recorder::start(std::slice::from_ref(&program), options)
+            .unwrap()
+            .record_to(&path)
+            .unwrap();
         let reader = TraceReader::open(&path).unwrap();
-        reader.thread(0).flat_map(|block| block.unwrap().ops).collect::<Vec<Op>>()
+        reader
+            .thread(0)
+            .flat_map(|block| block.unwrap().ops)
+            .collect::<Vec<Op>>()
     };
     let (some, all) = (recorded(false), recorded(true));
     let differs = some.iter().zip(&all).position(|(a, b)| a != b);
-    let near = differs.map(|at| (at, &some[at.saturating_sub(3)..at + 3], &all[at.saturating_sub(3)..at + 3]));
+    let near = differs.map(|at| {
+        (
+            at,
+            &some[at.saturating_sub(3)..at + 3],
+            &all[at.saturating_sub(3)..at + 3],
+        )
+    });
     assert_eq!(near, None);
     assert_eq!(some.len(), all.len());
 }
@@ -500,9 +515,17 @@ fn allocations_say_who_called_their_callers() {
     for program in [&unmodified, &compiled] {
         let (_, reader) = record(folder.path(), Mode::Auto, program, &[]);
         let info = TraceInfo::read(&reader).unwrap();
-        let site = info.sites.iter().find(|site| site.bytes == 12345).expect("the block");
+        let site = info
+            .sites
+            .iter()
+            .find(|site| site.bytes == 12345)
+            .expect("the block");
         let name = site.site.to_string();
-        let order = ["chain!inner+", " < middle+", " < outer+", " < main+"].map(|part| name.find(part).map_or(usize::MAX, |at| at));
-        assert!(order.is_sorted() && order[0] == 0 && order[3] < usize::MAX, "{name}");
+        let order = ["chain!inner+", " < middle+", " < outer+", " < main+"]
+            .map(|part| name.find(part).map_or(usize::MAX, |at| at));
+        assert!(
+            order.is_sorted() && order[0] == 0 && order[3] < usize::MAX,
+            "{name}"
+        );
     }
 }

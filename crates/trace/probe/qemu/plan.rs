@@ -56,8 +56,11 @@ impl Plan {
     pub fn next(&mut self, insn: &Insn, pc: u64, length: usize) -> [SiteAccess; 2] {
         let mut sites = [SiteAccess::default(); 2];
         if insn.unknown || self.ask_all {
-            sites[0].source = UNKNOWN;
-            self.leaders.clear();
+            // instructions that are known to access nothing are not asked
+            if insn.unknown || insn.accesses[0].is_some() {
+                sites[0].source = UNKNOWN;
+                self.leaders.clear();
+            }
         } else {
             for (site, access) in sites.iter_mut().zip(&insn.accesses) {
                 if let Some(access) = access {

@@ -11,5 +11,7 @@ pub use block::{
 };
 pub use event::{BadEvents, Event, EventAt, decode_events, encode_events};
 pub use ops::{BadOps, OpDecoder, OpEncoder, PADDING};
-pub(crate) use runs::{CONTEXTS, Columns, LONG, NUMBER, NUMBER_AND_MORE, RunEncoder, SHORT, next_context};
 pub use runs::{ABSOLUTE, MAX_ADDRESSES, MAX_TEMPLATE_OPS, Template, TemplateOp, Templates};
+pub(crate) use runs::{
+    CONTEXTS, Columns, LONG, NUMBER, NUMBER_AND_MORE, RunEncoder, SHORT, next_context,
+};

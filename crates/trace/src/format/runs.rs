@@ -59,7 +59,11 @@ pub struct Templates {
 
 impl Default for Templates {
     fn default() -> Templates {
-        Templates { list: vec![Template::default()], ops: Vec::new(), slots: 0 }
+        Templates {
+            list: vec![Template::default()],
+            ops: Vec::new(),
+            slots: 0,
+        }
     }
 }
 
@@ -90,7 +94,11 @@ impl Templates {
     /// `None` when the ops name addresses that the template does not have, or something else is too large.
     pub fn add(&mut self, first_slot: u32, addresses: usize, ops: &[TemplateOp]) -> Option<u32> {
         let fits = |op: &TemplateOp| op.from == ABSOLUTE || usize::from(op.from) < addresses;
-        if addresses > MAX_ADDRESSES || ops.len() > MAX_TEMPLATE_OPS || first_slot > self.slots || !ops.iter().all(fits) {
+        if addresses > MAX_ADDRESSES
+            || ops.len() > MAX_TEMPLATE_OPS
+            || first_slot > self.slots
+            || !ops.iter().all(fits)
+        {
             return None;
         }
         self.slots = self.slots.max(first_slot.checked_add(addresses as u32)?);
@@ -126,20 +134,42 @@ impl Templates {
         let mut ops = Vec::new();
         let bad = |_: BadEvents| BadOps;
         while !bytes.is_empty() {
-            let mut small = |most: u64| get(&mut bytes).map_err(bad).and_then(|value| if value <= most { Ok(value) } else { Err(BadOps) });
-            let (slot, addresses, count) =
-                (small(u64::from(u32::MAX))?, small(MAX_ADDRESSES as u64)?, small(MAX_TEMPLATE_OPS as u64)?);
+            let mut small = |most: u64| {
+                get(&mut bytes).map_err(bad).and_then(|value| {
+                    if value <= most {
+                        Ok(value)
+                    } else {
+                        Err(BadOps)
+                    }
+                })
+            };
+            let (slot, addresses, count) = (
+                small(u64::from(u32::MAX))?,
+                small(MAX_ADDRESSES as u64)?,
+                small(MAX_TEMPLATE_OPS as u64)?,
+            );
             ops.clear();
             for _ in 0..count {
                 let ([from, what], rest) = bytes.split_first_chunk::<2>().ok_or(BadOps)?;
                 bytes = rest;
                 let size = u16::try_from(get(&mut bytes).map_err(bad)?).map_err(|_| BadOps)?;
-                let instructions = u32::try_from(get(&mut bytes).map_err(bad)?).map_err(|_| BadOps)?;
+                let instructions =
+                    u32::try_from(get(&mut bytes).map_err(bad)?).map_err(|_| BadOps)?;
                 let addr = unzigzag(get(&mut bytes).map_err(bad)?);
                 let kind = Kind::from_code(what & 15).ok_or(BadOps)?;
-                ops.push(TemplateOp { op: Op { addr, instructions, size, kind, dependent: what >> 4 & 1 }, from: *from });
+                ops.push(TemplateOp {
+                    op: Op {
+                        addr,
+                        instructions,
+                        size,
+                        kind,
+                        dependent: what >> 4 & 1,
+                    },
+                    from: *from,
+                });
             }
-            self.add(slot as u32, addresses as usize, &ops).ok_or(BadOps)?;
+            self.add(slot as u32, addresses as usize, &ops)
+                .ok_or(BadOps)?;
         }
         Ok(())
     }
@@ -209,7 +239,8 @@ impl Columns {
 
     #[inline(always)]
     fn put_number(&mut self, number: u32) {
-        self.numbers[self.number_bytes..self.number_bytes + 4].copy_from_slice(&number.to_le_bytes());
+        self.numbers[self.number_bytes..self.number_bytes + 4]
+            .copy_from_slice(&number.to_le_bytes());
         self.number_bytes += 4;
     }
 
@@ -251,7 +282,15 @@ impl RunEncoder {
 
     /// Appends a run. `how` is one of the four ways to say which, `first` says that the block has no run of it yet.
     #[inline(always)]
-    pub fn run(&mut self, how: u8, first: bool, number: u32, more: u32, template: &Template, addresses: &[u64]) {
+    pub fn run(
+        &mut self,
+        how: u8,
+        first: bool,
+        number: u32,
+        more: u32,
+        template: &Template,
+        addresses: &[u64],
+    ) {
         let columns = &mut self.columns;
         if how >= NUMBER {
             columns.grow();
@@ -279,7 +318,8 @@ impl RunEncoder {
                 let in_region = &mut self.regions[region as usize & (REGIONS - 1)];
                 let to_region = addr.wrapping_sub(*in_region);
                 *in_region = addr;
-                let (slot_class, region_class) = (width_class(to_slot as i64), width_class(to_region as i64));
+                let (slot_class, region_class) =
+                    (width_class(to_slot as i64), width_class(to_region as i64));
                 let (mode, difference) = if slot_class < region_class {
                     (slot_class + 1, to_slot)
                 } else {
@@ -313,9 +353,22 @@ pub(super) struct RunDecoder {
 
 impl RunDecoder {
     /// Appends the `count` ops that `bytes` hold to `out`; `bytes` has [`super::PADDING`] more bytes at its end.
-    pub fn decode(&mut self, bytes: &[u8], count: usize, templates: &Templates, out: &mut Vec<Op>) -> Result<(), BadOps> {
+    pub fn decode(
+        &mut self,
+        bytes: &[u8],
+        count: usize,
+        templates: &Templates,
+        out: &mut Vec<Op>,
+    ) -> Result<(), BadOps> {
         let (lengths, columns) = bytes.split_first_chunk::<8>().ok_or(BadOps)?;
-        let length = |at: usize| u32::from_le_bytes([lengths[at], lengths[at + 1], lengths[at + 2], lengths[at + 3]]) as usize;
+        let length = |at: usize| {
+            u32::from_le_bytes([
+                lengths[at],
+                lengths[at + 1],
+                lengths[at + 2],
+                lengths[at + 3],
+            ]) as usize
+        };
         let (control, columns) = columns.split_at_checked(length(0)).ok_or(BadOps)?;
         let (mut numbers, differences) = columns.split_at_checked(length(4)).ok_or(BadOps)?;
         if self.epoch == u32::MAX {
@@ -352,12 +405,20 @@ impl RunDecoder {
                 (entry.next, *long) = (number, number);
             }
             context = next_context(context, number);
-            let template = templates.list.get(number as usize).filter(|_| number != 0).ok_or(BadOps)?;
+            let template = templates
+                .list
+                .get(number as usize)
+                .filter(|_| number != 0)
+                .ok_or(BadOps)?;
             current = number;
-            let range = template.first_slot as usize..(template.first_slot + template.addresses) as usize;
+            let range =
+                template.first_slot as usize..(template.first_slot + template.addresses) as usize;
             let entry = &mut self.entries[number as usize];
             if entry.epoch != self.epoch {
-                *entry = Entry { epoch: self.epoch, next: 0 };
+                *entry = Entry {
+                    epoch: self.epoch,
+                    next: 0,
+                };
                 self.slots[range.clone()].fill(Slot::default());
             }
             let mut code = code >> 2;
@@ -367,13 +428,19 @@ impl RunDecoder {
                 }
                 let mode = code & 7;
                 if mode != 0 {
-                    let raw = differences.get(differences_at..differences_at + 8).and_then(|raw| raw.first_chunk());
+                    let raw = differences
+                        .get(differences_at..differences_at + 8)
+                        .and_then(|raw| raw.first_chunk());
                     let raw = i64::from_le_bytes(*raw.ok_or(BadOps)?);
                     let bytes = BYTES_BY_MODE[mode as usize];
                     differences_at += bytes as usize;
                     let unused = 64 - 8 * u32::from(bytes);
                     let difference = (raw << unused >> unused) as u64;
-                    let base = if mode >= 4 { regions[usize::from(code >> 3)] } else { slot.addr };
+                    let base = if mode >= 4 {
+                        regions[usize::from(code >> 3)]
+                    } else {
+                        slot.addr
+                    };
                     let addr = base.wrapping_add(difference);
                     slot.stride = addr.wrapping_sub(slot.addr);
                     slot.addr = addr;
@@ -388,9 +455,17 @@ impl RunDecoder {
             }
             for TemplateOp { op, from } in templates.ops(template) {
                 let instructions = op.instructions.saturating_add(std::mem::take(&mut more));
-                out.push(Op { addr: op.addr.wrapping_add(open[usize::from(from & 63)]), instructions, ..*op });
+                out.push(Op {
+                    addr: op.addr.wrapping_add(open[usize::from(from & 63)]),
+                    instructions,
+                    ..*op
+                });
             }
         }
-        if out.len() == last { Ok(()) } else { Err(BadOps) }
+        if out.len() == last {
+            Ok(())
+        } else {
+            Err(BadOps)
+        }
     }
 }

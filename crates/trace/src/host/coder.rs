@@ -32,7 +32,11 @@ pub(super) struct Coder {
 impl Coder {
     /// Closes the open block.
     pub fn close(&mut self) {
-        if self.open.ops > 0 || !self.open.raw.is_empty() || !self.open.events.is_empty() || !self.encoder.columns.are_empty() {
+        if self.open.ops > 0
+            || !self.open.raw.is_empty()
+            || !self.open.events.is_empty()
+            || !self.encoder.columns.are_empty()
+        {
             let empty = self.spare.pop().unwrap_or_default();
             self.open.columns = std::mem::replace(&mut self.encoder.columns, empty);
             self.done.push(std::mem::take(&mut self.open));
@@ -43,7 +47,15 @@ impl Coder {
 
 impl Runs for Coder {
     #[inline(always)]
-    fn run(&mut self, how: u8, first: bool, number: u32, more: u32, of: (&Template, &Registry), addresses: &[u64]) {
+    fn run(
+        &mut self,
+        how: u8,
+        first: bool,
+        number: u32,
+        more: u32,
+        of: (&Template, &Registry),
+        addresses: &[u64],
+    ) {
         self.open.ops += of.0.ops();
         self.open.instructions += of.0.instructions() + u64::from(more);
         self.encoder.run(how, first, number, more, of.0, addresses);
@@ -73,14 +85,26 @@ pub(super) struct Expander {
 
 impl Runs for Expander {
     #[inline(always)]
-    fn run(&mut self, _: u8, _: bool, _: u32, more: u32, of: (&Template, &Registry), addresses: &[u64]) {
+    fn run(
+        &mut self,
+        _: u8,
+        _: bool,
+        _: u32,
+        more: u32,
+        of: (&Template, &Registry),
+        addresses: &[u64],
+    ) {
         let (template, registry) = of;
         let mut more = more;
         for op in registry.templates.ops(template) {
             // an absolute op counts from 0
             let from = addresses.get(usize::from(op.from)).copied().unwrap_or(0);
             let instructions = op.op.instructions.saturating_add(std::mem::take(&mut more));
-            self.ops.push(varve_machine::Op { addr: op.op.addr.wrapping_add(from), instructions, ..op.op });
+            self.ops.push(varve_machine::Op {
+                addr: op.op.addr.wrapping_add(from),
+                instructions,
+                ..op.op
+            });
         }
     }
 

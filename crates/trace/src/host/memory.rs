@@ -1,9 +1,9 @@
 //! The recorder's mapping of the shared memory. The only unsafe code of the recorder but for starting a process.
 
 use super::ring::{
-    CHUNK_WORDS, ENDED, Header, LAYOUT, MODULE_BYTES, MODULES_AT, RING, RUNNING, 
-    SHARED_BYTES, SITES, SITES_AT, SLOTS, SLOTS_AT, Site, Slot, WAITING, chunk_at, futex_wait,
-    futex_wake, low_half,
+    CHUNK_WORDS, ENDED, Header, LAYOUT, MODULE_BYTES, MODULES_AT, RING, RUNNING, SHARED_BYTES,
+    SITES, SITES_AT, SLOTS, SLOTS_AT, Site, Slot, WAITING, chunk_at, futex_wait, futex_wake,
+    low_half,
 };
 use std::fs::File;
 use std::io;
@@ -109,11 +109,7 @@ impl SharedMemory {
     }
 
     /// Calls `use_words` with the oldest chunk of a slot and gives it back. `false` when there is none.
-    pub fn take_chunk(
-        &mut self,
-        number: usize,
-        use_words: impl FnOnce(&[u64], &[Site]),
-    ) -> bool {
+    pub fn take_chunk(&mut self, number: usize, use_words: impl FnOnce(&[u64], &[Site])) -> bool {
         let (head, tail) = self.counters(number);
         if head == tail {
             return false;
@@ -264,7 +260,9 @@ mod tests {
         let mut seen = Vec::new();
         while memory.state(0) != ThreadState::Ended || memory.has_chunk(0) {
             let took = memory.take_chunk(0, |words, _| {
-                let words = words.chunks(2).filter(|pair| pair[0] == EVENT | EVENT_WORK | 1 << 8);
+                let words = words
+                    .chunks(2)
+                    .filter(|pair| pair[0] == EVENT | EVENT_WORK | 1 << 8);
                 seen.extend(words.map(|pair| pair[1]));
             });
             if !took {
@@ -283,7 +281,9 @@ mod tests {
         shared.put(slot, EVENT_WORK, &[7]);
         shared.put(slot, EVENT_WORK, &[8]);
         let mut seen = Vec::new();
-        memory.take_rest(slot, |words, _| seen.extend(words.chunks(2).map(|pair| pair[1])));
+        memory.take_rest(slot, |words, _| {
+            seen.extend(words.chunks(2).map(|pair| pair[1]))
+        });
         assert_eq!(seen, [7, 8]);
     }
 

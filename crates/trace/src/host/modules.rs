@@ -98,15 +98,24 @@ impl Modules {
         let module = self.find(process, address)?;
         let (path, offset) = (module.path.clone(), address - module.start + module.offset);
         let symbol = self.symbols(&path).and_then(|symbols| symbols.name(offset));
-        Some(CallSite { module: path, offset, symbol, callers: Vec::new() })
+        Some(CallSite {
+            module: path,
+            offset,
+            symbol,
+            callers: Vec::new(),
+        })
     }
 
     /// Is there a call instruction just before?
     fn follows_call(&mut self, site: &CallSite) -> bool {
         const MOST_BYTES: u64 = 7;
-        let Some(symbols) = self.symbols(&site.module) else { return false };
+        let Some(symbols) = self.symbols(&site.module) else {
+            return false;
+        };
         let mut before = [0; MOST_BYTES as usize];
-        let Some(start) = site.offset.checked_sub(MOST_BYTES) else { return false };
+        let Some(start) = site.offset.checked_sub(MOST_BYTES) else {
+            return false;
+        };
         if symbols.file.read_exact_at(&mut before, start).is_err() {
             return false;
         }
@@ -192,7 +201,10 @@ mod tests {
                 .map(|line| format!("0 {line}\n"))
                 .collect::<String>(),
         );
-        let site = modules.site(0, &[an_address_in_this_test_has_its_name as *const () as usize as u64]);
+        let site = modules.site(
+            0,
+            &[an_address_in_this_test_has_its_name as *const () as usize as u64],
+        );
         assert!(site.to_string().contains("has_its_name"), "{site}");
     }
 }

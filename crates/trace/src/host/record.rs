@@ -194,9 +194,10 @@ impl Recorder {
         };
         let spawned = header.spawned.load(Acquire);
         let arrived = header.arrived.load(Acquire).saturating_sub(1);
-        let first = header.table.iter().find(|entry| {
-            entry.pid.load(Acquire) != 0 && entry.number.load(Acquire) == 0
-        });
+        let first = header
+            .table
+            .iter()
+            .find(|entry| entry.pid.load(Acquire) != 0 && entry.number.load(Acquire) == 0);
         let replaced = first.map_or(0, |entry| entry.replaced.load(Acquire));
         let execs = replaced + self.lost_execs + spawned.saturating_sub(arrived);
         let lost = header.lost_processes.load(Acquire);
@@ -205,10 +206,25 @@ impl Recorder {
             pid != 0 && entry.number.load(Acquire) != 0 && is_alive(pid)
         });
         let alive = alive.count() as u32;
-        say(execs, format!("{execs} programs that were started by exec are not recorded, since they were not compiled with `varve cc`"));
-        say(lost, format!("{lost} processes are not recorded: set-user-id, for another processor, or more than {PROCESSES} at once"));
+        say(
+            execs,
+            format!(
+                "{execs} programs that were started by exec are not recorded, since they were not compiled with `varve cc`"
+            ),
+        );
+        say(
+            lost,
+            format!(
+                "{lost} processes are not recorded: set-user-id, for another processor, or more than {PROCESSES} at once"
+            ),
+        );
         if self.status.is_some() {
-            say(alive, format!("{alive} child processes outlived the program; what they did after its end is not recorded"));
+            say(
+                alive,
+                format!(
+                    "{alive} child processes outlived the program; what they did after its end is not recorded"
+                ),
+            );
         }
         let threads = header.lost_threads.load(Acquire);
         say(

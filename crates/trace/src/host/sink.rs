@@ -7,9 +7,9 @@ use super::modules::Modules;
 use super::record::Recorder;
 use super::ring::CALLERS;
 use super::walk::RawEvent;
+use crate::Event;
 use crate::format::EventAt;
 use crate::writer::TraceWriter;
-use crate::Event;
 use std::collections::HashMap;
 use std::io::Write;
 
@@ -72,7 +72,8 @@ impl<W: Write> Sink<W> {
             std::mem::swap(&mut content.runs, &mut piece.columns);
             self.coder(slot).spare.push(piece.columns);
             content.events = piece.events;
-            self.writer.push_runs(thread, piece.ops, piece.instructions, content)?;
+            self.writer
+                .push_runs(thread, piece.ops, piece.instructions, content)?;
         }
         let mut open = std::mem::take(&mut self.coder(slot).open);
         self.name(slot, &mut open, &recorder.memory);
@@ -97,7 +98,11 @@ impl<W: Write> Sink<W> {
                         push(Event::Process { number: process });
                     }
                 }
-                RawEvent::Alloc { addr, bytes, callers } => {
+                RawEvent::Alloc {
+                    addr,
+                    bytes,
+                    callers,
+                } => {
                     let site = self.site((self.process(slot), callers), memory);
                     push(Event::Alloc { site, addr, bytes });
                 }
@@ -158,7 +163,10 @@ impl<W: Write> Sink<W> {
             self.modules.update(&memory.module_text());
         }
         let (process, addresses) = callers;
-        let count = addresses.iter().take_while(|&&address| address != 0).count();
+        let count = addresses
+            .iter()
+            .take_while(|&&address| address != 0)
+            .count();
         let site = self.modules.site(process, &addresses[..count]);
         let site = self.writer.site(site);
         self.sites.insert(callers, site);

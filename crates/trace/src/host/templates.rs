@@ -1,6 +1,8 @@
 //! Templates from what the probes know of code: runs of QEMU's blocks, single accesses, and what libraries do.
 
-use super::ring::{ABSOLUTE as AT_INSTRUCTION, DERIVED, FIRST, NEXT, NO_REGISTER, Site, SiteAccess, UNKNOWN};
+use super::ring::{
+    ABSOLUTE as AT_INSTRUCTION, DERIVED, FIRST, NEXT, NO_REGISTER, Site, SiteAccess, UNKNOWN,
+};
 use crate::format::{ABSOLUTE, Template, TemplateOp, Templates};
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -111,7 +113,9 @@ pub(super) struct Registry {
 impl Registry {
     pub fn get(&self, number: u32) -> &Template {
         // numbers come from this registry
-        self.templates.get(number).unwrap_or_else(|| unreachable!("a template that was never made"))
+        self.templates
+            .get(number)
+            .unwrap_or_else(|| unreachable!("a template that was never made"))
     }
 
     pub fn after(&self, number: u32) -> After {
@@ -124,7 +128,14 @@ impl Registry {
 
     /// Makes the template of a key, or finds that another key has made it. `what` is what all templates of this code have
     /// in common.
-    pub fn add(&mut self, key: Key, what: u64, addresses: usize, ops: &[TemplateOp], after: After) -> u32 {
+    pub fn add(
+        &mut self,
+        key: Key,
+        what: u64,
+        addresses: usize,
+        ops: &[TemplateOp],
+        after: After,
+    ) -> u32 {
         let dependent = ops.iter().map(|op| op.op.dependent).collect();
         let same = (key.what, key.lead, key.space, dependent, after);
         let number = match self.same.get(&same) {
@@ -160,15 +171,23 @@ fn kind_of(code: u8, site: &Site) -> Kind {
 
 /// The accesses of a run that begins at site `first`, in order, with their sites' numbers. At most `leaders` addresses:
 /// what comes after the next one is left out.
-pub(super) fn accesses(sites: &[Site], first: usize, leaders: usize) -> Vec<(usize, usize, SiteAccess)> {
+pub(super) fn accesses(
+    sites: &[Site],
+    first: usize,
+    leaders: usize,
+) -> Vec<(usize, usize, SiteAccess)> {
     let mut found = Vec::new();
-    let Some(start) = sites.get(first) else { return found };
+    let Some(start) = sites.get(first) else {
+        return found;
+    };
     let end = (start.block as usize + usize::from(start.count)).min(sites.len());
     let mut seen = 0;
     for (number, site) in sites.iter().enumerate().take(end).skip(first) {
         for (which, access) in site.accesses.iter().enumerate() {
             let opens = matches!(access.source, FIRST | NEXT);
-            let ends = access.source == UNKNOWN || access.source == FIRST && seen > 0 || opens && seen == leaders;
+            let ends = access.source == UNKNOWN
+                || access.source == FIRST && seen > 0
+                || opens && seen == leaders;
             if ends {
                 return found;
             }
@@ -198,28 +217,52 @@ pub(super) fn run_ops(
             _ if index == after.index => 0,
             _ => index - after.index,
         };
-        (after.block, after.index, after.count) = (site.block, index, u32::from(site.count).max(index + 1));
+        (after.block, after.index, after.count) =
+            (site.block, index, u32::from(site.count).max(index + 1));
         let kind = kind_of(access.kind, site);
         let dependent = match which {
             0 => after.load(kind, site.base, site.index, site.loads),
             _ => 0,
         };
         let (from, addr) = match access.source {
-            AT_INSTRUCTION => (ABSOLUTE, site.pc.wrapping_add_signed(i64::from(access.offset)) ^ space),
+            AT_INSTRUCTION => (
+                ABSOLUTE,
+                site.pc.wrapping_add_signed(i64::from(access.offset)) ^ space,
+            ),
             DERIVED => (access.leader, i64::from(access.offset) as u64),
             _ => (access.leader, 0),
         };
-        let op = Op { addr, instructions, size: u16::from(access.size), kind, dependent };
+        let op = Op {
+            addr,
+            instructions,
+            size: u16::from(access.size),
+            kind,
+            dependent,
+        };
         ops.push(TemplateOp { op, from });
     }
     (ops, after)
 }
 
 /// The same for an access about which the site says nothing.
-pub(super) fn single_op(site: &Site, number: u32, kind: Kind, size: u16, mut after: After, lead: u32) -> (TemplateOp, After) {
+pub(super) fn single_op(
+    site: &Site,
+    number: u32,
+    kind: Kind,
+    size: u16,
+    mut after: After,
+    lead: u32,
+) -> (TemplateOp, After) {
     let index = number.saturating_sub(site.block);
-    (after.block, after.index, after.count) = (site.block, index, u32::from(site.count).max(index + 1));
+    (after.block, after.index, after.count) =
+        (site.block, index, u32::from(site.count).max(index + 1));
     let dependent = after.load(kind, site.base, site.index, site.loads);
-    let op = Op { addr: 0, instructions: lead, size, kind, dependent };
+    let op = Op {
+        addr: 0,
+        instructions: lead,
+        size,
+        kind,
+        dependent,
+    };
     (TemplateOp { op, from: 0 }, after)
 }

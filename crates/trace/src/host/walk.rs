@@ -1,8 +1,9 @@
 //! From the words of a probe to runs of templates and events of one thread.
 
 use super::ring::{
-    EVENT, EVENT_ALLOC, EVENT_DISCARD, EVENT_EXEC, EVENT_EXIT, EVENT_FREE, EVENT_MAP, EVENT_RANGE,
-    EVENT_START, EVENT_TICK, EVENT_UNMAP, EVENT_WAIT, EVENT_WORK, HEAD, CALLERS, RUN, SINGLE, Site,
+    CALLERS, EVENT, EVENT_ALLOC, EVENT_DISCARD, EVENT_EXEC, EVENT_EXIT, EVENT_FREE, EVENT_MAP,
+    EVENT_RANGE, EVENT_START, EVENT_TICK, EVENT_UNMAP, EVENT_WAIT, EVENT_WORK, HEAD, RUN, SINGLE,
+    Site,
 };
 use super::templates::{After, Key, Registry, accesses, run_ops, single_op};
 use crate::format::{
@@ -14,23 +15,52 @@ use varve_machine::{Kind, Op};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RawEvent {
     /// Callers, the innermost first; the first 0 ends them.
-    Alloc { addr: u64, bytes: u64, callers: [u64; CALLERS] },
-    Free { addr: u64 },
-    Map { addr: u64, bytes: u64 },
-    Unmap { addr: u64, bytes: u64 },
-    Start { tick: u64, process: u32 },
+    Alloc {
+        addr: u64,
+        bytes: u64,
+        callers: [u64; CALLERS],
+    },
+    Free {
+        addr: u64,
+    },
+    Map {
+        addr: u64,
+        bytes: u64,
+    },
+    Unmap {
+        addr: u64,
+        bytes: u64,
+    },
+    Start {
+        tick: u64,
+        process: u32,
+    },
     /// The process is another program from here on.
     Exec,
-    Wait { tick: u64 },
-    Tick { tick: u64 },
-    Exit { tick: u64 },
+    Wait {
+        tick: u64,
+    },
+    Tick {
+        tick: u64,
+    },
+    Exit {
+        tick: u64,
+    },
 }
 
 /// Where runs and events go.
 pub(super) trait Runs {
     /// A run of a template: `how` it follows the last one in the block (see `format::runs`), whether it is the `first` of
     /// that template in the block, `more` instructions before its first op, and its open addresses.
-    fn run(&mut self, how: u8, first: bool, number: u32, more: u32, of: (&Template, &Registry), addresses: &[u64]);
+    fn run(
+        &mut self,
+        how: u8,
+        first: bool,
+        number: u32,
+        more: u32,
+        of: (&Template, &Registry),
+        addresses: &[u64],
+    );
     /// An event of the thread.
     fn event(&mut self, event: RawEvent);
     /// A new block should begin.
@@ -132,7 +162,14 @@ impl Walker {
     }
 
     /// Takes the words of a chunk.
-    pub fn walk(&mut self, words: &[u64], sites: &[Site], compiled: bool, registry: &mut Registry, out: &mut impl Runs) {
+    pub fn walk(
+        &mut self,
+        words: &[u64],
+        sites: &[Site],
+        compiled: bool,
+        registry: &mut Registry,
+        out: &mut impl Runs,
+    ) {
         if self.epoch == 0 {
             self.next_block();
         }
@@ -142,7 +179,13 @@ impl Walker {
         }
     }
 
-    fn qemu(&mut self, words: &[u64], sites: &[Site], registry: &mut Registry, out: &mut impl Runs) {
+    fn qemu(
+        &mut self,
+        words: &[u64],
+        sites: &[Site],
+        registry: &mut Registry,
+        out: &mut impl Runs,
+    ) {
         let mut at = 0;
         while let Some(&head) = words.get(at) {
             at += 1;
@@ -163,7 +206,14 @@ impl Walker {
 
     /// The quick way: what the probe wrote has followed the current template before. `false` when it has not.
     #[inline(always)]
-    fn follow(&mut self, what: u64, left: &[u64], at: &mut usize, registry: &Registry, out: &mut impl Runs) -> bool {
+    fn follow(
+        &mut self,
+        what: u64,
+        left: &[u64],
+        at: &mut usize,
+        registry: &Registry,
+        out: &mut impl Runs,
+    ) -> bool {
         if self.current == 0 {
             return false;
         }
@@ -177,7 +227,9 @@ impl Walker {
             }
         };
         let template = registry.get(number);
-        let Some(addresses) = left.get(..template.addresses()) else { return false };
+        let Some(addresses) = left.get(..template.addresses()) else {
+            return false;
+        };
         // a head among them: the run was broken off
         if addresses.iter().fold(0, |all, address| all | address) >> 63 != 0 || out.is_full() {
             return false;
@@ -189,17 +241,34 @@ impl Walker {
 
     #[allow(clippy::too_many_arguments, reason = "the parts of one run")]
     #[inline(always)]
-    fn put(&mut self, how: u8, what: u64, number: u32, more: u32, registry: &Registry, addresses: &[u64], out: &mut impl Runs) {
+    fn put(
+        &mut self,
+        how: u8,
+        what: u64,
+        number: u32,
+        more: u32,
+        registry: &Registry,
+        addresses: &[u64],
+        out: &mut impl Runs,
+    ) {
         if self.entries.len() <= number as usize {
             self.entries.resize(number as usize + 1, Entry::default());
         }
         if self.coded != 0 {
             // what is only right for this once, or after something that is not known, must not be found again
-            let what = if more == 0 && self.current != 0 { what } else { 0 };
+            let what = if more == 0 && self.current != 0 {
+                what
+            } else {
+                0
+            };
             let last = &mut self.entries[self.coded as usize];
             (last.next, last.what) = (number, what);
             if how != LONG {
-                self.long[self.context as usize] = Long { what, from: self.coded, next: number };
+                self.long[self.context as usize] = Long {
+                    what,
+                    from: self.coded,
+                    next: number,
+                };
             }
         }
         self.context = next_context(self.context, number);
@@ -207,7 +276,10 @@ impl Walker {
         let entry = &mut self.entries[number as usize];
         let first = entry.epoch != self.epoch;
         if first {
-            *entry = Entry { epoch: self.epoch, ..Entry::default() };
+            *entry = Entry {
+                epoch: self.epoch,
+                ..Entry::default()
+            };
         }
         let of = (registry.get(number), registry);
         if self.space == 0 {
@@ -223,20 +295,37 @@ impl Walker {
     }
 
     /// The long way: the template is known by its key, or new.
-    fn put_number(&mut self, what: u64, number: u32, more: u64, registry: &Registry, addresses: &[u64], out: &mut impl Runs) {
+    fn put_number(
+        &mut self,
+        what: u64,
+        number: u32,
+        more: u64,
+        registry: &Registry,
+        addresses: &[u64],
+        out: &mut impl Runs,
+    ) {
         let how = if more > 0 { NUMBER_AND_MORE } else { NUMBER };
         let more = more.min(u64::from(u32::MAX)) as u32;
         self.put(how, what, number, more, registry, addresses, out);
     }
 
     /// Makes room, and says how the thread was left and how many instructions come before the next op.
-    fn before(&mut self, pending: u64, registry: &Registry, out: &mut impl Runs) -> (After, u32, u64) {
+    fn before(
+        &mut self,
+        pending: u64,
+        registry: &Registry,
+        out: &mut impl Runs,
+    ) -> (After, u32, u64) {
         if out.is_full() {
             self.leave(registry);
             self.next_block();
             out.next_block();
         }
-        let after = if self.current != 0 { registry.after(self.current) } else { self.after };
+        let after = if self.current != 0 {
+            registry.after(self.current)
+        } else {
+            self.after
+        };
         let pending = pending + std::mem::take(&mut self.carried);
         match pending {
             0..MOST_LEAD => (after, pending as u32, 0),
@@ -245,12 +334,25 @@ impl Walker {
     }
 
     #[cold]
-    fn qemu_run(&mut self, head: u64, left: &[u64], at: &mut usize, sites: &[Site], registry: &mut Registry, out: &mut impl Runs) {
+    fn qemu_run(
+        &mut self,
+        head: u64,
+        left: &[u64],
+        at: &mut usize,
+        sites: &[Site],
+        registry: &mut Registry,
+        out: &mut impl Runs,
+    ) {
         let first = head as u32 as usize;
         let Some(site) = sites.get(first) else { return };
         let (after, lead, more) = self.before(head >> 32 & 0xffff, registry, out);
         let lead = lead + after.until(site.block, (first as u32).saturating_sub(site.block));
-        let key = Key { what: RUN | first as u64, lead, loaded: after.loaded, space: self.space };
+        let key = Key {
+            what: RUN | first as u64,
+            lead,
+            loaded: after.loaded,
+            space: self.space,
+        };
         let number = match registry.known(&key) {
             Some(number) => number,
             None => {
@@ -261,14 +363,21 @@ impl Walker {
             }
         };
         let wanted = registry.get(number).addresses();
-        let there = left.iter().take(wanted).take_while(|&&word| word >> 63 == 0).count();
+        let there = left
+            .iter()
+            .take(wanted)
+            .take_while(|&&word| word >> 63 == 0)
+            .count();
         *at += there;
         if there == wanted {
             return self.put_number(head, number, more, registry, &left[..there], out);
         }
         // broken off by a fault: as far as it came
         let found = accesses(sites, first, there);
-        let key = Key { what: RUN | (there as u64 + 1) << 48 | first as u64, ..key };
+        let key = Key {
+            what: RUN | (there as u64 + 1) << 48 | first as u64,
+            ..key
+        };
         let number = registry.known(&key).unwrap_or_else(|| {
             let (ops, after) = run_ops(sites, &found, after, lead, self.space);
             registry.add(key, key.what, there, &ops, after)
@@ -279,11 +388,27 @@ impl Walker {
     /// An access about which the site says nothing, with the pieces of a vector and the store of an instruction that has
     /// loaded from the same place put together.
     #[cold]
-    fn qemu_single(&mut self, head: u64, words: &[u64], at: &mut usize, sites: &[Site], registry: &mut Registry, out: &mut impl Runs) {
+    fn qemu_single(
+        &mut self,
+        head: u64,
+        words: &[u64],
+        at: &mut usize,
+        sites: &[Site],
+        registry: &mut Registry,
+        out: &mut impl Runs,
+    ) {
         let number = head as u32;
-        let (Some(site), Some(&addr)) = (sites.get(number as usize), words.get(*at)) else { return };
+        let (Some(site), Some(&addr)) = (sites.get(number as usize), words.get(*at)) else {
+            return;
+        };
         *at += 1;
-        let parts = |head: u64| (1u64 << (head >> 36 & 7), head >> 48 & 1 != 0, head >> 49 & 1 != 0);
+        let parts = |head: u64| {
+            (
+                1u64 << (head >> 36 & 7),
+                head >> 48 & 1 != 0,
+                head >> 49 & 1 != 0,
+            )
+        };
         let (mut size, reads, mut writes) = parts(head);
         let mut companion = None;
         while let Some(&[next, next_addr]) = words.get(*at..*at + 2) {
@@ -291,7 +416,10 @@ impl Walker {
                 break;
             }
             let (next_size, next_reads, next_writes) = parts(next);
-            if next_addr == addr + size && size + next_size <= u64::from(site.vector) && (next_reads, next_writes) == (reads, writes) {
+            if next_addr == addr + size
+                && size + next_size <= u64::from(site.vector)
+                && (next_reads, next_writes) == (reads, writes)
+            {
                 size += next_size;
             } else if reads && !writes && next_writes && !next_reads {
                 *at += 2;
@@ -313,12 +441,31 @@ impl Walker {
         };
         self.single(number, site, kind, size, addr, 0, registry, out);
         if let Some((addr, size)) = companion {
-            self.single(number, site, Kind::Write, size, addr, COMPANION, registry, out);
+            self.single(
+                number,
+                site,
+                Kind::Write,
+                size,
+                addr,
+                COMPANION,
+                registry,
+                out,
+            );
         }
     }
 
     #[allow(clippy::too_many_arguments, reason = "the parts of one access")]
-    fn single(&mut self, number: u32, site: &Site, kind: Kind, size: u64, addr: u64, flag: u64, registry: &mut Registry, out: &mut impl Runs) {
+    fn single(
+        &mut self,
+        number: u32,
+        site: &Site,
+        kind: Kind,
+        size: u64,
+        addr: u64,
+        flag: u64,
+        registry: &mut Registry,
+        out: &mut impl Runs,
+    ) {
         let what = SINGLE | flag | u64::from(number) | (kind as u64) << 32 | size << 36;
         let mut at = 0;
         if self.carried == 0 && self.follow(what, &[addr], &mut at, registry, out) {
@@ -329,7 +476,12 @@ impl Walker {
             COMPANION => lead,
             _ => lead + after.until(site.block, number.saturating_sub(site.block)),
         };
-        let key = Key { what, lead, loaded: after.loaded, space: 0 };
+        let key = Key {
+            what,
+            lead,
+            loaded: after.loaded,
+            space: 0,
+        };
         let template = registry.known(&key).unwrap_or_else(|| {
             let (op, after) = single_op(site, number, kind, size as u16, after, lead);
             registry.add(key, SINGLE | flag | u64::from(number), 1, &[op], after)
@@ -369,7 +521,10 @@ impl Walker {
                 let (after, lead, more) = self.before(0, registry, out);
                 let caller = (head >> 18) as u32;
                 let mut lead = lead + estimate(after.caller, caller);
-                let mut then = After { caller, ..After::default() };
+                let mut then = After {
+                    caller,
+                    ..After::default()
+                };
                 let mut kind = match head & 3 {
                     0 => Kind::Read,
                     1 => Kind::Write,
@@ -380,7 +535,12 @@ impl Walker {
                     then.caller = caller.wrapping_add((what >> DISTANCE_SHIFT) as u32);
                     lead += estimate(caller, then.caller);
                 }
-                let key = Key { what, lead, loaded: [0; 2], space: 0 };
+                let key = Key {
+                    what,
+                    lead,
+                    loaded: [0; 2],
+                    space: 0,
+                };
                 let number = registry.known(&key).unwrap_or_else(|| {
                     let op = Op::new(kind, 0, (head >> 2) as u16, lead);
                     registry.add(key, what, 1, &[TemplateOp { op, from: 0 }], then)
@@ -399,7 +559,14 @@ impl Walker {
     }
 
     #[cold]
-    fn event(&mut self, head: u64, words: &[u64], at: &mut usize, registry: &mut Registry, out: &mut impl Runs) {
+    fn event(
+        &mut self,
+        head: u64,
+        words: &[u64],
+        at: &mut usize,
+        registry: &mut Registry,
+        out: &mut impl Runs,
+    ) {
         let length = (head >> 8 & 0xff) as usize;
         let Some(rest) = words.get(*at..*at + length) else {
             *at = words.len();
@@ -418,7 +585,11 @@ impl Walker {
         match head & 0xff {
             EVENT_ALLOC => {
                 let callers = std::array::from_fn(|level| word(2 + level));
-                out.event(RawEvent::Alloc { addr: place, bytes, callers });
+                out.event(RawEvent::Alloc {
+                    addr: place,
+                    bytes,
+                    callers,
+                });
             }
             EVENT_FREE => out.event(RawEvent::Free { addr: place }),
             EVENT_MAP => out.event(RawEvent::Map { addr: place, bytes }),
@@ -428,7 +599,11 @@ impl Walker {
             }
             EVENT_DISCARD => self.unmap(addr, bytes, registry, out),
             EVENT_RANGE => {
-                let kind = if word(2) == 0 { Kind::Read } else { Kind::Write };
+                let kind = if word(2) == 0 {
+                    Kind::Read
+                } else {
+                    Kind::Write
+                };
                 self.range(addr, bytes, kind, registry, out);
             }
             EVENT_WORK => {
@@ -442,7 +617,10 @@ impl Walker {
                 out.next_block();
                 (self.current, self.after, self.carried) = (0, After::default(), 0);
                 self.space = space_of(process);
-                out.event(RawEvent::Start { tick: addr, process });
+                out.event(RawEvent::Start {
+                    tick: addr,
+                    process,
+                });
             }
             EVENT_EXEC => out.event(RawEvent::Exec),
             EVENT_WAIT => out.event(RawEvent::Wait { tick: addr }),
@@ -456,9 +634,20 @@ impl Walker {
     fn plain(&mut self, key: u64, op: Op, addr: u64, registry: &mut Registry, out: &mut impl Runs) {
         self.leave(registry);
         let (after, more, much) = self.before(0, registry, out);
-        let key = Key { what: key | u64::from(op.size) << 8 | op.kind as u64, lead: op.instructions, loaded: [0; 2], space: 0 };
+        let key = Key {
+            what: key | u64::from(op.size) << 8 | op.kind as u64,
+            lead: op.instructions,
+            loaded: [0; 2],
+            space: 0,
+        };
         let number = registry.known(&key).unwrap_or_else(|| {
-            registry.add(key, key.what, 1, &[TemplateOp { op, from: 0 }], After::default())
+            registry.add(
+                key,
+                key.what,
+                1,
+                &[TemplateOp { op, from: 0 }],
+                After::default(),
+            )
         });
         self.put_number(0, number, much + u64::from(more), registry, &[addr], out);
         (self.current, self.after) = (0, after);
@@ -471,7 +660,13 @@ impl Walker {
         // more than the address space of a process is a damaged record
         while pages > 0 && pages <= 1 << 35 {
             let now = pages.min(UNMAP_PAGES);
-            self.plain(UNMAP_KEY, Op::new(Kind::Unmap, 0, now as u16, 0), at, registry, out);
+            self.plain(
+                UNMAP_KEY,
+                Op::new(Kind::Unmap, 0, now as u16, 0),
+                at,
+                registry,
+                out,
+            );
             at += now * PAGE_BYTES;
             pages -= now;
         }
@@ -481,9 +676,17 @@ impl Walker {
     fn group(&mut self, addr: u64, kind: Kind, registry: &mut Registry, out: &mut impl Runs) {
         self.leave(registry);
         let (after, more, much) = self.before(0, registry, out);
-        let key = Key { what: GROUP_KEY | kind as u64, lead: 1, loaded: [0; 2], space: 0 };
+        let key = Key {
+            what: GROUP_KEY | kind as u64,
+            lead: 1,
+            loaded: [0; 2],
+            space: 0,
+        };
         let number = registry.known(&key).unwrap_or_else(|| {
-            let op = |at| TemplateOp { op: Op::new(kind, at * RANGE_BYTES, RANGE_BYTES as u16, 1), from: 0 };
+            let op = |at| TemplateOp {
+                op: Op::new(kind, at * RANGE_BYTES, RANGE_BYTES as u16, 1),
+                from: 0,
+            };
             let ops: Vec<TemplateOp> = (0..GROUP).map(op).collect();
             registry.add(key, key.what, 1, &ops, After::default())
         });
@@ -492,7 +695,14 @@ impl Walker {
     }
 
     /// A library function went over a range.
-    fn range(&mut self, addr: u64, bytes: u64, kind: Kind, registry: &mut Registry, out: &mut impl Runs) {
+    fn range(
+        &mut self,
+        addr: u64,
+        bytes: u64,
+        kind: Kind,
+        registry: &mut Registry,
+        out: &mut impl Runs,
+    ) {
         let end = addr.saturating_add(bytes.min(1 << 40));
         let mut at = addr;
         while at < end {
@@ -503,7 +713,13 @@ impl Walker {
             }
             // never across a line of 64 bytes
             let size = (RANGE_BYTES - at % RANGE_BYTES).min(end - at);
-            self.plain(RANGE_KEY, Op::new(kind, 0, size as u16, 1), at, registry, out);
+            self.plain(
+                RANGE_KEY,
+                Op::new(kind, 0, size as u16, 1),
+                at,
+                registry,
+                out,
+            );
             at += size;
         }
     }
@@ -512,7 +728,10 @@ impl Walker {
 /// Addresses that a run leaves open.
 fn leaders(found: &[(usize, usize, super::ring::SiteAccess)]) -> usize {
     use super::ring::{FIRST, NEXT};
-    found.iter().filter(|(_, _, access)| matches!(access.source, FIRST | NEXT)).count()
+    found
+        .iter()
+        .filter(|(_, _, access)| matches!(access.source, FIRST | NEXT))
+        .count()
 }
 
 /// Instructions of the program between two instrumented accesses, from the distance of the calls in the code.
@@ -538,7 +757,13 @@ mod tests {
     const WRITE: u64 = 2 << 48;
 
     fn access(source: u8, leader: u8, offset: i32, kind: u8) -> SiteAccess {
-        SiteAccess { offset, source, leader, size: 8, kind }
+        SiteAccess {
+            offset,
+            source,
+            leader,
+            size: 8,
+            kind,
+        }
     }
 
     /// Block 0 has 5 instructions: 1 loads register 0 through register 0, 3 stores a vector; nothing is known of them.
@@ -572,7 +797,8 @@ mod tests {
     }
 
     fn expand(chunks: &[&[u64]], compiled: bool) -> Vec<Op> {
-        let (mut walker, mut registry, mut out) = (Walker::default(), Registry::default(), Expander::default());
+        let (mut walker, mut registry, mut out) =
+            (Walker::default(), Registry::default(), Expander::default());
         for words in chunks {
             walker.walk(words, &sites(), compiled, &mut registry, &mut out);
         }
@@ -581,8 +807,10 @@ mod tests {
 
     /// The same through a trace; its bytes.
     fn code(chunks: &[&[u64]], compiled: bool) -> Vec<u8> {
-        let (mut walker, mut registry, mut coder) = (Walker::default(), Registry::default(), Coder::default());
-        let mut writer = TraceWriter::new(Vec::new(), Path::new("memory"), &FileHeader::default()).unwrap();
+        let (mut walker, mut registry, mut coder) =
+            (Walker::default(), Registry::default(), Coder::default());
+        let mut writer =
+            TraceWriter::new(Vec::new(), Path::new("memory"), &FileHeader::default()).unwrap();
         for words in chunks {
             walker.walk(words, &sites(), compiled, &mut registry, &mut coder);
         }
@@ -591,7 +819,9 @@ mod tests {
         for piece in std::mem::take(&mut coder.done) {
             let mut content = writer.spare();
             content.runs = piece.columns;
-            writer.push_runs(0, piece.ops, piece.instructions, content).unwrap();
+            writer
+                .push_runs(0, piece.ops, piece.instructions, content)
+                .unwrap();
         }
         writer.finish(Default::default()).unwrap().0
     }
@@ -601,15 +831,25 @@ mod tests {
         let path = folder.path().join("a.trace");
         std::fs::write(&path, bytes).unwrap();
         let reader = TraceReader::open(&path).unwrap();
-        reader.thread(0).flat_map(|block| block.unwrap().ops).collect()
+        reader
+            .thread(0)
+            .flat_map(|block| block.unwrap().ops)
+            .collect()
     }
 
     #[test]
     fn a_run_has_the_accesses_that_follow_from_its_addresses() {
         let run = [RUN | 5, 0x100, 0x900];
         let ops = expand(&[&[run, run].concat()], false);
-        let seen: Vec<_> = ops.iter().map(|op| (op.kind, op.addr, op.instructions)).collect();
-        let first = [(Kind::Read, 0x100, 1), (Kind::Write, 0x110, 1), (Kind::Update, 0x900, 1)];
+        let seen: Vec<_> = ops
+            .iter()
+            .map(|op| (op.kind, op.addr, op.instructions))
+            .collect();
+        let first = [
+            (Kind::Read, 0x100, 1),
+            (Kind::Write, 0x110, 1),
+            (Kind::Update, 0x900, 1),
+        ];
         // the instruction after the last access belongs to the next run
         assert_eq!((&seen[..3], seen[3]), (&first[..], (Kind::Read, 0x100, 2)));
     }
@@ -623,34 +863,75 @@ mod tests {
 
     #[test]
     fn instructions_add_up_to_those_of_the_blocks() {
-        let run = [single(1, READ, 3, 0x100), single(3, READ, 3, 0x200), single(3, READ, 3, 0x208)].concat();
+        let run = [
+            single(1, READ, 3, 0x100),
+            single(3, READ, 3, 0x200),
+            single(3, READ, 3, 0x208),
+        ]
+        .concat();
         let ops = expand(&[&[run.clone(), run.clone(), run].concat()], false);
-        assert_eq!(ops.iter().map(|op| op.instructions).collect::<Vec<_>>(), [2, 2, 3, 2, 3, 2]);
+        assert_eq!(
+            ops.iter().map(|op| op.instructions).collect::<Vec<_>>(),
+            [2, 2, 3, 2, 3, 2]
+        );
     }
 
     #[test]
     fn pieces_and_loads_with_stores_are_put_together_where_they_are_one() {
-        let vectors: Vec<u64> = (0..4).flat_map(|piece| single(3, WRITE, 3, 0x200 + 8 * piece)).collect();
-        let sizes: Vec<_> = expand(&[&vectors], false).iter().map(|op| (op.addr, op.size)).collect();
+        let vectors: Vec<u64> = (0..4)
+            .flat_map(|piece| single(3, WRITE, 3, 0x200 + 8 * piece))
+            .collect();
+        let sizes: Vec<_> = expand(&[&vectors], false)
+            .iter()
+            .map(|op| (op.addr, op.size))
+            .collect();
         assert_eq!(sizes, [(0x200, 16), (0x210, 16)]);
         let update = [single(1, READ, 2, 0x100), single(1, WRITE, 2, 0x100)].concat();
-        assert_eq!(expand(&[&update], false), [Op::new(Kind::Update, 0x100, 4, 2)]);
+        assert_eq!(
+            expand(&[&update], false),
+            [Op::new(Kind::Update, 0x100, 4, 2)]
+        );
         let apart = [single(1, READ, 3, 0x100), single(1, WRITE, 3, 0x900)].concat();
-        assert_eq!(expand(&[&apart], false), [Op::read(0x100, 8, 2), Op::write(0x900, 8, 0)]);
+        assert_eq!(
+            expand(&[&apart], false),
+            [Op::read(0x100, 8, 2), Op::write(0x900, 8, 0)]
+        );
     }
 
     #[test]
     fn a_load_through_a_loaded_pointer_waits_for_it() {
-        let ops = expand(&[&[single(1, READ, 3, 0x100), single(1, READ, 3, 0x500)].concat()], false);
-        assert_eq!(ops.iter().map(|op| op.dependent).collect::<Vec<_>>(), [0, 1]);
+        let ops = expand(
+            &[&[single(1, READ, 3, 0x100), single(1, READ, 3, 0x500)].concat()],
+            false,
+        );
+        assert_eq!(
+            ops.iter().map(|op| op.dependent).collect::<Vec<_>>(),
+            [0, 1]
+        );
     }
 
     #[test]
     fn compiled_code_counts_instructions_by_distance_and_merges_updates() {
         let at = |caller: u64, kind: u64, addr: u64| [kind | 8 << 2 | caller << 18, addr];
-        let words = [at(1000, 0, 0x100), at(1017, 1, 0x100), at(1034, 0, 0x200), at(9000, 1, 0x300)].concat();
-        let seen: Vec<_> = expand(&[&words], true).iter().map(|op| (op.kind, op.addr, op.instructions)).collect();
-        assert_eq!(seen, [(Kind::Update, 0x100, 6), (Kind::Read, 0x200, 2), (Kind::Write, 0x300, 4)]);
+        let words = [
+            at(1000, 0, 0x100),
+            at(1017, 1, 0x100),
+            at(1034, 0, 0x200),
+            at(9000, 1, 0x300),
+        ]
+        .concat();
+        let seen: Vec<_> = expand(&[&words], true)
+            .iter()
+            .map(|op| (op.kind, op.addr, op.instructions))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                (Kind::Update, 0x100, 6),
+                (Kind::Read, 0x200, 2),
+                (Kind::Write, 0x300, 4)
+            ]
+        );
     }
 
     #[test]
@@ -694,15 +975,32 @@ mod tests {
     #[test]
     fn thousands_of_damaged_traces_are_read_or_refused() {
         let run = [RUN | 5, 0x100, 0x900];
-        let words: Vec<u64> = (0..200u64).flat_map(|i| [run[0], run[1] + i * (i % 3), run[2] ^ i << (i % 40)].into_iter().chain(single(1, READ, 3, i))).collect();
+        let words: Vec<u64> = (0..200u64)
+            .flat_map(|i| {
+                [run[0], run[1] + i * (i % 3), run[2] ^ i << (i % 40)]
+                    .into_iter()
+                    .chain(single(1, READ, 3, i))
+            })
+            .collect();
         let whole = code(&[&words], false);
         let mut state = 1u64;
         let mut random = |below: usize| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) as usize % below
         };
         let header = crate::format::BLOCK_HEADER_BYTES;
-        let starts: Vec<usize> = (0..whole.len() - header).filter(|&at| whole[at..].starts_with(b"VBLK")).collect();
+        let content = |at: usize| {
+            let block =
+                crate::format::BlockHeader::from_bytes(whole[at..at + header].try_into().ok()?)
+                    .ok()?;
+            let stored = whole.get(at + header..at + header + block.stored_bytes as usize)?;
+            let raw = lz4_flex::block::decompress(stored, block.raw_bytes as usize).ok()?;
+            Some((at, block, raw))
+        };
+        let blocks: Vec<_> = (0..whole.len() - header).filter_map(content).collect();
+        assert!(blocks.len() >= 3, "templates, runs, end");
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.trace");
         for round in 0..6000 {
@@ -716,16 +1014,17 @@ mod tests {
                 }
             } else {
                 // a block's own content, with everything else right
-                let at = starts[random(starts.len())];
-                let block = crate::format::BlockHeader::from_bytes(bytes[at..at + header].try_into().unwrap()).unwrap();
+                let (at, block, mut raw) = blocks[random(blocks.len())].clone();
                 let end = at + header + block.stored_bytes as usize;
-                let mut raw = lz4_flex::block::decompress(&bytes[at + header..end], block.raw_bytes as usize).unwrap();
                 for _ in 0..1 + random(3) {
                     let at = random(raw.len());
                     raw[at] = random(256) as u8;
                 }
                 let stored = lz4_flex::block::compress(&raw);
-                let block = crate::format::BlockHeader { stored_bytes: stored.len() as u32, ..block };
+                let block = crate::format::BlockHeader {
+                    stored_bytes: stored.len() as u32,
+                    ..block
+                };
                 let mut changed = bytes[..at].to_vec();
                 changed.extend_from_slice(&block.to_bytes(&stored));
                 changed.extend_from_slice(&stored);

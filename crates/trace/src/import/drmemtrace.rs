@@ -25,22 +25,43 @@ fn is_instruction(kind: u16) -> bool {
     matches!(kind, 10..=16 | 30 | 31 | 48 | 49)
 }
 
-pub(super) fn read<R: Read>(input: &mut BufReader<R>, path: &Path, sink: &mut Sink) -> Result<(), ImportError> {
+pub(super) fn read<R: Read>(
+    input: &mut BufReader<R>,
+    path: &Path,
+    sink: &mut Sink,
+) -> Result<(), ImportError> {
     let mut record = [0; RECORD_BYTES];
     let mut offset = 0u64;
     loop {
-        let got = super::fill(input, &mut record).map_err(|source| ImportError::Io { path: path.into(), source })?;
-        let wrong = |what: String| Err(ImportError::Record { path: path.into(), offset, what });
+        let got = super::fill(input, &mut record).map_err(|source| ImportError::Io {
+            path: path.into(),
+            source,
+        })?;
+        let wrong = |what: String| {
+            Err(ImportError::Record {
+                path: path.into(),
+                offset,
+                what,
+            })
+        };
         if got == 0 && offset > 0 {
             return Ok(());
         }
         if got < RECORD_BYTES {
-            return wrong(format!("a record has {RECORD_BYTES} bytes, {got} are left; is it a drmemtrace trace, and whole?"));
+            return wrong(format!(
+                "a record has {RECORD_BYTES} bytes, {got} are left; is it a drmemtrace trace, and whole?"
+            ));
         }
         let [a, b, c, d, address @ ..] = record;
-        let (kind, size, address) = (u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d]), u64::from_le_bytes(address));
+        let (kind, size, address) = (
+            u16::from_le_bytes([a, b]),
+            u16::from_le_bytes([c, d]),
+            u64::from_le_bytes(address),
+        );
         if offset == 0 && kind != HEADER {
-            return wrong(format!("the first record is of type {kind}, not a header ({HEADER}); is it a drmemtrace trace of a 64-bit program, unpacked and not raw?"));
+            return wrong(format!(
+                "the first record is of type {kind}, not a header ({HEADER}); is it a drmemtrace trace of a 64-bit program, unpacked and not raw?"
+            ));
         }
         match kind {
             READ => sink.access(Op::read(address, size, 0))?,
@@ -50,7 +71,11 @@ pub(super) fn read<R: Read>(input: &mut BufReader<R>, path: &Path, sink: &mut Si
             THREAD => sink.thread(address)?,
             kind if is_instruction(kind) => sink.instruction(),
             0..=LAST_KNOWN => {}
-            _ => return wrong(format!("records of type {kind} are not known here; the trace is of a newer version, export it with an older one")),
+            _ => {
+                return wrong(format!(
+                    "records of type {kind} are not known here; the trace is of a newer version, export it with an older one"
+                ));
+            }
         }
         offset += RECORD_BYTES as u64;
     }

@@ -200,7 +200,11 @@ impl Sink {
         let known = self.threads.iter().position(|thread| thread.0 == name);
         self.current = known.unwrap_or_else(|| {
             // what came before the first name is the first thread's
-            let carried = if self.threads.is_empty() { self.carried } else { 0 };
+            let carried = if self.threads.is_empty() {
+                self.carried
+            } else {
+                0
+            };
             self.threads.push((name, carried));
             self.threads.len() - 1
         });
@@ -321,14 +325,19 @@ mod tests {
     #[test]
     fn drmemtrace_records_become_ops_of_their_threads() {
         let record = |kind: u16, size: u16, address: u64| {
-            [&kind.to_le_bytes()[..], &size.to_le_bytes(), &address.to_le_bytes()].concat()
+            [
+                &kind.to_le_bytes()[..],
+                &size.to_le_bytes(),
+                &address.to_le_bytes(),
+            ]
+            .concat()
         };
         let trace = [
-            record(25, 0, 5),        // header
-            record(28, 12, 5),       // marker: version
-            record(22, 4, 77),       // thread
-            record(24, 4, 70),       // process
-            record(47, 3, 0x90),     // encoding
+            record(25, 0, 5),         // header
+            record(28, 12, 5),        // marker: version
+            record(22, 4, 77),        // thread
+            record(24, 4, 70),        // process
+            record(47, 3, 0x90),      // encoding
             record(10, 3, 0x40_0000), // instruction
             record(11, 2, 0x40_0003), // jump
             record(0, 8, 0x1000),
@@ -346,8 +355,16 @@ mod tests {
         std::fs::write(&from, &trace).unwrap();
         import(Format::DrMemtrace, &from, &to).unwrap();
         let reader = TraceReader::open(&to).unwrap();
-        let thread = |number| -> Vec<Op> { reader.thread(number).flat_map(|block| block.unwrap().ops).collect() };
-        assert_eq!(thread(0), [Op::read(0x1000, 8, 2), Op::write(0x3000, 16, 1)]);
+        let thread = |number| -> Vec<Op> {
+            reader
+                .thread(number)
+                .flat_map(|block| block.unwrap().ops)
+                .collect()
+        };
+        assert_eq!(
+            thread(0),
+            [Op::read(0x1000, 8, 2), Op::write(0x3000, 16, 1)]
+        );
         assert_eq!(thread(1), [Op::write(0x2000, 4, 1)]);
     }
 
