@@ -489,14 +489,17 @@ fn addresses_that_follow_from_others_are_those_that_qemu_says() {
             .flat_map(|block| block.unwrap().ops)
             .collect::<Vec<Op>>()
     };
-    let (some, all) = (recorded(false), recorded(true));
+    // the program's own random numbers, which name temporary files, differ from run to run
+    let steady = |op: &Op| op.size > 1;
+    let [some, all] = [false, true].map(|ask_all| {
+        let mut ops = recorded(ask_all);
+        ops.retain(steady);
+        ops
+    });
     let differs = some.iter().zip(&all).position(|(a, b)| a != b);
     let near = differs.map(|at| {
-        (
-            at,
-            &some[at.saturating_sub(3)..at + 3],
-            &all[at.saturating_sub(3)..at + 3],
-        )
+        let around = at.saturating_sub(3)..at + 3;
+        (at, &some[around.clone()], &all[around])
     });
     assert_eq!(near, None);
     assert_eq!(some.len(), all.len());

@@ -23,6 +23,9 @@ use ring::*;
 #[unsafe(no_mangle)]
 pub static qemu_plugin_version: c_int = 1;
 
+/// Bytes of an instruction, at most.
+const LONGEST_INSTRUCTION: u64 = 15;
+
 /// QEMU numbers threads from 0 and reuses the numbers of the newest ones.
 const VCPUS: usize = 1024;
 
@@ -301,7 +304,12 @@ extern "C" fn on_translate(_: Id, block: *mut Block) {
             let insn = qemu_plugin_tb_get_insn(block, index);
             let bytes = core::slice::from_raw_parts(qemu_plugin_insn_data(insn), qemu_plugin_insn_size(insn));
             let pc = qemu_plugin_insn_vaddr(insn);
-            let shape = x86::decode(bytes);
+            let mut shape = x86::decode(bytes);
+            // QEMU 7.2 ends a block before an instruction that goes on in the next page, but still lists what it has read
+            // of it: such a one must not be believed in before it runs
+            if index + 1 == count && pc & 0xfff > 0x1000 - LONGEST_INSTRUCTION {
+                shape = shape.unknown();
+            }
             let known = plan.next(&shape, pc, bytes.len());
             accesses |= known[0].source != NONE;
             shared().site(first + index).write(Site {

@@ -86,7 +86,8 @@ impl Insn {
         }
     }
 
-    fn unknown(mut self) -> Insn {
+    /// The same with nothing known of its accesses and effects.
+    pub fn unknown(mut self) -> Insn {
         self.unknown = true;
         self.accesses = [None; 2];
         self.effect = Effect { all: true, ..Effect::default() };
