@@ -1,4 +1,5 @@
-//! Records a command: `cargo run --release --example record -- OUT COMMAND...`
+//! Records a command: `cargo run --release --example record -- OUT COMMAND...`. With `ASK_ALL` in the environment, QEMU is
+//! asked for every access.
 use std::ffi::OsString;
 use varve_trace::host::{Recorder, RecorderOptions};
 
@@ -7,7 +8,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let out = args.next().ok_or("usage: record OUT COMMAND...")?;
     let command: Vec<OsString> = args.collect();
     let start = std::time::Instant::now();
-    let end = Recorder::start(&command, RecorderOptions::default())?.record_to(out.as_ref())?;
+    let options = RecorderOptions {
+        ask_all: std::env::var_os("ASK_ALL").is_some(),
+        ..RecorderOptions::default()
+    };
+    let end = Recorder::start(&command, options)?.record_to(out.as_ref())?;
     let seconds = start.elapsed().as_secs_f64();
     let bytes = std::fs::metadata(&out)?.len();
     eprintln!("{end:?}");

@@ -11,64 +11,71 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
 /// Changes with every change of this file; both sides check it.
-pub const LAYOUT: u64 = 0x7661_7276_6501_0004;
+pub const LAYOUT: u64 = 0x7661_7276_6501_0005;
 /// Threads that can be recorded at the same time.
 pub const SLOTS: usize = 256;
+/// Processes that can be recorded at the same time.
+pub const PROCESSES: usize = 256;
 /// Chunks per slot.
 pub const RING: u64 = 8;
-/// Records per chunk: 64 KiB, so that a chunk is still in the cache when the other side reads it.
-pub const CHUNK_RECORDS: usize = 4096;
+/// Words per chunk: 64 KiB, so that a chunk is still in the cache when the other side reads it.
+pub const CHUNK_WORDS: usize = 8192;
+/// Addresses of one run, at most.
+pub const RUN_ADDRESSES: usize = 60;
+/// What a chunk has room for when its cursor is below the limit: a whole run, or any event.
+pub const MARGIN: usize = RUN_ADDRESSES + 4;
 /// Entries in the site table.
 pub const SITES: usize = 1 << 22;
 /// Bytes for the text that says which file is mapped where.
 pub const MODULE_BYTES: usize = 4 << 20;
+/// Callers of an allocation that are told, at most.
+pub const CALLERS: usize = 4;
 
-/// One access or event, as a probe writes it.
-///
-/// For an access, `addr` is the virtual address, and `what` holds, from QEMU: the site number (32 bits), QEMU's raw
-/// access info (18 bits), instructions of blocks without any access since the last record (14 bits); from compiled
-/// code: the kind (8 bits: 0 read, 1 write, 2 update), the size in bytes (16 bits), 8 zero bits, the low half of the
-/// return address (32 bits; 0 when it is not known). For an event, the low half of `what` is [`EVENT`] and the high half says which.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub struct Record {
-    pub addr: u64,
-    pub what: u64,
-}
+// A chunk is made of words. A word below 2^63 is an address (or belongs to the words before); the others are one of
+// three heads. From compiled code, an access is two words: `kind | size << 2 | caller << 18` (kind: 0 read, 1 write,
+// 2 update; caller: the low 32 bits of the return address, 0 when it is not known), and its address.
 
-/// Low half of `what` for records that are events.
-pub const EVENT: u64 = 0xffff_ffff;
-/// Second record follows: `addr` is the size, `what` the return address of the call.
+/// Head of a run of QEMU: code whose accesses are known from its sites. Bits 0-31 are the number of the site of its
+/// first access, bits 32-47 the instructions of blocks without any access before it. As many addresses follow as the
+/// sites have leaders.
+pub const RUN: u64 = 1 << 63;
+/// Bits of a head that say which one it is.
+pub const HEAD: u64 = 7 << 61;
+/// Head of an access of QEMU about which the sites say nothing: bits 0-31 are the site, bits 32-49 QEMU's access info.
+/// The address follows.
+pub const SINGLE: u64 = 3 << 62;
+/// Head of an event: bits 0-7 say which, bits 8-15 how many words follow.
+pub const EVENT: u64 = 7 << 61;
+
+/// Words: address, bytes, return addresses of up to [`CALLERS`] calls, the innermost first.
 pub const EVENT_ALLOC: u64 = 1;
-/// `addr` is freed.
+/// Word: the address that is freed.
 pub const EVENT_FREE: u64 = 2;
-/// Second record follows: `addr` is the size in bytes.
+/// Words: address, bytes.
 pub const EVENT_MAP: u64 = 3;
-/// Second record follows: `addr` is the size in bytes.
+/// Words: address, bytes.
 pub const EVENT_UNMAP: u64 = 4;
-/// The thread comes out of a system call that may have waited; `addr` is the tick.
+/// The thread comes out of a system call that may have waited. Word: the tick.
 pub const EVENT_WAIT: u64 = 5;
-/// `addr` is the tick at which the chunk, or the way into a system call, begins.
+/// Word: the tick at which the chunk, or the way into a system call, begins.
 pub const EVENT_TICK: u64 = 6;
-/// `addr` instructions without an access.
+/// Word: instructions without an access.
 pub const EVENT_WORK: u64 = 7;
-/// The thread in this slot begins.
+/// The thread in this slot begins. Words: the tick, the number of its process.
 pub const EVENT_START: u64 = 8;
-/// The thread in this slot has ended.
+/// The thread in this slot has ended. Word: the tick.
 pub const EVENT_EXIT: u64 = 9;
-/// Second record follows: pages that went back to the operating system while the range stays mapped.
+/// Pages that went back to the operating system while the range stays mapped. Words: address, bytes.
 pub const EVENT_DISCARD: u64 = 10;
+/// A library wrote or read a range. Words: address, bytes, kind.
+pub const EVENT_RANGE: u64 = 11;
 /// The process is another program from here on: addresses mean something else.
 pub const EVENT_EXEC: u64 = 12;
-/// A library wrote or read a range: `addr` is its start; second record: `addr` the bytes, `what` the kind.
-pub const EVENT_RANGE: u64 = 11;
 
 /// The first page of the shared memory.
 #[repr(C)]
 pub struct Header {
     pub layout: u64,
-    /// Process that is recorded, set by its probe; 0 before.
-    pub pid: AtomicU32,
     /// 1 when a QEMU plugin writes, 2 when compiled code does.
     pub mode: AtomicU32,
     /// Counts what the recorder may wait for; a futex.
@@ -77,10 +84,13 @@ pub struct Header {
     pub recorder_sleeps: AtomicU32,
     /// 1 when the recorder has gone: probes drop everything and never wait.
     pub closed: AtomicU32,
-    /// Children that were forked (they are not recorded).
-    pub forks: AtomicU32,
-    /// 1 when the process replaced itself by another program.
-    pub execs: AtomicU32,
+    /// Processes that were recorded so far; the first is the one that the recorder started.
+    pub processes: AtomicU32,
+    /// Processes that were started but not followed.
+    pub lost_processes: AtomicU32,
+    /// Programs that were started by a compiled program, and those that came to be recorded.
+    pub spawned: AtomicU32,
+    pub arrived: AtomicU32,
     /// Threads that found no slot.
     pub lost_threads: AtomicU32,
     /// Instructions that got no entry because the site table was full.
@@ -93,10 +103,22 @@ pub struct Header {
     pub slots: AtomicU32,
     /// Bytes of module text written.
     pub module_bytes: AtomicU32,
-    /// Threads that have been running at once, at most; ticks are only kept above 1.
+    /// Threads that run now, and that have been running at once, at most; ticks are only kept above 1.
+    pub running: AtomicU32,
     pub threads: AtomicU32,
     /// The order of what threads do: every chunk and every return from a system call takes a number.
     pub tick: AtomicU64,
+    pub table: [Process; PROCESSES],
+}
+
+/// A process that is recorded. The entry is free when `pid` is 0.
+#[repr(C)]
+pub struct Process {
+    pub pid: AtomicU32,
+    /// Counted from 0 through the recording.
+    pub number: AtomicU32,
+    /// 1 while it becomes another program (exec).
+    pub replaced: AtomicU32,
 }
 
 pub const FREE: u32 = 0;
@@ -109,22 +131,26 @@ pub const ENDED: u32 = 3;
 #[repr(C, align(64))]
 pub struct Slot {
     /// Where the next record goes: an address in the probe's own mapping.
-    pub cursor: *mut Record,
-    /// End of the chunk that `cursor` is in.
-    pub limit: *mut Record,
-    /// Instructions of blocks without an access since the last record.
+    pub cursor: *mut u64,
+    /// Beyond it, the chunk that `cursor` is in has less than [`MARGIN`] words of room.
+    pub limit: *mut u64,
+    /// Instructions of blocks without an access since the last run.
     pub pending: u64,
-    /// First record of the chunk that `cursor` is in.
-    pub start: *mut Record,
+    /// First word of the chunk that `cursor` is in.
+    pub start: *mut u64,
     /// Chunks published.
     pub head: AtomicU64,
     pub state: AtomicU32,
-    pub _state: u32,
-    pub _line: [u64; 2],
+    /// Number of the process that the thread belongs to.
+    pub process: AtomicU32,
+    /// Pieces of a vector access that QEMU has still to make.
+    pub pieces: u64,
+    /// Where the next piece is.
+    pub piece_at: u64,
     /// Chunks given back; its low half is a futex.
     pub tail: AtomicU64,
     pub _line2: [u64; 7],
-    /// Records in each published chunk.
+    /// Words in each published chunk.
     pub filled: [AtomicU32; RING as usize],
 }
 
@@ -137,7 +163,7 @@ pub struct Site {
     pub block: u32,
     /// Instructions in the block.
     pub count: u16,
-    /// Bytes of the vector register that is loaded or stored in pieces of 8; 0 when it is no such instruction.
+    /// Bytes of the vector register that is loaded or stored in pieces; 0 when it is no such instruction.
     pub vector: u8,
     /// Registers that the address is made of, and the one that is loaded; [`NO_REGISTER`] when there is none.
     pub base: u8,
@@ -145,8 +171,38 @@ pub struct Site {
     pub loads: u8,
     /// 1 when it stores past the caches (MOVNT).
     pub non_temporal: u8,
-    pub _space: [u8; 5],
+    /// What is known of its accesses.
+    pub accesses: [SiteAccess; 2],
 }
+
+/// What is known of an access before it is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct SiteAccess {
+    /// For [`DERIVED`]: distance from the leader's address. For [`ABSOLUTE`]: distance from the instruction's address.
+    pub offset: i32,
+    /// [`NONE`], or where the address comes from.
+    pub source: u8,
+    /// Which address of the run.
+    pub leader: u8,
+    /// Bytes.
+    pub size: u8,
+    /// 0 read, 1 write, 2 update.
+    pub kind: u8,
+}
+
+/// No access, or nothing more after this one.
+pub const NONE: u8 = 0;
+/// A leader that begins a run: head and address are written.
+pub const FIRST: u8 = 1;
+/// A leader in a run: its address is written.
+pub const NEXT: u8 = 2;
+/// At a fixed distance from a leader of the run: nothing is written.
+pub const DERIVED: u8 = 3;
+/// At a fixed distance from the instruction: nothing is written.
+pub const ABSOLUTE: u8 = 4;
+/// Nothing is known: each access is a [`SINGLE`], and a run ends before it.
+pub const UNKNOWN: u8 = 5;
 
 /// Stands for no register at all.
 pub const NO_REGISTER: u8 = 0xff;
@@ -155,11 +211,11 @@ const fn page_up(bytes: usize) -> usize {
     (bytes + 4095) & !4095
 }
 
-pub const SLOTS_AT: usize = 4096;
+pub const SLOTS_AT: usize = page_up(size_of::<Header>());
 pub const SITES_AT: usize = SLOTS_AT + page_up(SLOTS * size_of::<Slot>());
 pub const MODULES_AT: usize = SITES_AT + page_up(SITES * size_of::<Site>());
 pub const CHUNKS_AT: usize = MODULES_AT + MODULE_BYTES;
-pub const CHUNK_BYTES: usize = CHUNK_RECORDS * size_of::<Record>();
+pub const CHUNK_BYTES: usize = CHUNK_WORDS * size_of::<u64>();
 pub const SHARED_BYTES: usize = CHUNKS_AT + SLOTS * RING as usize * CHUNK_BYTES;
 
 /// Byte offset of chunk `number` of `slot`.
@@ -249,16 +305,21 @@ impl Shared {
 
     /// Appends text about mapped files; what does not fit is left out.
     pub fn add_modules(&self, text: &[u8]) {
-        let at = self
-            .header()
-            .module_bytes
-            .fetch_add(text.len() as u32, AcqRel) as usize;
-        if at + text.len() <= MODULE_BYTES {
+        self.add_line(&[], text);
+    }
+
+    /// The same for a line in two parts.
+    pub fn add_line(&self, first: &[u8], second: &[u8]) {
+        let bytes = first.len() + second.len();
+        let at = self.header().module_bytes.fetch_add(bytes as u32, AcqRel) as usize;
+        if at + bytes <= MODULE_BYTES {
             // SAFETY: the range was reserved by the addition above and lies in the module text.
             unsafe {
-                self.base
-                    .add(MODULES_AT + at)
-                    .copy_from_nonoverlapping(text.as_ptr(), text.len());
+                let to = self.base.add(MODULES_AT + at);
+                // volatile as in `put`
+                for (at, &byte) in first.iter().chain(second).enumerate() {
+                    to.add(at).write_volatile(byte);
+                }
             }
         }
     }
@@ -304,10 +365,9 @@ impl Shared {
             let chunk = self
                 .base
                 .add(chunk_at(number, (*slot).head.load(Relaxed)))
-                .cast::<Record>();
+                .cast::<u64>();
             (*slot).start = chunk;
-            // an event of two records that starts below the limit still fits
-            (*slot).limit = chunk.add(CHUNK_RECORDS - 1);
+            (*slot).limit = chunk.add(CHUNK_WORDS - MARGIN);
             (*slot).cursor = chunk;
         }
     }
@@ -323,12 +383,10 @@ impl Shared {
         if filled == 0 {
             return;
         }
-        if header.execs.load(Relaxed) != 0 {
-            // it did not become another program after all
-            header.execs.store(0, Relaxed);
-        }
         slot.filled[(slot.head.load(Relaxed) % RING) as usize].store(filled as u32, Relaxed);
         let head = slot.head.fetch_add(1, SeqCst) + 1;
+        // whoever cleans up after this process must not hand the chunk over again
+        slot.cursor = slot.start;
         // waking the recorder for every chunk would cost more than the chunk
         if head - slot.tail.load(Acquire) >= RING / 2 {
             self.ring();
@@ -347,43 +405,26 @@ impl Shared {
         }
         self.open_chunk(number);
         if header.threads.load(Relaxed) > 1 {
-            self.put(number, header.tick.fetch_add(1, AcqRel), EVENT_TICK);
+            self.put(number, EVENT_TICK, &[header.tick.fetch_add(1, AcqRel)]);
         }
     }
 
-    /// Appends an event of one record.
-    pub fn put(&self, number: usize, addr: u64, event: u64) {
-        // SAFETY: the slot is the calling thread's, and a chunk that is open has room for two.
+    /// Appends an event.
+    pub fn put(&self, number: usize, event: u64, words: &[u64]) {
+        debug_assert!(words.len() < MARGIN);
+        // SAFETY: the slot is the calling thread's, and a chunk has room for the event below its limit.
         unsafe {
             let slot = self.slot(number);
-            (*slot).cursor.write(Record {
-                addr,
-                what: EVENT | event << 32,
-            });
-            (*slot).cursor = (*slot).cursor.add(1);
-            if (*slot).cursor >= (*slot).limit {
+            if (*slot).cursor > (*slot).limit {
                 self.publish(number);
             }
-        }
-    }
-
-    /// Appends an event of two records.
-    pub fn put_two(&self, number: usize, addr: u64, event: u64, bytes: u64, what: u64) {
-        // SAFETY: the slot is the calling thread's, and a chunk that is open has room for two.
-        unsafe {
-            let slot = self.slot(number);
-            if (*slot).cursor.add(1) >= (*slot).limit {
-                self.publish(number);
+            let cursor = (*slot).cursor;
+            cursor.write(EVENT | event | (words.len() as u64) << 8);
+            // volatile, since the compiler would call the program's memcpy, which may be recorded itself
+            for (at, &word) in words.iter().enumerate() {
+                cursor.add(1 + at).write_volatile(word);
             }
-            (*slot).cursor.write(Record {
-                addr,
-                what: EVENT | event << 32,
-            });
-            (*slot).cursor.add(1).write(Record { addr: bytes, what });
-            (*slot).cursor = (*slot).cursor.add(2);
-            if (*slot).cursor >= (*slot).limit {
-                self.publish(number);
-            }
+            (*slot).cursor = cursor.add(1 + words.len());
         }
     }
 
@@ -402,48 +443,98 @@ impl Shared {
         // SAFETY: the slot is the calling thread's.
         let state = unsafe { &(*self.slot(number)).state };
         if state.swap(RUNNING, SeqCst) == WAITING && header.threads.load(Relaxed) > 1 {
-            self.put(number, header.tick.fetch_add(1, AcqRel), EVENT_WAIT);
+            self.put(number, EVENT_WAIT, &[header.tick.fetch_add(1, AcqRel)]);
         }
     }
 
     /// The thread in this slot begins; only the first has company from nobody.
-    pub fn start_thread(&self, running: u32, number: usize) {
+    pub fn start_thread(&self, number: usize, process: u32) {
         let header = self.header();
+        let running = header.running.fetch_add(1, AcqRel) + 1;
         header.threads.fetch_max(running, AcqRel);
-        self.put(number, header.tick.fetch_add(1, AcqRel), EVENT_START);
-    }
-
-    /// This process has replaced itself by another program: the threads of the old one are gone, and what they had
-    /// not published is handed over.
-    pub fn take_over(&self) {
-        for number in 0..self.header().slots.load(Acquire) as usize {
-            // SAFETY: the threads that owned the slots are gone. Their pointers belong to the old program and are only
-            // compared.
-            unsafe {
-                let slot = &mut *self.slot(number);
-                if matches!(slot.state.load(Acquire), RUNNING | WAITING) {
-                    let filled = (slot.cursor as usize).wrapping_sub(slot.start as usize)
-                        / size_of::<Record>();
-                    if filled > 0 && filled <= CHUNK_RECORDS {
-                        let head = slot.head.load(Relaxed);
-                        slot.filled[(head % RING) as usize].store(filled as u32, Relaxed);
-                        slot.cursor = slot.start;
-                        slot.head.store(head + 1, SeqCst);
-                    }
-                    slot.state.store(ENDED, SeqCst);
-                }
-            }
-        }
-        self.header().execs.store(0, SeqCst);
+        // SAFETY: atomic field of a slot in the mapping.
+        unsafe { (*self.slot(number)).process.store(process, Release) };
+        let tick = header.tick.fetch_add(1, AcqRel);
+        self.put(number, EVENT_START, &[tick, u64::from(process)]);
     }
 
     /// The thread in this slot has ended.
     pub fn end_thread(&self, number: usize) {
-        self.put(number, self.header().tick.fetch_add(1, AcqRel), EVENT_EXIT);
+        let tick = self.header().tick.fetch_add(1, AcqRel);
+        self.put(number, EVENT_EXIT, &[tick]);
         self.publish(number);
+        self.header().running.fetch_sub(1, AcqRel);
         // SAFETY: the slot is the calling thread's until it says that it has ended.
         unsafe { (*self.slot(number)).state.store(ENDED, SeqCst) };
         self.ring();
+    }
+
+    /// The entry of a process.
+    pub fn process(&self, pid: u32) -> Option<&'static Process> {
+        self.header()
+            .table
+            .iter()
+            .find(|entry| entry.pid.load(Acquire) == pid)
+    }
+
+    /// Enters a new process and returns its number. `None` when too many run at once.
+    pub fn add_process(&self, pid: u32) -> Option<u32> {
+        let header = self.header();
+        for entry in &header.table {
+            if entry.pid.compare_exchange(0, pid, AcqRel, Relaxed).is_ok() {
+                let number = header.processes.fetch_add(1, AcqRel);
+                entry.replaced.store(0, Relaxed);
+                entry.number.store(number, Release);
+                return Some(number);
+            }
+        }
+        header.lost_processes.fetch_add(1, AcqRel);
+        None
+    }
+
+    /// The process says whether it is about to become another program.
+    pub fn set_replaced(&self, pid: u32, replaced: bool) {
+        if let Some(entry) = self.process(pid) {
+            entry.replaced.store(u32::from(replaced), SeqCst);
+        }
+    }
+
+    /// A program begins in this process. Returns the number of the process, and whether another recorded program was
+    /// in it before.
+    pub fn begin_program(&self, pid: u32) -> Option<(u32, bool)> {
+        let Some(entry) = self.process(pid) else {
+            self.header().arrived.fetch_add(1, AcqRel);
+            return self.add_process(pid).map(|number| (number, false));
+        };
+        let number = entry.number.load(Acquire);
+        self.take_over(number);
+        entry.replaced.store(0, SeqCst);
+        Some((number, true))
+    }
+
+    /// A process has replaced itself by another program: the threads of the old one are gone, and what they had not
+    /// published is handed over.
+    fn take_over(&self, process: u32) {
+        for number in 0..self.header().slots.load(Acquire) as usize {
+            // SAFETY: the threads that owned the slots are gone. Their pointers belong to the old program and are only
+            // compared.
+            unsafe {
+                let slot = self.slot(number);
+                let mine = (*slot).process.load(Acquire) == process;
+                if mine && matches!((*slot).state.load(Acquire), RUNNING | WAITING) {
+                    let filled = ((*slot).cursor as usize).wrapping_sub((*slot).start as usize)
+                        / size_of::<u64>();
+                    if filled > 0 && filled <= CHUNK_WORDS {
+                        let head = (*slot).head.load(Relaxed);
+                        (&(*slot).filled)[(head % RING) as usize].store(filled as u32, Relaxed);
+                        (*slot).cursor = (*slot).start;
+                        (*slot).head.store(head + 1, SeqCst);
+                    }
+                    (*slot).state.store(ENDED, SeqCst);
+                    self.header().running.fetch_sub(1, AcqRel);
+                }
+            }
+        }
     }
 }
 

@@ -23,6 +23,8 @@ pub struct ThreadInfo {
     pub ops: u64,
     /// Instructions.
     pub instructions: u64,
+    /// Number of its process; 0 is the one that was started first.
+    pub process: u32,
 }
 
 /// One allocation site, and what became of its memory.
@@ -71,6 +73,8 @@ pub struct TraceInfo {
     pub pages: u64,
     /// Pages that were stored to.
     pub written_pages: u64,
+    /// Processes: the program and the children that were followed.
+    pub processes: u64,
     /// Threads, in order of birth.
     pub threads: Vec<ThreadInfo>,
     /// Allocation sites, those with most bytes first.
@@ -117,6 +121,9 @@ impl TraceInfo {
                                 .for_each(|op| info.count(op, thread, &mut pages, &mut heap));
                             break;
                         }
+                        Step::Event(&Event::Process { number }) => {
+                            info.threads[thread].process = number;
+                        }
                         Step::Event(event) => heap.event(event),
                         Step::Waits => break,
                         Step::Ended => *alive = false,
@@ -128,6 +135,10 @@ impl TraceInfo {
             return Err(damage);
         }
         info.instructions = info.threads.iter().map(|thread| thread.instructions).sum();
+        let mut processes: Vec<u32> = info.threads.iter().map(|thread| thread.process).collect();
+        processes.sort_unstable();
+        processes.dedup();
+        info.processes = processes.len() as u64;
         info.pages = pages.all.len() as u64;
         info.written_pages = pages.written.len() as u64;
         info.sites = heap.into_sites();

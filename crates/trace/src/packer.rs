@@ -1,6 +1,6 @@
 //! Codes and compresses blocks on threads of their own, so that recording is not held up by it.
 
-use crate::format::{EventAt, OpEncoder, encode_events};
+use crate::format::{Columns, EventAt, OpEncoder, encode_events};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use varve_machine::Op;
@@ -8,10 +8,11 @@ use varve_machine::Op;
 /// More threads than this wait for the one that takes records out of the shared memory.
 const MAX_THREADS: usize = 4;
 
-/// Ops and events that become a block.
+/// Ops and events that become a block: either ops, or runs that are coded already.
 #[derive(Default)]
 pub(crate) struct Content {
     pub ops: Vec<Op>,
+    pub runs: Columns,
     pub events: Vec<EventAt>,
 }
 
@@ -91,10 +92,15 @@ struct Worker {
 impl Worker {
     fn pack(&mut self, mut content: Content) -> Packed {
         self.raw.clear();
-        self.encoder.encode(&content.ops, &mut self.raw);
+        if content.runs.are_empty() {
+            self.encoder.encode(&content.ops, &mut self.raw);
+        } else {
+            content.runs.join(&mut self.raw);
+        }
         let op_bytes = self.raw.len() as u32;
         encode_events(&content.events, &mut self.raw);
         content.ops.clear();
+        content.runs.clear();
         content.events.clear();
         Packed {
             raw_bytes: self.raw.len() as u32,

@@ -2,8 +2,8 @@
 
 use crate::error::TraceError;
 use crate::format::{
-    BLOCK_HEADER_BYTES, BlockHeader, BlockKind, FileHeader, MAGIC, OpDecoder, PADDING, VERSION,
-    checksum_matches, decode_events,
+    BLOCK_HEADER_BYTES, BlockHeader, BlockKind, FileHeader, MAGIC, OpDecoder, PADDING, Templates,
+    VERSION, checksum_matches, decode_events,
 };
 use crate::reader::Block;
 use crate::writer::End;
@@ -28,7 +28,7 @@ pub(crate) fn read_file_header(
             hint: foreign_hint(fixed),
         });
     }
-    if word(8) != VERSION {
+    if !(1..=VERSION).contains(&word(8)) {
         return Err(TraceError::Version {
             path: path.into(),
             found: word(8),
@@ -80,7 +80,7 @@ pub(crate) fn unpack(
     let mut raw = vec![0; length + PADDING];
     match lz4_flex::block::decompress_into(stored, &mut raw[..length]) {
         Ok(unpacked) if unpacked == length => {
-            if header.kind != BlockKind::Ops {
+            if !matches!(header.kind, BlockKind::Ops | BlockKind::Runs) {
                 raw.truncate(length);
             }
             Ok(raw)
@@ -92,12 +92,10 @@ pub(crate) fn unpack(
 pub(crate) fn decode_block(
     header: &BlockHeader,
     raw: &[u8],
+    templates: &Templates,
     decoder: &mut OpDecoder,
     block: &mut Block,
 ) -> Result<(), &'static str> {
-    if header.kind != BlockKind::Ops {
-        return Err("the index names a block without ops");
-    }
     let length = header.raw_bytes as usize;
     block.thread = header.thread;
     block.first_instruction = header.first_instruction;
@@ -105,9 +103,13 @@ pub(crate) fn decode_block(
     let events = raw
         .get(header.op_bytes as usize..length)
         .ok_or("the block is shorter than its header says")?;
-    decoder
-        .decode(raw, header.ops as usize, &mut block.ops)
-        .map_err(|_| "the ops of the block cannot be decoded")?;
+    let count = header.ops as usize;
+    match header.kind {
+        BlockKind::Ops => decoder.decode(raw, count, &mut block.ops),
+        BlockKind::Runs => decoder.decode_runs(raw, count, templates, &mut block.ops),
+        _ => return Err("the index names a block without ops"),
+    }
+    .map_err(|_| "the ops of the block cannot be decoded")?;
     block.events = decode_events(events, header.events as usize, header.ops)
         .map_err(|_| "the events of the block cannot be decoded")?;
     Ok(())

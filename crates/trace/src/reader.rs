@@ -3,7 +3,7 @@
 use crate::error::TraceError;
 use crate::format::{
     BLOCK_HEADER_BYTES, BlockHeader, BlockKind, EventAt, FileHeader, OpDecoder, TRAILER_BYTES,
-    TRAILER_MAGIC,
+    TRAILER_MAGIC, Templates,
 };
 use crate::parts::{FIXED_BYTES, decode_block, read_file_header, split_end, unpack};
 use crate::writer::{BlockPlace, CallSite, End};
@@ -42,6 +42,7 @@ pub struct TraceReader {
     /// Places of the blocks with ops, in the order of the file.
     blocks: Vec<BlockPlace>,
     sites: Vec<CallSite>,
+    templates: Templates,
     end: Option<End>,
     cut: Option<Cut>,
     threads: u32,
@@ -81,6 +82,7 @@ impl TraceReader {
             header,
             blocks: Vec::new(),
             sites: Vec::new(),
+            templates: Templates::default(),
             end: None,
             cut: None,
             threads: 0,
@@ -166,7 +168,7 @@ impl TraceReader {
     fn keep(&mut self, places: Vec<BlockPlace>) {
         for place in places {
             match place.header.kind {
-                BlockKind::Ops => {
+                BlockKind::Ops | BlockKind::Runs => {
                     // a damaged header must not make us believe in four billion threads
                     self.threads = self
                         .threads
@@ -179,6 +181,12 @@ impl TraceReader {
                         .ok()
                         .and_then(|(_, raw)| serde_json::from_slice::<Vec<CallSite>>(&raw).ok());
                     self.sites.extend(sites.unwrap_or_default());
+                }
+                BlockKind::Templates => {
+                    // blocks that need what is damaged here say so when they are read
+                    if let Ok((_, raw)) = self.read_raw(place.offset) {
+                        let _ = self.templates.decode(&raw);
+                    }
                 }
                 BlockKind::End => {}
             }
@@ -252,7 +260,8 @@ impl TraceReader {
     ) -> Result<(), TraceError> {
         let place = &self.blocks[number];
         let (header, raw) = self.read_raw(place.offset)?;
-        decode_block(&header, &raw, decoder, block).map_err(|what| self.damaged(place.offset, what))
+        decode_block(&header, &raw, &self.templates, decoder, block)
+            .map_err(|what| self.damaged(place.offset, what))
     }
 
     /// Number of the block that holds the instruction with this number (of all threads together), or of the last block.

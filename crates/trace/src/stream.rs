@@ -1,7 +1,7 @@
 //! Reads a trace from a pipe, block after block.
 
 use crate::error::TraceError;
-use crate::format::{BLOCK_HEADER_BYTES, BlockHeader, BlockKind, FileHeader, OpDecoder};
+use crate::format::{BLOCK_HEADER_BYTES, BlockHeader, BlockKind, FileHeader, OpDecoder, Templates};
 use crate::parts::{FIXED_BYTES, decode_block, read_file_header, split_end, unpack};
 use crate::reader::Block;
 use crate::writer::{CallSite, End};
@@ -16,6 +16,7 @@ pub struct TraceStream<R: Read> {
     offset: u64,
     decoder: OpDecoder,
     sites: Vec<CallSite>,
+    templates: Templates,
     end: Option<End>,
     stopped: bool,
 }
@@ -38,6 +39,7 @@ impl<R: Read> TraceStream<R> {
             offset,
             decoder: OpDecoder::default(),
             sites: Vec::new(),
+            templates: Templates::default(),
             end: None,
             stopped: false,
         })
@@ -78,9 +80,10 @@ impl<R: Read> TraceStream<R> {
             let raw = unpack(&bytes, &header, &stored).map_err(damaged)?;
             self.offset += (BLOCK_HEADER_BYTES + stored.len()) as u64;
             match header.kind {
-                BlockKind::Ops => {
+                BlockKind::Ops | BlockKind::Runs => {
                     let mut block = Block::default();
-                    decode_block(&header, &raw, &mut self.decoder, &mut block).map_err(damaged)?;
+                    let (templates, decoder) = (&self.templates, &mut self.decoder);
+                    decode_block(&header, &raw, templates, decoder, &mut block).map_err(damaged)?;
                     return Ok(Some(block));
                 }
                 BlockKind::Sites => {
@@ -88,6 +91,10 @@ impl<R: Read> TraceStream<R> {
                         .map_err(|_| damaged("the site table cannot be read"))?;
                     self.sites.extend(sites);
                 }
+                BlockKind::Templates => self
+                    .templates
+                    .decode(&raw)
+                    .map_err(|_| damaged("the templates cannot be read"))?,
                 BlockKind::End => {
                     self.end = split_end(&raw).map(|(end, _)| end);
                     return Ok(None);

@@ -19,7 +19,7 @@ pub const BLOCK_OPS: usize = 1 << 16;
 const BLOCK_EVENTS: usize = 1 << 16;
 
 /// Where an allocation was asked for.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CallSite {
     /// File of the program or library, or empty when the address belongs to none.
     pub module: String,
@@ -28,16 +28,27 @@ pub struct CallSite {
     /// Function and offset in it, such as `main+0x1c`, when the file says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub symbol: Option<String>,
+    /// Who called the function that asked, and who called that one, as far as it is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub callers: Vec<CallSite>,
 }
 
 impl std::fmt::Display for CallSite {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let module = self.module.rsplit('/').next().unwrap_or_default();
         match &self.symbol {
-            Some(symbol) => write!(out, "{module}!{symbol}"),
-            None if module.is_empty() => write!(out, "{:#x}", self.offset),
-            None => write!(out, "{module}+{:#x}", self.offset),
+            Some(symbol) => write!(out, "{module}!{symbol}")?,
+            None if module.is_empty() => write!(out, "{:#x}", self.offset)?,
+            None => write!(out, "{module}+{:#x}", self.offset)?,
         }
+        for caller in &self.callers {
+            match &caller.symbol {
+                // the module of a caller goes without saying when it is the same
+                Some(symbol) if caller.module == self.module => write!(out, " < {symbol}")?,
+                _ => write!(out, " < {caller}")?,
+            }
+        }
+        Ok(())
     }
 }
 
@@ -70,7 +81,7 @@ pub struct BlockPlace {
 enum Pending {
     /// Ops that are being packed.
     Packing(BlockHeader, Receiver<Packed>),
-    /// JSON, still uncompressed.
+    /// JSON or templates, still uncompressed.
     Plain(BlockHeader, Vec<u8>),
 }
 
@@ -88,6 +99,8 @@ pub struct TraceWriter<W: Write> {
     blocks: u64,
     new_sites: Vec<CallSite>,
     sites: u32,
+    /// Coded templates that are in no block yet.
+    new_templates: Vec<u8>,
     index: Vec<BlockPlace>,
     offset: u64,
     instructions: u64,
@@ -122,6 +135,7 @@ impl<W: Write> TraceWriter<W> {
             blocks: 0,
             new_sites: Vec::new(),
             sites: 0,
+            new_templates: Vec::new(),
             index: Vec::new(),
             offset: 0,
             instructions: 0,
@@ -210,6 +224,34 @@ impl<W: Write> TraceWriter<W> {
         self.sites - 1
     }
 
+    /// Where coded templates go that following blocks of runs use.
+    pub(crate) fn templates(&mut self) -> &mut Vec<u8> {
+        &mut self.new_templates
+    }
+
+    /// Empty columns for a block of runs, with memory of old ones.
+    pub(crate) fn spare(&mut self) -> Content {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// Writes a block of runs of a thread: `ops` ops with `instructions` instructions.
+    pub(crate) fn push_runs(
+        &mut self,
+        thread: u32,
+        ops: usize,
+        instructions: u64,
+        content: Content,
+    ) -> Result<(), TraceError> {
+        self.flush_tables();
+        let is_empty = content.runs.are_empty();
+        let kind = if is_empty {
+            BlockKind::Ops
+        } else {
+            BlockKind::Runs
+        };
+        self.start_block(kind, thread, ops as u64, instructions, content)
+    }
+
     /// Ops pushed so far.
     pub fn ops(&self) -> u64 {
         self.ops
@@ -225,15 +267,15 @@ impl<W: Write> TraceWriter<W> {
         for thread in 0..self.threads.len() {
             self.flush_thread(thread as u32)?;
         }
-        self.flush_sites();
+        self.flush_tables();
         self.write_pending(0)?;
         self.out.flush().map_err(|source| self.failed(source))
     }
 
     /// Starts a block of what a thread has buffered, and writes those that are ready.
     fn flush_thread(&mut self, thread: u32) -> Result<(), TraceError> {
-        // a site must be known before the first event that names it
-        self.flush_sites();
+        // a site or template must be known before the first event or run that names it
+        self.flush_tables();
         let empty = self.spare.pop().unwrap_or_default();
         let content = std::mem::replace(&mut self.threads[thread as usize], empty);
         if content.ops.is_empty() && content.events.is_empty() {
@@ -245,12 +287,23 @@ impl<W: Write> TraceWriter<W> {
             .map(|op| u64::from(op.instructions))
             .sum();
         let ops = content.ops.len() as u64;
+        self.start_block(BlockKind::Ops, thread, ops, instructions, content)
+    }
+
+    fn start_block(
+        &mut self,
+        kind: BlockKind,
+        thread: u32,
+        ops: u64,
+        instructions: u64,
+        content: Content,
+    ) -> Result<(), TraceError> {
         let header = BlockHeader {
             thread,
             ops: ops as u32,
             instructions,
             events: content.events.len() as u32,
-            ..self.next_header(BlockKind::Ops)
+            ..self.next_header(kind)
         };
         self.pending
             .push_back(Pending::Packing(header, self.packer.pack(content)));
@@ -259,12 +312,17 @@ impl<W: Write> TraceWriter<W> {
         self.write_pending(self.packer.capacity())
     }
 
-    fn flush_sites(&mut self) {
+    fn flush_tables(&mut self) {
         if !self.new_sites.is_empty() {
             let json = serde_json::to_vec(&self.new_sites).unwrap_or_default();
             self.new_sites.clear();
             let header = self.next_header(BlockKind::Sites);
             self.pending.push_back(Pending::Plain(header, json));
+        }
+        if !self.new_templates.is_empty() {
+            let coded = std::mem::take(&mut self.new_templates);
+            let header = self.next_header(BlockKind::Templates);
+            self.pending.push_back(Pending::Plain(header, coded));
         }
     }
 

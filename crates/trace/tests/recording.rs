@@ -28,7 +28,7 @@ fn source(name: &str) -> PathBuf {
 fn plain(folder: &Path, name: &str) -> PathBuf {
     let program = folder.join(name);
     let status = Command::new("cc")
-        .args(["-O1", "-pthread", "-o"])
+        .args(["-O1", "-fno-omit-frame-pointer", "-pthread", "-o"])
         .arg(&program)
         .arg(source(&format!("{name}.c")))
         .status()
@@ -194,7 +194,7 @@ fn however_a_program_ends_its_trace_is_readable_and_says_how() {
             ("", Some(5), None, None),
             ("crash", None, Some(11), None),
             ("kill", None, Some(9), None),
-            ("fork", Some(5), None, Some("child process")),
+            ("fork", Some(5), None, None),
             ("exec", Some(0), None, Some("exec")),
         ] {
             let (end, reader) = record(folder.path(), Mode::Auto, program, &[how]);
@@ -431,4 +431,104 @@ fn allocation_events_are_balanced() {
         }
     }
     assert_eq!(arrays, 4);
+}
+
+#[test]
+fn children_are_followed_as_processes_of_their_own() {
+    if !has("qemu-x86_64") || !has("cc") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let unmodified = plain(folder.path(), "children");
+    let compiled = folder.path().join("compiled");
+    std::fs::create_dir(&compiled).unwrap();
+    let compiled = probed(&compiled, "children");
+    for program in [&unmodified, &compiled] {
+        let (end, reader) = record(folder.path(), Mode::Auto, program, &[]);
+        assert_eq!((end.exit_code, &end.warnings[..]), (Some(0), &[][..]));
+        let info = TraceInfo::read(&reader).unwrap();
+        let mut tables = std::collections::HashSet::new();
+        let mut workers = 0;
+        for thread in 0..reader.threads() {
+            let ops = reader.thread(thread).flat_map(|block| block.unwrap().ops);
+            let updates: Vec<u64> = ops
+                .filter(|op| op.size == 8 && matches!(op.kind, Kind::Update | Kind::Write))
+                .map(|op| op.addr)
+                .collect();
+            if updates.len() >= 20 * 4096 {
+                workers += 1;
+                tables.insert(updates[updates.len() / 2] >> 12);
+            }
+        }
+        assert_eq!(workers, 4, "{info:?}");
+        assert_eq!(tables.len(), 4, "each has pages of its own");
+        assert!(info.processes >= 4, "{info:?}");
+    }
+}
+
+#[test]
+fn addresses_that_follow_from_others_are_those_that_qemu_says() {
+    if !has("qemu-x86_64") || !has("cc") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = plain(folder.path(), "ends").into_os_string();
+    let recorded = |ask_all: bool| {
+        let path = folder.path().join("recorded.trace");
+        let options = RecorderOptions {
+            ask_all,
+            ..options(Mode::Qemu)
+        };
+        Recorder::start(std::slice::from_ref(&program), options)
+            .unwrap()
+            .record_to(&path)
+            .unwrap();
+        let reader = TraceReader::open(&path).unwrap();
+        reader
+            .thread(0)
+            .flat_map(|block| block.unwrap().ops)
+            .collect::<Vec<Op>>()
+    };
+    // the program's own random numbers, which name temporary files, differ from run to run
+    let steady = |op: &Op| op.size > 1;
+    let [some, all] = [false, true].map(|ask_all| {
+        let mut ops = recorded(ask_all);
+        ops.retain(steady);
+        ops
+    });
+    let differs = some.iter().zip(&all).position(|(a, b)| a != b);
+    let near = differs.map(|at| {
+        let around = at.saturating_sub(3)..at + 3;
+        (at, &some[around.clone()], &all[around])
+    });
+    assert_eq!(near, None);
+    assert_eq!(some.len(), all.len());
+}
+
+#[test]
+fn allocations_say_who_called_their_callers() {
+    if !has("qemu-x86_64") || !has("cc") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let unmodified = plain(folder.path(), "chain");
+    let compiled = folder.path().join("compiled");
+    std::fs::create_dir(&compiled).unwrap();
+    let compiled = probed(&compiled, "chain");
+    for program in [&unmodified, &compiled] {
+        let (_, reader) = record(folder.path(), Mode::Auto, program, &[]);
+        let info = TraceInfo::read(&reader).unwrap();
+        let site = info
+            .sites
+            .iter()
+            .find(|site| site.bytes == 12345)
+            .expect("the block");
+        let name = site.site.to_string();
+        let order = ["chain!inner+", " < middle+", " < outer+", " < main+"]
+            .map(|part| name.find(part).map_or(usize::MAX, |at| at));
+        assert!(
+            order.is_sorted() && order[0] == 0 && order[3] < usize::MAX,
+            "{name}"
+        );
+    }
 }

@@ -28,6 +28,7 @@ pub type OnReturn = extern "C" fn(Id, c_uint, i64, i64);
 
 /// The callback reads and writes no guest registers.
 pub const NO_REGISTERS: c_int = 0;
+/// The only choice: QEMU 7.2 mixes up the others.
 pub const READS_AND_WRITES: c_int = 3;
 
 unsafe extern "C" {

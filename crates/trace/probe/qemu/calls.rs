@@ -5,7 +5,7 @@ use crate::api::Id;
 use crate::ring::*;
 use crate::*;
 
-/// `malloc` returned `args[0]`, `args[1]` bytes, to the caller at `args[2]`.
+/// `malloc` returned `args[0]`, `args[1]` bytes, to the callers at `args[2]` and after it, of which the first 0 ends.
 const CALL_ALLOC: i64 = 0x7661_0001;
 /// `args[0]` is about to be freed.
 const CALL_FREE: i64 = 0x7661_0002;
@@ -20,6 +20,7 @@ const FORK: i64 = 57;
 const VFORK: i64 = 58;
 const EXECVE: i64 = 59;
 const EXIT: i64 = 60;
+const EXIT_GROUP: i64 = 231;
 const EXECVEAT: i64 = 322;
 const CLONE3: i64 = 435;
 
@@ -33,78 +34,66 @@ fn may_wait(call: i64) -> bool {
 }
 
 pub extern "C" fn on_call(_: Id, number: c_uint, call: i64, a: u64, b: u64, c: u64, d: u64, e: u64, f: u64, _: u64, _: u64) {
-    let entry = vcpu(number);
-    if is_deaf(entry) {
+    if is_deaf(number) {
         return;
     }
     // SAFETY: the entry is this thread's.
     let slot = unsafe {
-        (*entry).call = call;
+        let entry = vcpu(number);
         (*entry).args = [a, b, c, d, e, f];
         (*entry).number
     };
     match call {
-        CALL_ALLOC => shared().put_two(slot, a, EVENT_ALLOC, b, c),
-        CALL_FREE => shared().put(slot, a, EVENT_FREE),
-        EXIT => thread_ends(number),
-        EXECVE | EXECVEAT => {
-            shared().publish(slot);
-            shared().header().execs.store(1, SeqCst);
-            shared().ring();
+        CALL_ALLOC => {
+            let words = [a, b, c, d, e, f];
+            let callers = words[2..].iter().take_while(|&&caller| caller != 0).count();
+            shared().put(slot, EVENT_ALLOC, &words[..2 + callers]);
         }
+        CALL_FREE => shared().put(slot, EVENT_FREE, &[a]),
+        EXIT | EXIT_GROUP => thread_ends(number),
+        EXECVE => follow::exec(slot, a, b, c),
+        EXECVEAT => follow::exec_at(slot, a as i32, b, c, d, e),
         _ if may_wait(call) => shared().enter_wait(slot),
         _ => {}
     }
 }
 
 pub extern "C" fn on_return(_: Id, number: c_uint, call: i64, result: i64) {
-    let entry = vcpu(number);
-    if is_deaf(entry) {
+    if matches!(call, CLONE | FORK | VFORK | CLONE3) {
+        // a child that nobody follows stays so, and so do its children
+        if result == 0 && !is_deaf(number) && follow::is_child() {
+            begin_child(number);
+        }
+        return;
+    }
+    if is_deaf(number) {
         return;
     }
     let shared = shared();
     // SAFETY: the entry is this thread's.
-    let (slot, args) = unsafe { ((*entry).number, (*entry).args) };
-    if matches!(call, CLONE | FORK | VFORK | CLONE3) {
-        if std::process::id() != shared.header().pid.load(Relaxed) {
-            go_deaf();
-        } else if result > 0 && is_process(call, args) {
-            shared.header().forks.fetch_add(1, AcqRel);
-        }
-        return;
-    }
+    let (slot, args) = unsafe { ((*vcpu(number)).number, (*vcpu(number)).args) };
     if may_wait(call) {
         shared.leave_wait(slot);
         return;
     }
     let failed = (-4095..0).contains(&result);
     match call {
-        EXECVE | EXECVEAT => shared.header().execs.store(0, SeqCst), // it came back, so it failed
         MMAP if !failed => {
-            shared.put_two(slot, result as u64, EVENT_MAP, args[1], 0);
+            shared.put(slot, EVENT_MAP, &[result as u64, args[1]]);
             const EXECUTABLE: u64 = 4;
             if args[2] & EXECUTABLE != 0 && (args[4] as i32) >= 0 {
                 write_module(&shared, result as u64, args[1], args[5], args[4] as i32);
             }
         }
-        MUNMAP if !failed => shared.put_two(slot, args[0], EVENT_UNMAP, args[1], 0),
+        MUNMAP if !failed => shared.put(slot, EVENT_UNMAP, &[args[0], args[1]]),
         MREMAP if !failed => {
-            shared.put_two(slot, args[0], EVENT_UNMAP, args[1], 0);
-            shared.put_two(slot, result as u64, EVENT_MAP, args[2], 0);
+            shared.put(slot, EVENT_UNMAP, &[args[0], args[1]]);
+            shared.put(slot, EVENT_MAP, &[result as u64, args[2]]);
         }
         BRK => on_break(&shared, slot, result as u64),
         // MADV_DONTNEED, MADV_FREE, MADV_REMOVE
-        MADVISE if !failed && matches!(args[2], 4 | 8 | 9) => shared.put_two(slot, args[0], EVENT_DISCARD, args[1], 0),
+        MADVISE if !failed && matches!(args[2], 4 | 8 | 9) => shared.put(slot, EVENT_DISCARD, &[args[0], args[1]]),
         _ => {}
-    }
-}
-
-/// Does this call make a process rather than a thread?
-fn is_process(call: i64, args: [u64; 6]) -> bool {
-    const CLONE_THREAD: u64 = 0x1_0000;
-    match call {
-        CLONE => args[0] & CLONE_THREAD == 0,
-        _ => matches!(call, FORK | VFORK),
     }
 }
 
@@ -114,19 +103,20 @@ static BREAK: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::new
 fn on_break(shared: &Shared, slot: usize, now: u64) {
     let before = BREAK.swap(now, AcqRel);
     if before != 0 && now > before {
-        shared.put_two(slot, before, EVENT_MAP, now - before, 0);
+        shared.put(slot, EVENT_MAP, &[before, now - before]);
     } else if before > now {
-        shared.put_two(slot, now, EVENT_UNMAP, before - now, 0);
+        shared.put(slot, EVENT_UNMAP, &[now, before - now]);
     }
 }
 
-/// Everything executable that is mapped from a file now: the program and its interpreter (and QEMU itself).
+/// Everything that is mapped from a file now: the program and its interpreter (and QEMU itself). Each line begins with
+/// the number of the process.
 pub fn write_modules(shared: &Shared) {
     if let Ok(maps) = std::fs::read_to_string("/proc/self/maps") {
+        let process = PROCESS.load(Relaxed);
         let mut text = String::new();
         for line in maps.lines().filter(|line| line.contains('/')) {
-            text.push_str(line);
-            text.push('\n');
+            text.push_str(&format!("{process} {line}\n"));
         }
         shared.add_modules(text.as_bytes());
     }
@@ -135,7 +125,8 @@ pub fn write_modules(shared: &Shared) {
 /// One more file is mapped executable.
 fn write_module(shared: &Shared, start: u64, bytes: u64, offset: u64, fd: i32) {
     if let Ok(path) = std::fs::read_link(format!("/proc/self/fd/{fd}")) {
-        let line = format!("{start:x}-{:x} r-xp {offset:x} 0:0 0 {}\n", start + bytes, path.display());
+        let process = PROCESS.load(Relaxed);
+        let line = format!("{process} {start:x}-{:x} r-xp {offset:x} 0:0 0 {}\n", start + bytes, path.display());
         shared.add_modules(line.as_bytes());
     }
 }

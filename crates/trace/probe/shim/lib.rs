@@ -1,15 +1,16 @@
 //! Preloaded into an unmodified program under QEMU: tells the plugin about every allocation and who asked for it.
 //!
 //! The allocator stays the program's own; each function calls the next one of its name and then makes a system call
-//! with a number of our own, which the plugin sees and which the kernel refuses without effect. When the program replaces
-//! itself by another one, QEMU is started for that one, so that recording goes on. Needs nothing but
+//! with a number of our own, which the plugin sees and which the kernel refuses without effect. Needs nothing but
 //! `core`: it must not allocate, and it runs before anything else is initialized.
 
 #![no_std]
 
-mod exec;
+mod callers;
+mod environment;
 
 use core::arch::{asm, naked_asm};
+use callers::Callers;
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
@@ -38,24 +39,32 @@ const NEXT: *mut c_void = usize::MAX as *mut c_void;
 /// Runs before the program.
 #[used]
 #[unsafe(link_section = ".init_array")]
-static ON_LOAD: extern "C" fn(c_int, *mut *mut c_char, *mut *mut u8) = exec::on_load;
+static ON_LOAD: extern "C" fn(c_int, *mut *mut c_char, *mut *mut u8) = environment::on_load;
 
 /// See `calls.rs` of the plugin.
 const CALL_ALLOC: usize = 0x7661_0001;
 const CALL_FREE: usize = 0x7661_0002;
 
 /// A system call that leaves `errno` alone.
-fn tell(call: usize, a: usize, b: usize, c: usize) {
-    // SAFETY: the kernel knows no such call and QEMU's plugin only looks at it; registers are declared.
+fn system(call: usize, words: [usize; 6]) -> isize {
+    let result;
+    // SAFETY: only called with calls that the kernel does not know, and with `mincore`, whose result lives during the
+    // call; registers are declared.
     unsafe {
-        asm!("syscall", inlateout("rax") call => _, in("rdi") a, in("rsi") b, in("rdx") c,
-             lateout("rcx") _, lateout("r11") _, options(nostack));
+        asm!("syscall", inlateout("rax") call => result, in("rdi") words[0], in("rsi") words[1], in("rdx") words[2],
+             in("r10") words[3], in("r8") words[4], in("r9") words[5], lateout("rcx") _, lateout("r11") _, options(nostack));
     }
+    result
 }
 
-fn told(pointer: *mut c_void, bytes: usize, caller: usize) -> *mut c_void {
+fn tell_free(pointer: *mut c_void) {
+    system(CALL_FREE, [pointer as usize, 0, 0, 0, 0, 0]);
+}
+
+fn told(pointer: *mut c_void, bytes: usize, from: Callers) -> *mut c_void {
     if !pointer.is_null() {
-        tell(CALL_ALLOC, pointer as usize, bytes, caller);
+        let callers = from.walk();
+        system(CALL_ALLOC, [pointer as usize, bytes, callers[0], callers[1], callers[2], callers[3]]);
     }
     pointer
 }
@@ -117,26 +126,27 @@ type ResizeArray = unsafe extern "C" fn(*mut c_void, usize, usize) -> *mut c_voi
 type Release = unsafe extern "C" fn(*mut c_void);
 type Placed = unsafe extern "C" fn(*mut *mut c_void, usize, usize) -> c_int;
 
-/// Calls `$inner` with the arguments as they are and the return address in register `$register` (the first free one).
-macro_rules! with_caller {
-    ($name:ident, $inner:ident, $register:literal) => {
+/// Calls `$inner` with the arguments as they are and, in the two registers that are free next, where the return address
+/// is and the frame pointer.
+macro_rules! with_callers {
+    ($name:ident, $inner:ident, $place:literal, $frame:literal) => {
         /// The function of the C library with this name.
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name() {
-            naked_asm!(concat!("mov ", $register, ", [rsp]"), "jmp {inner}", inner = sym $inner)
+            naked_asm!(concat!("mov ", $place, ", rsp"), concat!("mov ", $frame, ", rbp"), "jmp {inner}", inner = sym $inner)
         }
     };
 }
 
-with_caller!(malloc, on_malloc, "rsi");
-with_caller!(valloc, on_valloc, "rsi");
-with_caller!(calloc, on_calloc, "rdx");
-with_caller!(realloc, on_realloc, "rdx");
-with_caller!(memalign, on_memalign, "rdx");
-with_caller!(aligned_alloc, on_aligned_alloc, "rdx");
-with_caller!(reallocarray, on_reallocarray, "rcx");
-with_caller!(posix_memalign, on_posix_memalign, "rcx");
+with_callers!(malloc, on_malloc, "rsi", "rdx");
+with_callers!(valloc, on_valloc, "rsi", "rdx");
+with_callers!(calloc, on_calloc, "rdx", "rcx");
+with_callers!(realloc, on_realloc, "rdx", "rcx");
+with_callers!(memalign, on_memalign, "rdx", "rcx");
+with_callers!(aligned_alloc, on_aligned_alloc, "rdx", "rcx");
+with_callers!(reallocarray, on_reallocarray, "rcx", "r8");
+with_callers!(posix_memalign, on_posix_memalign, "rcx", "r8");
 
 static MALLOC: Next = Next::new(c"malloc");
 static VALLOC: Next = Next::new(c"valloc");
@@ -148,70 +158,70 @@ static ALIGNED_ALLOC: Next = Next::new(c"aligned_alloc");
 static POSIX_MEMALIGN: Next = Next::new(c"posix_memalign");
 static FREE: Next = Next::new(c"free");
 
-extern "C" fn on_malloc(bytes: usize, caller: usize) -> *mut c_void {
+extern "C" fn on_malloc(bytes: usize, from: Callers) -> *mut c_void {
     match MALLOC.get() {
         // SAFETY: the C library's function of this type.
-        Some(next) => told(unsafe { core::mem::transmute::<*mut c_void, OneSize>(next)(bytes) }, bytes, caller),
+        Some(next) => told(unsafe { core::mem::transmute::<*mut c_void, OneSize>(next)(bytes) }, bytes, from),
         None => early(bytes),
     }
 }
 
-extern "C" fn on_valloc(bytes: usize, caller: usize) -> *mut c_void {
+extern "C" fn on_valloc(bytes: usize, from: Callers) -> *mut c_void {
     match VALLOC.get() {
         // SAFETY: the C library's function of this type.
-        Some(next) => told(unsafe { core::mem::transmute::<*mut c_void, OneSize>(next)(bytes) }, bytes, caller),
+        Some(next) => told(unsafe { core::mem::transmute::<*mut c_void, OneSize>(next)(bytes) }, bytes, from),
         None => null_mut(),
     }
 }
 
-extern "C" fn on_calloc(count: usize, bytes: usize, caller: usize) -> *mut c_void {
+extern "C" fn on_calloc(count: usize, bytes: usize, from: Callers) -> *mut c_void {
     match CALLOC.get() {
         Some(next) => {
             // SAFETY: the C library's function of this type.
             let pointer = unsafe { core::mem::transmute::<*mut c_void, TwoSizes>(next)(count, bytes) };
-            told(pointer, count.wrapping_mul(bytes), caller)
+            told(pointer, count.wrapping_mul(bytes), from)
         }
         // fresh static memory is zero already
         None => count.checked_mul(bytes).map_or(null_mut(), early),
     }
 }
 
-extern "C" fn on_realloc(old: *mut c_void, bytes: usize, caller: usize) -> *mut c_void {
+extern "C" fn on_realloc(old: *mut c_void, bytes: usize, from: Callers) -> *mut c_void {
     if is_early(old) {
-        return move_early(old, bytes, caller);
+        return move_early(old, bytes, from);
     }
     match REALLOC.get() {
         Some(next) => {
             // SAFETY: the C library's function of this type.
             let pointer = unsafe { core::mem::transmute::<*mut c_void, Resize>(next)(old, bytes) };
-            retold(old, pointer, bytes, caller)
+            retold(old, pointer, bytes, from)
         }
         None => null_mut(),
     }
 }
 
-extern "C" fn on_reallocarray(old: *mut c_void, count: usize, bytes: usize, caller: usize) -> *mut c_void {
+extern "C" fn on_reallocarray(old: *mut c_void, count: usize, bytes: usize, from: Callers) -> *mut c_void {
     match REALLOCARRAY.get() {
         Some(next) if !is_early(old) => {
             // SAFETY: the C library's function of this type.
             let pointer = unsafe { core::mem::transmute::<*mut c_void, ResizeArray>(next)(old, count, bytes) };
-            retold(old, pointer, count.wrapping_mul(bytes), caller)
+            retold(old, pointer, count.wrapping_mul(bytes), from)
         }
         _ => null_mut(),
     }
 }
 
 /// What `realloc` did: the old block is gone unless it failed.
-fn retold(old: *mut c_void, new: *mut c_void, bytes: usize, caller: usize) -> *mut c_void {
+fn retold(old: *mut c_void, new: *mut c_void, bytes: usize, from: Callers) -> *mut c_void {
     if !old.is_null() && (!new.is_null() || bytes == 0) {
-        tell(CALL_FREE, old as usize, 0, 0);
+        tell_free(old);
     }
-    told(new, bytes, caller)
+    told(new, bytes, from)
 }
 
 /// A block from the early memory grows: its size is not known, so as much as there can be is copied.
-fn move_early(old: *mut c_void, bytes: usize, caller: usize) -> *mut c_void {
-    let new = on_malloc(bytes, caller);
+fn move_early(old: *mut c_void, bytes: usize, from: Callers) -> *mut c_void {
+    let new = on_malloc(bytes, from);
     if !new.is_null() {
         let rest = (&raw const EARLY) as usize + 4096 * 16 - old as usize;
         for at in 0..bytes.min(rest) {
@@ -223,23 +233,23 @@ fn move_early(old: *mut c_void, bytes: usize, caller: usize) -> *mut c_void {
     new
 }
 
-extern "C" fn on_memalign(alignment: usize, bytes: usize, caller: usize) -> *mut c_void {
+extern "C" fn on_memalign(alignment: usize, bytes: usize, from: Callers) -> *mut c_void {
     match MEMALIGN.get() {
         // SAFETY: the C library's function of this type.
-        Some(next) => told(unsafe { core::mem::transmute::<*mut c_void, TwoSizes>(next)(alignment, bytes) }, bytes, caller),
+        Some(next) => told(unsafe { core::mem::transmute::<*mut c_void, TwoSizes>(next)(alignment, bytes) }, bytes, from),
         None => null_mut(),
     }
 }
 
-extern "C" fn on_aligned_alloc(alignment: usize, bytes: usize, caller: usize) -> *mut c_void {
+extern "C" fn on_aligned_alloc(alignment: usize, bytes: usize, from: Callers) -> *mut c_void {
     match ALIGNED_ALLOC.get() {
         // SAFETY: the C library's function of this type.
-        Some(next) => told(unsafe { core::mem::transmute::<*mut c_void, TwoSizes>(next)(alignment, bytes) }, bytes, caller),
+        Some(next) => told(unsafe { core::mem::transmute::<*mut c_void, TwoSizes>(next)(alignment, bytes) }, bytes, from),
         None => null_mut(),
     }
 }
 
-extern "C" fn on_posix_memalign(place: *mut *mut c_void, alignment: usize, bytes: usize, caller: usize) -> c_int {
+extern "C" fn on_posix_memalign(place: *mut *mut c_void, alignment: usize, bytes: usize, from: Callers) -> c_int {
     const NO_MEMORY: c_int = 12;
     match POSIX_MEMALIGN.get() {
         Some(next) => {
@@ -247,7 +257,7 @@ extern "C" fn on_posix_memalign(place: *mut *mut c_void, alignment: usize, bytes
             let code = unsafe { core::mem::transmute::<*mut c_void, Placed>(next)(place, alignment, bytes) };
             if code == 0 {
                 // SAFETY: the call succeeded, so it has written the pointer.
-                told(unsafe { *place }, bytes, caller);
+                told(unsafe { *place }, bytes, from);
             }
             code
         }
@@ -261,7 +271,7 @@ pub extern "C" fn free(pointer: *mut c_void) {
     if pointer.is_null() || is_early(pointer) {
         return;
     }
-    tell(CALL_FREE, pointer as usize, 0, 0);
+    tell_free(pointer);
     if let Some(next) = FREE.get() {
         // SAFETY: the C library's function of this type.
         unsafe { core::mem::transmute::<*mut c_void, Release>(next)(pointer) }

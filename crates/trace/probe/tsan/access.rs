@@ -1,10 +1,10 @@
-//! Loads and stores: one record each.
+//! Loads and stores: two words each.
 //!
-//! A record holds the low half of the return address too. The recorder estimates from the distance between two of
+//! The first holds the low half of the return address too. The recorder estimates from the distance between two of
 //! them how many instructions lie in between.
 
 use crate::ring::*;
-use crate::thread::{find_slot, is_recorded, number_of, shared, slot};
+use crate::thread::{find_slot, is_recorded, number_of, shared, slot, still_here};
 use core::arch::naked_asm;
 
 pub const READ: u64 = 0;
@@ -24,9 +24,11 @@ pub fn record(addr: usize, kind: u64, size: u64, caller: usize) {
     // SAFETY: the slot is this thread's, and its cursor points into an open chunk with room.
     unsafe {
         let cursor = (*slot).cursor;
-        cursor.write(Record { addr: addr as u64, what: kind | size << 8 | (caller as u64) << 32 });
-        (*slot).cursor = cursor.add(1);
-        if cursor.add(1) >= (*slot).limit {
+        cursor.write(kind | size << 2 | u64::from(caller as u32) << 18);
+        cursor.add(1).write(addr as u64);
+        let cursor = cursor.add(2);
+        (*slot).cursor = cursor;
+        if cursor > (*slot).limit {
             chunk_full(slot);
         }
     }
@@ -43,6 +45,7 @@ fn record_first(addr: usize, kind: u64, size: u64, caller: usize) {
 #[cold]
 #[inline(never)]
 fn chunk_full(slot: *mut Slot) {
+    still_here();
     shared().publish(number_of(slot));
 }
 
@@ -56,7 +59,7 @@ pub fn range(addr: usize, bytes: usize, kind: u64) {
         slot = find_slot();
     }
     if !slot.is_null() {
-        shared().put_two(number_of(slot), addr as u64, EVENT_RANGE, bytes as u64, kind);
+        shared().put(number_of(slot), EVENT_RANGE, &[addr as u64, bytes as u64, kind]);
     }
 }
 
@@ -101,13 +104,6 @@ pub extern "C" fn __tsan_read_range(addr: usize, bytes: usize) {
 pub extern "C" fn __tsan_write_range(addr: usize, bytes: usize) {
     range(addr, bytes, WRITE);
 }
-
-/// Functions are seen by their accesses; the calls themselves cost nothing here.
-#[unsafe(no_mangle)]
-pub extern "C" fn __tsan_func_entry(_: usize) {}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn __tsan_func_exit() {}
 
 #[unsafe(no_mangle)]
 pub extern "C" fn __tsan_ignore_thread_begin() {}

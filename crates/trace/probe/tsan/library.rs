@@ -3,7 +3,7 @@
 
 use crate::access::{READ, WRITE, range, record};
 use crate::ring::*;
-use crate::thread::{find_slot, is_recorded, number_of, shared, slot, waiting};
+use crate::thread::{called_from, find_slot, is_recorded, number_of, replacing, shared, slot, waiting};
 use core::arch::naked_asm;
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::Ordering::SeqCst;
@@ -127,14 +127,14 @@ wrap! {
     __real_mmap as __wrap_mmap(at: *mut c_void, bytes: usize, protection: c_int, flags: c_int, fd: c_int, offset: i64) -> *mut c_void {
         let result = real!();
         if result as isize != -1 {
-            tell_two(result as usize, EVENT_MAP, bytes, 0);
+            tell(EVENT_MAP, &[result as usize as u64, bytes as u64]);
         }
         result
     }
     __real_munmap as __wrap_munmap(at: *mut c_void, bytes: usize) -> c_int {
         let result = real!();
         if result == 0 {
-            tell_two(at as usize, EVENT_UNMAP, bytes, 0);
+            tell(EVENT_UNMAP, &[at as usize as u64, bytes as u64]);
         }
         result
     }
@@ -142,7 +142,7 @@ wrap! {
         let result = real!();
         // MADV_DONTNEED, MADV_FREE, MADV_REMOVE
         if result == 0 && matches!(advice, 4 | 8 | 9) {
-            tell_two(at as usize, EVENT_DISCARD, bytes, 0);
+            tell(EVENT_DISCARD, &[at as usize as u64, bytes as u64]);
         }
         result
     }
@@ -188,13 +188,12 @@ wrap! {
     }
 }
 
-/// The program is about to become another one, which is not recorded unless it was compiled so too. If that fails, the
-/// next chunk takes the mark away.
+/// The program is about to become another one, which is not recorded unless it was compiled so too.
 extern "C" fn replaced() {
     let slot = slot();
     if is_recorded() && !slot.is_null() {
         shared().publish(number_of(slot));
-        shared().header().execs.store(1, SeqCst);
+        replacing();
     }
 }
 
@@ -217,6 +216,39 @@ macro_rules! replace {
     };
 }
 
+/// The program has started another process; whether that one is recorded shows when it arrives.
+fn spawned(result: c_int) {
+    if result == 0 && is_recorded() {
+        shared().header().spawned.fetch_add(1, SeqCst);
+    }
+}
+
+wrap! {
+    __real_posix_spawn as __wrap_posix_spawn(pid: *mut c_int, path: *const c_char, actions: *const c_void, attributes: *const c_void, args: *const c_void, environment: *const c_void) -> c_int {
+        let result = real!();
+        spawned(result);
+        result
+    }
+    __real_posix_spawnp as __wrap_posix_spawnp(pid: *mut c_int, file: *const c_char, actions: *const c_void, attributes: *const c_void, args: *const c_void, environment: *const c_void) -> c_int {
+        let result = real!();
+        spawned(result);
+        result
+    }
+    __real_system as __wrap_system(command: *const c_char) -> c_int {
+        if !command.is_null() {
+            spawned(0);
+        }
+        waiting(|| real!())
+    }
+    __real_popen as __wrap_popen(command: *const c_char, mode: *const c_char) -> *mut c_void {
+        let result = real!();
+        spawned(c_int::from(result.is_null()));
+        result
+    }
+    __real_waitpid as __wrap_waitpid(pid: c_int, status: *mut c_int, options: c_int) -> c_int { waiting(|| real!()) }
+    __real_wait as __wrap_wait(status: *mut c_int) -> c_int { waiting(|| real!()) }
+}
+
 replace! {
     __real_execve as __wrap_execve
     __real_execv as __wrap_execv
@@ -227,26 +259,35 @@ replace! {
     __real_execle as __wrap_execle
 }
 
-fn tell_two(addr: usize, event: u64, bytes: usize, what: u64) {
+fn tell(event: u64, words: &[u64]) {
     let mut slot = slot();
     if slot.is_null() {
         slot = find_slot();
     }
     if !slot.is_null() {
-        shared().put_two(number_of(slot), addr as u64, event, bytes as u64, what);
+        shared().put(number_of(slot), event, words);
     }
 }
 
 fn freed(pointer: *mut c_void) {
     let slot = slot();
     if !slot.is_null() && !pointer.is_null() {
-        shared().put(number_of(slot), pointer as u64, EVENT_FREE);
+        shared().put(number_of(slot), EVENT_FREE, &[pointer as u64]);
     }
 }
 
 fn allocated(pointer: *mut c_void, bytes: usize, caller: usize) -> *mut c_void {
     if !pointer.is_null() {
-        tell_two(pointer as usize, EVENT_ALLOC, bytes, caller as u64);
+        let mut words = [pointer as u64, bytes as u64, caller as u64, 0, 0, 0];
+        let mut used = 3;
+        for (level, word) in words.iter_mut().skip(3).enumerate() {
+            match called_from(level) {
+                0 => break,
+                back => *word = back as u64,
+            }
+            used += 1;
+        }
+        tell(EVENT_ALLOC, words.get(..used).unwrap_or(&[]));
     }
     pointer
 }

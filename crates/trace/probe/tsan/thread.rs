@@ -1,21 +1,25 @@
 //! Where the calling thread writes: found once per thread, kept in thread-local storage.
 
 use crate::ring::*;
-use core::arch::{asm, global_asm};
+use core::arch::{asm, global_asm, naked_asm};
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
 
-// Two words per thread: its slot, and whether it has ended (or found none), so that it is not asked again.
+/// Return addresses of the functions that a thread is in are kept for this many levels.
+const LEVELS: usize = 64;
+
+// Words per thread: its slot; whether it has ended (or found none), so that it is not asked again; the functions that it
+// is in; and from where they were called.
 global_asm!(
     ".pushsection .tbss,\"awT\",@nobits",
     ".p2align 4",
     ".hidden varve_thread",
     ".globl varve_thread",
     ".type varve_thread, @object",
-    ".size varve_thread, 16",
+    ".size varve_thread, 536",
     "varve_thread:",
-    ".zero 16",
+    ".zero 536",
     ".popsection",
 );
 
@@ -45,13 +49,51 @@ fn set_over() {
     unsafe { asm!("mov qword ptr fs:[varve_thread@TPOFF+8], {}", in(reg) 1u64, options(nostack, preserves_flags)) };
 }
 
+/// The compiler calls this when a function begins, with the function's return address.
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __tsan_func_entry(_: usize) {
+    naked_asm!(
+        "mov rax, qword ptr fs:[varve_thread@TPOFF+16]",
+        "mov ecx, eax",
+        "and ecx, {mask}",
+        "mov qword ptr fs:[rcx*8+varve_thread@TPOFF+24], rdi",
+        "inc rax",
+        "mov qword ptr fs:[varve_thread@TPOFF+16], rax",
+        "ret",
+        mask = const LEVELS - 1,
+    )
+}
+
+/// And this when it ends.
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __tsan_func_exit() {
+    naked_asm!("dec qword ptr fs:[varve_thread@TPOFF+16]", "ret")
+}
+
+/// From where the function that is `level` levels up was called; 0 when there is none.
+pub fn called_from(level: usize) -> usize {
+    let depth: usize;
+    // SAFETY: reads the calling thread's own word.
+    unsafe { asm!("mov {}, qword ptr fs:[varve_thread@TPOFF+16]", out(reg) depth, options(nostack, readonly, preserves_flags)) };
+    if level >= depth.min(LEVELS) {
+        return 0;
+    }
+    let place = (depth - 1 - level) % LEVELS;
+    let caller: usize;
+    // SAFETY: reads the calling thread's own words; the place is among them.
+    unsafe { asm!("mov {}, qword ptr fs:[{}*8+varve_thread@TPOFF+24]", out(reg) caller, in(reg) place, options(nostack, readonly, preserves_flags)) };
+    caller
+}
+
 unsafe extern "C" {
     fn getenv(name: *const c_char) -> *const c_char;
     fn getpid() -> c_int;
     fn pthread_key_create(key: *mut u32, destructor: extern "C" fn(*mut c_void)) -> c_int;
     fn pthread_setspecific(key: u32, value: *const c_void) -> c_int;
-    fn pthread_atfork(prepare: *const c_void, parent: extern "C" fn(), child: extern "C" fn()) -> c_int;
-    fn open(path: *const c_char, flags: c_int) -> c_int;
+    fn pthread_atfork(prepare: *const c_void, parent: *const c_void, child: extern "C" fn()) -> c_int;
+    fn open(path: *const c_char, flags: c_int, ...) -> c_int;
     fn read(fd: c_int, to: *mut c_void, bytes: usize) -> isize;
     fn close(fd: c_int) -> c_int;
 }
@@ -61,7 +103,8 @@ static BASE: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 static STARTED: AtomicBool = AtomicBool::new(false);
 /// The process was another program before; its first thread says so.
 static REPLACED: AtomicBool = AtomicBool::new(false);
-static RUNNING_THREADS: AtomicU32 = AtomicU32::new(0);
+/// The number of this process.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
 static mut KEY: u32 = 0;
 
 pub fn shared() -> Shared {
@@ -89,24 +132,15 @@ pub extern "C" fn __tsan_init() {
         core::ffi::CStr::from_ptr(text)
     };
     let Some(shared) = attach(path) else { return };
-    // SAFETY: no arguments.
-    let pid = unsafe { getpid() } as u32;
-    // a recorded program that has replaced itself by this one is the same process; a child is not
-    let owner = shared.header().pid.compare_exchange(0, pid, SeqCst, SeqCst).unwrap_or_else(|owner| owner);
-    let replaced = owner == pid;
-    if owner != 0 && !replaced {
-        return;
-    }
-    if replaced {
-        shared.take_over();
-        REPLACED.store(true, Relaxed);
-    }
+    let Some((process, replaced)) = shared.begin_program(pid()) else { return };
+    PROCESS.store(process, Relaxed);
+    REPLACED.store(replaced, Relaxed);
     shared.header().mode.store(2, SeqCst);
     write_modules(&shared);
     // SAFETY: the handlers have the types that the C library documents; the key is written before any thread uses it.
     unsafe {
         pthread_key_create(&raw mut KEY, on_thread_exit);
-        pthread_atfork(core::ptr::null(), after_fork_in_parent, after_fork_in_child);
+        pthread_atfork(core::ptr::null(), core::ptr::null(), after_fork_in_child);
     }
     BASE.store(shared.base, Release);
 }
@@ -123,9 +157,9 @@ pub fn find_slot() -> *mut Slot {
     };
     set_slot(shared().slot(number));
     if REPLACED.swap(false, AcqRel) {
-        shared().put(number, 0, EVENT_EXEC);
+        shared().put(number, EVENT_EXEC, &[]);
     }
-    shared().start_thread(RUNNING_THREADS.fetch_add(1, AcqRel) + 1, number);
+    shared().start_thread(number, PROCESS.load(Relaxed));
     // SAFETY: the key was created before the base was published. The value only has to be non-null.
     unsafe { pthread_setspecific(KEY, 1 as *const c_void) };
     slot()
@@ -143,25 +177,67 @@ extern "C" fn on_thread_exit(_: *mut c_void) {
         set_slot(null_mut());
         set_over();
         shared().end_thread(number_of(slot));
-        RUNNING_THREADS.fetch_sub(1, AcqRel);
     }
 }
 
-extern "C" fn after_fork_in_parent() {
-    if !BASE.load(Relaxed).is_null() {
-        shared().header().forks.fetch_add(1, AcqRel);
-    }
-}
-
+/// The child goes on under a number of its own; its thread takes a slot with its next access.
 extern "C" fn after_fork_in_child() {
-    BASE.store(null_mut(), SeqCst);
+    let base = BASE.load(Relaxed);
     set_slot(null_mut());
-    set_over();
+    if base.is_null() {
+        return;
+    }
+    match shared().add_process(pid()) {
+        Some(process) => {
+            PROCESS.store(process, Relaxed);
+            write_modules(&shared());
+        }
+        None => {
+            BASE.store(null_mut(), SeqCst);
+            set_over();
+        }
+    }
 }
 
-/// Tells the recorder which file is mapped where, so that call sites get names.
+/// This process is about to become another program, or so it says.
+static REPLACING: AtomicBool = AtomicBool::new(false);
+
+/// The process says that it becomes another program.
+pub fn replacing() {
+    REPLACING.store(true, Relaxed);
+    shared().set_replaced(pid(), true);
+}
+
+/// It goes on, so it has not become another program.
+pub fn still_here() {
+    if REPLACING.swap(false, Relaxed) {
+        shared().set_replaced(pid(), false);
+    }
+}
+
+/// The number of this process on the system.
+pub fn pid() -> u32 {
+    // SAFETY: no arguments.
+    unsafe { getpid() as u32 }
+}
+
+/// Tells the recorder which file is mapped where, so that call sites get names. Each line begins with the number of the
+/// process.
 pub fn write_modules(shared: &Shared) {
     let mut buffer = [0u8; 4096];
+    // the number and a space, from the end on
+    let mut start = [b' '; 11];
+    let mut length = 1;
+    let mut process = PROCESS.load(Relaxed);
+    for digit in start.iter_mut().rev().skip(1) {
+        *digit = b'0' + (process % 10) as u8;
+        length += 1;
+        process /= 10;
+        if process == 0 {
+            break;
+        }
+    }
+    let number = start.get(start.len() - length..).unwrap_or(&[]);
     // SAFETY: the path ends in a zero byte; reads go into the buffer only.
     unsafe {
         let fd = open(c"/proc/self/maps".as_ptr(), 0);
@@ -171,7 +247,13 @@ pub fn write_modules(shared: &Shared) {
                 break;
             }
             // a read of this file ends with a whole line
-            shared.add_modules(&buffer[..(bytes as usize).min(buffer.len())]);
+            let text = buffer.get(..bytes as usize).unwrap_or(&[]);
+            let mut rest = text;
+            while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
+                let (line, later) = rest.split_at_checked(end + 1).unwrap_or((rest, &[]));
+                shared.add_line(number, line);
+                rest = later;
+            }
         }
         close(fd);
     }

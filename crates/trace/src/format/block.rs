@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 /// The first 8 bytes of a trace.
 pub const MAGIC: [u8; 8] = *b"VARVETRC";
-/// The version that this code writes, and the only one that it reads.
-pub const VERSION: u32 = 1;
+/// The version that this code writes. It reads all from 1 on.
+pub const VERSION: u32 = 2;
 /// The last 8 bytes of a trace that was finished.
 pub const TRAILER_MAGIC: [u8; 8] = *b"VARVEEND";
 /// Length of the trailer: the offset of the end block, and its magic.
@@ -42,6 +42,10 @@ pub enum BlockKind {
     Sites = 2,
     /// The end: a summary as JSON and the index.
     End = 3,
+    /// New templates.
+    Templates = 4,
+    /// Ops and events of one thread, as runs of templates.
+    Runs = 5,
 }
 
 /// The header of a block. All numbers are little-endian in the file.
@@ -105,6 +109,8 @@ impl BlockHeader {
             1 => BlockKind::Ops,
             2 => BlockKind::Sites,
             3 => BlockKind::End,
+            4 => BlockKind::Templates,
+            5 => BlockKind::Runs,
             _ => return Err("the block is of an unknown kind"),
         };
         let header = BlockHeader {

@@ -46,6 +46,12 @@ pub enum Event {
         /// The thread's place in the order of all threads.
         tick: u64,
     },
+    /// The thread, which has just begun, belongs to another process than the first. Addresses of its ops and events differ
+    /// from those of the first process in bits 41 to 47.
+    Process {
+        /// Number of the process, in order of birth; the first, which has no such event, is 0.
+        number: u32,
+    },
     /// The thread ends.
     Exit {
         /// The thread's place in the order of all threads.
@@ -67,7 +73,7 @@ pub struct EventAt {
 pub struct BadEvents;
 
 /// Appends a number in 7-bit groups, lowest first (LEB128).
-fn put(out: &mut Vec<u8>, mut value: u64) {
+pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -75,7 +81,7 @@ fn put(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-fn get(bytes: &mut &[u8]) -> Result<u64, BadEvents> {
+pub(super) fn get(bytes: &mut &[u8]) -> Result<u64, BadEvents> {
     let mut value = 0u64;
     for shift in (0..64).step_by(7) {
         let (&first, rest) = bytes.split_first().ok_or(BadEvents)?;
@@ -89,11 +95,11 @@ fn get(bytes: &mut &[u8]) -> Result<u64, BadEvents> {
 }
 
 /// Small for small differences of either sign.
-fn zigzag(difference: u64) -> u64 {
+pub(super) fn zigzag(difference: u64) -> u64 {
     (difference << 1) ^ (((difference as i64) >> 63) as u64)
 }
 
-fn unzigzag(value: u64) -> u64 {
+pub(super) fn unzigzag(value: u64) -> u64 {
     (value >> 1) ^ (value & 1).wrapping_neg()
 }
 
@@ -104,6 +110,11 @@ pub fn encode_events(events: &[EventAt], out: &mut Vec<u8>) {
         put(out, u64::from(at.wrapping_sub(last_at)));
         last_at = *at;
         let (code, addr, bytes) = match *event {
+            Event::Process { number } => {
+                out.push(8);
+                put(out, u64::from(number));
+                continue;
+            }
             Event::Alloc { addr, bytes, .. } => (0, addr, Some(bytes)),
             Event::Free { addr } => (1, addr, None),
             Event::Map { addr, bytes } => (2, addr, Some(bytes)),
@@ -151,6 +162,15 @@ pub fn decode_events(mut bytes: &[u8], count: usize, ops: u32) -> Result<Vec<Eve
             .ok_or(BadEvents)?;
         let (&code, rest) = bytes.split_first().ok_or(BadEvents)?;
         bytes = rest;
+        if code == 8 {
+            let number = u32::try_from(get(&mut bytes)?).map_err(|_| BadEvents)?;
+            let event = Event::Process { number };
+            events.push(EventAt {
+                at: at as u32,
+                event,
+            });
+            continue;
+        }
         let difference = unzigzag(get(&mut bytes)?);
         if code < 4 {
             addr = addr.wrapping_add(difference);
@@ -206,6 +226,7 @@ mod tests {
             any::<u64>().prop_map(|tick| Event::Wait { tick }),
             any::<u64>().prop_map(|tick| Event::Tick { tick }),
             any::<u64>().prop_map(|tick| Event::Exit { tick }),
+            any::<u32>().prop_map(|number| Event::Process { number }),
         ]
     }
 

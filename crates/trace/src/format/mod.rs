@@ -3,6 +3,7 @@
 mod block;
 mod event;
 mod ops;
+mod runs;
 
 pub use block::{
     BLOCK_HEADER_BYTES, BlockHeader, BlockKind, FileHeader, MAGIC, TRAILER_BYTES, TRAILER_MAGIC,
@@ -10,3 +11,7 @@ pub use block::{
 };
 pub use event::{BadEvents, Event, EventAt, decode_events, encode_events};
 pub use ops::{BadOps, OpDecoder, OpEncoder, PADDING};
+pub use runs::{ABSOLUTE, MAX_ADDRESSES, MAX_TEMPLATE_OPS, Template, TemplateOp, Templates};
+pub(crate) use runs::{
+    CONTEXTS, Columns, LONG, NUMBER, NUMBER_AND_MORE, RunEncoder, SHORT, next_context,
+};

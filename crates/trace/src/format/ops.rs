@@ -14,12 +14,13 @@
 //!
 //! The three columns (control, shapes, differences) follow each other, and the whole is compressed with LZ4.
 
+use super::runs::{RunDecoder, Templates};
 use varve_machine::{Kind, Op};
 
 /// Entries of the prediction table; with 24 bytes each it stays in a first-level cache.
 const CONTEXTS: usize = 1024;
 /// Regions, since there are 3 bits for them.
-const REGIONS: usize = 8;
+pub(super) const REGIONS: usize = 8;
 /// Addresses that differ only in this many low bits are in one region.
 const REGION_BITS: u32 = 20;
 /// An odd constant with well-mixed bits (the golden ratio in 64 bits) for multiplicative hashing.
@@ -30,7 +31,7 @@ const SHORT_SHAPE: u8 = 1 << 4;
 
 /// Bytes of difference by mode. 0: the entry's last address plus its stride. 1-3: a difference to the entry's last
 /// address. 4-7: a difference to the region's last address.
-const BYTES_BY_MODE: [u8; 8] = [0, 1, 2, 4, 1, 2, 4, 8];
+pub(super) const BYTES_BY_MODE: [u8; 8] = [0, 1, 2, 4, 1, 2, 4, 8];
 
 #[derive(Clone, Copy, Default)]
 struct Entry {
@@ -66,7 +67,7 @@ fn next_context(context: u64, shape: u64) -> u64 {
 }
 
 #[inline(always)]
-fn region_of(addr: u64) -> u8 {
+pub(super) fn region_of(addr: u64) -> u8 {
     ((addr >> REGION_BITS).wrapping_mul(MIX) >> 61) as u8
 }
 
@@ -124,7 +125,7 @@ impl Default for OpEncoder {
 
 /// The smallest of 1, 2, 4, 8 bytes that hold `value` as a signed number, as 0, 1, 2, 3.
 #[inline(always)]
-fn width_class(value: i64) -> u8 {
+pub(super) fn width_class(value: i64) -> u8 {
     let bits = 65 - (value ^ (value >> 63)).leading_zeros();
     (bits > 8) as u8 + (bits > 16) as u8 + (bits > 32) as u8
 }
@@ -189,15 +190,17 @@ impl OpEncoder {
     }
 }
 
-/// Reads blocks.
+/// Reads blocks of either kind.
 pub struct OpDecoder {
     model: Model,
+    runs: RunDecoder,
 }
 
 impl Default for OpDecoder {
     fn default() -> OpDecoder {
         OpDecoder {
             model: Model::new(),
+            runs: RunDecoder::default(),
         }
     }
 }
@@ -207,6 +210,18 @@ impl Default for OpDecoder {
 pub struct BadOps;
 
 impl OpDecoder {
+    /// The same as [`OpDecoder::decode`] for a block of runs of templates. All blocks that one decoder reads must be of
+    /// the same trace.
+    pub fn decode_runs(
+        &mut self,
+        bytes: &[u8],
+        count: usize,
+        templates: &Templates,
+        out: &mut Vec<Op>,
+    ) -> Result<(), BadOps> {
+        self.runs.decode(bytes, count, templates, out)
+    }
+
     /// Appends the `count` ops that `bytes` hold to `out`. `bytes` may have more at the end, which is not looked at
     /// but makes the last difference readable in one step; at least 8 bytes.
     pub fn decode(&mut self, bytes: &[u8], count: usize, out: &mut Vec<Op>) -> Result<(), BadOps> {

@@ -3,6 +3,7 @@
 use super::command::{Mode, Target};
 use super::error::RecordError;
 use super::memory::SharedMemory;
+use super::record::RecorderOptions;
 use std::ffi::OsString;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
@@ -19,9 +20,6 @@ const CPU: &str = "max,-erms,-fsrm";
 /// Tells a compiled probe the path of the shared memory.
 pub(super) const RING_VARIABLE: &str = "VARVE_RING";
 
-/// Tells the shim how to go on recording after an exec.
-const EXEC_VARIABLE: &str = "VARVE_EXEC";
-
 /// A program that runs under a probe, and the files that it needs.
 pub(super) struct Started {
     pub child: Child,
@@ -33,14 +31,13 @@ pub(super) struct Started {
 /// Starts `target`.
 pub(super) fn start(
     target: &Target,
-    mode: Mode,
-    allocations: bool,
+    options: &RecorderOptions,
     memory: &SharedMemory,
 ) -> Result<Started, RecordError> {
     if QEMU_PLUGIN.is_empty() {
         return Err(RecordError::Host);
     }
-    let compiled = match mode {
+    let compiled = match options.mode {
         Mode::Auto => target.compiled,
         Mode::Qemu => false,
         Mode::Compiled if !target.compiled => {
@@ -73,21 +70,21 @@ pub(super) fn start(
             folder.path().join("varve-shim.so"),
         );
         std::fs::write(&plugin, QEMU_PLUGIN).map_err(io(&plugin))?;
-        let mut words: Vec<OsString> = vec![
-            "-plugin".into(),
-            format!("{},ring={ring}", plugin.display()).into(),
-        ];
+        let mut words: Vec<OsString> = Vec::new();
         if std::env::var_os("QEMU_CPU").is_none() {
             words.extend(["-cpu".into(), CPU.into()]);
         }
-        if allocations && !target.is_static {
+        if options.allocations {
             std::fs::write(&shim, SHIM).map_err(io(&shim))?;
             words.extend(["-E".into(), preload(&shim)]);
         }
+        // the plugin starts other programs with the same words (exec)
+        let ask = if options.ask_all { ",ask=all" } else { "" };
+        let count = words.len() + 2;
+        let options = format!("{},ring={ring},words={count}{ask}", plugin.display());
+        words.extend(["-plugin".into(), options.into()]);
         let mut command = Command::new(&qemu);
-        command
-            .args(&words)
-            .env(EXEC_VARIABLE, exec_words(&qemu, &words));
+        command.args(&words);
         command.arg(&target.program);
         command
     };
@@ -111,16 +108,6 @@ pub(super) fn start(
         compiled,
         _folder: folder,
     })
-}
-
-/// What the shim starts instead when the program replaces itself by another one (exec): QEMU and its words, a line each.
-fn exec_words(qemu: &Path, words: &[OsString]) -> OsString {
-    let mut text = qemu.as_os_str().to_owned();
-    for word in words {
-        text.push("\n");
-        text.push(word);
-    }
-    text
 }
 
 /// `LD_PRELOAD` for the program: ours after the user's own.

@@ -1,6 +1,6 @@
 //! A program that runs on the model while it runs.
 
-use super::decode::Batch;
+use super::coder::Expander;
 use super::memory::ThreadState;
 use super::record::Recorder;
 use crate::writer::End;
@@ -23,7 +23,7 @@ const ASK_EVERY: u64 = 256;
 /// are the same in every run; with more, their interleaving is the host's. Record a trace where that matters.
 pub struct LiveProgram {
     recorder: Recorder,
-    batch: Batch,
+    batch: Expander,
     ops: u64,
     lost_ops: u64,
     asked: u64,
@@ -33,7 +33,7 @@ impl LiveProgram {
     pub(super) fn new(recorder: Recorder) -> LiveProgram {
         LiveProgram {
             recorder,
-            batch: Batch::default(),
+            batch: Expander::default(),
             ops: 0,
             lost_ops: 0,
             asked: 0,
@@ -67,17 +67,15 @@ impl LiveProgram {
             while self.recorder.take(slot, &mut self.batch) {
                 self.lost_ops += self.batch.ops.len() as u64;
                 self.batch.ops.clear();
-                self.batch.events.clear();
             }
         }
     }
 
-    /// Decodes the next chunk of a thread straight into `out`.
+    /// Takes the next chunk of a thread straight into `out`.
     fn take(&mut self, thread: usize, out: &mut Vec<Op>) -> bool {
         std::mem::swap(&mut self.batch.ops, out);
         let took = self.recorder.take(thread, &mut self.batch);
         std::mem::swap(&mut self.batch.ops, out);
-        self.batch.events.clear();
         took
     }
 
@@ -115,7 +113,6 @@ impl Program for LiveProgram {
                 std::mem::swap(&mut self.batch.ops, out);
                 self.recorder.take_rest(thread, &mut self.batch);
                 std::mem::swap(&mut self.batch.ops, out);
-                self.batch.events.clear();
                 self.ops += (out.len() - before) as u64;
                 return false;
             }

@@ -1,9 +1,9 @@
 //! The recorder's mapping of the shared memory. The only unsafe code of the recorder but for starting a process.
 
 use super::ring::{
-    CHUNK_RECORDS, ENDED, Header, LAYOUT, MODULE_BYTES, MODULES_AT, RING, RUNNING, Record,
-    SHARED_BYTES, SITES, SITES_AT, SLOTS, SLOTS_AT, Site, Slot, WAITING, chunk_at, futex_wait,
-    futex_wake, low_half,
+    CHUNK_WORDS, ENDED, Header, LAYOUT, MODULE_BYTES, MODULES_AT, RING, RUNNING, SHARED_BYTES,
+    SITES, SITES_AT, SLOTS, SLOTS_AT, Site, Slot, WAITING, chunk_at, futex_wait, futex_wake,
+    low_half,
 };
 use std::fs::File;
 use std::io;
@@ -30,7 +30,7 @@ pub(super) struct SharedMemory {
     base: NonNull<u8>,
 }
 
-// SAFETY: the mapping is used through atomics and by one recorder at a time (all readers of records need `&mut`).
+// SAFETY: the mapping is used through atomics and by one recorder at a time (all readers of chunks need `&mut`).
 unsafe impl Send for SharedMemory {}
 
 impl SharedMemory {
@@ -108,12 +108,8 @@ impl SharedMemory {
         head != tail
     }
 
-    /// Calls `use_records` with the oldest chunk of a slot and gives it back. `false` when there is none.
-    pub fn take_chunk(
-        &mut self,
-        number: usize,
-        use_records: impl FnOnce(&[Record], &[Site]),
-    ) -> bool {
+    /// Calls `use_words` with the oldest chunk of a slot and gives it back. `false` when there is none.
+    pub fn take_chunk(&mut self, number: usize, use_words: impl FnOnce(&[u64], &[Site])) -> bool {
         let (head, tail) = self.counters(number);
         if head == tail {
             return false;
@@ -121,23 +117,23 @@ impl SharedMemory {
         let slot = self.slot(number);
         // SAFETY: atomic field of a slot in the mapping.
         let filled = unsafe { (&(*slot).filled)[(tail % RING) as usize].load(Acquire) } as usize;
-        use_records(
-            &self.chunk(number, tail)[..filled.min(CHUNK_RECORDS)],
+        use_words(
+            &self.chunk(number, tail)[..filled.min(CHUNK_WORDS)],
             self.sites(),
         );
         self.give_back(number, tail);
         true
     }
 
-    fn chunk(&self, number: usize, chunk: u64) -> &[Record] {
+    fn chunk(&self, number: usize, chunk: u64) -> &[u64] {
         // SAFETY: in the mapping; the producer writes no published chunk until it is given back.
         unsafe {
             std::slice::from_raw_parts(
                 self.base
                     .as_ptr()
                     .add(chunk_at(number, chunk))
-                    .cast::<Record>(),
-                CHUNK_RECORDS,
+                    .cast::<u64>(),
+                CHUNK_WORDS,
             )
         }
     }
@@ -153,19 +149,37 @@ impl SharedMemory {
     }
 
     /// The chunk that the thread was filling when its process died. Only after the process has gone.
-    pub fn take_rest(&mut self, number: usize, use_records: impl FnOnce(&[Record], &[Site])) {
+    pub fn take_rest(&mut self, number: usize, use_words: impl FnOnce(&[u64], &[Site])) {
         let slot = self.slot(number);
         let (head, _) = self.counters(number);
         // SAFETY: the process has gone, so nobody writes the slot; the pointers are only compared, as numbers.
         let filled = unsafe {
-            ((*slot).cursor as usize).wrapping_sub((*slot).start as usize) / size_of::<Record>()
+            ((*slot).cursor as usize).wrapping_sub((*slot).start as usize) / size_of::<u64>()
         };
-        if filled > 0 && filled <= CHUNK_RECORDS {
-            use_records(&self.chunk(number, head)[..filled], self.sites());
+        if filled > 0 && filled <= CHUNK_WORDS {
+            use_words(&self.chunk(number, head)[..filled], self.sites());
         }
     }
 
-    /// The table of sites. Entries that records name are complete, since they were written before the code ran.
+    /// The number of the process that the slot's thread belongs to.
+    pub fn process_of(&self, number: usize) -> u32 {
+        let slot = self.slot(number);
+        // SAFETY: atomic field of a slot in the mapping.
+        unsafe { (*slot).process.load(Acquire) }
+    }
+
+    /// The thread of this slot is gone, and everything of it has been taken.
+    pub fn end_slot(&self, number: usize) {
+        let slot = self.slot(number);
+        // SAFETY: the process has gone, so nobody else writes the slot.
+        unsafe {
+            (*slot).cursor = (*slot).start;
+            (*slot).state.store(ENDED, SeqCst);
+        }
+        self.header().running.fetch_sub(1, SeqCst);
+    }
+
+    /// The table of sites. Entries that chunks name are complete, since they were written before the code ran.
     fn sites(&self) -> &[Site] {
         // SAFETY: in the mapping; plain numbers of which every bit pattern is valid.
         unsafe {
@@ -239,19 +253,17 @@ mod tests {
             };
             let slot = shared.take_slot().expect("all slots are free");
             for value in 0..200_000 {
-                shared.put(slot, value, EVENT_WORK);
+                shared.put(slot, EVENT_WORK, &[value]);
             }
             shared.end_thread(slot);
         });
         let mut seen = Vec::new();
         while memory.state(0) != ThreadState::Ended || memory.has_chunk(0) {
-            let took = memory.take_chunk(0, |records, _| {
-                seen.extend(
-                    records
-                        .iter()
-                        .filter(|record| record.what == EVENT | EVENT_WORK << 32)
-                        .map(|record| record.addr),
-                );
+            let took = memory.take_chunk(0, |words, _| {
+                let words = words
+                    .chunks(2)
+                    .filter(|pair| pair[0] == EVENT | EVENT_WORK | 1 << 8);
+                seen.extend(words.map(|pair| pair[1]));
             });
             if !took {
                 memory.sleep_unless(100, |memory| memory.has_chunk(0));
@@ -266,11 +278,11 @@ mod tests {
         let mut memory = SharedMemory::new().unwrap();
         let shared = probe(&memory);
         let slot = shared.take_slot().expect("all slots are free");
-        shared.put(slot, 7, EVENT_WORK);
-        shared.put(slot, 8, EVENT_WORK);
+        shared.put(slot, EVENT_WORK, &[7]);
+        shared.put(slot, EVENT_WORK, &[8]);
         let mut seen = Vec::new();
-        memory.take_rest(slot, |records, _| {
-            seen.extend(records.iter().map(|record| record.addr))
+        memory.take_rest(slot, |words, _| {
+            seen.extend(words.chunks(2).map(|pair| pair[1]))
         });
         assert_eq!(seen, [7, 8]);
     }

@@ -1,8 +1,8 @@
 //! The recorder: starts a program with a probe inside and takes its accesses out of shared memory.
 
 mod cc;
+mod coder;
 mod command;
-mod decode;
 mod error;
 mod launch;
 mod live;
@@ -10,6 +10,8 @@ mod memory;
 mod modules;
 mod record;
 mod sink;
+mod templates;
+mod walk;
 
 #[allow(
     missing_docs,

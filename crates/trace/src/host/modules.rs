@@ -3,6 +3,7 @@
 use crate::CallSite;
 use object::{Object, ObjectSegment, ObjectSymbol, SymbolKind};
 use std::collections::HashMap;
+use std::os::unix::fs::FileExt;
 
 /// A file mapped into the program.
 struct Module {
@@ -15,6 +16,7 @@ struct Module {
 
 /// Functions of a file, sorted by address.
 struct Symbols {
+    file: std::fs::File,
     functions: Vec<(u64, u64, String)>,
     /// Loaded segments: offset in the file, length there, virtual address.
     segments: Vec<(u64, u64, u64)>,
@@ -24,25 +26,28 @@ struct Symbols {
 #[derive(Default)]
 pub(super) struct Modules {
     text_read: usize,
-    modules: Vec<Module>,
+    /// By process; what was mapped last comes last.
+    modules: HashMap<u32, Vec<Module>>,
     symbols: HashMap<String, Option<Symbols>>,
 }
 
 impl Modules {
-    /// Takes in the text that the probe has written, in the form of /proc/PID/maps; what was read before is skipped.
+    /// Takes in the text that the probe has written, in the form of /proc/PID/maps with the number of the process before
+    /// each line; what was read before is skipped.
     pub fn update(&mut self, text: &str) {
         for line in text.get(self.text_read..).unwrap_or_default().lines() {
             let mut words = line.split_ascii_whitespace();
+            let process = words.next().and_then(|word| word.parse().ok());
             let range = words.next().and_then(|range| range.split_once('-'));
             let (Some((start, end)), Some(offset)) = (range, words.nth(1)) else {
                 continue;
             };
             let path: Vec<&str> = words.skip(2).collect();
             let number = |text: &str| u64::from_str_radix(text, 16).ok();
-            if let (Some(start), Some(end), Some(offset)) =
-                (number(start), number(end), number(offset))
+            if let (Some(process), Some(start), Some(end), Some(offset)) =
+                (process, number(start), number(end), number(offset))
             {
-                self.modules.push(Module {
+                self.modules.entry(process).or_default().push(Module {
                     start,
                     end,
                     offset,
@@ -58,39 +63,72 @@ impl Modules {
         self.text_read
     }
 
-    fn find(&self, address: u64) -> Option<&Module> {
+    fn find(&self, process: u32, address: u64) -> Option<&Module> {
         // the newest mapping wins where several were at the same place
-        self.modules
-            .iter()
-            .rev()
-            .find(|module| (module.start..module.end).contains(&address))
+        let mut newest = self.modules.get(&process)?.iter().rev();
+        newest.find(|module| (module.start..module.end).contains(&address))
+    }
+
+    fn symbols(&mut self, path: &str) -> Option<&Symbols> {
+        if !self.symbols.contains_key(path) {
+            self.symbols.insert(path.into(), Symbols::read(path));
+        }
+        self.symbols.get(path)?.as_ref()
+    }
+
+    /// The place of a call in its file, and of the calls that led there, the innermost first: as many as return
+    /// addresses that follow a call instruction.
+    pub fn site(&mut self, process: u32, callers: &[u64]) -> CallSite {
+        let (&first, others) = callers.split_first().unwrap_or((&0, &[]));
+        let mut site = self.one(process, first).unwrap_or(CallSite {
+            offset: first,
+            ..CallSite::default()
+        });
+        for &address in others {
+            match self.one(process, address) {
+                Some(caller) if self.follows_call(&caller) => site.callers.push(caller),
+                _ => break,
+            }
+        }
+        site
     }
 
     /// The place of an address in its file.
-    pub fn site(&mut self, address: u64) -> CallSite {
-        let Some(module) = self.find(address) else {
-            return CallSite {
-                module: String::new(),
-                offset: address,
-                symbol: None,
-            };
-        };
+    fn one(&mut self, process: u32, address: u64) -> Option<CallSite> {
+        let module = self.find(process, address)?;
         let (path, offset) = (module.path.clone(), address - module.start + module.offset);
-        let symbols = self
-            .symbols
-            .entry(path.clone())
-            .or_insert_with(|| Symbols::read(&path));
-        let symbol = symbols.as_ref().and_then(|symbols| symbols.name(offset));
-        CallSite {
+        let symbol = self.symbols(&path).and_then(|symbols| symbols.name(offset));
+        Some(CallSite {
             module: path,
             offset,
             symbol,
+            callers: Vec::new(),
+        })
+    }
+
+    /// Is there a call instruction just before?
+    fn follows_call(&mut self, site: &CallSite) -> bool {
+        const MOST_BYTES: u64 = 7;
+        let Some(symbols) = self.symbols(&site.module) else {
+            return false;
+        };
+        let mut before = [0; MOST_BYTES as usize];
+        let Some(start) = site.offset.checked_sub(MOST_BYTES) else {
+            return false;
+        };
+        if symbols.file.read_exact_at(&mut before, start).is_err() {
+            return false;
         }
+        // E8 and four bytes, or FF with operand /2 in two to seven bytes
+        before[2] == 0xe8 || (0..=5).any(|at| before[at] == 0xff && before[at + 1] >> 3 & 7 == 2)
     }
 }
 
 impl Symbols {
     fn read(path: &str) -> Option<Symbols> {
+        let opened = std::fs::File::open(path).ok()?;
+        // devices and the like have no bytes to wait for
+        opened.metadata().ok().filter(|meta| meta.is_file())?;
         let bytes = std::fs::read(path).ok()?;
         let file = object::File::parse(&*bytes).ok()?;
         let mut functions: Vec<(u64, u64, String)> = file
@@ -117,6 +155,7 @@ impl Symbols {
             })
             .collect();
         Some(Symbols {
+            file: opened,
             functions,
             segments,
         })
@@ -144,11 +183,11 @@ mod tests {
     fn the_newest_mapping_at_an_address_names_it() {
         let mut modules = Modules::default();
         modules.update(
-            "1000-3000 r-xp 00000000 00:00 5 /old file\n2000-3000 r-xp 00004000 00:00 6 /new\n",
+            "0 1000-3000 r-xp 00000000 00:00 5 /old file\n0 2000-3000 r-xp 00004000 00:00 6 /new\n",
         );
-        assert_eq!(modules.site(0x2010).to_string(), "new+0x4010");
-        assert_eq!(modules.site(0x1010).module, "/old file");
-        assert_eq!(modules.site(0x9000).to_string(), "0x9000");
+        assert_eq!(modules.site(0, &[0x2010]).to_string(), "new+0x4010");
+        assert_eq!(modules.site(0, &[0x1010]).module, "/old file");
+        assert_eq!(modules.site(0, &[0x9000]).to_string(), "0x9000");
     }
 
     #[test]
@@ -159,10 +198,13 @@ mod tests {
             &maps
                 .lines()
                 .filter(|line| line.contains('/'))
-                .map(|line| format!("{line}\n"))
+                .map(|line| format!("0 {line}\n"))
                 .collect::<String>(),
         );
-        let site = modules.site(an_address_in_this_test_has_its_name as *const () as usize as u64);
+        let site = modules.site(
+            0,
+            &[an_address_in_this_test_has_its_name as *const () as usize as u64],
+        );
         assert!(site.to_string().contains("has_its_name"), "{site}");
     }
 }

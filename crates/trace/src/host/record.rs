@@ -1,13 +1,14 @@
 //! The recorder: a running program on one side, a trace or a live stream of ops on the other.
 
 use super::command::{Mode, resolve};
-use super::decode::{Batch, Decoder};
 use super::error::RecordError;
 use super::launch::{self, Started};
 use super::live::LiveProgram;
-use super::memory::SharedMemory;
-use super::ring::SLOTS;
+use super::memory::{SharedMemory, ThreadState};
+use super::ring::{PROCESSES, SLOTS};
 use super::sink::Sink;
+use super::templates::Registry;
+use super::walk::{Runs, Walker};
 use crate::FileHeader;
 use crate::writer::{End, TraceWriter};
 use std::ffi::OsString;
@@ -15,7 +16,8 @@ use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
-use std::sync::atomic::Ordering::Acquire;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::time::Instant;
 
 /// How a program is recorded; the default records any program with its allocation sites.
 #[derive(Clone, Debug)]
@@ -26,6 +28,9 @@ pub struct RecorderOptions {
     pub allocations: bool,
     /// Threads that a live program has on the model; more are not seen.
     pub max_threads: usize,
+    /// Have QEMU say the address of every access, rather than only of those that do not follow from others. Slow; the
+    /// result is the same, which tests check.
+    pub ask_all: bool,
 }
 
 impl Default for RecorderOptions {
@@ -34,6 +39,7 @@ impl Default for RecorderOptions {
             mode: Mode::Auto,
             allocations: true,
             max_threads: 16,
+            ask_all: false,
         }
     }
 }
@@ -46,7 +52,10 @@ pub struct Recorder {
     pub(super) memory: SharedMemory,
     started: Started,
     command: Vec<String>,
-    decoders: Vec<Decoder>,
+    walkers: Vec<Walker>,
+    registry: Registry,
+    /// Programs that compiled ones became, but that are not recorded.
+    lost_execs: u32,
     status: Option<ExitStatus>,
     options: RecorderOptions,
     static_target: bool,
@@ -63,7 +72,7 @@ impl Recorder {
             path: "memfd".into(),
             source,
         })?;
-        let started = launch::start(&target, options.mode, options.allocations, &memory)?;
+        let started = launch::start(&target, &options, &memory)?;
         Ok(Recorder {
             memory,
             started,
@@ -71,7 +80,9 @@ impl Recorder {
                 .iter()
                 .map(|word| word.to_string_lossy().into_owned())
                 .collect(),
-            decoders: vec![Decoder::default(); SLOTS],
+            walkers: (0..SLOTS).map(|_| Walker::default()).collect(),
+            registry: Registry::default(),
+            lost_execs: 0,
             status: None,
             options,
             static_target: target.is_static,
@@ -106,24 +117,60 @@ impl Recorder {
         self.status.is_some()
     }
 
-    /// Decodes the next chunk of a slot into `batch`. `false` when there is none now.
-    pub(super) fn take(&mut self, slot: usize, batch: &mut Batch) -> bool {
-        let (decoder, compiled) = (&mut self.decoders[slot], self.started.compiled);
-        self.memory
-            .take_chunk(slot, |records, sites| match compiled {
-                true => decoder.compiled(records, batch),
-                false => decoder.qemu(records, sites, batch),
-            })
+    /// Hands the next chunk of a slot to `out`. `false` when there is none now.
+    pub(super) fn take(&mut self, slot: usize, out: &mut impl Runs) -> bool {
+        let (walker, registry) = (&mut self.walkers[slot], &mut self.registry);
+        let compiled = self.started.compiled;
+        self.memory.take_chunk(slot, |words, sites| {
+            walker.walk(words, sites, compiled, registry, out)
+        })
     }
 
-    /// Decodes what the threads had not published when the process ended; only once, and after the last chunk.
-    pub(super) fn take_rest(&mut self, slot: usize, batch: &mut Batch) {
-        let (decoder, compiled) = (&mut self.decoders[slot], self.started.compiled);
-        self.memory
-            .take_rest(slot, |records, sites| match compiled {
-                true => decoder.compiled(records, batch),
-                false => decoder.qemu(records, sites, batch),
-            });
+    /// The same for what a thread had not published when its process ended; only once, and after the last chunk.
+    pub(super) fn take_rest(&mut self, slot: usize, out: &mut impl Runs) {
+        let (walker, registry) = (&mut self.walkers[slot], &mut self.registry);
+        let compiled = self.started.compiled;
+        self.memory.take_rest(slot, |words, sites| {
+            walker.walk(words, sites, compiled, registry, out)
+        });
+    }
+
+    pub(super) fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// Child processes that have gone: calls `rest` for each slot of a thread that did not end by itself, when all
+    /// that it published has been taken, and makes room for others.
+    pub(super) fn bury<E>(
+        &mut self,
+        mut rest: impl FnMut(&mut Recorder, usize) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for entry in 0..PROCESSES {
+            let process = &self.memory.header().table[entry];
+            let (pid, number) = (process.pid.load(Acquire), process.number.load(Acquire));
+            // the first is our own child, which is waited for
+            if pid == 0 || number == 0 || is_alive(pid) {
+                continue;
+            }
+            let mine: Vec<usize> = (0..self.memory.slots())
+                .filter(|&slot| {
+                    let state = self.memory.state(slot);
+                    let lives = matches!(state, ThreadState::Running | ThreadState::Waiting);
+                    lives && self.memory.process_of(slot) == number
+                })
+                .collect();
+            if mine.iter().any(|&slot| self.memory.has_chunk(slot)) {
+                continue;
+            }
+            for slot in mine {
+                rest(self, slot)?;
+                self.memory.end_slot(slot);
+            }
+            let process = &self.memory.header().table[entry];
+            self.lost_execs += process.replaced.load(Acquire);
+            process.pid.store(0, Release);
+        }
+        Ok(())
     }
 
     /// Exit code and signal, once the process has ended.
@@ -145,12 +192,40 @@ impl Recorder {
                 warnings.push(what);
             }
         };
-        let (forks, execs) = (header.forks.load(Acquire), header.execs.load(Acquire));
+        let spawned = header.spawned.load(Acquire);
+        let arrived = header.arrived.load(Acquire).saturating_sub(1);
+        let first = header
+            .table
+            .iter()
+            .find(|entry| entry.pid.load(Acquire) != 0 && entry.number.load(Acquire) == 0);
+        let replaced = first.map_or(0, |entry| entry.replaced.load(Acquire));
+        let execs = replaced + self.lost_execs + spawned.saturating_sub(arrived);
+        let lost = header.lost_processes.load(Acquire);
+        let alive = header.table.iter().filter(|entry| {
+            let pid = entry.pid.load(Acquire);
+            pid != 0 && entry.number.load(Acquire) != 0 && is_alive(pid)
+        });
+        let alive = alive.count() as u32;
         say(
-            forks,
-            format!("{forks} child processes were started; only the first process is recorded"),
+            execs,
+            format!(
+                "{execs} programs that were started by exec are not recorded, since they were not compiled with `varve cc`"
+            ),
         );
-        say(execs, "the program replaced itself by another one (exec), which is not recorded; record that one by its own name".into());
+        say(
+            lost,
+            format!(
+                "{lost} processes are not recorded: set-user-id, for another processor, or more than {PROCESSES} at once"
+            ),
+        );
+        if self.status.is_some() {
+            say(
+                alive,
+                format!(
+                    "{alive} child processes outlived the program; what they did after its end is not recorded"
+                ),
+            );
+        }
         let threads = header.lost_threads.load(Acquire);
         say(
             threads,
@@ -172,7 +247,7 @@ impl Recorder {
 
     /// Did the probe ever begin?
     pub(super) fn check_probe(&self) -> Result<(), RecordError> {
-        if self.memory.header().pid.load(Acquire) != 0 {
+        if self.memory.header().processes.load(Acquire) != 0 {
             return Ok(());
         }
         let why = match self.status {
@@ -224,15 +299,22 @@ impl Recorder {
     pub fn record<W: Write>(mut self, writer: TraceWriter<W>) -> Result<End, RecordError> {
         let _quiet = IgnoreInterrupt::new();
         let mut sink = Sink::new(writer);
-        let mut batch = Batch::default();
+        let mut looked = Instant::now();
         loop {
             let ended = self.has_ended();
             let mut any = false;
             for slot in 0..self.memory.slots() {
-                if self.take(slot, &mut batch) {
+                if self.take(slot, sink.coder(slot)) {
                     any = true;
-                    sink.put(slot, &mut batch, &self.memory)?;
+                    sink.put(slot, &self)?;
                 }
+            }
+            if looked.elapsed().as_millis() >= u128::from(LOOK_EVERY_MS) {
+                looked = Instant::now();
+                self.bury(|recorder, slot| {
+                    recorder.take_rest(slot, sink.coder(slot));
+                    sink.put(slot, recorder)
+                })?;
             }
             if any {
                 continue;
@@ -246,12 +328,20 @@ impl Recorder {
         }
         self.check_probe()?;
         for slot in 0..self.memory.slots() {
-            self.take_rest(slot, &mut batch);
-            sink.put(slot, &mut batch, &self.memory)?;
+            self.take_rest(slot, sink.coder(slot));
+            sink.coder(slot).close();
+            sink.put(slot, &self)?;
         }
         let (_, end) = sink.writer.finish(self.end())?;
         Ok(end)
     }
+}
+
+/// Does a process with this number exist?
+fn is_alive(pid: u32) -> bool {
+    // SAFETY: signal 0 only asks.
+    let asked = unsafe { libc::kill(pid as libc::pid_t, 0) };
+    asked == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
 }
 
 impl Drop for Recorder {

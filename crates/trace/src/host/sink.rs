@@ -1,20 +1,28 @@
 //! From the slots of the shared memory to the threads and sites of a trace.
 
-use super::decode::{Batch, RawEvent};
+use super::coder::{Coder, Piece};
 use super::error::RecordError;
 use super::memory::SharedMemory;
 use super::modules::Modules;
+use super::record::Recorder;
+use super::ring::CALLERS;
+use super::walk::RawEvent;
 use crate::Event;
+use crate::format::EventAt;
 use crate::writer::TraceWriter;
 use std::collections::HashMap;
 use std::io::Write;
 
-/// The number of the thread in a slot.
+/// The number of the thread in a slot, and of its process.
 struct Numbered {
     number: u32,
+    process: u32,
     /// Its start has been seen.
     started: bool,
 }
+
+/// Process and return addresses of an allocation.
+type Callers = (u32, [u64; CALLERS]);
 
 /// From the slots of the shared memory to the threads and sites of a trace.
 pub(super) struct Sink<W: Write> {
@@ -22,9 +30,11 @@ pub(super) struct Sink<W: Write> {
     /// Thread of the trace, by slot. Slots are used again, threads are not.
     threads: HashMap<usize, Numbered>,
     born: u32,
-    /// Site of the trace, by return address.
-    sites: HashMap<u64, u32>,
+    sites: HashMap<Callers, u32>,
     modules: Modules,
+    coders: Vec<Coder>,
+    /// The first template that is not in the trace.
+    next_template: u32,
 }
 
 impl<W: Write> Sink<W> {
@@ -35,58 +45,95 @@ impl<W: Write> Sink<W> {
             born: 0,
             sites: HashMap::new(),
             modules: Modules::default(),
+            coders: Vec::new(),
+            next_template: 1,
         }
     }
 
-    /// Writes what was decoded of a slot, and empties it.
-    pub fn put(
-        &mut self,
-        slot: usize,
-        batch: &mut Batch,
-        memory: &SharedMemory,
-    ) -> Result<(), RecordError> {
-        let mut done = 0;
-        for &(at, event) in &batch.events {
-            if at > done {
-                let thread = self.thread(slot);
-                self.writer.push(thread, &batch.ops[done..at])?;
-                done = at;
-            }
-            if event == RawEvent::Exec {
-                // the same addresses are other code now
-                self.sites.clear();
-                continue;
-            }
-            if let RawEvent::Start { .. } = event {
-                self.start(slot);
+    /// Where the runs of a slot go.
+    pub fn coder(&mut self, slot: usize) -> &mut Coder {
+        if self.coders.len() <= slot {
+            self.coders.resize_with(slot + 1, Coder::default);
+        }
+        &mut self.coders[slot]
+    }
+
+    /// Writes the blocks of a slot that are finished.
+    pub fn put(&mut self, slot: usize, recorder: &Recorder) -> Result<(), RecordError> {
+        for mut piece in std::mem::take(&mut self.coder(slot).done) {
+            self.name(slot, &mut piece, &recorder.memory);
+            let templates = &recorder.registry().templates;
+            if self.next_template < templates.next() {
+                templates.encode(self.next_template, self.writer.templates());
+                self.next_template = templates.next();
             }
             let thread = self.thread(slot);
-            if let Some(event) = self.event(event, memory) {
-                self.writer.event(thread, event)?;
-            }
+            let mut content = self.writer.spare();
+            std::mem::swap(&mut content.runs, &mut piece.columns);
+            self.coder(slot).spare.push(piece.columns);
+            content.events = piece.events;
+            self.writer
+                .push_runs(thread, piece.ops, piece.instructions, content)?;
         }
-        if done < batch.ops.len() {
-            let thread = self.thread(slot);
-            self.writer.push(thread, &batch.ops[done..])?;
-        }
-        batch.ops.clear();
-        batch.events.clear();
+        let mut open = std::mem::take(&mut self.coder(slot).open);
+        self.name(slot, &mut open, &recorder.memory);
+        self.coder(slot).open = open;
         Ok(())
+    }
+
+    /// Names the call sites of a block's events.
+    fn name(&mut self, slot: usize, piece: &mut Piece, memory: &SharedMemory) {
+        for (at, event) in std::mem::take(&mut piece.raw) {
+            let mut push = |event| piece.events.push(EventAt { at, event });
+            match event {
+                RawEvent::Exec => {
+                    // the same addresses are other code now
+                    let process = self.process(slot);
+                    self.sites.retain(|callers, _| callers.0 != process);
+                }
+                RawEvent::Start { tick, process } => {
+                    self.start(slot, process);
+                    push(Event::Start { tick });
+                    if process > 0 {
+                        push(Event::Process { number: process });
+                    }
+                }
+                RawEvent::Alloc {
+                    addr,
+                    bytes,
+                    callers,
+                } => {
+                    let site = self.site((self.process(slot), callers), memory);
+                    push(Event::Alloc { site, addr, bytes });
+                }
+                RawEvent::Free { addr } => push(Event::Free { addr }),
+                RawEvent::Map { addr, bytes } => push(Event::Map { addr, bytes }),
+                RawEvent::Unmap { addr, bytes } => push(Event::Unmap { addr, bytes }),
+                RawEvent::Wait { tick } => push(Event::Wait { tick }),
+                RawEvent::Tick { tick } => push(Event::Tick { tick }),
+                RawEvent::Exit { tick } => push(Event::Exit { tick }),
+            }
+        }
+    }
+
+    fn process(&self, slot: usize) -> u32 {
+        self.threads.get(&slot).map_or(0, |thread| thread.process)
     }
 
     /// A thread begins in a slot. Slots are taken from the lowest on, so those below began before, even if nothing
     /// of them has been seen yet: they get their numbers first.
-    fn start(&mut self, slot: usize) {
+    fn start(&mut self, slot: usize, process: u32) {
         for below in 0..slot {
             self.thread(below);
         }
         match self.threads.get_mut(&slot) {
-            Some(thread) if !thread.started => thread.started = true,
+            Some(thread) if !thread.started => (thread.started, thread.process) = (true, process),
             _ => {
                 self.threads.insert(
                     slot,
                     Numbered {
                         number: self.born,
+                        process,
                         started: true,
                     },
                 );
@@ -101,43 +148,28 @@ impl<W: Write> Sink<W> {
             *born += 1;
             Numbered {
                 number: *born - 1,
+                process: 0,
                 started: false,
             }
         };
         self.threads.entry(slot).or_insert_with(new).number
     }
 
-    fn event(&mut self, event: RawEvent, memory: &SharedMemory) -> Option<Event> {
-        Some(match event {
-            RawEvent::Exec => return None,
-            RawEvent::Alloc {
-                addr,
-                bytes,
-                caller,
-            } => Event::Alloc {
-                site: self.site(caller, memory),
-                addr,
-                bytes,
-            },
-            RawEvent::Free { addr } => Event::Free { addr },
-            RawEvent::Map { addr, bytes } => Event::Map { addr, bytes },
-            RawEvent::Unmap { addr, bytes } => Event::Unmap { addr, bytes },
-            RawEvent::Start { tick } => Event::Start { tick },
-            RawEvent::Wait { tick } => Event::Wait { tick },
-            RawEvent::Tick { tick } => Event::Tick { tick },
-            RawEvent::Exit { tick } => Event::Exit { tick },
-        })
-    }
-
-    fn site(&mut self, caller: u64, memory: &SharedMemory) -> u32 {
-        if let Some(&site) = self.sites.get(&caller) {
+    fn site(&mut self, callers: Callers, memory: &SharedMemory) -> u32 {
+        if let Some(&site) = self.sites.get(&callers) {
             return site;
         }
         if memory.module_bytes() > self.modules.text_read() {
             self.modules.update(&memory.module_text());
         }
-        let site = self.writer.site(self.modules.site(caller));
-        self.sites.insert(caller, site);
+        let (process, addresses) = callers;
+        let count = addresses
+            .iter()
+            .take_while(|&&address| address != 0)
+            .count();
+        let site = self.modules.site(process, &addresses[..count]);
+        let site = self.writer.site(site);
+        self.sites.insert(callers, site);
         site
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn read<R: Read>(
     let mut record = [0; RECORD_BYTES];
     let mut offset = 0u64;
     loop {
-        let got = fill(input, &mut record).map_err(|source| ImportError::Io {
+        let got = super::fill(input, &mut record).map_err(|source| ImportError::Io {
             path: path.into(),
             source,
         })?;
@@ -56,18 +56,4 @@ pub(super) fn read<R: Read>(
         }
         offset += RECORD_BYTES as u64;
     }
-}
-
-/// Reads until the record is full or the input ends.
-fn fill<R: Read>(input: &mut R, record: &mut [u8]) -> std::io::Result<usize> {
-    let mut got = 0;
-    while got < record.len() {
-        match input.read(&mut record[got..]) {
-            Ok(0) => break,
-            Ok(bytes) => got += bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(got)
 }

@@ -6,10 +6,13 @@
 //! | ChampSim | binary records of 64 bytes (`input_instr`), uncompressed | every record is one |
 //! | DynamoRIO | the text that its `memtrace_simple` sample writes | every line with an opcode is one; without such lines, one per access |
 //!
-//! DynamoRIO's own offline format (drmemtrace) depends on the modules of the traced process and on the version of the
-//! tool; its `drcachesim -simulator_type view` or the `memtrace_simple` sample turn it into text first.
+//! | DynamoRIO | binary records of 12 bytes (`trace_entry_t`) of its offline traces, unpacked | instruction records |
+//!
+//! The `.raw` files of DynamoRIO's tracer hold no instructions: its own post-processing, which needs the modules of the
+//! traced process, comes first. Threads of a file are kept apart; the ones of other files need an import each.
 
 mod champsim;
+mod drmemtrace;
 mod lackey;
 mod memtrace;
 
@@ -30,14 +33,17 @@ pub enum Format {
     ChampSim,
     /// DynamoRIO's memtrace_simple sample, text.
     Memtrace,
+    /// DynamoRIO's offline traces, binary.
+    DrMemtrace,
 }
 
 impl Format {
     /// Every format, by the name that the command line knows.
-    pub const ALL: [(&'static str, Format); 3] = [
+    pub const ALL: [(&'static str, Format); 4] = [
         ("lackey", Format::Lackey),
         ("champsim", Format::ChampSim),
         ("memtrace", Format::Memtrace),
+        ("drmemtrace", Format::DrMemtrace),
     ];
 }
 
@@ -99,6 +105,7 @@ pub fn import(format: Format, from: &Path, to: &Path) -> Result<End, ImportError
             "memtrace",
             "counted: instruction lines; one per access where there are none",
         ),
+        Format::DrMemtrace => ("drmemtrace", "counted: drmemtrace's instruction records"),
     };
     let header = FileHeader {
         command: vec![
@@ -115,11 +122,14 @@ pub fn import(format: Format, from: &Path, to: &Path) -> Result<End, ImportError
         writer: TraceWriter::create(to, &header)?,
         buffer: Vec::with_capacity(BUFFER_OPS),
         carried: 0,
+        current: 0,
+        threads: Vec::new(),
     };
     match format {
         Format::Lackey => lackey::read(&mut input, from, &mut sink)?,
         Format::ChampSim => champsim::read(&mut input, from, &mut sink)?,
         Format::Memtrace => memtrace::read(&mut input, from, &mut sink)?,
+        Format::DrMemtrace => drmemtrace::read(&mut input, from, &mut sink)?,
     }
     sink.flush()?;
     Ok(sink.writer.finish(End::default())?.1)
@@ -142,6 +152,7 @@ fn refuse_compressed<R: Read>(input: &mut BufReader<R>, path: &Path) -> Result<(
         [0xfd, b'7', b'z', b'X', b'Z', ..] => "unxz",
         [0x28, 0xb5, 0x2f, 0xfd, ..] => "unzstd",
         [b'B', b'Z', b'h', ..] => "bunzip2",
+        [b'P', b'K', 3, 4, ..] => "unzip -p",
         _ => return Ok(()),
     };
     Err(ImportError::Compressed {
@@ -152,12 +163,16 @@ fn refuse_compressed<R: Read>(input: &mut BufReader<R>, path: &Path) -> Result<(
 
 const BUFFER_OPS: usize = 4096;
 
-/// Where importers put ops: one thread, in pieces.
+/// Where importers put ops, in pieces.
 struct Sink {
     writer: TraceWriter<std::io::BufWriter<File>>,
     buffer: Vec<Op>,
     /// Instructions since the last op.
     carried: u32,
+    /// The thread that ops are of, and for each thread that has had a name: the name and its instructions since its
+    /// last op.
+    current: usize,
+    threads: Vec<(u64, u32)>,
 }
 
 impl Sink {
@@ -176,11 +191,46 @@ impl Sink {
         }
     }
 
+    /// What comes now is of the thread with this name.
+    fn thread(&mut self, name: u64) -> Result<(), TraceError> {
+        self.flush()?;
+        if let Some(last) = self.threads.get_mut(self.current) {
+            last.1 = self.carried;
+        }
+        let known = self.threads.iter().position(|thread| thread.0 == name);
+        self.current = known.unwrap_or_else(|| {
+            // what came before the first name is the first thread's
+            let carried = if self.threads.is_empty() {
+                self.carried
+            } else {
+                0
+            };
+            self.threads.push((name, carried));
+            self.threads.len() - 1
+        });
+        self.carried = self.threads[self.current].1;
+        Ok(())
+    }
+
     fn flush(&mut self) -> Result<(), TraceError> {
-        self.writer.push(0, &self.buffer)?;
+        self.writer.push(self.current as u32, &self.buffer)?;
         self.buffer.clear();
         Ok(())
     }
+}
+
+/// Reads until the record is full or the input ends.
+fn fill<R: Read>(input: &mut R, record: &mut [u8]) -> std::io::Result<usize> {
+    let mut got = 0;
+    while got < record.len() {
+        match input.read(&mut record[got..]) {
+            Ok(0) => break,
+            Ok(bytes) => got += bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(got)
 }
 
 /// Calls `line` with every line of a text and its number. Bytes that are no text are an error of that line.
@@ -273,18 +323,66 @@ mod tests {
     }
 
     #[test]
+    fn drmemtrace_records_become_ops_of_their_threads() {
+        let record = |kind: u16, size: u16, address: u64| {
+            [
+                &kind.to_le_bytes()[..],
+                &size.to_le_bytes(),
+                &address.to_le_bytes(),
+            ]
+            .concat()
+        };
+        let trace = [
+            record(25, 0, 5),         // header
+            record(28, 12, 5),        // marker: version
+            record(22, 4, 77),        // thread
+            record(24, 4, 70),        // process
+            record(47, 3, 0x90),      // encoding
+            record(10, 3, 0x40_0000), // instruction
+            record(11, 2, 0x40_0003), // jump
+            record(0, 8, 0x1000),
+            record(22, 4, 78),
+            record(10, 3, 0x40_0000),
+            record(1, 4, 0x2000),
+            record(22, 4, 77),
+            record(48, 2, 0x40_0005), // taken jump
+            record(1, 16, 0x3000),
+            record(26, 0, 0), // footer
+        ]
+        .concat();
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        std::fs::write(&from, &trace).unwrap();
+        import(Format::DrMemtrace, &from, &to).unwrap();
+        let reader = TraceReader::open(&to).unwrap();
+        let thread = |number| -> Vec<Op> {
+            reader
+                .thread(number)
+                .flat_map(|block| block.unwrap().ops)
+                .collect()
+        };
+        assert_eq!(
+            thread(0),
+            [Op::read(0x1000, 8, 2), Op::write(0x3000, 16, 1)]
+        );
+        assert_eq!(thread(1), [Op::write(0x2000, 4, 1)]);
+    }
+
+    #[test]
     fn errors_name_the_line_or_byte_and_what_to_do() {
         let wrong = |format, bytes: &[u8]| import_bytes(format, bytes).unwrap_err().to_string();
         assert!(wrong(Format::Lackey, b"I  1,2\n L zz,8\n").contains("from:2: "));
         assert!(wrong(Format::Memtrace, b"0x10: 8, r\n0x10 8\n").contains("from:2: "));
         assert!(wrong(Format::ChampSim, &[0; 100]).contains("byte 64"));
+        assert!(wrong(Format::DrMemtrace, &[0; 24]).contains("byte 0"));
+        assert!(wrong(Format::DrMemtrace, b"PK\x03\x04").contains("unzip -p"));
         assert!(wrong(Format::ChampSim, &[0xfd, b'7', b'z', b'X', b'Z', 0]).contains("unxz"));
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn any_bytes_are_imported_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..400), format in 0usize..3) {
+        fn any_bytes_are_imported_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..400), format in 0usize..Format::ALL.len()) {
             let _ = import_bytes(Format::ALL[format].1, &bytes);
         }
     }

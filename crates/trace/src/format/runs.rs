@@ -1,0 +1,471 @@
+//! Ops as runs of templates: what a recorder knows of code before it runs is written once, and a run of the code only
+//! says which template it is and the addresses that the template leaves open.
+
+use super::event::{BadEvents, get, put, unzigzag, zigzag};
+use super::ops::{BYTES_BY_MODE, BadOps, REGIONS, region_of, width_class};
+use varve_machine::{Kind, Op};
+
+/// Addresses that a template may leave open.
+pub const MAX_ADDRESSES: usize = 60;
+/// Stands for no open address: the op's address is in the template.
+pub const ABSOLUTE: u8 = 63;
+/// Ops of a template, at most: two for each instruction of the longest block of code.
+pub const MAX_TEMPLATE_OPS: usize = 1024;
+
+/// An op of a template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TemplateOp {
+    /// The op; its address counts from the open address.
+    pub op: Op,
+    /// Which open address, or [`ABSOLUTE`].
+    pub from: u8,
+}
+
+/// Where the ops of a template are, and what it leaves open.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Template {
+    first_op: u32,
+    ops: u32,
+    /// Open addresses are predicted from the last ones in as many slots, from this one on.
+    first_slot: u32,
+    addresses: u32,
+    instructions: u64,
+}
+
+impl Template {
+    /// Ops.
+    pub fn ops(&self) -> usize {
+        self.ops as usize
+    }
+
+    /// Open addresses.
+    pub fn addresses(&self) -> usize {
+        self.addresses as usize
+    }
+
+    /// Instructions.
+    pub fn instructions(&self) -> u64 {
+        self.instructions
+    }
+}
+
+/// The templates of a trace. Number 0 is none.
+#[derive(Clone, Debug)]
+pub struct Templates {
+    list: Vec<Template>,
+    ops: Vec<TemplateOp>,
+    slots: u32,
+}
+
+impl Default for Templates {
+    fn default() -> Templates {
+        Templates {
+            list: vec![Template::default()],
+            ops: Vec::new(),
+            slots: 0,
+        }
+    }
+}
+
+impl Templates {
+    /// The number of the next template.
+    pub fn next(&self) -> u32 {
+        self.list.len() as u32
+    }
+
+    /// The template with this number, if there is one.
+    #[inline(always)]
+    pub fn get(&self, number: u32) -> Option<&Template> {
+        self.list.get(number as usize)
+    }
+
+    /// Its ops.
+    #[inline(always)]
+    pub fn ops(&self, template: &Template) -> &[TemplateOp] {
+        &self.ops[template.first_op as usize..][..template.ops as usize]
+    }
+
+    /// Slots in use.
+    pub fn slots(&self) -> u32 {
+        self.slots
+    }
+
+    /// Adds a template. `first_slot` is a slot in use, whose templates predict each other's addresses, or the next.
+    /// `None` when the ops name addresses that the template does not have, or something else is too large.
+    pub fn add(&mut self, first_slot: u32, addresses: usize, ops: &[TemplateOp]) -> Option<u32> {
+        let fits = |op: &TemplateOp| op.from == ABSOLUTE || usize::from(op.from) < addresses;
+        if addresses > MAX_ADDRESSES
+            || ops.len() > MAX_TEMPLATE_OPS
+            || first_slot > self.slots
+            || !ops.iter().all(fits)
+        {
+            return None;
+        }
+        self.slots = self.slots.max(first_slot.checked_add(addresses as u32)?);
+        self.list.push(Template {
+            first_op: u32::try_from(self.ops.len()).ok()?,
+            ops: ops.len() as u32,
+            first_slot,
+            addresses: addresses as u32,
+            instructions: ops.iter().map(|op| u64::from(op.op.instructions)).sum(),
+        });
+        self.ops.extend_from_slice(ops);
+        Some(self.list.len() as u32 - 1)
+    }
+
+    /// Appends the coded templates from number `from` on.
+    pub fn encode(&self, from: u32, out: &mut Vec<u8>) {
+        for template in &self.list[from as usize..] {
+            put(out, u64::from(template.first_slot));
+            put(out, u64::from(template.addresses));
+            put(out, u64::from(template.ops));
+            for TemplateOp { op, from } in self.ops(template) {
+                out.push(*from);
+                out.push(op.kind as u8 | op.dependent << 4);
+                put(out, u64::from(op.size));
+                put(out, u64::from(op.instructions));
+                put(out, zigzag(op.addr));
+            }
+        }
+    }
+
+    /// Adds coded templates.
+    pub fn decode(&mut self, mut bytes: &[u8]) -> Result<(), BadOps> {
+        let mut ops = Vec::new();
+        let bad = |_: BadEvents| BadOps;
+        while !bytes.is_empty() {
+            let mut small = |most: u64| {
+                get(&mut bytes).map_err(bad).and_then(|value| {
+                    if value <= most {
+                        Ok(value)
+                    } else {
+                        Err(BadOps)
+                    }
+                })
+            };
+            let (slot, addresses, count) = (
+                small(u64::from(u32::MAX))?,
+                small(MAX_ADDRESSES as u64)?,
+                small(MAX_TEMPLATE_OPS as u64)?,
+            );
+            ops.clear();
+            for _ in 0..count {
+                let ([from, what], rest) = bytes.split_first_chunk::<2>().ok_or(BadOps)?;
+                bytes = rest;
+                let size = u16::try_from(get(&mut bytes).map_err(bad)?).map_err(|_| BadOps)?;
+                let instructions =
+                    u32::try_from(get(&mut bytes).map_err(bad)?).map_err(|_| BadOps)?;
+                let addr = unzigzag(get(&mut bytes).map_err(bad)?);
+                let kind = Kind::from_code(what & 15).ok_or(BadOps)?;
+                ops.push(TemplateOp {
+                    op: Op {
+                        addr,
+                        instructions,
+                        size,
+                        kind,
+                        dependent: what >> 4 & 1,
+                    },
+                    from: *from,
+                });
+            }
+            self.add(slot as u32, addresses as usize, &ops)
+                .ok_or(BadOps)?;
+        }
+        Ok(())
+    }
+}
+
+// How a run says which template it is of: the one that came last after the same few runs, the one that came last after
+// the same run, or a number in the column of numbers; then also with more instructions before its first op.
+pub(crate) const LONG: u8 = 0;
+pub(crate) const SHORT: u8 = 1;
+pub(crate) const NUMBER: u8 = 2;
+pub(crate) const NUMBER_AND_MORE: u8 = 3;
+
+/// Entries of the table of what followed the same few runs; as the writer has it, it fits into a second-level cache.
+pub(crate) const CONTEXTS: usize = 1 << 14;
+
+/// The last few runs in 14 bits: the oldest is shifted out after three more.
+#[inline(always)]
+pub(crate) fn next_context(context: u32, number: u32) -> u32 {
+    (context << 5 ^ number.wrapping_mul(0x9e37_79b1) >> 18) & (CONTEXTS as u32 - 1)
+}
+
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    addr: u64,
+    stride: u64,
+}
+
+/// The columns of a block of runs while it is written. They are as long as they may get from the start, so that bytes can
+/// be put in without asking for room; memory that is not touched costs nothing.
+#[derive(Default)]
+pub(crate) struct Columns {
+    control: Vec<u8>,
+    numbers: Vec<u8>,
+    differences: Vec<u8>,
+    controls: usize,
+    number_bytes: usize,
+    difference_bytes: usize,
+}
+
+/// Control bytes of a block, at most; a run has 60 at most.
+const MAX_CONTROLS: usize = 1 << 18;
+
+impl Columns {
+    fn grow(&mut self) {
+        if self.control.is_empty() {
+            self.control = vec![0; MAX_CONTROLS];
+            self.numbers = vec![0; 8 * MAX_CONTROLS];
+            self.differences = vec![0; 8 * MAX_CONTROLS];
+        }
+    }
+
+    /// No run fits any more.
+    #[inline(always)]
+    pub fn are_full(&self) -> bool {
+        self.controls >= MAX_CONTROLS - MAX_ADDRESSES - 1
+    }
+
+    pub fn are_empty(&self) -> bool {
+        self.controls == 0
+    }
+
+    #[inline(always)]
+    fn put_control(&mut self, code: u8) {
+        self.control[self.controls] = code;
+        self.controls += 1;
+    }
+
+    #[inline(always)]
+    fn put_number(&mut self, number: u32) {
+        self.numbers[self.number_bytes..self.number_bytes + 4]
+            .copy_from_slice(&number.to_le_bytes());
+        self.number_bytes += 4;
+    }
+
+    /// Appends the low `bytes` of a difference; the others are written over by the next.
+    #[inline(always)]
+    fn put_difference(&mut self, difference: u64, bytes: usize) {
+        let at = self.difference_bytes;
+        self.differences[at..at + 8].copy_from_slice(&difference.to_le_bytes());
+        self.difference_bytes = at + bytes;
+    }
+
+    /// Appends the columns to a payload.
+    pub fn join(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&(self.controls as u32).to_le_bytes());
+        out.extend_from_slice(&(self.number_bytes as u32).to_le_bytes());
+        out.extend_from_slice(&self.control[..self.controls]);
+        out.extend_from_slice(&self.numbers[..self.number_bytes]);
+        out.extend_from_slice(&self.differences[..self.difference_bytes]);
+    }
+
+    pub fn clear(&mut self) {
+        (self.controls, self.number_bytes, self.difference_bytes) = (0, 0, 0);
+    }
+}
+
+/// Writes runs of one thread. Who calls it knows which template followed which, see [`crate::host`].
+#[derive(Default)]
+pub(crate) struct RunEncoder {
+    slots: Vec<Slot>,
+    regions: [u64; REGIONS],
+    pub columns: Columns,
+}
+
+impl RunEncoder {
+    /// A new block begins: nothing is known of the one before.
+    pub fn reset(&mut self) {
+        self.regions = [0; REGIONS];
+    }
+
+    /// Appends a run. `how` is one of the four ways to say which, `first` says that the block has no run of it yet.
+    #[inline(always)]
+    pub fn run(
+        &mut self,
+        how: u8,
+        first: bool,
+        number: u32,
+        more: u32,
+        template: &Template,
+        addresses: &[u64],
+    ) {
+        let columns = &mut self.columns;
+        if how >= NUMBER {
+            columns.grow();
+            columns.put_number(number);
+            if how == NUMBER_AND_MORE {
+                columns.put_number(more);
+            }
+        }
+        let start = template.first_slot as usize;
+        let end = start + template.addresses as usize;
+        if first {
+            if end > self.slots.len() {
+                self.slots.resize(end, Slot::default());
+            }
+            self.slots[start..end].fill(Slot::default());
+        }
+        if addresses.is_empty() {
+            columns.put_control(how);
+        }
+        let mut code = how;
+        for (slot, &addr) in self.slots[start..end].iter_mut().zip(addresses) {
+            let to_slot = addr.wrapping_sub(slot.addr);
+            if to_slot != slot.stride {
+                let region = region_of(addr);
+                let in_region = &mut self.regions[region as usize & (REGIONS - 1)];
+                let to_region = addr.wrapping_sub(*in_region);
+                *in_region = addr;
+                let (slot_class, region_class) =
+                    (width_class(to_slot as i64), width_class(to_region as i64));
+                let (mode, difference) = if slot_class < region_class {
+                    (slot_class + 1, to_slot)
+                } else {
+                    (region_class + 4 | region << 3, to_region)
+                };
+                columns.put_difference(difference, BYTES_BY_MODE[mode as usize & 7] as usize);
+                code |= mode << 2;
+                slot.stride = to_slot;
+            }
+            slot.addr = addr;
+            columns.put_control(code);
+            code = 0;
+        }
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+struct Entry {
+    epoch: u32,
+    next: u32,
+}
+
+/// Reads blocks of runs.
+#[derive(Default)]
+pub(super) struct RunDecoder {
+    entries: Vec<Entry>,
+    long: Vec<u32>,
+    slots: Vec<Slot>,
+    epoch: u32,
+}
+
+impl RunDecoder {
+    /// Appends the `count` ops that `bytes` hold to `out`; `bytes` has [`super::PADDING`] more bytes at its end.
+    pub fn decode(
+        &mut self,
+        bytes: &[u8],
+        count: usize,
+        templates: &Templates,
+        out: &mut Vec<Op>,
+    ) -> Result<(), BadOps> {
+        let (lengths, columns) = bytes.split_first_chunk::<8>().ok_or(BadOps)?;
+        let length = |at: usize| {
+            u32::from_le_bytes([
+                lengths[at],
+                lengths[at + 1],
+                lengths[at + 2],
+                lengths[at + 3],
+            ]) as usize
+        };
+        let (control, columns) = columns.split_at_checked(length(0)).ok_or(BadOps)?;
+        let (mut numbers, differences) = columns.split_at_checked(length(4)).ok_or(BadOps)?;
+        if self.epoch == u32::MAX {
+            *self = RunDecoder::default();
+        }
+        self.epoch += 1;
+        self.entries.resize(templates.list.len(), Entry::default());
+        self.slots.resize(templates.slots as usize, Slot::default());
+        out.reserve(count);
+        let last = out.len() + count;
+        let mut regions = [0u64; REGIONS];
+        let mut differences_at = 0;
+        self.long.clear();
+        self.long.resize(CONTEXTS, 0);
+        let (mut current, mut context) = (0u32, 0u32);
+        let mut open = [0u64; 64];
+        let mut control = control.iter();
+        while let Some(&code) = control.next() {
+            let entry = &mut self.entries[current as usize];
+            let long = &mut self.long[context as usize];
+            let (number, mut more) = match code & 3 {
+                LONG => (*long, 0),
+                SHORT => (entry.next, 0),
+                how => {
+                    let mut word = || {
+                        let (first, rest) = numbers.split_first_chunk::<4>().ok_or(BadOps)?;
+                        numbers = rest;
+                        Ok(u32::from_le_bytes(*first))
+                    };
+                    (word()?, if how == NUMBER_AND_MORE { word()? } else { 0 })
+                }
+            };
+            if current != 0 {
+                (entry.next, *long) = (number, number);
+            }
+            context = next_context(context, number);
+            let template = templates
+                .list
+                .get(number as usize)
+                .filter(|_| number != 0)
+                .ok_or(BadOps)?;
+            current = number;
+            let range =
+                template.first_slot as usize..(template.first_slot + template.addresses) as usize;
+            let entry = &mut self.entries[number as usize];
+            if entry.epoch != self.epoch {
+                *entry = Entry {
+                    epoch: self.epoch,
+                    next: 0,
+                };
+                self.slots[range.clone()].fill(Slot::default());
+            }
+            let mut code = code >> 2;
+            for (at, slot) in self.slots[range].iter_mut().enumerate() {
+                if at > 0 {
+                    code = control.next().ok_or(BadOps)? >> 2;
+                }
+                let mode = code & 7;
+                if mode != 0 {
+                    let raw = differences
+                        .get(differences_at..differences_at + 8)
+                        .and_then(|raw| raw.first_chunk());
+                    let raw = i64::from_le_bytes(*raw.ok_or(BadOps)?);
+                    let bytes = BYTES_BY_MODE[mode as usize];
+                    differences_at += bytes as usize;
+                    let unused = 64 - 8 * u32::from(bytes);
+                    let difference = (raw << unused >> unused) as u64;
+                    let base = if mode >= 4 {
+                        regions[usize::from(code >> 3)]
+                    } else {
+                        slot.addr
+                    };
+                    let addr = base.wrapping_add(difference);
+                    slot.stride = addr.wrapping_sub(slot.addr);
+                    slot.addr = addr;
+                    regions[region_of(addr) as usize & (REGIONS - 1)] = addr;
+                } else {
+                    slot.addr = slot.addr.wrapping_add(slot.stride);
+                }
+                open[at] = slot.addr;
+            }
+            if out.len() + template.ops() > last {
+                return Err(BadOps);
+            }
+            for TemplateOp { op, from } in templates.ops(template) {
+                let instructions = op.instructions.saturating_add(std::mem::take(&mut more));
+                out.push(Op {
+                    addr: op.addr.wrapping_add(open[usize::from(from & 63)]),
+                    instructions,
+                    ..*op
+                });
+            }
+        }
+        if out.len() == last {
+            Ok(())
+        } else {
+            Err(BadOps)
+        }
+    }
+}
