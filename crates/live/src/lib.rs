@@ -8,6 +8,7 @@
 //! - [`Placer`] does it for memory that a Rust program asks for.
 //! - [`choose`] is the decision alone, without any I/O.
 //! - [`machine_conflicts`] counts how the pages of running processes share bins, from the kernel's page maps.
+//! - [`curves`] measures what its memory does: latency, bandwidth, mixes.
 //! - [`probe()`] and [`doctor()`] say what this machine is and what it lets us do.
 //!
 //! ```no_run
@@ -42,6 +43,7 @@
 //! - On a machine with several nodes each node has a DRAM cache of its own. Bind the program to one node
 //!   (`numactl --cpunodebind=0 --membind=0`) and give the size of that node's cache.
 
+pub mod curves;
 pub mod doctor;
 mod error;
 mod memory;

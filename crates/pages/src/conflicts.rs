@@ -38,7 +38,9 @@ impl Conflicts {
             first_frame += node.frames;
             first_bin += node.bins.unwrap_or(0) as usize;
         }
-        let mut bins = vec![(0u32, 0u32); first_bin];
+        // Zeroed memory costs nothing where it is not touched: only bins with pages are looked at.
+        let mut bins = vec![[0u32; 2]; first_bin];
+        let mut used: Vec<(usize, u32)> = Vec::new();
         for (frame, hot) in pages {
             let Some(&(first, node, first_bin)) = places
                 .iter()
@@ -47,20 +49,31 @@ impl Conflicts {
                 continue;
             };
             if let Some(count) = node.bins {
-                let bin = &mut bins[first_bin + ((frame - first) % count) as usize];
-                bin.0 += 1;
-                bin.1 += u32::from(hot);
+                let at = first_bin + ((frame - first) % count) as usize;
+                let [pages, hots] = &mut bins[at];
+                if *pages == 0 {
+                    used.push((at, node.ways));
+                }
+                *pages += 1;
+                *hots += u32::from(hot);
             }
         }
         let mut all = Conflicts {
             bins: bins.len() as u64,
             ..Conflicts::default()
         };
-        for (_, node, first_bin) in places {
-            for &(pages, hot) in &bins[first_bin..][..node.bins.unwrap_or(0) as usize] {
-                all.add(pages, hot, node.ways);
-            }
+        for &(at, ways) in &used {
+            let [pages, hot] = bins[at];
+            all.add(pages, hot, ways);
         }
+        let empty = (bins.len() - used.len()) as u64;
+        if all.bins_by_pages.is_empty() && empty > 0 {
+            all.bins_by_pages.push(0);
+        }
+        all.bins_by_pages
+            .iter_mut()
+            .take(1)
+            .for_each(|n| *n = empty);
         all
     }
 

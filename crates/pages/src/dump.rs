@@ -52,7 +52,7 @@ pub struct Dump {
 }
 
 impl Placement {
-    /// The state now. Looks at every frame.
+    /// The state now. Looks at every frame that was used, and at its neighbours.
     pub fn dump(&self) -> Dump {
         let (topology, frames, heat) = (self.topology(), self.frames(), self.policy().heat());
         let is_hot = |frame| heat.is_some_and(|heat| heat.is_hot(frame));

@@ -278,13 +278,7 @@ impl Node {
     fn new(what: NodeFrames, first: u32, bins: Option<u32>, levels: u32) -> Node {
         let runs = bins.unwrap_or(1).max(1);
         let depth = what.frames.div_ceil(runs);
-        let mut used = Bitmap::new(runs as usize * depth as usize);
-        // The last row of frames may end in the middle: slots without a frame are never free.
-        if !what.frames.is_multiple_of(runs) {
-            for run in what.frames % runs..runs {
-                used.insert((run as usize + 1) * depth as usize - 1);
-            }
-        }
+        let used = Bitmap::new(runs as usize * depth as usize);
         let bins = bins.map(|bins| Bins::new(bins, levels));
         Node {
             what,
@@ -334,6 +328,13 @@ impl Node {
         if let Some(bins) = &mut self.bins {
             let bin = local % self.runs;
             let end = (bin as usize + 1) * self.depth as usize;
+            // The last row of frames may end in the middle: slots without a frame are never free. They are marked when
+            // their bin is first used, so that a huge node costs nothing before; nobody takes a slot of an unused bin
+            // but its first.
+            let last_row = self.what.frames % self.runs;
+            if last_row != 0 && bin >= last_row && bins.is_untouched(bin) {
+                self.used.insert(end - 1);
+            }
             let full = self.used.first_free(slot).is_none_or(|next| next >= end);
             bins.set(bin, bins.heat(bin), full);
         }

@@ -1,6 +1,6 @@
 //! Parameters of a policy, declared with unit, default and source, and given as `name:key=value,...`.
 
-use varve_machine::Bytes;
+use varve_machine::{Bytes, written};
 
 /// How a value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -261,14 +261,14 @@ impl Unit {
     fn read(self, text: &str) -> Option<Value> {
         match self {
             Unit::Count { min, max } => {
-                let n = count(text)?;
+                let n = written::count(text)?;
                 (min..=max).contains(&n).then_some(Value::Number(n))
             }
             Unit::Bytes => Some(Value::Number(text.parse::<Bytes>().ok()?.0)),
             Unit::Rate => Some(Value::Number(
                 text.strip_suffix("/s")?.parse::<Bytes>().ok()?.0,
             )),
-            Unit::Time => Some(Value::Number(nanoseconds(text)?)),
+            Unit::Time => Some(Value::Number(written::nanoseconds(text.trim())?)),
             Unit::Ranges => text
                 .split('/')
                 .map(range)
@@ -276,24 +276,6 @@ impl Unit {
                 .map(Value::Ranges),
         }
     }
-}
-
-fn count(text: &str) -> Option<u64> {
-    let suffixes = [("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)];
-    let (digits, unit) = suffixes
-        .iter()
-        .find_map(|&(suffix, unit)| Some((text.strip_suffix(suffix)?, unit)))
-        .unwrap_or((text, 1));
-    digits.parse::<u64>().ok()?.checked_mul(unit)
-}
-
-fn nanoseconds(text: &str) -> Option<u64> {
-    let suffixes = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
-    let (number, unit) = suffixes
-        .iter()
-        .find_map(|&(suffix, unit)| Some((text.strip_suffix(suffix)?, unit)))?;
-    let ns = number.trim().parse::<f64>().ok()? * unit;
-    (ns.is_finite() && ns >= 0.0 && ns < u64::MAX as f64).then_some(ns.round() as u64)
 }
 
 fn range(text: &str) -> Option<(u64, u64)> {

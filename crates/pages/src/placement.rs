@@ -40,6 +40,9 @@ pub struct Counters {
     pub moves_cancelled: u64,
 }
 
+/// Frames of a group: the page numbers of one fill a few pages of the host.
+const GROUP: usize = 4096;
+
 /// A policy with its frames.
 pub struct Placement {
     spec: String,
@@ -48,6 +51,9 @@ pub struct Placement {
     policy: Box<dyn Policy>,
     /// Virtual page plus one, by frame; 0 for a frame without a page.
     pages: Vec<u64>,
+    /// Groups of [`GROUP`] frames of which one ever had a page: all others are passed over where pages are listed, so
+    /// that a huge machine costs what is used of it.
+    groups: Vec<bool>,
     /// Moves in flight by the frame they leave: target and page.
     flights: HashMap<u32, (u32, u64)>,
     /// Frames with a page in flight that another move in flight goes to.
@@ -88,6 +94,7 @@ impl Placement {
         Placement {
             spec: spec.into(),
             pages: vec![0; topology.frames() as usize],
+            groups: vec![false; (topology.frames() as usize).div_ceil(GROUP)],
             topology,
             frames,
             policy,
@@ -135,10 +142,17 @@ impl Placement {
 
     /// Frames with pages, in ascending order, with their pages.
     pub fn mapping(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        (0..)
-            .zip(&self.pages)
+        let used = self.groups.iter().zip(self.pages.chunks(GROUP));
+        used.enumerate()
+            .filter(|(_, (used, _))| **used)
+            .flat_map(|(group, (_, pages))| (group * GROUP..).zip(pages))
             .filter(|(_, page)| **page != 0)
-            .map(|(frame, page)| (frame, page - 1))
+            .map(|(frame, page)| (frame as u32, page - 1))
+    }
+
+    fn put(&mut self, frame: u32, vpn: u64) {
+        self.pages[frame as usize] = vpn + 1;
+        self.groups[frame as usize / GROUP] = true;
     }
 
     /// Frames without a page that a page in flight goes to, in no order.
@@ -151,7 +165,10 @@ impl Placement {
 
     /// Bytes of memory that frames, policy and page numbers may come to use. Memory is used as frames are touched.
     pub fn bytes(&self) -> u64 {
-        self.frames.bytes() + self.policy.bytes() + 8 * self.pages.len() as u64
+        self.frames.bytes()
+            + self.policy.bytes()
+            + 8 * self.pages.len() as u64
+            + self.groups.len() as u64
     }
 
     /// Frees `frame` unless a move in flight was promised it.
@@ -186,7 +203,7 @@ impl Pager for Placement {
                 page_bytes: self.frames.page_bytes(),
             });
         };
-        self.pages[frame as usize] = fault.vpn + 1;
+        self.put(frame, fault.vpn);
         self.counters.faults += 1;
         Ok(frame)
     }
@@ -248,7 +265,7 @@ impl Pager for Placement {
             return;
         }
         self.flights.remove(&done.from);
-        self.pages[done.to as usize] = done.vpn + 1;
+        self.put(done.to, done.vpn);
         self.policy.moved(
             &mut self.frames,
             Remap {

@@ -6,6 +6,45 @@ use common::{cached, fill, per_bin, tiered, touch};
 use varve_machine::Pager;
 use varve_pages::{NodeFrames, Placement, Topology};
 
+/// Pages far apart in a machine of many frames are all listed, in order, and so are their conflicts: by what was used of
+/// the machine alone, beside maps that know nothing of frames that were not.
+#[test]
+fn a_sparse_mapping_is_listed_whole() {
+    for (spec, frames, bins) in [
+        ("random:run=2MiB,seed=3", 300_000, 10_000),
+        ("static:seed=5", 300_001, 9_999),
+        ("first-touch", 300_000, 10_000),
+    ] {
+        let topology = cached(frames, bins);
+        let mut placement = Placement::on(spec, topology.clone()).unwrap();
+        let mut plain = std::collections::BTreeMap::new();
+        for vpn in 0..700 {
+            let frame = placement.fault(&touch(vpn)).unwrap();
+            assert!(plain.insert(frame, vpn).is_none(), "{spec}: {frame} twice");
+            if vpn % 3 == 2 {
+                let (&frame, &vpn) = plain.iter().nth(plain.len() / 2).unwrap();
+                placement.unmap(vpn, frame);
+                plain.remove(&frame);
+            }
+        }
+        let listed: Vec<(u32, u64)> = placement.mapping().collect();
+        assert!(listed.iter().copied().eq(plain.clone()), "{spec}");
+
+        let mut in_bin = vec![0u64; bins as usize];
+        plain
+            .keys()
+            .for_each(|frame| in_bin[(frame % bins) as usize] += 1);
+        let count = |f: &dyn Fn(u64) -> bool| in_bin.iter().filter(|n| f(**n)).count() as u64;
+        let found = placement.dump().conflicts.unwrap();
+        assert_eq!(found.bins_used, count(&|n| n > 0), "{spec}");
+        assert_eq!(found.bins_by_pages[0], count(&|n| n == 0), "{spec}");
+        let deepest = *in_bin.iter().max().unwrap();
+        assert_eq!(found.bins_by_pages.len() as u64, deepest + 1, "{spec}");
+        let in_conflict: u64 = in_bin.iter().filter(|n| **n > 1).sum();
+        assert_eq!(found.pages_in_conflict, in_conflict, "{spec}");
+    }
+}
+
 #[test]
 fn first_touch_on_a_fresh_system_is_contiguous() {
     let mut placement = Placement::on("first-touch", cached(100, 20)).unwrap();

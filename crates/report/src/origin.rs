@@ -24,7 +24,7 @@ pub struct Origin {
 /// ```
 /// use varve_report::{Origin, RunReport, RunTable};
 /// let origin = Origin { machine: "cxl-spr".into(), seed: 1, ..Origin::default() };
-/// let report = RunReport { origin, table: RunTable::new("sort", "policy"), charts: vec![] };
+/// let report = RunReport { origin, table: RunTable::new("sort", "policy"), charts: vec![], runs: vec![] };
 /// let json: serde_json::Value = serde_json::from_str(&report.to_json()).unwrap();
 /// assert_eq!(json["machine"], "cxl-spr");
 /// assert_eq!(json["table"]["rows_are"], "policy");
@@ -39,10 +39,13 @@ pub struct RunReport {
     /// Charts of the same runs, such as throughput over time.
     #[serde(default)]
     pub charts: Vec<Chart>,
+    /// Everything that each run measured, in the order of the table's rows: objects of one shape, whatever it is.
+    #[serde(default)]
+    pub runs: Vec<serde_json::Value>,
 }
 
 impl RunReport {
-    /// The whole comparison as JSON: `{machine, seed, version, command, table, charts}`.
+    /// The whole comparison as JSON: `{machine, seed, version, command, table, charts, runs}`.
     pub fn to_json(&self) -> String {
         pretty(self)
     }

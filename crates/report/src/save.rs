@@ -26,8 +26,8 @@ impl StudyResult {
 }
 
 impl RunReport {
-    /// Write `results.json`, `index.html`, `runs.parquet` and one `chart-ID.parquet` per chart into a
-    /// folder that exists; the files written, in that order. Each file appears whole or not at all.
+    /// Write `results.json`, `index.html`, `runs.parquet`, one `chart-ID.parquet` per chart and the files of
+    /// [`columnar::results`] into a folder that exists; the files written, in that order. Each file appears whole or not at all.
     pub fn save(&self, folder: &Path) -> Result<Vec<PathBuf>, Error> {
         let page = html::runs(self)?;
         let mut written = vec![
@@ -43,6 +43,7 @@ impl RunReport {
             columnar::chart(chart, &self.origin, &path)?;
             written.push(path);
         }
+        written.extend(columnar::results(self, folder)?);
         Ok(written)
     }
 }

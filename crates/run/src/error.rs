@@ -36,7 +36,9 @@ pub enum Error {
     #[error("scale {0} is not a power of two between 1 and 65536")]
     Scale(u32),
     /// No policy goes with the machine.
-    #[error("no page policy named in `{0}` goes with this machine")]
+    #[error(
+        "no page policy named in `{0}` goes with this machine; `varve policy` lists them with what each needs"
+    )]
     NoPolicy(String),
     /// A kept result cannot be written.
     #[error("{}: {source}; choose another folder with --keep, or none", path.display())]

@@ -59,6 +59,8 @@ pub struct Point {
 pub struct PlacementState {
     /// Pages in use (of the scaled machine; there are as many at full size).
     pub pages: u64,
+    /// Those of them in fast memory that is a node of its own; 0 under a DRAM cache.
+    pub fast_pages: u64,
     /// Bins of the DRAM caches; 0 without one.
     pub bins: u64,
     /// Bins with at least one page.
@@ -205,6 +207,12 @@ impl RunResult {
             timeline: timeline(out, f),
             placement: PlacementState {
                 pages: out.pages,
+                fast_pages: dump
+                    .nodes
+                    .iter()
+                    .filter(|n| n.kind == "fast")
+                    .map(|n| u64::from(n.pages))
+                    .sum(),
                 bins: conflicts.bins,
                 bins_used: conflicts.bins_used,
                 pages_in_conflict: conflicts.pages_in_conflict,

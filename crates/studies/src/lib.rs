@@ -13,6 +13,9 @@ pub enum Effort {
     Quick,
     /// What the claims need.
     Full,
+    /// Every run and every claim at a sliver of its size, in some seconds: says whether the study works, and nothing about
+    /// the paper. For tests.
+    Tiny,
 }
 
 /// What a study is run with.

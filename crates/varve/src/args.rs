@@ -53,6 +53,7 @@ pub enum Command {
         varve machine show optane-6230\n  \
         varve machine check my-server.toml\n  \
         varve machine calibrate optane-8260\n  \
+        varve machine calibrate here --quick\n  \
         varve machine --doctor")]
     Machine(MachineArgs),
     /// List the page policies and their parameters
@@ -207,13 +208,17 @@ pub enum MachineAction {
         /// Name or file; all built-in machines when none is given
         machine: Option<String>,
     },
-    /// Run the classic latency and bandwidth curves and compare them with published ones
+    /// Run the classic latency and bandwidth curves on the model and compare them with published ones; `here`: measure
+    /// them on the machine that this runs on and compare the model with them
     Calibrate {
         /// Name, file, or `here`
         machine: String,
         /// All points instead of the few that tell most
         #[arg(long)]
         full: bool,
+        /// With `here`: measure for some seconds only
+        #[arg(long, conflicts_with = "full")]
+        quick: bool,
     },
 }
 

@@ -99,8 +99,12 @@ pub fn workers(asked: usize) -> usize {
 
 /// Makes a folder for results.
 pub fn folder(path: &Path) -> Result<(), Failure> {
-    fs::create_dir_all(path)
-        .map_err(|e| wrong(format!("{}: cannot make the folder: {e}", path.display())))
+    fs::create_dir_all(path).map_err(|e| {
+        let shown = path.display();
+        wrong(format!(
+            "{shown}: cannot make the folder: {e}; choose another --out"
+        ))
+    })
 }
 
 /// Prints to standard output; a reader that went away (a closed pipe) is no failure.

@@ -1,5 +1,7 @@
 //! The short measurement: pointer chases by size, and streams by threads, per memory node. Medians of three.
 
+use super::cpus::{Pair, pairs, stay_on};
+use super::memory::{LINE, Memory, link_randomly};
 use super::topology::Topology;
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
@@ -54,7 +56,6 @@ pub struct Bandwidth {
     pub gb_per_s: f64,
 }
 
-const LINE: usize = 64;
 /// Runs per figure; the median counts.
 const RUNS: usize = 3;
 /// Sizes of the chases, bytes: within the first, second and last caches of common processors, and beyond.
@@ -108,140 +109,7 @@ pub fn all(
     notes.dedup();
 }
 
-/// Processors and the memory they are measured against.
-struct Pair {
-    cpu_node: u32,
-    cpus: Vec<u32>,
-    memory_node: u32,
-    free_bytes: u64,
-}
-
-/// Each memory node with the nearest node that has processors, and with the first such node.
-fn pairs(topology: &Topology) -> Vec<Pair> {
-    let allowed = allowed_cpus();
-    let with_cpus: Vec<(u32, Vec<u32>)> = topology
-        .nodes
-        .iter()
-        .map(|n| {
-            (
-                n.id,
-                n.cpus
-                    .iter()
-                    .copied()
-                    .filter(|c| allowed.contains(c))
-                    .collect::<Vec<_>>(),
-            )
-        })
-        .filter(|(_, cpus)| !cpus.is_empty())
-        .collect();
-    let mut pairs = Vec::new();
-    for memory in topology.nodes.iter().filter(|n| n.bytes > 0) {
-        let position = |id: u32| topology.nodes.iter().position(|n| n.id == id).unwrap_or(0);
-        let distance = |id: u32| {
-            memory
-                .distances
-                .get(position(id))
-                .copied()
-                .unwrap_or(u32::MAX)
-        };
-        let nearest = with_cpus.iter().min_by_key(|(id, _)| (distance(*id), *id));
-        let mut from: Vec<&(u32, Vec<u32>)> =
-            nearest.into_iter().chain(with_cpus.first()).collect();
-        from.dedup_by_key(|f| f.0);
-        for (cpu_node, cpus) in from {
-            pairs.push(Pair {
-                cpu_node: *cpu_node,
-                cpus: cpus.clone(),
-                memory_node: memory.id,
-                free_bytes: memory.free_bytes,
-            });
-        }
-    }
-    pairs
-}
-
-/// Hardware threads that this process may run on.
-fn allowed_cpus() -> Vec<u32> {
-    // SAFETY: the set is plain bits; zero is empty, and the call writes no more than its size.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) != 0 {
-            return vec![0];
-        }
-        (0..libc::CPU_SETSIZE as u32)
-            .filter(|&c| libc::CPU_ISSET(c as usize, &set))
-            .collect()
-    }
-}
-
-/// Keeps the calling thread on one hardware thread; where that is refused the scheduler decides.
-fn stay_on(cpu: u32) {
-    // SAFETY: as above; the set is only read by the call.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(cpu as usize, &mut set);
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
-    }
-}
-
-/// Words of memory on one node.
-struct Memory {
-    start: *mut u64,
-    bytes: usize,
-}
-
-impl Memory {
-    /// Maps and touches `bytes`, a multiple of 2 MiB, bound to the node when there are several.
-    fn on_node(bytes: usize, node: u32, bind: bool) -> Option<Memory> {
-        // SAFETY: a new anonymous mapping; the node mask outlives the call that reads it.
-        unsafe {
-            let prot = libc::PROT_READ | libc::PROT_WRITE;
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-            let start = libc::mmap(std::ptr::null_mut(), bytes, prot, flags, -1, 0);
-            if start == libc::MAP_FAILED {
-                return None;
-            }
-            let mut memory = Memory {
-                start: start.cast(),
-                bytes,
-            };
-            libc::madvise(start, bytes, libc::MADV_HUGEPAGE);
-            if bind {
-                let mut mask = [0u64; 16];
-                *mask.get_mut(node as usize / 64)? = 1 << (node % 64);
-                let bits = (mask.len() * 64) as u64;
-                if libc::syscall(
-                    libc::SYS_mbind,
-                    start,
-                    bytes,
-                    libc::MPOL_BIND,
-                    mask.as_ptr(),
-                    bits,
-                    0,
-                ) != 0
-                {
-                    return None;
-                }
-            }
-            memory.words().fill(1);
-            Some(memory)
-        }
-    }
-
-    fn words(&mut self) -> &mut [u64] {
-        // SAFETY: the mapping holds `bytes` bytes, page-aligned, and is borrowed mutably.
-        unsafe { std::slice::from_raw_parts_mut(self.start, self.bytes / 8) }
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        // SAFETY: mapped by `on_node`.
-        unsafe { libc::munmap(self.start.cast(), self.bytes) };
-    }
-}
-
-fn median(mut runs: Vec<f64>) -> f64 {
+pub(crate) fn median(mut runs: Vec<f64>) -> f64 {
     runs.sort_unstable_by(f64::total_cmp);
     runs.get(runs.len() / 2).copied().unwrap_or(0.0)
 }
@@ -259,7 +127,7 @@ fn chases(pair: &Pair, memory: &mut Memory, budget: Duration, out: &mut Vec<Late
                 if bytes > words.len() * 8 || Instant::now() > end {
                     break;
                 }
-                link_lines(words, bytes / LINE);
+                link_randomly(words, bytes / LINE);
                 let ns = median((0..RUNS).map(|_| chase(words, slice)).collect());
                 let (cpu_node, memory_node) = (pair.cpu_node, pair.memory_node);
                 out.push(Latency {
@@ -271,24 +139,6 @@ fn chases(pair: &Pair, memory: &mut Memory, budget: Duration, out: &mut Vec<Late
             }
         });
     });
-}
-
-/// Links the first `lines` lines into one cycle in random order (Sattolo's algorithm): the first word of each
-/// line holds the index of the first word of the next.
-fn link_lines(words: &mut [u64], lines: usize) {
-    const STEP: usize = LINE / 8;
-    for line in 0..lines {
-        words[line * STEP] = (line * STEP) as u64;
-    }
-    let mut random = 0x9E37_79B9_7F4A_7C15u64;
-    for line in (1..lines).rev() {
-        // xorshift64 (Marsaglia 2003): any order will do that no prefetcher guesses.
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        let other = (random % line as u64) as usize;
-        words.swap(line * STEP, other * STEP);
-    }
 }
 
 /// Nanoseconds per dependent load, over about `time`.
@@ -433,48 +283,6 @@ fn sum(words: &[u64]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_chase_visits_every_line_once() {
-        let lines = 1000;
-        let mut words = vec![0u64; lines * LINE / 8];
-        link_lines(&mut words, lines);
-        let mut at = 0;
-        let mut seen = std::collections::BTreeSet::new();
-        for _ in 0..lines {
-            assert!(seen.insert(at), "line {at} twice");
-            at = words[at] as usize;
-        }
-        assert_eq!(at, 0);
-    }
-
-    #[test]
-    fn a_node_without_processors_is_measured_from_the_nearest() {
-        use super::super::topology::Node;
-        let cpu = allowed_cpus()[0];
-        let node = |id, cpus: &[u32], distances: &[u32]| Node {
-            id,
-            cpus: cpus.into(),
-            bytes: 1 << 30,
-            free_bytes: 1 << 30,
-            distances: distances.into(),
-            ..Node::default()
-        };
-        let nodes = vec![
-            node(0, &[cpu], &[10, 20, 40]),
-            node(1, &[cpu], &[20, 10, 15]),
-            node(4, &[], &[40, 15, 10]),
-        ];
-        let topology = Topology {
-            nodes,
-            ..Topology::default()
-        };
-        let from: Vec<(u32, u32)> = pairs(&topology)
-            .iter()
-            .map(|p| (p.cpu_node, p.memory_node))
-            .collect();
-        assert_eq!(from, [(0, 0), (1, 1), (0, 1), (1, 4), (0, 4)]);
-    }
 
     #[test]
     fn every_pass_counts_the_bytes_it_moves() {

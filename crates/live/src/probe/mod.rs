@@ -1,8 +1,10 @@
 //! What this machine is: its memory and processors as Linux describes them, and a short measurement.
 
+pub(crate) mod cpus;
 mod dimm;
-mod measure;
-mod sysfs;
+pub(crate) mod measure;
+pub(crate) mod memory;
+pub(crate) mod sysfs;
 mod topology;
 
 pub use dimm::Dimm;

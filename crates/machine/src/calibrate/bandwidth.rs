@@ -2,11 +2,8 @@
 
 use super::bench::{Bench, Memory};
 use super::pattern::{How, Order, Pattern};
-use super::{Curve, Effort, Measurement};
+use super::{Curve, Measurement, Plan};
 use crate::Machine;
-
-/// One thread's region.
-const REGION: u64 = 64 << 20;
 
 /// What is measured, and its name in ids.
 const HOWS: [(How, &str); 3] = [
@@ -15,7 +12,7 @@ const HOWS: [(How, &str); 3] = [
     (How::StoreClwb, "clwb"),
 ];
 
-pub(super) fn all(machine: &Machine, effort: Effort) -> Vec<Measurement> {
+pub(super) fn all(machine: &Machine, plan: &Plan) -> Vec<Measurement> {
     let mut out: Vec<Measurement> = Vec::new();
     let memories = Memory::of(machine);
     for memory in memories {
@@ -23,20 +20,20 @@ pub(super) fn all(machine: &Machine, effort: Effort) -> Vec<Measurement> {
             continue;
         }
         for (how, name) in HOWS {
-            let m = machine.clone();
+            let (m, p) = (machine.clone(), plan.clone());
             let id = format!("threads/{}/{name}", memory.id());
-            let measure = move || by_threads(&m, memory, how, name, effort);
+            let measure = move || by_threads(&m, memory, how, name, &p);
             out.push(Measurement::new(id, measure));
         }
         for (how, name) in HOWS {
-            let m = machine.clone();
+            let (m, p) = (machine.clone(), plan.clone());
             let id = format!("size/{}/{name}", memory.id());
-            let measure = move || by_size(&m, memory, how, name, effort);
+            let measure = move || by_size(&m, memory, how, name, &p);
             out.push(Measurement::new(id, measure));
         }
-        let m = machine.clone();
+        let (m, p) = (machine.clone(), plan.clone());
         let id = format!("mix/{}", memory.id());
-        out.push(Measurement::new(id, move || by_mix(&m, memory, effort)));
+        out.push(Measurement::new(id, move || by_mix(&m, memory, &p)));
     }
     out
 }
@@ -50,16 +47,21 @@ pub(super) fn bench(machine: &Machine, memory: Memory) -> Bench {
     }
 }
 
-/// Sequential blocks of 256 B, one more thread at a time.
-fn by_threads(machine: &Machine, memory: Memory, how: How, name: &str, effort: Effort) -> Curve {
-    let mut curve = Curve::new(format!("threads/{}/{name}", memory.id()), "threads", "GB/s");
+/// The same under the conditions of `plan`.
+fn planned(machine: &Machine, memory: Memory, plan: &Plan) -> Bench {
     let bench = bench(machine, memory);
-    let counts: Vec<usize> = match effort {
-        Effort::Quick => vec![1, 2, 4, 8, 12, 16, 20, 24, 32, 48, 64],
-        Effort::Full => (1..=24).chain((28..=128).step_by(4)).collect(),
-    };
-    for threads in counts.into_iter().filter(|&n| n <= bench.cores()) {
-        let p = Pattern::new(how, Order::Sequential, threads, 256, REGION);
+    match plan.prefetch {
+        true => bench.prefetching(machine),
+        false => bench,
+    }
+}
+
+/// Sequential blocks of 256 B, one more thread at a time.
+fn by_threads(machine: &Machine, memory: Memory, how: How, name: &str, plan: &Plan) -> Curve {
+    let mut curve = Curve::new(format!("threads/{}/{name}", memory.id()), "threads", "GB/s");
+    let bench = planned(machine, memory, plan);
+    for &threads in plan.threads.iter().filter(|&&n| n <= bench.cores()) {
+        let p = Pattern::new(how, Order::Sequential, threads, 256, plan.room.of(threads));
         curve.push(threads as f64, bench.alone(p, memory).gbps());
     }
     curve
@@ -81,41 +83,31 @@ fn best_threads(memory: Memory, how: How, cores: usize) -> usize {
 }
 
 /// Random blocks of a size.
-fn by_size(machine: &Machine, memory: Memory, how: How, name: &str, effort: Effort) -> Curve {
+fn by_size(machine: &Machine, memory: Memory, how: How, name: &str, plan: &Plan) -> Curve {
     let mut curve = Curve::new(
         format!("size/{}/{name}", memory.id()),
         "access size, B",
         "GB/s",
     );
-    let bench = bench(machine, memory);
-    let threads = best_threads(memory, how, bench.cores());
-    let sizes: Vec<u64> = match effort {
-        Effort::Quick => vec![64, 256, 1 << 10, 4 << 10, 16 << 10, 1 << 20],
-        Effort::Full => (6..=21).map(|shift| 1 << shift).collect(),
-    };
-    for size in sizes {
-        let p = Pattern::new(how, Order::Random, threads, size, REGION);
+    let bench = planned(machine, memory, plan);
+    let threads = plan
+        .size_threads
+        .unwrap_or_else(|| best_threads(memory, how, bench.cores()));
+    for &size in &plan.sizes {
+        let p = Pattern::new(how, Order::Random, threads, size, plan.room.of(threads));
         curve.push(size as f64, bench.alone(p, memory).gbps());
     }
     curve
 }
 
 /// All cores read and write sequentially, prefetchers on, by the share of reads in percent.
-fn by_mix(machine: &Machine, memory: Memory, effort: Effort) -> Curve {
+fn by_mix(machine: &Machine, memory: Memory, plan: &Plan) -> Curve {
     let mut curve = Curve::new(format!("mix/{}", memory.id()), "reads, %", "GB/s");
     let bench = bench(machine, memory).prefetching(machine);
-    let shares: &[u8] = match effort {
-        Effort::Quick => &[0, 25, 50, 60, 75, 90, 100],
-        Effort::Full => &[0, 10, 20, 25, 30, 40, 50, 60, 67, 70, 75, 80, 90, 100],
-    };
-    for &share in shares {
-        let p = Pattern::new(
-            How::Mix(share),
-            Order::Sequential,
-            bench.cores(),
-            256,
-            REGION,
-        );
+    let cores = bench.cores();
+    for &share in &plan.shares {
+        let how = How::Mix(share);
+        let p = Pattern::new(how, Order::Sequential, cores, 256, plan.room.of(cores));
         curve.push(f64::from(share), bench.alone(p, memory).gbps());
     }
     curve

@@ -2,7 +2,7 @@
 
 use super::bench::{Bench, Memory};
 use super::pattern::{How, Order, Pattern};
-use super::{Curve, Measurement};
+use super::{Curve, Measurement, Plan};
 use crate::Machine;
 
 /// A region so large that no access finds its line in a cache.
@@ -26,20 +26,65 @@ impl Memory {
     }
 }
 
-pub(super) fn all(machine: &Machine) -> Vec<Measurement> {
-    let idle = machine.clone();
-    let updates = machine.clone();
-    vec![
-        Measurement::new("idle-latency", move || idle_latency(&idle)),
-        Measurement::new("access-latency", move || access_latency(&updates)),
-    ]
+/// Orders of a chase, and their names in ids.
+const ORDERS: [(Order, &str); 2] = [(Order::Random, "random"), (Order::Sequential, "sequential")];
+
+pub(super) fn all(machine: &Machine, plan: &Plan) -> Vec<Measurement> {
+    let (m, p) = (machine.clone(), plan.clone());
+    let mut out = vec![Measurement::new("idle-latency", move || {
+        idle_latency(&m, &p)
+    })];
+    if plan.footprints.is_empty() {
+        return out;
+    }
+    for memory in Memory::of(machine) {
+        for (order, name) in ORDERS {
+            let (m, p) = (machine.clone(), plan.clone());
+            let id = format!("chase/{}/{name}", memory.id());
+            out.push(Measurement::new(id.clone(), move || {
+                by_footprint(&m, memory, order, &id, &p)
+            }));
+        }
+    }
+    out
+}
+
+/// Single loads and stores, with full caches.
+pub(super) fn access(machine: &Machine) -> Measurement {
+    let m = machine.clone();
+    Measurement::new("access-latency", move || access_latency(&m))
+}
+
+/// The bench of an idle machine under the conditions of `plan`.
+fn idle_bench(machine: &Machine, plan: &Plan) -> Bench {
+    match plan.prefetch {
+        true => Bench::new(machine).prefetching(machine),
+        false => Bench::new(machine),
+    }
+}
+
+/// Loads that each wait for the one before, by the bytes that they run over: through the caches and beyond.
+fn by_footprint(machine: &Machine, memory: Memory, order: Order, id: &str, plan: &Plan) -> Curve {
+    let mut curve = Curve::new(id, "footprint, B", "ns");
+    let bench = idle_bench(machine, plan);
+    let cached = machine.l2.bytes.0 + machine.llc.bytes.0;
+    for &bytes in &plan.footprints {
+        // Random loads have met nearly all lines after four times as many; 40 ns is a hit far from the core. What
+        // fits no cache needs no warming.
+        let lines = (bytes / 64).min(cached / 64 * 2);
+        let bench = bench.clone().window((lines * 2 * 4 * 40).max(100_000));
+        let p = Pattern::new(How::Chase, order, 1, 64, bytes);
+        curve.push(bytes as f64, bench.alone(p, memory).ns_per_access());
+    }
+    curve
 }
 
 /// Loads that each wait for the one before, in sequence (line by line) and at random; stores to cached lines with what
 /// makes them durable: a non-temporal store and a fence, or a store, its write-back and a fence.
-fn idle_latency(machine: &Machine) -> Curve {
+fn idle_latency(machine: &Machine, plan: &Plan) -> Curve {
     let mut curve = Curve::new("idle-latency", "access", "ns");
-    let bench = Bench::new(machine);
+    let bench = idle_bench(machine, plan);
+    let large = plan.idle_bytes;
     for memory in Memory::of(machine) {
         if memory == Memory::PmDimm {
             continue;
@@ -49,9 +94,9 @@ fn idle_latency(machine: &Machine) -> Curve {
             let ns = bench.alone(p, memory).ns_per_access();
             curve.push_named(format!("{} {name}", memory.words()), ns);
         };
-        measure("read, sequential", How::Chase, Order::Sequential, LARGE);
-        measure("read, random", How::Chase, Order::Random, LARGE);
-        measure("write (ntstore)", How::NtStore, Order::Sequential, LARGE);
+        measure("read, sequential", How::Chase, Order::Sequential, large);
+        measure("read, random", How::Chase, Order::Random, large);
+        measure("write (ntstore)", How::NtStore, Order::Sequential, large);
         measure("write (clwb)", How::StoreClwb, Order::Sequential, SMALL);
     }
     curve

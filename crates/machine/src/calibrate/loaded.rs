@@ -3,7 +3,7 @@
 use super::bandwidth::bench;
 use super::bench::Memory;
 use super::pattern::{How, Order, Pattern};
-use super::{Curve, Effort, Measurement};
+use super::{Curve, Measurement, Plan};
 use crate::Machine;
 
 /// Instructions between two loads of the threads that make the load, from idle to all out.
@@ -11,24 +11,23 @@ const PACES: [u32; 14] = [
     20_000, 5000, 2000, 1000, 700, 500, 350, 250, 180, 120, 80, 50, 25, 2,
 ];
 
-pub(super) fn all(machine: &Machine, effort: Effort) -> Vec<Measurement> {
+pub(super) fn all(machine: &Machine, plan: &Plan) -> Vec<Measurement> {
     let mut out: Vec<Measurement> = Vec::new();
     for memory in Memory::of(machine) {
         if matches!(memory, Memory::PmDimm | Memory::Cached) {
             continue;
         }
-        let m = machine.clone();
+        let (m, step) = (machine.clone(), plan.pace_step);
         let id = format!("loaded/{}", memory.id());
-        out.push(Measurement::new(id, move || loaded(&m, memory, effort)));
+        out.push(Measurement::new(id, move || loaded(&m, memory, step)));
     }
     out
 }
 
 /// One thread chases random lines; all other cores read sequentially, more and more often.
-fn loaded(machine: &Machine, memory: Memory, effort: Effort) -> Curve {
+fn loaded(machine: &Machine, memory: Memory, step: usize) -> Curve {
     let mut curve = Curve::new(format!("loaded/{}", memory.id()), "bandwidth, GB/s", "ns");
     let bench = bench(machine, memory).prefetching(machine);
-    let step = if effort == Effort::Quick { 3 } else { 1 };
     let threads = (bench.cores() - 1).max(1);
     for &pace in PACES.iter().step_by(step).chain(&[2]) {
         // So few pages that their translations are known after the warm-up.

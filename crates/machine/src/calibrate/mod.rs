@@ -10,25 +10,18 @@ mod interference;
 mod latency;
 mod loaded;
 mod pattern;
+mod plan;
 mod published;
 mod table;
 
 pub use bench::{Bench, Memory};
 pub use pattern::{How, Order, Pattern};
+pub use plan::{Effort, Plan, Room};
 pub use published::{Published, published};
 pub use table::{Row, Summary, summaries, table};
 
 use crate::Machine;
 use serde::{Deserialize, Serialize};
-
-/// How much is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effort {
-    /// A few points of every curve; a few seconds.
-    Quick,
-    /// Every point; within a minute.
-    Full,
-}
 
 /// One measured point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -123,10 +116,17 @@ impl Measurement {
 
 /// Every curve that `machine` has the memory for, to be measured one by one: so that progress can be shown between them.
 pub fn measurements(machine: &Machine, effort: Effort) -> Vec<Measurement> {
-    let mut all = latency::all(machine);
-    all.extend(bandwidth::all(machine, effort));
-    all.extend(loaded::all(machine, effort));
+    let mut all = planned(machine, &Plan::published(effort));
+    all.insert(1, latency::access(machine));
     all.extend(interference::all(machine, effort));
+    all
+}
+
+/// The curves that a [`Plan`] names, at its points and under its conditions.
+pub fn planned(machine: &Machine, plan: &Plan) -> Vec<Measurement> {
+    let mut all = latency::all(machine, plan);
+    all.extend(bandwidth::all(machine, plan));
+    all.extend(loaded::all(machine, plan));
     all
 }
 

@@ -117,7 +117,7 @@ impl Machine {
             "dram.dimm_bytes",
             "probed: the node's capacity over the channels",
         );
-        let dimm = (p.dram.bytes.min(most) / u64::from(channels) / 4096).max(1) * 4096;
+        let dimm = whole_pages(p.dram.bytes.min(most) / u64::from(channels));
 
         let link = (sockets > 1).then(|| Link {
             ns: sources.measured(
@@ -156,7 +156,7 @@ impl Machine {
             );
             let write = sources.measured("cxl.write_gbps", s.write_gbps, read, "GB/s of writes");
             Cxl {
-                bytes: Bytes((s.bytes.min(most) / 4096).max(1) * 4096),
+                bytes: Bytes(whole_pages(s.bytes.min(most))),
                 link_ns: (ns - tlb_ns - llc.ns - overhead_ns - row_ns - 64.0 / read).max(1.0),
                 read_gbps: read,
                 write_gbps: write,
@@ -246,6 +246,12 @@ impl Machine {
             sources: sources.0,
         }
     }
+}
+
+/// Firmware keeps odd amounts of memory for itself: the rest, down to whole large pages, so that every page size fits.
+fn whole_pages(bytes: u64) -> u64 {
+    const LARGE_PAGE: u64 = 2 << 20;
+    (bytes / LARGE_PAGE).max(1) * LARGE_PAGE
 }
 
 struct Sources(BTreeMap<String, String>);

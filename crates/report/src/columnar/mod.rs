@@ -3,9 +3,11 @@
 //! Every file carries `machine`, `seed`, `version` and `command`; a column `c` with a unit carries
 //! `unit.c`. Numbers are in the base units that [`crate::fmt::Format`] names, never scaled.
 
+mod records;
 mod writer;
 
 use crate::{Chart, Data, Error, Origin, RunTable, StudyResult, Value};
+pub use records::results;
 use std::path::{Path, PathBuf};
 use writer::{Cells, File};
 

@@ -104,6 +104,56 @@ fn a_comparison_keeps_base_units() {
     assert!(notes["command"].starts_with("varve run"));
 }
 
+#[test]
+fn runs_keep_everything_that_they_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = sample::report();
+    let written = columnar::results(&report, folder.path()).unwrap();
+    let names: Vec<_> = written.iter().map(|p| p.file_name().unwrap()).collect();
+    assert_eq!(
+        names,
+        [
+            "results.parquet",
+            "results-timeline.parquet",
+            "results-latencies.parquet"
+        ]
+    );
+    let (rows, notes) = read(&written[0]);
+    assert_eq!(rows.len(), report.runs.len());
+    assert_eq!(
+        text(&rows[1], "policy").as_ref(),
+        Some(&report.table.rows[1].name)
+    );
+    assert_eq!(number(&rows[0], "cache_hit_share"), None);
+    assert_eq!(number(&rows[1], "cache_hit_share"), Some(0.25));
+    assert_eq!(number(&rows[1], "stalls.load"), Some(0.5));
+    assert_eq!(
+        text(&rows[1], "answers").as_deref(),
+        Some(r#"[["sum","42"]]"#)
+    );
+    assert_eq!(notes["machine"], "sample-machine");
+    let (points, _) = read(&written[1]);
+    assert_eq!(points.len(), 2 * report.runs.len());
+    assert_eq!(
+        text(&points[3], "policy").as_ref(),
+        Some(&report.table.rows[1].name)
+    );
+    assert_eq!(number(&points[3], "accesses"), Some(20.0));
+    let (latencies, _) = read(&written[2]);
+    assert_eq!(
+        latencies.len(),
+        report.runs.len() - 1,
+        "the first run has none"
+    );
+
+    let mut bare = report;
+    bare.runs.clear();
+    assert!(columnar::results(&bare, folder.path()).unwrap().is_empty());
+    bare.runs = vec![serde_json::json!(3)];
+    let error = columnar::results(&bare, folder.path()).unwrap_err();
+    assert!(error.to_string().contains("run 0"), "{error}");
+}
+
 /// How many points, bars, cells or spans a chart has.
 fn size(chart: &Chart) -> usize {
     match &chart.data {
@@ -177,7 +227,7 @@ fn a_saved_result_is_complete_and_an_inconsistent_one_leaves_nothing() {
 
     let folder = tempfile::tempdir().unwrap();
     let mut report = sample::report();
-    assert_eq!(report.save(folder.path()).unwrap().len(), 4);
+    assert_eq!(report.save(folder.path()).unwrap().len(), 4 + 3);
     let folder = tempfile::tempdir().unwrap();
     report.table.rows[1].values.pop();
     let error = report.save(folder.path()).unwrap_err().to_string();

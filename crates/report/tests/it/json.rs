@@ -147,6 +147,8 @@ fn a_comparison_reads_back() {
     let keys: Vec<&String> = json.as_object().unwrap().keys().collect();
     assert_eq!(
         keys,
-        ["charts", "command", "machine", "seed", "table", "version"]
+        [
+            "charts", "command", "machine", "runs", "seed", "table", "version"
+        ]
     );
 }

@@ -2,8 +2,8 @@
 
 use varve_report::fmt::Format;
 use varve_report::{
-    Axis, Bars, Better, Chart, Claim, Column, Data, HeatRow, Origin, RunReport, RunTable, Scale,
-    Series, Span, StudyResult, Value,
+    Axis, Bars, Better, Chart, Claim, Column, Data, HeatRow, Origin, Row, RunReport, RunTable,
+    Scale, Series, Span, StudyResult, Value,
 };
 
 /// A study with every kind of value, every kind of chart and a comparison.
@@ -137,9 +137,22 @@ pub fn report() -> RunReport {
         command: "varve run --machine sample-machine --trace sort.trace --policy all --seed 7"
             .into(),
     };
+    let run = |(i, row): (usize, &Row)| {
+        serde_json::json!({
+            "policy": row.name,
+            "seconds": 1.5,
+            "cache_hit_share": if i == 0 { None } else { Some(0.25) },
+            "stalls": {"load": 0.5, "store": 0.0},
+            "latencies": if i == 0 { vec![] } else { vec![serde_json::json!({"class": "read", "p99_ns": 7})] },
+            "timeline": [{"at_s": 0.1, "accesses": 10.0}, {"at_s": 0.2, "accesses": 20.0}],
+            "answers": [["sum", "42"]],
+        })
+    };
+    let table = runs();
     RunReport {
         origin,
-        table: runs(),
+        runs: table.rows.iter().enumerate().map(run).collect(),
+        table,
         charts: charts().into_iter().take(1).collect(),
     }
 }

@@ -38,7 +38,8 @@ fn line(setup: &Setup, what: &str, threads: u32, seconds: f64) -> String {
 
 /// The policy that knows the hot ranges of a GUPS line.
 fn oracle(setup: &Setup, work: &str) -> Result<String, Error> {
-    let line = format!("{work},scale={},seed={}", setup.scale, setup.options.seed);
+    let divisor = setup.scale * setup.shrink;
+    let line = format!("{work},scale={divisor},seed={}", setup.options.seed);
     let ranges: Vec<String> = hot_ranges(&line)?
         .iter()
         .map(|(base, bytes)| format!("{base:#x}+{bytes}"))
@@ -404,10 +405,13 @@ fn over_time(
 /// order of their addresses, 2 % of them hot at the starts of 16 shares.
 fn hot_meets_hot(setup: &Setup) -> Result<f64, Error> {
     const PAGE: u64 = 2 << 20;
-    let ranges = hot_ranges("gups:place=shares,bytes=480GiB,hot=2%,threads=16")?;
+    let shrink = u64::from(setup.shrink);
+    let ranges = hot_ranges(&format!(
+        "gups:place=shares,bytes=480GiB,hot=2%,threads=16,scale={shrink}"
+    ))?;
     let first = ranges.iter().map(|r| r.0).min().unwrap_or(0) / PAGE;
-    let mut placement = Placement::new("static", &setup.cached, PAGE)?;
-    for vpn in first..first + (480 << 9) {
+    let mut placement = Placement::new("static", &setup.cached.scaled(setup.shrink), PAGE)?;
+    for vpn in first..first + (480 << 9) / shrink {
         let fault = Fault {
             vpn,
             thread: 0,

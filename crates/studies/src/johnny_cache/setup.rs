@@ -15,6 +15,8 @@ pub struct Setup {
     pub scale: u32,
     /// Divisor of BC and NAS.
     pub apps_scale: u32,
+    /// Divisor of machines and programs beyond that, without a page becoming smaller: 1 but in tests.
+    pub shrink: u32,
     /// Factor on the lengths of timed runs.
     pub length: f64,
 }
@@ -30,14 +32,20 @@ impl Setup {
         // Migration has the same 48 GB of DRAM as the cache: in section 5.2.1 half of 96 GB is misplaced at first.
         let mut flat = one_node("optane-6230")?;
         flat.dram.dimm_bytes = varve_machine::Bytes(12 << 30);
-        let quick = options.effort == Effort::Quick;
+        let cached = one_node("optane-6230-memory-mode")?;
+        let (scale, shrink, length) = match options.effort {
+            Effort::Full => (256, 1, 1.0),
+            Effort::Quick => (512, 1, 0.35),
+            Effort::Tiny => (512, 32, 0.01),
+        };
         Ok(Setup {
             options: options.clone(),
-            cached: one_node("optane-6230-memory-mode")?,
+            cached,
             flat,
-            scale: if quick { 512 } else { 256 },
-            apps_scale: if quick { 512 } else { 256 },
-            length: if quick { 0.35 } else { 1.0 },
+            scale,
+            apps_scale: scale,
+            shrink,
+            length,
         })
     }
 
@@ -47,6 +55,17 @@ impl Setup {
 
     /// A run of `work` under `policy`, on the machine in the mode that the policy needs.
     pub fn spec(&self, policy: &str, work: &str, scale: u32) -> RunSpec {
+        if self.shrink == 1 {
+            return self.spec_unshrunk(policy, work, scale);
+        }
+        let divisor = scale * self.shrink;
+        let mut spec = self.spec_unshrunk(policy, &format!("{work},scale={divisor}"), scale);
+        spec.machine = spec.machine.scaled(self.shrink);
+        spec
+    }
+
+    /// The same for a program that cannot be shrunk.
+    pub fn spec_unshrunk(&self, policy: &str, work: &str, scale: u32) -> RunSpec {
         let name = policy.split(':').next().unwrap_or_default();
         let flat = matches!(name, "hotset" | "fast" | "slow" | "oracle");
         let machine = if flat { &self.flat } else { &self.cached };

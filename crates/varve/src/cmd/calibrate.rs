@@ -1,11 +1,11 @@
 //! `varve machine calibrate`: the classic curves on the model of a machine, published ones beside them.
 
 use super::machine::named;
-use crate::ui::{self, Done, failed, print};
+use crate::ui::{self, Done, Failure, failed, print};
 use serde_json::json;
 use std::process::ExitCode;
 use varve_machine::calibrate::{
-    Curve, Effort, Row, Summary, measurements, published, summaries, table,
+    Curve, Effort, Measurement, Row, Summary, measurements, published, summaries, table,
 };
 use varve_report::fmt;
 use varve_run::VERSION;
@@ -16,18 +16,7 @@ const AT: usize = 36;
 pub fn calibrate(name: &str, full: bool, json: bool) -> Done {
     let machine = named(name)?;
     let effort = if full { Effort::Full } else { Effort::Quick };
-    let all = measurements(&machine, effort);
-    let bar = ui::bar(all.len() as u64, "curves");
-    let mut curves = Vec::new();
-    for measurement in &all {
-        bar.set_message(measurement.id.clone());
-        curves.push(measurement.run());
-        bar.inc(1);
-        if ui::stopped() {
-            return Err(ui::interrupted());
-        }
-    }
-    bar.finish_and_clear();
+    let curves = run(&measurements(&machine, effort))?;
     let rows = table(&curves, &published(&machine.name));
     let summaries = summaries(&rows);
     if json {
@@ -43,6 +32,22 @@ pub fn calibrate(name: &str, full: bool, json: bool) -> Done {
         print(text(&machine.name, &curves, &rows, &summaries));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Runs measurements on the model, with progress.
+pub fn run(all: &[Measurement]) -> Result<Vec<Curve>, Failure> {
+    let bar = ui::bar(all.len() as u64, "curves");
+    let mut curves = Vec::new();
+    for measurement in all {
+        bar.set_message(measurement.id.clone());
+        curves.push(measurement.run());
+        bar.inc(1);
+        if ui::stopped() {
+            return Err(ui::interrupted());
+        }
+    }
+    bar.finish_and_clear();
+    Ok(curves)
 }
 
 fn text(machine: &str, curves: &[Curve], rows: &[Row], summaries: &[Summary]) -> String {
@@ -79,12 +84,19 @@ fn text(machine: &str, curves: &[Curve], rows: &[Row], summaries: &[Summary]) ->
             ));
         }
     }
-    if !summaries.is_empty() {
-        lines.push(format!(
-            "\n{:AT$}   {:>8} {:>10} {:>9}",
-            "Errors, inputs left out", "points", "median", "worst"
-        ));
+    lines.extend(errors(summaries, AT));
+    lines.join("\n")
+}
+
+/// The errors of each curve as lines, with names `at` wide.
+pub fn errors(summaries: &[Summary], at: usize) -> Vec<String> {
+    if summaries.is_empty() {
+        return Vec::new();
     }
+    let mut lines = vec![format!(
+        "\n{:at$}   {:>8} {:>10} {:>9}",
+        "Errors, inputs left out", "points", "median", "worst"
+    )];
     for s in summaries {
         let (median, worst) = (
             format!("{:.0} %", s.median_percent),
@@ -96,13 +108,13 @@ fn text(machine: &str, curves: &[Curve], rows: &[Row], summaries: &[Summary]) ->
             String::new()
         };
         lines.push(format!(
-            "  {:AT$} {:>8} {median:>10} {worst:>9}{missing}",
+            "  {:at$} {:>8} {median:>10} {worst:>9}{missing}",
             s.curve, s.points
         ));
     }
-    lines.join("\n")
+    lines
 }
 
-fn number(x: f64) -> String {
+pub fn number(x: f64) -> String {
     fmt::significant(x, 3)
 }

@@ -5,10 +5,9 @@ use crate::args::{MachineAction, MachineArgs};
 use crate::ui::{Done, Failure, failed, print, wrong};
 use serde_json::json;
 use std::process::ExitCode;
-use varve_live::probe::Traffic;
-use varve_live::{Available, Probe, ProbeOptions, doctor, probe};
+use varve_live::{Available, ProbeOptions, doctor, probe};
 use varve_machine::Machine;
-use varve_machine::load::{self, ProbedCache, ProbedMachine, ProbedMemory};
+use varve_machine::load;
 
 pub fn machine(a: &MachineArgs) -> Done {
     if a.doctor {
@@ -18,9 +17,17 @@ pub fn machine(a: &MachineArgs) -> Done {
         None | Some(MachineAction::List) => list(a.json),
         Some(MachineAction::Show { machine, toml }) => show(machine, *toml, a.json),
         Some(MachineAction::Check { machine }) => check(machine.as_deref(), a.json),
-        Some(MachineAction::Calibrate { machine, full }) => {
-            super::calibrate::calibrate(machine, *full, a.json)
-        }
+        Some(MachineAction::Calibrate {
+            machine,
+            full,
+            quick,
+        }) => match (machine.as_str(), *quick) {
+            ("here", quick) => super::calibrate_here::calibrate(quick, *full, a.json),
+            (name, true) => Err(wrong(format!(
+                "--quick goes with `here`; on the model of `{name}` a few points are the default, and --full takes all"
+            ))),
+            (name, false) => super::calibrate::calibrate(name, *full, a.json),
+        },
     }
 }
 
@@ -32,7 +39,7 @@ pub fn named(name: &str) -> Result<Machine, Failure> {
     if name != "here" {
         return Machine::load(name).map_err(wrong);
     }
-    Ok(here(&probe(&ProbeOptions::default())))
+    Ok(super::here::machine(&probe(&ProbeOptions::default())))
 }
 
 fn list(json: bool) -> Done {
@@ -139,84 +146,4 @@ fn examine(json: bool) -> Done {
         print(hang(&format!("{mark} {}", c.name), 30, &text));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Most bandwidth that a probe saw between a processor's node and a memory's.
-fn gbps(p: &Probe, cpu: u32, memory: u32, traffic: Traffic) -> Option<f64> {
-    p.bandwidth
-        .iter()
-        .filter(|b| (b.cpu_node, b.memory_node, b.traffic) == (cpu, memory, traffic))
-        .map(|b| b.gb_per_s)
-        .reduce(f64::max)
-}
-
-/// Latency of a chase: the largest one for memory, or the one that fits a cache of `bytes`.
-fn chase(p: &Probe, cpu: u32, memory: u32, fits: Option<(u64, u64)>) -> Option<f64> {
-    let of_nodes = p
-        .latency
-        .iter()
-        .filter(|l| (l.cpu_node, l.memory_node) == (cpu, memory));
-    match fits {
-        None => of_nodes.max_by_key(|l| l.bytes).map(|l| l.ns),
-        // Well beyond the level below, and not so large that other users of the cache matter.
-        Some((above, bytes)) => of_nodes
-            .filter(|l| l.bytes > above && l.bytes * 2 <= bytes)
-            .max_by_key(|l| l.bytes)
-            .map(|l| l.ns),
-    }
-}
-
-/// A probe's findings as a machine.
-fn here(p: &Probe) -> Machine {
-    let t = &p.topology;
-    let sockets = t.processor.sockets.max(1);
-    let with_cpus: Vec<_> = t.nodes.iter().filter(|n| !n.cpus.is_empty()).collect();
-    let near = with_cpus.first().map_or(0, |n| n.id);
-    let cache = |level: u32, above: u64| {
-        t.caches
-            .iter()
-            .find(|c| c.level == level && c.kind != "Instruction")
-            .map(|c| ProbedCache {
-                bytes: c.bytes,
-                ways: c.ways,
-                ns: chase(p, near, near, Some((above, c.bytes))),
-            })
-    };
-    let memory = |id: u32, bytes: u64| ProbedMemory {
-        bytes,
-        // What firmware or a few common machines say, where nothing could be measured.
-        read_ns: chase(p, near, id, None).unwrap_or(100.0),
-        read_gbps: gbps(p, near, id, Traffic::Read).unwrap_or(10.0),
-        write_gbps: gbps(p, near, id, Traffic::Write),
-    };
-    let l1 = cache(1, 0).unwrap_or(ProbedCache {
-        bytes: 32 << 10,
-        ways: 8,
-        ns: None,
-    });
-    let l2 = cache(2, l1.bytes).unwrap_or(ProbedCache {
-        bytes: 1 << 20,
-        ways: 16,
-        ns: None,
-    });
-    let node_bytes = |id: u32| {
-        t.nodes
-            .iter()
-            .find(|n| n.id == id)
-            .map_or(1 << 30, |n| n.bytes)
-    };
-    let slow = t.nodes.iter().find(|n| n.cpus.is_empty() && n.bytes > 0);
-    Machine::from_probe(&ProbedMachine {
-        cpu: t.processor.model.clone(),
-        sockets,
-        cores_per_socket: (t.processor.cores / sockets).max(1),
-        threads_per_core: (t.processor.threads / t.processor.cores.max(1)).max(1),
-        ghz: (t.processor.max_mhz > 0.0).then_some(t.processor.max_mhz / 1000.0),
-        l1,
-        l2,
-        llc: cache(3, l2.bytes),
-        dram: memory(near, node_bytes(near)),
-        slow: slow.map(|n| memory(n.id, n.bytes)),
-        remote: with_cpus.get(1).map(|n| memory(n.id, n.bytes)),
-    })
 }

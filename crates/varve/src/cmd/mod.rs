@@ -2,7 +2,10 @@
 
 pub mod advice;
 pub mod calibrate;
+pub mod calibrate_here;
 pub mod cc;
+pub mod files;
+pub mod here;
 pub mod list;
 pub mod live;
 pub mod machine;

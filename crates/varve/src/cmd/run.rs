@@ -1,6 +1,6 @@
 //! `varve run`: one program, one machine, some page policies.
 
-use super::{advice, live, table};
+use super::{advice, files, live, machine, table};
 use crate::args::RunArgs;
 use crate::ui::{self, Done, Failure, failed, of_run, print, wrong};
 use std::path::Path;
@@ -9,8 +9,8 @@ use std::sync::Mutex;
 use varve_machine::{Bytes, Machine};
 use varve_report::{Look, RunReport, table as terminal};
 use varve_run::{Keep, RunResult, RunSpec, Work, compare, policies_for};
+use varve_trace::TraceInfo;
 use varve_trace::host::{Recorder, RecorderOptions};
-use varve_trace::{TraceInfo, TraceReader};
 
 /// Scale of a workload when none is given: a 48 GB cache becomes 768 MB, a minute becomes a second.
 const WORKLOAD_SCALE: u32 = 64;
@@ -21,7 +21,12 @@ pub fn run(a: &RunArgs) -> Done {
     if a.live {
         return live::run(a);
     }
-    let machine = Machine::load(&a.machine).map_err(wrong)?;
+    let machine = machine::named(&a.machine)?;
+    if a.machine == "here" {
+        eprintln!(
+            "varve: note: probed anew each time; `varve machine show here --toml > here.toml` keeps it"
+        );
+    }
     let stop = ui::stop_flag();
     let work = match &a.work {
         Some(text) => Work::parse(text).map_err(|e| not_work(text, &e))?,
@@ -157,6 +162,11 @@ fn show(
         origin: table::origin(spec),
         charts: table::charts(results),
         table,
+        runs: results
+            .iter()
+            .map(serde_json::to_value)
+            .collect::<Result<_, _>>()
+            .map_err(failed)?,
     };
     if let Some(folder) = &a.out {
         ui::folder(folder)?;
@@ -223,7 +233,7 @@ fn sizes(a: &RunArgs, machine: &Machine, work: &Work) -> Result<(u32, u64), Fail
         Work::Command(_) => Ok((a.scale.unwrap_or(1), page(4096))),
         Work::Trace(path) => {
             let scale = match a.scale {
-                Some(s) => s,
+                Some(s) => files::open_trace(path).map(|_| s)?,
                 None => fitting_scale(machine, path)?,
             };
             Ok((scale, page(4096)))
@@ -234,9 +244,9 @@ fn sizes(a: &RunArgs, machine: &Machine, work: &Work) -> Result<(u32, u64), Fail
 /// The power of two that makes the machine's fast memory about half of a trace's footprint: small enough that
 /// placement matters, as when a full-size program fills a full-size machine.
 fn fitting_scale(machine: &Machine, path: &Path) -> Result<u32, Failure> {
-    let reader = TraceReader::open(path).map_err(wrong)?;
+    let reader = files::open_trace(path)?;
     let footprint = TraceInfo::read(&reader)
-        .map_err(wrong)?
+        .map_err(|e| files::of_trace(&e))?
         .footprint_bytes()
         .max(1);
     let fast = machine
@@ -249,9 +259,10 @@ fn fitting_scale(machine: &Machine, path: &Path) -> Result<u32, Failure> {
 
 fn not_work(text: &str, e: &varve_run::Error) -> Failure {
     if text.contains(['/', '.']) {
-        return wrong(format!(
-            "{text}: no such trace; record one with `varve trace -o {text} -- COMMAND`"
-        ));
+        return match files::open_trace(Path::new(text)) {
+            Err(failure) => failure,
+            Ok(_) => files::of_input(e),
+        };
     }
     if text.contains(':') {
         return wrong(e);

@@ -1,6 +1,7 @@
 //! Results of runs as a table and charts.
 
 use crate::ui::command_line;
+use varve_machine::load::NodeKind;
 use varve_report::fmt::Format;
 use varve_report::{Axis, Bars, Better, Chart, Column, Data, Origin, RunTable, Series, Value};
 use varve_run::{RunResult, RunSpec, VERSION, Work};
@@ -34,6 +35,13 @@ pub fn of(spec: &RunSpec, name: &str, results: &[RunResult]) -> RunTable {
     let mut table = RunTable::new(format!("{name} on {}{scaled}", spec.machine.name), "policy");
     let (unit, rate) = speed(results);
     let cached = results.iter().any(|r| r.cache_hit_share.is_some());
+    // Fast and slow memory as nodes of their own: then how much of the fast one a policy takes is its price.
+    let tiers = !cached
+        && spec
+            .machine
+            .nodes()
+            .iter()
+            .any(|n| n.kind != NodeKind::Dram);
     let latency = results.iter().all(|r| !r.latencies.is_empty());
     table
         .columns
@@ -48,6 +56,11 @@ pub fn of(spec: &RunSpec, name: &str, results: &[RunResult]) -> RunTable {
         table
             .columns
             .push(Column::new("in conflict", Format::Percent, Better::Lower).with_unit("% pages"));
+    }
+    if tiers {
+        table
+            .columns
+            .push(Column::new("DRAM", Format::Percent, Better::Lower).with_unit("% pages"));
     }
     table
         .columns
@@ -73,6 +86,10 @@ pub fn of(spec: &RunSpec, name: &str, results: &[RunResult]) -> RunTable {
             let p = &r.placement;
             row.push((100.0 * p.pages_in_conflict as f64 / p.pages.max(1) as f64).into());
         }
+        if tiers {
+            let p = &r.placement;
+            row.push((100.0 * p.fast_pages as f64 / p.pages.max(1) as f64).into());
+        }
         let s = &r.stalls;
         row.push((100.0 * (s.load + s.store + s.fence + s.barrier + s.system)).into());
         row.push((r.moved_bytes as f64).into());
@@ -82,6 +99,14 @@ pub fn of(spec: &RunSpec, name: &str, results: &[RunResult]) -> RunTable {
         }
         table.push(&r.policy, row);
     }
+    // What time is bought with: DRAM where it is a node of its own, bytes moved where it is a cache that all share.
+    let price = if tiers { "DRAM" } else { "moved" };
+    table.trade_off = table
+        .columns
+        .iter()
+        .position(|c| c.name == price)
+        .filter(|_| results.len() > 1)
+        .map(|column| (0, column));
     table
 }
 

@@ -1,5 +1,6 @@
 //! `varve trace`: record, look into, import.
 
+use super::files;
 use super::list::hang;
 use crate::args::{TraceAction, TraceArgs};
 use crate::ui::{self, Done, Failure, failed, print, wrong};
@@ -8,13 +9,19 @@ use std::process::ExitCode;
 use varve_report::fmt;
 use varve_trace::host::{Recorder, RecorderOptions};
 use varve_trace::import::{Format, ImportError, import};
-use varve_trace::{End, TraceInfo, TraceReader};
+use varve_trace::{End, TraceInfo};
 
 pub fn trace(a: &TraceArgs) -> Done {
     match &a.action {
         Some(TraceAction::Info { file, json }) => info(file, *json),
         Some(TraceAction::Import { from, file, output }) => {
             let format = format(from)?;
+            files::exists(
+                file,
+                "no such file",
+                &format!("give the trace that {from} wrote"),
+            )?;
+            files::can_be_made(output)?;
             let end = import(format, file, output).map_err(|e| {
                 // A disk that filled up leaves what fitted; half of a file that is wrong is of no use.
                 if matches!(e, ImportError::Line { .. } | ImportError::Record { .. }) {
@@ -22,8 +29,11 @@ pub fn trace(a: &TraceArgs) -> Done {
                 }
                 wrong(e)
             })?;
+            if end.ops == 0 {
+                eprintln!("varve: note: {}: no access in it", file.display());
+            }
             eprintln!(
-                "{}: {} accesses",
+                "varve: {}: {} accesses",
                 output.display(),
                 fmt::integer(end.ops as f64)
             );
@@ -41,6 +51,7 @@ fn record(a: &TraceArgs) -> Done {
         .output
         .clone()
         .unwrap_or_else(|| named_after(&a.command[0]));
+    files::can_be_made(&output)?;
     // The flag lets the recorder end the program and close the file when Ctrl-C comes.
     ui::stop_flag();
     let options = RecorderOptions {
@@ -72,8 +83,8 @@ fn named_after(program: &std::ffi::OsStr) -> PathBuf {
 }
 
 fn info(file: &Path, json: bool) -> Done {
-    let reader = TraceReader::open(file).map_err(wrong)?;
-    let info = TraceInfo::read(&reader).map_err(wrong)?;
+    let reader = files::open_trace(file)?;
+    let info = TraceInfo::read(&reader).map_err(|e| files::of_trace(&e))?;
     if json {
         print(serde_json::to_string_pretty(&info).map_err(failed)?);
         return Ok(ExitCode::SUCCESS);

@@ -37,7 +37,7 @@ fn a_file_that_is_no_trace_is_refused() {
         varve(&["trace", "info", &at(name)]).refuses(2, &[name]);
     }
     varve(&["run", &at("letter.trace")]).refuses(2, &["not a varve trace"]);
-    varve(&["run", &at("missing.trace")]).refuses(2, &["missing.trace", "No such file"]);
+    varve(&["run", &at("letter.trace")]).refuses(2, &["varve trace", "import"]);
     varve(&[
         "trace",
         "import",
@@ -52,6 +52,27 @@ fn a_file_that_is_no_trace_is_refused() {
         !folder.path().join("out.trace").exists(),
         "no half trace is left"
     );
+}
+
+/// A file that is not there, a folder in its place: told before any work is done, with what to do.
+#[test]
+fn a_file_or_folder_that_is_not_there_comes_with_a_remedy() {
+    let remedy = "record one with `varve trace -o nothere.trace -- COMMAND`";
+    varve(&["run", "nothere.trace"]).refuses(2, &["nothere.trace: no such trace", remedy]);
+    varve(&["run", "nothere.trace", "--scale", "2"]).refuses(2, &[remedy]);
+    varve(&["trace", "info", "nothere.trace"]).refuses(2, &[remedy]);
+    varve(&["run", "docs/"]).refuses(2, &["docs/", "a folder", "name a file"]);
+    varve(&["run", "no/such.csv"]).refuses(2, &["no/such.csv: no such trace"]);
+    varve(&["trace", "-o", "docs", "--", "true"]).refuses(2, &["docs", "folder", "--output"]);
+    varve(&["trace", "-o", "no/x.trace", "--", "true"])
+        .refuses(2, &["no/x.trace", "no folder no", "--output"]);
+    let import = ["trace", "import", "--from", "lackey"];
+    varve(&[&import[..], &["nothere", "-o", "x.trace"]].concat())
+        .refuses(2, &["nothere: no such file", "lackey wrote"]);
+    varve(&[&import[..], &["README.md", "-o", "no/x.trace"]].concat())
+        .refuses(2, &["no/x.trace", "--output"]);
+    varve(&["run", TINY, "--policy", ""]).refuses(2, &["no page policy", "`varve policy`"]);
+    assert!(!home().join("x.trace").exists());
 }
 
 /// The disk was full, the host went down: what was recorded counts, and the user is told where it ends.
@@ -142,7 +163,7 @@ fn a_policy_that_does_not_go_with_the_machine_says_which_does() {
 #[test]
 fn a_folder_that_cannot_be_made_is_named() {
     varve(&["run", TINY, "--policy", "static", "--out", "/proc/nowhere"])
-        .refuses(2, &["/proc/nowhere"]);
+        .refuses(2, &["/proc/nowhere", "--out"]);
 }
 
 #[test]

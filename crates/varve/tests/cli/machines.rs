@@ -123,3 +123,74 @@ fn this_machine_is_examined() {
         );
     }
 }
+
+/// The classic curves of the machine that the test runs on. How fast it is, is nobody's business here: every curve has
+/// points, every point a median between its least and its most run, and the model's figure beside it.
+#[test]
+fn this_machine_is_measured_beside_its_model() {
+    let said = varve(&["machine", "calibrate", "here", "--quick", "--json"]);
+    if said.code == 1 && said.err.contains("nothing was measured") {
+        return eprintln!("skipped: {}", said.err);
+    }
+    let all = said.well().json();
+    let measured = all["measured"].as_array().expect("curves");
+    let ids: Vec<&str> = measured.iter().map(|c| c["id"].as_str().unwrap()).collect();
+    for id in [
+        "idle-latency",
+        "chase/dram/random",
+        "threads/dram/read",
+        "size/dram/read",
+    ] {
+        assert!(ids.contains(&id), "no {id} in {ids:?}");
+    }
+    for curve in measured {
+        let points = curve["points"].as_array().unwrap();
+        assert!(!points.is_empty(), "{curve}");
+        let x = points.iter().map(|p| p["x"].as_f64().unwrap());
+        assert!(x.is_sorted(), "{curve}");
+        for p in points {
+            let of = |key: &str| p[key].as_f64().unwrap();
+            assert!(0.0 < of("least") && of("least") <= of("median"), "{p}");
+            assert!(of("median") <= of("most"), "{p}");
+        }
+    }
+    // One row per measured point; only a load that the model does not reach has no figure.
+    let rows = all["published"].as_array().expect("rows");
+    let points: usize = measured
+        .iter()
+        .map(|c| c["points"].as_array().unwrap().len())
+        .sum();
+    assert_eq!(rows.len(), points);
+    for row in rows {
+        let ours = row["ours"].as_f64();
+        let loaded = row["curve"].as_str().unwrap().starts_with("loaded/");
+        assert!(loaded || ours.is_some_and(|v| v > 0.0), "{row}");
+    }
+    assert!(all["errors"].as_array().is_some_and(|e| !e.is_empty()));
+
+    let table = varve(&["machine", "calibrate", "here", "--quick"])
+        .well()
+        .out;
+    for word in [
+        "measured",
+        "spread",
+        "model",
+        "error",
+        "Medians of 3 runs",
+        "Errors",
+    ] {
+        assert!(
+            table.to_lowercase().contains(&word.to_lowercase()),
+            "no {word} in {table}"
+        );
+    }
+    for line in table.lines() {
+        assert!(line.chars().count() <= 80, "wider than 80 columns: {line}");
+    }
+}
+
+#[test]
+fn a_quick_measurement_is_for_this_machine_alone() {
+    varve(&["machine", "calibrate", "cxl-spr", "--quick"])
+        .refuses(2, &["--quick", "here", "--full"]);
+}

@@ -122,6 +122,74 @@ fn a_report_is_a_page_with_its_data() {
     );
 }
 
+/// `--json` carries all that was measured, and the book says what each figure means.
+#[test]
+fn every_figure_of_a_run_is_in_the_json_and_in_the_book() {
+    let all = varve(&["run", "ycsb:threads=2,requests=2k", "--json"])
+        .well()
+        .json();
+    let book = fs::read_to_string(crate::common::home().join("docs/reference.md")).unwrap();
+    let runs = all["runs"].as_array().expect("runs");
+    let rows = all["table"]["rows"].as_array().expect("rows");
+    assert_eq!(runs.len(), rows.len());
+    fn walk(prefix: &str, value: &serde_json::Value, book: &str) {
+        for (key, value) in value.as_object().expect("an object") {
+            let name = format!("{prefix}{key}");
+            assert!(
+                book.contains(&format!("| `{name}` |")),
+                "docs/reference.md lacks {name}"
+            );
+            match value {
+                serde_json::Value::Object(_) => walk(&format!("{name}."), value, book),
+                serde_json::Value::Array(list) if list.first().is_some_and(|v| v.is_object()) => {
+                    walk(&format!("{name}[]."), &list[0], book);
+                }
+                _ => {}
+            }
+        }
+    }
+    for (run, row) in runs.iter().zip(rows) {
+        assert_eq!(run["policy"], row["name"]);
+        walk("", run, &book);
+        assert!(run["latencies"].as_array().is_some_and(|l| !l.is_empty()));
+    }
+}
+
+/// What speed costs: DRAM where it is a node, moved bytes where it is a cache.
+#[test]
+fn the_frontier_of_speed_and_its_price_is_marked() {
+    for (machine, price) in [("cxl-spr", "DRAM"), ("optane-6230-memory-mode", "moved")] {
+        let said = varve(&["run", TINY, "--machine", machine]).well().out;
+        let says = format!("no other run is better in both time and {price}");
+        assert!(said.contains(&says), "{machine}: {said}");
+        let marked = said.lines().filter(|l| l.starts_with("◆ ")).count();
+        assert!(marked > 0, "{said}");
+        let all = varve(&["run", TINY, "--machine", machine, "--json"])
+            .well()
+            .json();
+        let (rows, pair) = (&all["table"]["rows"], &all["table"]["trade_off"]);
+        let figure = |row: &serde_json::Value, side: usize| {
+            row["values"][pair[side].as_u64().unwrap() as usize]
+                .as_f64()
+                .unwrap()
+        };
+        let points: Vec<(f64, f64)> = rows
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|r| (figure(r, 0), figure(r, 1)))
+            .collect();
+        let beaten = |p: &(f64, f64)| points.iter().any(|q| q.0 <= p.0 && q.1 <= p.1 && q != p);
+        assert_eq!(
+            marked,
+            points.iter().filter(|p| !beaten(p)).count(),
+            "{said}"
+        );
+    }
+    let one = varve(&["run", TINY, "--policy", "static"]).well().out;
+    assert!(!one.contains('◆'), "one run trades nothing: {one}");
+}
+
 #[test]
 fn colour_is_there_for_those_who_ask() {
     let said = command(&["run", TINY])

@@ -1,17 +1,18 @@
 //! From text to values.
 
 use super::{Unit, Value};
+use varve_machine::written;
 
 /// Reads `text` as a value of `unit`; the error says what would do.
 pub(super) fn read(unit: Unit, text: &str) -> Result<Value, String> {
     match unit {
-        Unit::Bytes => number(text, BYTES)
+        Unit::Bytes => written::bytes(text)
             .map(Value::Number)
             .ok_or("a size such as 4096, 2MiB or 96GiB".into()),
-        Unit::Count => number(text, COUNTS)
+        Unit::Count => written::count(text)
             .map(Value::Number)
             .ok_or("a whole number such as 16, 10k or 1.5M".into()),
-        Unit::Time => number(text, TIMES)
+        Unit::Time => written::nanoseconds(text)
             .map(Value::Number)
             .ok_or("a time such as 100ns, 2ms or 1.5s".into()),
         Unit::Share => share(text)
@@ -29,64 +30,6 @@ fn choice(text: &str, words: &[&'static str]) -> Result<Value, String> {
         .ok_or_else(|| format!("one of {}", words.join(", ")))
 }
 
-type Suffixes = &'static [(&'static str, u64)];
-
-const BYTES: Suffixes = &[
-    ("KiB", 1 << 10),
-    ("MiB", 1 << 20),
-    ("GiB", 1 << 30),
-    ("TiB", 1 << 40),
-    ("kB", 1_000),
-    ("KB", 1_000),
-    ("MB", 1_000_000),
-    ("GB", 1_000_000_000),
-    ("TB", 1_000_000_000_000),
-    ("B", 1),
-    ("", 1),
-];
-const COUNTS: Suffixes = &[
-    ("k", 1_000),
-    ("M", 1_000_000),
-    ("G", 1_000_000_000),
-    ("", 1),
-];
-const TIMES: Suffixes = &[
-    ("ns", 1),
-    ("us", 1_000),
-    ("ms", 1_000_000),
-    ("s", 1_000_000_000),
-    ("0", 0),
-];
-
-/// A decimal number with one of the suffixes; `None` unless it is whole once multiplied and fits 64 bits.
-fn number(text: &str, suffixes: Suffixes) -> Option<u64> {
-    let (digits, factor) = suffixes.iter().find_map(|&(suffix, factor)| {
-        let digits = text.strip_suffix(suffix)?.trim_end();
-        let plain = digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-        (plain && (!digits.is_empty() || factor == 0)).then_some((digits, factor))
-    })?;
-    if factor == 0 {
-        return Some(0);
-    }
-    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
-    let whole = if whole.is_empty() {
-        0
-    } else {
-        whole.parse::<u64>().ok()?
-    };
-    let mut value = whole.checked_mul(factor)?;
-    if !part.is_empty() {
-        let tens = 10u64.checked_pow(part.len() as u32)?;
-        let product = u128::from(part.parse::<u64>().ok()?) * u128::from(factor);
-        // A fraction of a binary unit need not come out even (1.1GiB): the byte below will do.
-        value = value.checked_add(u64::try_from(product / u128::from(tens)).ok()?)?;
-        if factor == 1 && product % u128::from(tens) != 0 {
-            return None;
-        }
-    }
-    Some(value)
-}
-
 fn share(text: &str) -> Option<f64> {
     let (text, divisor) = match text.strip_suffix('%') {
         Some(text) => (text, 100.0),
@@ -94,43 +37,4 @@ fn share(text: &str) -> Option<f64> {
     };
     let share = text.trim().parse::<f64>().ok()? / divisor;
     (0.0..=1.0).contains(&share).then_some(share)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_read_with_their_units() {
-        let cases = [
-            ("0", BYTES, Some(0)),
-            ("4096", BYTES, Some(4096)),
-            ("4096B", BYTES, Some(4096)),
-            ("2 MiB", BYTES, Some(2 << 20)),
-            ("1.5GiB", BYTES, Some(3 << 29)),
-            ("1GB", BYTES, Some(1_000_000_000)),
-            ("1.5", BYTES, None),
-            ("-1", BYTES, None),
-            ("", BYTES, None),
-            ("GiB", BYTES, None),
-            ("1e9", BYTES, None),
-            ("99999999999TiB", BYTES, None),
-            ("10k", COUNTS, Some(10_000)),
-            ("0.5M", COUNTS, Some(500_000)),
-            ("3ms", TIMES, Some(3_000_000)),
-            ("0", TIMES, Some(0)),
-            ("3", TIMES, None),
-        ];
-        for (text, suffixes, want) in cases {
-            assert_eq!(number(text, suffixes), want, "{text:?}");
-        }
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn written_numbers_read_back(n in 0u64..1 << 40) {
-            proptest::prop_assert_eq!(number(&n.to_string(), BYTES), Some(n));
-            proptest::prop_assert_eq!(number(&format!("{n}KiB"), BYTES), n.checked_mul(1024));
-        }
-    }
 }

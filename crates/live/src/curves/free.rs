@@ -1,0 +1,78 @@
+//! How much memory a measurement may take.
+
+use crate::probe::sysfs::{number, text};
+use std::path::Path;
+
+/// A measurement takes one part in so many of what is free.
+const SHARE: u64 = 4;
+
+/// Bytes that may be used on a node with `node_free` free bytes: a quarter of what the node, the system and the
+/// control group have left. `root` is `/`, or another tree in tests.
+pub fn allowance(root: &Path, node_free: u64) -> u64 {
+    let system = available(root).unwrap_or(u64::MAX);
+    let group = group_left(root).unwrap_or(u64::MAX);
+    node_free.min(system).min(group) / SHARE
+}
+
+/// What the system can give without swapping, bytes.
+fn available(root: &Path) -> Option<u64> {
+    let meminfo = text(&root.join("proc/meminfo"))?;
+    let line = meminfo
+        .lines()
+        .find_map(|l| l.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
+    Some(kib << 10)
+}
+
+/// What the control groups above this process have left, bytes; `None` where nothing limits it.
+fn group_left(root: &Path) -> Option<u64> {
+    let groups = text(&root.join("proc/self/cgroup"))?;
+    let path = groups.lines().find_map(|l| l.strip_prefix("0::/"))?;
+    let top = root.join("sys/fs/cgroup");
+    let own = top.join(path);
+    own.ancestors()
+        .take_while(|dir| dir.starts_with(&top))
+        .filter_map(|dir| {
+            let max = number(&dir.join("memory.max"))?;
+            Some(max.saturating_sub(number(&dir.join("memory.current"))?))
+        })
+        .min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn write(root: &Path, file: &str, text: &str) {
+        let path = root.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn the_least_of_node_system_and_group_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        assert_eq!(
+            allowance(root, 1 << 30),
+            256 << 20,
+            "only the node is known"
+        );
+        write(
+            root,
+            "proc/meminfo",
+            "MemTotal: 9 kB\nMemAvailable:     524288 kB\n",
+        );
+        assert_eq!(allowance(root, 1 << 30), 128 << 20);
+        write(root, "proc/self/cgroup", "0::/a/b\n");
+        write(root, "sys/fs/cgroup/a/b/memory.max", "max\n");
+        write(root, "sys/fs/cgroup/a/b/memory.current", "1\n");
+        assert_eq!(allowance(root, 1 << 30), 128 << 20, "no limit");
+        write(root, "sys/fs/cgroup/a/memory.max", "268435456\n");
+        write(root, "sys/fs/cgroup/a/memory.current", "134217728\n");
+        assert_eq!(allowance(root, 1 << 30), 32 << 20, "a limit above");
+        write(root, "sys/fs/cgroup/a/memory.current", "999999999\n");
+        assert_eq!(allowance(root, 1 << 30), 0);
+    }
+}

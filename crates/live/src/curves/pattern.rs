@@ -1,0 +1,406 @@
+//! What a measuring thread does: the patterns of published studies, in plain loops over memory of its own.
+
+use crate::probe::memory::STEP;
+use std::hint::black_box;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// What is done with each line of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// Load all of it.
+    Read,
+    /// Load its first word, which says where the next line is. Blocks, order and pace do not count.
+    Chase,
+    /// Store all of it past the caches; a fence after each block.
+    NtStore,
+    /// Store all of it and write it back (CLWB); a fence after each block.
+    StoreClwb,
+    /// Load blocks of the first half in sequence, or store blocks of the second half past the caches: so many loads
+    /// in a hundred.
+    Mix(u8),
+}
+
+/// Which block is next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// The one behind.
+    Sequential,
+    /// Any one.
+    Random,
+}
+
+/// One thread's work.
+#[derive(Clone, Copy, Debug)]
+pub struct Pattern {
+    /// What it does.
+    pub how: How,
+    /// In which order.
+    pub order: Order,
+    /// Words of a block: whole lines.
+    pub block: usize,
+    /// Turns of an idle loop after each block.
+    pub pace: u32,
+}
+
+/// Blocks are done until so many words have been touched before the time is looked at: a few microseconds.
+const WORDS_AT_ONCE: usize = 16 << 10;
+/// ... and loads of a chase.
+const LOADS_AT_ONCE: u64 = 512;
+
+const WARMING: u8 = 0;
+const COUNTING: u8 = 1;
+const OVER: u8 = 2;
+
+/// What one thread did while it counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rate {
+    /// Lines.
+    pub lines: u64,
+    /// Time, ns.
+    pub ns: f64,
+}
+
+impl Rate {
+    /// Bytes per ns.
+    pub fn gb_per_s(self) -> f64 {
+        self.lines as f64 * 64.0 / self.ns
+    }
+
+    /// Time of one line, ns.
+    pub fn ns_per_line(self) -> f64 {
+        self.ns / self.lines as f64
+    }
+}
+
+/// Runs one thread per part, each on its hardware thread, warms up for a quarter of `time` and counts for the rest.
+/// Each thread divides by its own time, so that a late start of one does not count against others.
+pub fn together(jobs: Vec<(Pattern, &mut [u64], u32)>, time: Duration) -> Vec<Rate> {
+    let ready = Barrier::new(jobs.len() + 1);
+    let phase = AtomicU8::new(WARMING);
+    std::thread::scope(|scope| {
+        let handles: Vec<_> = (0u64..)
+            .zip(jobs)
+            .map(|(thread, (pattern, part, cpu))| {
+                let (ready, phase) = (&ready, &phase);
+                scope.spawn(move || {
+                    crate::probe::cpus::stay_on(cpu);
+                    ready.wait();
+                    pattern.run(part, thread, phase)
+                })
+            })
+            .collect();
+        ready.wait();
+        std::thread::sleep(time / 4);
+        phase.store(COUNTING, Relaxed);
+        std::thread::sleep(time * 3 / 4);
+        phase.store(OVER, Relaxed);
+        let rates = handles.into_iter().map(|h| h.join());
+        rates.map(Result::unwrap_or_default).collect()
+    })
+}
+
+impl Pattern {
+    /// Works on `part` until the phase is over.
+    fn run(&self, part: &mut [u64], thread: u64, phase: &AtomicU8) -> Rate {
+        let mut walk = Walk::new(self, part.len(), thread);
+        let mut begun: Option<(Instant, u64)> = None;
+        let mut lines = 0;
+        loop {
+            lines += walk.some(part);
+            let now = phase.load(Relaxed);
+            match (begun, now) {
+                (None, COUNTING | OVER) => begun = Some((Instant::now(), lines)),
+                // At least one piece is counted, however late the thread came.
+                (Some((since, before)), OVER) => {
+                    return Rate {
+                        lines: lines - before,
+                        ns: since.elapsed().as_nanos() as f64,
+                    };
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Where a thread is.
+struct Walk {
+    pattern: Pattern,
+    /// Blocks of the part, or of half of it for a mix.
+    blocks: usize,
+    block: usize,
+    /// Blocks read and written by a mix.
+    reads: usize,
+    writes: usize,
+    /// Word that a chase is at.
+    at: u64,
+    random: u64,
+}
+
+impl Walk {
+    fn new(pattern: &Pattern, words: usize, thread: u64) -> Walk {
+        let half = matches!(pattern.how, How::Mix(_));
+        let blocks = (words / if half { 2 } else { 1 } / pattern.block).max(1);
+        let mut walk = Walk {
+            pattern: *pattern,
+            blocks,
+            block: 0,
+            reads: 0,
+            writes: 0,
+            at: 0,
+            random: 0x9E37_79B9_7F4A_7C15u64.wrapping_mul(thread + 1),
+        };
+        // Threads in step would all be at one channel at once.
+        walk.block = walk.any_block();
+        walk
+    }
+
+    fn any_block(&mut self) -> usize {
+        // xorshift64 (Marsaglia 2003), scaled to the blocks by its upper half.
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        ((u128::from(self.random) * self.blocks as u128) >> 64) as usize
+    }
+
+    /// Does a piece of the work; returns the lines.
+    fn some(&mut self, part: &mut [u64]) -> u64 {
+        if self.pattern.how == How::Chase {
+            let mut at = self.at;
+            for _ in 0..LOADS_AT_ONCE {
+                at = part[at as usize];
+            }
+            self.at = black_box(at);
+            return LOADS_AT_ONCE;
+        }
+        let block = self.pattern.block;
+        let count = (WORDS_AT_ONCE / block).max(1);
+        for _ in 0..count {
+            self.one(part);
+            idle(self.pattern.pace);
+        }
+        (count * block / STEP) as u64
+    }
+
+    fn one(&mut self, part: &mut [u64]) {
+        let (block, half) = (self.pattern.block, part.len() / 2);
+        let words = |at: usize| at..at + block;
+        if let How::Mix(share) = self.pattern.how {
+            // Both kinds are spread evenly: three in four is rrrw, not a hundred at a time.
+            let done = self.reads + self.writes;
+            let share = usize::from(share);
+            if (done + 1) * share / 100 > done * share / 100 {
+                load(&part[words(self.reads % self.blocks * block)]);
+                self.reads += 1;
+            } else {
+                stream(&mut part[half..][words(self.writes % self.blocks * block)]);
+                self.writes += 1;
+            }
+            return;
+        }
+        let here = &mut part[words(self.block * block)];
+        match self.pattern.how {
+            How::Read => load(here),
+            How::NtStore => {
+                stream(here);
+                fence();
+            }
+            How::StoreClwb => {
+                store_and_write_back(here);
+                fence();
+            }
+            How::Chase | How::Mix(_) => unreachable!("handled above"),
+        }
+        self.block = match self.pattern.order {
+            Order::Sequential => (self.block + 1) % self.blocks,
+            Order::Random => self.any_block(),
+        };
+    }
+}
+
+/// Turns of a loop that the compiler keeps.
+fn idle(turns: u32) {
+    for turn in 0..turns {
+        black_box(turn);
+    }
+}
+
+/// Loads every word; none waits for another.
+fn load(words: &[u64]) {
+    let mut all = [0u64; STEP];
+    for line in words.as_chunks::<STEP>().0 {
+        for (a, w) in all.iter_mut().zip(line) {
+            *a ^= w;
+        }
+    }
+    black_box(all);
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::STEP;
+    use std::arch::asm;
+    use std::arch::x86_64::{__m128i, _mm_set1_epi64x, _mm_sfence, _mm_stream_si128};
+
+    /// Stores whole lines past the caches.
+    pub fn stream(words: &mut [u64]) {
+        assert!(words.as_ptr().cast::<__m128i>().is_aligned());
+        // SAFETY: SSE2 is part of x86-64. The pieces of 16 B lie within `words`, which is borrowed mutably and
+        // aligned as just checked.
+        unsafe {
+            let value = _mm_set1_epi64x(1);
+            for piece in words.as_chunks_mut::<2>().0 {
+                _mm_stream_si128(piece.as_mut_ptr().cast(), value);
+            }
+        }
+    }
+
+    /// Stores whole lines and writes each back. The processor must know CLWB (see [`super::can_write_back`]).
+    pub fn store_and_write_back(words: &mut [u64]) {
+        for line in words.as_chunks_mut::<STEP>().0 {
+            line.fill(1);
+            // SAFETY: CLWB writes a line back and changes nothing that the program can see; the address is that of
+            // borrowed memory. That the processor knows it was checked before this pattern was made.
+            unsafe {
+                asm!("clwb [{}]", in(reg) line.as_ptr(), options(nostack, preserves_flags));
+            }
+        }
+    }
+
+    /// Waits until stores before it are done.
+    pub fn fence() {
+        // SAFETY: SSE is part of x86-64.
+        unsafe { _mm_sfence() };
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+use x86::{fence, store_and_write_back, stream};
+
+#[cfg(not(target_arch = "x86_64"))]
+mod other {
+    //! Never called: [`super::can_stream`] says no.
+    pub fn stream(words: &mut [u64]) {
+        words.fill(1);
+    }
+    pub fn store_and_write_back(words: &mut [u64]) {
+        words.fill(1);
+    }
+    pub fn fence() {
+        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+use other::{fence, store_and_write_back, stream};
+
+/// Can stores go past the caches here?
+pub fn can_stream() -> bool {
+    cfg!(target_arch = "x86_64")
+}
+
+/// Does the processor know CLWB?
+pub fn can_write_back() -> bool {
+    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let flags = cpuinfo.lines().find(|l| l.starts_with("flags"));
+    cfg!(target_arch = "x86_64") && flags.is_some_and(|f| f.split_whitespace().any(|w| w == "clwb"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(how: How, order: Order, block: usize) -> Pattern {
+        let pace = 0;
+        Pattern {
+            how,
+            order,
+            block,
+            pace,
+        }
+    }
+
+    #[test]
+    fn stores_reach_every_line_in_sequence() {
+        let lines = WORDS_AT_ONCE / STEP;
+        for how in [How::NtStore, How::StoreClwb] {
+            if !can_stream() || how == How::StoreClwb && !can_write_back() {
+                eprintln!("skipped: this processor cannot {how:?}");
+                continue;
+            }
+            let mut words = vec![0; WORDS_AT_ONCE];
+            let mut walk = Walk::new(&pattern(how, Order::Sequential, 4 * STEP), WORDS_AT_ONCE, 3);
+            assert_eq!(walk.some(&mut words), lines as u64);
+            assert!(words.iter().all(|w| *w == 1), "{how:?}");
+        }
+    }
+
+    #[test]
+    fn a_mix_reads_the_share_that_it_says_and_writes_its_second_half_alone() {
+        if !can_stream() {
+            return eprintln!("skipped: this processor cannot store past its caches");
+        }
+        for share in [0, 1, 25, 50, 67, 100] {
+            let mut words = vec![0; WORDS_AT_ONCE];
+            let mut walk = Walk::new(
+                &pattern(How::Mix(share), Order::Sequential, STEP),
+                words.len(),
+                0,
+            );
+            for _ in 0..1000 {
+                walk.one(&mut words);
+            }
+            assert_eq!(
+                (walk.reads, walk.reads + walk.writes),
+                (10 * usize::from(share), 1000)
+            );
+            let (first, second) = words.split_at(WORDS_AT_ONCE / 2);
+            assert!(first.iter().all(|w| *w == 0));
+            assert_eq!(second.contains(&1), share < 100);
+        }
+    }
+
+    #[test]
+    fn random_blocks_stay_inside_and_meet_all() {
+        let blocks = 64;
+        let p = pattern(How::Read, Order::Random, STEP);
+        let mut walk = Walk::new(&p, blocks * STEP, 1);
+        let seen: std::collections::BTreeSet<usize> = (0..2000).map(|_| walk.any_block()).collect();
+        assert_eq!(seen, (0..blocks).collect());
+    }
+
+    #[test]
+    fn a_chase_goes_on_where_it_was() {
+        let lines = 700;
+        let mut words = vec![0; lines * STEP];
+        crate::probe::memory::link_in_order(&mut words, lines);
+        let mut walk = Walk::new(
+            &pattern(How::Chase, Order::Sequential, STEP),
+            words.len(),
+            0,
+        );
+        walk.some(&mut words);
+        walk.some(&mut words);
+        assert_eq!(
+            walk.at as usize,
+            (2 * LOADS_AT_ONCE as usize % lines) * STEP
+        );
+    }
+
+    #[test]
+    fn threads_count_what_they_do() {
+        let mut words = vec![0; 4 * WORDS_AT_ONCE];
+        let (a, b) = words.split_at_mut(2 * WORDS_AT_ONCE);
+        let p = pattern(How::Read, Order::Sequential, 4 * STEP);
+        let rates = together(vec![(p, a, 0), (p, b, 0)], Duration::from_millis(4));
+        assert_eq!(rates.len(), 2);
+        for r in rates {
+            assert!(r.lines > 0 && r.ns > 0.0, "{r:?}");
+            assert_eq!(r.lines % (WORDS_AT_ONCE / STEP) as u64, 0);
+            let product = r.gb_per_s() * r.ns_per_line();
+            assert!((product - 64.0).abs() < 1e-6, "{product}");
+        }
+    }
+}

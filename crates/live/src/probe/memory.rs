@@ -1,0 +1,108 @@
+//! Memory of one node to measure in, and chains of lines through it.
+
+/// Bytes of a line.
+pub(crate) const LINE: usize = 64;
+/// Words of a line.
+pub(crate) const STEP: usize = LINE / 8;
+
+/// Words of memory on one node.
+pub(crate) struct Memory {
+    start: *mut u64,
+    pub bytes: usize,
+}
+
+impl Memory {
+    /// Maps and touches `bytes`, a multiple of 2 MiB, bound to the node when there are several.
+    pub fn on_node(bytes: usize, node: u32, bind: bool) -> Option<Memory> {
+        // SAFETY: a new anonymous mapping; the node mask outlives the call that reads it.
+        unsafe {
+            let prot = libc::PROT_READ | libc::PROT_WRITE;
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            let start = libc::mmap(std::ptr::null_mut(), bytes, prot, flags, -1, 0);
+            if start == libc::MAP_FAILED {
+                return None;
+            }
+            let mut memory = Memory {
+                start: start.cast(),
+                bytes,
+            };
+            libc::madvise(start, bytes, libc::MADV_HUGEPAGE);
+            if bind {
+                let mut mask = [0u64; 16];
+                *mask.get_mut(node as usize / 64)? = 1 << (node % 64);
+                let bits = (mask.len() * 64) as u64;
+                if libc::syscall(
+                    libc::SYS_mbind,
+                    start,
+                    bytes,
+                    libc::MPOL_BIND,
+                    mask.as_ptr(),
+                    bits,
+                    0,
+                ) != 0
+                {
+                    return None;
+                }
+            }
+            memory.words().fill(1);
+            Some(memory)
+        }
+    }
+
+    pub fn words(&mut self) -> &mut [u64] {
+        // SAFETY: the mapping holds `bytes` bytes, page-aligned, and is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.start, self.bytes / 8) }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `on_node`.
+        unsafe { libc::munmap(self.start.cast(), self.bytes) };
+    }
+}
+
+/// Links the first `lines` lines into one cycle in random order (Sattolo's algorithm): the first word of each
+/// line holds the index of the first word of the next.
+pub(crate) fn link_randomly(words: &mut [u64], lines: usize) {
+    for line in 0..lines {
+        words[line * STEP] = (line * STEP) as u64;
+    }
+    let mut random = 0x9E37_79B9_7F4A_7C15u64;
+    for line in (1..lines).rev() {
+        // xorshift64 (Marsaglia 2003): any order will do that no prefetcher guesses.
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let other = (random % line as u64) as usize;
+        words.swap(line * STEP, other * STEP);
+    }
+}
+
+/// Links the first `lines` lines into one cycle, each to the one behind it.
+pub(crate) fn link_in_order(words: &mut [u64], lines: usize) {
+    for line in 0..lines {
+        words[line * STEP] = ((line + 1) % lines * STEP) as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chase_visits_every_line_once() {
+        for link in [link_randomly, link_in_order] {
+            let lines = 1000;
+            let mut words = vec![0u64; lines * STEP];
+            link(&mut words, lines);
+            let mut at = 0;
+            let mut seen = std::collections::BTreeSet::new();
+            for _ in 0..lines {
+                assert!(seen.insert(at), "line {at} twice");
+                at = words[at] as usize;
+            }
+            assert_eq!(at, 0);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Runs as they are, whatever their shape: a row per run, and a file per list in them.
+
+use super::writer::{Cells, File};
+use crate::{Error, RunReport};
+use serde_json::{Map, Value};
+use std::path::{Path, PathBuf};
+
+/// Objects in objects become columns with dots in their names, such as `stalls.load`.
+type Flat = Vec<(String, Value)>;
+
+/// Write `results.parquet`, with one row per run and one column per figure, and one `results-LIST.parquet` for each
+/// list of objects in a run, such as its timeline, with one row per element, into a folder that exists; the files
+/// written. None where the report has no runs. Names and units are those of the JSON.
+pub fn results(report: &RunReport, folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    if report.runs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut whole: Vec<Flat> = Vec::new();
+    let mut lists: Vec<(String, Vec<Flat>)> = Vec::new();
+    for (at, run) in report.runs.iter().enumerate() {
+        let Value::Object(run) = run else {
+            return Err(Error::Inconsistent {
+                what: format!("run {at}"),
+                why: "it is no object".into(),
+            });
+        };
+        let mut row = Flat::new();
+        flatten("", run, &mut row);
+        // Lists of objects have files of their own; what is left stays in its row.
+        let (own, rest): (Flat, Flat) = row.into_iter().partition(|(_, v)| is_list(v));
+        whole.push(rest);
+        for (name, list) in own {
+            let place = lists.iter().position(|l| l.0 == name).unwrap_or_else(|| {
+                lists.push((name, Vec::new()));
+                lists.len() - 1
+            });
+            for element in list.as_array().into_iter().flatten() {
+                let name = report.table.rows.get(at).map(|r| r.name.clone());
+                let mut row = vec![(report.table.rows_are.clone(), name.into())];
+                flatten("", element.as_object().unwrap_or(&Map::new()), &mut row);
+                lists[place].1.push(row);
+            }
+        }
+    }
+    let mut written = vec![folder.join("results.parquet")];
+    write(report, &whole, &written[0])?;
+    for (name, rows) in &lists {
+        let path = folder.join(format!("results-{name}.parquet"));
+        write(report, rows, &path)?;
+        written.push(path);
+    }
+    Ok(written)
+}
+
+fn is_list(value: &Value) -> bool {
+    let objects = |list: &Vec<Value>| !list.is_empty() && list.iter().all(Value::is_object);
+    value.as_array().is_some_and(objects)
+}
+
+fn flatten(prefix: &str, object: &Map<String, Value>, out: &mut Flat) {
+    for (key, value) in object {
+        let name = format!("{prefix}{key}");
+        match value {
+            Value::Object(inner) => flatten(&format!("{name}."), inner, out),
+            // Says nothing about the rows of a file that it would be alone in.
+            Value::Array(list) if list.is_empty() => {}
+            value => out.push((name, value.clone())),
+        }
+    }
+}
+
+fn write(report: &RunReport, rows: &[Flat], path: &Path) -> Result<(), Error> {
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in rows.iter().flatten() {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    let mut file = File::new(&report.origin);
+    file.note("title", &report.table.title);
+    for name in names {
+        let of = |row: &Flat| row.iter().find(|c| c.0 == name).map(|c| c.1.clone());
+        let cells: Vec<Value> = rows.iter().map(|r| of(r).unwrap_or_default()).collect();
+        file.column(name, "", column(&cells));
+    }
+    file.write(path)
+}
+
+/// Numbers where all are numbers, else texts; what is neither is written as its JSON.
+fn column(cells: &[Value]) -> Cells {
+    if cells.iter().all(|c| c.is_number() || c.is_null()) {
+        return Cells::numbers(cells.iter().map(Value::as_f64));
+    }
+    if cells.iter().all(Value::is_boolean) {
+        return Cells::Flags(cells.iter().filter_map(Value::as_bool).collect());
+    }
+    Cells::text(cells.iter().map(|c| match c {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    }))
+}

@@ -1,0 +1,145 @@
+//! Every study from end to end, at a sliver of its size: all claims with numbers, resumed without a trace, written as
+//! files that others can read. What the numbers are is the business of a full run.
+
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use varve_report::{StudyResult, Value};
+use varve_run::Keep;
+use varve_studies::{Effort, Study, StudyOptions, list};
+
+fn options(keep: Keep) -> StudyOptions {
+    StudyOptions {
+        effort: Effort::Tiny,
+        only: Vec::new(),
+        seed: 1,
+        workers: std::thread::available_parallelism().map_or(1, |n| n.get()),
+        keep,
+    }
+}
+
+fn study(name: &str) -> &'static Study {
+    list()
+        .iter()
+        .find(|s| s.name == name)
+        .expect("it is listed")
+}
+
+#[test]
+fn johnny_cache_answers_every_claim_and_resumes_to_the_same_result() {
+    let study = study("johnny-cache");
+    let whole = (study.run)(&options(Keep::nothing()), &|_| true).unwrap();
+
+    // Interrupted after twenty runs, and taken up again: some runs are kept, none is different.
+    let folder = tempfile::tempdir().unwrap();
+    let keep = Keep::in_folder(&folder.path().join("runs"));
+    let interrupted = (study.run)(&options(keep.clone()), &|p| p.done < 20).unwrap_err();
+    assert!(interrupted.is_interrupt(), "{interrupted}");
+    let kept = fs::read_dir(folder.path().join("runs")).unwrap().count();
+    assert!(kept >= 19, "{kept} runs were kept");
+    let made = AtomicUsize::new(0);
+    let resumed = (study.run)(&options(keep), &|p| {
+        made.store(p.runs, Ordering::Relaxed);
+        true
+    })
+    .unwrap();
+    assert!(made.into_inner() > kept, "there was something left to do");
+    assert!(
+        whole.to_json() == resumed.to_json(),
+        "a resumed study differs"
+    );
+
+    every_claim_has_a_number(&whole);
+    files_can_be_read(&whole);
+}
+
+/// D5 to D14, each with figures of its own, and no run that failed.
+fn every_claim_has_a_number(result: &StudyResult) {
+    let ids: BTreeSet<&str> = result.claims.iter().map(|c| c.id.as_str()).collect();
+    let wanted: Vec<String> = (5..=14).map(|n| format!("D{n}")).collect();
+    assert_eq!(ids, wanted.iter().map(String::as_str).collect());
+    for c in &result.claims {
+        match &c.ours {
+            Value::Number(x) => assert!(x.is_finite(), "{}: {}: {x}", c.id, c.what),
+            Value::Text(text) => assert!(!text.is_empty(), "{}: {}", c.id, c.what),
+            Value::YesNo(_) => {}
+            other => panic!("{}: {}: {other:?}", c.id, c.what),
+        }
+    }
+    let failed: Vec<&String> = result
+        .about
+        .iter()
+        .filter(|a| a.contains("failed"))
+        .collect();
+    assert!(failed.is_empty(), "{failed:?}");
+    assert!(result.check().is_ok());
+}
+
+/// JSON, Parquet and page, read back by others' parsers.
+fn files_can_be_read(result: &StudyResult) {
+    let folder = tempfile::tempdir().unwrap();
+    let files = result.save(folder.path()).unwrap();
+    let kinds = |kind: &str| {
+        files
+            .iter()
+            .filter(|f| f.extension().is_some_and(|e| e == kind))
+            .count()
+    };
+    assert_eq!((kinds("json"), kinds("html")), (1, 1));
+    assert!(kinds("parquet") > result.charts.len());
+    for file in &files {
+        match file.extension().and_then(|e| e.to_str()) {
+            Some("parquet") => {
+                let reader = SerializedFileReader::new(File::open(file).unwrap()).unwrap();
+                let rows = reader
+                    .get_row_iter(None)
+                    .unwrap()
+                    .map(Result::unwrap)
+                    .count();
+                assert!(rows > 0, "{}", file.display());
+            }
+            Some("html") => {
+                let page = fs::read_to_string(file).unwrap();
+                let options = roxmltree::ParsingOptions {
+                    allow_dtd: true,
+                    ..Default::default()
+                };
+                let page = roxmltree::Document::parse_with_options(&page, options).unwrap();
+                let cells = page.descendants().filter(|n| n.has_tag_name("td"));
+                let texts: BTreeSet<String> =
+                    cells.filter_map(|n| n.text()).map(String::from).collect();
+                for c in &result.claims {
+                    let told = texts.iter().any(|t| t.starts_with(&c.what));
+                    assert!(told && texts.contains(&c.id), "{}", c.what);
+                }
+                assert!(
+                    page.descendants()
+                        .filter(|n| n.tag_name().name() == "svg")
+                        .count()
+                        >= result.charts.len()
+                );
+            }
+            _ => {
+                let read = StudyResult::read(file).unwrap();
+                assert_eq!(read.to_json(), result.to_json());
+            }
+        }
+    }
+}
+
+#[test]
+fn only_the_claims_that_are_asked_for_are_run() {
+    let study = study("johnny-cache");
+    let mut o = options(Keep::nothing());
+    o.only = vec!["D12".into(), "D14".into()];
+    let runs = AtomicUsize::new(0);
+    let result = (study.run)(&o, &|p| {
+        runs.store(p.runs, Ordering::Relaxed);
+        true
+    })
+    .unwrap();
+    let ids: BTreeSet<&str> = result.claims.iter().map(|c| c.id.as_str()).collect();
+    assert_eq!(ids, ["D12", "D14"].into());
+    assert_eq!(runs.into_inner(), 4, "the adversary's");
+}
