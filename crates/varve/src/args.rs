@@ -161,7 +161,7 @@ pub enum TraceAction {
     },
     /// Turn another tool's trace into one of ours
     Import {
-        /// Its format: lackey, champsim or memtrace
+        /// Its format: lackey, champsim, memtrace or drmemtrace
         #[arg(long)]
         from: String,
         /// The other tool's trace

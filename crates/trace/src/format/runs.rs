@@ -188,7 +188,7 @@ pub(crate) const CONTEXTS: usize = 1 << 14;
 /// The last few runs in 14 bits: the oldest is shifted out after three more.
 #[inline(always)]
 pub(crate) fn next_context(context: u32, number: u32) -> u32 {
-    (context << 5 ^ number.wrapping_mul(0x9e37_79b1) >> 18) & (CONTEXTS as u32 - 1)
+    ((context << 5) ^ (number.wrapping_mul(0x9e37_79b1) >> 18)) & (CONTEXTS as u32 - 1)
 }
 
 #[derive(Clone, Copy, Default)]
@@ -323,7 +323,7 @@ impl RunEncoder {
                 let (mode, difference) = if slot_class < region_class {
                     (slot_class + 1, to_slot)
                 } else {
-                    (region_class + 4 | region << 3, to_region)
+                    ((region_class + 4) | (region << 3), to_region)
                 };
                 columns.put_difference(difference, BYTES_BY_MODE[mode as usize & 7] as usize);
                 code |= mode << 2;

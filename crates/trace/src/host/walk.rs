@@ -706,7 +706,7 @@ impl Walker {
         let end = addr.saturating_add(bytes.min(1 << 40));
         let mut at = addr;
         while at < end {
-            if at % RANGE_BYTES == 0 && end - at >= GROUP * RANGE_BYTES {
+            if at.is_multiple_of(RANGE_BYTES) && end - at >= GROUP * RANGE_BYTES {
                 self.group(at, kind, registry, out);
                 at += GROUP * RANGE_BYTES;
                 continue;

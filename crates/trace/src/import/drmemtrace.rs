@@ -70,7 +70,7 @@ pub(super) fn read<R: Read>(
             BUNDLE => (0..size).for_each(|_| sink.instruction()),
             THREAD => sink.thread(address)?,
             kind if is_instruction(kind) => sink.instruction(),
-            0..=LAST_KNOWN => {}
+            kind if kind <= LAST_KNOWN => {}
             _ => {
                 return wrong(format!(
                     "records of type {kind} are not known here; the trace is of a newer version, export it with an older one"

@@ -145,7 +145,7 @@ fn a_program_that_fails_says_so() {
     assert!(said.err.contains("exit code 7"), "{}", said.err);
 }
 
-/// The children of a program run, but only its own accesses are recorded, and that is said.
+/// The children of a program run and are recorded with it.
 #[test]
 fn a_program_that_forks_ends_well() {
     if !can_trace() {
