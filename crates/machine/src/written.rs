@@ -27,7 +27,6 @@ const TIMES: Suffixes = &[
     ("us", 1_000),
     ("ms", 1_000_000),
     ("s", 1_000_000_000),
-    ("0", 0),
 ];
 
 /// A decimal number with one of the suffixes; `None` unless it is whole once multiplied and fits 64 bits.
@@ -35,11 +34,8 @@ fn number(text: &str, suffixes: Suffixes) -> Option<u64> {
     let (digits, factor) = suffixes.iter().find_map(|&(suffix, factor)| {
         let digits = text.strip_suffix(suffix)?.trim_end();
         let plain = digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-        (plain && (!digits.is_empty() || factor == 0)).then_some((digits, factor))
+        (plain && !digits.is_empty()).then_some((digits, factor))
     })?;
-    if factor == 0 {
-        return Some(0);
-    }
     let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
     let whole = if whole.is_empty() {
         0
@@ -71,7 +67,10 @@ pub fn count(text: &str) -> Option<u64> {
 
 /// Time in ns: `5ns`, `2ms`, `1.5s`; zero needs no unit.
 pub fn nanoseconds(text: &str) -> Option<u64> {
-    number(text, TIMES)
+    match text {
+        "0" => Some(0),
+        _ => number(text, TIMES),
+    }
 }
 
 #[cfg(test)]
@@ -96,12 +95,14 @@ mod tests {
             ("10k", COUNTS, Some(10_000)),
             ("0.5M", COUNTS, Some(500_000)),
             ("3ms", TIMES, Some(3_000_000)),
-            ("0", TIMES, Some(0)),
+            ("10", TIMES, None),
             ("3", TIMES, None),
         ];
         for (text, suffixes, want) in cases {
             assert_eq!(number(text, suffixes), want, "{text:?}");
         }
+        assert_eq!(nanoseconds("0"), Some(0));
+        assert_eq!(nanoseconds("10"), None, "a unit is missing");
     }
 
     proptest::proptest! {

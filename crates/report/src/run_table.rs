@@ -165,7 +165,7 @@ impl RunTable {
     }
 
     /// The trade-off as a chart of points, its frontier marked with `◆`; `None` where the table names no
-    /// trade-off or no run has both numbers.
+    /// trade-off, no run has both numbers, or all pay the same price, so that nothing is traded.
     pub fn trade_off_chart(&self, id: &str) -> Option<Chart> {
         let (a, b) = self.trade_off?;
         let frontier = self.frontier(a, b);
@@ -179,6 +179,9 @@ impl RunTable {
             Some(Series::new(format!("{mark}{}", row.name), vec![x], vec![y]))
         };
         let points: Vec<Series> = self.rows.iter().enumerate().filter_map(point).collect();
+        if points.len() > 1 && points.iter().all(|p| p.x == points[0].x) {
+            return None;
+        }
         let (x, y) = (axis(b)?, axis(a)?);
         let title = format!("Trade-off: {} against {}", y.what, x.what);
         let note = "◆ no other run is better in both.";
@@ -289,6 +292,15 @@ mod tests {
             vec![1],
             "a row without a number is on no frontier"
         );
+    }
+
+    #[test]
+    fn where_all_pay_the_same_nothing_is_drawn() {
+        let mut t = table(&[(1.0, 5.0), (2.0, 5.0)]);
+        t.trade_off = Some((0, 1));
+        assert!(t.trade_off_chart("t").is_none());
+        t.push("r2", [3.0.into(), 6.0.into()]);
+        assert!(t.trade_off_chart("t").is_some());
     }
 
     #[test]
