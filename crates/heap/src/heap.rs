@@ -275,6 +275,8 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         self.tables.memory.set_header(r, Header(header).with(LARGE | self.mark));
         mutator.remembered.push(r);
         self.stats.allocated += bytes;
+        // What it takes is no room for survivors any more.
+        self.nursery.shrink(self.sizing.nursery(self.used()));
         Ok(r)
     }
 

@@ -46,11 +46,6 @@ impl Large {
         self.lock().held_chunks * CHUNK_SIZE
     }
 
-    /// How many objects there are.
-    pub fn objects(&self) -> usize {
-        self.lock().objects.len()
-    }
-
     /// Whether an object of this space begins at `r`.
     pub fn contains(&self, r: Ref) -> bool {
         let page = r.offset() / PAGE_SIZE;
@@ -162,7 +157,7 @@ mod tests {
         let sizes = [9 << 10, 300 << 10, 900 << 10, 2 << 20, 10 << 10];
         let objects = sizes.map(|bytes| space.alloc(&tables, bytes, false).unwrap());
         assert_eq!(space.used(), sizes.iter().map(|&bytes| large_bytes(bytes)).sum());
-        assert_eq!((space.held(), space.objects()), (4 * CHUNK_SIZE, 5));
+        assert_eq!(space.held(), 4 * CHUNK_SIZE);
         assert!(space.alloc(&tables, 3 << 20, false).is_none(), "the last two chunks are for collections");
         assert!(objects.iter().all(|&r| space.contains(r)));
 
@@ -171,7 +166,7 @@ mod tests {
             tables.memory.set_header(r, Header(0).marked(MARK_B));
         }
         space.sweep(&tables, MARK_B, false);
-        assert_eq!((space.used(), space.held(), space.objects()), ((12 << 10) + (12 << 10), CHUNK_SIZE, 2));
+        assert_eq!((space.used(), space.held()), ((12 << 10) + (12 << 10), CHUNK_SIZE));
         assert!(!space.contains(objects[1]));
         let again = space.alloc(&tables, 3 << 20, false).unwrap();
         assert_eq!(again.offset(), 2 * CHUNK_SIZE);

@@ -23,6 +23,7 @@ mod shape;
 mod sizing;
 mod stats;
 mod trace;
+mod verify;
 
 pub use config::{Config, ConfigError, Log, MIN_HEAP, MIN_NURSERY, Stress};
 pub use header::Header;
@@ -33,4 +34,5 @@ pub use plan::{Dram, From, MAX_TIERS, Plan, Tier};
 pub use reference::Ref;
 pub use roots::Roots;
 pub use shape::{MAX_ELEMENT, MAX_STRUCT, Shape, ShapeError, ShapeKind, Shapes};
+pub use verify::{Damage, Verified};
 pub use stats::{Cause, Kind, Record, SpaceUse, Stats};

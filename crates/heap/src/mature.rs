@@ -289,7 +289,7 @@ mod tests {
         let blocks: Vec<u32> = (0..4)
             .map(|_| {
                 let at = bump.alloc(&space, &tables, 8).unwrap();
-                (1..BLOCK_SIZE / 8).for_each(|_| drop(bump.alloc(&space, &tables, 8)));
+                assert!((1..BLOCK_SIZE / 8).all(|_| bump.alloc(&space, &tables, 8).is_some()));
                 (at.offset() / BLOCK_SIZE) as u32
             })
             .collect();

@@ -54,6 +54,11 @@ impl Nursery {
         mutator.limit = mutator.cursor;
     }
 
+    /// Leaves at most `size` bytes for use, but for what was promised to the mutator already.
+    pub fn shrink(&mut self, size: u64) {
+        self.end = self.end.min((START + size).max(self.zeroed));
+    }
+
     /// Moves the mutator's limit so that an object of `bytes` fits, if there are as many. With `exactly`, no further than that.
     pub fn extend(&mut self, memory: &Memory, mutator: &mut Mutator, bytes: u64, exactly: bool) -> bool {
         let cursor = mutator.cursor - mutator.heap_base();
