@@ -1,4 +1,4 @@
-//! Which megabyte of address range belongs to which space.
+//! Which chunk of address range belongs to which space.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

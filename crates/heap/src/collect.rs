@@ -17,7 +17,7 @@ use crate::trace::{Counts, Trace, Worker};
 
 /// Defragments when holes that nobody filled make up more than one part in this many of what is in use.
 const FRAGMENTED: u64 = 8;
-/// Copies at most one part in this many of what is in use while defragmenting, or one megabyte if that is more.
+/// Copies at most one part in this many of what is in use while defragmenting, or one chunk if that is more.
 const HEADROOM: u64 = 16;
 
 impl<P: Plan, O: Observer> Heap<P, O> {

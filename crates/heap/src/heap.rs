@@ -306,11 +306,16 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         self.collect_for(mutator, kind, Cause::Requested, roots);
     }
 
+    /// Collects everything, and moves every object that can move, to where the plan wants it now.
+    pub fn evacuate(&mut self, mutator: &mut Mutator, roots: &mut dyn Roots) {
+        self.collect_for(mutator, Kind::Full, Cause::Evacuate, roots);
+    }
+
     fn collect_for(&mut self, mutator: &mut Mutator, kind: Kind, cause: Cause, roots: &mut dyn Roots) {
         let begin = Instant::now();
         let before = self.used();
         let nursery = self.nursery.used(mutator);
-        let counts = self.run(mutator, kind, cause == Cause::Stress, roots);
+        let counts = self.run(mutator, kind, matches!(cause, Cause::Stress | Cause::Evacuate), roots);
         let after = self.used();
         let promoted = counts.promoted.iter().sum();
         match kind {

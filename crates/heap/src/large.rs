@@ -154,11 +154,11 @@ mod tests {
             blocks: Blocks::new(extent),
         };
         let space = Large::new(Tier(0));
-        let sizes = [9 << 10, 300 << 10, 900 << 10, 2 << 20, 10 << 10];
+        let sizes = [9 << 10, CHUNK_SIZE / 3, CHUNK_SIZE / 10 * 9, 2 * CHUNK_SIZE, 10 << 10];
         let objects = sizes.map(|bytes| space.alloc(&tables, bytes, false).unwrap());
         assert_eq!(space.used(), sizes.iter().map(|&bytes| large_bytes(bytes)).sum());
         assert_eq!(space.held(), 4 * CHUNK_SIZE);
-        assert!(space.alloc(&tables, 3 << 20, false).is_none(), "the last two chunks are for collections");
+        assert!(space.alloc(&tables, 3 * CHUNK_SIZE, false).is_none(), "the last two chunks are for collections");
         assert!(objects.iter().all(|&r| space.contains(r)));
 
         // The first and the last live.
@@ -168,7 +168,7 @@ mod tests {
         space.sweep(&tables, MARK_B, false);
         assert_eq!((space.used(), space.held()), ((12 << 10) + (12 << 10), CHUNK_SIZE));
         assert!(!space.contains(objects[1]));
-        let again = space.alloc(&tables, 3 << 20, false).unwrap();
+        let again = space.alloc(&tables, 3 * CHUNK_SIZE, false).unwrap();
         assert_eq!(again.offset(), 2 * CHUNK_SIZE);
         space.sweep(&tables, MARK_A, false);
         assert_eq!((space.used(), space.held()), (0, 0));

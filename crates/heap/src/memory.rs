@@ -175,17 +175,13 @@ impl Memory {
 /// What old copies are overwritten with: as a reference it is the last object of the span, which is never mapped.
 pub(crate) const POISON: u32 = 0xffff_fff0;
 
-/// Large pages begin at multiples of this, where the system has them.
-#[cfg(not(miri))]
-const HUGE_PAGE: usize = 2 << 20;
-
 #[cfg(not(miri))]
 impl Memory {
     /// Reserves the span of all references, and makes the first `extent` bytes usable.
     pub fn reserve(extent: u64) -> io::Result<Memory> {
         assert!(extent.is_multiple_of(CHUNK_SIZE) && (CHUNK_SIZE..=HEAP_SPAN).contains(&extent));
         // The tail takes fixed offsets from the highest references.
-        let bytes = (HEAP_SPAN + NULL_GUARD) as usize + HUGE_PAGE;
+        let bytes = (HEAP_SPAN + NULL_GUARD) as usize + CHUNK_SIZE as usize;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: a new mapping at an address that the system chooses.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
@@ -193,15 +189,22 @@ impl Memory {
             return Err(io::Error::last_os_error());
         }
         let start = start.cast::<u8>();
-        // SAFETY: the mapping is larger than the span by one huge page.
-        let base = unsafe { start.add(start.align_offset(HUGE_PAGE)) };
+        // SAFETY: the mapping is larger than the span by one chunk.
+        let base = unsafe { start.add(start.align_offset(CHUNK_SIZE as usize)) };
         let memory = Memory { base, extent, mapping: (start, bytes) };
         // SAFETY: inside of the mapping just made.
         let failed = unsafe {
             let usable = base.add(NULL_GUARD as usize).cast();
             libc::mprotect(usable, (extent - NULL_GUARD) as usize, libc::PROT_READ | libc::PROT_WRITE)
         };
-        if failed == 0 { Ok(memory) } else { Err(io::Error::last_os_error()) }
+        if failed != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // Tracing jumps all over the heap: with small pages, address translation would cost more than all else. A system without large
+        // pages refuses, and that is no error.
+        // SAFETY: advice about our own mapping.
+        unsafe { libc::madvise(base.cast(), extent as usize, libc::MADV_HUGEPAGE) };
+        Ok(memory)
     }
 }
 

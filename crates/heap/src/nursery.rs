@@ -18,7 +18,8 @@ pub(crate) struct Nursery {
     fresh: u64,
 }
 
-const START: u64 = NULL_GUARD;
+/// Behind the null guard, on a large page of its own.
+pub(crate) const START: u64 = CHUNK_SIZE;
 
 impl Nursery {
     /// A nursery of no bytes.
@@ -91,7 +92,7 @@ mod tests {
 
     #[test]
     fn memory_is_zero_before_it_is_handed_out_again() {
-        let memory = Memory::reserve(CHUNK_SIZE).unwrap();
+        let memory = Memory::reserve(2 * CHUNK_SIZE).unwrap();
         let (mut nursery, mut mutator) = (Nursery::new(), Mutator::new(&memory));
         for round in 0..3 {
             nursery.reset(&mut mutator, 100 << 10);

@@ -25,6 +25,8 @@ pub enum Cause {
     LargeObject,
     /// Somebody asked.
     Requested,
+    /// Somebody asked to have everything moved.
+    Evacuate,
     /// See [`Stress`](crate::Stress).
     Stress,
 }
@@ -46,6 +48,7 @@ impl fmt::Display for Cause {
             Cause::HeapFull => "heap full",
             Cause::LargeObject => "large object",
             Cause::Requested => "requested",
+            Cause::Evacuate => "evacuate",
             Cause::Stress => "stress",
         })
     }

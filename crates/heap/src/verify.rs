@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use crate::heap::Heap;
 use crate::layout::*;
 use crate::mutator::Mutator;
+use crate::nursery::START;
 use crate::observer::Observer;
 use crate::plan::Plan;
 use crate::reference::Ref;
@@ -77,7 +78,7 @@ impl<P: Plan, O: Observer> Heap<P, O> {
     }
 
     fn is_young(&self, mutator: &Mutator, r: Ref) -> bool {
-        (NULL_GUARD..NULL_GUARD + self.nursery.used(mutator)).contains(&r.offset())
+        (START..START + self.nursery.used(mutator)).contains(&r.offset())
     }
 
     /// Whether there can be an object at all.
@@ -86,7 +87,7 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         if !r.offset().is_multiple_of(OBJECT_ALIGN) {
             return Err("it is not aligned".into());
         }
-        let inside = (NULL_GUARD..tables.memory.extent()).contains(&r.offset());
+        let inside = (START..tables.memory.extent()).contains(&r.offset());
         if inside && (self.is_young(mutator, r) || self.large.iter().any(|space| space.contains(r))) {
             return Ok(());
         }
@@ -112,7 +113,7 @@ impl<P: Plan, O: Observer> Heap<P, O> {
             if header.collector() != 0 {
                 return wrong("it is in the nursery and has collector bits");
             }
-            let fits = end <= NULL_GUARD + self.nursery.used(mutator);
+            let fits = end <= START + self.nursery.used(mutator);
             return if fits { Ok(bytes) } else { wrong("it reaches out of the nursery") };
         }
         if header.has(LARGE) == self.tables.blocks.is_mature(r.offset()) {
