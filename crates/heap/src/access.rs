@@ -29,7 +29,11 @@ impl<P: Plan, O: Observer> Heap<P, O> {
     /// Bytes that an object takes.
     pub fn object_size(&self, object: Ref) -> u64 {
         let type_index = self.header(object).type_index();
-        let length = if self.shapes.info(type_index).is_array() { self.array_length(object) } else { 0 };
+        let length = if self.shapes.info(type_index).is_array() {
+            self.array_length(object)
+        } else {
+            0
+        };
         self.shapes.object_size(type_index, length)
     }
 
@@ -45,13 +49,19 @@ impl<P: Plan, O: Observer> Heap<P, O> {
 
     /// Reads the reference at `offset`, a multiple of 4, in an object.
     pub fn read_ref(&self, object: Ref, offset: u64) -> Ref {
-        Ref(self.tables.memory.word(object.offset() + offset).load(Relaxed))
+        Ref(self
+            .tables
+            .memory
+            .word(object.offset() + offset)
+            .load(Relaxed))
     }
 
     /// Writes the reference at `offset`, a multiple of 4, in an object, and logs the object if that is needed.
     pub fn write_ref(&mut self, mutator: &mut Mutator, object: Ref, offset: u64, value: Ref) {
         let memory = &self.tables.memory;
-        memory.word(object.offset() + offset).store(value.0, Relaxed);
+        memory
+            .word(object.offset() + offset)
+            .store(value.0, Relaxed);
         mutator.barrier(memory.header_word(object), object);
     }
 
@@ -64,6 +74,11 @@ impl<P: Plan, O: Observer> Heap<P, O> {
     /// Writes an element of an array of references, and logs the array if that is needed.
     pub fn write_element(&mut self, mutator: &mut Mutator, array: Ref, index: u32, value: Ref) {
         debug_assert!(index < self.array_length(array));
-        self.write_ref(mutator, array, u64::from(ARRAY_NARROW_BASE) + 4 * u64::from(index), value);
+        self.write_ref(
+            mutator,
+            array,
+            u64::from(ARRAY_NARROW_BASE) + 4 * u64::from(index),
+            value,
+        );
     }
 }

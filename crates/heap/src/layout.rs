@@ -105,7 +105,11 @@ pub const HOST_SIZE: u32 = 16;
 
 /// Offset of the elements of an array, by the bytes that one element takes.
 pub const fn array_base(element_size: u32) -> u32 {
-    if element_size <= 4 { ARRAY_NARROW_BASE } else { ARRAY_WIDE_BASE }
+    if element_size <= 4 {
+        ARRAY_NARROW_BASE
+    } else {
+        ARRAY_WIDE_BASE
+    }
 }
 
 /// Bytes that an object with `bytes` of header and payload occupies.
@@ -154,7 +158,10 @@ mod tests {
         assert_eq!(SITE_SHIFT + SITE_BITS, COLLECTOR_SHIFT);
         assert_eq!(COLLECTOR_SHIFT, 8 * COLLECTOR_BYTE as u32);
         assert_eq!(TEMPERATURE_SHIFT, 8 * TEMPERATURE_BYTE as u32);
-        assert_eq!(FORWARDED & FORWARDING & MARK_MASK & UNLOGGED & DURABLE & LARGE, 0);
+        assert_eq!(
+            FORWARDED & FORWARDING & MARK_MASK & UNLOGGED & DURABLE & LARGE,
+            0
+        );
         assert_eq!(COLOUR_MASK & HOT & WRITTEN & AGE_MASK, 0);
         assert_eq!(new_header(0xabcdef, 0x123456, 0x7f), 0x7f00_1234_56ab_cdef);
     }

@@ -34,5 +34,5 @@ pub use plan::{Dram, From, MAX_TIERS, Plan, Tier};
 pub use reference::Ref;
 pub use roots::Roots;
 pub use shape::{MAX_ELEMENT, MAX_STRUCT, Shape, ShapeError, ShapeKind, Shapes};
-pub use verify::{Damage, Verified};
 pub use stats::{Cause, Kind, Record, SpaceUse, Stats};
+pub use verify::{Damage, Verified};

@@ -37,7 +37,12 @@ unsafe impl Send for Mutator {}
 
 impl Mutator {
     pub(crate) fn new(memory: &Memory) -> Mutator {
-        Mutator { cursor: 0, limit: 0, heap_base: memory.base(), remembered: Vec::new() }
+        Mutator {
+            cursor: 0,
+            limit: 0,
+            heap_base: memory.base(),
+            remembered: Vec::new(),
+        }
     }
 
     /// The heap's base address.

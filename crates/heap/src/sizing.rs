@@ -70,7 +70,8 @@ impl Sizing {
 
     /// Whether `bytes` more leave room for a nursery.
     pub fn has_room(&self, used: u64, bytes: u64) -> bool {
-        used.checked_add(bytes).is_some_and(|used| !self.is_exhausted(used))
+        used.checked_add(bytes)
+            .is_some_and(|used| !self.is_exhausted(used))
     }
 
     /// Bytes of survivors above which a full collection comes.
@@ -93,7 +94,14 @@ mod tests {
     use super::*;
 
     fn sizing(max: u64, nursery: u64) -> Sizing {
-        Sizing::new(&Config { max, nursery, nursery_max: 4 * nursery, initial: 8 << 20, growth: 2.0, ..Config::default() })
+        Sizing::new(&Config {
+            max,
+            nursery,
+            nursery_max: 4 * nursery,
+            initial: 8 << 20,
+            growth: 2.0,
+            ..Config::default()
+        })
     }
 
     #[test]
@@ -129,10 +137,16 @@ mod tests {
                 let mut used = live;
                 while !sizing.is_exhausted(used) && !sizing.full_is_due(used) {
                     let nursery = sizing.nursery(used);
-                    assert!(nursery >= MIN_NURSERY && used + 2 * nursery <= max, "{max} {live} {used}");
+                    assert!(
+                        nursery >= MIN_NURSERY && used + 2 * nursery <= max,
+                        "{max} {live} {used}"
+                    );
                     used += nursery;
                 }
-                assert!(used > live || sizing.is_exhausted(live), "{max} {live}: a full collection right after another");
+                assert!(
+                    used > live || sizing.is_exhausted(live),
+                    "{max} {live}: a full collection right after another"
+                );
             }
         }
     }

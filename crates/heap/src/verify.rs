@@ -49,18 +49,34 @@ impl<P: Plan, O: Observer> Heap<P, O> {
             }
             let damaged = |what: String| {
                 let from = from.map_or("a root".into(), |from: Ref| self.describe(from));
-                Damage { object: r, what, from }
+                Damage {
+                    object: r,
+                    what,
+                    from,
+                }
             };
-            let bytes = self.check_place(mutator, r).and_then(|()| self.check_object(mutator, r, &remembered)).map_err(damaged)?;
+            let bytes = self
+                .check_place(mutator, r)
+                .and_then(|()| self.check_object(mutator, r, &remembered))
+                .map_err(damaged)?;
             seen.insert(r, bytes);
             verified.objects += 1;
             verified.bytes += bytes;
             let young = self.is_young(mutator, r);
             verified.young += u64::from(young);
             self.each_ref(r, |child| {
-                if !young && child.is_object() && self.is_young(mutator, child) && !remembered.contains(&r) {
-                    let what = format!("it refers to {child:?} in the nursery but is not remembered");
-                    return Err(Damage { object: r, what, from: from.map_or("a root".into(), |from| self.describe(from)) });
+                if !young
+                    && child.is_object()
+                    && self.is_young(mutator, child)
+                    && !remembered.contains(&r)
+                {
+                    let what =
+                        format!("it refers to {child:?} in the nursery but is not remembered");
+                    return Err(Damage {
+                        object: r,
+                        what,
+                        from: from.map_or("a root".into(), |from| self.describe(from)),
+                    });
                 }
                 pending.push((child, Some(r)));
                 Ok(())
@@ -70,7 +86,11 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         for (&r, &bytes) in &seen {
             if r.offset() < end.1 {
                 let what = format!("it overlaps with {}", self.describe(end.0));
-                return Err(Damage { object: r, what, from: "the walk's list".into() });
+                return Err(Damage {
+                    object: r,
+                    what,
+                    from: "the walk's list".into(),
+                });
             }
             end = (r, r.offset() + bytes);
         }
@@ -88,7 +108,8 @@ impl<P: Plan, O: Observer> Heap<P, O> {
             return Err("it is not aligned".into());
         }
         let inside = (START..tables.memory.extent()).contains(&r.offset());
-        if inside && (self.is_young(mutator, r) || self.large.iter().any(|space| space.contains(r))) {
+        if inside && (self.is_young(mutator, r) || self.large.iter().any(|space| space.contains(r)))
+        {
             return Ok(());
         }
         match inside && tables.blocks.is_mature(r.offset()) {
@@ -98,7 +119,12 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         }
     }
 
-    fn check_object(&self, mutator: &Mutator, r: Ref, remembered: &HashSet<Ref>) -> Result<u64, String> {
+    fn check_object(
+        &self,
+        mutator: &Mutator,
+        r: Ref,
+        remembered: &HashSet<Ref>,
+    ) -> Result<u64, String> {
         let header = self.header(r);
         let wrong = |what: &str| Err(format!("{what} ({header:?})"));
         if header.has(FORWARDED | FORWARDING) {
@@ -114,7 +140,11 @@ impl<P: Plan, O: Observer> Heap<P, O> {
                 return wrong("it is in the nursery and has collector bits");
             }
             let fits = end <= START + self.nursery.used(mutator);
-            return if fits { Ok(bytes) } else { wrong("it reaches out of the nursery") };
+            return if fits {
+                Ok(bytes)
+            } else {
+                wrong("it reaches out of the nursery")
+            };
         }
         if header.has(LARGE) == self.tables.blocks.is_mature(r.offset()) {
             return wrong("its header and its place disagree on whether it is large");
@@ -133,19 +163,33 @@ impl<P: Plan, O: Observer> Heap<P, O> {
 
     fn describe(&self, r: Ref) -> String {
         let type_index = self.header(r).type_index();
-        let name = self.shapes.get(type_index).map_or("no type", |shape| &shape.name);
+        let name = self
+            .shapes
+            .get(type_index)
+            .map_or("no type", |shape| &shape.name);
         format!("{r:?}, a {name}")
     }
 
     /// Calls `f` with every reference in an object.
-    pub fn each_ref<E>(&self, object: Ref, mut f: impl FnMut(Ref) -> Result<(), E>) -> Result<(), E> {
+    pub fn each_ref<E>(
+        &self,
+        object: Ref,
+        mut f: impl FnMut(Ref) -> Result<(), E>,
+    ) -> Result<(), E> {
         let info = self.shapes.info(self.header(object).type_index());
         if info.is_array() {
-            let length = if info.has_refs { self.array_length(object) } else { 0 };
+            let length = if info.has_refs {
+                self.array_length(object)
+            } else {
+                0
+            };
             return (0..length).try_for_each(|index| f(self.read_element(object, index)));
         }
-        let near = (0..u64::BITS).filter(|bit| info.bits >> bit & 1 == 1).map(|bit| STRUCT_BASE + 4 * bit);
+        let near = (0..u64::BITS)
+            .filter(|bit| info.bits >> bit & 1 == 1)
+            .map(|bit| STRUCT_BASE + 4 * bit);
         let far = self.shapes.listed(info).iter().copied();
-        near.chain(far).try_for_each(|offset| f(self.read_ref(object, u64::from(offset))))
+        near.chain(far)
+            .try_for_each(|offset| f(self.read_ref(object, u64::from(offset))))
     }
 }
