@@ -71,14 +71,12 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         self.read_ref(array, u64::from(ARRAY_NARROW_BASE) + 4 * u64::from(index))
     }
 
-    /// Writes an element of an array of references, and logs the array if that is needed.
+    /// Writes an element of an array of references, and logs it if that is needed.
     pub fn write_element(&mut self, mutator: &mut Mutator, array: Ref, index: u32, value: Ref) {
         debug_assert!(index < self.array_length(array));
-        self.write_ref(
-            mutator,
-            array,
-            u64::from(ARRAY_NARROW_BASE) + 4 * u64::from(index),
-            value,
-        );
+        let memory = &self.tables.memory;
+        let offset = array.offset() + u64::from(ARRAY_NARROW_BASE) + 4 * u64::from(index);
+        memory.word(offset).store(value.0, Relaxed);
+        mutator.element_barrier(memory.header_word(array), array, offset);
     }
 }

@@ -102,14 +102,17 @@ impl<P: Plan, O: Observer> Heap<P, O> {
             .expect("there is always one thread");
         let mut worker = Worker::<P, O, FULL, PAR>::new(&trace, bumps);
         roots.visit(&mut |r| *r = worker.root(*r));
-        if !FULL {
+        // After a collection nothing refers to the nursery, and every object outside of it is to be logged at its next store.
+        if FULL {
+            mutator.remembered.clear();
+            mutator.cards.clean(|_, _| ());
+        } else {
             mutator
                 .remembered
-                .iter()
-                .for_each(|&r| worker.remembered(r));
+                .drain(..)
+                .for_each(|r| worker.remembered(r));
+            mutator.cards.clean(|array, line| worker.card(array, line));
         }
-        // After a collection nothing refers to the nursery, and every object outside of it is to be logged at its next store.
-        mutator.remembered.clear();
         let counts = std::thread::scope(|scope| {
             let mut waiting = Some(others);
             let mut helpers = Vec::new();

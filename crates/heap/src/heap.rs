@@ -193,7 +193,7 @@ impl<P: Plan, O: Observer> Heap<P, O> {
             !std::mem::replace(&mut self.attached, true),
             "a heap has one mutator"
         );
-        let mut mutator = Mutator::new(&self.tables.memory);
+        let mut mutator = Mutator::new(&self.tables.memory, self.tables.lines.bytes());
         self.nursery.reset(&mut mutator, self.sizing.nursery(0));
         mutator
     }

@@ -28,7 +28,7 @@ mod verify;
 pub use config::{Config, ConfigError, Log, MIN_HEAP, MIN_NURSERY, Stress};
 pub use header::Header;
 pub use heap::{Heap, OutOfMemory};
-pub use mutator::{Mutator, log_slow};
+pub use mutator::{Mutator, log_element_slow, log_slow};
 pub use observer::{Observer, Unobserved};
 pub use plan::{Dram, From, MAX_TIERS, Plan, Tier};
 pub use reference::Ref;

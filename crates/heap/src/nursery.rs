@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn memory_is_zero_before_it_is_handed_out_again() {
         let memory = Memory::reserve(2 * CHUNK_SIZE).unwrap();
-        let (mut nursery, mut mutator) = (Nursery::new(), Mutator::new(&memory));
+        let (mut nursery, mut mutator) = (Nursery::new(), Mutator::new(&memory, &[]));
         for round in 0..3 {
             nursery.reset(&mut mutator, 100 << 10);
             let mut bytes = 0;

@@ -170,6 +170,16 @@ impl<'t, 'h, P: Plan, O: Observer, const FULL: bool, const PAR: bool>
         self.stack.push(Entry::from(r.0));
     }
 
+    /// Has the references followed that are in one line, counted from the heap's base, of a large array.
+    pub fn card(&mut self, array: Ref, line: u32) {
+        let units = (LINE_SIZE >> REF_SHIFT) as u32;
+        let first = array.0 + (ARRAY_NARROW_BASE >> REF_SHIFT);
+        let end = first + self.memory.array_length(array);
+        let slots = first.max(line * units)..end.min((line + 1) * units);
+        self.note_read(Ref(slots.start), LINE_SIZE);
+        slots.for_each(|slot| self.slot(slot));
+    }
+
     /// Works until nobody has anything left. `busy` is called now and then once this thread has had much to do.
     pub fn drain(&mut self, mut busy: impl FnMut()) {
         let mut steps = 0u32;

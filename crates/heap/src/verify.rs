@@ -58,25 +58,18 @@ impl<P: Plan, O: Observer> Heap<P, O> {
             let bytes = self
                 .check_place(mutator, r)
                 .and_then(|()| self.check_object(mutator, r, &remembered))
-                .map_err(damaged)?;
+                .map_err(&damaged)?;
             seen.insert(r, bytes);
             verified.objects += 1;
             verified.bytes += bytes;
             let young = self.is_young(mutator, r);
             verified.young += u64::from(young);
-            self.each_ref(r, |child| {
-                if !young
-                    && child.is_object()
-                    && self.is_young(mutator, child)
-                    && !remembered.contains(&r)
-                {
+            self.each_ref(r, |offset, child| {
+                let logged = || remembered.contains(&r) || self.card_is_dirty(mutator, r, offset);
+                if !young && child.is_object() && self.is_young(mutator, child) && !logged() {
                     let what =
                         format!("it refers to {child:?} in the nursery but is not remembered");
-                    return Err(Damage {
-                        object: r,
-                        what,
-                        from: from.map_or("a root".into(), |from| self.describe(from)),
-                    });
+                    return Err(damaged(what));
                 }
                 pending.push((child, Some(r)));
                 Ok(())
@@ -99,6 +92,11 @@ impl<P: Plan, O: Observer> Heap<P, O> {
 
     fn is_young(&self, mutator: &Mutator, r: Ref) -> bool {
         (START..START + self.nursery.used(mutator)).contains(&r.offset())
+    }
+
+    fn card_is_dirty(&self, mutator: &Mutator, r: Ref, offset: u64) -> bool {
+        let line = (r.offset() + offset) / LINE_SIZE;
+        self.header(r).has(LARGE) && mutator.cards.is_dirty(line as u32)
     }
 
     /// Whether there can be an object at all.
@@ -170,26 +168,26 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         format!("{r:?}, a {name}")
     }
 
-    /// Calls `f` with every reference in an object.
+    /// Calls `f` with every reference in an object, and its offset in it.
     pub fn each_ref<E>(
         &self,
         object: Ref,
-        mut f: impl FnMut(Ref) -> Result<(), E>,
+        mut f: impl FnMut(u64, Ref) -> Result<(), E>,
     ) -> Result<(), E> {
         let info = self.shapes.info(self.header(object).type_index());
+        let mut visit = |offset: u64| f(offset, self.read_ref(object, offset));
         if info.is_array() {
             let length = if info.has_refs {
                 self.array_length(object)
             } else {
                 0
             };
-            return (0..length).try_for_each(|index| f(self.read_element(object, index)));
+            let offset = |index| u64::from(ARRAY_NARROW_BASE) + 4 * u64::from(index);
+            return (0..length).map(offset).try_for_each(visit);
         }
-        let near = (0..u64::BITS)
-            .filter(|bit| info.bits >> bit & 1 == 1)
-            .map(|bit| STRUCT_BASE + 4 * bit);
+        let near = (0..u64::BITS).filter(|bit| info.bits >> bit & 1 == 1);
+        let near = near.map(|bit| STRUCT_BASE + 4 * bit);
         let far = self.shapes.listed(info).iter().copied();
-        near.chain(far)
-            .try_for_each(|offset| f(self.read_ref(object, u64::from(offset))))
+        near.chain(far).map(u64::from).try_for_each(&mut visit)
     }
 }

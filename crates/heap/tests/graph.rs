@@ -268,12 +268,13 @@ impl<P: Plan> Both<P> {
     fn write(&mut self, root: usize, field: usize, r: Ref, value: Value) {
         let node = self.nodes.get_mut(&self.strong[root]).unwrap();
         node.refs[field] = value;
-        self.heap.write_ref(
-            &mut self.mutator,
-            self.outside.strong[root],
-            offset(node.shape, field),
-            r,
-        );
+        let (object, mutator) = (self.outside.strong[root], &mut self.mutator);
+        if node.shape == REFS {
+            self.heap.write_element(mutator, object, field as u32, r);
+        } else {
+            let offset = offset(node.shape, field);
+            self.heap.write_ref(mutator, object, offset, r);
+        }
     }
 
     /// Walks over both heaps at once. `exactly`: a full collection just ended, so that nothing dead may be left.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use varve_heap::layout::*;
 use varve_heap::{
     Cause, Config, ConfigError, Dram, Heap, Kind, Mutator, Observer, Record, Ref, Roots, Shape,
-    Shapes, Stress, log_slow,
+    Shapes, Stress, log_element_slow, log_slow,
 };
 
 /// `id, left, right`
@@ -259,6 +259,51 @@ fn large_objects_are_zero_stay_where_they_are_and_leave_room_when_they_die() {
     assert!(world.heap.stats().count(Kind::Full) >= 5);
     world.collect(Kind::Full);
     assert!(world.heap.used() < 11 << 20);
+}
+
+/// One element of a large array costs the next collection one line of it, and not the array.
+#[test]
+fn a_store_into_a_large_array_is_remembered_by_line() {
+    let mut world = World::new(config());
+    let array = world
+        .heap
+        .alloc_array(&mut world.mutator, REFS, 0, 100_000, &mut world.roots)
+        .unwrap();
+    world.roots.push(array);
+    world.collect(Kind::Minor);
+    for round in 0..3u64 {
+        for index in [0, 1, 52, 53, 54, 777, 778, 99_999] {
+            let node = world.node(round + u64::from(index));
+            world
+                .heap
+                .write_element(&mut world.mutator, array, index, node);
+        }
+        assert!(
+            world.heap.header(array).has(UNLOGGED),
+            "the array is not remembered"
+        );
+        world.verify();
+        world.collect(Kind::Minor);
+        assert_eq!(world.verify(), 1 + 8);
+        for index in [0, 1, 52, 53, 54, 777, 778, 99_999] {
+            let node = world.heap.read_element(array, index);
+            assert_eq!(world.id(node), round + u64::from(index));
+        }
+    }
+    // Without the barrier the walk complains.
+    let node = world.node(5);
+    world
+        .heap
+        .write(array, 12 + 4 * 5000, &node.0.to_ne_bytes());
+    let damage = world
+        .heap
+        .verify(&world.mutator, &mut world.roots)
+        .unwrap_err();
+    assert!(damage.to_string().contains("not remembered"), "{damage}");
+    let address = world.heap.base_address() + array.offset() + 12 + 4 * 5000;
+    // SAFETY: the mutator is this test's, and the address an element's.
+    unsafe { log_element_slow(&mut world.mutator, array.0, address) };
+    world.verify();
 }
 
 /// Of many nodes one in fifty lives, all over the heap: then the next full collection moves survivors together, and memory becomes free.
