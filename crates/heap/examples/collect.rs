@@ -1,4 +1,5 @@
-//! How fast the collector is: pauses of a 4 MiB nursery, tracing of a large heap in place and on the move, allocation, the write barrier.
+//! How fast the collector is: pauses of a 4 MiB nursery, tracing of a large heap in place and on the move,
+//! allocation, the write barrier.
 //!
 //! ```text
 //! cargo run --release -p varve-heap --example collect [-- THREADS]
@@ -16,6 +17,9 @@ const MIB: f64 = (1 << 20) as f64;
 /// An id, two references: 24 bytes, as a tree's node has.
 const NODE: u32 = 0;
 const TABLE: u32 = 1;
+/// A number, a text, two other records: 40 bytes.
+const RECORD: u32 = 2;
+const TEXT: u32 = 3;
 
 struct World {
     heap: Heap,
@@ -29,6 +33,10 @@ impl World {
         let mut shapes = Shapes::new();
         shapes.add(Shape::structure("node", 24, [16, 20])).unwrap();
         shapes.add(Shape::ref_array("table")).unwrap();
+        shapes
+            .add(Shape::structure("record", 40, [16, 20, 24]))
+            .unwrap();
+        shapes.add(Shape::array("text", 1)).unwrap();
         let mut heap = Heap::new(config, shapes).unwrap();
         let mutator = heap.attach();
         World {
@@ -56,6 +64,26 @@ impl World {
         let begin = now();
         self.heap.collect(&mut self.mutator, kind, &mut self.roots);
         now() - begin
+    }
+
+    /// A table of `count` records, each with a text of 10 to 100 bytes and two neighbours.
+    fn records(&mut self, count: u32) {
+        let (heap, mutator, roots) = (&mut self.heap, &mut self.mutator, &mut self.roots);
+        let table = heap.alloc_array(mutator, TABLE, 0, count, roots).unwrap();
+        roots.push(table);
+        for index in 0..count {
+            let length = 10 + index.wrapping_mul(2_654_435_761) % 91;
+            let text = heap.alloc_array(mutator, TEXT, 0, length, roots).unwrap();
+            roots.push(text);
+            let record = heap.alloc_struct(mutator, RECORD, 0, roots).unwrap();
+            let text = roots.pop().unwrap();
+            heap.write_ref(mutator, record, 16, text);
+            for (field, back) in [(20, 1), (24, 100)] {
+                let neighbour = heap.read_element(roots[0], index.saturating_sub(back));
+                heap.write_ref(mutator, record, field, neighbour);
+            }
+            heap.write_element(mutator, roots[0], index, record);
+        }
     }
 
     /// A table of `count` nodes, each with an edge to two others that are `near` or anywhere.
@@ -106,7 +134,8 @@ fn config(threads: usize) -> Config {
     }
 }
 
-/// A 4 MiB nursery of nodes in lists of ten, of which every tenth survives, after a warm-up; a mature heap of 100 MiB lies beside it.
+/// A 4 MiB nursery of nodes in lists of ten, of which every tenth survives, after a warm-up; a mature heap of 100
+/// MiB lies beside it.
 fn nursery_pauses(threads: usize) {
     let mut world = World::new(config(threads));
     world.graph(4 << 20, Some(1000));
@@ -144,40 +173,26 @@ fn nursery_pauses(threads: usize) {
     }
 }
 
-/// Full collections of a heap of 24-byte nodes that stays in place, and of one that moves as a whole.
-fn tracing(threads: usize, count: u32) {
-    for (name, near) in [("neighbours", Some(100)), ("anywhere", None)] {
-        let mut world = World::new(config(threads));
-        world.graph(count, near);
-        world.collect(Kind::Full);
-        let live = world
-            .heap
-            .verify(&world.mutator, &mut world.roots)
-            .map_or(0, |verified| verified.bytes);
-        let mark = median((0..7).map(|_| world.collect(Kind::Full)).collect());
-        println!(
-            "mark {:>6.1} MiB, edges to {name:<10}: {:>8.1} ms, {:.2} GB/s",
-            live as f64 / MIB,
-            millis(mark),
-            rate(live, mark)
-        );
-        let mut world = World::new(config(threads));
-        world.graph(count, near);
-        let mut moves = Vec::new();
-        for _ in 0..7 {
-            let before = world.heap.stats().evacuated;
-            let begin = now();
-            world.heap.evacuate(&mut world.mutator, &mut world.roots);
-            moves.push(now() - begin);
-            assert!(world.heap.stats().evacuated - before > live / 2);
-        }
-        let moved = median(moves);
-        println!(
-            "move {:>6.1} MiB, edges to {name:<10}: {:>8.1} ms, {:.2} GB/s",
-            live as f64 / MIB,
-            millis(moved),
-            rate(live, moved)
-        );
+/// Full collections of a heap that stays in place, and of one that moves as a whole.
+fn tracing(threads: usize, what: &str, fill: impl Fn(&mut World)) {
+    let mut world = World::new(config(threads));
+    fill(&mut world);
+    world.collect(Kind::Full);
+    let live = world.heap.verify(&world.mutator, &mut world.roots);
+    let live = live.expect("the heap is whole").bytes;
+    let mark = median((0..7).map(|_| world.collect(Kind::Full)).collect());
+    let moves = (0..7).map(|_| {
+        let before = world.heap.stats().evacuated;
+        let begin = now();
+        world.heap.evacuate(&mut world.mutator, &mut world.roots);
+        let time = now() - begin;
+        assert!(world.heap.stats().evacuated - before > live / 2);
+        time
+    });
+    let moved = median(moves.collect());
+    for (verb, time) in [("mark", mark), ("move", moved)] {
+        let (mib, millis, rate) = (live as f64 / MIB, millis(time), rate(live, time));
+        println!("{verb} {mib:>6.1} MiB of {what:<31}: {millis:>7.1} ms, {rate:.2} GB/s");
     }
 }
 
@@ -245,8 +260,8 @@ impl World {
     }
 }
 
-/// Processor time of the whole process, so that other programs on the machine disturb less. With several threads it says what they cost
-/// together.
+/// Processor time of the whole process, so that other programs on the machine disturb less. With several threads it
+/// says what they cost together.
 fn now() -> Duration {
     let mut time = libc::timespec {
         tv_sec: 0,
@@ -271,7 +286,15 @@ fn main() {
         .map_or(1, |n| n.parse().expect("THREADS is a number"));
     println!("{threads} collector thread(s); medians of processor time");
     nursery_pauses(threads);
-    tracing(threads, 8 << 20);
+    tracing(threads, "records with texts", |world| {
+        world.records(2 << 20)
+    });
+    tracing(threads, "24-byte nodes, edges nearby", |world| {
+        world.graph(8 << 20, Some(100));
+    });
+    tracing(threads, "24-byte nodes, edges anywhere", |world| {
+        world.graph(8 << 20, None);
+    });
     allocation();
     barrier();
 }

@@ -37,7 +37,8 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         self.shapes.object_size(type_index, length)
     }
 
-    /// Reads bytes at `offset` in an object. Panics outside of the heap; which bytes belong to the object is the caller's knowledge.
+    /// Reads bytes at `offset` in an object. Panics outside of the heap; which bytes belong to the object is the
+    /// caller's knowledge.
     pub fn read(&self, object: Ref, offset: u64, into: &mut [u8]) {
         self.tables.memory.read(object.offset() + offset, into);
     }

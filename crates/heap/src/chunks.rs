@@ -82,7 +82,8 @@ impl Chunks {
         state.hint = state.hint.min(first);
     }
 
-    /// Returns the memory of free chunks to the system, but for `keep` of them that will be used soonest. Gives how many were returned.
+    /// Returns the memory of free chunks to the system, but for `keep` of them that will be used soonest. Gives how
+    /// many were returned.
     pub fn release(&self, memory: &Memory, keep: u32) -> u32 {
         let mut state = self.lock();
         let dirty = state

@@ -102,7 +102,8 @@ impl<P: Plan, O: Observer> Heap<P, O> {
             .expect("there is always one thread");
         let mut worker = Worker::<P, O, FULL, PAR>::new(&trace, bumps);
         roots.visit(&mut |r| *r = worker.root(*r));
-        // After a collection nothing refers to the nursery, and every object outside of it is to be logged at its next store.
+        // After a collection nothing refers to the nursery, and every object outside of it is to be logged at its
+        // next store.
         if FULL {
             mutator.remembered.clear();
             mutator.cards.clean(|_, _| ());

@@ -137,8 +137,8 @@ impl Config {
         }
     }
 
-    /// Chunks of address range that only collections may use, so that a full nursery always finds room.
-    /// Twice the nursery covers what page and block ends waste; each thread may leave a chunk of each space incomplete.
+    /// Chunks of address range that only collections may use, so that a full nursery always finds room. Twice the
+    /// nursery covers what page and block ends waste; each thread may leave a chunk of each space incomplete.
     pub(crate) fn emergency_chunks(&self, tiers: u8) -> u32 {
         let nursery = 2 * self.nursery_max.div_ceil(CHUNK_SIZE);
         nursery as u32 + 2 * u32::from(tiers) * (self.threads.max(1) as u32 + 1)

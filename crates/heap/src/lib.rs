@@ -1,5 +1,6 @@
-//! A generational, moving, parallel collector for heaps in several kinds of memory. It knows no language: whoever runs programs says what
-//! objects look like ([`Shapes`]), where references are outside of the heap ([`Roots`]), and which memory objects belong in ([`Plan`]).
+//! A generational, moving, parallel collector for heaps in several kinds of memory. It knows no language: whoever
+//! runs programs says what objects look like ([`Shapes`]), where references are outside of the heap ([`Roots`]),
+//! and which memory objects belong in ([`Plan`]).
 //!
 //! # An object's life
 //!
@@ -25,25 +26,29 @@
 //!
 //! The manner is that of Immix (Blackburn and McKinley, 2008) behind a copying nursery.
 //!
-//! - **Minor** collections copy what is reachable out of the nursery and look at nothing else: roots, and the objects that were stored into since
-//!   the last collection. The write barrier finds those by one bit in the object's header ([`layout::UNLOGGED`]); large arrays are remembered by
-//!   line. Afterwards the nursery is empty.
-//! - **Full** collections mark everything that is reachable, and the lines that it lies in. Lines without a mark are holes, into which the
-//!   next survivors are bumped; blocks without any are free. When holes that nobody used add up, the emptiest blocks are *evacuated*: their
-//!   objects are copied in the same pass, as far as a budget lets them, and stay in place otherwise.
-//! - **When**: the nursery is as large as the configuration says, doubles while much of it survives, and shrinks when the heap's maximum is
-//!   near, so that survivors always have room. A full collection comes when survivors take [`Config::growth`] times what was live after the last one.
-//! - **Out of memory** is a value, [`OutOfMemory`], given when even a full collection leaves less than one part in fifty of the heap. Address range
-//!   for a whole nursery is set aside, so that no collection fails half-way.
+//! - **Minor** collections copy what is reachable out of the nursery and look at nothing else: roots, and the
+//!   objects that were stored into since the last collection. The write barrier finds those by one bit in the
+//!   object's header ([`layout::UNLOGGED`]); large arrays are remembered by line. Afterwards the nursery is empty.
+//! - **Full** collections mark everything that is reachable, and the lines that it lies in. Lines without a mark
+//!   are holes, into which the next survivors are bumped; blocks without any are free. When holes that nobody used
+//!   add up, the emptiest blocks are *evacuated*: their objects are copied in the same pass, as far as a budget
+//!   lets them, and stay in place otherwise.
+//! - **When**: the nursery is as large as the configuration says, doubles while much of it survives, and shrinks
+//!   when the heap's maximum is near, so that survivors always have room. A full collection comes when survivors
+//!   take [`Config::growth`] times what was live after the last one.
+//! - **Out of memory** is a value, [`OutOfMemory`], given when even a full collection leaves less than one part in
+//!   fifty of the heap. Address range for a whole nursery is set aside, so that no collection fails half-way.
 //!
 //! # For compilers
 //!
-//! [`layout`] holds every offset and bit that compiled code needs; [`Mutator`] says how it allocates and stores. Null dereferences fault.
+//! [`layout`] holds every offset and bit that compiled code needs; [`Mutator`] says how it allocates and stores.
+//! Null dereferences fault.
 //!
 //! # Several memories
 //!
-//! A plan names [tiers](Tier); the heap keeps a mature and a large space for each. An [`Observer`] sees every access of a collection, so that a model
-//! of a machine can charge for it; with [`Unobserved`] nothing of it is compiled.
+//! A plan names [tiers](Tier); the heap keeps a mature and a large space for each. An [`Observer`] sees every
+//! access of a collection, so that a model of a machine can charge for it; with [`Unobserved`] nothing of it is
+//! compiled.
 //!
 //! # Example
 //!
@@ -82,11 +87,12 @@
 //! | `mutator` | what compiled code holds, and the write barrier |
 //! | `plan`, `observer`, `roots`, `config` | what others decide, watch and provide |
 //! | `trace`, `pool`, `collect`, `sizing` | a collection, its threads, and when the next one comes |
-//! | `heap`, `access`, `stats`, `verify` | what others call |
+//! | `heap`, `alloc`, `access`, `stats`, `verify` | what others call |
 //!
 //! `unsafe` is in `memory`, `lines`, `mutator`, and one call in `trace`.
 
 mod access;
+mod alloc;
 mod blocks;
 mod chunks;
 mod collect;
@@ -111,9 +117,10 @@ mod stats;
 mod trace;
 mod verify;
 
+pub use alloc::OutOfMemory;
 pub use config::{Config, ConfigError, Log, MIN_HEAP, MIN_NURSERY, Stress};
 pub use header::Header;
-pub use heap::{Heap, OutOfMemory};
+pub use heap::Heap;
 pub use mutator::{Mutator, log_element_slow, log_slow};
 pub use observer::{Observer, Unobserved};
 pub use plan::{Dram, From, MAX_TIERS, Plan, Tier};

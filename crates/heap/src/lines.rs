@@ -1,7 +1,8 @@
 //! Line marks: one byte per 256 bytes of heap, from which a mark-region space finds its holes.
 //!
-//! A line is free when its byte is 0. Small objects (up to a line) mark only the line in which they begin, so that marking stays cheap;
-//! in return the first free line after a used one is never handed out, because such an object may reach into it.
+//! A line is free when its byte is 0. Small objects (up to a line) mark only the line in which they begin, so that
+//! marking stays cheap; in return the first free line after a used one is never handed out, because such an object
+//! may reach into it.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};

@@ -89,7 +89,8 @@ impl Mature {
     }
 
     /// Chooses the emptiest blocks, live lines of at most `budget` bytes in total, and has their objects evacuated.
-    /// Blocks from which somebody allocated since the last full collection are not known well enough, except when `everything` is to move.
+    /// Blocks from which somebody allocated since the last full collection are not known well enough, except when
+    /// `everything` is to move.
     pub fn choose_evacuated(&self, tables: &Tables, budget: u64, everything: bool) {
         let mut state = self.lock();
         if everything {
@@ -194,7 +195,8 @@ fn blocks_of(chunk: u32) -> std::ops::Range<u32> {
     chunk * BLOCKS_PER_CHUNK..(chunk + 1) * BLOCKS_PER_CHUNK
 }
 
-/// One thread's place in a mark-region space: a hole for small objects, and a block for those that are longer than most holes.
+/// One thread's place in a mark-region space: a hole for small objects, and a block for those that are longer than
+/// most holes.
 #[derive(Default)]
 pub(crate) struct Bump {
     small: Gap,
@@ -232,7 +234,8 @@ impl Gap {
 }
 
 impl Bump {
-    /// Room for an object of `bytes`, less than [`LARGE_THRESHOLD`]; `None` if the address range is used up. The room is not zeroed.
+    /// Room for an object of `bytes`, less than [`LARGE_THRESHOLD`]; `None` if the address range is used up. The
+    /// room is not zeroed.
     #[inline(always)]
     pub fn alloc(&mut self, space: &Mature, tables: &Tables, bytes: u64) -> Option<Ref> {
         match self.small.take(bytes) {

@@ -1,7 +1,7 @@
 //! The heap's bytes: one reserved address range, and the few ways in which anybody touches it.
 //!
-//! Every reference lies in the range by construction (32 bits times 4 bytes), so that a wrong one faults or reads a wrong object, but never
-//! reaches memory of somebody else.
+//! Every reference lies in the range by construction (32 bits times 4 bytes), so that a wrong one faults or reads a
+//! wrong object, but never reaches memory of somebody else.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -18,7 +18,8 @@ pub(crate) struct Memory {
     mapping: (*mut u8, usize),
 }
 
-/// The way to objects: where references count from. It is a copy that tracing keeps close, and must not outlive its [`Memory`].
+/// The way to objects: where references count from. It is a copy that tracing keeps close, and must not outlive its
+/// [`Memory`].
 #[derive(Clone, Copy)]
 pub(crate) struct View {
     base: *mut u8,
@@ -38,8 +39,8 @@ impl std::ops::Deref for Memory {
 unsafe impl Send for View {}
 // SAFETY: as above.
 unsafe impl Sync for View {}
-// SAFETY: the range is owned by this value until it is dropped; concurrent accesses go through atomics, or through the functions below that
-// ask their callers for exclusive ranges.
+// SAFETY: the range is owned by this value until it is dropped; concurrent accesses go through atomics, or through
+// the functions below that ask their callers for exclusive ranges.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
@@ -72,7 +73,8 @@ impl View {
             (NULL_GUARD..self.extent).contains(&offset),
             "offset {offset:#x} is outside of the heap"
         );
-        // SAFETY: all offsets come from references or from ranges inside of the extent, and the range reserved covers all references.
+        // SAFETY: all offsets come from references or from ranges inside of the extent, and the range reserved
+        // covers all references.
         unsafe { self.base.add(offset as usize) }
     }
 
@@ -178,7 +180,8 @@ impl Memory {
         }
     }
 
-    /// Fills a range that the calling thread owns with a pattern that is neither a shape, nor the reference of an object.
+    /// Fills a range that the calling thread owns with a pattern that is neither a shape, nor the reference of an
+    /// object.
     pub fn poison(&self, offset: u64, bytes: u64) {
         self.check(offset, bytes);
         for offset in (offset..offset + bytes).step_by(4) {
@@ -277,9 +280,8 @@ impl Memory {
         if failed != 0 {
             return Err(io::Error::last_os_error());
         }
-        // Tracing jumps all over the heap: with small pages, address translation would cost more than all else. A system without large
-        // pages refuses, and that is no error.
-        // SAFETY: advice about our own mapping.
+        // Tracing jumps all over the heap: with small pages, address translation would cost more than all else. A
+        // system without large pages refuses, and that is no error. SAFETY: advice about our own mapping.
         unsafe { libc::madvise(base.cast(), extent as usize, libc::MADV_HUGEPAGE) };
         Ok(memory)
     }

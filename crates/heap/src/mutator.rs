@@ -8,18 +8,21 @@ use crate::layout::*;
 use crate::memory::Memory;
 use crate::reference::Ref;
 
-/// A thread's share of the heap. Compiled code reads and writes the first fields at the offsets of [`layout`](crate::layout).
+/// A thread's share of the heap. Compiled code reads and writes the first fields at the offsets of
+/// [`layout`](crate::layout).
 ///
-/// To allocate `size` bytes (a multiple of [`OBJECT_ALIGN`]), compiled code computes `cursor + size`. If that is at most `limit`, the object
-/// begins at the old cursor, the sum is the new cursor, all bytes of the object are zero, and the header (and an array's length) is to be
-/// written. Otherwise it calls [`Heap::alloc_slow`](crate::Heap::alloc_slow), which gives an object whose header is written already.
+/// To allocate `size` bytes (a multiple of [`OBJECT_ALIGN`]), compiled code computes `cursor + size`. If that is at
+/// most `limit`, the object begins at the old cursor, the sum is the new cursor, all bytes of the object are zero,
+/// and the header (and an array's length) is to be written. Otherwise it calls
+/// [`Heap::alloc_slow`](crate::Heap::alloc_slow), which gives an object whose header is written already.
 ///
-/// After each store of a reference into an object, it tests [`UNLOGGED`] in the object's [`COLLECTOR_BYTE`], and calls [`log_slow`] if it is set.
-/// For an element of an array it may call [`log_element_slow`] instead.
-/// A store of null or of a 31-bit integer needs no test, nor does one into an object allocated since the last call that may collect.
+/// After each store of a reference into an object, it tests [`UNLOGGED`] in the object's [`COLLECTOR_BYTE`], and
+/// calls [`log_slow`] if it is set. For an element of an array it may call [`log_element_slow`] instead. A store of
+/// null or of a 31-bit integer needs no test, nor does one into an object allocated since the last call that may
+/// collect.
 ///
-/// It is movable data: an engine may keep it inside of its own structures. It is made by [`Heap::attach`](crate::Heap::attach) and must only
-/// be used with that heap, while that heap lives.
+/// It is movable data: an engine may keep it inside of its own structures. It is made by
+/// [`Heap::attach`](crate::Heap::attach) and must only be used with that heap, while that heap lives.
 #[repr(C)]
 pub struct Mutator {
     pub(crate) cursor: u64,
@@ -144,8 +147,8 @@ impl Mutator {
     }
 }
 
-/// The write barrier's slow path, for compiled code: `object` (the bits of a [`Ref`]) has [`UNLOGGED`] set and was stored into.
-/// The bit is cleared and the object remembered.
+/// The write barrier's slow path, for compiled code: `object` (the bits of a [`Ref`]) has [`UNLOGGED`] set and was
+/// stored into. The bit is cleared and the object remembered.
 ///
 /// # Safety
 /// `mutator` is a live mutator that nobody else uses during the call, and `object` an object of its heap.
@@ -160,8 +163,9 @@ pub unsafe extern "C" fn log_slow(mutator: *mut Mutator, object: u32) {
     mutator.log(header, object);
 }
 
-/// [`log_slow`] for a store into an element of an array of references, at `address`. It remembers only the element's neighbourhood if the array
-/// is large; such an array stays [`UNLOGGED`]. Calling [`log_slow`] instead is as correct, and has the next collection scan the whole array.
+/// [`log_slow`] for a store into an element of an array of references, at `address`. It remembers only the
+/// element's neighbourhood if the array is large; such an array stays [`UNLOGGED`]. Calling [`log_slow`] instead is
+/// as correct, and has the next collection scan the whole array.
 ///
 /// # Safety
 /// As [`log_slow`]; `address` is that of an element of `array`.

@@ -5,7 +5,8 @@ use crate::memory::Memory;
 use crate::mutator::Mutator;
 use crate::reference::Ref;
 
-/// Bytes that are zeroed ahead of the cursor at a time: they are still in the first-level cache when objects are born there.
+/// Bytes that are zeroed ahead of the cursor at a time: they are still in the first-level cache when objects are
+/// born there.
 const ZERO_AHEAD: u64 = 32 << 10;
 
 /// Where objects are born. Positions are bytes from the heap's base.
@@ -64,7 +65,8 @@ impl Nursery {
         self.end = self.end.min((START + size).max(self.zeroed));
     }
 
-    /// Moves the mutator's limit so that an object of `bytes` fits, if there are as many. With `exactly`, no further than that.
+    /// Moves the mutator's limit so that an object of `bytes` fits, if there are as many. With `exactly`, no
+    /// further than that.
     pub fn extend(
         &mut self,
         memory: &Memory,

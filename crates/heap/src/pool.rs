@@ -85,7 +85,8 @@ impl Pool {
 mod tests {
     use super::*;
 
-    /// Every entry `n` stands for a task that spawns `n` tasks `n - 1`; all threads together do all of them exactly once.
+    /// Every entry `n` stands for a task that spawns `n` tasks `n - 1`; all threads together do all of them exactly
+    /// once.
     #[test]
     fn everybody_stops_when_all_is_done_and_not_before() {
         let pool = Pool::new();

@@ -32,9 +32,11 @@ impl Ref {
         self.is_object_in(1, u32::MAX >> 1)
     }
 
-    /// Whether this refers to an object of a range, given as half of its first reference and half of how many references it spans.
+    /// Whether this refers to an object of a range, given as half of its first reference and half of how many
+    /// references it spans.
     ///
-    /// Rotation puts the tag of integers on top, so that one comparison does it: collections ask this for every field.
+    /// Rotation puts the tag of integers on top, so that one comparison does it: collections ask this for every
+    /// field.
     #[inline(always)]
     pub(crate) const fn is_object_in(self, half_start: u32, half_span: u32) -> bool {
         self.0.rotate_right(1).wrapping_sub(half_start) < half_span

@@ -45,11 +45,13 @@ impl Sizing {
     /// A full collection left `used` bytes in use.
     pub fn after_full(&mut self, used: u64) {
         let grown = ((used as f64 * self.growth) as u64).max(self.initial);
-        // Two nurseries of a quarter of the free room fit between this and the maximum, and two more before the next full collection.
+        // Two nurseries of a quarter of the free room fit between this and the maximum, and two more before the
+        // next full collection.
         self.threshold = grown.min(self.max.saturating_sub(2 * self.nursery(used)));
     }
 
-    /// Bytes of the next nursery while `used` are in use elsewhere: at least as much again is left for its survivors. 0 is no nursery.
+    /// Bytes of the next nursery while `used` are in use elsewhere: at least as much again is left for its
+    /// survivors. 0 is no nursery.
     pub fn nursery(&self, used: u64) -> u64 {
         let free = self.free(used);
         if free < 2 * MIN_NURSERY {

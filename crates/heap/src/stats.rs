@@ -160,7 +160,8 @@ impl Stats {
         Duration::from_nanos(self.of(kind).iter().sum())
     }
 
-    /// The pause of a kind that `percent` of them do not exceed: 50 is the median, 100 the longest. `None` without collections.
+    /// The pause of a kind that `percent` of them do not exceed: 50 is the median, 100 the longest. `None` without
+    /// collections.
     pub fn pause(&self, kind: Kind, percent: f64) -> Option<Duration> {
         percentile(self.of(kind).to_vec(), percent)
     }

@@ -1,10 +1,10 @@
 //! The tracer: follows references, marks what stays, copies what moves.
 //!
-//! One body serves all collections. `FULL` collections reach every object; others stop at everything that is not in the nursery. With `PAR` several
-//! threads trace at once: who changes a header first moves the object.
+//! One body serves all collections. `FULL` collections reach every object; others stop at everything that is not in
+//! the nursery. With `PAR` several threads trace at once: who changes a header first moves the object.
 //!
-//! Order of work: references that are found wait in a short ring while the processor fetches the headers behind them; objects that were
-//! reached are scanned last in, first out, while their lines are still in the cache.
+//! Order of work: references that are found wait in a short ring while the processor fetches the headers behind
+//! them; objects that were reached are scanned last in, first out, while their lines are still in the cache.
 
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
 
@@ -317,8 +317,8 @@ impl<'t, 'h, P: Plan, O: Observer, const FULL: bool, const PAR: bool>
         self.mark(r, header)
     }
 
-    /// Marks an object in place. Two threads may do so at the same time: both write the same, and both scan the object, which is rare and
-    /// costs less than to exclude each other from every object.
+    /// Marks an object in place. Two threads may do so at the same time: both write the same, and both scan the
+    /// object, which is rare and costs less than to exclude each other from every object.
     #[inline(always)]
     fn mark(&mut self, r: Ref, header: Header) -> Ref {
         self.memory.set_header(r, header.marked(self.mark));
@@ -378,7 +378,8 @@ impl<'t, 'h, P: Plan, O: Observer, const FULL: bool, const PAR: bool>
             self.keep_in_place(r, header, info, bytes);
             return r;
         };
-        // SAFETY: the header says that this thread copies `r`; `to` was just allocated by it; both have `bytes` bytes.
+        // SAFETY: the header says that this thread copies `r`; `to` was just allocated by it; both have `bytes`
+        // bytes.
         unsafe { memory.copy_payload(r, to, bytes) };
         memory.set_header(to, header.survived(bits));
         memory
@@ -418,7 +419,8 @@ impl<'t, 'h, P: Plan, O: Observer, const FULL: bool, const PAR: bool>
         }
         self.counts.promoted[tier] += bytes;
         self.counts.promoted_objects += 1;
-        // The address range that is kept for collections holds a whole nursery: see `Chunks` and `Config::emergency_chunks`.
+        // The address range that is kept for collections holds a whole nursery: see `Chunks` and
+        // `Config::emergency_chunks`.
         if bytes >= LARGE_THRESHOLD {
             let to = trace.large[tier]
                 .alloc(trace.tables, bytes, true)

@@ -1,4 +1,5 @@
-//! A walk over everything that is reachable, which believes nothing. For tests and for hunting down what a compiler got wrong.
+//! A walk over everything that is reachable, which believes nothing. For tests and for hunting down what a compiler
+//! got wrong.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -35,8 +36,9 @@ pub struct Damage {
 }
 
 impl<P: Plan, O: Observer> Heap<P, O> {
-    /// Checks every reachable object: that it lies in a space, whole, with a header that fits the space; that objects do not overlap; that an
-    /// object outside of the nursery that was stored into is remembered. Takes time and memory in proportion to what is reachable.
+    /// Checks every reachable object: that it lies in a space, whole, with a header that fits the space; that
+    /// objects do not overlap; that an object outside of the nursery that was stored into is remembered. Takes time
+    /// and memory in proportion to what is reachable.
     pub fn verify(&self, mutator: &Mutator, roots: &mut dyn Roots) -> Result<Verified, Damage> {
         let remembered: HashSet<Ref> = mutator.remembered.iter().copied().collect();
         let mut seen: BTreeMap<Ref, u64> = BTreeMap::new();

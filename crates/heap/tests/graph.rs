@@ -1,5 +1,5 @@
-//! The heap against an obvious one: a graph in hash maps. Random programs build, change and drop objects on both; whatever is collected, and
-//! however, both must stay the same.
+//! The heap against an obvious one: a graph in hash maps. Random programs build, change and drop objects on both;
+//! whatever is collected, and however, both must stay the same.
 
 use std::collections::{HashMap, HashSet};
 

@@ -306,7 +306,8 @@ fn a_store_into_a_large_array_is_remembered_by_line() {
     world.verify();
 }
 
-/// Of many nodes one in fifty lives, all over the heap: then the next full collection moves survivors together, and memory becomes free.
+/// Of many nodes one in fifty lives, all over the heap: then the next full collection moves survivors together, and
+/// memory becomes free.
 #[test]
 fn a_fragmented_heap_is_moved_together() {
     let mut world = World::new(config());
@@ -441,7 +442,8 @@ fn a_heap_gives_memory_back_to_its_spaces() {
     assert!(stats.peak <= 16 << 20);
 }
 
-/// The same program with and without stress ends with the same numbers, and stress never lets compiled code allocate by itself.
+/// The same program with and without stress ends with the same numbers, and stress never lets compiled code
+/// allocate by itself.
 #[test]
 fn stress_collects_before_every_allocation() {
     for (stress, kind) in [
@@ -635,4 +637,13 @@ fn globals_and_handles_are_roots() {
     assert_eq!(globals.one, Ref::i31(5));
     assert_ne!(globals.other, Some(r));
     assert_eq!(heap.header(globals.other.unwrap()).type_index(), NODE);
+}
+
+/// An engine keeps heap and mutator in a store that may move to another thread.
+#[test]
+fn heaps_and_mutators_may_move_to_other_threads() {
+    fn movable<T: Send>(_: &T) {}
+    let world = World::new(config());
+    movable(&world.heap);
+    movable(&world.mutator);
 }
