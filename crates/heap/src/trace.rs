@@ -26,11 +26,11 @@ const RING: usize = 16;
 /// Elements of an array that are scanned at a time, so that threads can share large ones and stacks stay short.
 const SEGMENT: u64 = 1024;
 /// Objects between two looks at whether somebody wants work.
-const SHARE_EVERY: u32 = 128;
+const SHARE_EVERY: u32 = 64;
 /// Objects after which other threads are woken: to start one takes as long as to scan thousands.
-const HELP_AFTER: u32 = 16 << 10;
-/// Entries that a thread keeps for itself.
-const SHARE_ABOVE: usize = 16;
+const HELP_AFTER: u32 = if cfg!(miri) { 64 } else { 32 << 10 };
+/// Entries that a thread keeps for itself. Few: in a tree, the oldest entry is half of the work.
+const SHARE_ABOVE: usize = 4;
 /// Bytes of evacuation budget that a thread takes at a time.
 const ALLOWANCE: i64 = 64 << 10;
 

@@ -370,24 +370,29 @@ fn evacuation_moves_every_object_that_can_move() {
 /// Trees, tables and chains, traced by several threads again and again while they change.
 #[test]
 fn several_threads_trace_what_one_does() {
-    let threads = if cfg!(miri) { 2 } else { 4 };
-    let (depth, rounds) = if cfg!(miri) { (8, 2) } else { (16, 12) };
+    let small = cfg!(miri);
+    let (threads, depth, rounds) = if small { (2, 7, 3) } else { (4, 16, 12) };
+    let (width, length, max) = if small {
+        (3000, 300, 4 << 20)
+    } else {
+        (50_000, 30_000, 256 << 20)
+    };
     let mut world = World::new(Config {
         threads,
-        max: 256 << 20,
+        max,
         poison: true,
         ..config()
     });
     let table = world
         .heap
-        .alloc_array(&mut world.mutator, REFS, 0, 50_000, &mut world.roots)
+        .alloc_array(&mut world.mutator, REFS, 0, width, &mut world.roots)
         .unwrap();
     world.roots.push(table);
     world.tree(depth);
     let sum = world.sum(world.roots[1]);
     // A chain has nothing to share.
     let mut chain = world.node(0);
-    for id in 1..30_000 {
+    for id in 1..length {
         world.roots.push(chain);
         let next = world.node(id);
         chain = world.roots.pop().unwrap();
@@ -396,7 +401,7 @@ fn several_threads_trace_what_one_does() {
     }
     world.roots.push(chain);
     for round in 0..rounds {
-        for index in (round..50_000).step_by(7) {
+        for index in (round..width).step_by(7) {
             let node = world.node(u64::from(index));
             let table = world.roots[0];
             world
@@ -411,14 +416,14 @@ fn several_threads_trace_what_one_does() {
         world.verify();
         assert_eq!(world.sum(world.roots[1]), sum);
         let table = world.roots[0];
-        for index in (round..50_000).step_by(7) {
+        for index in (round..width).step_by(7) {
             assert_eq!(
                 world.id(world.heap.read_element(table, index)),
                 u64::from(index)
             );
         }
     }
-    let (mut id, mut node) = (30_000, world.roots[2]);
+    let (mut id, mut node) = (length, world.roots[2]);
     while !node.is_null() {
         id -= 1;
         assert_eq!(world.id(node), id);
