@@ -432,6 +432,54 @@ fn several_threads_trace_what_one_does() {
     assert_eq!(id, 0);
 }
 
+/// Four tables of the same new nodes: threads that trace different tables meet at every node.
+#[test]
+fn an_object_that_several_threads_reach_is_copied_once() {
+    let count = if cfg!(miri) { 300 } else { 100_000 };
+    let nursery = 16 << 20;
+    let settings = || Config {
+        max: 512 << 20,
+        nursery,
+        nursery_max: nursery,
+        threads: 4,
+        ..config()
+    };
+    for round in 0..if cfg!(miri) { 1 } else { 12 } {
+        let mut world = World::new(settings());
+        for _ in 0..4 {
+            let table = world
+                .heap
+                .alloc_array(&mut world.mutator, REFS, 0, count, &mut world.roots)
+                .unwrap();
+            world.roots.push(table);
+        }
+        for index in 0..count {
+            let node = world.node(u64::from(index));
+            for table in world.roots.clone() {
+                world
+                    .heap
+                    .write_element(&mut world.mutator, table, index, node);
+            }
+        }
+        match round % 3 {
+            0 => drop(world.collect(Kind::Minor)),
+            1 => drop(world.collect(Kind::Full)),
+            _ => {
+                world.collect(Kind::Minor);
+                world.heap.evacuate(&mut world.mutator, &mut world.roots);
+            }
+        }
+        for index in 0..count {
+            let node = world.heap.read_element(world.roots[0], index);
+            assert_eq!(world.id(node), u64::from(index));
+            for &table in &world.roots {
+                assert_eq!(world.heap.read_element(table, index), node);
+            }
+        }
+        assert_eq!(world.verify(), 4 + u64::from(count));
+    }
+}
+
 #[test]
 fn a_heap_gives_memory_back_to_its_spaces() {
     let mut world = World::new(config());
