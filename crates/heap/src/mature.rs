@@ -365,6 +365,29 @@ mod tests {
         assert_eq!((at.offset() / BLOCK_SIZE) as u32, blocks[2]);
     }
 
+    /// Live blocks become recyclable and then free; nothing is handed out twice on the way.
+    #[test]
+    fn a_block_is_free_or_has_holes_but_not_both() {
+        let (tables, space, mut bump) = (tables(4), Mature::new(Tier(0)), Bump::default());
+        let first = bump.alloc(&space, &tables, 8).unwrap();
+        let used = [first.offset(), first.offset() + BLOCK_SIZE];
+        for (round, live) in [&used[..], &used[..1]].into_iter().enumerate() {
+            let value = live_value([MARK_A, MARK_B][round]);
+            for &offset in live {
+                mark(tables.lines.bytes(), offset, 8, value);
+            }
+            bump.retire();
+            space.sweep(&tables, value, false);
+        }
+        let mut given = std::collections::HashSet::new();
+        for _ in 0..BLOCKS_PER_CHUNK - 1 {
+            for _ in 0..BLOCK_SIZE / LINE_SIZE {
+                let at = bump.alloc(&space, &tables, LINE_SIZE).unwrap();
+                assert!(given.insert(at), "{at:?} was handed out twice");
+            }
+        }
+    }
+
     #[test]
     fn medium_objects_leave_small_holes_alone() {
         let (tables, space, mut bump) = (tables(4), Mature::new(Tier(0)), Bump::default());

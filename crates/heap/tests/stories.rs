@@ -339,6 +339,15 @@ fn a_fragmented_heap_is_moved_together() {
     let ids: Vec<u64> = world.roots.iter().map(|&r| world.id(r)).collect();
     assert!(ids.iter().enumerate().all(|(i, &id)| id == 50 * i as u64));
     assert_eq!(world.verify(), 10_000);
+    // What became free is used again, and once.
+    for id in 0..500_000 {
+        let node = world.node(id);
+        world.roots.push(node);
+    }
+    world.collect(Kind::Minor);
+    assert_eq!(world.verify(), 510_000);
+    let new = world.roots[10_000..].iter().map(|&r| world.id(r));
+    assert!(new.eq(0..500_000));
 }
 
 #[test]
