@@ -83,11 +83,12 @@ fn two_programs_at_once_keep_out_of_each_others_bins() {
     let Some(array) = program("two programs at once", "array", dir.path()) else {
         return;
     };
-    // Both hold their arrays until both are ready: their inputs end together.
+    // Both hold their arrays until both are ready and whoever looks at them from outside has had the time to:
+    // their inputs end together.
     let script = format!(
         "cd {0} && mkfifo go && touch out1 out2
          {1} 24 wait <go >out1 & {1} 24 wait <go >out2 & exec 3>go
-         until grep -q ready out1 && grep -q ready out2; do sleep 0.02; done; exec 3>&-; wait",
+         until grep -q ready out1 && grep -q ready out2; do sleep 0.02; done; sleep 2; exec 3>&-; wait",
         dir.path().display(),
         array.display()
     );
