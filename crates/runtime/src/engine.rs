@@ -1,7 +1,11 @@
 //! The engine: what all modules and stores share.
 
+use crate::compile::isa::{Tier, isa};
+use crate::error::Result;
 use crate::types::Registry;
-use std::sync::{Arc, Mutex, MutexGuard};
+use cranelift_codegen::isa::OwnedTargetIsa;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// Sizes and settings of the stores of an engine.
 #[derive(Clone, Debug)]
@@ -23,21 +27,21 @@ impl Default for Config {
 }
 
 /// Shared by all modules and stores that are used together. Clones are the same engine.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Engine {
     inner: Arc<Inner>,
 }
 
-#[derive(Debug)]
 struct Inner {
     config: Config,
     types: Mutex<Registry>,
+    isa: OnceLock<OwnedTargetIsa>,
 }
 
 impl Engine {
     /// An engine with the given settings.
     pub fn new(config: Config) -> Engine {
-        Engine { inner: Arc::new(Inner { config, types: Mutex::default() }) }
+        Engine { inner: Arc::new(Inner { config, types: Mutex::default(), isa: OnceLock::new() }) }
     }
 
     /// The settings.
@@ -50,9 +54,24 @@ impl Engine {
         self.inner.types.lock().unwrap_or_else(|e| e.into_inner())
     }
 
+    /// The code generator.
+    pub(crate) fn isa(&self) -> Result<OwnedTargetIsa> {
+        if let Some(isa) = self.inner.isa.get() {
+            return Ok(isa.clone());
+        }
+        let isa = isa(Tier::Baseline)?;
+        Ok(self.inner.isa.get_or_init(|| isa).clone())
+    }
+
     /// Whether both are the same engine.
     pub fn same(&self, other: &Engine) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("config", self.config()).finish_non_exhaustive()
     }
 }
 

@@ -157,11 +157,6 @@ impl TrapKind {
         TrapKind::ElementOutOfBounds,
         TrapKind::TableLimit,
     ];
-
-    /// The kind with this number.
-    pub(crate) fn from_number(number: u8) -> Option<TrapKind> {
-        TrapKind::ALL.into_iter().find(|k| *k as u8 == number)
-    }
 }
 
 impl fmt::Display for TrapKind {

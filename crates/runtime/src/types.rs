@@ -242,8 +242,6 @@ pub(crate) struct Layout {
 
 /// Bytes of an object's header.
 pub(crate) const HEADER: u32 = 8;
-/// Offset of an array's length.
-pub(crate) const ARRAY_LENGTH: u32 = 8;
 
 /// Offset of the first element, by the element's size.
 pub(crate) fn array_base(element_bytes: u32) -> u32 {
@@ -270,18 +268,33 @@ pub(crate) struct Canonical {
     pub layout: Layout,
     /// The chain of supertypes from the root to this type itself.
     pub display: Vec<TypeIndex>,
+    /// Modules cannot look into its objects: the host's, and exceptions.
+    pub opaque: bool,
 }
+
+/// The type of objects that stand for values of the host; the first of every engine.
+pub(crate) const HOST_TYPE: TypeIndex = 0;
 
 /// In a recursion group that is looked up, references to members of the group itself carry this bit and the member's
 /// position.
 pub(crate) const IN_GROUP: u32 = 1 << 31;
 
 /// All types of an engine.
-#[derive(Default, Debug)]
+#[derive(Debug)]
 pub(crate) struct Registry {
     types: Vec<Canonical>,
     groups: HashMap<Vec<SubType>, TypeIndex>,
     exceptions: HashMap<TypeIndex, TypeIndex>,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        let mut registry = Registry { types: vec![], groups: HashMap::new(), exceptions: HashMap::new() };
+        let handle = FieldType { storage: Storage::Val(ValType::I64), mutable: false };
+        let host = registry.private(vec![handle]);
+        debug_assert_eq!(host, HOST_TYPE);
+        registry
+    }
 }
 
 impl Registry {
@@ -304,6 +317,14 @@ impl Registry {
         match &self.get(index).ty.composite {
             Composite::Struct(fields) => fields,
             _ => panic!("type {index} is no struct type"),
+        }
+    }
+
+    /// The fields, if it is a struct type.
+    pub fn fields_of(&self, index: TypeIndex) -> Option<&[FieldType]> {
+        match &self.get(index).ty.composite {
+            Composite::Struct(fields) => Some(fields),
+            _ => None,
         }
     }
 
@@ -332,7 +353,7 @@ impl Registry {
                 Composite::Array(e) => Layout { offsets: vec![], size: array_base(e.storage.bytes()) },
                 Composite::Func(_) => Layout::default(),
             };
-            self.types.push(Canonical { ty, layout, display });
+            self.types.push(Canonical { ty, layout, display, opaque: false });
         }
         self.groups.insert(group, base);
         base
@@ -357,12 +378,17 @@ impl Registry {
         index
     }
 
+    /// The type that [`Registry::exception`] made; loading a module makes those of its tags.
+    pub fn exception_of(&self, func: TypeIndex) -> TypeIndex {
+        self.exceptions[&func]
+    }
+
     /// A struct type that no module can name.
-    pub fn private(&mut self, fields: Vec<FieldType>) -> TypeIndex {
+    fn private(&mut self, fields: Vec<FieldType>) -> TypeIndex {
         let index = self.types.len() as TypeIndex;
         let layout = layout_of(&fields);
         let ty = SubType { is_final: true, supertype: None, composite: Composite::Struct(fields) };
-        self.types.push(Canonical { ty, layout, display: vec![index] });
+        self.types.push(Canonical { ty, layout, display: vec![index], opaque: true });
         index
     }
 

@@ -113,6 +113,8 @@ pub(crate) enum Mode {
 pub(crate) struct Elements {
     pub mode: Mode,
     pub items: Items,
+    /// Whether the collector must see the items.
+    pub managed: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -175,18 +177,6 @@ impl ModuleInner {
     /// How messages call a function.
     pub fn func_name(&self, index: u32) -> String {
         func_name(&self.names, &self.exports, index)
-    }
-
-    /// Byte offset of an item of the module, for messages.
-    pub fn export_type(&self, export: &Export) -> ExternType {
-        let i = export.index as usize;
-        match export.kind {
-            ExportKind::Func => ExternType::Func(self.funcs[i]),
-            ExportKind::Table => ExternType::Table(self.tables[i].0.clone()),
-            ExportKind::Memory => ExternType::Memory(self.memories[i]),
-            ExportKind::Global => ExternType::Global(self.globals[i].0),
-            ExportKind::Tag => ExternType::Tag(self.tags[i]),
-        }
     }
 }
 

@@ -159,7 +159,7 @@ impl<'a> Reading<'a> {
             Payload::TagSection(s) => {
                 for t in s {
                     let ty = self.module.types[t?.func_type_idx as usize];
-                    self.module.tags.push(ty);
+                    self.tag(ty);
                 }
             }
             Payload::GlobalSection(s) => {
@@ -179,9 +179,11 @@ impl<'a> Reading<'a> {
             Payload::ElementSection(s) => {
                 for e in s {
                     let e = e?;
+                    let mut managed = false;
                     let items = match e.items {
                         wp::ElementItems::Functions(f) => Items::Funcs(f.into_iter().collect::<Result<_, _>>()?),
-                        wp::ElementItems::Expressions(_, exprs) => {
+                        wp::ElementItems::Expressions(ty, exprs) => {
+                            managed = self.convert().reference(ty)?.heap.is_managed();
                             Items::Exprs(exprs.into_iter().map(|e| e.map(|e| expr(&e))).collect::<Result<_, _>>()?)
                         }
                     };
@@ -192,7 +194,7 @@ impl<'a> Reading<'a> {
                             Mode::Active(table_index.unwrap_or(0), expr(&offset_expr))
                         }
                     };
-                    self.module.elements.push(Elements { mode, items });
+                    self.module.elements.push(Elements { mode, items, managed });
                 }
             }
             Payload::DataSection(s) => {
@@ -241,6 +243,11 @@ impl<'a> Reading<'a> {
         Ok(GlobalType { ty: self.convert().val(ty.content_type)?, mutable: ty.mutable })
     }
 
+    fn tag(&mut self, ty: TypeIndex) {
+        self.module.engine.types().exception(ty);
+        self.module.tags.push(ty);
+    }
+
     fn import(&mut self, import: wp::Import<'_>) -> Result<()> {
         let ty = match import.ty {
             wp::TypeRef::Func(i) | wp::TypeRef::FuncExact(i) => {
@@ -266,7 +273,7 @@ impl<'a> Reading<'a> {
             }
             wp::TypeRef::Tag(t) => {
                 let ty = self.module.types[t.func_type_idx as usize];
-                self.module.tags.push(ty);
+                self.tag(ty);
                 ExternType::Tag(ty)
             }
         };
