@@ -93,7 +93,7 @@ fn run(config: Config) {
         }
         assert!(passed > 40_000, "only {passed} assertions were found");
     }
-    let shown = failures.iter().take(60).cloned().collect::<Vec<_>>().join("\n");
+    let shown = failures.iter().take(200).cloned().collect::<Vec<_>>().join("\n");
     assert!(failures.is_empty(), "{} failures:\n{shown}", failures.len());
 }
 
