@@ -135,8 +135,8 @@ pub const BLOCK_SIZE: u64 = 32 << 10;
 pub const LINE_SIZE: u64 = 256;
 /// Lines of a block.
 pub const LINES_PER_BLOCK: usize = (BLOCK_SIZE / LINE_SIZE) as usize;
-/// Bytes of a chunk, the unit in which spaces take and give back address range.
-pub const CHUNK_SIZE: u64 = 1 << 20;
+/// Bytes of a chunk, the unit in which spaces take and give back address range: a large page of the systems that we know.
+pub const CHUNK_SIZE: u64 = 2 << 20;
 /// Blocks of a chunk.
 pub const BLOCKS_PER_CHUNK: u32 = (CHUNK_SIZE / BLOCK_SIZE) as u32;
 /// Bytes of a page, the unit of a large-object space.

@@ -1,0 +1,221 @@
+//! How fast the collector is: pauses of a 4 MiB nursery, tracing of a large heap in place and on the move, allocation, the write barrier.
+//!
+//! ```text
+//! cargo run --release -p varve-heap --example collect [-- THREADS]
+//! ```
+//!
+//! Prints medians of several rounds, in processor time. State how busy the machine was beside any of them.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use varve_heap::{Config, Heap, Kind, Mutator, Ref, Shape, Shapes};
+
+const MIB: f64 = (1 << 20) as f64;
+
+/// An id, two references: 24 bytes, as a tree's node has.
+const NODE: u32 = 0;
+const TABLE: u32 = 1;
+
+struct World {
+    heap: Heap,
+    mutator: Mutator,
+    roots: Vec<Ref>,
+    random: u64,
+}
+
+impl World {
+    fn new(config: Config) -> World {
+        let mut shapes = Shapes::new();
+        shapes.add(Shape::structure("node", 24, [16, 20])).unwrap();
+        shapes.add(Shape::ref_array("table")).unwrap();
+        let mut heap = Heap::new(config, shapes).unwrap();
+        let mutator = heap.attach();
+        World { heap, mutator, roots: Vec::new(), random: 88172645463325252 }
+    }
+
+    fn random(&mut self, below: u32) -> u32 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        ((self.random >> 32) * u64::from(below) >> 32) as u32
+    }
+
+    fn node(&mut self) -> Ref {
+        self.heap.alloc_struct(&mut self.mutator, NODE, 0, &mut self.roots).unwrap()
+    }
+
+    fn collect(&mut self, kind: Kind) -> Duration {
+        let begin = now();
+        self.heap.collect(&mut self.mutator, kind, &mut self.roots);
+        now() - begin
+    }
+
+    /// A table of `count` nodes, each with an edge to two others that are `near` or anywhere.
+    fn graph(&mut self, count: u32, near: Option<u32>) -> Ref {
+        let table = self.heap.alloc_array(&mut self.mutator, TABLE, 0, count, &mut self.roots).unwrap();
+        let slot = self.roots.len();
+        self.roots.push(table);
+        for index in 0..count {
+            let node = self.node();
+            let table = self.roots[slot];
+            self.heap.write_element(&mut self.mutator, table, index, node);
+        }
+        self.collect(Kind::Minor);
+        for index in 0..count {
+            for field in [16, 20] {
+                let to = match near {
+                    Some(near) => (index + self.random(near)) % count,
+                    None => self.random(count),
+                };
+                let table = self.roots[slot];
+                let (from, to) = (self.heap.read_element(table, index), self.heap.read_element(table, to));
+                self.heap.write_ref(&mut self.mutator, from, field, to);
+            }
+        }
+        self.roots[slot]
+    }
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+fn config(threads: usize) -> Config {
+    Config { max: 4 << 30, nursery: 4 << 20, nursery_max: 4 << 20, threads, ..Config::default() }
+}
+
+/// A 4 MiB nursery of nodes in lists of ten, of which every tenth survives, after a warm-up; a mature heap of 100 MiB lies beside it.
+fn nursery_pauses(threads: usize) {
+    let mut world = World::new(config(threads));
+    world.graph(4 << 20, Some(1000));
+    world.collect(Kind::Full);
+    let kept = world.roots.len();
+    for survive in [1, 10, 50] {
+        let mut pauses = Vec::new();
+        for _ in 0..60 {
+            world.collect(Kind::Minor);
+            let in_nursery = (4 << 20) / 24 - 100;
+            let mut list = Ref::NULL;
+            for i in 0..in_nursery {
+                let node = world.node();
+                if i % 100 < survive {
+                    world.heap.write_ref(&mut world.mutator, node, 16, list);
+                    list = node;
+                    if i % 10 == 0 {
+                        world.roots.push(list);
+                        list = Ref::NULL;
+                    }
+                }
+            }
+            world.roots.push(list);
+            pauses.push(world.collect(Kind::Minor));
+            world.roots.truncate(kept);
+        }
+        let pauses = pauses.split_off(10);
+        let longest = pauses.iter().max().copied().unwrap_or_default();
+        let pause = median(pauses);
+        println!("nursery 4 MiB, {survive:>2} % survive: pause {:>8.3} ms, longest {:>8.3} ms", millis(pause), millis(longest));
+    }
+}
+
+/// Full collections of a heap of 24-byte nodes that stays in place, and of one that moves as a whole.
+fn tracing(threads: usize, count: u32) {
+    for (name, near) in [("neighbours", Some(100)), ("anywhere", None)] {
+        let mut world = World::new(config(threads));
+        world.graph(count, near);
+        world.collect(Kind::Full);
+        let live = world.heap.verify(&world.mutator, &mut world.roots).map_or(0, |verified| verified.bytes);
+        let mark = median((0..7).map(|_| world.collect(Kind::Full)).collect());
+        println!("mark {:>6.1} MiB, edges to {name:<10}: {:>8.1} ms, {:.2} GB/s", live as f64 / MIB, millis(mark), rate(live, mark));
+        let mut world = World::new(config(threads));
+        world.graph(count, near);
+        let mut moves = Vec::new();
+        for _ in 0..7 {
+            let before = world.heap.stats().evacuated;
+            let begin = now();
+            world.heap.evacuate(&mut world.mutator, &mut world.roots);
+            moves.push(now() - begin);
+            assert!(world.heap.stats().evacuated - before > live / 2);
+        }
+        let moved = median(moves);
+        println!("move {:>6.1} MiB, edges to {name:<10}: {:>8.1} ms, {:.2} GB/s", live as f64 / MIB, millis(moved), rate(live, moved));
+    }
+}
+
+/// Nodes that die at once.
+fn allocation() {
+    let mut world = World::new(config(1));
+    let rounds = (0..9).map(|_| {
+        let begin = now();
+        for _ in 0..10_000_000 {
+            black_box(world.node());
+        }
+        now() - begin
+    });
+    let time = median(rounds.collect());
+    println!("allocate 24-byte nodes: {:.2} ns each, {:.2} GB/s", time.as_nanos() as f64 / 1e7, rate(240_000_000, time));
+}
+
+/// Stores of a reference into an object that was logged already, and into plain memory.
+fn barrier() {
+    let mut world = World::new(config(1));
+    world.graph(1000, None);
+    let table = world.roots[0];
+    let node = world.heap.read_element(table, 0);
+    let times = (0..9).map(|_| {
+        let begin = now();
+        for index in 0..10_000_000u32 {
+            world.heap.write_element(&mut world.mutator, table, index % 1000, black_box(node));
+        }
+        now() - begin
+    });
+    let stored = median(times.collect());
+    println!("store with the barrier's fast path: {:.2} ns", stored.as_nanos() as f64 / 1e7);
+    let times = (0..9).map(|_| {
+        world.collect(Kind::Minor);
+        world.graph_logged()
+    });
+    let logged = median(times.collect());
+    println!("store that logs its object: {:.2} ns", logged.as_nanos() as f64 / 1000.0);
+}
+
+impl World {
+    /// One store into each of the graph's thousand nodes.
+    fn graph_logged(&mut self) -> Duration {
+        let table = self.roots[0];
+        let nodes: Vec<Ref> = (0..1000).map(|index| self.heap.read_element(table, index)).collect();
+        let begin = now();
+        for node in nodes {
+            self.heap.write_ref(&mut self.mutator, node, 16, node);
+        }
+        now() - begin
+    }
+}
+
+/// Processor time of the whole process, so that other programs on the machine disturb less. With several threads it says what they cost
+/// together.
+fn now() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call writes one timespec.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+fn millis(time: Duration) -> f64 {
+    1e3 * time.as_secs_f64()
+}
+
+fn rate(bytes: u64, time: Duration) -> f64 {
+    bytes as f64 / time.as_nanos() as f64
+}
+
+fn main() {
+    let threads = std::env::args().nth(1).map_or(1, |n| n.parse().expect("THREADS is a number"));
+    println!("{threads} collector thread(s); medians of processor time");
+    nursery_pauses(threads);
+    tracing(threads, 8 << 20);
+    allocation();
+    barrier();
+}

@@ -1,0 +1,69 @@
+//! How hosts look into objects and change them. Compiled code does the same by itself.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::header::Header;
+use crate::heap::Heap;
+use crate::layout::*;
+use crate::mutator::Mutator;
+use crate::observer::Observer;
+use crate::plan::Plan;
+use crate::reference::Ref;
+
+impl<P: Plan, O: Observer> Heap<P, O> {
+    /// An object's header.
+    pub fn header(&self, object: Ref) -> Header {
+        self.tables.memory.header(object)
+    }
+
+    /// How many elements an array has.
+    pub fn array_length(&self, array: Ref) -> u32 {
+        self.tables.memory.array_length(array)
+    }
+
+    /// The handle in a host object.
+    pub fn host_handle(&self, object: Ref) -> u64 {
+        self.tables.memory.host_handle(object)
+    }
+
+    /// Bytes that an object takes.
+    pub fn object_size(&self, object: Ref) -> u64 {
+        let type_index = self.header(object).type_index();
+        let length = if self.shapes.info(type_index).is_array() { self.array_length(object) } else { 0 };
+        self.shapes.object_size(type_index, length)
+    }
+
+    /// Reads bytes at `offset` in an object. Panics outside of the heap; which bytes belong to the object is the caller's knowledge.
+    pub fn read(&self, object: Ref, offset: u64, into: &mut [u8]) {
+        self.tables.memory.read(object.offset() + offset, into);
+    }
+
+    /// Writes bytes at `offset` in an object; references must go through [`Heap::write_ref`].
+    pub fn write(&mut self, object: Ref, offset: u64, from: &[u8]) {
+        self.tables.memory.write(object.offset() + offset, from);
+    }
+
+    /// Reads the reference at `offset`, a multiple of 4, in an object.
+    pub fn read_ref(&self, object: Ref, offset: u64) -> Ref {
+        Ref(self.tables.memory.word(object.offset() + offset).load(Relaxed))
+    }
+
+    /// Writes the reference at `offset`, a multiple of 4, in an object, and logs the object if that is needed.
+    pub fn write_ref(&mut self, mutator: &mut Mutator, object: Ref, offset: u64, value: Ref) {
+        let memory = &self.tables.memory;
+        memory.word(object.offset() + offset).store(value.0, Relaxed);
+        mutator.barrier(memory.header_word(object), object);
+    }
+
+    /// Reads an element of an array of references.
+    pub fn read_element(&self, array: Ref, index: u32) -> Ref {
+        debug_assert!(index < self.array_length(array));
+        self.read_ref(array, u64::from(ARRAY_NARROW_BASE) + 4 * u64::from(index))
+    }
+
+    /// Writes an element of an array of references, and logs the array if that is needed.
+    pub fn write_element(&mut self, mutator: &mut Mutator, array: Ref, index: u32, value: Ref) {
+        debug_assert!(index < self.array_length(array));
+        self.write_ref(mutator, array, u64::from(ARRAY_NARROW_BASE) + 4 * u64::from(index), value);
+    }
+}

@@ -1,0 +1,134 @@
+//! Which chunk of address range belongs to which space.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::layout::*;
+use crate::memory::Memory;
+
+/// Address range that spaces take and give back in runs of chunks.
+pub(crate) struct Chunks {
+    state: Mutex<State>,
+    /// First chunk that is kept for collections: they must find room for survivors whatever programs did.
+    emergency: u32,
+}
+
+struct State {
+    chunks: Vec<Chunk>,
+    /// No chunk below this is free.
+    hint: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Chunk {
+    Taken,
+    /// Nobody's, and without memory of the system.
+    Fresh,
+    /// Nobody's, but touched before.
+    Dirty,
+}
+
+impl Chunks {
+    /// The chunks from `first` to the end of `extent` bytes, of which the last `emergency` serve collections alone.
+    pub fn new(first: u32, extent: u64, emergency: u32) -> Chunks {
+        let count = (extent / CHUNK_SIZE) as u32;
+        assert!(first + emergency < count);
+        let mut chunks = vec![Chunk::Fresh; count as usize];
+        chunks[..first as usize].fill(Chunk::Taken);
+        Chunks { state: Mutex::new(State { chunks, hint: first }), emergency: count - emergency }
+    }
+
+    /// Takes `count` chunks in a row, the lowest there are, and gives the first one's number.
+    pub fn take(&self, count: u32, for_collection: bool) -> Option<u32> {
+        let mut state = self.lock();
+        let end = if for_collection { state.chunks.len() as u32 } else { self.emergency };
+        let mut run = 0;
+        for chunk in state.hint..end {
+            run = if state.chunks[chunk as usize] == Chunk::Taken { 0 } else { run + 1 };
+            if run == count {
+                let first = chunk + 1 - count;
+                state.chunks[first as usize..=chunk as usize].fill(Chunk::Taken);
+                if first == state.hint {
+                    state.hint = chunk + 1;
+                }
+                return Some(first);
+            }
+        }
+        None
+    }
+
+    /// Gives back `count` chunks from `first` on.
+    pub fn give_back(&self, first: u32, count: u32) {
+        let mut state = self.lock();
+        let chunks = &mut state.chunks[first as usize..][..count as usize];
+        assert!(chunks.iter().all(|&chunk| chunk == Chunk::Taken), "a chunk is given back twice");
+        chunks.fill(Chunk::Dirty);
+        state.hint = state.hint.min(first);
+    }
+
+    /// Returns the memory of free chunks to the system, but for `keep` of them that will be used soonest. Gives how many were returned.
+    pub fn release(&self, memory: &Memory, keep: u32) -> u32 {
+        let mut state = self.lock();
+        let dirty = state.chunks.iter_mut().enumerate().filter(|(_, chunk)| **chunk == Chunk::Dirty).skip(keep as usize);
+        let mut released = 0;
+        for (index, chunk) in dirty {
+            memory.discard(index as u64 * CHUNK_SIZE, CHUNK_SIZE);
+            *chunk = Chunk::Fresh;
+            released += 1;
+        }
+        released
+    }
+
+    /// Whether no emergency chunk is in use, so that a program may go on.
+    pub fn reserve_is_whole(&self) -> bool {
+        let state = self.lock();
+        state.chunks[self.emergency as usize..].iter().all(|&chunk| chunk != Chunk::Taken)
+    }
+
+    /// Free chunks that are not kept for collections.
+    pub fn free_for_programs(&self) -> u64 {
+        self.lock().chunks[..self.emergency as usize].iter().filter(|&&chunk| chunk != Chunk::Taken).count() as u64
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_the_lowest_that_fit() {
+        let chunks = Chunks::new(1, 10 * CHUNK_SIZE, 2);
+        assert_eq!(chunks.take(2, false), Some(1));
+        assert_eq!(chunks.take(1, false), Some(3));
+        assert_eq!(chunks.take(3, false), Some(4));
+        chunks.give_back(1, 2);
+        assert_eq!(chunks.take(3, false), None, "the last two are kept for collections");
+        assert_eq!(chunks.take(3, true), Some(7));
+        assert!(!chunks.reserve_is_whole());
+        assert_eq!(chunks.take(1, false), Some(1));
+        assert_eq!(chunks.take(1, false), Some(2));
+        assert_eq!(chunks.take(1, true), None);
+        assert_eq!(chunks.free_for_programs(), 0);
+        chunks.give_back(7, 3);
+        assert!(chunks.reserve_is_whole());
+    }
+
+    #[test]
+    fn released_chunks_are_zero_again() {
+        let memory = Memory::reserve(4 * CHUNK_SIZE).unwrap();
+        let chunks = Chunks::new(1, 4 * CHUNK_SIZE, 1);
+        assert_eq!(chunks.take(2, false), Some(1));
+        memory.write(CHUNK_SIZE, &[1]);
+        memory.write(2 * CHUNK_SIZE, &[1]);
+        chunks.give_back(1, 2);
+        assert_eq!(chunks.release(&memory, 1), 1);
+        let mut byte = [0];
+        memory.read(CHUNK_SIZE, &mut byte);
+        assert_eq!(byte, [1]);
+        memory.read(2 * CHUNK_SIZE, &mut byte);
+        assert_eq!(byte, [0]);
+    }
+}

@@ -1,0 +1,128 @@
+//! One collection, from roots to swept spaces.
+
+use std::sync::atomic::AtomicI64;
+
+use crate::heap::Heap;
+use crate::layout::*;
+use crate::lines::live_value;
+use crate::mature::Bump;
+use crate::mutator::Mutator;
+use crate::observer::Observer;
+use crate::plan::Plan;
+use crate::pool::Pool;
+use crate::reference::Ref;
+use crate::roots::Roots;
+use crate::stats::Kind;
+use crate::trace::{Counts, Trace, Worker};
+
+/// Defragments when holes that nobody filled make up more than one part in this many of what is in use.
+const FRAGMENTED: u64 = 8;
+/// Copies at most one part in this many of what is in use while defragmenting, or one chunk if that is more.
+const HEADROOM: u64 = 16;
+
+impl<P: Plan, O: Observer> Heap<P, O> {
+    /// Traces, sweeps and empties the nursery. `everything`: move all that can move.
+    pub(crate) fn run(&mut self, mutator: &mut Mutator, kind: Kind, everything: bool, roots: &mut dyn Roots) -> Counts {
+        let mut budget = 0;
+        if kind == Kind::Full {
+            self.mark = self.mark ^ MARK_MASK;
+            self.bumps.iter_mut().flatten().for_each(Bump::retire);
+            budget = self.choose_evacuated(everything);
+        }
+        let counts = match (kind, self.bumps.len() > 1) {
+            (Kind::Minor, false) => self.trace::<false, false>(mutator, budget, roots),
+            (Kind::Minor, true) => self.trace::<false, true>(mutator, budget, roots),
+            (Kind::Full, false) => self.trace::<true, false>(mutator, budget, roots),
+            (Kind::Full, true) => self.trace::<true, true>(mutator, budget, roots),
+        };
+        if kind == Kind::Full {
+            self.bumps.iter_mut().flatten().for_each(Bump::retire);
+            let (tables, poison) = (&self.tables, self.config.poison);
+            self.mature.iter().for_each(|space| space.sweep(tables, live_value(self.mark), poison));
+            self.large.iter().for_each(|space| space.sweep(tables, self.mark, poison));
+        }
+        if self.config.poison {
+            self.nursery.poison(&self.tables.memory, mutator);
+        }
+        counts
+    }
+
+    /// Chooses blocks whose objects are to move. Gives the bytes that may be copied for it.
+    fn choose_evacuated(&self, everything: bool) -> u64 {
+        // Copies must not use up the address range; what is kept for the nursery's survivors does not count.
+        let room = self.tables.chunks.free_for_programs() * CHUNK_SIZE / 4 * 3;
+        let used: u64 = self.mature.iter().map(|space| space.used()).sum();
+        let holes: u64 = self.mature.iter().map(|space| space.recyclable_bytes()).sum();
+        let budget = match everything {
+            true => room,
+            false if holes > used / FRAGMENTED => room.min((used / HEADROOM).max(CHUNK_SIZE)),
+            false => return 0,
+        };
+        for space in &self.mature {
+            space.choose_evacuated(&self.tables, budget, everything);
+        }
+        budget
+    }
+
+    fn trace<const FULL: bool, const PAR: bool>(&mut self, mutator: &mut Mutator, budget: u64, roots: &mut dyn Roots) -> Counts {
+        let trace = Trace {
+            tables: &self.tables,
+            shapes: &self.shapes,
+            mature: &self.mature,
+            large: &self.large,
+            plan: &self.plan,
+            observer: &self.observer,
+            nursery: self.nursery.refs(),
+            mark: self.mark,
+            budget: AtomicI64::new(budget as i64),
+            pool: Pool::new(),
+        };
+        let (bumps, others) = self.bumps.split_first_mut().expect("there is always one thread");
+        let mut worker = Worker::<P, O, FULL, PAR>::new(&trace, bumps);
+        roots.visit(&mut |r| *r = worker.root(*r));
+        if !FULL {
+            mutator.remembered.iter().for_each(|&r| worker.remembered(r));
+        }
+        // After a collection nothing refers to the nursery, and every object outside of it is to be logged at its next store.
+        mutator.remembered.clear();
+        let counts = std::thread::scope(|scope| {
+            let mut waiting = Some(others);
+            let mut helpers = Vec::new();
+            worker.drain(|| {
+                for bumps in waiting.take().into_iter().flatten() {
+                    trace.pool.join();
+                    let trace = &trace;
+                    let help = move || {
+                        let mut worker = Worker::<P, O, FULL, PAR>::new(trace, bumps);
+                        worker.drain(|| ());
+                        worker.counts
+                    };
+                    // Without the thread the work takes longer, and that is all.
+                    match std::thread::Builder::new().name("collector".into()).spawn_scoped(scope, help) {
+                        Ok(helper) => helpers.push(helper),
+                        Err(_) => trace.pool.leave(),
+                    }
+                }
+            });
+            let mut counts = worker.counts;
+            for helper in helpers {
+                counts.add(&helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            }
+            counts
+        });
+        let hosts = &mut self.hosts;
+        let mut settle = |r: Ref| {
+            let new = trace.resolve(r, FULL);
+            if new.is_none() {
+                roots.host_died(trace.tables.memory.host_handle(r));
+            }
+            new
+        };
+        if FULL {
+            hosts.old = hosts.old.drain(..).filter_map(&mut settle).collect();
+        }
+        hosts.old.extend(hosts.young.drain(..).filter_map(&mut settle));
+        roots.visit_weak(&mut |r| trace.resolve(r, FULL));
+        counts
+    }
+}

@@ -1,0 +1,137 @@
+//! What a heap is made with.
+
+use crate::layout::*;
+use crate::nursery::Nursery;
+use crate::stats::Record;
+
+/// Settings of a heap. Sizes are in bytes.
+pub struct Config {
+    /// All of the heap: the nursery, what survived it, and room for survivors of the next collection.
+    pub max: u64,
+    /// The nursery in the beginning.
+    pub nursery: u64,
+    /// The nursery may grow up to this while much of it survives.
+    pub nursery_max: u64,
+    /// No full collection is started for growth while survivors take less than this.
+    pub initial: u64,
+    /// The next full collection comes when survivors take this many times what was live after the last one.
+    pub growth: f64,
+    /// Threads that trace. One is the calling one; others are started when there is much to do.
+    pub threads: usize,
+    /// Collects far too often, to find references that a collection does not know.
+    pub stress: Stress,
+    /// Overwrites what died or moved away.
+    pub poison: bool,
+    /// Called after each collection.
+    pub log: Option<Log>,
+}
+
+/// Receives one record per collection.
+pub type Log = Box<dyn FnMut(&Record) + Send>;
+
+/// How often to collect without need. All allocations take the slow path then, unless it is off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stress {
+    /// Never.
+    #[default]
+    Off,
+    /// Empty the nursery before every nth allocation.
+    Minor(u32),
+    /// Collect everything before every nth allocation, and move every object that can move.
+    Full(u32),
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            max: 2 << 30,
+            nursery: 4 << 20,
+            nursery_max: 32 << 20,
+            initial: 64 << 20,
+            growth: 2.0,
+            threads: std::thread::available_parallelism().map_or(1, |n| n.get().min(4)),
+            stress: Stress::Off,
+            poison: false,
+            log: None,
+        }
+    }
+}
+
+/// The smallest nursery that a heap works with. An eighth of it holds the largest object that is not large.
+pub const MIN_NURSERY: u64 = 8 * LARGE_THRESHOLD;
+/// The smallest heap.
+pub const MIN_HEAP: u64 = 1 << 20;
+
+/// Why a heap cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// Too small to hold anything.
+    #[error("a heap of {0} bytes is too small: give it at least {MIN_HEAP}")]
+    TooSmall(u64),
+    /// References do not reach that far.
+    #[error("a heap of {max} bytes with a nursery of up to {nursery_max} does not fit into {HEAP_SPAN} bytes of references: the heap's maximum and 4 times the nursery's must")]
+    TooLarge {
+        /// The maximum asked for.
+        max: u64,
+        /// The largest nursery asked for.
+        nursery_max: u64,
+    },
+    /// A nursery out of range.
+    #[error("a nursery of {nursery} bytes that grows up to {nursery_max}: it must have at least {MIN_NURSERY}, and not begin larger than it may become")]
+    Nursery {
+        /// Bytes in the beginning.
+        nursery: u64,
+        /// Bytes at most.
+        nursery_max: u64,
+    },
+    /// A heap that must not grow could never be collected in time.
+    #[error("a growth factor of {0}: it must be more than 1")]
+    Growth(f64),
+    /// A plan with no tiers, or with too many.
+    #[error("plan {plan} has {tiers} tiers: 1 to {max} are possible", max = crate::plan::MAX_TIERS)]
+    Tiers {
+        /// The plan's name.
+        plan: String,
+        /// How many tiers it has.
+        tiers: u8,
+    },
+    /// The system refused the address range.
+    #[error("cannot reserve {HEAP_SPAN} bytes of address range and use {extent} of them: {source} (look at `ulimit -v` and vm.overcommit_memory)")]
+    Reserve {
+        /// Bytes that were to be usable.
+        extent: u64,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+impl Config {
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        if self.max < MIN_HEAP {
+            return Err(ConfigError::TooSmall(self.max));
+        }
+        let (nursery, nursery_max) = (self.nursery, self.nursery_max);
+        if nursery < MIN_NURSERY || nursery > nursery_max || nursery_max > HEAP_SPAN {
+            return Err(ConfigError::Nursery { nursery, nursery_max });
+        }
+        if self.max > HEAP_SPAN || self.max + 4 * nursery_max > HEAP_SPAN - (64 << 20) {
+            return Err(ConfigError::TooLarge { max: self.max, nursery_max });
+        }
+        // Written so that NaN is refused too.
+        if self.growth > 1.0 { Ok(()) } else { Err(ConfigError::Growth(self.growth)) }
+    }
+
+    /// Chunks of address range that only collections may use, so that a full nursery always finds room.
+    /// Twice the nursery covers what page and block ends waste; each thread may leave a chunk of each space incomplete.
+    pub(crate) fn emergency_chunks(&self, tiers: u8) -> u32 {
+        let nursery = 2 * self.nursery_max.div_ceil(CHUNK_SIZE);
+        nursery as u32 + 2 * u32::from(tiers) * (self.threads.max(1) as u32 + 1)
+    }
+
+    /// Bytes of address range to use. More than the heap's maximum, because large objects need theirs in one piece.
+    pub(crate) fn extent(&self, tiers: u8) -> u64 {
+        let emergency = u64::from(self.emergency_chunks(tiers)) * CHUNK_SIZE;
+        let wanted = Nursery::range(self.nursery_max) + emergency + 2 * self.max.next_multiple_of(CHUNK_SIZE);
+        wanted.min(HEAP_SPAN - CHUNK_SIZE)
+    }
+}

@@ -1,0 +1,274 @@
+//! The heap's bytes: one reserved address range, and the few ways in which anybody touches it.
+//!
+//! Every reference lies in the range by construction (32 bits times 4 bytes), so that a wrong one faults or reads a wrong object, but never
+//! reaches memory of somebody else.
+
+use std::io;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use crate::header::Header;
+use crate::layout::*;
+use crate::reference::Ref;
+
+/// An address range of which the first `extent` bytes, but for the null guard, can be read and written.
+pub(crate) struct Memory {
+    base: *mut u8,
+    extent: u64,
+    /// What the system gave, for giving it back.
+    mapping: (*mut u8, usize),
+}
+
+// SAFETY: `base` is owned by this value until it is dropped; concurrent accesses go through atomics, or through the functions below that
+// ask their callers for exclusive ranges.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// Bytes from the heap's base to the address that new memory ends at.
+    pub fn extent(&self) -> u64 {
+        self.extent
+    }
+
+    /// The address that references count from.
+    pub fn base(&self) -> *mut u8 {
+        self.base
+    }
+
+    /// The same as a number, for compiled code.
+    pub fn base_address(&self) -> u64 {
+        self.base.expose_provenance() as u64
+    }
+
+    #[inline(always)]
+    fn at(&self, offset: u64) -> *mut u8 {
+        debug_assert!((NULL_GUARD..self.extent).contains(&offset), "offset {offset:#x} is outside of the heap");
+        // SAFETY: all offsets come from references or from ranges inside of the extent, and the range reserved covers all references.
+        unsafe { self.base.add(offset as usize) }
+    }
+
+    /// The header word of the object at `r`.
+    #[inline(always)]
+    pub fn header_word(&self, r: Ref) -> &AtomicU64 {
+        // SAFETY: objects are 8-byte aligned and headers are only accessed as atomics while several threads run.
+        unsafe { AtomicU64::from_ptr(self.at(r.offset()).cast()) }
+    }
+
+    #[inline(always)]
+    pub fn header(&self, r: Ref) -> Header {
+        Header(self.header_word(r).load(Relaxed))
+    }
+
+    #[inline(always)]
+    pub fn set_header(&self, r: Ref, header: Header) {
+        self.header_word(r).store(header.0, Relaxed);
+    }
+
+    /// The 4 bytes at `offset`, which is a multiple of 4.
+    #[inline(always)]
+    pub fn word(&self, offset: u64) -> &AtomicU32 {
+        // SAFETY: in the range as `at` says, aligned as the caller says.
+        unsafe { AtomicU32::from_ptr(self.at(offset).cast()) }
+    }
+
+    /// The length of the array at `r`.
+    #[inline(always)]
+    pub fn array_length(&self, r: Ref) -> u32 {
+        self.word(r.offset() + ARRAY_LENGTH as u64).load(Relaxed)
+    }
+
+    /// The handle of the host object at `r`.
+    pub fn host_handle(&self, r: Ref) -> u64 {
+        let mut bytes = [0; 8];
+        self.read(r.offset() + HOST_HANDLE as u64, &mut bytes);
+        u64::from_ne_bytes(bytes)
+    }
+
+    /// Tells the processor that the object at `r` will be looked at soon.
+    #[inline(always)]
+    pub fn prefetch(&self, r: Ref) {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        // SAFETY: a prefetch has no effect that a program could see, whatever the address is.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>(self.base.wrapping_add(r.offset() as usize).cast());
+        }
+        #[cfg(any(not(target_arch = "x86_64"), miri))]
+        let _ = r;
+    }
+
+    /// Copies an object's payload, the bytes after the header. `bytes` counts the header too.
+    ///
+    /// # Safety
+    /// The calling thread owns both objects but for their headers, they do not overlap, and both have `bytes` bytes.
+    #[inline(always)]
+    pub unsafe fn copy_payload(&self, from: Ref, to: Ref, bytes: u64) {
+        let from = self.at(from.offset()).cast::<u64>();
+        let to = self.at(to.offset()).cast::<u64>();
+        // SAFETY: the caller's promise. The small sizes are spelled out because a call would cost more than the copy.
+        unsafe {
+            match bytes {
+                8 => {}
+                16 => to.add(1).write(from.add(1).read()),
+                24 => {
+                    to.add(1).write(from.add(1).read());
+                    to.add(2).write(from.add(2).read());
+                }
+                32 => {
+                    to.add(1).write(from.add(1).read());
+                    to.add(2).write(from.add(2).read());
+                    to.add(3).write(from.add(3).read());
+                }
+                _ => std::ptr::copy_nonoverlapping(from.add(1), to.add(1), (bytes / 8 - 1) as usize),
+            }
+        }
+    }
+
+    /// Zeroes a range that the calling thread owns.
+    pub fn zero(&self, offset: u64, bytes: u64) {
+        self.check(offset, bytes);
+        // SAFETY: checked to be inside; owned by the caller.
+        unsafe { self.base.add(offset as usize).write_bytes(0, bytes as usize) }
+    }
+
+    /// Fills a range that the calling thread owns with a pattern that is neither a shape, nor the reference of an object.
+    pub fn poison(&self, offset: u64, bytes: u64) {
+        for offset in (offset..offset + bytes).step_by(4) {
+            self.word(offset).store(POISON, Relaxed);
+        }
+    }
+
+    /// Zeroes a range of whole pages by giving its memory back to the system; touching it again costs page faults.
+    pub fn discard(&self, offset: u64, bytes: u64) {
+        self.check(offset, bytes);
+        #[cfg(not(miri))]
+        {
+            // SAFETY: inside of our own anonymous private mapping, where this gives zeroes.
+            let failed = unsafe { libc::madvise(self.base.add(offset as usize).cast(), bytes as usize, libc::MADV_DONTNEED) };
+            if failed == 0 {
+                return;
+            }
+        }
+        self.zero(offset, bytes);
+    }
+
+    /// Reads plain bytes, for hosts and tests.
+    pub fn read(&self, offset: u64, into: &mut [u8]) {
+        self.check(offset, into.len() as u64);
+        // SAFETY: checked to be inside; collector threads do not run while hosts read.
+        unsafe { std::ptr::copy_nonoverlapping(self.base.add(offset as usize), into.as_mut_ptr(), into.len()) }
+    }
+
+    /// Writes plain bytes, for hosts and tests.
+    pub fn write(&self, offset: u64, from: &[u8]) {
+        self.check(offset, from.len() as u64);
+        // SAFETY: checked to be inside; collector threads do not run while hosts write.
+        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), self.base.add(offset as usize), from.len()) }
+    }
+
+    fn check(&self, offset: u64, bytes: u64) {
+        let inside = offset >= NULL_GUARD && offset.checked_add(bytes).is_some_and(|end| end <= self.extent);
+        assert!(inside, "{bytes} bytes at offset {offset:#x} are outside of the heap");
+    }
+}
+
+/// What old copies are overwritten with: as a reference it is the last object of the span, which is never mapped.
+pub(crate) const POISON: u32 = 0xffff_fff0;
+
+#[cfg(not(miri))]
+impl Memory {
+    /// Reserves the span of all references, and makes the first `extent` bytes usable.
+    pub fn reserve(extent: u64) -> io::Result<Memory> {
+        assert!(extent.is_multiple_of(CHUNK_SIZE) && (CHUNK_SIZE..=HEAP_SPAN).contains(&extent));
+        // The tail takes fixed offsets from the highest references.
+        let bytes = (HEAP_SPAN + NULL_GUARD) as usize + CHUNK_SIZE as usize;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: a new mapping at an address that the system chooses.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = start.cast::<u8>();
+        // SAFETY: the mapping is larger than the span by one chunk.
+        let base = unsafe { start.add(start.align_offset(CHUNK_SIZE as usize)) };
+        let memory = Memory { base, extent, mapping: (start, bytes) };
+        // SAFETY: inside of the mapping just made.
+        let failed = unsafe {
+            let usable = base.add(NULL_GUARD as usize).cast();
+            libc::mprotect(usable, (extent - NULL_GUARD) as usize, libc::PROT_READ | libc::PROT_WRITE)
+        };
+        if failed != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // Tracing jumps all over the heap: with small pages, address translation would cost more than all else. A system without large
+        // pages refuses, and that is no error.
+        // SAFETY: advice about our own mapping.
+        unsafe { libc::madvise(base.cast(), extent as usize, libc::MADV_HUGEPAGE) };
+        Ok(memory)
+    }
+}
+
+#[cfg(not(miri))]
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and nobody can have a reference into it any more.
+        unsafe { libc::munmap(self.mapping.0.cast(), self.mapping.1) };
+    }
+}
+
+/// The interpreter of undefined behaviour knows no reservations: it gets an allocation of the extent, and no guard.
+#[cfg(miri)]
+impl Memory {
+    pub fn reserve(extent: u64) -> io::Result<Memory> {
+        let layout = std::alloc::Layout::from_size_align(extent as usize, CHUNK_SIZE as usize).unwrap();
+        // SAFETY: the extent is not zero.
+        let base = unsafe { std::alloc::alloc_zeroed(layout) };
+        Ok(Memory { base, extent, mapping: (base, extent as usize) })
+    }
+}
+
+#[cfg(miri)]
+impl Drop for Memory {
+    fn drop(&mut self) {
+        let layout = std::alloc::Layout::from_size_align(self.mapping.1, CHUNK_SIZE as usize).unwrap();
+        // SAFETY: allocated above with the same layout.
+        unsafe { std::alloc::dealloc(self.mapping.0, layout) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_range_is_zero_and_holds_what_is_written() {
+        let memory = Memory::reserve(2 * CHUNK_SIZE).unwrap();
+        let (a, b) = (Ref::at(NULL_GUARD), Ref::at(2 * CHUNK_SIZE - 64));
+        assert_eq!(memory.header(a), Header(0));
+        memory.set_header(a, Header(new_header(1, 2, 3)));
+        for field in 1..8u64 {
+            memory.write(a.offset() + 8 * field, &field.to_ne_bytes());
+        }
+        for bytes in [8, 16, 24, 32, 40, 64] {
+            memory.zero(b.offset(), 64);
+            // SAFETY: both objects are this test's own.
+            unsafe { memory.copy_payload(a, b, bytes) };
+            for field in 1..8u64 {
+                let mut copied = [0; 8];
+                memory.read(b.offset() + 8 * field, &mut copied);
+                assert_eq!(u64::from_ne_bytes(copied), if 8 * field < bytes { field } else { 0 });
+            }
+        }
+        assert_eq!(memory.header(b), Header(0), "headers are not copied");
+        memory.poison(b.offset(), 64);
+        assert_eq!(memory.word(b.offset() + 60).load(Relaxed), POISON);
+        memory.discard(CHUNK_SIZE, CHUNK_SIZE);
+        assert_eq!(memory.word(b.offset() + 60).load(Relaxed), 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "outside of the heap")]
+    fn bytes_behind_the_extent_are_refused() {
+        Memory::reserve(CHUNK_SIZE).unwrap().zero(CHUNK_SIZE - 8, 16);
+    }
+}

@@ -1,0 +1,121 @@
+//! The nursery: one stretch of addresses in which objects are born, emptied by every collection.
+
+use crate::layout::*;
+use crate::memory::Memory;
+use crate::mutator::Mutator;
+use crate::reference::Ref;
+
+/// Bytes that are zeroed ahead of the cursor at a time: they are still in the first-level cache when objects are born there.
+const ZERO_AHEAD: u64 = 32 << 10;
+
+/// Where objects are born. Positions are bytes from the heap's base.
+pub(crate) struct Nursery {
+    /// The first byte behind what may be used until the next collection.
+    end: u64,
+    /// The mutator's limit: up to here bytes are zero or in use.
+    zeroed: u64,
+    /// Bytes from here on were never touched.
+    fresh: u64,
+}
+
+/// Behind the null guard, on a large page of its own.
+pub(crate) const START: u64 = CHUNK_SIZE;
+
+impl Nursery {
+    /// A nursery of no bytes.
+    pub fn new() -> Nursery {
+        Nursery { end: START, zeroed: START, fresh: START }
+    }
+
+    /// Bytes of address range for a nursery of up to `max` bytes and all that lies below it: whole chunks.
+    pub fn range(max: u64) -> u64 {
+        (START + max).next_multiple_of(CHUNK_SIZE)
+    }
+
+    /// Bytes that may be used until the next collection.
+    pub fn size(&self) -> u64 {
+        self.end - START
+    }
+
+    /// Bytes that are in use.
+    pub fn used(&self, mutator: &Mutator) -> u64 {
+        mutator.cursor - mutator.heap_base() - START
+    }
+
+    /// The first reference, and how many references the nursery spans.
+    pub fn refs(&self) -> (u32, u32) {
+        (Ref::at(START).0, (self.size() >> REF_SHIFT) as u32)
+    }
+
+    /// Starts again from the beginning, with `size` bytes.
+    pub fn reset(&mut self, mutator: &mut Mutator, size: u64) {
+        self.end = START + size;
+        self.zeroed = START;
+        mutator.cursor = mutator.heap_base() + START;
+        mutator.limit = mutator.cursor;
+    }
+
+    /// Leaves at most `size` bytes for use, but for what was promised to the mutator already.
+    pub fn shrink(&mut self, size: u64) {
+        self.end = self.end.min((START + size).max(self.zeroed));
+    }
+
+    /// Moves the mutator's limit so that an object of `bytes` fits, if there are as many. With `exactly`, no further than that.
+    pub fn extend(&mut self, memory: &Memory, mutator: &mut Mutator, bytes: u64, exactly: bool) -> bool {
+        let cursor = mutator.cursor - mutator.heap_base();
+        let need = cursor + bytes;
+        if need > self.end {
+            return false;
+        }
+        if need > self.zeroed {
+            let to = if exactly { need } else { need.max(self.zeroed + ZERO_AHEAD).min(self.end) };
+            let dirty = to.min(self.fresh);
+            if dirty > self.zeroed {
+                memory.zero(self.zeroed, dirty - self.zeroed);
+            }
+            self.fresh = self.fresh.max(to);
+            self.zeroed = to;
+        }
+        mutator.limit = mutator.heap_base() + self.zeroed;
+        true
+    }
+
+    /// Overwrites everything that is in use.
+    pub fn poison(&self, memory: &Memory, mutator: &Mutator) {
+        memory.poison(START, self.used(mutator));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_zero_before_it_is_handed_out_again() {
+        let memory = Memory::reserve(2 * CHUNK_SIZE).unwrap();
+        let (mut nursery, mut mutator) = (Nursery::new(), Mutator::new(&memory));
+        for round in 0..3 {
+            nursery.reset(&mut mutator, 100 << 10);
+            let mut bytes = 0;
+            let mut size = 8;
+            loop {
+                let r = match mutator.bump(size) {
+                    Some(r) => r,
+                    None if nursery.extend(&memory, &mut mutator, size, round == 1) => mutator.bump(size).unwrap(),
+                    None => break,
+                };
+                let mut content = vec![1; size as usize];
+                memory.read(r.offset(), &mut content);
+                assert!(content.iter().all(|&byte| byte == 0), "{r:?} in round {round}");
+                memory.write(r.offset(), &vec![0xff; size as usize]);
+                bytes += size;
+                size = size % 3000 + 8;
+                assert_eq!(nursery.used(&mutator), bytes);
+            }
+            assert!(bytes > 97 << 10 && bytes <= 100 << 10);
+            if round == 1 {
+                nursery.poison(&memory, &mutator);
+            }
+        }
+    }
+}

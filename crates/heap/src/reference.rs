@@ -1,0 +1,75 @@
+//! References as programs hold them: 32 bits.
+
+use crate::layout::{I31_TAG, REF_SHIFT};
+
+/// A reference: null, a 31-bit integer, or an object of the heap. See [`layout`](crate::layout) for the bits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
+#[repr(transparent)]
+pub struct Ref(pub u32);
+
+impl Ref {
+    /// The null reference.
+    pub const NULL: Ref = Ref(0);
+
+    /// A 31-bit integer; the highest bit of `value` is lost.
+    pub const fn i31(value: u32) -> Ref {
+        Ref(value << 1 | I31_TAG)
+    }
+
+    /// Whether this is the null reference.
+    pub const fn is_null(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether this is a 31-bit integer.
+    pub const fn is_i31(self) -> bool {
+        self.0 & I31_TAG != 0
+    }
+
+    /// Whether this refers to an object.
+    pub const fn is_object(self) -> bool {
+        self.0 & I31_TAG == 0 && self.0 != 0
+    }
+
+    /// The integer that [`Ref::i31`] made this from, sign-extended from 31 bits.
+    pub const fn as_i31(self) -> i32 {
+        self.0 as i32 >> 1
+    }
+
+    /// Bytes from the heap's base to the object.
+    pub const fn offset(self) -> u64 {
+        (self.0 as u64) << REF_SHIFT
+    }
+
+    /// The reference of an object that is `offset` bytes from the heap's base.
+    pub(crate) const fn at(offset: u64) -> Ref {
+        debug_assert!(offset.is_multiple_of(crate::layout::OBJECT_ALIGN) && offset < crate::layout::HEAP_SPAN);
+        Ref((offset >> REF_SHIFT) as u32)
+    }
+}
+
+impl std::fmt::Debug for Ref {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            r if r.is_null() => f.write_str("null"),
+            r if r.is_i31() => write!(f, "i31({})", r.as_i31()),
+            r => write!(f, "@{:#x}", r.offset()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Ref;
+
+    #[test]
+    fn integers_keep_31_bits_and_their_sign() {
+        for value in [0, 1, -1, 12345, -12345, (1 << 30) - 1, -(1 << 30)] {
+            let r = Ref::i31(value as u32);
+            assert!(r.is_i31() && !r.is_object() && !r.is_null());
+            assert_eq!(r.as_i31(), value);
+        }
+        assert!(Ref::NULL.is_null() && !Ref::NULL.is_object());
+        assert!(Ref(2).is_object());
+    }
+}

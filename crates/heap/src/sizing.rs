@@ -1,0 +1,139 @@
+//! How large the nursery is, and when everything is collected. Pure arithmetic over what collections found.
+
+use crate::config::{Config, MIN_NURSERY};
+use crate::layout::OBJECT_ALIGN;
+
+/// Of a heap's maximum, one part in this many must be free after a full collection. Less would be spent collecting.
+const MIN_FREE: u64 = 50;
+/// The nursery doubles when more than one part in this many of it survived.
+const MUCH_SURVIVED: u64 = 6;
+
+/// Sizes in bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Sizing {
+    max: u64,
+    nursery_max: u64,
+    initial: u64,
+    growth: f64,
+    /// The nursery that is wanted, room permitting.
+    nursery: u64,
+    /// Survivors above this are a reason for a full collection.
+    threshold: u64,
+}
+
+impl Sizing {
+    pub fn new(config: &Config) -> Sizing {
+        let mut sizing = Sizing {
+            max: config.max,
+            nursery_max: config.nursery_max,
+            initial: config.initial,
+            growth: config.growth,
+            nursery: config.nursery,
+            threshold: 0,
+        };
+        sizing.after_full(0);
+        sizing
+    }
+
+    /// A nursery of `size` bytes was full and `promoted` of them survived.
+    pub fn after_nursery(&mut self, size: u64, promoted: u64) {
+        if size >= self.nursery && promoted > size / MUCH_SURVIVED {
+            self.nursery = (2 * self.nursery).min(self.nursery_max);
+        }
+    }
+
+    /// A full collection left `used` bytes in use.
+    pub fn after_full(&mut self, used: u64) {
+        let grown = ((used as f64 * self.growth) as u64).max(self.initial);
+        // Two nurseries of a quarter of the free room fit between this and the maximum, and two more before the next full collection.
+        self.threshold = grown.min(self.max.saturating_sub(2 * self.nursery(used)));
+    }
+
+    /// Bytes of the next nursery while `used` are in use elsewhere: at least as much again is left for its survivors. 0 is no nursery.
+    pub fn nursery(&self, used: u64) -> u64 {
+        let free = self.free(used);
+        if free < 2 * MIN_NURSERY {
+            return 0;
+        }
+        self.nursery.min((free / 4).max(MIN_NURSERY)) & !(OBJECT_ALIGN - 1)
+    }
+
+    /// Whether a full collection is due.
+    pub fn full_is_due(&self, used: u64) -> bool {
+        used > self.threshold
+    }
+
+    /// Whether a full collection that left `used` bytes was in vain.
+    pub fn is_exhausted(&self, used: u64) -> bool {
+        self.free(used) < self.max / MIN_FREE || self.nursery(used) == 0
+    }
+
+    /// Whether `bytes` more leave room for a nursery.
+    pub fn has_room(&self, used: u64, bytes: u64) -> bool {
+        used.checked_add(bytes).is_some_and(|used| !self.is_exhausted(used))
+    }
+
+    /// Bytes of survivors above which a full collection comes.
+    pub fn threshold(&self) -> u64 {
+        self.threshold
+    }
+
+    /// All of the heap.
+    pub fn max(&self) -> u64 {
+        self.max
+    }
+
+    fn free(&self, used: u64) -> u64 {
+        self.max.saturating_sub(used)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sizing(max: u64, nursery: u64) -> Sizing {
+        Sizing::new(&Config { max, nursery, nursery_max: 4 * nursery, initial: 8 << 20, growth: 2.0, ..Config::default() })
+    }
+
+    #[test]
+    fn the_next_full_collection_follows_what_is_live() {
+        let mut sizing = sizing(1 << 30, 1 << 20);
+        assert_eq!(sizing.threshold(), 8 << 20);
+        sizing.after_full(100 << 20);
+        assert_eq!(sizing.threshold(), 200 << 20);
+        assert!(!sizing.full_is_due(200 << 20) && sizing.full_is_due((200 << 20) + 1));
+        sizing.after_full(1 << 20);
+        assert_eq!(sizing.threshold(), 8 << 20);
+    }
+
+    #[test]
+    fn a_nursery_grows_while_much_survives_and_shrinks_with_the_room() {
+        let mut sizing = sizing(64 << 20, 1 << 20);
+        sizing.after_nursery(1 << 20, 1 << 16);
+        assert_eq!(sizing.nursery(0), 1 << 20);
+        for expected in [2, 4, 4] {
+            sizing.after_nursery(sizing.nursery(0), 1 << 20);
+            assert_eq!(sizing.nursery(0), expected << 20);
+        }
+        assert_eq!(sizing.nursery(60 << 20), 1 << 20);
+    }
+
+    /// Whatever survives between two full collections, a collection always has room for a whole nursery.
+    #[test]
+    fn survivors_always_fit() {
+        for max in [1 << 20, 3 << 20, 10 << 20, 100 << 20] {
+            for live in (0..100).map(|percent| max / 100 * percent) {
+                let mut sizing = sizing(max, 1 << 20);
+                sizing.after_full(live);
+                let mut used = live;
+                while !sizing.is_exhausted(used) && !sizing.full_is_due(used) {
+                    let nursery = sizing.nursery(used);
+                    assert!(nursery >= MIN_NURSERY && used + 2 * nursery <= max, "{max} {live} {used}");
+                    used += nursery;
+                }
+                assert!(used > live || sizing.is_exhausted(live), "{max} {live}: a full collection right after another");
+            }
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! What collections did: a record of each, and sums over all.
+
+use std::fmt;
+use std::time::Duration;
+
+/// How much a collection collects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// The nursery alone.
+    Minor,
+    /// Everything.
+    Full,
+}
+
+/// Why a collection ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// No room for the next object in the nursery.
+    NurseryFull,
+    /// Survivors passed the threshold of the growth policy.
+    Growth,
+    /// The heap's maximum is near: the last resort before out of memory.
+    HeapFull,
+    /// A large object needs room.
+    LargeObject,
+    /// Somebody asked.
+    Requested,
+    /// Somebody asked to have everything moved.
+    Evacuate,
+    /// See [`Stress`](crate::Stress).
+    Stress,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Kind::Minor => "minor",
+            Kind::Full => "full",
+        })
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Cause::NurseryFull => "nursery full",
+            Cause::Growth => "growth",
+            Cause::HeapFull => "heap full",
+            Cause::LargeObject => "large object",
+            Cause::Requested => "requested",
+            Cause::Evacuate => "evacuate",
+            Cause::Stress => "stress",
+        })
+    }
+}
+
+/// A space after a collection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpaceUse {
+    /// `mature` or `large`, with the tier's number if there are several.
+    pub name: String,
+    /// Bytes that are not available to new objects.
+    pub used: u64,
+    /// Bytes of address range held.
+    pub held: u64,
+}
+
+/// One collection. Sizes are in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Counts from 1.
+    pub number: u64,
+    /// What was collected.
+    pub kind: Kind,
+    /// Why.
+    pub cause: Cause,
+    /// From the heap's making to the collection's begin.
+    pub at: Duration,
+    /// For how long the program stood still.
+    pub pause: Duration,
+    /// What was in the nursery.
+    pub nursery: u64,
+    /// What of it survived.
+    pub promoted: u64,
+    /// Live objects, exactly; only full collections know.
+    pub live: Option<u64>,
+    /// What was moved out of fragmented blocks.
+    pub evacuated: u64,
+    /// What was in use outside of the nursery before.
+    pub before: u64,
+    /// What is in use outside of the nursery after.
+    pub after: u64,
+    /// Survivors above which a full collection comes.
+    pub threshold: u64,
+    /// All spaces but the nursery, after.
+    pub spaces: Vec<SpaceUse>,
+}
+
+const MIB: f64 = (1 << 20) as f64;
+
+impl fmt::Display for Record {
+    /// One line for a log.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mib = |bytes: u64| bytes as f64 / MIB;
+        let (at, pause) = (self.at.as_secs_f64(), 1e3 * self.pause.as_secs_f64());
+        write!(f, "gc {} at {at:.3} s: {} ({}), pause {pause:.3} ms, ", self.number, self.kind, self.cause)?;
+        if let Some(live) = self.live {
+            write!(f, "live {:.1} MiB, ", mib(live))?;
+        }
+        write!(f, "promoted {:.2} of {:.2} MiB, ", mib(self.promoted), mib(self.nursery))?;
+        if self.evacuated > 0 {
+            write!(f, "evacuated {:.1} MiB, ", mib(self.evacuated))?;
+        }
+        write!(f, "heap {:.1} -> {:.1} MiB (", mib(self.before), mib(self.after))?;
+        for (i, space) in self.spaces.iter().enumerate() {
+            let comma = if i == 0 { "" } else { ", " };
+            write!(f, "{comma}{} {:.1}", space.name, mib(space.used))?;
+        }
+        write!(f, "), full above {:.1} MiB", mib(self.threshold))
+    }
+}
+
+/// Sums over all collections of a heap.
+#[derive(Clone, Debug, Default)]
+pub struct Stats {
+    minor: Vec<u64>,
+    full: Vec<u64>,
+    /// Bytes of objects born up to the last collection.
+    pub allocated: u64,
+    /// Bytes that survived the nursery.
+    pub promoted: u64,
+    /// Bytes moved out of fragmented blocks.
+    pub evacuated: u64,
+    /// The most that was in use outside of the nursery after a collection, in bytes.
+    pub peak: u64,
+}
+
+impl Stats {
+    /// How many collections of a kind there were.
+    pub fn count(&self, kind: Kind) -> u64 {
+        self.of(kind).len() as u64
+    }
+
+    /// The sum of the pauses of a kind.
+    pub fn total(&self, kind: Kind) -> Duration {
+        Duration::from_nanos(self.of(kind).iter().sum())
+    }
+
+    /// The pause of a kind that `percent` of them do not exceed: 50 is the median, 100 the longest. `None` without collections.
+    pub fn pause(&self, kind: Kind, percent: f64) -> Option<Duration> {
+        percentile(self.of(kind).to_vec(), percent)
+    }
+
+    /// The same over all collections.
+    pub fn any_pause(&self, percent: f64) -> Option<Duration> {
+        percentile([&self.minor[..], &self.full[..]].concat(), percent)
+    }
+
+    pub(crate) fn add(&mut self, record: &Record) {
+        let pauses = match record.kind {
+            Kind::Minor => &mut self.minor,
+            Kind::Full => &mut self.full,
+        };
+        pauses.push(record.pause.as_nanos() as u64);
+        self.allocated += record.nursery;
+        self.promoted += record.promoted;
+        self.evacuated += record.evacuated;
+        self.peak = self.peak.max(record.after);
+    }
+
+    fn of(&self, kind: Kind) -> &[u64] {
+        match kind {
+            Kind::Minor => &self.minor,
+            Kind::Full => &self.full,
+        }
+    }
+}
+
+fn percentile(mut nanos: Vec<u64>, percent: f64) -> Option<Duration> {
+    nanos.sort_unstable();
+    let rank = (percent / 100.0 * nanos.len() as f64).ceil() as usize;
+    let index = rank.clamp(1, nanos.len().max(1)) - 1;
+    nanos.get(index).copied().map(Duration::from_nanos)
+}
+
+impl fmt::Display for Stats {
+    /// A small table: counts, sums and percentiles of pauses, and bytes.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "collections   count   total ms   p50 ms   p90 ms   p99 ms   max ms")?;
+        for kind in [Kind::Minor, Kind::Full] {
+            write!(f, "{kind:<11} {:>7} {:>10.3}", self.count(kind), 1e3 * self.total(kind).as_secs_f64())?;
+            for percent in [50.0, 90.0, 99.0, 100.0] {
+                match self.pause(kind, percent) {
+                    Some(pause) => write!(f, " {:>8.3}", 1e3 * pause.as_secs_f64())?,
+                    None => write!(f, " {:>8}", "-")?,
+                }
+            }
+            writeln!(f)?;
+        }
+        let mib = |bytes: u64| bytes as f64 / MIB;
+        let [allocated, promoted, evacuated] = [self.allocated, self.promoted, self.evacuated].map(mib);
+        let peak = mib(self.peak);
+        write!(f, "allocated {allocated:.1} MiB, promoted {promoted:.1}, evacuated {evacuated:.1}; peak of survivors {peak:.1} MiB")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(pause: u64, kind: Kind) -> Record {
+        Record {
+            number: 7,
+            kind,
+            cause: Cause::NurseryFull,
+            at: Duration::from_millis(1500),
+            pause: Duration::from_micros(pause),
+            nursery: 4 << 20,
+            promoted: 1 << 20,
+            live: (kind == Kind::Full).then_some(9 << 20),
+            evacuated: 0,
+            before: 10 << 20,
+            after: 11 << 20,
+            threshold: 64 << 20,
+            spaces: vec![
+                SpaceUse { name: "mature".into(), used: 10 << 20, held: 12 << 20 },
+                SpaceUse { name: "large".into(), used: 1 << 20, held: 1 << 20 },
+            ],
+        }
+    }
+
+    #[test]
+    fn a_record_is_one_line() {
+        assert_eq!(
+            record(250, Kind::Full).to_string(),
+            "gc 7 at 1.500 s: full (nursery full), pause 0.250 ms, live 9.0 MiB, promoted 1.00 of 4.00 MiB, heap 10.0 -> 11.0 MiB \
+             (mature 10.0, large 1.0), full above 64.0 MiB"
+        );
+    }
+
+    #[test]
+    fn percentiles_are_pauses_that_happened() {
+        let mut stats = Stats::default();
+        assert_eq!(stats.pause(Kind::Minor, 50.0), None);
+        for pause in 1..=100 {
+            stats.add(&record(101 - pause, Kind::Minor));
+        }
+        stats.add(&record(5000, Kind::Full));
+        let micros = |percent| stats.pause(Kind::Minor, percent).map(|pause| pause.as_micros());
+        assert_eq!([micros(0.0), micros(50.0), micros(99.0), micros(100.0)], [Some(1), Some(50), Some(99), Some(100)]);
+        assert_eq!(stats.any_pause(100.0), Some(Duration::from_millis(5)));
+        assert_eq!((stats.count(Kind::Minor), stats.count(Kind::Full)), (100, 1));
+        assert_eq!(stats.allocated, 101 * (4 << 20));
+        assert!(stats.to_string().contains("minor           100      5.050    0.050    0.090    0.099    0.100"), "{stats}");
+    }
+}

@@ -1,0 +1,151 @@
+//! A walk over everything that is reachable, which believes nothing. For tests and for hunting down what a compiler got wrong.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::heap::Heap;
+use crate::layout::*;
+use crate::mutator::Mutator;
+use crate::nursery::START;
+use crate::observer::Observer;
+use crate::plan::Plan;
+use crate::reference::Ref;
+use crate::roots::Roots;
+
+/// What is reachable in a heap that is whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// Objects that are reachable.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Those of them in the nursery.
+    pub young: u64,
+}
+
+/// What is wrong, and how a program gets there.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{object:?} is damaged: {what} (reached from {from})")]
+pub struct Damage {
+    /// The object.
+    pub object: Ref,
+    /// The rule that it breaks.
+    pub what: String,
+    /// The object that refers to it, or a root.
+    pub from: String,
+}
+
+impl<P: Plan, O: Observer> Heap<P, O> {
+    /// Checks every reachable object: that it lies in a space, whole, with a header that fits the space; that objects do not overlap; that an
+    /// object outside of the nursery that was stored into is remembered. Takes time and memory in proportion to what is reachable.
+    pub fn verify(&self, mutator: &Mutator, roots: &mut dyn Roots) -> Result<Verified, Damage> {
+        let remembered: HashSet<Ref> = mutator.remembered.iter().copied().collect();
+        let mut seen: BTreeMap<Ref, u64> = BTreeMap::new();
+        let mut pending = Vec::new();
+        roots.visit(&mut |&mut r| pending.push((r, None)));
+        let mut verified = Verified::default();
+        while let Some((r, from)) = pending.pop() {
+            if !r.is_object() || seen.contains_key(&r) {
+                continue;
+            }
+            let damaged = |what: String| {
+                let from = from.map_or("a root".into(), |from: Ref| self.describe(from));
+                Damage { object: r, what, from }
+            };
+            let bytes = self.check_place(mutator, r).and_then(|()| self.check_object(mutator, r, &remembered)).map_err(damaged)?;
+            seen.insert(r, bytes);
+            verified.objects += 1;
+            verified.bytes += bytes;
+            let young = self.is_young(mutator, r);
+            verified.young += u64::from(young);
+            self.each_ref(r, |child| {
+                if !young && child.is_object() && self.is_young(mutator, child) && !remembered.contains(&r) {
+                    let what = format!("it refers to {child:?} in the nursery but is not remembered");
+                    return Err(Damage { object: r, what, from: from.map_or("a root".into(), |from| self.describe(from)) });
+                }
+                pending.push((child, Some(r)));
+                Ok(())
+            })?;
+        }
+        let mut end = (Ref::NULL, 0);
+        for (&r, &bytes) in &seen {
+            if r.offset() < end.1 {
+                let what = format!("it overlaps with {}", self.describe(end.0));
+                return Err(Damage { object: r, what, from: "the walk's list".into() });
+            }
+            end = (r, r.offset() + bytes);
+        }
+        Ok(verified)
+    }
+
+    fn is_young(&self, mutator: &Mutator, r: Ref) -> bool {
+        (START..START + self.nursery.used(mutator)).contains(&r.offset())
+    }
+
+    /// Whether there can be an object at all.
+    fn check_place(&self, mutator: &Mutator, r: Ref) -> Result<(), String> {
+        let tables = &self.tables;
+        if !r.offset().is_multiple_of(OBJECT_ALIGN) {
+            return Err("it is not aligned".into());
+        }
+        let inside = (START..tables.memory.extent()).contains(&r.offset());
+        if inside && (self.is_young(mutator, r) || self.large.iter().any(|space| space.contains(r))) {
+            return Ok(());
+        }
+        match inside && tables.blocks.is_mature(r.offset()) {
+            true if tables.lines.in_use(r.offset()) => Ok(()),
+            true => Err("it begins in a free line".into()),
+            false => Err("it is in no space".into()),
+        }
+    }
+
+    fn check_object(&self, mutator: &Mutator, r: Ref, remembered: &HashSet<Ref>) -> Result<u64, String> {
+        let header = self.header(r);
+        let wrong = |what: &str| Err(format!("{what} ({header:?})"));
+        if header.has(FORWARDED | FORWARDING) {
+            return wrong("it moved");
+        }
+        if header.type_index() as usize >= self.shapes.len() {
+            return wrong("its type does not exist");
+        }
+        let bytes = self.object_size(r);
+        let end = r.offset() + bytes;
+        if self.is_young(mutator, r) {
+            if header.collector() != 0 {
+                return wrong("it is in the nursery and has collector bits");
+            }
+            let fits = end <= START + self.nursery.used(mutator);
+            return if fits { Ok(bytes) } else { wrong("it reaches out of the nursery") };
+        }
+        if header.has(LARGE) == self.tables.blocks.is_mature(r.offset()) {
+            return wrong("its header and its place disagree on whether it is large");
+        }
+        if !header.has(LARGE) && (end - 1) / BLOCK_SIZE != r.offset() / BLOCK_SIZE {
+            return wrong("it reaches out of its block");
+        }
+        if !header.is_marked(self.mark) {
+            return wrong("the last full collection did not reach it");
+        }
+        if header.has(UNLOGGED) == remembered.contains(&r) {
+            return wrong("its header and the remembered set disagree on whether it is logged");
+        }
+        Ok(bytes)
+    }
+
+    fn describe(&self, r: Ref) -> String {
+        let type_index = self.header(r).type_index();
+        let name = self.shapes.get(type_index).map_or("no type", |shape| &shape.name);
+        format!("{r:?}, a {name}")
+    }
+
+    /// Calls `f` with every reference in an object.
+    pub fn each_ref<E>(&self, object: Ref, mut f: impl FnMut(Ref) -> Result<(), E>) -> Result<(), E> {
+        let info = self.shapes.info(self.header(object).type_index());
+        if info.is_array() {
+            let length = if info.has_refs { self.array_length(object) } else { 0 };
+            return (0..length).try_for_each(|index| f(self.read_element(object, index)));
+        }
+        let near = (0..u64::BITS).filter(|bit| info.bits >> bit & 1 == 1).map(|bit| STRUCT_BASE + 4 * bit);
+        let far = self.shapes.listed(info).iter().copied();
+        near.chain(far).try_for_each(|offset| f(self.read_ref(object, u64::from(offset))))
+    }
+}
