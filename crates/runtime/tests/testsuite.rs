@@ -101,3 +101,8 @@ fn run(config: Config) {
 fn every_assertion_of_the_supported_proposals_holds() {
     run(Config::default());
 }
+
+#[test]
+fn and_while_every_allocation_moves_everything() {
+    run(Config { gc_stress: true, ..Config::default() });
+}

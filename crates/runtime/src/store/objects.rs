@@ -23,7 +23,7 @@ impl Vm {
     /// The address of an object; valid until the next allocation.
     pub fn object(&self, reference: u32) -> *mut u8 {
         debug_assert!(reference != 0 && reference & layout::I31_TAG == 0);
-        (self.heap.base() + ((reference as usize) << layout::REF_SHIFT)) as *mut u8
+        (self.heap_base + ((reference as usize) << layout::REF_SHIFT)) as *mut u8
     }
 
     /// The type of an object.

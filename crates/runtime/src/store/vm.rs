@@ -1,6 +1,6 @@
 //! What a store holds besides the host's data.
 
-use super::heap::{Heap, Mutator};
+use super::heap::{self, Heap};
 use super::instance::InstanceData;
 use super::linear::{LinearMemory, TableData};
 use super::region::*;
@@ -63,7 +63,9 @@ pub struct Vm {
     pub tables: Vec<TableData>,
     pub context: *mut Context,
     pub region: Region,
-    pub heap: Heap,
+    /// Taken while it collects, when the rest of the store is its roots.
+    pub heap: Option<Box<Heap>>,
+    pub heap_base: usize,
     pub stack: Stack,
     pub code: Code,
     pub funcs: Vec<FuncData>,
@@ -89,9 +91,10 @@ unsafe impl Send for Vm {}
 impl Vm {
     pub fn new(engine: &Engine) -> Result<Vm> {
         let isa = engine.isa()?;
-        let (heap, mutator) = Heap::new(engine.config())?;
+        let mut heap = heap::new(engine.config())?;
+        let heap_base = heap.base_address() as usize;
         // SAFETY: the heap reserved REGION bytes before its base, for this.
-        let region = unsafe { Region::new(heap.region_start()) }?;
+        let region = unsafe { Region::new((heap_base - REGION) as *mut u8) }?;
         let stack = Stack::new(engine.config().stack)?;
         let mut memory = CodeMemory::new()?;
         let helpers = helpers::exits(&mut memory)?;
@@ -110,8 +113,8 @@ impl Vm {
                 fault_pc: 0,
                 fault_fp: 0,
                 fault_address: 0,
-                heap_base: heap.base(),
-                mutator,
+                heap_base,
+                mutator: heap.attach(),
             });
         }
         signals::install();
@@ -131,7 +134,8 @@ impl Vm {
             tables: vec![],
             context,
             region,
-            heap,
+            heap: Some(Box::new(heap)),
+            heap_base,
             stack,
             code,
             funcs: vec![],
@@ -170,7 +174,8 @@ impl Vm {
                 Kind::Array => row_kind::ARRAY,
             };
             self.region.write_type_row(index, kind, &t.display);
-            self.heap.add_type(index, t)?;
+            let heap = self.heap.as_mut().expect("no collection adds types");
+            heap::add_type(heap, index as TypeIndex, t)?;
         }
         self.known_types = types.len();
         Ok(())
@@ -356,22 +361,8 @@ impl Vm {
 
     // ---- objects ----------------------------------------------------------------------------------------------------------------
 
-    fn mutator(&mut self) -> *mut Mutator {
-        // SAFETY: the context lives as long as the store.
-        unsafe { &raw mut (*self.context).mutator }
-    }
-
-    pub fn alloc_struct(&mut self, ty: TypeIndex, site: u32) -> Result<u32> {
-        self.alloc(ty, 0, site)
-    }
-
-    pub fn alloc_array(&mut self, ty: TypeIndex, len: u32, site: u32) -> Result<u32> {
-        self.alloc(ty, len, site)
-    }
-
     /// An object that stands for a value of the host.
     pub fn new_host_object(&mut self, value: Box<dyn Any + Send>) -> Result<u32> {
-        let raw = self.alloc(HOST_TYPE, 0, 0)?;
         let handle = match self.host_values.iter().position(Option::is_none) {
             Some(free) => free,
             None => {
@@ -380,9 +371,7 @@ impl Vm {
             }
         };
         self.host_values[handle] = Some(value);
-        // SAFETY: host objects hold their handle there.
-        unsafe { self.object(raw).add(layout::HOST_HANDLE as usize).cast::<u64>().write(handle as u64) };
-        Ok(raw)
+        self.alloc_host(handle as u64)
     }
 
     /// The host's value that an object stands for.
@@ -390,20 +379,9 @@ impl Vm {
         if raw == 0 || raw & layout::I31_TAG != 0 || self.type_of(raw) != HOST_TYPE {
             return None;
         }
-        // SAFETY: as above.
+        // SAFETY: host objects hold their handle there.
         let handle = unsafe { self.object(raw).add(layout::HOST_HANDLE as usize).cast::<u64>().read() };
         self.host_values[handle as usize].as_deref_mut()
-    }
-
-    fn alloc(&mut self, ty: TypeIndex, len: u32, site: u32) -> Result<u32> {
-        let mutator = self.mutator();
-        super::collect::alloc(self, mutator, ty, len, site)
-    }
-
-    /// The write barrier's slow path.
-    pub fn log(&mut self, reference: u32) {
-        let mutator = self.mutator();
-        self.heap.log(mutator, reference);
     }
 
     // ---- globals ----------------------------------------------------------------------------------------------------------------
@@ -416,5 +394,12 @@ impl Vm {
     pub fn set_global_bits(&mut self, place: Place, bits: u64) {
         // SAFETY: as above.
         unsafe { self.region.address::<u64>(place).write(bits) };
+    }
+}
+
+impl Drop for Vm {
+    fn drop(&mut self) {
+        // SAFETY: the context holds a mutator from the beginning; its place is still mapped, and not used any more.
+        unsafe { std::ptr::drop_in_place(&raw mut (*self.context).mutator) };
     }
 }
