@@ -32,6 +32,7 @@ mod compile;
 mod engine;
 mod error;
 mod helpers;
+pub mod host;
 mod module;
 mod store;
 mod types;

@@ -116,7 +116,7 @@ pub(crate) fn dynamic<T: 'static>(
             let vm = &mut *vm;
             ty.params.iter().zip(values.iter()).map(|(&t, &bits)| Val::from_bits(vm, t, bits)).collect()
         };
-        let mut results = vec![Val::I32(0); ty.results.len()];
+        let mut results: Vec<Val> = ty.results.iter().map(|&t| Val::zero(t)).collect();
         // SAFETY: as above.
         f(unsafe { Caller::new(vm) }, &args, &mut results)?;
         for (i, &t) in ty.results.iter().enumerate() {

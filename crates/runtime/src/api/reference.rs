@@ -68,6 +68,21 @@ impl Rooted {
         })
     }
 
+    /// The name that a module of the store gives to the object's type in its name section.
+    ///
+    /// # Errors
+    /// If the handle's scope has ended.
+    pub fn type_name(&self, mut store: impl AsContextMut) -> Result<Option<String>> {
+        let mut store = store.as_context_mut();
+        let vm = store.vm();
+        let raw = vm.roots.resolve(self)?;
+        if raw & I31_TAG != 0 {
+            return Ok(None);
+        }
+        let ty = vm.type_of(raw);
+        Ok(vm.instances.iter().find_map(|i| i.module.type_names.get(&ty).cloned()))
+    }
+
     /// A field of a struct. Packed fields come zero-extended.
     ///
     /// # Errors

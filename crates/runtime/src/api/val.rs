@@ -57,6 +57,22 @@ impl Val {
         }
     }
 
+    /// Zero or null of a type.
+    pub fn zero(ty: ValType) -> Val {
+        match ty {
+            ValType::I32 => Val::I32(0),
+            ValType::I64 => Val::I64(0),
+            ValType::F32 => Val::F32(0),
+            ValType::F64 => Val::F64(0),
+            ValType::Ref(r) => match r.heap.hierarchy() {
+                Hierarchy::Func => Val::FuncRef(None),
+                Hierarchy::Any => Val::AnyRef(None),
+                Hierarchy::Extern => Val::ExternRef(None),
+                Hierarchy::Exn => Val::ExnRef(None),
+            },
+        }
+    }
+
     pub(crate) fn from_bits(vm: &mut Vm, ty: ValType, bits: u64) -> Val {
         let raw = bits as u32;
         match ty {

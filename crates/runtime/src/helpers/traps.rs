@@ -16,6 +16,22 @@ fn frame_info(vm: &Vm, frame: &walk::Frame, innermost: bool) -> Option<FrameInfo
     Some(FrameInfo { function: vm.func_name(func), offset: frame.info.offset(pc).unwrap_or(0) })
 }
 
+/// The frames of the innermost activation.
+///
+/// # Safety
+/// Compiled code of this store has called out.
+pub(crate) unsafe fn frames(vm: &Vm) -> Vec<FrameInfo> {
+    let mut frames = Vec::new();
+    // SAFETY: as this function.
+    unsafe {
+        walk::innermost(vm, &mut |f| {
+            frames.extend(frame_info(vm, &f, false));
+            frames.len() < MOST_FRAMES
+        })
+    };
+    frames
+}
+
 /// Leaves the innermost activation with an error; a trap gets the frames that led to it.
 ///
 /// # Safety
@@ -27,12 +43,7 @@ pub(crate) unsafe fn raise(vm: *mut Vm, mut error: Error) -> ! {
         if let Error::Trap(trap) = &mut error
             && trap.frames.is_empty()
         {
-            let mut frames = Vec::new();
-            walk::innermost(vm, &mut |f| {
-                frames.extend(frame_info(vm, &f, false));
-                frames.len() < MOST_FRAMES
-            });
-            trap.frames = frames;
+            trap.frames = frames(vm);
         }
         vm.pending = Some(error);
         vm.context

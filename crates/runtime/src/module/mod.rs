@@ -145,6 +145,9 @@ pub(crate) struct ModuleInner {
     pub data: Vec<Data>,
     pub start: Option<u32>,
     pub names: HashMap<u32, String>,
+    /// Names of types, for messages.
+    pub type_names: HashMap<TypeIndex, String>,
+    pub custom: Vec<(String, Range<usize>)>,
 }
 
 impl Module {
@@ -165,6 +168,12 @@ impl Module {
     /// Names of what the module exports, in order.
     pub fn exports(&self) -> impl Iterator<Item = &str> {
         self.inner.exports.iter().map(|e| e.name.as_str())
+    }
+
+    /// The bytes of the custom section of this name.
+    pub fn custom_section(&self, name: &str) -> Option<&[u8]> {
+        let (_, range) = self.inner.custom.iter().find(|(n, _)| n == name)?;
+        Some(&self.inner.bytes[range.clone()])
     }
 
     /// The engine that it was loaded for.

@@ -74,6 +74,8 @@ impl<'a> Reading<'a> {
             data: vec![],
             start: None,
             names: HashMap::new(),
+            type_names: HashMap::new(),
+            custom: vec![],
         };
         Reading { bytes, module, kinds: vec![] }
     }
@@ -211,6 +213,8 @@ impl<'a> Reading<'a> {
                 }
             }
             Payload::CustomSection(c) => {
+                let end = c.data_offset() as usize + c.data().len();
+                self.module.custom.push((c.name().into(), c.data_offset() as usize..end));
                 if let wp::KnownCustom::Name(names) = c.as_known() {
                     self.names(names);
                 }
@@ -223,10 +227,19 @@ impl<'a> Reading<'a> {
     /// Names are for messages only: what does not decode is left out, as the standard asks.
     fn names(&mut self, names: wp::NameSectionReader<'_>) {
         for name in names.into_iter().flatten() {
-            if let wp::Name::Function(map) = name {
-                for n in map.into_iter().flatten() {
-                    self.module.names.insert(n.index, n.name.to_string());
+            match name {
+                wp::Name::Function(map) => {
+                    let names = map.into_iter().flatten().map(|n| (n.index, n.name.to_string()));
+                    self.module.names.extend(names);
                 }
+                wp::Name::Type(map) => {
+                    for n in map.into_iter().flatten() {
+                        if let Some(&ty) = self.module.types.get(n.index as usize) {
+                            self.module.type_names.insert(ty, n.name.to_string());
+                        }
+                    }
+                }
+                _ => {}
             }
         }
     }

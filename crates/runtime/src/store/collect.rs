@@ -26,12 +26,12 @@ impl Vm {
     }
 
     /// A struct with its header; the rest is zero.
-    pub fn alloc_struct(&mut self, ty: TypeIndex, site: u32) -> Result<u32> {
+    pub(crate) fn alloc_struct(&mut self, ty: TypeIndex, site: u32) -> Result<u32> {
         self.allocate(|heap, mutator, roots| heap.alloc_struct(mutator, ty, site, roots))
     }
 
     /// An array with its header and length; the rest is zero.
-    pub fn alloc_array(&mut self, ty: TypeIndex, len: u32, site: u32) -> Result<u32> {
+    pub(crate) fn alloc_array(&mut self, ty: TypeIndex, len: u32, site: u32) -> Result<u32> {
         self.allocate(|heap, mutator, roots| heap.alloc_array(mutator, ty, site, len, roots))
     }
 
@@ -41,7 +41,7 @@ impl Vm {
     }
 
     /// The write barrier's slow path.
-    pub fn log(&mut self, reference: u32) {
+    pub(crate) fn log(&mut self, reference: u32) {
         // SAFETY: as `with_heap`; the reference is of an object of this heap.
         unsafe { varve_heap::log_slow(&raw mut (*self.context).mutator, reference) };
     }
@@ -50,7 +50,7 @@ impl Vm {
     ///
     /// # Errors
     /// If a collection is asked for by what a collection calls.
-    pub fn collect(&mut self) -> Result<()> {
+    pub(crate) fn collect(&mut self) -> Result<()> {
         if self.heap.is_none() {
             return Err(Error::Internal("a collection within a collection".into()));
         }

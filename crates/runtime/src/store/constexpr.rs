@@ -23,7 +23,7 @@ impl Vm {
     }
 
     /// The value of an expression, as 64 bits; a reference among them must be stored before anything allocates.
-    pub fn evaluate(&mut self, instance: u32, module: &ModuleInner, expr: &Expr) -> Result<u64> {
+    pub(crate) fn evaluate(&mut self, instance: u32, module: &ModuleInner, expr: &Expr) -> Result<u64> {
         let mark = self.roots.mark();
         let result = self.evaluate_items(instance, module, expr);
         let bits = result.map(|item| self.item_bits(&item));
@@ -123,7 +123,7 @@ impl Vm {
     }
 
     /// An array of `len` elements, whose values are resolved by `bits` after the allocation.
-    pub fn new_array(&mut self, ty: u32, len: u32, bits: impl Fn(&Vm, u32) -> u64) -> Result<u32> {
+    pub(crate) fn new_array(&mut self, ty: u32, len: u32, bits: impl Fn(&Vm, u32) -> u64) -> Result<u32> {
         let raw = self.alloc_array(ty, len, 0)?;
         let a = self.array(raw);
         for i in 0..len {

@@ -102,7 +102,7 @@ impl Vm {
     }
 
     /// Makes an instance and initialises it; does not run its start function. Its number.
-    pub fn instantiate(&mut self, module: &Module, imports: &[Extern]) -> Result<u32> {
+    pub(crate) fn instantiate(&mut self, module: &Module, imports: &[Extern]) -> Result<u32> {
         let m = module.inner.clone();
         if !m.engine.same(&self.engine) {
             return Err(Error::usage("the module was loaded for another engine than the store's"));
@@ -208,7 +208,7 @@ impl Vm {
     }
 
     /// A global with its first value.
-    pub fn new_global(&mut self, ty: crate::module::GlobalType, bits: u64) -> Result<Place> {
+    pub(crate) fn new_global(&mut self, ty: crate::module::GlobalType, bits: u64) -> Result<Place> {
         let place = self.region.allocate(8)?;
         self.set_global_bits(place, bits);
         self.globals.push(GlobalData { place, ty });
@@ -216,7 +216,7 @@ impl Vm {
     }
 
     /// A linear memory.
-    pub fn new_memory(&mut self, ty: crate::module::MemoryType) -> Result<u32> {
+    pub(crate) fn new_memory(&mut self, ty: crate::module::MemoryType) -> Result<u32> {
         let place = self.region.allocate(std::mem::size_of::<MemoryRecord>())?;
         // SAFETY: the record's place was just allocated; memories are dropped before the region.
         let memory = unsafe { LinearMemory::new(ty, place, self.region.address(place)) }?;
@@ -225,7 +225,7 @@ impl Vm {
     }
 
     /// A table filled with a value.
-    pub fn new_table(&mut self, ty: crate::module::TableType, value: u32) -> Result<u32> {
+    pub(crate) fn new_table(&mut self, ty: crate::module::TableType, value: u32) -> Result<u32> {
         let place = self.region.allocate(std::mem::size_of::<TableRecord>())?;
         // SAFETY: the record's place was just allocated; tables are dropped before the region.
         let table = unsafe { TableData::new(ty, place, self.region.address(place), value) }?;
@@ -234,7 +234,7 @@ impl Vm {
     }
 
     /// The bytes of a data segment; none once it was dropped.
-    pub fn data(&self, instance: u32, segment: u32) -> &[u8] {
+    pub(crate) fn data(&self, instance: u32, segment: u32) -> &[u8] {
         let i = &self.instances[instance as usize];
         match i.dropped_data[segment as usize] {
             true => &[],
@@ -243,11 +243,11 @@ impl Vm {
     }
 
     /// The values of an element segment; none once it was dropped.
-    pub fn elements(&self, instance: u32, segment: u32) -> &[u32] {
+    pub(crate) fn elements(&self, instance: u32, segment: u32) -> &[u32] {
         &self.instances[instance as usize].elements[segment as usize]
     }
 
-    pub fn memory_init(&mut self, instance: u32, segment: u32, memory: u32, to: u32, from: u32, len: u32) -> Result<()> {
+    pub(crate) fn memory_init(&mut self, instance: u32, segment: u32, memory: u32, to: u32, from: u32, len: u32) -> Result<()> {
         let i = &self.instances[instance as usize];
         let source: &[u8] = match i.dropped_data[segment as usize] {
             true => &[],
@@ -257,14 +257,14 @@ impl Vm {
         copy_checked(source, from, target, to, len, TrapKind::MemoryOutOfBounds)
     }
 
-    pub fn table_init(&mut self, instance: u32, segment: u32, table: u32, to: u32, from: u32, len: u32) -> Result<()> {
+    pub(crate) fn table_init(&mut self, instance: u32, segment: u32, table: u32, to: u32, from: u32, len: u32) -> Result<()> {
         let source = &self.instances[instance as usize].elements[segment as usize];
         let target = self.tables[table as usize].elements_mut();
         copy_checked(source, from, target, to, len, TrapKind::TableOutOfBounds)
     }
 
     /// What an instance exports under a name.
-    pub fn export(&self, instance: u32, name: &str) -> Option<Extern> {
+    pub(crate) fn export(&self, instance: u32, name: &str) -> Option<Extern> {
         let i = &self.instances[instance as usize];
         let export = &i.module.exports[*i.module.export_index.get(name)?];
         let index = export.index as usize;

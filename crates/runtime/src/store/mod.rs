@@ -143,6 +143,12 @@ impl<T> Caller<'_, T> {
         &mut self.inner.data
     }
 
+    /// The calls of compiled code that led here, innermost first; not beyond the host function that called it, and at most 64.
+    pub fn frames(&mut self) -> Vec<crate::FrameInfo> {
+        // SAFETY: a caller exists while compiled code waits for a host function.
+        unsafe { crate::helpers::traps::frames(&self.inner.vm) }
+    }
+
     /// What the calling instance exports under this name.
     pub fn get_export(&mut self, name: &str) -> Option<crate::Extern> {
         let instance = self.inner.vm.calling_instance()?;

@@ -21,20 +21,20 @@ impl Array {
 
 impl Vm {
     /// The address of an object; valid until the next allocation.
-    pub fn object(&self, reference: u32) -> *mut u8 {
+    pub(crate) fn object(&self, reference: u32) -> *mut u8 {
         debug_assert!(reference != 0 && reference & layout::I31_TAG == 0);
         (self.heap_base + ((reference as usize) << layout::REF_SHIFT)) as *mut u8
     }
 
     /// The type of an object.
-    pub fn type_of(&self, reference: u32) -> TypeIndex {
+    pub(crate) fn type_of(&self, reference: u32) -> TypeIndex {
         // SAFETY: references are of live objects, which begin with a header.
         let header = unsafe { self.object(reference).cast::<u32>().read() };
         header & ((1 << layout::TYPE_BITS) - 1)
     }
 
     /// The array that `reference`, not null, points at.
-    pub fn array(&self, reference: u32) -> Array {
+    pub(crate) fn array(&self, reference: u32) -> Array {
         let storage = self.engine.types().element(self.type_of(reference)).storage;
         let object = self.object(reference);
         // SAFETY: an array has its length there.
@@ -43,7 +43,7 @@ impl Vm {
     }
 
     /// Writes the low bytes of `bits` as `storage` says. No barrier.
-    pub fn write(&self, address: *mut u8, storage: Storage, bits: u64) {
+    pub(crate) fn write(&self, address: *mut u8, storage: Storage, bits: u64) {
         // SAFETY: callers pass addresses of fields or elements of that storage type in live objects.
         unsafe {
             match storage.bytes() {
@@ -56,7 +56,7 @@ impl Vm {
     }
 
     /// Reads a field or element, zero-extended.
-    pub fn read(&self, address: *const u8, storage: Storage) -> u64 {
+    pub(crate) fn read(&self, address: *const u8, storage: Storage) -> u64 {
         // SAFETY: as `write`.
         unsafe {
             match storage.bytes() {
@@ -69,7 +69,7 @@ impl Vm {
     }
 
     /// Tells the collector that references were stored into an object.
-    pub fn barrier(&mut self, reference: u32) {
+    pub(crate) fn barrier(&mut self, reference: u32) {
         let byte = self.object(reference).wrapping_add(layout::COLLECTOR_BYTE as usize);
         // SAFETY: the byte is in the object's header.
         if unsafe { byte.read() } & layout::UNLOGGED != 0 {
@@ -78,7 +78,7 @@ impl Vm {
     }
 
     /// A struct with these field values. References among them are resolved by `bits` after the allocation.
-    pub fn new_struct(&mut self, ty: TypeIndex, bits: impl Fn(&Vm, usize) -> u64) -> Result<u32> {
+    pub(crate) fn new_struct(&mut self, ty: TypeIndex, bits: impl Fn(&Vm, usize) -> u64) -> Result<u32> {
         let reference = self.alloc_struct(ty, 0)?;
         let (offsets, fields) = {
             let types = self.engine.types();
@@ -93,7 +93,7 @@ impl Vm {
     }
 
     /// A field of a struct or exception, zero-extended, with its type.
-    pub fn field(&self, reference: u32, index: usize) -> (u64, ValType) {
+    pub(crate) fn field(&self, reference: u32, index: usize) -> (u64, ValType) {
         let ty = self.type_of(reference);
         let (offset, storage) = {
             let types = self.engine.types();

@@ -57,30 +57,30 @@ pub(crate) struct Code {
 
 /// Memories and tables come before the heap, in whose reservation their records lie: they are dropped first.
 pub struct Vm {
-    pub engine: Engine,
-    pub id: u64,
-    pub memories: Vec<LinearMemory>,
-    pub tables: Vec<TableData>,
-    pub context: *mut Context,
-    pub region: Region,
+    pub(crate) engine: Engine,
+    pub(crate) id: u64,
+    pub(crate) memories: Vec<LinearMemory>,
+    pub(crate) tables: Vec<TableData>,
+    pub(crate) context: *mut Context,
+    pub(crate) region: Region,
     /// Taken while it collects, when the rest of the store is its roots.
-    pub heap: Option<Box<Heap>>,
-    pub heap_base: usize,
-    pub stack: Stack,
-    pub code: Code,
-    pub funcs: Vec<FuncData>,
-    pub globals: Vec<GlobalData>,
+    pub(crate) heap: Option<Box<Heap>>,
+    pub(crate) heap_base: usize,
+    pub(crate) stack: Stack,
+    pub(crate) code: Code,
+    pub(crate) funcs: Vec<FuncData>,
+    pub(crate) globals: Vec<GlobalData>,
     /// Function types of the tags.
-    pub tags: Vec<TypeIndex>,
-    pub instances: Vec<InstanceData>,
-    pub roots: Roots,
-    pub sites: Sites,
+    pub(crate) tags: Vec<TypeIndex>,
+    pub(crate) instances: Vec<InstanceData>,
+    pub(crate) roots: Roots,
+    pub(crate) sites: Sites,
     /// Values of the host by the handles in their objects.
-    pub host_values: Vec<Option<Box<dyn Any + Send>>>,
+    pub(crate) host_values: Vec<Option<Box<dyn Any + Send>>>,
     /// Why compiled code is being left.
-    pub pending: Option<Error>,
+    pub(crate) pending: Option<Error>,
     /// A panic of a host function on its way to the host.
-    pub panic: Option<Box<dyn Any + Send>>,
+    pub(crate) panic: Option<Box<dyn Any + Send>>,
     /// Types whose rows are written.
     known_types: usize,
 }
@@ -89,7 +89,7 @@ pub struct Vm {
 unsafe impl Send for Vm {}
 
 impl Vm {
-    pub fn new(engine: &Engine) -> Result<Vm> {
+    pub(crate) fn new(engine: &Engine) -> Result<Vm> {
         let isa = engine.isa()?;
         let mut heap = heap::new(engine.config())?;
         let heap_base = heap.base_address() as usize;
@@ -154,13 +154,13 @@ impl Vm {
     }
 
     /// Tells compiled code where the store is.
-    pub fn set_address(&mut self, address: *mut Vm) {
+    pub(crate) fn set_address(&mut self, address: *mut Vm) {
         // SAFETY: the context lives as long as the store.
         unsafe { (*self.context).vm = address };
     }
 
     /// Writes rows, and tells the heap, of the types that the engine has got since.
-    pub fn learn_types(&mut self) -> Result<()> {
+    pub(crate) fn learn_types(&mut self) -> Result<()> {
         let types = self.engine.types();
         if types.len() > MAX_TYPES {
             return Err(Error::usage(format!("more than {MAX_TYPES} types in one engine")));
@@ -189,7 +189,7 @@ impl Vm {
     }
 
     /// The records of an instance's functions; they compile on their first calls.
-    pub fn add_functions(&mut self, instance: u32, first: u32, types: &[TypeIndex]) -> Result<Vec<Place>> {
+    pub(crate) fn add_functions(&mut self, instance: u32, first: u32, types: &[TypeIndex]) -> Result<Vec<Place>> {
         let base = self.region.allocate(std::mem::size_of::<FuncRecord>() * types.len())?;
         let ids = self.funcs.len() as u32..(self.funcs.len() + types.len()) as u32;
         let entries = stubs::lazy_entries(&mut self.code.memory, self.code.lazy, ids.clone())?;
@@ -205,7 +205,7 @@ impl Vm {
     }
 
     /// A function of the host.
-    pub fn add_host_function(&mut self, ty: TypeIndex, call: HostFunction) -> Result<u32> {
+    pub(crate) fn add_host_function(&mut self, ty: TypeIndex, call: HostFunction) -> Result<u32> {
         let id = self.funcs.len() as u32;
         let func_type = self.engine.types().func(ty).clone();
         let c = &mut self.code;
@@ -220,17 +220,17 @@ impl Vm {
     }
 
     /// The function whose record is at `place`.
-    pub fn func_at(&self, place: Place) -> u32 {
+    pub(crate) fn func_at(&self, place: Place) -> u32 {
         // SAFETY: function references are places of records.
         unsafe { (*self.region.address::<FuncRecord>(place)).id }
     }
 
-    pub fn func_type(&self, func: u32) -> FuncType {
+    pub(crate) fn func_type(&self, func: u32) -> FuncType {
         self.engine.types().func(self.funcs[func as usize].ty).clone()
     }
 
     /// What a host function is, and how many words its values take.
-    pub fn host_function(&self, func: u32) -> (HostFunction, usize) {
+    pub(crate) fn host_function(&self, func: u32) -> (HostFunction, usize) {
         let f = &self.funcs[func as usize];
         let FuncKind::Host(call) = &f.kind else { unreachable!("glue code names its own function") };
         let types = self.engine.types();
@@ -238,7 +238,7 @@ impl Vm {
         (call.clone(), ty.params.len().max(ty.results.len()).max(1))
     }
 
-    pub fn func_name(&self, func: u32) -> String {
+    pub(crate) fn func_name(&self, func: u32) -> String {
         match &self.funcs[func as usize].kind {
             FuncKind::Wasm { instance, index } => self.instances[*instance as usize].module.func_name(*index),
             FuncKind::Host(_) => "of the host".into(),
@@ -246,7 +246,7 @@ impl Vm {
     }
 
     /// Compiles a function, and lets calls go to the code.
-    pub fn compile(&mut self, func: u32) -> Result<*const u8> {
+    pub(crate) fn compile(&mut self, func: u32) -> Result<*const u8> {
         let f = &self.funcs[func as usize];
         let (place, ty) = (f.place, f.ty);
         let FuncKind::Wasm { instance: instance_id, index } = f.kind else {
@@ -293,7 +293,7 @@ impl Vm {
     ///
     /// # Safety
     /// `vm` is a store at its final address, and nobody uses it during the call but through what the call passes on.
-    pub unsafe fn call(vm: *mut Vm, func: u32, values: &mut [u64]) -> Result<()> {
+    pub(crate) unsafe fn call(vm: *mut Vm, func: u32, values: &mut [u64]) -> Result<()> {
         // SAFETY: as this function: borrows end before compiled code runs, and begin anew after.
         let (context, trampoline, code, stack, running, mark) = unsafe {
             let vm = &mut *vm;
@@ -339,13 +339,13 @@ impl Vm {
     }
 
     /// The error that stands for an exception which nobody catches.
-    pub fn exception_error(&mut self, raw: u32) -> Error {
+    pub(crate) fn exception_error(&mut self, raw: u32) -> Error {
         let (tag, _) = self.field(raw, 0);
         Error::Exception { tag: tag as u32, exception: self.roots.push(raw) }
     }
 
     /// The instance whose code called the host function that runs.
-    pub fn calling_instance(&self) -> Option<u32> {
+    pub(crate) fn calling_instance(&self) -> Option<u32> {
         let mut found = None;
         // SAFETY: asked by host functions, while compiled code waits.
         unsafe {
@@ -362,7 +362,7 @@ impl Vm {
     // ---- objects ----------------------------------------------------------------------------------------------------------------
 
     /// An object that stands for a value of the host.
-    pub fn new_host_object(&mut self, value: Box<dyn Any + Send>) -> Result<u32> {
+    pub(crate) fn new_host_object(&mut self, value: Box<dyn Any + Send>) -> Result<u32> {
         let handle = match self.host_values.iter().position(Option::is_none) {
             Some(free) => free,
             None => {
@@ -375,7 +375,7 @@ impl Vm {
     }
 
     /// The host's value that an object stands for.
-    pub fn host_value(&mut self, raw: u32) -> Option<&mut (dyn Any + Send)> {
+    pub(crate) fn host_value(&mut self, raw: u32) -> Option<&mut (dyn Any + Send)> {
         if raw == 0 || raw & layout::I31_TAG != 0 || self.type_of(raw) != HOST_TYPE {
             return None;
         }
@@ -386,12 +386,12 @@ impl Vm {
 
     // ---- globals ----------------------------------------------------------------------------------------------------------------
 
-    pub fn global_bits(&self, place: Place) -> u64 {
+    pub(crate) fn global_bits(&self, place: Place) -> u64 {
         // SAFETY: places of globals hold 8 bytes.
         unsafe { self.region.address::<u64>(place).read() }
     }
 
-    pub fn set_global_bits(&mut self, place: Place, bits: u64) {
+    pub(crate) fn set_global_bits(&mut self, place: Place, bits: u64) {
         // SAFETY: as above.
         unsafe { self.region.address::<u64>(place).write(bits) };
     }
