@@ -157,7 +157,11 @@ pub(crate) fn is_ref(vm: &Vm, raw: u32, ty: RefType) -> bool {
     }
     match ty.heap {
         HeapType::Any | HeapType::Extern | HeapType::Exn => true,
-        heap => vm.engine.types().is_heap_subtype(heap_type_of(vm, raw), heap),
+        heap => {
+            // Asks for the types too: not while they are held.
+            let actual = heap_type_of(vm, raw);
+            vm.engine.types().is_heap_subtype(actual, heap)
+        }
     }
 }
 

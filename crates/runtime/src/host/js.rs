@@ -15,14 +15,24 @@ pub(crate) enum Js {
     Function(Func),
     /// The function that gives back its argument.
     Identity,
-    Class(String),
+    /// A class that nobody makes instances of.
+    Class,
     /// What was on the stack when an exception was made.
     Stack(Vec<FrameInfo>),
 }
 
 impl Js {
-    pub fn text(s: &str) -> Js {
-        Js::String(s.encode_utf16().collect())
+    /// What `typeof` says.
+    pub fn type_of(&self) -> &'static str {
+        match self {
+            Js::Undefined => "undefined",
+            Js::Number(_) => "number",
+            Js::Long(_) => "bigint",
+            Js::Bool(_) => "boolean",
+            Js::String(_) => "string",
+            Js::Strings(_) | Js::Stack(_) => "object",
+            Js::Function(_) | Js::Identity | Js::Class => "function",
+        }
     }
 
     /// The value as an external reference.

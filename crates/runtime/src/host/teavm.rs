@@ -158,6 +158,11 @@ fn values(linker: &mut Linker<State>) {
         r[0] = Val::I32(matches!(Js::get(&mut c, &a[0])?, Some(Js::Undefined)) as i32);
         Ok(())
     });
+    linker.func_any(m, "isPrimitive", |mut c: C<'_>, a, r| {
+        let (value, wanted) = (Js::get(&mut c, &a[0])?, Js::str(&mut c, &a[1])?);
+        r[0] = Val::I32(value.is_none_or(|v| v.type_of() == wanted) as i32);
+        Ok(())
+    });
     for name in ["wrapByte", "wrapShort", "wrapChar", "wrapInt", "wrapFloat", "wrapDouble"] {
         linker.func_any(m, name, |c: C<'_>, a, r| {
             r[0] = Js::Number(number(&a[0])).put(c)?;
@@ -221,12 +226,8 @@ fn values(linker: &mut Linker<State>) {
 
 fn functions(linker: &mut Linker<State>) {
     let m = "teavmJso";
-    linker.func_any(m, "createClass", |mut c: C<'_>, a, r| {
-        let name = match a[0].rooted() {
-            Some(_) => Js::str(&mut c, &a[0])?,
-            None => "JavaObject".into(),
-        };
-        r[0] = Js::Class(name).put(c)?;
+    linker.func_any(m, "createClass", |c: C<'_>, _, r| {
+        r[0] = Js::Class.put(c)?;
         Ok(())
     });
     linker.func_any(m, "defineFunction", |c: C<'_>, a, r| {
@@ -264,7 +265,11 @@ fn memory(linker: &mut Linker<State>, store: &mut Store<State>, module: &Module)
     const MOST_BYTES: i32 = i32::MAX;
     let (data, min) = memory_requirements(module);
     let heap_offset = data.next_multiple_of(8);
-    let pages = ((heap_offset + min).div_ceil(65536)).max(1);
+    let declared = module.inner.imports.iter().find_map(|i| match &i.ty {
+        crate::module::ExternType::Memory(m) if i.module == "env" && i.name == "memory" => Some(m.min_pages),
+        _ => None,
+    });
+    let pages = heap_offset.div_ceil(65536).max(min).max(declared.unwrap_or(0)).max(1);
     let memory = Memory::new(&mut *store, pages, Some(1 << 15))?;
     let constant = |store: &mut Store<State>, v: i32| Global::new(store, ValType::I32, false, Val::I32(v));
     let offset = constant(store, heap_offset as i32)?;
@@ -275,7 +280,7 @@ fn memory(linker: &mut Linker<State>, store: &mut Store<State>, module: &Module)
     Ok(())
 }
 
-/// `dataSize` and `min` of the custom section `teavm.memoryRequirements`, a flat JSON object of numbers.
+/// `dataSize`, in bytes, and `min`, in pages, of the custom section `teavm.memoryRequirements`, a flat JSON object of numbers.
 fn memory_requirements(module: &Module) -> (u32, u32) {
     let section = module.custom_section("teavm.memoryRequirements").unwrap_or_default();
     let text = String::from_utf8_lossy(section);

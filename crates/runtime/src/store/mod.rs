@@ -57,6 +57,13 @@ impl<T> Store<T> {
         &self.inner.vm.engine
     }
 
+    /// The place of an allocation site, by the number in the headers of its objects: function and byte offset in the module.
+    pub fn allocation_site(&self, site: u32) -> Option<crate::FrameInfo> {
+        let vm = &self.inner.vm;
+        let (func, offset) = vm.sites.place(site)?;
+        Some(crate::FrameInfo { function: vm.func_name(func), offset })
+    }
+
     /// Collects all garbage now.
     ///
     /// # Errors
