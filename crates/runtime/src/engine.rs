@@ -22,7 +22,12 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Config { heap_max: 2 << 30, nursery: 4 << 20, stack: 8 << 20, gc_stress: false }
+        Config {
+            heap_max: 2 << 30,
+            nursery: 4 << 20,
+            stack: 8 << 20,
+            gc_stress: false,
+        }
     }
 }
 
@@ -41,7 +46,13 @@ struct Inner {
 impl Engine {
     /// An engine with the given settings.
     pub fn new(config: Config) -> Engine {
-        Engine { inner: Arc::new(Inner { config, types: Mutex::default(), isa: OnceLock::new() }) }
+        Engine {
+            inner: Arc::new(Inner {
+                config,
+                types: Mutex::default(),
+                isa: OnceLock::new(),
+            }),
+        }
     }
 
     /// The settings.
@@ -71,7 +82,9 @@ impl Engine {
 
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Engine").field("config", self.config()).finish_non_exhaustive()
+        f.debug_struct("Engine")
+            .field("config", self.config())
+            .finish_non_exhaustive()
     }
 }
 

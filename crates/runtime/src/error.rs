@@ -10,7 +10,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(thiserror::Error, Debug)]
 pub enum Error {
     /// The bytes are no valid module.
-    #[error("invalid module: {message} (at offset {offset:#x}{})", in_function(function))]
+    #[error(
+        "invalid module: {message} (at offset {offset:#x}{})",
+        in_function(function)
+    )]
     Invalid {
         /// What is wrong.
         message: String,
@@ -20,7 +23,10 @@ pub enum Error {
         function: Option<String>,
     },
     /// The module needs a proposal that the engine does not implement.
-    #[error("unsupported module: it needs {feature} (at offset {offset:#x}{})", in_function(function))]
+    #[error(
+        "unsupported module: it needs {feature} (at offset {offset:#x}{})",
+        in_function(function)
+    )]
     Unsupported {
         /// Name of the proposal.
         feature: String,
@@ -43,7 +49,9 @@ pub enum Error {
         kind: &'static str,
     },
     /// An import of another type than the one that was given.
-    #[error("incompatible import type: `{module}` `{name}`: the module expects {expected}, given is {given}")]
+    #[error(
+        "incompatible import type: `{module}` `{name}`: the module expects {expected}, given is {given}"
+    )]
     ImportType {
         /// First part of the import's name.
         module: String,
@@ -83,7 +91,10 @@ pub enum Error {
 }
 
 fn in_function(function: &Option<String>) -> String {
-    function.as_ref().map(|f| format!(" in function {f}")).unwrap_or_default()
+    function
+        .as_ref()
+        .map(|f| format!(" in function {f}"))
+        .unwrap_or_default()
 }
 
 impl Error {
@@ -107,7 +118,10 @@ impl Error {
 
 impl From<TrapKind> for Error {
     fn from(kind: TrapKind) -> Error {
-        Error::Trap(Box::new(Trap { kind, frames: Vec::new() }))
+        Error::Trap(Box::new(Trap {
+            kind,
+            frames: Vec::new(),
+        }))
     }
 }
 
@@ -204,7 +218,11 @@ impl fmt::Display for Trap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "trap: {}", self.kind)?;
         if let Some(top) = self.frames.first() {
-            write!(f, " in function {} at offset {:#x}", top.function, top.offset)?;
+            write!(
+                f,
+                " in function {} at offset {:#x}",
+                top.function, top.offset
+            )?;
         }
         Ok(())
     }

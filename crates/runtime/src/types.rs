@@ -90,11 +90,20 @@ pub enum ValType {
 
 impl ValType {
     /// `funcref`.
-    pub const FUNCREF: ValType = ValType::Ref(RefType { nullable: true, heap: HeapType::Func });
+    pub const FUNCREF: ValType = ValType::Ref(RefType {
+        nullable: true,
+        heap: HeapType::Func,
+    });
     /// `externref`.
-    pub const EXTERNREF: ValType = ValType::Ref(RefType { nullable: true, heap: HeapType::Extern });
+    pub const EXTERNREF: ValType = ValType::Ref(RefType {
+        nullable: true,
+        heap: HeapType::Extern,
+    });
     /// `anyref`.
-    pub const ANYREF: ValType = ValType::Ref(RefType { nullable: true, heap: HeapType::Any });
+    pub const ANYREF: ValType = ValType::Ref(RefType {
+        nullable: true,
+        heap: HeapType::Any,
+    });
 
     /// Whether values of this type are references that the collector must see.
     pub(crate) fn is_managed(self) -> bool {
@@ -180,8 +189,14 @@ pub struct FuncType {
 
 impl FuncType {
     /// A function type.
-    pub fn new(params: impl IntoIterator<Item = ValType>, results: impl IntoIterator<Item = ValType>) -> Self {
-        FuncType { params: params.into_iter().collect(), results: results.into_iter().collect() }
+    pub fn new(
+        params: impl IntoIterator<Item = ValType>,
+        results: impl IntoIterator<Item = ValType>,
+    ) -> Self {
+        FuncType {
+            params: params.into_iter().collect(),
+            results: results.into_iter().collect(),
+        }
     }
 }
 
@@ -258,7 +273,10 @@ fn layout_of(fields: &[FieldType]) -> Layout {
         offsets.push(at);
         at += bytes;
     }
-    Layout { offsets, size: at.next_multiple_of(8) }
+    Layout {
+        offsets,
+        size: at.next_multiple_of(8),
+    }
 }
 
 /// A canonical type with what follows from it.
@@ -289,8 +307,15 @@ pub(crate) struct Registry {
 
 impl Default for Registry {
     fn default() -> Self {
-        let mut registry = Registry { types: vec![], groups: HashMap::new(), exceptions: HashMap::new() };
-        let handle = FieldType { storage: Storage::Val(ValType::I64), mutable: false };
+        let mut registry = Registry {
+            types: vec![],
+            groups: HashMap::new(),
+            exceptions: HashMap::new(),
+        };
+        let handle = FieldType {
+            storage: Storage::Val(ValType::I64),
+            mutable: false,
+        };
         let host = registry.private(vec![handle]);
         debug_assert_eq!(host, HOST_TYPE);
         registry
@@ -350,10 +375,18 @@ impl Registry {
             display.push(self.types.len() as TypeIndex);
             let layout = match &ty.composite {
                 Composite::Struct(fields) => layout_of(fields),
-                Composite::Array(e) => Layout { offsets: vec![], size: array_base(e.storage.bytes()) },
+                Composite::Array(e) => Layout {
+                    offsets: vec![],
+                    size: array_base(e.storage.bytes()),
+                },
                 Composite::Func(_) => Layout::default(),
             };
-            self.types.push(Canonical { ty, layout, display, opaque: false });
+            self.types.push(Canonical {
+                ty,
+                layout,
+                display,
+                opaque: false,
+            });
         }
         self.groups.insert(group, base);
         base
@@ -361,7 +394,11 @@ impl Registry {
 
     /// The type of a lone function type: final and without supertype.
     pub fn intern_func(&mut self, ty: FuncType) -> TypeIndex {
-        self.intern(vec![SubType { is_final: true, supertype: None, composite: Composite::Func(ty) }])
+        self.intern(vec![SubType {
+            is_final: true,
+            supertype: None,
+            composite: Composite::Func(ty),
+        }])
     }
 
     /// The struct type of exceptions whose tag has the function type `func`: the tag's place in the store, then the
@@ -370,7 +407,10 @@ impl Registry {
         if let Some(&t) = self.exceptions.get(&func) {
             return t;
         }
-        let field = |v| FieldType { storage: Storage::Val(v), mutable: false };
+        let field = |v| FieldType {
+            storage: Storage::Val(v),
+            mutable: false,
+        };
         let mut fields = vec![field(ValType::I32)];
         fields.extend(self.func(func).params.iter().map(|&v| field(v)));
         let index = self.private(fields);
@@ -387,8 +427,17 @@ impl Registry {
     fn private(&mut self, fields: Vec<FieldType>) -> TypeIndex {
         let index = self.types.len() as TypeIndex;
         let layout = layout_of(&fields);
-        let ty = SubType { is_final: true, supertype: None, composite: Composite::Struct(fields) };
-        self.types.push(Canonical { ty, layout, display: vec![index], opaque: true });
+        let ty = SubType {
+            is_final: true,
+            supertype: None,
+            composite: Composite::Struct(fields),
+        };
+        self.types.push(Canonical {
+            ty,
+            layout,
+            display: vec![index],
+            opaque: true,
+        });
         index
     }
 
@@ -427,11 +476,21 @@ impl Registry {
 
 /// A member of a group with references into the group made absolute.
 fn absolute(ty: &SubType, base: TypeIndex) -> SubType {
-    let index = |i: TypeIndex| if i & IN_GROUP != 0 { base + (i & !IN_GROUP) } else { i };
-    let val = |v: ValType| match v {
-        ValType::Ref(RefType { nullable, heap: HeapType::Concrete(i, kind) }) => {
-            ValType::Ref(RefType { nullable, heap: HeapType::Concrete(index(i), kind) })
+    let index = |i: TypeIndex| {
+        if i & IN_GROUP != 0 {
+            base + (i & !IN_GROUP)
+        } else {
+            i
         }
+    };
+    let val = |v: ValType| match v {
+        ValType::Ref(RefType {
+            nullable,
+            heap: HeapType::Concrete(i, kind),
+        }) => ValType::Ref(RefType {
+            nullable,
+            heap: HeapType::Concrete(index(i), kind),
+        }),
         v => v,
     };
     let field = |f: &FieldType| FieldType {
@@ -445,9 +504,10 @@ fn absolute(ty: &SubType, base: TypeIndex) -> SubType {
         is_final: ty.is_final,
         supertype: ty.supertype.map(index),
         composite: match &ty.composite {
-            Composite::Func(f) => {
-                Composite::Func(FuncType::new(f.params.iter().map(|&v| val(v)), f.results.iter().map(|&v| val(v))))
-            }
+            Composite::Func(f) => Composite::Func(FuncType::new(
+                f.params.iter().map(|&v| val(v)),
+                f.results.iter().map(|&v| val(v)),
+            )),
             Composite::Struct(fields) => Composite::Struct(fields.iter().map(field).collect()),
             Composite::Array(e) => Composite::Array(field(e)),
         },
@@ -459,14 +519,26 @@ mod tests {
     use super::*;
 
     fn list(next: u32) -> SubType {
-        let next = RefType { nullable: true, heap: HeapType::Concrete(next, Kind::Struct) };
+        let next = RefType {
+            nullable: true,
+            heap: HeapType::Concrete(next, Kind::Struct),
+        };
         SubType {
             is_final: true,
             supertype: None,
             composite: Composite::Struct(vec![
-                FieldType { storage: Storage::I8, mutable: true },
-                FieldType { storage: Storage::Val(ValType::F64), mutable: true },
-                FieldType { storage: Storage::Val(ValType::Ref(next)), mutable: true },
+                FieldType {
+                    storage: Storage::I8,
+                    mutable: true,
+                },
+                FieldType {
+                    storage: Storage::Val(ValType::F64),
+                    mutable: true,
+                },
+                FieldType {
+                    storage: Storage::Val(ValType::Ref(next)),
+                    mutable: true,
+                },
             ]),
         }
     }
@@ -481,19 +553,27 @@ mod tests {
         assert_ne!(a, c, "a list of lists of another type is another type");
         assert_eq!(r.get(c).layout.offsets, [8, 16, 24]);
         assert_eq!(r.get(c).layout.size, 32);
-        let Storage::Val(ValType::Ref(next)) = r.fields(a)[2].storage else { panic!() };
+        let Storage::Val(ValType::Ref(next)) = r.fields(a)[2].storage else {
+            panic!()
+        };
         assert_eq!(next.heap, HeapType::Concrete(a, Kind::Struct));
     }
 
     #[test]
     fn subtypes_follow_the_declared_chain_and_the_hierarchies() {
         let mut r = Registry::default();
-        let open = |supertype| SubType { is_final: false, supertype, composite: Composite::Struct(vec![]) };
+        let open = |supertype| SubType {
+            is_final: false,
+            supertype,
+            composite: Composite::Struct(vec![]),
+        };
         let a = r.intern(vec![open(None)]);
         let b = r.intern(vec![open(Some(a))]);
         let s = |i| HeapType::Concrete(i, Kind::Struct);
         assert!(r.is_heap_subtype(s(b), s(a)) && !r.is_heap_subtype(s(a), s(b)));
         assert!(r.is_heap_subtype(s(b), HeapType::Eq) && r.is_heap_subtype(HeapType::None, s(b)));
-        assert!(!r.is_heap_subtype(HeapType::NoFunc, s(b)) && !r.is_heap_subtype(s(a), HeapType::Array));
+        assert!(
+            !r.is_heap_subtype(HeapType::NoFunc, s(b)) && !r.is_heap_subtype(s(a), HeapType::Array)
+        );
     }
 }

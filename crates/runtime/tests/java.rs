@@ -27,33 +27,55 @@ impl Shared {
 
 /// Output, errors and exit code.
 fn run(config: Config, name: &str, args: &[&str]) -> (String, String, i32) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/dist").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../programs/dist")
+        .join(name);
     let engine = Engine::new(config);
     let module = Module::new(&engine, &std::fs::read(path).unwrap()).unwrap();
     let (out, err) = (Shared::default(), Shared::default());
-    let console = Console { out: Output::new(Box::new(out.clone())), err: Output::new(Box::new(err.clone())) };
+    let console = Console {
+        out: Output::new(Box::new(out.clone())),
+        err: Output::new(Box::new(err.clone())),
+    };
     let mut store = Store::new(&engine, teavm::State { console }).unwrap();
     let args: Vec<String> = args.iter().map(|a| a.to_string()).collect();
-    let code = teavm::run_main(&mut store, &module, &args).unwrap_or_else(|e| panic!("{e}\n{:?}", e.trap()));
+    let code = teavm::run_main(&mut store, &module, &args)
+        .unwrap_or_else(|e| panic!("{e}\n{:?}", e.trap()));
     (out.text(), err.text(), code)
 }
 
 #[test]
 fn hello_greets_its_arguments() {
-    assert_eq!(run(Config::default(), "hello.wasm", &[]).0, "Hello, world!\n");
-    assert_eq!(run(Config::default(), "hello.wasm", &["Ada", "Bob 🌍"]).0, "Hello, Ada and Bob 🌍!\n");
+    assert_eq!(
+        run(Config::default(), "hello.wasm", &[]).0,
+        "Hello, world!\n"
+    );
+    assert_eq!(
+        run(Config::default(), "hello.wasm", &["Ada", "Bob 🌍"]).0,
+        "Hello, Ada and Bob 🌍!\n"
+    );
 }
 
 #[test]
 fn collections_strings_streams_and_exceptions_are_those_of_the_jdk() {
     let (out, err, code) = run(Config::default(), "collections.wasm", &["20000"]);
-    assert_eq!((out.as_str(), err.as_str(), code), (include_str!("java/collections.txt"), "", 0));
+    assert_eq!(
+        (out.as_str(), err.as_str(), code),
+        (include_str!("java/collections.txt"), "", 0)
+    );
 }
 
 #[test]
 fn and_in_a_small_heap_with_many_collections() {
-    let config = Config { heap_max: 24 << 20, nursery: 256 << 10, ..Config::default() };
-    assert_eq!(run(config, "collections.wasm", &["20000"]).0, include_str!("java/collections.txt"));
+    let config = Config {
+        heap_max: 24 << 20,
+        nursery: 256 << 10,
+        ..Config::default()
+    };
+    assert_eq!(
+        run(config, "collections.wasm", &["20000"]).0,
+        include_str!("java/collections.txt")
+    );
 }
 
 #[test]

@@ -40,10 +40,15 @@ fn files() -> Vec<TestFile<'static>> {
 /// Reasons by `folder/file.wast` or `folder/file.wast:line`.
 fn skips() -> BTreeMap<String, String> {
     let text = include_str!("suite/skip.txt");
-    let lines = text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#'));
+    let lines = text
+        .lines()
+        .map(str::trim)
+        .filter(|l| !l.is_empty() && !l.starts_with('#'));
     lines
         .map(|l| {
-            let (place, reason) = l.split_once(' ').unwrap_or_else(|| panic!("skip.txt: no reason in `{l}`"));
+            let (place, reason) = l
+                .split_once(' ')
+                .unwrap_or_else(|| panic!("skip.txt: no reason in `{l}`"));
             (place.to_string(), reason.trim().to_string())
         })
         .collect()
@@ -59,7 +64,9 @@ fn run(config: Config) {
         for _ in 0..std::thread::available_parallelism().map_or(1, |n| n.get()) {
             scope.spawn(|| {
                 loop {
-                    let Some(file) = next.lock().unwrap().next() else { return };
+                    let Some(file) = next.lock().unwrap().next() else {
+                        return;
+                    };
                     let name = format!("{}/{}", file.parent(), file.name());
                     if let Ok(only) = std::env::var("ONLY")
                         && !name.contains(&only)
@@ -72,12 +79,24 @@ fn run(config: Config) {
                         continue;
                     }
                     let engine = Engine::new(config.clone());
-                    let outcome = script::run(&engine, &name, file.contents, &|line| skips.contains_key(&format!("{name}:{line}")));
-                    let Outcome { passed, failed, skipped } = outcome;
+                    let outcome = script::run(&engine, &name, file.contents, &|line| {
+                        skips.contains_key(&format!("{name}:{line}"))
+                    });
+                    let Outcome {
+                        passed,
+                        failed,
+                        skipped,
+                    } = outcome;
                     totals.lock().unwrap().0 += passed;
                     totals.lock().unwrap().1 += skipped.len();
-                    used.lock().unwrap().extend(skipped.iter().map(|l| format!("{name}:{l}")));
-                    failures.lock().unwrap().extend(failed.into_iter().map(|(line, what)| format!("{name}:{line}: {what}")));
+                    used.lock()
+                        .unwrap()
+                        .extend(skipped.iter().map(|l| format!("{name}:{l}")));
+                    failures.lock().unwrap().extend(
+                        failed
+                            .into_iter()
+                            .map(|(line, what)| format!("{name}:{line}: {what}")),
+                    );
                 }
             });
         }
@@ -89,11 +108,18 @@ fn run(config: Config) {
     if std::env::var("ONLY").is_err() {
         let used = used.into_inner().unwrap();
         for place in skips.keys().filter(|p| !used.contains(p)) {
-            failures.push(format!("{place}: in skip.txt, but there is no such assertion"));
+            failures.push(format!(
+                "{place}: in skip.txt, but there is no such assertion"
+            ));
         }
         assert!(passed > 40_000, "only {passed} assertions were found");
     }
-    let shown = failures.iter().take(200).cloned().collect::<Vec<_>>().join("\n");
+    let shown = failures
+        .iter()
+        .take(200)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join("\n");
     assert!(failures.is_empty(), "{} failures:\n{shown}", failures.len());
 }
 
@@ -104,5 +130,8 @@ fn every_assertion_of_the_supported_proposals_holds() {
 
 #[test]
 fn and_while_every_allocation_moves_everything() {
-    run(Config { gc_stress: true, ..Config::default() });
+    run(Config {
+        gc_stress: true,
+        ..Config::default()
+    });
 }

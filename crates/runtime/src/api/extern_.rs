@@ -70,7 +70,10 @@ handle! {
 
 impl From<Func> for Extern {
     fn from(f: Func) -> Extern {
-        Extern { store: f.store, id: ExternId::Func(f.id) }
+        Extern {
+            store: f.store,
+            id: ExternId::Func(f.id),
+        }
     }
 }
 
@@ -78,7 +81,10 @@ impl Extern {
     /// The function, if it is one.
     pub fn into_func(self) -> Option<Func> {
         match self.id {
-            ExternId::Func(id) => Some(Func { store: self.store, id }),
+            ExternId::Func(id) => Some(Func {
+                store: self.store,
+                id,
+            }),
             _ => None,
         }
     }
@@ -86,7 +92,13 @@ impl Extern {
 
 /// The error of a handle that is used with a store it does not belong to.
 pub(crate) fn same_store(handle: u64, store: u64) -> Result<()> {
-    if handle == store { Ok(()) } else { Err(Error::usage("a handle is used with another store than its own")) }
+    if handle == store {
+        Ok(())
+    } else {
+        Err(Error::usage(
+            "a handle is used with another store than its own",
+        ))
+    }
 }
 
 impl Table {
@@ -94,7 +106,13 @@ impl Table {
     ///
     /// # Errors
     /// If the value is not of the element's type, or the table too large.
-    pub fn new(mut store: impl AsContextMut, element: RefType, min: u32, max: Option<u32>, value: Val) -> Result<Table> {
+    pub fn new(
+        mut store: impl AsContextMut,
+        element: RefType,
+        min: u32,
+        max: Option<u32>,
+        value: Val,
+    ) -> Result<Table> {
         let mut store = store.as_context_mut();
         let vm = store.vm();
         let raw = value.to_bits(vm, ValType::Ref(element))? as u32;
@@ -122,7 +140,9 @@ impl Table {
         same_store(self.store, vm.id)?;
         let table = &vm.tables[self.id as usize];
         let ty = ValType::Ref(table.ty.element);
-        let Some(&raw) = table.elements().get(index as usize) else { return Ok(None) };
+        let Some(&raw) = table.elements().get(index as usize) else {
+            return Ok(None);
+        };
         Ok(Some(Val::from_bits(vm, ty, raw as u64)))
     }
 
@@ -137,8 +157,9 @@ impl Table {
         let raw = value.to_bits(vm, ValType::Ref(vm.tables[self.id as usize].ty.element))? as u32;
         let table = vm.tables[self.id as usize].elements_mut();
         let len = table.len();
-        let element =
-            table.get_mut(index as usize).ok_or_else(|| Error::usage(format!("element {index} of a table of {len}")))?;
+        let element = table
+            .get_mut(index as usize)
+            .ok_or_else(|| Error::usage(format!("element {index} of a table of {len}")))?;
         *element = raw;
         Ok(())
     }
@@ -152,7 +173,10 @@ impl Memory {
     pub fn new(mut store: impl AsContextMut, min: u32, max: Option<u32>) -> Result<Memory> {
         let mut store = store.as_context_mut();
         let vm = store.vm();
-        let id = vm.new_memory(MemoryType { min_pages: min, max_pages: max })?;
+        let id = vm.new_memory(MemoryType {
+            min_pages: min,
+            max_pages: max,
+        })?;
         Ok(Memory { store: vm.id, id })
     }
 
@@ -176,9 +200,11 @@ impl Memory {
         let mut store = store.as_context_mut();
         let vm = store.vm();
         same_store(self.store, vm.id)?;
-        vm.memories[self.id as usize]
-            .grow(pages)
-            .ok_or_else(|| Error::usage(format!("the memory cannot grow by {pages} pages: see its maximum")))
+        vm.memories[self.id as usize].grow(pages).ok_or_else(|| {
+            Error::usage(format!(
+                "the memory cannot grow by {pages} pages: see its maximum"
+            ))
+        })
     }
 }
 
@@ -187,12 +213,20 @@ impl Global {
     ///
     /// # Errors
     /// If the value is not of the type.
-    pub fn new(mut store: impl AsContextMut, ty: ValType, mutable: bool, value: Val) -> Result<Global> {
+    pub fn new(
+        mut store: impl AsContextMut,
+        ty: ValType,
+        mutable: bool,
+        value: Val,
+    ) -> Result<Global> {
         let mut store = store.as_context_mut();
         let vm = store.vm();
         let bits = value.to_bits(vm, ty)?;
         vm.new_global(GlobalType { ty, mutable }, bits)?;
-        Ok(Global { store: vm.id, id: vm.globals.len() as u32 - 1 })
+        Ok(Global {
+            store: vm.id,
+            id: vm.globals.len() as u32 - 1,
+        })
     }
 
     /// Its value.
@@ -203,7 +237,10 @@ impl Global {
         let mut store = store.as_context_mut();
         let vm = store.vm();
         same_store(self.store, vm.id)?;
-        let (place, ty) = (vm.globals[self.id as usize].place, vm.globals[self.id as usize].ty.ty);
+        let (place, ty) = (
+            vm.globals[self.id as usize].place,
+            vm.globals[self.id as usize].ty.ty,
+        );
         let bits = vm.global_bits(place);
         Ok(Val::from_bits(vm, ty, bits))
     }
@@ -216,7 +253,10 @@ impl Global {
         let mut store = store.as_context_mut();
         let vm = store.vm();
         same_store(self.store, vm.id)?;
-        let (place, ty) = (vm.globals[self.id as usize].place, vm.globals[self.id as usize].ty);
+        let (place, ty) = (
+            vm.globals[self.id as usize].place,
+            vm.globals[self.id as usize].ty,
+        );
         if !ty.mutable {
             return Err(Error::usage("the global is immutable"));
         }

@@ -21,7 +21,10 @@ impl Func {
     ///
     /// # Errors
     /// If the host gives no memory for code.
-    pub fn wrap<C: AsContextMut, P, R>(mut store: C, f: impl IntoFunc<C::Data, P, R>) -> Result<Func> {
+    pub fn wrap<C: AsContextMut, P, R>(
+        mut store: C,
+        f: impl IntoFunc<C::Data, P, R>,
+    ) -> Result<Func> {
         let (ty, call) = f.into_func();
         Func::from_host(store.as_context_mut().vm(), ty, call)
     }
@@ -62,7 +65,12 @@ impl Func {
     ///
     /// # Errors
     /// [`Error::Usage`] if the arguments do not fit or `results` has another length; else what ended the call early.
-    pub fn call(&self, mut store: impl AsContextMut, args: &[Val], results: &mut [Val]) -> Result<()> {
+    pub fn call(
+        &self,
+        mut store: impl AsContextMut,
+        args: &[Val],
+        results: &mut [Val],
+    ) -> Result<()> {
         let mut store = store.as_context_mut();
         let vm = store.vm();
         same_store(self.store, vm.id)?;
@@ -92,14 +100,19 @@ impl Func {
     ///
     /// # Errors
     /// If its type is another.
-    pub fn typed<P: WasmTypes, R: WasmResults>(&self, mut store: impl AsContextMut) -> Result<TypedFunc<P, R>> {
+    pub fn typed<P: WasmTypes, R: WasmResults>(
+        &self,
+        mut store: impl AsContextMut,
+    ) -> Result<TypedFunc<P, R>> {
         let mut store = store.as_context_mut();
         let vm = store.vm();
         same_store(self.store, vm.id)?;
         let ty = vm.func_type(self.id);
         if !P::fits(&ty.params) || !R::fits(&ty.results) {
             let name = vm.func_name(self.id);
-            return Err(Error::usage(format!("function {name} has type {ty}, which is not that of the typed function")));
+            return Err(Error::usage(format!(
+                "function {name} has type {ty}, which is not that of the typed function"
+            )));
         }
         Ok(TypedFunc::new(*self))
     }
@@ -114,7 +127,11 @@ pub(crate) fn dynamic<T: 'static>(
         // SAFETY: host functions are called with the store that they were made for, while its code waits.
         let args: Vec<Val> = unsafe {
             let vm = &mut *vm;
-            ty.params.iter().zip(values.iter()).map(|(&t, &bits)| Val::from_bits(vm, t, bits)).collect()
+            ty.params
+                .iter()
+                .zip(values.iter())
+                .map(|(&t, &bits)| Val::from_bits(vm, t, bits))
+                .collect()
         };
         let mut results: Vec<Val> = ty.results.iter().map(|&t| Val::zero(t)).collect();
         // SAFETY: as above.

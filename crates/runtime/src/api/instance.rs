@@ -19,7 +19,11 @@ impl Instance {
     ///
     /// # Errors
     /// If an import does not fit, or initialisation traps.
-    pub fn new(mut store: impl AsContextMut, module: &Module, imports: &[Extern]) -> Result<Instance> {
+    pub fn new(
+        mut store: impl AsContextMut,
+        module: &Module,
+        imports: &[Extern],
+    ) -> Result<Instance> {
         let mut store = store.as_context_mut();
         let vm = store.vm();
         let id = vm.instantiate(module, imports)?;
@@ -47,7 +51,11 @@ impl Instance {
             return Vec::new();
         }
         let module = vm.instances[self.id as usize].module.clone();
-        module.exports.iter().filter_map(|e| Some((e.name.clone(), vm.export(self.id, &e.name)?))).collect()
+        module
+            .exports
+            .iter()
+            .filter_map(|e| Some((e.name.clone(), vm.export(self.id, &e.name)?)))
+            .collect()
     }
 
     /// The exported function of a name.

@@ -34,7 +34,11 @@ pub struct Linker<T> {
 impl<T: 'static> Linker<T> {
     /// A linker without definitions.
     pub fn new(engine: &Engine) -> Linker<T> {
-        Linker { engine: engine.clone(), definitions: HashMap::new(), data: PhantomData }
+        Linker {
+            engine: engine.clone(),
+            definitions: HashMap::new(),
+            data: PhantomData,
+        }
     }
 
     /// The engine that it was made for.
@@ -43,7 +47,8 @@ impl<T: 'static> Linker<T> {
     }
 
     fn put(&mut self, module: &str, name: &str, definition: Definition) -> &mut Self {
-        self.definitions.insert((module.into(), name.into()), definition);
+        self.definitions
+            .insert((module.into(), name.into()), definition);
         self
     }
 
@@ -54,7 +59,12 @@ impl<T: 'static> Linker<T> {
     }
 
     /// Defines all exports of an instance as imports from `module`.
-    pub fn instance(&mut self, store: impl AsContextMut<Data = T>, module: &str, instance: Instance) -> &mut Self {
+    pub fn instance(
+        &mut self,
+        store: impl AsContextMut<Data = T>,
+        module: &str,
+        instance: Instance,
+    ) -> &mut Self {
         for (name, item) in instance.exports(store) {
             self.define(module, &name, item);
         }
@@ -62,7 +72,12 @@ impl<T: 'static> Linker<T> {
     }
 
     /// Defines a function of the host, from a closure of Rust types; its first parameter may be a [`Caller`].
-    pub fn func_wrap<P, R>(&mut self, module: &str, name: &str, f: impl IntoFunc<T, P, R>) -> &mut Self {
+    pub fn func_wrap<P, R>(
+        &mut self,
+        module: &str,
+        name: &str,
+        f: impl IntoFunc<T, P, R>,
+    ) -> &mut Self {
         let (ty, call) = f.into_func();
         self.put(module, name, Definition::Host(ty, call))
     }
@@ -90,7 +105,9 @@ impl<T: 'static> Linker<T> {
         let f = Arc::new(f);
         let maker: Maker = Arc::new(move |ty| {
             let f = f.clone();
-            dynamic(ty.clone(), move |caller, args, results| f(caller, args, results))
+            dynamic(ty.clone(), move |caller, args, results| {
+                f(caller, args, results)
+            })
         });
         self.put(module, name, Definition::Any(maker))
     }
@@ -99,7 +116,11 @@ impl<T: 'static> Linker<T> {
     ///
     /// # Errors
     /// [`Error::MissingImport`] or [`Error::ImportType`] with the import's names; or if initialisation traps.
-    pub fn instantiate(&self, mut store: impl AsContextMut<Data = T>, module: &Module) -> Result<Instance> {
+    pub fn instantiate(
+        &self,
+        mut store: impl AsContextMut<Data = T>,
+        module: &Module,
+    ) -> Result<Instance> {
         let mut imports = Vec::with_capacity(module.inner.imports.len());
         for import in &module.inner.imports {
             imports.push(self.resolve(store.as_context_mut().vm(), import)?);
@@ -133,7 +154,11 @@ impl<T: 'static> Linker<T> {
             (Definition::Host(ty, call), ExternType::Func(wanted)) => {
                 // The import's own type, if it means the same: a module may have declared it in a recursion group.
                 let same = vm.engine.types().func(*wanted) == ty;
-                let ty = if same { *wanted } else { vm.engine.types().intern_func(ty.clone()) };
+                let ty = if same {
+                    *wanted
+                } else {
+                    vm.engine.types().intern_func(ty.clone())
+                };
                 host(vm, ty, call.clone())
             }
             (Definition::Host(ty, call), _) => {

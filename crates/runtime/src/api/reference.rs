@@ -1,10 +1,10 @@
 //! What the host can do with references.
 
+use super::val::Val;
 use crate::error::{Error, Result};
 use crate::store::AsContextMut;
 use crate::store::root::Rooted;
 use crate::types::Storage;
-use super::val::Val;
 use std::any::Any;
 use varve_heap::layout::I31_TAG;
 
@@ -21,7 +21,10 @@ impl Rooted {
     }
 
     /// The host's value, if this stands for one of type `V`.
-    pub fn host_value<'a, V: Any + Send, C: AsContextMut>(&self, store: &'a mut C) -> Option<&'a mut V> {
+    pub fn host_value<'a, V: Any + Send, C: AsContextMut>(
+        &self,
+        store: &'a mut C,
+    ) -> Option<&'a mut V> {
         let mut store = store.as_context_mut();
         let raw = store.vm().roots.get(self)?;
         let vm = store.vm_ptr();
@@ -31,7 +34,11 @@ impl Rooted {
 
     /// A 31-bit integer as a reference: the low bits of `value`.
     pub fn i31(mut store: impl AsContextMut, value: i32) -> Rooted {
-        store.as_context_mut().vm().roots.push((value << 1) as u32 | I31_TAG)
+        store
+            .as_context_mut()
+            .vm()
+            .roots
+            .push((value << 1) as u32 | I31_TAG)
     }
 
     /// The integer, if this is one.
@@ -80,7 +87,10 @@ impl Rooted {
             return Ok(None);
         }
         let ty = vm.type_of(raw);
-        Ok(vm.instances.iter().find_map(|i| i.module.type_names.get(&ty).cloned()))
+        Ok(vm
+            .instances
+            .iter()
+            .find_map(|i| i.module.type_names.get(&ty).cloned()))
     }
 
     /// A field of a struct. Packed fields come zero-extended.
@@ -91,8 +101,16 @@ impl Rooted {
         let mut store = store.as_context_mut();
         let vm = store.vm();
         let raw = vm.roots.resolve(self)?;
-        if raw & I31_TAG != 0 || vm.engine.types().fields_of(vm.type_of(raw)).is_none_or(|f| index >= f.len()) {
-            return Err(Error::usage(format!("the reference is to no struct with a field {index}")));
+        if raw & I31_TAG != 0
+            || vm
+                .engine
+                .types()
+                .fields_of(vm.type_of(raw))
+                .is_none_or(|f| index >= f.len())
+        {
+            return Err(Error::usage(format!(
+                "the reference is to no struct with a field {index}"
+            )));
         }
         let (bits, ty) = vm.field(raw, index);
         Ok(Val::from_bits(vm, ty, bits))
@@ -119,7 +137,10 @@ impl Rooted {
         let raw = vm.roots.resolve(self)?;
         let a = array_of(vm, raw)?;
         if index >= a.len {
-            return Err(Error::usage(format!("element {index} of an array of {}", a.len)));
+            return Err(Error::usage(format!(
+                "element {index} of an array of {}",
+                a.len
+            )));
         }
         let bits = vm.read(a.address(index), a.storage);
         Ok(Val::from_bits(vm, a.storage.unpacked(), bits))
@@ -137,14 +158,21 @@ impl Rooted {
         if a.storage != Storage::I16 {
             return Err(Error::usage("the array has no 16-bit elements"));
         }
-        Ok((0..a.len).map(|i| vm.read(a.address(i), a.storage) as u16).collect())
+        Ok((0..a.len)
+            .map(|i| vm.read(a.address(i), a.storage) as u16)
+            .collect())
     }
 
     /// Writes 16-bit elements of an array, from `start` on.
     ///
     /// # Errors
     /// If this is no such array, or too short.
-    pub fn write_u16_elements(&self, mut store: impl AsContextMut, start: u32, values: &[u16]) -> Result<()> {
+    pub fn write_u16_elements(
+        &self,
+        mut store: impl AsContextMut,
+        start: u32,
+        values: &[u16],
+    ) -> Result<()> {
         let mut store = store.as_context_mut();
         let vm = store.vm();
         let raw = vm.roots.resolve(self)?;

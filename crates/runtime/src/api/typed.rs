@@ -44,7 +44,9 @@ number!(i32, I32, |v| v as u32 as u64, |b| b as i32);
 number!(u32, I32, |v| v as u64, |b| b as u32);
 number!(i64, I64, |v| v as u64, |b| b as i64);
 number!(u64, I64, |v| v, |b| b);
-number!(f32, F32, |v: f32| v.to_bits() as u64, |b| f32::from_bits(b as u32));
+number!(f32, F32, |v: f32| v.to_bits() as u64, |b| f32::from_bits(
+    b as u32
+));
 number!(f64, F64, |v: f64| v.to_bits(), f64::from_bits);
 
 impl WasmType for Option<Func> {
@@ -74,7 +76,9 @@ impl WasmType for Option<Rooted> {
         ValType::EXTERNREF
     }
     fn to_bits(self, vm: &Vm, ty: ValType) -> Result<u64> {
-        let ValType::Ref(r) = ty else { unreachable!("`fits` was asked") };
+        let ValType::Ref(r) = ty else {
+            unreachable!("`fits` was asked")
+        };
         let val = match r.heap.hierarchy() {
             Hierarchy::Any => Val::AnyRef(self),
             Hierarchy::Exn => Val::ExnRef(self),
@@ -168,7 +172,10 @@ impl<P, R> Copy for TypedFunc<P, R> {}
 
 impl<P: WasmTypes, R: WasmResults> TypedFunc<P, R> {
     pub(crate) fn new(func: Func) -> Self {
-        TypedFunc { func, types: PhantomData }
+        TypedFunc {
+            func,
+            types: PhantomData,
+        }
     }
 
     /// The function without Rust types.

@@ -41,12 +41,20 @@ impl Val {
 
     /// The integer, if it is of 32 bits.
     pub fn i32(&self) -> Option<i32> {
-        if let Val::I32(v) = self { Some(*v) } else { None }
+        if let Val::I32(v) = self {
+            Some(*v)
+        } else {
+            None
+        }
     }
 
     /// The integer, if it is of 64 bits.
     pub fn i64(&self) -> Option<i64> {
-        if let Val::I64(v) = self { Some(*v) } else { None }
+        if let Val::I64(v) = self {
+            Some(*v)
+        } else {
+            None
+        }
     }
 
     /// The reference to an object, a host's value or an exception, if it is one and not null.
@@ -81,9 +89,10 @@ impl Val {
             ValType::F32 => Val::F32(raw),
             ValType::F64 => Val::F64(bits),
             ValType::Ref(r) => match r.heap.hierarchy() {
-                Hierarchy::Func => {
-                    Val::FuncRef((raw != 0).then(|| Func { store: vm.id, id: vm.func_at(raw) }))
-                }
+                Hierarchy::Func => Val::FuncRef((raw != 0).then(|| Func {
+                    store: vm.id,
+                    id: vm.func_at(raw),
+                })),
                 hierarchy => {
                     let handle = (raw != 0).then(|| vm.roots.push(raw));
                     match hierarchy {
@@ -98,14 +107,21 @@ impl Val {
 
     /// The bits of a value that must be of type `ty`. References among them must be stored before anything allocates.
     pub(crate) fn to_bits(self, vm: &Vm, ty: ValType) -> Result<u64> {
-        let mismatch = || Error::usage(format!("a value of type {} where {ty} is expected", self.type_name()));
+        let mismatch = || {
+            Error::usage(format!(
+                "a value of type {} where {ty} is expected",
+                self.type_name()
+            ))
+        };
         match (self, ty) {
             (Val::I32(v), ValType::I32) => Ok(v as u32 as u64),
             (Val::I64(v), ValType::I64) => Ok(v as u64),
             (Val::F32(v), ValType::F32) => Ok(v as u64),
             (Val::F64(v), ValType::F64) => Ok(v),
             (Val::FuncRef(f), ValType::Ref(r)) if r.heap.hierarchy() == Hierarchy::Func => {
-                let Some(f) = f else { return if r.nullable { Ok(0) } else { Err(mismatch()) } };
+                let Some(f) = f else {
+                    return if r.nullable { Ok(0) } else { Err(mismatch()) };
+                };
                 super::extern_::same_store(f.store, vm.id)?;
                 let data = &vm.funcs[f.id as usize];
                 let actual = HeapType::Concrete(data.ty, Kind::Func);
@@ -114,12 +130,18 @@ impl Val {
                     false => Err(mismatch()),
                 }
             }
-            (Val::AnyRef(h) | Val::ExternRef(h) | Val::ExnRef(h), ValType::Ref(r)) if self.hierarchy() == Some(r.heap.hierarchy()) => {
+            (Val::AnyRef(h) | Val::ExternRef(h) | Val::ExnRef(h), ValType::Ref(r))
+                if self.hierarchy() == Some(r.heap.hierarchy()) =>
+            {
                 let raw = match &h {
                     Some(h) => vm.roots.resolve(h)?,
                     None => 0,
                 };
-                if is_ref(vm, raw, r) { Ok(raw as u64) } else { Err(mismatch()) }
+                if is_ref(vm, raw, r) {
+                    Ok(raw as u64)
+                } else {
+                    Err(mismatch())
+                }
             }
             _ => Err(mismatch()),
         }
@@ -141,7 +163,9 @@ impl Val {
             Val::I64(_) => "i64",
             Val::F32(_) => "f32",
             Val::F64(_) => "f64",
-            Val::FuncRef(None) | Val::AnyRef(None) | Val::ExternRef(None) | Val::ExnRef(None) => "null",
+            Val::FuncRef(None) | Val::AnyRef(None) | Val::ExternRef(None) | Val::ExnRef(None) => {
+                "null"
+            }
             Val::FuncRef(_) => "funcref",
             Val::AnyRef(_) => "anyref",
             Val::ExternRef(_) => "externref",

@@ -83,5 +83,11 @@ unsafe extern "C" {
     /// Leaves the innermost entry.
     pub(crate) fn varve_leave(context: *mut Context, status: u64) -> !;
     /// Goes on in compiled code at a handler of the frame `fp`, with `payload` in the first result register.
-    pub(crate) fn varve_resume(context: *mut Context, fp: usize, sp: usize, code: usize, payload: u64) -> !;
+    pub(crate) fn varve_resume(
+        context: *mut Context,
+        fp: usize,
+        sp: usize,
+        code: usize,
+        payload: u64,
+    ) -> !;
 }

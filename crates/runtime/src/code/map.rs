@@ -38,7 +38,10 @@ pub(crate) struct CodeInfo {
 }
 
 fn find<T>(table: &[(u32, T)], at: u32) -> Option<&T> {
-    table.binary_search_by_key(&at, |e| e.0).ok().map(|i| &table[i].1)
+    table
+        .binary_search_by_key(&at, |e| e.0)
+        .ok()
+        .map(|i| &table[i].1)
 }
 
 impl CodeInfo {
@@ -75,6 +78,7 @@ impl CodeMap {
 
     pub fn find(&self, pc: usize) -> Option<&Arc<CodeInfo>> {
         let (_, info) = self.pieces.range(..=pc).next_back()?;
-        (pc < info.start + info.len || pc == info.start + info.len).then_some(info)
+        // A return address may be the end of the code.
+        (pc <= info.start + info.len).then_some(info)
     }
 }

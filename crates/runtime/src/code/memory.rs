@@ -14,7 +14,10 @@ pub(crate) struct CodeMemory {
 }
 
 fn failed(what: &str) -> Error {
-    Error::System(format!("no memory for code ({what}): {}", std::io::Error::last_os_error()))
+    Error::System(format!(
+        "no memory for code ({what}): {}",
+        std::io::Error::last_os_error()
+    ))
 }
 
 impl CodeMemory {
@@ -27,16 +30,35 @@ impl CodeMemory {
                 return Err(failed("memfd_create"));
             }
             let map = |protection| {
-                libc::mmap(ptr::null_mut(), CODE_BYTES, protection, libc::MAP_SHARED | libc::MAP_NORESERVE, fd, 0)
+                libc::mmap(
+                    ptr::null_mut(),
+                    CODE_BYTES,
+                    protection,
+                    libc::MAP_SHARED | libc::MAP_NORESERVE,
+                    fd,
+                    0,
+                )
             };
             let sized = libc::ftruncate(fd, CODE_BYTES as libc::off_t) == 0;
-            let write = if sized { map(libc::PROT_READ | libc::PROT_WRITE) } else { libc::MAP_FAILED };
-            let run = if sized { map(libc::PROT_READ | libc::PROT_EXEC) } else { libc::MAP_FAILED };
+            let write = if sized {
+                map(libc::PROT_READ | libc::PROT_WRITE)
+            } else {
+                libc::MAP_FAILED
+            };
+            let run = if sized {
+                map(libc::PROT_READ | libc::PROT_EXEC)
+            } else {
+                libc::MAP_FAILED
+            };
             libc::close(fd);
             if write == libc::MAP_FAILED || run == libc::MAP_FAILED {
                 return Err(failed("mmap"));
             }
-            Ok(CodeMemory { write: write.cast(), run: run.cast(), used: 0 })
+            Ok(CodeMemory {
+                write: write.cast(),
+                run: run.cast(),
+                used: 0,
+            })
         }
     }
 
@@ -54,7 +76,9 @@ impl CodeMemory {
     pub fn add(&mut self, code: &[u8]) -> Result<*const u8> {
         let at = self.used.next_multiple_of(16);
         if at + code.len() > CODE_BYTES {
-            return Err(Error::System("no memory for code: the store's code is larger than 256 MiB".into()));
+            return Err(Error::System(
+                "no memory for code: the store's code is larger than 256 MiB".into(),
+            ));
         }
         // SAFETY: `at..at + len` lies in the writable mapping, and no code that runs was ever put there.
         unsafe { ptr::copy_nonoverlapping(code.as_ptr(), self.write.add(at), code.len()) };

@@ -34,7 +34,8 @@ pub(crate) fn running(what: &Running) -> impl Drop + use<> {
 }
 
 const SIGNALS: [libc::c_int; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE];
-static mut PREVIOUS: [std::mem::MaybeUninit<libc::sigaction>; 4] = [const { std::mem::MaybeUninit::uninit() }; 4];
+static mut PREVIOUS: [std::mem::MaybeUninit<libc::sigaction>; 4] =
+    [const { std::mem::MaybeUninit::uninit() }; 4];
 
 /// Installs the handlers, once per process.
 pub(crate) fn install() {
@@ -58,7 +59,11 @@ pub(crate) fn install() {
 
 /// Reads thread-local and shared words, writes the context and the interrupted registers: nothing that a signal handler may
 /// not do.
-unsafe extern "C" fn handler(signal: libc::c_int, info: *mut libc::siginfo_t, ucontext: *mut libc::c_void) {
+unsafe extern "C" fn handler(
+    signal: libc::c_int,
+    info: *mut libc::siginfo_t,
+    ucontext: *mut libc::c_void,
+) {
     // SAFETY: the kernel passes valid pointers; RUNNING is null or points at what `running` was given and still lives.
     unsafe {
         let running = RUNNING.get();
@@ -69,7 +74,11 @@ unsafe extern "C" fn handler(signal: libc::c_int, info: *mut libc::siginfo_t, uc
             let context = &mut *running.context;
             context.fault_pc = pc;
             context.fault_fp = registers[libc::REG_RBP as usize] as usize;
-            context.fault_address = if signal == libc::SIGSEGV || signal == libc::SIGBUS { (*info).si_addr() as usize } else { 0 };
+            context.fault_address = if signal == libc::SIGSEGV || signal == libc::SIGBUS {
+                (*info).si_addr() as usize
+            } else {
+                0
+            };
             let mut sp = registers[libc::REG_RSP as usize] as usize - 256;
             if sp < context.stack_limit || running.guard.contains(&context.fault_address) {
                 sp = running.overflow_stack;
@@ -77,11 +86,14 @@ unsafe extern "C" fn handler(signal: libc::c_int, info: *mut libc::siginfo_t, uc
             registers[libc::REG_RDI as usize] = running.context as i64;
             // As after a call: the return address would lie at a multiple of 16, less 8.
             registers[libc::REG_RSP as usize] = ((sp & !15) - 8) as i64;
-            registers[libc::REG_RIP as usize] = crate::helpers::traps::fault_landing as *const () as i64;
+            registers[libc::REG_RIP as usize] =
+                crate::helpers::traps::fault_landing as *const () as i64;
             return;
         }
-        let Some(i) = SIGNALS.iter().position(|&s| s == signal) else { return };
-        let previous = (*(&raw const PREVIOUS[i])).assume_init();
+        let Some(i) = SIGNALS.iter().position(|&s| s == signal) else {
+            return;
+        };
+        let previous = (&raw const PREVIOUS[i]).read().assume_init();
         if previous.sa_sigaction == libc::SIG_DFL || previous.sa_sigaction == libc::SIG_IGN {
             // Let it happen again, with its default meaning.
             libc::sigaction(signal, &previous, std::ptr::null_mut());

@@ -53,7 +53,11 @@ pub(crate) fn lazy(memory: &mut CodeMemory, compile: *const u8) -> Result<*const
 }
 
 /// Entries of functions that have no code yet: each loads its number and jumps to the [`lazy`] stub. Their addresses.
-pub(crate) fn lazy_entries(memory: &mut CodeMemory, lazy: *const u8, numbers: std::ops::Range<u32>) -> Result<Vec<*const u8>> {
+pub(crate) fn lazy_entries(
+    memory: &mut CodeMemory,
+    lazy: *const u8,
+    numbers: std::ops::Range<u32>,
+) -> Result<Vec<*const u8>> {
     let base = memory.next();
     let mut code = Vec::with_capacity(numbers.len() * 10);
     let mut offsets = Vec::with_capacity(numbers.len());

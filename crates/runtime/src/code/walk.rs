@@ -17,11 +17,20 @@ pub(crate) struct Frame {
 ///
 /// # Safety
 /// `fp` and `pc` are of a frame of compiled code of this store that is on the current stack, or was just interrupted.
-unsafe fn activation(vm: &Vm, mut fp: usize, mut pc: usize, visit: &mut dyn FnMut(Frame) -> bool) -> bool {
+unsafe fn activation(
+    vm: &Vm,
+    mut fp: usize,
+    mut pc: usize,
+    visit: &mut dyn FnMut(Frame) -> bool,
+) -> bool {
     let range = vm.code.memory.range();
     while range.contains(&pc) {
         if let Some(info) = vm.code.map.find(pc)
-            && !visit(Frame { fp, pc, info: info.clone() })
+            && !visit(Frame {
+                fp,
+                pc,
+                info: info.clone(),
+            })
         {
             return false;
         }
@@ -42,7 +51,12 @@ pub(crate) unsafe fn innermost(vm: &Vm, visit: &mut dyn FnMut(Frame) -> bool) {
     // SAFETY: the exit stub wrote both fields; the return address lies at the exit's stack pointer.
     unsafe {
         let context = &*vm.context;
-        activation(vm, context.exit_fp, *(context.exit_sp as *const usize), visit);
+        activation(
+            vm,
+            context.exit_fp,
+            *(context.exit_sp as *const usize),
+            visit,
+        );
     }
 }
 

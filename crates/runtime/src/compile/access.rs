@@ -34,12 +34,19 @@ impl Translator<'_, '_> {
     fn constant_word(&mut self, place: Place, offset: usize) -> Value {
         let base = self.base();
         let flags = MemFlagsData::trusted().with_readonly().with_can_move();
-        self.b.ins().load(types::I64, flags, base, displacement(place) + offset as i32)
+        self.b
+            .ins()
+            .load(types::I64, flags, base, displacement(place) + offset as i32)
     }
 
     fn word(&mut self, place: Place, offset: usize) -> Value {
         let base = self.base();
-        self.b.ins().load(types::I64, MemFlagsData::trusted(), base, displacement(place) + offset as i32)
+        self.b.ins().load(
+            types::I64,
+            MemFlagsData::trusted(),
+            base,
+            displacement(place) + offset as i32,
+        )
     }
 
     fn memory_record(&self, memory: u32) -> Place {
@@ -51,7 +58,10 @@ impl Translator<'_, '_> {
     fn memory_address(&mut self, arg: &MemArg) -> (Value, i32) {
         let index = self.pop();
         let index = self.b.ins().uextend(types::I64, index);
-        let base = self.constant_word(self.memory_record(memory_of(arg)), offset_of!(MemoryRecord, base));
+        let base = self.constant_word(
+            self.memory_record(memory_of(arg)),
+            offset_of!(MemoryRecord, base),
+        );
         let address = self.b.ins().iadd(base, index);
         match i32::try_from(arg.offset) {
             Ok(offset) => (address, offset),
@@ -87,7 +97,9 @@ impl Translator<'_, '_> {
             Some(part) => self.b.ins().ireduce(part, value),
             None => value,
         };
-        self.b.ins().store(Self::memory_flags(), value, address, offset);
+        self.b
+            .ins()
+            .store(Self::memory_flags(), value, address, offset);
     }
 
     pub(super) fn table_id(&mut self, table: u32) -> Value {
@@ -100,7 +112,10 @@ impl Translator<'_, '_> {
         let place = (self.env.table_place)(self.env.instance.tables[table as usize]);
         let len = self.word(place, offset_of!(TableRecord, len));
         let index = self.b.ins().uextend(types::I64, index);
-        let out = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, index, len);
+        let out = self
+            .b
+            .ins()
+            .icmp(IntCC::UnsignedGreaterThanOrEqual, index, len);
         self.trap_if(out, trap);
         let base = self.word(place, offset_of!(TableRecord, base));
         let byte = self.b.ins().ishl_imm_u(index, 2);
@@ -119,15 +134,27 @@ impl Translator<'_, '_> {
             let v = match ty.ty {
                 ValType::I64 => self.i64(bits as i64),
                 ValType::F32 => {
-                    self.b.ins().f32const(cranelift_codegen::ir::immediates::Ieee32::with_bits(bits as u32))
+                    self.b
+                        .ins()
+                        .f32const(cranelift_codegen::ir::immediates::Ieee32::with_bits(
+                            bits as u32,
+                        ))
                 }
-                ValType::F64 => self.b.ins().f64const(cranelift_codegen::ir::immediates::Ieee64::with_bits(bits)),
+                ValType::F64 => self
+                    .b
+                    .ins()
+                    .f64const(cranelift_codegen::ir::immediates::Ieee64::with_bits(bits)),
                 _ => self.i32(bits as i64),
             };
             return self.push(v, ty.ty);
         }
         let base = self.base();
-        let v = self.b.ins().load(clif_type(ty.ty), MemFlagsData::trusted(), base, displacement(place));
+        let v = self.b.ins().load(
+            clif_type(ty.ty),
+            MemFlagsData::trusted(),
+            base,
+            displacement(place),
+        );
         self.push(v, ty.ty);
     }
 
@@ -139,7 +166,9 @@ impl Translator<'_, '_> {
     }
 
     fn push_help(&mut self, helper: Helper, first: &[Value], operands: usize, ty: ValType) {
-        let v = self.help(helper, first, operands).expect("a helper with a result");
+        let v = self
+            .help(helper, first, operands)
+            .expect("a helper with a result");
         self.push(v, ty);
     }
 
@@ -167,18 +196,22 @@ impl Translator<'_, '_> {
             }
             LocalSet { local_index } => {
                 let v = self.pop();
-                self.b.def_var(self.locals[local_index as usize].variable, v);
+                self.b
+                    .def_var(self.locals[local_index as usize].variable, v);
             }
             LocalTee { local_index } => {
                 let v = self.stack.last().expect("validated").value;
-                self.b.def_var(self.locals[local_index as usize].variable, v);
+                self.b
+                    .def_var(self.locals[local_index as usize].variable, v);
             }
             GlobalGet { global_index } => self.global_get(global_index),
             GlobalSet { global_index } => {
                 let v = self.pop();
                 let place = self.env.instance.globals[global_index as usize];
                 let base = self.base();
-                self.b.ins().store(MemFlagsData::trusted(), v, base, displacement(place));
+                self.b
+                    .ins()
+                    .store(MemFlagsData::trusted(), v, base, displacement(place));
             }
             I32Load { ref memarg } => self.load(memarg, I32, Full),
             I64Load { ref memarg } => self.load(memarg, I64, Full),
@@ -194,9 +227,10 @@ impl Translator<'_, '_> {
             I64Load16U { ref memarg } => self.load(memarg, I64, Unsigned(I16)),
             I64Load32S { ref memarg } => self.load(memarg, I64, Signed(types::I32)),
             I64Load32U { ref memarg } => self.load(memarg, I64, Unsigned(types::I32)),
-            I32Store { ref memarg } | I64Store { ref memarg } | F32Store { ref memarg } | F64Store { ref memarg } => {
-                self.store(memarg, None)
-            }
+            I32Store { ref memarg }
+            | I64Store { ref memarg }
+            | F32Store { ref memarg }
+            | F64Store { ref memarg } => self.store(memarg, None),
             I32Store8 { ref memarg } | I64Store8 { ref memarg } => self.store(memarg, Some(I8)),
             I32Store16 { ref memarg } | I64Store16 { ref memarg } => self.store(memarg, Some(I16)),
             I64Store32 { ref memarg } => self.store(memarg, Some(types::I32)),
@@ -219,7 +253,11 @@ impl Translator<'_, '_> {
                 self.help(Helper::MemoryCopy, &[d, s], 3);
             }
             MemoryInit { data_index, mem } => {
-                let (i, d, m) = (self.instance_id(), self.i32(data_index as i64), self.memory_id(mem));
+                let (i, d, m) = (
+                    self.instance_id(),
+                    self.i32(data_index as i64),
+                    self.memory_id(mem),
+                );
                 self.help(Helper::MemoryInit, &[i, d, m], 3);
             }
             DataDrop { data_index } => {
@@ -229,7 +267,10 @@ impl Translator<'_, '_> {
             TableGet { table } => {
                 let index = self.pop();
                 let address = self.element_address(table, index, TrapKind::TableOutOfBounds);
-                let v = self.b.ins().load(types::I32, MemFlagsData::trusted(), address, 0);
+                let v = self
+                    .b
+                    .ins()
+                    .load(types::I32, MemFlagsData::trusted(), address, 0);
                 self.push(v, self.table_type(table));
             }
             TableSet { table } => {
@@ -252,12 +293,19 @@ impl Translator<'_, '_> {
                 let id = self.table_id(table);
                 self.help(Helper::TableFill, &[id], 3);
             }
-            TableCopy { dst_table, src_table } => {
+            TableCopy {
+                dst_table,
+                src_table,
+            } => {
                 let (d, s) = (self.table_id(dst_table), self.table_id(src_table));
                 self.help(Helper::TableCopy, &[d, s], 3);
             }
             TableInit { elem_index, table } => {
-                let (i, e, t) = (self.instance_id(), self.i32(elem_index as i64), self.table_id(table));
+                let (i, e, t) = (
+                    self.instance_id(),
+                    self.i32(elem_index as i64),
+                    self.table_id(table),
+                );
                 self.help(Helper::TableInit, &[i, e, t], 3);
             }
             ElemDrop { elem_index } => {

@@ -8,7 +8,8 @@ use crate::store::region::{Context, FuncRecord, displacement};
 use crate::types::*;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
-    self, Block, BlockArg, BlockCall, ExceptionTableData, ExceptionTableItem, InstBuilder, MemFlagsData, Value, types,
+    self, Block, BlockArg, BlockCall, ExceptionTableData, ExceptionTableItem, InstBuilder,
+    MemFlagsData, Value, types,
 };
 use std::mem::offset_of;
 use wasmparser::{Catch, Operator};
@@ -20,10 +21,17 @@ impl Translator<'_, '_> {
             Some(&f) => f,
             None => {
                 let sig = self.b.import_signature(helper_signature(helper));
-                let name = ir::UserExternalName { namespace: 0, index: helper as u32 };
+                let name = ir::UserExternalName {
+                    namespace: 0,
+                    index: helper as u32,
+                };
                 let name = self.b.func.declare_imported_user_function(name);
-                let data =
-                    ir::ExtFuncData { name: ir::ExternalName::user(name), signature: sig, colocated: true, patchable: false };
+                let data = ir::ExtFuncData {
+                    name: ir::ExternalName::user(name),
+                    signature: sig,
+                    colocated: true,
+                    patchable: false,
+                };
                 let f = self.b.import_function(data);
                 self.helpers.insert(helper, f);
                 f
@@ -45,14 +53,28 @@ impl Translator<'_, '_> {
 
     fn code_of(&mut self, func: Value, null: TrapKind) -> Value {
         let (address, at) = self.record(func);
-        let flags = MemFlagsData::new().with_aligned().with_trap_code(Some(trap_code(null)));
-        self.b.ins().load(types::I64, flags, address, at + offset_of!(FuncRecord, code) as i32)
+        let flags = MemFlagsData::new()
+            .with_aligned()
+            .with_trap_code(Some(trap_code(null)));
+        self.b.ins().load(
+            types::I64,
+            flags,
+            address,
+            at + offset_of!(FuncRecord, code) as i32,
+        )
     }
 
     pub(super) fn type_of_func(&mut self, func: Value, null: TrapKind) -> Value {
         let (address, at) = self.record(func);
-        let flags = MemFlagsData::new().with_aligned().with_trap_code(Some(trap_code(null)));
-        self.b.ins().load(types::I32, flags, address, at + offset_of!(FuncRecord, ty) as i32)
+        let flags = MemFlagsData::new()
+            .with_aligned()
+            .with_trap_code(Some(trap_code(null)));
+        self.b.ins().load(
+            types::I32,
+            flags,
+            address,
+            at + offset_of!(FuncRecord, ty) as i32,
+        )
     }
 
     /// The code of a function of this instance.
@@ -60,19 +82,26 @@ impl Translator<'_, '_> {
         let place = self.env.instance.funcs[index as usize];
         let base = self.base();
         let at = displacement(place) + offset_of!(FuncRecord, code) as i32;
-        self.b.ins().load(types::I64, MemFlagsData::trusted(), base, at)
+        self.b
+            .ins()
+            .load(types::I64, MemFlagsData::trusted(), base, at)
     }
 
     fn indirect(&mut self, table: u32, ty: TypeIndex) -> Value {
         let index = self.pop();
         let address = self.element_address(table, index, TrapKind::UndefinedElement);
-        let func = self.b.ins().load(types::I32, MemFlagsData::trusted(), address, 0);
+        let func = self
+            .b
+            .ins()
+            .load(types::I32, MemFlagsData::trusted(), address, 0);
         let element = self.env.module.tables[table as usize].0.element.heap;
         let wanted = HeapType::Concrete(ty, Kind::Func);
         if !self.env.types.is_heap_subtype(element, wanted) {
             let actual = self.type_of_func(func, TrapKind::UninitializedElement);
             let fits = self.is_type(actual, ty);
-            self.b.ins().trapz(fits, trap_code(TrapKind::IndirectCallType));
+            self.b
+                .ins()
+                .trapz(fits, trap_code(TrapKind::IndirectCallType));
         }
         self.code_of(func, TrapKind::UninitializedElement)
     }
@@ -93,13 +122,24 @@ impl Translator<'_, '_> {
         }
     }
 
-    fn try_call(&mut self, sig: ir::SigRef, code: Value, operands: &[Value], results: &[ValType], handler: Block) -> Vec<Value> {
+    fn try_call(
+        &mut self,
+        sig: ir::SigRef,
+        code: Value,
+        operands: &[Value],
+        results: &[ValType],
+        handler: Block,
+    ) -> Vec<Value> {
         let normal = self.b.create_block();
         for &t in results {
             self.b.append_block_param(normal, clif_type(t));
         }
         let pool = &mut self.b.func.dfg.value_lists;
-        let returned = BlockCall::new(normal, (0..results.len() as u32).map(BlockArg::TryCallRet), pool);
+        let returned = BlockCall::new(
+            normal,
+            (0..results.len() as u32).map(BlockArg::TryCallRet),
+            pool,
+        );
         let thrown = BlockCall::new(handler, [BlockArg::TryCallExn(0)], pool);
         let table = ExceptionTableData::new(sig, returned, [ExceptionTableItem::Default(thrown)]);
         let table = self.b.func.dfg.exception_tables.push(table);
@@ -133,7 +173,10 @@ impl Translator<'_, '_> {
     }
 
     fn throw_tag(&mut self, tag: u32) {
-        let ty = self.env.types.exception_of(self.env.module.tags[tag as usize]);
+        let ty = self
+            .env
+            .types
+            .exception_of(self.env.module.tags[tag as usize]);
         let fields = self.env.types.fields(ty).len();
         let values = self.pop_n(fields - 1);
         let id = self.i32(self.env.instance.tags[tag as usize] as i64);
@@ -146,7 +189,10 @@ impl Translator<'_, '_> {
     /// The block that takes the exceptions of a `try_table`: compares tags in order, and passes on what none wants.
     pub(super) fn dispatch(&mut self, block: Block, catches: &[Catch]) {
         self.b.switch_to_block(block);
-        let exn = ValType::Ref(RefType { nullable: false, heap: HeapType::Exn });
+        let exn = ValType::Ref(RefType {
+            nullable: false,
+            heap: HeapType::Exn,
+        });
         let payload = self.b.block_params(block)[0];
         let exception = self.b.ins().ireduce(types::I32, payload);
         self.b.declare_value_needs_stack_map(exception);
@@ -168,8 +214,14 @@ impl Translator<'_, '_> {
                 self.b.seal_block(yes);
                 self.b.seal_block(no);
                 self.b.switch_to_block(yes);
-                let ty = self.env.types.exception_of(self.env.module.tags[tag as usize]);
-                let (fields, offsets) = (self.env.types.fields(ty).to_vec(), self.env.types.get(ty).layout.offsets.clone());
+                let ty = self
+                    .env
+                    .types
+                    .exception_of(self.env.module.tags[tag as usize]);
+                let (fields, offsets) = (
+                    self.env.types.fields(ty).to_vec(),
+                    self.env.types.get(ty).layout.offsets.clone(),
+                );
                 for (field, offset) in fields.iter().zip(offsets).skip(1) {
                     let v = self.object_field(exception, field.storage.unpacked(), offset);
                     self.push(v, field.storage.unpacked());
@@ -205,12 +257,18 @@ impl Translator<'_, '_> {
                 let code = self.direct(function_index);
                 self.return_call_code(code, self.env.module.funcs[function_index as usize]);
             }
-            CallIndirect { type_index, table_index } => {
+            CallIndirect {
+                type_index,
+                table_index,
+            } => {
                 let ty = self.env.module.types[type_index as usize];
                 let code = self.indirect(table_index, ty);
                 self.call_code(code, ty);
             }
-            ReturnCallIndirect { type_index, table_index } => {
+            ReturnCallIndirect {
+                type_index,
+                table_index,
+            } => {
                 let ty = self.env.module.types[type_index as usize];
                 let code = self.indirect(table_index, ty);
                 self.return_call_code(code, ty);
@@ -228,7 +286,9 @@ impl Translator<'_, '_> {
             Throw { tag_index } => self.throw_tag(tag_index),
             ThrowRef => {
                 let exception = self.pop();
-                self.b.ins().trapz(exception, trap_code(TrapKind::NullReference));
+                self.b
+                    .ins()
+                    .trapz(exception, trap_code(TrapKind::NullReference));
                 self.throw(exception);
             }
             _ => return false,

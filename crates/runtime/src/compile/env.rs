@@ -65,8 +65,10 @@ pub(crate) fn clif_type(ty: ValType) -> ir::Type {
 /// Signature of a WebAssembly function.
 pub(crate) fn signature(ty: &crate::types::FuncType) -> ir::Signature {
     let mut sig = ir::Signature::new(CallConv::Tail);
-    sig.params.extend(ty.params.iter().map(|&t| ir::AbiParam::new(clif_type(t))));
-    sig.returns.extend(ty.results.iter().map(|&t| ir::AbiParam::new(clif_type(t))));
+    sig.params
+        .extend(ty.params.iter().map(|&t| ir::AbiParam::new(clif_type(t))));
+    sig.returns
+        .extend(ty.results.iter().map(|&t| ir::AbiParam::new(clif_type(t))));
     sig
 }
 
@@ -75,7 +77,8 @@ pub(crate) fn helper_signature(helper: Helper) -> ir::Signature {
     let mut sig = ir::Signature::new(CallConv::SystemV);
     sig.params.push(ir::AbiParam::new(types::I64));
     let (params, result) = helper.signature();
-    sig.params.extend(params.iter().map(|&t| ir::AbiParam::new(t)));
+    sig.params
+        .extend(params.iter().map(|&t| ir::AbiParam::new(t)));
     sig.returns.extend(result.map(ir::AbiParam::new));
     sig
 }

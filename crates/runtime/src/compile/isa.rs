@@ -22,7 +22,11 @@ pub(crate) fn isa(tier: Tier) -> Result<OwnedTargetIsa> {
         ));
     }
     let mut flags = settings::builder();
-    let verify = if cfg!(debug_assertions) { "true" } else { "false" };
+    let verify = if cfg!(debug_assertions) {
+        "true"
+    } else {
+        "false"
+    };
     let level = match tier {
         Tier::Baseline => "none",
     };
@@ -40,8 +44,13 @@ pub(crate) fn isa(tier: Tier) -> Result<OwnedTargetIsa> {
         ("enable_probestack", "false"),
     ];
     for (name, value) in values {
-        flags.set(name, value).map_err(|e| Error::Internal(format!("code generator: {name}: {e}")))?;
+        flags
+            .set(name, value)
+            .map_err(|e| Error::Internal(format!("code generator: {name}: {e}")))?;
     }
-    let builder = cranelift_native::builder().map_err(|e| Error::System(format!("this processor: {e}")))?;
-    builder.finish(settings::Flags::new(flags)).map_err(|e| Error::Internal(format!("code generator: {e}")))
+    let builder =
+        cranelift_native::builder().map_err(|e| Error::System(format!("this processor: {e}")))?;
+    builder
+        .finish(settings::Flags::new(flags))
+        .map_err(|e| Error::Internal(format!("code generator: {e}")))
 }

@@ -14,9 +14,9 @@ use crate::code::memory::CodeMemory;
 use crate::error::{Error, Result};
 use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir;
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::{Context, FinalizedMachExceptionHandler, FinalizedRelocTarget};
-use cranelift_codegen::ir;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use env::{Env, signature};
 use translate::Translator;
@@ -62,7 +62,9 @@ fn emit(
     let failed = |what: String| Error::Internal(format!("code generation: {what}"));
     // Compilation borrows the whole context.
     let names = context.func.params.user_named_funcs().clone();
-    let compiled = context.compile(isa, &mut ControlPlane::default()).map_err(|e| failed(format!("{:?}", e.inner)))?;
+    let compiled = context
+        .compile(isa, &mut ControlPlane::default())
+        .map_err(|e| failed(format!("{:?}", e.inner)))?;
     let buffer = &compiled.buffer;
     let base = memory.next() as usize;
     let mut code = buffer.data().to_vec();
@@ -79,7 +81,8 @@ fn emit(
         match reloc.kind {
             Reloc::X86CallPCRel4 | Reloc::X86PCRel4 => {
                 let relative = target + reloc.addend - (base + at) as i64;
-                let relative = i32::try_from(relative).map_err(|_| failed("a call out of reach".into()))?;
+                let relative =
+                    i32::try_from(relative).map_err(|_| failed("a call out of reach".into()))?;
                 code[at..at + 4].copy_from_slice(&relative.to_le_bytes());
             }
             Reloc::Abs8 => code[at..at + 8].copy_from_slice(&(target + reloc.addend).to_le_bytes()),
@@ -89,20 +92,38 @@ fn emit(
     let start = memory.add(&code)? as usize;
     debug_assert_eq!(start, base);
 
-    let traps = buffer.traps().iter().filter_map(|t| Some((t.offset, translate::trap_kind(t.code)?))).collect();
+    let traps = buffer
+        .traps()
+        .iter()
+        .filter_map(|t| Some((t.offset, translate::trap_kind(t.code)?)))
+        .collect();
     let stack_maps = buffer
         .user_stack_maps()
         .iter()
         .map(|(at, frame_size, map)| {
             let slots = map.entries().map(|(_, offset)| offset).collect();
-            (*at, StackMap { frame_size: *frame_size, slots })
+            (
+                *at,
+                StackMap {
+                    frame_size: *frame_size,
+                    slots,
+                },
+            )
         })
         .collect();
     let mut handlers = Vec::new();
     for site in buffer.call_sites() {
         for handler in site.exception_handlers {
-            if let (FinalizedMachExceptionHandler::Default(code), Some(frame_size)) = (handler, site.frame_offset) {
-                handlers.push((site.ret_addr, Handler { frame_size, code: *code }));
+            if let (FinalizedMachExceptionHandler::Default(code), Some(frame_size)) =
+                (handler, site.frame_offset)
+            {
+                handlers.push((
+                    site.ret_addr,
+                    Handler {
+                        frame_size,
+                        code: *code,
+                    },
+                ));
             }
         }
     }
@@ -112,5 +133,13 @@ fn emit(
         .filter(|s| !s.loc.is_default())
         .map(|s| (s.start, s.loc.bits()))
         .collect();
-    Ok(CodeInfo { start, len: code.len(), func, traps, stack_maps, handlers, offsets })
+    Ok(CodeInfo {
+        start,
+        len: code.len(),
+        func,
+        traps,
+        stack_maps,
+        handlers,
+        offsets,
+    })
 }

@@ -46,7 +46,12 @@ impl Translator<'_, '_> {
         self.push_bool(v);
     }
 
-    fn extend_low(&mut self, ty: ValType, from: cranelift_codegen::ir::Type, to: cranelift_codegen::ir::Type) {
+    fn extend_low(
+        &mut self,
+        ty: ValType,
+        from: cranelift_codegen::ir::Type,
+        to: cranelift_codegen::ir::Type,
+    ) {
         self.unary(ty, |t, a| {
             let low = t.b.ins().ireduce(from, a);
             t.b.ins().sextend(to, low)
@@ -82,11 +87,21 @@ impl Translator<'_, '_> {
                 self.push(v, I64);
             }
             F32Const { value } => {
-                let v = self.b.ins().f32const(cranelift_codegen::ir::immediates::Ieee32::with_bits(value.bits()));
+                let v =
+                    self.b
+                        .ins()
+                        .f32const(cranelift_codegen::ir::immediates::Ieee32::with_bits(
+                            value.bits(),
+                        ));
                 self.push(v, F32);
             }
             F64Const { value } => {
-                let v = self.b.ins().f64const(cranelift_codegen::ir::immediates::Ieee64::with_bits(value.bits()));
+                let v =
+                    self.b
+                        .ins()
+                        .f64const(cranelift_codegen::ir::immediates::Ieee64::with_bits(
+                            value.bits(),
+                        ));
                 self.push(v, F64);
             }
             I32Eqz | I64Eqz => self.is_zero(),

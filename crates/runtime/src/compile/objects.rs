@@ -4,7 +4,9 @@ use super::env::clif_type;
 use super::translate::{Translator, args, trap_code};
 use crate::error::TrapKind;
 use crate::helpers::Helper;
-use crate::store::region::{CONTEXT, Context, ROW_DEPTH, TYPE_ROW, TYPE_ROWS, displacement, row_kind};
+use crate::store::region::{
+    CONTEXT, Context, ROW_DEPTH, TYPE_ROW, TYPE_ROWS, displacement, row_kind,
+};
 use crate::types::*;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
@@ -12,7 +14,10 @@ use std::mem::offset_of;
 use varve_heap::layout;
 use wasmparser::Operator;
 
-const I31_NON_NULL: ValType = ValType::Ref(RefType { nullable: false, heap: HeapType::I31 });
+const I31_NON_NULL: ValType = ValType::Ref(RefType {
+    nullable: false,
+    heap: HeapType::I31,
+});
 
 /// Longest array that is allocated inline: larger ones may not fit into any nursery.
 const INLINE_ARRAY_BYTES: u64 = 4096;
@@ -35,17 +40,28 @@ impl Translator<'_, '_> {
     /// The address for an access at a fixed offset. Null faults there by itself if the offset is within the guard.
     fn checked_object(&mut self, reference: Value, offset: u32) -> Value {
         if offset as u64 + 8 > layout::NULL_GUARD {
-            self.b.ins().trapz(reference, trap_code(TrapKind::NullReference));
+            self.b
+                .ins()
+                .trapz(reference, trap_code(TrapKind::NullReference));
         }
         self.object_address(reference)
     }
 
     pub(super) fn object_field(&mut self, reference: Value, ty: ValType, offset: u32) -> Value {
         let address = self.checked_object(reference, offset);
-        self.b.ins().load(clif_type(ty), Self::null_flags(), address, offset as i32)
+        self.b
+            .ins()
+            .load(clif_type(ty), Self::null_flags(), address, offset as i32)
     }
 
-    fn load_storage(&mut self, address: Value, offset: i32, storage: Storage, signed: bool, flags: MemFlagsData) -> Value {
+    fn load_storage(
+        &mut self,
+        address: Value,
+        offset: i32,
+        storage: Storage,
+        signed: bool,
+        flags: MemFlagsData,
+    ) -> Value {
         let part = match storage {
             Storage::I8 => types::I8,
             Storage::I16 => types::I16,
@@ -58,7 +74,14 @@ impl Translator<'_, '_> {
         }
     }
 
-    fn store_storage(&mut self, value: Value, address: Value, offset: i32, storage: Storage, flags: MemFlagsData) {
+    fn store_storage(
+        &mut self,
+        value: Value,
+        address: Value,
+        offset: i32,
+        storage: Storage,
+        flags: MemFlagsData,
+    ) {
         let value = match storage {
             Storage::I8 => self.b.ins().ireduce(types::I8, value),
             Storage::I16 => self.b.ins().ireduce(types::I16, value),
@@ -70,7 +93,12 @@ impl Translator<'_, '_> {
     /// Tells the collector about a reference that was stored into an object, unless it has been told already.
     fn barrier(&mut self, reference: Value) {
         let address = self.object_address(reference);
-        let byte = self.b.ins().load(types::I8, MemFlagsData::trusted(), address, layout::COLLECTOR_BYTE);
+        let byte = self.b.ins().load(
+            types::I8,
+            MemFlagsData::trusted(),
+            address,
+            layout::COLLECTOR_BYTE,
+        );
         let unlogged = self.b.ins().band_imm_u(byte, layout::UNLOGGED as i64);
         let (slow, next) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(slow);
@@ -94,8 +122,14 @@ impl Translator<'_, '_> {
         let base = self.base();
         let flags = MemFlagsData::trusted();
         let mutator = displacement(CONTEXT) + offset_of!(Context, mutator) as i32;
-        let cursor = self.b.ins().load(types::I64, flags, base, mutator + layout::MUTATOR_CURSOR);
-        let limit = self.b.ins().load(types::I64, flags, base, mutator + layout::MUTATOR_LIMIT);
+        let cursor = self
+            .b
+            .ins()
+            .load(types::I64, flags, base, mutator + layout::MUTATOR_CURSOR);
+        let limit = self
+            .b
+            .ins()
+            .load(types::I64, flags, base, mutator + layout::MUTATOR_LIMIT);
         let end = self.b.ins().iadd(cursor, size);
         let full = self.b.ins().icmp(IntCC::UnsignedGreaterThan, end, limit);
         let fast = self.b.create_block();
@@ -103,7 +137,9 @@ impl Translator<'_, '_> {
         self.b.seal_block(fast);
         self.b.switch_to_block(fast);
         let base = self.base();
-        self.b.ins().store(flags, end, base, mutator + layout::MUTATOR_CURSOR);
+        self.b
+            .ins()
+            .store(flags, end, base, mutator + layout::MUTATOR_CURSOR);
         cursor
     }
 
@@ -116,7 +152,9 @@ impl Translator<'_, '_> {
 
     fn header(&mut self, address: Value, ty: TypeIndex, site: u32) {
         let header = self.i64(layout::new_header(ty, site, 0) as i64);
-        self.b.ins().store(MemFlagsData::trusted(), header, address, 0);
+        self.b
+            .ins()
+            .store(MemFlagsData::trusted(), header, address, 0);
     }
 
     /// A fresh object with zeroed fields: inline if the nursery has room.
@@ -133,7 +171,9 @@ impl Translator<'_, '_> {
         self.b.seal_block(slow);
         self.b.switch_to_block(slow);
         let (ty, site) = (self.i32(ty as i64), self.i32(site as i64));
-        let reference = self.call_helper(Helper::AllocStruct, &[ty, site]).expect("result");
+        let reference = self
+            .call_helper(Helper::AllocStruct, &[ty, site])
+            .expect("result");
         self.b.ins().jump(done, &args(&[reference]));
         self.b.seal_block(done);
         self.b.switch_to_block(done);
@@ -144,27 +184,44 @@ impl Translator<'_, '_> {
     fn allocate_array(&mut self, ty: TypeIndex, len: Value) -> Value {
         let site = self.site();
         let element = self.env.types.element(ty).storage.bytes();
-        let (slow, small, done) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
+        let (slow, small, done) = (
+            self.b.create_block(),
+            self.b.create_block(),
+            self.b.create_block(),
+        );
         self.b.set_cold_block(slow);
         let result = self.b.append_block_param(done, types::I32);
         let most = (INLINE_ARRAY_BYTES - array_base(element) as u64) / element as u64;
-        let long = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, len, most as i64);
+        let long = self
+            .b
+            .ins()
+            .icmp_imm_u(IntCC::UnsignedGreaterThan, len, most as i64);
         self.b.ins().brif(long, slow, &[], small, &[]);
         self.b.seal_block(small);
         self.b.switch_to_block(small);
         let wide = self.b.ins().uextend(types::I64, len);
-        let bytes = self.b.ins().ishl_imm_u(wide, element.trailing_zeros() as i64);
-        let bytes = self.b.ins().iadd_imm_s(bytes, array_base(element) as i64 + 7);
+        let bytes = self
+            .b
+            .ins()
+            .ishl_imm_u(wide, element.trailing_zeros() as i64);
+        let bytes = self
+            .b
+            .ins()
+            .iadd_imm_s(bytes, array_base(element) as i64 + 7);
         let size = self.b.ins().band_imm_s(bytes, !7);
         let address = self.bump(size, slow);
         self.header(address, ty, site);
-        self.b.ins().store(MemFlagsData::trusted(), len, address, layout::ARRAY_LENGTH);
+        self.b
+            .ins()
+            .store(MemFlagsData::trusted(), len, address, layout::ARRAY_LENGTH);
         let reference = self.reference_to(address);
         self.b.ins().jump(done, &args(&[reference]));
         self.b.seal_block(slow);
         self.b.switch_to_block(slow);
         let (ty, site) = (self.i32(ty as i64), self.i32(site as i64));
-        let reference = self.call_helper(Helper::AllocArray, &[ty, len, site]).expect("result");
+        let reference = self
+            .call_helper(Helper::AllocArray, &[ty, len, site])
+            .expect("result");
         self.b.ins().jump(done, &args(&[reference]));
         self.b.seal_block(done);
         self.b.switch_to_block(done);
@@ -179,7 +236,13 @@ impl Translator<'_, '_> {
         let offsets = self.env.types.get(ty).layout.offsets.clone();
         for (i, &v) in values.iter().enumerate() {
             let storage = self.env.types.fields(ty)[i].storage;
-            self.store_storage(v, address, offsets[i] as i32, storage, MemFlagsData::trusted());
+            self.store_storage(
+                v,
+                address,
+                offsets[i] as i32,
+                storage,
+                MemFlagsData::trusted(),
+            );
         }
         reference
     }
@@ -210,17 +273,31 @@ impl Translator<'_, '_> {
     // ---- arrays -----------------------------------------------------------------------------------------------------------------
 
     fn element(&self, type_index: u32) -> Storage {
-        self.env.types.element(self.env.module.types[type_index as usize]).storage
+        self.env
+            .types
+            .element(self.env.module.types[type_index as usize])
+            .storage
     }
 
     /// The address of an element less its array's base offset, after checks for null and bounds.
     fn array_element(&mut self, reference: Value, index: Value, storage: Storage) -> Value {
         let address = self.object_address(reference);
-        let len = self.b.ins().load(types::I32, Self::null_flags(), address, layout::ARRAY_LENGTH);
-        let out = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, index, len);
+        let len = self.b.ins().load(
+            types::I32,
+            Self::null_flags(),
+            address,
+            layout::ARRAY_LENGTH,
+        );
+        let out = self
+            .b
+            .ins()
+            .icmp(IntCC::UnsignedGreaterThanOrEqual, index, len);
         self.trap_if(out, TrapKind::ArrayOutOfBounds);
         let wide = self.b.ins().uextend(types::I64, index);
-        let byte = self.b.ins().ishl_imm_u(wide, storage.bytes().trailing_zeros() as i64);
+        let byte = self
+            .b
+            .ins()
+            .ishl_imm_u(wide, storage.bytes().trailing_zeros() as i64);
         self.b.ins().iadd(address, byte)
     }
 
@@ -288,15 +365,25 @@ impl Translator<'_, '_> {
         let ty = self.env.module.types[type_index as usize];
         let len = self.pop();
         let offset = self.pop();
-        let (i, ty, s, site) = (self.instance_id(), self.i32(ty as i64), self.i32(segment as i64), self.i32(site as i64));
-        let v = self.call_helper(helper, &[i, ty, s, offset, len, site]).expect("result");
+        let (i, ty, s, site) = (
+            self.instance_id(),
+            self.i32(ty as i64),
+            self.i32(segment as i64),
+            self.i32(site as i64),
+        );
+        let v = self
+            .call_helper(helper, &[i, ty, s, offset, len, site])
+            .expect("result");
         self.push(v, self.concrete(type_index, false));
     }
 
     fn array_init(&mut self, helper: Helper, segment: u32) {
         let operands = self.pop_n(4);
         let (i, s) = (self.instance_id(), self.i32(segment as i64));
-        self.call_helper(helper, &[i, s, operands[0], operands[1], operands[2], operands[3]]);
+        self.call_helper(
+            helper,
+            &[i, s, operands[0], operands[1], operands[2], operands[3]],
+        );
     }
 
     // ---- type tests -------------------------------------------------------------------------------------------------------------
@@ -304,10 +391,15 @@ impl Translator<'_, '_> {
     fn row_word(&mut self, ty: Value, word: u32) -> Value {
         let base = self.base();
         let wide = self.b.ins().uextend(types::I64, ty);
-        let byte = self.b.ins().ishl_imm_u(wide, TYPE_ROW.trailing_zeros() as i64);
+        let byte = self
+            .b
+            .ins()
+            .ishl_imm_u(wide, TYPE_ROW.trailing_zeros() as i64);
         let row = self.b.ins().iadd(base, byte);
         let at = displacement(TYPE_ROWS) + 4 * word as i32;
-        self.b.ins().load(types::I32, MemFlagsData::trusted().with_readonly(), row, at)
+        self.b
+            .ins()
+            .load(types::I32, MemFlagsData::trusted().with_readonly(), row, at)
     }
 
     /// Whether a type id is `wanted` or extends it.
@@ -319,16 +411,23 @@ impl Translator<'_, '_> {
         }
         if depth > ROW_DEPTH {
             let wanted = self.i32(wanted as i64);
-            let v = self.call_helper(Helper::IsSubtype, &[actual, wanted]).expect("result");
+            let v = self
+                .call_helper(Helper::IsSubtype, &[actual, wanted])
+                .expect("result");
             return self.b.ins().ireduce(types::I8, v);
         }
         let ancestor = self.row_word(actual, depth as u32);
-        self.b.ins().icmp_imm_s(IntCC::Equal, ancestor, wanted as i64)
+        self.b
+            .ins()
+            .icmp_imm_s(IntCC::Equal, ancestor, wanted as i64)
     }
 
     fn type_of_object(&mut self, reference: Value) -> Value {
         let address = self.object_address(reference);
-        let low = self.b.ins().load(types::I32, MemFlagsData::trusted(), address, 0);
+        let low = self
+            .b
+            .ins()
+            .load(types::I32, MemFlagsData::trusted(), address, 0);
         self.b.ins().band_imm_u(low, (1 << layout::TYPE_BITS) - 1)
     }
 
@@ -369,9 +468,18 @@ impl Translator<'_, '_> {
             _ => {
                 let kind = self.row_word(actual, 0);
                 match wanted {
-                    Struct => self.b.ins().icmp_imm_s(IntCC::Equal, kind, row_kind::STRUCT as i64),
-                    Array => self.b.ins().icmp_imm_s(IntCC::Equal, kind, row_kind::ARRAY as i64),
-                    _ => self.b.ins().icmp_imm_s(IntCC::NotEqual, kind, row_kind::OPAQUE as i64),
+                    Struct => self
+                        .b
+                        .ins()
+                        .icmp_imm_s(IntCC::Equal, kind, row_kind::STRUCT as i64),
+                    Array => self
+                        .b
+                        .ins()
+                        .icmp_imm_s(IntCC::Equal, kind, row_kind::ARRAY as i64),
+                    _ => self
+                        .b
+                        .ins()
+                        .icmp_imm_s(IntCC::NotEqual, kind, row_kind::OPAQUE as i64),
                 }
             }
         };
@@ -383,14 +491,18 @@ impl Translator<'_, '_> {
 
     /// Whether a reference is of type `to`; an i8.
     fn test(&mut self, operand: super::translate::Operand, to: RefType) -> Value {
-        let ValType::Ref(from) = operand.ty else { unreachable!("validated: a reference") };
+        let ValType::Ref(from) = operand.ty else {
+            unreachable!("validated: a reference")
+        };
         if !from.nullable {
             return self.test_non_null(operand.value, from.heap, to.heap);
         }
         let (some, done) = (self.b.create_block(), self.b.create_block());
         let result = self.b.append_block_param(done, types::I8);
         let null = self.b.ins().iconst(types::I8, to.nullable as i64);
-        self.b.ins().brif(operand.value, some, &[], done, &args(&[null]));
+        self.b
+            .ins()
+            .brif(operand.value, some, &[], done, &args(&[null]));
         self.b.seal_block(some);
         self.b.switch_to_block(some);
         let fits = self.test_non_null(operand.value, from.heap, to.heap);
@@ -401,26 +513,41 @@ impl Translator<'_, '_> {
     }
 
     fn ref_test(&mut self, heap: wasmparser::HeapType, nullable: bool) {
-        let to = RefType { nullable, heap: self.heap_type(heap) };
+        let to = RefType {
+            nullable,
+            heap: self.heap_type(heap),
+        };
         let operand = self.pop_operand();
         let v = self.test(operand, to);
         self.push_bool(v);
     }
 
     fn ref_cast(&mut self, heap: wasmparser::HeapType, nullable: bool) {
-        let to = RefType { nullable, heap: self.heap_type(heap) };
+        let to = RefType {
+            nullable,
+            heap: self.heap_type(heap),
+        };
         let operand = self.pop_operand();
         let v = self.test(operand, to);
         self.b.ins().trapz(v, trap_code(TrapKind::CastFailure));
         self.push(operand.value, ValType::Ref(to));
     }
 
-    fn br_on_cast(&mut self, depth: u32, from: wasmparser::RefType, to: wasmparser::RefType, on_success: bool) {
+    fn br_on_cast(
+        &mut self,
+        depth: u32,
+        from: wasmparser::RefType,
+        to: wasmparser::RefType,
+        on_success: bool,
+    ) {
         let (from, to) = (self.ref_type(from), self.ref_type(to));
         let operand = self.pop_operand();
         let fits = self.test(operand, to);
         // What remains after a successful cast is not of the target type: null only if the target does not take it.
-        let rest = RefType { nullable: from.nullable && !to.nullable, heap: from.heap };
+        let rest = RefType {
+            nullable: from.nullable && !to.nullable,
+            heap: from.heap,
+        };
         let (taken, stays) = if on_success { (to, rest) } else { (rest, to) };
         self.push(operand.value, ValType::Ref(taken));
         let condition = match on_success {
@@ -436,7 +563,10 @@ impl Translator<'_, '_> {
 
     fn non_null(ty: ValType) -> ValType {
         match ty {
-            ValType::Ref(r) => ValType::Ref(RefType { nullable: false, heap: r.heap }),
+            ValType::Ref(r) => ValType::Ref(RefType {
+                nullable: false,
+                heap: r.heap,
+            }),
             t => t,
         }
     }
@@ -455,7 +585,13 @@ impl Translator<'_, '_> {
             RefNull { hty } => {
                 let heap = self.heap_type(hty);
                 let v = self.i32(0);
-                self.stack.push(super::translate::Operand { value: v, ty: ValType::Ref(RefType { nullable: true, heap }) });
+                self.stack.push(super::translate::Operand {
+                    value: v,
+                    ty: ValType::Ref(RefType {
+                        nullable: true,
+                        heap,
+                    }),
+                });
             }
             RefIsNull => {
                 let v = self.pop();
@@ -467,7 +603,13 @@ impl Translator<'_, '_> {
                 let ty = self.env.module.funcs[function_index as usize];
                 let v = self.i32(place as i64);
                 let heap = HeapType::Concrete(ty, Kind::Func);
-                self.push(v, ValType::Ref(RefType { nullable: false, heap }));
+                self.push(
+                    v,
+                    ValType::Ref(RefType {
+                        nullable: false,
+                        heap,
+                    }),
+                );
             }
             RefEq => {
                 let b = self.pop();
@@ -477,7 +619,9 @@ impl Translator<'_, '_> {
             }
             RefAsNonNull => {
                 let o = self.pop_operand();
-                self.b.ins().trapz(o.value, trap_code(TrapKind::NullReference));
+                self.b
+                    .ins()
+                    .trapz(o.value, trap_code(TrapKind::NullReference));
                 self.push(o.value, Self::non_null(o.ty));
             }
             BrOnNull { relative_depth } => {
@@ -516,12 +660,16 @@ impl Translator<'_, '_> {
             RefTestNullable { hty } => self.ref_test(hty, true),
             RefCastNonNull { hty } => self.ref_cast(hty, false),
             RefCastNullable { hty } => self.ref_cast(hty, true),
-            BrOnCast { relative_depth, from_ref_type, to_ref_type } => {
-                self.br_on_cast(relative_depth, from_ref_type, to_ref_type, true)
-            }
-            BrOnCastFail { relative_depth, from_ref_type, to_ref_type } => {
-                self.br_on_cast(relative_depth, from_ref_type, to_ref_type, false)
-            }
+            BrOnCast {
+                relative_depth,
+                from_ref_type,
+                to_ref_type,
+            } => self.br_on_cast(relative_depth, from_ref_type, to_ref_type, true),
+            BrOnCastFail {
+                relative_depth,
+                from_ref_type,
+                to_ref_type,
+            } => self.br_on_cast(relative_depth, from_ref_type, to_ref_type, false),
             _ => return false,
         }
         true
@@ -541,31 +689,54 @@ impl Translator<'_, '_> {
                 let v = self.allocate_struct(self.env.module.types[struct_type_index as usize]);
                 self.push(v, self.concrete(struct_type_index, false));
             }
-            StructGet { struct_type_index, field_index } | StructGetU { struct_type_index, field_index } => {
-                self.struct_get(struct_type_index, field_index, false)
+            StructGet {
+                struct_type_index,
+                field_index,
             }
-            StructGetS { struct_type_index, field_index } => self.struct_get(struct_type_index, field_index, true),
-            StructSet { struct_type_index, field_index } => self.struct_set(struct_type_index, field_index),
+            | StructGetU {
+                struct_type_index,
+                field_index,
+            } => self.struct_get(struct_type_index, field_index, false),
+            StructGetS {
+                struct_type_index,
+                field_index,
+            } => self.struct_get(struct_type_index, field_index, true),
+            StructSet {
+                struct_type_index,
+                field_index,
+            } => self.struct_set(struct_type_index, field_index),
             ArrayNew { array_type_index } => self.array_new(array_type_index),
             ArrayNewDefault { array_type_index } => {
                 let len = self.pop();
                 let v = self.allocate_array(self.env.module.types[array_type_index as usize], len);
                 self.push(v, self.concrete(array_type_index, false));
             }
-            ArrayNewFixed { array_type_index, array_size } => self.array_new_fixed(array_type_index, array_size),
-            ArrayNewData { array_type_index, array_data_index } => {
-                self.array_from_segment(Helper::ArrayNewData, array_type_index, array_data_index)
+            ArrayNewFixed {
+                array_type_index,
+                array_size,
+            } => self.array_new_fixed(array_type_index, array_size),
+            ArrayNewData {
+                array_type_index,
+                array_data_index,
+            } => self.array_from_segment(Helper::ArrayNewData, array_type_index, array_data_index),
+            ArrayNewElem {
+                array_type_index,
+                array_elem_index,
+            } => self.array_from_segment(Helper::ArrayNewElem, array_type_index, array_elem_index),
+            ArrayGet { array_type_index } | ArrayGetU { array_type_index } => {
+                self.array_get(array_type_index, false)
             }
-            ArrayNewElem { array_type_index, array_elem_index } => {
-                self.array_from_segment(Helper::ArrayNewElem, array_type_index, array_elem_index)
-            }
-            ArrayGet { array_type_index } | ArrayGetU { array_type_index } => self.array_get(array_type_index, false),
             ArrayGetS { array_type_index } => self.array_get(array_type_index, true),
             ArraySet { array_type_index } => self.array_set(array_type_index),
             ArrayLen => {
                 let reference = self.pop();
                 let address = self.object_address(reference);
-                let v = self.b.ins().load(types::I32, Self::null_flags(), address, layout::ARRAY_LENGTH);
+                let v = self.b.ins().load(
+                    types::I32,
+                    Self::null_flags(),
+                    address,
+                    layout::ARRAY_LENGTH,
+                );
                 self.push(v, ValType::I32);
             }
             ArrayFill { .. } => {
@@ -577,8 +748,12 @@ impl Translator<'_, '_> {
                 let o = self.pop_n(5);
                 self.call_helper(Helper::ArrayCopy, &o);
             }
-            ArrayInitData { array_data_index, .. } => self.array_init(Helper::ArrayInitData, array_data_index),
-            ArrayInitElem { array_elem_index, .. } => self.array_init(Helper::ArrayInitElem, array_elem_index),
+            ArrayInitData {
+                array_data_index, ..
+            } => self.array_init(Helper::ArrayInitData, array_data_index),
+            ArrayInitElem {
+                array_elem_index, ..
+            } => self.array_init(Helper::ArrayInitElem, array_elem_index),
             _ => return self.object_op(op),
         }
         true

@@ -9,7 +9,9 @@ use crate::module::Convert;
 use crate::store::region::{CONTEXT, Context, displacement};
 use crate::types::*;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{self, Block, BlockArg, InstBuilder, MemFlagsData, SourceLoc, TrapCode, Value, types};
+use cranelift_codegen::ir::{
+    self, Block, BlockArg, InstBuilder, MemFlagsData, SourceLoc, TrapCode, Value, types,
+};
 use cranelift_frontend::{FunctionBuilder, Variable};
 use std::collections::HashMap;
 use std::mem::offset_of;
@@ -101,7 +103,12 @@ pub(super) fn args(values: &[Value]) -> Vec<BlockArg> {
 
 impl<'a, 'e> Translator<'a, 'e> {
     pub fn new(b: FunctionBuilder<'a>, env: Env<'e>, ty: FuncType) -> Self {
-        let kinds = env.module.types.iter().map(|&t| env.types.get(t).ty.kind()).collect();
+        let kinds = env
+            .module
+            .types
+            .iter()
+            .map(|&t| env.types.get(t).ty.kind())
+            .collect();
         Translator {
             b,
             env,
@@ -120,7 +127,11 @@ impl<'a, 'e> Translator<'a, 'e> {
     }
 
     /// Translates the whole body.
-    pub fn run(mut self, body: &wp::FunctionBody<'_>, config: cranelift_codegen::isa::TargetFrontendConfig) -> Result<()> {
+    pub fn run(
+        mut self,
+        body: &wp::FunctionBody<'_>,
+        config: cranelift_codegen::isa::TargetFrontendConfig,
+    ) -> Result<()> {
         let broken = |e: wp::Error| Error::Internal(format!("validated code does not decode: {e}"));
         self.prologue(body).map_err(broken)?;
         let mut reader = body.get_operators_reader().map_err(broken)?;
@@ -188,24 +199,36 @@ impl<'a, 'e> Translator<'a, 'e> {
     // ---- values -----------------------------------------------------------------------------------------------------------------
 
     pub(super) fn convert(&self) -> Convert<'_> {
-        Convert { types: &self.env.module.types, kinds: &self.kinds }
+        Convert {
+            types: &self.env.module.types,
+            kinds: &self.kinds,
+        }
     }
 
     pub(super) fn val_type(&self, ty: wp::ValType) -> ValType {
-        self.convert().val(ty).expect("loading refused types that are not supported")
+        self.convert()
+            .val(ty)
+            .expect("loading refused types that are not supported")
     }
 
     pub(super) fn heap_type(&self, ty: wp::HeapType) -> HeapType {
-        self.convert().heap(ty).expect("loading refused types that are not supported")
+        self.convert()
+            .heap(ty)
+            .expect("loading refused types that are not supported")
     }
 
     pub(super) fn ref_type(&self, ty: wp::RefType) -> RefType {
-        self.convert().reference(ty).expect("loading refused types that are not supported")
+        self.convert()
+            .reference(ty)
+            .expect("loading refused types that are not supported")
     }
 
     /// The concrete reference type of a type index of the module.
     pub(super) fn concrete(&self, index: u32, nullable: bool) -> ValType {
-        let heap = HeapType::Concrete(self.env.module.types[index as usize], self.kinds[index as usize]);
+        let heap = HeapType::Concrete(
+            self.env.module.types[index as usize],
+            self.kinds[index as usize],
+        );
         ValType::Ref(RefType { nullable, heap })
     }
 
@@ -221,12 +244,18 @@ impl<'a, 'e> Translator<'a, 'e> {
     }
 
     pub(super) fn pop_operand(&mut self) -> Operand {
-        self.stack.pop().expect("validated code never pops an empty stack")
+        self.stack
+            .pop()
+            .expect("validated code never pops an empty stack")
     }
 
     pub(super) fn pop_n(&mut self, n: usize) -> Vec<Value> {
         let at = self.stack.len() - n;
-        self.stack.split_off(at).into_iter().map(|o| o.value).collect()
+        self.stack
+            .split_off(at)
+            .into_iter()
+            .map(|o| o.value)
+            .collect()
     }
 
     pub(super) fn zero(&mut self, ty: ValType) -> Value {
@@ -252,7 +281,12 @@ impl<'a, 'e> Translator<'a, 'e> {
 
     pub(super) fn load_context(&mut self, offset: usize) -> Value {
         let base = self.base();
-        self.b.ins().load(types::I64, MemFlagsData::trusted(), base, displacement(CONTEXT) + offset as i32)
+        self.b.ins().load(
+            types::I64,
+            MemFlagsData::trusted(),
+            base,
+            displacement(CONTEXT) + offset as i32,
+        )
     }
 
     pub(super) fn trap_if(&mut self, condition: Value, kind: TrapKind) {
@@ -318,7 +352,10 @@ impl<'a, 'e> Translator<'a, 'e> {
 
     /// The operands that a branch takes along; they stay on the stack.
     pub(super) fn branch_args(&self, count: usize) -> Vec<BlockArg> {
-        self.stack[self.stack.len() - count..].iter().map(|o| BlockArg::Value(o.value)).collect()
+        self.stack[self.stack.len() - count..]
+            .iter()
+            .map(|o| BlockArg::Value(o.value))
+            .collect()
     }
 
     pub(super) fn branch(&mut self, depth: u32) {
@@ -351,9 +388,24 @@ impl<'a, 'e> Translator<'a, 'e> {
         self.b.seal_block(next);
     }
 
-    fn open(&mut self, kind: FrameKind, label: Block, after: Block, params: Vec<ValType>, results: Vec<ValType>) {
+    fn open(
+        &mut self,
+        kind: FrameKind,
+        label: Block,
+        after: Block,
+        params: Vec<ValType>,
+        results: Vec<ValType>,
+    ) {
         let height = self.stack.len() - params.len();
-        self.control.push(Frame { kind, label, after, params, results, height, branched: false });
+        self.control.push(Frame {
+            kind,
+            label,
+            after,
+            params,
+            results,
+            height,
+            branched: false,
+        });
     }
 
     fn step(&mut self, op: &Operator<'_>) -> Result<()> {
@@ -392,7 +444,13 @@ impl<'a, 'e> Translator<'a, 'e> {
                 self.b.seal_block(otherwise);
                 self.b.switch_to_block(then);
                 let operands = self.stack[self.stack.len() - params.len()..].to_vec();
-                self.open(FrameKind::If(Some((otherwise, operands))), after, after, params, results);
+                self.open(
+                    FrameKind::If(Some((otherwise, operands))),
+                    after,
+                    after,
+                    params,
+                    results,
+                );
             }
             Operator::Else => {
                 self.leave_arm();
@@ -404,7 +462,13 @@ impl<'a, 'e> Translator<'a, 'e> {
                 let dispatch = self.b.create_block();
                 self.b.append_block_param(dispatch, types::I64);
                 self.handlers.push(dispatch);
-                self.open(FrameKind::Try(dispatch, try_table.catches.clone()), after, after, params, results);
+                self.open(
+                    FrameKind::Try(dispatch, try_table.catches.clone()),
+                    after,
+                    after,
+                    params,
+                    results,
+                );
             }
             Operator::End => {
                 self.leave_arm();
@@ -432,12 +496,18 @@ impl<'a, 'e> Translator<'a, 'e> {
         if self.numeric(op) || self.access(op) || self.call(op) || self.object(op) {
             return Ok(());
         }
-        Err(Error::Internal(format!("no translation of {op:?} at offset {:#x}", self.offset)))
+        Err(Error::Internal(format!(
+            "no translation of {op:?} at offset {:#x}",
+            self.offset
+        )))
     }
 
     fn step_dead(&mut self, op: &Operator<'_>) -> Result<()> {
         match op {
-            Operator::Block { .. } | Operator::Loop { .. } | Operator::If { .. } | Operator::TryTable { .. } => {
+            Operator::Block { .. }
+            | Operator::Loop { .. }
+            | Operator::If { .. }
+            | Operator::TryTable { .. } => {
                 self.dead_depth += 1;
             }
             Operator::Else if self.dead_depth == 0 => self.start_else(),
@@ -460,7 +530,9 @@ impl<'a, 'e> Translator<'a, 'e> {
     fn start_else(&mut self) {
         let frame = self.control.last_mut().expect("open block");
         let height = frame.height;
-        let FrameKind::If(pending) = &mut frame.kind else { unreachable!("validated: else belongs to if") };
+        let FrameKind::If(pending) = &mut frame.kind else {
+            unreachable!("validated: else belongs to if")
+        };
         let (block, operands) = pending.take().expect("validated: one else");
         self.stack.truncate(height);
         self.stack.extend(operands);
@@ -510,15 +582,23 @@ impl<'a, 'e> Translator<'a, 'e> {
     fn br_table(&mut self, targets: &wp::BrTable<'_>) -> Result<()> {
         let index = self.pop();
         let mut calls = Vec::new();
-        let depths: Vec<u32> =
-            targets.targets().collect::<Result<_, _>>().map_err(|e| Error::Internal(format!("br_table: {e}")))?;
+        let depths: Vec<u32> = targets
+            .targets()
+            .collect::<Result<_, _>>()
+            .map_err(|e| Error::Internal(format!("br_table: {e}")))?;
         for depth in depths.into_iter().chain([targets.default()]) {
             let (block, types) = self.target(depth);
             let args = self.branch_args(types.len());
-            calls.push(ir::BlockCall::new(block, args, &mut self.b.func.dfg.value_lists));
+            calls.push(ir::BlockCall::new(
+                block,
+                args,
+                &mut self.b.func.dfg.value_lists,
+            ));
         }
         let default = calls.pop().expect("the default target");
-        let table = self.b.create_jump_table(ir::JumpTableData::new(default, &calls));
+        let table = self
+            .b
+            .create_jump_table(ir::JumpTableData::new(default, &calls));
         self.b.ins().br_table(index, table);
         self.dead();
         Ok(())

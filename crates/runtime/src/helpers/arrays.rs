@@ -24,7 +24,11 @@ pub(super) use helper;
 
 /// Whether `len` items from `start` lie within `limit`.
 pub(super) fn check(start: u32, len: u32, limit: u64, trap: TrapKind) -> Result<()> {
-    if start as u64 + len as u64 <= limit { Ok(()) } else { Err(trap.into()) }
+    if start as u64 + len as u64 <= limit {
+        Ok(())
+    } else {
+        Err(trap.into())
+    }
 }
 
 fn array(vm: &Vm, reference: u32) -> Result<Array> {
@@ -86,7 +90,14 @@ helper! {
 }
 
 /// The bytes of a data segment that hold `len` elements, as an address: nothing while it is used can move it.
-fn data(vm: &Vm, instance: u32, segment: u32, offset: u32, len: u32, storage: Storage) -> Result<(*const u8, usize)> {
+fn data(
+    vm: &Vm,
+    instance: u32,
+    segment: u32,
+    offset: u32,
+    len: u32,
+    storage: Storage,
+) -> Result<(*const u8, usize)> {
     let bytes = vm.data(instance, segment);
     let want = len as u64 * storage.bytes() as u64;
     if offset as u64 + want > bytes.len() as u64 {

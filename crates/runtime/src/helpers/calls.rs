@@ -32,11 +32,20 @@ unsafe fn throw_object(vm: *mut Vm, exception: u32) -> ! {
     unsafe {
         let mut found = None;
         walk::innermost(&*vm, &mut |frame| {
-            found = frame.info.handler(frame.pc).map(|h| (frame.fp, h.frame_size, frame.info.start + h.code as usize));
+            found = frame
+                .info
+                .handler(frame.pc)
+                .map(|h| (frame.fp, h.frame_size, frame.info.start + h.code as usize));
             found.is_none()
         });
         match found {
-            Some((fp, size, code)) => varve_resume((*vm).context, fp, fp - size as usize, code, exception as u64),
+            Some((fp, size, code)) => varve_resume(
+                (*vm).context,
+                fp,
+                fp - size as usize,
+                code,
+                exception as u64,
+            ),
             None => {
                 let error = (*vm).exception_error(exception);
                 raise(vm, error)
@@ -69,7 +78,9 @@ pub(super) unsafe extern "C" fn host_call(vm: *mut Vm, func: u32, values: *mut u
             Ok(Ok(())) => Outcome::Done,
             Ok(Err(Error::Exception { exception, tag })) => match vm.roots.get(&exception) {
                 Some(raw) => Outcome::Thrown(raw),
-                None => Outcome::Failed(Error::usage(format!("exception of tag {tag} thrown after its scope ended"))),
+                None => Outcome::Failed(Error::usage(format!(
+                    "exception of tag {tag} thrown after its scope ended"
+                ))),
             },
             Ok(Err(e)) => Outcome::Failed(e),
             Err(panic) => {

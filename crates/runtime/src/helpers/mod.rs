@@ -66,7 +66,10 @@ helpers! {
 
 /// Ways out of compiled code to all helpers, by their numbers.
 pub(crate) fn exits(memory: &mut CodeMemory) -> Result<Vec<*const u8>> {
-    ADDRESSES.iter().map(|address| stubs::exit(memory, address())).collect()
+    ADDRESSES
+        .iter()
+        .map(|address| stubs::exit(memory, address()))
+        .collect()
 }
 
 /// The function that compiles on the first call.

@@ -13,7 +13,10 @@ fn frame_info(vm: &Vm, frame: &walk::Frame, innermost: bool) -> Option<FrameInfo
     let func = frame.info.func?;
     // A return address belongs to what comes after the call.
     let pc = if innermost { frame.pc } else { frame.pc - 1 };
-    Some(FrameInfo { function: vm.func_name(func), offset: frame.info.offset(pc).unwrap_or(0) })
+    Some(FrameInfo {
+        function: vm.func_name(func),
+        offset: frame.info.offset(pc).unwrap_or(0),
+    })
 }
 
 /// The frames of the innermost activation.
@@ -77,7 +80,10 @@ unsafe fn fault(vm: &Vm, context: &Context) -> Error {
         Some(kind) => kind,
         None => {
             let place = info.map(|i| (i.func.map(|f| vm.func_name(f)), i.offset(pc)));
-            return Error::Internal(format!("fault at address {:#x} in {place:?}", context.fault_address));
+            return Error::Internal(format!(
+                "fault at address {:#x} in {place:?}",
+                context.fault_address
+            ));
         }
     };
     let mut frames = Vec::new();

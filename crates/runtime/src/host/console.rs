@@ -13,7 +13,10 @@ pub struct Console {
 impl Console {
     /// The process's own output and error.
     pub fn inherit() -> Console {
-        Console { out: Output::new(Box::new(io::stdout())), err: Output::new(Box::new(io::stderr())) }
+        Console {
+            out: Output::new(Box::new(io::stdout())),
+            err: Output::new(Box::new(io::stderr())),
+        }
     }
 }
 
@@ -31,7 +34,11 @@ const LONGEST: usize = 8192;
 impl Output {
     /// A stream onto a writer.
     pub fn new(to: Box<dyn Write + Send>) -> Output {
-        Output { to, line: Vec::new(), high: None }
+        Output {
+            to,
+            line: Vec::new(),
+            high: None,
+        }
     }
 
     /// Takes one UTF-16 code unit. Halves without partner become the replacement character.
@@ -50,7 +57,8 @@ impl Output {
         };
         for c in char::decode_utf16(units) {
             let c = c.unwrap_or(char::REPLACEMENT_CHARACTER);
-            self.line.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+            self.line
+                .extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
         }
         if unit == b'\n' as u16 || self.line.len() >= LONGEST {
             self.flush()?;
@@ -107,6 +115,9 @@ mod tests {
         out.put(0xd83c).unwrap();
         out.put(b'x' as u16).unwrap();
         out.flush().unwrap();
-        assert_eq!(String::from_utf8(seen.lock().unwrap().clone()).unwrap(), "Grüße 🌍\n\u{fffd}x");
+        assert_eq!(
+            String::from_utf8(seen.lock().unwrap().clone()).unwrap(),
+            "Grüße 🌍\n\u{fffd}x"
+        );
     }
 }

@@ -42,10 +42,14 @@ impl Js {
 
     /// The value behind a reference; none for null.
     pub fn get<C: AsContextMut>(store: &mut C, val: &Val) -> Result<Option<Js>> {
-        let Some(r) = val.rooted() else { return Ok(None) };
+        let Some(r) = val.rooted() else {
+            return Ok(None);
+        };
         match r.host_value::<Js, C>(store) {
             Some(js) => Ok(Some(js.clone())),
-            None => Err(Error::usage("a JavaScript value was expected, and another object was given")),
+            None => Err(Error::usage(
+                "a JavaScript value was expected, and another object was given",
+            )),
         }
     }
 
@@ -53,7 +57,9 @@ impl Js {
     pub fn string<C: AsContextMut>(store: &mut C, val: &Val) -> Result<Vec<u16>> {
         match Js::get(store, val)? {
             Some(Js::String(s)) => Ok(s),
-            other => Err(Error::usage(format!("a JavaScript string was expected, not {other:?}"))),
+            other => Err(Error::usage(format!(
+                "a JavaScript string was expected, not {other:?}"
+            ))),
         }
     }
 

@@ -21,7 +21,9 @@ pub(crate) fn link<T: 'static>(linker: &mut Linker<T>) {
     });
     linker.func_any(module, "charCodeAt", |mut c: C<'_, T>, a, r| {
         let s = Js::string(&mut c, &a[0])?;
-        let unit = s.get(index(&a[1])).ok_or_else(|| Error::from(TrapKind::ArrayOutOfBounds))?;
+        let unit = s
+            .get(index(&a[1]))
+            .ok_or_else(|| Error::from(TrapKind::ArrayOutOfBounds))?;
         r[0] = Val::I32(*unit as i32);
         Ok(())
     });
@@ -38,7 +40,11 @@ pub(crate) fn link<T: 'static>(linker: &mut Linker<T>) {
     linker.func_any(module, "substring", |mut c: C<'_, T>, a, r| {
         let s = Js::string(&mut c, &a[0])?;
         let (start, end) = (index(&a[1]), index(&a[2]).min(s.len()));
-        let part = if start < end { s[start..end].to_vec() } else { vec![] };
+        let part = if start < end {
+            s[start..end].to_vec()
+        } else {
+            vec![]
+        };
         r[0] = Js::String(part).put(c)?;
         Ok(())
     });
@@ -54,7 +60,9 @@ pub(crate) fn link<T: 'static>(linker: &mut Linker<T>) {
     });
     linker.func_any(module, "fromCharCodeArray", |mut c: C<'_, T>, a, r| {
         let units = array(&a[0])?.u16_elements(&mut c)?;
-        let part = units.get(index(&a[1])..index(&a[2])).ok_or_else(|| Error::from(TrapKind::ArrayOutOfBounds))?;
+        let part = units
+            .get(index(&a[1])..index(&a[2]))
+            .ok_or_else(|| Error::from(TrapKind::ArrayOutOfBounds))?;
         r[0] = Js::String(part.to_vec()).put(c)?;
         Ok(())
     });

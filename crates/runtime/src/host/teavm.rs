@@ -24,7 +24,9 @@ pub fn is_teavm(module: &Module) -> bool {
 type C<'a> = Caller<'a, State>;
 
 fn unsupported(what: String) -> Error {
-    Error::Usage(format!("the program uses JavaScript, which is not there: {what}"))
+    Error::Usage(format!(
+        "the program uses JavaScript, which is not there: {what}"
+    ))
 }
 
 fn number(v: &Val) -> f64 {
@@ -67,20 +69,28 @@ pub fn link(linker: &mut Linker<State>, store: &mut Store<State>, module: &Modul
 }
 
 fn console(linker: &mut Linker<State>) {
-    linker.func_any("teavmConsole", "putcharStdout", |mut c: C<'_>, a, _| put_char(&mut c.data_mut().console.out, &a[0]));
-    linker.func_any("teavmConsole", "putcharStderr", |mut c: C<'_>, a, _| put_char(&mut c.data_mut().console.err, &a[0]));
+    linker.func_any("teavmConsole", "putcharStdout", |mut c: C<'_>, a, _| {
+        put_char(&mut c.data_mut().console.out, &a[0])
+    });
+    linker.func_any("teavmConsole", "putcharStderr", |mut c: C<'_>, a, _| {
+        put_char(&mut c.data_mut().console.err, &a[0])
+    });
 }
 
 fn dates(linker: &mut Linker<State>) {
     linker.func_any("teavmDate", "currentTimeMillis", |_: C<'_>, _, r| {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis());
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |d| d.as_millis());
         result(&mut r[0], now as f64);
         Ok(())
     });
 }
 
+type Named<F> = (&'static str, F);
+
 fn math(linker: &mut Linker<State>) {
-    let unary: [(&str, fn(f64) -> f64); 20] = [
+    let unary: &[Named<fn(f64) -> f64>] = &[
         ("sin", f64::sin),
         ("cos", f64::cos),
         ("tan", f64::tan),
@@ -100,16 +110,23 @@ fn math(linker: &mut Linker<State>) {
         ("ceil", f64::ceil),
         ("floor", f64::floor),
         ("abs", f64::abs),
-        ("sign", |x| if x == 0.0 || x.is_nan() { x } else { x.signum() }),
+        ("sign", |x| {
+            if x == 0.0 || x.is_nan() {
+                x
+            } else {
+                x.signum()
+            }
+        }),
     ];
-    for (name, f) in unary {
+    for &(name, f) in unary {
         linker.func_any("teavmMath", name, move |_: C<'_>, a, r| {
             result(&mut r[0], f(number(&a[0])));
             Ok(())
         });
     }
-    let binary: [(&str, fn(f64, f64) -> f64); 3] = [("pow", pow), ("atan2", f64::atan2), ("hypot", f64::hypot)];
-    for (name, f) in binary {
+    let binary: &[Named<fn(f64, f64) -> f64>] =
+        &[("pow", pow), ("atan2", f64::atan2), ("hypot", f64::hypot)];
+    for &(name, f) in binary {
         linker.func_any("teavmMath", name, move |_: C<'_>, a, r| {
             result(&mut r[0], f(number(&a[0]), number(&a[1])));
             Ok(())
@@ -123,7 +140,11 @@ fn math(linker: &mut Linker<State>) {
 
 /// Java's and JavaScript's power: one to a power that is no number is no number.
 fn pow(x: f64, y: f64) -> f64 {
-    if y.is_nan() || x.abs() == 1.0 && y.is_infinite() { f64::NAN } else { x.powf(y) }
+    if y.is_nan() || x.abs() == 1.0 && y.is_infinite() {
+        f64::NAN
+    } else {
+        x.powf(y)
+    }
 }
 
 /// A number from 0 to 1, from the system's source of randomness.
@@ -142,7 +163,12 @@ fn exceptions(linker: &mut Linker<State>) {
     });
     // What JavaScript would show of the exception: here its stack, for the message of an uncaught one.
     linker.func_any("teavm", "decorateException", |mut c: C<'_>, a, _| {
-        let Some(set) = c.get_export("teavm.setJsException").and_then(Extern::into_func) else { return Ok(()) };
+        let Some(set) = c
+            .get_export("teavm.setJsException")
+            .and_then(Extern::into_func)
+        else {
+            return Ok(());
+        };
         let stack = Js::Stack(c.frames()).put(&mut c)?;
         set.call(&mut c, &[a[0], stack], &mut [])
     });
@@ -163,13 +189,28 @@ fn values(linker: &mut Linker<State>) {
         r[0] = Val::I32(value.is_none_or(|v| v.type_of() == wanted) as i32);
         Ok(())
     });
-    for name in ["wrapByte", "wrapShort", "wrapChar", "wrapInt", "wrapFloat", "wrapDouble"] {
+    for name in [
+        "wrapByte",
+        "wrapShort",
+        "wrapChar",
+        "wrapInt",
+        "wrapFloat",
+        "wrapDouble",
+    ] {
         linker.func_any(m, name, |c: C<'_>, a, r| {
             r[0] = Js::Number(number(&a[0])).put(c)?;
             Ok(())
         });
     }
-    for name in ["unwrapByte", "unwrapShort", "unwrapChar", "unwrapInt", "unwrapFloat", "unwrapDouble", "unwrapLong"] {
+    for name in [
+        "unwrapByte",
+        "unwrapShort",
+        "unwrapChar",
+        "unwrapInt",
+        "unwrapFloat",
+        "unwrapDouble",
+        "unwrapLong",
+    ] {
         linker.func_any(m, name, |mut c: C<'_>, a, r| {
             match Js::get(&mut c, &a[0])? {
                 Some(Js::Number(n)) => result(&mut r[0], n),
@@ -196,8 +237,11 @@ fn values(linker: &mut Linker<State>) {
             r[0] = Val::AnyRef(None);
             return Ok(());
         }
-        let create = c.get_export("teavm.jso.createWrapper").and_then(Extern::into_func);
-        let create = create.ok_or_else(|| Error::usage("the module exports no `teavm.jso.createWrapper`"))?;
+        let create = c
+            .get_export("teavm.jso.createWrapper")
+            .and_then(Extern::into_func);
+        let create = create
+            .ok_or_else(|| Error::usage("the module exports no `teavm.jso.createWrapper`"))?;
         create.call(&mut c, &a[..1], &mut r[..1])
     });
     linker.func_any(m, "sameRef", |mut c: C<'_>, a, r| {
@@ -211,12 +255,14 @@ fn values(linker: &mut Linker<State>) {
     linker.func_any(m, "getProperty", |mut c: C<'_>, a, r| {
         let (object, property) = (Js::get(&mut c, &a[0])?, Js::get(&mut c, &a[1])?);
         let value = match (&object, &property) {
-            (Some(Js::Strings(s)), Some(Js::String(p))) if String::from_utf16_lossy(p) == "length" => {
+            (Some(Js::Strings(s)), Some(Js::String(p)))
+                if String::from_utf16_lossy(p) == "length" =>
+            {
                 Js::Number(s.len() as f64)
             }
-            (Some(Js::Strings(s)), Some(Js::Number(i))) => {
-                s.get(*i as usize).map_or(Js::Undefined, |s| Js::String(s.clone()))
-            }
+            (Some(Js::Strings(s)), Some(Js::Number(i))) => s
+                .get(*i as usize)
+                .map_or(Js::Undefined, |s| Js::String(s.clone())),
             _ => return Err(unsupported(format!("property {property:?} of {object:?}"))),
         };
         r[0] = value.put(c)?;
@@ -231,12 +277,19 @@ fn functions(linker: &mut Linker<State>) {
         Ok(())
     });
     linker.func_any(m, "defineFunction", |c: C<'_>, a, r| {
-        let Val::FuncRef(Some(f)) = a[0] else { return Err(unsupported("a function that is none".into())) };
+        let Val::FuncRef(Some(f)) = a[0] else {
+            return Err(unsupported("a function that is none".into()));
+        };
         r[0] = Js::Function(f).put(c)?;
         Ok(())
     });
     // Methods for JavaScript to call: nobody will.
-    for name in ["defineMethod", "defineStaticMethod", "defineProperty", "defineStaticProperty"] {
+    for name in [
+        "defineMethod",
+        "defineStaticMethod",
+        "defineProperty",
+        "defineStaticProperty",
+    ] {
         linker.func_any(m, name, |_: C<'_>, _, _| Ok(()));
     }
     // Functions of JavaScript from their text. The library itself has only the one that gives back its argument.
@@ -248,15 +301,21 @@ fn functions(linker: &mut Linker<State>) {
         r[0] = Js::Identity.put(c)?;
         Ok(())
     });
-    linker.func_any(m, "callFunction1", |mut c: C<'_>, a, r| match Js::get(&mut c, &a[0])? {
-        Some(Js::Identity) => {
-            r[0] = a[1];
-            Ok(())
+    linker.func_any(m, "callFunction1", |mut c: C<'_>, a, r| {
+        match Js::get(&mut c, &a[0])? {
+            Some(Js::Identity) => {
+                r[0] = a[1];
+                Ok(())
+            }
+            other => Err(unsupported(format!("a call of {other:?}"))),
         }
-        other => Err(unsupported(format!("a call of {other:?}"))),
     });
     for name in ["unwrapJavaObject", "javaObjectToJS"] {
-        linker.func_any(m, name, move |_: C<'_>, _, _| Err(unsupported(format!("an object of Java as one of JavaScript ({name})"))));
+        linker.func_any(m, name, move |_: C<'_>, _, _| {
+            Err(unsupported(format!(
+                "an object of Java as one of JavaScript ({name})"
+            )))
+        });
     }
 }
 
@@ -266,27 +325,42 @@ fn memory(linker: &mut Linker<State>, store: &mut Store<State>, module: &Module)
     let (data, min) = memory_requirements(module);
     let heap_offset = data.next_multiple_of(8);
     let declared = module.inner.imports.iter().find_map(|i| match &i.ty {
-        crate::module::ExternType::Memory(m) if i.module == "env" && i.name == "memory" => Some(m.min_pages),
+        crate::module::ExternType::Memory(m) if i.module == "env" && i.name == "memory" => {
+            Some(m.min_pages)
+        }
         _ => None,
     });
-    let pages = heap_offset.div_ceil(65536).max(min).max(declared.unwrap_or(0)).max(1);
+    let pages = heap_offset
+        .div_ceil(65536)
+        .max(min)
+        .max(declared.unwrap_or(0))
+        .max(1);
     let memory = Memory::new(&mut *store, pages, Some(1 << 15))?;
-    let constant = |store: &mut Store<State>, v: i32| Global::new(store, ValType::I32, false, Val::I32(v));
+    let constant =
+        |store: &mut Store<State>, v: i32| Global::new(store, ValType::I32, false, Val::I32(v));
     let offset = constant(store, heap_offset as i32)?;
     let most = constant(store, MOST_BYTES)?;
     linker.define("env", "memory", memory);
-    linker.define("teavmMemory", "heapOffset", offset).define("teavmMemory", "maxSize", most);
+    linker
+        .define("teavmMemory", "heapOffset", offset)
+        .define("teavmMemory", "maxSize", most);
     linker.func_any("teavmMemory", "notifyHeapResized", |_: C<'_>, _, _| Ok(()));
     Ok(())
 }
 
 /// `dataSize`, in bytes, and `min`, in pages, of the custom section `teavm.memoryRequirements`, a flat JSON object of numbers.
 fn memory_requirements(module: &Module) -> (u32, u32) {
-    let section = module.custom_section("teavm.memoryRequirements").unwrap_or_default();
+    let section = module
+        .custom_section("teavm.memoryRequirements")
+        .unwrap_or_default();
     let text = String::from_utf8_lossy(section);
     let field = |name: &str| {
         let (_, rest) = text.split_once(&format!("\"{name}\""))?;
-        let digits: String = rest.trim_start_matches([':', ' ']).chars().take_while(char::is_ascii_digit).collect();
+        let digits: String = rest
+            .trim_start_matches([':', ' '])
+            .chars()
+            .take_while(char::is_ascii_digit)
+            .collect();
         digits.parse().ok()
     };
     (field("dataSize").unwrap_or(0), field("min").unwrap_or(0))
@@ -302,12 +376,15 @@ pub fn run_main(store: &mut Store<State>, module: &Module, args: &[String]) -> R
     let mut linker = Linker::new(module.engine());
     link(&mut linker, store, module)?;
     let instance = linker.instantiate(&mut *store, module)?;
-    let main = instance.get_global(&mut *store, "main").ok_or_else(|| Error::usage("the program has no main function"))?;
+    let main = instance
+        .get_global(&mut *store, "main")
+        .ok_or_else(|| Error::usage("the program has no main function"))?;
     let main = main.get(&mut *store)?;
     let Some(Js::Function(main)) = Js::get(store, &main)? else {
         return Err(Error::usage("the program's `main` is no function"));
     };
-    let args = Js::Strings(args.iter().map(|a| a.encode_utf16().collect()).collect()).put(&mut *store)?;
+    let args =
+        Js::Strings(args.iter().map(|a| a.encode_utf16().collect()).collect()).put(&mut *store)?;
     let mut results = vec![Val::I32(0); main.ty(&mut *store)?.results.len()];
     let outcome = main.call(&mut *store, &[args], &mut results);
     store.data_mut().console.out.flush().map_err(Error::host)?;
@@ -316,7 +393,12 @@ pub fn run_main(store: &mut Store<State>, module: &Module, args: &[String]) -> R
         Err(Error::Exit(code)) => code,
         Err(Error::Exception { exception, .. }) => {
             let text = describe(store, instance, exception)?;
-            store.data_mut().console.err.text(&text).map_err(Error::host)?;
+            store
+                .data_mut()
+                .console
+                .err
+                .text(&text)
+                .map_err(Error::host)?;
             1
         }
         Err(e) => return Err(e),
@@ -329,13 +411,17 @@ pub fn run_main(store: &mut Store<State>, module: &Module, args: &[String]) -> R
 fn describe(store: &mut Store<State>, instance: Instance, exception: Rooted) -> Result<String> {
     let object = exception.field(&mut *store, 1)?;
     let call = |store: &mut Store<State>, name: &str, arg: Val| -> Result<Option<Val>> {
-        let Some(f) = instance.get_func(&mut *store, name) else { return Ok(None) };
+        let Some(f) = instance.get_func(&mut *store, name) else {
+            return Ok(None);
+        };
         let mut results = [Val::I32(0)];
         f.call(store, &[arg], &mut results)?;
         Ok(results[0].rooted().map(|_| results[0]))
     };
     let class = match object.rooted() {
-        Some(o) => o.type_name(&mut *store)?.unwrap_or_else(|| "an exception".into()),
+        Some(o) => o
+            .type_name(&mut *store)?
+            .unwrap_or_else(|| "an exception".into()),
         None => "an exception".into(),
     };
     let mut text = format!("Exception in thread \"main\" {class}");
@@ -349,8 +435,13 @@ fn describe(store: &mut Store<State>, instance: Instance, exception: Rooted) -> 
         && let Some(Js::Stack(frames)) = Js::get(store, &stack)?
     {
         // The constructors of the exception itself are no news.
-        for frame in frames.iter().skip_while(|f| f.function.contains("::<init>") || f.function.contains("::fillInStackTrace")) {
-            text += &format!("\tat {}\n", frame.function.trim_matches('`').replace("::", "."));
+        for frame in frames.iter().skip_while(|f| {
+            f.function.contains("::<init>") || f.function.contains("::fillInStackTrace")
+        }) {
+            text += &format!(
+                "\tat {}\n",
+                frame.function.trim_matches('`').replace("::", ".")
+            );
         }
     }
     Ok(text)

@@ -12,7 +12,11 @@ pub(crate) struct Convert<'a> {
 }
 
 fn unsupported<T>(feature: &str) -> Result<T> {
-    Err(Error::Unsupported { feature: feature.into(), offset: 0, function: None })
+    Err(Error::Unsupported {
+        feature: feature.into(),
+        offset: 0,
+        function: None,
+    })
 }
 
 impl Convert<'_> {
@@ -42,7 +46,9 @@ impl Convert<'_> {
                 A::Cont | A::NoCont => return unsupported("stack switching"),
             },
             wp::HeapType::Concrete(i) => {
-                let i = i.as_module_index().expect("a module's own types are not canonicalised by the decoder");
+                let i = i
+                    .as_module_index()
+                    .expect("a module's own types are not canonicalised by the decoder");
                 HeapType::Concrete(self.index(i), self.kinds[i as usize])
             }
             wp::HeapType::Exact(_) => return unsupported("custom descriptors"),
@@ -50,7 +56,10 @@ impl Convert<'_> {
     }
 
     pub fn reference(&self, ty: wp::RefType) -> Result<RefType> {
-        Ok(RefType { nullable: ty.is_nullable(), heap: self.heap(ty.heap_type())? })
+        Ok(RefType {
+            nullable: ty.is_nullable(),
+            heap: self.heap(ty.heap_type())?,
+        })
     }
 
     pub fn val(&self, ty: wp::ValType) -> Result<ValType> {
@@ -70,25 +79,47 @@ impl Convert<'_> {
             wp::StorageType::I16 => Storage::I16,
             wp::StorageType::Val(v) => Storage::Val(self.val(v)?),
         };
-        Ok(FieldType { storage, mutable: ty.mutable })
+        Ok(FieldType {
+            storage,
+            mutable: ty.mutable,
+        })
     }
 
     pub fn func(&self, ty: &wp::FuncType) -> Result<FuncType> {
-        let list = |types: &[wp::ValType]| types.iter().map(|&t| self.val(t)).collect::<Result<Vec<_>>>();
-        Ok(FuncType { params: list(ty.params())?, results: list(ty.results())? })
+        let list = |types: &[wp::ValType]| {
+            types
+                .iter()
+                .map(|&t| self.val(t))
+                .collect::<Result<Vec<_>>>()
+        };
+        Ok(FuncType {
+            params: list(ty.params())?,
+            results: list(ty.results())?,
+        })
     }
 
     pub fn sub(&self, ty: &wp::SubType) -> Result<SubType> {
         let composite = match &ty.composite_type.inner {
             wp::CompositeInnerType::Func(f) => Composite::Func(self.func(f)?),
             wp::CompositeInnerType::Array(a) => Composite::Array(self.field(&a.0)?),
-            wp::CompositeInnerType::Struct(s) => {
-                Composite::Struct(s.fields.iter().map(|f| self.field(f)).collect::<Result<_>>()?)
-            }
+            wp::CompositeInnerType::Struct(s) => Composite::Struct(
+                s.fields
+                    .iter()
+                    .map(|f| self.field(f))
+                    .collect::<Result<_>>()?,
+            ),
             wp::CompositeInnerType::Cont(_) => return unsupported("stack switching"),
         };
-        let supertype = ty.supertype_idxs.first().and_then(|i| i.as_module_index()).map(|i| self.index(i));
-        Ok(SubType { is_final: ty.is_final, supertype, composite })
+        let supertype = ty
+            .supertype_idxs
+            .first()
+            .and_then(|i| i.as_module_index())
+            .map(|i| self.index(i));
+        Ok(SubType {
+            is_final: ty.is_final,
+            supertype,
+            composite,
+        })
     }
 }
 

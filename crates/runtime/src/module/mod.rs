@@ -157,12 +157,17 @@ impl Module {
     /// [`Error::Invalid`](crate::Error::Invalid) with function and offset; [`Error::Unsupported`](crate::Error::Unsupported)
     /// with the name of the proposal that the module needs.
     pub fn new(engine: &Engine, bytes: &[u8]) -> Result<Module> {
-        Ok(Module { inner: Arc::new(parse::parse(engine, bytes)?) })
+        Ok(Module {
+            inner: Arc::new(parse::parse(engine, bytes)?),
+        })
     }
 
     /// Names and kinds of what the module imports, in order.
     pub fn imports(&self) -> impl Iterator<Item = (&str, &str, &'static str)> {
-        self.inner.imports.iter().map(|i| (i.module.as_str(), i.name.as_str(), i.ty.kind()))
+        self.inner
+            .imports
+            .iter()
+            .map(|i| (i.module.as_str(), i.name.as_str(), i.ty.kind()))
     }
 
     /// Names of what the module exports, in order.
@@ -193,7 +198,10 @@ fn func_name(names: &HashMap<u32, String>, exports: &[Export], index: u32) -> St
     if let Some(name) = names.get(&index) {
         return format!("`{name}`");
     }
-    match exports.iter().find(|e| e.kind == ExportKind::Func && e.index == index) {
+    match exports
+        .iter()
+        .find(|e| e.kind == ExportKind::Func && e.index == index)
+    {
         Some(e) => format!("`{}`", e.name),
         None => format!("func[{index}]"),
     }

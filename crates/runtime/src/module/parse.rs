@@ -9,8 +9,12 @@ use wasmparser::{Parser, Payload, ValidPayload, Validator, WasmFeatures};
 
 /// The proposals that the engine implements: WebAssembly 3.0 without SIMD and 64-bit memories.
 fn features() -> WasmFeatures {
-    WasmFeatures::WASM3
-        .difference(WasmFeatures::SIMD | WasmFeatures::RELAXED_SIMD | WasmFeatures::MEMORY64 | WasmFeatures::THREADS)
+    WasmFeatures::WASM3.difference(
+        WasmFeatures::SIMD
+            | WasmFeatures::RELAXED_SIMD
+            | WasmFeatures::MEMORY64
+            | WasmFeatures::THREADS,
+    )
 }
 
 pub(super) fn parse(engine: &Engine, bytes: &[u8]) -> Result<ModuleInner> {
@@ -77,11 +81,18 @@ impl<'a> Reading<'a> {
             type_names: HashMap::new(),
             custom: vec![],
         };
-        Reading { bytes, module, kinds: vec![] }
+        Reading {
+            bytes,
+            module,
+            kinds: vec![],
+        }
     }
 
     fn convert(&self) -> Convert<'_> {
-        Convert { types: &self.module.types, kinds: &self.kinds }
+        Convert {
+            types: &self.module.types,
+            kinds: &self.kinds,
+        }
     }
 
     fn sections(&mut self) -> Result<(), Fail> {
@@ -110,7 +121,9 @@ impl<'a> Reading<'a> {
 
     fn section(&mut self, payload: Payload<'a>) -> Result<(), Fail> {
         match payload {
-            Payload::Version { encoding, range, .. } if encoding != wp::Encoding::Module => {
+            Payload::Version {
+                encoding, range, ..
+            } if encoding != wp::Encoding::Module => {
                 return Err(Fail::Own(Error::Unsupported {
                     feature: "the component model".into(),
                     offset: range.start,
@@ -123,7 +136,10 @@ impl<'a> Reading<'a> {
                     let types: Vec<_> = group.types().collect();
                     self.kinds.extend(types.iter().map(|t| kind_of(t)));
                     let convert = self.convert();
-                    let group = types.iter().map(|t| convert.sub(t)).collect::<Result<Vec<_>>>()?;
+                    let group = types
+                        .iter()
+                        .map(|t| convert.sub(t))
+                        .collect::<Result<Vec<_>>>()?;
                     let count = group.len() as u32;
                     let base = self.module.engine.types().intern(group);
                     self.module.types.extend(base..base + count);
@@ -183,20 +199,32 @@ impl<'a> Reading<'a> {
                     let e = e?;
                     let mut managed = false;
                     let items = match e.items {
-                        wp::ElementItems::Functions(f) => Items::Funcs(f.into_iter().collect::<Result<_, _>>()?),
+                        wp::ElementItems::Functions(f) => {
+                            Items::Funcs(f.into_iter().collect::<Result<_, _>>()?)
+                        }
                         wp::ElementItems::Expressions(ty, exprs) => {
                             managed = self.convert().reference(ty)?.heap.is_managed();
-                            Items::Exprs(exprs.into_iter().map(|e| e.map(|e| expr(&e))).collect::<Result<_, _>>()?)
+                            Items::Exprs(
+                                exprs
+                                    .into_iter()
+                                    .map(|e| e.map(|e| expr(&e)))
+                                    .collect::<Result<_, _>>()?,
+                            )
                         }
                     };
                     let mode = match e.kind {
                         wp::ElementKind::Passive => Mode::Passive,
                         wp::ElementKind::Declared => Mode::Declared,
-                        wp::ElementKind::Active { table_index, offset_expr } => {
-                            Mode::Active(table_index.unwrap_or(0), expr(&offset_expr))
-                        }
+                        wp::ElementKind::Active {
+                            table_index,
+                            offset_expr,
+                        } => Mode::Active(table_index.unwrap_or(0), expr(&offset_expr)),
                     };
-                    self.module.elements.push(Elements { mode, items, managed });
+                    self.module.elements.push(Elements {
+                        mode,
+                        items,
+                        managed,
+                    });
                 }
             }
             Payload::DataSection(s) => {
@@ -205,16 +233,22 @@ impl<'a> Reading<'a> {
                     let end = d.range.end as usize;
                     let mode = match d.kind {
                         wp::DataKind::Passive => Mode::Passive,
-                        wp::DataKind::Active { memory_index, offset_expr } => {
-                            Mode::Active(memory_index, expr(&offset_expr))
-                        }
+                        wp::DataKind::Active {
+                            memory_index,
+                            offset_expr,
+                        } => Mode::Active(memory_index, expr(&offset_expr)),
                     };
-                    self.module.data.push(Data { mode, bytes: end - d.data.len()..end });
+                    self.module.data.push(Data {
+                        mode,
+                        bytes: end - d.data.len()..end,
+                    });
                 }
             }
             Payload::CustomSection(c) => {
                 let end = c.data_offset() as usize + c.data().len();
-                self.module.custom.push((c.name().into(), c.data_offset() as usize..end));
+                self.module
+                    .custom
+                    .push((c.name().into(), c.data_offset() as usize..end));
                 if let wp::KnownCustom::Name(names) = c.as_known() {
                     self.names(names);
                 }
@@ -229,7 +263,10 @@ impl<'a> Reading<'a> {
         for name in names.into_iter().flatten() {
             match name {
                 wp::Name::Function(map) => {
-                    let names = map.into_iter().flatten().map(|n| (n.index, n.name.to_string()));
+                    let names = map
+                        .into_iter()
+                        .flatten()
+                        .map(|n| (n.index, n.name.to_string()));
                     self.module.names.extend(names);
                 }
                 wp::Name::Type(map) => {
@@ -253,7 +290,10 @@ impl<'a> Reading<'a> {
     }
 
     fn global(&self, ty: wp::GlobalType) -> Result<GlobalType> {
-        Ok(GlobalType { ty: self.convert().val(ty.content_type)?, mutable: ty.mutable })
+        Ok(GlobalType {
+            ty: self.convert().val(ty.content_type)?,
+            mutable: ty.mutable,
+        })
     }
 
     fn tag(&mut self, ty: TypeIndex) {
@@ -290,7 +330,11 @@ impl<'a> Reading<'a> {
                 ExternType::Tag(ty)
             }
         };
-        self.module.imports.push(Import { module: import.module.into(), name: import.name.into(), ty });
+        self.module.imports.push(Import {
+            module: import.module.into(),
+            name: import.name.into(),
+            ty,
+        });
         Ok(())
     }
 
@@ -302,14 +346,24 @@ impl<'a> Reading<'a> {
             wp::ExternalKind::Global => ExportKind::Global,
             wp::ExternalKind::Tag => ExportKind::Tag,
         };
-        self.module.export_index.insert(e.name.into(), self.module.exports.len());
-        self.module.exports.push(Export { name: e.name.into(), kind, index: e.index });
+        self.module
+            .export_index
+            .insert(e.name.into(), self.module.exports.len());
+        self.module.exports.push(Export {
+            name: e.name.into(),
+            kind,
+            index: e.index,
+        });
     }
 
     /// The decoder's error with the function that holds the offset; what needs a proposal is named as such.
     fn explain(&self, e: wp::Error) -> Error {
         let offset = e.offset();
-        let body = self.module.bodies.iter().position(|b| b.start as u64 <= offset && offset < b.end as u64);
+        let body = self
+            .module
+            .bodies
+            .iter()
+            .position(|b| b.start as u64 <= offset && offset < b.end as u64);
         let function = body.map(|i| {
             let index = self.module.imported_funcs + i as u32;
             // The name section comes last: look ahead for it.
@@ -324,15 +378,26 @@ impl<'a> Reading<'a> {
             func_name(&names.module.names, &self.module.exports, index)
         });
         match unsupported_proposal(&e) {
-            Some(feature) => Error::Unsupported { feature, offset, function },
-            None => Error::Invalid { message: e.message().to_string(), offset, function },
+            Some(feature) => Error::Unsupported {
+                feature,
+                offset,
+                function,
+            },
+            None => Error::Invalid {
+                message: e.message().to_string(),
+                offset,
+                function,
+            },
         }
     }
 }
 
 fn memory(ty: wp::MemoryType) -> MemoryType {
     let pages = |n: u64| n.min(1 << 16) as u32;
-    MemoryType { min_pages: pages(ty.initial), max_pages: ty.maximum.map(pages) }
+    MemoryType {
+        min_pages: pages(ty.initial),
+        max_pages: ty.maximum.map(pages),
+    }
 }
 
 /// The proposal that a module needs and the engine lacks.
@@ -342,7 +407,10 @@ fn unsupported_proposal(e: &wp::Error) -> Option<String> {
         (WasmFeatures::SIMD, "SIMD"),
         (WasmFeatures::RELAXED_SIMD, "relaxed SIMD"),
         (WasmFeatures::THREADS, "threads"),
-        (WasmFeatures::SHARED_EVERYTHING_THREADS, "threads (shared everything)"),
+        (
+            WasmFeatures::SHARED_EVERYTHING_THREADS,
+            "threads (shared everything)",
+        ),
         (WasmFeatures::MEMORY64, "64-bit memories (memory64)"),
         (WasmFeatures::COMPONENT_MODEL, "the component model"),
         (WasmFeatures::CUSTOM_PAGE_SIZES, "custom page sizes"),
@@ -351,6 +419,9 @@ fn unsupported_proposal(e: &wp::Error) -> Option<String> {
         (WasmFeatures::WIDE_ARITHMETIC, "wide arithmetic"),
         (WasmFeatures::CUSTOM_DESCRIPTORS, "custom descriptors"),
     ];
-    let name = known.iter().find(|(f, _)| missing.intersects(*f)).map(|(_, name)| (*name).to_string());
+    let name = known
+        .iter()
+        .find(|(f, _)| missing.intersects(*f))
+        .map(|(_, name)| (*name).to_string());
     Some(name.unwrap_or_else(|| format!("the proposal {missing:?}").to_lowercase()))
 }

@@ -18,7 +18,10 @@ impl Vm {
         result
     }
 
-    fn allocate(&mut self, work: impl FnOnce(&mut Heap, &mut Mutator, &mut Vm) -> Result<Ref, OutOfMemory>) -> Result<u32> {
+    fn allocate(
+        &mut self,
+        work: impl FnOnce(&mut Heap, &mut Mutator, &mut Vm) -> Result<Ref, OutOfMemory>,
+    ) -> Result<u32> {
         match self.with_heap(work) {
             Ok(r) => Ok(r.0),
             Err(_) => Err(TrapKind::OutOfMemory.into()),
@@ -76,7 +79,12 @@ impl Roots for Vm {
             table.elements_mut().iter_mut().for_each(&mut visit);
         }
         for instance in &mut self.instances {
-            for (segment, _) in instance.elements.iter_mut().zip(&instance.managed_elements).filter(|(_, m)| **m) {
+            for (segment, _) in instance
+                .elements
+                .iter_mut()
+                .zip(&instance.managed_elements)
+                .filter(|(_, m)| **m)
+            {
                 segment.iter_mut().for_each(&mut visit);
             }
         }

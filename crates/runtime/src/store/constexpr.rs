@@ -23,7 +23,12 @@ impl Vm {
     }
 
     /// The value of an expression, as 64 bits; a reference among them must be stored before anything allocates.
-    pub(crate) fn evaluate(&mut self, instance: u32, module: &ModuleInner, expr: &Expr) -> Result<u64> {
+    pub(crate) fn evaluate(
+        &mut self,
+        instance: u32,
+        module: &ModuleInner,
+        expr: &Expr,
+    ) -> Result<u64> {
         let mark = self.roots.mark();
         let result = self.evaluate_items(instance, module, expr);
         let bits = result.map(|item| self.item_bits(&item));
@@ -33,14 +38,18 @@ impl Vm {
 
     fn evaluate_items(&mut self, instance: u32, module: &ModuleInner, expr: &Expr) -> Result<Item> {
         let reader = BinaryReader::new(&module.bytes[expr.clone()], expr.start as u64);
-        let broken = |e: wasmparser::Error| Error::Internal(format!("validated expression does not decode: {e}"));
+        let broken = |e: wasmparser::Error| {
+            Error::Internal(format!("validated expression does not decode: {e}"))
+        };
         let mut ops = wasmparser::OperatorsReader::new(reader);
         let mut stack: Vec<Item> = Vec::new();
         while !ops.eof() {
             let op = ops.read().map_err(broken)?;
             self.evaluate_op(instance, module, &op, &mut stack)?;
         }
-        stack.pop().ok_or_else(|| Error::Internal("empty initialiser expression".into()))
+        stack
+            .pop()
+            .ok_or_else(|| Error::Internal("empty initialiser expression".into()))
     }
 
     fn object_item(&mut self, raw: u32) -> Item {
@@ -50,7 +59,13 @@ impl Vm {
         }
     }
 
-    fn evaluate_op(&mut self, instance: u32, module: &ModuleInner, op: &Operator<'_>, stack: &mut Vec<Item>) -> Result<()> {
+    fn evaluate_op(
+        &mut self,
+        instance: u32,
+        module: &ModuleInner,
+        op: &Operator<'_>,
+        stack: &mut Vec<Item>,
+    ) -> Result<()> {
         use Operator::*;
         let pop = |stack: &mut Vec<Item>| stack.pop().expect("validated");
         let item = match *op {
@@ -102,7 +117,10 @@ impl Vm {
             ArrayNew { array_type_index } => {
                 let len = self.item_bits(&pop(stack)) as u32;
                 let value = pop(stack);
-                let raw = self.new_array(module.types[array_type_index as usize], len, |vm, _| vm.item_bits(&value))?;
+                let raw =
+                    self.new_array(module.types[array_type_index as usize], len, |vm, _| {
+                        vm.item_bits(&value)
+                    })?;
                 self.object_item(raw)
             }
             ArrayNewDefault { array_type_index } => {
@@ -110,20 +128,33 @@ impl Vm {
                 let raw = self.alloc_array(module.types[array_type_index as usize], len, 0)?;
                 self.object_item(raw)
             }
-            ArrayNewFixed { array_type_index, array_size } => {
+            ArrayNewFixed {
+                array_type_index,
+                array_size,
+            } => {
                 let items = stack.split_off(stack.len() - array_size as usize);
                 let ty = module.types[array_type_index as usize];
-                let raw = self.new_array(ty, array_size, |vm, i| vm.item_bits(&items[i as usize]))?;
+                let raw =
+                    self.new_array(ty, array_size, |vm, i| vm.item_bits(&items[i as usize]))?;
                 self.object_item(raw)
             }
-            _ => return Err(Error::Internal(format!("no evaluation of {op:?} in an initialiser"))),
+            _ => {
+                return Err(Error::Internal(format!(
+                    "no evaluation of {op:?} in an initialiser"
+                )));
+            }
         };
         stack.push(item);
         Ok(())
     }
 
     /// An array of `len` elements, whose values are resolved by `bits` after the allocation.
-    pub(crate) fn new_array(&mut self, ty: u32, len: u32, bits: impl Fn(&Vm, u32) -> u64) -> Result<u32> {
+    pub(crate) fn new_array(
+        &mut self,
+        ty: u32,
+        len: u32,
+        bits: impl Fn(&Vm, u32) -> u64,
+    ) -> Result<u32> {
         let raw = self.alloc_array(ty, len, 0)?;
         let a = self.array(raw);
         for i in 0..len {

@@ -15,7 +15,11 @@ pub(crate) fn new(config: &Config) -> Result<Heap> {
         max: config.heap_max,
         nursery: config.nursery,
         nursery_max: default.nursery_max.max(config.nursery),
-        stress: if config.gc_stress { Stress::Full(1) } else { Stress::Off },
+        stress: if config.gc_stress {
+            Stress::Full(1)
+        } else {
+            Stress::Off
+        },
         poison: config.gc_stress,
         before: REGION as u64,
         ..default
@@ -33,12 +37,18 @@ pub(crate) fn add_type(heap: &mut Heap, index: TypeIndex, ty: &Canonical) -> Res
         Composite::Array(e) if e.storage.is_managed() => Shape::ref_array(name),
         Composite::Array(e) => Shape::array(name, e.storage.bytes()),
         Composite::Struct(fields) => {
-            let refs = fields.iter().zip(&ty.layout.offsets).filter(|(f, _)| f.storage.is_managed());
+            let refs = fields
+                .iter()
+                .zip(&ty.layout.offsets)
+                .filter(|(f, _)| f.storage.is_managed());
             let refs: Vec<u32> = refs.map(|(_, &offset)| offset).collect();
             Shape::structure(name, ty.layout.size, refs)
         }
     };
-    let number = heap.shapes_mut().add(shape).map_err(|e| Error::usage(e.to_string()))?;
+    let number = heap
+        .shapes_mut()
+        .add(shape)
+        .map_err(|e| Error::usage(e.to_string()))?;
     debug_assert_eq!(number, index);
     Ok(())
 }

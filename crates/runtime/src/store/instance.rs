@@ -1,9 +1,9 @@
 //! Instances: a module with its imports, and the work of making one.
 
+use super::Vm;
 use super::linear::{LinearMemory, TableData};
 use super::region::{MemoryRecord, Place, TableRecord};
 use super::vm::GlobalData;
-use super::Vm;
 use crate::error::{Error, Result, TrapKind};
 use crate::extern_::{Extern, ExternId};
 use crate::module::{ExportKind, ExternType, Import, Items, Mode, Module, ModuleInner};
@@ -34,10 +34,13 @@ impl Vm {
             min >= want_min && want_max.is_none_or(|w| max.is_some_and(|m| m <= w))
         };
         match (id, expected) {
-            (ExternId::Func(f), ExternType::Func(t)) => types.is_subtype_index(self.funcs[*f as usize].ty, *t),
+            (ExternId::Func(f), ExternType::Func(t)) => {
+                types.is_subtype_index(self.funcs[*f as usize].ty, *t)
+            }
             (ExternId::Table(t), ExternType::Table(e)) => {
                 let t = &self.tables[*t as usize];
-                t.ty.element == e.element && limits(t.elements().len() as u32, t.ty.max, e.min, e.max)
+                t.ty.element == e.element
+                    && limits(t.elements().len() as u32, t.ty.max, e.min, e.max)
             }
             (ExternId::Memory(m), ExternType::Memory(e)) => {
                 let m = &self.memories[*m as usize];
@@ -45,7 +48,12 @@ impl Vm {
             }
             (ExternId::Global(g), ExternType::Global(e)) => {
                 let g = &self.globals[*g as usize].ty;
-                g.mutable == e.mutable && if e.mutable { g.ty == e.ty } else { types.is_subtype(g.ty, e.ty) }
+                g.mutable == e.mutable
+                    && if e.mutable {
+                        g.ty == e.ty
+                    } else {
+                        types.is_subtype(g.ty, e.ty)
+                    }
             }
             (ExternId::Tag(t), ExternType::Tag(e)) => self.tags[*t as usize] == *e,
             _ => false,
@@ -57,10 +65,22 @@ impl Vm {
             ExternType::Func(t) => format!("function {}", types.func(*t)),
             ExternType::Table(t) => {
                 let element = crate::types::ValType::Ref(t.element);
-                format!("table of {element}, {} elements or more, at most {}", t.min, most(t.max))
+                format!(
+                    "table of {element}, {} elements or more, at most {}",
+                    t.min,
+                    most(t.max)
+                )
             }
-            ExternType::Memory(m) => format!("memory of {} pages or more, at most {}", m.min_pages, most(m.max_pages)),
-            ExternType::Global(g) => format!("{} global of {}", if g.mutable { "mutable" } else { "immutable" }, g.ty),
+            ExternType::Memory(m) => format!(
+                "memory of {} pages or more, at most {}",
+                m.min_pages,
+                most(m.max_pages)
+            ),
+            ExternType::Global(g) => format!(
+                "{} global of {}",
+                if g.mutable { "mutable" } else { "immutable" },
+                g.ty
+            ),
             ExternType::Tag(t) => format!("tag {}", types.func(*t)),
         }
     }
@@ -87,7 +107,10 @@ impl Vm {
 
     fn check_import(&self, import: &Import, given: &Extern) -> Result<()> {
         if given.store != self.id {
-            return Err(Error::usage(format!("import `{}` `{}` is of another store", import.module, import.name)));
+            return Err(Error::usage(format!(
+                "import `{}` `{}` is of another store",
+                import.module, import.name
+            )));
         }
         let types = self.engine.types();
         if self.matches(&types, &given.id, &import.ty) {
@@ -105,10 +128,16 @@ impl Vm {
     pub(crate) fn instantiate(&mut self, module: &Module, imports: &[Extern]) -> Result<u32> {
         let m = module.inner.clone();
         if !m.engine.same(&self.engine) {
-            return Err(Error::usage("the module was loaded for another engine than the store's"));
+            return Err(Error::usage(
+                "the module was loaded for another engine than the store's",
+            ));
         }
         if imports.len() != m.imports.len() {
-            return Err(Error::usage(format!("the module has {} imports, {} are given", m.imports.len(), imports.len())));
+            return Err(Error::usage(format!(
+                "the module has {} imports, {} are given",
+                m.imports.len(),
+                imports.len()
+            )));
         }
         self.learn_types()?;
         let id = self.instances.len() as u32;
@@ -138,7 +167,8 @@ impl Vm {
             }
         }
         let first = m.imported_funcs;
-        data.funcs.extend(self.add_functions(id, first, &m.funcs[first as usize..])?);
+        data.funcs
+            .extend(self.add_functions(id, first, &m.funcs[first as usize..])?);
         for &ty in &m.tags[data.tags.len()..] {
             data.tags.push(self.tags.len() as u32);
             self.tags.push(ty);
@@ -157,7 +187,11 @@ impl Vm {
 
     fn initialise(&mut self, id: u32, m: &ModuleInner) -> Result<()> {
         for (ty, init) in &m.globals[self.instances[id as usize].globals.len()..] {
-            let bits = self.evaluate(id, m, init.as_ref().expect("defined globals have initialisers"))?;
+            let bits = self.evaluate(
+                id,
+                m,
+                init.as_ref().expect("defined globals have initialisers"),
+            )?;
             let place = self.new_global(*ty, bits)?;
             let global = self.globals.len() as u32 - 1;
             self.instance(id).globals.push(place);
@@ -180,7 +214,11 @@ impl Vm {
                     Items::Funcs(f) => self.instances[id as usize].funcs[f[i] as usize],
                     Items::Exprs(e) => self.evaluate(id, m, &e[i])? as u32,
                 };
-                self.instance(id).elements.last_mut().expect("just pushed").push(v);
+                self.instance(id)
+                    .elements
+                    .last_mut()
+                    .expect("just pushed")
+                    .push(v);
             }
         }
         for (i, segment) in m.elements.iter().enumerate() {
@@ -247,7 +285,15 @@ impl Vm {
         &self.instances[instance as usize].elements[segment as usize]
     }
 
-    pub(crate) fn memory_init(&mut self, instance: u32, segment: u32, memory: u32, to: u32, from: u32, len: u32) -> Result<()> {
+    pub(crate) fn memory_init(
+        &mut self,
+        instance: u32,
+        segment: u32,
+        memory: u32,
+        to: u32,
+        from: u32,
+        len: u32,
+    ) -> Result<()> {
         let i = &self.instances[instance as usize];
         let source: &[u8] = match i.dropped_data[segment as usize] {
             true => &[],
@@ -257,7 +303,15 @@ impl Vm {
         copy_checked(source, from, target, to, len, TrapKind::MemoryOutOfBounds)
     }
 
-    pub(crate) fn table_init(&mut self, instance: u32, segment: u32, table: u32, to: u32, from: u32, len: u32) -> Result<()> {
+    pub(crate) fn table_init(
+        &mut self,
+        instance: u32,
+        segment: u32,
+        table: u32,
+        to: u32,
+        from: u32,
+        len: u32,
+    ) -> Result<()> {
         let source = &self.instances[instance as usize].elements[segment as usize];
         let target = self.tables[table as usize].elements_mut();
         copy_checked(source, from, target, to, len, TrapKind::TableOutOfBounds)
@@ -283,10 +337,19 @@ fn most(max: Option<u32>) -> String {
     max.map_or("any number".into(), |m| m.to_string())
 }
 
-fn copy_checked<T: Copy>(source: &[T], from: u32, target: &mut [T], to: u32, len: u32, trap: TrapKind) -> Result<()> {
+fn copy_checked<T: Copy>(
+    source: &[T],
+    from: u32,
+    target: &mut [T],
+    to: u32,
+    len: u32,
+    trap: TrapKind,
+) -> Result<()> {
     let range = |start: u32, limit: usize| {
         let end = start as u64 + len as u64;
-        (end <= limit as u64).then_some(start as usize..end as usize).ok_or(trap)
+        (end <= limit as u64)
+            .then_some(start as usize..end as usize)
+            .ok_or(trap)
     };
     let (from, to) = (range(from, source.len())?, range(to, target.len())?);
     target[to].copy_from_slice(&source[from]);

@@ -21,21 +21,40 @@ pub(crate) struct LinearMemory {
 impl LinearMemory {
     /// # Safety
     /// `record` is the record at `place` and outlives the memory.
-    pub unsafe fn new(ty: MemoryType, place: Place, record: *mut MemoryRecord) -> Result<LinearMemory> {
+    pub unsafe fn new(
+        ty: MemoryType,
+        place: Place,
+        record: *mut MemoryRecord,
+    ) -> Result<LinearMemory> {
         // SAFETY: a fresh reservation, kept until drop; the record is ours.
         unsafe {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-            let base = libc::mmap(std::ptr::null_mut(), RESERVED, libc::PROT_NONE, flags, -1, 0);
+            let base = libc::mmap(
+                std::ptr::null_mut(),
+                RESERVED,
+                libc::PROT_NONE,
+                flags,
+                -1,
+                0,
+            );
             if base == libc::MAP_FAILED {
                 let e = std::io::Error::last_os_error();
-                return Err(Error::System(format!("no address range for a linear memory: {e}")));
+                return Err(Error::System(format!(
+                    "no address range for a linear memory: {e}"
+                )));
             }
-            record.write(MemoryRecord { base: base.cast(), bytes: 0 });
+            record.write(MemoryRecord {
+                base: base.cast(),
+                bytes: 0,
+            });
         }
         let mut memory = LinearMemory { ty, place, record };
         match memory.grow(ty.min_pages) {
             Some(_) => Ok(memory),
-            None => Err(Error::System(format!("no memory for {} pages of linear memory", ty.min_pages))),
+            None => Err(Error::System(format!(
+                "no memory for {} pages of linear memory",
+                ty.min_pages
+            ))),
         }
     }
 
@@ -59,7 +78,13 @@ impl LinearMemory {
         let (from, bytes) = (old as usize * PAGE, by as usize * PAGE);
         // SAFETY: the range lies in the reservation, since `new` is at most MAX_PAGES.
         let mapped = by == 0
-            || unsafe { libc::mprotect(record.base.add(from).cast(), bytes, libc::PROT_READ | libc::PROT_WRITE) } == 0;
+            || unsafe {
+                libc::mprotect(
+                    record.base.add(from).cast(),
+                    bytes,
+                    libc::PROT_READ | libc::PROT_WRITE,
+                )
+            } == 0;
         if !mapped {
             return None;
         }
@@ -98,20 +123,35 @@ pub(crate) struct TableData {
 impl TableData {
     /// # Safety
     /// `record` is the record at `place` and outlives the table.
-    pub unsafe fn new(ty: TableType, place: Place, record: *mut TableRecord, value: u32) -> Result<TableData> {
+    pub unsafe fn new(
+        ty: TableType,
+        place: Place,
+        record: *mut TableRecord,
+        value: u32,
+    ) -> Result<TableData> {
         let min = ty.min;
-        let mut table = TableData { ty, place, record, elements: Vec::new() };
+        let mut table = TableData {
+            ty,
+            place,
+            record,
+            elements: Vec::new(),
+        };
         table.publish();
         match table.grow(min, value) {
             Some(_) => Ok(table),
-            None => Err(Error::System(format!("a table of {min} elements is too large"))),
+            None => Err(Error::System(format!(
+                "a table of {min} elements is too large"
+            ))),
         }
     }
 
     fn publish(&mut self) {
         // SAFETY: `new`'s promise.
         unsafe {
-            self.record.write(TableRecord { base: self.elements.as_mut_ptr(), len: self.elements.len() as u64 })
+            self.record.write(TableRecord {
+                base: self.elements.as_mut_ptr(),
+                len: self.elements.len() as u64,
+            })
         };
     }
 

@@ -61,7 +61,10 @@ impl<T> Store<T> {
     pub fn allocation_site(&self, site: u32) -> Option<crate::FrameInfo> {
         let vm = &self.inner.vm;
         let (func, offset) = vm.sites.place(site)?;
-        Some(crate::FrameInfo { function: vm.func_name(func), offset })
+        Some(crate::FrameInfo {
+            function: vm.func_name(func),
+            offset,
+        })
     }
 
     /// Collects all garbage now.
@@ -109,7 +112,9 @@ pub trait AsContextMut {
 impl<T> AsContextMut for Store<T> {
     type Data = T;
     fn as_context_mut(&mut self) -> StoreContextMut<'_, T> {
-        StoreContextMut { inner: &mut self.inner }
+        StoreContextMut {
+            inner: &mut self.inner,
+        }
     }
 }
 
@@ -137,7 +142,9 @@ impl<T> Caller<'_, T> {
     /// `vm` is the first field of a `StoreInner<T>` that nobody uses while the result lives.
     pub(crate) unsafe fn new(vm: *mut Vm) -> Self {
         // SAFETY: as this function.
-        Caller { inner: unsafe { &mut *vm.cast::<StoreInner<T>>() } }
+        Caller {
+            inner: unsafe { &mut *vm.cast::<StoreInner<T>>() },
+        }
     }
 
     /// The host's data.

@@ -15,7 +15,8 @@ pub(crate) struct Array {
 impl Array {
     /// The address of an element.
     pub fn address(&self, index: u32) -> *mut u8 {
-        self.base.wrapping_add(index as usize * self.storage.bytes() as usize)
+        self.base
+            .wrapping_add(index as usize * self.storage.bytes() as usize)
     }
 }
 
@@ -38,8 +39,17 @@ impl Vm {
         let storage = self.engine.types().element(self.type_of(reference)).storage;
         let object = self.object(reference);
         // SAFETY: an array has its length there.
-        let len = unsafe { object.add(layout::ARRAY_LENGTH as usize).cast::<u32>().read() };
-        Array { base: object.wrapping_add(array_base(storage.bytes()) as usize), len, storage }
+        let len = unsafe {
+            object
+                .add(layout::ARRAY_LENGTH as usize)
+                .cast::<u32>()
+                .read()
+        };
+        Array {
+            base: object.wrapping_add(array_base(storage.bytes()) as usize),
+            len,
+            storage,
+        }
     }
 
     /// Writes the low bytes of `bits` as `storage` says. No barrier.
@@ -70,7 +80,9 @@ impl Vm {
 
     /// Tells the collector that references were stored into an object.
     pub(crate) fn barrier(&mut self, reference: u32) {
-        let byte = self.object(reference).wrapping_add(layout::COLLECTOR_BYTE as usize);
+        let byte = self
+            .object(reference)
+            .wrapping_add(layout::COLLECTOR_BYTE as usize);
         // SAFETY: the byte is in the object's header.
         if unsafe { byte.read() } & layout::UNLOGGED != 0 {
             self.log(reference);
@@ -78,15 +90,26 @@ impl Vm {
     }
 
     /// A struct with these field values. References among them are resolved by `bits` after the allocation.
-    pub(crate) fn new_struct(&mut self, ty: TypeIndex, bits: impl Fn(&Vm, usize) -> u64) -> Result<u32> {
+    pub(crate) fn new_struct(
+        &mut self,
+        ty: TypeIndex,
+        bits: impl Fn(&Vm, usize) -> u64,
+    ) -> Result<u32> {
         let reference = self.alloc_struct(ty, 0)?;
         let (offsets, fields) = {
             let types = self.engine.types();
-            (types.get(ty).layout.offsets.clone(), types.fields(ty).to_vec())
+            (
+                types.get(ty).layout.offsets.clone(),
+                types.fields(ty).to_vec(),
+            )
         };
         let object = self.object(reference);
         for (i, (offset, field)) in offsets.into_iter().zip(fields).enumerate() {
-            self.write(object.wrapping_add(offset as usize), field.storage, bits(self, i));
+            self.write(
+                object.wrapping_add(offset as usize),
+                field.storage,
+                bits(self, i),
+            );
         }
         self.barrier(reference);
         Ok(reference)
@@ -97,8 +120,17 @@ impl Vm {
         let ty = self.type_of(reference);
         let (offset, storage) = {
             let types = self.engine.types();
-            (types.get(ty).layout.offsets[index], types.fields(ty)[index].storage)
+            (
+                types.get(ty).layout.offsets[index],
+                types.fields(ty)[index].storage,
+            )
         };
-        (self.read(self.object(reference).wrapping_add(offset as usize), storage), storage.unpacked())
+        (
+            self.read(
+                self.object(reference).wrapping_add(offset as usize),
+                storage,
+            ),
+            storage.unpacked(),
+        )
     }
 }

@@ -109,7 +109,11 @@ impl Region {
     /// # Safety
     /// `start` is the start of `REGION` bytes that are reserved, not accessible, and outlive the region.
     pub unsafe fn new(start: *mut u8) -> Result<Region> {
-        let mut region = Region { start, next: FIRST_FREE, mapped: FIRST_FREE };
+        let mut region = Region {
+            start,
+            next: FIRST_FREE,
+            mapped: FIRST_FREE,
+        };
         region.map(CONTEXT, FIRST_FREE)?;
         Ok(region)
     }
@@ -125,7 +129,10 @@ impl Region {
         };
         match done {
             0 => Ok(()),
-            _ => Err(Error::System(format!("no memory for the store: {}", std::io::Error::last_os_error()))),
+            _ => Err(Error::System(format!(
+                "no memory for the store: {}",
+                std::io::Error::last_os_error()
+            ))),
         }
     }
 
@@ -133,7 +140,9 @@ impl Region {
     pub fn allocate(&mut self, bytes: usize) -> Result<Place> {
         let end = (self.next as usize + bytes).next_multiple_of(16);
         if end > REGION {
-            return Err(Error::usage("the store is full: too many functions, globals, tables or memories"));
+            return Err(Error::usage(
+                "the store is full: too many functions, globals, tables or memories",
+            ));
         }
         if end as Place > self.mapped {
             let mapped = (end.next_multiple_of(1 << 20)).min(REGION) as Place;
@@ -157,7 +166,11 @@ impl Region {
     pub fn write_type_row(&self, index: usize, kind: u32, display: &[u32]) {
         let row: *mut u32 = self.address(TYPE_ROWS + (index * TYPE_ROW) as Place);
         for i in 0..=ROW_DEPTH {
-            let word = if i == 0 { kind } else { display.get(i - 1).copied().unwrap_or(u32::MAX) };
+            let word = if i == 0 {
+                kind
+            } else {
+                display.get(i - 1).copied().unwrap_or(u32::MAX)
+            };
             // SAFETY: `index` is below MAX_TYPES (checked by the caller), so the row is mapped and ours.
             unsafe { row.add(i).write(word) };
         }

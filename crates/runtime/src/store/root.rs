@@ -26,20 +26,30 @@ pub(crate) struct Mark(usize);
 
 impl Roots {
     pub fn new(store: u64) -> Roots {
-        Roots { slots: vec![], stamps: vec![], last_stamp: 0, store }
+        Roots {
+            slots: vec![],
+            stamps: vec![],
+            last_stamp: 0,
+            store,
+        }
     }
 
     pub fn push(&mut self, raw: u32) -> Rooted {
         self.last_stamp += 1;
         self.slots.push(raw);
         self.stamps.push(self.last_stamp);
-        Rooted { store: self.store, index: self.slots.len() as u32 - 1, stamp: self.last_stamp }
+        Rooted {
+            store: self.store,
+            index: self.slots.len() as u32 - 1,
+            stamp: self.last_stamp,
+        }
     }
 
     /// The reference, unless the handle's scope ended.
     pub fn get(&self, handle: &Rooted) -> Option<u32> {
         let i = handle.index as usize;
-        (handle.store == self.store && self.stamps.get(i) == Some(&handle.stamp)).then(|| self.slots[i])
+        (handle.store == self.store && self.stamps.get(i) == Some(&handle.stamp))
+            .then(|| self.slots[i])
     }
 
     pub fn resolve(&self, handle: &Rooted) -> Result<u32> {

@@ -19,11 +19,21 @@ impl Stack {
         let bytes = size.next_multiple_of(4096) + MARGIN + GUARD;
         // SAFETY: a fresh mapping, kept until drop.
         let start = unsafe {
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_STACK;
-            let p = libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
+            let flags =
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_STACK;
+            let p = libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                flags,
+                -1,
+                0,
+            );
             if p == libc::MAP_FAILED || libc::mprotect(p, GUARD, libc::PROT_NONE) != 0 {
                 let e = std::io::Error::last_os_error();
-                return Err(Error::System(format!("no memory for a stack of {bytes} bytes: {e}")));
+                return Err(Error::System(format!(
+                    "no memory for a stack of {bytes} bytes: {e}"
+                )));
             }
             p.cast::<u8>()
         };

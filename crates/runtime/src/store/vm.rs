@@ -29,7 +29,10 @@ pub type HostFunction = Arc<dyn Fn(*mut Vm, &mut [u64]) -> Result<()> + Send + S
 
 pub(crate) enum FuncKind {
     /// Function `index` of an instance.
-    Wasm { instance: u32, index: u32 },
+    Wasm {
+        instance: u32,
+        index: u32,
+    },
     Host(HostFunction),
 }
 
@@ -163,7 +166,9 @@ impl Vm {
     pub(crate) fn learn_types(&mut self) -> Result<()> {
         let types = self.engine.types();
         if types.len() > MAX_TYPES {
-            return Err(Error::usage(format!("more than {MAX_TYPES} types in one engine")));
+            return Err(Error::usage(format!(
+                "more than {MAX_TYPES} types in one engine"
+            )));
         }
         for index in self.known_types..types.len() {
             let t = types.get(index as TypeIndex);
@@ -185,12 +190,23 @@ impl Vm {
 
     fn write_record(&mut self, place: Place, code: *const u8, ty: TypeIndex, id: u32) {
         // SAFETY: `place` was allocated for a record.
-        unsafe { self.region.address::<FuncRecord>(place).write(FuncRecord { code, ty, id }) };
+        unsafe {
+            self.region
+                .address::<FuncRecord>(place)
+                .write(FuncRecord { code, ty, id })
+        };
     }
 
     /// The records of an instance's functions; they compile on their first calls.
-    pub(crate) fn add_functions(&mut self, instance: u32, first: u32, types: &[TypeIndex]) -> Result<Vec<Place>> {
-        let base = self.region.allocate(std::mem::size_of::<FuncRecord>() * types.len())?;
+    pub(crate) fn add_functions(
+        &mut self,
+        instance: u32,
+        first: u32,
+        types: &[TypeIndex],
+    ) -> Result<Vec<Place>> {
+        let base = self
+            .region
+            .allocate(std::mem::size_of::<FuncRecord>() * types.len())?;
         let ids = self.funcs.len() as u32..(self.funcs.len() + types.len()) as u32;
         let entries = stubs::lazy_entries(&mut self.code.memory, self.code.lazy, ids.clone())?;
         let mut places = Vec::with_capacity(types.len());
@@ -198,7 +214,14 @@ impl Vm {
             let place = base + (i * std::mem::size_of::<FuncRecord>()) as Place;
             let ty = types[i];
             self.write_record(place, entries[i], ty, id);
-            self.funcs.push(FuncData { place, ty, kind: FuncKind::Wasm { instance, index: first + i as u32 } });
+            self.funcs.push(FuncData {
+                place,
+                ty,
+                kind: FuncKind::Wasm {
+                    instance,
+                    index: first + i as u32,
+                },
+            });
             places.push(place);
         }
         Ok(places)
@@ -209,12 +232,23 @@ impl Vm {
         let id = self.funcs.len() as u32;
         let func_type = self.engine.types().func(ty).clone();
         let c = &mut self.code;
-        let info = glue::host_function(&*c.isa, &mut c.scratch, &mut c.memory, &c.helpers, &func_type, id)?;
+        let info = glue::host_function(
+            &*c.isa,
+            &mut c.scratch,
+            &mut c.memory,
+            &c.helpers,
+            &func_type,
+            id,
+        )?;
         let code = info.start as *const u8;
         c.map.add(info);
         let place = self.region.allocate(std::mem::size_of::<FuncRecord>())?;
         self.write_record(place, code, ty, id);
-        self.funcs.push(FuncData { place, ty, kind: FuncKind::Host(call) });
+        self.funcs.push(FuncData {
+            place,
+            ty,
+            kind: FuncKind::Host(call),
+        });
         self.learn_types()?;
         Ok(id)
     }
@@ -226,13 +260,18 @@ impl Vm {
     }
 
     pub(crate) fn func_type(&self, func: u32) -> FuncType {
-        self.engine.types().func(self.funcs[func as usize].ty).clone()
+        self.engine
+            .types()
+            .func(self.funcs[func as usize].ty)
+            .clone()
     }
 
     /// What a host function is, and how many words its values take.
     pub(crate) fn host_function(&self, func: u32) -> (HostFunction, usize) {
         let f = &self.funcs[func as usize];
-        let FuncKind::Host(call) = &f.kind else { unreachable!("glue code names its own function") };
+        let FuncKind::Host(call) = &f.kind else {
+            unreachable!("glue code names its own function")
+        };
         let types = self.engine.types();
         let ty = types.func(f.ty);
         (call.clone(), ty.params.len().max(ty.results.len()).max(1))
@@ -240,7 +279,9 @@ impl Vm {
 
     pub(crate) fn func_name(&self, func: u32) -> String {
         match &self.funcs[func as usize].kind {
-            FuncKind::Wasm { instance, index } => self.instances[*instance as usize].module.func_name(*index),
+            FuncKind::Wasm { instance, index } => {
+                self.instances[*instance as usize].module.func_name(*index)
+            }
             FuncKind::Host(_) => "of the host".into(),
         }
     }
@@ -249,7 +290,11 @@ impl Vm {
     pub(crate) fn compile(&mut self, func: u32) -> Result<*const u8> {
         let f = &self.funcs[func as usize];
         let (place, ty) = (f.place, f.ty);
-        let FuncKind::Wasm { instance: instance_id, index } = f.kind else {
+        let FuncKind::Wasm {
+            instance: instance_id,
+            index,
+        } = f.kind
+        else {
             unreachable!("host functions have code from the start")
         };
         let instance = &self.instances[instance_id as usize];
@@ -268,7 +313,14 @@ impl Vm {
             memory_place: &|id| self.memories[id as usize].place,
         };
         let c = &mut self.code;
-        let info = compile::function(&*c.isa, &mut c.scratch, &mut c.memory, &c.helpers, env, index)?;
+        let info = compile::function(
+            &*c.isa,
+            &mut c.scratch,
+            &mut c.memory,
+            &c.helpers,
+            env,
+            index,
+        )?;
         drop(types);
         let code = info.start as *const u8;
         c.map.add(info);
@@ -301,14 +353,25 @@ impl Vm {
             let (place, ty) = (f.place, f.ty);
             let trampoline = vm.trampoline(ty)?;
             let code = (*vm.region.address::<FuncRecord>(place)).code;
-            let stack = if (*vm.context).entry == 0 { vm.stack.top() } else { 0 };
+            let stack = if (*vm.context).entry == 0 {
+                vm.stack.top()
+            } else {
+                0
+            };
             let running = signals::Running {
                 context: vm.context,
                 code: vm.code.memory.range(),
                 overflow_stack: vm.stack.overflow_start(),
                 guard: vm.stack.guard(),
             };
-            (vm.context, trampoline, code, stack, running, vm.roots.mark())
+            (
+                vm.context,
+                trampoline,
+                code,
+                stack,
+                running,
+                vm.roots.mark(),
+            )
         };
         let guard = signals::running(&running);
         // SAFETY: the code and trampoline are of the function's type; the values were made by it.
@@ -323,13 +386,19 @@ impl Vm {
             vm.pending = None;
             std::panic::resume_unwind(panic);
         }
-        let error = vm.pending.take().unwrap_or_else(|| Error::Internal("compiled code was left without reason".into()));
+        let error = vm
+            .pending
+            .take()
+            .unwrap_or_else(|| Error::Internal("compiled code was left without reason".into()));
         match error {
             Error::Exception { tag, exception } => {
                 // Its handle was made in scopes that are over: make one in the caller's.
                 let raw = vm.roots.resolve(&exception)?;
                 vm.roots.release(mark);
-                Err(Error::Exception { tag, exception: vm.roots.push(raw) })
+                Err(Error::Exception {
+                    tag,
+                    exception: vm.roots.push(raw),
+                })
             }
             e => {
                 vm.roots.release(mark);
@@ -341,7 +410,10 @@ impl Vm {
     /// The error that stands for an exception which nobody catches.
     pub(crate) fn exception_error(&mut self, raw: u32) -> Error {
         let (tag, _) = self.field(raw, 0);
-        Error::Exception { tag: tag as u32, exception: self.roots.push(raw) }
+        Error::Exception {
+            tag: tag as u32,
+            exception: self.roots.push(raw),
+        }
     }
 
     /// The instance whose code called the host function that runs.
@@ -350,7 +422,9 @@ impl Vm {
         // SAFETY: asked by host functions, while compiled code waits.
         unsafe {
             walk::innermost(self, &mut |frame| {
-                if let Some(FuncKind::Wasm { instance, .. }) = frame.info.func.map(|f| &self.funcs[f as usize].kind) {
+                if let Some(FuncKind::Wasm { instance, .. }) =
+                    frame.info.func.map(|f| &self.funcs[f as usize].kind)
+                {
                     found = Some(*instance);
                 }
                 found.is_none()
@@ -380,7 +454,12 @@ impl Vm {
             return None;
         }
         // SAFETY: host objects hold their handle there.
-        let handle = unsafe { self.object(raw).add(layout::HOST_HANDLE as usize).cast::<u64>().read() };
+        let handle = unsafe {
+            self.object(raw)
+                .add(layout::HOST_HANDLE as usize)
+                .cast::<u64>()
+                .read()
+        };
         self.host_values[handle as usize].as_deref_mut()
     }
 

@@ -37,7 +37,10 @@ pub fn run(engine: &Engine, name: &str, text: &str, skip: &dyn Fn(usize) -> bool
     let wast = match parser::parse::<Wast>(&buffer) {
         Ok(w) => w,
         Err(e) => {
-            outcome.failed.push((e.span().linecol_in(text).0 + 1, format!("script does not parse: {}", e.message())));
+            outcome.failed.push((
+                e.span().linecol_in(text).0 + 1,
+                format!("script does not parse: {}", e.message()),
+            ));
             return outcome;
         }
     };
@@ -80,10 +83,15 @@ impl<'e> Script<'e> {
             let global = Global::new(&mut store, ty, false, value).unwrap();
             linker.define("spectest", name, global);
         }
-        let element = RefType { nullable: true, heap: HeapType::Func };
+        let element = RefType {
+            nullable: true,
+            heap: HeapType::Func,
+        };
         let table = Table::new(&mut store, element, 10, Some(20), Val::FuncRef(None)).unwrap();
         let memory = Memory::new(&mut store, 1, Some(2)).unwrap();
-        linker.define("spectest", "table", table).define("spectest", "memory", memory);
+        linker
+            .define("spectest", "table", table)
+            .define("spectest", "memory", memory);
         Script {
             engine,
             store,
@@ -99,13 +107,17 @@ impl<'e> Script<'e> {
         match directive {
             WastDirective::Module(mut module) => {
                 let name = module.name().map(|n| n.name().to_string());
-                let bytes = module.encode().map_err(|e| format!("does not encode: {e}"))?;
+                let bytes = module
+                    .encode()
+                    .map_err(|e| format!("does not encode: {e}"))?;
                 let module = Module::new(self.engine, &bytes).map_err(|e| e.to_string())?;
                 self.instantiate(name, &module).map_err(|e| e.to_string())
             }
             WastDirective::ModuleDefinition(mut module) => {
                 let name = module.name().map(|n| n.name().to_string());
-                let bytes = module.encode().map_err(|e| format!("does not encode: {e}"))?;
+                let bytes = module
+                    .encode()
+                    .map_err(|e| format!("does not encode: {e}"))?;
                 let module = Module::new(self.engine, &bytes).map_err(|e| e.to_string())?;
                 if let Some(name) = name {
                     self.definitions.insert(name, module.clone());
@@ -113,27 +125,38 @@ impl<'e> Script<'e> {
                 self.last_definition = Some(module);
                 Ok(())
             }
-            WastDirective::ModuleInstance { instance, module, .. } => {
+            WastDirective::ModuleInstance {
+                instance, module, ..
+            } => {
                 let module = match module {
                     Some(id) => self.definitions.get(id.name()).cloned(),
                     None => self.last_definition.clone(),
                 };
                 let module = module.ok_or("no such module definition")?;
-                self.instantiate(instance.map(|i| i.name().to_string()), &module).map_err(|e| e.to_string())
+                self.instantiate(instance.map(|i| i.name().to_string()), &module)
+                    .map_err(|e| e.to_string())
             }
             WastDirective::Register { name, module, .. } => {
                 let instance = self.instance(module)?;
                 self.linker.instance(&mut self.store, name, instance);
                 Ok(())
             }
-            WastDirective::Invoke(call) => self.invoke(&call)?.map(|_| ()).map_err(|e| e.to_string()),
+            WastDirective::Invoke(call) => {
+                self.invoke(&call)?.map(|_| ()).map_err(|e| e.to_string())
+            }
             WastDirective::AssertReturn { exec, results, .. } => {
                 let values = self.execute(exec)?.map_err(|e| e.to_string())?;
                 if values.len() != results.len() {
-                    return Err(format!("{} results, {} expected", values.len(), results.len()));
+                    return Err(format!(
+                        "{} results, {} expected",
+                        values.len(),
+                        results.len()
+                    ));
                 }
                 for (v, expected) in values.iter().zip(&results) {
-                    let WastRet::Core(expected) = expected else { return Err("component result".into()) };
+                    let WastRet::Core(expected) = expected else {
+                        return Err("component result".into());
+                    };
                     if !self.matches(v, expected) {
                         return Err(format!("result {v:?}, expected {expected:?}"));
                     }
@@ -155,9 +178,17 @@ impl<'e> Script<'e> {
                 Err(e) => Err(format!("`{e}`, expected an exception")),
                 Ok(_) => Err("returned, expected an exception".into()),
             },
-            WastDirective::AssertMalformed { module, message, .. } => self.refuses(module, message, true),
-            WastDirective::AssertInvalid { module, message, .. } => self.refuses(module, message, false),
-            WastDirective::AssertUnlinkable { module: Wat::Module(mut module), message, .. } => {
+            WastDirective::AssertMalformed {
+                module, message, ..
+            } => self.refuses(module, message, true),
+            WastDirective::AssertInvalid {
+                module, message, ..
+            } => self.refuses(module, message, false),
+            WastDirective::AssertUnlinkable {
+                module: Wat::Module(mut module),
+                message,
+                ..
+            } => {
                 let bytes = module.encode().map_err(|e| e.to_string())?;
                 let module = Module::new(self.engine, &bytes).map_err(|e| e.to_string())?;
                 match self.linker.instantiate(&mut self.store, &module) {
@@ -167,7 +198,8 @@ impl<'e> Script<'e> {
                 }
             }
             // The text format's own annotations: a matter of the script's parser.
-            WastDirective::AssertInvalidCustom { .. } | WastDirective::AssertMalformedCustom { .. } => Ok(()),
+            WastDirective::AssertInvalidCustom { .. }
+            | WastDirective::AssertMalformedCustom { .. } => Ok(()),
             other => Err(format!("unknown directive {other:?}")),
         }
     }
@@ -175,7 +207,11 @@ impl<'e> Script<'e> {
     /// Text that does not parse never becomes a module: then the script's parser has refused it.
     fn refuses(&mut self, mut module: QuoteWat<'_>, message: &str, malformed: bool) -> Check {
         let Ok(bytes) = module.encode() else {
-            return if malformed || matches!(module, QuoteWat::QuoteModule(..)) { Ok(()) } else { Err("does not encode".into()) };
+            return if malformed || matches!(module, QuoteWat::QuoteModule(..)) {
+                Ok(())
+            } else {
+                Err("does not encode".into())
+            };
         };
         match Module::new(self.engine, &bytes) {
             Err(Error::Invalid { .. } | Error::Unsupported { .. }) => Ok(()),
@@ -195,7 +231,11 @@ impl<'e> Script<'e> {
 
     fn instance(&self, id: Option<Id<'_>>) -> std::result::Result<Instance, String> {
         match id {
-            Some(id) => self.named.get(id.name()).copied().ok_or(format!("no instance {}", id.name())),
+            Some(id) => self
+                .named
+                .get(id.name())
+                .copied()
+                .ok_or(format!("no instance {}", id.name())),
             None => self.current.ok_or("no instance".into()),
         }
     }
@@ -205,13 +245,18 @@ impl<'e> Script<'e> {
             WastExecute::Invoke(call) => self.invoke(&call),
             WastExecute::Get { module, global, .. } => {
                 let instance = self.instance(module)?;
-                let global = instance.get_global(&mut self.store, global).ok_or("no such global")?;
+                let global = instance
+                    .get_global(&mut self.store, global)
+                    .ok_or("no such global")?;
                 Ok(global.get(&mut self.store).map(|v| vec![v]))
             }
             WastExecute::Wat(Wat::Module(mut module)) => {
                 let bytes = module.encode().map_err(|e| e.to_string())?;
                 let module = Module::new(self.engine, &bytes).map_err(|e| e.to_string())?;
-                Ok(self.linker.instantiate(&mut self.store, &module).map(|_| vec![]))
+                Ok(self
+                    .linker
+                    .instantiate(&mut self.store, &module)
+                    .map(|_| vec![]))
             }
             WastExecute::Wat(_) => Err("a component".into()),
         }
@@ -219,11 +264,19 @@ impl<'e> Script<'e> {
 
     fn invoke(&mut self, call: &WastInvoke<'_>) -> std::result::Result<Result<Vec<Val>>, String> {
         let instance = self.instance(call.module)?;
-        let func = instance.get_func(&mut self.store, call.name).ok_or(format!("no function `{}`", call.name))?;
-        let args = call.args.iter().map(|a| self.argument(a)).collect::<std::result::Result<Vec<_>, _>>()?;
+        let func = instance
+            .get_func(&mut self.store, call.name)
+            .ok_or(format!("no function `{}`", call.name))?;
+        let args = call
+            .args
+            .iter()
+            .map(|a| self.argument(a))
+            .collect::<std::result::Result<Vec<_>, _>>()?;
         let count = func.ty(&mut self.store).unwrap().results.len();
         let mut results = vec![Val::I32(0); count];
-        Ok(func.call(&mut self.store, &args, &mut results).map(|()| results))
+        Ok(func
+            .call(&mut self.store, &args, &mut results)
+            .map(|()| results))
     }
 
     fn host_value(&mut self, n: u32) -> Rooted {
@@ -232,7 +285,9 @@ impl<'e> Script<'e> {
 
     fn argument(&mut self, arg: &WastArg<'_>) -> std::result::Result<Val, String> {
         use wast::core::{AbstractHeapType as A, HeapType as H};
-        let WastArg::Core(arg) = arg else { return Err("component argument".into()) };
+        let WastArg::Core(arg) = arg else {
+            return Err("component argument".into());
+        };
         Ok(match arg {
             WastArgCore::I32(v) => Val::I32(*v),
             WastArgCore::I64(v) => Val::I64(*v),
@@ -276,11 +331,13 @@ impl<'e> Script<'e> {
             (Val::FuncRef(Some(_)), WastRetCore::RefFunc(_)) => true,
             (Val::ExternRef(Some(_)), WastRetCore::RefExtern(None)) => true,
             (Val::ExternRef(Some(r)), WastRetCore::RefExtern(Some(n)))
-            | (Val::AnyRef(Some(r)), WastRetCore::RefHost(n)) => {
-                r.host_value::<HostNumber, _>(&mut self.store).is_some_and(|h| h.0 == *n)
-            }
+            | (Val::AnyRef(Some(r)), WastRetCore::RefHost(n)) => r
+                .host_value::<HostNumber, _>(&mut self.store)
+                .is_some_and(|h| h.0 == *n),
             (Val::AnyRef(Some(_)), WastRetCore::RefAny) => true,
-            (Val::AnyRef(Some(r)), WastRetCore::RefI31) => r.as_i31(&mut self.store).unwrap().is_some(),
+            (Val::AnyRef(Some(r)), WastRetCore::RefI31) => {
+                r.as_i31(&mut self.store).unwrap().is_some()
+            }
             (Val::AnyRef(Some(r)), WastRetCore::RefStruct) => self.kind(r) == Some(Kind::Struct),
             (Val::AnyRef(Some(r)), WastRetCore::RefArray) => self.kind(r) == Some(Kind::Array),
             (Val::AnyRef(Some(r)), WastRetCore::RefEq) => {

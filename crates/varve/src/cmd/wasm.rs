@@ -23,7 +23,10 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
     }
     let mut config = Config::default();
     config.heap_max = a.heap_max.map_or(config.heap_max, |b| b.0);
-    config.nursery = a.nursery.map_or(config.nursery, |b| b.0).min(config.heap_max);
+    config.nursery = a
+        .nursery
+        .map_or(config.nursery, |b| b.0)
+        .min(config.heap_max);
     let bytes = std::fs::read(file).map_err(|e| wrong(format!("{file}: {e}")))?;
     let engine = Engine::new(config);
     let module = Module::new(&engine, &bytes).map_err(|e| of(file, e))?;
@@ -42,7 +45,9 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
 fn of(file: &str, e: Error) -> Failure {
     let line = format!("{file}: {e}");
     match e {
-        Error::Trap(_) | Error::Exception { .. } | Error::Host(_) | Error::System(_) => failed(line),
+        Error::Trap(_) | Error::Exception { .. } | Error::Host(_) | Error::System(_) => {
+            failed(line)
+        }
         _ => wrong(line),
     }
 }
@@ -61,22 +66,39 @@ fn main(engine: &Engine, module: &Module, arguments: &[String]) -> Result<ExitCo
 }
 
 fn names(module: &Module) -> String {
-    let names: Vec<_> = module.exports().take(20).map(|n| format!("`{n}`")).collect();
+    let names: Vec<_> = module
+        .exports()
+        .take(20)
+        .map(|n| format!("`{n}`"))
+        .collect();
     match names.len() {
         0 => "none".into(),
         _ => names.join(", "),
     }
 }
 
-fn invoke(engine: &Engine, module: &Module, name: &str, arguments: &[String]) -> Result<ExitCode, Error> {
-    let mut store = Store::new(engine, teavm::State { console: Console::inherit() })?;
+fn invoke(
+    engine: &Engine,
+    module: &Module,
+    name: &str,
+    arguments: &[String],
+) -> Result<ExitCode, Error> {
+    let mut store = Store::new(
+        engine,
+        teavm::State {
+            console: Console::inherit(),
+        },
+    )?;
     let mut linker = Linker::new(engine);
     if teavm::is_teavm(module) {
         teavm::link(&mut linker, &mut store, module)?;
     }
     let instance = linker.instantiate(&mut store, module)?;
     let func = instance.get_func(&mut store, name).ok_or_else(|| {
-        Error::Usage(format!("the module exports no function `{name}`; it exports {}", names(module)))
+        Error::Usage(format!(
+            "the module exports no function `{name}`; it exports {}",
+            names(module)
+        ))
     })?;
     let ty = func.ty(&mut store)?;
     if ty.params.len() != arguments.len() {
@@ -86,7 +108,12 @@ fn invoke(engine: &Engine, module: &Module, name: &str, arguments: &[String]) ->
             arguments.len()
         )));
     }
-    let values = ty.params.iter().zip(arguments).map(|(&t, a)| value(t, a)).collect::<Result<Vec<_>, _>>()?;
+    let values = ty
+        .params
+        .iter()
+        .zip(arguments)
+        .map(|(&t, a)| value(t, a))
+        .collect::<Result<Vec<_>, _>>()?;
     let mut results: Vec<Val> = ty.results.iter().map(|&t| Val::zero(t)).collect();
     let outcome = func.call(&mut store, &values, &mut results);
     store.data_mut().console.out.flush().map_err(Error::host)?;
@@ -102,12 +129,22 @@ fn value(ty: ValType, text: &str) -> Result<Val, Error> {
     let wrong = |_| Error::Usage(format!("argument `{text}` is no {ty}"));
     match ty {
         // Unsigned numbers mean the same bits.
-        ValType::I32 => text.parse().or_else(|_| text.parse::<u32>().map(|v| v as i32)).map(Val::I32).map_err(|_| wrong(())),
-        ValType::I64 => text.parse().or_else(|_| text.parse::<u64>().map(|v| v as i64)).map(Val::I64).map_err(|_| wrong(())),
+        ValType::I32 => text
+            .parse()
+            .or_else(|_| text.parse::<u32>().map(|v| v as i32))
+            .map(Val::I32)
+            .map_err(|_| wrong(())),
+        ValType::I64 => text
+            .parse()
+            .or_else(|_| text.parse::<u64>().map(|v| v as i64))
+            .map(Val::I64)
+            .map_err(|_| wrong(())),
         ValType::F32 => text.parse().map(Val::f32).map_err(|_| wrong(())),
         ValType::F64 => text.parse().map(Val::f64).map_err(|_| wrong(())),
         ValType::Ref(_) if text == "null" => Ok(Val::zero(ty)),
-        ValType::Ref(_) => Err(Error::Usage(format!("argument `{text}`: of type {ty}, only `null` can be given"))),
+        ValType::Ref(_) => Err(Error::Usage(format!(
+            "argument `{text}`: of type {ty}, only `null` can be given"
+        ))),
     }
 }
 
@@ -117,7 +154,9 @@ fn text(v: &Val) -> String {
         Val::I64(v) => v.to_string(),
         Val::F32(b) => f32::from_bits(*b).to_string(),
         Val::F64(b) => f64::from_bits(*b).to_string(),
-        Val::FuncRef(None) | Val::AnyRef(None) | Val::ExternRef(None) | Val::ExnRef(None) => "null".into(),
+        Val::FuncRef(None) | Val::AnyRef(None) | Val::ExternRef(None) | Val::ExnRef(None) => {
+            "null".into()
+        }
         Val::FuncRef(_) => "funcref".into(),
         Val::AnyRef(_) => "anyref".into(),
         Val::ExternRef(_) => "externref".into(),

@@ -8,7 +8,6 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Random;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
@@ -114,12 +113,14 @@ public final class Collections {
     }
 
     private static void queues(int n) {
-        Random random = new Random(42);
+        // TeaVM's Random draws other numbers than the JDK's.
+        int random = 42;
         Deque<Integer> deque = new ArrayDeque<>();
         List<int[]> kept = new ArrayList<>();
         long check = 0;
         for (int i = 0; i < n; i++) {
-            deque.addLast(random.nextInt(1000));
+            random = random * 1103515245 + 12345;
+            deque.addLast((random >>> 16) % 1000);
             if (deque.size() > 100) {
                 check = check * 31 + deque.removeFirst();
             }
