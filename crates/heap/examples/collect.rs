@@ -1,4 +1,5 @@
-//! How fast the collector is: pauses of a 4 MiB nursery, tracing of a large heap in place and on the move, allocation, the write barrier.
+//! How fast the collector is: pauses of a 4 MiB nursery, tracing of a large heap in place and on the move,
+//! allocation, the write barrier.
 //!
 //! ```text
 //! cargo run --release -p varve-heap --example collect [-- THREADS]
@@ -16,6 +17,9 @@ const MIB: f64 = (1 << 20) as f64;
 /// An id, two references: 24 bytes, as a tree's node has.
 const NODE: u32 = 0;
 const TABLE: u32 = 1;
+/// A number, a text, two other records: 40 bytes.
+const RECORD: u32 = 2;
+const TEXT: u32 = 3;
 
 struct World {
     heap: Heap,
@@ -29,20 +33,31 @@ impl World {
         let mut shapes = Shapes::new();
         shapes.add(Shape::structure("node", 24, [16, 20])).unwrap();
         shapes.add(Shape::ref_array("table")).unwrap();
+        shapes
+            .add(Shape::structure("record", 40, [16, 20, 24]))
+            .unwrap();
+        shapes.add(Shape::array("text", 1)).unwrap();
         let mut heap = Heap::new(config, shapes).unwrap();
         let mutator = heap.attach();
-        World { heap, mutator, roots: Vec::new(), random: 88172645463325252 }
+        World {
+            heap,
+            mutator,
+            roots: Vec::new(),
+            random: 88172645463325252,
+        }
     }
 
     fn random(&mut self, below: u32) -> u32 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
-        ((self.random >> 32) * u64::from(below) >> 32) as u32
+        (((self.random >> 32) * u64::from(below)) >> 32) as u32
     }
 
     fn node(&mut self) -> Ref {
-        self.heap.alloc_struct(&mut self.mutator, NODE, 0, &mut self.roots).unwrap()
+        self.heap
+            .alloc_struct(&mut self.mutator, NODE, 0, &mut self.roots)
+            .unwrap()
     }
 
     fn collect(&mut self, kind: Kind) -> Duration {
@@ -51,15 +66,39 @@ impl World {
         now() - begin
     }
 
+    /// A table of `count` records, each with a text of 10 to 100 bytes and two neighbours.
+    fn records(&mut self, count: u32) {
+        let (heap, mutator, roots) = (&mut self.heap, &mut self.mutator, &mut self.roots);
+        let table = heap.alloc_array(mutator, TABLE, 0, count, roots).unwrap();
+        roots.push(table);
+        for index in 0..count {
+            let length = 10 + index.wrapping_mul(2_654_435_761) % 91;
+            let text = heap.alloc_array(mutator, TEXT, 0, length, roots).unwrap();
+            roots.push(text);
+            let record = heap.alloc_struct(mutator, RECORD, 0, roots).unwrap();
+            let text = roots.pop().unwrap();
+            heap.write_ref(mutator, record, 16, text);
+            for (field, back) in [(20, 1), (24, 100)] {
+                let neighbour = heap.read_element(roots[0], index.saturating_sub(back));
+                heap.write_ref(mutator, record, field, neighbour);
+            }
+            heap.write_element(mutator, roots[0], index, record);
+        }
+    }
+
     /// A table of `count` nodes, each with an edge to two others that are `near` or anywhere.
     fn graph(&mut self, count: u32, near: Option<u32>) -> Ref {
-        let table = self.heap.alloc_array(&mut self.mutator, TABLE, 0, count, &mut self.roots).unwrap();
+        let table = self
+            .heap
+            .alloc_array(&mut self.mutator, TABLE, 0, count, &mut self.roots)
+            .unwrap();
         let slot = self.roots.len();
         self.roots.push(table);
         for index in 0..count {
             let node = self.node();
             let table = self.roots[slot];
-            self.heap.write_element(&mut self.mutator, table, index, node);
+            self.heap
+                .write_element(&mut self.mutator, table, index, node);
         }
         self.collect(Kind::Minor);
         for index in 0..count {
@@ -69,7 +108,10 @@ impl World {
                     None => self.random(count),
                 };
                 let table = self.roots[slot];
-                let (from, to) = (self.heap.read_element(table, index), self.heap.read_element(table, to));
+                let (from, to) = (
+                    self.heap.read_element(table, index),
+                    self.heap.read_element(table, to),
+                );
                 self.heap.write_ref(&mut self.mutator, from, field, to);
             }
         }
@@ -83,10 +125,17 @@ fn median(mut times: Vec<Duration>) -> Duration {
 }
 
 fn config(threads: usize) -> Config {
-    Config { max: 4 << 30, nursery: 4 << 20, nursery_max: 4 << 20, threads, ..Config::default() }
+    Config {
+        max: 4 << 30,
+        nursery: 4 << 20,
+        nursery_max: 4 << 20,
+        threads,
+        ..Config::default()
+    }
 }
 
-/// A 4 MiB nursery of nodes in lists of ten, of which every tenth survives, after a warm-up; a mature heap of 100 MiB lies beside it.
+/// A 4 MiB nursery of nodes in lists of ten, of which every tenth survives, after a warm-up; a mature heap of 100
+/// MiB lies beside it.
 fn nursery_pauses(threads: usize) {
     let mut world = World::new(config(threads));
     world.graph(4 << 20, Some(1000));
@@ -116,31 +165,34 @@ fn nursery_pauses(threads: usize) {
         let pauses = pauses.split_off(10);
         let longest = pauses.iter().max().copied().unwrap_or_default();
         let pause = median(pauses);
-        println!("nursery 4 MiB, {survive:>2} % survive: pause {:>8.3} ms, longest {:>8.3} ms", millis(pause), millis(longest));
+        println!(
+            "nursery 4 MiB, {survive:>2} % survive: pause {:>8.3} ms, longest {:>8.3} ms",
+            millis(pause),
+            millis(longest)
+        );
     }
 }
 
-/// Full collections of a heap of 24-byte nodes that stays in place, and of one that moves as a whole.
-fn tracing(threads: usize, count: u32) {
-    for (name, near) in [("neighbours", Some(100)), ("anywhere", None)] {
-        let mut world = World::new(config(threads));
-        world.graph(count, near);
-        world.collect(Kind::Full);
-        let live = world.heap.verify(&world.mutator, &mut world.roots).map_or(0, |verified| verified.bytes);
-        let mark = median((0..7).map(|_| world.collect(Kind::Full)).collect());
-        println!("mark {:>6.1} MiB, edges to {name:<10}: {:>8.1} ms, {:.2} GB/s", live as f64 / MIB, millis(mark), rate(live, mark));
-        let mut world = World::new(config(threads));
-        world.graph(count, near);
-        let mut moves = Vec::new();
-        for _ in 0..7 {
-            let before = world.heap.stats().evacuated;
-            let begin = now();
-            world.heap.evacuate(&mut world.mutator, &mut world.roots);
-            moves.push(now() - begin);
-            assert!(world.heap.stats().evacuated - before > live / 2);
-        }
-        let moved = median(moves);
-        println!("move {:>6.1} MiB, edges to {name:<10}: {:>8.1} ms, {:.2} GB/s", live as f64 / MIB, millis(moved), rate(live, moved));
+/// Full collections of a heap that stays in place, and of one that moves as a whole.
+fn tracing(threads: usize, what: &str, fill: impl Fn(&mut World)) {
+    let mut world = World::new(config(threads));
+    fill(&mut world);
+    world.collect(Kind::Full);
+    let live = world.heap.verify(&world.mutator, &mut world.roots);
+    let live = live.expect("the heap is whole").bytes;
+    let mark = median((0..7).map(|_| world.collect(Kind::Full)).collect());
+    let moves = (0..7).map(|_| {
+        let before = world.heap.stats().evacuated;
+        let begin = now();
+        world.heap.evacuate(&mut world.mutator, &mut world.roots);
+        let time = now() - begin;
+        assert!(world.heap.stats().evacuated - before > live / 2);
+        time
+    });
+    let moved = median(moves.collect());
+    for (verb, time) in [("mark", mark), ("move", moved)] {
+        let (mib, millis, rate) = (live as f64 / MIB, millis(time), rate(live, time));
+        println!("{verb} {mib:>6.1} MiB of {what:<31}: {millis:>7.1} ms, {rate:.2} GB/s");
     }
 }
 
@@ -155,7 +207,11 @@ fn allocation() {
         now() - begin
     });
     let time = median(rounds.collect());
-    println!("allocate 24-byte nodes: {:.2} ns each, {:.2} GB/s", time.as_nanos() as f64 / 1e7, rate(240_000_000, time));
+    println!(
+        "allocate 24-byte nodes: {:.2} ns each, {:.2} GB/s",
+        time.as_nanos() as f64 / 1e7,
+        rate(240_000_000, time)
+    );
 }
 
 /// Stores of a reference into an object that was logged already, and into plain memory.
@@ -167,25 +223,35 @@ fn barrier() {
     let times = (0..9).map(|_| {
         let begin = now();
         for index in 0..10_000_000u32 {
-            world.heap.write_element(&mut world.mutator, table, index % 1000, black_box(node));
+            world
+                .heap
+                .write_element(&mut world.mutator, table, index % 1000, black_box(node));
         }
         now() - begin
     });
     let stored = median(times.collect());
-    println!("store with the barrier's fast path: {:.2} ns", stored.as_nanos() as f64 / 1e7);
+    println!(
+        "store with the barrier's fast path: {:.2} ns",
+        stored.as_nanos() as f64 / 1e7
+    );
     let times = (0..9).map(|_| {
         world.collect(Kind::Minor);
         world.graph_logged()
     });
     let logged = median(times.collect());
-    println!("store that logs its object: {:.2} ns", logged.as_nanos() as f64 / 1000.0);
+    println!(
+        "store that logs its object: {:.2} ns",
+        logged.as_nanos() as f64 / 1000.0
+    );
 }
 
 impl World {
     /// One store into each of the graph's thousand nodes.
     fn graph_logged(&mut self) -> Duration {
         let table = self.roots[0];
-        let nodes: Vec<Ref> = (0..1000).map(|index| self.heap.read_element(table, index)).collect();
+        let nodes: Vec<Ref> = (0..1000)
+            .map(|index| self.heap.read_element(table, index))
+            .collect();
         let begin = now();
         for node in nodes {
             self.heap.write_ref(&mut self.mutator, node, 16, node);
@@ -194,10 +260,13 @@ impl World {
     }
 }
 
-/// Processor time of the whole process, so that other programs on the machine disturb less. With several threads it says what they cost
-/// together.
+/// Processor time of the whole process, so that other programs on the machine disturb less. With several threads it
+/// says what they cost together.
 fn now() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: the call writes one timespec.
     unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
@@ -212,10 +281,20 @@ fn rate(bytes: u64, time: Duration) -> f64 {
 }
 
 fn main() {
-    let threads = std::env::args().nth(1).map_or(1, |n| n.parse().expect("THREADS is a number"));
+    let threads = std::env::args()
+        .nth(1)
+        .map_or(1, |n| n.parse().expect("THREADS is a number"));
     println!("{threads} collector thread(s); medians of processor time");
     nursery_pauses(threads);
-    tracing(threads, 8 << 20);
+    tracing(threads, "records with texts", |world| {
+        world.records(2 << 20)
+    });
+    tracing(threads, "24-byte nodes, edges nearby", |world| {
+        world.graph(8 << 20, Some(100));
+    });
+    tracing(threads, "24-byte nodes, edges anywhere", |world| {
+        world.graph(8 << 20, None);
+    });
     allocation();
     barrier();
 }

@@ -29,11 +29,16 @@ impl<P: Plan, O: Observer> Heap<P, O> {
     /// Bytes that an object takes.
     pub fn object_size(&self, object: Ref) -> u64 {
         let type_index = self.header(object).type_index();
-        let length = if self.shapes.info(type_index).is_array() { self.array_length(object) } else { 0 };
+        let length = if self.shapes.info(type_index).is_array() {
+            self.array_length(object)
+        } else {
+            0
+        };
         self.shapes.object_size(type_index, length)
     }
 
-    /// Reads bytes at `offset` in an object. Panics outside of the heap; which bytes belong to the object is the caller's knowledge.
+    /// Reads bytes at `offset` in an object. Panics outside of the heap; which bytes belong to the object is the
+    /// caller's knowledge.
     pub fn read(&self, object: Ref, offset: u64, into: &mut [u8]) {
         self.tables.memory.read(object.offset() + offset, into);
     }
@@ -45,13 +50,19 @@ impl<P: Plan, O: Observer> Heap<P, O> {
 
     /// Reads the reference at `offset`, a multiple of 4, in an object.
     pub fn read_ref(&self, object: Ref, offset: u64) -> Ref {
-        Ref(self.tables.memory.word(object.offset() + offset).load(Relaxed))
+        Ref(self
+            .tables
+            .memory
+            .word(object.offset() + offset)
+            .load(Relaxed))
     }
 
     /// Writes the reference at `offset`, a multiple of 4, in an object, and logs the object if that is needed.
     pub fn write_ref(&mut self, mutator: &mut Mutator, object: Ref, offset: u64, value: Ref) {
         let memory = &self.tables.memory;
-        memory.word(object.offset() + offset).store(value.0, Relaxed);
+        memory
+            .word(object.offset() + offset)
+            .store(value.0, Relaxed);
         mutator.barrier(memory.header_word(object), object);
     }
 
@@ -61,9 +72,12 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         self.read_ref(array, u64::from(ARRAY_NARROW_BASE) + 4 * u64::from(index))
     }
 
-    /// Writes an element of an array of references, and logs the array if that is needed.
+    /// Writes an element of an array of references, and logs it if that is needed.
     pub fn write_element(&mut self, mutator: &mut Mutator, array: Ref, index: u32, value: Ref) {
         debug_assert!(index < self.array_length(array));
-        self.write_ref(mutator, array, u64::from(ARRAY_NARROW_BASE) + 4 * u64::from(index), value);
+        let memory = &self.tables.memory;
+        let offset = array.offset() + u64::from(ARRAY_NARROW_BASE) + 4 * u64::from(index);
+        memory.word(offset).store(value.0, Relaxed);
+        mutator.element_barrier(memory.header_word(array), array, offset);
     }
 }

@@ -27,7 +27,9 @@ const TIER_SHIFT: u32 = 2;
 impl Blocks {
     /// The blocks of `extent` bytes, all [`Role::Other`].
     pub fn new(extent: u64) -> Blocks {
-        Blocks { bytes: zeroed_table((extent / BLOCK_SIZE) as usize) }
+        Blocks {
+            bytes: zeroed_table((extent / BLOCK_SIZE) as usize),
+        }
     }
 
     /// Gives a block its role in the mark-region space of tier `tier`.
@@ -35,10 +37,9 @@ impl Blocks {
         self.bytes[block as usize].store(role as u8 | tier << TIER_SHIFT, Relaxed);
     }
 
-    /// Whether objects at `offset` move in this collection.
-    #[inline(always)]
-    pub fn is_evacuated(&self, offset: u64) -> bool {
-        self.byte(offset) & 3 == Role::Evacuated as u8
+    /// The bytes as tracing keeps them close: see [`is_evacuated`].
+    pub fn bytes(&self) -> &[AtomicU8] {
+        &self.bytes
     }
 
     /// Whether `offset` is in a mark-region block.
@@ -47,6 +48,7 @@ impl Blocks {
     }
 
     /// The tier of the mark-region block around `offset`.
+    #[inline(always)]
     pub fn tier(&self, offset: u64) -> u8 {
         self.byte(offset) >> TIER_SHIFT
     }
@@ -55,6 +57,12 @@ impl Blocks {
     fn byte(&self, offset: u64) -> u8 {
         self.bytes[(offset / BLOCK_SIZE) as usize].load(Relaxed)
     }
+}
+
+/// Whether objects at `offset` move in this collection.
+#[inline(always)]
+pub(crate) fn is_evacuated(blocks: &[AtomicU8], offset: u64) -> bool {
+    blocks[(offset / BLOCK_SIZE) as usize].load(Relaxed) & 3 == Role::Evacuated as u8
 }
 
 #[cfg(test)]
@@ -66,9 +74,17 @@ mod tests {
         let blocks = Blocks::new(4 * BLOCK_SIZE);
         blocks.set(2, Role::Evacuated, 3);
         let inside = 2 * BLOCK_SIZE + 100;
-        assert!(blocks.is_evacuated(inside) && blocks.is_mature(inside) && blocks.tier(inside) == 3);
+        assert!(
+            is_evacuated(&blocks.bytes, inside)
+                && blocks.is_mature(inside)
+                && blocks.tier(inside) == 3
+        );
         blocks.set(2, Role::Mature, 1);
-        assert!(!blocks.is_evacuated(inside) && blocks.is_mature(inside) && blocks.tier(inside) == 1);
+        assert!(
+            !is_evacuated(&blocks.bytes, inside)
+                && blocks.is_mature(inside)
+                && blocks.tier(inside) == 1
+        );
         assert!(!blocks.is_mature(3 * BLOCK_SIZE));
     }
 }

@@ -34,16 +34,30 @@ impl Chunks {
         assert!(first + emergency < count);
         let mut chunks = vec![Chunk::Fresh; count as usize];
         chunks[..first as usize].fill(Chunk::Taken);
-        Chunks { state: Mutex::new(State { chunks, hint: first }), emergency: count - emergency }
+        Chunks {
+            state: Mutex::new(State {
+                chunks,
+                hint: first,
+            }),
+            emergency: count - emergency,
+        }
     }
 
     /// Takes `count` chunks in a row, the lowest there are, and gives the first one's number.
     pub fn take(&self, count: u32, for_collection: bool) -> Option<u32> {
         let mut state = self.lock();
-        let end = if for_collection { state.chunks.len() as u32 } else { self.emergency };
+        let end = if for_collection {
+            state.chunks.len() as u32
+        } else {
+            self.emergency
+        };
         let mut run = 0;
         for chunk in state.hint..end {
-            run = if state.chunks[chunk as usize] == Chunk::Taken { 0 } else { run + 1 };
+            run = if state.chunks[chunk as usize] == Chunk::Taken {
+                0
+            } else {
+                run + 1
+            };
             if run == count {
                 let first = chunk + 1 - count;
                 state.chunks[first as usize..=chunk as usize].fill(Chunk::Taken);
@@ -60,15 +74,24 @@ impl Chunks {
     pub fn give_back(&self, first: u32, count: u32) {
         let mut state = self.lock();
         let chunks = &mut state.chunks[first as usize..][..count as usize];
-        assert!(chunks.iter().all(|&chunk| chunk == Chunk::Taken), "a chunk is given back twice");
+        assert!(
+            chunks.iter().all(|&chunk| chunk == Chunk::Taken),
+            "a chunk is given back twice"
+        );
         chunks.fill(Chunk::Dirty);
         state.hint = state.hint.min(first);
     }
 
-    /// Returns the memory of free chunks to the system, but for `keep` of them that will be used soonest. Gives how many were returned.
+    /// Returns the memory of free chunks to the system, but for `keep` of them that will be used soonest. Gives how
+    /// many were returned.
     pub fn release(&self, memory: &Memory, keep: u32) -> u32 {
         let mut state = self.lock();
-        let dirty = state.chunks.iter_mut().enumerate().filter(|(_, chunk)| **chunk == Chunk::Dirty).skip(keep as usize);
+        let dirty = state
+            .chunks
+            .iter_mut()
+            .enumerate()
+            .filter(|(_, chunk)| **chunk == Chunk::Dirty)
+            .skip(keep as usize);
         let mut released = 0;
         for (index, chunk) in dirty {
             memory.discard(index as u64 * CHUNK_SIZE, CHUNK_SIZE);
@@ -81,12 +104,17 @@ impl Chunks {
     /// Whether no emergency chunk is in use, so that a program may go on.
     pub fn reserve_is_whole(&self) -> bool {
         let state = self.lock();
-        state.chunks[self.emergency as usize..].iter().all(|&chunk| chunk != Chunk::Taken)
+        state.chunks[self.emergency as usize..]
+            .iter()
+            .all(|&chunk| chunk != Chunk::Taken)
     }
 
     /// Free chunks that are not kept for collections.
     pub fn free_for_programs(&self) -> u64 {
-        self.lock().chunks[..self.emergency as usize].iter().filter(|&&chunk| chunk != Chunk::Taken).count() as u64
+        self.lock().chunks[..self.emergency as usize]
+            .iter()
+            .filter(|&&chunk| chunk != Chunk::Taken)
+            .count() as u64
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -105,7 +133,11 @@ mod tests {
         assert_eq!(chunks.take(1, false), Some(3));
         assert_eq!(chunks.take(3, false), Some(4));
         chunks.give_back(1, 2);
-        assert_eq!(chunks.take(3, false), None, "the last two are kept for collections");
+        assert_eq!(
+            chunks.take(3, false),
+            None,
+            "the last two are kept for collections"
+        );
         assert_eq!(chunks.take(3, true), Some(7));
         assert!(!chunks.reserve_is_whole());
         assert_eq!(chunks.take(1, false), Some(1));

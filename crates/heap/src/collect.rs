@@ -22,10 +22,16 @@ const HEADROOM: u64 = 16;
 
 impl<P: Plan, O: Observer> Heap<P, O> {
     /// Traces, sweeps and empties the nursery. `everything`: move all that can move.
-    pub(crate) fn run(&mut self, mutator: &mut Mutator, kind: Kind, everything: bool, roots: &mut dyn Roots) -> Counts {
+    pub(crate) fn run(
+        &mut self,
+        mutator: &mut Mutator,
+        kind: Kind,
+        everything: bool,
+        roots: &mut dyn Roots,
+    ) -> Counts {
         let mut budget = 0;
         if kind == Kind::Full {
-            self.mark = self.mark ^ MARK_MASK;
+            self.mark ^= MARK_MASK;
             self.bumps.iter_mut().flatten().for_each(Bump::retire);
             budget = self.choose_evacuated(everything);
         }
@@ -38,8 +44,12 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         if kind == Kind::Full {
             self.bumps.iter_mut().flatten().for_each(Bump::retire);
             let (tables, poison) = (&self.tables, self.config.poison);
-            self.mature.iter().for_each(|space| space.sweep(tables, live_value(self.mark), poison));
-            self.large.iter().for_each(|space| space.sweep(tables, self.mark, poison));
+            self.mature
+                .iter()
+                .for_each(|space| space.sweep(tables, live_value(self.mark), poison));
+            self.large
+                .iter()
+                .for_each(|space| space.sweep(tables, self.mark, poison));
         }
         if self.config.poison {
             self.nursery.poison(&self.tables.memory, mutator);
@@ -52,7 +62,11 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         // Copies must not use up the address range; what is kept for the nursery's survivors does not count.
         let room = self.tables.chunks.free_for_programs() * CHUNK_SIZE / 4 * 3;
         let used: u64 = self.mature.iter().map(|space| space.used()).sum();
-        let holes: u64 = self.mature.iter().map(|space| space.recyclable_bytes()).sum();
+        let holes: u64 = self
+            .mature
+            .iter()
+            .map(|space| space.recyclable_bytes())
+            .sum();
         let budget = match everything {
             true => room,
             false if holes > used / FRAGMENTED => room.min((used / HEADROOM).max(CHUNK_SIZE)),
@@ -64,7 +78,12 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         budget
     }
 
-    fn trace<const FULL: bool, const PAR: bool>(&mut self, mutator: &mut Mutator, budget: u64, roots: &mut dyn Roots) -> Counts {
+    fn trace<const FULL: bool, const PAR: bool>(
+        &mut self,
+        mutator: &mut Mutator,
+        budget: u64,
+        roots: &mut dyn Roots,
+    ) -> Counts {
         let trace = Trace {
             tables: &self.tables,
             shapes: &self.shapes,
@@ -72,19 +91,29 @@ impl<P: Plan, O: Observer> Heap<P, O> {
             large: &self.large,
             plan: &self.plan,
             observer: &self.observer,
-            nursery: self.nursery.refs(),
+            nursery: self.nursery.half_refs(),
             mark: self.mark,
             budget: AtomicI64::new(budget as i64),
             pool: Pool::new(),
         };
-        let (bumps, others) = self.bumps.split_first_mut().expect("there is always one thread");
+        let (bumps, others) = self
+            .bumps
+            .split_first_mut()
+            .expect("there is always one thread");
         let mut worker = Worker::<P, O, FULL, PAR>::new(&trace, bumps);
         roots.visit(&mut |r| *r = worker.root(*r));
-        if !FULL {
-            mutator.remembered.iter().for_each(|&r| worker.remembered(r));
+        // After a collection nothing refers to the nursery, and every object outside of it is to be logged at its
+        // next store.
+        if FULL {
+            mutator.remembered.clear();
+            mutator.cards.clean(|_, _| ());
+        } else {
+            mutator
+                .remembered
+                .drain(..)
+                .for_each(|r| worker.remembered(r));
+            mutator.cards.clean(|array, line| worker.card(array, line));
         }
-        // After a collection nothing refers to the nursery, and every object outside of it is to be logged at its next store.
-        mutator.remembered.clear();
         let counts = std::thread::scope(|scope| {
             let mut waiting = Some(others);
             let mut helpers = Vec::new();
@@ -98,7 +127,10 @@ impl<P: Plan, O: Observer> Heap<P, O> {
                         worker.counts
                     };
                     // Without the thread the work takes longer, and that is all.
-                    match std::thread::Builder::new().name("collector".into()).spawn_scoped(scope, help) {
+                    match std::thread::Builder::new()
+                        .name("collector".into())
+                        .spawn_scoped(scope, help)
+                    {
                         Ok(helper) => helpers.push(helper),
                         Err(_) => trace.pool.leave(),
                     }
@@ -106,7 +138,11 @@ impl<P: Plan, O: Observer> Heap<P, O> {
             });
             let mut counts = worker.counts;
             for helper in helpers {
-                counts.add(&helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+                counts.add(
+                    &helper
+                        .join()
+                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                );
             }
             counts
         });
@@ -121,7 +157,9 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         if FULL {
             hosts.old = hosts.old.drain(..).filter_map(&mut settle).collect();
         }
-        hosts.old.extend(hosts.young.drain(..).filter_map(&mut settle));
+        hosts
+            .old
+            .extend(hosts.young.drain(..).filter_map(&mut settle));
         roots.visit_weak(&mut |r| trace.resolve(r, FULL));
         counts
     }

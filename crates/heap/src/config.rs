@@ -73,7 +73,9 @@ pub enum ConfigError {
     #[error("a heap of {0} bytes is too small: give it at least {MIN_HEAP}")]
     TooSmall(u64),
     /// References do not reach that far.
-    #[error("a heap of {max} bytes with a nursery of up to {nursery_max} does not fit into {HEAP_SPAN} bytes of references: the heap's maximum and 4 times the nursery's must")]
+    #[error(
+        "a heap of {max} bytes with a nursery of up to {nursery_max} does not fit into {HEAP_SPAN} bytes of references: the heap's maximum and 4 times the nursery's must"
+    )]
     TooLarge {
         /// The maximum asked for.
         max: u64,
@@ -81,7 +83,9 @@ pub enum ConfigError {
         nursery_max: u64,
     },
     /// A nursery out of range.
-    #[error("a nursery of {nursery} bytes that grows up to {nursery_max}: it must have at least {MIN_NURSERY}, and not begin larger than it may become")]
+    #[error(
+        "a nursery of {nursery} bytes that grows up to {nursery_max}: it must have at least {MIN_NURSERY}, and not begin larger than it may become"
+    )]
     Nursery {
         /// Bytes in the beginning.
         nursery: u64,
@@ -100,7 +104,9 @@ pub enum ConfigError {
         tiers: u8,
     },
     /// The system refused the address range.
-    #[error("cannot reserve {HEAP_SPAN} bytes of address range and use {extent} of them: {source} (look at `ulimit -v` and vm.overcommit_memory)")]
+    #[error(
+        "cannot reserve {HEAP_SPAN} bytes of address range and use {extent} of them: {source} (look at `ulimit -v` and vm.overcommit_memory)"
+    )]
     Reserve {
         /// Bytes that were to be usable.
         extent: u64,
@@ -116,17 +122,27 @@ impl Config {
         }
         let (nursery, nursery_max) = (self.nursery, self.nursery_max);
         if nursery < MIN_NURSERY || nursery > nursery_max || nursery_max > HEAP_SPAN {
-            return Err(ConfigError::Nursery { nursery, nursery_max });
+            return Err(ConfigError::Nursery {
+                nursery,
+                nursery_max,
+            });
         }
         if self.max > HEAP_SPAN || self.max + 4 * nursery_max > HEAP_SPAN - (64 << 20) {
-            return Err(ConfigError::TooLarge { max: self.max, nursery_max });
+            return Err(ConfigError::TooLarge {
+                max: self.max,
+                nursery_max,
+            });
         }
         // Written so that NaN is refused too.
-        if self.growth > 1.0 { Ok(()) } else { Err(ConfigError::Growth(self.growth)) }
+        if self.growth > 1.0 {
+            Ok(())
+        } else {
+            Err(ConfigError::Growth(self.growth))
+        }
     }
 
-    /// Chunks of address range that only collections may use, so that a full nursery always finds room.
-    /// Twice the nursery covers what page and block ends waste; each thread may leave a chunk of each space incomplete.
+    /// Chunks of address range that only collections may use, so that a full nursery always finds room. Twice the
+    /// nursery covers what page and block ends waste; each thread may leave a chunk of each space incomplete.
     pub(crate) fn emergency_chunks(&self, tiers: u8) -> u32 {
         let nursery = 2 * self.nursery_max.div_ceil(CHUNK_SIZE);
         nursery as u32 + 2 * u32::from(tiers) * (self.threads.max(1) as u32 + 1)
@@ -135,7 +151,9 @@ impl Config {
     /// Bytes of address range to use. More than the heap's maximum, because large objects need theirs in one piece.
     pub(crate) fn extent(&self, tiers: u8) -> u64 {
         let emergency = u64::from(self.emergency_chunks(tiers)) * CHUNK_SIZE;
-        let wanted = Nursery::range(self.nursery_max) + emergency + 2 * self.max.next_multiple_of(CHUNK_SIZE);
+        let wanted = Nursery::range(self.nursery_max)
+            + emergency
+            + 2 * self.max.next_multiple_of(CHUNK_SIZE);
         wanted.min(HEAP_SPAN - CHUNK_SIZE)
     }
 }

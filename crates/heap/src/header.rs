@@ -36,32 +36,36 @@ impl Header {
 
     /// Whether one of the collector bits `bits` is set.
     pub const fn has(self, bits: u8) -> bool {
-        self.collector() & bits != 0
+        self.0 & self::bits(bits) != 0
     }
 
-    /// Whether the object is marked with `mark`, one of `MARK_A` and `MARK_B`.
+    /// Whether the object is marked with `mark`, one of `MARK_A` and `MARK_B`, and did not move.
     pub const fn is_marked(self, mark: u8) -> bool {
-        self.collector() & MARK_MASK == mark
+        self.0 & bits(MARK_MASK | FORWARDED) == bits(mark)
     }
 
     /// The same header with the collector's byte replaced.
     pub const fn with_collector(self, byte: u8) -> Header {
-        Header(self.0 & !(0xff << COLLECTOR_SHIFT) | (byte as u64) << COLLECTOR_SHIFT)
+        Header(self.0 & !bits(0xff) | bits(byte))
     }
 
     /// The same header with collector bits added.
     pub const fn with(self, bits: u8) -> Header {
-        Header(self.0 | (bits as u64) << COLLECTOR_SHIFT)
+        Header(self.0 | self::bits(bits))
     }
 
     /// The header of a live object that stays where it is. What it held before is logged afresh.
     pub const fn marked(self, mark: u8) -> Header {
-        self.with_collector(self.collector() & !(MARK_MASK | FORWARDING) | mark | UNLOGGED)
+        Header(self.0 & !bits(MARK_MASK | FORWARDING) | bits(mark | UNLOGGED))
     }
 
     /// The header that the copy of an object gets in its new space. `bits` are its collector bits there.
     pub const fn survived(self, bits: u8) -> Header {
-        let older = if self.age() < 3 { 1u64 << (TEMPERATURE_SHIFT + AGE_SHIFT) } else { 0 };
+        let older = if self.age() < 3 {
+            1u64 << (TEMPERATURE_SHIFT + AGE_SHIFT)
+        } else {
+            0
+        };
         Header(self.with_collector(bits).0 + older)
     }
 
@@ -76,13 +80,23 @@ impl Header {
     }
 }
 
+/// Collector bits where they are in the word.
+const fn bits(byte: u8) -> u64 {
+    (byte as u64) << COLLECTOR_SHIFT
+}
+
 impl std::fmt::Debug for Header {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.has(FORWARDED) {
             return write!(f, "forwarded to {:?}", self.forwarded_to());
         }
         let (kind, site) = (self.type_index(), self.site());
-        write!(f, "type {kind} site {site} collector {:#04x} temperature {:#04x}", self.collector(), self.temperature())
+        write!(
+            f,
+            "type {kind} site {site} collector {:#04x} temperature {:#04x}",
+            self.collector(),
+            self.temperature()
+        )
     }
 }
 
@@ -95,7 +109,10 @@ mod tests {
         let mut header = Header(new_header(77, 99, HOT | 2));
         for age in [1, 2, 3, 3, 3] {
             header = header.with(FORWARDING).survived(UNLOGGED | MARK_B);
-            assert_eq!((header.type_index(), header.site(), header.age()), (77, 99, age));
+            assert_eq!(
+                (header.type_index(), header.site(), header.age()),
+                (77, 99, age)
+            );
             assert_eq!(header.temperature() & !AGE_MASK, HOT | 2);
             assert_eq!(header.collector(), UNLOGGED | MARK_B);
         }

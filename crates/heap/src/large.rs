@@ -33,7 +33,10 @@ pub(crate) fn large_bytes(bytes: u64) -> u64 {
 
 impl Large {
     pub fn new(tier: Tier) -> Large {
-        Large { tier, state: Mutex::default() }
+        Large {
+            tier,
+            state: Mutex::default(),
+        }
     }
 
     /// Bytes of pages that hold objects.
@@ -56,7 +59,11 @@ impl Large {
     pub fn alloc(&self, tables: &Tables, bytes: u64, for_collection: bool) -> Option<Ref> {
         let pages = u32::try_from(large_bytes(bytes) / PAGE_SIZE).ok()?;
         let mut state = self.lock();
-        let fitting = state.free.iter().find(|&(_, &run)| run >= pages).map(|(&start, &run)| (start, run));
+        let fitting = state
+            .free
+            .iter()
+            .find(|&(_, &run)| run >= pages)
+            .map(|(&start, &run)| (start, run));
         let (start, run) = match fitting {
             Some(found) => found,
             None => {
@@ -81,14 +88,21 @@ impl Large {
         let dead: Vec<(u32, u32)> = state
             .objects
             .iter()
-            .filter(|&(&page, _)| !tables.memory.header(Ref::at(u64::from(page) * PAGE_SIZE)).is_marked(mark))
+            .filter(|&(&page, _)| {
+                !tables
+                    .memory
+                    .header(Ref::at(u64::from(page) * PAGE_SIZE))
+                    .is_marked(mark)
+            })
             .map(|(&page, &pages)| (page, pages))
             .collect();
         for (page, pages) in dead {
             state.objects.remove(&page);
             state.used_pages -= u64::from(pages);
             if poison {
-                tables.memory.poison(u64::from(page) * PAGE_SIZE, u64::from(pages) * PAGE_SIZE);
+                tables
+                    .memory
+                    .poison(u64::from(page) * PAGE_SIZE, u64::from(pages) * PAGE_SIZE);
             }
             let (page, pages) = state.merge(page, pages);
             state.give_back_whole_chunks(tables, page, pages);
@@ -154,11 +168,23 @@ mod tests {
             blocks: Blocks::new(extent),
         };
         let space = Large::new(Tier(0));
-        let sizes = [9 << 10, CHUNK_SIZE / 3, CHUNK_SIZE / 10 * 9, 2 * CHUNK_SIZE, 10 << 10];
+        let sizes = [
+            9 << 10,
+            CHUNK_SIZE / 3,
+            CHUNK_SIZE / 10 * 9,
+            2 * CHUNK_SIZE,
+            10 << 10,
+        ];
         let objects = sizes.map(|bytes| space.alloc(&tables, bytes, false).unwrap());
-        assert_eq!(space.used(), sizes.iter().map(|&bytes| large_bytes(bytes)).sum());
+        assert_eq!(
+            space.used(),
+            sizes.iter().map(|&bytes| large_bytes(bytes)).sum()
+        );
         assert_eq!(space.held(), 4 * CHUNK_SIZE);
-        assert!(space.alloc(&tables, 3 * CHUNK_SIZE, false).is_none(), "the last two chunks are for collections");
+        assert!(
+            space.alloc(&tables, 3 * CHUNK_SIZE, false).is_none(),
+            "the last two chunks are for collections"
+        );
         assert!(objects.iter().all(|&r| space.contains(r)));
 
         // The first and the last live.
@@ -166,7 +192,10 @@ mod tests {
             tables.memory.set_header(r, Header(0).marked(MARK_B));
         }
         space.sweep(&tables, MARK_B, false);
-        assert_eq!((space.used(), space.held()), ((12 << 10) + (12 << 10), CHUNK_SIZE));
+        assert_eq!(
+            (space.used(), space.held()),
+            ((12 << 10) + (12 << 10), CHUNK_SIZE)
+        );
         assert!(!space.contains(objects[1]));
         let again = space.alloc(&tables, 3 * CHUNK_SIZE, false).unwrap();
         assert_eq!(again.offset(), 2 * CHUNK_SIZE);

@@ -1,6 +1,7 @@
 //! Where bits and bytes are: references, headers, objects, and the part of a mutator that compiled code touches.
 //!
-//! These constants are a contract with compilers. A compiler emits them; the collector is built on them; nothing else states them.
+//! These constants are a contract with compilers. A compiler emits them; the collector is built on them; nothing
+//! else states them.
 //!
 //! ```text
 //! reference   0           null
@@ -28,7 +29,8 @@ pub const OBJECT_ALIGN: u64 = 8;
 /// The bit that is set in a reference which is a 31-bit integer.
 pub const I31_TAG: u32 = 1;
 
-// ---- header -----------------------------------------------------------------------------------------------------------------------
+// ---- header
+// -----------------------------------------------------------------------------------------------------------------------
 
 /// Bytes of an object's header, which is at offset 0.
 pub const HEADER_SIZE: u32 = 8;
@@ -52,7 +54,8 @@ pub const COLLECTOR_BYTE: i32 = 6;
 pub const FORWARDED: u8 = 1 << 0;
 /// A collector thread is copying the object; others wait.
 pub const FORWARDING: u8 = 1 << 1;
-/// The two mark bits. One of the two values `MARK_A` and `MARK_B` means live; which one changes with every full collection.
+/// The two mark bits. One of the two values `MARK_A` and `MARK_B` means live; which one changes with every full
+/// collection.
 pub const MARK_MASK: u8 = MARK_A | MARK_B;
 /// See [`MARK_MASK`].
 pub const MARK_A: u8 = 1 << 2;
@@ -88,7 +91,8 @@ pub const fn new_header(type_index: u32, site: u32, temperature: u8) -> u64 {
     type_index as u64 | (site as u64) << SITE_SHIFT | (temperature as u64) << TEMPERATURE_SHIFT
 }
 
-// ---- objects ----------------------------------------------------------------------------------------------------------------------
+// ---- objects
+// ----------------------------------------------------------------------------------------------------------------------
 
 /// Offset of a struct's first field.
 pub const STRUCT_BASE: u32 = 8;
@@ -105,7 +109,11 @@ pub const HOST_SIZE: u32 = 16;
 
 /// Offset of the elements of an array, by the bytes that one element takes.
 pub const fn array_base(element_size: u32) -> u32 {
-    if element_size <= 4 { ARRAY_NARROW_BASE } else { ARRAY_WIDE_BASE }
+    if element_size <= 4 {
+        ARRAY_NARROW_BASE
+    } else {
+        ARRAY_WIDE_BASE
+    }
 }
 
 /// Bytes that an object with `bytes` of header and payload occupies.
@@ -118,24 +126,29 @@ pub const fn array_size(element_size: u32, length: u32) -> u64 {
     object_size(array_base(element_size) as u64 + element_size as u64 * length as u64)
 }
 
-// ---- what compiled code reads and writes in a mutator -----------------------------------------------------------------------------
+// ---- what compiled code reads and writes in a mutator
+// -----------------------------------------------------------------------------
 
 /// Offset of the address (`u64`) at which the next object is born in the nursery.
 pub const MUTATOR_CURSOR: i32 = 0;
-/// Offset of the address (`u64`) up to which the nursery may be used without asking. The bytes from the cursor to it are zero.
+/// Offset of the address (`u64`) up to which the nursery may be used without asking. The bytes from the cursor to
+/// it are zero.
 pub const MUTATOR_LIMIT: i32 = 8;
 /// Offset of the heap's base address (`u64`). It never changes.
 pub const MUTATOR_HEAP_BASE: i32 = 16;
 
-// ---- spaces -----------------------------------------------------------------------------------------------------------------------
+// ---- spaces
+// -----------------------------------------------------------------------------------------------------------------------
 
 /// Bytes of a block of a mark-region space.
 pub const BLOCK_SIZE: u64 = 32 << 10;
-/// Bytes of a line, the unit in which a mark-region space finds holes. It is the write unit of the slow media that we know.
+/// Bytes of a line, the unit in which a mark-region space finds holes. It is the write unit of the slow media that
+/// we know.
 pub const LINE_SIZE: u64 = 256;
 /// Lines of a block.
 pub const LINES_PER_BLOCK: usize = (BLOCK_SIZE / LINE_SIZE) as usize;
-/// Bytes of a chunk, the unit in which spaces take and give back address range: a large page of the systems that we know.
+/// Bytes of a chunk, the unit in which spaces take and give back address range: a large page of the systems that we
+/// know.
 pub const CHUNK_SIZE: u64 = 2 << 20;
 /// Blocks of a chunk.
 pub const BLOCKS_PER_CHUNK: u32 = (CHUNK_SIZE / BLOCK_SIZE) as u32;
@@ -154,7 +167,10 @@ mod tests {
         assert_eq!(SITE_SHIFT + SITE_BITS, COLLECTOR_SHIFT);
         assert_eq!(COLLECTOR_SHIFT, 8 * COLLECTOR_BYTE as u32);
         assert_eq!(TEMPERATURE_SHIFT, 8 * TEMPERATURE_BYTE as u32);
-        assert_eq!(FORWARDED & FORWARDING & MARK_MASK & UNLOGGED & DURABLE & LARGE, 0);
+        assert_eq!(
+            FORWARDED & FORWARDING & MARK_MASK & UNLOGGED & DURABLE & LARGE,
+            0
+        );
         assert_eq!(COLOUR_MASK & HOT & WRITTEN & AGE_MASK, 0);
         assert_eq!(new_header(0xabcdef, 0x123456, 0x7f), 0x7f00_1234_56ab_cdef);
     }

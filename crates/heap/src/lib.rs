@@ -1,6 +1,98 @@
-//! A generational, moving, parallel collector for heaps in several kinds of memory.
+//! A generational, moving, parallel collector for heaps in several kinds of memory. It knows no language: whoever
+//! runs programs says what objects look like ([`Shapes`]), where references are outside of the heap ([`Roots`]),
+//! and which memory objects belong in ([`Plan`]).
+//!
+//! # An object's life
+//!
+//! ```text
+//!            compiled code bumps a cursor
+//!                        |
+//!                        v
+//!   +--------------------------------------------+
+//!   | nursery: one stretch of addresses, 4-32 MiB |      born too large for it
+//!   +--------------------------------------------+          (an eighth)
+//!         | survives, small      | survives, >= 8 KiB         |
+//!         |                      |                            |
+//!         |   the plan chooses a tier, for each object        |
+//!         v                      v                            v
+//!   +------------------+   +---------------------------------------+
+//!   | mature, per tier |   | large, per tier: runs of 4 KiB pages, |
+//!   | 32 KiB blocks of |   | one object each, never moved          |
+//!   | 256-byte lines   |   +---------------------------------------+
+//!   +------------------+
+//!     |            ^
+//!     +------------+  moved out of blocks that are nearly empty
+//! ```
+//!
+//! The manner is that of Immix (Blackburn and McKinley, 2008) behind a copying nursery.
+//!
+//! - **Minor** collections copy what is reachable out of the nursery and look at nothing else: roots, and the
+//!   objects that were stored into since the last collection. The write barrier finds those by one bit in the
+//!   object's header ([`layout::UNLOGGED`]); large arrays are remembered by line. Afterwards the nursery is empty.
+//! - **Full** collections mark everything that is reachable, and the lines that it lies in. Lines without a mark
+//!   are holes, into which the next survivors are bumped; blocks without any are free. When holes that nobody used
+//!   add up, the emptiest blocks are *evacuated*: their objects are copied in the same pass, as far as a budget
+//!   lets them, and stay in place otherwise.
+//! - **When**: the nursery is as large as the configuration says, doubles while much of it survives, and shrinks
+//!   when the heap's maximum is near, so that survivors always have room. A full collection comes when survivors
+//!   take [`Config::growth`] times what was live after the last one.
+//! - **Out of memory** is a value, [`OutOfMemory`], given when even a full collection leaves less than one part in
+//!   fifty of the heap. Address range for a whole nursery is set aside, so that no collection fails half-way.
+//!
+//! # For compilers
+//!
+//! [`layout`] holds every offset and bit that compiled code needs; [`Mutator`] says how it allocates and stores.
+//! Null dereferences fault.
+//!
+//! # Several memories
+//!
+//! A plan names [tiers](Tier); the heap keeps a mature and a large space for each. An [`Observer`] sees every
+//! access of a collection, so that a model of a machine can charge for it; with [`Unobserved`] nothing of it is
+//! compiled.
+//!
+//! # Example
+//!
+//! ```
+//! use varve_heap::{Config, Heap, Kind, Ref, Shape, Shapes};
+//!
+//! let mut shapes = Shapes::new();
+//! // Header, a 4-byte number, a reference: 16 bytes.
+//! let cell = shapes.add(Shape::structure("cell", 16, [12]))?;
+//! let mut heap = Heap::new(Config::default(), shapes)?;
+//! let mut mutator = heap.attach();
+//!
+//! // A list of a million cells, of which a hundred are kept. The newest one is the only root.
+//! let mut roots = vec![Ref::NULL];
+//! for number in 0u32..1_000_000 {
+//!     let new = heap.alloc_struct(&mut mutator, cell, 0, &mut roots)?;
+//!     heap.write(new, 8, &number.to_ne_bytes());
+//!     if number % 10_000 == 0 {
+//!         heap.write_ref(&mut mutator, new, 12, roots[0]);
+//!         roots[0] = new;
+//!     }
+//! }
+//! heap.collect(&mut mutator, Kind::Full, &mut roots);
+//! assert_eq!(heap.verify(&mutator, &mut roots)?.objects, 100);
+//! println!("{}", heap.stats());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Where things are
+//!
+//! | file | job |
+//! |---|---|
+//! | `layout`, `reference`, `header`, `shape` | what objects are, as data |
+//! | `memory`, `chunks`, `blocks`, `lines` | the address range and the tables over it |
+//! | `nursery`, `mature`, `large` | the three kinds of spaces |
+//! | `mutator` | what compiled code holds, and the write barrier |
+//! | `plan`, `observer`, `roots`, `config` | what others decide, watch and provide |
+//! | `trace`, `pool`, `collect`, `sizing` | a collection, its threads, and when the next one comes |
+//! | `heap`, `alloc`, `access`, `stats`, `verify` | what others call |
+//!
+//! `unsafe` is in `memory`, `lines`, `mutator`, and one call in `trace`.
 
 mod access;
+mod alloc;
 mod blocks;
 mod chunks;
 mod collect;
@@ -25,14 +117,15 @@ mod stats;
 mod trace;
 mod verify;
 
+pub use alloc::OutOfMemory;
 pub use config::{Config, ConfigError, Log, MIN_HEAP, MIN_NURSERY, Stress};
 pub use header::Header;
-pub use heap::{Heap, OutOfMemory};
-pub use mutator::{Mutator, log_slow};
+pub use heap::Heap;
+pub use mutator::{Mutator, log_element_slow, log_slow};
 pub use observer::{Observer, Unobserved};
 pub use plan::{Dram, From, MAX_TIERS, Plan, Tier};
 pub use reference::Ref;
 pub use roots::Roots;
 pub use shape::{MAX_ELEMENT, MAX_STRUCT, Shape, ShapeError, ShapeKind, Shapes};
-pub use verify::{Damage, Verified};
 pub use stats::{Cause, Kind, Record, SpaceUse, Stats};
+pub use verify::{Damage, Verified};

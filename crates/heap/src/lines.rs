@@ -1,7 +1,8 @@
 //! Line marks: one byte per 256 bytes of heap, from which a mark-region space finds its holes.
 //!
-//! A line is free when its byte is 0. Small objects (up to a line) mark only the line in which they begin, so that marking stays cheap;
-//! in return the first free line after a used one is never handed out, because such an object may reach into it.
+//! A line is free when its byte is 0. Small objects (up to a line) mark only the line in which they begin, so that
+//! marking stays cheap; in return the first free line after a used one is never handed out, because such an object
+//! may reach into it.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -38,20 +39,14 @@ pub(crate) struct Lines {
 impl Lines {
     /// All lines of `extent` bytes, free.
     pub fn new(extent: u64) -> Lines {
-        Lines { bytes: zeroed_table((extent / LINE_SIZE) as usize) }
+        Lines {
+            bytes: zeroed_table((extent / LINE_SIZE) as usize),
+        }
     }
 
-    /// Marks the lines of a live object.
-    #[inline(always)]
-    pub fn mark(&self, offset: u64, bytes: u64, live: u8) {
-        let first = (offset / LINE_SIZE) as usize;
-        self.bytes[first].store(live, Relaxed);
-        if bytes > LINE_SIZE {
-            let last = ((offset + bytes - 1) / LINE_SIZE) as usize;
-            for line in &self.bytes[first + 1..=last] {
-                line.store(live, Relaxed);
-            }
-        }
+    /// The marks as tracing keeps them close: see [`mark`].
+    pub fn bytes(&self) -> &[AtomicU8] {
+        &self.bytes
     }
 
     /// The next hole of `block` at or after line `from`, as lines of the block. It is taken.
@@ -74,10 +69,17 @@ impl Lines {
     /// Frees all lines of a block but those marked `live`.
     pub fn sweep(&self, block: u32, live: u8) -> Swept {
         let lines = self.of(block);
-        let mut swept = Swept { live: 0, available: 0 };
+        let mut swept = Swept {
+            live: 0,
+            available: 0,
+        };
         let mut before = FREE;
         for line in lines {
-            let value = if line.load(Relaxed) == live { live } else { FREE };
+            let value = if line.load(Relaxed) == live {
+                live
+            } else {
+                FREE
+            };
             line.store(value, Relaxed);
             swept.live += u8::from(value != FREE);
             swept.available += u8::from(value == FREE && before == FREE);
@@ -105,13 +107,28 @@ impl Lines {
     }
 }
 
+/// Marks the lines of a live object.
+#[inline(always)]
+pub(crate) fn mark(lines: &[AtomicU8], offset: u64, bytes: u64, live: u8) {
+    let first = (offset / LINE_SIZE) as usize;
+    lines[first].store(live, Relaxed);
+    if bytes > LINE_SIZE {
+        let last = ((offset + bytes - 1) / LINE_SIZE) as usize;
+        for line in &lines[first + 1..=last] {
+            line.store(live, Relaxed);
+        }
+    }
+}
+
 /// Free lines at or after `from` whose predecessor is free too.
 fn next_hole(lines: &[AtomicU8], from: usize) -> Option<Range<usize>> {
     let free = |line: usize| lines[line].load(Relaxed) == FREE;
     let mut start = from;
     while start < lines.len() {
         if free(start) && (start == 0 || free(start - 1)) {
-            let end = (start..lines.len()).find(|&line| !free(line)).unwrap_or(lines.len());
+            let end = (start..lines.len())
+                .find(|&line| !free(line))
+                .unwrap_or(lines.len());
             return Some(start..end);
         }
         start += 1;
@@ -134,22 +151,22 @@ mod tests {
     fn block_with(used: &[usize]) -> Lines {
         let lines = Lines::new(BLOCK_SIZE);
         for &line in used {
-            lines.mark(line as u64 * LINE_SIZE, 8, live_value(MARK_A));
+            mark(&lines.bytes, line as u64 * LINE_SIZE, 8, live_value(MARK_A));
         }
         lines
     }
 
-    fn holes(lines: &Lines) -> Vec<Range<usize>> {
+    fn holes(lines: &Lines) -> Vec<(usize, usize)> {
         let mut all = Vec::new();
-        lines.holes(0, |hole| all.push(hole));
+        lines.holes(0, |hole| all.push((hole.start, hole.end)));
         all
     }
 
     #[test]
     fn the_line_after_a_used_one_is_kept() {
-        assert_eq!(holes(&block_with(&[])), [0..128]);
-        assert_eq!(holes(&block_with(&[0, 5, 7, 127])), [2..5, 9..127]);
-        assert_eq!(holes(&block_with(&[126])), [0..126]);
+        assert_eq!(holes(&block_with(&[])), [(0, 128)]);
+        assert_eq!(holes(&block_with(&[0, 5, 7, 127])), [(2, 5), (9, 127)]);
+        assert_eq!(holes(&block_with(&[126])), [(0, 126)]);
     }
 
     #[test]
@@ -158,18 +175,44 @@ mod tests {
         assert_eq!(lines.take_hole(0, 0), Some(0..3));
         assert_eq!(lines.take_hole(0, 3), Some(5..128));
         assert_eq!(lines.take_hole(0, 0), None);
-        assert_eq!(lines.sweep(0, live_value(MARK_A)), Swept { live: 1, available: 126 });
-        assert_eq!(holes(&lines), [0..3, 5..128]);
-        assert_eq!(lines.sweep(0, live_value(MARK_B)), Swept { live: 0, available: 128 });
+        assert_eq!(
+            lines.sweep(0, live_value(MARK_A)),
+            Swept {
+                live: 1,
+                available: 126
+            }
+        );
+        assert_eq!(holes(&lines), [(0, 3), (5, 128)]);
+        assert_eq!(
+            lines.sweep(0, live_value(MARK_B)),
+            Swept {
+                live: 0,
+                available: 128
+            }
+        );
     }
 
     #[test]
     fn objects_longer_than_a_line_mark_all_their_lines() {
         let lines = Lines::new(BLOCK_SIZE);
-        lines.mark(2 * LINE_SIZE + 200, 3 * LINE_SIZE, live_value(MARK_B));
-        assert_eq!(holes(&lines), [0..2, 7..128]);
+        mark(
+            &lines.bytes,
+            2 * LINE_SIZE + 200,
+            3 * LINE_SIZE,
+            live_value(MARK_B),
+        );
+        assert_eq!(holes(&lines), [(0, 2), (7, 128)]);
         let lines = Lines::new(BLOCK_SIZE);
-        lines.mark(2 * LINE_SIZE + 200, LINE_SIZE, live_value(MARK_B));
-        assert_eq!(holes(&lines), [0..2, 4..128], "the implicit line covers the rest");
+        mark(
+            &lines.bytes,
+            2 * LINE_SIZE + 200,
+            LINE_SIZE,
+            live_value(MARK_B),
+        );
+        assert_eq!(
+            holes(&lines),
+            [(0, 2), (4, 128)],
+            "the implicit line covers the rest"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! The heap's bytes: one reserved address range, and the few ways in which anybody touches it.
 //!
-//! Every reference lies in the range by construction (32 bits times 4 bytes), so that a wrong one faults or reads a wrong object, but never
-//! reaches memory of somebody else.
+//! Every reference lies in the range by construction (32 bits times 4 bytes), so that a wrong one faults or reads a
+//! wrong object, but never reaches memory of somebody else.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -12,28 +12,48 @@ use crate::reference::Ref;
 
 /// An address range of which the first `extent` bytes, but for the null guard, can be read and written.
 pub(crate) struct Memory {
-    base: *mut u8,
+    view: View,
     extent: u64,
     /// What the system gave, for giving it back.
     mapping: (*mut u8, usize),
 }
 
-// SAFETY: `base` is owned by this value until it is dropped; concurrent accesses go through atomics, or through the functions below that
-// ask their callers for exclusive ranges.
+/// The way to objects: where references count from. It is a copy that tracing keeps close, and must not outlive its
+/// [`Memory`].
+#[derive(Clone, Copy)]
+pub(crate) struct View {
+    base: *mut u8,
+    #[cfg(debug_assertions)]
+    extent: u64,
+}
+
+impl std::ops::Deref for Memory {
+    type Target = View;
+
+    fn deref(&self) -> &View {
+        &self.view
+    }
+}
+
+// SAFETY: a view is used as the memory that it comes from.
+unsafe impl Send for View {}
+// SAFETY: as above.
+unsafe impl Sync for View {}
+// SAFETY: the range is owned by this value until it is dropped; concurrent accesses go through atomics, or through
+// the functions below that ask their callers for exclusive ranges.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
 
-impl Memory {
-    /// Reserves the span of all references, and makes the first `extent` bytes usable.
-    #[cfg(test)]
-    pub fn reserve(extent: u64) -> io::Result<Memory> {
-        Memory::reserve_after(0, extent)
-    }
-
-    /// Bytes from the heap's base to the address that new memory ends at.
-    pub fn extent(&self) -> u64 {
-        self.extent
+impl View {
+    fn new(base: *mut u8, extent: u64) -> View {
+        #[cfg(not(debug_assertions))]
+        let _ = extent;
+        View {
+            base,
+            #[cfg(debug_assertions)]
+            extent,
+        }
     }
 
     /// The address that references count from.
@@ -48,8 +68,13 @@ impl Memory {
 
     #[inline(always)]
     fn at(&self, offset: u64) -> *mut u8 {
-        debug_assert!((NULL_GUARD..self.extent).contains(&offset), "offset {offset:#x} is outside of the heap");
-        // SAFETY: all offsets come from references or from ranges inside of the extent, and the range reserved covers all references.
+        #[cfg(debug_assertions)]
+        assert!(
+            (NULL_GUARD..self.extent).contains(&offset),
+            "offset {offset:#x} is outside of the heap"
+        );
+        // SAFETY: all offsets come from references or from ranges inside of the extent, and the range reserved
+        // covers all references.
         unsafe { self.base.add(offset as usize) }
     }
 
@@ -81,13 +106,6 @@ impl Memory {
     #[inline(always)]
     pub fn array_length(&self, r: Ref) -> u32 {
         self.word(r.offset() + ARRAY_LENGTH as u64).load(Relaxed)
-    }
-
-    /// The handle of the host object at `r`.
-    pub fn host_handle(&self, r: Ref) -> u64 {
-        let mut bytes = [0; 8];
-        self.read(r.offset() + HOST_HANDLE as u64, &mut bytes);
-        u64::from_ne_bytes(bytes)
     }
 
     /// Tells the processor that the object at `r` will be looked at soon.
@@ -125,20 +143,47 @@ impl Memory {
                     to.add(2).write(from.add(2).read());
                     to.add(3).write(from.add(3).read());
                 }
-                _ => std::ptr::copy_nonoverlapping(from.add(1), to.add(1), (bytes / 8 - 1) as usize),
+                _ => {
+                    std::ptr::copy_nonoverlapping(from.add(1), to.add(1), (bytes / 8 - 1) as usize)
+                }
             }
         }
+    }
+}
+
+impl Memory {
+    /// Bytes from the heap's base to the address that new memory ends at.
+    pub fn extent(&self) -> u64 {
+        self.extent
+    }
+
+    /// The hot half of this.
+    pub fn view(&self) -> View {
+        self.view
+    }
+
+    /// The handle of the host object at `r`.
+    pub fn host_handle(&self, r: Ref) -> u64 {
+        let mut bytes = [0; 8];
+        self.read(r.offset() + HOST_HANDLE as u64, &mut bytes);
+        u64::from_ne_bytes(bytes)
     }
 
     /// Zeroes a range that the calling thread owns.
     pub fn zero(&self, offset: u64, bytes: u64) {
         self.check(offset, bytes);
         // SAFETY: checked to be inside; owned by the caller.
-        unsafe { self.base.add(offset as usize).write_bytes(0, bytes as usize) }
+        unsafe {
+            self.base
+                .add(offset as usize)
+                .write_bytes(0, bytes as usize)
+        }
     }
 
-    /// Fills a range that the calling thread owns with a pattern that is neither a shape, nor the reference of an object.
+    /// Fills a range that the calling thread owns with a pattern that is neither a shape, nor the reference of an
+    /// object.
     pub fn poison(&self, offset: u64, bytes: u64) {
+        self.check(offset, bytes);
         for offset in (offset..offset + bytes).step_by(4) {
             self.word(offset).store(POISON, Relaxed);
         }
@@ -150,7 +195,13 @@ impl Memory {
         #[cfg(not(miri))]
         {
             // SAFETY: inside of our own anonymous private mapping, where this gives zeroes.
-            let failed = unsafe { libc::madvise(self.base.add(offset as usize).cast(), bytes as usize, libc::MADV_DONTNEED) };
+            let failed = unsafe {
+                libc::madvise(
+                    self.base.add(offset as usize).cast(),
+                    bytes as usize,
+                    libc::MADV_DONTNEED,
+                )
+            };
             if failed == 0 {
                 return;
             }
@@ -162,24 +213,46 @@ impl Memory {
     pub fn read(&self, offset: u64, into: &mut [u8]) {
         self.check(offset, into.len() as u64);
         // SAFETY: checked to be inside; collector threads do not run while hosts read.
-        unsafe { std::ptr::copy_nonoverlapping(self.base.add(offset as usize), into.as_mut_ptr(), into.len()) }
+        unsafe {
+            std::ptr::copy_nonoverlapping(
+                self.base.add(offset as usize),
+                into.as_mut_ptr(),
+                into.len(),
+            )
+        }
     }
 
     /// Writes plain bytes, for hosts and tests.
     pub fn write(&self, offset: u64, from: &[u8]) {
         self.check(offset, from.len() as u64);
         // SAFETY: checked to be inside; collector threads do not run while hosts write.
-        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), self.base.add(offset as usize), from.len()) }
+        unsafe {
+            std::ptr::copy_nonoverlapping(from.as_ptr(), self.base.add(offset as usize), from.len())
+        }
     }
 
     fn check(&self, offset: u64, bytes: u64) {
-        let inside = offset >= NULL_GUARD && offset.checked_add(bytes).is_some_and(|end| end <= self.extent);
-        assert!(inside, "{bytes} bytes at offset {offset:#x} are outside of the heap");
+        let inside = offset >= NULL_GUARD
+            && offset
+                .checked_add(bytes)
+                .is_some_and(|end| end <= self.extent);
+        assert!(
+            inside,
+            "{bytes} bytes at offset {offset:#x} are outside of the heap"
+        );
     }
 }
 
 /// What old copies are overwritten with: as a reference it is the last object of the span, which is never mapped.
 pub(crate) const POISON: u32 = 0xffff_fff0;
+
+#[cfg(test)]
+impl Memory {
+    /// Reserves the span of all references, and makes the first `extent` bytes usable.
+    pub fn reserve(extent: u64) -> io::Result<Memory> {
+        Memory::reserve_after(0, extent)
+    }
+}
 
 #[cfg(not(miri))]
 impl Memory {
@@ -190,7 +263,8 @@ impl Memory {
         let bytes = (before + HEAP_SPAN + NULL_GUARD) as usize + CHUNK_SIZE as usize;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: a new mapping at an address that the system chooses.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
+        let start =
+            unsafe { libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
@@ -200,18 +274,25 @@ impl Memory {
             let first = start.add(before as usize);
             first.add(first.align_offset(CHUNK_SIZE as usize))
         };
-        let memory = Memory { base, extent, mapping: (start, bytes) };
+        let memory = Memory {
+            view: View::new(base, extent),
+            extent,
+            mapping: (start, bytes),
+        };
         // SAFETY: inside of the mapping just made.
         let failed = unsafe {
             let usable = base.add(NULL_GUARD as usize).cast();
-            libc::mprotect(usable, (extent - NULL_GUARD) as usize, libc::PROT_READ | libc::PROT_WRITE)
+            libc::mprotect(
+                usable,
+                (extent - NULL_GUARD) as usize,
+                libc::PROT_READ | libc::PROT_WRITE,
+            )
         };
         if failed != 0 {
             return Err(io::Error::last_os_error());
         }
-        // Tracing jumps all over the heap: with small pages, address translation would cost more than all else. A system without large
-        // pages refuses, and that is no error.
-        // SAFETY: advice about our own mapping.
+        // Tracing jumps all over the heap: with small pages, address translation would cost more than all else. A
+        // system without large pages refuses, and that is no error. SAFETY: advice about our own mapping.
         unsafe { libc::madvise(base.cast(), extent as usize, libc::MADV_HUGEPAGE) };
         Ok(memory)
     }
@@ -229,17 +310,23 @@ impl Drop for Memory {
 #[cfg(miri)]
 impl Memory {
     pub fn reserve_after(_: u64, extent: u64) -> io::Result<Memory> {
-        let layout = std::alloc::Layout::from_size_align(extent as usize, CHUNK_SIZE as usize).unwrap();
+        let layout =
+            std::alloc::Layout::from_size_align(extent as usize, CHUNK_SIZE as usize).unwrap();
         // SAFETY: the extent is not zero.
         let base = unsafe { std::alloc::alloc_zeroed(layout) };
-        Ok(Memory { base, extent, mapping: (base, extent as usize) })
+        Ok(Memory {
+            view: View::new(base, extent),
+            extent,
+            mapping: (base, extent as usize),
+        })
     }
 }
 
 #[cfg(miri)]
 impl Drop for Memory {
     fn drop(&mut self) {
-        let layout = std::alloc::Layout::from_size_align(self.mapping.1, CHUNK_SIZE as usize).unwrap();
+        let layout =
+            std::alloc::Layout::from_size_align(self.mapping.1, CHUNK_SIZE as usize).unwrap();
         // SAFETY: allocated above with the same layout.
         unsafe { std::alloc::dealloc(self.mapping.0, layout) };
     }
@@ -265,7 +352,10 @@ mod tests {
             for field in 1..8u64 {
                 let mut copied = [0; 8];
                 memory.read(b.offset() + 8 * field, &mut copied);
-                assert_eq!(u64::from_ne_bytes(copied), if 8 * field < bytes { field } else { 0 });
+                assert_eq!(
+                    u64::from_ne_bytes(copied),
+                    if 8 * field < bytes { field } else { 0 }
+                );
             }
         }
         assert_eq!(memory.header(b), Header(0), "headers are not copied");
@@ -278,6 +368,8 @@ mod tests {
     #[test]
     #[should_panic(expected = "outside of the heap")]
     fn bytes_behind_the_extent_are_refused() {
-        Memory::reserve(CHUNK_SIZE).unwrap().zero(CHUNK_SIZE - 8, 16);
+        Memory::reserve(CHUNK_SIZE)
+            .unwrap()
+            .zero(CHUNK_SIZE - 8, 16);
     }
 }

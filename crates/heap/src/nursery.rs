@@ -5,7 +5,8 @@ use crate::memory::Memory;
 use crate::mutator::Mutator;
 use crate::reference::Ref;
 
-/// Bytes that are zeroed ahead of the cursor at a time: they are still in the first-level cache when objects are born there.
+/// Bytes that are zeroed ahead of the cursor at a time: they are still in the first-level cache when objects are
+/// born there.
 const ZERO_AHEAD: u64 = 32 << 10;
 
 /// Where objects are born. Positions are bytes from the heap's base.
@@ -24,7 +25,11 @@ pub(crate) const START: u64 = CHUNK_SIZE;
 impl Nursery {
     /// A nursery of no bytes.
     pub fn new() -> Nursery {
-        Nursery { end: START, zeroed: START, fresh: START }
+        Nursery {
+            end: START,
+            zeroed: START,
+            fresh: START,
+        }
     }
 
     /// Bytes of address range for a nursery of up to `max` bytes and all that lies below it: whole chunks.
@@ -42,9 +47,9 @@ impl Nursery {
         mutator.cursor - mutator.heap_base() - START
     }
 
-    /// The first reference, and how many references the nursery spans.
-    pub fn refs(&self) -> (u32, u32) {
-        (Ref::at(START).0, (self.size() >> REF_SHIFT) as u32)
+    /// Half of the first reference, and half of how many references the nursery spans.
+    pub fn half_refs(&self) -> (u32, u32) {
+        (Ref::at(START).0 / 2, (self.size() >> REF_SHIFT) as u32 / 2)
     }
 
     /// Starts again from the beginning, with `size` bytes.
@@ -60,15 +65,26 @@ impl Nursery {
         self.end = self.end.min((START + size).max(self.zeroed));
     }
 
-    /// Moves the mutator's limit so that an object of `bytes` fits, if there are as many. With `exactly`, no further than that.
-    pub fn extend(&mut self, memory: &Memory, mutator: &mut Mutator, bytes: u64, exactly: bool) -> bool {
+    /// Moves the mutator's limit so that an object of `bytes` fits, if there are as many. With `exactly`, no
+    /// further than that.
+    pub fn extend(
+        &mut self,
+        memory: &Memory,
+        mutator: &mut Mutator,
+        bytes: u64,
+        exactly: bool,
+    ) -> bool {
         let cursor = mutator.cursor - mutator.heap_base();
         let need = cursor + bytes;
         if need > self.end {
             return false;
         }
         if need > self.zeroed {
-            let to = if exactly { need } else { need.max(self.zeroed + ZERO_AHEAD).min(self.end) };
+            let to = if exactly {
+                need
+            } else {
+                need.max(self.zeroed + ZERO_AHEAD).min(self.end)
+            };
             let dirty = to.min(self.fresh);
             if dirty > self.zeroed {
                 memory.zero(self.zeroed, dirty - self.zeroed);
@@ -93,7 +109,7 @@ mod tests {
     #[test]
     fn memory_is_zero_before_it_is_handed_out_again() {
         let memory = Memory::reserve(2 * CHUNK_SIZE).unwrap();
-        let (mut nursery, mut mutator) = (Nursery::new(), Mutator::new(&memory));
+        let (mut nursery, mut mutator) = (Nursery::new(), Mutator::new(&memory, &[]));
         for round in 0..3 {
             nursery.reset(&mut mutator, 100 << 10);
             let mut bytes = 0;
@@ -101,12 +117,17 @@ mod tests {
             loop {
                 let r = match mutator.bump(size) {
                     Some(r) => r,
-                    None if nursery.extend(&memory, &mut mutator, size, round == 1) => mutator.bump(size).unwrap(),
+                    None if nursery.extend(&memory, &mut mutator, size, round == 1) => {
+                        mutator.bump(size).unwrap()
+                    }
                     None => break,
                 };
                 let mut content = vec![1; size as usize];
                 memory.read(r.offset(), &mut content);
-                assert!(content.iter().all(|&byte| byte == 0), "{r:?} in round {round}");
+                assert!(
+                    content.iter().all(|&byte| byte == 0),
+                    "{r:?} in round {round}"
+                );
                 memory.write(r.offset(), &vec![0xff; size as usize]);
                 bytes += size;
                 size = size % 3000 + 8;

@@ -1,6 +1,7 @@
 //! Who watches the collector's own accesses: a model of a machine, or nobody.
 
-/// Sees every access of the collector to the heap's objects, with its address. Collector threads call at the same time.
+/// Sees every access of the collector to the heap's objects, with its address. Collector threads call at the same
+/// time.
 ///
 /// With [`Unobserved`] nothing is left of it after compilation.
 pub trait Observer: Send + Sync {

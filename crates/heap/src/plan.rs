@@ -1,4 +1,5 @@
-//! A plan says which memory an object is in, when it is born and whenever it survives. Spaces, tracing and copying are not its business.
+//! A plan says which memory an object is in, when it is born and whenever it survives. Spaces, tracing and copying
+//! are not its business.
 
 use crate::header::Header;
 
@@ -20,8 +21,8 @@ pub enum From {
 
 /// Chooses memory for objects. The heap keeps one mark-region space and one large-object space per tier.
 ///
-/// A collection asks from several threads at once, once for each object that it copies: answers must be quick, and depend on nothing but what is asked
-/// and what the plan held when the collection began.
+/// A collection asks from several threads at once, once for each object that it copies: answers must be quick, and
+/// depend on nothing but what is asked and what the plan held when the collection began.
 pub trait Plan: Send + Sync {
     /// The name that reports show.
     fn name(&self) -> &str;

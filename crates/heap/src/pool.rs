@@ -24,7 +24,10 @@ impl Pool {
     /// A pool for one thread that is working.
     pub fn new() -> Pool {
         Pool {
-            state: Mutex::new(State { packets: Vec::new(), working: 1 }),
+            state: Mutex::new(State {
+                packets: Vec::new(),
+                working: 1,
+            }),
             changed: Condvar::new(),
             hungry: AtomicUsize::new(0),
         }
@@ -65,7 +68,10 @@ impl Pool {
                 return None;
             }
             self.hungry.fetch_add(1, Relaxed);
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
             self.hungry.fetch_sub(1, Relaxed);
         }
     }
@@ -79,7 +85,8 @@ impl Pool {
 mod tests {
     use super::*;
 
-    /// Every entry `n` stands for a task that spawns `n` tasks `n - 1`; all threads together do all of them exactly once.
+    /// Every entry `n` stands for a task that spawns `n` tasks `n - 1`; all threads together do all of them exactly
+    /// once.
     #[test]
     fn everybody_stops_when_all_is_done_and_not_before() {
         let pool = Pool::new();

@@ -27,8 +27,19 @@ impl Ref {
     }
 
     /// Whether this refers to an object.
+    #[inline(always)]
     pub const fn is_object(self) -> bool {
-        self.0 & I31_TAG == 0 && self.0 != 0
+        self.is_object_in(1, u32::MAX >> 1)
+    }
+
+    /// Whether this refers to an object of a range, given as half of its first reference and half of how many
+    /// references it spans.
+    ///
+    /// Rotation puts the tag of integers on top, so that one comparison does it: collections ask this for every
+    /// field.
+    #[inline(always)]
+    pub(crate) const fn is_object_in(self, half_start: u32, half_span: u32) -> bool {
+        self.0.rotate_right(1).wrapping_sub(half_start) < half_span
     }
 
     /// The integer that [`Ref::i31`] made this from, sign-extended from 31 bits.
@@ -43,7 +54,9 @@ impl Ref {
 
     /// The reference of an object that is `offset` bytes from the heap's base.
     pub(crate) const fn at(offset: u64) -> Ref {
-        debug_assert!(offset.is_multiple_of(crate::layout::OBJECT_ALIGN) && offset < crate::layout::HEAP_SPAN);
+        debug_assert!(
+            offset.is_multiple_of(crate::layout::OBJECT_ALIGN) && offset < crate::layout::HEAP_SPAN
+        );
         Ref((offset >> REF_SHIFT) as u32)
     }
 }
@@ -70,6 +83,16 @@ mod tests {
             assert_eq!(r.as_i31(), value);
         }
         assert!(Ref::NULL.is_null() && !Ref::NULL.is_object());
-        assert!(Ref(2).is_object());
+        assert!(Ref(2).is_object() && Ref(u32::MAX - 1).is_object() && !Ref(u32::MAX).is_object());
+        for (r, inside) in [
+            (98, false),
+            (100, true),
+            (101, false),
+            (118, true),
+            (119, false),
+            (120, false),
+        ] {
+            assert_eq!(Ref(r).is_object_in(50, 10), inside);
+        }
     }
 }

@@ -7,8 +7,8 @@ pub trait Roots {
     /// Calls `f` with every reference that keeps an object alive. A reference whose object moved is changed.
     fn visit(&mut self, f: &mut dyn FnMut(&mut Ref));
 
-    /// Called after tracing, for references that do not keep objects alive: `f` gives an object's place now, or `None` if it died.
-    /// Null and integers stay as they are.
+    /// Called after tracing, for references that do not keep objects alive: `f` gives an object's place now, or
+    /// `None` if it died. Null and integers stay as they are.
     fn visit_weak(&mut self, f: &mut dyn FnMut(Ref) -> Option<Ref>) {
         let _ = f;
     }

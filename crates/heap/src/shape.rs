@@ -35,22 +35,43 @@ pub struct Shape {
 impl Shape {
     /// A struct of `size` bytes, header included, with references at the byte offsets `refs`.
     pub fn structure(name: impl Into<String>, size: u32, refs: impl Into<Vec<u32>>) -> Shape {
-        Shape { name: name.into(), kind: ShapeKind::Struct { size, refs: refs.into() } }
+        Shape {
+            name: name.into(),
+            kind: ShapeKind::Struct {
+                size,
+                refs: refs.into(),
+            },
+        }
     }
 
     /// An array of elements that are not references.
     pub fn array(name: impl Into<String>, element_size: u32) -> Shape {
-        Shape { name: name.into(), kind: ShapeKind::Array { element_size, refs: false } }
+        Shape {
+            name: name.into(),
+            kind: ShapeKind::Array {
+                element_size,
+                refs: false,
+            },
+        }
     }
 
     /// An array of references.
     pub fn ref_array(name: impl Into<String>) -> Shape {
-        Shape { name: name.into(), kind: ShapeKind::Array { element_size: 4, refs: true } }
+        Shape {
+            name: name.into(),
+            kind: ShapeKind::Array {
+                element_size: 4,
+                refs: true,
+            },
+        }
     }
 
     /// A reference to something of the host.
     pub fn host(name: impl Into<String>) -> Shape {
-        Shape { name: name.into(), kind: ShapeKind::Host }
+        Shape {
+            name: name.into(),
+            kind: ShapeKind::Host,
+        }
     }
 }
 
@@ -61,7 +82,9 @@ pub enum ShapeError {
     #[error("shape {0}: a heap has at most {max} shapes", max = 1 << TYPE_BITS)]
     TooMany(String),
     /// A struct cannot hold its header, or a reference is outside of it, misaligned or out of order.
-    #[error("shape {name}: the reference at offset {offset} is misaligned, out of order or outside of the {size} bytes")]
+    #[error(
+        "shape {name}: the reference at offset {offset} is misaligned, out of order or outside of the {size} bytes"
+    )]
     Reference {
         /// The shape's name.
         name: String,
@@ -164,11 +187,20 @@ impl Shapes {
     /// Panics if the type does not exist.
     pub fn object_size(&self, type_index: u32, length: u32) -> u64 {
         let info = self.info(type_index);
-        if info.is_array() { array_size(info.element_size, length) } else { u64::from(info.size) }
+        if info.is_array() {
+            array_size(info.element_size, length)
+        } else {
+            u64::from(info.size)
+        }
     }
 
     pub(crate) fn info(&self, type_index: u32) -> &Info {
         &self.infos[type_index as usize]
+    }
+
+    /// What scanning needs of all shapes.
+    pub(crate) fn infos(&self) -> &[Info] {
+        &self.infos
     }
 
     /// Byte offsets of the references of a struct that has too many bytes for a bit set.
@@ -178,14 +210,34 @@ impl Shapes {
 
     fn info_of(&mut self, shape: &Shape) -> Result<Info, ShapeError> {
         let name = || shape.name.clone();
-        let none = Info { size: 0, element_size: 0, bits: 0, list: 0, listed: 0, has_refs: false, is_host: false };
+        let none = Info {
+            size: 0,
+            element_size: 0,
+            bits: 0,
+            list: 0,
+            listed: 0,
+            has_refs: false,
+            is_host: false,
+        };
         match &shape.kind {
-            ShapeKind::Host => Ok(Info { size: HOST_SIZE, is_host: true, ..none }),
+            ShapeKind::Host => Ok(Info {
+                size: HOST_SIZE,
+                is_host: true,
+                ..none
+            }),
             &ShapeKind::Array { element_size, refs } => {
                 if element_size == 0 || element_size > MAX_ELEMENT || refs && element_size != 4 {
-                    return Err(ShapeError::Element { name: name(), element_size });
+                    return Err(ShapeError::Element {
+                        name: name(),
+                        element_size,
+                    });
                 }
-                Ok(Info { size: array_base(element_size), element_size, has_refs: refs, ..none })
+                Ok(Info {
+                    size: array_base(element_size),
+                    element_size,
+                    has_refs: refs,
+                    ..none
+                })
             }
             &ShapeKind::Struct { size, ref refs } => {
                 if !(HEADER_SIZE..=MAX_STRUCT).contains(&size) {
@@ -194,17 +246,30 @@ impl Shapes {
                 let mut free_from = STRUCT_BASE;
                 for &offset in refs {
                     if offset % 4 != 0 || offset < free_from || offset > size - 4 {
-                        return Err(ShapeError::Reference { name: name(), offset, size });
+                        return Err(ShapeError::Reference {
+                            name: name(),
+                            offset,
+                            size,
+                        });
                     }
                     free_from = offset + 4;
                 }
-                let mut info = Info { size: object_size(u64::from(size)) as u32, has_refs: !refs.is_empty(), ..none };
-                if refs.last().is_some_and(|&last| (last - STRUCT_BASE) / 4 >= u64::BITS) {
+                let mut info = Info {
+                    size: object_size(u64::from(size)) as u32,
+                    has_refs: !refs.is_empty(),
+                    ..none
+                };
+                if refs
+                    .last()
+                    .is_some_and(|&last| (last - STRUCT_BASE) / 4 >= u64::BITS)
+                {
                     info.list = self.offsets.len() as u32;
                     info.listed = refs.len() as u32;
                     self.offsets.extend_from_slice(refs);
                 } else {
-                    info.bits = refs.iter().fold(0, |bits, offset| bits | 1 << ((offset - STRUCT_BASE) / 4));
+                    info.bits = refs
+                        .iter()
+                        .fold(0, |bits, offset| bits | 1 << ((offset - STRUCT_BASE) / 4));
                 }
                 Ok(info)
             }
@@ -244,11 +309,26 @@ mod tests {
         let mut shapes = Shapes::new();
         for (shape, says) in [
             (Shape::structure("tiny", 4, []), "shape tiny: 4 bytes"),
-            (Shape::structure("crossed", 24, [16, 12]), "shape crossed: the reference at offset 12"),
-            (Shape::structure("odd", 24, [10]), "shape odd: the reference at offset 10"),
-            (Shape::structure("out", 16, [16]), "shape out: the reference at offset 16"),
-            (Shape::structure("in the header", 16, [4]), "shape in the header: the reference at offset 4"),
-            (Shape::array("nothing", 0), "shape nothing: elements of 0 bytes"),
+            (
+                Shape::structure("crossed", 24, [16, 12]),
+                "shape crossed: the reference at offset 12",
+            ),
+            (
+                Shape::structure("odd", 24, [10]),
+                "shape odd: the reference at offset 10",
+            ),
+            (
+                Shape::structure("out", 16, [16]),
+                "shape out: the reference at offset 16",
+            ),
+            (
+                Shape::structure("in the header", 16, [4]),
+                "shape in the header: the reference at offset 4",
+            ),
+            (
+                Shape::array("nothing", 0),
+                "shape nothing: elements of 0 bytes",
+            ),
         ] {
             let error = shapes.add(shape).unwrap_err().to_string();
             assert!(error.starts_with(says), "{error}");

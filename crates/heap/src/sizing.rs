@@ -45,11 +45,13 @@ impl Sizing {
     /// A full collection left `used` bytes in use.
     pub fn after_full(&mut self, used: u64) {
         let grown = ((used as f64 * self.growth) as u64).max(self.initial);
-        // Two nurseries of a quarter of the free room fit between this and the maximum, and two more before the next full collection.
+        // Two nurseries of a quarter of the free room fit between this and the maximum, and two more before the
+        // next full collection.
         self.threshold = grown.min(self.max.saturating_sub(2 * self.nursery(used)));
     }
 
-    /// Bytes of the next nursery while `used` are in use elsewhere: at least as much again is left for its survivors. 0 is no nursery.
+    /// Bytes of the next nursery while `used` are in use elsewhere: at least as much again is left for its
+    /// survivors. 0 is no nursery.
     pub fn nursery(&self, used: u64) -> u64 {
         let free = self.free(used);
         if free < 2 * MIN_NURSERY {
@@ -70,7 +72,8 @@ impl Sizing {
 
     /// Whether `bytes` more leave room for a nursery.
     pub fn has_room(&self, used: u64, bytes: u64) -> bool {
-        used.checked_add(bytes).is_some_and(|used| !self.is_exhausted(used))
+        used.checked_add(bytes)
+            .is_some_and(|used| !self.is_exhausted(used))
     }
 
     /// Bytes of survivors above which a full collection comes.
@@ -93,7 +96,14 @@ mod tests {
     use super::*;
 
     fn sizing(max: u64, nursery: u64) -> Sizing {
-        Sizing::new(&Config { max, nursery, nursery_max: 4 * nursery, initial: 8 << 20, growth: 2.0, ..Config::default() })
+        Sizing::new(&Config {
+            max,
+            nursery,
+            nursery_max: 4 * nursery,
+            initial: 8 << 20,
+            growth: 2.0,
+            ..Config::default()
+        })
     }
 
     #[test]
@@ -129,10 +139,16 @@ mod tests {
                 let mut used = live;
                 while !sizing.is_exhausted(used) && !sizing.full_is_due(used) {
                     let nursery = sizing.nursery(used);
-                    assert!(nursery >= MIN_NURSERY && used + 2 * nursery <= max, "{max} {live} {used}");
+                    assert!(
+                        nursery >= MIN_NURSERY && used + 2 * nursery <= max,
+                        "{max} {live} {used}"
+                    );
                     used += nursery;
                 }
-                assert!(used > live || sizing.is_exhausted(live), "{max} {live}: a full collection right after another");
+                assert!(
+                    used > live || sizing.is_exhausted(live),
+                    "{max} {live}: a full collection right after another"
+                );
             }
         }
     }

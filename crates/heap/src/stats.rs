@@ -82,7 +82,7 @@ pub struct Record {
     pub nursery: u64,
     /// What of it survived.
     pub promoted: u64,
-    /// Live objects, exactly; only full collections know.
+    /// Live objects; only full collections know. Several threads may count a few objects twice.
     pub live: Option<u64>,
     /// What was moved out of fragmented blocks.
     pub evacuated: u64,
@@ -103,15 +103,29 @@ impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mib = |bytes: u64| bytes as f64 / MIB;
         let (at, pause) = (self.at.as_secs_f64(), 1e3 * self.pause.as_secs_f64());
-        write!(f, "gc {} at {at:.3} s: {} ({}), pause {pause:.3} ms, ", self.number, self.kind, self.cause)?;
+        write!(
+            f,
+            "gc {} at {at:.3} s: {} ({}), pause {pause:.3} ms, ",
+            self.number, self.kind, self.cause
+        )?;
         if let Some(live) = self.live {
             write!(f, "live {:.1} MiB, ", mib(live))?;
         }
-        write!(f, "promoted {:.2} of {:.2} MiB, ", mib(self.promoted), mib(self.nursery))?;
+        write!(
+            f,
+            "promoted {:.2} of {:.2} MiB, ",
+            mib(self.promoted),
+            mib(self.nursery)
+        )?;
         if self.evacuated > 0 {
             write!(f, "evacuated {:.1} MiB, ", mib(self.evacuated))?;
         }
-        write!(f, "heap {:.1} -> {:.1} MiB (", mib(self.before), mib(self.after))?;
+        write!(
+            f,
+            "heap {:.1} -> {:.1} MiB (",
+            mib(self.before),
+            mib(self.after)
+        )?;
         for (i, space) in self.spaces.iter().enumerate() {
             let comma = if i == 0 { "" } else { ", " };
             write!(f, "{comma}{} {:.1}", space.name, mib(space.used))?;
@@ -146,7 +160,8 @@ impl Stats {
         Duration::from_nanos(self.of(kind).iter().sum())
     }
 
-    /// The pause of a kind that `percent` of them do not exceed: 50 is the median, 100 the longest. `None` without collections.
+    /// The pause of a kind that `percent` of them do not exceed: 50 is the median, 100 the longest. `None` without
+    /// collections.
     pub fn pause(&self, kind: Kind, percent: f64) -> Option<Duration> {
         percentile(self.of(kind).to_vec(), percent)
     }
@@ -186,9 +201,17 @@ fn percentile(mut nanos: Vec<u64>, percent: f64) -> Option<Duration> {
 impl fmt::Display for Stats {
     /// A small table: counts, sums and percentiles of pauses, and bytes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "collections   count   total ms   p50 ms   p90 ms   p99 ms   max ms")?;
+        writeln!(
+            f,
+            "collections   count   total ms   p50 ms   p90 ms   p99 ms   max ms"
+        )?;
         for kind in [Kind::Minor, Kind::Full] {
-            write!(f, "{kind:<11} {:>7} {:>10.3}", self.count(kind), 1e3 * self.total(kind).as_secs_f64())?;
+            write!(
+                f,
+                "{kind:<11} {:>7} {:>10.3}",
+                self.count(kind),
+                1e3 * self.total(kind).as_secs_f64()
+            )?;
             for percent in [50.0, 90.0, 99.0, 100.0] {
                 match self.pause(kind, percent) {
                     Some(pause) => write!(f, " {:>8.3}", 1e3 * pause.as_secs_f64())?,
@@ -198,9 +221,13 @@ impl fmt::Display for Stats {
             writeln!(f)?;
         }
         let mib = |bytes: u64| bytes as f64 / MIB;
-        let [allocated, promoted, evacuated] = [self.allocated, self.promoted, self.evacuated].map(mib);
+        let [allocated, promoted, evacuated] =
+            [self.allocated, self.promoted, self.evacuated].map(mib);
         let peak = mib(self.peak);
-        write!(f, "allocated {allocated:.1} MiB, promoted {promoted:.1}, evacuated {evacuated:.1}; peak of survivors {peak:.1} MiB")
+        write!(
+            f,
+            "allocated {allocated:.1} MiB, promoted {promoted:.1}, evacuated {evacuated:.1}; peak of survivors {peak:.1} MiB"
+        )
     }
 }
 
@@ -223,8 +250,16 @@ mod tests {
             after: 11 << 20,
             threshold: 64 << 20,
             spaces: vec![
-                SpaceUse { name: "mature".into(), used: 10 << 20, held: 12 << 20 },
-                SpaceUse { name: "large".into(), used: 1 << 20, held: 1 << 20 },
+                SpaceUse {
+                    name: "mature".into(),
+                    used: 10 << 20,
+                    held: 12 << 20,
+                },
+                SpaceUse {
+                    name: "large".into(),
+                    used: 1 << 20,
+                    held: 1 << 20,
+                },
             ],
         }
     }
@@ -246,11 +281,26 @@ mod tests {
             stats.add(&record(101 - pause, Kind::Minor));
         }
         stats.add(&record(5000, Kind::Full));
-        let micros = |percent| stats.pause(Kind::Minor, percent).map(|pause| pause.as_micros());
-        assert_eq!([micros(0.0), micros(50.0), micros(99.0), micros(100.0)], [Some(1), Some(50), Some(99), Some(100)]);
+        let micros = |percent| {
+            stats
+                .pause(Kind::Minor, percent)
+                .map(|pause| pause.as_micros())
+        };
+        assert_eq!(
+            [micros(0.0), micros(50.0), micros(99.0), micros(100.0)],
+            [Some(1), Some(50), Some(99), Some(100)]
+        );
         assert_eq!(stats.any_pause(100.0), Some(Duration::from_millis(5)));
-        assert_eq!((stats.count(Kind::Minor), stats.count(Kind::Full)), (100, 1));
+        assert_eq!(
+            (stats.count(Kind::Minor), stats.count(Kind::Full)),
+            (100, 1)
+        );
         assert_eq!(stats.allocated, 101 * (4 << 20));
-        assert!(stats.to_string().contains("minor           100      5.050    0.050    0.090    0.099    0.100"), "{stats}");
+        assert!(
+            stats
+                .to_string()
+                .contains("minor           100      5.050    0.050    0.090    0.099    0.100"),
+            "{stats}"
+        );
     }
 }

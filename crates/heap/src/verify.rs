@@ -1,4 +1,5 @@
-//! A walk over everything that is reachable, which believes nothing. For tests and for hunting down what a compiler got wrong.
+//! A walk over everything that is reachable, which believes nothing. For tests and for hunting down what a compiler
+//! got wrong.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -35,8 +36,9 @@ pub struct Damage {
 }
 
 impl<P: Plan, O: Observer> Heap<P, O> {
-    /// Checks every reachable object: that it lies in a space, whole, with a header that fits the space; that objects do not overlap; that an
-    /// object outside of the nursery that was stored into is remembered. Takes time and memory in proportion to what is reachable.
+    /// Checks every reachable object: that it lies in a space, whole, with a header that fits the space; that
+    /// objects do not overlap; that an object outside of the nursery that was stored into is remembered. Takes time
+    /// and memory in proportion to what is reachable.
     pub fn verify(&self, mutator: &Mutator, roots: &mut dyn Roots) -> Result<Verified, Damage> {
         let remembered: HashSet<Ref> = mutator.remembered.iter().copied().collect();
         let mut seen: BTreeMap<Ref, u64> = BTreeMap::new();
@@ -49,18 +51,27 @@ impl<P: Plan, O: Observer> Heap<P, O> {
             }
             let damaged = |what: String| {
                 let from = from.map_or("a root".into(), |from: Ref| self.describe(from));
-                Damage { object: r, what, from }
+                Damage {
+                    object: r,
+                    what,
+                    from,
+                }
             };
-            let bytes = self.check_place(mutator, r).and_then(|()| self.check_object(mutator, r, &remembered)).map_err(damaged)?;
+            let bytes = self
+                .check_place(mutator, r)
+                .and_then(|()| self.check_object(mutator, r, &remembered))
+                .map_err(&damaged)?;
             seen.insert(r, bytes);
             verified.objects += 1;
             verified.bytes += bytes;
             let young = self.is_young(mutator, r);
             verified.young += u64::from(young);
-            self.each_ref(r, |child| {
-                if !young && child.is_object() && self.is_young(mutator, child) && !remembered.contains(&r) {
-                    let what = format!("it refers to {child:?} in the nursery but is not remembered");
-                    return Err(Damage { object: r, what, from: from.map_or("a root".into(), |from| self.describe(from)) });
+            self.each_ref(r, |offset, child| {
+                let logged = || remembered.contains(&r) || self.card_is_dirty(mutator, r, offset);
+                if !young && child.is_object() && self.is_young(mutator, child) && !logged() {
+                    let what =
+                        format!("it refers to {child:?} in the nursery but is not remembered");
+                    return Err(damaged(what));
                 }
                 pending.push((child, Some(r)));
                 Ok(())
@@ -70,7 +81,11 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         for (&r, &bytes) in &seen {
             if r.offset() < end.1 {
                 let what = format!("it overlaps with {}", self.describe(end.0));
-                return Err(Damage { object: r, what, from: "the walk's list".into() });
+                return Err(Damage {
+                    object: r,
+                    what,
+                    from: "the walk's list".into(),
+                });
             }
             end = (r, r.offset() + bytes);
         }
@@ -81,6 +96,11 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         (START..START + self.nursery.used(mutator)).contains(&r.offset())
     }
 
+    fn card_is_dirty(&self, mutator: &Mutator, r: Ref, offset: u64) -> bool {
+        let line = (r.offset() + offset) / LINE_SIZE;
+        self.header(r).has(LARGE) && mutator.cards.is_dirty(line as u32)
+    }
+
     /// Whether there can be an object at all.
     fn check_place(&self, mutator: &Mutator, r: Ref) -> Result<(), String> {
         let tables = &self.tables;
@@ -88,7 +108,8 @@ impl<P: Plan, O: Observer> Heap<P, O> {
             return Err("it is not aligned".into());
         }
         let inside = (START..tables.memory.extent()).contains(&r.offset());
-        if inside && (self.is_young(mutator, r) || self.large.iter().any(|space| space.contains(r))) {
+        if inside && (self.is_young(mutator, r) || self.large.iter().any(|space| space.contains(r)))
+        {
             return Ok(());
         }
         match inside && tables.blocks.is_mature(r.offset()) {
@@ -98,7 +119,12 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         }
     }
 
-    fn check_object(&self, mutator: &Mutator, r: Ref, remembered: &HashSet<Ref>) -> Result<u64, String> {
+    fn check_object(
+        &self,
+        mutator: &Mutator,
+        r: Ref,
+        remembered: &HashSet<Ref>,
+    ) -> Result<u64, String> {
         let header = self.header(r);
         let wrong = |what: &str| Err(format!("{what} ({header:?})"));
         if header.has(FORWARDED | FORWARDING) {
@@ -114,7 +140,11 @@ impl<P: Plan, O: Observer> Heap<P, O> {
                 return wrong("it is in the nursery and has collector bits");
             }
             let fits = end <= START + self.nursery.used(mutator);
-            return if fits { Ok(bytes) } else { wrong("it reaches out of the nursery") };
+            return if fits {
+                Ok(bytes)
+            } else {
+                wrong("it reaches out of the nursery")
+            };
         }
         if header.has(LARGE) == self.tables.blocks.is_mature(r.offset()) {
             return wrong("its header and its place disagree on whether it is large");
@@ -133,19 +163,33 @@ impl<P: Plan, O: Observer> Heap<P, O> {
 
     fn describe(&self, r: Ref) -> String {
         let type_index = self.header(r).type_index();
-        let name = self.shapes.get(type_index).map_or("no type", |shape| &shape.name);
+        let name = self
+            .shapes
+            .get(type_index)
+            .map_or("no type", |shape| &shape.name);
         format!("{r:?}, a {name}")
     }
 
-    /// Calls `f` with every reference in an object.
-    pub fn each_ref<E>(&self, object: Ref, mut f: impl FnMut(Ref) -> Result<(), E>) -> Result<(), E> {
+    /// Calls `f` with every reference in an object, and its offset in it.
+    pub fn each_ref<E>(
+        &self,
+        object: Ref,
+        mut f: impl FnMut(u64, Ref) -> Result<(), E>,
+    ) -> Result<(), E> {
         let info = self.shapes.info(self.header(object).type_index());
+        let mut visit = |offset: u64| f(offset, self.read_ref(object, offset));
         if info.is_array() {
-            let length = if info.has_refs { self.array_length(object) } else { 0 };
-            return (0..length).try_for_each(|index| f(self.read_element(object, index)));
+            let length = if info.has_refs {
+                self.array_length(object)
+            } else {
+                0
+            };
+            let offset = |index| u64::from(ARRAY_NARROW_BASE) + 4 * u64::from(index);
+            return (0..length).map(offset).try_for_each(visit);
         }
-        let near = (0..u64::BITS).filter(|bit| info.bits >> bit & 1 == 1).map(|bit| STRUCT_BASE + 4 * bit);
+        let near = (0..u64::BITS).filter(|bit| info.bits >> bit & 1 == 1);
+        let near = near.map(|bit| STRUCT_BASE + 4 * bit);
         let far = self.shapes.listed(info).iter().copied();
-        near.chain(far).try_for_each(|offset| f(self.read_ref(object, u64::from(offset))))
+        near.chain(far).map(u64::from).try_for_each(&mut visit)
     }
 }

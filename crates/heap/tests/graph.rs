@@ -1,10 +1,13 @@
-//! The heap against an obvious one: a graph in hash maps. Random programs build, change and drop objects on both; whatever is collected, and
-//! however, both must stay the same.
+//! The heap against an obvious one: a graph in hash maps. Random programs build, change and drop objects on both;
+//! whatever is collected, and however, both must stay the same.
 
 use std::collections::{HashMap, HashSet};
 
 use proptest::prelude::*;
-use varve_heap::{Config, Dram, From, Header, Heap, Kind, Mutator, Plan, Ref, Roots, Shape, Shapes, Stress, Tier, Unobserved};
+use varve_heap::{
+    Config, Dram, From, Header, Heap, Kind, Mutator, Plan, Ref, Roots, Shape, Shapes, Stress, Tier,
+    Unobserved,
+};
 
 const PAIR: u32 = 0;
 const WIDE: u32 = 1;
@@ -20,7 +23,11 @@ fn shapes() -> Shapes {
     let mut shapes = Shapes::new();
     for shape in [
         Shape::structure("pair", 24, [16, 20]),
-        Shape::structure("wide", 16 + 4 * WIDE_REFS, (0..WIDE_REFS).map(|i| 16 + 4 * i).collect::<Vec<_>>()),
+        Shape::structure(
+            "wide",
+            16 + 4 * WIDE_REFS,
+            (0..WIDE_REFS).map(|i| 16 + 4 * i).collect::<Vec<_>>(),
+        ),
         Shape::array("bytes", 1),
         Shape::ref_array("refs"),
         Shape::array("longs", 8),
@@ -50,17 +57,36 @@ struct Node {
 
 #[derive(Clone, Debug)]
 enum Step {
-    New { shape: u32, length: u32 },
-    Store { object: usize, field: usize, value: usize },
-    StoreInt { object: usize, field: usize, value: i32 },
-    Load { object: usize, field: usize },
-    Drop { root: usize },
-    Weaken { root: usize },
+    New {
+        shape: u32,
+        length: u32,
+    },
+    Store {
+        object: usize,
+        field: usize,
+        value: usize,
+    },
+    StoreInt {
+        object: usize,
+        field: usize,
+        value: i32,
+    },
+    Load {
+        object: usize,
+        field: usize,
+    },
+    Drop {
+        root: usize,
+    },
+    Weaken {
+        root: usize,
+    },
     Collect(bool),
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let length = prop_oneof![8 => 0u32..20, 4 => 20u32..600, 1 => 2000u32..5000, 1 => 20_000u32..300_000];
+    let length =
+        prop_oneof![8 => 0u32..20, 4 => 20u32..600, 1 => 2000u32..5000, 1 => 20_000u32..300_000];
     prop_oneof![
         10 => (0u32..7, length).prop_map(|(shape, length)| Step::New { shape, length }),
         10 => (any::<usize>(), any::<usize>(), any::<usize>()).prop_map(|(object, field, value)| Step::Store { object, field, value }),
@@ -113,7 +139,15 @@ impl<P: Plan> Both<P> {
         let mut heap = Heap::with(config, shapes(), plan, Unobserved).unwrap();
         let mutator = heap.attach();
         let (outside, nodes) = (Outside::default(), HashMap::new());
-        Both { heap, mutator, outside, nodes, strong: Vec::new(), weak: Vec::new(), next: 1 }
+        Both {
+            heap,
+            mutator,
+            outside,
+            nodes,
+            strong: Vec::new(),
+            weak: Vec::new(),
+            next: 1,
+        }
     }
 
     fn new_object(&mut self, shape: u32, length: u32) {
@@ -135,19 +169,30 @@ impl<P: Plan> Both<P> {
             _ => heap.alloc_array(mutator, shape, site, length, outside),
         };
         let r = allocated.expect("the heap is large enough for everything that this test makes");
-        let content: Vec<u8> = (0..bytes).map(|i| (id as usize * 31 + i * 7) as u8).collect();
+        let content: Vec<u8> = (0..bytes)
+            .map(|i| (id as usize * 31 + i * 7) as u8)
+            .collect();
         let mut zero = vec![1; bytes];
         heap.read(r, payload(shape), &mut zero);
         assert!(zero.iter().all(|&byte| byte == 0), "new objects are zero");
         heap.write(r, payload(shape), &content);
         outside.strong.push(r);
         self.strong.push(id);
-        self.nodes.insert(id, Node { shape, refs: vec![Value::Null; refs as usize], bytes: content });
+        self.nodes.insert(
+            id,
+            Node {
+                shape,
+                refs: vec![Value::Null; refs as usize],
+                bytes: content,
+            },
+        );
     }
 
     /// A root's object that has references, and one of them.
     fn pick(&self, object: usize, field: usize) -> Option<(usize, usize)> {
-        let with_refs: Vec<usize> = (0..self.strong.len()).filter(|&i| !self.nodes[&self.strong[i]].refs.is_empty()).collect();
+        let with_refs: Vec<usize> = (0..self.strong.len())
+            .filter(|&i| !self.nodes[&self.strong[i]].refs.is_empty())
+            .collect();
         let root = *with_refs.get(object % with_refs.len().max(1))?;
         Some((root, field % self.nodes[&self.strong[root]].refs.len()))
     }
@@ -155,19 +200,43 @@ impl<P: Plan> Both<P> {
     fn run(&mut self, step: &Step) {
         match *step {
             Step::New { shape, length } => self.new_object(shape, length),
-            Step::Store { object, field, value } => {
-                let Some((root, field)) = self.pick(object, field) else { return };
+            Step::Store {
+                object,
+                field,
+                value,
+            } => {
+                let Some((root, field)) = self.pick(object, field) else {
+                    return;
+                };
                 let value = value % self.strong.len();
-                self.write(root, field, self.outside.strong[value], Value::Object(self.strong[value]));
+                self.write(
+                    root,
+                    field,
+                    self.outside.strong[value],
+                    Value::Object(self.strong[value]),
+                );
             }
-            Step::StoreInt { object, field, value } => {
-                let Some((root, field)) = self.pick(object, field) else { return };
+            Step::StoreInt {
+                object,
+                field,
+                value,
+            } => {
+                let Some((root, field)) = self.pick(object, field) else {
+                    return;
+                };
                 self.write(root, field, Ref::i31(value as u32), Value::Int(value));
             }
             Step::Load { object, field } => {
-                let Some((root, field)) = self.pick(object, field) else { return };
-                let Value::Object(id) = self.nodes[&self.strong[root]].refs[field] else { return };
-                let r = self.heap.read_ref(self.outside.strong[root], offset(self.nodes[&self.strong[root]].shape, field));
+                let Some((root, field)) = self.pick(object, field) else {
+                    return;
+                };
+                let Value::Object(id) = self.nodes[&self.strong[root]].refs[field] else {
+                    return;
+                };
+                let r = self.heap.read_ref(
+                    self.outside.strong[root],
+                    offset(self.nodes[&self.strong[root]].shape, field),
+                );
                 self.outside.strong.push(r);
                 self.strong.push(id);
             }
@@ -187,7 +256,8 @@ impl<P: Plan> Both<P> {
             }
             Step::Collect(full) => {
                 let kind = if full { Kind::Full } else { Kind::Minor };
-                self.heap.collect(&mut self.mutator, kind, &mut self.outside);
+                self.heap
+                    .collect(&mut self.mutator, kind, &mut self.outside);
                 let verified = self.heap.verify(&self.mutator, &mut self.outside).unwrap();
                 assert_eq!(verified.young, 0, "collections empty the nursery");
                 self.check(full);
@@ -198,15 +268,25 @@ impl<P: Plan> Both<P> {
     fn write(&mut self, root: usize, field: usize, r: Ref, value: Value) {
         let node = self.nodes.get_mut(&self.strong[root]).unwrap();
         node.refs[field] = value;
-        self.heap.write_ref(&mut self.mutator, self.outside.strong[root], offset(node.shape, field), r);
+        let (object, mutator) = (self.outside.strong[root], &mut self.mutator);
+        if node.shape == REFS {
+            self.heap.write_element(mutator, object, field as u32, r);
+        } else {
+            let offset = offset(node.shape, field);
+            self.heap.write_ref(mutator, object, offset, r);
+        }
     }
 
     /// Walks over both heaps at once. `exactly`: a full collection just ended, so that nothing dead may be left.
     fn check(&mut self, exactly: bool) {
         let verified = self.heap.verify(&self.mutator, &mut self.outside).unwrap();
         let mut place: HashMap<u64, Ref> = HashMap::new();
-        let mut pending: Vec<(Value, Ref)> =
-            self.strong.iter().map(|&id| Value::Object(id)).zip(self.outside.strong.iter().copied()).collect();
+        let mut pending: Vec<(Value, Ref)> = self
+            .strong
+            .iter()
+            .map(|&id| Value::Object(id))
+            .zip(self.outside.strong.iter().copied())
+            .collect();
         while let Some((value, r)) = pending.pop() {
             let id = match value {
                 Value::Null => {
@@ -242,18 +322,36 @@ impl<P: Plan> Both<P> {
                 pending.push((value, self.heap.read_ref(r, offset(node.shape, field))));
             }
         }
-        assert_eq!(verified.objects as usize, place.len(), "as many objects are reachable in both");
+        assert_eq!(
+            verified.objects as usize,
+            place.len(),
+            "as many objects are reachable in both"
+        );
         let died: HashSet<u64> = self.outside.died.iter().copied().collect();
-        assert_eq!(died.len(), self.outside.died.len(), "a host object dies once");
+        assert_eq!(
+            died.len(),
+            self.outside.died.len(),
+            "a host object dies once"
+        );
         for (&id, _) in self.nodes.iter().filter(|(_, node)| node.shape == HOST) {
             let alive = place.contains_key(&id);
             assert!(!(alive && died.contains(&id)), "host {id} lives");
-            assert!(!exactly || alive != died.contains(&id), "host {id} is dead and nobody was told");
+            assert!(
+                !exactly || alive != died.contains(&id),
+                "host {id} is dead and nobody was told"
+            );
         }
         for (id, weak) in self.weak.iter().zip(&self.outside.weak) {
             match (place.get(id), weak) {
-                (Some(r), weak) => assert_eq!(Some(r), weak.as_ref(), "a weak reference follows its object"),
-                (None, weak) => assert!(!exactly || weak.is_none(), "a weak reference to a dead object"),
+                (Some(r), weak) => assert_eq!(
+                    Some(r),
+                    weak.as_ref(),
+                    "a weak reference follows its object"
+                ),
+                (None, weak) => assert!(
+                    !exactly || weak.is_none(),
+                    "a weak reference to a dead object"
+                ),
             }
         }
     }
@@ -276,7 +374,16 @@ fn offset(shape: u32, field: usize) -> u64 {
 
 fn small(stress: Stress, threads: usize) -> Config {
     let nursery = 64 << 10;
-    Config { max: 1 << 30, nursery, nursery_max: 4 * nursery, initial: 1 << 20, threads, stress, poison: true, ..Config::default() }
+    Config {
+        max: 1 << 30,
+        nursery,
+        nursery_max: 4 * nursery,
+        initial: 1 << 20,
+        threads,
+        stress,
+        poison: true,
+        ..Config::default()
+    }
 }
 
 /// Two memories; an object's site says in which one it is to be.

@@ -1,0 +1,218 @@
+//! How objects are born: in the nursery if they fit, among the large ones if not, after a collection if there is no room.
+
+use crate::config::Stress;
+use crate::header::Header;
+use crate::heap::Heap;
+use crate::large::large_bytes;
+use crate::layout::*;
+use crate::mutator::Mutator;
+use crate::observer::Observer;
+use crate::plan::Plan;
+use crate::reference::Ref;
+use crate::roots::Roots;
+use crate::stats::{Cause, Kind};
+
+/// There is no room for an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "out of memory: no room for {requested} bytes, {used} of at most {max} are in use after collecting everything"
+)]
+pub struct OutOfMemory {
+    /// Bytes of the object.
+    pub requested: u64,
+    /// Bytes in use.
+    pub used: u64,
+    /// The heap's maximum in bytes.
+    pub max: u64,
+}
+
+impl<P: Plan, O: Observer> Heap<P, O> {
+    /// Allocates what compiled code found no room for. `bytes` is the object's size, a multiple of
+    /// [`OBJECT_ALIGN`]. The object is zero but for its header, which is `header`, a value of [`new_header`], with
+    /// collector bits added: the caller must not write the header again. An array's length is the caller's to
+    /// write, before anything else may collect.
+    ///
+    /// May collect first: all references but those that `roots` visits are invalid afterwards. On an error nothing
+    /// was allocated.
+    pub fn alloc_slow(
+        &mut self,
+        mutator: &mut Mutator,
+        header: u64,
+        bytes: u64,
+        roots: &mut dyn Roots,
+    ) -> Result<Ref, OutOfMemory> {
+        debug_assert!(bytes.is_multiple_of(OBJECT_ALIGN) && bytes > 0);
+        self.stress(mutator, roots);
+        if bytes > self.max_born_in_nursery() {
+            return self.alloc_large(mutator, header, bytes, roots);
+        }
+        if let Some(r) = self.alloc_in_nursery(mutator, header, bytes) {
+            return Ok(r);
+        }
+        let full = self.sizing.full_is_due(self.used()) || self.nursery.size() == 0;
+        if !full {
+            self.collect_for(mutator, Kind::Minor, Cause::NurseryFull, roots);
+            if let Some(r) = self.alloc_in_nursery(mutator, header, bytes) {
+                return Ok(r);
+            }
+        }
+        self.collect_for(
+            mutator,
+            Kind::Full,
+            if full { Cause::Growth } else { Cause::HeapFull },
+            roots,
+        );
+        self.alloc_in_nursery(mutator, header, bytes)
+            .ok_or_else(|| self.out_of_memory(bytes))
+    }
+
+    /// Allocates a struct of a type, all zero.
+    pub fn alloc_struct(
+        &mut self,
+        mutator: &mut Mutator,
+        type_index: u32,
+        site: u32,
+        roots: &mut dyn Roots,
+    ) -> Result<Ref, OutOfMemory> {
+        let bytes = self.shapes.object_size(type_index, 0);
+        self.alloc(mutator, new_header(type_index, site, 0), bytes, roots)
+    }
+
+    /// Allocates an array of a type, all zero.
+    pub fn alloc_array(
+        &mut self,
+        mutator: &mut Mutator,
+        type_index: u32,
+        site: u32,
+        length: u32,
+        roots: &mut dyn Roots,
+    ) -> Result<Ref, OutOfMemory> {
+        let bytes = self.shapes.object_size(type_index, length);
+        let r = self.alloc(mutator, new_header(type_index, site, 0), bytes, roots)?;
+        self.tables
+            .memory
+            .write(r.offset() + ARRAY_LENGTH as u64, &length.to_ne_bytes());
+        Ok(r)
+    }
+
+    /// Allocates a host object that holds `handle`. [`Roots::host_died`] is called with it once the object is dead.
+    pub fn alloc_host(
+        &mut self,
+        mutator: &mut Mutator,
+        type_index: u32,
+        handle: u64,
+        roots: &mut dyn Roots,
+    ) -> Result<Ref, OutOfMemory> {
+        assert!(
+            self.shapes.info(type_index).is_host,
+            "type {type_index} is not a host object's"
+        );
+        let r = self.alloc(
+            mutator,
+            new_header(type_index, 0, 0),
+            u64::from(HOST_SIZE),
+            roots,
+        )?;
+        self.tables
+            .memory
+            .write(r.offset() + HOST_HANDLE as u64, &handle.to_ne_bytes());
+        self.hosts.young.push(r);
+        Ok(r)
+    }
+
+    fn alloc(
+        &mut self,
+        mutator: &mut Mutator,
+        header: u64,
+        bytes: u64,
+        roots: &mut dyn Roots,
+    ) -> Result<Ref, OutOfMemory> {
+        match mutator.bump(bytes) {
+            Some(r) => {
+                self.tables.memory.set_header(r, Header(header));
+                Ok(r)
+            }
+            None => self.alloc_slow(mutator, header, bytes, roots),
+        }
+    }
+
+    fn alloc_in_nursery(&mut self, mutator: &mut Mutator, header: u64, bytes: u64) -> Option<Ref> {
+        let stressed = self.config.stress != Stress::Off;
+        if !self
+            .nursery
+            .extend(&self.tables.memory, mutator, bytes, stressed)
+        {
+            return None;
+        }
+        let r = mutator.bump(bytes)?;
+        if stressed {
+            mutator.limit = mutator.cursor;
+        }
+        self.tables.memory.set_header(r, Header(header));
+        Some(r)
+    }
+
+    fn alloc_large(
+        &mut self,
+        mutator: &mut Mutator,
+        header: u64,
+        bytes: u64,
+        roots: &mut dyn Roots,
+    ) -> Result<Ref, OutOfMemory> {
+        let pages = large_bytes(bytes);
+        if pages > self.sizing.max() {
+            return Err(self.out_of_memory(bytes));
+        }
+        let used = self.used();
+        if self.sizing.full_is_due(used + pages) || !self.sizing.has_room(used, pages) {
+            self.collect_for(mutator, Kind::Full, Cause::LargeObject, roots);
+        }
+        if !self.sizing.has_room(self.used(), pages) || !self.tables.chunks.reserve_is_whole() {
+            return Err(self.out_of_memory(bytes));
+        }
+        let tier = usize::from(self.plan.birth(Header(header), bytes).0);
+        let r = self.large[tier]
+            .alloc(&self.tables, bytes, false)
+            .ok_or_else(|| self.out_of_memory(bytes))?;
+        if pages >= CHUNK_SIZE {
+            self.tables.memory.discard(r.offset(), pages);
+        } else {
+            self.tables.memory.zero(r.offset(), pages);
+        }
+        // It is born outside of the nursery and will hold references into it before anybody logs it: it is
+        // remembered from the beginning.
+        self.tables
+            .memory
+            .set_header(r, Header(header).with(LARGE | self.mark));
+        mutator.remembered.push(r);
+        self.stats.allocated += bytes;
+        // What it takes is no room for survivors any more.
+        self.nursery.shrink(self.sizing.nursery(self.used()));
+        Ok(r)
+    }
+
+    fn max_born_in_nursery(&self) -> u64 {
+        (self.nursery.size() / 8).max(LARGE_THRESHOLD)
+    }
+
+    fn out_of_memory(&self, requested: u64) -> OutOfMemory {
+        OutOfMemory {
+            requested,
+            used: self.used(),
+            max: self.sizing.max(),
+        }
+    }
+
+    fn stress(&mut self, mutator: &mut Mutator, roots: &mut dyn Roots) {
+        let (every, kind) = match self.config.stress {
+            Stress::Off => return,
+            Stress::Minor(every) => (every, Kind::Minor),
+            Stress::Full(every) => (every, Kind::Full),
+        };
+        self.until_stress = self.until_stress.saturating_sub(1);
+        if self.until_stress == 0 {
+            self.until_stress = every.max(1);
+            self.collect_for(mutator, kind, Cause::Stress, roots);
+        }
+    }
+}
