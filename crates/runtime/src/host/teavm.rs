@@ -87,10 +87,11 @@ fn dates(linker: &mut Linker<State>) {
     });
 }
 
-type Named<F> = (&'static str, F);
+type Unary = (&'static str, fn(f64) -> f64);
+type Binary = (&'static str, fn(f64, f64) -> f64);
 
 fn math(linker: &mut Linker<State>) {
-    let unary: &[Named<fn(f64) -> f64>] = &[
+    let unary: &[Unary] = &[
         ("sin", f64::sin),
         ("cos", f64::cos),
         ("tan", f64::tan),
@@ -124,8 +125,7 @@ fn math(linker: &mut Linker<State>) {
             Ok(())
         });
     }
-    let binary: &[Named<fn(f64, f64) -> f64>] =
-        &[("pow", pow), ("atan2", f64::atan2), ("hypot", f64::hypot)];
+    let binary: &[Binary] = &[("pow", pow), ("atan2", f64::atan2), ("hypot", f64::hypot)];
     for &(name, f) in binary {
         linker.func_any("teavmMath", name, move |_: C<'_>, a, r| {
             result(&mut r[0], f(number(&a[0]), number(&a[1])));

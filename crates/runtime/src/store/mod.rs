@@ -142,9 +142,8 @@ impl<T> Caller<'_, T> {
     /// `vm` is the first field of a `StoreInner<T>` that nobody uses while the result lives.
     pub(crate) unsafe fn new(vm: *mut Vm) -> Self {
         // SAFETY: as this function.
-        Caller {
-            inner: unsafe { &mut *vm.cast::<StoreInner<T>>() },
-        }
+        let inner = unsafe { &mut *vm.cast::<StoreInner<T>>() };
+        Caller { inner }
     }
 
     /// The host's data.
