@@ -24,6 +24,9 @@ pub struct Config {
     pub poison: bool,
     /// Called after each collection.
     pub log: Option<Log>,
+    /// Bytes of address range right before the heap's base that the heap reserves and leaves to its owner, inaccessible: what an engine keeps
+    /// there is reached from the base as objects are.
+    pub before: u64,
 }
 
 /// Receives one record per collection.
@@ -53,6 +56,7 @@ impl Default for Config {
             stress: Stress::Off,
             poison: false,
             log: None,
+            before: 0,
         }
     }
 }

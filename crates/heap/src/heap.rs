@@ -75,8 +75,8 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         }
         let extent = config.extent(tiers);
         let first = (Nursery::range(config.nursery_max) / CHUNK_SIZE) as u32;
-        let memory =
-            Memory::reserve(extent).map_err(|source| ConfigError::Reserve { extent, source })?;
+        let memory = Memory::reserve_after(config.before, extent)
+            .map_err(|source| ConfigError::Reserve { extent, source })?;
         let tables = Tables {
             memory,
             chunks: Chunks::new(first, extent, config.emergency_chunks(tiers)),

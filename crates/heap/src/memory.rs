@@ -246,13 +246,21 @@ impl Memory {
 /// What old copies are overwritten with: as a reference it is the last object of the span, which is never mapped.
 pub(crate) const POISON: u32 = 0xffff_fff0;
 
-#[cfg(not(miri))]
+#[cfg(test)]
 impl Memory {
     /// Reserves the span of all references, and makes the first `extent` bytes usable.
     pub fn reserve(extent: u64) -> io::Result<Memory> {
+        Memory::reserve_after(0, extent)
+    }
+}
+
+#[cfg(not(miri))]
+impl Memory {
+    /// Reserves the span of all references with `before` bytes before it, and makes the first `extent` bytes usable.
+    pub fn reserve_after(before: u64, extent: u64) -> io::Result<Memory> {
         assert!(extent.is_multiple_of(CHUNK_SIZE) && (CHUNK_SIZE..=HEAP_SPAN).contains(&extent));
         // The tail takes fixed offsets from the highest references.
-        let bytes = (HEAP_SPAN + NULL_GUARD) as usize + CHUNK_SIZE as usize;
+        let bytes = (before + HEAP_SPAN + NULL_GUARD) as usize + CHUNK_SIZE as usize;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: a new mapping at an address that the system chooses.
         let start =
@@ -261,8 +269,11 @@ impl Memory {
             return Err(io::Error::last_os_error());
         }
         let start = start.cast::<u8>();
-        // SAFETY: the mapping is larger than the span by one chunk.
-        let base = unsafe { start.add(start.align_offset(CHUNK_SIZE as usize)) };
+        // SAFETY: the mapping is larger than the span and what precedes it by one chunk.
+        let base = unsafe {
+            let first = start.add(before as usize);
+            first.add(first.align_offset(CHUNK_SIZE as usize))
+        };
         let memory = Memory {
             view: View::new(base, extent),
             extent,
@@ -298,7 +309,7 @@ impl Drop for Memory {
 /// The interpreter of undefined behaviour knows no reservations: it gets an allocation of the extent, and no guard.
 #[cfg(miri)]
 impl Memory {
-    pub fn reserve(extent: u64) -> io::Result<Memory> {
+    pub fn reserve_after(_: u64, extent: u64) -> io::Result<Memory> {
         let layout =
             std::alloc::Layout::from_size_align(extent as usize, CHUNK_SIZE as usize).unwrap();
         // SAFETY: the extent is not zero.

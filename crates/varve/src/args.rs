@@ -27,6 +27,8 @@ pub enum Command {
         varve run traces/sqlite-join.trace --machine optane-6230-memory-mode --policy all\n  \
         varve run gups:hot=10%,time=20s --scale 64 --policy 'random;static;dynamic'\n  \
         varve run --machine cxl-spr --policy all -- python3 script.py\n  \
+        varve run program.wasm -- ARGUMENTS\n  \
+        varve run module.wasm --invoke add -- 1 2\n  \
         varve run --live --bins 48GiB -- ./server --port 7000")]
     Run(RunArgs),
     /// Record a program's memory accesses for replay, look into a trace, or import one of another tool
@@ -70,7 +72,8 @@ pub enum Command {
 
 #[derive(clap::Args, Debug)]
 pub struct RunArgs {
-    /// A workload (`gups:bytes=96GiB`; see `varve workload`) or a trace file; or put a command after `--`
+    /// A workload (`gups:bytes=96GiB`; see `varve workload`), a trace file, or a WebAssembly program; or put a command
+    /// after `--`
     #[arg(required_unless_present = "command")]
     pub work: Option<String>,
     /// The machine: a name from `varve machine list`, or a file
@@ -116,7 +119,16 @@ pub struct RunArgs {
     /// With --live: place nothing, only count conflicts: the baseline
     #[arg(long, requires = "live")]
     pub count_only: bool,
-    /// A command to trace while it runs
+    /// Call this export of a WebAssembly module, with the arguments after `--`, and print its results
+    #[arg(long, value_name = "NAME", requires = "work")]
+    pub invoke: Option<String>,
+    /// Most memory of a WebAssembly program's objects (2GiB if it is not given)
+    #[arg(long, requires = "work")]
+    pub heap_max: Option<Bytes>,
+    /// Nursery of a WebAssembly program's objects in the beginning (4MiB if it is not given)
+    #[arg(long, requires = "work")]
+    pub nursery: Option<Bytes>,
+    /// A command to trace while it runs; or the arguments of a WebAssembly program
     #[arg(last = true)]
     pub command: Vec<OsString>,
 }

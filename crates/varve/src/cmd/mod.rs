@@ -14,3 +14,4 @@ pub mod start;
 pub mod study;
 pub mod table;
 pub mod trace;
+pub mod wasm;

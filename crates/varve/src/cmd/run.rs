@@ -1,6 +1,6 @@
 //! `varve run`: one program, one machine, some page policies.
 
-use super::{advice, files, live, machine, table};
+use super::{advice, files, live, machine, table, wasm};
 use crate::args::RunArgs;
 use crate::ui::{self, Done, Failure, failed, of_run, print, wrong};
 use std::path::Path;
@@ -20,6 +20,14 @@ const POINT_NS: u64 = 10_000;
 pub fn run(a: &RunArgs) -> Done {
     if a.live {
         return live::run(a);
+    }
+    if let Some(file) = a.work.as_deref().filter(|w| wasm::is_wasm(w)) {
+        return wasm::run(a, file);
+    }
+    if a.invoke.is_some() || a.heap_max.is_some() || a.nursery.is_some() {
+        return Err(wrong(
+            "--invoke, --heap-max and --nursery are for WebAssembly programs, and this is none",
+        ));
     }
     let machine = machine::named(&a.machine)?;
     if a.machine == "here" {

@@ -1,0 +1,170 @@
+//! Finds imports by name.
+
+use super::extern_::Extern;
+use super::func::{Func, dynamic};
+use super::host::IntoFunc;
+use super::instance::Instance;
+use super::val::Val;
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::module::{ExternType, Import, Module};
+use crate::store::{AsContextMut, Caller, HostFunction, Vm};
+use crate::types::FuncType;
+use std::collections::HashMap;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+type Maker = Arc<dyn Fn(&FuncType) -> HostFunction + Send + Sync>;
+
+enum Definition {
+    Extern(Extern),
+    /// A function of the host, with its type.
+    Host(FuncType, HostFunction),
+    /// A function of the host that takes the type which the importing module gives it.
+    Any(Maker),
+}
+
+/// Definitions for imports, by their two names.
+pub struct Linker<T> {
+    engine: Engine,
+    definitions: HashMap<(String, String), Definition>,
+    data: PhantomData<fn() -> T>,
+}
+
+impl<T: 'static> Linker<T> {
+    /// A linker without definitions.
+    pub fn new(engine: &Engine) -> Linker<T> {
+        Linker {
+            engine: engine.clone(),
+            definitions: HashMap::new(),
+            data: PhantomData,
+        }
+    }
+
+    /// The engine that it was made for.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    fn put(&mut self, module: &str, name: &str, definition: Definition) -> &mut Self {
+        self.definitions
+            .insert((module.into(), name.into()), definition);
+        self
+    }
+
+    /// Defines an import as something of a store. A later definition of the same name takes its place, here and below.
+    pub fn define(&mut self, module: &str, name: &str, item: impl Into<Extern>) -> &mut Self {
+        let item = item.into();
+        self.put(module, name, Definition::Extern(item))
+    }
+
+    /// Defines all exports of an instance as imports from `module`.
+    pub fn instance(
+        &mut self,
+        store: impl AsContextMut<Data = T>,
+        module: &str,
+        instance: Instance,
+    ) -> &mut Self {
+        for (name, item) in instance.exports(store) {
+            self.define(module, &name, item);
+        }
+        self
+    }
+
+    /// Defines a function of the host, from a closure of Rust types; its first parameter may be a [`Caller`].
+    pub fn func_wrap<P, R>(
+        &mut self,
+        module: &str,
+        name: &str,
+        f: impl IntoFunc<T, P, R>,
+    ) -> &mut Self {
+        let (ty, call) = f.into_func();
+        self.put(module, name, Definition::Host(ty, call))
+    }
+
+    /// Defines a function of the host with a type that is known at run time only.
+    pub fn func_new(
+        &mut self,
+        module: &str,
+        name: &str,
+        ty: FuncType,
+        f: impl Fn(Caller<'_, T>, &[Val], &mut [Val]) -> Result<()> + Send + Sync + 'static,
+    ) -> &mut Self {
+        let call = dynamic(ty.clone(), f);
+        self.put(module, name, Definition::Host(ty, call))
+    }
+
+    /// Defines a function of the host that takes whatever type the importing module declares for it, as is needed where
+    /// that type names types of the module itself.
+    pub fn func_any(
+        &mut self,
+        module: &str,
+        name: &str,
+        f: impl Fn(Caller<'_, T>, &[Val], &mut [Val]) -> Result<()> + Send + Sync + 'static,
+    ) -> &mut Self {
+        let f = Arc::new(f);
+        let maker: Maker = Arc::new(move |ty| {
+            let f = f.clone();
+            dynamic(ty.clone(), move |caller, args, results| {
+                f(caller, args, results)
+            })
+        });
+        self.put(module, name, Definition::Any(maker))
+    }
+
+    /// Makes an instance, with imports by their names, and runs its start function.
+    ///
+    /// # Errors
+    /// [`Error::MissingImport`] or [`Error::ImportType`] with the import's names; or if initialisation traps.
+    pub fn instantiate(
+        &self,
+        mut store: impl AsContextMut<Data = T>,
+        module: &Module,
+    ) -> Result<Instance> {
+        let mut imports = Vec::with_capacity(module.inner.imports.len());
+        for import in &module.inner.imports {
+            imports.push(self.resolve(store.as_context_mut().vm(), import)?);
+        }
+        Instance::new(store, module, &imports)
+    }
+
+    fn resolve(&self, vm: &mut Vm, import: &Import) -> Result<Extern> {
+        let missing = || Error::MissingImport {
+            module: import.module.clone(),
+            name: import.name.clone(),
+            kind: import.ty.kind(),
+        };
+        let key = (import.module.clone(), import.name.clone());
+        let host = |vm: &mut Vm, ty, call| {
+            let id = vm.add_host_function(ty, call)?;
+            Ok(Func { store: vm.id, id }.into())
+        };
+        match (self.definitions.get(&key).ok_or_else(missing)?, &import.ty) {
+            (Definition::Extern(e), _) => Ok(*e),
+            (Definition::Any(maker), ExternType::Func(wanted)) => {
+                let ty = vm.engine.types().func(*wanted).clone();
+                host(vm, *wanted, maker(&ty))
+            }
+            (Definition::Any(_), other) => Err(Error::ImportType {
+                module: import.module.clone(),
+                name: import.name.clone(),
+                expected: other.kind().into(),
+                given: "function".into(),
+            }),
+            (Definition::Host(ty, call), ExternType::Func(wanted)) => {
+                // The import's own type, if it means the same: a module may have declared it in a recursion group.
+                let same = vm.engine.types().func(*wanted) == ty;
+                let ty = if same {
+                    *wanted
+                } else {
+                    vm.engine.types().intern_func(ty.clone())
+                };
+                host(vm, ty, call.clone())
+            }
+            (Definition::Host(ty, call), _) => {
+                let ty = vm.engine.types().intern_func(ty.clone());
+                host(vm, ty, call.clone())
+            }
+        }
+    }
+}

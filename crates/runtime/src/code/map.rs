@@ -1,0 +1,84 @@
+//! From addresses in code to what they stand for: traps, stack maps, exception handlers, places in the module.
+
+use crate::error::TrapKind;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Live references of a frame at a return address.
+#[derive(Debug)]
+pub(crate) struct StackMap {
+    /// Frame pointer less stack pointer at the call.
+    pub frame_size: u32,
+    /// Offsets of references from the stack pointer.
+    pub slots: Box<[u32]>,
+}
+
+/// Where exceptions of a call go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Handler {
+    /// Frame pointer less stack pointer at the call.
+    pub frame_size: u32,
+    pub code: u32,
+}
+
+/// What is known of one piece of code. Keys and offsets count from its start.
+#[derive(Debug)]
+pub(crate) struct CodeInfo {
+    pub start: usize,
+    pub len: usize,
+    /// The function, or none for the pieces that glue host and compiled code.
+    pub func: Option<u32>,
+    pub traps: Vec<(u32, TrapKind)>,
+    /// By return address.
+    pub stack_maps: Vec<(u32, StackMap)>,
+    /// By return address.
+    pub handlers: Vec<(u32, Handler)>,
+    /// Starts of runs of instructions with their byte offset in the module.
+    pub offsets: Vec<(u32, u32)>,
+}
+
+fn find<T>(table: &[(u32, T)], at: u32) -> Option<&T> {
+    table
+        .binary_search_by_key(&at, |e| e.0)
+        .ok()
+        .map(|i| &table[i].1)
+}
+
+impl CodeInfo {
+    pub fn trap(&self, pc: usize) -> Option<TrapKind> {
+        find(&self.traps, (pc - self.start) as u32).copied()
+    }
+
+    pub fn stack_map(&self, return_address: usize) -> Option<&StackMap> {
+        find(&self.stack_maps, (return_address - self.start) as u32)
+    }
+
+    pub fn handler(&self, return_address: usize) -> Option<Handler> {
+        find(&self.handlers, (return_address - self.start) as u32).copied()
+    }
+
+    /// Byte offset in the module of the instruction at `pc`.
+    pub fn offset(&self, pc: usize) -> Option<u32> {
+        let at = (pc - self.start) as u32;
+        let i = self.offsets.partition_point(|e| e.0 <= at);
+        self.offsets[..i].last().map(|e| e.1)
+    }
+}
+
+/// All code of a store by address.
+#[derive(Default, Debug)]
+pub(crate) struct CodeMap {
+    pieces: BTreeMap<usize, Arc<CodeInfo>>,
+}
+
+impl CodeMap {
+    pub fn add(&mut self, info: CodeInfo) {
+        self.pieces.insert(info.start, Arc::new(info));
+    }
+
+    pub fn find(&self, pc: usize) -> Option<&Arc<CodeInfo>> {
+        let (_, info) = self.pieces.range(..=pc).next_back()?;
+        // A return address may be the end of the code.
+        (pc <= info.start + info.len).then_some(info)
+    }
+}

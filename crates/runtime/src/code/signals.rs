@@ -1,0 +1,109 @@
+//! Faults of compiled code become traps.
+//!
+//! The handler only looks whether the interrupted address belongs to a store that runs on this thread; if so it notes where,
+//! and goes on in ordinary code that leaves the activation. Any other fault goes to the handler that was there before.
+
+use crate::store::region::Context;
+use std::cell::Cell;
+use std::ops::Range;
+use std::sync::Once;
+
+/// What runs on this thread: the store's context and code.
+#[derive(Clone)]
+pub(crate) struct Running {
+    pub context: *mut Context,
+    pub code: Range<usize>,
+    /// The part of the stack below its limit, where overflows land.
+    pub overflow_stack: usize,
+    pub guard: Range<usize>,
+}
+
+thread_local! {
+    static RUNNING: Cell<*const Running> = const { Cell::new(std::ptr::null()) };
+}
+
+/// Declares what runs on this thread until the result is dropped.
+pub(crate) fn running(what: &Running) -> impl Drop + use<> {
+    struct Reset(*const Running);
+    impl Drop for Reset {
+        fn drop(&mut self) {
+            RUNNING.set(self.0);
+        }
+    }
+    Reset(RUNNING.replace(what))
+}
+
+const SIGNALS: [libc::c_int; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE];
+static mut PREVIOUS: [std::mem::MaybeUninit<libc::sigaction>; 4] =
+    [const { std::mem::MaybeUninit::uninit() }; 4];
+
+/// Installs the handlers, once per process.
+pub(crate) fn install() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        for (i, signal) in SIGNALS.into_iter().enumerate() {
+            // SAFETY: `once`; the handler is async-signal-safe, see there. PREVIOUS is written here only, before the
+            // handler that reads it can run.
+            unsafe {
+                let mut action: libc::sigaction = std::mem::zeroed();
+                action.sa_sigaction = handler as *const () as usize;
+                action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
+                libc::sigemptyset(&mut action.sa_mask);
+                let mut old: libc::sigaction = std::mem::zeroed();
+                libc::sigaction(signal, &action, &mut old);
+                (&raw mut PREVIOUS[i]).write(std::mem::MaybeUninit::new(old));
+            }
+        }
+    });
+}
+
+/// Reads thread-local and shared words, writes the context and the interrupted registers: nothing that a signal handler may
+/// not do.
+unsafe extern "C" fn handler(
+    signal: libc::c_int,
+    info: *mut libc::siginfo_t,
+    ucontext: *mut libc::c_void,
+) {
+    // SAFETY: the kernel passes valid pointers; RUNNING is null or points at what `running` was given and still lives.
+    unsafe {
+        let running = RUNNING.get();
+        let registers = &mut (*ucontext.cast::<libc::ucontext_t>()).uc_mcontext.gregs;
+        let pc = registers[libc::REG_RIP as usize] as usize;
+        if !running.is_null() && (*running).code.contains(&pc) {
+            let running = &*running;
+            let context = &mut *running.context;
+            context.fault_pc = pc;
+            context.fault_fp = registers[libc::REG_RBP as usize] as usize;
+            context.fault_address = if signal == libc::SIGSEGV || signal == libc::SIGBUS {
+                (*info).si_addr() as usize
+            } else {
+                0
+            };
+            let mut sp = registers[libc::REG_RSP as usize] as usize - 256;
+            if sp < context.stack_limit || running.guard.contains(&context.fault_address) {
+                sp = running.overflow_stack;
+            }
+            registers[libc::REG_RDI as usize] = running.context as i64;
+            // As after a call: the return address would lie at a multiple of 16, less 8.
+            registers[libc::REG_RSP as usize] = ((sp & !15) - 8) as i64;
+            registers[libc::REG_RIP as usize] =
+                crate::helpers::traps::fault_landing as *const () as i64;
+            return;
+        }
+        let Some(i) = SIGNALS.iter().position(|&s| s == signal) else {
+            return;
+        };
+        let previous = (&raw const PREVIOUS[i]).read().assume_init();
+        if previous.sa_sigaction == libc::SIG_DFL || previous.sa_sigaction == libc::SIG_IGN {
+            // Let it happen again, with its default meaning.
+            libc::sigaction(signal, &previous, std::ptr::null_mut());
+        } else if previous.sa_flags & libc::SA_SIGINFO != 0 {
+            let f: unsafe extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) =
+                std::mem::transmute(previous.sa_sigaction);
+            f(signal, info, ucontext);
+        } else {
+            let f: unsafe extern "C" fn(libc::c_int) = std::mem::transmute(previous.sa_sigaction);
+            f(signal);
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! Calls of all kinds, and exceptions.
+
+use super::env::{clif_type, helper_signature};
+use super::translate::{Translator, args, trap_code};
+use crate::error::TrapKind;
+use crate::helpers::Helper;
+use crate::store::region::{Context, FuncRecord, displacement};
+use crate::types::*;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{
+    self, Block, BlockArg, BlockCall, ExceptionTableData, ExceptionTableItem, InstBuilder,
+    MemFlagsData, Value, types,
+};
+use std::mem::offset_of;
+use wasmparser::{Catch, Operator};
+
+impl Translator<'_, '_> {
+    /// Calls a helper of the runtime. Helpers trap by themselves, and throw nothing that code here could catch.
+    pub(super) fn call_helper(&mut self, helper: Helper, operands: &[Value]) -> Option<Value> {
+        let f = match self.helpers.get(&helper) {
+            Some(&f) => f,
+            None => {
+                let sig = self.b.import_signature(helper_signature(helper));
+                let name = ir::UserExternalName {
+                    namespace: 0,
+                    index: helper as u32,
+                };
+                let name = self.b.func.declare_imported_user_function(name);
+                let data = ir::ExtFuncData {
+                    name: ir::ExternalName::user(name),
+                    signature: sig,
+                    colocated: true,
+                    patchable: false,
+                };
+                let f = self.b.import_function(data);
+                self.helpers.insert(helper, f);
+                f
+            }
+        };
+        let vm = self.load_context(offset_of!(Context, vm));
+        let mut all = vec![vm];
+        all.extend_from_slice(operands);
+        let inst = self.b.ins().call(f, &all);
+        self.b.inst_results(inst).first().copied()
+    }
+
+    /// The address of a function record's fields, as a base for offsets within it.
+    fn record(&mut self, func: Value) -> (Value, i32) {
+        let base = self.base();
+        let place = self.b.ins().uextend(types::I64, func);
+        (self.b.ins().iadd(base, place), displacement(0))
+    }
+
+    fn code_of(&mut self, func: Value, null: TrapKind) -> Value {
+        let (address, at) = self.record(func);
+        let flags = MemFlagsData::new()
+            .with_aligned()
+            .with_trap_code(Some(trap_code(null)));
+        self.b.ins().load(
+            types::I64,
+            flags,
+            address,
+            at + offset_of!(FuncRecord, code) as i32,
+        )
+    }
+
+    pub(super) fn type_of_func(&mut self, func: Value, null: TrapKind) -> Value {
+        let (address, at) = self.record(func);
+        let flags = MemFlagsData::new()
+            .with_aligned()
+            .with_trap_code(Some(trap_code(null)));
+        self.b.ins().load(
+            types::I32,
+            flags,
+            address,
+            at + offset_of!(FuncRecord, ty) as i32,
+        )
+    }
+
+    /// The code of a function of this instance.
+    fn direct(&mut self, index: u32) -> Value {
+        let place = self.env.instance.funcs[index as usize];
+        let base = self.base();
+        let at = displacement(place) + offset_of!(FuncRecord, code) as i32;
+        self.b
+            .ins()
+            .load(types::I64, MemFlagsData::trusted(), base, at)
+    }
+
+    fn indirect(&mut self, table: u32, ty: TypeIndex) -> Value {
+        let index = self.pop();
+        let address = self.element_address(table, index, TrapKind::UndefinedElement);
+        let func = self
+            .b
+            .ins()
+            .load(types::I32, MemFlagsData::trusted(), address, 0);
+        let element = self.env.module.tables[table as usize].0.element.heap;
+        let wanted = HeapType::Concrete(ty, Kind::Func);
+        if !self.env.types.is_heap_subtype(element, wanted) {
+            let actual = self.type_of_func(func, TrapKind::UninitializedElement);
+            let fits = self.is_type(actual, ty);
+            self.b
+                .ins()
+                .trapz(fits, trap_code(TrapKind::IndirectCallType));
+        }
+        self.code_of(func, TrapKind::UninitializedElement)
+    }
+
+    fn call_code(&mut self, code: Value, ty: TypeIndex) {
+        let f = self.env.types.func(ty).clone();
+        let operands = self.pop_n(f.params.len());
+        let sig = self.signature(ty);
+        let results = match self.handlers.last().copied() {
+            None => {
+                let inst = self.b.ins().call_indirect(sig, code, &operands);
+                self.b.inst_results(inst).to_vec()
+            }
+            Some(handler) => self.try_call(sig, code, &operands, &f.results, handler),
+        };
+        for (v, &t) in results.into_iter().zip(&f.results) {
+            self.push(v, t);
+        }
+    }
+
+    fn try_call(
+        &mut self,
+        sig: ir::SigRef,
+        code: Value,
+        operands: &[Value],
+        results: &[ValType],
+        handler: Block,
+    ) -> Vec<Value> {
+        let normal = self.b.create_block();
+        for &t in results {
+            self.b.append_block_param(normal, clif_type(t));
+        }
+        let pool = &mut self.b.func.dfg.value_lists;
+        let returned = BlockCall::new(
+            normal,
+            (0..results.len() as u32).map(BlockArg::TryCallRet),
+            pool,
+        );
+        let thrown = BlockCall::new(handler, [BlockArg::TryCallExn(0)], pool);
+        let table = ExceptionTableData::new(sig, returned, [ExceptionTableItem::Default(thrown)]);
+        let table = self.b.func.dfg.exception_tables.push(table);
+        self.b.ins().try_call_indirect(code, operands, table);
+        self.b.switch_to_block(normal);
+        self.b.seal_block(normal);
+        self.b.block_params(normal).to_vec()
+    }
+
+    fn return_call_code(&mut self, code: Value, ty: TypeIndex) {
+        let count = self.env.types.func(ty).params.len();
+        let operands = self.pop_n(count);
+        let sig = self.signature(ty);
+        self.b.ins().return_call_indirect(sig, code, &operands);
+        self.dead();
+    }
+
+    /// Throws the exception object: to the handler in this function, if there is one, else to the caller's.
+    fn throw(&mut self, exception: Value) {
+        match self.handlers.last().copied() {
+            Some(handler) => {
+                let wide = self.b.ins().uextend(types::I64, exception);
+                self.b.ins().jump(handler, &args(&[wide]));
+            }
+            None => {
+                self.call_helper(Helper::Throw, &[exception]);
+                self.b.ins().trap(trap_code(TrapKind::Unreachable));
+            }
+        }
+        self.dead();
+    }
+
+    fn throw_tag(&mut self, tag: u32) {
+        let ty = self
+            .env
+            .types
+            .exception_of(self.env.module.tags[tag as usize]);
+        let fields = self.env.types.fields(ty).len();
+        let values = self.pop_n(fields - 1);
+        let id = self.i32(self.env.instance.tags[tag as usize] as i64);
+        let mut all = vec![id];
+        all.extend(values);
+        let exception = self.new_struct(ty, &all);
+        self.throw(exception);
+    }
+
+    /// The block that takes the exceptions of a `try_table`: compares tags in order, and passes on what none wants.
+    pub(super) fn dispatch(&mut self, block: Block, catches: &[Catch]) {
+        self.b.switch_to_block(block);
+        let exn = ValType::Ref(RefType {
+            nullable: false,
+            heap: HeapType::Exn,
+        });
+        let payload = self.b.block_params(block)[0];
+        let exception = self.b.ins().ireduce(types::I32, payload);
+        self.b.declare_value_needs_stack_map(exception);
+        let height = self.stack.len();
+        let thrown_tag = self.object_field(exception, ValType::I32, HEADER);
+        for catch in catches {
+            let (tag, label, with_ref) = match *catch {
+                Catch::One { tag, label } => (Some(tag), label, false),
+                Catch::OneRef { tag, label } => (Some(tag), label, true),
+                Catch::All { label } => (None, label, false),
+                Catch::AllRef { label } => (None, label, true),
+            };
+            let mut next = None;
+            if let Some(tag) = tag {
+                let (yes, no) = (self.b.create_block(), self.b.create_block());
+                let id = self.env.instance.tags[tag as usize] as i64;
+                let same = self.b.ins().icmp_imm_s(IntCC::Equal, thrown_tag, id);
+                self.b.ins().brif(same, yes, &[], no, &[]);
+                self.b.seal_block(yes);
+                self.b.seal_block(no);
+                self.b.switch_to_block(yes);
+                let ty = self
+                    .env
+                    .types
+                    .exception_of(self.env.module.tags[tag as usize]);
+                let (fields, offsets) = (
+                    self.env.types.fields(ty).to_vec(),
+                    self.env.types.get(ty).layout.offsets.clone(),
+                );
+                for (field, offset) in fields.iter().zip(offsets).skip(1) {
+                    let v = self.object_field(exception, field.storage.unpacked(), offset);
+                    self.push(v, field.storage.unpacked());
+                }
+                next = Some(no);
+            }
+            if with_ref {
+                self.push(exception, exn);
+            }
+            let (target, types) = self.target(label);
+            let values = self.branch_args(types.len());
+            self.b.ins().jump(target, &values);
+            self.stack.truncate(height);
+            match next {
+                Some(no) => self.b.switch_to_block(no),
+                None => return, // catches everything
+            }
+        }
+        let reachable = self.is_reachable();
+        self.throw(exception);
+        self.set_reachable(reachable);
+    }
+
+    /// Whether the operator is one of these.
+    pub(super) fn call(&mut self, op: &Operator<'_>) -> bool {
+        use Operator::*;
+        match *op {
+            Call { function_index } => {
+                let code = self.direct(function_index);
+                self.call_code(code, self.env.module.funcs[function_index as usize]);
+            }
+            ReturnCall { function_index } => {
+                let code = self.direct(function_index);
+                self.return_call_code(code, self.env.module.funcs[function_index as usize]);
+            }
+            CallIndirect {
+                type_index,
+                table_index,
+            } => {
+                let ty = self.env.module.types[type_index as usize];
+                let code = self.indirect(table_index, ty);
+                self.call_code(code, ty);
+            }
+            ReturnCallIndirect {
+                type_index,
+                table_index,
+            } => {
+                let ty = self.env.module.types[type_index as usize];
+                let code = self.indirect(table_index, ty);
+                self.return_call_code(code, ty);
+            }
+            CallRef { type_index } => {
+                let func = self.pop();
+                let code = self.code_of(func, TrapKind::NullReference);
+                self.call_code(code, self.env.module.types[type_index as usize]);
+            }
+            ReturnCallRef { type_index } => {
+                let func = self.pop();
+                let code = self.code_of(func, TrapKind::NullReference);
+                self.return_call_code(code, self.env.module.types[type_index as usize]);
+            }
+            Throw { tag_index } => self.throw_tag(tag_index),
+            ThrowRef => {
+                let exception = self.pop();
+                self.b
+                    .ins()
+                    .trapz(exception, trap_code(TrapKind::NullReference));
+                self.throw(exception);
+            }
+            _ => return false,
+        }
+        true
+    }
+}

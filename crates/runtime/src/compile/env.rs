@@ -1,0 +1,84 @@
+//! What the translator knows about the instance whose function it compiles.
+
+use crate::helpers::Helper;
+use crate::module::ModuleInner;
+use crate::store::instance::InstanceData;
+use crate::store::region::Place;
+use crate::types::{Registry, ValType};
+use cranelift_codegen::ir::{self, types};
+use cranelift_codegen::isa::CallConv;
+use std::collections::HashMap;
+
+/// Everything that translation reads; it changes nothing but the list of allocation sites.
+pub(crate) struct Env<'a> {
+    pub module: &'a ModuleInner,
+    pub instance: &'a InstanceData,
+    pub instance_id: u32,
+    pub types: &'a Registry,
+    pub sites: &'a mut Sites,
+    /// The function's number in its store, for allocation sites.
+    pub func_id: u32,
+    /// Reads the value of an immutable global.
+    pub constants: &'a dyn Fn(Place) -> u64,
+    /// Places of the records of tables and memories of the store.
+    pub table_place: &'a dyn Fn(u32) -> Place,
+    pub memory_place: &'a dyn Fn(u32) -> Place,
+}
+
+/// Allocation sites of a store: numbers for (function, offset).
+#[derive(Default)]
+pub(crate) struct Sites {
+    numbers: HashMap<(u32, u32), u32>,
+    places: Vec<(u32, u32)>,
+}
+
+impl Sites {
+    /// The number of a site; 0, which means unknown, once the header has no bits for more.
+    pub fn number(&mut self, func: u32, offset: u32) -> u32 {
+        if let Some(&n) = self.numbers.get(&(func, offset)) {
+            return n;
+        }
+        let n = self.places.len() as u32 + 1;
+        if n >= 1 << varve_heap::layout::SITE_BITS {
+            return 0;
+        }
+        self.places.push((func, offset));
+        self.numbers.insert((func, offset), n);
+        n
+    }
+
+    /// Function number and byte offset of a site.
+    pub fn place(&self, site: u32) -> Option<(u32, u32)> {
+        self.places.get((site as usize).checked_sub(1)?).copied()
+    }
+}
+
+pub(crate) fn clif_type(ty: ValType) -> ir::Type {
+    match ty {
+        ValType::I32 | ValType::Ref(_) => types::I32,
+        ValType::I64 => types::I64,
+        ValType::F32 => types::F32,
+        ValType::F64 => types::F64,
+    }
+}
+
+/// Signature of a WebAssembly function.
+pub(crate) fn signature(ty: &crate::types::FuncType) -> ir::Signature {
+    let mut sig = ir::Signature::new(CallConv::Tail);
+    sig.params
+        .extend(ty.params.iter().map(|&t| ir::AbiParam::new(clif_type(t))));
+    sig.returns
+        .extend(ty.results.iter().map(|&t| ir::AbiParam::new(clif_type(t))));
+    sig
+}
+
+/// Signature of a helper; the first parameter is the store's `Vm`.
+pub(crate) fn helper_signature(helper: Helper) -> ir::Signature {
+    let mut sig = ir::Signature::new(CallConv::SystemV);
+    sig.params.push(ir::AbiParam::new(types::I64));
+    let (params, result) = helper.signature();
+    sig.params
+        .extend(params.iter().map(|&t| ir::AbiParam::new(t)));
+    sig.returns.extend(result.map(ir::AbiParam::new));
+    sig
+}

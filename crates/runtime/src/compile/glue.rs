@@ -1,0 +1,119 @@
+//! Code between host and compiled code: values travel in arrays of 64-bit words.
+
+use super::env::{clif_type, helper_signature, signature};
+use super::translate::trap_code;
+use super::{Scratch, emit};
+use crate::code::map::CodeInfo;
+use crate::code::memory::CodeMemory;
+use crate::error::{Result, TrapKind};
+use crate::helpers::Helper;
+use crate::store::region::{CONTEXT, Context as StoreContext, displacement};
+use crate::types::FuncType;
+use cranelift_codegen::Context;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
+use cranelift_codegen::isa::{CallConv, TargetIsa};
+use cranelift_frontend::FunctionBuilder;
+use std::mem::offset_of;
+
+/// `trampoline(code, values)`: calls compiled code of type `ty` with arguments from `values`, and puts results there.
+pub(crate) fn trampoline(
+    isa: &dyn TargetIsa,
+    scratch: &mut Scratch,
+    memory: &mut CodeMemory,
+    ty: &FuncType,
+) -> Result<CodeInfo> {
+    let mut sig = ir::Signature::new(CallConv::SystemV);
+    sig.params.extend([ir::AbiParam::new(types::I64); 2]);
+    let mut context = Context::for_function(ir::Function::with_name_signature(
+        ir::UserFuncName::user(1, 0),
+        sig,
+    ));
+    let mut b = FunctionBuilder::new(&mut context.func, &mut scratch.builder);
+    let entry = b.create_block();
+    b.append_block_params_for_function_params(entry);
+    b.switch_to_block(entry);
+    let (code, values) = (b.block_params(entry)[0], b.block_params(entry)[1]);
+    let flags = MemFlagsData::trusted();
+    let args: Vec<_> = ty
+        .params
+        .iter()
+        .enumerate()
+        .map(|(i, &t)| b.ins().load(clif_type(t), flags, values, 8 * i as i32))
+        .collect();
+    let callee = b.import_signature(signature(ty));
+    let inst = b.ins().call_indirect(callee, code, &args);
+    for (i, v) in b.inst_results(inst).to_vec().into_iter().enumerate() {
+        b.ins().store(flags, v, values, 8 * i as i32);
+    }
+    b.ins().return_(&[]);
+    b.seal_all_blocks();
+    b.finalize(isa.frontend_config());
+    emit(isa, context, memory, &[], None)
+}
+
+/// Code of host function `func` of type `ty`: calls the host with its arguments in an array.
+pub(crate) fn host_function(
+    isa: &dyn TargetIsa,
+    scratch: &mut Scratch,
+    memory: &mut CodeMemory,
+    helpers: &[*const u8],
+    ty: &FuncType,
+    func: u32,
+) -> Result<CodeInfo> {
+    let name = ir::UserFuncName::user(2, func);
+    let mut context = Context::for_function(ir::Function::with_name_signature(name, signature(ty)));
+    let mut b = FunctionBuilder::new(&mut context.func, &mut scratch.builder);
+    let entry = b.create_block();
+    b.append_block_params_for_function_params(entry);
+    b.switch_to_block(entry);
+    let args = b.block_params(entry).to_vec();
+    let flags = MemFlagsData::trusted();
+    let base = b.ins().get_pinned_reg(types::I64);
+    let field = |offset: usize| displacement(CONTEXT) + offset as i32;
+    let sp = b.ins().get_stack_pointer(types::I64);
+    let limit = b.ins().load(
+        types::I64,
+        flags,
+        base,
+        field(offset_of!(StoreContext, stack_limit)),
+    );
+    let low = b.ins().icmp(IntCC::UnsignedLessThan, sp, limit);
+    b.ins().trapnz(low, trap_code(TrapKind::StackOverflow));
+    let words = ty.params.len().max(ty.results.len()).max(1) as u32;
+    let slot = b.create_sized_stack_slot(ir::StackSlotData::new(
+        ir::StackSlotKind::ExplicitSlot,
+        words * 8,
+        3,
+    ));
+    let values = b.ins().stack_addr(types::I64, slot, 0);
+    for (i, v) in args.into_iter().enumerate() {
+        b.ins().store(flags, v, values, 8 * i as i32);
+    }
+    let sig = b.import_signature(helper_signature(Helper::HostCall));
+    let name = b.func.declare_imported_user_function(ir::UserExternalName {
+        namespace: 0,
+        index: Helper::HostCall as u32,
+    });
+    let helper = b.import_function(ir::ExtFuncData {
+        name: ir::ExternalName::user(name),
+        signature: sig,
+        colocated: true,
+        patchable: false,
+    });
+    let vm = b
+        .ins()
+        .load(types::I64, flags, base, field(offset_of!(StoreContext, vm)));
+    let id = b.ins().iconst(types::I32, func as i64);
+    b.ins().call(helper, &[vm, id, values]);
+    let results: Vec<_> = ty
+        .results
+        .iter()
+        .enumerate()
+        .map(|(i, &t)| b.ins().load(clif_type(t), flags, values, 8 * i as i32))
+        .collect();
+    b.ins().return_(&results);
+    b.seal_all_blocks();
+    b.finalize(isa.frontend_config());
+    emit(isa, context, memory, helpers, None)
+}

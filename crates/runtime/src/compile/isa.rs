@@ -1,0 +1,56 @@
+//! How Cranelift is set up.
+
+use crate::error::{Error, Result};
+use cranelift_codegen::isa::OwnedTargetIsa;
+use cranelift_codegen::settings::{self, Configurable};
+
+/// How much work the compiler puts into code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Tier {
+    /// Quick to compile.
+    Baseline,
+}
+
+/// The code generator for this processor.
+///
+/// # Errors
+/// On machines other than x86-64 Linux.
+pub(crate) fn isa(tier: Tier) -> Result<OwnedTargetIsa> {
+    if !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
+        return Err(Error::System(
+            "the engine generates code for x86-64 Linux only; this machine is another one".into(),
+        ));
+    }
+    let mut flags = settings::builder();
+    let verify = if cfg!(debug_assertions) {
+        "true"
+    } else {
+        "false"
+    };
+    let level = match tier {
+        Tier::Baseline => "none",
+    };
+    let values = [
+        ("opt_level", level),
+        ("enable_verifier", verify),
+        // The walk over frames follows frame pointers.
+        ("preserve_frame_pointers", "true"),
+        // The heap's base, see `store::region`.
+        ("enable_pinned_reg", "true"),
+        ("unwind_info", "false"),
+        // Functions with more results than registers.
+        ("enable_multi_ret_implicit_sret", "true"),
+        // The prologue compares with the stack's limit instead.
+        ("enable_probestack", "false"),
+    ];
+    for (name, value) in values {
+        flags
+            .set(name, value)
+            .map_err(|e| Error::Internal(format!("code generator: {name}: {e}")))?;
+    }
+    let builder =
+        cranelift_native::builder().map_err(|e| Error::System(format!("this processor: {e}")))?;
+    builder
+        .finish(settings::Flags::new(flags))
+        .map_err(|e| Error::Internal(format!("code generator: {e}")))
+}

@@ -1,0 +1,761 @@
+//! References, structs, arrays, casts.
+
+use super::env::clif_type;
+use super::translate::{Translator, args, trap_code};
+use crate::error::TrapKind;
+use crate::helpers::Helper;
+use crate::store::region::{
+    CONTEXT, Context, ROW_DEPTH, TYPE_ROW, TYPE_ROWS, displacement, row_kind,
+};
+use crate::types::*;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
+use std::mem::offset_of;
+use varve_heap::layout;
+use wasmparser::Operator;
+
+const I31_NON_NULL: ValType = ValType::Ref(RefType {
+    nullable: false,
+    heap: HeapType::I31,
+});
+
+/// Longest array that is allocated inline: larger ones may not fit into any nursery.
+const INLINE_ARRAY_BYTES: u64 = 4096;
+
+impl Translator<'_, '_> {
+    // ---- objects ----------------------------------------------------------------------------------------------------------------
+
+    /// The address of an object. Never kept across a call: objects move.
+    fn object_address(&mut self, reference: Value) -> Value {
+        let base = self.base();
+        let wide = self.b.ins().uextend(types::I64, reference);
+        let byte = self.b.ins().ishl_imm_u(wide, layout::REF_SHIFT as i64);
+        self.b.ins().iadd(base, byte)
+    }
+
+    fn null_flags() -> MemFlagsData {
+        MemFlagsData::new().with_trap_code(Some(trap_code(TrapKind::NullReference)))
+    }
+
+    /// The address for an access at a fixed offset. Null faults there by itself if the offset is within the guard.
+    fn checked_object(&mut self, reference: Value, offset: u32) -> Value {
+        if offset as u64 + 8 > layout::NULL_GUARD {
+            self.b
+                .ins()
+                .trapz(reference, trap_code(TrapKind::NullReference));
+        }
+        self.object_address(reference)
+    }
+
+    pub(super) fn object_field(&mut self, reference: Value, ty: ValType, offset: u32) -> Value {
+        let address = self.checked_object(reference, offset);
+        self.b
+            .ins()
+            .load(clif_type(ty), Self::null_flags(), address, offset as i32)
+    }
+
+    fn load_storage(
+        &mut self,
+        address: Value,
+        offset: i32,
+        storage: Storage,
+        signed: bool,
+        flags: MemFlagsData,
+    ) -> Value {
+        let part = match storage {
+            Storage::I8 => types::I8,
+            Storage::I16 => types::I16,
+            Storage::Val(v) => return self.b.ins().load(clif_type(v), flags, address, offset),
+        };
+        let v = self.b.ins().load(part, flags, address, offset);
+        match signed {
+            true => self.b.ins().sextend(types::I32, v),
+            false => self.b.ins().uextend(types::I32, v),
+        }
+    }
+
+    fn store_storage(
+        &mut self,
+        value: Value,
+        address: Value,
+        offset: i32,
+        storage: Storage,
+        flags: MemFlagsData,
+    ) {
+        let value = match storage {
+            Storage::I8 => self.b.ins().ireduce(types::I8, value),
+            Storage::I16 => self.b.ins().ireduce(types::I16, value),
+            Storage::Val(_) => value,
+        };
+        self.b.ins().store(flags, value, address, offset);
+    }
+
+    /// Tells the collector about a reference that was stored into an object, unless it has been told already.
+    fn barrier(&mut self, reference: Value) {
+        let address = self.object_address(reference);
+        let byte = self.b.ins().load(
+            types::I8,
+            MemFlagsData::trusted(),
+            address,
+            layout::COLLECTOR_BYTE,
+        );
+        let unlogged = self.b.ins().band_imm_u(byte, layout::UNLOGGED as i64);
+        let (slow, next) = (self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(slow);
+        self.b.ins().brif(unlogged, slow, &[], next, &[]);
+        self.b.seal_block(slow);
+        self.b.switch_to_block(slow);
+        self.call_helper(Helper::Log, &[reference]);
+        self.b.ins().jump(next, &[]);
+        self.b.seal_block(next);
+        self.b.switch_to_block(next);
+    }
+
+    // ---- allocation -------------------------------------------------------------------------------------------------------------
+
+    fn site(&mut self) -> u32 {
+        self.env.sites.number(self.env.func_id, self.offset)
+    }
+
+    /// Takes `size` bytes from the nursery, or branches to `slow`: the object's address.
+    fn bump(&mut self, size: Value, slow: cranelift_codegen::ir::Block) -> Value {
+        let base = self.base();
+        let flags = MemFlagsData::trusted();
+        let mutator = displacement(CONTEXT) + offset_of!(Context, mutator) as i32;
+        let cursor = self
+            .b
+            .ins()
+            .load(types::I64, flags, base, mutator + layout::MUTATOR_CURSOR);
+        let limit = self
+            .b
+            .ins()
+            .load(types::I64, flags, base, mutator + layout::MUTATOR_LIMIT);
+        let end = self.b.ins().iadd(cursor, size);
+        let full = self.b.ins().icmp(IntCC::UnsignedGreaterThan, end, limit);
+        let fast = self.b.create_block();
+        self.b.ins().brif(full, slow, &[], fast, &[]);
+        self.b.seal_block(fast);
+        self.b.switch_to_block(fast);
+        let base = self.base();
+        self.b
+            .ins()
+            .store(flags, end, base, mutator + layout::MUTATOR_CURSOR);
+        cursor
+    }
+
+    fn reference_to(&mut self, address: Value) -> Value {
+        let base = self.base();
+        let byte = self.b.ins().isub(address, base);
+        let wide = self.b.ins().ushr_imm_u(byte, layout::REF_SHIFT as i64);
+        self.b.ins().ireduce(types::I32, wide)
+    }
+
+    fn header(&mut self, address: Value, ty: TypeIndex, site: u32) {
+        let header = self.i64(layout::new_header(ty, site, 0) as i64);
+        self.b
+            .ins()
+            .store(MemFlagsData::trusted(), header, address, 0);
+    }
+
+    /// A fresh object with zeroed fields: inline if the nursery has room.
+    fn allocate_struct(&mut self, ty: TypeIndex) -> Value {
+        let site = self.site();
+        let size = self.i64(self.env.types.get(ty).layout.size as i64);
+        let (slow, done) = (self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(slow);
+        let result = self.b.append_block_param(done, types::I32);
+        let address = self.bump(size, slow);
+        self.header(address, ty, site);
+        let reference = self.reference_to(address);
+        self.b.ins().jump(done, &args(&[reference]));
+        self.b.seal_block(slow);
+        self.b.switch_to_block(slow);
+        let (ty, site) = (self.i32(ty as i64), self.i32(site as i64));
+        let reference = self
+            .call_helper(Helper::AllocStruct, &[ty, site])
+            .expect("result");
+        self.b.ins().jump(done, &args(&[reference]));
+        self.b.seal_block(done);
+        self.b.switch_to_block(done);
+        self.b.declare_value_needs_stack_map(result);
+        result
+    }
+
+    fn allocate_array(&mut self, ty: TypeIndex, len: Value) -> Value {
+        let site = self.site();
+        let element = self.env.types.element(ty).storage.bytes();
+        let (slow, small, done) = (
+            self.b.create_block(),
+            self.b.create_block(),
+            self.b.create_block(),
+        );
+        self.b.set_cold_block(slow);
+        let result = self.b.append_block_param(done, types::I32);
+        let most = (INLINE_ARRAY_BYTES - array_base(element) as u64) / element as u64;
+        let long = self
+            .b
+            .ins()
+            .icmp_imm_u(IntCC::UnsignedGreaterThan, len, most as i64);
+        self.b.ins().brif(long, slow, &[], small, &[]);
+        self.b.seal_block(small);
+        self.b.switch_to_block(small);
+        let wide = self.b.ins().uextend(types::I64, len);
+        let bytes = self
+            .b
+            .ins()
+            .ishl_imm_u(wide, element.trailing_zeros() as i64);
+        let bytes = self
+            .b
+            .ins()
+            .iadd_imm_s(bytes, array_base(element) as i64 + 7);
+        let size = self.b.ins().band_imm_s(bytes, !7);
+        let address = self.bump(size, slow);
+        self.header(address, ty, site);
+        self.b
+            .ins()
+            .store(MemFlagsData::trusted(), len, address, layout::ARRAY_LENGTH);
+        let reference = self.reference_to(address);
+        self.b.ins().jump(done, &args(&[reference]));
+        self.b.seal_block(slow);
+        self.b.switch_to_block(slow);
+        let (ty, site) = (self.i32(ty as i64), self.i32(site as i64));
+        let reference = self
+            .call_helper(Helper::AllocArray, &[ty, len, site])
+            .expect("result");
+        self.b.ins().jump(done, &args(&[reference]));
+        self.b.seal_block(done);
+        self.b.switch_to_block(done);
+        self.b.declare_value_needs_stack_map(result);
+        result
+    }
+
+    /// A struct with these fields. No barrier: what has just been allocated is young, or is known to the collector.
+    pub(super) fn new_struct(&mut self, ty: TypeIndex, values: &[Value]) -> Value {
+        let reference = self.allocate_struct(ty);
+        let address = self.object_address(reference);
+        let offsets = self.env.types.get(ty).layout.offsets.clone();
+        for (i, &v) in values.iter().enumerate() {
+            let storage = self.env.types.fields(ty)[i].storage;
+            self.store_storage(
+                v,
+                address,
+                offsets[i] as i32,
+                storage,
+                MemFlagsData::trusted(),
+            );
+        }
+        reference
+    }
+
+    fn struct_get(&mut self, type_index: u32, field: u32, signed: bool) {
+        let ty = self.env.module.types[type_index as usize];
+        let storage = self.env.types.fields(ty)[field as usize].storage;
+        let offset = self.env.types.get(ty).layout.offsets[field as usize];
+        let reference = self.pop();
+        let address = self.checked_object(reference, offset);
+        let v = self.load_storage(address, offset as i32, storage, signed, Self::null_flags());
+        self.push(v, storage.unpacked());
+    }
+
+    fn struct_set(&mut self, type_index: u32, field: u32) {
+        let ty = self.env.module.types[type_index as usize];
+        let storage = self.env.types.fields(ty)[field as usize].storage;
+        let offset = self.env.types.get(ty).layout.offsets[field as usize];
+        let value = self.pop();
+        let reference = self.pop();
+        let address = self.checked_object(reference, offset);
+        self.store_storage(value, address, offset as i32, storage, Self::null_flags());
+        if storage.is_managed() {
+            self.barrier(reference);
+        }
+    }
+
+    // ---- arrays -----------------------------------------------------------------------------------------------------------------
+
+    fn element(&self, type_index: u32) -> Storage {
+        self.env
+            .types
+            .element(self.env.module.types[type_index as usize])
+            .storage
+    }
+
+    /// The address of an element less its array's base offset, after checks for null and bounds.
+    fn array_element(&mut self, reference: Value, index: Value, storage: Storage) -> Value {
+        let address = self.object_address(reference);
+        let len = self.b.ins().load(
+            types::I32,
+            Self::null_flags(),
+            address,
+            layout::ARRAY_LENGTH,
+        );
+        let out = self
+            .b
+            .ins()
+            .icmp(IntCC::UnsignedGreaterThanOrEqual, index, len);
+        self.trap_if(out, TrapKind::ArrayOutOfBounds);
+        let wide = self.b.ins().uextend(types::I64, index);
+        let byte = self
+            .b
+            .ins()
+            .ishl_imm_u(wide, storage.bytes().trailing_zeros() as i64);
+        self.b.ins().iadd(address, byte)
+    }
+
+    fn array_get(&mut self, type_index: u32, signed: bool) {
+        let storage = self.element(type_index);
+        let index = self.pop();
+        let reference = self.pop();
+        let address = self.array_element(reference, index, storage);
+        let at = array_base(storage.bytes()) as i32;
+        let v = self.load_storage(address, at, storage, signed, MemFlagsData::trusted());
+        self.push(v, storage.unpacked());
+    }
+
+    fn array_set(&mut self, type_index: u32) {
+        let storage = self.element(type_index);
+        let value = self.pop();
+        let index = self.pop();
+        let reference = self.pop();
+        let address = self.array_element(reference, index, storage);
+        let at = array_base(storage.bytes()) as i32;
+        self.store_storage(value, address, at, storage, MemFlagsData::trusted());
+        if storage.is_managed() {
+            self.barrier(reference);
+        }
+    }
+
+    /// A value as the 64 bits that helpers take.
+    fn bits(&mut self, value: Value) -> Value {
+        let ty = self.b.func.dfg.value_type(value);
+        let value = match ty {
+            types::F32 => self.b.ins().bitcast(types::I32, MemFlagsData::new(), value),
+            types::F64 => return self.b.ins().bitcast(types::I64, MemFlagsData::new(), value),
+            types::I64 => return value,
+            _ => value,
+        };
+        self.b.ins().uextend(types::I64, value)
+    }
+
+    fn array_new(&mut self, type_index: u32) {
+        let ty = self.env.module.types[type_index as usize];
+        let len = self.pop();
+        let value = self.pop();
+        let reference = self.allocate_array(ty, len);
+        let (zero, value) = (self.i32(0), self.bits(value));
+        self.call_helper(Helper::ArrayFill, &[reference, zero, value, len]);
+        self.push(reference, self.concrete(type_index, false));
+    }
+
+    fn array_new_fixed(&mut self, type_index: u32, count: u32) {
+        let ty = self.env.module.types[type_index as usize];
+        let values = self.pop_n(count as usize);
+        let len = self.i32(count as i64);
+        let reference = self.allocate_array(ty, len);
+        let storage = self.element(type_index);
+        let address = self.object_address(reference);
+        for (i, v) in values.into_iter().enumerate() {
+            let at = array_base(storage.bytes()) + i as u32 * storage.bytes();
+            self.store_storage(v, address, at as i32, storage, MemFlagsData::trusted());
+        }
+        self.push(reference, self.concrete(type_index, false));
+    }
+
+    fn array_from_segment(&mut self, helper: Helper, type_index: u32, segment: u32) {
+        let site = self.site();
+        let ty = self.env.module.types[type_index as usize];
+        let len = self.pop();
+        let offset = self.pop();
+        let (i, ty, s, site) = (
+            self.instance_id(),
+            self.i32(ty as i64),
+            self.i32(segment as i64),
+            self.i32(site as i64),
+        );
+        let v = self
+            .call_helper(helper, &[i, ty, s, offset, len, site])
+            .expect("result");
+        self.push(v, self.concrete(type_index, false));
+    }
+
+    fn array_init(&mut self, helper: Helper, segment: u32) {
+        let operands = self.pop_n(4);
+        let (i, s) = (self.instance_id(), self.i32(segment as i64));
+        self.call_helper(
+            helper,
+            &[i, s, operands[0], operands[1], operands[2], operands[3]],
+        );
+    }
+
+    // ---- type tests -------------------------------------------------------------------------------------------------------------
+
+    fn row_word(&mut self, ty: Value, word: u32) -> Value {
+        let base = self.base();
+        let wide = self.b.ins().uextend(types::I64, ty);
+        let byte = self
+            .b
+            .ins()
+            .ishl_imm_u(wide, TYPE_ROW.trailing_zeros() as i64);
+        let row = self.b.ins().iadd(base, byte);
+        let at = displacement(TYPE_ROWS) + 4 * word as i32;
+        self.b
+            .ins()
+            .load(types::I32, MemFlagsData::trusted().with_readonly(), row, at)
+    }
+
+    /// Whether a type id is `wanted` or extends it.
+    pub(super) fn is_type(&mut self, actual: Value, wanted: TypeIndex) -> Value {
+        let canonical = self.env.types.get(wanted);
+        let depth = canonical.display.len();
+        if canonical.ty.is_final {
+            return self.b.ins().icmp_imm_s(IntCC::Equal, actual, wanted as i64);
+        }
+        if depth > ROW_DEPTH {
+            let wanted = self.i32(wanted as i64);
+            let v = self
+                .call_helper(Helper::IsSubtype, &[actual, wanted])
+                .expect("result");
+            return self.b.ins().ireduce(types::I8, v);
+        }
+        let ancestor = self.row_word(actual, depth as u32);
+        self.b
+            .ins()
+            .icmp_imm_s(IntCC::Equal, ancestor, wanted as i64)
+    }
+
+    fn type_of_object(&mut self, reference: Value) -> Value {
+        let address = self.object_address(reference);
+        let low = self
+            .b
+            .ins()
+            .load(types::I32, MemFlagsData::trusted(), address, 0);
+        self.b.ins().band_imm_u(low, (1 << layout::TYPE_BITS) - 1)
+    }
+
+    /// Whether a reference, known not to be null, points at something of type `wanted`; an i8.
+    fn test_non_null(&mut self, reference: Value, from: HeapType, wanted: HeapType) -> Value {
+        use HeapType::*;
+        if self.env.types.is_heap_subtype(from, wanted) {
+            return self.b.ins().iconst(types::I8, 1);
+        }
+        match wanted {
+            Any | Func | Extern | Exn => return self.b.ins().iconst(types::I8, 1),
+            None | NoFunc | NoExtern | NoExn => return self.b.ins().iconst(types::I8, 0),
+            Concrete(ty, Kind::Func) => {
+                let actual = self.type_of_func(reference, TrapKind::NullReference);
+                return self.is_type(actual, ty);
+            }
+            _ => {}
+        }
+        let low = self.b.ins().band_imm_u(reference, layout::I31_TAG as i64);
+        let is_i31 = self.b.ins().icmp_imm_s(IntCC::NotEqual, low, 0);
+        if wanted == I31 {
+            return is_i31;
+        }
+        let may_be_i31 = matches!(from, Any | Eq | I31 | Extern);
+        let (object, done) = (self.b.create_block(), self.b.create_block());
+        let result = self.b.append_block_param(done, types::I8);
+        if may_be_i31 {
+            let eq = self.b.ins().iconst(types::I8, (wanted == Eq) as i64);
+            self.b.ins().brif(is_i31, done, &args(&[eq]), object, &[]);
+        } else {
+            self.b.ins().jump(object, &[]);
+        }
+        self.b.seal_block(object);
+        self.b.switch_to_block(object);
+        let actual = self.type_of_object(reference);
+        let fits = match wanted {
+            Concrete(ty, _) => self.is_type(actual, ty),
+            _ => {
+                let kind = self.row_word(actual, 0);
+                match wanted {
+                    Struct => self
+                        .b
+                        .ins()
+                        .icmp_imm_s(IntCC::Equal, kind, row_kind::STRUCT as i64),
+                    Array => self
+                        .b
+                        .ins()
+                        .icmp_imm_s(IntCC::Equal, kind, row_kind::ARRAY as i64),
+                    _ => self
+                        .b
+                        .ins()
+                        .icmp_imm_s(IntCC::NotEqual, kind, row_kind::OPAQUE as i64),
+                }
+            }
+        };
+        self.b.ins().jump(done, &args(&[fits]));
+        self.b.seal_block(done);
+        self.b.switch_to_block(done);
+        result
+    }
+
+    /// Whether a reference is of type `to`; an i8.
+    fn test(&mut self, operand: super::translate::Operand, to: RefType) -> Value {
+        let ValType::Ref(from) = operand.ty else {
+            unreachable!("validated: a reference")
+        };
+        if !from.nullable {
+            return self.test_non_null(operand.value, from.heap, to.heap);
+        }
+        let (some, done) = (self.b.create_block(), self.b.create_block());
+        let result = self.b.append_block_param(done, types::I8);
+        let null = self.b.ins().iconst(types::I8, to.nullable as i64);
+        self.b
+            .ins()
+            .brif(operand.value, some, &[], done, &args(&[null]));
+        self.b.seal_block(some);
+        self.b.switch_to_block(some);
+        let fits = self.test_non_null(operand.value, from.heap, to.heap);
+        self.b.ins().jump(done, &args(&[fits]));
+        self.b.seal_block(done);
+        self.b.switch_to_block(done);
+        result
+    }
+
+    fn ref_test(&mut self, heap: wasmparser::HeapType, nullable: bool) {
+        let to = RefType {
+            nullable,
+            heap: self.heap_type(heap),
+        };
+        let operand = self.pop_operand();
+        let v = self.test(operand, to);
+        self.push_bool(v);
+    }
+
+    fn ref_cast(&mut self, heap: wasmparser::HeapType, nullable: bool) {
+        let to = RefType {
+            nullable,
+            heap: self.heap_type(heap),
+        };
+        let operand = self.pop_operand();
+        let v = self.test(operand, to);
+        self.b.ins().trapz(v, trap_code(TrapKind::CastFailure));
+        self.push(operand.value, ValType::Ref(to));
+    }
+
+    fn br_on_cast(
+        &mut self,
+        depth: u32,
+        from: wasmparser::RefType,
+        to: wasmparser::RefType,
+        on_success: bool,
+    ) {
+        let (from, to) = (self.ref_type(from), self.ref_type(to));
+        let operand = self.pop_operand();
+        let fits = self.test(operand, to);
+        // What remains after a successful cast is not of the target type: null only if the target does not take it.
+        let rest = RefType {
+            nullable: from.nullable && !to.nullable,
+            heap: from.heap,
+        };
+        let (taken, stays) = if on_success { (to, rest) } else { (rest, to) };
+        self.push(operand.value, ValType::Ref(taken));
+        let condition = match on_success {
+            true => fits,
+            false => self.b.ins().icmp_imm_s(IntCC::Equal, fits, 0),
+        };
+        let (_, types) = self.target(depth);
+        let values = self.branch_args(types.len());
+        self.branch_if(condition, depth, &values);
+        self.pop();
+        self.push(operand.value, ValType::Ref(stays));
+    }
+
+    fn non_null(ty: ValType) -> ValType {
+        match ty {
+            ValType::Ref(r) => ValType::Ref(RefType {
+                nullable: false,
+                heap: r.heap,
+            }),
+            t => t,
+        }
+    }
+
+    /// A conversion between `any` and `extern`: the same reference under another type.
+    fn retype(&mut self, heap: HeapType) {
+        let operand = self.pop_operand();
+        let nullable = matches!(operand.ty, ValType::Ref(r) if r.nullable);
+        self.push(operand.value, ValType::Ref(RefType { nullable, heap }));
+    }
+
+    /// Whether the operator is one of these.
+    pub(super) fn object_op(&mut self, op: &Operator<'_>) -> bool {
+        use Operator::*;
+        match *op {
+            RefNull { hty } => {
+                let heap = self.heap_type(hty);
+                let v = self.i32(0);
+                self.stack.push(super::translate::Operand {
+                    value: v,
+                    ty: ValType::Ref(RefType {
+                        nullable: true,
+                        heap,
+                    }),
+                });
+            }
+            RefIsNull => {
+                let v = self.pop();
+                let is = self.b.ins().icmp_imm_s(IntCC::Equal, v, 0);
+                self.push_bool(is);
+            }
+            RefFunc { function_index } => {
+                let place = self.env.instance.funcs[function_index as usize];
+                let ty = self.env.module.funcs[function_index as usize];
+                let v = self.i32(place as i64);
+                let heap = HeapType::Concrete(ty, Kind::Func);
+                self.push(
+                    v,
+                    ValType::Ref(RefType {
+                        nullable: false,
+                        heap,
+                    }),
+                );
+            }
+            RefEq => {
+                let b = self.pop();
+                let a = self.pop();
+                let v = self.b.ins().icmp(IntCC::Equal, a, b);
+                self.push_bool(v);
+            }
+            RefAsNonNull => {
+                let o = self.pop_operand();
+                self.b
+                    .ins()
+                    .trapz(o.value, trap_code(TrapKind::NullReference));
+                self.push(o.value, Self::non_null(o.ty));
+            }
+            BrOnNull { relative_depth } => {
+                let o = self.pop_operand();
+                let null = self.b.ins().icmp_imm_s(IntCC::Equal, o.value, 0);
+                let (_, types) = self.target(relative_depth);
+                let values = self.branch_args(types.len());
+                self.branch_if(null, relative_depth, &values);
+                self.push(o.value, Self::non_null(o.ty));
+            }
+            BrOnNonNull { relative_depth } => {
+                let value = self.stack.last().expect("validated").value;
+                let (_, types) = self.target(relative_depth);
+                let values = self.branch_args(types.len());
+                self.branch_if(value, relative_depth, &values);
+                self.pop();
+            }
+            RefI31 => {
+                let v = self.pop();
+                let v = self.b.ins().ishl_imm_u(v, 1);
+                let v = self.b.ins().bor_imm_u(v, layout::I31_TAG as i64);
+                self.push(v, I31_NON_NULL);
+            }
+            I31GetS | I31GetU => {
+                let v = self.pop();
+                self.b.ins().trapz(v, trap_code(TrapKind::NullReference));
+                let v = match op {
+                    I31GetS => self.b.ins().sshr_imm_u(v, 1),
+                    _ => self.b.ins().ushr_imm_u(v, 1),
+                };
+                self.push(v, ValType::I32);
+            }
+            AnyConvertExtern => self.retype(HeapType::Any),
+            ExternConvertAny => self.retype(HeapType::Extern),
+            RefTestNonNull { hty } => self.ref_test(hty, false),
+            RefTestNullable { hty } => self.ref_test(hty, true),
+            RefCastNonNull { hty } => self.ref_cast(hty, false),
+            RefCastNullable { hty } => self.ref_cast(hty, true),
+            BrOnCast {
+                relative_depth,
+                from_ref_type,
+                to_ref_type,
+            } => self.br_on_cast(relative_depth, from_ref_type, to_ref_type, true),
+            BrOnCastFail {
+                relative_depth,
+                from_ref_type,
+                to_ref_type,
+            } => self.br_on_cast(relative_depth, from_ref_type, to_ref_type, false),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Whether the operator is one of these.
+    pub(super) fn object(&mut self, op: &Operator<'_>) -> bool {
+        use Operator::*;
+        match *op {
+            StructNew { struct_type_index } => {
+                let ty = self.env.module.types[struct_type_index as usize];
+                let values = self.pop_n(self.env.types.fields(ty).len());
+                let v = self.new_struct(ty, &values);
+                self.push(v, self.concrete(struct_type_index, false));
+            }
+            StructNewDefault { struct_type_index } => {
+                let v = self.allocate_struct(self.env.module.types[struct_type_index as usize]);
+                self.push(v, self.concrete(struct_type_index, false));
+            }
+            StructGet {
+                struct_type_index,
+                field_index,
+            }
+            | StructGetU {
+                struct_type_index,
+                field_index,
+            } => self.struct_get(struct_type_index, field_index, false),
+            StructGetS {
+                struct_type_index,
+                field_index,
+            } => self.struct_get(struct_type_index, field_index, true),
+            StructSet {
+                struct_type_index,
+                field_index,
+            } => self.struct_set(struct_type_index, field_index),
+            ArrayNew { array_type_index } => self.array_new(array_type_index),
+            ArrayNewDefault { array_type_index } => {
+                let len = self.pop();
+                let v = self.allocate_array(self.env.module.types[array_type_index as usize], len);
+                self.push(v, self.concrete(array_type_index, false));
+            }
+            ArrayNewFixed {
+                array_type_index,
+                array_size,
+            } => self.array_new_fixed(array_type_index, array_size),
+            ArrayNewData {
+                array_type_index,
+                array_data_index,
+            } => self.array_from_segment(Helper::ArrayNewData, array_type_index, array_data_index),
+            ArrayNewElem {
+                array_type_index,
+                array_elem_index,
+            } => self.array_from_segment(Helper::ArrayNewElem, array_type_index, array_elem_index),
+            ArrayGet { array_type_index } | ArrayGetU { array_type_index } => {
+                self.array_get(array_type_index, false)
+            }
+            ArrayGetS { array_type_index } => self.array_get(array_type_index, true),
+            ArraySet { array_type_index } => self.array_set(array_type_index),
+            ArrayLen => {
+                let reference = self.pop();
+                let address = self.object_address(reference);
+                let v = self.b.ins().load(
+                    types::I32,
+                    Self::null_flags(),
+                    address,
+                    layout::ARRAY_LENGTH,
+                );
+                self.push(v, ValType::I32);
+            }
+            ArrayFill { .. } => {
+                let o = self.pop_n(4);
+                let value = self.bits(o[2]);
+                self.call_helper(Helper::ArrayFill, &[o[0], o[1], value, o[3]]);
+            }
+            ArrayCopy { .. } => {
+                let o = self.pop_n(5);
+                self.call_helper(Helper::ArrayCopy, &o);
+            }
+            ArrayInitData {
+                array_data_index, ..
+            } => self.array_init(Helper::ArrayInitData, array_data_index),
+            ArrayInitElem {
+                array_elem_index, ..
+            } => self.array_init(Helper::ArrayInitElem, array_elem_index),
+            _ => return self.object_op(op),
+        }
+        true
+    }
+}

@@ -1,0 +1,166 @@
+//! Objects: the slow ways of allocation, whole-array operations, deep type tests.
+
+use crate::error::{Result, TrapKind};
+use crate::store::Vm;
+use crate::store::objects::Array;
+use crate::types::Storage;
+
+macro_rules! helper {
+    ($(#[$doc:meta])* $name:ident($vm:ident $(, $p:ident: $t:ty)*) $(-> $r:ty)? $body:block) => {
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// Called by compiled code of this store, with operands of validated types.
+        pub(super) unsafe extern "C" fn $name(vm: *mut Vm $(, $p: $t)*) $(-> $r)? {
+            let work = |$vm: &mut Vm| -> Result<helper!(@result $($r)?)> { $body };
+            // SAFETY: as this function.
+            unsafe { super::run(vm, work) }
+        }
+    };
+    (@result) => { () };
+    (@result $r:ty) => { $r };
+}
+pub(super) use helper;
+
+/// Whether `len` items from `start` lie within `limit`.
+pub(super) fn check(start: u32, len: u32, limit: u64, trap: TrapKind) -> Result<()> {
+    if start as u64 + len as u64 <= limit {
+        Ok(())
+    } else {
+        Err(trap.into())
+    }
+}
+
+fn array(vm: &Vm, reference: u32) -> Result<Array> {
+    if reference == 0 {
+        return Err(TrapKind::NullReference.into());
+    }
+    Ok(vm.array(reference))
+}
+
+helper! {
+    /// A struct, when the nursery is full.
+    alloc_struct(vm, ty: u32, site: u32) -> u32 { vm.alloc_struct(ty, site) }
+}
+
+helper! {
+    /// An array, when the nursery is full or the array is long.
+    alloc_array(vm, ty: u32, len: u32, site: u32) -> u32 { vm.alloc_array(ty, len, site) }
+}
+
+helper! {
+    /// The write barrier's slow path.
+    log(vm, object: u32) { vm.log(object); Ok(()) }
+}
+
+helper! {
+    /// Whether one type extends another, for types too deep for the rows.
+    is_subtype(vm, sub: u32, sup: u32) -> u32 { Ok(vm.engine.types().is_subtype_index(sub, sup) as u32) }
+}
+
+helper! {
+    /// `array.fill`
+    fill(vm, reference: u32, start: u32, value: u64, len: u32) {
+        let a = array(vm, reference)?;
+        check(start, len, a.len as u64, TrapKind::ArrayOutOfBounds)?;
+        for i in start..start + len {
+            vm.write(a.address(i), a.storage, value);
+        }
+        if a.storage.is_managed() && len > 0 {
+            vm.barrier(reference);
+        }
+        Ok(())
+    }
+}
+
+helper! {
+    /// `array.copy`
+    copy(vm, to: u32, to_start: u32, from: u32, from_start: u32, len: u32) {
+        let (t, f) = (array(vm, to)?, array(vm, from)?);
+        check(to_start, len, t.len as u64, TrapKind::ArrayOutOfBounds)?;
+        check(from_start, len, f.len as u64, TrapKind::ArrayOutOfBounds)?;
+        let bytes = len as usize * t.storage.bytes() as usize;
+        // SAFETY: both ranges lie in their arrays, whose elements are of the same size; they may overlap.
+        unsafe { std::ptr::copy(f.address(from_start), t.address(to_start), bytes) };
+        if t.storage.is_managed() && len > 0 {
+            vm.barrier(to);
+        }
+        Ok(())
+    }
+}
+
+/// The bytes of a data segment that hold `len` elements, as an address: nothing while it is used can move it.
+fn data(
+    vm: &Vm,
+    instance: u32,
+    segment: u32,
+    offset: u32,
+    len: u32,
+    storage: Storage,
+) -> Result<(*const u8, usize)> {
+    let bytes = vm.data(instance, segment);
+    let want = len as u64 * storage.bytes() as u64;
+    if offset as u64 + want > bytes.len() as u64 {
+        return Err(TrapKind::MemoryOutOfBounds.into());
+    }
+    Ok((bytes[offset as usize..].as_ptr(), want as usize))
+}
+
+helper! {
+    /// `array.new_data`
+    new_data(vm, instance: u32, ty: u32, segment: u32, offset: u32, len: u32, site: u32) -> u32 {
+        let storage = vm.engine.types().element(ty).storage;
+        let (from, bytes) = data(vm, instance, segment, offset, len, storage)?;
+        let reference = vm.alloc_array(ty, len, site)?;
+        // SAFETY: the segment holds the bytes, and the new array has room for them.
+        unsafe { std::ptr::copy_nonoverlapping(from, vm.array(reference).address(0), bytes) };
+        Ok(reference)
+    }
+}
+
+helper! {
+    /// `array.init_data`
+    init_data(vm, instance: u32, segment: u32, reference: u32, start: u32, offset: u32, len: u32) {
+        let a = array(vm, reference)?;
+        check(start, len, a.len as u64, TrapKind::ArrayOutOfBounds)?;
+        let (from, bytes) = data(vm, instance, segment, offset, len, a.storage)?;
+        // SAFETY: both ranges were checked.
+        unsafe { std::ptr::copy_nonoverlapping(from, a.address(start), bytes) };
+        Ok(())
+    }
+}
+
+helper! {
+    /// `array.new_elem`
+    new_elem(vm, instance: u32, ty: u32, segment: u32, offset: u32, len: u32, site: u32) -> u32 {
+        check(offset, len, vm.elements(instance, segment).len() as u64, TrapKind::TableOutOfBounds)?;
+        let reference = vm.alloc_array(ty, len, site)?;
+        // After the allocation, which may have moved what the segment refers to.
+        let a = vm.array(reference);
+        for i in 0..len {
+            let v = vm.elements(instance, segment)[(offset + i) as usize];
+            vm.write(a.address(i), a.storage, v as u64);
+        }
+        if len > 0 {
+            vm.barrier(reference);
+        }
+        Ok(reference)
+    }
+}
+
+helper! {
+    /// `array.init_elem`
+    init_elem(vm, instance: u32, segment: u32, reference: u32, start: u32, offset: u32, len: u32) {
+        let a = array(vm, reference)?;
+        check(start, len, a.len as u64, TrapKind::ArrayOutOfBounds)?;
+        check(offset, len, vm.elements(instance, segment).len() as u64, TrapKind::TableOutOfBounds)?;
+        for i in 0..len {
+            let v = vm.elements(instance, segment)[(offset + i) as usize];
+            vm.write(a.address(start + i), a.storage, v as u64);
+        }
+        if len > 0 {
+            vm.barrier(reference);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,89 @@
+//! Linear memories and tables as a whole.
+
+use super::arrays::{check, helper};
+use crate::error::{Result, TrapKind};
+use crate::store::Vm;
+
+helper! {
+    /// `memory.grow`: the old size in pages, or -1.
+    memory_grow(vm, memory: u32, pages: u32) -> u32 { Ok(vm.memories[memory as usize].grow(pages).unwrap_or(u32::MAX)) }
+}
+
+helper! {
+    /// `memory.fill`
+    memory_fill(vm, memory: u32, to: u32, value: u32, len: u32) {
+        let bytes = vm.memories[memory as usize].bytes_mut();
+        check(to, len, bytes.len() as u64, TrapKind::MemoryOutOfBounds)?;
+        bytes[to as usize..][..len as usize].fill(value as u8);
+        Ok(())
+    }
+}
+
+helper! {
+    /// `memory.copy`
+    memory_copy(vm, to_memory: u32, from_memory: u32, to: u32, from: u32, len: u32) {
+        let source = vm.memories[from_memory as usize].bytes();
+        check(from, len, source.len() as u64, TrapKind::MemoryOutOfBounds)?;
+        let source = source[from as usize..].as_ptr();
+        let target = vm.memories[to_memory as usize].bytes_mut();
+        check(to, len, target.len() as u64, TrapKind::MemoryOutOfBounds)?;
+        // SAFETY: both ranges were checked; they may overlap.
+        unsafe { std::ptr::copy(source, target[to as usize..].as_mut_ptr(), len as usize) };
+        Ok(())
+    }
+}
+
+helper! {
+    /// `memory.init`
+    memory_init(vm, instance: u32, segment: u32, memory: u32, to: u32, from: u32, len: u32) {
+        vm.memory_init(instance, segment, memory, to, from, len)
+    }
+}
+
+helper! {
+    /// `data.drop`
+    data_drop(vm, instance: u32, segment: u32) { vm.instances[instance as usize].dropped_data[segment as usize] = true; Ok(()) }
+}
+
+helper! {
+    /// `table.grow`: the old size, or -1.
+    table_grow(vm, table: u32, value: u32, by: u32) -> u32 {
+        Ok(vm.tables[table as usize].grow(by, value).unwrap_or(u32::MAX))
+    }
+}
+
+helper! {
+    /// `table.fill`
+    table_fill(vm, table: u32, to: u32, value: u32, len: u32) {
+        let t = vm.tables[table as usize].elements_mut();
+        check(to, len, t.len() as u64, TrapKind::TableOutOfBounds)?;
+        t[to as usize..][..len as usize].fill(value);
+        Ok(())
+    }
+}
+
+helper! {
+    /// `table.copy`
+    table_copy(vm, to_table: u32, from_table: u32, to: u32, from: u32, len: u32) {
+        let source = vm.tables[from_table as usize].elements();
+        check(from, len, source.len() as u64, TrapKind::TableOutOfBounds)?;
+        let source = source[from as usize..].as_ptr();
+        let target = vm.tables[to_table as usize].elements_mut();
+        check(to, len, target.len() as u64, TrapKind::TableOutOfBounds)?;
+        // SAFETY: both ranges were checked; they may overlap.
+        unsafe { std::ptr::copy(source, target[to as usize..].as_mut_ptr(), len as usize) };
+        Ok(())
+    }
+}
+
+helper! {
+    /// `table.init`
+    table_init(vm, instance: u32, segment: u32, table: u32, to: u32, from: u32, len: u32) {
+        vm.table_init(instance, segment, table, to, from, len)
+    }
+}
+
+helper! {
+    /// `elem.drop`
+    elem_drop(vm, instance: u32, segment: u32) { vm.instances[instance as usize].elements[segment as usize].clear(); Ok(()) }
+}

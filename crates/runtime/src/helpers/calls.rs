@@ -1,0 +1,102 @@
+//! Calls that leave compiled code: to the compiler, to the host, to handlers of exceptions.
+
+use super::traps::raise;
+use crate::code::enter::varve_resume;
+use crate::code::walk;
+use crate::error::Error;
+use crate::store::Vm;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Compiles a function on its first call.
+///
+/// # Safety
+/// Called by the lazy stub of this store's code.
+pub(super) unsafe extern "C" fn compile(vm: *mut Vm, func: u32) -> *const u8 {
+    // SAFETY: as this function.
+    unsafe { super::run(vm, |vm| vm.compile(func)) }
+}
+
+/// Throws an exception object to the closest handler on the stack, or leaves the activation with it.
+///
+/// # Safety
+/// Called by compiled code of this store; `exception` is an exception object.
+pub(super) unsafe extern "C" fn throw(vm: *mut Vm, exception: u32) {
+    // SAFETY: as this function.
+    unsafe { throw_object(vm, exception) }
+}
+
+/// As [`throw`].
+unsafe fn throw_object(vm: *mut Vm, exception: u32) -> ! {
+    // SAFETY: compiled code has called out. Frames between here and the handler are compiled code's, which hold nothing
+    // that needs dropping; the borrows end before the jumps.
+    unsafe {
+        let mut found = None;
+        walk::innermost(&*vm, &mut |frame| {
+            found = frame
+                .info
+                .handler(frame.pc)
+                .map(|h| (frame.fp, h.frame_size, frame.info.start + h.code as usize));
+            found.is_none()
+        });
+        match found {
+            Some((fp, size, code)) => varve_resume(
+                (*vm).context,
+                fp,
+                fp - size as usize,
+                code,
+                exception as u64,
+            ),
+            None => {
+                let error = (*vm).exception_error(exception);
+                raise(vm, error)
+            }
+        }
+    }
+}
+
+/// Calls a function of the host with its arguments in an array, where the results go too.
+///
+/// # Safety
+/// Called by the glue code of that host function.
+pub(super) unsafe extern "C" fn host_call(vm: *mut Vm, func: u32, values: *mut u64) {
+    enum Outcome {
+        Done,
+        Failed(Error),
+        Thrown(u32),
+    }
+    // SAFETY: as this function. No borrow of the store lives while the host runs: it gets the store again.
+    let outcome = unsafe {
+        let (call, words, mark) = {
+            let vm = &mut *vm;
+            let (call, words) = vm.host_function(func);
+            (call, words, vm.roots.mark())
+        };
+        let values = std::slice::from_raw_parts_mut(values, words);
+        let result = catch_unwind(AssertUnwindSafe(|| call(vm, values)));
+        let vm = &mut *vm;
+        let outcome = match result {
+            Ok(Ok(())) => Outcome::Done,
+            Ok(Err(Error::Exception { exception, tag })) => match vm.roots.get(&exception) {
+                Some(raw) => Outcome::Thrown(raw),
+                None => Outcome::Failed(Error::usage(format!(
+                    "exception of tag {tag} thrown after its scope ended"
+                ))),
+            },
+            Ok(Err(e)) => Outcome::Failed(e),
+            Err(panic) => {
+                vm.panic = Some(panic);
+                Outcome::Failed(Error::Internal("a host function panicked".into()))
+            }
+        };
+        vm.roots.release(mark);
+        drop(call);
+        outcome
+    };
+    match outcome {
+        Outcome::Done => {}
+        // SAFETY: nothing is left to drop here.
+        Outcome::Failed(e) => unsafe { raise(vm, e) },
+        // SAFETY: as above.
+        Outcome::Thrown(e) => unsafe { throw_object(vm, e) },
+    }
+}

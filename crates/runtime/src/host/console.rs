@@ -1,0 +1,123 @@
+//! Standard output and error of programs that write UTF-16 characters one by one.
+
+use std::io::{self, Write};
+
+/// Where a program's output goes.
+pub struct Console {
+    /// Standard output.
+    pub out: Output,
+    /// Standard error.
+    pub err: Output,
+}
+
+impl Console {
+    /// The process's own output and error.
+    pub fn inherit() -> Console {
+        Console {
+            out: Output::new(Box::new(io::stdout())),
+            err: Output::new(Box::new(io::stderr())),
+        }
+    }
+}
+
+/// A stream that takes UTF-16 characters and writes UTF-8, a line at a time.
+pub struct Output {
+    to: Box<dyn Write + Send>,
+    line: Vec<u8>,
+    /// The first half of a character that takes two.
+    high: Option<u16>,
+}
+
+/// Bytes after which a line that does not end is written all the same.
+const LONGEST: usize = 8192;
+
+impl Output {
+    /// A stream onto a writer.
+    pub fn new(to: Box<dyn Write + Send>) -> Output {
+        Output {
+            to,
+            line: Vec::new(),
+            high: None,
+        }
+    }
+
+    /// Takes one UTF-16 code unit. Halves without partner become the replacement character.
+    ///
+    /// # Errors
+    /// If the writer fails.
+    pub fn put(&mut self, unit: u16) -> io::Result<()> {
+        let units = match self.high.take() {
+            Some(high) if (0xdc00..0xe000).contains(&unit) => vec![high, unit],
+            None if (0xd800..0xdc00).contains(&unit) => {
+                self.high = Some(unit);
+                return Ok(());
+            }
+            Some(high) => vec![high, unit],
+            None => vec![unit],
+        };
+        for c in char::decode_utf16(units) {
+            let c = c.unwrap_or(char::REPLACEMENT_CHARACTER);
+            self.line
+                .extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+        }
+        if unit == b'\n' as u16 || self.line.len() >= LONGEST {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Takes text.
+    ///
+    /// # Errors
+    /// If the writer fails.
+    pub fn text(&mut self, text: &str) -> io::Result<()> {
+        self.line.extend_from_slice(text.as_bytes());
+        self.flush()
+    }
+
+    /// Writes what is left.
+    ///
+    /// # Errors
+    /// If the writer fails.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.to.write_all(&self.line)?;
+        self.line.clear();
+        self.to.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    struct Shared(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Shared {
+        fn write(&mut self, b: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(b);
+            Ok(b.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn lines_come_out_whole_and_in_utf8() {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let mut out = Output::new(Box::new(Shared(seen.clone())));
+        for unit in "Grüße 🌍".encode_utf16() {
+            out.put(unit).unwrap();
+        }
+        assert!(seen.lock().unwrap().is_empty(), "the line has not ended");
+        out.put(b'\n' as u16).unwrap();
+        out.put(0xd83c).unwrap();
+        out.put(b'x' as u16).unwrap();
+        out.flush().unwrap();
+        assert_eq!(
+            String::from_utf8(seen.lock().unwrap().clone()).unwrap(),
+            "Grüße 🌍\n\u{fffd}x"
+        );
+    }
+}

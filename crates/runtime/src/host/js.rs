@@ -1,0 +1,70 @@
+//! Values of JavaScript, as far as compilers to WebAssembly need them where there is no JavaScript.
+
+use crate::{AsContextMut, Error, FrameInfo, Func, Result, Rooted, Val};
+
+/// A value behind an `externref`. Null is the null reference.
+#[derive(Clone, Debug)]
+pub(crate) enum Js {
+    Undefined,
+    Number(f64),
+    Long(i64),
+    Bool(bool),
+    String(Vec<u16>),
+    /// Strings only: the arguments of a program.
+    Strings(Vec<Vec<u16>>),
+    Function(Func),
+    /// The function that gives back its argument.
+    Identity,
+    /// A class that nobody makes instances of.
+    Class,
+    /// What was on the stack when an exception was made.
+    Stack(Vec<FrameInfo>),
+}
+
+impl Js {
+    /// What `typeof` says.
+    pub fn type_of(&self) -> &'static str {
+        match self {
+            Js::Undefined => "undefined",
+            Js::Number(_) => "number",
+            Js::Long(_) => "bigint",
+            Js::Bool(_) => "boolean",
+            Js::String(_) => "string",
+            Js::Strings(_) | Js::Stack(_) => "object",
+            Js::Function(_) | Js::Identity | Js::Class => "function",
+        }
+    }
+
+    /// The value as an external reference.
+    pub fn put(self, store: impl AsContextMut) -> Result<Val> {
+        Ok(Val::ExternRef(Some(Rooted::external(store, self)?)))
+    }
+
+    /// The value behind a reference; none for null.
+    pub fn get<C: AsContextMut>(store: &mut C, val: &Val) -> Result<Option<Js>> {
+        let Some(r) = val.rooted() else {
+            return Ok(None);
+        };
+        match r.host_value::<Js, C>(store) {
+            Some(js) => Ok(Some(js.clone())),
+            None => Err(Error::usage(
+                "a JavaScript value was expected, and another object was given",
+            )),
+        }
+    }
+
+    /// The text of a string that must be one.
+    pub fn string<C: AsContextMut>(store: &mut C, val: &Val) -> Result<Vec<u16>> {
+        match Js::get(store, val)? {
+            Some(Js::String(s)) => Ok(s),
+            other => Err(Error::usage(format!(
+                "a JavaScript string was expected, not {other:?}"
+            ))),
+        }
+    }
+
+    /// As [`Js::string`], for names and messages.
+    pub fn str<C: AsContextMut>(store: &mut C, val: &Val) -> Result<String> {
+        Ok(String::from_utf16_lossy(&Js::string(store, val)?))
+    }
+}

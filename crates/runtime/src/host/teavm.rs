@@ -1,0 +1,448 @@
+//! Java programs compiled by TeaVM: their imports, and their main function.
+//!
+//! TeaVM's library reaches the outside through a few dozen functions and, for strings and the main function's arguments, through
+//! values of JavaScript. There is no JavaScript here: what the library itself needs of it is provided; a program that uses
+//! JavaScript of its own ends with an error that says so.
+
+use super::console::{Console, Output};
+use super::js::Js;
+use super::js_string;
+use crate::*;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The host's state of a Java program.
+pub struct State {
+    /// Where its output goes.
+    pub console: Console,
+}
+
+/// Whether a module is TeaVM's output.
+pub fn is_teavm(module: &Module) -> bool {
+    module.imports().any(|(m, ..)| m.starts_with("teavm"))
+}
+
+type C<'a> = Caller<'a, State>;
+
+fn unsupported(what: String) -> Error {
+    Error::Usage(format!(
+        "the program uses JavaScript, which is not there: {what}"
+    ))
+}
+
+fn number(v: &Val) -> f64 {
+    match v {
+        Val::I32(v) => *v as f64,
+        Val::I64(v) => *v as f64,
+        Val::F32(b) => f32::from_bits(*b) as f64,
+        Val::F64(b) => f64::from_bits(*b),
+        _ => 0.0,
+    }
+}
+
+/// A number as a value of the type that `slot` has been given.
+fn result(slot: &mut Val, n: f64) {
+    *slot = match slot {
+        Val::I32(_) => Val::I32(n as i64 as i32),
+        Val::I64(_) => Val::I64(n as i64),
+        Val::F32(_) => Val::f32(n as f32),
+        _ => Val::f64(n),
+    };
+}
+
+fn put_char(output: &mut Output, v: &Val) -> Result<()> {
+    output.put(v.i32().unwrap_or(0) as u16).map_err(Error::host)
+}
+
+/// Defines all that the module imports, but for what only exists in a browser.
+///
+/// # Errors
+/// If the host gives no memory.
+pub fn link(linker: &mut Linker<State>, store: &mut Store<State>, module: &Module) -> Result<()> {
+    js_string::link(linker);
+    console(linker);
+    dates(linker);
+    math(linker);
+    exceptions(linker);
+    values(linker);
+    functions(linker);
+    memory(linker, store, module)
+}
+
+fn console(linker: &mut Linker<State>) {
+    linker.func_any("teavmConsole", "putcharStdout", |mut c: C<'_>, a, _| {
+        put_char(&mut c.data_mut().console.out, &a[0])
+    });
+    linker.func_any("teavmConsole", "putcharStderr", |mut c: C<'_>, a, _| {
+        put_char(&mut c.data_mut().console.err, &a[0])
+    });
+}
+
+fn dates(linker: &mut Linker<State>) {
+    linker.func_any("teavmDate", "currentTimeMillis", |_: C<'_>, _, r| {
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |d| d.as_millis());
+        result(&mut r[0], now as f64);
+        Ok(())
+    });
+}
+
+type Unary = (&'static str, fn(f64) -> f64);
+type Binary = (&'static str, fn(f64, f64) -> f64);
+
+fn math(linker: &mut Linker<State>) {
+    let unary: &[Unary] = &[
+        ("sin", f64::sin),
+        ("cos", f64::cos),
+        ("tan", f64::tan),
+        ("asin", f64::asin),
+        ("acos", f64::acos),
+        ("atan", f64::atan),
+        ("sinh", f64::sinh),
+        ("cosh", f64::cosh),
+        ("tanh", f64::tanh),
+        ("exp", f64::exp),
+        ("expm1", f64::exp_m1),
+        ("log", f64::ln),
+        ("log10", f64::log10),
+        ("log1p", f64::ln_1p),
+        ("sqrt", f64::sqrt),
+        ("cbrt", f64::cbrt),
+        ("ceil", f64::ceil),
+        ("floor", f64::floor),
+        ("abs", f64::abs),
+        ("sign", |x| {
+            if x == 0.0 || x.is_nan() {
+                x
+            } else {
+                x.signum()
+            }
+        }),
+    ];
+    for &(name, f) in unary {
+        linker.func_any("teavmMath", name, move |_: C<'_>, a, r| {
+            result(&mut r[0], f(number(&a[0])));
+            Ok(())
+        });
+    }
+    let binary: &[Binary] = &[("pow", pow), ("atan2", f64::atan2), ("hypot", f64::hypot)];
+    for &(name, f) in binary {
+        linker.func_any("teavmMath", name, move |_: C<'_>, a, r| {
+            result(&mut r[0], f(number(&a[0]), number(&a[1])));
+            Ok(())
+        });
+    }
+    linker.func_any("teavmMath", "random", |_: C<'_>, _, r| {
+        result(&mut r[0], random());
+        Ok(())
+    });
+}
+
+/// Java's and JavaScript's power: one to a power that is no number is no number.
+fn pow(x: f64, y: f64) -> f64 {
+    if y.is_nan() || x.abs() == 1.0 && y.is_infinite() {
+        f64::NAN
+    } else {
+        x.powf(y)
+    }
+}
+
+/// A number from 0 to 1, from the system's source of randomness.
+fn random() -> f64 {
+    let mut bytes = [0u8; 8];
+    // SAFETY: the buffer has room for what is asked for.
+    unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    (u64::from_ne_bytes(bytes) >> 11) as f64 / (1u64 << 53) as f64
+}
+
+fn exceptions(linker: &mut Linker<State>) {
+    linker.func_any("teavm", "takeStackTrace", |mut c: C<'_>, _, r| {
+        let frames = c.frames();
+        r[0] = Js::Stack(frames).put(c)?;
+        Ok(())
+    });
+    // What JavaScript would show of the exception: here its stack, for the message of an uncaught one.
+    linker.func_any("teavm", "decorateException", |mut c: C<'_>, a, _| {
+        let Some(set) = c
+            .get_export("teavm.setJsException")
+            .and_then(Extern::into_func)
+        else {
+            return Ok(());
+        };
+        let stack = Js::Stack(c.frames()).put(&mut c)?;
+        set.call(&mut c, &[a[0], stack], &mut [])
+    });
+}
+
+fn values(linker: &mut Linker<State>) {
+    let m = "teavmJso";
+    linker.func_any(m, "stringBuiltinsSupported", |_: C<'_>, _, r| {
+        r[0] = Val::I32(1);
+        Ok(())
+    });
+    linker.func_any(m, "isUndefined", |mut c: C<'_>, a, r| {
+        r[0] = Val::I32(matches!(Js::get(&mut c, &a[0])?, Some(Js::Undefined)) as i32);
+        Ok(())
+    });
+    linker.func_any(m, "isPrimitive", |mut c: C<'_>, a, r| {
+        let (value, wanted) = (Js::get(&mut c, &a[0])?, Js::str(&mut c, &a[1])?);
+        r[0] = Val::I32(value.is_none_or(|v| v.type_of() == wanted) as i32);
+        Ok(())
+    });
+    for name in [
+        "wrapByte",
+        "wrapShort",
+        "wrapChar",
+        "wrapInt",
+        "wrapFloat",
+        "wrapDouble",
+    ] {
+        linker.func_any(m, name, |c: C<'_>, a, r| {
+            r[0] = Js::Number(number(&a[0])).put(c)?;
+            Ok(())
+        });
+    }
+    for name in [
+        "unwrapByte",
+        "unwrapShort",
+        "unwrapChar",
+        "unwrapInt",
+        "unwrapFloat",
+        "unwrapDouble",
+        "unwrapLong",
+    ] {
+        linker.func_any(m, name, |mut c: C<'_>, a, r| {
+            match Js::get(&mut c, &a[0])? {
+                Some(Js::Number(n)) => result(&mut r[0], n),
+                Some(Js::Long(n)) => r[0] = Val::I64(n),
+                other => return Err(unsupported(format!("{other:?} as a number"))),
+            }
+            Ok(())
+        });
+    }
+    linker.func_any(m, "wrapLong", |c: C<'_>, a, r| {
+        r[0] = Js::Long(a[0].i64().unwrap_or(0)).put(c)?;
+        Ok(())
+    });
+    linker.func_any(m, "wrapBoolean", |c: C<'_>, a, r| {
+        r[0] = Js::Bool(a[0].i32() != Some(0)).put(c)?;
+        Ok(())
+    });
+    linker.func_any(m, "unwrapBoolean", |mut c: C<'_>, a, r| {
+        r[0] = Val::I32(matches!(Js::get(&mut c, &a[0])?, Some(Js::Bool(true))) as i32);
+        Ok(())
+    });
+    linker.func_any(m, "wrapObject", |mut c: C<'_>, a, r| {
+        if a[0].rooted().is_none() {
+            r[0] = Val::AnyRef(None);
+            return Ok(());
+        }
+        let create = c
+            .get_export("teavm.jso.createWrapper")
+            .and_then(Extern::into_func);
+        let create = create
+            .ok_or_else(|| Error::usage("the module exports no `teavm.jso.createWrapper`"))?;
+        create.call(&mut c, &a[..1], &mut r[..1])
+    });
+    linker.func_any(m, "sameRef", |mut c: C<'_>, a, r| {
+        let same = match (a[0].rooted(), a[1].rooted()) {
+            (Some(x), Some(y)) => x.same(&y, &mut c)?,
+            (x, y) => x.is_none() && y.is_none(),
+        };
+        r[0] = Val::I32(same as i32);
+        Ok(())
+    });
+    linker.func_any(m, "getProperty", |mut c: C<'_>, a, r| {
+        let (object, property) = (Js::get(&mut c, &a[0])?, Js::get(&mut c, &a[1])?);
+        let value = match (&object, &property) {
+            (Some(Js::Strings(s)), Some(Js::String(p)))
+                if String::from_utf16_lossy(p) == "length" =>
+            {
+                Js::Number(s.len() as f64)
+            }
+            (Some(Js::Strings(s)), Some(Js::Number(i))) => s
+                .get(*i as usize)
+                .map_or(Js::Undefined, |s| Js::String(s.clone())),
+            _ => return Err(unsupported(format!("property {property:?} of {object:?}"))),
+        };
+        r[0] = value.put(c)?;
+        Ok(())
+    });
+}
+
+fn functions(linker: &mut Linker<State>) {
+    let m = "teavmJso";
+    linker.func_any(m, "createClass", |c: C<'_>, _, r| {
+        r[0] = Js::Class.put(c)?;
+        Ok(())
+    });
+    linker.func_any(m, "defineFunction", |c: C<'_>, a, r| {
+        let Val::FuncRef(Some(f)) = a[0] else {
+            return Err(unsupported("a function that is none".into()));
+        };
+        r[0] = Js::Function(f).put(c)?;
+        Ok(())
+    });
+    // Methods for JavaScript to call: nobody will.
+    for name in [
+        "defineMethod",
+        "defineStaticMethod",
+        "defineProperty",
+        "defineStaticProperty",
+    ] {
+        linker.func_any(m, name, |_: C<'_>, _, _| Ok(()));
+    }
+    // Functions of JavaScript from their text. The library itself has only the one that gives back its argument.
+    linker.func_any(m, "createFunction1", |mut c: C<'_>, a, r| {
+        let (name, body) = (Js::str(&mut c, &a[0])?, Js::str(&mut c, &a[1])?);
+        if body.trim() != format!("return {name};") {
+            return Err(unsupported(format!("function ({name}) {{ {body} }}")));
+        }
+        r[0] = Js::Identity.put(c)?;
+        Ok(())
+    });
+    linker.func_any(m, "callFunction1", |mut c: C<'_>, a, r| {
+        match Js::get(&mut c, &a[0])? {
+            Some(Js::Identity) => {
+                r[0] = a[1];
+                Ok(())
+            }
+            other => Err(unsupported(format!("a call of {other:?}"))),
+        }
+    });
+    for name in ["unwrapJavaObject", "javaObjectToJS"] {
+        linker.func_any(m, name, move |_: C<'_>, _, _| {
+            Err(unsupported(format!(
+                "an object of Java as one of JavaScript ({name})"
+            )))
+        });
+    }
+}
+
+/// The linear memory that the module imports, and where in it the program's own allocator begins.
+fn memory(linker: &mut Linker<State>, store: &mut Store<State>, module: &Module) -> Result<()> {
+    const MOST_BYTES: i32 = i32::MAX;
+    let (data, min) = memory_requirements(module);
+    let heap_offset = data.next_multiple_of(8);
+    let declared = module.inner.imports.iter().find_map(|i| match &i.ty {
+        crate::module::ExternType::Memory(m) if i.module == "env" && i.name == "memory" => {
+            Some(m.min_pages)
+        }
+        _ => None,
+    });
+    let pages = heap_offset
+        .div_ceil(65536)
+        .max(min)
+        .max(declared.unwrap_or(0))
+        .max(1);
+    let memory = Memory::new(&mut *store, pages, Some(1 << 15))?;
+    let constant =
+        |store: &mut Store<State>, v: i32| Global::new(store, ValType::I32, false, Val::I32(v));
+    let offset = constant(store, heap_offset as i32)?;
+    let most = constant(store, MOST_BYTES)?;
+    linker.define("env", "memory", memory);
+    linker
+        .define("teavmMemory", "heapOffset", offset)
+        .define("teavmMemory", "maxSize", most);
+    linker.func_any("teavmMemory", "notifyHeapResized", |_: C<'_>, _, _| Ok(()));
+    Ok(())
+}
+
+/// `dataSize`, in bytes, and `min`, in pages, of the custom section `teavm.memoryRequirements`, a flat JSON object of numbers.
+fn memory_requirements(module: &Module) -> (u32, u32) {
+    let section = module
+        .custom_section("teavm.memoryRequirements")
+        .unwrap_or_default();
+    let text = String::from_utf8_lossy(section);
+    let field = |name: &str| {
+        let (_, rest) = text.split_once(&format!("\"{name}\""))?;
+        let digits: String = rest
+            .trim_start_matches([':', ' '])
+            .chars()
+            .take_while(char::is_ascii_digit)
+            .collect();
+        digits.parse().ok()
+    };
+    (field("dataSize").unwrap_or(0), field("min").unwrap_or(0))
+}
+
+/// Runs a program's main function to its end; the process's exit code.
+///
+/// An exception that escapes is printed with its stack on the program's standard error; the code is 1 then.
+///
+/// # Errors
+/// If the module is no program, lacks imports, or traps.
+pub fn run_main(store: &mut Store<State>, module: &Module, args: &[String]) -> Result<i32> {
+    let mut linker = Linker::new(module.engine());
+    link(&mut linker, store, module)?;
+    let instance = linker.instantiate(&mut *store, module)?;
+    let main = instance
+        .get_global(&mut *store, "main")
+        .ok_or_else(|| Error::usage("the program has no main function"))?;
+    let main = main.get(&mut *store)?;
+    let Some(Js::Function(main)) = Js::get(store, &main)? else {
+        return Err(Error::usage("the program's `main` is no function"));
+    };
+    let args =
+        Js::Strings(args.iter().map(|a| a.encode_utf16().collect()).collect()).put(&mut *store)?;
+    let mut results = vec![Val::I32(0); main.ty(&mut *store)?.results.len()];
+    let outcome = main.call(&mut *store, &[args], &mut results);
+    store.data_mut().console.out.flush().map_err(Error::host)?;
+    let code = match outcome {
+        Ok(()) => 0,
+        Err(Error::Exit(code)) => code,
+        Err(Error::Exception { exception, .. }) => {
+            let text = describe(store, instance, exception)?;
+            store
+                .data_mut()
+                .console
+                .err
+                .text(&text)
+                .map_err(Error::host)?;
+            1
+        }
+        Err(e) => return Err(e),
+    };
+    store.data_mut().console.err.flush().map_err(Error::host)?;
+    Ok(code)
+}
+
+/// An uncaught exception as Java prints it.
+fn describe(store: &mut Store<State>, instance: Instance, exception: Rooted) -> Result<String> {
+    let object = exception.field(&mut *store, 1)?;
+    let call = |store: &mut Store<State>, name: &str, arg: Val| -> Result<Option<Val>> {
+        let Some(f) = instance.get_func(&mut *store, name) else {
+            return Ok(None);
+        };
+        let mut results = [Val::I32(0)];
+        f.call(store, &[arg], &mut results)?;
+        Ok(results[0].rooted().map(|_| results[0]))
+    };
+    let class = match object.rooted() {
+        Some(o) => o
+            .type_name(&mut *store)?
+            .unwrap_or_else(|| "an exception".into()),
+        None => "an exception".into(),
+    };
+    let mut text = format!("Exception in thread \"main\" {class}");
+    if let Some(message) = call(store, "teavm.exceptionMessage", object)?
+        && let Some(message) = call(store, "teavm.stringToJs", message)?
+    {
+        text += &format!(": {}", Js::str(store, &message)?);
+    }
+    text.push('\n');
+    if let Some(stack) = call(store, "teavm.getJsException", object)?
+        && let Some(Js::Stack(frames)) = Js::get(store, &stack)?
+    {
+        // The constructors of the exception itself are no news.
+        for frame in frames.iter().skip_while(|f| {
+            f.function.contains("::<init>") || f.function.contains("::fillInStackTrace")
+        }) {
+            text += &format!(
+                "\tat {}\n",
+                frame.function.trim_matches('`').replace("::", ".")
+            );
+        }
+    }
+    Ok(text)
+}

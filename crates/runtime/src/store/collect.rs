@@ -1,0 +1,109 @@
+//! Between the store and its heap: allocation, and the roots of collections.
+
+use super::Vm;
+use super::heap::{Heap, Mutator};
+use crate::code::walk;
+use crate::error::{Error, Result, TrapKind};
+use crate::types::{HOST_TYPE, TypeIndex};
+use varve_heap::{Kind, OutOfMemory, Ref, Roots};
+
+impl Vm {
+    /// Works with the heap while the rest of the store is its roots.
+    fn with_heap<R>(&mut self, work: impl FnOnce(&mut Heap, &mut Mutator, &mut Vm) -> R) -> R {
+        let mut heap = self.heap.take().expect("a collection does not allocate");
+        // SAFETY: the context lives as long as the store; nothing that a collection visits refers to the mutator.
+        let mutator = unsafe { &mut (*self.context).mutator };
+        let result = work(&mut heap, mutator, self);
+        self.heap = Some(heap);
+        result
+    }
+
+    fn allocate(
+        &mut self,
+        work: impl FnOnce(&mut Heap, &mut Mutator, &mut Vm) -> Result<Ref, OutOfMemory>,
+    ) -> Result<u32> {
+        match self.with_heap(work) {
+            Ok(r) => Ok(r.0),
+            Err(_) => Err(TrapKind::OutOfMemory.into()),
+        }
+    }
+
+    /// A struct with its header; the rest is zero.
+    pub(crate) fn alloc_struct(&mut self, ty: TypeIndex, site: u32) -> Result<u32> {
+        self.allocate(|heap, mutator, roots| heap.alloc_struct(mutator, ty, site, roots))
+    }
+
+    /// An array with its header and length; the rest is zero.
+    pub(crate) fn alloc_array(&mut self, ty: TypeIndex, len: u32, site: u32) -> Result<u32> {
+        self.allocate(|heap, mutator, roots| heap.alloc_array(mutator, ty, site, len, roots))
+    }
+
+    /// An object that stands for the host's value with this handle.
+    pub(super) fn alloc_host(&mut self, handle: u64) -> Result<u32> {
+        self.allocate(|heap, mutator, roots| heap.alloc_host(mutator, HOST_TYPE, handle, roots))
+    }
+
+    /// The write barrier's slow path.
+    pub(crate) fn log(&mut self, reference: u32) {
+        // SAFETY: as `with_heap`; the reference is of an object of this heap.
+        unsafe { varve_heap::log_slow(&raw mut (*self.context).mutator, reference) };
+    }
+
+    /// Collects everything.
+    ///
+    /// # Errors
+    /// If a collection is asked for by what a collection calls.
+    pub(crate) fn collect(&mut self) -> Result<()> {
+        if self.heap.is_none() {
+            return Err(Error::Internal("a collection within a collection".into()));
+        }
+        self.with_heap(|heap, mutator, roots| heap.collect(mutator, Kind::Full, roots));
+        Ok(())
+    }
+}
+
+/// Handles of the host, globals, tables, segments, and the frames of compiled code.
+impl Roots for Vm {
+    fn visit(&mut self, f: &mut dyn FnMut(&mut Ref)) {
+        let mut visit = |raw: &mut u32| {
+            let mut r = Ref(*raw);
+            f(&mut r);
+            *raw = r.0;
+        };
+        self.roots.slots_mut().iter_mut().for_each(&mut visit);
+        for global in self.globals.iter().filter(|g| g.ty.ty.is_managed()) {
+            // SAFETY: places of globals hold 8 bytes; a reference is in the low four.
+            visit(unsafe { &mut *self.region.address::<u32>(global.place) });
+        }
+        for table in self.tables.iter_mut().filter(|t| t.is_managed()) {
+            table.elements_mut().iter_mut().for_each(&mut visit);
+        }
+        for instance in &mut self.instances {
+            for (segment, _) in instance
+                .elements
+                .iter_mut()
+                .zip(&instance.managed_elements)
+                .filter(|(_, m)| **m)
+            {
+                segment.iter_mut().for_each(&mut visit);
+            }
+        }
+        // SAFETY: a collection runs while compiled code waits, or none is active.
+        unsafe {
+            walk::all(self, &mut |frame| {
+                if let Some(map) = frame.info.stack_map(frame.pc) {
+                    let sp = frame.fp - map.frame_size as usize;
+                    for &slot in &map.slots {
+                        // The compiler spilled a live reference there for this call.
+                        visit(&mut *((sp + slot as usize) as *mut u32));
+                    }
+                }
+                true
+            });
+        }
+    }
+
+    fn host_died(&mut self, handle: u64) {
+        self.host_values[handle as usize] = None;
+    }
+}

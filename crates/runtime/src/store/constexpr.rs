@@ -1,0 +1,168 @@
+//! Evaluates initialiser expressions.
+
+use super::Vm;
+use super::root::Rooted;
+use crate::error::{Error, Result};
+use crate::module::{Expr, ModuleInner};
+use crate::types::Storage;
+use wasmparser::{BinaryReader, Operator};
+
+/// A value while an expression is evaluated; objects are handles, since evaluation allocates.
+#[derive(Clone, Copy)]
+enum Item {
+    Bits(u64),
+    Object(Rooted),
+}
+
+impl Vm {
+    fn item_bits(&self, item: &Item) -> u64 {
+        match item {
+            Item::Bits(b) => *b,
+            Item::Object(r) => self.roots.get(r).expect("evaluation keeps its own handles") as u64,
+        }
+    }
+
+    /// The value of an expression, as 64 bits; a reference among them must be stored before anything allocates.
+    pub(crate) fn evaluate(
+        &mut self,
+        instance: u32,
+        module: &ModuleInner,
+        expr: &Expr,
+    ) -> Result<u64> {
+        let mark = self.roots.mark();
+        let result = self.evaluate_items(instance, module, expr);
+        let bits = result.map(|item| self.item_bits(&item));
+        self.roots.release(mark);
+        bits
+    }
+
+    fn evaluate_items(&mut self, instance: u32, module: &ModuleInner, expr: &Expr) -> Result<Item> {
+        let reader = BinaryReader::new(&module.bytes[expr.clone()], expr.start as u64);
+        let broken = |e: wasmparser::Error| {
+            Error::Internal(format!("validated expression does not decode: {e}"))
+        };
+        let mut ops = wasmparser::OperatorsReader::new(reader);
+        let mut stack: Vec<Item> = Vec::new();
+        while !ops.eof() {
+            let op = ops.read().map_err(broken)?;
+            self.evaluate_op(instance, module, &op, &mut stack)?;
+        }
+        stack
+            .pop()
+            .ok_or_else(|| Error::Internal("empty initialiser expression".into()))
+    }
+
+    fn object_item(&mut self, raw: u32) -> Item {
+        match raw {
+            0 => Item::Bits(0),
+            r => Item::Object(self.roots.push(r)),
+        }
+    }
+
+    fn evaluate_op(
+        &mut self,
+        instance: u32,
+        module: &ModuleInner,
+        op: &Operator<'_>,
+        stack: &mut Vec<Item>,
+    ) -> Result<()> {
+        use Operator::*;
+        let pop = |stack: &mut Vec<Item>| stack.pop().expect("validated");
+        let item = match *op {
+            End => return Ok(()),
+            I32Const { value } => Item::Bits(value as u32 as u64),
+            I64Const { value } => Item::Bits(value as u64),
+            F32Const { value } => Item::Bits(value.bits() as u64),
+            F64Const { value } => Item::Bits(value.bits()),
+            I32Add | I32Sub | I32Mul | I64Add | I64Sub | I64Mul => {
+                let b = self.item_bits(&pop(stack));
+                let a = self.item_bits(&pop(stack));
+                Item::Bits(match op {
+                    I32Add => (a as u32).wrapping_add(b as u32) as u64,
+                    I32Sub => (a as u32).wrapping_sub(b as u32) as u64,
+                    I32Mul => (a as u32).wrapping_mul(b as u32) as u64,
+                    I64Add => a.wrapping_add(b),
+                    I64Sub => a.wrapping_sub(b),
+                    _ => a.wrapping_mul(b),
+                })
+            }
+            GlobalGet { global_index } => {
+                let place = self.instances[instance as usize].globals[global_index as usize];
+                let bits = self.global_bits(place);
+                match module.globals[global_index as usize].0.ty.is_managed() {
+                    true => self.object_item(bits as u32),
+                    false => Item::Bits(bits),
+                }
+            }
+            RefNull { .. } => Item::Bits(0),
+            RefFunc { function_index } => {
+                Item::Bits(self.instances[instance as usize].funcs[function_index as usize] as u64)
+            }
+            RefI31 => {
+                let v = self.item_bits(&pop(stack)) as u32;
+                Item::Bits((v << 1 | 1) as u64)
+            }
+            AnyConvertExtern | ExternConvertAny => return Ok(()),
+            StructNew { struct_type_index } => {
+                let ty = module.types[struct_type_index as usize];
+                let count = self.engine.types().fields(ty).len();
+                let fields = stack.split_off(stack.len() - count);
+                let raw = self.new_struct(ty, |vm, i| vm.item_bits(&fields[i]))?;
+                self.object_item(raw)
+            }
+            StructNewDefault { struct_type_index } => {
+                let raw = self.alloc_struct(module.types[struct_type_index as usize], 0)?;
+                self.object_item(raw)
+            }
+            ArrayNew { array_type_index } => {
+                let len = self.item_bits(&pop(stack)) as u32;
+                let value = pop(stack);
+                let raw =
+                    self.new_array(module.types[array_type_index as usize], len, |vm, _| {
+                        vm.item_bits(&value)
+                    })?;
+                self.object_item(raw)
+            }
+            ArrayNewDefault { array_type_index } => {
+                let len = self.item_bits(&pop(stack)) as u32;
+                let raw = self.alloc_array(module.types[array_type_index as usize], len, 0)?;
+                self.object_item(raw)
+            }
+            ArrayNewFixed {
+                array_type_index,
+                array_size,
+            } => {
+                let items = stack.split_off(stack.len() - array_size as usize);
+                let ty = module.types[array_type_index as usize];
+                let raw =
+                    self.new_array(ty, array_size, |vm, i| vm.item_bits(&items[i as usize]))?;
+                self.object_item(raw)
+            }
+            _ => {
+                return Err(Error::Internal(format!(
+                    "no evaluation of {op:?} in an initialiser"
+                )));
+            }
+        };
+        stack.push(item);
+        Ok(())
+    }
+
+    /// An array of `len` elements, whose values are resolved by `bits` after the allocation.
+    pub(crate) fn new_array(
+        &mut self,
+        ty: u32,
+        len: u32,
+        bits: impl Fn(&Vm, u32) -> u64,
+    ) -> Result<u32> {
+        let raw = self.alloc_array(ty, len, 0)?;
+        let a = self.array(raw);
+        for i in 0..len {
+            self.write(a.address(i), a.storage, bits(self, i));
+        }
+        if matches!(a.storage, Storage::Val(v) if v.is_managed()) && len > 0 {
+            self.barrier(raw);
+        }
+        Ok(raw)
+    }
+}

@@ -1,0 +1,182 @@
+//! Linear memories and tables.
+
+use super::region::{MemoryRecord, Place, TableRecord};
+use crate::error::{Error, Result};
+use crate::module::{MemoryType, TableType};
+
+/// Bytes of a page of linear memory.
+pub(crate) const PAGE: usize = 65536;
+/// Bytes that a memory reserves: all that a 32-bit index and a 32-bit offset reach, and the widest access.
+const RESERVED: usize = (8 << 30) + PAGE;
+const MAX_PAGES: u32 = 65536;
+/// Elements that a table may have: more would be a table of over 400 MB.
+const MAX_ELEMENTS: u32 = 100_000_000;
+
+pub(crate) struct LinearMemory {
+    pub ty: MemoryType,
+    pub place: Place,
+    record: *mut MemoryRecord,
+}
+
+impl LinearMemory {
+    /// # Safety
+    /// `record` is the record at `place` and outlives the memory.
+    pub unsafe fn new(
+        ty: MemoryType,
+        place: Place,
+        record: *mut MemoryRecord,
+    ) -> Result<LinearMemory> {
+        // SAFETY: a fresh reservation, kept until drop; the record is ours.
+        unsafe {
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+            let base = libc::mmap(
+                std::ptr::null_mut(),
+                RESERVED,
+                libc::PROT_NONE,
+                flags,
+                -1,
+                0,
+            );
+            if base == libc::MAP_FAILED {
+                let e = std::io::Error::last_os_error();
+                return Err(Error::System(format!(
+                    "no address range for a linear memory: {e}"
+                )));
+            }
+            record.write(MemoryRecord {
+                base: base.cast(),
+                bytes: 0,
+            });
+        }
+        let mut memory = LinearMemory { ty, place, record };
+        match memory.grow(ty.min_pages) {
+            Some(_) => Ok(memory),
+            None => Err(Error::System(format!(
+                "no memory for {} pages of linear memory",
+                ty.min_pages
+            ))),
+        }
+    }
+
+    fn record(&self) -> &MemoryRecord {
+        // SAFETY: `new`'s promise.
+        unsafe { &*self.record }
+    }
+
+    pub fn pages(&self) -> u32 {
+        (self.record().bytes as usize / PAGE) as u32
+    }
+
+    /// The old size in pages; none if it cannot grow so far.
+    pub fn grow(&mut self, by: u32) -> Option<u32> {
+        let old = self.pages();
+        let new = old.checked_add(by)?;
+        if new > self.ty.max_pages.unwrap_or(MAX_PAGES).min(MAX_PAGES) {
+            return None;
+        }
+        let record = self.record();
+        let (from, bytes) = (old as usize * PAGE, by as usize * PAGE);
+        // SAFETY: the range lies in the reservation, since `new` is at most MAX_PAGES.
+        let mapped = by == 0
+            || unsafe {
+                libc::mprotect(
+                    record.base.add(from).cast(),
+                    bytes,
+                    libc::PROT_READ | libc::PROT_WRITE,
+                )
+            } == 0;
+        if !mapped {
+            return None;
+        }
+        // SAFETY: `new`'s promise; no reference to the record is alive.
+        unsafe { (*self.record).bytes = (new as usize * PAGE) as u64 };
+        Some(old)
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        let r = self.record();
+        // SAFETY: that many bytes are mapped; code that writes them does not run while they are borrowed with the store.
+        unsafe { std::slice::from_raw_parts(r.base, r.bytes as usize) }
+    }
+
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        let r = self.record();
+        // SAFETY: as `bytes`, and `self` is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(r.base, r.bytes as usize) }
+    }
+}
+
+impl Drop for LinearMemory {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `new`, and the store that could touch it is gone.
+        unsafe { libc::munmap(self.record().base.cast(), RESERVED) };
+    }
+}
+
+pub(crate) struct TableData {
+    pub ty: TableType,
+    pub place: Place,
+    record: *mut TableRecord,
+    elements: Vec<u32>,
+}
+
+impl TableData {
+    /// # Safety
+    /// `record` is the record at `place` and outlives the table.
+    pub unsafe fn new(
+        ty: TableType,
+        place: Place,
+        record: *mut TableRecord,
+        value: u32,
+    ) -> Result<TableData> {
+        let min = ty.min;
+        let mut table = TableData {
+            ty,
+            place,
+            record,
+            elements: Vec::new(),
+        };
+        table.publish();
+        match table.grow(min, value) {
+            Some(_) => Ok(table),
+            None => Err(Error::System(format!(
+                "a table of {min} elements is too large"
+            ))),
+        }
+    }
+
+    fn publish(&mut self) {
+        // SAFETY: `new`'s promise.
+        unsafe {
+            self.record.write(TableRecord {
+                base: self.elements.as_mut_ptr(),
+                len: self.elements.len() as u64,
+            })
+        };
+    }
+
+    /// The old size; none if it cannot grow so far.
+    pub fn grow(&mut self, by: u32, value: u32) -> Option<u32> {
+        let old = self.elements.len() as u32;
+        let new = old.checked_add(by)?;
+        if new > self.ty.max.unwrap_or(u32::MAX).min(MAX_ELEMENTS) {
+            return None;
+        }
+        self.elements.try_reserve(by as usize).ok()?;
+        self.elements.resize(new as usize, value);
+        self.publish();
+        Some(old)
+    }
+
+    pub fn elements(&self) -> &[u32] {
+        &self.elements
+    }
+
+    pub fn elements_mut(&mut self) -> &mut [u32] {
+        &mut self.elements
+    }
+
+    pub fn is_managed(&self) -> bool {
+        self.ty.element.heap.is_managed()
+    }
+}

@@ -1,0 +1,177 @@
+//! Stores: the state of running programs.
+
+pub(crate) mod collect;
+pub(crate) mod constexpr;
+pub(crate) mod heap;
+pub(crate) mod instance;
+pub(crate) mod linear;
+pub(crate) mod objects;
+pub(crate) mod region;
+pub(crate) mod root;
+mod stack;
+mod vm;
+
+pub(crate) use vm::{HostFunction, Vm};
+
+use crate::engine::Engine;
+use crate::error::Result;
+
+/// Instances, objects and functions that know each other, with data of the host.
+pub struct Store<T> {
+    inner: Box<StoreInner<T>>,
+}
+
+/// `vm` comes first, so that host functions find the data behind the `Vm` that compiled code names.
+#[repr(C)]
+pub(crate) struct StoreInner<T> {
+    pub vm: Vm,
+    pub data: T,
+}
+
+impl<T> Store<T> {
+    /// A store with the host's data.
+    ///
+    /// # Errors
+    /// If this machine is not one that the engine generates code for, or gives no memory.
+    pub fn new(engine: &Engine, data: T) -> Result<Store<T>> {
+        let vm = Vm::new(engine)?;
+        let mut inner = Box::new(StoreInner { vm, data });
+        // From now on the store's address does not change.
+        let vm: *mut Vm = &raw mut inner.vm;
+        inner.vm.set_address(vm);
+        Ok(Store { inner })
+    }
+
+    /// The host's data.
+    pub fn data(&self) -> &T {
+        &self.inner.data
+    }
+
+    /// The host's data.
+    pub fn data_mut(&mut self) -> &mut T {
+        &mut self.inner.data
+    }
+
+    /// The engine of the store.
+    pub fn engine(&self) -> &Engine {
+        &self.inner.vm.engine
+    }
+
+    /// The place of an allocation site, by the number in the headers of its objects: function and byte offset in the module.
+    pub fn allocation_site(&self, site: u32) -> Option<crate::FrameInfo> {
+        let vm = &self.inner.vm;
+        let (func, offset) = vm.sites.place(site)?;
+        Some(crate::FrameInfo {
+            function: vm.func_name(func),
+            offset,
+        })
+    }
+
+    /// Collects all garbage now.
+    ///
+    /// # Errors
+    /// If the heap is full even so.
+    pub fn gc(&mut self) -> Result<()> {
+        self.inner.vm.collect()
+    }
+}
+
+/// A store that is borrowed for an operation.
+pub struct StoreContextMut<'a, T> {
+    inner: &'a mut StoreInner<T>,
+}
+
+impl<T> StoreContextMut<'_, T> {
+    pub(crate) fn vm(&mut self) -> &mut Vm {
+        &mut self.inner.vm
+    }
+
+    pub(crate) fn vm_ptr(&mut self) -> *mut Vm {
+        (self.inner as *mut StoreInner<T>).cast()
+    }
+
+    /// The host's data.
+    pub fn data(&self) -> &T {
+        &self.inner.data
+    }
+
+    /// The host's data.
+    pub fn data_mut(&mut self) -> &mut T {
+        &mut self.inner.data
+    }
+}
+
+/// Whatever gives access to a store: the store itself, a [`Caller`], a [`RootScope`](root::RootScope).
+pub trait AsContextMut {
+    /// The host's data in the store.
+    type Data;
+    /// Borrows the store.
+    fn as_context_mut(&mut self) -> StoreContextMut<'_, Self::Data>;
+}
+
+impl<T> AsContextMut for Store<T> {
+    type Data = T;
+    fn as_context_mut(&mut self) -> StoreContextMut<'_, T> {
+        StoreContextMut {
+            inner: &mut self.inner,
+        }
+    }
+}
+
+impl<T> AsContextMut for StoreContextMut<'_, T> {
+    type Data = T;
+    fn as_context_mut(&mut self) -> StoreContextMut<'_, T> {
+        StoreContextMut { inner: self.inner }
+    }
+}
+
+impl<C: AsContextMut> AsContextMut for &mut C {
+    type Data = C::Data;
+    fn as_context_mut(&mut self) -> StoreContextMut<'_, C::Data> {
+        (**self).as_context_mut()
+    }
+}
+
+/// The store as a host function sees it.
+pub struct Caller<'a, T> {
+    inner: &'a mut StoreInner<T>,
+}
+
+impl<T> Caller<'_, T> {
+    /// # Safety
+    /// `vm` is the first field of a `StoreInner<T>` that nobody uses while the result lives.
+    pub(crate) unsafe fn new(vm: *mut Vm) -> Self {
+        // SAFETY: as this function.
+        let inner = unsafe { &mut *vm.cast::<StoreInner<T>>() };
+        Caller { inner }
+    }
+
+    /// The host's data.
+    pub fn data(&self) -> &T {
+        &self.inner.data
+    }
+
+    /// The host's data.
+    pub fn data_mut(&mut self) -> &mut T {
+        &mut self.inner.data
+    }
+
+    /// The calls of compiled code that led here, innermost first; not beyond the host function that called it, and at most 64.
+    pub fn frames(&mut self) -> Vec<crate::FrameInfo> {
+        // SAFETY: a caller exists while compiled code waits for a host function.
+        unsafe { crate::helpers::traps::frames(&self.inner.vm) }
+    }
+
+    /// What the calling instance exports under this name.
+    pub fn get_export(&mut self, name: &str) -> Option<crate::Extern> {
+        let instance = self.inner.vm.calling_instance()?;
+        self.inner.vm.export(instance, name)
+    }
+}
+
+impl<T> AsContextMut for Caller<'_, T> {
+    type Data = T;
+    fn as_context_mut(&mut self) -> StoreContextMut<'_, T> {
+        StoreContextMut { inner: self.inner }
+    }
+}

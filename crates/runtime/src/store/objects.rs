@@ -1,0 +1,136 @@
+//! Objects of the heap as the runtime's own code sees them.
+
+use super::Vm;
+use crate::error::Result;
+use crate::types::{Storage, TypeIndex, ValType, array_base};
+use varve_heap::layout;
+
+/// An array in its place; valid until the next allocation.
+pub(crate) struct Array {
+    base: *mut u8,
+    pub len: u32,
+    pub storage: Storage,
+}
+
+impl Array {
+    /// The address of an element.
+    pub fn address(&self, index: u32) -> *mut u8 {
+        self.base
+            .wrapping_add(index as usize * self.storage.bytes() as usize)
+    }
+}
+
+impl Vm {
+    /// The address of an object; valid until the next allocation.
+    pub(crate) fn object(&self, reference: u32) -> *mut u8 {
+        debug_assert!(reference != 0 && reference & layout::I31_TAG == 0);
+        (self.heap_base + ((reference as usize) << layout::REF_SHIFT)) as *mut u8
+    }
+
+    /// The type of an object.
+    pub(crate) fn type_of(&self, reference: u32) -> TypeIndex {
+        // SAFETY: references are of live objects, which begin with a header.
+        let header = unsafe { self.object(reference).cast::<u32>().read() };
+        header & ((1 << layout::TYPE_BITS) - 1)
+    }
+
+    /// The array that `reference`, not null, points at.
+    pub(crate) fn array(&self, reference: u32) -> Array {
+        let storage = self.engine.types().element(self.type_of(reference)).storage;
+        let object = self.object(reference);
+        // SAFETY: an array has its length there.
+        let len = unsafe {
+            object
+                .add(layout::ARRAY_LENGTH as usize)
+                .cast::<u32>()
+                .read()
+        };
+        Array {
+            base: object.wrapping_add(array_base(storage.bytes()) as usize),
+            len,
+            storage,
+        }
+    }
+
+    /// Writes the low bytes of `bits` as `storage` says. No barrier.
+    pub(crate) fn write(&self, address: *mut u8, storage: Storage, bits: u64) {
+        // SAFETY: callers pass addresses of fields or elements of that storage type in live objects.
+        unsafe {
+            match storage.bytes() {
+                1 => address.write(bits as u8),
+                2 => address.cast::<u16>().write(bits as u16),
+                4 => address.cast::<u32>().write(bits as u32),
+                _ => address.cast::<u64>().write(bits),
+            }
+        }
+    }
+
+    /// Reads a field or element, zero-extended.
+    pub(crate) fn read(&self, address: *const u8, storage: Storage) -> u64 {
+        // SAFETY: as `write`.
+        unsafe {
+            match storage.bytes() {
+                1 => address.read() as u64,
+                2 => address.cast::<u16>().read() as u64,
+                4 => address.cast::<u32>().read() as u64,
+                _ => address.cast::<u64>().read(),
+            }
+        }
+    }
+
+    /// Tells the collector that references were stored into an object.
+    pub(crate) fn barrier(&mut self, reference: u32) {
+        let byte = self
+            .object(reference)
+            .wrapping_add(layout::COLLECTOR_BYTE as usize);
+        // SAFETY: the byte is in the object's header.
+        if unsafe { byte.read() } & layout::UNLOGGED != 0 {
+            self.log(reference);
+        }
+    }
+
+    /// A struct with these field values. References among them are resolved by `bits` after the allocation.
+    pub(crate) fn new_struct(
+        &mut self,
+        ty: TypeIndex,
+        bits: impl Fn(&Vm, usize) -> u64,
+    ) -> Result<u32> {
+        let reference = self.alloc_struct(ty, 0)?;
+        let (offsets, fields) = {
+            let types = self.engine.types();
+            (
+                types.get(ty).layout.offsets.clone(),
+                types.fields(ty).to_vec(),
+            )
+        };
+        let object = self.object(reference);
+        for (i, (offset, field)) in offsets.into_iter().zip(fields).enumerate() {
+            self.write(
+                object.wrapping_add(offset as usize),
+                field.storage,
+                bits(self, i),
+            );
+        }
+        self.barrier(reference);
+        Ok(reference)
+    }
+
+    /// A field of a struct or exception, zero-extended, with its type.
+    pub(crate) fn field(&self, reference: u32, index: usize) -> (u64, ValType) {
+        let ty = self.type_of(reference);
+        let (offset, storage) = {
+            let types = self.engine.types();
+            (
+                types.get(ty).layout.offsets[index],
+                types.fields(ty)[index].storage,
+            )
+        };
+        (
+            self.read(
+                self.object(reference).wrapping_add(offset as usize),
+                storage,
+            ),
+            storage.unpacked(),
+        )
+    }
+}

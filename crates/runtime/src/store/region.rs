@@ -1,0 +1,183 @@
+//! The store's own memory, right below the heap's base.
+//!
+//! Compiled code keeps the heap's base in a pinned register. An object is at `base + reference * 4`, and everything else that
+//! code touches (the context, globals, functions, descriptors of tables and memories, the type rows) is at a fixed
+//! negative distance from the same register: no second base, and one addressing mode for all.
+//!
+//! ```text
+//! region  0        64 KiB    +4 KiB      +16 MiB                   REGION = heap base
+//!         | unmapped | context | type rows | functions, globals, ... |
+//! ```
+//!
+//! Places in the region are byte offsets from its start. Place 0 is the null function reference, and is unmapped, so
+//! that a call through null faults.
+
+use super::heap::Mutator;
+use crate::error::{Error, Result};
+
+/// A place in the region.
+pub(crate) type Place = u32;
+
+/// Bytes of the region.
+pub(crate) const REGION: usize = 128 << 20;
+/// Bytes at its start that are never mapped.
+const NULL_FUNCTION_GUARD: usize = 64 << 10;
+/// Place of the [`Context`].
+pub(crate) const CONTEXT: Place = NULL_FUNCTION_GUARD as Place;
+/// Place of the first type row.
+pub(crate) const TYPE_ROWS: Place = CONTEXT + 4096;
+/// Most types of an engine whose stores run code.
+pub(crate) const MAX_TYPES: usize = 1 << 18;
+/// Bytes of a type row: what kind of type, then the ids of its supertypes from the root on.
+pub(crate) const TYPE_ROW: usize = 64;
+/// Supertypes that fit into a row; casts to deeper types ask the engine.
+pub(crate) const ROW_DEPTH: usize = TYPE_ROW / 4 - 1;
+const FIRST_FREE: Place = TYPE_ROWS + (MAX_TYPES * TYPE_ROW) as Place;
+
+/// The word at the beginning of a type row.
+pub(crate) mod row_kind {
+    pub const FUNC: u32 = 0;
+    pub const STRUCT: u32 = 1;
+    pub const ARRAY: u32 = 2;
+    /// Objects that modules cannot look into: the host's and exceptions.
+    pub const OPAQUE: u32 = 3;
+}
+
+/// What compiled code, its helpers and the entry code share.
+#[repr(C)]
+pub(crate) struct Context {
+    /// The store's `Vm`; first argument of each helper.
+    pub vm: *mut super::Vm,
+    /// Frames below this address overflow the stack.
+    pub stack_limit: usize,
+    /// Stack pointer of the innermost entry into compiled code, where its [`EntryRecord`] lies; 0 outside.
+    pub entry: usize,
+    /// Frame pointer of the compiled frame that called out last.
+    pub exit_fp: usize,
+    /// Stack pointer at that call, where the return address lies.
+    pub exit_sp: usize,
+    /// Where a signal interrupted compiled code.
+    pub fault_pc: usize,
+    pub fault_fp: usize,
+    pub fault_address: usize,
+    /// The heap's base, for the pinned register.
+    pub heap_base: usize,
+    /// Where the next object is born.
+    pub mutator: Mutator,
+}
+
+/// What an entry into compiled code saves on the stack, restored when it is left.
+#[repr(C)]
+pub(crate) struct EntryRecord {
+    pub exit_sp: usize,
+    pub exit_fp: usize,
+    pub entry: usize,
+}
+
+/// A function as compiled code sees it. Function references are places of these.
+#[repr(C)]
+pub(crate) struct FuncRecord {
+    /// Where calls jump to.
+    pub code: *const u8,
+    /// Its type in the engine.
+    pub ty: u32,
+    /// Its number in the store.
+    pub id: u32,
+}
+
+/// A linear memory as compiled code sees it.
+#[repr(C)]
+pub(crate) struct MemoryRecord {
+    pub base: *mut u8,
+    pub bytes: u64,
+}
+
+/// A table as compiled code sees it.
+#[repr(C)]
+pub(crate) struct TableRecord {
+    pub base: *mut u32,
+    pub len: u64,
+}
+
+pub(crate) struct Region {
+    start: *mut u8,
+    next: Place,
+    mapped: Place,
+}
+
+impl Region {
+    /// # Safety
+    /// `start` is the start of `REGION` bytes that are reserved, not accessible, and outlive the region.
+    pub unsafe fn new(start: *mut u8) -> Result<Region> {
+        let mut region = Region {
+            start,
+            next: FIRST_FREE,
+            mapped: FIRST_FREE,
+        };
+        region.map(CONTEXT, FIRST_FREE)?;
+        Ok(region)
+    }
+
+    fn map(&mut self, from: Place, to: Place) -> Result<()> {
+        // SAFETY: the range lies in the reservation that `new` was given.
+        let done = unsafe {
+            libc::mprotect(
+                self.start.add(from as usize).cast(),
+                (to - from) as usize,
+                libc::PROT_READ | libc::PROT_WRITE,
+            )
+        };
+        match done {
+            0 => Ok(()),
+            _ => Err(Error::System(format!(
+                "no memory for the store: {}",
+                std::io::Error::last_os_error()
+            ))),
+        }
+    }
+
+    /// A fresh place of `bytes` zeroed bytes, aligned to 16.
+    pub fn allocate(&mut self, bytes: usize) -> Result<Place> {
+        let end = (self.next as usize + bytes).next_multiple_of(16);
+        if end > REGION {
+            return Err(Error::usage(
+                "the store is full: too many functions, globals, tables or memories",
+            ));
+        }
+        if end as Place > self.mapped {
+            let mapped = (end.next_multiple_of(1 << 20)).min(REGION) as Place;
+            self.map(self.mapped, mapped)?;
+            self.mapped = mapped;
+        }
+        let place = self.next;
+        self.next = end as Place;
+        Ok(place)
+    }
+
+    pub fn address<T>(&self, place: Place) -> *mut T {
+        self.start.wrapping_add(place as usize).cast()
+    }
+
+    pub fn context(&self) -> *mut Context {
+        self.address(CONTEXT)
+    }
+
+    /// Writes the row of a type.
+    pub fn write_type_row(&self, index: usize, kind: u32, display: &[u32]) {
+        let row: *mut u32 = self.address(TYPE_ROWS + (index * TYPE_ROW) as Place);
+        for i in 0..=ROW_DEPTH {
+            let word = if i == 0 {
+                kind
+            } else {
+                display.get(i - 1).copied().unwrap_or(u32::MAX)
+            };
+            // SAFETY: `index` is below MAX_TYPES (checked by the caller), so the row is mapped and ours.
+            unsafe { row.add(i).write(word) };
+        }
+    }
+}
+
+/// Displacement of a place from the pinned register.
+pub(crate) const fn displacement(place: Place) -> i32 {
+    place as i32 - REGION as i32
+}

@@ -1,0 +1,484 @@
+//! What a store holds besides the host's data.
+
+use super::heap::{self, Heap};
+use super::instance::InstanceData;
+use super::linear::{LinearMemory, TableData};
+use super::region::*;
+use super::root::Roots;
+use super::stack::Stack;
+use crate::code::enter::varve_enter;
+use crate::code::map::CodeMap;
+use crate::code::memory::CodeMemory;
+use crate::code::{signals, stubs, walk};
+use crate::compile::env::{Env, Sites};
+use crate::compile::{self, Scratch, glue};
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::helpers;
+use crate::module::GlobalType;
+use crate::types::{FuncType, HOST_TYPE, Kind, TypeIndex};
+use cranelift_codegen::isa::OwnedTargetIsa;
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use varve_heap::layout;
+
+/// A function of the host: gets its arguments in an array, where it puts its results.
+pub type HostFunction = Arc<dyn Fn(*mut Vm, &mut [u64]) -> Result<()> + Send + Sync>;
+
+pub(crate) enum FuncKind {
+    /// Function `index` of an instance.
+    Wasm {
+        instance: u32,
+        index: u32,
+    },
+    Host(HostFunction),
+}
+
+pub(crate) struct FuncData {
+    pub place: Place,
+    pub ty: TypeIndex,
+    pub kind: FuncKind,
+}
+
+pub(crate) struct GlobalData {
+    pub place: Place,
+    pub ty: GlobalType,
+}
+
+/// Code and what the compiler keeps between functions.
+pub(crate) struct Code {
+    pub memory: CodeMemory,
+    pub map: CodeMap,
+    isa: OwnedTargetIsa,
+    scratch: Scratch,
+    helpers: Vec<*const u8>,
+    lazy: *const u8,
+    trampolines: HashMap<TypeIndex, *const u8>,
+}
+
+/// Memories and tables come before the heap, in whose reservation their records lie: they are dropped first.
+pub struct Vm {
+    pub(crate) engine: Engine,
+    pub(crate) id: u64,
+    pub(crate) memories: Vec<LinearMemory>,
+    pub(crate) tables: Vec<TableData>,
+    pub(crate) context: *mut Context,
+    pub(crate) region: Region,
+    /// Taken while it collects, when the rest of the store is its roots.
+    pub(crate) heap: Option<Box<Heap>>,
+    pub(crate) heap_base: usize,
+    pub(crate) stack: Stack,
+    pub(crate) code: Code,
+    pub(crate) funcs: Vec<FuncData>,
+    pub(crate) globals: Vec<GlobalData>,
+    /// Function types of the tags.
+    pub(crate) tags: Vec<TypeIndex>,
+    pub(crate) instances: Vec<InstanceData>,
+    pub(crate) roots: Roots,
+    pub(crate) sites: Sites,
+    /// Values of the host by the handles in their objects.
+    pub(crate) host_values: Vec<Option<Box<dyn Any + Send>>>,
+    /// Why compiled code is being left.
+    pub(crate) pending: Option<Error>,
+    /// A panic of a host function on its way to the host.
+    pub(crate) panic: Option<Box<dyn Any + Send>>,
+    /// Types whose rows are written.
+    known_types: usize,
+}
+
+// SAFETY: the pointers in a store point into memory that the store owns; host functions and values are Send.
+unsafe impl Send for Vm {}
+
+impl Vm {
+    pub(crate) fn new(engine: &Engine) -> Result<Vm> {
+        let isa = engine.isa()?;
+        let mut heap = heap::new(engine.config())?;
+        let heap_base = heap.base_address() as usize;
+        // SAFETY: the heap reserved REGION bytes before its base, for this.
+        let region = unsafe { Region::new((heap_base - REGION) as *mut u8) }?;
+        let stack = Stack::new(engine.config().stack)?;
+        let mut memory = CodeMemory::new()?;
+        let helpers = helpers::exits(&mut memory)?;
+        let lazy = stubs::lazy(&mut memory, helpers::compile_address())?;
+        static IDS: AtomicU64 = AtomicU64::new(1);
+        let id = IDS.fetch_add(1, Ordering::Relaxed);
+        let context = region.context();
+        // SAFETY: the region maps the context's page; nobody else has its address.
+        unsafe {
+            context.write(Context {
+                vm: std::ptr::null_mut(),
+                stack_limit: stack.limit(),
+                entry: 0,
+                exit_fp: 0,
+                exit_sp: 0,
+                fault_pc: 0,
+                fault_fp: 0,
+                fault_address: 0,
+                heap_base,
+                mutator: heap.attach(),
+            });
+        }
+        signals::install();
+        let code = Code {
+            memory,
+            map: CodeMap::default(),
+            isa,
+            scratch: Scratch::default(),
+            helpers,
+            lazy,
+            trampolines: HashMap::new(),
+        };
+        let mut vm = Vm {
+            engine: engine.clone(),
+            id,
+            memories: vec![],
+            tables: vec![],
+            context,
+            region,
+            heap: Some(Box::new(heap)),
+            heap_base,
+            stack,
+            code,
+            funcs: vec![],
+            globals: vec![],
+            tags: vec![],
+            instances: vec![],
+            roots: Roots::new(id),
+            sites: Sites::default(),
+            host_values: vec![],
+            pending: None,
+            panic: None,
+            known_types: 0,
+        };
+        vm.learn_types()?;
+        Ok(vm)
+    }
+
+    /// Tells compiled code where the store is.
+    pub(crate) fn set_address(&mut self, address: *mut Vm) {
+        // SAFETY: the context lives as long as the store.
+        unsafe { (*self.context).vm = address };
+    }
+
+    /// Writes rows, and tells the heap, of the types that the engine has got since.
+    pub(crate) fn learn_types(&mut self) -> Result<()> {
+        let types = self.engine.types();
+        if types.len() > MAX_TYPES {
+            return Err(Error::usage(format!(
+                "more than {MAX_TYPES} types in one engine"
+            )));
+        }
+        for index in self.known_types..types.len() {
+            let t = types.get(index as TypeIndex);
+            let kind = match t.ty.kind() {
+                _ if t.opaque => row_kind::OPAQUE,
+                Kind::Func => row_kind::FUNC,
+                Kind::Struct => row_kind::STRUCT,
+                Kind::Array => row_kind::ARRAY,
+            };
+            self.region.write_type_row(index, kind, &t.display);
+            let heap = self.heap.as_mut().expect("no collection adds types");
+            heap::add_type(heap, index as TypeIndex, t)?;
+        }
+        self.known_types = types.len();
+        Ok(())
+    }
+
+    // ---- functions --------------------------------------------------------------------------------------------------------------
+
+    fn write_record(&mut self, place: Place, code: *const u8, ty: TypeIndex, id: u32) {
+        // SAFETY: `place` was allocated for a record.
+        unsafe {
+            self.region
+                .address::<FuncRecord>(place)
+                .write(FuncRecord { code, ty, id })
+        };
+    }
+
+    /// The records of an instance's functions; they compile on their first calls.
+    pub(crate) fn add_functions(
+        &mut self,
+        instance: u32,
+        first: u32,
+        types: &[TypeIndex],
+    ) -> Result<Vec<Place>> {
+        let base = self
+            .region
+            .allocate(std::mem::size_of::<FuncRecord>() * types.len())?;
+        let ids = self.funcs.len() as u32..(self.funcs.len() + types.len()) as u32;
+        let entries = stubs::lazy_entries(&mut self.code.memory, self.code.lazy, ids.clone())?;
+        let mut places = Vec::with_capacity(types.len());
+        for (i, id) in ids.enumerate() {
+            let place = base + (i * std::mem::size_of::<FuncRecord>()) as Place;
+            let ty = types[i];
+            self.write_record(place, entries[i], ty, id);
+            self.funcs.push(FuncData {
+                place,
+                ty,
+                kind: FuncKind::Wasm {
+                    instance,
+                    index: first + i as u32,
+                },
+            });
+            places.push(place);
+        }
+        Ok(places)
+    }
+
+    /// A function of the host.
+    pub(crate) fn add_host_function(&mut self, ty: TypeIndex, call: HostFunction) -> Result<u32> {
+        let id = self.funcs.len() as u32;
+        let func_type = self.engine.types().func(ty).clone();
+        let c = &mut self.code;
+        let info = glue::host_function(
+            &*c.isa,
+            &mut c.scratch,
+            &mut c.memory,
+            &c.helpers,
+            &func_type,
+            id,
+        )?;
+        let code = info.start as *const u8;
+        c.map.add(info);
+        let place = self.region.allocate(std::mem::size_of::<FuncRecord>())?;
+        self.write_record(place, code, ty, id);
+        self.funcs.push(FuncData {
+            place,
+            ty,
+            kind: FuncKind::Host(call),
+        });
+        self.learn_types()?;
+        Ok(id)
+    }
+
+    /// The function whose record is at `place`.
+    pub(crate) fn func_at(&self, place: Place) -> u32 {
+        // SAFETY: function references are places of records.
+        unsafe { (*self.region.address::<FuncRecord>(place)).id }
+    }
+
+    pub(crate) fn func_type(&self, func: u32) -> FuncType {
+        self.engine
+            .types()
+            .func(self.funcs[func as usize].ty)
+            .clone()
+    }
+
+    /// What a host function is, and how many words its values take.
+    pub(crate) fn host_function(&self, func: u32) -> (HostFunction, usize) {
+        let f = &self.funcs[func as usize];
+        let FuncKind::Host(call) = &f.kind else {
+            unreachable!("glue code names its own function")
+        };
+        let types = self.engine.types();
+        let ty = types.func(f.ty);
+        (call.clone(), ty.params.len().max(ty.results.len()).max(1))
+    }
+
+    pub(crate) fn func_name(&self, func: u32) -> String {
+        match &self.funcs[func as usize].kind {
+            FuncKind::Wasm { instance, index } => {
+                self.instances[*instance as usize].module.func_name(*index)
+            }
+            FuncKind::Host(_) => "of the host".into(),
+        }
+    }
+
+    /// Compiles a function, and lets calls go to the code.
+    pub(crate) fn compile(&mut self, func: u32) -> Result<*const u8> {
+        let f = &self.funcs[func as usize];
+        let (place, ty) = (f.place, f.ty);
+        let FuncKind::Wasm {
+            instance: instance_id,
+            index,
+        } = f.kind
+        else {
+            unreachable!("host functions have code from the start")
+        };
+        let instance = &self.instances[instance_id as usize];
+        let region = &self.region;
+        let types = self.engine.types();
+        let env = Env {
+            module: &instance.module,
+            instance,
+            instance_id,
+            types: &types,
+            sites: &mut self.sites,
+            func_id: func,
+            // SAFETY: places of globals hold 8 bytes.
+            constants: &|place| unsafe { region.address::<u64>(place).read() },
+            table_place: &|id| self.tables[id as usize].place,
+            memory_place: &|id| self.memories[id as usize].place,
+        };
+        let c = &mut self.code;
+        let info = compile::function(
+            &*c.isa,
+            &mut c.scratch,
+            &mut c.memory,
+            &c.helpers,
+            env,
+            index,
+        )?;
+        drop(types);
+        let code = info.start as *const u8;
+        c.map.add(info);
+        self.write_record(place, code, ty, func);
+        Ok(code)
+    }
+
+    fn trampoline(&mut self, ty: TypeIndex) -> Result<*const u8> {
+        if let Some(&t) = self.code.trampolines.get(&ty) {
+            return Ok(t);
+        }
+        let func_type = self.engine.types().func(ty).clone();
+        let c = &mut self.code;
+        let info = glue::trampoline(&*c.isa, &mut c.scratch, &mut c.memory, &func_type)?;
+        let code = info.start as *const u8;
+        c.map.add(info);
+        c.trampolines.insert(ty, code);
+        Ok(code)
+    }
+
+    /// Calls a function with arguments in `values`, where the results go; it has room for both.
+    ///
+    /// # Safety
+    /// `vm` is a store at its final address, and nobody uses it during the call but through what the call passes on.
+    pub(crate) unsafe fn call(vm: *mut Vm, func: u32, values: &mut [u64]) -> Result<()> {
+        // SAFETY: as this function: borrows end before compiled code runs, and begin anew after.
+        let (context, trampoline, code, stack, running, mark) = unsafe {
+            let vm = &mut *vm;
+            let f = &vm.funcs[func as usize];
+            let (place, ty) = (f.place, f.ty);
+            let trampoline = vm.trampoline(ty)?;
+            let code = (*vm.region.address::<FuncRecord>(place)).code;
+            let stack = if (*vm.context).entry == 0 {
+                vm.stack.top()
+            } else {
+                0
+            };
+            let running = signals::Running {
+                context: vm.context,
+                code: vm.code.memory.range(),
+                overflow_stack: vm.stack.overflow_start(),
+                guard: vm.stack.guard(),
+            };
+            (
+                vm.context,
+                trampoline,
+                code,
+                stack,
+                running,
+                vm.roots.mark(),
+            )
+        };
+        let guard = signals::running(&running);
+        // SAFETY: the code and trampoline are of the function's type; the values were made by it.
+        let status = unsafe { varve_enter(context, trampoline, code, values.as_mut_ptr(), stack) };
+        drop(guard);
+        if status == 0 {
+            return Ok(());
+        }
+        // SAFETY: as above.
+        let vm = unsafe { &mut *vm };
+        if let Some(panic) = vm.panic.take() {
+            vm.pending = None;
+            std::panic::resume_unwind(panic);
+        }
+        let error = vm
+            .pending
+            .take()
+            .unwrap_or_else(|| Error::Internal("compiled code was left without reason".into()));
+        match error {
+            Error::Exception { tag, exception } => {
+                // Its handle was made in scopes that are over: make one in the caller's.
+                let raw = vm.roots.resolve(&exception)?;
+                vm.roots.release(mark);
+                Err(Error::Exception {
+                    tag,
+                    exception: vm.roots.push(raw),
+                })
+            }
+            e => {
+                vm.roots.release(mark);
+                Err(e)
+            }
+        }
+    }
+
+    /// The error that stands for an exception which nobody catches.
+    pub(crate) fn exception_error(&mut self, raw: u32) -> Error {
+        let (tag, _) = self.field(raw, 0);
+        Error::Exception {
+            tag: tag as u32,
+            exception: self.roots.push(raw),
+        }
+    }
+
+    /// The instance whose code called the host function that runs.
+    pub(crate) fn calling_instance(&self) -> Option<u32> {
+        let mut found = None;
+        // SAFETY: asked by host functions, while compiled code waits.
+        unsafe {
+            walk::innermost(self, &mut |frame| {
+                if let Some(FuncKind::Wasm { instance, .. }) =
+                    frame.info.func.map(|f| &self.funcs[f as usize].kind)
+                {
+                    found = Some(*instance);
+                }
+                found.is_none()
+            })
+        };
+        found
+    }
+
+    // ---- objects ----------------------------------------------------------------------------------------------------------------
+
+    /// An object that stands for a value of the host.
+    pub(crate) fn new_host_object(&mut self, value: Box<dyn Any + Send>) -> Result<u32> {
+        let handle = match self.host_values.iter().position(Option::is_none) {
+            Some(free) => free,
+            None => {
+                self.host_values.push(None);
+                self.host_values.len() - 1
+            }
+        };
+        self.host_values[handle] = Some(value);
+        self.alloc_host(handle as u64)
+    }
+
+    /// The host's value that an object stands for.
+    pub(crate) fn host_value(&mut self, raw: u32) -> Option<&mut (dyn Any + Send)> {
+        if raw == 0 || raw & layout::I31_TAG != 0 || self.type_of(raw) != HOST_TYPE {
+            return None;
+        }
+        // SAFETY: host objects hold their handle there.
+        let handle = unsafe {
+            self.object(raw)
+                .add(layout::HOST_HANDLE as usize)
+                .cast::<u64>()
+                .read()
+        };
+        self.host_values[handle as usize].as_deref_mut()
+    }
+
+    // ---- globals ----------------------------------------------------------------------------------------------------------------
+
+    pub(crate) fn global_bits(&self, place: Place) -> u64 {
+        // SAFETY: places of globals hold 8 bytes.
+        unsafe { self.region.address::<u64>(place).read() }
+    }
+
+    pub(crate) fn set_global_bits(&mut self, place: Place, bits: u64) {
+        // SAFETY: as above.
+        unsafe { self.region.address::<u64>(place).write(bits) };
+    }
+}
+
+impl Drop for Vm {
+    fn drop(&mut self) {
+        // SAFETY: the context holds a mutator from the beginning; its place is still mapped, and not used any more.
+        unsafe { std::ptr::drop_in_place(&raw mut (*self.context).mutator) };
+    }
+}

@@ -1,0 +1,373 @@
+//! Stories of what goes wrong: each ends in one clear error, never in the end of the process.
+
+use varve_runtime::*;
+
+fn load(text: &str) -> Result<Module> {
+    Module::new(&Engine::default(), &wat::parse_str(text).unwrap())
+}
+
+/// Runs the export `run` without arguments.
+fn run_with(config: Config, text: &str) -> Result<Vec<Val>> {
+    let engine = Engine::new(config);
+    let module = Module::new(&engine, &wat::parse_str(text).unwrap())?;
+    let mut store = Store::new(&engine, ())?;
+    let instance = Linker::new(&engine).instantiate(&mut store, &module)?;
+    let run = instance.get_func(&mut store, "run").unwrap();
+    let mut results = vec![Val::I32(0); run.ty(&mut store)?.results.len()];
+    run.call(&mut store, &[], &mut results)?;
+    Ok(results)
+}
+
+fn run(text: &str) -> Result<Vec<Val>> {
+    run_with(Config::default(), text)
+}
+
+#[test]
+fn a_module_that_does_not_validate_names_function_and_offset() {
+    let e = load(r#"(module (func $good) (func $bad (result i32) (i64.const 1)))"#).unwrap_err();
+    assert!(
+        matches!(&e, Error::Invalid { function: Some(f), .. } if f == "`bad`"),
+        "{e}"
+    );
+    assert_eq!(
+        e.to_string(),
+        "invalid module: type mismatch: expected i32, found i64 (at offset 0x21 in function `bad`)"
+    );
+}
+
+#[test]
+fn a_truncated_module_says_where_it_ends() {
+    let engine = Engine::default();
+    let bytes = wat::parse_str(r#"(module (func (export "run") (nop)))"#).unwrap();
+    for end in 0..bytes.len() {
+        // Some prefixes end between sections and are modules; no other loads, and none panics.
+        match Module::new(&engine, &bytes[..end]) {
+            Ok(_) => assert!(end >= 8),
+            Err(e) => assert!(matches!(e, Error::Invalid { .. }), "{end}: {e}"),
+        }
+    }
+    let e = Module::new(&engine, b"#!/bin/sh").unwrap_err().to_string();
+    assert!(
+        e.starts_with("invalid module: magic header not detected"),
+        "{e}"
+    );
+}
+
+#[test]
+fn unsupported_proposals_are_refused_by_name() {
+    for (text, name) in [
+        (
+            "(module (func (result v128) (v128.const i32x4 0 0 0 0)))",
+            "SIMD",
+        ),
+        ("(module (memory i64 1))", "64-bit memories (memory64)"),
+        ("(module (memory 1 1 shared))", "threads"),
+        ("(component)", "the component model"),
+    ] {
+        let e = load(text).unwrap_err();
+        assert!(
+            matches!(&e, Error::Unsupported { feature, .. } if feature == name),
+            "{text}: {e}"
+        );
+    }
+}
+
+#[test]
+fn a_missing_import_is_named_with_its_kind() {
+    let engine = Engine::default();
+    let module = Module::new(
+        &engine,
+        &wat::parse_str(r#"(module (import "env" "now" (func (result f64))))"#).unwrap(),
+    )
+    .unwrap();
+    let mut store = Store::new(&engine, ()).unwrap();
+    let e = Linker::new(&engine)
+        .instantiate(&mut store, &module)
+        .unwrap_err();
+    assert_eq!(
+        e.to_string(),
+        "missing import: the module needs function `env` `now`; define it in the linker"
+    );
+    let mut linker = Linker::new(&engine);
+    linker.func_wrap("env", "now", || 1i64);
+    let e = linker.instantiate(&mut store, &module).unwrap_err();
+    assert_eq!(
+        e.to_string(),
+        "incompatible import type: `env` `now`: the module expects function () -> (f64), given is function () -> (i64)"
+    );
+}
+
+#[test]
+fn a_trap_names_the_functions_and_offsets_that_led_to_it() {
+    let e = run(r#"(module
+        (func $inner (param i32) (result i32) (i32.div_s (i32.const 1) (local.get 0)))
+        (func $outer (export "run") (result i32) (call $inner (i32.const 0))))"#)
+    .unwrap_err();
+    let trap = e.trap().unwrap();
+    assert_eq!(trap.kind, TrapKind::IntegerDivisionByZero);
+    let names: Vec<_> = trap.frames.iter().map(|f| f.function.as_str()).collect();
+    assert_eq!(names, ["`inner`", "`outer`"]);
+    assert_eq!(
+        e.to_string(),
+        "trap: integer divide by zero in function `inner` at offset 0x2b"
+    );
+    // The offset is that of the instruction: `i32.div_s` is 0x6d.
+    let bytes = wat::parse_str(
+        r#"(module
+        (func $inner (param i32) (result i32) (i32.div_s (i32.const 1) (local.get 0)))
+        (func $outer (export "run") (result i32) (call $inner (i32.const 0))))"#,
+    )
+    .unwrap();
+    assert_eq!(bytes[trap.frames[0].offset as usize], 0x6d);
+    assert_eq!(bytes[trap.frames[1].offset as usize], 0x10, "the call");
+}
+
+#[test]
+fn endless_recursion_is_a_trap_and_the_store_goes_on() {
+    let engine = Engine::default();
+    let text = r#"(module
+        (func $deeper (param i64 i64 i64) (result i64)
+            (i64.add (i64.const 1) (call $deeper (local.get 2) (local.get 0) (local.get 1))))
+        (func (export "run") (result i64) (call $deeper (i64.const 1) (i64.const 2) (i64.const 3)))
+        (func (export "fine") (result i32) (i32.const 5)))"#;
+    let module = Module::new(&engine, &wat::parse_str(text).unwrap()).unwrap();
+    let mut store = Store::new(&engine, ()).unwrap();
+    let instance = Linker::new(&engine)
+        .instantiate(&mut store, &module)
+        .unwrap();
+    let run = instance
+        .get_typed_func::<(), i64>(&mut store, "run")
+        .unwrap();
+    for _ in 0..3 {
+        let e = run.call(&mut store, ()).unwrap_err();
+        assert_eq!(e.trap().unwrap().kind, TrapKind::StackOverflow, "{e}");
+        assert!(
+            e.to_string()
+                .starts_with("trap: call stack exhausted in function `deeper`"),
+            "{e}"
+        );
+    }
+    let fine = instance
+        .get_typed_func::<(), i32>(&mut store, "fine")
+        .unwrap();
+    assert_eq!(fine.call(&mut store, ()).unwrap(), 5);
+}
+
+#[test]
+fn recursion_through_the_host_ends_the_same_way() {
+    let engine = Engine::default();
+    let text =
+        r#"(module (import "host" "again" (func $again)) (func (export "run") (call $again)))"#;
+    let module = Module::new(&engine, &wat::parse_str(text).unwrap()).unwrap();
+    let mut store = Store::new(&engine, ()).unwrap();
+    let mut linker = Linker::new(&engine);
+    linker.func_wrap(
+        "host",
+        "again",
+        |mut caller: Caller<'_, ()>| -> Result<()> {
+            let run = caller
+                .get_export("run")
+                .and_then(Extern::into_func)
+                .unwrap();
+            run.call(&mut caller, &[], &mut [])
+        },
+    );
+    let instance = linker.instantiate(&mut store, &module).unwrap();
+    let run = instance
+        .get_typed_func::<(), ()>(&mut store, "run")
+        .unwrap();
+    let e = run.call(&mut store, ()).unwrap_err();
+    assert_eq!(e.trap().unwrap().kind, TrapKind::StackOverflow, "{e}");
+}
+
+#[test]
+fn a_full_heap_is_a_trap_and_its_garbage_is_reused() {
+    let engine = Engine::new(Config {
+        heap_max: 16 << 20,
+        nursery: 1 << 20,
+        ..Config::default()
+    });
+    let text = r#"(module
+        (type $list (struct (field (ref null $list)) (field i64)))
+        (global $kept (mut (ref null $list)) (ref.null $list))
+        (func (export "fill") (loop $more
+            (global.set $kept (struct.new $list (global.get $kept) (i64.const 1)))
+            (br $more)))
+        (func (export "clear") (global.set $kept (ref.null $list)))
+        (func (export "long") (drop (array.new_default $longs (i32.const -1))))
+        (type $longs (array i64))
+        (func (export "count") (param i32) (result i32) (local $n i32)
+            (loop $more
+                (global.set $kept (struct.new $list (global.get $kept) (i64.const 1)))
+                (br_if $more (i32.lt_u (local.tee $n (i32.add (local.get $n) (i32.const 1))) (local.get 0))))
+            (local.get $n)))"#;
+    let module = Module::new(&engine, &wat::parse_str(text).unwrap()).unwrap();
+    let mut store = Store::new(&engine, ()).unwrap();
+    let instance = Linker::new(&engine)
+        .instantiate(&mut store, &module)
+        .unwrap();
+    let fill = instance
+        .get_typed_func::<(), ()>(&mut store, "fill")
+        .unwrap();
+    let clear = instance
+        .get_typed_func::<(), ()>(&mut store, "clear")
+        .unwrap();
+    let count = instance
+        .get_typed_func::<i32, i32>(&mut store, "count")
+        .unwrap();
+    for _ in 0..3 {
+        let e = fill.call(&mut store, ()).unwrap_err();
+        assert_eq!(e.trap().unwrap().kind, TrapKind::OutOfMemory, "{e}");
+        clear.call(&mut store, ()).unwrap();
+        assert_eq!(count.call(&mut store, 100_000).unwrap(), 100_000);
+        clear.call(&mut store, ()).unwrap();
+    }
+    let long = instance
+        .get_typed_func::<(), ()>(&mut store, "long")
+        .unwrap();
+    let e = long.call(&mut store, ()).unwrap_err();
+    assert_eq!(e.trap().unwrap().kind, TrapKind::OutOfMemory, "{e}");
+}
+
+#[test]
+fn an_error_of_a_host_function_comes_out_as_it_is() {
+    let engine = Engine::default();
+    let text = r#"(module (import "host" "fail" (func $fail (param i32) (result i32)))
+        (func (export "run") (result i32) (i32.add (call $fail (i32.const 3)) (i32.const 1))))"#;
+    let module = Module::new(&engine, &wat::parse_str(text).unwrap()).unwrap();
+    let mut store = Store::new(&engine, ()).unwrap();
+    let mut linker = Linker::new(&engine);
+    linker.func_wrap("host", "fail", |n: i32| -> Result<i32> {
+        if n == 3 {
+            Err(Error::host("disk on fire"))
+        } else {
+            Err(Error::Exit(n))
+        }
+    });
+    let instance = linker.instantiate(&mut store, &module).unwrap();
+    let run = instance
+        .get_typed_func::<(), i32>(&mut store, "run")
+        .unwrap();
+    assert_eq!(
+        run.call(&mut store, ()).unwrap_err().to_string(),
+        "host function failed: disk on fire"
+    );
+}
+
+#[test]
+fn a_panic_of_a_host_function_passes_through() {
+    let engine = Engine::default();
+    let text = r#"(module (import "host" "panic" (func $panic)) (func (export "run") (call $panic))
+        (func (export "fine") (result i32) (i32.const 5)))"#;
+    let module = Module::new(&engine, &wat::parse_str(text).unwrap()).unwrap();
+    let mut store = Store::new(&engine, ()).unwrap();
+    let mut linker = Linker::new(&engine);
+    linker.func_wrap("host", "panic", || -> () { std::panic::panic_any(42i32) });
+    let instance = linker.instantiate(&mut store, &module).unwrap();
+    let run = instance
+        .get_typed_func::<(), ()>(&mut store, "run")
+        .unwrap();
+    let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run.call(&mut store, ())))
+        .unwrap_err();
+    assert_eq!(panic.downcast_ref::<i32>(), Some(&42));
+    let fine = instance
+        .get_typed_func::<(), i32>(&mut store, "fine")
+        .unwrap();
+    assert_eq!(fine.call(&mut store, ()).unwrap(), 5);
+}
+
+#[test]
+fn an_uncaught_exception_can_be_looked_into_and_thrown_again() {
+    let engine = Engine::default();
+    let text = r#"(module
+        (tag $t (export "t") (param i32 f64))
+        (import "host" "rethrow" (func $rethrow))
+        (func (export "run") (throw $t (i32.const 7) (f64.const 2.5)))
+        (func (export "catch") (result i32 f64)
+            (block $h (result i32 f64)
+                (try_table (catch $t $h) (call $rethrow))
+                (i32.const 0) (f64.const 0))))"#;
+    let module = Module::new(&engine, &wat::parse_str(text).unwrap()).unwrap();
+    let mut store = Store::new(&engine, ()).unwrap();
+    let mut linker = Linker::new(&engine);
+    linker.func_wrap(
+        "host",
+        "rethrow",
+        |mut caller: Caller<'_, ()>| -> Result<()> {
+            let run = caller
+                .get_export("run")
+                .and_then(Extern::into_func)
+                .unwrap();
+            run.call(&mut caller, &[], &mut [])
+        },
+    );
+    let instance = linker.instantiate(&mut store, &module).unwrap();
+    let run = instance.get_func(&mut store, "run").unwrap();
+    let Err(Error::Exception { exception, .. }) = run.call(&mut store, &[], &mut []) else {
+        panic!()
+    };
+    store.gc().unwrap();
+    assert_eq!(exception.field(&mut store, 1).unwrap().i32(), Some(7));
+    let caught = instance
+        .get_typed_func::<(), (i32, f64)>(&mut store, "catch")
+        .unwrap();
+    assert_eq!(caught.call(&mut store, ()).unwrap(), (7, 2.5));
+}
+
+#[test]
+fn wrong_arguments_and_names_are_refused_before_anything_runs() {
+    let engine = Engine::default();
+    let module = Module::new(
+        &engine,
+        &wat::parse_str(r#"(module (func (export "f") (param i32)))"#).unwrap(),
+    )
+    .unwrap();
+    let mut store = Store::new(&engine, ()).unwrap();
+    let instance = Linker::new(&engine)
+        .instantiate(&mut store, &module)
+        .unwrap();
+    let f = instance.get_func(&mut store, "f").unwrap();
+    let says = |r: Result<()>| r.unwrap_err().to_string();
+    assert_eq!(
+        says(f.call(&mut store, &[], &mut [])),
+        "function `f` of type (i32) -> () is called with 0 arguments for 0 results"
+    );
+    assert_eq!(
+        says(f.call(&mut store, &[Val::I64(1)], &mut [])),
+        "a value of type i64 where i32 is expected"
+    );
+    let e = instance
+        .get_typed_func::<i64, ()>(&mut store, "f")
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        e,
+        "function `f` has type (i32) -> (), which is not that of the typed function"
+    );
+    let e = instance
+        .get_typed_func::<i64, ()>(&mut store, "g")
+        .unwrap_err()
+        .to_string();
+    assert_eq!(e, "the module exports no function `g`");
+    let mut other = Store::new(&engine, ()).unwrap();
+    assert_eq!(
+        says(f.call(&mut other, &[Val::I32(1)], &mut [])),
+        "a handle is used with another store than its own"
+    );
+}
+
+#[test]
+fn a_reference_outlives_collections_but_not_its_scope() {
+    let engine = Engine::default();
+    let mut store = Store::new(&engine, ()).unwrap();
+    let kept = Rooted::external(&mut store, String::from("kept")).unwrap();
+    let gone = {
+        let mut scope = RootScope::new(&mut store);
+        Rooted::external(&mut scope, String::from("gone")).unwrap()
+    };
+    store.gc().unwrap();
+    assert_eq!(kept.host_value::<String, _>(&mut store).unwrap(), "kept");
+    let again = Rooted::external(&mut store, String::from("again")).unwrap();
+    assert_eq!(again.host_value::<String, _>(&mut store).unwrap(), "again");
+    assert!(gone.host_value::<String, _>(&mut store).is_none());
+}

@@ -1,0 +1,165 @@
+//! `varve run module.wasm`: runs a program of WebAssembly on the engine.
+
+use crate::args::RunArgs;
+use crate::ui::{Done, Failure, failed, wrong};
+use std::fs::File;
+use std::io::Read;
+use std::process::ExitCode;
+use varve_runtime::host::{Console, teavm};
+use varve_runtime::{Config, Engine, Error, Linker, Module, Store, Val, ValType};
+
+/// Whether the file begins as modules in binary form do, or is called like one.
+pub fn is_wasm(file: &str) -> bool {
+    let mut magic = [0; 4];
+    let begins = File::open(file).and_then(|mut f| f.read_exact(&mut magic));
+    (begins.is_ok() && magic == *b"\0asm") || file.ends_with(".wasm")
+}
+
+pub fn run(a: &RunArgs, file: &str) -> Done {
+    if a.json || a.out.is_some() || a.until.is_some() || a.scale.is_some() || a.page.is_some() {
+        return Err(wrong(format!(
+            "{file}: a WebAssembly program runs as it is for now, not on a modelled machine: leave the other options out"
+        )));
+    }
+    let mut config = Config::default();
+    config.heap_max = a.heap_max.map_or(config.heap_max, |b| b.0);
+    config.nursery = a
+        .nursery
+        .map_or(config.nursery, |b| b.0)
+        .min(config.heap_max);
+    let bytes = std::fs::read(file).map_err(|e| wrong(format!("{file}: {e}")))?;
+    let engine = Engine::new(config);
+    let module = Module::new(&engine, &bytes).map_err(|e| of(file, e))?;
+    let arguments: Vec<String> = a
+        .command
+        .iter()
+        .map(|w| w.to_string_lossy().into_owned())
+        .collect();
+    match &a.invoke {
+        Some(name) => invoke(&engine, &module, name, &arguments).map_err(|e| of(file, e)),
+        None => main(&engine, &module, &arguments).map_err(|e| of(file, e)),
+    }
+}
+
+/// Wrong input has exit code 2, a program that fails 1.
+fn of(file: &str, e: Error) -> Failure {
+    let line = format!("{file}: {e}");
+    match e {
+        Error::Trap(_) | Error::Exception { .. } | Error::Host(_) | Error::System(_) => {
+            failed(line)
+        }
+        _ => wrong(line),
+    }
+}
+
+fn main(engine: &Engine, module: &Module, arguments: &[String]) -> Result<ExitCode, Error> {
+    if !teavm::is_teavm(module) {
+        return Err(Error::Usage(format!(
+            "the module is no program of a known toolchain (TeaVM); call an export with --invoke NAME: it has {}",
+            names(module)
+        )));
+    }
+    let console = Console::inherit();
+    let mut store = Store::new(engine, teavm::State { console })?;
+    let code = teavm::run_main(&mut store, module, arguments)?;
+    Ok(ExitCode::from(code as u8))
+}
+
+fn names(module: &Module) -> String {
+    let names: Vec<_> = module
+        .exports()
+        .take(20)
+        .map(|n| format!("`{n}`"))
+        .collect();
+    match names.len() {
+        0 => "none".into(),
+        _ => names.join(", "),
+    }
+}
+
+fn invoke(
+    engine: &Engine,
+    module: &Module,
+    name: &str,
+    arguments: &[String],
+) -> Result<ExitCode, Error> {
+    let mut store = Store::new(
+        engine,
+        teavm::State {
+            console: Console::inherit(),
+        },
+    )?;
+    let mut linker = Linker::new(engine);
+    if teavm::is_teavm(module) {
+        teavm::link(&mut linker, &mut store, module)?;
+    }
+    let instance = linker.instantiate(&mut store, module)?;
+    let func = instance.get_func(&mut store, name).ok_or_else(|| {
+        Error::Usage(format!(
+            "the module exports no function `{name}`; it exports {}",
+            names(module)
+        ))
+    })?;
+    let ty = func.ty(&mut store)?;
+    if ty.params.len() != arguments.len() {
+        return Err(Error::Usage(format!(
+            "`{name}` has type {ty}: give {} arguments after `--`, not {}",
+            ty.params.len(),
+            arguments.len()
+        )));
+    }
+    let values = ty
+        .params
+        .iter()
+        .zip(arguments)
+        .map(|(&t, a)| value(t, a))
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut results: Vec<Val> = ty.results.iter().map(|&t| Val::zero(t)).collect();
+    let outcome = func.call(&mut store, &values, &mut results);
+    store.data_mut().console.out.flush().map_err(Error::host)?;
+    outcome?;
+    for r in &results {
+        println!("{}", text(r));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// An argument as a value of a type.
+fn value(ty: ValType, text: &str) -> Result<Val, Error> {
+    let wrong = |_| Error::Usage(format!("argument `{text}` is no {ty}"));
+    match ty {
+        // Unsigned numbers mean the same bits.
+        ValType::I32 => text
+            .parse()
+            .or_else(|_| text.parse::<u32>().map(|v| v as i32))
+            .map(Val::I32)
+            .map_err(|_| wrong(())),
+        ValType::I64 => text
+            .parse()
+            .or_else(|_| text.parse::<u64>().map(|v| v as i64))
+            .map(Val::I64)
+            .map_err(|_| wrong(())),
+        ValType::F32 => text.parse().map(Val::f32).map_err(|_| wrong(())),
+        ValType::F64 => text.parse().map(Val::f64).map_err(|_| wrong(())),
+        ValType::Ref(_) if text == "null" => Ok(Val::zero(ty)),
+        ValType::Ref(_) => Err(Error::Usage(format!(
+            "argument `{text}`: of type {ty}, only `null` can be given"
+        ))),
+    }
+}
+
+fn text(v: &Val) -> String {
+    match v {
+        Val::I32(v) => v.to_string(),
+        Val::I64(v) => v.to_string(),
+        Val::F32(b) => f32::from_bits(*b).to_string(),
+        Val::F64(b) => f64::from_bits(*b).to_string(),
+        Val::FuncRef(None) | Val::AnyRef(None) | Val::ExternRef(None) | Val::ExnRef(None) => {
+            "null".into()
+        }
+        Val::FuncRef(_) => "funcref".into(),
+        Val::AnyRef(_) => "anyref".into(),
+        Val::ExternRef(_) => "externref".into(),
+        Val::ExnRef(_) => "exnref".into(),
+    }
+}
