@@ -70,6 +70,9 @@ pub enum Command {
     Study(StudyArgs),
 }
 
+/// The machine that programs run on when none is named.
+pub const DEFAULT_MACHINE: &str = "optane-6230-memory-mode";
+
 #[derive(clap::Args, Debug)]
 pub struct RunArgs {
     /// A workload (`gups:bytes=96GiB`; see `varve workload`), a trace file, or a WebAssembly program; or put a command
@@ -77,7 +80,7 @@ pub struct RunArgs {
     #[arg(required_unless_present = "command")]
     pub work: Option<String>,
     /// The machine: a name from `varve machine list`, or a file
-    #[arg(short, long, default_value = "optane-6230-memory-mode")]
+    #[arg(short, long, default_value = DEFAULT_MACHINE)]
     pub machine: String,
     /// Page policies: `all`, or names separated by `;` (see `varve policy`)
     #[arg(short, long, default_value = "all")]

@@ -1,6 +1,6 @@
 //! `varve run module.wasm`: runs a program of WebAssembly on the engine.
 
-use crate::args::RunArgs;
+use crate::args::{DEFAULT_MACHINE, RunArgs};
 use crate::ui::{Done, Failure, failed, wrong};
 use std::fs::File;
 use std::io::Read;
@@ -16,9 +16,9 @@ pub fn is_wasm(file: &str) -> bool {
 }
 
 pub fn run(a: &RunArgs, file: &str) -> Done {
-    if a.json || a.out.is_some() || a.until.is_some() || a.scale.is_some() || a.page.is_some() {
+    if let Some(option) = of_the_model(a) {
         return Err(wrong(format!(
-            "{file}: a WebAssembly program runs as it is for now, not on a modelled machine: leave the other options out"
+            "{file}: a WebAssembly program runs as it is for now, not on a modelled machine: leave {option} out"
         )));
     }
     let mut config = Config::default();
@@ -39,6 +39,24 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
         Some(name) => invoke(&engine, &module, name, &arguments).map_err(|e| of(file, e)),
         None => main(&engine, &module, &arguments).map_err(|e| of(file, e)),
     }
+}
+
+/// An option that was given, not as its default says, and means something on a modelled machine only.
+fn of_the_model(a: &RunArgs) -> Option<&'static str> {
+    [
+        (a.machine != DEFAULT_MACHINE, "--machine"),
+        (a.policy != "all", "--policy"),
+        (a.scale.is_some(), "--scale"),
+        (a.page.is_some(), "--page"),
+        (a.seed != 1, "--seed"),
+        (a.cores != 0, "--cores"),
+        (a.until.is_some(), "--until"),
+        (a.json, "--json"),
+        (a.out.is_some(), "--out"),
+        (a.jobs != 0, "--jobs"),
+    ]
+    .into_iter()
+    .find_map(|(given, name)| given.then_some(name))
 }
 
 /// Wrong input has exit code 2, a program that fails 1.
