@@ -117,10 +117,6 @@ final class Failures {
                 list.remove(i);
             }
         });
-        attempt("store", () -> {
-            Object[] strings = new String[pick(1)];
-            strings[0] = pick(1);
-        });
         attempt("fine", () -> System.out.println("minimum divided by -1: " + Integer.MIN_VALUE / pick(-1)));
     }
 

@@ -9,5 +9,6 @@ public final class HostPlugin implements TeaVMPlugin {
     public void install(TeaVMHost host) {
         host.add(new SystemTransformer());
         host.add(new FileSystemTransformer());
+        host.add(new ChecksTransformer());
     }
 }

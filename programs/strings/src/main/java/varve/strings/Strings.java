@@ -66,7 +66,7 @@ public final class Strings {
         int rank = 0;
         for (Map.Entry<String, List<Integer>> entry : entries) {
             List<Integer> at = entry.getValue();
-            report.append(String.format("%6d %-20s %8d  first on line %d%n", ++rank, entry.getKey(), at.size(), at.get(0)));
+            report.append(String.format("%6d %-20s %8d  first on line %d\n", ++rank, entry.getKey(), at.size(), at.get(0)));
         }
         for (String line : report.toString().split("\n", 4)) {
             if (line.length() < 80) {
