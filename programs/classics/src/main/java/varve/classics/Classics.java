@@ -13,10 +13,10 @@ public final class Classics {
         String program = given.choice(0, "richards", "deltablue", "nbody", "mandelbrot");
         Stopwatch stopwatch = new Stopwatch();
         switch (program) {
-            case "richards" -> Richards.run(given.number(1, "the number of rounds", 100, 1, 1_000_000));
+            case "richards" -> Richards.run(given.number(1, "the number of rounds", 300, 1, 1_000_000));
             case "deltablue" -> DeltaBlue.run(given.number(1, "the length of chains", 5000, 2, 100_000));
-            case "nbody" -> Bodies.run(given.number(1, "the number of steps", 2_000_000, 0, 1_000_000_000));
-            default -> Mandelbrot.run(given.number(1, "the number of pixels", 800, 8, 16_000));
+            case "nbody" -> Bodies.run(given.number(1, "the number of steps", 5_000_000, 0, 1_000_000_000));
+            default -> Mandelbrot.run(given.number(1, "the number of pixels", 1500, 8, 16_000));
         }
         stopwatch.lap(program);
     }

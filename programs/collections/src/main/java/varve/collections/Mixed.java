@@ -8,7 +8,7 @@ public final class Mixed {
     public static void main(String[] args) {
         Args given = new Args("collections all|mutable|streams|persistent [SIZE]", args, 2);
         String part = given.choice(0, "all", "mutable", "streams", "persistent");
-        int size = given.number(1, "the size", 100_000, 10, 10_000_000);
+        int size = given.number(1, "the size", 40_000, 10, 10_000_000);
         Stopwatch stopwatch = new Stopwatch();
         if (!part.equals("streams") && !part.equals("persistent")) {
             Mutable.run(size);

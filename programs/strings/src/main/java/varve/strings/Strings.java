@@ -26,7 +26,7 @@ public final class Strings {
 
     public static void main(String[] args) {
         Args given = new Args("strings [WORDS] [--seed N]", args, 1, "seed");
-        int words = given.number(0, "the number of words", 200_000, 1, 100_000_000);
+        int words = given.number(0, "the number of words", 80_000, 1, 100_000_000);
         Stopwatch stopwatch = new Stopwatch();
         Strings strings = new Strings(new TextMaker(given.option("seed", 1, 0, Integer.MAX_VALUE), VOCABULARY).make(words));
         say("text", strings.text.length() + " characters", strings.text);
