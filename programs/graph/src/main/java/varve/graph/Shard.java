@@ -1,0 +1,51 @@
+package varve.graph;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/** The edges into one interval, ordered by source, in blocks as they would lie on a disk. */
+final class Shard {
+    private final List<Block> blocks = new ArrayList<>();
+
+    /** Takes edges that are ordered by source, and by target for the same source. */
+    Shard(int[] sources, int[] targets, double[] values) {
+        for (int from = 0; from < sources.length; from += Block.MOST_EDGES) {
+            blocks.add(new Block(sources, targets, values, from, Math.min(from + Block.MOST_EDGES, sources.length)));
+        }
+    }
+
+    /** Reads the edges whose source is in a range, and returns the chunks that hold their values. */
+    List<Chunk> load(int firstSource, int lastSource, EdgeVisitor visitor) {
+        List<Chunk> loaded = new ArrayList<>();
+        for (int i = lowerBound(firstSource); i < blocks.size() && blocks.get(i).firstSource() <= lastSource; i++) {
+            Block block = blocks.get(i);
+            Chunk chunk = block.open();
+            block.decode(chunk, firstSource, lastSource, visitor);
+            loaded.add(chunk);
+        }
+        return loaded;
+    }
+
+    /** The first block whose last source is not before the given one. */
+    private int lowerBound(int source) {
+        int low = 0;
+        int high = blocks.size();
+        while (low < high) {
+            int middle = low + high >>> 1;
+            if (blocks.get(middle).lastSource() < source) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        return low;
+    }
+
+    long bytes() {
+        long sum = 0;
+        for (Block block : blocks) {
+            sum += block.bytes();
+        }
+        return sum;
+    }
+}

@@ -1,0 +1,67 @@
+package varve.graph;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/** Cuts a graph into intervals with about as many incoming edges each, and sorts their edges into shards. */
+final class Sharder {
+    private final EdgeList edges;
+    private final int vertices;
+    private final int[] inDegrees;
+    private final int[] outDegrees;
+
+    Sharder(EdgeList edges) {
+        this.edges = edges;
+        vertices = edges.vertices();
+        inDegrees = new int[vertices];
+        outDegrees = new int[vertices];
+        edges.forEach((source, target, value) -> {
+            outDegrees[source]++;
+            inDegrees[target]++;
+        });
+    }
+
+    List<Interval> cut(int count) {
+        List<Integer> ends = ends(count);
+        int[] intervalOf = new int[vertices];
+        int[] sizes = new int[ends.size()];
+        int first = 0;
+        for (int i = 0; i < ends.size(); i++) {
+            for (int v = first; v <= ends.get(i); v++) {
+                intervalOf[v] = i;
+                sizes[i] += inDegrees[v];
+            }
+            first = ends.get(i) + 1;
+        }
+        List<ShardBuilder> builders = new ArrayList<>();
+        for (int size : sizes) {
+            builders.add(new ShardBuilder(size));
+        }
+        edges.forEach((source, target, value) -> builders.get(intervalOf[target]).add(source, target, value));
+        List<Interval> intervals = new ArrayList<>();
+        first = 0;
+        for (int i = 0; i < ends.size(); i++) {
+            int last = ends.get(i);
+            int[] degrees = new int[last - first + 1];
+            System.arraycopy(outDegrees, first, degrees, 0, degrees.length);
+            intervals.add(new Interval(first, last, builders.get(i).build(vertices), degrees));
+            builders.set(i, null);
+            first = last + 1;
+        }
+        return intervals;
+    }
+
+    /** The last vertex of each interval. A vertex weighs as much as it has incoming edges, and one more. */
+    private List<Integer> ends(int count) {
+        long total = (long) edges.size() + vertices;
+        List<Integer> ends = new ArrayList<>();
+        long weight = 0;
+        for (int v = 0; v < vertices; v++) {
+            weight += inDegrees[v] + 1;
+            if (weight * count >= total * (ends.size() + 1) || v == vertices - 1) {
+                ends.add(v);
+            }
+        }
+        return ends;
+    }
+}

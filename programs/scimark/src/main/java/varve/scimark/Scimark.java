@@ -1,0 +1,171 @@
+package varve.scimark;
+
+import varve.common.Args;
+import varve.common.Checksum;
+import varve.common.Rng;
+
+/**
+ * The five kernels of SciMark 2 with its sizes, small and large, written after its published description (Pozo and Miller, NIST). Unlike
+ * there the number of rounds is given, so that results are the same in every run; rates are on standard error.
+ */
+public final class Scimark {
+    private static final String USAGE = "scimark all|fft|sor|montecarlo|sparse|lu [ROUNDS] [--large 1]";
+    private static final double TOLERANCE = 1e-9;
+    private static final long SEED = 113;
+
+    private final boolean large;
+    private final int rounds;
+
+    private Scimark(boolean large, int rounds) {
+        this.large = large;
+        this.rounds = rounds;
+    }
+
+    public static void main(String[] args) {
+        Args given = new Args(USAGE, args, 2, "large");
+        String kernel = given.choice(0, "all", "fft", "sor", "montecarlo", "sparse", "lu");
+        boolean large = given.option("large", 0, 0, 1) == 1;
+        Scimark scimark = new Scimark(large, given.number(1, "the number of rounds", large ? 1 : 40, 1, 1 << 20));
+        switch (kernel) {
+            case "fft" -> scimark.fourier();
+            case "sor" -> scimark.relaxation();
+            case "montecarlo" -> scimark.monteCarlo();
+            case "sparse" -> scimark.sparse();
+            case "lu" -> scimark.factorization();
+            default -> {
+                scimark.fourier();
+                scimark.relaxation();
+                scimark.monteCarlo();
+                scimark.sparse();
+                scimark.factorization();
+            }
+        }
+    }
+
+    private static void done(String name, String result, double operations, long start) {
+        long nanos = Math.max(1, System.nanoTime() - start);
+        System.out.println(name + ": " + result);
+        System.err.println("time: " + name + " " + nanos / 1000 / 1000.0 + " ms, " + Math.round(operations * 1e3 / nanos)
+                + " Mflop/s");
+    }
+
+    private static double[] randomVector(int n, Rng rng) {
+        double[] v = new double[n];
+        for (int i = 0; i < n; i++) {
+            v[i] = rng.real();
+        }
+        return v;
+    }
+
+    private static double[][] randomMatrix(int n, Rng rng) {
+        double[][] m = new double[n][];
+        for (int i = 0; i < n; i++) {
+            m[i] = randomVector(n, rng);
+        }
+        return m;
+    }
+
+    private void fourier() {
+        int n = large ? 1 << 20 : 1 << 10;
+        int times = large ? rounds : 50 * rounds;
+        double[] original = randomVector(2 * n, new Rng(SEED));
+        double[] data = original.clone();
+        Fourier fourier = new Fourier(n);
+        long start = System.nanoTime();
+        double first = 0;
+        for (int i = 0; i < times; i++) {
+            fourier.forward(data);
+            first = data[0];
+            fourier.inverse(data);
+        }
+        double error = 0;
+        for (int i = 0; i < data.length; i++) {
+            error = Math.max(error, Math.abs(data[i] - original[i]));
+        }
+        int log = Integer.numberOfTrailingZeros(n);
+        done("fft", rounded(first) + (error < TOLERANCE ? ", and back" : ", and not back: " + error),
+                2.0 * times * (5.0 * n * log + 2.0 * n), start);
+    }
+
+    private void relaxation() {
+        int n = large ? 1000 : 100;
+        int sweeps = large ? 10 * rounds : 250 * rounds;
+        double[][] grid = randomMatrix(n, new Rng(SEED));
+        long start = System.nanoTime();
+        Relaxation.run(grid, 1.25, sweeps);
+        done("sor", checksum(grid), 6.0 * (n - 1) * (n - 1) * sweeps, start);
+    }
+
+    private void monteCarlo() {
+        int points = large ? 4_000_000 * rounds : 250_000 * rounds;
+        long start = System.nanoTime();
+        double pi = new MonteCarlo(SEED).pi(points);
+        done("montecarlo", "pi is about " + pi, 4.0 * points, start);
+    }
+
+    private void sparse() {
+        int n = large ? 100_000 : 1000;
+        int entries = large ? 1_000_000 : 5000;
+        int times = large ? 10 * rounds : 500 * rounds;
+        Rng rng = new Rng(SEED);
+        double[] x = randomVector(n, rng);
+        SparseMatrix matrix = new SparseMatrix(n, entries, rng);
+        double[] y = new double[n];
+        long start = System.nanoTime();
+        for (int i = 0; i < times; i++) {
+            matrix.multiply(x, y);
+            x[i % n] += y[i % n] * 1e-3;
+        }
+        done("sparse", checksum(y), 2.0 * entries * times, start);
+    }
+
+    private void factorization() {
+        int n = large ? 1000 : 100;
+        int times = large ? rounds : 5 * rounds;
+        Rng rng = new Rng(SEED);
+        double[][] original = randomMatrix(n, rng);
+        double[] wanted = randomVector(n, rng);
+        int[] pivots = new int[n];
+        double[][] lu = null;
+        long start = System.nanoTime();
+        for (int i = 0; i < times; i++) {
+            lu = copy(original);
+            Factorization.run(lu, pivots);
+        }
+        double[] right = new double[n];
+        for (int i = 0; i < n; i++) {
+            for (int j = 0; j < n; j++) {
+                right[i] += original[i][j] * wanted[j];
+            }
+        }
+        Factorization.solve(lu, pivots, right);
+        double error = 0;
+        for (int i = 0; i < n; i++) {
+            error = Math.max(error, Math.abs(right[i] - wanted[i]));
+        }
+        done("lu", checksum(lu) + (error < TOLERANCE ? ", solves" : ", does not solve: " + error),
+                2.0 / 3 * n * n * n * times, start);
+    }
+
+    private static double[][] copy(double[][] matrix) {
+        double[][] copy = new double[matrix.length][];
+        for (int i = 0; i < matrix.length; i++) {
+            copy[i] = matrix[i].clone();
+        }
+        return copy;
+    }
+
+    private static double rounded(double x) {
+        return Math.round(x * 1e6) / 1e6;
+    }
+
+    private static String checksum(double[]... rows) {
+        Checksum checksum = new Checksum();
+        for (double[] row : rows) {
+            for (double x : row) {
+                checksum.addExactly(x);
+            }
+        }
+        return "checksum " + checksum;
+    }
+}
