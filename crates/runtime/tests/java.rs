@@ -1,68 +1,119 @@
-//! Java programs from `programs/dist`: they print what the JDK prints for the same sources.
+//! Java programs from `programs/dist`: every line of `programs/cases` prints what the JDK prints for the same sources.
 
-use std::io::{self, Write};
-use std::path::Path;
-use std::sync::{Arc, Mutex};
-use varve_runtime::host::{Console, Output, teavm};
+mod common;
+
+use common::{Shared, console, ended};
+use std::collections::HashMap;
+use std::fs;
+use std::io::Cursor;
+use std::path::PathBuf;
+use varve_runtime::host::{State, Wasi, teavm};
 use varve_runtime::*;
 
-#[derive(Clone, Default)]
-struct Shared(Arc<Mutex<Vec<u8>>>);
+/// Cases that the engine cannot run yet, each with the reason. There are none.
+const SKIPPED: &[(&str, &str)] = &[];
 
-impl Write for Shared {
-    fn write(&mut self, b: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(b);
-        Ok(b.len())
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+fn programs() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../programs")
+        .canonicalize()
+        .unwrap()
 }
 
-impl Shared {
-    fn text(&self) -> String {
-        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
-    }
+/// A line of `cases`: how a program is called, and the code that it ends with.
+struct Case {
+    name: String,
+    code: i32,
+    input: Vec<u8>,
+    program: String,
+    args: Vec<String>,
 }
 
-/// Output, errors and exit code.
-fn run(config: Config, name: &str, args: &[&str]) -> (String, String, i32) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../programs/dist")
-        .join(name);
+fn cases() -> Vec<Case> {
+    let text = fs::read_to_string(programs().join("cases")).unwrap();
+    let lines = text
+        .lines()
+        .filter(|l| !l.trim().is_empty() && !l.starts_with('#'));
+    lines
+        .map(|line| {
+            let mut words = line.split_whitespace().map(str::to_owned);
+            let mut next = || words.next().unwrap_or_else(|| panic!("too short: {line}"));
+            Case {
+                name: next(),
+                code: next().parse().unwrap_or_else(|e| panic!("{line}: {e}")),
+                input: match next().as_str() {
+                    "-" => Vec::new(),
+                    file => fs::read(programs().join(file)).unwrap(),
+                },
+                program: next(),
+                args: words.collect(),
+            }
+        })
+        .collect()
+}
+
+/// Runs cases, each module loaded once; whatever is not as expected, a line each.
+fn failures<'a>(config: Config, cases: impl Iterator<Item = &'a Case>) -> Vec<String> {
     let engine = Engine::new(config);
-    let module = Module::new(&engine, &std::fs::read(path).unwrap()).unwrap();
+    let mut modules = HashMap::new();
+    let mut failures = Vec::new();
+    for case in cases {
+        let module = modules.entry(case.program.clone()).or_insert_with(|| {
+            let file = programs().join(format!("dist/{}.wasm", case.program));
+            Module::new(&engine, &fs::read(file).unwrap()).unwrap()
+        });
+        failures.extend(failure(&engine, module, case).map(|f| format!("{}: {f}", case.name)));
+    }
+    failures
+}
+
+fn failure(engine: &Engine, module: &Module, case: &Case) -> Option<String> {
     let (out, err) = (Shared::default(), Shared::default());
-    let console = Console {
-        out: Output::new(Box::new(out.clone())),
-        err: Output::new(Box::new(err.clone())),
+    let here = programs();
+    let wasi = Wasi::new().env("PWD", here.to_str().unwrap());
+    let state = State {
+        console: console(Cursor::new(case.input.clone()), &out, &err),
+        wasi: wasi.preopen("/".as_ref(), "/").unwrap(),
     };
-    let mut store = Store::new(&engine, teavm::State { console }).unwrap();
-    let args: Vec<String> = args.iter().map(|a| a.to_string()).collect();
-    let code = teavm::run_main(&mut store, &module, &args)
-        .unwrap_or_else(|e| panic!("{e}\n{:?}", e.trap()));
-    (out.text(), err.text(), code)
+    let mut store = Store::new(engine, state).unwrap();
+    let (code, last) = ended(teavm::run_main(&mut store, module, &case.args));
+    let (out, err) = (out.text(), err.text() + &last);
+    if code != case.code {
+        return Some(format!("exit code {code}, expected {}: {err}", case.code));
+    }
+    let expected = here.join("expected").join(&case.name);
+    let wanted = fs::read_to_string(expected.with_extension("out")).unwrap();
+    if out != wanted {
+        return Some(format!("printed\n{out}\nexpected\n{wanted}"));
+    }
+    let part = fs::read_to_string(expected.with_extension("err")).unwrap_or_default();
+    let part = part.trim_end();
+    (!err.contains(part)).then(|| format!("standard error lacks `{part}`: {err}"))
 }
 
 #[test]
-fn hello_greets_its_arguments() {
-    assert_eq!(
-        run(Config::default(), "hello.wasm", &[]).0,
-        "Hello, world!\n"
-    );
-    assert_eq!(
-        run(Config::default(), "hello.wasm", &["Ada", "Bob 🌍"]).0,
-        "Hello, Ada and Bob 🌍!\n"
-    );
+fn every_case_prints_what_the_jdk_prints() {
+    let cases = cases();
+    assert!(cases.len() > 30, "only {} cases found", cases.len());
+    for (name, reason) in SKIPPED {
+        assert!(cases.iter().any(|c| c.name == *name), "no case {name}");
+        println!("skipped: {name}: {reason}");
+    }
+    let run = cases
+        .iter()
+        .filter(|c| SKIPPED.iter().all(|(name, _)| *name != c.name));
+    let failures = failures(Config::default(), run);
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
 #[test]
-fn collections_strings_streams_and_exceptions_are_those_of_the_jdk() {
-    let (out, err, code) = run(Config::default(), "collections.wasm", &["20000"]);
-    assert_eq!(
-        (out.as_str(), err.as_str(), code),
-        (include_str!("java/collections.txt"), "", 0)
-    );
+fn every_program_in_dist_has_a_case() {
+    let cases = cases();
+    for file in fs::read_dir(programs().join("dist")).unwrap() {
+        let path = file.unwrap().path();
+        let program = path.file_stem().unwrap().to_str().unwrap();
+        assert!(cases.iter().any(|c| c.program == program), "{program}");
+    }
 }
 
 #[test]
@@ -72,15 +123,31 @@ fn and_in_a_small_heap_with_many_collections() {
         nursery: 256 << 10,
         ..Config::default()
     };
-    assert_eq!(
-        run(config, "collections.wasm", &["20000"]).0,
-        include_str!("java/collections.txt")
-    );
+    let cases = cases();
+    let names = ["collections", "strings", "trees", "kv", "graph-ranks"];
+    let run: Vec<_> = cases
+        .iter()
+        .filter(|c| names.contains(&c.name.as_str()))
+        .collect();
+    assert_eq!(run.len(), names.len());
+    let failures = failures(config, run.into_iter());
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
 #[test]
-fn an_exception_that_escapes_prints_its_stack_and_fails() {
-    let (_, err, code) = run(Config::default(), "collections.wasm", &["100", "fail"]);
-    assert_eq!(code, 1);
-    assert!(err.starts_with("Exception in thread \"main\" java.lang.IllegalStateException: asked to fail\n\tat varve.collections.Collections.main"), "{err}");
+fn an_exception_that_escapes_prints_its_stack() {
+    let engine = Engine::default();
+    let file = programs().join("dist/errors.wasm");
+    let module = Module::new(&engine, &fs::read(file).unwrap()).unwrap();
+    let (out, err) = (Shared::default(), Shared::default());
+    let state = State {
+        console: console(Cursor::new(""), &out, &err),
+        wasi: Wasi::new(),
+    };
+    let mut store = Store::new(&engine, state).unwrap();
+    let args = ["throw".to_owned()];
+    assert_eq!(teavm::run_main(&mut store, &module, &args).unwrap(), 1);
+    let err = err.text();
+    let begin = "Exception in thread \"main\" java.lang.IllegalStateException: gave up with code 42\n\tat varve.errors.Failures.outer";
+    assert!(err.starts_with(begin), "{err}");
 }

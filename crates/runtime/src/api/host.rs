@@ -85,3 +85,4 @@ closures!(A 0, B 1, C 2, D 3, E 4);
 closures!(A 0, B 1, C 2, D 3, E 4, F 5);
 closures!(A 0, B 1, C 2, D 3, E 4, F 5, G 6);
 closures!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
+closures!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8);

@@ -1,9 +1,11 @@
-//! Standard output and error of programs that write UTF-16 characters one by one.
+//! Standard input, output and error. Some programs write bytes, others UTF-16 characters one by one.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Read, Write};
 
-/// Where a program's output goes.
+/// Where a program's input comes from, and its output goes.
 pub struct Console {
+    /// Standard input.
+    pub input: Input,
     /// Standard output.
     pub out: Output,
     /// Standard error.
@@ -11,21 +13,64 @@ pub struct Console {
 }
 
 impl Console {
-    /// The process's own output and error.
+    /// The process's own input, output and error.
     pub fn inherit() -> Console {
         Console {
-            out: Output::new(Box::new(io::stdout())),
-            err: Output::new(Box::new(io::stderr())),
+            input: Input(Source::Inherited),
+            out: Output {
+                terminal: io::stdout().is_terminal(),
+                ..Output::new(Box::new(io::stdout()))
+            },
+            err: Output {
+                terminal: io::stderr().is_terminal(),
+                ..Output::new(Box::new(io::stderr()))
+            },
         }
     }
 }
 
-/// A stream that takes UTF-16 characters and writes UTF-8, a line at a time.
+/// A stream to read from.
+pub struct Input(Source);
+
+enum Source {
+    /// The process's own, read without a buffer: what a program does not read is left to others.
+    Inherited,
+    Reader(Box<dyn Read + Send>),
+}
+
+impl Input {
+    /// A stream from a reader.
+    pub fn new(from: Box<dyn Read + Send>) -> Input {
+        Input(Source::Reader(from))
+    }
+
+    /// Reads some bytes, and waits for the first; zero at the end.
+    pub(crate) fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        match &mut self.0 {
+            Source::Inherited => Ok(rustix::io::retry_on_intr(|| {
+                rustix::io::read(rustix::stdio::stdin(), &mut *to)
+            })?),
+            Source::Reader(from) => from.read(to),
+        }
+    }
+
+    /// Whether it is the process's own, that may have nothing to read yet.
+    pub(crate) fn is_inherited(&self) -> bool {
+        matches!(self.0, Source::Inherited)
+    }
+
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.is_inherited() && io::stdin().is_terminal()
+    }
+}
+
+/// A stream that takes bytes, or UTF-16 characters that it writes as UTF-8, a line at a time.
 pub struct Output {
     to: Box<dyn Write + Send>,
     line: Vec<u8>,
     /// The first half of a character that takes two.
     high: Option<u16>,
+    pub(crate) terminal: bool,
 }
 
 /// Bytes after which a line that does not end is written all the same.
@@ -38,6 +83,7 @@ impl Output {
             to,
             line: Vec::new(),
             high: None,
+            terminal: false,
         }
     }
 
@@ -71,7 +117,15 @@ impl Output {
     /// # Errors
     /// If the writer fails.
     pub fn text(&mut self, text: &str) -> io::Result<()> {
-        self.line.extend_from_slice(text.as_bytes());
+        self.bytes(text.as_bytes())
+    }
+
+    /// Takes bytes, after what was taken before.
+    ///
+    /// # Errors
+    /// If the writer fails.
+    pub fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.line.extend_from_slice(bytes);
         self.flush()
     }
 

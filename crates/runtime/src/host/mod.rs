@@ -4,5 +4,28 @@ mod console;
 mod js;
 mod js_string;
 pub mod teavm;
+pub mod wasi;
 
-pub use console::{Console, Output};
+pub use console::{Console, Input, Output};
+pub use wasi::Wasi;
+
+use crate::{Error, Result, Store};
+
+/// The host's state of a program.
+pub struct State {
+    /// Where its input comes from, and its output goes.
+    pub console: Console,
+    /// What it may see of the system: arguments, environment, directories.
+    pub wasi: Wasi,
+}
+
+/// The exit code of a program whose main function came back, or asked to end. What it has printed is written out in any case.
+fn exit_code(store: &mut Store<State>, outcome: Result<()>) -> Result<i32> {
+    let console = &mut store.data_mut().console;
+    let flushed = console.out.flush().and(console.err.flush());
+    match outcome {
+        Ok(()) => flushed.map(|()| 0).map_err(Error::host),
+        Err(Error::Exit(code)) => flushed.map(|()| code).map_err(Error::host),
+        Err(e) => Err(e),
+    }
+}

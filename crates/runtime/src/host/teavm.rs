@@ -4,17 +4,11 @@
 //! values of JavaScript. There is no JavaScript here: what the library itself needs of it is provided; a program that uses
 //! JavaScript of its own ends with an error that says so.
 
-use super::console::{Console, Output};
+use super::console::Output;
 use super::js::Js;
-use super::js_string;
+use super::{State, exit_code, js_string, wasi};
 use crate::*;
 use std::time::{SystemTime, UNIX_EPOCH};
-
-/// The host's state of a Java program.
-pub struct State {
-    /// Where its output goes.
-    pub console: Console,
-}
 
 /// Whether a module is TeaVM's output.
 pub fn is_teavm(module: &Module) -> bool {
@@ -345,6 +339,8 @@ fn memory(linker: &mut Linker<State>, store: &mut Store<State>, module: &Module)
         .define("teavmMemory", "heapOffset", offset)
         .define("teavmMemory", "maxSize", most);
     linker.func_any("teavmMemory", "notifyHeapResized", |_: C<'_>, _, _| Ok(()));
+    // What a browser lacks, the library of `programs/host` asks of WASI, through the same memory.
+    wasi::link(linker, Some(memory));
     Ok(())
 }
 
@@ -387,24 +383,15 @@ pub fn run_main(store: &mut Store<State>, module: &Module, args: &[String]) -> R
         Js::Strings(args.iter().map(|a| a.encode_utf16().collect()).collect()).put(&mut *store)?;
     let mut results = vec![Val::I32(0); main.ty(&mut *store)?.results.len()];
     let outcome = main.call(&mut *store, &[args], &mut results);
-    store.data_mut().console.out.flush().map_err(Error::host)?;
-    let code = match outcome {
-        Ok(()) => 0,
-        Err(Error::Exit(code)) => code,
+    match exit_code(store, outcome) {
         Err(Error::Exception { exception, .. }) => {
             let text = describe(store, instance, exception)?;
-            store
-                .data_mut()
-                .console
-                .err
-                .text(&text)
-                .map_err(Error::host)?;
-            1
+            let err = &mut store.data_mut().console.err;
+            err.text(&text).map_err(Error::host)?;
+            Ok(1)
         }
-        Err(e) => return Err(e),
-    };
-    store.data_mut().console.err.flush().map_err(Error::host)?;
-    Ok(code)
+        other => other,
+    }
 }
 
 /// An uncaught exception as Java prints it.

@@ -156,6 +156,19 @@ impl<T> Caller<'_, T> {
         &mut self.inner.data
     }
 
+    /// The bytes of a memory, and the host's data, at once.
+    ///
+    /// # Errors
+    /// If the memory is of another store.
+    pub fn memory_and_data(&mut self, memory: crate::Memory) -> Result<(&mut [u8], &mut T)> {
+        crate::extern_::same_store(memory.store, self.inner.vm.id)?;
+        let inner = &mut *self.inner;
+        Ok((
+            inner.vm.memories[memory.id as usize].bytes_mut(),
+            &mut inner.data,
+        ))
+    }
+
     /// The calls of compiled code that led here, innermost first; not beyond the host function that called it, and at most 64.
     pub fn frames(&mut self) -> Vec<crate::FrameInfo> {
         // SAFETY: a caller exists while compiled code waits for a host function.

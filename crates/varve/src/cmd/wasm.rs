@@ -4,8 +4,9 @@ use crate::args::{DEFAULT_MACHINE, RunArgs};
 use crate::ui::{Done, Failure, failed, wrong};
 use std::fs::File;
 use std::io::Read;
+use std::path::Path;
 use std::process::ExitCode;
-use varve_runtime::host::{Console, teavm};
+use varve_runtime::host::{Console, State, Wasi, teavm, wasi};
 use varve_runtime::{Config, Engine, Error, Linker, Module, Store, Val, ValType};
 
 /// Whether the file begins as modules in binary form do, or is called like one.
@@ -35,9 +36,12 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
         .iter()
         .map(|w| w.to_string_lossy().into_owned())
         .collect();
+    let store = state(file, a)
+        .and_then(|state| Store::new(&engine, state))
+        .map_err(|e| of(file, e))?;
     match &a.invoke {
-        Some(name) => invoke(&engine, &module, name, &arguments).map_err(|e| of(file, e)),
-        None => main(&engine, &module, &arguments).map_err(|e| of(file, e)),
+        Some(name) => invoke(store, &module, name, &arguments).map_err(|e| of(file, e)),
+        None => main(store, &module, &arguments).map_err(|e| of(file, e)),
     }
 }
 
@@ -70,16 +74,33 @@ fn of(file: &str, e: Error) -> Failure {
     }
 }
 
-fn main(engine: &Engine, module: &Module, arguments: &[String]) -> Result<ExitCode, Error> {
-    if !teavm::is_teavm(module) {
+/// The program sees the environment and the files as every process does.
+fn state(file: &str, a: &RunArgs) -> Result<State, Error> {
+    let mut wasi = Wasi::new().arg(file).inherit_env();
+    if let Ok(here) = std::env::current_dir() {
+        wasi = wasi.env("PWD", here.into_os_string().into_encoded_bytes());
+    }
+    for word in &a.command {
+        wasi = wasi.arg(word.as_encoded_bytes());
+    }
+    Ok(State {
+        console: Console::inherit(),
+        wasi: wasi.preopen(Path::new("/"), "/")?,
+    })
+}
+
+fn main(mut store: Store<State>, module: &Module, arguments: &[String]) -> Result<ExitCode, Error> {
+    let code = if teavm::is_teavm(module) {
+        teavm::run_main(&mut store, module, arguments)?
+    } else if wasi::is_command(module) {
+        wasi::run_command(&mut store, module)?
+    } else {
         return Err(Error::Usage(format!(
-            "the module is no program of a known toolchain (TeaVM); call an export with --invoke NAME: it has {}",
+            "the module is no program of a known toolchain (TeaVM, WASI); call an export with --invoke NAME: it has {}",
             names(module)
         )));
-    }
-    let console = Console::inherit();
-    let mut store = Store::new(engine, teavm::State { console })?;
-    let code = teavm::run_main(&mut store, module, arguments)?;
+    };
+    // As everywhere, what does not fit a byte loses its upper bits.
     Ok(ExitCode::from(code as u8))
 }
 
@@ -96,20 +117,16 @@ fn names(module: &Module) -> String {
 }
 
 fn invoke(
-    engine: &Engine,
+    mut store: Store<State>,
     module: &Module,
     name: &str,
     arguments: &[String],
 ) -> Result<ExitCode, Error> {
-    let mut store = Store::new(
-        engine,
-        teavm::State {
-            console: Console::inherit(),
-        },
-    )?;
-    let mut linker = Linker::new(engine);
+    let mut linker = Linker::new(module.engine());
     if teavm::is_teavm(module) {
         teavm::link(&mut linker, &mut store, module)?;
+    } else if wasi::is_used(module) {
+        wasi::link(&mut linker, None);
     }
     let instance = linker.instantiate(&mut store, module)?;
     let func = instance.get_func(&mut store, name).ok_or_else(|| {
@@ -135,6 +152,9 @@ fn invoke(
     let mut results: Vec<Val> = ty.results.iter().map(|&t| Val::zero(t)).collect();
     let outcome = func.call(&mut store, &values, &mut results);
     store.data_mut().console.out.flush().map_err(Error::host)?;
+    if let Err(Error::Exit(code)) = outcome {
+        return Ok(ExitCode::from(code as u8));
+    }
     outcome?;
     for r in &results {
         println!("{}", text(r));

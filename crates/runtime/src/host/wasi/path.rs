@@ -1,0 +1,279 @@
+//! What is done by path: opening, making, moving and removing files.
+#![allow(clippy::too_many_arguments)] // as WASI has them
+
+use super::errno::{Errno, Outcome};
+use super::guest::Guest;
+use super::resolve::{Place, resolve};
+use super::status;
+use super::table::{Directory, Entry, Kind, rights};
+use crate::host::State;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use std::sync::Arc;
+
+const FOLLOW: u32 = 1;
+
+/// Follows a path in memory, from a directory that has the right.
+fn place(
+    g: &Guest,
+    s: &State,
+    right: u64,
+    fd: u32,
+    lookup: u32,
+    at: u32,
+    size: u32,
+) -> Outcome<Place> {
+    let path = g.bytes(at, size)?;
+    let directory = s.wasi.files.directory(fd, right)?;
+    resolve(directory, path, lookup & FOLLOW != 0)
+}
+
+/// As [`place`], for a name that is to be made or removed: a slash at its end means nothing then.
+fn name(g: &Guest, s: &State, right: u64, fd: u32, at: u32, size: u32) -> Outcome<Place> {
+    let path = g.bytes(at, size)?;
+    let slashes = path.iter().rev().take_while(|&&b| b == b'/').count() as u32;
+    place(g, s, right, fd, 0, at, size - slashes)
+}
+
+mod how {
+    pub const CREATE: u32 = 1;
+    pub const DIRECTORY: u32 = 2;
+    pub const EXCLUSIVE: u32 = 4;
+    pub const TRUNCATE: u32 = 8;
+}
+
+pub fn path_open(
+    g: &mut Guest,
+    s: &mut State,
+    fd: u32,
+    lookup: u32,
+    at: u32,
+    size: u32,
+    how: u32,
+    base: u64,
+    inheriting: u64,
+    flags: u32,
+    opened: u32,
+) -> Outcome {
+    g.check(opened, 4)?;
+    let mut needed = rights::PATH_OPEN;
+    for (bit, right) in [
+        (how::CREATE, rights::PATH_CREATE_FILE),
+        (how::TRUNCATE, rights::PATH_SET_SIZE),
+    ] {
+        if how & bit != 0 {
+            needed |= right;
+        }
+    }
+    let place = place(g, s, needed, fd, lookup, at, size)?;
+    let parent = s.wasi.files.any(fd)?;
+    // What more is asked for than may be had is left out.
+    let (base, inheriting) = (base & parent.inheriting, inheriting & parent.inheriting);
+    let whole = matches!(&parent.kind, Kind::Directory(d) if d.whole);
+
+    let flags = open_flags(how, base) | status::host_flags(flags);
+    let links = if place.follow {
+        OFlags::empty()
+    } else {
+        OFlags::NOFOLLOW
+    };
+    let always = OFlags::CLOEXEC | OFlags::NOCTTY;
+    let mode = Mode::from_raw_mode(0o666);
+    let file = rustix::io::retry_on_intr(|| {
+        rustix::fs::openat(
+            &*place.directory,
+            place.name.as_slice(),
+            flags | links | always,
+            mode,
+        )
+    })?;
+    let mode = rustix::fs::fstat(&file)?.st_mode;
+    let kind = if FileType::from_raw_mode(mode) == FileType::Directory {
+        Kind::Directory(Directory {
+            fd: Arc::new(file),
+            whole,
+            preopened: None,
+            listing: Vec::new(),
+        })
+    } else {
+        Kind::File(file)
+    };
+    let n = s.wasi.files.add(Entry {
+        kind,
+        rights: base,
+        inheriting,
+    });
+    g.put_u32(opened, n)
+}
+
+fn open_flags(how: u32, base: u64) -> OFlags {
+    let write = base & (rights::WRITE | rights::ALLOCATE | rights::SET_SIZE) != 0;
+    let read = base & (rights::READ | rights::READ_DIRECTORY) != 0;
+    let mut flags = match (read, write) {
+        // Directories are never open for writing, whatever may be done with them.
+        _ if how & how::DIRECTORY != 0 => OFlags::RDONLY,
+        (_, false) => OFlags::RDONLY,
+        (false, true) => OFlags::WRONLY,
+        (true, true) => OFlags::RDWR,
+    };
+    for (bit, flag) in [
+        (how::CREATE, OFlags::CREATE),
+        (how::DIRECTORY, OFlags::DIRECTORY),
+        (how::EXCLUSIVE, OFlags::EXCL),
+        (how::TRUNCATE, OFlags::TRUNC),
+    ] {
+        if how & bit != 0 {
+            flags |= flag;
+        }
+    }
+    flags
+}
+
+pub fn path_filestat_get(
+    g: &mut Guest,
+    s: &mut State,
+    fd: u32,
+    lookup: u32,
+    at: u32,
+    size: u32,
+    result: u32,
+) -> Outcome {
+    let p = place(g, s, rights::PATH_STATUS, fd, lookup, at, size)?;
+    let stat = rustix::fs::statat(&*p.directory, p.name.as_slice(), p.at_flags())?;
+    g.put(result, &status::status(&stat))
+}
+
+pub fn path_filestat_set_times(
+    g: &mut Guest,
+    s: &mut State,
+    fd: u32,
+    lookup: u32,
+    at: u32,
+    size: u32,
+    accessed: u64,
+    modified: u64,
+    which: u32,
+) -> Outcome {
+    let times = status::times(accessed, modified, which)?;
+    let p = place(g, s, rights::PATH_SET_TIMES, fd, lookup, at, size)?;
+    Ok(rustix::fs::utimensat(
+        &*p.directory,
+        p.name.as_slice(),
+        &times,
+        p.at_flags(),
+    )?)
+}
+
+pub fn path_create_directory(g: &mut Guest, s: &mut State, fd: u32, at: u32, size: u32) -> Outcome {
+    let p = name(g, s, rights::PATH_CREATE_DIRECTORY, fd, at, size)?;
+    let mode = Mode::from_raw_mode(0o777);
+    Ok(rustix::fs::mkdirat(&*p.directory, p.name.as_slice(), mode)?)
+}
+
+pub fn path_remove_directory(g: &mut Guest, s: &mut State, fd: u32, at: u32, size: u32) -> Outcome {
+    let p = name(g, s, rights::PATH_REMOVE_DIRECTORY, fd, at, size)?;
+    Ok(rustix::fs::unlinkat(
+        &*p.directory,
+        p.name.as_slice(),
+        AtFlags::REMOVEDIR,
+    )?)
+}
+
+pub fn path_unlink_file(g: &mut Guest, s: &mut State, fd: u32, at: u32, size: u32) -> Outcome {
+    let p = place(g, s, rights::PATH_UNLINK_FILE, fd, 0, at, size)?;
+    Ok(rustix::fs::unlinkat(
+        &*p.directory,
+        p.name.as_slice(),
+        AtFlags::empty(),
+    )?)
+}
+
+pub fn path_rename(
+    g: &mut Guest,
+    s: &mut State,
+    fd: u32,
+    at: u32,
+    size: u32,
+    new_fd: u32,
+    new_at: u32,
+    new_size: u32,
+) -> Outcome {
+    let from = name(g, s, rights::PATH_RENAME_SOURCE, fd, at, size)?;
+    let to = name(g, s, rights::PATH_RENAME_TARGET, new_fd, new_at, new_size)?;
+    Ok(rustix::fs::renameat(
+        &*from.directory,
+        from.name.as_slice(),
+        &*to.directory,
+        to.name.as_slice(),
+    )?)
+}
+
+pub fn path_link(
+    g: &mut Guest,
+    s: &mut State,
+    fd: u32,
+    lookup: u32,
+    at: u32,
+    size: u32,
+    new_fd: u32,
+    new_at: u32,
+    new_size: u32,
+) -> Outcome {
+    let from = place(g, s, rights::PATH_LINK_SOURCE, fd, lookup, at, size)?;
+    let to = place(g, s, rights::PATH_LINK_TARGET, new_fd, 0, new_at, new_size)?;
+    let flags = if from.follow {
+        AtFlags::SYMLINK_FOLLOW
+    } else {
+        AtFlags::empty()
+    };
+    Ok(rustix::fs::linkat(
+        &*from.directory,
+        from.name.as_slice(),
+        &*to.directory,
+        to.name.as_slice(),
+        flags,
+    )?)
+}
+
+/// Where the link leads is looked at when it is followed; only what can lead nowhere is refused here.
+pub fn path_symlink(
+    g: &mut Guest,
+    s: &mut State,
+    target: u32,
+    target_size: u32,
+    fd: u32,
+    at: u32,
+    size: u32,
+) -> Outcome {
+    let p = place(g, s, rights::PATH_SYMLINK, fd, 0, at, size)?;
+    let whole = s.wasi.files.directory(fd, rights::PATH_SYMLINK)?.whole;
+    let target = g.bytes(target, target_size)?;
+    if target.starts_with(b"/") && !whole {
+        return Err(Errno::NOTCAPABLE);
+    }
+    Ok(rustix::fs::symlinkat(
+        target,
+        &*p.directory,
+        p.name.as_slice(),
+    )?)
+}
+
+/// Writes as much of the link's text as there is room for.
+pub fn path_readlink(
+    g: &mut Guest,
+    s: &mut State,
+    fd: u32,
+    at: u32,
+    size: u32,
+    to: u32,
+    to_size: u32,
+    used: u32,
+) -> Outcome {
+    g.check(to, to_size)?;
+    g.check(used, 4)?;
+    let p = place(g, s, rights::PATH_READ_LINK, fd, 0, at, size)?;
+    let text = rustix::fs::readlinkat(&*p.directory, p.name.as_slice(), Vec::new())?;
+    let text = text.to_bytes();
+    let part = &text[..text.len().min(to_size as usize)];
+    g.put(to, part)?;
+    g.put_u32(used, part.len() as u32)
+}

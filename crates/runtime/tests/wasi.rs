@@ -1,0 +1,373 @@
+//! Stories of programs that see the system through WASI preview 1.
+
+mod common;
+
+use common::{Shared, console, ended};
+use std::fs;
+use std::io::Cursor;
+use std::path::Path;
+use varve_runtime::host::{State, Wasi, wasi};
+use varve_runtime::{Engine, Module, Store};
+
+/// The functions of WASI that the programs here use, a memory, and a few words for their lists of buffers.
+const PRELUDE: &str = r#"
+    (import "wasi_snapshot_preview1" "args_sizes_get" (func $args_sizes (param i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "args_get" (func $args (param i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "environ_sizes_get" (func $environ_sizes (param i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "environ_get" (func $environ (param i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "fd_read" (func $read (param i32 i32 i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "fd_close" (func $close (param i32) (result i32)))
+    (import "wasi_snapshot_preview1" "fd_seek" (func $seek (param i32 i64 i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "fd_readdir" (func $readdir (param i32 i32 i32 i64 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "fd_fdstat_set_rights" (func $set_rights (param i32 i64 i64) (result i32)))
+    (import "wasi_snapshot_preview1" "fd_prestat_get" (func $prestat (param i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "path_open" (func $open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "path_filestat_get" (func $status (param i32 i32 i32 i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "clock_time_get" (func $clock (param i32 i64 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "random_get" (func $random (param i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "sock_shutdown" (func $shutdown (param i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+    (memory (export "memory") 1)
+    (func $print (param $fd i32) (param $at i32) (param $size i32)
+        (i32.store (i32.const 0) (local.get $at))
+        (i32.store (i32.const 4) (local.get $size))
+        (drop (call $write (local.get $fd) (i32.const 0) (i32.const 1) (i32.const 8))))
+    ;; Ends with a code unless a function answered what it should.
+    (func $expect (param $got i32) (param $wanted i32)
+        (if (i32.ne (local.get $got) (local.get $wanted))
+            (then (call $exit (i32.add (i32.const 100) (local.get $got))))))
+"#;
+
+/// Exit code, output and errors of a program of this text.
+fn run(text: &str, wasi: Wasi, input: &str) -> (i32, String, String) {
+    let engine = Engine::default();
+    let bytes = wat::parse_str(format!("(module {PRELUDE} {text})")).unwrap();
+    let module = Module::new(&engine, &bytes).unwrap();
+    assert!(wasi::is_command(&module) && wasi::is_used(&module));
+    let (out, err) = (Shared::default(), Shared::default());
+    let console = console(Cursor::new(input.to_owned()), &out, &err);
+    let mut store = Store::new(&engine, State { console, wasi }).unwrap();
+    let (code, last) = ended(wasi::run_command(&mut store, &module));
+    (code, out.text(), err.text() + &last)
+}
+
+/// As [`run`], where only the code matters.
+fn code(text: &str, wasi: Wasi) -> i32 {
+    let (code, _, err) = run(text, wasi, "");
+    assert_eq!(err, "");
+    code
+}
+
+fn below(directory: &Path) -> Wasi {
+    Wasi::new().preopen(directory, "/data").unwrap()
+}
+
+#[test]
+fn a_program_sees_its_arguments_and_its_environment() {
+    let text = r#"(func (export "_start")
+        (call $expect (call $args_sizes (i32.const 16) (i32.const 20)) (i32.const 0))
+        (call $expect (call $args (i32.const 64) (i32.const 1024)) (i32.const 0))
+        (call $print (i32.const 1) (i32.const 1024) (i32.load (i32.const 20)))
+        (call $expect (call $environ_sizes (i32.const 24) (i32.const 28)) (i32.const 0))
+        (call $expect (call $environ (i32.const 128) (i32.const 2048)) (i32.const 0))
+        (call $print (i32.const 2) (i32.const 2048) (i32.load (i32.const 28)))
+        ;; The second argument, through the list; then both counts as the code.
+        (call $print (i32.const 1) (i32.load (i32.const 68)) (i32.const 4))
+        (call $exit (i32.add (i32.mul (i32.const 10) (i32.load (i32.const 16))) (i32.load (i32.const 24)))))"#;
+    let wasi = Wasi::new().arg("program").arg("größ");
+    let wasi = wasi.env("A", "1").env("B", "two").env("A", "3");
+    let (code, out, err) = run(text, wasi, "");
+    assert_eq!(code, 22);
+    assert_eq!(out, "program\0größ\0grö");
+    assert_eq!(err, "B=two\0A=3\0");
+}
+
+#[test]
+fn standard_input_comes_out_again_to_its_end() {
+    let text = r#"(func (export "_start")
+        (i32.store (i32.const 32) (i32.const 1024))
+        (i32.store (i32.const 36) (i32.const 7))
+        (loop $more
+            (call $expect (call $read (i32.const 0) (i32.const 32) (i32.const 1) (i32.const 40)) (i32.const 0))
+            (call $print (i32.const 1) (i32.const 1024) (i32.load (i32.const 40)))
+            (br_if $more (i32.load (i32.const 40)))))"#;
+    let input = "a line\nand another, longer one\nno end";
+    let (code, out, err) = run(text, Wasi::new(), input);
+    assert_eq!((code, out.as_str(), err.as_str()), (0, input, ""));
+}
+
+#[test]
+fn a_file_below_an_open_directory_is_read_and_one_is_written() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("in.txt"), "what the file says").unwrap();
+    let text = r#"
+        (data (i32.const 256) "in.txt")
+        (data (i32.const 272) "out.txt")
+        (func (export "_start")
+            ;; Rights to read and to seek; then to write, for a file that is made.
+            (call $expect (call $open (i32.const 3) (i32.const 0) (i32.const 256) (i32.const 6) (i32.const 0)
+                (i64.const 6) (i64.const 0) (i32.const 0) (i32.const 16)) (i32.const 0))
+            (call $expect (call $open (i32.const 3) (i32.const 0) (i32.const 272) (i32.const 7) (i32.const 1)
+                (i64.const 64) (i64.const 0) (i32.const 0) (i32.const 20)) (i32.const 0))
+            (call $expect (call $seek (i32.load (i32.const 16)) (i64.const 9) (i32.const 0) (i32.const 24)) (i32.const 0))
+            (i32.store (i32.const 32) (i32.const 1024))
+            (i32.store (i32.const 36) (i32.const 100))
+            (call $expect (call $read (i32.load (i32.const 16)) (i32.const 32) (i32.const 1) (i32.const 40)) (i32.const 0))
+            (call $print (i32.const 1) (i32.const 1024) (i32.load (i32.const 40)))
+            (call $print (i32.load (i32.const 20)) (i32.const 1024) (i32.load (i32.const 40)))
+            (call $expect (call $close (i32.load (i32.const 16))) (i32.const 0))
+            ;; It is closed now: BADF.
+            (call $expect (call $close (i32.load (i32.const 16))) (i32.const 8))
+            (call $exit (i32.load (i32.const 40))))"#;
+    let (code, out, err) = run(text, below(directory.path()), "");
+    assert_eq!((code, out.as_str(), err.as_str()), (9, "file says", ""));
+    let written = fs::read_to_string(directory.path().join("out.txt")).unwrap();
+    assert_eq!(written, "file says");
+}
+
+/// A program that opens a path and answers with the error.
+fn opens(path: &str) -> String {
+    format!(
+        r#"(data (i32.const 256) "{path}")
+        (func (export "_start") (call $exit (call $open (i32.const 3) (i32.const 1) (i32.const 256) (i32.const {})
+            (i32.const 0) (i64.const 2) (i64.const 0) (i32.const 0) (i32.const 16))))"#,
+        path.len()
+    )
+}
+
+#[test]
+fn no_path_leads_out_of_an_open_directory() {
+    const NOENT: i32 = 44;
+    const NOTCAPABLE: i32 = 76;
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join("secret"), "secret").unwrap();
+    let directory = outside.path().join("in");
+    fs::create_dir_all(directory.join("deep/er")).unwrap();
+    fs::write(directory.join("file"), "").unwrap();
+    let link = |to: &str, name: &str| std::os::unix::fs::symlink(to, directory.join(name)).unwrap();
+    link("../secret", "out");
+    link("/etc", "root");
+    link("deep/er", "down");
+    link("../../file", "deep/er/up");
+    link("loop", "loop");
+    let answers = [
+        ("file", 0),
+        ("deep/../file", 0),
+        ("./deep/./er//../../file", 0),
+        ("down/up", 0),
+        ("down/../er/up", 0),
+        ("down/", 0),
+        ("missing", NOENT),
+        ("file/", 54),
+        ("loop", 32),
+        ("../secret", NOTCAPABLE),
+        ("deep/../../secret", NOTCAPABLE),
+        ("out", NOTCAPABLE),
+        ("root/hostname", NOTCAPABLE),
+        ("/etc/hostname", NOTCAPABLE),
+        ("..", NOTCAPABLE),
+    ];
+    for (path, answer) in answers {
+        assert_eq!(code(&opens(path), below(&directory)), answer, "{path}");
+    }
+}
+
+#[test]
+fn below_the_root_links_lead_where_the_host_says() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path().canonicalize().unwrap();
+    fs::write(directory.join("file"), "").unwrap();
+    std::os::unix::fs::symlink(directory.join("file"), directory.join("link")).unwrap();
+    let link = directory.join("link");
+    let path = link.to_str().unwrap().trim_start_matches('/');
+    let wasi = Wasi::new().preopen("/".as_ref(), "/").unwrap();
+    assert_eq!(code(&opens(path), wasi), 0);
+}
+
+#[test]
+fn a_directory_is_listed_page_by_page() {
+    let directory = tempfile::tempdir().unwrap();
+    for i in 0..20 {
+        fs::write(directory.path().join(format!("file-{i:02}")), "").unwrap();
+    }
+    // Counts the entries, with room for two or three at a time; the cookie is that of the last whole one.
+    let text = r#"(func (export "_start") (local $cookie i64) (local $at i32) (local $end i32) (local $count i32)
+        (loop $page
+            (call $expect (call $readdir (i32.const 3) (i32.const 1024) (i32.const 70) (local.get $cookie) (i32.const 16))
+                (i32.const 0))
+            (local.set $end (i32.add (i32.const 1024) (i32.load (i32.const 16))))
+            (local.set $at (i32.const 1024))
+            (block $done (loop $entry
+                (br_if $done (i32.gt_u (i32.add (local.get $at) (i32.const 24)) (local.get $end)))
+                (br_if $done (i32.gt_u (i32.add (i32.add (local.get $at) (i32.const 24)) (i32.load offset=16 (local.get $at)))
+                    (local.get $end)))
+                (local.set $count (i32.add (local.get $count) (i32.const 1)))
+                (local.set $cookie (i64.load (local.get $at)))
+                (local.set $at (i32.add (i32.add (local.get $at) (i32.const 24)) (i32.load offset=16 (local.get $at))))
+                (br $entry)))
+            (br_if $page (i32.eq (i32.load (i32.const 16)) (i32.const 70))))
+        (call $exit (local.get $count)))"#;
+    assert_eq!(code(text, below(directory.path())), 22, "20, and . and ..");
+}
+
+#[test]
+fn what_a_right_was_given_up_for_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("f"), "").unwrap();
+    // The directory keeps the right to open (bit 13) and gives on the one to read (bit 1); creating needs another.
+    let text = r#"(data (i32.const 256) "f")
+        (func $try (param $how i32) (result i32)
+            (call $open (i32.const 3) (i32.const 0) (i32.const 256) (i32.const 1) (local.get $how) (i64.const 66)
+                (i64.const 0) (i32.const 0) (i32.const 16)))
+        (func (export "_start")
+            (call $expect (call $set_rights (i32.const 3) (i64.const 8192) (i64.const 2)) (i32.const 0))
+            (call $expect (call $set_rights (i32.const 3) (i64.const 8193) (i64.const 2)) (i32.const 76))
+            (call $expect (call $try (i32.const 1)) (i32.const 76))
+            (call $expect (call $try (i32.const 0)) (i32.const 0))
+            (i32.store (i32.const 0) (i32.const 256))
+            (i32.store (i32.const 4) (i32.const 1))
+            (call $exit (call $write (i32.load (i32.const 16)) (i32.const 0) (i32.const 1) (i32.const 8))))"#;
+    assert_eq!(code(text, below(directory.path())), 76);
+}
+
+#[test]
+fn bad_pointers_and_descriptors_are_errors_and_nothing_else() {
+    const FAULT: i32 = 21;
+    const BADF: i32 = 8;
+    let directory = tempfile::tempdir().unwrap();
+    // The memory has 65536 bytes; at 32 lies a buffer that ends beyond it, at 48 one that ends there.
+    let calls = [
+        ("(call $args_sizes (i32.const 65533) (i32.const 0))", FAULT),
+        ("(call $args (i32.const 0) (i32.const -1))", FAULT),
+        ("(call $environ_sizes (i32.const -4) (i32.const 0))", FAULT),
+        (
+            "(call $clock (i32.const 1) (i64.const 0) (i32.const 65529))",
+            FAULT,
+        ),
+        ("(call $random (i32.const 65000) (i32.const 1000))", FAULT),
+        ("(call $random (i32.const -1) (i32.const -1))", FAULT),
+        (
+            "(call $write (i32.const 1) (i32.const 32) (i32.const 1) (i32.const 8))",
+            FAULT,
+        ),
+        (
+            "(call $write (i32.const 1) (i32.const 65532) (i32.const 1) (i32.const 8))",
+            FAULT,
+        ),
+        (
+            "(call $write (i32.const 1) (i32.const 48) (i32.const 1) (i32.const 65534))",
+            FAULT,
+        ),
+        (
+            "(call $write (i32.const 1) (i32.const 48) (i32.const 536870912) (i32.const 8))",
+            28,
+        ),
+        (
+            "(call $read (i32.const 0) (i32.const 32) (i32.const 1) (i32.const 8))",
+            FAULT,
+        ),
+        (
+            "(call $readdir (i32.const 3) (i32.const 60000) (i32.const 10000) (i64.const 0) (i32.const 8))",
+            FAULT,
+        ),
+        (
+            "(call $readdir (i32.const 3) (i32.const 64) (i32.const 100) (i64.const -1) (i32.const 8))",
+            0,
+        ),
+        ("(call $prestat (i32.const 3) (i32.const 65530))", FAULT),
+        ("(call $prestat (i32.const 4) (i32.const 0))", BADF),
+        (
+            "(call $status (i32.const 3) (i32.const 0) (i32.const -2) (i32.const 4) (i32.const 64))",
+            FAULT,
+        ),
+        (
+            "(call $status (i32.const 1) (i32.const 0) (i32.const 0) (i32.const 4) (i32.const 64))",
+            54,
+        ),
+        (
+            "(call $poll (i32.const 0) (i32.const 0) (i32.const -1) (i32.const 8))",
+            FAULT,
+        ),
+        (
+            "(call $poll (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 8))",
+            28,
+        ),
+        (
+            "(call $seek (i32.const 1) (i64.const 0) (i32.const 0) (i32.const 8))",
+            70,
+        ),
+        (
+            "(call $seek (i32.const 77) (i64.const 0) (i32.const 0) (i32.const 8))",
+            BADF,
+        ),
+        ("(call $close (i32.const -1))", BADF),
+        (
+            "(call $clock (i32.const 9) (i64.const 0) (i32.const 8))",
+            28,
+        ),
+        ("(call $shutdown (i32.const 1) (i32.const 0))", 58),
+        (
+            "(call $write (i32.const 1) (i32.const 48) (i32.const 1) (i32.const 8))",
+            0,
+        ),
+    ];
+    for (call, answer) in calls {
+        let text = format!(
+            r#"(data (i32.const 32) "\f0\ff\00\00\11\00\00\00") (data (i32.const 48) "\f0\ff\00\00\10\00\00\00")
+            (func (export "_start") (call $exit {call}))"#
+        );
+        assert_eq!(code(&text, below(directory.path())), answer, "{call}");
+    }
+}
+
+#[test]
+fn a_wait_ends_with_the_first_thing_that_happens() {
+    // A clock of an hour, and standard output, which takes bytes at any time.
+    let text = r#"(func (export "_start")
+        (i64.store (i32.const 256) (i64.const 1))
+        (i32.store (i32.const 272) (i32.const 1))
+        (i64.store (i32.const 280) (i64.const 3600000000000))
+        (i64.store (i32.const 304) (i64.const 2))
+        (i32.store8 (i32.const 312) (i32.const 2))
+        (i32.store (i32.const 320) (i32.const 1))
+        (call $expect (call $poll (i32.const 256) (i32.const 512) (i32.const 2) (i32.const 16)) (i32.const 0))
+        (call $expect (i32.load (i32.const 16)) (i32.const 1))
+        (call $expect (i32.load8_u (i32.const 522)) (i32.const 2))
+        ;; Then a clock alone, of a millisecond.
+        (i64.store (i32.const 280) (i64.const 1000000))
+        (call $expect (call $poll (i32.const 256) (i32.const 512) (i32.const 1) (i32.const 16)) (i32.const 0))
+        (call $exit (i32.wrap_i64 (i64.load (i32.const 512)))))"#;
+    assert_eq!(code(text, Wasi::new()), 1);
+}
+
+#[test]
+fn a_trap_keeps_what_was_printed_before() {
+    let text = r#"(data (i32.const 256) "so far")
+        (func (export "_start") (call $print (i32.const 1) (i32.const 256) (i32.const 6)) unreachable)"#;
+    let (code, out, err) = run(text, Wasi::new(), "");
+    assert_eq!((code, out.as_str()), (1, "so far"));
+    assert!(err.starts_with("trap: unreachable"), "{err}");
+}
+
+#[test]
+fn a_program_without_memory_is_told_so() {
+    let engine = Engine::default();
+    let text = r#"(module (import "wasi_snapshot_preview1" "sched_yield" (func $f (result i32)))
+        (func (export "_start") (drop (call $f))))"#;
+    let module = Module::new(&engine, &wat::parse_str(text).unwrap()).unwrap();
+    let console = console(Cursor::new(""), &Shared::default(), &Shared::default());
+    let wasi = Wasi::new();
+    let mut store = Store::new(&engine, State { console, wasi }).unwrap();
+    let e = wasi::run_command(&mut store, &module).unwrap_err();
+    assert!(e.to_string().contains("a memory named `memory`"), "{e}");
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_named() {
+    let Err(e) = Wasi::new().preopen("/no/such/directory".as_ref(), "/") else {
+        panic!("it is there");
+    };
+    assert!(e.to_string().contains("/no/such/directory"), "{e}");
+}
