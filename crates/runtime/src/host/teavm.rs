@@ -304,6 +304,35 @@ fn functions(linker: &mut Linker<State>) {
             other => Err(unsupported(format!("a call of {other:?}"))),
         }
     });
+    // The library asks whether what was thrown is JavaScript's own error, and for the text of whatever else it is.
+    linker.func_any(m, "global", |mut c: C<'_>, a, r| {
+        let name = Js::str(&mut c, &a[0])?;
+        if name != "Error" {
+            return Err(unsupported(format!("the global `{name}`")));
+        }
+        r[0] = Js::Class.put(c)?;
+        Ok(())
+    });
+    for (name, null) in [("instanceOf", 0), ("instanceOfOrNull", 1)] {
+        linker.func_any(m, name, move |mut c: C<'_>, a, r| {
+            let (value, class) = (Js::get(&mut c, &a[0])?, Js::get(&mut c, &a[1])?);
+            if !matches!(class, Some(Js::Class)) {
+                return Err(unsupported(format!("instances of {class:?}")));
+            }
+            r[0] = Val::I32(if value.is_none() { null } else { 0 });
+            Ok(())
+        });
+    }
+    linker.func_any(m, "callMethod0", |mut c: C<'_>, a, r| {
+        let (object, method) = (Js::get(&mut c, &a[0])?, Js::str(&mut c, &a[1])?);
+        match object {
+            Some(text @ Js::String(_)) if method == "toString" => {
+                r[0] = text.put(c)?;
+                Ok(())
+            }
+            other => Err(unsupported(format!("the method `{method}` of {other:?}"))),
+        }
+    });
     for name in ["unwrapJavaObject", "javaObjectToJS"] {
         linker.func_any(m, name, move |_: C<'_>, _, _| {
             Err(unsupported(format!(
