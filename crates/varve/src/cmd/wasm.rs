@@ -28,7 +28,11 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
         .nursery
         .map_or(config.nursery, |b| b.0)
         .min(config.heap_max);
-    let bytes = std::fs::read(file).map_err(|e| wrong(format!("{file}: {e}")))?;
+    let bytes = std::fs::read(file).map_err(|e| {
+        wrong(format!(
+            "{file}: {e}; name a WebAssembly module, such as those in programs/dist"
+        ))
+    })?;
     let engine = Engine::new(config);
     let module = Module::new(&engine, &bytes).map_err(|e| of(file, e))?;
     let arguments: Vec<String> = a
