@@ -1,11 +1,37 @@
 //! The engine: what all modules and stores share.
 
-use crate::compile::isa::{Tier, isa};
+use crate::compile::isa::{Level, isa};
+use crate::compile::worker::Worker;
 use crate::error::Result;
 use crate::types::Registry;
 use cranelift_codegen::isa::OwnedTargetIsa;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+
+/// Which compilers the functions of a store go through.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Tier {
+    /// Quick code with counters, for ever.
+    Baseline,
+    /// Optimized code from the first call on, without counters to go by.
+    Optimizing,
+    /// Quick code first, and optimized code by its counters once a function or loop is hot.
+    #[default]
+    Auto,
+}
+
+impl std::str::FromStr for Tier {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Tier, String> {
+        match s {
+            "baseline" => Ok(Tier::Baseline),
+            "optimizing" => Ok(Tier::Optimizing),
+            "auto" => Ok(Tier::Auto),
+            _ => Err(format!("no tier {s:?}: baseline, optimizing or auto")),
+        }
+    }
+}
 
 /// Sizes and settings of the stores of an engine.
 #[derive(Clone, Debug)]
@@ -18,6 +44,17 @@ pub struct Config {
     pub stack: usize,
     /// Collect at every allocation and move everything: for tests.
     pub gc_stress: bool,
+    /// Which compilers functions go through.
+    pub tier: Tier,
+    /// Iterations of loops after which code is hot; a call counts as ten. Tests make it small.
+    pub hot: u32,
+    /// Generate optimized code on another thread while the program runs on. Without it, runs are the same every time.
+    pub background: bool,
+}
+
+impl Config {
+    /// The usual [`Config::hot`].
+    pub const HOT: u32 = 20_000;
 }
 
 impl Default for Config {
@@ -27,6 +64,12 @@ impl Default for Config {
             nursery: 4 << 20,
             stack: 8 << 20,
             gc_stress: false,
+            tier: Tier::Auto,
+            background: std::thread::available_parallelism().is_ok_and(|n| n.get() > 1),
+            hot: std::env::var("PHOT")
+                .ok()
+                .and_then(|v| v.parse().ok())
+                .unwrap_or(Config::HOT),
         }
     }
 }
@@ -40,7 +83,8 @@ pub struct Engine {
 struct Inner {
     config: Config,
     types: Mutex<Registry>,
-    isa: OnceLock<OwnedTargetIsa>,
+    isas: [OnceLock<OwnedTargetIsa>; 2],
+    worker: Worker,
 }
 
 impl Engine {
@@ -50,7 +94,8 @@ impl Engine {
             inner: Arc::new(Inner {
                 config,
                 types: Mutex::default(),
-                isa: OnceLock::new(),
+                isas: Default::default(),
+                worker: Worker::default(),
             }),
         }
     }
@@ -66,12 +111,18 @@ impl Engine {
     }
 
     /// The code generator.
-    pub(crate) fn isa(&self) -> Result<OwnedTargetIsa> {
-        if let Some(isa) = self.inner.isa.get() {
+    pub(crate) fn isa(&self, level: Level) -> Result<OwnedTargetIsa> {
+        let cell = &self.inner.isas[level as usize];
+        if let Some(isa) = cell.get() {
             return Ok(isa.clone());
         }
-        let isa = isa(Tier::Baseline)?;
-        Ok(self.inner.isa.get_or_init(|| isa).clone())
+        let isa = isa(level)?;
+        Ok(cell.get_or_init(|| isa).clone())
+    }
+
+    /// The thread that generates code.
+    pub(crate) fn worker(&self) -> &Worker {
+        &self.inner.worker
     }
 
     /// Whether both are the same engine.

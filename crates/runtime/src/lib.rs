@@ -40,13 +40,13 @@ mod types;
 pub(crate) use api::extern_;
 
 pub use api::extern_::{Extern, Global, Memory, Table, Tag};
-pub use api::func::Func;
+pub use api::func::{Func, Leaf};
 pub use api::host::{HostResult, IntoFunc};
 pub use api::instance::Instance;
 pub use api::linker::Linker;
 pub use api::typed::{TypedFunc, WasmResults, WasmType, WasmTypes};
 pub use api::val::Val;
-pub use engine::{Config, Engine};
+pub use engine::{Config, Engine, Tier};
 pub use error::{Error, FrameInfo, Result, Trap, TrapKind};
 pub use module::Module;
 pub use store::root::{RootScope, Rooted};

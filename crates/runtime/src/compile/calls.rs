@@ -2,7 +2,7 @@
 
 use super::env::{clif_type, helper_signature};
 use super::translate::{Translator, args, trap_code};
-use crate::error::TrapKind;
+use crate::error::{Result, TrapKind};
 use crate::helpers::Helper;
 use crate::store::region::{Context, FuncRecord, displacement};
 use crate::types::*;
@@ -13,6 +13,17 @@ use cranelift_codegen::ir::{
 };
 use std::mem::offset_of;
 use wasmparser::{Catch, Operator};
+
+/// What an operator calls.
+#[derive(Clone, Copy)]
+pub(super) enum Callee {
+    /// A function of this module.
+    Direct(u32),
+    /// What is in a table.
+    Table(u32),
+    /// The reference on the stack.
+    Reference,
+}
 
 impl Translator<'_, '_> {
     /// Calls a helper of the runtime. Helpers trap by themselves, and throw nothing that code here could catch.
@@ -40,6 +51,9 @@ impl Translator<'_, '_> {
         let vm = self.load_context(offset_of!(Context, vm));
         let mut all = vec![vm];
         all.extend_from_slice(operands);
+        if helper.may_collect() {
+            self.fresh.clear();
+        }
         let inst = self.b.ins().call(f, &all);
         self.b.inst_results(inst).first().copied()
     }
@@ -87,7 +101,8 @@ impl Translator<'_, '_> {
             .load(types::I64, MemFlagsData::trusted(), base, at)
     }
 
-    fn indirect(&mut self, table: u32, ty: TypeIndex) -> Value {
+    /// The function in a table, and its code.
+    fn indirect(&mut self, table: u32, ty: TypeIndex) -> (Value, Value) {
         let index = self.pop();
         let address = self.element_address(table, index, TrapKind::UndefinedElement);
         let func = self
@@ -103,22 +118,35 @@ impl Translator<'_, '_> {
                 .ins()
                 .trapz(fits, trap_code(TrapKind::IndirectCallType));
         }
-        self.code_of(func, TrapKind::UninitializedElement)
+        let code = self.code_of(func, TrapKind::UninitializedElement);
+        (func, code)
     }
 
     fn call_code(&mut self, code: Value, ty: TypeIndex) {
         let f = self.env.types.func(ty).clone();
         let operands = self.pop_n(f.params.len());
         let sig = self.signature(ty);
-        let results = match self.handlers.last().copied() {
-            None => {
-                let inst = self.b.ins().call_indirect(sig, code, &operands);
-                self.b.inst_results(inst).to_vec()
-            }
-            Some(handler) => self.try_call(sig, code, &operands, &f.results, handler),
-        };
+        let results = self.call_signature(sig, code, &operands, &f.results);
         for (v, &t) in results.into_iter().zip(&f.results) {
             self.push(v, t);
+        }
+    }
+
+    /// Calls code; what it throws goes to the handler around, if there is one.
+    pub(super) fn call_signature(
+        &mut self,
+        sig: ir::SigRef,
+        code: Value,
+        operands: &[Value],
+        results: &[ValType],
+    ) -> Vec<Value> {
+        self.fresh.clear();
+        match self.handlers.last().copied() {
+            None => {
+                let inst = self.b.ins().call_indirect(sig, code, operands);
+                self.b.inst_results(inst).to_vec()
+            }
+            Some(handler) => self.try_call(sig, code, operands, results, handler),
         }
     }
 
@@ -157,6 +185,61 @@ impl Translator<'_, '_> {
         self.dead();
     }
 
+    /// A call in the place of a return. The frame of an inlined function is its caller's: it calls, and returns there.
+    fn return_call(&mut self, callee: Callee, ty: TypeIndex) -> Result<()> {
+        if self.activations.len() == 1 {
+            let code = match callee {
+                Callee::Direct(index) => self.direct(index),
+                Callee::Table(table) => self.indirect(table, ty).1,
+                Callee::Reference => {
+                    let func = self.pop();
+                    self.code_of(func, TrapKind::NullReference)
+                }
+            };
+            self.return_call_code(code, ty);
+            return Ok(());
+        }
+        // The handlers of the function that returns are left.
+        let first = self.activation().handlers;
+        let handlers = self.handlers.split_off(first);
+        self.call_any(callee, ty, true)?;
+        self.handlers.extend(handlers);
+        if self.is_reachable() {
+            let depth = self.function_depth();
+            self.branch(depth);
+        }
+        Ok(())
+    }
+
+    /// A call: of a function that is known, inline if that is worth it; of one that the counters suggest, behind a guard;
+    /// or of whatever the reference says.
+    fn call_any(&mut self, callee: Callee, ty: TypeIndex, returns: bool) -> Result<()> {
+        match callee {
+            Callee::Direct(index) => self.call_direct(index, returns),
+            Callee::Table(table) => {
+                let (func, code) = self.indirect(table, ty);
+                self.count_target(func);
+                self.call_code(code, ty);
+                Ok(())
+            }
+            Callee::Reference => self.call_reference(ty, returns),
+        }
+    }
+
+    /// Calls the function whose record is in the reference on the stack.
+    pub(super) fn call_unknown(&mut self, ty: TypeIndex) {
+        let func = self.pop();
+        self.count_target(func);
+        let code = self.code_of(func, TrapKind::NullReference);
+        self.call_code(code, ty);
+    }
+
+    /// Calls a function of this instance by its record.
+    pub(super) fn call_record(&mut self, index: u32) {
+        let code = self.direct(index);
+        self.call_code(code, self.env.module.funcs[index as usize]);
+    }
+
     /// Throws the exception object: to the handler in this function, if there is one, else to the caller's.
     fn throw(&mut self, exception: Value) {
         match self.handlers.last().copied() {
@@ -189,6 +272,7 @@ impl Translator<'_, '_> {
     /// The block that takes the exceptions of a `try_table`: compares tags in order, and passes on what none wants.
     pub(super) fn dispatch(&mut self, block: Block, catches: &[Catch]) {
         self.b.switch_to_block(block);
+        self.fresh.clear();
         let exn = ValType::Ref(RefType {
             nullable: false,
             heap: HeapType::Exn,
@@ -197,7 +281,7 @@ impl Translator<'_, '_> {
         let exception = self.b.ins().ireduce(types::I32, payload);
         self.b.declare_value_needs_stack_map(exception);
         let height = self.stack.len();
-        let thrown_tag = self.object_field(exception, ValType::I32, HEADER);
+        let thrown_tag = self.exception_field(exception, ValType::I32, HEADER);
         for catch in catches {
             let (tag, label, with_ref) = match *catch {
                 Catch::One { tag, label } => (Some(tag), label, false),
@@ -214,6 +298,7 @@ impl Translator<'_, '_> {
                 self.b.seal_block(yes);
                 self.b.seal_block(no);
                 self.b.switch_to_block(yes);
+                self.fresh.clear();
                 let ty = self
                     .env
                     .types
@@ -223,7 +308,7 @@ impl Translator<'_, '_> {
                     self.env.types.get(ty).layout.offsets.clone(),
                 );
                 for (field, offset) in fields.iter().zip(offsets).skip(1) {
-                    let v = self.object_field(exception, field.storage.unpacked(), offset);
+                    let v = self.exception_field(exception, field.storage.unpacked(), offset);
                     self.push(v, field.storage.unpacked());
                 }
                 next = Some(no);
@@ -246,42 +331,39 @@ impl Translator<'_, '_> {
     }
 
     /// Whether the operator is one of these.
-    pub(super) fn call(&mut self, op: &Operator<'_>) -> bool {
+    pub(super) fn call(&mut self, op: &Operator<'_>) -> Result<bool> {
         use Operator::*;
+        let ty_of = |t: &Self, index: u32| t.env.module.types[index as usize];
         match *op {
             Call { function_index } => {
-                let code = self.direct(function_index);
-                self.call_code(code, self.env.module.funcs[function_index as usize]);
+                let ty = self.env.module.funcs[function_index as usize];
+                self.call_any(Callee::Direct(function_index), ty, false)?;
             }
             ReturnCall { function_index } => {
-                let code = self.direct(function_index);
-                self.return_call_code(code, self.env.module.funcs[function_index as usize]);
+                let ty = self.env.module.funcs[function_index as usize];
+                self.return_call(Callee::Direct(function_index), ty)?;
             }
             CallIndirect {
                 type_index,
                 table_index,
             } => {
-                let ty = self.env.module.types[type_index as usize];
-                let code = self.indirect(table_index, ty);
-                self.call_code(code, ty);
+                let ty = ty_of(self, type_index);
+                self.call_any(Callee::Table(table_index), ty, false)?;
             }
             ReturnCallIndirect {
                 type_index,
                 table_index,
             } => {
-                let ty = self.env.module.types[type_index as usize];
-                let code = self.indirect(table_index, ty);
-                self.return_call_code(code, ty);
+                let ty = ty_of(self, type_index);
+                self.return_call(Callee::Table(table_index), ty)?;
             }
             CallRef { type_index } => {
-                let func = self.pop();
-                let code = self.code_of(func, TrapKind::NullReference);
-                self.call_code(code, self.env.module.types[type_index as usize]);
+                let ty = ty_of(self, type_index);
+                self.call_any(Callee::Reference, ty, false)?;
             }
             ReturnCallRef { type_index } => {
-                let func = self.pop();
-                let code = self.code_of(func, TrapKind::NullReference);
-                self.return_call_code(code, self.env.module.types[type_index as usize]);
+                let ty = ty_of(self, type_index);
+                self.return_call(Callee::Reference, ty)?;
             }
             Throw { tag_index } => self.throw_tag(tag_index),
             ThrowRef => {
@@ -291,8 +373,8 @@ impl Translator<'_, '_> {
                     .trapz(exception, trap_code(TrapKind::NullReference));
                 self.throw(exception);
             }
-            _ => return false,
+            _ => return Ok(false),
         }
-        true
+        Ok(true)
     }
 }

@@ -1,28 +1,59 @@
 //! What the translator knows about the instance whose function it compiles.
 
+use super::feedback::FeedbackTable;
+use super::resume::Points;
 use crate::helpers::Helper;
 use crate::module::ModuleInner;
+use crate::store::FuncData;
 use crate::store::instance::InstanceData;
-use crate::store::region::Place;
-use crate::types::{Registry, ValType};
+use crate::store::linear::{LinearMemory, TableData};
+use crate::store::region::{FuncRecord, Place, Region};
+use crate::types::{FuncType, Registry, ValType};
 use cranelift_codegen::ir::{self, types};
 use cranelift_codegen::isa::CallConv;
 use std::collections::HashMap;
 
-/// Everything that translation reads; it changes nothing but the list of allocation sites.
+/// What translation reads of the store, and the few lists that it adds to.
 pub(crate) struct Env<'a> {
     pub module: &'a ModuleInner,
     pub instance: &'a InstanceData,
     pub instance_id: u32,
     pub types: &'a Registry,
+    pub funcs: &'a [FuncData],
+    pub tables: &'a [TableData],
+    pub memories: &'a [LinearMemory],
     pub sites: &'a mut Sites,
-    /// The function's number in its store, for allocation sites.
-    pub func_id: u32,
-    /// Reads the value of an immutable global.
-    pub constants: &'a dyn Fn(Place) -> u64,
-    /// Places of the records of tables and memories of the store.
-    pub table_place: &'a dyn Fn(u32) -> Place,
-    pub memory_place: &'a dyn Fn(u32) -> Place,
+    pub region: &'a mut Region,
+    pub feedback: &'a mut FeedbackTable,
+    pub points: &'a mut Points,
+}
+
+impl<'a> Env<'a> {
+    /// The body of a function of the module.
+    pub fn body(&self, index: u32) -> wasmparser::FunctionBody<'a> {
+        let module: &'a ModuleInner = self.module;
+        let range = module.bodies[(index - module.imported_funcs) as usize].clone();
+        let reader =
+            wasmparser::BinaryReader::new(&module.bytes[range.clone()], range.start as u64);
+        wasmparser::FunctionBody::new(reader)
+    }
+
+    /// The type of a function of the module.
+    pub fn func_type(&self, index: u32) -> FuncType {
+        self.types.func(self.module.funcs[index as usize]).clone()
+    }
+
+    /// The function whose record is at a place: its number in the store.
+    pub fn func_at(&self, place: Place) -> u32 {
+        // SAFETY: places of functions are of records.
+        unsafe { (*self.region.address::<FuncRecord>(place)).id }
+    }
+
+    /// The value of an immutable global.
+    pub fn constant(&self, place: Place) -> u64 {
+        // SAFETY: places of globals hold 8 bytes.
+        unsafe { self.region.address::<u64>(place).read() }
+    }
 }
 
 /// Allocation sites of a store: numbers for (function, offset).

@@ -2,7 +2,7 @@
 
 use super::env::{clif_type, helper_signature, signature};
 use super::translate::trap_code;
-use super::{Scratch, emit};
+use super::{Scratch, Unit};
 use crate::code::map::CodeInfo;
 use crate::code::memory::CodeMemory;
 use crate::error::{Result, TrapKind};
@@ -49,7 +49,7 @@ pub(crate) fn trampoline(
     b.ins().return_(&[]);
     b.seal_all_blocks();
     b.finalize(isa.frontend_config());
-    emit(isa, context, memory, &[], None)
+    finish(isa, context, memory, &[])
 }
 
 /// Code of host function `func` of type `ty`: calls the host with its arguments in an array.
@@ -115,5 +115,16 @@ pub(crate) fn host_function(
     b.ins().return_(&results);
     b.seal_all_blocks();
     b.finalize(isa.frontend_config());
-    emit(isa, context, memory, helpers, None)
+    finish(isa, context, memory, helpers)
+}
+
+fn finish(
+    isa: &dyn TargetIsa,
+    context: Context,
+    memory: &mut CodeMemory,
+    helpers: &[*const u8],
+) -> Result<CodeInfo> {
+    let mut unit = Unit::glue(context);
+    unit.generate(isa)?;
+    unit.place(memory, helpers)
 }

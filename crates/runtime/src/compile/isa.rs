@@ -5,17 +5,19 @@ use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
 
 /// How much work the compiler puts into code.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Tier {
-    /// Quick to compile.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Level {
+    /// Quick to compile, with counters.
     Baseline,
+    /// Quick to run: inlined, by what was counted.
+    Optimizing,
 }
 
 /// The code generator for this processor.
 ///
 /// # Errors
 /// On machines other than x86-64 Linux.
-pub(crate) fn isa(tier: Tier) -> Result<OwnedTargetIsa> {
+pub(crate) fn isa(level: Level) -> Result<OwnedTargetIsa> {
     if !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
         return Err(Error::System(
             "the engine generates code for x86-64 Linux only; this machine is another one".into(),
@@ -27,11 +29,13 @@ pub(crate) fn isa(tier: Tier) -> Result<OwnedTargetIsa> {
     } else {
         "false"
     };
-    let level = match tier {
-        Tier::Baseline => "none",
+    let (level, registers) = match level {
+        Level::Baseline => ("none", "single_pass"),
+        Level::Optimizing => ("speed", "backtracking"),
     };
     let values = [
         ("opt_level", level),
+        ("regalloc_algorithm", registers),
         ("enable_verifier", verify),
         // The walk over frames follows frame pointers.
         ("preserve_frame_pointers", "true"),

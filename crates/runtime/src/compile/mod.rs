@@ -1,15 +1,21 @@
 //! Compilation: functions of modules, and the glue between host and compiled code.
 
 mod access;
+mod alias;
 mod calls;
+mod control;
 pub(crate) mod env;
+pub(crate) mod feedback;
 pub(crate) mod glue;
+mod inline;
 pub(crate) mod isa;
 mod numeric;
 mod objects;
-mod translate;
+pub(crate) mod resume;
+pub(crate) mod translate;
+pub(crate) mod worker;
 
-use crate::code::map::{CodeInfo, Handler, StackMap};
+use crate::code::map::{CodeInfo, Handler, Inlined, StackMap};
 use crate::code::memory::CodeMemory;
 use crate::error::{Error, Result};
 use cranelift_codegen::binemit::Reloc;
@@ -19,7 +25,7 @@ use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::{Context, FinalizedMachExceptionHandler, FinalizedRelocTarget};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use env::{Env, signature};
-use translate::Translator;
+use translate::{Job, Translator};
 
 /// Reusable memory of the compiler.
 #[derive(Default)]
@@ -27,119 +33,145 @@ pub(crate) struct Scratch {
     builder: FunctionBuilderContext,
 }
 
-/// Compiles the body at `range` in the module of `env`.
-pub(crate) fn function(
+/// A function in Cranelift's form, with what its code's map needs besides: before and after code was generated for it.
+pub(crate) struct Unit {
+    context: Context,
+    func: Option<u32>,
+    inlined: Box<[Inlined]>,
+}
+
+/// Translates a function, or the rest of one.
+pub(crate) fn translate(
     isa: &dyn TargetIsa,
     scratch: &mut Scratch,
-    memory: &mut CodeMemory,
-    helpers: &[*const u8],
     env: Env<'_>,
-    index: u32,
-) -> Result<CodeInfo> {
-    let module = env.module;
-    let func_id = env.func_id;
-    let body = module.bodies[(index - module.imported_funcs) as usize].clone();
-    let reader = wasmparser::BinaryReader::new(&module.bytes[body.clone()], body.start as u64);
-    let body = wasmparser::FunctionBody::new(reader);
-    let ty = env.types.func(module.funcs[index as usize]).clone();
+    job: &Job,
+) -> Result<Unit> {
+    let mut ty = env.func_type(job.index);
+    if job.from.is_some() {
+        ty.params.clear();
+    }
     let mut context = Context::for_function(ir::Function::with_name_signature(
-        ir::UserFuncName::user(0, index),
+        ir::UserFuncName::user(0, job.index),
         signature(&ty),
     ));
     let builder = FunctionBuilder::new(&mut context.func, &mut scratch.builder);
-    Translator::new(builder, env, ty).run(&body, isa.frontend_config())?;
-    emit(isa, context, memory, helpers, Some(func_id))
+    let inlined = Translator::new(builder, env, job).run(isa.frontend_config())?;
+    Ok(Unit {
+        context,
+        func: Some(job.func_id),
+        inlined: inlined.into(),
+    })
 }
 
-/// Generates code for a function in intermediate form and puts it into memory.
-fn emit(
-    isa: &dyn TargetIsa,
-    mut context: Context,
-    memory: &mut CodeMemory,
-    helpers: &[*const u8],
-    func: Option<u32>,
-) -> Result<CodeInfo> {
-    let failed = |what: String| Error::Internal(format!("code generation: {what}"));
-    // Compilation borrows the whole context.
-    let names = context.func.params.user_named_funcs().clone();
-    let compiled = context
-        .compile(isa, &mut ControlPlane::default())
-        .map_err(|e| failed(format!("{:?}", e.inner)))?;
-    let buffer = &compiled.buffer;
-    let base = memory.next() as usize;
-    let mut code = buffer.data().to_vec();
-    for reloc in buffer.relocs() {
-        let at = reloc.offset as usize;
-        let target = match &reloc.target {
-            FinalizedRelocTarget::ExternalName(ir::ExternalName::User(name)) => {
-                let name = &names[*name];
-                helpers[name.index as usize] as i64
-            }
-            FinalizedRelocTarget::Func(offset) => base as i64 + *offset as i64,
-            other => return Err(failed(format!("relocation against {other:?}"))),
-        };
-        match reloc.kind {
-            Reloc::X86CallPCRel4 | Reloc::X86PCRel4 => {
-                let relative = target + reloc.addend - (base + at) as i64;
-                let relative =
-                    i32::try_from(relative).map_err(|_| failed("a call out of reach".into()))?;
-                code[at..at + 4].copy_from_slice(&relative.to_le_bytes());
-            }
-            Reloc::Abs8 => code[at..at + 8].copy_from_slice(&(target + reloc.addend).to_le_bytes()),
-            other => return Err(failed(format!("relocation {other:?}"))),
-        }
-    }
-    let start = memory.add(&code)? as usize;
-    debug_assert_eq!(start, base);
+fn failed(what: String) -> Error {
+    Error::Internal(format!("code generation: {what}"))
+}
 
-    let traps = buffer
-        .traps()
-        .iter()
-        .filter_map(|t| Some((t.offset, translate::trap_kind(t.code)?)))
-        .collect();
-    let stack_maps = buffer
-        .user_stack_maps()
-        .iter()
-        .map(|(at, frame_size, map)| {
-            let slots = map.entries().map(|(_, offset)| offset).collect();
-            (
-                *at,
-                StackMap {
-                    frame_size: *frame_size,
-                    slots,
-                },
-            )
-        })
-        .collect();
-    let mut handlers = Vec::new();
-    for site in buffer.call_sites() {
-        for handler in site.exception_handlers {
-            if let (FinalizedMachExceptionHandler::Default(code), Some(frame_size)) =
-                (handler, site.frame_offset)
-            {
-                handlers.push((
-                    site.ret_addr,
-                    Handler {
-                        frame_size,
-                        code: *code,
-                    },
-                ));
-            }
+impl Unit {
+    /// Glue, which belongs to no function.
+    pub fn glue(context: Context) -> Unit {
+        Unit {
+            context,
+            func: None,
+            inlined: Box::default(),
         }
     }
-    let offsets = buffer
-        .get_srclocs_sorted()
-        .iter()
-        .filter(|s| !s.loc.is_default())
-        .map(|s| (s.start, s.loc.bits()))
-        .collect();
-    Ok(CodeInfo {
-        start,
-        len: code.len(),
-        func,
-        traps,
-        stack_maps,
-        handlers,
-        offsets,
-    })
+
+    /// Generates code. Needs nothing of the store, so that any thread can do it.
+    pub fn generate(&mut self, isa: &dyn TargetIsa) -> Result<()> {
+        match self.context.compile(isa, &mut ControlPlane::default()) {
+            Ok(_) => Ok(()),
+            Err(e) => Err(failed(format!("{:?}", e.inner))),
+        }
+    }
+
+    /// Puts generated code into memory.
+    pub fn place(self, memory: &mut CodeMemory, helpers: &[*const u8]) -> Result<CodeInfo> {
+        let names = self.context.func.params.user_named_funcs();
+        let compiled = self
+            .context
+            .compiled_code()
+            .ok_or_else(|| failed("there is no code yet".into()))?;
+        let buffer = &compiled.buffer;
+        let base = memory.next() as usize;
+        let mut code = buffer.data().to_vec();
+        for reloc in buffer.relocs() {
+            let at = reloc.offset as usize;
+            let target = match &reloc.target {
+                FinalizedRelocTarget::ExternalName(ir::ExternalName::User(name)) => {
+                    let name = &names[*name];
+                    helpers[name.index as usize] as i64
+                }
+                FinalizedRelocTarget::Func(offset) => base as i64 + *offset as i64,
+                other => return Err(failed(format!("relocation against {other:?}"))),
+            };
+            match reloc.kind {
+                Reloc::X86CallPCRel4 | Reloc::X86PCRel4 => {
+                    let relative = target + reloc.addend - (base + at) as i64;
+                    let relative = i32::try_from(relative)
+                        .map_err(|_| failed("a call out of reach".into()))?;
+                    code[at..at + 4].copy_from_slice(&relative.to_le_bytes());
+                }
+                Reloc::Abs8 => {
+                    code[at..at + 8].copy_from_slice(&(target + reloc.addend).to_le_bytes())
+                }
+                other => return Err(failed(format!("relocation {other:?}"))),
+            }
+        }
+        let start = memory.add(&code)? as usize;
+        debug_assert_eq!(start, base);
+
+        let traps = buffer
+            .traps()
+            .iter()
+            .filter_map(|t| Some((t.offset, translate::trap_kind(t.code)?)))
+            .collect();
+        let stack_maps = buffer
+            .user_stack_maps()
+            .iter()
+            .map(|(at, frame_size, map)| {
+                let slots = map.entries().map(|(_, offset)| offset).collect();
+                (
+                    *at,
+                    StackMap {
+                        frame_size: *frame_size,
+                        slots,
+                    },
+                )
+            })
+            .collect();
+        let mut handlers = Vec::new();
+        for site in buffer.call_sites() {
+            for handler in site.exception_handlers {
+                if let (FinalizedMachExceptionHandler::Default(code), Some(frame_size)) =
+                    (handler, site.frame_offset)
+                {
+                    handlers.push((
+                        site.ret_addr,
+                        Handler {
+                            frame_size,
+                            code: *code,
+                        },
+                    ));
+                }
+            }
+        }
+        let offsets = buffer
+            .get_srclocs_sorted()
+            .iter()
+            .filter(|s| !s.loc.is_default())
+            .map(|s| (s.start, s.loc.bits()))
+            .collect();
+        Ok(CodeInfo {
+            start,
+            len: code.len(),
+            func: self.func,
+            traps,
+            stack_maps,
+            handlers,
+            offsets,
+            inlined: self.inlined,
+        })
+    }
 }

@@ -1,5 +1,6 @@
 //! References, structs, arrays, casts.
 
+use super::alias::Region;
 use super::env::clif_type;
 use super::translate::{Translator, args, trap_code};
 use crate::error::TrapKind;
@@ -33,8 +34,9 @@ impl Translator<'_, '_> {
         self.b.ins().iadd(base, byte)
     }
 
-    fn null_flags() -> MemFlagsData {
-        MemFlagsData::new().with_trap_code(Some(trap_code(TrapKind::NullReference)))
+    /// For an access that faults where the reference is null.
+    fn null_checked(&mut self, region: Region) -> MemFlagsData {
+        self.trapping(region, TrapKind::NullReference)
     }
 
     /// The address for an access at a fixed offset. Null faults there by itself if the offset is within the guard.
@@ -47,11 +49,13 @@ impl Translator<'_, '_> {
         self.object_address(reference)
     }
 
-    pub(super) fn object_field(&mut self, reference: Value, ty: ValType, offset: u32) -> Value {
+    /// A field of an exception.
+    pub(super) fn exception_field(&mut self, reference: Value, ty: ValType, offset: u32) -> Value {
         let address = self.checked_object(reference, offset);
+        let flags = self.null_checked(Region::Exceptions);
         self.b
             .ins()
-            .load(clif_type(ty), Self::null_flags(), address, offset as i32)
+            .load(clif_type(ty), flags, address, offset as i32)
     }
 
     fn load_storage(
@@ -92,13 +96,15 @@ impl Translator<'_, '_> {
 
     /// Tells the collector about a reference that was stored into an object, unless it has been told already.
     fn barrier(&mut self, reference: Value) {
+        if self.fresh.contains(&reference) {
+            return;
+        }
         let address = self.object_address(reference);
-        let byte = self.b.ins().load(
-            types::I8,
-            MemFlagsData::trusted(),
-            address,
-            layout::COLLECTOR_BYTE,
-        );
+        let flags = self.trusted(Region::Headers);
+        let byte = self
+            .b
+            .ins()
+            .load(types::I8, flags, address, layout::COLLECTOR_BYTE);
         let unlogged = self.b.ins().band_imm_u(byte, layout::UNLOGGED as i64);
         let (slow, next) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(slow);
@@ -114,13 +120,15 @@ impl Translator<'_, '_> {
     // ---- allocation -------------------------------------------------------------------------------------------------------------
 
     fn site(&mut self) -> u32 {
-        self.env.sites.number(self.env.func_id, self.offset)
+        self.count();
+        let func = self.activation().func_id;
+        self.env.sites.number(func, self.offset)
     }
 
     /// Takes `size` bytes from the nursery, or branches to `slow`: the object's address.
     fn bump(&mut self, size: Value, slow: cranelift_codegen::ir::Block) -> Value {
         let base = self.base();
-        let flags = MemFlagsData::trusted();
+        let flags = self.trusted(Region::Mutator);
         let mutator = displacement(CONTEXT) + offset_of!(Context, mutator) as i32;
         let cursor = self
             .b
@@ -152,9 +160,8 @@ impl Translator<'_, '_> {
 
     fn header(&mut self, address: Value, ty: TypeIndex, site: u32) {
         let header = self.i64(layout::new_header(ty, site, 0) as i64);
-        self.b
-            .ins()
-            .store(MemFlagsData::trusted(), header, address, 0);
+        let flags = self.trusted(Region::Headers);
+        self.b.ins().store(flags, header, address, 0);
     }
 
     /// A fresh object with zeroed fields: inline if the nursery has room.
@@ -178,6 +185,7 @@ impl Translator<'_, '_> {
         self.b.seal_block(done);
         self.b.switch_to_block(done);
         self.b.declare_value_needs_stack_map(result);
+        self.fresh.push(result);
         result
     }
 
@@ -211,9 +219,10 @@ impl Translator<'_, '_> {
         let size = self.b.ins().band_imm_s(bytes, !7);
         let address = self.bump(size, slow);
         self.header(address, ty, site);
+        let flags = self.trusted(Region::Lengths);
         self.b
             .ins()
-            .store(MemFlagsData::trusted(), len, address, layout::ARRAY_LENGTH);
+            .store(flags, len, address, layout::ARRAY_LENGTH);
         let reference = self.reference_to(address);
         self.b.ins().jump(done, &args(&[reference]));
         self.b.seal_block(slow);
@@ -226,6 +235,7 @@ impl Translator<'_, '_> {
         self.b.seal_block(done);
         self.b.switch_to_block(done);
         self.b.declare_value_needs_stack_map(result);
+        self.fresh.push(result);
         result
     }
 
@@ -236,13 +246,9 @@ impl Translator<'_, '_> {
         let offsets = self.env.types.get(ty).layout.offsets.clone();
         for (i, &v) in values.iter().enumerate() {
             let storage = self.env.types.fields(ty)[i].storage;
-            self.store_storage(
-                v,
-                address,
-                offsets[i] as i32,
-                storage,
-                MemFlagsData::trusted(),
-            );
+            let region = self.field_region(ty, i as u32);
+            let flags = self.trusted(region);
+            self.store_storage(v, address, offsets[i] as i32, storage, flags);
         }
         reference
     }
@@ -253,7 +259,9 @@ impl Translator<'_, '_> {
         let offset = self.env.types.get(ty).layout.offsets[field as usize];
         let reference = self.pop();
         let address = self.checked_object(reference, offset);
-        let v = self.load_storage(address, offset as i32, storage, signed, Self::null_flags());
+        let region = self.field_region(ty, field);
+        let flags = self.null_checked(region);
+        let v = self.load_storage(address, offset as i32, storage, signed, flags);
         self.push(v, storage.unpacked());
     }
 
@@ -264,13 +272,21 @@ impl Translator<'_, '_> {
         let value = self.pop();
         let reference = self.pop();
         let address = self.checked_object(reference, offset);
-        self.store_storage(value, address, offset as i32, storage, Self::null_flags());
+        let region = self.field_region(ty, field);
+        let flags = self.null_checked(region);
+        self.store_storage(value, address, offset as i32, storage, flags);
         if storage.is_managed() {
             self.barrier(reference);
         }
     }
 
     // ---- arrays -----------------------------------------------------------------------------------------------------------------
+
+    /// For accesses to elements, once the index was checked.
+    fn element_flags(&mut self, type_index: u32) -> MemFlagsData {
+        let region = self.element_region(self.env.module.types[type_index as usize]);
+        self.trusted(region)
+    }
 
     fn element(&self, type_index: u32) -> Storage {
         self.env
@@ -282,12 +298,11 @@ impl Translator<'_, '_> {
     /// The address of an element less its array's base offset, after checks for null and bounds.
     fn array_element(&mut self, reference: Value, index: Value, storage: Storage) -> Value {
         let address = self.object_address(reference);
-        let len = self.b.ins().load(
-            types::I32,
-            Self::null_flags(),
-            address,
-            layout::ARRAY_LENGTH,
-        );
+        let flags = self.null_checked(Region::Lengths);
+        let len = self
+            .b
+            .ins()
+            .load(types::I32, flags, address, layout::ARRAY_LENGTH);
         let out = self
             .b
             .ins()
@@ -307,7 +322,8 @@ impl Translator<'_, '_> {
         let reference = self.pop();
         let address = self.array_element(reference, index, storage);
         let at = array_base(storage.bytes()) as i32;
-        let v = self.load_storage(address, at, storage, signed, MemFlagsData::trusted());
+        let flags = self.element_flags(type_index);
+        let v = self.load_storage(address, at, storage, signed, flags);
         self.push(v, storage.unpacked());
     }
 
@@ -318,7 +334,8 @@ impl Translator<'_, '_> {
         let reference = self.pop();
         let address = self.array_element(reference, index, storage);
         let at = array_base(storage.bytes()) as i32;
-        self.store_storage(value, address, at, storage, MemFlagsData::trusted());
+        let flags = self.element_flags(type_index);
+        self.store_storage(value, address, at, storage, flags);
         if storage.is_managed() {
             self.barrier(reference);
         }
@@ -355,7 +372,8 @@ impl Translator<'_, '_> {
         let address = self.object_address(reference);
         for (i, v) in values.into_iter().enumerate() {
             let at = array_base(storage.bytes()) + i as u32 * storage.bytes();
-            self.store_storage(v, address, at as i32, storage, MemFlagsData::trusted());
+            let flags = self.element_flags(type_index);
+            self.store_storage(v, address, at as i32, storage, flags);
         }
         self.push(reference, self.concrete(type_index, false));
     }
@@ -424,10 +442,8 @@ impl Translator<'_, '_> {
 
     fn type_of_object(&mut self, reference: Value) -> Value {
         let address = self.object_address(reference);
-        let low = self
-            .b
-            .ins()
-            .load(types::I32, MemFlagsData::trusted(), address, 0);
+        let flags = self.trusted(Region::Headers);
+        let low = self.b.ins().load(types::I32, flags, address, 0);
         self.b.ins().band_imm_u(low, (1 << layout::TYPE_BITS) - 1)
     }
 
@@ -519,6 +535,7 @@ impl Translator<'_, '_> {
         };
         let operand = self.pop_operand();
         let v = self.test(operand, to);
+        self.count_outcome(v);
         self.push_bool(v);
     }
 
@@ -529,6 +546,7 @@ impl Translator<'_, '_> {
         };
         let operand = self.pop_operand();
         let v = self.test(operand, to);
+        self.count_outcome(v);
         self.b.ins().trapz(v, trap_code(TrapKind::CastFailure));
         self.push(operand.value, ValType::Ref(to));
     }
@@ -543,6 +561,7 @@ impl Translator<'_, '_> {
         let (from, to) = (self.ref_type(from), self.ref_type(to));
         let operand = self.pop_operand();
         let fits = self.test(operand, to);
+        self.count_outcome(fits);
         // What remains after a successful cast is not of the target type: null only if the target does not take it.
         let rest = RefType {
             nullable: from.nullable && !to.nullable,
@@ -731,12 +750,11 @@ impl Translator<'_, '_> {
             ArrayLen => {
                 let reference = self.pop();
                 let address = self.object_address(reference);
-                let v = self.b.ins().load(
-                    types::I32,
-                    Self::null_flags(),
-                    address,
-                    layout::ARRAY_LENGTH,
-                );
+                let flags = self.null_checked(Region::Lengths);
+                let v = self
+                    .b
+                    .ins()
+                    .load(types::I32, flags, address, layout::ARRAY_LENGTH);
                 self.push(v, ValType::I32);
             }
             ArrayFill { .. } => {

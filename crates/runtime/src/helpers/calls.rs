@@ -3,8 +3,10 @@
 use super::traps::raise;
 use crate::code::enter::varve_resume;
 use crate::code::walk;
+use crate::compile::resume::Why;
 use crate::error::Error;
 use crate::store::Vm;
+use crate::store::region::TargetCounters;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Compiles a function on its first call.
@@ -14,6 +16,37 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub(super) unsafe extern "C" fn compile(vm: *mut Vm, func: u32) -> *const u8 {
     // SAFETY: as this function.
     unsafe { super::run(vm, |vm| vm.compile(func)) }
+}
+
+/// Notes a target that a call through a reference has not seen yet.
+///
+/// # Safety
+/// Called by baseline code of this store with the place of the call's counters.
+pub(super) unsafe extern "C" fn new_target(vm: *mut Vm, cell: u32, func: u32) {
+    // SAFETY: as this function.
+    let counters = unsafe { &mut *(*vm).region.address::<TargetCounters>(cell) };
+    if let Some(free) = counters.targets.iter().position(|&t| t == 0) {
+        counters.targets[free] = func;
+        counters.hits[free] = 1;
+    }
+}
+
+/// Better code of a function that has become hot.
+///
+/// # Safety
+/// Called by baseline code of this store.
+pub(super) unsafe extern "C" fn hot(vm: *mut Vm, func: u32) -> *const u8 {
+    // SAFETY: as this function.
+    unsafe { super::run(vm, |vm| vm.optimize(func)) }
+}
+
+/// The code in which an activation goes on whose state is in the buffer.
+///
+/// # Safety
+/// Called by compiled code of this store, with one of its points.
+pub(super) unsafe extern "C" fn resume(vm: *mut Vm, point: u32, why: u32, root: u32) -> *const u8 {
+    // SAFETY: as this function.
+    unsafe { super::run(vm, |vm| vm.continuation(point, Why::from_number(why), root)) }
 }
 
 /// Throws an exception object to the closest handler on the stack, or leaves the activation with it.

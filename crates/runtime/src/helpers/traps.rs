@@ -9,13 +9,14 @@ use crate::store::region::Context;
 /// Frames that a trap keeps.
 const MOST_FRAMES: usize = 64;
 
-fn frame_info(vm: &Vm, frame: &walk::Frame, innermost: bool) -> Option<FrameInfo> {
-    let func = frame.info.func?;
+/// What a trap says of a frame, and of the functions inlined there.
+fn frame_info(vm: &Vm, frame: &walk::Frame, innermost: bool) -> impl Iterator<Item = FrameInfo> {
     // A return address belongs to what comes after the call.
     let pc = if innermost { frame.pc } else { frame.pc - 1 };
-    Some(FrameInfo {
+    let places = frame.info.places(pc).into_iter();
+    places.map(|(func, offset)| FrameInfo {
         function: vm.func_name(func),
-        offset: frame.info.offset(pc).unwrap_or(0),
+        offset,
     })
 }
 
@@ -32,6 +33,7 @@ pub(crate) unsafe fn frames(vm: &Vm) -> Vec<FrameInfo> {
             frames.len() < MOST_FRAMES
         })
     };
+    frames.truncate(MOST_FRAMES);
     frames
 }
 
@@ -79,7 +81,7 @@ unsafe fn fault(vm: &Vm, context: &Context) -> Error {
         _ if vm.stack.guard().contains(&context.fault_address) => TrapKind::StackOverflow,
         Some(kind) => kind,
         None => {
-            let place = info.map(|i| (i.func.map(|f| vm.func_name(f)), i.offset(pc)));
+            let place = info.map(|i| (i.func.map(|f| vm.func_name(f)), i.places(pc)));
             return Error::Internal(format!(
                 "fault at address {:#x} in {place:?}",
                 context.fault_address
@@ -90,9 +92,11 @@ unsafe fn fault(vm: &Vm, context: &Context) -> Error {
     // SAFETY: as `fault_landing`.
     unsafe {
         walk::interrupted(vm, &mut |f| {
-            frames.extend(frame_info(vm, &f, frames.is_empty()));
+            let innermost = frames.is_empty();
+            frames.extend(frame_info(vm, &f, innermost));
             frames.len() < MOST_FRAMES
         })
     };
+    frames.truncate(MOST_FRAMES);
     Error::Trap(Box::new(Trap { kind, frames }))
 }

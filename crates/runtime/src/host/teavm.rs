@@ -81,50 +81,70 @@ fn dates(linker: &mut Linker<State>) {
     });
 }
 
-type Unary = (&'static str, fn(f64) -> f64);
-type Binary = (&'static str, fn(f64, f64) -> f64);
+/// Leaves of one number from functions of Rust.
+macro_rules! unary {
+    ($($name:literal = $f:expr;)*) => {
+        [$(($name, Leaf::Unary({
+            extern "C" fn leaf(x: f64) -> f64 {
+                $f(x)
+            }
+            leaf
+        }))),*]
+    };
+}
+
+/// Leaves of two numbers.
+macro_rules! binary {
+    ($($name:literal = $f:expr;)*) => {
+        [$(($name, Leaf::Binary({
+            extern "C" fn leaf(x: f64, y: f64) -> f64 {
+                $f(x, y)
+            }
+            leaf
+        }))),*]
+    };
+}
+
+fn sign(x: f64) -> f64 {
+    if x == 0.0 || x.is_nan() {
+        x
+    } else {
+        x.signum()
+    }
+}
 
 fn math(linker: &mut Linker<State>) {
-    let unary: &[Unary] = &[
-        ("sin", f64::sin),
-        ("cos", f64::cos),
-        ("tan", f64::tan),
-        ("asin", f64::asin),
-        ("acos", f64::acos),
-        ("atan", f64::atan),
-        ("sinh", f64::sinh),
-        ("cosh", f64::cosh),
-        ("tanh", f64::tanh),
-        ("exp", f64::exp),
-        ("expm1", f64::exp_m1),
-        ("log", f64::ln),
-        ("log10", f64::log10),
-        ("log1p", f64::ln_1p),
-        ("sqrt", f64::sqrt),
-        ("cbrt", f64::cbrt),
-        ("ceil", f64::ceil),
-        ("floor", f64::floor),
-        ("abs", f64::abs),
-        ("sign", |x| {
-            if x == 0.0 || x.is_nan() {
-                x
-            } else {
-                x.signum()
-            }
-        }),
+    let leaves = [
+        ("sqrt", Leaf::Sqrt),
+        ("abs", Leaf::Abs),
+        ("floor", Leaf::Floor),
+        ("ceil", Leaf::Ceil),
     ];
-    for &(name, f) in unary {
-        linker.func_any("teavmMath", name, move |_: C<'_>, a, r| {
-            result(&mut r[0], f(number(&a[0])));
-            Ok(())
-        });
-    }
-    let binary: &[Binary] = &[("pow", pow), ("atan2", f64::atan2), ("hypot", f64::hypot)];
-    for &(name, f) in binary {
-        linker.func_any("teavmMath", name, move |_: C<'_>, a, r| {
-            result(&mut r[0], f(number(&a[0]), number(&a[1])));
-            Ok(())
-        });
+    let unary = unary! {
+        "sin" = f64::sin;
+        "cos" = f64::cos;
+        "tan" = f64::tan;
+        "asin" = f64::asin;
+        "acos" = f64::acos;
+        "atan" = f64::atan;
+        "sinh" = f64::sinh;
+        "cosh" = f64::cosh;
+        "tanh" = f64::tanh;
+        "exp" = f64::exp;
+        "expm1" = f64::exp_m1;
+        "log" = f64::ln;
+        "log10" = f64::log10;
+        "log1p" = f64::ln_1p;
+        "cbrt" = f64::cbrt;
+        "sign" = sign;
+    };
+    let binary = binary! {
+        "pow" = pow;
+        "atan2" = f64::atan2;
+        "hypot" = f64::hypot;
+    };
+    for (name, leaf) in leaves.into_iter().chain(unary).chain(binary) {
+        linker.func_leaf("teavmMath", name, leaf);
     }
     linker.func_any("teavmMath", "random", |_: C<'_>, _, r| {
         result(&mut r[0], random());

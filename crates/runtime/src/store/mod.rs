@@ -9,10 +9,12 @@ pub(crate) mod objects;
 pub(crate) mod region;
 pub(crate) mod root;
 mod stack;
+mod tier;
 mod vm;
 
-pub(crate) use vm::{HostFunction, Vm};
+pub(crate) use vm::{FuncData, FuncKind, HostFunction, Vm};
 
+pub(crate) use crate::api::func::Leaf;
 use crate::engine::Engine;
 use crate::error::Result;
 

@@ -5,8 +5,8 @@
 //! negative distance from the same register: no second base, and one addressing mode for all.
 //!
 //! ```text
-//! region  0        64 KiB    +4 KiB      +16 MiB                   REGION = heap base
-//!         | unmapped | context | type rows | functions, globals, ... |
+//! region  0        64 KiB    +4 KiB   +64 KiB      +16 MiB                   REGION = heap base
+//!         | unmapped | context | state | type rows | functions, globals, ... |
 //! ```
 //!
 //! Places in the region are byte offsets from its start. Place 0 is the null function reference, and is unmapped, so
@@ -24,8 +24,12 @@ pub(crate) const REGION: usize = 128 << 20;
 const NULL_FUNCTION_GUARD: usize = 64 << 10;
 /// Place of the [`Context`].
 pub(crate) const CONTEXT: Place = NULL_FUNCTION_GUARD as Place;
+/// Where an activation that goes on in other code leaves its locals and operands, 8 bytes each.
+pub(crate) const STATE: Place = CONTEXT + 4096;
+/// Values that fit there.
+pub(crate) const STATE_WORDS: usize = 8192;
 /// Place of the first type row.
-pub(crate) const TYPE_ROWS: Place = CONTEXT + 4096;
+pub(crate) const TYPE_ROWS: Place = STATE + 8 * STATE_WORDS as Place;
 /// Most types of an engine whose stores run code.
 pub(crate) const MAX_TYPES: usize = 1 << 18;
 /// Bytes of a type row: what kind of type, then the ids of its supertypes from the root on.
@@ -83,6 +87,26 @@ pub(crate) struct FuncRecord {
     pub ty: u32,
     /// Its number in the store.
     pub id: u32,
+}
+
+/// What baseline code counts of a function.
+#[repr(C)]
+pub(crate) struct FuncCounters {
+    /// Sinks with calls and loops; below 0 the function is hot.
+    pub heat: i32,
+    /// Calls.
+    pub entries: u32,
+}
+
+/// What baseline code counts at a call through a reference: how often its targets were called.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TargetCounters {
+    /// The first two targets, as places of their records, 0 while there is none; and their calls.
+    pub targets: [Place; 2],
+    pub hits: [u32; 2],
+    /// Calls of all others.
+    pub others: u32,
 }
 
 /// A linear memory as compiled code sees it.

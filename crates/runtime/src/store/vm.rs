@@ -1,17 +1,20 @@
 //! What a store holds besides the host's data.
 
+use super::Leaf;
 use super::heap::{self, Heap};
 use super::instance::InstanceData;
 use super::linear::{LinearMemory, TableData};
 use super::region::*;
 use super::root::Roots;
 use super::stack::Stack;
+use super::tier::Tiers;
 use crate::code::enter::varve_enter;
 use crate::code::map::CodeMap;
 use crate::code::memory::CodeMemory;
 use crate::code::{signals, stubs, walk};
-use crate::compile::env::{Env, Sites};
-use crate::compile::{self, Scratch, glue};
+use crate::compile::env::Sites;
+use crate::compile::isa::Level;
+use crate::compile::{Scratch, glue};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::helpers;
@@ -29,11 +32,9 @@ pub type HostFunction = Arc<dyn Fn(*mut Vm, &mut [u64]) -> Result<()> + Send + S
 
 pub(crate) enum FuncKind {
     /// Function `index` of an instance.
-    Wasm {
-        instance: u32,
-        index: u32,
-    },
-    Host(HostFunction),
+    Wasm { instance: u32, index: u32 },
+    /// A function of the host; some are as good as an instruction.
+    Host(HostFunction, Option<Leaf>),
 }
 
 pub(crate) struct FuncData {
@@ -51,11 +52,13 @@ pub(crate) struct GlobalData {
 pub(crate) struct Code {
     pub memory: CodeMemory,
     pub map: CodeMap,
-    isa: OwnedTargetIsa,
-    scratch: Scratch,
-    helpers: Vec<*const u8>,
+    /// The baseline's code generator, which makes glue too.
+    pub isa: OwnedTargetIsa,
+    pub scratch: Scratch,
+    pub helpers: Vec<*const u8>,
     lazy: *const u8,
-    trampolines: HashMap<TypeIndex, *const u8>,
+    pub trampolines: HashMap<TypeIndex, *const u8>,
+    pub tiers: Tiers,
 }
 
 /// Memories and tables come before the heap, in whose reservation their records lie: they are dropped first.
@@ -93,7 +96,7 @@ unsafe impl Send for Vm {}
 
 impl Vm {
     pub(crate) fn new(engine: &Engine) -> Result<Vm> {
-        let isa = engine.isa()?;
+        let isa = engine.isa(Level::Baseline)?;
         let mut heap = heap::new(engine.config())?;
         let heap_base = heap.base_address() as usize;
         // SAFETY: the heap reserved REGION bytes before its base, for this.
@@ -129,6 +132,7 @@ impl Vm {
             helpers,
             lazy,
             trampolines: HashMap::new(),
+            tiers: Tiers::default(),
         };
         let mut vm = Vm {
             engine: engine.clone(),
@@ -188,7 +192,7 @@ impl Vm {
 
     // ---- functions --------------------------------------------------------------------------------------------------------------
 
-    fn write_record(&mut self, place: Place, code: *const u8, ty: TypeIndex, id: u32) {
+    pub(crate) fn write_record(&mut self, place: Place, code: *const u8, ty: TypeIndex, id: u32) {
         // SAFETY: `place` was allocated for a record.
         unsafe {
             self.region
@@ -228,7 +232,12 @@ impl Vm {
     }
 
     /// A function of the host.
-    pub(crate) fn add_host_function(&mut self, ty: TypeIndex, call: HostFunction) -> Result<u32> {
+    pub(crate) fn add_host_function(
+        &mut self,
+        ty: TypeIndex,
+        call: HostFunction,
+        leaf: Option<Leaf>,
+    ) -> Result<u32> {
         let id = self.funcs.len() as u32;
         let func_type = self.engine.types().func(ty).clone();
         let c = &mut self.code;
@@ -247,7 +256,7 @@ impl Vm {
         self.funcs.push(FuncData {
             place,
             ty,
-            kind: FuncKind::Host(call),
+            kind: FuncKind::Host(call, leaf),
         });
         self.learn_types()?;
         Ok(id)
@@ -269,7 +278,7 @@ impl Vm {
     /// What a host function is, and how many words its values take.
     pub(crate) fn host_function(&self, func: u32) -> (HostFunction, usize) {
         let f = &self.funcs[func as usize];
-        let FuncKind::Host(call) = &f.kind else {
+        let FuncKind::Host(call, _) = &f.kind else {
             unreachable!("glue code names its own function")
         };
         let types = self.engine.types();
@@ -282,63 +291,8 @@ impl Vm {
             FuncKind::Wasm { instance, index } => {
                 self.instances[*instance as usize].module.func_name(*index)
             }
-            FuncKind::Host(_) => "of the host".into(),
+            FuncKind::Host(..) => "of the host".into(),
         }
-    }
-
-    /// Compiles a function, and lets calls go to the code.
-    pub(crate) fn compile(&mut self, func: u32) -> Result<*const u8> {
-        let f = &self.funcs[func as usize];
-        let (place, ty) = (f.place, f.ty);
-        let FuncKind::Wasm {
-            instance: instance_id,
-            index,
-        } = f.kind
-        else {
-            unreachable!("host functions have code from the start")
-        };
-        let instance = &self.instances[instance_id as usize];
-        let region = &self.region;
-        let types = self.engine.types();
-        let env = Env {
-            module: &instance.module,
-            instance,
-            instance_id,
-            types: &types,
-            sites: &mut self.sites,
-            func_id: func,
-            // SAFETY: places of globals hold 8 bytes.
-            constants: &|place| unsafe { region.address::<u64>(place).read() },
-            table_place: &|id| self.tables[id as usize].place,
-            memory_place: &|id| self.memories[id as usize].place,
-        };
-        let c = &mut self.code;
-        let info = compile::function(
-            &*c.isa,
-            &mut c.scratch,
-            &mut c.memory,
-            &c.helpers,
-            env,
-            index,
-        )?;
-        drop(types);
-        let code = info.start as *const u8;
-        c.map.add(info);
-        self.write_record(place, code, ty, func);
-        Ok(code)
-    }
-
-    fn trampoline(&mut self, ty: TypeIndex) -> Result<*const u8> {
-        if let Some(&t) = self.code.trampolines.get(&ty) {
-            return Ok(t);
-        }
-        let func_type = self.engine.types().func(ty).clone();
-        let c = &mut self.code;
-        let info = glue::trampoline(&*c.isa, &mut c.scratch, &mut c.memory, &func_type)?;
-        let code = info.start as *const u8;
-        c.map.add(info);
-        c.trampolines.insert(ty, code);
-        Ok(code)
     }
 
     /// Calls a function with arguments in `values`, where the results go; it has room for both.

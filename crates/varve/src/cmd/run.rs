@@ -24,9 +24,9 @@ pub fn run(a: &RunArgs) -> Done {
     if let Some(file) = a.work.as_deref().filter(|w| wasm::is_wasm(w)) {
         return wasm::run(a, file);
     }
-    if a.invoke.is_some() || a.heap_max.is_some() || a.nursery.is_some() {
+    if a.invoke.is_some() || a.heap_max.is_some() || a.nursery.is_some() || a.tier.is_some() {
         return Err(wrong(
-            "--invoke, --heap-max and --nursery are for WebAssembly programs, and this is none",
+            "--invoke, --heap-max, --nursery and --tier are for WebAssembly programs, and this is none",
         ));
     }
     let machine = machine::named(&a.machine)?;

@@ -28,6 +28,7 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
         .nursery
         .map_or(config.nursery, |b| b.0)
         .min(config.heap_max);
+    config.tier = a.tier.unwrap_or_default();
     let bytes = std::fs::read(file).map_err(|e| {
         wrong(format!(
             "{file}: {e}; name a WebAssembly module, such as those in programs/dist"

@@ -1,0 +1,347 @@
+//! Structured control: blocks, loops, branches.
+
+use super::translate::{Operand, Translator, args, trap_code};
+use crate::error::{Error, Result, TrapKind};
+use crate::types::*;
+use cranelift_codegen::ir::{self, Block, BlockArg, InstBuilder, Value, types};
+use wasmparser as wp;
+use wasmparser::Operator;
+
+/// What a block is.
+pub(super) enum FrameKind {
+    Block,
+    Loop,
+    /// With the block that the false branch goes to, and the parameters, until `else` was seen.
+    If(Option<(Block, Vec<Operand>)>),
+    /// With the block that takes exceptions, and its catch clauses.
+    Try(Block, Vec<wp::Catch>),
+    /// An `if` around the point where a continuation begins: its other arm is behind or is not reached.
+    Entered,
+    /// A loop around that point, with its offset: its beginning is elsewhere.
+    Left(u32),
+}
+
+/// An open block.
+pub(super) struct Frame {
+    pub kind: FrameKind,
+    /// Where branches to this frame go.
+    pub label: Block,
+    /// What follows its end.
+    pub after: Block,
+    pub params: Vec<ValType>,
+    pub results: Vec<ValType>,
+    /// Operands below its parameters.
+    pub height: usize,
+    /// Whether anything reaches `after` other than by falling off the end.
+    pub branched: bool,
+}
+
+impl Frame {
+    fn label_types(&self) -> &[ValType] {
+        match self.kind {
+            FrameKind::Loop | FrameKind::Left(_) => &self.params,
+            _ => &self.results,
+        }
+    }
+}
+
+impl Translator<'_, '_> {
+    pub(super) fn block_type(&self, ty: wp::BlockType) -> (Vec<ValType>, Vec<ValType>) {
+        match ty {
+            wp::BlockType::Empty => (vec![], vec![]),
+            wp::BlockType::Type(t) => (vec![], vec![self.val_type(t)]),
+            wp::BlockType::FuncType(i) => {
+                let f = self.env.types.func(self.env.module.types[i as usize]);
+                (f.params.clone(), f.results.clone())
+            }
+        }
+    }
+
+    /// The depth of the innermost activation's own frame, where `return` goes.
+    pub(super) fn function_depth(&self) -> u32 {
+        (self.control.len() - 1 - self.activation().control) as u32
+    }
+
+    fn frame(&mut self, depth: u32) -> &mut Frame {
+        let i = self.control.len() - 1 - depth as usize;
+        &mut self.control[i]
+    }
+
+    /// The target of a branch and its operand types.
+    pub(super) fn target(&mut self, depth: u32) -> (Block, Vec<ValType>) {
+        let frame = self.frame(depth);
+        frame.branched = true;
+        (frame.label, frame.label_types().to_vec())
+    }
+
+    /// The operands that a branch takes along; they stay on the stack.
+    pub(super) fn branch_args(&self, count: usize) -> Vec<BlockArg> {
+        self.stack[self.stack.len() - count..]
+            .iter()
+            .map(|o| BlockArg::Value(o.value))
+            .collect()
+    }
+
+    pub(super) fn branch(&mut self, depth: u32) {
+        let (block, types) = self.target(depth);
+        let args = self.branch_args(types.len());
+        self.b.ins().jump(block, &args);
+        self.dead();
+    }
+
+    /// What follows cannot be reached.
+    pub(super) fn dead(&mut self) {
+        self.reachable = false;
+        self.dead_depth = 0;
+    }
+
+    pub(super) fn is_reachable(&self) -> bool {
+        self.reachable
+    }
+
+    pub(super) fn set_reachable(&mut self, reachable: bool) {
+        self.reachable = reachable;
+    }
+
+    /// A branch to `depth` if the condition holds; translation goes on after it.
+    pub(super) fn branch_if(&mut self, condition: Value, depth: u32, args: &[BlockArg]) {
+        let (block, _) = self.target(depth);
+        let next = self.b.create_block();
+        self.b.ins().brif(condition, block, args, next, &[]);
+        self.b.switch_to_block(next);
+        self.b.seal_block(next);
+    }
+
+    /// A block that takes exceptions from here on.
+    pub(super) fn open_handler(&mut self) -> Block {
+        let dispatch = self.b.create_block();
+        self.b.append_block_param(dispatch, types::I64);
+        self.handlers.push(dispatch);
+        dispatch
+    }
+
+    pub(super) fn open(
+        &mut self,
+        kind: FrameKind,
+        label: Block,
+        after: Block,
+        params: Vec<ValType>,
+        results: Vec<ValType>,
+    ) {
+        let height = self.stack.len() - params.len();
+        self.control.push(Frame {
+            kind,
+            label,
+            after,
+            params,
+            results,
+            height,
+            branched: false,
+        });
+    }
+
+    pub(super) fn step(&mut self, op: &Operator<'_>) -> Result<()> {
+        if !self.reachable {
+            return self.step_dead(op);
+        }
+        match *op {
+            Operator::Nop => {}
+            Operator::Unreachable => {
+                self.b.ins().trap(trap_code(TrapKind::Unreachable));
+                self.dead();
+            }
+            Operator::Block { blockty } => {
+                let (params, results) = self.block_type(blockty);
+                let after = self.block_for(&results);
+                self.open(FrameKind::Block, after, after, params, results);
+            }
+            Operator::Loop { blockty } => {
+                let (params, results) = self.block_type(blockty);
+                let header = self.block_for(&params);
+                let after = self.block_for(&results);
+                let args = self.branch_args(params.len());
+                self.b.ins().jump(header, &args);
+                self.stack.truncate(self.stack.len() - params.len());
+                self.continue_in(header, &params);
+                self.count_loop(params.len());
+                self.open(FrameKind::Loop, header, after, params, results);
+            }
+            Operator::If { blockty } => {
+                let condition = self.pop();
+                let (params, results) = self.block_type(blockty);
+                let after = self.block_for(&results);
+                let then = self.b.create_block();
+                let otherwise = self.b.create_block();
+                self.b.ins().brif(condition, then, &[], otherwise, &[]);
+                self.b.seal_block(then);
+                self.b.seal_block(otherwise);
+                self.b.switch_to_block(then);
+                let operands = self.stack[self.stack.len() - params.len()..].to_vec();
+                self.open(
+                    FrameKind::If(Some((otherwise, operands))),
+                    after,
+                    after,
+                    params,
+                    results,
+                );
+            }
+            Operator::Else => {
+                self.leave_arm();
+                self.start_else();
+            }
+            Operator::TryTable { ref try_table } => {
+                let (params, results) = self.block_type(try_table.ty);
+                let after = self.block_for(&results);
+                let dispatch = self.open_handler();
+                self.open(
+                    FrameKind::Try(dispatch, try_table.catches.clone()),
+                    after,
+                    after,
+                    params,
+                    results,
+                );
+            }
+            Operator::End => {
+                self.leave_arm();
+                self.end();
+            }
+            Operator::Br { relative_depth } => self.branch(relative_depth),
+            Operator::BrIf { relative_depth } => {
+                let condition = self.pop();
+                let (_, types) = self.target(relative_depth);
+                let args = self.branch_args(types.len());
+                self.branch_if(condition, relative_depth, &args);
+            }
+            Operator::BrTable { ref targets } => self.br_table(targets)?,
+            Operator::Return => {
+                let depth = self.function_depth();
+                self.branch(depth);
+            }
+            _ => self.plain(op)?,
+        }
+        Ok(())
+    }
+
+    /// Everything but structured control.
+    fn plain(&mut self, op: &Operator<'_>) -> Result<()> {
+        if self.numeric(op) || self.access(op) || self.call(op)? || self.object(op) {
+            return Ok(());
+        }
+        Err(Error::Internal(format!(
+            "no translation of {op:?} at offset {:#x}",
+            self.offset
+        )))
+    }
+
+    fn step_dead(&mut self, op: &Operator<'_>) -> Result<()> {
+        match op {
+            Operator::Block { .. }
+            | Operator::Loop { .. }
+            | Operator::If { .. }
+            | Operator::TryTable { .. } => {
+                self.dead_depth += 1;
+            }
+            Operator::Else if self.dead_depth == 0 => self.start_else(),
+            Operator::End if self.dead_depth == 0 => self.end(),
+            Operator::End => self.dead_depth -= 1,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Jumps from the end of a block's body to what follows it.
+    fn leave_arm(&mut self) {
+        let frame = self.control.last_mut().expect("open block");
+        frame.branched = true;
+        let (after, count) = (frame.after, frame.results.len());
+        let args = self.branch_args(count);
+        self.b.ins().jump(after, &args);
+    }
+
+    fn start_else(&mut self) {
+        let frame = self.control.last_mut().expect("open block");
+        let height = frame.height;
+        let FrameKind::If(pending) = &mut frame.kind else {
+            // The `if` began before this code, whose condition held.
+            self.stack.truncate(height);
+            return self.dead();
+        };
+        let (block, operands) = pending.take().expect("validated: one else");
+        self.stack.truncate(height);
+        self.stack.extend(operands);
+        self.b.switch_to_block(block);
+        self.fresh.clear();
+        self.reachable = true;
+    }
+
+    fn end(&mut self) {
+        let mut frame = self.control.pop().expect("open block");
+        match &mut frame.kind {
+            FrameKind::If(Some((block, operands))) => {
+                // No else: the parameters are the results.
+                self.b.switch_to_block(*block);
+                self.fresh.clear();
+                let values: Vec<_> = operands.iter().map(|o| o.value).collect();
+                self.b.ins().jump(frame.after, &args(&values));
+                frame.branched = true;
+            }
+            FrameKind::Loop => self.b.seal_block(frame.label),
+            FrameKind::Left(offset) => {
+                let offset = *offset;
+                self.b.seal_block(frame.label);
+                self.stack.truncate(frame.height);
+                self.leave_for_loop(frame.label, &frame.params, offset);
+            }
+            FrameKind::Try(dispatch, catches) => {
+                self.handlers.pop();
+                let (dispatch, catches) = (*dispatch, std::mem::take(catches));
+                self.b.seal_block(dispatch);
+                // The catch clauses' labels count from outside of this block.
+                self.dispatch(dispatch, &catches);
+            }
+            _ => {}
+        }
+        self.stack.truncate(frame.height);
+        // Branches to a loop go to its header; what is after it is reached from its end only.
+        let reached = match frame.kind {
+            FrameKind::Loop | FrameKind::Left(_) => self.reachable,
+            _ => frame.branched || self.control.is_empty(),
+        };
+        self.b.seal_block(frame.after);
+        if self.control.is_empty() {
+            self.b.switch_to_block(frame.after);
+            let values = self.b.block_params(frame.after).to_vec();
+            self.b.ins().return_(&values);
+            self.reachable = false;
+        } else if reached {
+            self.continue_in(frame.after, &frame.results);
+        } else {
+            self.dead();
+        }
+    }
+
+    fn br_table(&mut self, targets: &wp::BrTable<'_>) -> Result<()> {
+        let index = self.pop();
+        let mut calls = Vec::new();
+        let depths: Vec<u32> = targets
+            .targets()
+            .collect::<Result<_, _>>()
+            .map_err(|e| Error::Internal(format!("br_table: {e}")))?;
+        for depth in depths.into_iter().chain([targets.default()]) {
+            let (block, types) = self.target(depth);
+            let args = self.branch_args(types.len());
+            calls.push(ir::BlockCall::new(
+                block,
+                args,
+                &mut self.b.func.dfg.value_lists,
+            ));
+        }
+        let default = calls.pop().expect("the default target");
+        let table = self
+            .b
+            .create_jump_table(ir::JumpTableData::new(default, &calls));
+        self.b.ins().br_table(index, table);
+        self.dead();
+        Ok(())
+    }
+}

@@ -1,0 +1,235 @@
+//! What baseline code counts, where it is kept, and the code that counts.
+//!
+//! | at | counted |
+//! |---|---|
+//! | entry | calls |
+//! | loop | iterations |
+//! | call | calls |
+//! | call through a reference or table | calls of the first two targets, and of all others |
+//! | allocation | objects |
+//! | cast or type test | failures and successes |
+//!
+//! Counters wrap. They are read when the function, or one that it is inlined into, is compiled again.
+
+use super::translate::Translator;
+use crate::error::Result;
+use crate::helpers::Helper;
+use crate::store::region::{FuncCounters, Place, Region, TargetCounters, displacement};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
+use std::collections::HashMap;
+use std::mem::{offset_of, size_of};
+
+/// Iterations of loops that a call counts as.
+const HEAT_OF_CALL: i64 = 10;
+
+/// Counters of one function.
+#[derive(Clone, Debug)]
+pub(crate) struct Feedback {
+    /// Of the function itself: [`FuncCounters`].
+    pub counters: Place,
+    /// Of its operators, by their offset in the module.
+    pub cells: HashMap<u32, Place>,
+}
+
+/// Counters of a store, by the functions' numbers.
+pub(crate) type FeedbackTable = HashMap<u32, Feedback>;
+
+impl Feedback {
+    /// Counters of a function that is `heat` from being hot.
+    pub fn new(region: &mut Region, heat: u32) -> Result<Feedback> {
+        let counters = region.allocate(size_of::<FuncCounters>())?;
+        let feedback = Feedback {
+            counters,
+            cells: HashMap::new(),
+        };
+        feedback.reheat(region, heat);
+        Ok(feedback)
+    }
+
+    /// Sets the distance to the function's next compilation.
+    pub fn reheat(&self, region: &Region, heat: u32) {
+        // SAFETY: the place was allocated for the counters; compiled code waits or is on this thread.
+        unsafe { (*region.address::<FuncCounters>(self.counters)).heat = heat as i32 };
+    }
+
+    /// How often the function was called.
+    pub fn entries(&self, region: &Region) -> u32 {
+        // SAFETY: as above.
+        unsafe { (*region.address::<FuncCounters>(self.counters)).entries }
+    }
+
+    /// A counter at an operator.
+    pub fn count(&self, region: &Region, offset: u32) -> Option<u32> {
+        let place = *self.cells.get(&offset)?;
+        // SAFETY: the place was allocated for a counter.
+        Some(unsafe { region.address::<u32>(place).read() })
+    }
+
+    /// Targets of the call at an operator.
+    pub fn targets(&self, region: &Region, offset: u32) -> Option<TargetCounters> {
+        let place = *self.cells.get(&offset)?;
+        // SAFETY: the place was allocated for these counters: an offset is of one operator only.
+        Some(unsafe { region.address::<TargetCounters>(place).read() })
+    }
+}
+
+impl Translator<'_, '_> {
+    /// The cell of the operator that is being translated, if this code counts.
+    fn cell(&mut self, bytes: usize) -> Option<Place> {
+        let func = self.activation().func_id;
+        if !self.counts() {
+            return None;
+        }
+        let offset = self.offset;
+        let feedback = self.env.feedback.get_mut(&func)?;
+        if let Some(&place) = feedback.cells.get(&offset) {
+            return Some(place);
+        }
+        // Without room in the region the operator is not counted.
+        let place = self.env.region.allocate(bytes).ok()?;
+        feedback.cells.insert(offset, place);
+        Some(place)
+    }
+
+    fn increment(&mut self, at: i32) {
+        let base = self.base();
+        let flags = MemFlagsData::trusted();
+        let count = self.b.ins().load(types::I32, flags, base, at);
+        let count = self.b.ins().iadd_imm_s(count, 1);
+        self.b.ins().store(flags, count, base, at);
+    }
+
+    /// Counts the operator, if this code counts.
+    pub(super) fn count(&mut self) {
+        if let Some(place) = self.cell(4) {
+            self.increment(displacement(place));
+        }
+    }
+
+    /// Counts the outcome of a test, an i8.
+    pub(super) fn count_outcome(&mut self, outcome: Value) {
+        let Some(place) = self.cell(8) else { return };
+        let base = self.base();
+        let wide = self.b.ins().uextend(types::I64, outcome);
+        let byte = self.b.ins().ishl_imm_u(wide, 2);
+        let address = self.b.ins().iadd(base, byte);
+        let (flags, at) = (MemFlagsData::trusted(), displacement(place));
+        let count = self.b.ins().load(types::I32, flags, address, at);
+        let count = self.b.ins().iadd_imm_s(count, 1);
+        self.b.ins().store(flags, count, address, at);
+    }
+
+    /// Counts the target of a call through a reference.
+    pub(super) fn count_target(&mut self, func: Value) {
+        let Some(place) = self.cell(size_of::<TargetCounters>()) else {
+            return;
+        };
+        let done = self.b.create_block();
+        let at = displacement(place);
+        for i in 0..2 {
+            let target = at + (offset_of!(TargetCounters, targets) + 4 * i) as i32;
+            let hits = at + (offset_of!(TargetCounters, hits) + 4 * i) as i32;
+            let base = self.base();
+            let known = self
+                .b
+                .ins()
+                .load(types::I32, MemFlagsData::trusted(), base, target);
+            let same = self.b.ins().icmp(IntCC::Equal, known, func);
+            let (yes, no) = (self.b.create_block(), self.b.create_block());
+            self.b.ins().brif(same, yes, &[], no, &[]);
+            self.b.seal_block(yes);
+            self.b.seal_block(no);
+            self.b.switch_to_block(yes);
+            self.increment(hits);
+            self.b.ins().jump(done, &[]);
+            self.b.switch_to_block(no);
+        }
+        let (free, full) = (self.b.create_block(), self.b.create_block());
+        let base = self.base();
+        let second = at + (offset_of!(TargetCounters, targets) + 4) as i32;
+        let known = self
+            .b
+            .ins()
+            .load(types::I32, MemFlagsData::trusted(), base, second);
+        self.b.set_cold_block(free);
+        self.b.ins().brif(known, full, &[], free, &[]);
+        self.b.seal_block(free);
+        self.b.seal_block(full);
+        self.b.switch_to_block(free);
+        let cell = self.i32(place as i64);
+        self.call_helper(Helper::NewTarget, &[cell, func]);
+        self.b.ins().jump(done, &[]);
+        self.b.switch_to_block(full);
+        self.increment(at + offset_of!(TargetCounters, others) as i32);
+        self.b.ins().jump(done, &[]);
+        self.b.seal_block(done);
+        self.b.switch_to_block(done);
+    }
+
+    /// Counts down the function's heat: a value that is below 0 once it is hot.
+    fn cool(&mut self, by: i64) -> Option<Value> {
+        let func = self.activation().func_id;
+        let counters = self.env.feedback.get(&func)?.counters;
+        let at = displacement(counters) + offset_of!(FuncCounters, heat) as i32;
+        let (base, flags) = (self.base(), MemFlagsData::trusted());
+        let heat = self.b.ins().load(types::I32, flags, base, at);
+        let heat = self.b.ins().iadd_imm_s(heat, -by);
+        self.b.ins().store(flags, heat, base, at);
+        Some(self.b.ins().icmp_imm_s(IntCC::SignedLessThan, heat, 0))
+    }
+
+    /// Counts a call of the function; once it is hot, goes on in better code.
+    pub(super) fn count_entry(&mut self, params: &[Value]) {
+        if !self.counts() {
+            return;
+        }
+        let func = self.activation().func_id;
+        if let Some(counters) = self.env.feedback.get(&func).map(|f| f.counters) {
+            self.increment(displacement(counters) + offset_of!(FuncCounters, entries) as i32);
+        }
+        if !self.job.tiers_up {
+            return;
+        }
+        let Some(hot) = self.cool(HEAT_OF_CALL) else {
+            return;
+        };
+        let (better, next) = (self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(better);
+        self.b.ins().brif(hot, better, &[], next, &[]);
+        self.b.seal_block(better);
+        self.b.switch_to_block(better);
+        let number = self.i32(func as i64);
+        let code = self.call_helper(Helper::Hot, &[number]).expect("result");
+        let sig = super::env::signature(&self.activation().ty);
+        let sig = self.b.import_signature(sig);
+        let enter = self.b.create_block();
+        self.b.set_cold_block(enter);
+        // There may be no better code yet.
+        self.b.ins().brif(code, enter, &[], next, &[]);
+        self.b.seal_block(enter);
+        self.b.seal_block(next);
+        self.b.switch_to_block(enter);
+        self.b.ins().return_call_indirect(sig, code, params);
+        self.b.switch_to_block(next);
+    }
+
+    /// Counts an iteration of the loop that has just been entered, whose parameters are on the stack; once it is hot, goes on
+    /// in better code.
+    pub(super) fn count_loop(&mut self, params: usize) {
+        self.count();
+        if !self.job.tiers_up || !self.counts() || !self.fits_state() {
+            return;
+        }
+        let Some(hot) = self.cool(1) else { return };
+        let (better, next) = (self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(better);
+        self.b.ins().brif(hot, better, &[], next, &[]);
+        self.b.seal_block(better);
+        self.b.switch_to_block(better);
+        let point = self.point(self.offset, self.stack.len(), params);
+        self.leave_if_hot(point, next);
+        self.b.seal_block(next);
+        self.b.switch_to_block(next);
+    }
+}

@@ -1,0 +1,234 @@
+//! Which calls are inlined, and how.
+
+use super::translate::{Activation, Translator};
+use crate::error::Result;
+use crate::store::region::TargetCounters;
+use crate::store::{FuncKind, Leaf};
+use crate::types::{TypeIndex, ValType};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{self, InstBuilder, Value, types};
+use cranelift_codegen::isa::CallConv;
+
+/// Bytes of bytecode that are inlined wherever they are called.
+const SMALL: usize = 40;
+/// Bytes that are inlined where the counters say that the call is hot.
+const LARGE: usize = 200;
+/// Bytes that are inlined into one function.
+const MOST: usize = 1500;
+/// Functions around each other.
+const DEPTH: usize = 9;
+/// A call is hot if it happens at least once in this many calls of the function that is compiled.
+const RARE: u32 = 8;
+/// Values that a guard's failure stores at most: with more the call is made after all, which is less code.
+const MOST_STATE: usize = 16;
+/// A target is worth a guard if it takes at least this share of the calls, in percent.
+const SHARE: u64 = 40;
+
+impl Translator<'_, '_> {
+    /// How often the call at this operator happens, if that was counted; and whether that is often.
+    fn frequency(&self) -> Option<u32> {
+        let f = self.env.feedback.get(&self.activation().func_id)?;
+        f.count(self.env.region, self.offset)
+    }
+
+    fn targets(&self) -> Option<TargetCounters> {
+        if self.counts() {
+            return None;
+        }
+        let f = self.env.feedback.get(&self.activation().func_id)?;
+        f.targets(self.env.region, self.offset)
+    }
+
+    /// Whether a function is worth inlining at a call that happened so often.
+    fn worth_inlining(&self, index: u32, calls: Option<u32>) -> bool {
+        if self.counts() || self.activations.len() >= DEPTH {
+            return false;
+        }
+        let id = self.env.func_at(self.env.instance.funcs[index as usize]);
+        if self.activations.iter().any(|a| a.func_id == id) {
+            return false;
+        }
+        let module = self.env.module;
+        let bytes = module.bodies[(index - module.imported_funcs) as usize].len();
+        if self.inlined_bytes + bytes > MOST {
+            return false;
+        }
+        let a = self.activation();
+        let entries = self.env.feedback.get(&a.func_id);
+        let entries = entries.map_or(0, |f| f.entries(self.env.region));
+        match calls {
+            None => bytes <= SMALL,
+            Some(0) => false,
+            Some(n) => bytes <= SMALL || bytes <= LARGE && n >= entries / RARE,
+        }
+    }
+
+    /// Calls function `index` of this module.
+    pub(super) fn call_direct(&mut self, index: u32, returns: bool) -> Result<()> {
+        if index < self.env.module.imported_funcs {
+            let id = self.env.func_at(self.env.instance.funcs[index as usize]);
+            if let FuncKind::Host(_, Some(leaf)) = self.env.funcs[id as usize].kind {
+                self.call_leaf(leaf);
+                return Ok(());
+            }
+        }
+        self.count();
+        let calls = self.frequency();
+        self.call_known(index, calls, returns)
+    }
+
+    fn call_known(&mut self, index: u32, calls: Option<u32>, returns: bool) -> Result<()> {
+        if index >= self.env.module.imported_funcs && self.worth_inlining(index, calls) {
+            return self.inline(index, returns);
+        }
+        self.call_record(index);
+        Ok(())
+    }
+
+    /// Calls the reference on the stack.
+    pub(super) fn call_reference(&mut self, ty: TypeIndex, returns: bool) -> Result<()> {
+        let Some(t) = self.targets() else {
+            self.call_unknown(ty);
+            return Ok(());
+        };
+        let total = t.hits[0] as u64 + t.hits[1] as u64 + t.others as u64;
+        let wanted = |i: usize| t.targets[i] != 0 && 100 * t.hits[i] as u64 >= SHARE * total;
+        // The more frequent one first.
+        let mut order = [0, 1];
+        if t.hits[1] > t.hits[0] {
+            order = [1, 0];
+        }
+        let known: Vec<(u32, u32)> = order
+            .into_iter()
+            .filter(|&i| wanted(i))
+            .filter_map(|i| Some((self.own_function(t.targets[i])?, t.hits[i])))
+            .collect();
+        if known.is_empty() {
+            self.call_unknown(ty);
+            return Ok(());
+        }
+        let results = self.env.types.func(ty).results.clone();
+        let func = self.stack.last().expect("validated").value;
+        let done = self.block_for(&results);
+        let bottom = self.stack.len() - 1 - self.env.types.func(ty).params.len();
+        let operands = self.stack[bottom..].to_vec();
+        let mut reached = false;
+        for &(index, hits) in &known {
+            let place = self.env.instance.funcs[index as usize];
+            let same = self.b.ins().icmp_imm_s(IntCC::Equal, func, place as i64);
+            let (yes, no) = (self.b.create_block(), self.b.create_block());
+            self.b.ins().brif(same, yes, &[], no, &[]);
+            self.b.seal_block(yes);
+            self.b.seal_block(no);
+            self.b.switch_to_block(yes);
+            self.fresh.clear();
+            self.pop();
+            self.call_known(index, Some(hits), returns)?;
+            if self.is_reachable() {
+                let args = self.branch_args(results.len());
+                self.b.ins().jump(done, &args);
+                reached = true;
+            }
+            self.set_reachable(true);
+            self.stack.truncate(bottom);
+            self.stack.extend(operands.iter().copied());
+            self.b.switch_to_block(no);
+            self.fresh.clear();
+        }
+        let rest = total - known.iter().map(|k| k.1 as u64).sum::<u64>();
+        if rest == 0 && self.job.speculates && self.locals.len() + self.stack.len() <= MOST_STATE {
+            let here = self.b.current_block().expect("in a block");
+            self.b.set_cold_block(here);
+            let point = self.point(self.offset, self.stack.len(), 0);
+            self.leave_for(point, super::resume::Why::Guard);
+        } else {
+            self.call_unknown(ty);
+            let args = self.branch_args(results.len());
+            self.b.ins().jump(done, &args);
+            reached = true;
+        }
+        self.stack.truncate(bottom);
+        self.b.seal_block(done);
+        match reached {
+            true => self.continue_in(done, &results),
+            false => self.dead(),
+        }
+        Ok(())
+    }
+
+    /// The index of the function at a place, if it is this instance's own.
+    fn own_function(&self, place: u32) -> Option<u32> {
+        let id = self.env.func_at(place);
+        match self.env.funcs[id as usize].kind {
+            FuncKind::Wasm { instance, index } if instance == self.env.instance_id => Some(index),
+            _ => None,
+        }
+    }
+
+    /// Translates a function in the place of a call of it.
+    fn inline(&mut self, index: u32, returns: bool) -> Result<()> {
+        let body = self.env.body(index);
+        let ty = self.env.func_type(index);
+        self.inlined_bytes += body.range().end as usize - body.range().start as usize;
+        let operands = self.pop_n(ty.params.len());
+        let call_location = self.location();
+        let (offset, next_offset) = (self.offset, self.next_offset);
+        self.activations.push(Activation {
+            func_id: self.env.func_at(self.env.instance.funcs[index as usize]),
+            ty: ty.clone(),
+            locals: self.locals.len(),
+            control: self.control.len(),
+            stack: self.stack.len(),
+            handlers: self.handlers.len(),
+            call_location,
+            call_offset: offset,
+            next_offset,
+            returns,
+        });
+        for (v, &t) in operands.into_iter().zip(&ty.params) {
+            self.declare_local(t, v);
+        }
+        self.declare_zeroed(&body)?;
+        self.open_function();
+        let reader = body
+            .get_operators_reader()
+            .map_err(super::translate::broken)?;
+        self.operators(reader)?;
+        let a = self.activations.pop().expect("inlined");
+        self.locals.truncate(a.locals);
+        self.offset = offset;
+        self.next_offset = next_offset;
+        self.locate();
+        Ok(())
+    }
+
+    /// A function of the host that is as good as an instruction.
+    fn call_leaf(&mut self, leaf: Leaf) {
+        let result = match leaf {
+            Leaf::Sqrt | Leaf::Abs | Leaf::Floor | Leaf::Ceil => {
+                let x = self.pop();
+                match leaf {
+                    Leaf::Sqrt => self.b.ins().sqrt(x),
+                    Leaf::Abs => self.b.ins().fabs(x),
+                    Leaf::Floor => self.b.ins().floor(x),
+                    _ => self.b.ins().ceil(x),
+                }
+            }
+            Leaf::Unary(f) => self.call_native(f as usize, 1),
+            Leaf::Binary(f) => self.call_native(f as usize, 2),
+        };
+        self.push(result, ValType::F64);
+    }
+
+    fn call_native(&mut self, address: usize, count: usize) -> Value {
+        let operands = self.pop_n(count);
+        let mut sig = ir::Signature::new(CallConv::SystemV);
+        sig.params
+            .extend(std::iter::repeat_n(ir::AbiParam::new(types::F64), count));
+        sig.returns.push(ir::AbiParam::new(types::F64));
+        let sig = self.b.import_signature(sig);
+        let address = self.i64(address as i64);
+        let inst = self.b.ins().call_indirect(sig, address, &operands);
+        self.b.inst_results(inst)[0]
+    }
+}

@@ -1,0 +1,304 @@
+//! Leaving an activation in the middle, and going on in other code.
+//!
+//! The state of an activation at an operator is its locals and operands. Code that leaves stores them into the store's
+//! state buffer, asks the runtime for a *continuation*, and calls that in its own place. A continuation is the
+//! rest of the function from that operator on, compiled for itself: it begins by loading the state. It serves three ends:
+//!
+//! - a loop that has become hot goes on in optimized code (on-stack replacement);
+//! - optimized code whose guard fails goes on in baseline code (deoptimization); if the guard was in a function that
+//!   had been inlined, the continuation of the inner one returns to the outer one's, which is left too;
+//! - the rest of a function that began inside of a loop has no code for what is before: a branch back to that loop leaves
+//!   again, for the continuation from the loop's beginning.
+//!
+//! Nothing between storing and loading collects.
+
+use super::control::{Frame, FrameKind};
+use super::env::clif_type;
+use super::translate::{Operand, Translator, broken};
+use crate::error::Result;
+use crate::helpers::Helper;
+use crate::store::region::{STATE, STATE_WORDS, displacement};
+use crate::types::ValType;
+use cranelift_codegen::ir::{self, Block, InstBuilder, MemFlagsData, Value};
+use std::collections::HashMap;
+use std::rc::Rc;
+use wasmparser as wp;
+use wasmparser::Operator;
+
+/// Why an activation leaves its code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub(crate) enum Why {
+    /// A loop has become hot.
+    HotLoop,
+    /// A guard failed.
+    Guard,
+    /// The code ends here: at a branch back to a loop that began before it, or after a call whose guard failed.
+    EndOfCode,
+}
+
+impl Why {
+    pub fn from_number(n: u32) -> Why {
+        [Why::HotLoop, Why::Guard, Why::EndOfCode][n as usize]
+    }
+}
+
+/// A place in a function where an activation may go on.
+#[derive(Debug)]
+pub(crate) struct Point {
+    pub func: u32,
+    /// Of the operator in the module.
+    pub offset: u32,
+    /// Types of the operands there.
+    pub stack: Vec<ValType>,
+    /// Operands below each open block, from the function's own on.
+    pub heights: Vec<usize>,
+}
+
+/// All points of a store that code leaves for.
+#[derive(Default)]
+pub(crate) struct Points {
+    all: Vec<Rc<Point>>,
+    numbers: HashMap<(u32, u32), u32>,
+}
+
+impl Points {
+    fn number(&mut self, point: Point) -> u32 {
+        let key = (point.func, point.offset);
+        if let Some(&n) = self.numbers.get(&key) {
+            debug_assert_eq!(self.all[n as usize].heights, point.heights);
+            return n;
+        }
+        let n = self.all.len() as u32;
+        self.all.push(Rc::new(point));
+        self.numbers.insert(key, n);
+        n
+    }
+
+    pub fn get(&self, number: u32) -> Rc<Point> {
+        self.all[number as usize].clone()
+    }
+}
+
+fn slot(i: usize) -> i32 {
+    displacement(STATE) + 8 * i as i32
+}
+
+impl Translator<'_, '_> {
+    /// Whether the innermost activation's state fits into the buffer.
+    pub(super) fn fits_state(&self) -> bool {
+        self.locals.len() + self.stack.len() <= STATE_WORDS
+    }
+
+    /// The number of the point at `offset` in the innermost activation, with the operands below `height` on the
+    /// stack. `params` are those of a loop that begins there.
+    pub(super) fn point(&mut self, offset: u32, height: usize, params: usize) -> u32 {
+        let a = self.activation();
+        let (func, bottom, first) = (a.func_id, a.stack, a.control);
+        debug_assert!(params <= height - bottom);
+        let point = Point {
+            func,
+            offset,
+            stack: self.stack[bottom..height].iter().map(|o| o.ty).collect(),
+            heights: self.control[first..]
+                .iter()
+                .map(|f| f.height - bottom)
+                .collect(),
+        };
+        self.env.points.number(point)
+    }
+
+    /// Stores the innermost activation's locals and operands, and asks for the code that goes on.
+    fn store_state(&mut self, point: u32, why: Why) -> Value {
+        let (first, bottom) = (self.activation().locals, self.activation().stack);
+        let locals: Vec<_> = self.locals[first..].iter().map(|l| l.variable).collect();
+        let mut values: Vec<Value> = locals.into_iter().map(|v| self.b.use_var(v)).collect();
+        values.extend(self.stack[bottom..].iter().map(|o| o.value));
+        let base = self.base();
+        for (i, v) in values.into_iter().enumerate() {
+            self.b
+                .ins()
+                .store(MemFlagsData::trusted(), v, base, slot(i));
+        }
+        let root = self.i32(self.activations[0].func_id as i64);
+        let (point, why) = (self.i32(point as i64), self.i32(why as i64));
+        self.call_helper(Helper::Resume, &[point, why, root])
+            .expect("result")
+    }
+
+    /// Goes on elsewhere with the state of all activations; translation must go on in another block.
+    pub(super) fn leave_for(&mut self, point: u32, why: Why) {
+        let code = self.store_state(point, why);
+        if self.activations.len() > 1 {
+            return self.leave_inlined(code);
+        }
+        let sig = self.continuation_signature();
+        self.b.ins().return_call_indirect(sig, code, &[]);
+    }
+
+    /// Goes on in better code if there is any, else in `next`.
+    pub(super) fn leave_if_hot(&mut self, point: u32, next: Block) {
+        let code = self.store_state(point, Why::HotLoop);
+        let enter = self.b.create_block();
+        self.b.set_cold_block(enter);
+        self.b.ins().brif(code, enter, &[], next, &[]);
+        self.b.seal_block(enter);
+        self.b.switch_to_block(enter);
+        let sig = self.continuation_signature();
+        self.b.ins().return_call_indirect(sig, code, &[]);
+    }
+
+    fn continuation_signature(&mut self) -> ir::SigRef {
+        let ty = crate::types::FuncType {
+            params: vec![],
+            results: self.activation().ty.results.clone(),
+        };
+        self.b.import_signature(super::env::signature(&ty))
+    }
+
+    /// Calls the rest of the inlined activation, then leaves the one around it.
+    fn leave_inlined(&mut self, code: Value) {
+        let sig = self.continuation_signature();
+        let inner = self.activations.pop().expect("inlined");
+        let locals = self.locals.split_off(inner.locals);
+        let control = self.control.split_off(inner.control);
+        let stack = self.stack.split_off(inner.stack);
+        let handlers = self.handlers.split_off(inner.handlers);
+        let offset = self.offset;
+        self.offset = inner.call_offset;
+        self.locate();
+        let results = inner.ty.results.clone();
+        let values = self.call_signature(sig, code, &[], &results);
+        for (v, &ty) in values.into_iter().zip(&results) {
+            self.push(v, ty);
+        }
+        match inner.returns {
+            // The call was in the place of its caller's return.
+            true => {
+                let count = self.activation().ty.results.len();
+                let frame = &mut self.control[self.activations.last().expect("outer").control];
+                frame.branched = true;
+                let label = frame.label;
+                let args = self.branch_args(count);
+                self.b.ins().jump(label, &args);
+            }
+            false => {
+                let point = self.point(inner.next_offset, self.stack.len(), 0);
+                self.leave_for(point, Why::EndOfCode);
+            }
+        }
+        self.stack.truncate(inner.stack);
+        self.stack.extend(stack);
+        self.locals.extend(locals);
+        self.control.extend(control);
+        self.handlers.extend(handlers);
+        self.activations.push(inner);
+        self.offset = offset;
+        self.locate();
+    }
+
+    // ---- continuations ----------------------------------------------------------------------------------------------------------
+
+    /// The beginning of a continuation: takes the state out of the buffer, opens the blocks around the point, and leaves
+    /// the reader at its operator.
+    pub(super) fn resume(
+        &mut self,
+        body: &wp::FunctionBody<'_>,
+        reader: &mut wp::OperatorsReader<'_>,
+        point: &Point,
+    ) -> Result<()> {
+        self.offset = point.offset;
+        self.locate();
+        let entry = self.b.create_block();
+        self.b.switch_to_block(entry);
+        self.b.seal_block(entry);
+        self.keep_base();
+        self.check_stack();
+        let mut types = self.activation().ty.params.clone();
+        for group in body.get_locals_reader().map_err(broken)? {
+            let (count, ty) = group.map_err(broken)?;
+            let ty = self.val_type(ty);
+            types.extend(std::iter::repeat_n(ty, count as usize));
+        }
+        let base = self.base();
+        for (i, &ty) in types.iter().enumerate() {
+            let v = self
+                .b
+                .ins()
+                .load(clif_type(ty), MemFlagsData::trusted(), base, slot(i));
+            self.declare_local(ty, v);
+        }
+        for (i, &ty) in point.stack.iter().enumerate() {
+            let at = slot(types.len() + i);
+            let v = self
+                .b
+                .ins()
+                .load(clif_type(ty), MemFlagsData::trusted(), base, at);
+            self.push(v, ty);
+        }
+        self.open_function();
+        let mut around = Vec::new();
+        while reader.original_position() < point.offset as u64 {
+            let offset = reader.original_position() as u32;
+            let op = reader.read().map_err(broken)?;
+            match op {
+                Operator::Block { .. }
+                | Operator::Loop { .. }
+                | Operator::If { .. }
+                | Operator::TryTable { .. } => around.push((op, offset)),
+                Operator::End => {
+                    around.pop();
+                }
+                _ => {}
+            }
+        }
+        // The function's own block is the first of the heights.
+        for ((op, offset), &height) in around.into_iter().zip(&point.heights[1..]) {
+            self.open_around(op, offset, height);
+        }
+        Ok(())
+    }
+
+    /// Opens a block that began before the point.
+    fn open_around(&mut self, op: Operator<'_>, offset: u32, height: usize) {
+        let (kind, ty) = match op {
+            Operator::Block { blockty } => (FrameKind::Block, blockty),
+            Operator::If { blockty } => (FrameKind::Entered, blockty),
+            Operator::Loop { blockty } => (FrameKind::Left(offset), blockty),
+            Operator::TryTable { try_table } => {
+                let dispatch = self.open_handler();
+                (FrameKind::Try(dispatch, try_table.catches), try_table.ty)
+            }
+            _ => unreachable!("only blocks are opened"),
+        };
+        let (params, results) = self.block_type(ty);
+        let after = self.block_for(&results);
+        let label = match kind {
+            FrameKind::Left(_) => self.block_for(&params),
+            _ => after,
+        };
+        self.control.push(Frame {
+            kind,
+            label,
+            after,
+            params,
+            results,
+            height,
+            branched: false,
+        });
+    }
+
+    /// What a branch back to a loop does whose beginning is not in this code.
+    pub(super) fn leave_for_loop(&mut self, label: Block, params: &[ValType], offset: u32) {
+        self.b.switch_to_block(label);
+        self.fresh.clear();
+        let values = self.b.block_params(label).to_vec();
+        let height = self.stack.len();
+        for (value, &ty) in values.into_iter().zip(params) {
+            self.stack.push(Operand { value, ty });
+        }
+        let point = self.point(offset, self.stack.len(), params.len());
+        self.leave_for(point, Why::EndOfCode);
+        self.stack.truncate(height);
+    }
+}

@@ -1,0 +1,327 @@
+//! When functions are compiled, and how far.
+//!
+//! A function is compiled by the baseline when it is first called. Its counters make it *hot*: from then on calls go to
+//! optimized code, and activations that run in a loop go on there. Optimized code trusts the counters; where a guard
+//! shows that they mislead, the activation goes on in baseline code, and when that happens often the function is counted, and
+//! then compiled, anew.
+
+use super::Vm;
+use super::vm::FuncKind;
+use crate::compile::env::Env;
+use crate::compile::feedback::{Feedback, FeedbackTable};
+use crate::compile::glue;
+use crate::compile::isa::Level;
+use crate::compile::resume::{Points, Why};
+use crate::compile::translate::Job;
+use crate::compile::worker::Pending;
+use crate::compile::{self, Unit};
+use crate::engine::Tier;
+use crate::error::{Error, Result};
+use crate::types::TypeIndex;
+use cranelift_codegen::isa::OwnedTargetIsa;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::mpsc::TryRecvError;
+
+/// Failed guards after which optimized code is given up.
+const MOST_FAILURES: u32 = 16;
+/// Times that a function's optimized code is given up before it is compiled without guards that leave it.
+const MOST_ATTEMPTS: u32 = 3;
+
+/// Code of a function.
+#[derive(Default)]
+struct Versions {
+    baseline: Option<*const u8>,
+    optimized: Option<*const u8>,
+    /// Whether continuations at its loops are to be optimized.
+    hot: bool,
+    /// Guards of the optimized code that failed.
+    failures: u32,
+    /// Optimized codes that were given up.
+    given_up: u32,
+}
+
+/// What code is generated for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum What {
+    Function(u32),
+    /// The rest of a function, by the number of its point.
+    Continuation(u32),
+}
+
+/// What a store knows of its functions' code.
+#[derive(Default)]
+pub(crate) struct Tiers {
+    pub feedback: FeedbackTable,
+    points: Points,
+    versions: HashMap<u32, Versions>,
+    continuations: HashMap<(u32, Level), *const u8>,
+    /// Optimized code that is being generated.
+    pending: HashMap<What, Pending>,
+}
+
+impl Tiers {
+    fn of(&mut self, func: u32) -> &mut Versions {
+        self.versions.entry(func).or_default()
+    }
+}
+
+impl Vm {
+    fn translate(&mut self, job: Job) -> Result<(Unit, OwnedTargetIsa)> {
+        let FuncKind::Wasm {
+            instance: instance_id,
+            ..
+        } = self.funcs[job.func_id as usize].kind
+        else {
+            unreachable!("host functions have code from the start")
+        };
+        let isa = match job.level {
+            Level::Baseline => self.code.isa.clone(),
+            Level::Optimizing => self.engine.isa(Level::Optimizing)?,
+        };
+        let c = &mut self.code;
+        let instance = &self.instances[instance_id as usize];
+        let types = self.engine.types();
+        let env = Env {
+            module: &instance.module,
+            instance,
+            instance_id,
+            types: &types,
+            funcs: &self.funcs,
+            tables: &self.tables,
+            memories: &self.memories,
+            sites: &mut self.sites,
+            region: &mut self.region,
+            feedback: &mut c.tiers.feedback,
+            points: &mut c.tiers.points,
+        };
+        compile::translate(&*isa, &mut c.scratch, env, &job).map(|unit| (unit, isa))
+    }
+
+    fn add_code(&mut self, unit: Unit) -> Result<*const u8> {
+        let c = &mut self.code;
+        let info = unit.place(&mut c.memory, &c.helpers)?;
+        let code = info.start as *const u8;
+        c.map.add(info);
+        Ok(code)
+    }
+
+    /// Fresh code of a function, or of the rest of it.
+    fn generate(&mut self, job: Job) -> Result<*const u8> {
+        let (mut unit, isa) = self.translate(job)?;
+        unit.generate(&*isa)?;
+        self.add_code(unit)
+    }
+
+    /// The same, now if that is how the engine is set up; else some time after it was asked for first.
+    fn generate_later(
+        &mut self,
+        what: What,
+        job: impl FnOnce(&mut Vm) -> Job,
+    ) -> Result<Option<*const u8>> {
+        if !self.engine.config().background {
+            let job = job(self);
+            return self.generate(job).map(Some);
+        }
+        let Some(pending) = self.code.tiers.pending.get(&what) else {
+            let job = job(self);
+            let (unit, isa) = self.translate(job)?;
+            let pending = self.engine.worker().generate(unit, isa);
+            self.code.tiers.pending.insert(what, pending);
+            return Ok(None);
+        };
+        match pending.try_recv() {
+            Ok(unit) => {
+                self.code.tiers.pending.remove(&what);
+                self.add_code(unit?).map(Some)
+            }
+            Err(TryRecvError::Empty) => Ok(None),
+            Err(TryRecvError::Disconnected) => {
+                Err(Error::Internal("the compiler's thread is gone".into()))
+            }
+        }
+    }
+
+    fn job(&mut self, func: u32, level: Level) -> Job {
+        let FuncKind::Wasm { index, .. } = self.funcs[func as usize].kind else {
+            unreachable!("host functions have code from the start")
+        };
+        let auto = self.engine.config().tier == Tier::Auto;
+        Job {
+            func_id: func,
+            index,
+            level,
+            from: None,
+            tiers_up: auto,
+            speculates: auto && self.code.tiers.of(func).given_up < MOST_ATTEMPTS,
+        }
+    }
+
+    /// Lets calls of a function go to this code.
+    fn install(&mut self, func: u32, code: *const u8) {
+        let f = &self.funcs[func as usize];
+        let (place, ty) = (f.place, f.ty);
+        self.write_record(place, code, ty, func);
+    }
+
+    /// Baseline code of a function.
+    fn baseline(&mut self, func: u32) -> Result<*const u8> {
+        if let Some(code) = self.code.tiers.of(func).baseline {
+            return Ok(code);
+        }
+        self.prepare_feedback(func)?;
+        let job = self.job(func, Level::Baseline);
+        let code = self.generate(job)?;
+        self.code.tiers.of(func).baseline = Some(code);
+        Ok(code)
+    }
+
+    fn prepare_feedback(&mut self, func: u32) -> Result<()> {
+        if !self.code.tiers.feedback.contains_key(&func) {
+            let feedback = Feedback::new(&mut self.region, self.engine.config().hot)?;
+            self.code.tiers.feedback.insert(func, feedback);
+        }
+        Ok(())
+    }
+
+    /// Compiles a function on its first call, and lets calls go to the code.
+    pub(crate) fn compile(&mut self, func: u32) -> Result<*const u8> {
+        let code = match self.engine.config().tier {
+            Tier::Baseline | Tier::Auto => self.baseline(func)?,
+            Tier::Optimizing => {
+                let job = self.job(func, Level::Optimizing);
+                self.generate(job)?
+            }
+        };
+        self.install(func, code);
+        Ok(code)
+    }
+
+    /// Optimized code of a function that has become hot, or null if there is none yet. Calls go there from then on.
+    pub(crate) fn optimize(&mut self, func: u32) -> Result<*const u8> {
+        if let Some(code) = self.code.tiers.of(func).optimized {
+            return Ok(code);
+        }
+        let job = |vm: &mut Vm| vm.job(func, Level::Optimizing);
+        let Some(code) = self.generate_later(What::Function(func), job)? else {
+            self.ask_again(func);
+            return Ok(std::ptr::null());
+        };
+        let versions = self.code.tiers.of(func);
+        versions.optimized = Some(code);
+        versions.hot = true;
+        self.install(func, code);
+        Ok(code)
+    }
+
+    /// Has a function's baseline code ask for better code in a while.
+    fn ask_again(&mut self, func: u32) {
+        let hot = self.engine.config().hot;
+        if let Some(feedback) = self.code.tiers.feedback.get(&func) {
+            feedback.reheat(&self.region, hot / 16);
+        }
+    }
+
+    /// The code in which an activation goes on at a point; null if it had better stay where it is. `root` is the
+    /// function whose code it leaves.
+    pub(crate) fn continuation(&mut self, number: u32, why: Why, root: u32) -> Result<*const u8> {
+        let point = self.code.tiers.points.get(number);
+        let mut hot = self.code.tiers.of(point.func).hot;
+        match why {
+            Why::HotLoop => hot = true,
+            Why::Guard => {
+                self.guard_failed(root)?;
+                hot = false;
+            }
+            Why::EndOfCode => {}
+        }
+        if hot {
+            self.code.tiers.of(point.func).hot = true;
+            if let Some(&code) = self
+                .code
+                .tiers
+                .continuations
+                .get(&(number, Level::Optimizing))
+            {
+                return Ok(code);
+            }
+            let from = Rc::clone(&point);
+            let job = |vm: &mut Vm| Job {
+                from: Some(from),
+                ..vm.job(point.func, Level::Optimizing)
+            };
+            if let Some(code) = self.generate_later(What::Continuation(number), job)? {
+                self.keep_continuation(number, Level::Optimizing, code);
+                return Ok(code);
+            }
+            self.ask_again(point.func);
+            if why == Why::HotLoop {
+                return Ok(std::ptr::null());
+            }
+        }
+        if let Some(&code) = self
+            .code
+            .tiers
+            .continuations
+            .get(&(number, Level::Baseline))
+        {
+            return Ok(code);
+        }
+        self.prepare_feedback(point.func)?;
+        let job = Job {
+            from: Some(Rc::clone(&point)),
+            ..self.job(point.func, Level::Baseline)
+        };
+        let code = self.generate(job)?;
+        self.keep_continuation(number, Level::Baseline, code);
+        Ok(code)
+    }
+
+    fn keep_continuation(&mut self, number: u32, level: Level, code: *const u8) {
+        self.code.tiers.continuations.insert((number, level), code);
+    }
+
+    /// Counts a failure; after many, the function's optimized code is given up.
+    fn guard_failed(&mut self, func: u32) -> Result<()> {
+        let hot = self.engine.config().hot;
+        let tiers = &mut self.code.tiers;
+        let versions = tiers.versions.entry(func).or_default();
+        versions.failures += 1;
+        // The rest of the activation runs in baseline code for a while.
+        if let Some(feedback) = tiers.feedback.get(&func) {
+            feedback.reheat(&self.region, hot);
+        }
+        if versions.failures < MOST_FAILURES {
+            return Ok(());
+        }
+        versions.failures = 0;
+        versions.given_up += 1;
+        versions.optimized = None;
+        versions.hot = false;
+        let points = &tiers.points;
+        tiers.continuations.retain(|&(number, level), _| {
+            level == Level::Baseline || points.get(number).func != func
+        });
+        tiers.pending.retain(|&what, _| match what {
+            What::Function(f) => f != func,
+            What::Continuation(number) => points.get(number).func != func,
+        });
+        let code = self.baseline(func)?;
+        self.install(func, code);
+        Ok(())
+    }
+
+    /// The way from the host into functions of a type.
+    pub(crate) fn trampoline(&mut self, ty: TypeIndex) -> Result<*const u8> {
+        if let Some(&t) = self.code.trampolines.get(&ty) {
+            return Ok(t);
+        }
+        let func_type = self.engine.types().func(ty).clone();
+        let c = &mut self.code;
+        let info = glue::trampoline(&*c.isa, &mut c.scratch, &mut c.memory, &func_type)?;
+        let code = info.start as *const u8;
+        c.map.add(info);
+        c.trampolines.insert(ty, code);
+        Ok(code)
+    }
+}
