@@ -30,7 +30,6 @@ impl Js {
         }
     }
 
-
     /// The value as an external reference.
     pub fn put(self, store: impl AsContextMut) -> Result<Val> {
         Ok(Val::ExternRef(Some(ExternRef::new(store, self)?)))
@@ -41,10 +40,16 @@ impl Js {
         let Val::ExternRef(reference) = val else {
             return Err(Error::msg("a reference of JavaScript was expected"));
         };
-        let Some(reference) = reference else { return Ok(None) };
+        let Some(reference) = reference else {
+            return Ok(None);
+        };
         let context = store.as_context();
-        let js = reference.data(&context)?.and_then(|data| data.downcast_ref::<Js>());
-        js.cloned().map(Some).ok_or_else(|| Error::msg("a value of JavaScript was expected"))
+        let js = reference
+            .data(&context)?
+            .and_then(|data| data.downcast_ref::<Js>());
+        js.cloned()
+            .map(Some)
+            .ok_or_else(|| Error::msg("a value of JavaScript was expected"))
     }
 
     /// The text of a string that must be one.

@@ -1,7 +1,7 @@
 //! The imports of module `wasm:js-string`: strings of 16-bit units.
 
-use crate::js::Js;
 use crate::State;
+use crate::js::Js;
 use wasmtime::{ArrayRef, Caller, Error, FuncType, Linker, Result, Rooted, Val};
 
 type C<'a> = Caller<'a, State>;
@@ -35,7 +35,8 @@ pub fn link(linker: &mut Linker<State>, name: &str, ty: FuncType) -> Result<()> 
         },
         "fromCharCodeArray" => |mut c, a, r| {
             let array = array(&mut c, &a[0])?;
-            let units = (index(&a[1])..index(&a[2])).map(|i| Ok(index(&array.get(&mut c, i as u32)?) as u16));
+            let units = (index(&a[1])..index(&a[2]))
+                .map(|i| Ok(index(&array.get(&mut c, i as u32)?) as u16));
             let units: Vec<u16> = units.collect::<Result<_>>()?;
             r[0] = Js::String(units.into()).put(c)?;
             Ok(())
@@ -68,5 +69,6 @@ fn array(c: &mut C<'_>, v: &Val) -> Result<Rooted<ArrayRef>> {
     let Val::AnyRef(Some(any)) = v else {
         return Err(Error::msg("an array was expected"));
     };
-    any.as_array(&*c)?.ok_or_else(|| Error::msg("an array was expected"))
+    any.as_array(&*c)?
+        .ok_or_else(|| Error::msg("an array was expected"))
 }

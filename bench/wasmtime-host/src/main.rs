@@ -53,7 +53,11 @@ fn main() -> ExitCode {
 fn run() -> Result<()> {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
     let mut config = Config::new();
-    config.wasm_gc(true).wasm_function_references(true).wasm_exceptions(true).wasm_tail_call(true);
+    config
+        .wasm_gc(true)
+        .wasm_function_references(true)
+        .wasm_exceptions(true)
+        .wasm_tail_call(true);
     config.max_wasm_stack(STACK);
     if arguments.first().is_some_and(|a| a == "--collector") {
         let name = arguments.get(1).map_or("", |s| s.as_str());
@@ -61,18 +65,27 @@ fn run() -> Result<()> {
             "copying" => Collector::Copying,
             "drc" => Collector::DeferredReferenceCounting,
             "null" => Collector::Null,
-            _ => return Err(Error::msg(format!("no collector `{name}`: copying, drc, null"))),
+            _ => {
+                return Err(Error::msg(format!(
+                    "no collector `{name}`: copying, drc, null"
+                )));
+            }
         });
         arguments.drain(..2);
     }
     let Some(file) = arguments.first().cloned() else {
-        return Err(Error::msg("usage: wasmtime-host [--collector copying|drc|null] MODULE.wasm [ARGS..]"));
+        return Err(Error::msg(
+            "usage: wasmtime-host [--collector copying|drc|null] MODULE.wasm [ARGS..]",
+        ));
     };
     let bytes = std::fs::read(&file).map_err(|e| Error::msg(format!("{file}: {e}")))?;
     let engine = Engine::new(&config)?;
     let module = Module::new(&engine, &bytes)?;
     let mut linker = Linker::new(&engine);
-    let state = State { arguments, ..State::default() };
+    let state = State {
+        arguments,
+        ..State::default()
+    };
     let mut store = Store::new(&engine, state);
     let outcome = if module.imports().any(|i| i.module().starts_with("teavm")) {
         teavm::run_main(&mut linker, &mut store, &module, &bytes)
@@ -80,7 +93,9 @@ fn run() -> Result<()> {
         wasi::link(&mut linker, None)?;
         linker.define_unknown_imports_as_traps(&module)?;
         let instance = linker.instantiate(&mut store, &module)?;
-        instance.get_typed_func::<(), ()>(&mut store, "_start")?.call(&mut store, ())
+        instance
+            .get_typed_func::<(), ()>(&mut store, "_start")?
+            .call(&mut store, ())
     };
     store.data_mut().console.flush();
     outcome

@@ -35,7 +35,12 @@ impl Console {
 }
 
 /// Runs a program's main function to its end.
-pub fn run_main(linker: &mut Linker<State>, store: &mut Store<State>, module: &Module, bytes: &[u8]) -> Result<()> {
+pub fn run_main(
+    linker: &mut Linker<State>,
+    store: &mut Store<State>,
+    module: &Module,
+    bytes: &[u8],
+) -> Result<()> {
     memory(linker, store, bytes)?;
     numbers(linker)?;
     for import in module.imports() {
@@ -49,13 +54,21 @@ pub fn run_main(linker: &mut Linker<State>, store: &mut Store<State>, module: &M
     }
     linker.define_unknown_imports_as_traps(module)?;
     let instance = linker.instantiate(&mut *store, module)?;
-    let main = instance.get_global(&mut *store, "main").ok_or_else(|| Error::msg("the program has no main function"))?;
+    let main = instance
+        .get_global(&mut *store, "main")
+        .ok_or_else(|| Error::msg("the program has no main function"))?;
     let main = main.get(&mut *store);
     let Some(Js::Function(main)) = Js::get(&*store, &main)? else {
         return Err(Error::msg("the program's `main` is no function"));
     };
     // The first one is the module's file.
-    let arguments = store.data().arguments.iter().skip(1).map(|a| a.encode_utf16().collect()).collect();
+    let arguments = store
+        .data()
+        .arguments
+        .iter()
+        .skip(1)
+        .map(|a| a.encode_utf16().collect())
+        .collect();
     let arguments = Js::Strings(arguments).put(&mut *store)?;
     let mut results = vec![Val::I32(0); main.ty(&*store).results().len()];
     main.call(&mut *store, &[arguments], &mut results)
@@ -71,7 +84,11 @@ fn memory(linker: &mut Linker<State>, store: &mut Store<State>, bytes: &[u8]) ->
     let memory = Memory::new(&mut *store, MemoryType::new(pages, Some(MOST_PAGES)))?;
     linker.define(&mut *store, "env", "memory", memory)?;
     for (name, value) in [("heapOffset", offset as i32), ("maxSize", i32::MAX)] {
-        let global = Global::new(&mut *store, GlobalType::new(ValType::I32, Mutability::Const), Val::I32(value))?;
+        let global = Global::new(
+            &mut *store,
+            GlobalType::new(ValType::I32, Mutability::Const),
+            Val::I32(value),
+        )?;
         linker.define(&mut *store, "teavmMemory", name, global)?;
     }
     linker.func_wrap("teavmMemory", "notifyHeapResized", || {})?;
@@ -81,19 +98,42 @@ fn memory(linker: &mut Linker<State>, store: &mut Store<State>, bytes: &[u8]) ->
 /// `dataSize`, in bytes, of the custom section `teavm.memoryRequirements`, a flat JSON object. The name is in no other place of a module.
 fn data_size(bytes: &[u8]) -> u32 {
     let name = b"teavm.memoryRequirements";
-    let Some(at) = bytes.windows(name.len()).position(|w| w == name) else { return 0 };
-    let text: String = bytes[at + name.len()..].iter().take_while(|&&b| b != b'}').map(|&b| b as char).collect();
-    let Some((_, rest)) = text.split_once("\"dataSize\"") else { return 0 };
-    let digits: String = rest.trim_start_matches([':', ' ']).chars().take_while(char::is_ascii_digit).collect();
+    let Some(at) = bytes.windows(name.len()).position(|w| w == name) else {
+        return 0;
+    };
+    let text: String = bytes[at + name.len()..]
+        .iter()
+        .take_while(|&&b| b != b'}')
+        .map(|&b| b as char)
+        .collect();
+    let Some((_, rest)) = text.split_once("\"dataSize\"") else {
+        return 0;
+    };
+    let digits: String = rest
+        .trim_start_matches([':', ' '])
+        .chars()
+        .take_while(char::is_ascii_digit)
+        .collect();
     digits.parse().unwrap_or(0)
 }
 
 /// Functions of plain numbers, by wasmtime's fastest path.
 fn numbers(linker: &mut Linker<State>) -> Result<()> {
-    linker.func_wrap("teavmConsole", "putcharStdout", |mut c: C<'_>, unit: i32| c.data_mut().console.put(false, unit))?;
-    linker.func_wrap("teavmConsole", "putcharStderr", |mut c: C<'_>, unit: i32| c.data_mut().console.put(true, unit))?;
+    linker.func_wrap(
+        "teavmConsole",
+        "putcharStdout",
+        |mut c: C<'_>, unit: i32| c.data_mut().console.put(false, unit),
+    )?;
+    linker.func_wrap(
+        "teavmConsole",
+        "putcharStderr",
+        |mut c: C<'_>, unit: i32| c.data_mut().console.put(true, unit),
+    )?;
     linker.func_wrap("teavmDate", "currentTimeMillis", || {
-        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as f64
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_millis() as f64
     })?;
     let functions: [(&str, fn(f64) -> f64); 6] = [
         ("sqrt", f64::sqrt),
@@ -118,14 +158,22 @@ fn values(linker: &mut Linker<State>, module: &str, name: &str, ty: FuncType) ->
             r[0] = Js::Opaque.put(c)?;
             Ok(())
         },
-        "decorateException" | "defineMethod" | "defineStaticMethod" | "defineProperty" | "defineStaticProperty" => |_, _, _| Ok(()),
+        "decorateException"
+        | "defineMethod"
+        | "defineStaticMethod"
+        | "defineProperty"
+        | "defineStaticProperty" => |_, _, _| Ok(()),
         "isUndefined" => |c, a, r| {
             r[0] = Val::I32(matches!(Js::get(&c, &a[0])?, Some(Js::Undefined)).into());
             Ok(())
         },
         "isPrimitive" => |c, a, r| {
             let wanted = String::from_utf16_lossy(&Js::string(&c, &a[1])?);
-            r[0] = Val::I32(Js::get(&c, &a[0])?.is_none_or(|v| v.type_of() == wanted).into());
+            r[0] = Val::I32(
+                Js::get(&c, &a[0])?
+                    .is_none_or(|v| v.type_of() == wanted)
+                    .into(),
+            );
             Ok(())
         },
         "wrapInt" => |c, a, r| {
@@ -141,8 +189,14 @@ fn values(linker: &mut Linker<State>, module: &str, name: &str, ty: FuncType) ->
         },
         "getProperty" => |c, a, r| {
             let value = match (Js::get(&c, &a[0])?, Js::get(&c, &a[1])?) {
-                (Some(Js::Strings(s)), Some(Js::Number(i))) => s.get(i as usize).map_or(Js::Undefined, |s| Js::String(s.clone())),
-                (Some(Js::Strings(s)), Some(Js::String(p))) if String::from_utf16_lossy(&p) == "length" => Js::Number(s.len() as f64),
+                (Some(Js::Strings(s)), Some(Js::Number(i))) => s
+                    .get(i as usize)
+                    .map_or(Js::Undefined, |s| Js::String(s.clone())),
+                (Some(Js::Strings(s)), Some(Js::String(p)))
+                    if String::from_utf16_lossy(&p) == "length" =>
+                {
+                    Js::Number(s.len() as f64)
+                }
                 _ => return Err(Error::msg("a property of JavaScript that is not there")),
             };
             r[0] = value.put(c)?;
