@@ -35,6 +35,7 @@ STAND_INS = [
     StandIn("crashes", "echo 'out of heap' >&2; exit 3"),
     StandIn("shirks", "echo 'checksum 1'; echo 'round: 1 ms' >&2"),
     StandIn("lies", HONEST.format(1).replace("checksum 1", "checksum 2")),
+    StandIn("slow", HONEST.format(16).replace("checksum 1\"", "checksum 1\"; sleep 1.1")),
     *(StandIn(f"more {i}", HONEST.format(8)) for i in range(5)),
 ]
 
@@ -77,7 +78,7 @@ def numbers():
 
 
 def comparison(engines):
-    options = engines.arguments(["trees", "fft", "nbody", "--rounds", "3", "--runs", "2"])
+    options = engines.arguments(["trees", "fft", "nbody", "--rounds", "3", "--runs", "2", "--once", "1"])
     options.chosen = STAND_INS
     kept, hosts.say = hosts.say, lambda text: None
     try:
@@ -89,6 +90,7 @@ def comparison(engines):
     ours, twice = results["fft", "ours"], results["fft", "twice"]
     assert (ours.median("steady"), ours.median("first"), twice.median("steady")) == (2, 5, 4)
     assert ours.median("process") > 0
+    assert (len(ours.runs), len(results["fft", "slow"].runs)) == (2, 1)
     for name, why in (("crashes", "ended with 3: out of heap"), ("shirks", "of 1 rounds, not of 3"), ("lies", "something else")):
         failed = results["fft", name].failed
         assert failed and why in failed, f"{name}: {failed}"
@@ -100,7 +102,7 @@ def comparison(engines):
     assert "0.5x" in said and "- fft on lies: printed something else" in said and "- missing: it was never there" in said
     options.markdown = True
     page = "\n".join(engines.report(options, found, versions, skipped, results))
-    assert "| fft | 0.5x | - | - | - |" in page, page
+    assert "| fft | 0.5x | - | - | - | 0.125x |" in page, page
     with tempfile.TemporaryDirectory(prefix="engines-") as name:
         try:
             engines.run_once(["sleep", "5"], 1, Path(name), 0.05)
