@@ -58,7 +58,8 @@ fn run() -> Result<()> {
         .wasm_function_references(true)
         .wasm_exceptions(true)
         .wasm_tail_call(true);
-    config.max_wasm_stack(STACK);
+    // Nothing is asynchronous here, but the one may not be less than the other.
+    config.max_wasm_stack(STACK).async_stack_size(STACK);
     if arguments.first().is_some_and(|a| a == "--collector") {
         let name = arguments.get(1).map_or("", |s| s.as_str());
         config.collector(match name {

@@ -187,6 +187,16 @@ fn values(linker: &mut Linker<State>, module: &str, name: &str, ty: FuncType) ->
             r[0] = Val::I32(n as i32);
             Ok(())
         },
+        "wrapObject" => |mut c, a, r| {
+            if a[0].ref_().is_some_and(|reference| reference.is_null()) {
+                return Ok(());
+            }
+            let create = c
+                .get_export("teavm.jso.createWrapper")
+                .and_then(Extern::into_func);
+            let create = create.ok_or_else(|| Error::msg("the module cannot wrap objects"))?;
+            create.call(&mut c, &a[..1], &mut r[..1])
+        },
         "getProperty" => |c, a, r| {
             let value = match (Js::get(&c, &a[0])?, Js::get(&c, &a[1])?) {
                 (Some(Js::Strings(s)), Some(Js::Number(i))) => s
