@@ -103,6 +103,7 @@ def comparison(engines):
     options.markdown = True
     page = "\n".join(engines.report(options, found, versions, skipped, results))
     assert "| fft | 0.5x | - | - | - | 0.125x |" in page, page
+    again(engines, options, versions, skipped, results, page)
     with tempfile.TemporaryDirectory(prefix="engines-") as name:
         try:
             engines.run_once(["sleep", "5"], 1, Path(name), 0.05)
@@ -110,3 +111,19 @@ def comparison(engines):
             assert "not done after" in str(why), why
         else:
             raise AssertionError("a process without end has ended")
+
+
+def again(engines, options, versions, skipped, results, page):
+    """What was printed as JSON gives the same page."""
+    with tempfile.TemporaryDirectory(prefix="engines-") as name:
+        options.kept = Path(name) / "kept.json"
+        options.kept.write_text(engines.data(options, versions, skipped, results))
+        kept = engines.kept(options)
+        assert "\n".join(engines.report(options, *kept)) == page, "another page from the kept results"
+        options.kept.write_text("{}")
+        try:
+            engines.kept(options)
+        except Failed as why:
+            assert "is not what --json prints" in str(why)
+        else:
+            raise AssertionError("results are read from an empty file")
