@@ -13,16 +13,26 @@ def steady(rounds):
     return statistics.median(rounds[len(rounds) // 2:])
 
 
+# What is said of a run.
+KINDS = {
+    "steady": lambda run: steady(run["rounds_ms"]),
+    "first": lambda run: run["rounds_ms"][0],
+    "process": lambda run: run["process_ms"],
+    "processor": lambda run: run["processor_ms"],
+}
+
+
 class Result:
-    """The runs of a benchmark on an engine: for each, the times of its rounds and of the whole process, in ms; or why there are none."""
+    """The runs of a benchmark on an engine: for each, the times of its rounds, and of the whole process the elapsed and the processor's
+    time, in ms; or why there are none.
+    """
 
     def __init__(self, benchmark, engine, runs=(), failed=None):
         self.benchmark, self.engine, self.runs, self.failed = benchmark, engine, list(runs), failed
 
     def values(self, kind):
-        """One value of each run: `steady`, `first` or `process`, in ms."""
-        pick = {"steady": lambda r: steady(r["rounds_ms"]), "first": lambda r: r["rounds_ms"][0], "process": lambda r: r["process_ms"]}
-        return sorted(map(pick[kind], self.runs))
+        """One value of each run, in ms; `KINDS` has the kinds."""
+        return sorted(map(KINDS[kind], self.runs))
 
     def median(self, kind):
         """None if it failed."""
@@ -30,7 +40,7 @@ class Result:
 
     def data(self):
         """For JSON."""
-        summary = {f"{kind}_ms": self.median(kind) for kind in ("steady", "first", "process")}
+        summary = {f"{kind}_ms": self.median(kind) for kind in KINDS}
         return {"benchmark": self.benchmark.name, "group": self.benchmark.group, "engine": self.engine.name,
                 **summary, "runs": self.runs, "failed": self.failed}
 
