@@ -1,6 +1,6 @@
 package varve.common;
 
-/** Does a program's work again and again in one process, and says how long each round took: the first ones are slower where code is compiled. */
+/** Does a program's work again and again in one process, and says how long each round took: code is compiled in the first ones. */
 public final class Rounds {
     /** The name of the option, for {@link Args}. */
     public static final String OPTION = "rounds";
