@@ -120,6 +120,10 @@ def again(engines, options, versions, skipped, results, page):
         options.kept.write_text(engines.data(options, versions, skipped, results))
         kept = engines.kept(options)
         assert "\n".join(engines.report(options, *kept)) == page, "another page from the kept results"
+        there = Path(name) / "page.md"
+        there.write_text("# A\n<!-- measured -->\nold\n<!-- end of measured -->\nB\n")
+        engines.renew(there, ["new"])
+        assert there.read_text() == "# A\n<!-- measured -->\n\nnew\n\n<!-- end of measured -->\nB\n"
         options.kept.write_text("{}")
         try:
             engines.kept(options)
