@@ -26,16 +26,20 @@ def run(command, folder, limit_s):
     begin = time.monotonic()
     with open(folder / "stdout", "wb") as out, open(folder / "stderr", "wb") as err:
         child = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
-        while True:
-            pid, status, usage = os.wait4(child.pid, os.WNOHANG)
-            if pid:
-                break
-            if time.monotonic() - begin > limit_s:
-                child.kill()
-                os.wait4(child.pid, 0)
-                child.returncode = -9
-                raise Failed(f"not done after {limit_s:.0f} s")
-            time.sleep(0.002)
+        try:
+            while True:
+                pid, status, usage = os.wait4(child.pid, os.WNOHANG)
+                if pid:
+                    break
+                if time.monotonic() - begin > limit_s:
+                    raise Failed(f"not done after {limit_s:.0f} s")
+                time.sleep(0.002)
+        except BaseException:
+            # Too slow, or interrupted: nothing is left behind.
+            child.kill()
+            os.wait4(child.pid, 0)
+            child.returncode = -9
+            raise
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
         said = (folder / "stderr").read_text(errors="replace").strip().splitlines() or ["no message"]

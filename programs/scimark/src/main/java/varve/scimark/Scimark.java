@@ -3,41 +3,46 @@ package varve.scimark;
 import varve.common.Args;
 import varve.common.Checksum;
 import varve.common.Rng;
+import varve.common.Rounds;
 
 /**
  * The five kernels of SciMark 2 with its sizes, small and large, written after its published description (Pozo and Miller, NIST). Unlike
- * there the number of rounds is given, so that results are the same in every run; rates are on standard error.
+ * there the amount of work is given, so that results are the same in every run; rates are on standard error.
  */
 public final class Scimark {
-    private static final String USAGE = "scimark all|fft|sor|montecarlo|sparse|lu [ROUNDS] [--large 1]";
+    private static final String USAGE = "scimark all|fft|sor|montecarlo|sparse|lu [WORK] [--large 1] [--rounds N]";
     private static final double TOLERANCE = 1e-9;
     private static final long SEED = 113;
 
     private final boolean large;
-    private final int rounds;
+    private final int work;
 
-    private Scimark(boolean large, int rounds) {
+    private Scimark(boolean large, int work) {
         this.large = large;
-        this.rounds = rounds;
+        this.work = work;
     }
 
     public static void main(String[] args) {
-        Args given = new Args(USAGE, args, 2, "large");
+        Args given = new Args(USAGE, args, 2, "large", Rounds.OPTION);
         String kernel = given.choice(0, "all", "fft", "sor", "montecarlo", "sparse", "lu");
         boolean large = given.option("large", 0, 0, 1) == 1;
-        Scimark scimark = new Scimark(large, given.number(1, "the number of rounds", large ? 1 : 40, 1, 1 << 20));
+        Scimark scimark = new Scimark(large, given.number(1, "the amount of work", large ? 1 : 40, 1, 1 << 20));
+        Rounds.of(given, () -> scimark.run(kernel));
+    }
+
+    private void run(String kernel) {
         switch (kernel) {
-            case "fft" -> scimark.fourier();
-            case "sor" -> scimark.relaxation();
-            case "montecarlo" -> scimark.monteCarlo();
-            case "sparse" -> scimark.sparse();
-            case "lu" -> scimark.factorization();
+            case "fft" -> fourier();
+            case "sor" -> relaxation();
+            case "montecarlo" -> monteCarlo();
+            case "sparse" -> sparse();
+            case "lu" -> factorization();
             default -> {
-                scimark.fourier();
-                scimark.relaxation();
-                scimark.monteCarlo();
-                scimark.sparse();
-                scimark.factorization();
+                fourier();
+                relaxation();
+                monteCarlo();
+                sparse();
+                factorization();
             }
         }
     }
@@ -67,7 +72,7 @@ public final class Scimark {
 
     private void fourier() {
         int n = large ? 1 << 20 : 1 << 10;
-        int times = large ? rounds : 50 * rounds;
+        int times = large ? work : 50 * work;
         double[] original = randomVector(2 * n, new Rng(SEED));
         double[] data = original.clone();
         Fourier fourier = new Fourier(n);
@@ -89,7 +94,7 @@ public final class Scimark {
 
     private void relaxation() {
         int n = large ? 1000 : 100;
-        int sweeps = large ? 10 * rounds : 250 * rounds;
+        int sweeps = large ? 10 * work : 250 * work;
         double[][] grid = randomMatrix(n, new Rng(SEED));
         long start = System.nanoTime();
         Relaxation.run(grid, 1.25, sweeps);
@@ -97,7 +102,7 @@ public final class Scimark {
     }
 
     private void monteCarlo() {
-        int points = large ? 4_000_000 * rounds : 250_000 * rounds;
+        int points = large ? 4_000_000 * work : 250_000 * work;
         long start = System.nanoTime();
         double pi = new MonteCarlo(SEED).pi(points);
         done("montecarlo", "pi is about " + pi, 4.0 * points, start);
@@ -106,7 +111,7 @@ public final class Scimark {
     private void sparse() {
         int n = large ? 100_000 : 1000;
         int entries = large ? 1_000_000 : 5000;
-        int times = large ? 10 * rounds : 500 * rounds;
+        int times = large ? 10 * work : 500 * work;
         Rng rng = new Rng(SEED);
         double[] x = randomVector(n, rng);
         SparseMatrix matrix = new SparseMatrix(n, entries, rng);
@@ -121,7 +126,7 @@ public final class Scimark {
 
     private void factorization() {
         int n = large ? 1000 : 100;
-        int times = large ? rounds : 5 * rounds;
+        int times = large ? work : 5 * work;
         Rng rng = new Rng(SEED);
         double[][] original = randomMatrix(n, rng);
         double[] wanted = randomVector(n, rng);

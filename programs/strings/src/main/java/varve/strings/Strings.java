@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import varve.common.Args;
 import varve.common.Checksum;
+import varve.common.Rounds;
 import varve.common.Stopwatch;
 
 /** Works on text: makes it, counts its words, indexes and sorts it, formats a report, writes it as JSON and reads that back. */
@@ -25,10 +26,21 @@ public final class Strings {
     }
 
     public static void main(String[] args) {
-        Args given = new Args("strings [WORDS] [--seed N]", args, 1, "seed");
+        Args given = new Args("strings [WORDS] [--seed N] [--json 1 (only JSON)] [--rounds N]", args, 1, "seed", "json", Rounds.OPTION);
         int words = given.number(0, "the number of words", 80_000, 1, 100_000_000);
+        int seed = given.option("seed", 1, 0, Integer.MAX_VALUE);
+        if (given.option("json", 0, 0, 1) == 1) {
+            Strings strings = new Strings(new TextMaker(seed, VOCABULARY).make(words));
+            strings.index();
+            Rounds.of(given, strings::json);
+        } else {
+            Rounds.of(given, () -> everything(seed, words));
+        }
+    }
+
+    private static void everything(int seed, int words) {
         Stopwatch stopwatch = new Stopwatch();
-        Strings strings = new Strings(new TextMaker(given.option("seed", 1, 0, Integer.MAX_VALUE), VOCABULARY).make(words));
+        Strings strings = new Strings(new TextMaker(seed, VOCABULARY).make(words));
         say("text", strings.text.length() + " characters", strings.text);
         stopwatch.lap("text");
         strings.index();

@@ -1,6 +1,7 @@
 package varve.trees;
 
 import varve.common.Args;
+import varve.common.Rounds;
 import varve.common.Stopwatch;
 
 /** Builds and walks many complete binary trees while one tree lives on, as the benchmarks game describes it. */
@@ -26,8 +27,12 @@ public final class Trees {
     }
 
     public static void main(String[] args) {
-        Args given = new Args("trees [DEPTH]", args, 1);
+        Args given = new Args("trees [DEPTH] [--rounds N]", args, 1, Rounds.OPTION);
         int depth = Math.max(given.number(0, "the depth", 16, 1, 26), LEAST_DEPTH + 2);
+        Rounds.of(given, () -> run(depth));
+    }
+
+    private static void run(int depth) {
         Stopwatch stopwatch = new Stopwatch();
         System.out.println("stretch tree of depth " + (depth + 1) + ", nodes: " + Node.build(depth + 1).count());
         Node longLived = Node.build(depth);

@@ -1,0 +1,55 @@
+"""The benchmarks of the comparison of engines: what each one runs. Sizes give rounds of about 0.1 s to 1 s."""
+
+from dataclasses import dataclass
+
+ALLOCATION, COMPUTE = "allocation-heavy", "compute-heavy"
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A program of `programs/` with arguments; or, if `module` is given, a module of `bench/modules` and the same work in Java.
+
+    `quick` are the arguments of a smaller amount of the same work.
+    """
+
+    name: str
+    group: str
+    program: str
+    arguments: tuple
+    quick: tuple
+    what: str
+    module: str = ""
+
+    def words(self, quick):
+        """The program's arguments, without the number of rounds."""
+        return list(self.quick if quick else self.arguments)
+
+
+def _of(name, group, arguments, quick, what, module=""):
+    program, *words = arguments.split()
+    return Benchmark(name, group, program, tuple(words), tuple(quick.split()[1:]), what, module)
+
+
+BENCHMARKS = [
+    _of("trees.wat", ALLOCATION, "trees 16", "trees 10", "binary trees in hand-written WebAssembly, depth 16", "trees"),
+    _of("trees", ALLOCATION, "trees 16", "trees 10", "binary trees in Java, depth 16"),
+    _of("linked", ALLOCATION, "collections linked 20000", "collections linked 500", "lists sorted by merging; a treap"),
+    _of("maps", ALLOCATION, "collections maps 20000", "collections maps 500", "hash maps with entries that come and go"),
+    _of("strings", ALLOCATION, "strings 20000", "strings 1000", "text made, indexed, sorted, formatted, replaced"),
+    _of("fft", COMPUTE, "scimark fft 20", "scimark fft 1", "SciMark: Fourier transform"),
+    _of("sor", COMPUTE, "scimark sor 10", "scimark sor 1", "SciMark: over-relaxation on a grid"),
+    _of("montecarlo", COMPUTE, "scimark montecarlo 10", "scimark montecarlo 1", "SciMark: pi by random points, a lock at each"),
+    _of("sparse", COMPUTE, "scimark sparse 10", "scimark sparse 1", "SciMark: sparse matrix by vector"),
+    _of("lu", COMPUTE, "scimark lu 20", "scimark lu 1", "SciMark: dense factorization"),
+    _of("nbody", COMPUTE, "classics nbody 200000", "classics nbody 10000", "planets under gravity"),
+    _of("mandelbrot", COMPUTE, "classics mandelbrot 1000", "classics mandelbrot 100", "points that stay near"),
+    _of("richards", COMPUTE, "classics richards 50", "classics richards 2", "the scheduler of an operating system"),
+    _of("deltablue", COMPUTE, "classics deltablue 5000", "classics deltablue 300", "an incremental solver of constraints"),
+    _of("json", COMPUTE, "strings 20000 --json 1", "strings 1000 --json 1", "JSON written, and read back"),
+]
+
+
+def choose(names):
+    """The benchmarks of these names, or all; a `KeyError` names one that is not there."""
+    by_name = {b.name: b for b in BENCHMARKS}
+    return [by_name[n] for n in names] if names else BENCHMARKS

@@ -1,0 +1,217 @@
+"""The engines of the comparison: where each is found, how it is installed in a folder of its own, and its command for a benchmark."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+from tools import Failed, Missing
+
+WORKSPACE = Path(__file__).resolve().parent.parent
+PROGRAMS = WORKSPACE / "programs"
+NODE_VERSION = 26
+COMPILER_RUNTIME = "org/teavm/backend/wasm/wasm-gc-module-runtime.js"
+
+
+def say(text):
+    """Progress, apart from the result."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def said(*command):
+    """The first line that a command prints on either output; Missing if it does not run."""
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=60)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Missing(f"{command[0]} does not run: {error}") from None
+    if done.returncode:
+        raise Missing(f"{command[0]} ended with {done.returncode}")
+    return (done.stdout.strip().splitlines() or [""])[0]
+
+
+def named(variable, fallback):
+    """The program that a variable names, or the fallback, if it is there."""
+    found = shutil.which(os.environ.get(variable) or str(fallback))
+    if found:
+        return Path(found).absolute()
+    if variable in os.environ:
+        raise Missing(f"{variable}={os.environ[variable]} is no program")
+    return None
+
+
+def module(benchmark):
+    """The WebAssembly module that a benchmark runs, the same bytes on every engine."""
+    return WORKSPACE / "bench/modules" / f"{benchmark.module}.wasm" if benchmark.module else PROGRAMS / "dist" / f"{benchmark.program}.wasm"
+
+
+def arguments(benchmark, quick, rounds):
+    """What the program is told."""
+    words = benchmark.words(quick)
+    return [*words, str(rounds)] if benchmark.module else [*words, "--rounds", str(rounds)]
+
+
+class Engine:
+    """An engine under one setting: `name` heads a column of at most 9 characters, `what` explains it."""
+
+    def __init__(self, name, what):
+        self.name, self.what = name, what
+
+    def prepare(self, folder):
+        """Finds the engine in the folder of installations or elsewhere; what it says its version is. Missing if it is not there."""
+        raise NotImplementedError
+
+    def command(self, benchmark, quick, rounds, heap_mib):
+        """The words of the command that runs a benchmark."""
+        raise NotImplementedError
+
+
+class Varve(Engine):
+    def __init__(self, name, tier=None):
+        super().__init__(name, f"`varve run --heap-max HEAP{f' --tier {tier}' if tier else ''}`")
+        self.tier = tier
+
+    def prepare(self, folder):
+        self.path = named("VARVE", WORKSPACE / "target/release/varve")
+        if not self.path:
+            raise Missing("build it (cargo build --release -p varve), or name the binary by VARVE")
+        if self.tier:
+            options = subprocess.run([self.path, "run", "--help"], stdout=subprocess.PIPE, text=True, check=True).stdout
+            if "--tier" not in options:
+                raise Missing("this varve has no --tier")
+        return said(self.path, "--version")
+
+    def command(self, benchmark, quick, rounds, heap_mib):
+        tier = ["--tier", self.tier] if self.tier else []
+        head = [self.path, "run", module(benchmark), "--heap-max", f"{heap_mib}MiB", *tier]
+        return [*head, "--", *arguments(benchmark, quick, rounds)]
+
+
+class Node(Engine):
+    def __init__(self):
+        super().__init__("V8", "V8 in Node, `--max-old-space-size=HEAP`")
+
+    @staticmethod
+    def install(folder):
+        subprocess.run(["npm", "install", "--silent", "--prefix", folder / "node", f"node@{NODE_VERSION}"], check=True)
+
+    def prepare(self, folder):
+        own = folder / "node/node_modules/.bin/node" if folder else None
+        self.path = named("NODE", own if own and own.exists() else "node")
+        version = said(self.path, "--version") if self.path else ""
+        if not version.startswith("v") or int(version[1:].split(".")[0]) < NODE_VERSION:
+            raise Missing(f"it needs Node {NODE_VERSION} or later: --install DIR gets it, or name one by NODE")
+        self.runtime = compiler_runtime(folder)
+        return f"{version}, V8 {said(self.path, '-p', 'process.versions.v8')}"
+
+    def command(self, benchmark, quick, rounds, heap_mib):
+        head = [self.path, "--no-warnings", f"--max-old-space-size={heap_mib}"]
+        if benchmark.module:
+            script = [WORKSPACE / "bench/wasi.mjs"]
+        elif self.runtime:
+            script = [PROGRAMS / "node.mjs", self.runtime]
+        else:
+            raise Missing("the Java programs need the runtime of their compiler: programs/build fetches it")
+        return [*head, *script, module(benchmark), *arguments(benchmark, quick, rounds)]
+
+
+def compiler_runtime(folder):
+    """The compiler's own runtime for JavaScript engines, out of its archive; None without the archive."""
+    repository = Path(os.environ.get("MAVEN_REPOSITORY") or Path.home() / ".m2/repository")
+    archives = [a for a in sorted((repository / "org/teavm/teavm-core").glob("*/teavm-core-*.jar")) if "sources" not in a.name]
+    if not archives:
+        return None
+    to = (folder or PROGRAMS / "common/target") / "runtime.mjs"
+    to.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(archives[-1]) as archive:
+        to.write_bytes(archive.read(COMPILER_RUNTIME))
+    return to
+
+
+class Java(Engine):
+    def __init__(self, name, *options):
+        super().__init__(name, " ".join(["HotSpot, `-XmxHEAP", *options]) + "`")
+        self.options = options
+
+    @staticmethod
+    def install(_folder):
+        if not (PROGRAMS / "trees/target/classes").is_dir():
+            subprocess.run(["mvn", "--quiet", "--batch-mode", "--no-transfer-progress", "package"], cwd=PROGRAMS, check=True)
+
+    def prepare(self, folder):
+        self.path = named("JAVA", "java")
+        if not self.path:
+            raise Missing("there is no java on PATH (a JDK 17 or later), and JAVA names none")
+        if not (PROGRAMS / "trees/target/classes").is_dir():
+            raise Missing("the Java programs are not built here: --install DIR builds them, and so does programs/build")
+        return said(self.path, "-version").replace('"', "")
+
+    def command(self, benchmark, quick, rounds, heap_mib):
+        classes = [PROGRAMS / benchmark.program / "target/classes", PROGRAMS / "common/target/classes"]
+        path = os.pathsep.join(map(str, classes))
+        head = [self.path, f"-Xmx{heap_mib}m", *self.options, "-cp", path, main_class(benchmark.program)]
+        return [*head, *benchmark.words(quick), "--rounds", str(rounds)]
+
+
+def main_class(program):
+    """The class with the main function of a program, as programs/engines knows it."""
+    found = re.search(rf"\[{program}\]=([\w.]+)", (PROGRAMS / "engines").read_text())
+    if not found:
+        raise Failed(f"programs/engines has no main class of {program}")
+    return found[1]
+
+
+class Wasmtime(Engine):
+    def __init__(self, name, collector):
+        super().__init__(name, f"wasmtime with its collector `{collector}`, heap without bound")
+        self.collector = collector
+
+    @staticmethod
+    def install(folder):
+        environment = {**os.environ, "CARGO_TARGET_DIR": str(folder / "wasmtime-host")}
+        command = [os.environ.get("CARGO", "cargo"), "build", "--release", "--quiet", "--locked"]
+        subprocess.run(command, cwd=WORKSPACE / "bench/wasmtime-host", env=environment, check=True)
+
+    def prepare(self, folder):
+        own = folder / "wasmtime-host/release/wasmtime-host" if folder else Path("wasmtime-host")
+        self.path = named("WASMTIME_HOST", own)
+        if not self.path:
+            raise Missing("--install DIR builds it (Rust 1.97 or later), or name the binary of bench/wasmtime-host by WASMTIME_HOST")
+        locked = (WORKSPACE / "bench/wasmtime-host/Cargo.lock").read_text()
+        return "wasmtime " + re.search(r'name = "wasmtime"\nversion = "([^"]+)"', locked)[1]
+
+    def command(self, benchmark, quick, rounds, heap_mib):
+        head = [self.path, "--collector", self.collector]
+        return [*head, module(benchmark), *arguments(benchmark, quick, rounds)]
+
+
+ENGINES = [
+    Varve("varve"),
+    Varve("baseline", "baseline"),
+    Varve("optimized", "optimizing"),
+    Node(),
+    Java("HotSpot"),
+    Java("HS serial", "-XX:+UseSerialGC"),
+    Wasmtime("wt copy", "copying"),
+    Wasmtime("wt drc", "drc"),
+    Wasmtime("wt null", "null"),
+]
+
+
+def install(folder, wanted):
+    """Installs what wanted engines lack in a folder of its own: Node by npm, the host of wasmtime by cargo; builds the Java programs."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for engine, made in (
+        (Node, folder / "node/node_modules/.bin/node"),
+        (Wasmtime, folder / "wasmtime-host/release/wasmtime-host"),
+        (Java, PROGRAMS / "trees/target/classes"),
+    ):
+        if made.exists() or not any(isinstance(e, engine) for e in wanted):
+            continue
+        say(f"installing for {engine.__name__}")
+        try:
+            engine.install(folder)
+        except (OSError, subprocess.CalledProcessError) as error:
+            say(f"not installed: {error}")
