@@ -66,10 +66,7 @@ impl Default for Config {
             gc_stress: false,
             tier: Tier::Auto,
             background: std::thread::available_parallelism().is_ok_and(|n| n.get() > 1),
-            hot: std::env::var("PHOT")
-                .ok()
-                .and_then(|v| v.parse().ok())
-                .unwrap_or(Config::HOT),
+            hot: Config::HOT,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Which calls are inlined, and how.
 
+use super::isa::Level;
+use super::resume::Why;
 use super::translate::{Activation, Translator};
 use crate::error::Result;
 use crate::store::region::TargetCounters;
@@ -72,6 +74,9 @@ impl Translator<'_, '_> {
                 return Ok(());
             }
         }
+        if self.leave_if_never() {
+            return Ok(());
+        }
         self.count();
         let calls = self.frequency();
         self.call_known(index, calls, returns)
@@ -87,6 +92,9 @@ impl Translator<'_, '_> {
 
     /// Calls the reference on the stack.
     pub(super) fn call_reference(&mut self, ty: TypeIndex, returns: bool) -> Result<()> {
+        if self.leave_if_never() {
+            return Ok(());
+        }
         let Some(t) = self.targets() else {
             self.call_unknown(ty);
             return Ok(());
@@ -154,6 +162,33 @@ impl Translator<'_, '_> {
             false => self.dead(),
         }
         Ok(())
+    }
+
+    /// Whether code that has never run may be left out.
+    fn may_leave(&mut self) -> bool {
+        self.job.speculates
+            && self.job.level == Level::Optimizing
+            && self.fits_state()
+            && self.state_size() <= MOST_STATE
+    }
+
+    /// Leaves for baseline code, at a place that was never reached there.
+    fn leave_cold(&mut self) {
+        if let Some(here) = self.b.current_block() {
+            self.b.set_cold_block(here);
+        }
+        let point = self.point(self.offset, self.stack.len(), 0);
+        self.leave_for(point, Why::Guard);
+    }
+
+    /// Leaves for baseline code if the operator has never run, by its counter: then what follows is not translated.
+    pub(super) fn leave_if_never(&mut self) -> bool {
+        if self.frequency() != Some(0) || !self.may_leave() {
+            return false;
+        }
+        self.leave_cold();
+        self.dead();
+        true
     }
 
     /// The index of the function at a place, if it is this instance's own.

@@ -9,6 +9,7 @@ pub(crate) mod feedback;
 pub(crate) mod glue;
 mod inline;
 pub(crate) mod isa;
+mod live;
 mod numeric;
 mod objects;
 pub(crate) mod resume;

@@ -698,6 +698,8 @@ impl Translator<'_, '_> {
     pub(super) fn object(&mut self, op: &Operator<'_>) -> bool {
         use Operator::*;
         match *op {
+            StructNew { .. } | StructNewDefault { .. } | ArrayNewDefault { .. }
+                if self.leave_if_never() => {}
             StructNew { struct_type_index } => {
                 let ty = self.env.module.types[struct_type_index as usize];
                 let values = self.pop_n(self.env.types.fields(ty).len());

@@ -14,9 +14,11 @@
 
 use super::control::{Frame, FrameKind};
 use super::env::clif_type;
+use super::live::{Locals, liveness};
 use super::translate::{Operand, Translator, broken};
 use crate::error::Result;
 use crate::helpers::Helper;
+use crate::store::FuncKind;
 use crate::store::region::{STATE, STATE_WORDS, displacement};
 use crate::types::ValType;
 use cranelift_codegen::ir::{self, Block, InstBuilder, MemFlagsData, Value};
@@ -90,6 +92,31 @@ impl Translator<'_, '_> {
         self.locals.len() + self.stack.len() <= STATE_WORDS
     }
 
+    /// The locals that a function needs from an operator on.
+    fn live_at(&mut self, func: u32, offset: u32) -> Locals {
+        if !self.live.contains_key(&func) {
+            let index = match self.env.funcs[func as usize].kind {
+                FuncKind::Wasm { index, .. } => index,
+                FuncKind::Host(..) => unreachable!("code leaves functions of modules"),
+            };
+            let found = liveness(&self.env.body(index)).expect("validated");
+            self.live.insert(func, Rc::new(found));
+        }
+        self.live[&func].get(&offset).cloned().unwrap_or_default()
+    }
+
+    /// How many values leaving at this operator stores.
+    pub(super) fn state_size(&mut self) -> usize {
+        let mut places: Vec<_> = self.activations[1..]
+            .iter()
+            .zip(&self.activations)
+            .map(|(inner, outer)| (outer.func_id, inner.next_offset))
+            .collect();
+        places.push((self.activation().func_id, self.offset));
+        let locals = places.into_iter().map(|(f, o)| self.live_at(f, o).len());
+        locals.sum::<usize>() + self.stack.len()
+    }
+
     /// The number of the point at `offset` in the innermost activation, with the operands below `height` on the
     /// stack. `params` are those of a loop that begins there.
     pub(super) fn point(&mut self, offset: u32, height: usize, params: usize) -> u32 {
@@ -111,11 +138,22 @@ impl Translator<'_, '_> {
     /// Stores the innermost activation's locals and operands, and asks for the code that goes on.
     fn store_state(&mut self, point: u32, why: Why) -> Value {
         let (first, bottom) = (self.activation().locals, self.activation().stack);
+        let (func, offset) = {
+            let p = self.env.points.get(point);
+            (p.func, p.offset)
+        };
+        let live = self.live_at(func, offset);
         let locals: Vec<_> = self.locals[first..].iter().map(|l| l.variable).collect();
-        let mut values: Vec<Value> = locals.into_iter().map(|v| self.b.use_var(v)).collect();
-        values.extend(self.stack[bottom..].iter().map(|o| o.value));
+        let mut values: Vec<(usize, Value)> = Vec::new();
+        for (i, &variable) in locals.iter().enumerate() {
+            if live.contains(i) {
+                values.push((i, self.b.use_var(variable)));
+            }
+        }
+        let operands = self.stack[bottom..].iter().enumerate();
+        values.extend(operands.map(|(i, o)| (locals.len() + i, o.value)));
         let base = self.base();
-        for (i, v) in values.into_iter().enumerate() {
+        for (i, v) in values {
             self.b
                 .ins()
                 .store(MemFlagsData::trusted(), v, base, slot(i));
@@ -221,11 +259,16 @@ impl Translator<'_, '_> {
             types.extend(std::iter::repeat_n(ty, count as usize));
         }
         let base = self.base();
+        let live = self.live_at(point.func, point.offset);
         for (i, &ty) in types.iter().enumerate() {
-            let v = self
-                .b
-                .ins()
-                .load(clif_type(ty), MemFlagsData::trusted(), base, slot(i));
+            let v = match live.contains(i) {
+                true => self
+                    .b
+                    .ins()
+                    .load(clif_type(ty), MemFlagsData::trusted(), base, slot(i)),
+                // Nothing reads it before it is written.
+                false => self.zero(ty),
+            };
             self.declare_local(ty, v);
         }
         for (i, &ty) in point.stack.iter().enumerate() {

@@ -7,6 +7,7 @@ use super::alias::Region;
 use super::control::{Frame, FrameKind};
 use super::env::{Env, clif_type, signature};
 use super::isa::Level;
+use super::live::Liveness;
 use super::resume::Point;
 use crate::code::map::{INLINED, Inlined};
 use crate::error::{Error, Result, TrapKind};
@@ -88,6 +89,8 @@ pub(crate) struct Translator<'a, 'e> {
     pub(super) signatures: HashMap<TypeIndex, ir::SigRef>,
     pub(super) helpers: HashMap<crate::helpers::Helper, ir::FuncRef>,
     pub(super) regions: HashMap<Region, u32>,
+    /// Live locals of functions that code leaves.
+    pub(super) live: HashMap<u32, Rc<Liveness>>,
     /// The heap's base, in optimized code.
     heap_base: Option<Value>,
     /// Objects allocated since anything last collected or paths met: stores into them need no barrier.
@@ -148,6 +151,7 @@ impl<'a, 'e> Translator<'a, 'e> {
             signatures: HashMap::new(),
             helpers: HashMap::new(),
             regions: HashMap::new(),
+            live: HashMap::new(),
             heap_base: None,
             fresh: vec![],
             inlined: vec![],
