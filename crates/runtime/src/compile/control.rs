@@ -32,6 +32,8 @@ pub(super) struct Frame {
     pub results: Vec<ValType>,
     /// Operands below its parameters.
     pub height: usize,
+    /// What was known where it began.
+    pub facts: usize,
     /// Whether anything reaches `after` other than by falling off the end.
     pub branched: bool,
 }
@@ -136,6 +138,7 @@ impl Translator<'_, '_> {
             params,
             results,
             height,
+            facts: self.facts.len(),
             branched: false,
         });
     }
@@ -184,6 +187,7 @@ impl Translator<'_, '_> {
                     params,
                     results,
                 );
+                self.learn_condition(condition);
             }
             Operator::Else => {
                 self.leave_arm();
@@ -261,6 +265,7 @@ impl Translator<'_, '_> {
     fn start_else(&mut self) {
         let frame = self.control.last_mut().expect("open block");
         let height = frame.height;
+        self.facts.truncate(frame.facts);
         let FrameKind::If(pending) = &mut frame.kind else {
             // The `if` began before this code, whose condition held.
             self.stack.truncate(height);
@@ -276,6 +281,7 @@ impl Translator<'_, '_> {
 
     fn end(&mut self) {
         let mut frame = self.control.pop().expect("open block");
+        self.facts.truncate(frame.facts);
         match &mut frame.kind {
             FrameKind::If(Some((block, operands))) => {
                 // No else: the parameters are the results.

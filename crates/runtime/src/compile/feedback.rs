@@ -5,7 +5,7 @@
 //! | entry | calls |
 //! | loop | iterations |
 //! | call | calls |
-//! | call through a reference or table | calls of the first two targets, and of all others |
+//! | call through a reference or table | calls of the first four targets, and of all others |
 //! | allocation | objects |
 //! | cast or type test | failures and successes |
 //!
@@ -16,7 +16,9 @@ use crate::error::Result;
 use crate::helpers::Helper;
 use crate::store::region::{FuncCounters, Place, Region, TargetCounters, displacement};
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
+use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, Value, types};
+use cranelift_codegen::isa::CallConv;
+use std::arch::global_asm;
 use std::collections::HashMap;
 use std::mem::{offset_of, size_of};
 
@@ -29,7 +31,24 @@ pub(crate) struct Feedback {
     /// Of the function itself: [`FuncCounters`].
     pub counters: Place,
     /// Of its operators, by their offset in the module.
-    pub cells: HashMap<u32, Place>,
+    cells: HashMap<u32, Cell>,
+}
+
+/// Counters of an operator.
+#[derive(Clone, Copy, Debug)]
+struct Cell {
+    place: Place,
+    kind: CellKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum CellKind {
+    /// How often.
+    Count,
+    /// Failures, successes.
+    Outcome,
+    /// [`TargetCounters`].
+    Targets,
 }
 
 /// Counters of a store, by the functions' numbers.
@@ -59,36 +78,102 @@ impl Feedback {
         unsafe { (*region.address::<FuncCounters>(self.counters)).entries }
     }
 
-    /// A counter at an operator.
-    pub fn count(&self, region: &Region, offset: u32) -> Option<u32> {
-        let place = *self.cells.get(&offset)?;
+    fn word(region: &Region, place: Place) -> u32 {
         // SAFETY: the place was allocated for a counter.
-        Some(unsafe { region.address::<u32>(place).read() })
+        unsafe { region.address::<u32>(place).read() }
+    }
+
+    fn target_counters(region: &Region, place: Place) -> TargetCounters {
+        // SAFETY: the place was allocated for these counters, by the cell's kind.
+        unsafe { region.address::<TargetCounters>(place).read() }
+    }
+
+    /// How often an operator ran, if it was counted.
+    pub fn count(&self, region: &Region, offset: u32) -> Option<u64> {
+        let cell = self.cells.get(&offset)?;
+        Some(match cell.kind {
+            CellKind::Count => Feedback::word(region, cell.place).into(),
+            CellKind::Outcome => {
+                u64::from(Feedback::word(region, cell.place))
+                    + u64::from(Feedback::word(region, cell.place + 4))
+            }
+            CellKind::Targets => Feedback::target_counters(region, cell.place).total(),
+        })
+    }
+
+    /// How often its most frequent operator ran.
+    pub fn peak(&self, region: &Region) -> u64 {
+        let counts = self.cells.keys().filter_map(|&o| self.count(region, o));
+        counts.max().unwrap_or(0).max(self.entries(region).into())
     }
 
     /// Targets of the call at an operator.
     pub fn targets(&self, region: &Region, offset: u32) -> Option<TargetCounters> {
-        let place = *self.cells.get(&offset)?;
-        // SAFETY: the place was allocated for these counters: an offset is of one operator only.
-        Some(unsafe { region.address::<TargetCounters>(place).read() })
+        let cell = self.cells.get(&offset)?;
+        (cell.kind == CellKind::Targets).then(|| Feedback::target_counters(region, cell.place))
     }
+}
+
+global_asm!(
+    ".globl varve_count_target",
+    ".type varve_count_target,@function",
+    // rdi counters, esi function; leaves all registers as they are
+    "varve_count_target:",
+    "cmp [rdi + {targets}], esi",
+    "je 20f",
+    "cmp [rdi + {targets} + 4], esi",
+    "je 21f",
+    "cmp [rdi + {targets} + 8], esi",
+    "je 22f",
+    "cmp [rdi + {targets} + 12], esi",
+    "je 23f",
+    "cmp dword ptr [rdi + {targets}], 0",
+    "je 30f",
+    "cmp dword ptr [rdi + {targets} + 4], 0",
+    "je 31f",
+    "cmp dword ptr [rdi + {targets} + 8], 0",
+    "je 32f",
+    "cmp dword ptr [rdi + {targets} + 12], 0",
+    "je 33f",
+    "inc dword ptr [rdi + {others}]",
+    "ret",
+    "30: mov [rdi + {targets}], esi",
+    "20: inc dword ptr [rdi + {hits}]",
+    "ret",
+    "31: mov [rdi + {targets} + 4], esi",
+    "21: inc dword ptr [rdi + {hits} + 4]",
+    "ret",
+    "32: mov [rdi + {targets} + 8], esi",
+    "22: inc dword ptr [rdi + {hits} + 8]",
+    "ret",
+    "33: mov [rdi + {targets} + 12], esi",
+    "23: inc dword ptr [rdi + {hits} + 12]",
+    "ret",
+    targets = const offset_of!(TargetCounters, targets),
+    hits = const offset_of!(TargetCounters, hits),
+    others = const offset_of!(TargetCounters, others),
+);
+
+unsafe extern "C" {
+    /// Counts a call of `func` at `counters`.
+    fn varve_count_target(counters: *mut TargetCounters, func: u32);
 }
 
 impl Translator<'_, '_> {
     /// The cell of the operator that is being translated, if this code counts.
-    fn cell(&mut self, bytes: usize) -> Option<Place> {
+    fn cell(&mut self, bytes: usize, kind: CellKind) -> Option<Place> {
         let func = self.activation().func_id;
         if !self.counts() {
             return None;
         }
         let offset = self.offset;
         let feedback = self.env.feedback.get_mut(&func)?;
-        if let Some(&place) = feedback.cells.get(&offset) {
-            return Some(place);
+        if let Some(cell) = feedback.cells.get(&offset) {
+            return Some(cell.place);
         }
         // Without room in the region the operator is not counted.
         let place = self.env.region.allocate(bytes).ok()?;
-        feedback.cells.insert(offset, place);
+        feedback.cells.insert(offset, Cell { place, kind });
         Some(place)
     }
 
@@ -102,14 +187,16 @@ impl Translator<'_, '_> {
 
     /// Counts the operator, if this code counts.
     pub(super) fn count(&mut self) {
-        if let Some(place) = self.cell(4) {
+        if let Some(place) = self.cell(4, CellKind::Count) {
             self.increment(displacement(place));
         }
     }
 
     /// Counts the outcome of a test, an i8.
     pub(super) fn count_outcome(&mut self, outcome: Value) {
-        let Some(place) = self.cell(8) else { return };
+        let Some(place) = self.cell(8, CellKind::Outcome) else {
+            return;
+        };
         let base = self.base();
         let wide = self.b.ins().uextend(types::I64, outcome);
         let byte = self.b.ins().ishl_imm_u(wide, 2);
@@ -122,49 +209,20 @@ impl Translator<'_, '_> {
 
     /// Counts the target of a call through a reference.
     pub(super) fn count_target(&mut self, func: Value) {
-        let Some(place) = self.cell(size_of::<TargetCounters>()) else {
+        let Some(place) = self.cell(size_of::<TargetCounters>(), CellKind::Targets) else {
             return;
         };
-        let done = self.b.create_block();
-        let at = displacement(place);
-        for i in 0..2 {
-            let target = at + (offset_of!(TargetCounters, targets) + 4 * i) as i32;
-            let hits = at + (offset_of!(TargetCounters, hits) + 4 * i) as i32;
-            let base = self.base();
-            let known = self
-                .b
-                .ins()
-                .load(types::I32, MemFlagsData::trusted(), base, target);
-            let same = self.b.ins().icmp(IntCC::Equal, known, func);
-            let (yes, no) = (self.b.create_block(), self.b.create_block());
-            self.b.ins().brif(same, yes, &[], no, &[]);
-            self.b.seal_block(yes);
-            self.b.seal_block(no);
-            self.b.switch_to_block(yes);
-            self.increment(hits);
-            self.b.ins().jump(done, &[]);
-            self.b.switch_to_block(no);
-        }
-        let (free, full) = (self.b.create_block(), self.b.create_block());
         let base = self.base();
-        let second = at + (offset_of!(TargetCounters, targets) + 4) as i32;
-        let known = self
+        let cell = self
             .b
             .ins()
-            .load(types::I32, MemFlagsData::trusted(), base, second);
-        self.b.set_cold_block(free);
-        self.b.ins().brif(known, full, &[], free, &[]);
-        self.b.seal_block(free);
-        self.b.seal_block(full);
-        self.b.switch_to_block(free);
-        let cell = self.i32(place as i64);
-        self.call_helper(Helper::NewTarget, &[cell, func]);
-        self.b.ins().jump(done, &[]);
-        self.b.switch_to_block(full);
-        self.increment(at + offset_of!(TargetCounters, others) as i32);
-        self.b.ins().jump(done, &[]);
-        self.b.seal_block(done);
-        self.b.switch_to_block(done);
+            .iadd_imm_s(base, i64::from(displacement(place)));
+        let mut sig = ir::Signature::new(CallConv::PreserveAll);
+        sig.params
+            .extend([types::I64, types::I32].map(ir::AbiParam::new));
+        let sig = self.b.import_signature(sig);
+        let code = self.i64(varve_count_target as *const () as i64);
+        self.b.ins().call_indirect(sig, code, &[cell, func]);
     }
 
     /// Counts down the function's heat: a value that is below 0 once it is hot.

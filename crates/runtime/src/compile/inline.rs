@@ -12,25 +12,41 @@ use cranelift_codegen::ir::{self, InstBuilder, Value, types};
 use cranelift_codegen::isa::CallConv;
 
 /// Bytes of bytecode that are inlined wherever they are called.
+const TINY: usize = 16;
+/// Bytes that are inlined unless the counters say that the call is rare, or there are none.
 const SMALL: usize = 40;
-/// Bytes that are inlined where the counters say that the call is hot.
-const LARGE: usize = 200;
+/// Bytes that are inlined where the call is frequent.
+const LARGE: usize = 250;
 /// Bytes that are inlined into one function.
-const MOST: usize = 1500;
+const MOST: usize = 2500;
 /// Functions around each other.
 const DEPTH: usize = 9;
-/// A call is hot if it happens at least once in this many calls of the function that is compiled.
-const RARE: u32 = 8;
+/// A call is frequent, or rare, if it happens this many times less often than what happens most in the function that is
+/// compiled.
+const FREQUENT: f64 = 64.0;
+const RARE: f64 = 1000.0;
 /// Values that a guard's failure stores at most: with more the call is made after all, which is less code.
 const MOST_STATE: usize = 16;
 /// A target is worth a guard if it takes at least this share of the calls, in percent.
-const SHARE: u64 = 40;
+const SHARE: u64 = 12;
 
 impl Translator<'_, '_> {
-    /// How often the call at this operator happens, if that was counted; and whether that is often.
-    fn frequency(&self) -> Option<u32> {
+    /// How often the operator ran, if that was counted.
+    fn frequency(&self) -> Option<u64> {
         let f = self.env.feedback.get(&self.activation().func_id)?;
         f.count(self.env.region, self.offset)
+    }
+
+    /// How often something happens in the function that is compiled that happened `calls` times in the innermost activation's
+    /// function, from wherever that was called.
+    fn weight(&self, calls: u64) -> f64 {
+        let a = self.activation();
+        if self.activations.len() == 1 {
+            return calls as f64;
+        }
+        let entries = self.env.feedback.get(&a.func_id);
+        let entries = entries.map_or(0, |f| f.entries(self.env.region));
+        a.weight * calls as f64 / f64::from(entries.max(1))
     }
 
     fn targets(&self) -> Option<TargetCounters> {
@@ -42,7 +58,7 @@ impl Translator<'_, '_> {
     }
 
     /// Whether a function is worth inlining at a call that happened so often.
-    fn worth_inlining(&self, index: u32, calls: Option<u32>) -> bool {
+    fn worth_inlining(&self, index: u32, calls: Option<u64>) -> bool {
         if self.counts() || self.activations.len() >= DEPTH {
             return false;
         }
@@ -55,14 +71,19 @@ impl Translator<'_, '_> {
         if self.inlined_bytes + bytes > MOST {
             return false;
         }
-        let a = self.activation();
-        let entries = self.env.feedback.get(&a.func_id);
-        let entries = entries.map_or(0, |f| f.entries(self.env.region));
-        match calls {
-            None => bytes <= SMALL,
-            Some(0) => false,
-            Some(n) => bytes <= SMALL || bytes <= LARGE && n >= entries / RARE,
-        }
+        let most = match calls {
+            None => SMALL,
+            Some(n) => {
+                let root = self.env.feedback.get(&self.job.func_id);
+                let peak = root.map_or(0, |f| f.peak(self.env.region)) as f64;
+                match self.weight(n) {
+                    w if w * FREQUENT >= peak => LARGE,
+                    w if w * RARE >= peak => SMALL,
+                    _ => TINY,
+                }
+            }
+        };
+        bytes <= most
     }
 
     /// Calls function `index` of this module.
@@ -82,9 +103,10 @@ impl Translator<'_, '_> {
         self.call_known(index, calls, returns)
     }
 
-    fn call_known(&mut self, index: u32, calls: Option<u32>, returns: bool) -> Result<()> {
+    fn call_known(&mut self, index: u32, calls: Option<u64>, returns: bool) -> Result<()> {
         if index >= self.env.module.imported_funcs && self.worth_inlining(index, calls) {
-            return self.inline(index, returns);
+            let weight = self.weight(calls.unwrap_or(0));
+            return self.inline(index, weight, returns);
         }
         self.call_record(index);
         Ok(())
@@ -99,18 +121,13 @@ impl Translator<'_, '_> {
             self.call_unknown(ty);
             return Ok(());
         };
-        let total = t.hits[0] as u64 + t.hits[1] as u64 + t.others as u64;
-        let wanted = |i: usize| t.targets[i] != 0 && 100 * t.hits[i] as u64 >= SHARE * total;
-        // The more frequent one first.
-        let mut order = [0, 1];
-        if t.hits[1] > t.hits[0] {
-            order = [1, 0];
-        }
-        let known: Vec<(u32, u32)> = order
-            .into_iter()
-            .filter(|&i| wanted(i))
-            .filter_map(|i| Some((self.own_function(t.targets[i])?, t.hits[i])))
+        let total = t.total();
+        let mut known: Vec<(u32, u64)> = (0..t.targets.len())
+            .filter(|&i| t.targets[i] != 0 && 100 * u64::from(t.hits[i]) >= SHARE * total)
+            .filter_map(|i| Some((self.own_function(t.targets[i])?, t.hits[i].into())))
             .collect();
+        // The most frequent one first.
+        known.sort_by_key(|&(_, hits)| std::cmp::Reverse(hits));
         if known.is_empty() {
             self.call_unknown(ty);
             return Ok(());
@@ -130,6 +147,7 @@ impl Translator<'_, '_> {
             self.b.seal_block(no);
             self.b.switch_to_block(yes);
             self.fresh.clear();
+            let facts = self.facts.len();
             self.pop();
             self.call_known(index, Some(hits), returns)?;
             if self.is_reachable() {
@@ -142,8 +160,9 @@ impl Translator<'_, '_> {
             self.stack.extend(operands.iter().copied());
             self.b.switch_to_block(no);
             self.fresh.clear();
+            self.facts.truncate(facts);
         }
-        let rest = total - known.iter().map(|k| k.1 as u64).sum::<u64>();
+        let rest = total - known.iter().map(|k| k.1).sum::<u64>();
         if rest == 0 && self.job.speculates && self.locals.len() + self.stack.len() <= MOST_STATE {
             let here = self.b.current_block().expect("in a block");
             self.b.set_cold_block(here);
@@ -201,11 +220,15 @@ impl Translator<'_, '_> {
     }
 
     /// Translates a function in the place of a call of it.
-    fn inline(&mut self, index: u32, returns: bool) -> Result<()> {
+    fn inline(&mut self, index: u32, weight: f64, returns: bool) -> Result<()> {
         let body = self.env.body(index);
         let ty = self.env.func_type(index);
         self.inlined_bytes += body.range().end as usize - body.range().start as usize;
-        let operands = self.pop_n(ty.params.len());
+        let first = self.stack.len() - ty.params.len();
+        let operands = self.stack.split_off(first);
+        for o in &operands {
+            self.learn_type(o.value, o.ty);
+        }
         let call_location = self.location();
         let (offset, next_offset) = (self.offset, self.next_offset);
         self.activations.push(Activation {
@@ -215,13 +238,14 @@ impl Translator<'_, '_> {
             control: self.control.len(),
             stack: self.stack.len(),
             handlers: self.handlers.len(),
+            weight,
             call_location,
             call_offset: offset,
             next_offset,
             returns,
         });
-        for (v, &t) in operands.into_iter().zip(&ty.params) {
-            self.declare_local(t, v);
+        for (o, &t) in operands.into_iter().zip(&ty.params) {
+            self.declare_local(t, o.value);
         }
         self.declare_zeroed(&body)?;
         self.open_function();

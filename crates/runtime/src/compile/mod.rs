@@ -5,6 +5,7 @@ mod alias;
 mod calls;
 mod control;
 pub(crate) mod env;
+mod facts;
 pub(crate) mod feedback;
 pub(crate) mod glue;
 mod inline;

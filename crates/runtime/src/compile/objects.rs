@@ -2,6 +2,7 @@
 
 use super::alias::Region;
 use super::env::clif_type;
+use super::facts::Fact;
 use super::translate::{Translator, args, trap_code};
 use crate::error::TrapKind;
 use crate::helpers::Helper;
@@ -298,6 +299,19 @@ impl Translator<'_, '_> {
     /// The address of an element less its array's base offset, after checks for null and bounds.
     fn array_element(&mut self, reference: Value, index: Value, storage: Storage) -> Value {
         let address = self.object_address(reference);
+        if !self.is_in_bounds(reference, index) {
+            self.check_bounds(address, index);
+            self.learn(Fact::InBounds(reference, index));
+        }
+        let wide = self.b.ins().uextend(types::I64, index);
+        let byte = self
+            .b
+            .ins()
+            .ishl_imm_u(wide, storage.bytes().trailing_zeros() as i64);
+        self.b.ins().iadd(address, byte)
+    }
+
+    fn check_bounds(&mut self, address: Value, index: Value) {
         let flags = self.null_checked(Region::Lengths);
         let len = self
             .b
@@ -308,12 +322,6 @@ impl Translator<'_, '_> {
             .ins()
             .icmp(IntCC::UnsignedGreaterThanOrEqual, index, len);
         self.trap_if(out, TrapKind::ArrayOutOfBounds);
-        let wide = self.b.ins().uextend(types::I64, index);
-        let byte = self
-            .b
-            .ins()
-            .ishl_imm_u(wide, storage.bytes().trailing_zeros() as i64);
-        self.b.ins().iadd(address, byte)
     }
 
     fn array_get(&mut self, type_index: u32, signed: bool) {
@@ -510,6 +518,9 @@ impl Translator<'_, '_> {
         let ValType::Ref(from) = operand.ty else {
             unreachable!("validated: a reference")
         };
+        if self.is_known(operand.value, to) {
+            return self.b.ins().iconst(types::I8, 1);
+        }
         if !from.nullable {
             return self.test_non_null(operand.value, from.heap, to.heap);
         }
@@ -537,6 +548,8 @@ impl Translator<'_, '_> {
         let v = self.test(operand, to);
         self.count_outcome(v);
         self.push_bool(v);
+        let condition = self.stack.last().expect("just pushed").value;
+        self.tests.insert(condition, (operand.value, to));
     }
 
     fn ref_cast(&mut self, heap: wasmparser::HeapType, nullable: bool) {
@@ -548,6 +561,7 @@ impl Translator<'_, '_> {
         let v = self.test(operand, to);
         self.count_outcome(v);
         self.b.ins().trapz(v, trap_code(TrapKind::CastFailure));
+        self.learn(Fact::Is(operand.value, to));
         self.push(operand.value, ValType::Ref(to));
     }
 
@@ -577,6 +591,7 @@ impl Translator<'_, '_> {
         let values = self.branch_args(types.len());
         self.branch_if(condition, depth, &values);
         self.pop();
+        self.learn(Fact::Is(operand.value, stays));
         self.push(operand.value, ValType::Ref(stays));
     }
 

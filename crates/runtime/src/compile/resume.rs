@@ -327,6 +327,7 @@ impl Translator<'_, '_> {
             params,
             results,
             height,
+            facts: self.facts.len(),
             branched: false,
         });
     }

@@ -6,6 +6,7 @@
 use super::alias::Region;
 use super::control::{Frame, FrameKind};
 use super::env::{Env, clif_type, signature};
+use super::facts::Fact;
 use super::isa::Level;
 use super::live::Liveness;
 use super::resume::Point;
@@ -59,6 +60,8 @@ pub(super) struct Activation {
     pub control: usize,
     pub stack: usize,
     pub handlers: usize,
+    /// How often it happens in the function that is compiled, for an inlined one whose calls are counted.
+    pub weight: f64,
     /// For an inlined one, the location of the call in the function around it, and where that goes on.
     pub call_location: u32,
     pub call_offset: u32,
@@ -95,6 +98,10 @@ pub(crate) struct Translator<'a, 'e> {
     heap_base: Option<Value>,
     /// Objects allocated since anything last collected or paths met: stores into them need no barrier.
     pub(super) fresh: Vec<Value>,
+    /// What is known here, latest last.
+    pub(super) facts: Vec<Fact>,
+    /// Conditions that say whether a reference is of a type.
+    pub(super) tests: HashMap<Value, (Value, RefType)>,
     /// Places in inlined functions, for the code's map.
     pub(super) inlined: Vec<Inlined>,
     /// Bytes of bytecode that were inlined.
@@ -154,6 +161,8 @@ impl<'a, 'e> Translator<'a, 'e> {
             live: HashMap::new(),
             heap_base: None,
             fresh: vec![],
+            facts: vec![],
+            tests: HashMap::new(),
             inlined: vec![],
             inlined_bytes: 0,
         }
@@ -174,6 +183,7 @@ impl<'a, 'e> Translator<'a, 'e> {
             control: 0,
             stack: 0,
             handlers: 0,
+            weight: 0.0,
             call_location: 0,
             call_offset: 0,
             next_offset: 0,
@@ -279,6 +289,7 @@ impl<'a, 'e> Translator<'a, 'e> {
             params: vec![],
             results,
             height,
+            facts: self.facts.len(),
             branched: false,
         });
     }

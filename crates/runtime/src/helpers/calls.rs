@@ -6,7 +6,6 @@ use crate::code::walk;
 use crate::compile::resume::Why;
 use crate::error::Error;
 use crate::store::Vm;
-use crate::store::region::TargetCounters;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Compiles a function on its first call.
@@ -16,19 +15,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub(super) unsafe extern "C" fn compile(vm: *mut Vm, func: u32) -> *const u8 {
     // SAFETY: as this function.
     unsafe { super::run(vm, |vm| vm.compile(func)) }
-}
-
-/// Notes a target that a call through a reference has not seen yet.
-///
-/// # Safety
-/// Called by baseline code of this store with the place of the call's counters.
-pub(super) unsafe extern "C" fn new_target(vm: *mut Vm, cell: u32, func: u32) {
-    // SAFETY: as this function.
-    let counters = unsafe { &mut *(*vm).region.address::<TargetCounters>(cell) };
-    if let Some(free) = counters.targets.iter().position(|&t| t == 0) {
-        counters.targets[free] = func;
-        counters.hits[free] = 1;
-    }
 }
 
 /// Better code of a function that has become hot.

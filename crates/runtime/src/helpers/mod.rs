@@ -62,7 +62,6 @@ helpers! {
     ElemDrop = bulk::elem_drop, [I32, I32];
     Throw = calls::throw, [I32];
     HostCall = calls::host_call, [I32, I64];
-    NewTarget = calls::new_target, [I32, I32];
     Hot = calls::hot, [I32] -> I64;
     Resume = calls::resume, [I32, I32, I32] -> I64;
 }
@@ -71,10 +70,7 @@ impl Helper {
     /// Whether objects may have moved when it returns.
     pub fn may_collect(self) -> bool {
         use Helper::*;
-        !matches!(
-            self,
-            Log | IsSubtype | ArrayFill | ArrayCopy | NewTarget | Hot | Resume
-        )
+        !matches!(self, Log | IsSubtype | ArrayFill | ArrayCopy | Hot | Resume)
     }
 }
 

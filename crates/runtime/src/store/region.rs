@@ -102,11 +102,18 @@ pub(crate) struct FuncCounters {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TargetCounters {
-    /// The first two targets, as places of their records, 0 while there is none; and their calls.
-    pub targets: [Place; 2],
-    pub hits: [u32; 2],
+    /// The first targets, as places of their records, 0 while there is none; and their calls.
+    pub targets: [Place; 4],
+    pub hits: [u32; 4],
     /// Calls of all others.
     pub others: u32,
+}
+
+impl TargetCounters {
+    /// All calls.
+    pub fn total(&self) -> u64 {
+        self.hits.iter().map(|&h| u64::from(h)).sum::<u64>() + u64::from(self.others)
+    }
 }
 
 /// A linear memory as compiled code sees it.
