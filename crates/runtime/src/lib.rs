@@ -50,5 +50,5 @@ pub use engine::{Config, Engine, Tier};
 pub use error::{Error, FrameInfo, Result, Trap, TrapKind};
 pub use module::Module;
 pub use store::root::{RootScope, Rooted};
-pub use store::{AsContextMut, Caller, Store, StoreContextMut};
+pub use store::{AsContextMut, Caller, CompilerStats, Store, StoreContextMut};
 pub use types::{FuncType, HeapType, Kind, RefType, ValType};

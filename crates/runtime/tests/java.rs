@@ -135,6 +135,29 @@ fn and_in_a_small_heap_with_many_collections() {
 }
 
 #[test]
+fn and_in_optimized_code() {
+    let config = Config {
+        tier: Tier::Optimizing,
+        ..Config::default()
+    };
+    let failures = failures(config, cases().iter());
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+/// Hot after a few calls: the counters have seen little then, and guards fail all the time.
+#[test]
+fn and_while_code_is_optimized_too_early() {
+    let config = Config {
+        hot: 30,
+        background: false,
+        nursery: 256 << 10,
+        ..Config::default()
+    };
+    let failures = failures(config, cases().iter());
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+#[test]
 fn an_exception_that_escapes_prints_its_stack() {
     let engine = Engine::default();
     let file = programs().join("dist/errors.wasm");

@@ -12,6 +12,7 @@ mod stack;
 mod tier;
 mod vm;
 
+pub use tier::CompilerStats;
 pub(crate) use vm::{FuncData, FuncKind, HostFunction, Vm};
 
 pub(crate) use crate::api::func::Leaf;
@@ -57,6 +58,11 @@ impl<T> Store<T> {
     /// The engine of the store.
     pub fn engine(&self) -> &Engine {
         &self.inner.vm.engine
+    }
+
+    /// What the compilers have done so far.
+    pub fn compiler_stats(&self) -> CompilerStats {
+        self.inner.vm.code.tiers.stats
     }
 
     /// The place of an allocation site, by the number in the headers of its objects: function and byte offset in the module.

@@ -41,6 +41,21 @@ struct Versions {
     given_up: u32,
 }
 
+/// What the compilers of a store have done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CompilerStats {
+    /// Functions, and rests of functions, that were compiled quickly.
+    pub baseline: u64,
+    /// Functions, and rests of functions, whose optimized code is or was in use.
+    pub optimized: u64,
+    /// Activations that went on in optimized code while they ran in a loop.
+    pub hot_loops: u64,
+    /// Activations that went on in baseline code because a guard failed.
+    pub failed_guards: u64,
+    /// Functions whose optimized code was given up after many of those.
+    pub given_up: u64,
+}
+
 /// What code is generated for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum What {
@@ -58,6 +73,7 @@ pub(crate) struct Tiers {
     continuations: HashMap<(u32, Level), *const u8>,
     /// Optimized code that is being generated.
     pending: HashMap<What, Pending>,
+    pub stats: CompilerStats,
 }
 
 impl Tiers {
@@ -98,8 +114,12 @@ impl Vm {
         compile::translate(&*isa, &mut c.scratch, env, &job).map(|unit| (unit, isa))
     }
 
-    fn add_code(&mut self, unit: Unit) -> Result<*const u8> {
+    fn add_code(&mut self, unit: Unit, level: Level) -> Result<*const u8> {
         let c = &mut self.code;
+        match level {
+            Level::Baseline => c.tiers.stats.baseline += 1,
+            Level::Optimizing => c.tiers.stats.optimized += 1,
+        }
         let info = unit.place(&mut c.memory, &c.helpers)?;
         let code = info.start as *const u8;
         c.map.add(info);
@@ -108,9 +128,10 @@ impl Vm {
 
     /// Fresh code of a function, or of the rest of it.
     fn generate(&mut self, job: Job) -> Result<*const u8> {
+        let level = job.level;
         let (mut unit, isa) = self.translate(job)?;
         unit.generate(&*isa)?;
-        self.add_code(unit)
+        self.add_code(unit, level)
     }
 
     /// The same, now if that is how the engine is set up; else some time after it was asked for first.
@@ -133,7 +154,7 @@ impl Vm {
         match pending.try_recv() {
             Ok(unit) => {
                 self.code.tiers.pending.remove(&what);
-                self.add_code(unit?).map(Some)
+                self.add_code(unit?, Level::Optimizing).map(Some)
             }
             Err(TryRecvError::Empty) => Ok(None),
             Err(TryRecvError::Disconnected) => {
@@ -225,60 +246,62 @@ impl Vm {
     /// The code in which an activation goes on at a point; null if it had better stay where it is. `root` is the
     /// function whose code it leaves.
     pub(crate) fn continuation(&mut self, number: u32, why: Why, root: u32) -> Result<*const u8> {
-        let point = self.code.tiers.points.get(number);
-        let mut hot = self.code.tiers.of(point.func).hot;
-        match why {
-            Why::HotLoop => hot = true,
+        let func = self.code.tiers.points.get(number).func;
+        let hot = match why {
+            Why::HotLoop => true,
             Why::Guard => {
                 self.guard_failed(root)?;
-                hot = false;
+                false
             }
-            Why::EndOfCode => {}
-        }
-        if hot {
-            self.code.tiers.of(point.func).hot = true;
-            if let Some(&code) = self
-                .code
-                .tiers
-                .continuations
-                .get(&(number, Level::Optimizing))
-            {
-                return Ok(code);
-            }
-            let from = Rc::clone(&point);
-            let job = |vm: &mut Vm| Job {
-                from: Some(from),
-                ..vm.job(point.func, Level::Optimizing)
-            };
-            if let Some(code) = self.generate_later(What::Continuation(number), job)? {
-                self.keep_continuation(number, Level::Optimizing, code);
-                return Ok(code);
-            }
-            self.ask_again(point.func);
-            if why == Why::HotLoop {
-                return Ok(std::ptr::null());
-            }
-        }
-        if let Some(&code) = self
-            .code
-            .tiers
-            .continuations
-            .get(&(number, Level::Baseline))
-        {
-            return Ok(code);
-        }
-        self.prepare_feedback(point.func)?;
-        let job = Job {
-            from: Some(Rc::clone(&point)),
-            ..self.job(point.func, Level::Baseline)
+            Why::EndOfCode => self.code.tiers.of(func).hot,
         };
-        let code = self.generate(job)?;
-        self.keep_continuation(number, Level::Baseline, code);
+        if hot {
+            self.code.tiers.of(func).hot = true;
+            if let Some(code) = self.optimized_rest(number)? {
+                self.code.tiers.stats.hot_loops += u64::from(why == Why::HotLoop);
+                return Ok(code);
+            }
+            self.ask_again(func);
+        }
+        match why {
+            Why::HotLoop => Ok(std::ptr::null()),
+            Why::Guard | Why::EndOfCode => self.baseline_rest(number),
+        }
+    }
+
+    /// Optimized code from a point on, if there is any yet.
+    fn optimized_rest(&mut self, number: u32) -> Result<Option<*const u8>> {
+        let key = (number, Level::Optimizing);
+        if let Some(&code) = self.code.tiers.continuations.get(&key) {
+            return Ok(Some(code));
+        }
+        let job = |vm: &mut Vm| vm.job_from(number, Level::Optimizing);
+        let code = self.generate_later(What::Continuation(number), job)?;
+        if let Some(code) = code {
+            self.code.tiers.continuations.insert(key, code);
+        }
         Ok(code)
     }
 
-    fn keep_continuation(&mut self, number: u32, level: Level, code: *const u8) {
-        self.code.tiers.continuations.insert((number, level), code);
+    /// Baseline code from a point on.
+    fn baseline_rest(&mut self, number: u32) -> Result<*const u8> {
+        let key = (number, Level::Baseline);
+        if let Some(&code) = self.code.tiers.continuations.get(&key) {
+            return Ok(code);
+        }
+        let job = self.job_from(number, Level::Baseline);
+        self.prepare_feedback(job.func_id)?;
+        let code = self.generate(job)?;
+        self.code.tiers.continuations.insert(key, code);
+        Ok(code)
+    }
+
+    fn job_from(&mut self, number: u32, level: Level) -> Job {
+        let point = self.code.tiers.points.get(number);
+        Job {
+            from: Some(Rc::clone(&point)),
+            ..self.job(point.func, level)
+        }
     }
 
     /// Counts a failure; after many, the function's optimized code is given up.
@@ -287,6 +310,7 @@ impl Vm {
         let tiers = &mut self.code.tiers;
         let versions = tiers.versions.entry(func).or_default();
         versions.failures += 1;
+        tiers.stats.failed_guards += 1;
         // The rest of the activation runs in baseline code for a while.
         if let Some(feedback) = tiers.feedback.get(&func) {
             feedback.reheat(&self.region, hot);
@@ -296,6 +320,7 @@ impl Vm {
         }
         versions.failures = 0;
         versions.given_up += 1;
+        tiers.stats.given_up += 1;
         versions.optimized = None;
         versions.hot = false;
         let points = &tiers.points;

@@ -1,0 +1,326 @@
+//! The two compilers: what code does when it changes under an activation.
+
+use varve_runtime::*;
+
+/// Optimizes after a few calls or iterations, at once.
+fn early() -> Config {
+    Config {
+        hot: 100,
+        background: false,
+        ..Config::default()
+    }
+}
+
+struct Program {
+    store: Store<()>,
+    instance: Instance,
+}
+
+impl Program {
+    fn new(config: Config, wat: &str) -> Program {
+        let engine = Engine::new(config);
+        let module = Module::new(&engine, &wat::parse_str(wat).unwrap()).unwrap();
+        let mut store = Store::new(&engine, ()).unwrap();
+        let mut linker = Linker::new(&engine);
+        linker.func_leaf("math", "sqrt", Leaf::Sqrt);
+        extern "C" fn hypot(x: f64, y: f64) -> f64 {
+            x.hypot(y)
+        }
+        linker.func_leaf("math", "hypot", Leaf::Binary(hypot));
+        let instance = linker.instantiate(&mut store, &module).unwrap();
+        Program { store, instance }
+    }
+
+    fn call<P: WasmTypes, R: WasmResults>(&mut self, name: &str, params: P) -> Result<R> {
+        let f = self
+            .instance
+            .get_typed_func::<P, R>(&mut self.store, name)?;
+        f.call(&mut self.store, params)
+    }
+
+    fn stats(&self) -> CompilerStats {
+        self.store.compiler_stats()
+    }
+}
+
+/// The sum of the numbers below the parameter, of which the operand stack holds one part.
+const SUM: &str = r#"(module
+    (func (export "sum") (param $n i32) (result i64) (local $i i32) (local $s i64)
+        (i64.const 1000)
+        (loop $l
+            (local.set $s (i64.add (local.get $s) (i64.extend_i32_u (local.get $i))))
+            (local.set $i (i32.add (local.get $i) (i32.const 1)))
+            (br_if $l (i32.lt_u (local.get $i) (local.get $n))))
+        (local.get $s)
+        (i64.add)))"#;
+
+#[test]
+fn one_long_call_goes_on_in_optimized_code() {
+    let mut p = Program::new(early(), SUM);
+    assert_eq!(
+        p.call::<i32, i64>("sum", 1_000_000).unwrap(),
+        1000 + 499_999_500_000
+    );
+    let stats = p.stats();
+    assert_eq!(
+        (stats.baseline, stats.optimized, stats.hot_loops),
+        (1, 1, 1),
+        "{stats:?}"
+    );
+}
+
+#[test]
+fn the_baseline_stays_when_it_is_asked_to() {
+    let config = Config {
+        tier: Tier::Baseline,
+        ..early()
+    };
+    let mut p = Program::new(config, SUM);
+    assert_eq!(
+        p.call::<i32, i64>("sum", 1_000_000).unwrap(),
+        1000 + 499_999_500_000
+    );
+    assert_eq!(p.stats().optimized, 0);
+}
+
+#[test]
+fn the_optimizing_compiler_comes_first_when_it_is_asked_to() {
+    let config = Config {
+        tier: Tier::Optimizing,
+        ..early()
+    };
+    let mut p = Program::new(config, SUM);
+    assert_eq!(p.call::<i32, i64>("sum", 10).unwrap(), 1045);
+    assert_eq!(p.stats().baseline, 0);
+}
+
+#[test]
+fn code_comes_from_another_thread_in_time() {
+    let mut p = Program::new(
+        Config {
+            background: true,
+            ..early()
+        },
+        SUM,
+    );
+    let mut calls = 0;
+    while p.stats().optimized == 0 {
+        assert_eq!(p.call::<i32, i64>("sum", 1000).unwrap(), 1000 + 499_500);
+        calls += 1;
+        assert!(calls < 10_000_000, "no code came");
+    }
+}
+
+/// Loops in loops: the inner one becomes hot while the outer one runs in baseline code.
+#[test]
+fn a_loop_around_goes_on_too() {
+    let mut p = Program::new(
+        early(),
+        r#"(module (func (export "f") (param $n i32) (result i32) (local $i i32) (local $j i32) (local $s i32)
+            (loop $outer
+                (local.set $j (i32.const 0))
+                (loop $inner
+                    (local.set $s (i32.add (local.get $s) (i32.xor (local.get $i) (local.get $j))))
+                    (local.set $j (i32.add (local.get $j) (i32.const 1)))
+                    (br_if $inner (i32.lt_u (local.get $j) (local.get $n))))
+                (local.set $i (i32.add (local.get $i) (i32.const 1)))
+                (br_if $outer (i32.lt_u (local.get $i) (local.get $n))))
+            (local.get $s)))"#,
+    );
+    let n = 300;
+    let wanted: i32 = (0..n).flat_map(|i| (0..n).map(move |j| i ^ j)).sum();
+    assert_eq!(p.call::<i32, i32>("f", n).unwrap(), wanted);
+    assert!(p.stats().hot_loops >= 1, "{:?}", p.stats());
+}
+
+/// `call_ref` of a function that the counters know, until another one comes; its caller is inlined, within a `try_table`
+/// that keeps a value on the operand stack.
+const DISPATCH: &str = r#"(module
+    (type $f (func (param i32) (result i32)))
+    (type $box (struct (field i32)))
+    (tag $t (param i32))
+    (global $which (mut (ref null $f)) (ref.null $f))
+    (func $one (type $f) (i32.add (local.get 0) (i32.const 1)))
+    (func $two (type $f) (i32.mul (local.get 0) (i32.const 2)))
+    (func $bad (type $f) (throw $t (i32.const 70)))
+    (elem declare func $one $two $bad)
+    (func (export "choose") (param i32)
+        (global.set $which (ref.func $one))
+        (if (i32.eq (local.get 0) (i32.const 2)) (then (global.set $which (ref.func $two))))
+        (if (i32.eq (local.get 0) (i32.const 3)) (then (global.set $which (ref.func $bad)))))
+    (func $apply (param $x i32) (result i32) (local $b (ref null $box))
+        (local.set $b (struct.new $box (i32.const 5)))
+        (i32.add
+            (i32.mul (local.get $x) (i32.const 1000))
+            (call_ref $f (local.get $x) (global.get $which)))
+        (struct.get $box 0 (local.get $b))
+        (i32.add))
+    (func $outer (export "outer") (param $x i32) (result i32)
+        (i32.const 1000000)
+        (block $h (result i32)
+            (try_table (result i32) (catch $t $h)
+                (call $apply (local.get $x))))
+        (i32.add)))"#;
+
+#[test]
+fn a_guard_that_fails_in_an_inlined_function_loses_nothing() {
+    let mut p = Program::new(
+        Config {
+            gc_stress: true,
+            ..early()
+        },
+        DISPATCH,
+    );
+    p.call::<i32, ()>("choose", 1).unwrap();
+    for x in 0..50 {
+        assert_eq!(
+            p.call::<i32, i32>("outer", x).unwrap(),
+            1_000_000 + x * 1000 + x + 1 + 5
+        );
+    }
+    assert_eq!(p.stats().failed_guards, 0);
+    assert!(p.stats().optimized > 0);
+    // Another target: baseline code goes on, in both functions.
+    p.call::<i32, ()>("choose", 2).unwrap();
+    assert_eq!(
+        p.call::<i32, i32>("outer", 7).unwrap(),
+        1_000_000 + 7000 + 14 + 5
+    );
+    assert!(p.stats().failed_guards > 0, "{:?}", p.stats());
+    // One that throws: the handler around the inlined call gets it.
+    p.call::<i32, ()>("choose", 3).unwrap();
+    assert_eq!(p.call::<i32, i32>("outer", 7).unwrap(), 1_000_070);
+    // After many, the code is given up, and made anew with what was learnt.
+    p.call::<i32, ()>("choose", 2).unwrap();
+    for x in 0..200 {
+        assert_eq!(
+            p.call::<i32, i32>("outer", x).unwrap(),
+            1_000_000 + x * 1000 + x * 2 + 5
+        );
+    }
+    let before = p.stats();
+    assert!(before.given_up > 0, "{before:?}");
+    for x in 0..200 {
+        assert_eq!(
+            p.call::<i32, i32>("outer", x).unwrap(),
+            1_000_000 + x * 1000 + x * 2 + 5
+        );
+    }
+    assert_eq!(p.stats().failed_guards, before.failed_guards);
+}
+
+#[test]
+fn a_trap_names_the_functions_that_were_inlined() {
+    let mut p = Program::new(
+        early(),
+        r#"(module
+            (func $divide (param i32 i32) (result i32) (i32.div_s (local.get 0) (local.get 1)))
+            (func $middle (param i32) (result i32) (call $divide (i32.const 100) (local.get 0)))
+            (func $top (export "top") (param i32) (result i32) (call $middle (local.get 0))))"#,
+    );
+    let trap = |p: &mut Program| match p.call::<i32, i32>("top", 0) {
+        Err(Error::Trap(trap)) => trap,
+        other => panic!("{other:?}"),
+    };
+    let before = trap(&mut p);
+    for _ in 0..100 {
+        assert_eq!(p.call::<i32, i32>("top", 4).unwrap(), 25);
+    }
+    assert!(p.stats().optimized > 0);
+    let after = trap(&mut p);
+    assert_eq!(before.kind, after.kind);
+    let places = |t: &Trap| {
+        t.frames
+            .iter()
+            .map(|f| (f.function.clone(), f.offset))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(places(&before).len(), 3);
+    assert_eq!(places(&before), places(&after));
+}
+
+#[test]
+fn deep_recursion_overflows_in_optimized_code_too() {
+    let mut p = Program::new(
+        early(),
+        r#"(module (func $f (export "f") (param i32) (result i32)
+            (if (result i32) (local.get 0)
+                (then (i32.add (i32.const 1) (call $f (i32.sub (local.get 0) (i32.const 1)))))
+                (else (i32.const 0)))))"#,
+    );
+    for _ in 0..100 {
+        assert_eq!(p.call::<i32, i32>("f", 100).unwrap(), 100);
+    }
+    match p.call::<i32, i32>("f", i32::MAX) {
+        Err(Error::Trap(t)) => assert_eq!(t.kind, TrapKind::StackOverflow),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn leaves_are_instructions_and_functions_alike() {
+    for tier in [Tier::Baseline, Tier::Optimizing] {
+        let mut p = Program::new(
+            Config { tier, ..early() },
+            r#"(module
+                (type $u (func (param f64) (result f64)))
+                (import "math" "sqrt" (func $sqrt (type $u)))
+                (import "math" "hypot" (func $hypot (param f64 f64) (result f64)))
+                (elem declare func $sqrt)
+                (func (export "direct") (param f64) (result f64) (call $sqrt (local.get 0)))
+                (func (export "reference") (param f64) (result f64) (call_ref $u (local.get 0) (ref.func $sqrt)))
+                (func (export "two") (param f64 f64) (result f64) (call $hypot (local.get 0) (local.get 1))))"#,
+        );
+        assert_eq!(p.call::<f64, f64>("direct", 81.0).unwrap(), 9.0);
+        assert_eq!(p.call::<f64, f64>("reference", 81.0).unwrap(), 9.0);
+        assert_eq!(p.call::<(f64, f64), f64>("two", (3.0, 4.0)).unwrap(), 5.0);
+    }
+}
+
+/// The type of an object is learnt from a test in one arm, and must not be believed in the other.
+#[test]
+fn what_one_arm_learns_the_other_does_not_know() {
+    let mut p = Program::new(
+        Config {
+            tier: Tier::Optimizing,
+            ..early()
+        },
+        r#"(module
+            (type $a (sub (struct (field i32))))
+            (type $b (sub $a (struct (field i32) (field i32))))
+            (func $f (param $x (ref null $a)) (result i32)
+                (if (result i32) (ref.test (ref $b) (local.get $x))
+                    (then (struct.get $b 1 (ref.cast (ref $b) (local.get $x))))
+                    (else (struct.get $b 1 (ref.cast (ref $b) (local.get $x))))))
+            (func (export "good") (result i32) (call $f (struct.new $b (i32.const 1) (i32.const 2))))
+            (func (export "bad") (result i32) (call $f (struct.new $a (i32.const 1)))))"#,
+    );
+    assert_eq!(p.call::<(), i32>("good", ()).unwrap(), 2);
+    match p.call::<(), i32>("bad", ()) {
+        Err(Error::Trap(t)) => assert_eq!(t.kind, TrapKind::CastFailure),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// An index that was checked in one iteration is checked again in the next.
+#[test]
+fn bounds_are_checked_in_each_iteration() {
+    let mut p = Program::new(
+        early(),
+        r#"(module
+            (type $v (array (mut i32)))
+            (func (export "fill") (param $len i32) (param $n i32) (result i32) (local $a (ref null $v)) (local $i i32)
+                (local.set $a (array.new_default $v (local.get $len)))
+                (loop $l
+                    (array.set $v (local.get $a) (local.get $i)
+                        (i32.add (array.get $v (local.get $a) (local.get $i)) (i32.const 3)))
+                    (local.set $i (i32.add (local.get $i) (i32.const 1)))
+                    (br_if $l (i32.lt_u (local.get $i) (local.get $n))))
+                (array.get $v (local.get $a) (i32.sub (local.get $n) (i32.const 1)))))"#,
+    );
+    assert_eq!(p.call::<(i32, i32), i32>("fill", (5000, 5000)).unwrap(), 3);
+    match p.call::<(i32, i32), i32>("fill", (5000, 5001)) {
+        Err(Error::Trap(t)) => assert_eq!(t.kind, TrapKind::ArrayOutOfBounds),
+        other => panic!("{other:?}"),
+    }
+}
