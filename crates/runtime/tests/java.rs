@@ -135,6 +135,61 @@ fn and_in_a_small_heap_with_many_collections() {
 }
 
 #[test]
+fn an_import_of_another_shape_than_the_hosts_is_refused() {
+    let engine = Engine::default();
+    let shapes = [
+        ("teavmConsole", "putcharStdout", "(func)"),
+        ("teavmMath", "pow", "(func (param f64) (result f64))"),
+        ("teavmMath", "sin", "(func (param f64))"),
+        ("wasm:js-string", "length", "(func (param externref))"),
+        ("teavmJso", "wrapInt", "(memory 1)"),
+    ];
+    for (module, name, shape) in shapes {
+        let text =
+            format!(r#"(module (import "{module}" "{name}" {shape}) (import "teavm" "x" (func)))"#);
+        let module = Module::new(&engine, &wat::parse_str(text).unwrap()).unwrap();
+        let mut store = quiet(&engine, Box::new(std::io::sink()));
+        let e = teavm::run_main(&mut store, &module, &[]).unwrap_err();
+        assert!(matches!(e, Error::ImportType { .. }), "{name}: {e}");
+    }
+    let text = r#"(module (import "teavm" "x" (func))
+        (@custom "teavm.memoryRequirements" "{\"dataSize\":4294967295,\"min\":4294967295}"))"#;
+    let module = Module::new(&engine, &wat::parse_str(text).unwrap()).unwrap();
+    let e =
+        teavm::run_main(&mut quiet(&engine, Box::new(std::io::sink())), &module, &[]).unwrap_err();
+    assert!(e.to_string().contains("4294967295 bytes of data"), "{e}");
+}
+
+#[test]
+fn a_disk_that_is_full_is_named_as_that_of_standard_output() {
+    struct Full;
+    impl std::io::Write for Full {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            Err(std::io::ErrorKind::StorageFull.into())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let engine = Engine::default();
+    let file = programs().join("dist/hello.wasm");
+    let module = Module::new(&engine, &fs::read(file).unwrap()).unwrap();
+    let e = teavm::run_main(&mut quiet(&engine, Box::new(Full)), &module, &[]).unwrap_err();
+    assert_eq!(
+        e.to_string(),
+        "writing standard output failed: no storage space"
+    );
+}
+
+/// A store without input whose output goes there.
+fn quiet(engine: &Engine, out: Box<dyn std::io::Write + Send>) -> Store<State> {
+    let mut console = console(Cursor::new(""), &Shared::default(), &Shared::default());
+    console.out = varve_runtime::host::Output::new(out);
+    let wasi = Wasi::new();
+    Store::new(engine, State { console, wasi }).unwrap()
+}
+
+#[test]
 fn an_exception_that_escapes_prints_its_stack() {
     let engine = Engine::default();
     let file = programs().join("dist/errors.wasm");
