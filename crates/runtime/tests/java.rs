@@ -1,4 +1,4 @@
-//! Java programs from `programs/dist`: every line of `programs/cases` prints what the JDK prints for the same sources.
+//! Java and Kotlin programs from `programs/dist`: every line of `programs/cases` prints what the JDK prints for the same sources.
 
 mod common;
 
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::io::Cursor;
 use std::path::PathBuf;
-use varve_runtime::host::{State, Wasi, teavm};
+use varve_runtime::host::{State, Wasi, teavm, wasi};
 use varve_runtime::*;
 
 /// Cases that the engine cannot run yet, each with the reason. There are none.
@@ -76,7 +76,11 @@ fn failure(engine: &Engine, module: &Module, case: &Case) -> Option<String> {
         wasi: wasi.preopen("/".as_ref(), "/").unwrap(),
     };
     let mut store = Store::new(engine, state).unwrap();
-    let (code, last) = ended(teavm::run_main(&mut store, module, &case.args));
+    let outcome = match teavm::is_teavm(module) {
+        true => teavm::run_main(&mut store, module, &case.args),
+        false => wasi::run_command(&mut store, module),
+    };
+    let (code, last) = ended(outcome);
     let (out, err) = (out.text(), err.text() + &last);
     if code != case.code {
         return Some(format!("exit code {code}, expected {}: {err}", case.code));
