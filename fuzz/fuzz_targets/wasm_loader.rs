@@ -15,7 +15,8 @@ fuzz_target!(|bytes: &[u8]| {
     });
     match Module::new(&engine, bytes) {
         Ok(_) => {
-            let module = Module::new(&engine, &without_start(bytes)).expect("a start function can be left out");
+            let module = Module::new(&engine, &without_start(bytes))
+                .expect("a start function can be left out");
             match compile(&engine, &module) {
                 Ok(()) => {}
                 Err(e @ Error::Internal(_)) => panic!("{e}"),

@@ -17,7 +17,11 @@ pub enum Kind {
 }
 
 /// The arguments of one call: none if the module alone can make one of them.
-pub fn arguments(kinds: impl IntoIterator<Item = Kind>, bytes: &[u8], call: usize) -> Option<Vec<Value>> {
+pub fn arguments(
+    kinds: impl IntoIterator<Item = Kind>,
+    bytes: &[u8],
+    call: usize,
+) -> Option<Vec<Value>> {
     let value = |(i, kind)| {
         let n = number(bytes, call * 7 + i);
         Some(match kind {

@@ -87,7 +87,9 @@ impl Case {
     /// If the text is no module.
     pub fn of_module(module: &[u8]) -> std::result::Result<Case, String> {
         Ok(Case {
-            module: wat::parse_bytes(module).map_err(|e| e.to_string())?.into_owned(),
+            module: wat::parse_bytes(module)
+                .map_err(|e| e.to_string())?
+                .into_owned(),
             arguments: Vec::new(),
             stress: true,
         })

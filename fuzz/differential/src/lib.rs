@@ -32,7 +32,8 @@ pub fn check(case: &Case) -> Result<Outcome, String> {
     let mut outcome = Outcome::Same;
     for (name, config) in ours::configurations(case) {
         let ours = ours::run(case, config);
-        if seen::compare(&ours, &theirs).map_err(|e| format!("{name}: {e}"))? == Outcome::Exhausted {
+        if seen::compare(&ours, &theirs).map_err(|e| format!("{name}: {e}"))? == Outcome::Exhausted
+        {
             outcome = Outcome::Exhausted;
         }
     }

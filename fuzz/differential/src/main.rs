@@ -52,11 +52,16 @@ fn seeds(first: u64, last: u64, most: Duration) -> Result<(), String> {
 }
 
 fn run(arguments: &[String]) -> Result<(), String> {
-    let number = |text: &String| text.parse::<u64>().map_err(|_| format!("`{text}` is no number"));
+    let number = |text: &String| {
+        text.parse::<u64>()
+            .map_err(|_| format!("`{text}` is no number"))
+    };
     match arguments {
         [flag, seed] if flag == "--show" => {
             let case = case(number(seed)?).ok_or("the seed makes no module")?;
-            std::io::stdout().write_all(&case.module).map_err(|e| e.to_string())
+            std::io::stdout()
+                .write_all(&case.module)
+                .map_err(|e| e.to_string())
         }
         [file] => {
             let bytes = std::fs::read(file).map_err(|e| format!("{file}: {e}"))?;
@@ -65,7 +70,11 @@ fn run(arguments: &[String]) -> Result<(), String> {
             Ok(())
         }
         [first, last] => seeds(number(first)?, number(last)?, Duration::MAX),
-        [first, last, seconds] => seeds(number(first)?, number(last)?, Duration::from_secs(number(seconds)?)),
+        [first, last, seconds] => seeds(
+            number(first)?,
+            number(last)?,
+            Duration::from_secs(number(seconds)?),
+        ),
         _ => Err("usage: differential FIRST LAST [SECONDS] | FILE | --show SEED".into()),
     }
 }

@@ -3,7 +3,10 @@
 use crate::arguments::{Kind, arguments};
 use crate::generate::{CALLS, Case, ENVIRONMENT};
 use crate::seen::{DEPTH, ELEMENTS, End, FIELDS, Seen, Value, What, memory};
-use varve_runtime::{AsContextMut, Config, Engine, Error, Extern, HeapType, Instance, Linker, Module, Rooted, Store, TrapKind, Val, ValType};
+use varve_runtime::{
+    AsContextMut, Config, Engine, Error, Extern, HeapType, Instance, Linker, Module, Rooted, Store,
+    TrapKind, Val, ValType,
+};
 use varve_runtime::{Kind as TypeKind, RootScope};
 
 /// The settings under which each case runs, by name: every one must do what the other engine does.
@@ -15,7 +18,13 @@ pub fn configurations(case: &Case) -> Vec<(&'static str, Config)> {
     };
     let mut all = vec![("baseline", small.clone())];
     if case.stress {
-        all.push(("baseline, collecting at every allocation", Config { gc_stress: true, ..small }));
+        all.push((
+            "baseline, collecting at every allocation",
+            Config {
+                gc_stress: true,
+                ..small
+            },
+        ));
     }
     all
 }
@@ -36,7 +45,9 @@ fn steps(case: &Case, config: Config, seen: &mut Seen) -> Result<(), End> {
     let module = Module::new(&engine, &case.module).map_err(refused)?;
     let mut store = Store::new(&engine, ()).map_err(refused)?;
     let mut linker = Linker::new(&engine);
-    let environment = linker.instantiate(&mut store, &environment).map_err(refused)?;
+    let environment = linker
+        .instantiate(&mut store, &environment)
+        .map_err(refused)?;
     linker.instance(&mut store, "env", environment);
     match linker.instantiate(&mut store, &module) {
         Ok(instance) => {
@@ -63,7 +74,9 @@ fn kind(ty: ValType) -> Kind {
         ValType::F32 => Kind::F32,
         ValType::F64 => Kind::F64,
         ValType::Ref(r) if r.nullable => Kind::Nullable,
-        ValType::Ref(r) if matches!(r.heap, HeapType::Any | HeapType::Eq | HeapType::I31) => Kind::Small,
+        ValType::Ref(r) if matches!(r.heap, HeapType::Any | HeapType::Eq | HeapType::I31) => {
+            Kind::Small
+        }
         ValType::Ref(_) => Kind::Other,
     }
 }
@@ -75,7 +88,8 @@ fn calls(case: &Case, store: &mut Store<()>, instance: Instance, seen: &mut Seen
             let Some(f) = item.into_func() else { continue };
             let mut store = RootScope::new(&mut *store);
             let ty = f.ty(&mut store).expect("of this store");
-            let Some(values) = arguments(ty.params.iter().map(|&t| kind(t)), &case.arguments, call) else {
+            let Some(values) = arguments(ty.params.iter().map(|&t| kind(t)), &case.arguments, call)
+            else {
                 continue;
             };
             let values: Vec<Val> = values
@@ -92,7 +106,12 @@ fn calls(case: &Case, store: &mut Store<()>, instance: Instance, seen: &mut Seen
                 .collect();
             let mut results: Vec<Val> = ty.results.iter().map(|&t| Val::zero(t)).collect();
             let end = match f.call(&mut store, &values, &mut results) {
-                Ok(()) => End::Returned(results.iter().map(|r| value(&mut store, r, DEPTH)).collect()),
+                Ok(()) => End::Returned(
+                    results
+                        .iter()
+                        .map(|r| value(&mut store, r, DEPTH))
+                        .collect(),
+                ),
                 Err(e) => ended(&mut store, e),
             };
             if !seen.end(format!("call {call} of {name}"), end) {
@@ -113,7 +132,10 @@ fn state(store: &mut Store<()>, instance: Instance, whose: &str, seen: &mut Seen
         } else if let Some(table) = item.into_table() {
             let size = table.size(&mut store).expect("of this store");
             let elements = (0..size.min(ELEMENTS)).map(|i| {
-                let v = table.get(&mut store, i).expect("of this store").expect("within its size");
+                let v = table
+                    .get(&mut store, i)
+                    .expect("of this store")
+                    .expect("within its size");
                 value(&mut store, &v, DEPTH)
             });
             What::Table(size, elements.collect())
@@ -183,7 +205,9 @@ fn ended(store: &mut impl AsContextMut, e: Error) -> End {
         TrapKind::Unreachable => "unreachable",
         TrapKind::MemoryOutOfBounds => "memory",
         // The other engine has one kind for these.
-        TrapKind::TableOutOfBounds | TrapKind::UndefinedElement | TrapKind::ElementOutOfBounds => "table",
+        TrapKind::TableOutOfBounds | TrapKind::UndefinedElement | TrapKind::ElementOutOfBounds => {
+            "table"
+        }
         TrapKind::UninitializedElement => "null element",
         TrapKind::IndirectCallType => "signature",
         TrapKind::NullReference => "null",

@@ -86,7 +86,10 @@ pub fn compare(ours: &Seen, theirs: &Seen) -> Result<Outcome, String> {
             return Ok(Outcome::Exhausted);
         }
         // Why a module is refused each engine says in its own words.
-        let both = matches!((a, b), (What::End(End::Refused(_)), What::End(End::Refused(_))));
+        let both = matches!(
+            (a, b),
+            (What::End(End::Refused(_)), What::End(End::Refused(_)))
+        );
         if place != other || a != b && !both {
             return Err(format!("{place}: {}", Difference(a, b)));
         }
@@ -105,7 +108,9 @@ impl fmt::Display for Difference<'_> {
             && n == m
         {
             let only = |x: &[(usize, u8)], y: &[(usize, u8)]| {
-                x.iter().find(|p| !y.contains(p)).map_or("the same".into(), |(at, b)| format!("{b:#x} at {at:#x}"))
+                x.iter()
+                    .find(|p| !y.contains(p))
+                    .map_or("the same".into(), |(at, b)| format!("{b:#x} at {at:#x}"))
             };
             return write!(f, "memory with {}, other: {}", only(a, b), only(b, a));
         }

@@ -5,8 +5,9 @@ use crate::generate::{CALLS, Case, ENVIRONMENT};
 use crate::seen::{DEPTH, ELEMENTS, End, FIELDS, Seen, Value, What, memory};
 use std::sync::LazyLock;
 use wasmtime::{
-    AnyRef, Config, Engine, Error, ExnRef, Extern, GcHeapOutOfMemory, HeapType, I31, Instance, Linker, Module, Ref, RootScope, Rooted,
-    Store, StoreLimits, StoreLimitsBuilder, ThrownException, Trap, Val, ValType,
+    AnyRef, Config, Engine, Error, ExnRef, Extern, GcHeapOutOfMemory, HeapType, I31, Instance,
+    Linker, Module, Ref, RootScope, Rooted, Store, StoreLimits, StoreLimitsBuilder,
+    ThrownException, Trap, Val, ValType,
 };
 
 /// Most bytes of a memory, and of the heap.
@@ -42,8 +43,12 @@ fn steps(case: &Case, seen: &mut Seen) -> Result<(), End> {
     let mut store = Store::new(&ENGINE, limits);
     store.limiter(|limits| limits);
     let mut linker = Linker::new(&ENGINE);
-    let environment = linker.instantiate(&mut store, &OUR_ENVIRONMENT).map_err(refused)?;
-    linker.instance(&mut store, "env", environment).map_err(refused)?;
+    let environment = linker
+        .instantiate(&mut store, &OUR_ENVIRONMENT)
+        .map_err(refused)?;
+    linker
+        .instance(&mut store, "env", environment)
+        .map_err(refused)?;
     match linker.instantiate(&mut store, &module) {
         Ok(instance) => {
             if !calls(case, &mut store, instance, seen) {
@@ -69,7 +74,11 @@ fn kind(ty: &ValType) -> Kind {
         ValType::F32 => Kind::F32,
         ValType::F64 => Kind::F64,
         ValType::Ref(r) if r.is_nullable() => Kind::Nullable,
-        ValType::Ref(r) if matches!(r.heap_type(), HeapType::Any | HeapType::Eq | HeapType::I31) => Kind::Small,
+        ValType::Ref(r)
+            if matches!(r.heap_type(), HeapType::Any | HeapType::Eq | HeapType::I31) =>
+        {
+            Kind::Small
+        }
         _ => Kind::Other,
     }
 }
@@ -77,7 +86,8 @@ fn kind(ty: &ValType) -> Kind {
 /// The exports, in the module's order.
 fn exports(store: &mut Store<StoreLimits>, instance: Instance) -> Vec<(String, Extern)> {
     let all = instance.exports(store);
-    all.map(|e| (e.name().to_string(), e.into_extern())).collect()
+    all.map(|e| (e.name().to_string(), e.into_extern()))
+        .collect()
 }
 
 /// Calls what the module exports; whether it can go on after that.
@@ -87,7 +97,8 @@ fn calls(case: &Case, store: &mut Store<StoreLimits>, instance: Instance, seen: 
             let Some(f) = item.into_func() else { continue };
             let mut store = RootScope::new(&mut *store);
             let ty = f.ty(&store);
-            let Some(values) = arguments(ty.params().map(|t| kind(&t)), &case.arguments, call) else {
+            let Some(values) = arguments(ty.params().map(|t| kind(&t)), &case.arguments, call)
+            else {
                 continue;
             };
             let values: Vec<Val> = values
@@ -98,13 +109,22 @@ fn calls(case: &Case, store: &mut Store<StoreLimits>, instance: Instance, seen: 
                     Value::I64(v) => Val::I64(*v),
                     Value::F32(v) => Val::F32(*v),
                     Value::F64(v) => Val::F64(*v),
-                    Value::I31(v) => Val::AnyRef(Some(AnyRef::from_i31(&mut store, I31::wrapping_i32(*v)))),
-                    _ => t.default_value().expect("only what can be null is given null"),
+                    Value::I31(v) => {
+                        Val::AnyRef(Some(AnyRef::from_i31(&mut store, I31::wrapping_i32(*v))))
+                    }
+                    _ => t
+                        .default_value()
+                        .expect("only what can be null is given null"),
                 })
                 .collect();
             let mut results = vec![Val::I32(0); ty.results().len()];
             let end = match f.call(&mut store, &values, &mut results) {
-                Ok(()) => End::Returned(results.iter().map(|r| value(&mut store, r, DEPTH)).collect()),
+                Ok(()) => End::Returned(
+                    results
+                        .iter()
+                        .map(|r| value(&mut store, r, DEPTH))
+                        .collect(),
+                ),
                 Err(e) => ended(&mut store, e),
             };
             if !seen.end(format!("call {call} of {name}"), end) {
@@ -172,7 +192,11 @@ fn reference(store: &mut Scope<'_>, r: Rooted<AnyRef>, depth: u32) -> Value {
         return Value::Deep;
     }
     if let Some(s) = r.as_struct(&*store).expect("a live handle") {
-        let fields: Vec<Val> = s.fields(&mut *store).expect("a live handle").take(FIELDS).collect();
+        let fields: Vec<Val> = s
+            .fields(&mut *store)
+            .expect("a live handle")
+            .take(FIELDS)
+            .collect();
         return Value::Struct(fields.iter().map(|v| value(store, v, depth - 1)).collect());
     }
     let a = r.unwrap_array(&*store).expect("a live handle");
@@ -185,13 +209,23 @@ fn reference(store: &mut Scope<'_>, r: Rooted<AnyRef>, depth: u32) -> Value {
 }
 
 fn exception(store: &mut Scope<'_>, e: &Rooted<ExnRef>, depth: u32) -> Vec<Value> {
-    let fields: Vec<Val> = e.fields(&mut *store).expect("a live handle").take(FIELDS).collect();
-    fields.iter().map(|v| value(store, v, depth.max(1) - 1)).collect()
+    let fields: Vec<Val> = e
+        .fields(&mut *store)
+        .expect("a live handle")
+        .take(FIELDS)
+        .collect();
+    fields
+        .iter()
+        .map(|v| value(store, v, depth.max(1) - 1))
+        .collect()
 }
 
 fn ended(store: &mut Scope<'_>, e: Error) -> End {
     if e.is::<ThrownException>() {
-        let e = store.as_context_mut().take_pending_exception().expect("one was thrown");
+        let e = store
+            .as_context_mut()
+            .take_pending_exception()
+            .expect("one was thrown");
         return End::Threw(exception(store, &e, DEPTH));
     }
     if e.is::<GcHeapOutOfMemory<()>>() {
