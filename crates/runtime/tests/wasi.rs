@@ -540,3 +540,20 @@ fn a_descriptor_takes_the_number_of_another() {
     let (code, out, err) = run(&text, below(directory.path()), "from the console");
     assert_eq!((code, out.as_str(), err.as_str()), (0, "from the file", ""));
 }
+
+#[test]
+fn a_program_may_do_its_work_while_it_is_initialised() {
+    let says = |name: &str, text: &str| {
+        format!(
+            r#"(func (export "{name}") (call $print (i32.const 1) (i32.const {text}) (i32.const 3)))"#
+        )
+    };
+    let both = format!(
+        "{NAMES} {} {}",
+        says("_initialize", "256"),
+        says("_start", "272")
+    );
+    assert_eq!(run(&both, Wasi::new(), "").1, "two", "a command starts");
+    let library = format!("{NAMES} {}", says("_initialize", "256"));
+    assert_eq!(run(&library, Wasi::new(), "").1, "one");
+}

@@ -10,7 +10,7 @@ mod seen;
 mod theirs;
 
 pub use generate::Case;
-pub use seen::{End, Seen, Value};
+pub use seen::{End, Seen, Tally, Value};
 
 /// How a case ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,12 +23,13 @@ pub enum Outcome {
     Nothing,
 }
 
-/// Runs a case on all engines.
+/// Runs a case on all engines, and counts what happened.
 ///
 /// # Errors
 /// Where they differ, in one line.
-pub fn check(case: &Case) -> Result<Outcome, String> {
+pub fn check(case: &Case, tally: &mut Tally) -> Result<Outcome, String> {
     let theirs = theirs::run(case);
+    tally.add(&theirs);
     let mut outcome = Outcome::Same;
     for (name, config) in ours::configurations(case) {
         let ours = ours::run(case, config);
@@ -46,7 +47,7 @@ pub fn check(case: &Case) -> Result<Outcome, String> {
 /// Where the engines differ.
 pub fn check_bytes(bytes: &[u8]) -> Result<Outcome, String> {
     match Case::new(bytes) {
-        Some(case) => check(&case),
+        Some(case) => check(&case, &mut Tally::default()),
         None => Ok(Outcome::Nothing),
     }
 }

@@ -70,6 +70,35 @@ impl Seen {
     }
 }
 
+/// How many operations ended how: what a comparison is worth.
+#[derive(Default, Debug)]
+pub struct Tally {
+    pub returned: u64,
+    pub trapped: u64,
+    pub threw: u64,
+    pub exhausted: u64,
+    /// Modules that did not load or link.
+    pub refused: u64,
+    /// Globals, tables and memories that were compared.
+    pub states: u64,
+}
+
+impl Tally {
+    /// Counts what was seen of a run.
+    pub fn add(&mut self, seen: &Seen) {
+        for (_, what) in &seen.0 {
+            *match what {
+                What::End(End::Returned(_)) => &mut self.returned,
+                What::End(End::Trapped(_)) => &mut self.trapped,
+                What::End(End::Threw(_)) => &mut self.threw,
+                What::End(End::Exhausted) => &mut self.exhausted,
+                What::End(End::Refused(_)) => &mut self.refused,
+                _ => &mut self.states,
+            } += 1;
+        }
+    }
+}
+
 /// The bytes of a memory that are not zero.
 pub fn memory(bytes: &[u8]) -> What {
     let written = bytes.iter().copied().enumerate().filter(|&(_, b)| b != 0);

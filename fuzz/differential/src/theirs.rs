@@ -5,8 +5,8 @@ use crate::generate::{CALLS, Case, ENVIRONMENT};
 use crate::seen::{DEPTH, ELEMENTS, End, FIELDS, Seen, Value, What, memory};
 use std::sync::LazyLock;
 use wasmtime::{
-    AnyRef, Config, Engine, Error, ExnRef, Extern, GcHeapOutOfMemory, HeapType, I31, Instance,
-    Linker, Module, Ref, RootScope, Rooted, Store, StoreLimits, StoreLimitsBuilder,
+    AnyRef, AsContextMut, Config, Engine, Error, ExnRef, Extern, GcHeapOutOfMemory, HeapType, I31,
+    Instance, Linker, Module, Ref, RootScope, Rooted, Store, StoreLimits, StoreLimitsBuilder,
     ThrownException, Trap, Val, ValType,
 };
 
