@@ -8,6 +8,9 @@ import { WASI } from "node:wasi";
 const [runtime, program, ...args] = process.argv.slice(2);
 const { load } = await import(pathToFileURL(runtime));
 
+const module = new WebAssembly.Module(await readFile(program));
+const isJava = WebAssembly.Module.imports(module).some((i) => i.module.startsWith("teavm"));
+
 const memory = new WebAssembly.Memory({ initial: 64, maximum: 32768 });
 const wasi = new WASI({
   version: "preview1",
@@ -15,6 +18,10 @@ const wasi = new WASI({
   preopens: { "/": "/" },
   returnOnExit: false,
 });
+if (!isJava) {
+  wasi.initialize(new WebAssembly.Instance(module, wasi.getImportObject()));
+  process.exit();
+}
 wasi.initialize({ exports: { memory } });
 
 // The runtime's own console writes asynchronously: an exit would lose what is not written yet.

@@ -23,7 +23,8 @@ fuzz_target!(|bytes: &[u8]| {
         let mut alive = vec![true; program.threads()];
         for _ in 0..10_000 {
             for thread in 0..alive.len() {
-                alive[thread] = alive[thread] && program.fill(thread, 0, &mut Vec::with_capacity(64));
+                alive[thread] =
+                    alive[thread] && program.fill(thread, 0, &mut Vec::with_capacity(64));
             }
         }
         let _ = program.failure();
@@ -39,7 +40,8 @@ impl Temporary {
     fn new(bytes: &[u8]) -> Temporary {
         let path = std::env::temp_dir().join(format!("varve-fuzz-{}", std::process::id()));
         let mut file = std::fs::File::create(&path).expect("the temporary folder is writable");
-        file.write_all(bytes).expect("the temporary folder has room");
+        file.write_all(bytes)
+            .expect("the temporary folder has room");
         Temporary { path }
     }
 }

@@ -1,6 +1,7 @@
 //! What can go wrong, each in one line that names the place.
 
 use crate::store::root::Rooted;
+use std::borrow::Cow;
 use std::fmt;
 
 /// Result of the engine's operations.
@@ -39,7 +40,11 @@ pub enum Error {
     #[error("{0}")]
     Text(String),
     /// An import that nobody provides.
-    #[error("missing import: the module needs {kind} `{module}` `{name}`; define it in the linker")]
+    #[error(
+        "missing import: the module needs {kind} `{}` `{}`; define it in the linker",
+        printable(module),
+        printable(name)
+    )]
     MissingImport {
         /// First part of the import's name.
         module: String,
@@ -50,7 +55,9 @@ pub enum Error {
     },
     /// An import of another type than the one that was given.
     #[error(
-        "incompatible import type: `{module}` `{name}`: the module expects {expected}, given is {given}"
+        "incompatible import type: `{}` `{}`: the module expects {expected}, given is {given}",
+        printable(module),
+        printable(name)
     )]
     ImportType {
         /// First part of the import's name.
@@ -76,6 +83,14 @@ pub enum Error {
     /// A host function failed.
     #[error("host function failed: {0}")]
     Host(Box<dyn std::error::Error + Send + Sync>),
+    /// What the program wrote was not taken.
+    #[error("writing {stream} failed: {error}")]
+    Output {
+        /// Standard output or standard error.
+        stream: &'static str,
+        /// Why.
+        error: std::io::Error,
+    },
     /// The program asked to end with this code.
     #[error("program ended with exit code {0}")]
     Exit(i32),
@@ -88,6 +103,18 @@ pub enum Error {
     /// A defect of the engine itself.
     #[error("internal error of the engine, please report it: {0}")]
     Internal(String),
+}
+
+/// A name of a module's choice, or a text with such names, in one line.
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return text.into();
+    }
+    let escape = |c: char| match c.is_control() {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    };
+    text.chars().map(escape).collect::<String>().into()
 }
 
 fn in_function(function: &Option<String>) -> String {

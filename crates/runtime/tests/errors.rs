@@ -43,7 +43,11 @@ fn a_truncated_module_says_where_it_ends() {
         // Some prefixes end between sections and are modules; no other loads, and none panics.
         match Module::new(&engine, &bytes[..end]) {
             Ok(_) => assert!(end >= 8),
-            Err(e) => assert!(matches!(e, Error::Invalid { .. }), "{end}: {e}"),
+            Err(e) => {
+                assert!(matches!(e, Error::Invalid { .. }), "{end}: {e}");
+                let remedy = "the file is incomplete or damaged, build or copy it again";
+                assert!(e.to_string().contains(remedy), "{end}: {e}");
+            }
         }
     }
     let e = Module::new(&engine, b"#!/bin/sh").unwrap_err().to_string();
@@ -51,6 +55,51 @@ fn a_truncated_module_says_where_it_ends() {
         e.starts_with("invalid module: magic header not detected"),
         "{e}"
     );
+}
+
+#[test]
+fn names_of_a_module_cannot_break_the_line_of_an_error() {
+    let e = load(r#"(module (func $f (export "a\nb") (export "a\nb")))"#).unwrap_err();
+    assert!(
+        e.to_string().contains(r"duplicate export name `a\nb`"),
+        "{e}"
+    );
+    let text = r#"(module (func (export "run\u{1b}[2J") unreachable))"#;
+    let engine = Engine::default();
+    let module = Module::new(&engine, &wat::parse_str(text).unwrap()).unwrap();
+    let mut store = Store::new(&engine, ()).unwrap();
+    let instance = Linker::new(&engine)
+        .instantiate(&mut store, &module)
+        .unwrap();
+    let run = instance.get_func(&mut store, "run\u{1b}[2J").unwrap();
+    let e = run.call(&mut store, &[], &mut []).unwrap_err();
+    assert!(e.to_string().contains(r"in function `run\u{1b}[2J`"), "{e}");
+    let module = wat::parse_str(r#"(module (import "x\0a" "y" (func)))"#).unwrap();
+    let e = Linker::new(&engine)
+        .instantiate(&mut store, &Module::new(&engine, &module).unwrap())
+        .unwrap_err();
+    assert!(e.to_string().contains(r"function `x\n` `y`"), "{e}");
+}
+
+#[test]
+fn all_functions_can_be_compiled_before_they_are_called() {
+    let engine = Engine::default();
+    let text = r#"(module (import "host" "f" (func $f (result i32)))
+        (func (export "run") (result i32) (call $f)) (func (result i32) (call 1)))"#;
+    let module = Module::new(&engine, &wat::parse_str(text).unwrap()).unwrap();
+    let mut store = Store::new(&engine, ()).unwrap();
+    let mut linker = Linker::new(&engine);
+    linker.func_wrap("host", "f", || 7);
+    let instance = linker.instantiate(&mut store, &module).unwrap();
+    let run = instance
+        .get_typed_func::<(), i32>(&mut store, "run")
+        .unwrap();
+    instance.compile(&mut store).unwrap();
+    assert_eq!(run.call(&mut store, ()).unwrap(), 7);
+    instance.compile(&mut store).unwrap();
+    assert_eq!(run.call(&mut store, ()).unwrap(), 7);
+    let mut other = Store::new(&engine, ()).unwrap();
+    assert!(instance.compile(&mut other).is_err());
 }
 
 #[test]

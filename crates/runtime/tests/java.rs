@@ -1,4 +1,4 @@
-//! Java programs from `programs/dist`: every line of `programs/cases` prints what the JDK prints for the same sources.
+//! Java and Kotlin programs from `programs/dist`: every line of `programs/cases` prints what the JDK prints for the same sources.
 
 mod common;
 
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::io::Cursor;
 use std::path::PathBuf;
-use varve_runtime::host::{State, Wasi, teavm};
+use varve_runtime::host::{State, Wasi, teavm, wasi};
 use varve_runtime::*;
 
 /// Cases that the engine cannot run yet, each with the reason. There are none.
@@ -76,7 +76,11 @@ fn failure(engine: &Engine, module: &Module, case: &Case) -> Option<String> {
         wasi: wasi.preopen("/".as_ref(), "/").unwrap(),
     };
     let mut store = Store::new(engine, state).unwrap();
-    let (code, last) = ended(teavm::run_main(&mut store, module, &case.args));
+    let outcome = match teavm::is_teavm(module) {
+        true => teavm::run_main(&mut store, module, &case.args),
+        false => wasi::run_command(&mut store, module),
+    };
+    let (code, last) = ended(outcome);
     let (out, err) = (out.text(), err.text() + &last);
     if code != case.code {
         return Some(format!("exit code {code}, expected {}: {err}", case.code));
@@ -155,6 +159,61 @@ fn and_while_code_is_optimized_too_early() {
     };
     let failures = failures(config, cases().iter());
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+#[test]
+fn an_import_of_another_shape_than_the_hosts_is_refused() {
+    let engine = Engine::default();
+    let shapes = [
+        ("teavmConsole", "putcharStdout", "(func)"),
+        ("teavmMath", "pow", "(func (param f64) (result f64))"),
+        ("teavmMath", "sin", "(func (param f64))"),
+        ("wasm:js-string", "length", "(func (param externref))"),
+        ("teavmJso", "wrapInt", "(memory 1)"),
+    ];
+    for (module, name, shape) in shapes {
+        let text =
+            format!(r#"(module (import "{module}" "{name}" {shape}) (import "teavm" "x" (func)))"#);
+        let module = Module::new(&engine, &wat::parse_str(text).unwrap()).unwrap();
+        let mut store = quiet(&engine, Box::new(std::io::sink()));
+        let e = teavm::run_main(&mut store, &module, &[]).unwrap_err();
+        assert!(matches!(e, Error::ImportType { .. }), "{name}: {e}");
+    }
+    let text = r#"(module (import "teavm" "x" (func))
+        (@custom "teavm.memoryRequirements" "{\"dataSize\":4294967295,\"min\":4294967295}"))"#;
+    let module = Module::new(&engine, &wat::parse_str(text).unwrap()).unwrap();
+    let e =
+        teavm::run_main(&mut quiet(&engine, Box::new(std::io::sink())), &module, &[]).unwrap_err();
+    assert!(e.to_string().contains("4294967295 bytes of data"), "{e}");
+}
+
+#[test]
+fn a_disk_that_is_full_is_named_as_that_of_standard_output() {
+    struct Full;
+    impl std::io::Write for Full {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            Err(std::io::ErrorKind::StorageFull.into())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let engine = Engine::default();
+    let file = programs().join("dist/hello.wasm");
+    let module = Module::new(&engine, &fs::read(file).unwrap()).unwrap();
+    let e = teavm::run_main(&mut quiet(&engine, Box::new(Full)), &module, &[]).unwrap_err();
+    assert_eq!(
+        e.to_string(),
+        "writing standard output failed: no storage space"
+    );
+}
+
+/// A store without input whose output goes there.
+fn quiet(engine: &Engine, out: Box<dyn std::io::Write + Send>) -> Store<State> {
+    let mut console = console(Cursor::new(""), &Shared::default(), &Shared::default());
+    console.out = varve_runtime::host::Output::new(out);
+    let wasi = Wasi::new();
+    Store::new(engine, State { console, wasi }).unwrap()
 }
 
 #[test]

@@ -24,6 +24,14 @@ const PRELUDE: &str = r#"
     (import "wasi_snapshot_preview1" "fd_prestat_get" (func $prestat (param i32 i32) (result i32)))
     (import "wasi_snapshot_preview1" "path_open" (func $open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
     (import "wasi_snapshot_preview1" "path_filestat_get" (func $status (param i32 i32 i32 i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "path_link" (func $link (param i32 i32 i32 i32 i32 i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "path_symlink" (func $symlink (param i32 i32 i32 i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "path_readlink" (func $readlink (param i32 i32 i32 i32 i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "fd_pread" (func $pread (param i32 i32 i32 i64 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "fd_pwrite" (func $pwrite (param i32 i32 i32 i64 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "fd_allocate" (func $allocate (param i32 i64 i64) (result i32)))
+    (import "wasi_snapshot_preview1" "fd_renumber" (func $renumber (param i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "fd_tell" (func $tell (param i32 i32) (result i32)))
     (import "wasi_snapshot_preview1" "clock_time_get" (func $clock (param i32 i64 i32) (result i32)))
     (import "wasi_snapshot_preview1" "random_get" (func $random (param i32 i32) (result i32)))
     (import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))
@@ -370,4 +378,182 @@ fn a_directory_that_is_not_there_is_named() {
         panic!("it is there");
     };
     assert!(e.to_string().contains("/no/such/directory"), "{e}");
+}
+
+/// The tests below keep names at fixed places: `one` at 256, `two` at 272, `three` at 288.
+const NAMES: &str = r#"
+    (data (i32.const 256) "one") (data (i32.const 272) "two") (data (i32.const 288) "three")
+    (func $open_one (param $rights i64) (result i32)
+        (call $expect (call $open (i32.const 3) (i32.const 0) (i32.const 256) (i32.const 3) (i32.const 1)
+            (local.get $rights) (i64.const 0) (i32.const 0) (i32.const 16)) (i32.const 0))
+        (i32.load (i32.const 16)))"#;
+
+#[test]
+fn a_link_is_another_name_of_a_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    fs::write(at("one"), "text").unwrap();
+    // To `two`; then to a name that exists (EXIST), from one that does not (NOENT), to a name with a slash (NOENT).
+    let text = format!(
+        r#"{NAMES} (data (i32.const 304) "new/")
+        (func $to (param $from i32) (param $name i32) (param $size i32) (result i32)
+            (call $link (i32.const 3) (i32.const 0) (local.get $from) (i32.const 3) (i32.const 3) (local.get $name)
+                (local.get $size)))
+        (func (export "_start")
+            (call $expect (call $to (i32.const 256) (i32.const 272) (i32.const 3)) (i32.const 0))
+            (call $expect (call $to (i32.const 256) (i32.const 272) (i32.const 3)) (i32.const 20))
+            (call $expect (call $to (i32.const 304) (i32.const 288) (i32.const 5)) (i32.const 44))
+            (call $exit (call $to (i32.const 256) (i32.const 304) (i32.const 4))))"#
+    );
+    assert_eq!(code(&text, below(directory.path())), 44);
+    fs::write(at("one"), "changed").unwrap();
+    assert_eq!(fs::read_to_string(at("two")).unwrap(), "changed");
+    assert!(!at("three").exists() && !at("new").exists());
+}
+
+#[test]
+fn a_link_leads_out_of_a_directory_by_neither_name() {
+    let outside = tempfile::tempdir().unwrap();
+    let directory = outside.path().join("in");
+    fs::create_dir(&directory).unwrap();
+    fs::write(outside.path().join("secret"), "secret").unwrap();
+    fs::write(directory.join("one"), "").unwrap();
+    let text = format!(
+        r#"{NAMES} (data (i32.const 304) "../secret") (data (i32.const 320) "../taken")
+        (func (export "_start")
+            (call $expect (call $link (i32.const 3) (i32.const 0) (i32.const 304) (i32.const 9) (i32.const 3) (i32.const 272)
+                (i32.const 3)) (i32.const 76))
+            (call $exit (call $link (i32.const 3) (i32.const 0) (i32.const 256) (i32.const 3) (i32.const 3) (i32.const 320)
+                (i32.const 8))))"#
+    );
+    assert_eq!(code(&text, below(&directory)), 76);
+    assert!(!directory.join("two").exists() && !outside.path().join("taken").exists());
+}
+
+#[test]
+fn a_symbolic_link_is_made_and_read_and_leads_nowhere_else() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("three"), "").unwrap();
+    // `one` leads to `three`. Its text is read whole, and as far as there is room; a file that is no link is INVAL. A link with
+    // an absolute path is refused; one that leads up is made, and refused when it is followed.
+    let text = format!(
+        r#"{NAMES} (data (i32.const 304) "/etc") (data (i32.const 320) "../up")
+        (func $make (param $target i32) (param $size i32) (param $name i32) (result i32)
+            (call $symlink (local.get $target) (local.get $size) (i32.const 3) (local.get $name) (i32.const 3)))
+        (func $read_one (param $room i32) (result i32)
+            (call $readlink (i32.const 3) (i32.const 256) (i32.const 3) (i32.const 1024) (local.get $room) (i32.const 24)))
+        (func (export "_start")
+            (call $expect (call $make (i32.const 288) (i32.const 5) (i32.const 256)) (i32.const 0))
+            (call $expect (call $make (i32.const 288) (i32.const 5) (i32.const 256)) (i32.const 20))
+            (call $expect (call $read_one (i32.const 100)) (i32.const 0))
+            (call $print (i32.const 1) (i32.const 1024) (i32.load (i32.const 24)))
+            (call $expect (call $read_one (i32.const 2)) (i32.const 0))
+            (call $print (i32.const 1) (i32.const 1024) (i32.load (i32.const 24)))
+            (call $expect (call $readlink (i32.const 3) (i32.const 288) (i32.const 5) (i32.const 1024) (i32.const 9)
+                (i32.const 24)) (i32.const 28))
+            (call $expect (call $make (i32.const 304) (i32.const 4) (i32.const 272)) (i32.const 76))
+            (call $expect (call $make (i32.const 320) (i32.const 5) (i32.const 272)) (i32.const 0))
+            (call $exit (call $open (i32.const 3) (i32.const 1) (i32.const 272) (i32.const 3) (i32.const 0) (i64.const 2)
+                (i64.const 0) (i32.const 0) (i32.const 16))))"#
+    );
+    let (code, out, err) = run(&text, below(directory.path()), "");
+    assert_eq!((code, out.as_str(), err.as_str()), (76, "threeth", ""));
+    let link = fs::read_link(directory.path().join("one")).unwrap();
+    assert_eq!(link, Path::new("three"));
+}
+
+#[test]
+fn reads_and_writes_at_a_place_leave_the_position_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("one"), "0123456789").unwrap();
+    // Rights to read, to seek, to tell and to write.
+    let text = format!(
+        r#"{NAMES} {BUFFER}
+        (func (export "_start") (local $fd i32)
+            (local.set $fd (call $open_one (i64.const 0x66)))
+            (call $buffer (i32.const 272) (i32.const 3))
+            (call $expect (call $pwrite (local.get $fd) (i32.const 32) (i32.const 1) (i64.const 4) (i32.const 40)) (i32.const 0))
+            (call $expect (i32.load (i32.const 40)) (i32.const 3))
+            (call $buffer (i32.const 1024) (i32.const 5))
+            (call $expect (call $pread (local.get $fd) (i32.const 32) (i32.const 1) (i64.const 3) (i32.const 40)) (i32.const 0))
+            (call $print (i32.const 1) (i32.const 1024) (i32.load (i32.const 40)))
+            ;; At the end there is nothing, and beyond it what is written leaves a hole.
+            (call $expect (call $pread (local.get $fd) (i32.const 32) (i32.const 1) (i64.const 10) (i32.const 40)) (i32.const 0))
+            (call $expect (i32.load (i32.const 40)) (i32.const 0))
+            (call $buffer (i32.const 256) (i32.const 3))
+            (call $expect (call $pwrite (local.get $fd) (i32.const 32) (i32.const 1) (i64.const 12) (i32.const 40)) (i32.const 0))
+            (call $expect (call $tell (local.get $fd) (i32.const 48)) (i32.const 0))
+            (call $expect (i32.wrap_i64 (i64.load (i32.const 48))) (i32.const 0))
+            ;; No such place; a stream has none (SPIPE).
+            (call $expect (call $pread (local.get $fd) (i32.const 32) (i32.const 1) (i64.const -1) (i32.const 40)) (i32.const 28))
+            (call $exit (call $pwrite (i32.const 1) (i32.const 32) (i32.const 1) (i64.const 0) (i32.const 40))))"#
+    );
+    let (code, out, err) = run(&text, below(directory.path()), "");
+    assert_eq!((code, out.as_str(), err.as_str()), (70, "3two7", ""));
+    let file = fs::read(directory.path().join("one")).unwrap();
+    assert_eq!(file, b"0123two789\0\0one");
+}
+
+/// Sets the list of buffers at 32 to one of them.
+const BUFFER: &str = r#"(func $buffer (param $at i32) (param $size i32)
+    (i32.store (i32.const 32) (local.get $at)) (i32.store (i32.const 36) (local.get $size)))"#;
+
+#[test]
+fn room_is_made_for_a_file_before_it_is_written() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("one"), "text").unwrap();
+    // The right to allocate; then without it; then no room of no size (INVAL).
+    let text = format!(
+        r#"{NAMES}
+        (func (export "_start")
+            (call $expect (call $allocate (call $open_one (i64.const 0x140)) (i64.const 2) (i64.const 1000)) (i32.const 0))
+            (call $expect (call $allocate (call $open_one (i64.const 0x40)) (i64.const 0) (i64.const 1)) (i32.const 76))
+            (call $expect (call $allocate (i32.const 1) (i64.const 0) (i64.const 1)) (i32.const 70))
+            (call $expect (call $allocate (i32.const 3) (i64.const 0) (i64.const 1)) (i32.const 31))
+            (call $exit (call $allocate (call $open_one (i64.const 0x140)) (i64.const 0) (i64.const 0))))"#
+    );
+    assert_eq!(code(&text, below(directory.path())), 28);
+    let file = fs::read(directory.path().join("one")).unwrap();
+    assert_eq!((file.len(), &file[..5]), (1002, &b"text\0"[..]));
+}
+
+#[test]
+fn a_descriptor_takes_the_number_of_another() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("one"), "from the file").unwrap();
+    // The file becomes standard input. Its old number is free, and one that nobody has is not given (BADF).
+    let text = format!(
+        r#"{NAMES} {BUFFER}
+        (func (export "_start") (local $fd i32)
+            (local.set $fd (call $open_one (i64.const 2)))
+            (call $expect (call $renumber (local.get $fd) (i32.const 0)) (i32.const 0))
+            (call $buffer (i32.const 1024) (i32.const 100))
+            (call $expect (call $read (i32.const 0) (i32.const 32) (i32.const 1) (i32.const 40)) (i32.const 0))
+            (call $print (i32.const 1) (i32.const 1024) (i32.load (i32.const 40)))
+            (call $expect (call $read (local.get $fd) (i32.const 32) (i32.const 1) (i32.const 40)) (i32.const 8))
+            (call $expect (call $renumber (i32.const 0) (i32.const 77)) (i32.const 8))
+            (call $expect (call $renumber (i32.const 77) (i32.const 0)) (i32.const 8))
+            ;; Onto itself, nothing happens.
+            (call $expect (call $renumber (i32.const 0) (i32.const 0)) (i32.const 0))
+            (call $exit (call $close (i32.const 0))))"#
+    );
+    let (code, out, err) = run(&text, below(directory.path()), "from the console");
+    assert_eq!((code, out.as_str(), err.as_str()), (0, "from the file", ""));
+}
+
+#[test]
+fn a_program_may_do_its_work_while_it_is_initialised() {
+    let says = |name: &str, text: &str| {
+        format!(
+            r#"(func (export "{name}") (call $print (i32.const 1) (i32.const {text}) (i32.const 3)))"#
+        )
+    };
+    let both = format!(
+        "{NAMES} {} {}",
+        says("_initialize", "256"),
+        says("_start", "272")
+    );
+    assert_eq!(run(&both, Wasi::new(), "").1, "two", "a command starts");
+    let library = format!("{NAMES} {}", says("_initialize", "256"));
+    assert_eq!(run(&library, Wasi::new(), "").1, "one");
 }

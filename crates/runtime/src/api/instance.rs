@@ -36,6 +36,22 @@ impl Instance {
         Ok(instance)
     }
 
+    /// Compiles now every function that would be compiled at its first call.
+    ///
+    /// # Errors
+    /// If the host gives no memory for the code.
+    pub fn compile(&self, mut store: impl AsContextMut) -> Result<()> {
+        let mut store = store.as_context_mut();
+        let vm = store.vm();
+        same_store(self.store, vm.id)?;
+        let instance = &vm.instances[self.id as usize];
+        let own = instance.funcs[instance.module.imported_funcs as usize..].to_vec();
+        for place in own {
+            vm.compile(vm.func_at(place))?;
+        }
+        Ok(())
+    }
+
     /// What it exports under a name.
     pub fn get_export(&self, mut store: impl AsContextMut, name: &str) -> Option<Extern> {
         let mut store = store.as_context_mut();

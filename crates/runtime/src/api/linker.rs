@@ -16,14 +16,18 @@ use std::sync::Arc;
 
 type Maker = Arc<dyn Fn(&FuncType) -> HostFunction + Send + Sync>;
 
+/// Numbers of parameters and results, at least.
+type Arity = (usize, usize);
+
 enum Definition {
     Extern(Extern),
     /// A function of the host, with its type.
     Host(FuncType, HostFunction),
     /// A function of the host that is as good as an instruction.
     Leaf(Leaf),
-    /// A function of the host that takes the type which the importing module gives it.
-    Any(Maker),
+    /// A function of the host that takes the type which the importing module gives it, if that has so many parameters and
+    /// results.
+    Any(Arity, Maker),
 }
 
 /// Definitions for imports, by their two names.
@@ -97,11 +101,13 @@ impl<T: 'static> Linker<T> {
     }
 
     /// Defines a function of the host that takes whatever type the importing module declares for it, as is needed where
-    /// that type names types of the module itself.
+    /// that type names types of the module itself. `arity` is how many parameters and results it has at least; a module that
+    /// declares fewer is not linked.
     pub fn func_any(
         &mut self,
         module: &str,
         name: &str,
+        arity: (usize, usize),
         f: impl Fn(Caller<'_, T>, &[Val], &mut [Val]) -> Result<()> + Send + Sync + 'static,
     ) -> &mut Self {
         let f = Arc::new(f);
@@ -111,7 +117,7 @@ impl<T: 'static> Linker<T> {
                 f(caller, args, results)
             })
         });
-        self.put(module, name, Definition::Any(maker))
+        self.put(module, name, Definition::Any(arity, maker))
     }
 
     /// Defines a function of numbers that compiled code has inline.
@@ -141,6 +147,12 @@ impl<T: 'static> Linker<T> {
             name: import.name.clone(),
             kind: import.ty.kind(),
         };
+        let mismatch = |expected, (params, results): Arity| Error::ImportType {
+            module: import.module.clone(),
+            name: import.name.clone(),
+            expected,
+            given: format!("function of {params} parameters and {results} results or more"),
+        };
         let key = (import.module.clone(), import.name.clone());
         let add = |vm: &mut Vm, ty, call, leaf| {
             let id = vm.add_host_function(ty, call, leaf)?;
@@ -154,16 +166,14 @@ impl<T: 'static> Linker<T> {
         };
         match (self.definitions.get(&key).ok_or_else(missing)?, &import.ty) {
             (Definition::Extern(e), _) => Ok(*e),
-            (Definition::Any(maker), ExternType::Func(wanted)) => {
+            (Definition::Any(arity, maker), ExternType::Func(wanted)) => {
                 let ty = vm.engine.types().func(*wanted).clone();
+                if ty.params.len() < arity.0 || ty.results.len() < arity.1 {
+                    return Err(mismatch(format!("function {ty}"), *arity));
+                }
                 host(vm, *wanted, maker(&ty))
             }
-            (Definition::Any(_), other) => Err(Error::ImportType {
-                module: import.module.clone(),
-                name: import.name.clone(),
-                expected: other.kind().into(),
-                given: "function".into(),
-            }),
+            (Definition::Any(arity, _), other) => Err(mismatch(other.kind().into(), *arity)),
             (Definition::Host(ty, call), _) => {
                 let ty = own(vm, ty);
                 host(vm, ty, call.clone())

@@ -1,5 +1,6 @@
 //! Standard input, output and error. Some programs write bytes, others UTF-16 characters one by one.
 
+use crate::{Error, Result};
 use std::io::{self, IsTerminal, Read, Write};
 
 /// Where a program's input comes from, and its output goes.
@@ -26,6 +27,31 @@ impl Console {
                 ..Output::new(Box::new(io::stderr()))
             },
         }
+    }
+
+    /// Writes what is left in both outputs.
+    ///
+    /// # Errors
+    /// [`Error::Output`] with the one that failed.
+    pub fn flush(&mut self) -> Result<()> {
+        let out = self.out.flush().map_err(out_failed);
+        out.and(self.err.flush().map_err(err_failed))
+    }
+}
+
+/// The error of a program whose standard output failed.
+pub(crate) fn out_failed(error: io::Error) -> Error {
+    Error::Output {
+        stream: "standard output",
+        error,
+    }
+}
+
+/// The error of a program whose standard error failed.
+pub(crate) fn err_failed(error: io::Error) -> Error {
+    Error::Output {
+        stream: "standard error",
+        error,
     }
 }
 
@@ -129,13 +155,14 @@ impl Output {
         self.flush()
     }
 
-    /// Writes what is left.
+    /// Writes what is left. What is refused is gone: the caller knows, and may write it again.
     ///
     /// # Errors
     /// If the writer fails.
     pub fn flush(&mut self) -> io::Result<()> {
-        self.to.write_all(&self.line)?;
+        let written = self.to.write_all(&self.line);
         self.line.clear();
+        written?;
         self.to.flush()
     }
 }
@@ -155,6 +182,33 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn what_a_full_disk_refuses_is_not_written_twice() {
+        struct Full(Shared, bool);
+        impl Write for Full {
+            fn write(&mut self, b: &[u8]) -> io::Result<usize> {
+                match std::mem::take(&mut self.1) {
+                    true => Err(io::ErrorKind::StorageFull.into()),
+                    false => self.0.write(b),
+                }
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let mut out = Output::new(Box::new(Full(Shared(seen.clone()), true)));
+        let e = out.bytes(b"once").unwrap_err();
+        assert_eq!(e.kind(), io::ErrorKind::StorageFull);
+        assert!(
+            out_failed(e)
+                .to_string()
+                .starts_with("writing standard output failed: ")
+        );
+        out.bytes(b"once").unwrap();
+        assert_eq!(seen.lock().unwrap().as_slice(), b"once");
     }
 
     #[test]

@@ -21,11 +21,10 @@ pub struct State {
 
 /// The exit code of a program whose main function came back, or asked to end. What it has printed is written out in any case.
 fn exit_code(store: &mut Store<State>, outcome: Result<()>) -> Result<i32> {
-    let console = &mut store.data_mut().console;
-    let flushed = console.out.flush().and(console.err.flush());
+    let flushed = store.data_mut().console.flush();
     match outcome {
-        Ok(()) => flushed.map(|()| 0).map_err(Error::host),
-        Err(Error::Exit(code)) => flushed.map(|()| code).map_err(Error::host),
+        Ok(()) => flushed.map(|()| 0),
+        Err(Error::Exit(code)) => flushed.map(|()| code),
         Err(e) => Err(e),
     }
 }

@@ -4,10 +4,11 @@
 //! values of JavaScript. There is no JavaScript here: what the library itself needs of it is provided; a program that uses
 //! JavaScript of its own ends with an error that says so.
 
-use super::console::Output;
+use super::console::{Output, err_failed, out_failed};
 use super::js::Js;
 use super::{State, exit_code, js_string, wasi};
 use crate::*;
+use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Whether a module is TeaVM's output.
@@ -43,8 +44,8 @@ fn result(slot: &mut Val, n: f64) {
     };
 }
 
-fn put_char(output: &mut Output, v: &Val) -> Result<()> {
-    output.put(v.i32().unwrap_or(0) as u16).map_err(Error::host)
+fn put_char(output: &mut Output, v: &Val) -> io::Result<()> {
+    output.put(v.i32().unwrap_or(0) as u16)
 }
 
 /// Defines all that the module imports, but for what only exists in a browser.
@@ -63,22 +64,33 @@ pub fn link(linker: &mut Linker<State>, store: &mut Store<State>, module: &Modul
 }
 
 fn console(linker: &mut Linker<State>) {
-    linker.func_any("teavmConsole", "putcharStdout", |mut c: C<'_>, a, _| {
-        put_char(&mut c.data_mut().console.out, &a[0])
-    });
-    linker.func_any("teavmConsole", "putcharStderr", |mut c: C<'_>, a, _| {
-        put_char(&mut c.data_mut().console.err, &a[0])
-    });
+    linker.func_any(
+        "teavmConsole",
+        "putcharStdout",
+        (1, 0),
+        |mut c: C<'_>, a, _| put_char(&mut c.data_mut().console.out, &a[0]).map_err(out_failed),
+    );
+    linker.func_any(
+        "teavmConsole",
+        "putcharStderr",
+        (1, 0),
+        |mut c: C<'_>, a, _| put_char(&mut c.data_mut().console.err, &a[0]).map_err(err_failed),
+    );
 }
 
 fn dates(linker: &mut Linker<State>) {
-    linker.func_any("teavmDate", "currentTimeMillis", |_: C<'_>, _, r| {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |d| d.as_millis());
-        result(&mut r[0], now as f64);
-        Ok(())
-    });
+    linker.func_any(
+        "teavmDate",
+        "currentTimeMillis",
+        (0, 1),
+        |_: C<'_>, _, r| {
+            let now = SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |d| d.as_millis());
+            result(&mut r[0], now as f64);
+            Ok(())
+        },
+    );
 }
 
 /// Leaves of one number from functions of Rust.
@@ -146,7 +158,7 @@ fn math(linker: &mut Linker<State>) {
     for (name, leaf) in leaves.into_iter().chain(unary).chain(binary) {
         linker.func_leaf("teavmMath", name, leaf);
     }
-    linker.func_any("teavmMath", "random", |_: C<'_>, _, r| {
+    linker.func_any("teavmMath", "random", (0, 1), |_: C<'_>, _, r| {
         result(&mut r[0], random());
         Ok(())
     });
@@ -170,35 +182,40 @@ fn random() -> f64 {
 }
 
 fn exceptions(linker: &mut Linker<State>) {
-    linker.func_any("teavm", "takeStackTrace", |mut c: C<'_>, _, r| {
+    linker.func_any("teavm", "takeStackTrace", (0, 1), |mut c: C<'_>, _, r| {
         let frames = c.frames();
         r[0] = Js::Stack(frames).put(c)?;
         Ok(())
     });
     // What JavaScript would show of the exception: here its stack, for the message of an uncaught one.
-    linker.func_any("teavm", "decorateException", |mut c: C<'_>, a, _| {
-        let Some(set) = c
-            .get_export("teavm.setJsException")
-            .and_then(Extern::into_func)
-        else {
-            return Ok(());
-        };
-        let stack = Js::Stack(c.frames()).put(&mut c)?;
-        set.call(&mut c, &[a[0], stack], &mut [])
-    });
+    linker.func_any(
+        "teavm",
+        "decorateException",
+        (1, 0),
+        |mut c: C<'_>, a, _| {
+            let Some(set) = c
+                .get_export("teavm.setJsException")
+                .and_then(Extern::into_func)
+            else {
+                return Ok(());
+            };
+            let stack = Js::Stack(c.frames()).put(&mut c)?;
+            set.call(&mut c, &[a[0], stack], &mut [])
+        },
+    );
 }
 
 fn values(linker: &mut Linker<State>) {
     let m = "teavmJso";
-    linker.func_any(m, "stringBuiltinsSupported", |_: C<'_>, _, r| {
+    linker.func_any(m, "stringBuiltinsSupported", (0, 1), |_: C<'_>, _, r| {
         r[0] = Val::I32(1);
         Ok(())
     });
-    linker.func_any(m, "isUndefined", |mut c: C<'_>, a, r| {
+    linker.func_any(m, "isUndefined", (1, 1), |mut c: C<'_>, a, r| {
         r[0] = Val::I32(matches!(Js::get(&mut c, &a[0])?, Some(Js::Undefined)) as i32);
         Ok(())
     });
-    linker.func_any(m, "isPrimitive", |mut c: C<'_>, a, r| {
+    linker.func_any(m, "isPrimitive", (2, 1), |mut c: C<'_>, a, r| {
         let (value, wanted) = (Js::get(&mut c, &a[0])?, Js::str(&mut c, &a[1])?);
         r[0] = Val::I32(value.is_none_or(|v| v.type_of() == wanted) as i32);
         Ok(())
@@ -211,7 +228,7 @@ fn values(linker: &mut Linker<State>) {
         "wrapFloat",
         "wrapDouble",
     ] {
-        linker.func_any(m, name, |c: C<'_>, a, r| {
+        linker.func_any(m, name, (1, 1), |c: C<'_>, a, r| {
             r[0] = Js::Number(number(&a[0])).put(c)?;
             Ok(())
         });
@@ -225,7 +242,7 @@ fn values(linker: &mut Linker<State>) {
         "unwrapDouble",
         "unwrapLong",
     ] {
-        linker.func_any(m, name, |mut c: C<'_>, a, r| {
+        linker.func_any(m, name, (1, 1), |mut c: C<'_>, a, r| {
             match Js::get(&mut c, &a[0])? {
                 Some(Js::Number(n)) => result(&mut r[0], n),
                 Some(Js::Long(n)) => r[0] = Val::I64(n),
@@ -234,19 +251,19 @@ fn values(linker: &mut Linker<State>) {
             Ok(())
         });
     }
-    linker.func_any(m, "wrapLong", |c: C<'_>, a, r| {
+    linker.func_any(m, "wrapLong", (1, 1), |c: C<'_>, a, r| {
         r[0] = Js::Long(a[0].i64().unwrap_or(0)).put(c)?;
         Ok(())
     });
-    linker.func_any(m, "wrapBoolean", |c: C<'_>, a, r| {
+    linker.func_any(m, "wrapBoolean", (1, 1), |c: C<'_>, a, r| {
         r[0] = Js::Bool(a[0].i32() != Some(0)).put(c)?;
         Ok(())
     });
-    linker.func_any(m, "unwrapBoolean", |mut c: C<'_>, a, r| {
+    linker.func_any(m, "unwrapBoolean", (1, 1), |mut c: C<'_>, a, r| {
         r[0] = Val::I32(matches!(Js::get(&mut c, &a[0])?, Some(Js::Bool(true))) as i32);
         Ok(())
     });
-    linker.func_any(m, "wrapObject", |mut c: C<'_>, a, r| {
+    linker.func_any(m, "wrapObject", (1, 1), |mut c: C<'_>, a, r| {
         if a[0].rooted().is_none() {
             r[0] = Val::AnyRef(None);
             return Ok(());
@@ -258,7 +275,7 @@ fn values(linker: &mut Linker<State>) {
             .ok_or_else(|| Error::usage("the module exports no `teavm.jso.createWrapper`"))?;
         create.call(&mut c, &a[..1], &mut r[..1])
     });
-    linker.func_any(m, "sameRef", |mut c: C<'_>, a, r| {
+    linker.func_any(m, "sameRef", (2, 1), |mut c: C<'_>, a, r| {
         let same = match (a[0].rooted(), a[1].rooted()) {
             (Some(x), Some(y)) => x.same(&y, &mut c)?,
             (x, y) => x.is_none() && y.is_none(),
@@ -266,7 +283,7 @@ fn values(linker: &mut Linker<State>) {
         r[0] = Val::I32(same as i32);
         Ok(())
     });
-    linker.func_any(m, "getProperty", |mut c: C<'_>, a, r| {
+    linker.func_any(m, "getProperty", (2, 1), |mut c: C<'_>, a, r| {
         let (object, property) = (Js::get(&mut c, &a[0])?, Js::get(&mut c, &a[1])?);
         let value = match (&object, &property) {
             (Some(Js::Strings(s)), Some(Js::String(p)))
@@ -286,11 +303,11 @@ fn values(linker: &mut Linker<State>) {
 
 fn functions(linker: &mut Linker<State>) {
     let m = "teavmJso";
-    linker.func_any(m, "createClass", |c: C<'_>, _, r| {
+    linker.func_any(m, "createClass", (0, 1), |c: C<'_>, _, r| {
         r[0] = Js::Class.put(c)?;
         Ok(())
     });
-    linker.func_any(m, "defineFunction", |c: C<'_>, a, r| {
+    linker.func_any(m, "defineFunction", (1, 1), |c: C<'_>, a, r| {
         let Val::FuncRef(Some(f)) = a[0] else {
             return Err(unsupported("a function that is none".into()));
         };
@@ -304,10 +321,10 @@ fn functions(linker: &mut Linker<State>) {
         "defineProperty",
         "defineStaticProperty",
     ] {
-        linker.func_any(m, name, |_: C<'_>, _, _| Ok(()));
+        linker.func_any(m, name, (0, 0), |_: C<'_>, _, _| Ok(()));
     }
     // Functions of JavaScript from their text. The library itself has only the one that gives back its argument.
-    linker.func_any(m, "createFunction1", |mut c: C<'_>, a, r| {
+    linker.func_any(m, "createFunction1", (2, 1), |mut c: C<'_>, a, r| {
         let (name, body) = (Js::str(&mut c, &a[0])?, Js::str(&mut c, &a[1])?);
         if body.trim() != format!("return {name};") {
             return Err(unsupported(format!("function ({name}) {{ {body} }}")));
@@ -315,17 +332,20 @@ fn functions(linker: &mut Linker<State>) {
         r[0] = Js::Identity.put(c)?;
         Ok(())
     });
-    linker.func_any(m, "callFunction1", |mut c: C<'_>, a, r| {
-        match Js::get(&mut c, &a[0])? {
+    linker.func_any(
+        m,
+        "callFunction1",
+        (2, 1),
+        |mut c: C<'_>, a, r| match Js::get(&mut c, &a[0])? {
             Some(Js::Identity) => {
                 r[0] = a[1];
                 Ok(())
             }
             other => Err(unsupported(format!("a call of {other:?}"))),
-        }
-    });
+        },
+    );
     // The library asks whether what was thrown is JavaScript's own error, and for the text of whatever else it is.
-    linker.func_any(m, "global", |mut c: C<'_>, a, r| {
+    linker.func_any(m, "global", (1, 1), |mut c: C<'_>, a, r| {
         let name = Js::str(&mut c, &a[0])?;
         if name != "Error" {
             return Err(unsupported(format!("the global `{name}`")));
@@ -334,7 +354,7 @@ fn functions(linker: &mut Linker<State>) {
         Ok(())
     });
     for (name, null) in [("instanceOf", 0), ("instanceOfOrNull", 1)] {
-        linker.func_any(m, name, move |mut c: C<'_>, a, r| {
+        linker.func_any(m, name, (2, 1), move |mut c: C<'_>, a, r| {
             let (value, class) = (Js::get(&mut c, &a[0])?, Js::get(&mut c, &a[1])?);
             if !matches!(class, Some(Js::Class)) {
                 return Err(unsupported(format!("instances of {class:?}")));
@@ -343,7 +363,7 @@ fn functions(linker: &mut Linker<State>) {
             Ok(())
         });
     }
-    linker.func_any(m, "callMethod0", |mut c: C<'_>, a, r| {
+    linker.func_any(m, "callMethod0", (2, 1), |mut c: C<'_>, a, r| {
         let (object, method) = (Js::get(&mut c, &a[0])?, Js::str(&mut c, &a[1])?);
         match object {
             Some(text @ Js::String(_)) if method == "toString" => {
@@ -354,7 +374,7 @@ fn functions(linker: &mut Linker<State>) {
         }
     });
     for name in ["unwrapJavaObject", "javaObjectToJS"] {
-        linker.func_any(m, name, move |_: C<'_>, _, _| {
+        linker.func_any(m, name, (0, 0), move |_: C<'_>, _, _| {
             Err(unsupported(format!(
                 "an object of Java as one of JavaScript ({name})"
             )))
@@ -366,7 +386,11 @@ fn functions(linker: &mut Linker<State>) {
 fn memory(linker: &mut Linker<State>, store: &mut Store<State>, module: &Module) -> Result<()> {
     const MOST_BYTES: i32 = i32::MAX;
     let (data, min) = memory_requirements(module);
-    let heap_offset = data.next_multiple_of(8);
+    let heap_offset = data.checked_next_multiple_of(8).ok_or_else(|| {
+        Error::usage(format!(
+            "the module asks for {data} bytes of data in its memory"
+        ))
+    })?;
     let declared = module.inner.imports.iter().find_map(|i| match &i.ty {
         crate::module::ExternType::Memory(m) if i.module == "env" && i.name == "memory" => {
             Some(m.min_pages)
@@ -387,7 +411,12 @@ fn memory(linker: &mut Linker<State>, store: &mut Store<State>, module: &Module)
     linker
         .define("teavmMemory", "heapOffset", offset)
         .define("teavmMemory", "maxSize", most);
-    linker.func_any("teavmMemory", "notifyHeapResized", |_: C<'_>, _, _| Ok(()));
+    linker.func_any(
+        "teavmMemory",
+        "notifyHeapResized",
+        (0, 0),
+        |_: C<'_>, _, _| Ok(()),
+    );
     // What a browser lacks, the library of `programs/host` asks of WASI, through the same memory.
     wasi::link(linker, Some(memory));
     Ok(())
@@ -436,7 +465,7 @@ pub fn run_main(store: &mut Store<State>, module: &Module, args: &[String]) -> R
         Err(Error::Exception { exception, .. }) => {
             let text = describe(store, instance, exception)?;
             let err = &mut store.data_mut().console.err;
-            err.text(&text).map_err(Error::host)?;
+            err.text(&text).map_err(err_failed)?;
             Ok(1)
         }
         other => other,

@@ -6,7 +6,7 @@ mod parse;
 pub(crate) use convert::Convert;
 
 use crate::engine::Engine;
-use crate::error::Result;
+use crate::error::{Result, printable};
 use crate::types::{RefType, TypeIndex, ValType};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -196,13 +196,13 @@ impl ModuleInner {
 
 fn func_name(names: &HashMap<u32, String>, exports: &[Export], index: u32) -> String {
     if let Some(name) = names.get(&index) {
-        return format!("`{name}`");
+        return format!("`{}`", printable(name));
     }
     match exports
         .iter()
         .find(|e| e.kind == ExportKind::Func && e.index == index)
     {
-        Some(e) => format!("`{}`", e.name),
+        Some(e) => format!("`{}`", printable(&e.name)),
         None => format!("func[{index}]"),
     }
 }

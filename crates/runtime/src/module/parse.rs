@@ -2,7 +2,7 @@
 
 use super::convert::{Convert, kind_of};
 use super::*;
-use crate::error::Error;
+use crate::error::{Error, printable};
 use crate::types::Kind;
 use wasmparser as wp;
 use wasmparser::{Parser, Payload, ValidPayload, Validator, WasmFeatures};
@@ -384,12 +384,40 @@ impl<'a> Reading<'a> {
                 function,
             },
             None => Error::Invalid {
-                message: e.message().to_string(),
+                message: match cut(self.bytes) || offset >= self.bytes.len() as u64 {
+                    true => format!("{}: {INCOMPLETE}", printable(e.message())),
+                    false => printable(e.message()).into_owned(),
+                },
                 offset,
                 function,
             },
         }
     }
+}
+
+const INCOMPLETE: &str = "the file is incomplete or damaged, build or copy it again";
+
+/// Whether the bytes begin as a module and end in the middle of a section.
+fn cut(bytes: &[u8]) -> bool {
+    const HEADER: &[u8] = b"\0asm\x01\0\0\0";
+    if bytes.len() < HEADER.len() {
+        return HEADER.starts_with(bytes);
+    }
+    let mut reader = wp::BinaryReader::new(&bytes[HEADER.len()..], HEADER.len() as u64);
+    while bytes.starts_with(HEADER) && !reader.eof() {
+        let Ok(_id) = reader.read_u8() else {
+            return true;
+        };
+        let size = match reader.read_var_u32() {
+            Ok(size) => size as usize,
+            // A size of too many bytes is wrong, not cut.
+            Err(_) => return reader.eof(),
+        };
+        if reader.read_bytes(size).is_err() {
+            return true;
+        }
+    }
+    false
 }
 
 fn memory(ty: wp::MemoryType) -> MemoryType {

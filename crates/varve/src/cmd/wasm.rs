@@ -72,9 +72,11 @@ fn of_the_model(a: &RunArgs) -> Option<&'static str> {
 fn of(file: &str, e: Error) -> Failure {
     let line = format!("{file}: {e}");
     match e {
-        Error::Trap(_) | Error::Exception { .. } | Error::Host(_) | Error::System(_) => {
-            failed(line)
-        }
+        Error::Trap(_)
+        | Error::Exception { .. }
+        | Error::Host(_)
+        | Error::Output { .. }
+        | Error::System(_) => failed(line),
         _ => wrong(line),
     }
 }
@@ -156,14 +158,17 @@ fn invoke(
         .collect::<Result<Vec<_>, _>>()?;
     let mut results: Vec<Val> = ty.results.iter().map(|&t| Val::zero(t)).collect();
     let outcome = func.call(&mut store, &values, &mut results);
-    store.data_mut().console.out.flush().map_err(Error::host)?;
+    store.data_mut().console.flush()?;
     if let Err(Error::Exit(code)) = outcome {
         return Ok(ExitCode::from(code as u8));
     }
     outcome?;
-    for r in &results {
-        println!("{}", text(r));
-    }
+    let lines: String = results.iter().map(|r| text(r) + "\n").collect();
+    let out = &mut store.data_mut().console.out;
+    out.text(&lines).map_err(|error| Error::Output {
+        stream: "standard output",
+        error,
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 

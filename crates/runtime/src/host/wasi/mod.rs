@@ -163,12 +163,16 @@ pub fn is_used(module: &Module) -> bool {
     module.imports().any(|(m, ..)| m == MODULE)
 }
 
-/// Whether the module is a program that begins at `_start`.
+/// Where a program begins: at `_start`; or at `_initialize`, where compilers of Kotlin put the main function, and others what must run
+/// before a library is used.
+const ENTRIES: [&str; 2] = ["_start", "_initialize"];
+
+/// Whether the module is a program: it exports `_start` or `_initialize`.
 pub fn is_command(module: &Module) -> bool {
-    module.exports().any(|name| name == "_start")
+    module.exports().any(|name| ENTRIES.contains(&name))
 }
 
-/// Runs a program's `_start` to its end; the program's exit code.
+/// Runs a program to its end: its `_start` or, without one, its `_initialize`; the program's exit code.
 ///
 /// # Errors
 /// If the module is no program, lacks imports, or traps.
@@ -178,8 +182,9 @@ pub fn run_command(store: &mut Store<State>, module: &Module) -> Result<i32> {
     let outcome = linker
         .instantiate(&mut *store, module)
         .and_then(|instance| {
-            let start = instance
-                .get_func(&mut *store, "_start")
+            let start = ENTRIES
+                .iter()
+                .find_map(|name| instance.get_func(&mut *store, name))
                 .ok_or_else(|| Error::usage("the program has no function `_start`"))?;
             start.call(&mut *store, &[], &mut [])
         });
