@@ -109,6 +109,23 @@ impl Chunks {
             .all(|&chunk| chunk != Chunk::Taken)
     }
 
+    /// The chunks among the next `count` free ones that have no memory of the system yet; they count as touched from
+    /// now on.
+    pub fn touch_next(&self, count: u32) -> Vec<u32> {
+        let mut state = self.lock();
+        let hint = state.hint as usize;
+        let from_hint = state.chunks.iter_mut().enumerate().skip(hint);
+        let next = from_hint
+            .filter(|(_, chunk)| **chunk != Chunk::Taken)
+            .take(count as usize);
+        next.filter(|(_, chunk)| **chunk == Chunk::Fresh)
+            .map(|(index, chunk)| {
+                *chunk = Chunk::Dirty;
+                index as u32
+            })
+            .collect()
+    }
+
     /// Free chunks that are not kept for collections.
     pub fn free_for_programs(&self) -> u64 {
         self.lock().chunks[..self.emergency as usize]
@@ -146,6 +163,16 @@ mod tests {
         assert_eq!(chunks.free_for_programs(), 0);
         chunks.give_back(7, 3);
         assert!(chunks.reserve_is_whole());
+    }
+
+    #[test]
+    fn the_next_chunks_are_touched_once() {
+        let chunks = Chunks::new(1, 10 * CHUNK_SIZE, 2);
+        assert_eq!(chunks.take(3, false), Some(1));
+        chunks.give_back(2, 1);
+        assert_eq!(chunks.touch_next(3), [4, 5], "the second was used before");
+        assert_eq!(chunks.touch_next(3), []);
+        assert_eq!(chunks.touch_next(4), [6]);
     }
 
     #[test]

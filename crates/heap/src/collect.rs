@@ -114,6 +114,7 @@ impl<P: Plan, O: Observer> Heap<P, O> {
                 .for_each(|r| worker.remembered(r));
             mutator.cards.clean(|array, line| worker.card(array, line));
         }
+        let whole = Whole;
         let counts = std::thread::scope(|scope| {
             let mut waiting = Some(others);
             let mut helpers = Vec::new();
@@ -122,8 +123,10 @@ impl<P: Plan, O: Observer> Heap<P, O> {
                     trace.pool.join();
                     let trace = &trace;
                     let help = move || {
+                        let whole = Whole;
                         let mut worker = Worker::<P, O, FULL, PAR>::new(trace, bumps);
                         worker.drain(|| ());
+                        std::mem::forget(whole);
                         worker.counts
                     };
                     // Without the thread the work takes longer, and that is all.
@@ -138,14 +141,12 @@ impl<P: Plan, O: Observer> Heap<P, O> {
             });
             let mut counts = worker.counts;
             for helper in helpers {
-                counts.add(
-                    &helper
-                        .join()
-                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-                );
+                // A helper that panics ends the process: see `Whole`.
+                counts.add(&helper.join().expect("a helper returns or aborts"));
             }
             counts
         });
+        std::mem::forget(whole);
         let hosts = &mut self.hosts;
         let mut settle = |r: Ref| {
             let new = trace.resolve(r, FULL);
@@ -162,5 +163,18 @@ impl<P: Plan, O: Observer> Heap<P, O> {
             .extend(hosts.young.drain(..).filter_map(&mut settle));
         roots.visit_weak(&mut |r| trace.resolve(r, FULL));
         counts
+    }
+}
+
+/// Dropped only while a panic leaves tracing: the heap is half moved then, and other threads wait for work that
+/// never comes.
+struct Whole;
+
+impl Drop for Whole {
+    fn drop(&mut self) {
+        eprintln!(
+            "the collector failed in the middle of a collection: the heap is not whole, the process ends"
+        );
+        std::process::abort();
     }
 }

@@ -2,9 +2,10 @@
 
 use std::time::Instant;
 
+use crate::ahead::Ahead;
 use crate::blocks::Blocks;
 use crate::chunks::Chunks;
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, Log, Stress};
 use crate::large::Large;
 use crate::layout::*;
 use crate::lines::Lines;
@@ -22,6 +23,8 @@ use crate::stats::{Cause, Kind, Record, SpaceUse, Stats};
 
 /// A heap of objects with a program running on it. See the [crate](crate) for how it works.
 pub struct Heap<P = Dram, O = Unobserved> {
+    /// Before the memory, which it must not outlive: fields are dropped in order.
+    ahead: Ahead,
     pub(crate) tables: Tables,
     pub(crate) shapes: Shapes,
     pub(crate) mature: Vec<Mature>,
@@ -85,6 +88,7 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         };
         let threads = config.threads.max(1);
         Ok(Heap {
+            ahead: Ahead::default(),
             tables,
             shapes,
             mature: (0..tiers).map(|tier| Mature::new(Tier(tier))).collect(),
@@ -140,6 +144,11 @@ impl<P: Plan, O: Observer> Heap<P, O> {
     /// What collections did so far.
     pub fn stats(&self) -> &Stats {
         &self.stats
+    }
+
+    /// Has `log` called after each collection, instead of [`Config::log`].
+    pub fn set_log(&mut self, log: Option<Log>) {
+        self.config.log = log;
     }
 
     /// Bytes in use outside of the nursery.
@@ -234,6 +243,9 @@ impl<P: Plan, O: Observer> Heap<P, O> {
                 self.sizing.nursery(after)
             },
         );
+        if kind == Kind::Minor && after > before {
+            self.touch_ahead(promoted);
+        }
         self.collections += 1;
         let record = Record {
             number: self.collections,
@@ -253,6 +265,18 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         self.stats.add(&record);
         if let Some(log) = &mut self.config.log {
             log(&record);
+        }
+    }
+
+    /// Makes room that is in memory for as many survivors again, and chunks to spare.
+    fn touch_ahead(&mut self, promoted: u64) {
+        // With several memories a chunk's is known only once a space takes it.
+        if self.mature.len() == 1 && self.config.stress == Stress::Off {
+            let next = self
+                .tables
+                .chunks
+                .touch_next(promoted.div_ceil(CHUNK_SIZE) as u32 + 2);
+            self.ahead.touch(self.tables.memory.view(), &next);
         }
     }
 }

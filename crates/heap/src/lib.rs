@@ -92,6 +92,7 @@
 //! `unsafe` is in `memory`, `lines`, `mutator`, and one call in `trace`.
 
 mod access;
+mod ahead;
 mod alloc;
 mod blocks;
 mod chunks;
