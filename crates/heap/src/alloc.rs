@@ -7,7 +7,7 @@ use crate::large::large_bytes;
 use crate::layout::*;
 use crate::mutator::Mutator;
 use crate::observer::Observer;
-use crate::plan::Plan;
+use crate::plan::{From, Places, Space};
 use crate::reference::Ref;
 use crate::roots::Roots;
 use crate::stats::{Cause, Kind};
@@ -26,7 +26,7 @@ pub struct OutOfMemory {
     pub max: u64,
 }
 
-impl<P: Plan, O: Observer> Heap<P, O> {
+impl<P: Places, O: Observer> Heap<P, O> {
     /// Allocates what compiled code found no room for. `bytes` is the object's size, a multiple of
     /// [`OBJECT_ALIGN`]. The object is zero but for its header, which is `header`, a value of [`new_header`], with
     /// collector bits added: the caller must not write the header again. An array's length is the caller's to
@@ -51,7 +51,7 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         }
         let full = self.sizing.full_is_due(self.used()) || self.nursery.size() == 0;
         if !full {
-            self.collect_for(mutator, Kind::Minor, Cause::NurseryFull, roots);
+            self.collect_for(mutator, self.minor(), Cause::NurseryFull, roots);
             if let Some(r) = self.alloc_in_nursery(mutator, header, bytes) {
                 return Ok(r);
             }
@@ -66,6 +66,26 @@ impl<P: Plan, O: Observer> Heap<P, O> {
             .ok_or_else(|| self.out_of_memory(bytes))
     }
 
+    /// Allocates an object with a header that [`new_header`] made, all zero but for that and, in an array, the
+    /// length, which counts for arrays alone.
+    pub fn alloc(
+        &mut self,
+        mutator: &mut Mutator,
+        header: u64,
+        length: u32,
+        roots: &mut dyn Roots,
+    ) -> Result<Ref, OutOfMemory> {
+        let type_index = Header(header).type_index();
+        let bytes = self.shapes.object_size(type_index, length);
+        let r = self.alloc_bytes(mutator, header, bytes, roots)?;
+        if self.shapes.info(type_index).is_array() {
+            self.tables
+                .memory
+                .write(r.offset() + ARRAY_LENGTH as u64, &length.to_ne_bytes());
+        }
+        Ok(r)
+    }
+
     /// Allocates a struct of a type, all zero.
     pub fn alloc_struct(
         &mut self,
@@ -74,8 +94,7 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         site: u32,
         roots: &mut dyn Roots,
     ) -> Result<Ref, OutOfMemory> {
-        let bytes = self.shapes.object_size(type_index, 0);
-        self.alloc(mutator, new_header(type_index, site, 0), bytes, roots)
+        self.alloc(mutator, new_header(type_index, site, 0), 0, roots)
     }
 
     /// Allocates an array of a type, all zero.
@@ -87,12 +106,7 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         length: u32,
         roots: &mut dyn Roots,
     ) -> Result<Ref, OutOfMemory> {
-        let bytes = self.shapes.object_size(type_index, length);
-        let r = self.alloc(mutator, new_header(type_index, site, 0), bytes, roots)?;
-        self.tables
-            .memory
-            .write(r.offset() + ARRAY_LENGTH as u64, &length.to_ne_bytes());
-        Ok(r)
+        self.alloc(mutator, new_header(type_index, site, 0), length, roots)
     }
 
     /// Allocates a host object that holds `handle`. [`Roots::host_died`] is called with it once the object is dead.
@@ -107,12 +121,7 @@ impl<P: Plan, O: Observer> Heap<P, O> {
             self.shapes.info(type_index).is_host,
             "type {type_index} is not a host object's"
         );
-        let r = self.alloc(
-            mutator,
-            new_header(type_index, 0, 0),
-            u64::from(HOST_SIZE),
-            roots,
-        )?;
+        let r = self.alloc(mutator, new_header(type_index, 0, 0), 0, roots)?;
         self.tables
             .memory
             .write(r.offset() + HOST_HANDLE as u64, &handle.to_ne_bytes());
@@ -120,7 +129,8 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         Ok(r)
     }
 
-    fn alloc(
+    #[inline]
+    fn alloc_bytes(
         &mut self,
         mutator: &mut Mutator,
         header: u64,
@@ -170,7 +180,10 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         if !self.sizing.has_room(self.used(), pages) || !self.tables.chunks.reserve_is_whole() {
             return Err(self.out_of_memory(bytes));
         }
-        let tier = usize::from(self.plan.birth(Header(header), bytes).0);
+        let tier = match self.plan.place(Header(header), true, From::Birth) {
+            Space::Old(tier) => usize::from(tier.0),
+            Space::Observer => unreachable!("large objects have no observer space"),
+        };
         let r = self.large[tier]
             .alloc(&self.tables, bytes, false)
             .ok_or_else(|| self.out_of_memory(bytes))?;
@@ -206,7 +219,7 @@ impl<P: Plan, O: Observer> Heap<P, O> {
     fn stress(&mut self, mutator: &mut Mutator, roots: &mut dyn Roots) {
         let (every, kind) = match self.config.stress {
             Stress::Off => return,
-            Stress::Minor(every) => (every, Kind::Minor),
+            Stress::Minor(every) => (every, self.minor()),
             Stress::Full(every) => (every, Kind::Full),
         };
         self.until_stress = self.until_stress.saturating_sub(1);

@@ -15,8 +15,9 @@ use crate::layout::*;
 use crate::lines::{live_value, mark};
 use crate::mature::{Bump, Mature, Tables};
 use crate::memory::View;
-use crate::observer::Observer;
-use crate::plan::{From, MAX_TIERS, Plan};
+use crate::observed::ObserverSpace;
+use crate::observer::{Moved, Observer};
+use crate::plan::{From, MAX_TIERS, Places, Space, Tier};
 use crate::pool::{Entry, Pool};
 use crate::reference::Ref;
 use crate::shape::{Info, Shapes};
@@ -42,8 +43,13 @@ pub(crate) struct Trace<'h, P, O> {
     pub large: &'h [Large],
     pub plan: &'h P,
     pub observer: &'h O,
-    /// Half of the nursery's first reference, and half of how many references it spans.
+    /// What is emptied, as half of its first reference, and half of how many references it spans: the nursery, and
+    /// what of the observer space is sorted.
+    pub young: (u32, u32),
+    /// The nursery alone.
     pub nursery: (u32, u32),
+    /// Where survivors may wait.
+    pub observed: &'h ObserverSpace,
     /// What live objects are marked with.
     pub mark: u8,
     /// Bytes that may still be copied out of evacuated blocks. Survivors of the nursery do not count.
@@ -56,8 +62,12 @@ pub(crate) struct Trace<'h, P, O> {
 pub(crate) struct Counts {
     /// Bytes that survived the nursery, by tier.
     pub promoted: [u64; MAX_TIERS as usize],
-    /// Objects that survived the nursery.
-    pub promoted_objects: u64,
+    /// Bytes that went to the observer space.
+    pub observed: u64,
+    /// Bytes that left the observer space, by tier.
+    pub sorted: [u64; MAX_TIERS as usize],
+    /// Bytes that moved from one tier to another, by the new one.
+    pub moved: [u64; MAX_TIERS as usize],
     /// Bytes evacuated from fragmented blocks.
     pub evacuated: u64,
     /// Bytes found live and left in place.
@@ -67,19 +77,31 @@ pub(crate) struct Counts {
 impl Counts {
     /// Adds another thread's.
     pub fn add(&mut self, other: &Counts) {
-        for (mine, theirs) in self.promoted.iter_mut().zip(other.promoted) {
-            *mine += theirs;
+        for (mine, theirs) in [
+            (&mut self.promoted, other.promoted),
+            (&mut self.sorted, other.sorted),
+            (&mut self.moved, other.moved),
+        ] {
+            mine.iter_mut()
+                .zip(theirs)
+                .for_each(|(mine, more)| *mine += more);
         }
-        self.promoted_objects += other.promoted_objects;
+        self.observed += other.observed;
         self.evacuated += other.evacuated;
         self.marked += other.marked;
+    }
+
+    /// Bytes of everything that was reached.
+    pub fn live(&self) -> u64 {
+        let by_tier = self.promoted.iter().chain(&self.sorted).chain(&self.moved);
+        by_tier.sum::<u64>() + self.observed + self.evacuated + self.marked
     }
 }
 
 impl<P, O> Trace<'_, P, O> {
     #[inline(always)]
-    pub fn in_nursery(&self, r: Ref) -> bool {
-        r.is_object_in(self.nursery.0, self.nursery.1)
+    pub fn is_young(&self, r: Ref) -> bool {
+        r.is_object_in(self.young.0, self.young.1)
     }
 
     /// Where `r` is after tracing; `None` if it died.
@@ -91,7 +113,7 @@ impl<P, O> Trace<'_, P, O> {
         if header.has(FORWARDED) {
             return Some(header.forwarded_to());
         }
-        let alive = !self.in_nursery(r) && (!full || header.is_marked(self.mark));
+        let alive = !self.is_young(r) && (!full || header.is_marked(self.mark));
         alive.then_some(r)
     }
 }
@@ -111,12 +133,18 @@ pub(crate) struct Worker<'t, 'h, P, O, const FULL: bool, const PAR: bool> {
     infos: &'h [Info],
     lines: &'h [AtomicU8],
     blocks: &'h [AtomicU8],
-    nursery: (u32, u32),
+    young: (u32, u32),
     mark: u8,
     live: u8,
+    /// The first reference behind nursery and observer space, if there is one.
+    old: u32,
+    /// What is left of this thread's share of the observer space: its first byte, and the first one behind it.
+    share: (u64, u64),
+    /// Slots of old objects that refer to the observer space now.
+    pub old_to_observed: Vec<u32>,
 }
 
-impl<'t, 'h, P: Plan, O: Observer, const FULL: bool, const PAR: bool>
+impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
     Worker<'t, 'h, P, O, FULL, PAR>
 {
     /// A thread that allocates from `bumps`, one per tier.
@@ -133,9 +161,12 @@ impl<'t, 'h, P: Plan, O: Observer, const FULL: bool, const PAR: bool>
             infos: trace.shapes.infos(),
             lines: trace.tables.lines.bytes(),
             blocks: trace.tables.blocks.bytes(),
-            nursery: trace.nursery,
+            young: trace.young,
             mark: trace.mark,
             live: live_value(trace.mark),
+            old: (trace.observed.end() >> REF_SHIFT) as u32,
+            share: (0, 0),
+            old_to_observed: Vec::new(),
         }
     }
 
@@ -145,13 +176,13 @@ impl<'t, 'h, P: Plan, O: Observer, const FULL: bool, const PAR: bool>
         if FULL {
             r.is_object()
         } else {
-            self.in_nursery(r)
+            self.is_young(r)
         }
     }
 
     #[inline(always)]
-    fn in_nursery(&self, r: Ref) -> bool {
-        r.is_object_in(self.nursery.0, self.nursery.1)
+    fn is_young(&self, r: Ref) -> bool {
+        r.is_object_in(self.young.0, self.young.1)
     }
 
     /// Follows a reference from outside of the heap, and gives what it is to be now.
@@ -165,9 +196,18 @@ impl<'t, 'h, P: Plan, O: Observer, const FULL: bool, const PAR: bool>
 
     /// Has the references in an object that was stored into followed; the next store will log it again.
     pub fn remembered(&mut self, r: Ref) {
+        if P::SEVERAL && self.is_young(r) {
+            return; // It is sorted in this collection, if anything still refers to it.
+        }
         let memory = self.memory;
         memory.set_header(r, memory.header(r).with(UNLOGGED));
         self.stack.push(Entry::from(r.0));
+    }
+
+    /// Has the reference in a slot of an old object followed.
+    pub fn old_slot(&mut self, slot: u32) {
+        self.note_read(Ref(slot), 4);
+        self.slot(slot);
     }
 
     /// Has the references followed that are in one line, counted from the heap's base, of a large array.
@@ -243,6 +283,9 @@ impl<'t, 'h, P: Plan, O: Observer, const FULL: bool, const PAR: bool>
                 word.store(new.0, Ordering::Relaxed);
                 self.note_write(Ref(oldest), 4);
             }
+            if P::SEVERAL && self.is_old_to_observed(oldest, new) {
+                self.old_to_observed.push(oldest);
+            }
         }
     }
 
@@ -293,7 +336,16 @@ impl<'t, 'h, P: Plan, O: Observer, const FULL: bool, const PAR: bool>
         if self.is_interesting(child) {
             memory.prefetch(child);
             self.exchange(slot);
+        } else if P::SEVERAL && self.is_old_to_observed(slot, child) {
+            self.old_to_observed.push(slot);
         }
+    }
+
+    /// Whether a reference in a slot has to be known when the observer space is sorted. Nothing that lives is in the
+    /// nursery when this is asked, or will be changed by the collection that asks.
+    #[inline(always)]
+    fn is_old_to_observed(&self, slot: u32, child: Ref) -> bool {
+        slot >= self.old && child.0 < self.old && child.is_object()
     }
 
     /// Makes sure that an object lives on, and gives its place.
@@ -307,12 +359,22 @@ impl<'t, 'h, P: Plan, O: Observer, const FULL: bool, const PAR: bool>
         if header.has(FORWARDED) {
             return header.forwarded_to();
         }
-        if !FULL || self.in_nursery(r) {
-            return self.copy(r, header, From::Nursery);
+        if !FULL || self.is_young(r) {
+            // Behind the nursery, or before it, what is young is in the observer space.
+            let (start, span) = trace.nursery;
+            let from = match P::SEVERAL && !r.is_object_in(start, span) {
+                true => From::Observer,
+                false => From::Nursery,
+            };
+            return self.copy(r, header, from);
         }
-        if !header.has(LARGE) && is_evacuated(self.blocks, r.offset()) {
-            let tier = crate::plan::Tier(trace.tables.blocks.tier(r.offset()));
-            return self.copy(r, header, From::Mature(tier));
+        let evacuated = !header.has(LARGE) && is_evacuated(self.blocks, r.offset());
+        if P::SEVERAL || evacuated {
+            let tier = Tier(trace.tables.blocks.tier(r.offset()));
+            let from = From::Old(tier);
+            if evacuated || trace.plan.place(header, header.has(LARGE), from) != Space::Old(tier) {
+                return self.copy(r, header, from);
+            }
         }
         self.mark(r, header)
     }
@@ -321,7 +383,8 @@ impl<'t, 'h, P: Plan, O: Observer, const FULL: bool, const PAR: bool>
     /// object, which is rare and costs less than to exclude each other from every object.
     #[inline(always)]
     fn mark(&mut self, r: Ref, header: Header) -> Ref {
-        self.memory.set_header(r, header.marked(self.mark));
+        self.memory
+            .set_header(r, self.seen(header).marked(self.mark));
         self.note_write(r, u64::from(HEADER_SIZE));
         let info = self.info(header);
         let bytes = self.object_size(r, info);
@@ -329,15 +392,33 @@ impl<'t, 'h, P: Plan, O: Observer, const FULL: bool, const PAR: bool>
         r
     }
 
+    /// The header of an object after a plan saw whether it was written to.
+    #[inline(always)]
+    fn seen(&self, header: Header) -> Header {
+        match P::SEVERAL {
+            true => header.unwritten(),
+            false => header,
+        }
+    }
+
     #[inline(always)]
     fn keep_in_place(&mut self, r: Ref, header: Header, info: &Info, bytes: u64) {
         if !header.has(LARGE) {
-            mark(self.lines, r.offset(), bytes, self.live);
+            self.mark_lines(r, bytes);
         }
         self.counts.marked += bytes;
         if info.has_refs {
             self.stack.push(Entry::from(r.0));
         }
+    }
+
+    #[inline(always)]
+    fn mark_lines(&self, r: Ref, bytes: u64) {
+        mark(self.lines, r.offset(), bytes, self.live);
+        let table = self.lines.as_ptr().addr() as u64;
+        self.trace
+            .observer
+            .write(table + r.offset() / LINE_SIZE, bytes.div_ceil(LINE_SIZE));
     }
 
     /// Copies an object to the space that the plan chooses, unless another thread does.
@@ -349,7 +430,7 @@ impl<'t, 'h, P: Plan, O: Observer, const FULL: bool, const PAR: bool>
                 if header.has(FORWARDED) {
                     return header.forwarded_to();
                 }
-                if FULL && from != From::Nursery && header.is_marked(self.mark) {
+                if FULL && matches!(from, From::Old(_)) && header.is_marked(self.mark) {
                     return r; // There was no room to move it.
                 }
                 if header.has(FORWARDING) {
@@ -374,22 +455,34 @@ impl<'t, 'h, P: Plan, O: Observer, const FULL: bool, const PAR: bool>
         let Some((to, bits)) = self.room(header, bytes, from) else {
             memory
                 .header_word(r)
-                .store(header.marked(self.mark).0, Ordering::Release);
+                .store(self.seen(header).marked(self.mark).0, Ordering::Release);
             self.keep_in_place(r, header, info, bytes);
             return r;
         };
         // SAFETY: the header says that this thread copies `r`; `to` was just allocated by it; both have `bytes`
         // bytes.
         unsafe { memory.copy_payload(r, to, bytes) };
-        memory.set_header(to, header.survived(bits));
+        memory.set_header(to, self.seen(header).survived(bits));
         memory
             .header_word(r)
             .store(Header::forwarded(to).0, Ordering::Release);
         self.note_read(r, bytes);
         self.note_write(to, bytes);
         self.note_write(r, u64::from(HEADER_SIZE));
-        if FULL && bits & LARGE == 0 {
-            mark(self.lines, to.offset(), bytes, self.live);
+        let observed = P::SEVERAL && to.0 < self.old;
+        self.trace.observer.moved(Moved {
+            header,
+            bytes,
+            from,
+            from_address: memory.base_address() + r.offset(),
+            to: match observed {
+                true => Space::Observer,
+                false => Space::Old(Tier(self.trace.tables.blocks.tier(to.offset()))),
+            },
+            to_address: memory.base_address() + to.offset(),
+        });
+        if FULL && bits & LARGE == 0 && !observed {
+            self.mark_lines(to, bytes);
         }
         if info.has_refs {
             self.stack.push(Entry::from(to.0));
@@ -401,34 +494,93 @@ impl<'t, 'h, P: Plan, O: Observer, const FULL: bool, const PAR: bool>
     #[inline(always)]
     fn room(&mut self, header: Header, bytes: u64, from: From) -> Option<(Ref, u8)> {
         let trace = self.trace;
-        let tier = usize::from(trace.plan.survival(header, bytes, from).0);
         let bits = UNLOGGED | self.mark;
-        if from != From::Nursery {
-            if self.allowance < bytes as i64 {
-                let more = ALLOWANCE.max(bytes as i64);
-                if trace.budget.fetch_sub(more, Ordering::Relaxed) < more {
-                    trace.budget.store(0, Ordering::Relaxed);
-                    return None;
-                }
-                self.allowance += more;
+        let large = bytes >= LARGE_THRESHOLD;
+        let mut space = trace.plan.place(header, large, from);
+        if P::SEVERAL && space == Space::Observer {
+            if let Some(to) = self.room_to_wait(bytes) {
+                self.counts.observed += bytes;
+                return Some((to, bits));
             }
-            let to = self.bumps[tier].alloc(&trace.mature[tier], trace.tables, bytes)?;
-            self.allowance -= bytes as i64;
-            self.counts.evacuated += bytes;
-            return Some((to, bits));
+            space = trace.plan.place(header.unwritten(), large, From::Observer);
         }
-        self.counts.promoted[tier] += bytes;
-        self.counts.promoted_objects += 1;
+        let Space::Old(tier) = space else {
+            unreachable!("only survivors of the nursery wait");
+        };
+        let to = usize::from(tier.0);
+        if let From::Old(now) = from {
+            return self.room_to_move(header, bytes, now, tier);
+        }
+        match from {
+            From::Observer => self.counts.sorted[to] += bytes,
+            _ => self.counts.promoted[to] += bytes,
+        }
         // The address range that is kept for collections holds a whole nursery: see `Chunks` and
         // `Config::emergency_chunks`.
-        if bytes >= LARGE_THRESHOLD {
-            let to = trace.large[tier]
+        if large {
+            let to = trace.large[to]
                 .alloc(trace.tables, bytes, true)
                 .expect("collections keep room for a nursery");
             return Some((to, bits | LARGE));
         }
-        let to = self.bumps[tier].alloc(&trace.mature[tier], trace.tables, bytes);
+        let to = self.bumps[to].alloc(&trace.mature[to], trace.tables, bytes);
         Some((to.expect("collections keep room for a nursery"), bits))
+    }
+
+    /// Room in a tier for an old object that is in another one, or in a block that is to be emptied.
+    #[inline(always)]
+    fn room_to_move(
+        &mut self,
+        header: Header,
+        bytes: u64,
+        now: Tier,
+        tier: Tier,
+    ) -> Option<(Ref, u8)> {
+        let (trace, index) = (self.trace, usize::from(tier.0));
+        if self.allowance < bytes as i64 {
+            let more = ALLOWANCE.max(bytes as i64);
+            if trace.budget.fetch_sub(more, Ordering::Relaxed) < more {
+                trace.budget.store(0, Ordering::Relaxed);
+                return None;
+            }
+            self.allowance += more;
+        }
+        let bits = UNLOGGED | self.mark;
+        let found = match P::SEVERAL && header.has(LARGE) {
+            true => (
+                trace.large[index].alloc(trace.tables, bytes, false)?,
+                bits | LARGE,
+            ),
+            false => (
+                self.bumps[index].alloc(&trace.mature[index], trace.tables, bytes)?,
+                bits,
+            ),
+        };
+        self.allowance -= bytes as i64;
+        match P::SEVERAL && now != tier {
+            true => self.counts.moved[index] += bytes,
+            false => self.counts.evacuated += bytes,
+        }
+        Some(found)
+    }
+
+    /// Room in the observer space.
+    fn room_to_wait(&mut self, bytes: u64) -> Option<Ref> {
+        let (cursor, limit) = self.share;
+        if cursor + bytes > limit {
+            self.trace.observed.give_back(cursor, limit);
+            self.share = (0, 0);
+            self.share = self.trace.observed.take(bytes)?;
+        }
+        let to = Ref::at(self.share.0);
+        self.share.0 += bytes;
+        Some(to)
+    }
+
+    /// This thread is done: what it did, and the slots it found.
+    pub fn finish(self) -> (Counts, Vec<u32>) {
+        self.trace.observed.give_back(self.share.0, self.share.1);
+        (self.counts, self.old_to_observed)
     }
 
     #[inline(always)]
