@@ -94,7 +94,8 @@ impl<P: Places, O: Observer> Heap<P, O> {
         site: u32,
         roots: &mut dyn Roots,
     ) -> Result<Ref, OutOfMemory> {
-        self.alloc(mutator, new_header(type_index, site, 0), 0, roots)
+        let bytes = self.shapes.object_size(type_index, 0);
+        self.alloc_bytes(mutator, new_header(type_index, site, 0), bytes, roots)
     }
 
     /// Allocates an array of a type, all zero.

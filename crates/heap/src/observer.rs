@@ -10,6 +10,9 @@ use crate::stats::Kind;
 ///
 /// With [`Unobserved`] nothing is left of it after compilation.
 pub trait Observer: Send + Sync {
+    /// Whether anybody watches.
+    const WATCHES: bool = true;
+
     /// `bytes` were read at `address`: of objects, and of the collector's own tables.
     fn read(&self, address: u64, bytes: u64);
 
@@ -67,12 +70,11 @@ pub enum Stage {
 pub struct Unobserved;
 
 impl Observer for Unobserved {
+    const WATCHES: bool = false;
+
     #[inline(always)]
     fn read(&self, _: u64, _: u64) {}
 
     #[inline(always)]
     fn write(&self, _: u64, _: u64) {}
-
-    #[inline(always)]
-    fn moved(&self, _: Moved) {}
 }

@@ -470,17 +470,9 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
         self.note_write(to, bytes);
         self.note_write(r, u64::from(HEADER_SIZE));
         let observed = P::SEVERAL && to.0 < self.old;
-        self.trace.observer.moved(Moved {
-            header,
-            bytes,
-            from,
-            from_address: memory.base_address() + r.offset(),
-            to: match observed {
-                true => Space::Observer,
-                false => Space::Old(Tier(self.trace.tables.blocks.tier(to.offset()))),
-            },
-            to_address: memory.base_address() + to.offset(),
-        });
+        if O::WATCHES {
+            self.tell_moved(header, bytes, from, r, to);
+        }
         if FULL && bits & LARGE == 0 && !observed {
             self.mark_lines(to, bytes);
         }
@@ -488,6 +480,21 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
             self.stack.push(Entry::from(to.0));
         }
         to
+    }
+
+    fn tell_moved(&self, header: Header, bytes: u64, from: From, r: Ref, to: Ref) {
+        let base = self.memory.base_address();
+        self.trace.observer.moved(Moved {
+            header,
+            bytes,
+            from,
+            from_address: base + r.offset(),
+            to: match to.0 < self.old {
+                true => Space::Observer,
+                false => Space::Old(Tier(self.trace.tables.blocks.tier(to.offset()))),
+            },
+            to_address: base + to.offset(),
+        });
     }
 
     /// Room for a copy, and the collector bits it will have. `None`: it may stay where it is, and must.

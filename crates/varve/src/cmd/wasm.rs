@@ -164,18 +164,18 @@ fn invoke(
 ) -> Result<ExitCode, Error> {
     let mut linker = Linker::new(module.engine());
     if teavm::is_teavm(module) {
-        teavm::link(&mut linker, store, module)?;
+        teavm::link(&mut linker, &mut *store, module)?;
     } else if wasi::is_used(module) {
         wasi::link(&mut linker, None);
     }
-    let instance = linker.instantiate(store, module)?;
-    let func = instance.get_func(store, name).ok_or_else(|| {
+    let instance = linker.instantiate(&mut *store, module)?;
+    let func = instance.get_func(&mut *store, name).ok_or_else(|| {
         Error::Usage(format!(
             "the module exports no function `{name}`; it exports {}",
             names(module)
         ))
     })?;
-    let ty = func.ty(store)?;
+    let ty = func.ty(&mut *store)?;
     if ty.params.len() != arguments.len() {
         return Err(Error::Usage(format!(
             "`{name}` has type {ty}: give {} arguments after `--`, not {}",
@@ -190,7 +190,7 @@ fn invoke(
         .map(|(&t, a)| value(t, a))
         .collect::<Result<Vec<_>, _>>()?;
     let mut results: Vec<Val> = ty.results.iter().map(|&t| Val::zero(t)).collect();
-    let outcome = func.call(store, &values, &mut results);
+    let outcome = func.call(&mut *store, &values, &mut results);
     store.data_mut().console.out.flush().map_err(Error::host)?;
     if let Err(Error::Exit(code)) = outcome {
         return Ok(ExitCode::from(code as u8));
