@@ -1,4 +1,4 @@
-//! The large-object space: runs of pages, one object each, which never move.
+//! The large-object space: runs of pages, one object each, which move to another tier or not at all.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

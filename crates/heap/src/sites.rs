@@ -175,7 +175,8 @@ impl Profile {
         has_function: impl Fn(&str) -> bool,
     ) -> Result<(), ProfileError> {
         let objects = |site: &&SiteProfile| site.counts.objects.max(1);
-        let all: u64 = self.sites.iter().map(|site| objects(&site)).sum();
+        let sum = |sum: u64, site: &SiteProfile| sum.saturating_add(objects(&site));
+        let all = self.sites.iter().fold(0, sum);
         let known = |site: &&SiteProfile| has_function(&site.key.function);
         let here: u64 = self
             .sites

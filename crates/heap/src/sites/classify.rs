@@ -35,7 +35,9 @@ pub fn by_hot_objects(profile: &Profile, top: f64, homogeneity: f64) -> HashSet<
     let mut all: Vec<u64> = Vec::new();
     for counts in profile.sites.iter().map(|site| site.counts.accesses()) {
         all.resize(all.len().max(counts.len()), 0);
-        all.iter_mut().zip(counts).for_each(|(sum, n)| *sum += n);
+        all.iter_mut()
+            .zip(counts)
+            .for_each(|(sum, n)| *sum = sum.saturating_add(n));
     }
     let shares = hot_shares(&all, top);
     keys(profile, |c| {
@@ -52,7 +54,7 @@ pub fn by_hot_objects(profile: &Profile, top: f64, homogeneity: f64) -> HashSet<
 /// For each bucket of accesses, the part of its objects that is hot. All above a border are, and where the border
 /// falls into a bucket, whose objects cannot be told apart, a part.
 fn hot_shares(all: &[u64], top: f64) -> Vec<f64> {
-    let mut left = (top * all.iter().sum::<u64>() as f64).max(0.0);
+    let mut left = (top * all.iter().map(|&n| n as f64).sum::<f64>()).max(0.0);
     let mut shares = vec![0.0; all.len()];
     for bucket in (1..all.len()).rev() {
         let objects = all[bucket] as f64;
