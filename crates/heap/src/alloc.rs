@@ -6,8 +6,8 @@ use crate::heap::Heap;
 use crate::large::large_bytes;
 use crate::layout::*;
 use crate::mutator::Mutator;
-use crate::observer::Observer;
-use crate::plan::{From, Places, Space};
+use crate::observer::{Moved, Observer};
+use crate::plan::{From, Places, Space, Tier};
 use crate::reference::Ref;
 use crate::roots::Roots;
 use crate::stats::{Cause, Kind};
@@ -199,6 +199,18 @@ impl<P: Places, O: Observer> Heap<P, O> {
             .memory
             .set_header(r, Header(header).with(LARGE | self.mark));
         mutator.remembered.push(r);
+        if O::WATCHES {
+            let address = self.tables.memory.base_address() + r.offset();
+            self.observer.moved(Moved {
+                header: Header(header),
+                bytes,
+                from: From::Birth,
+                from_address: address,
+                to: Space::Old(Tier(tier as u8)),
+                to_address: address,
+                to_ref: r,
+            });
+        }
         self.stats.allocated += bytes;
         // What it takes is no room for survivors any more.
         self.nursery.shrink(self.sizing.nursery(self.used()));

@@ -14,6 +14,7 @@ use crate::reference::Ref;
 use crate::roots::Roots;
 use crate::stats::Kind;
 use crate::trace::{Counts, Trace, Worker};
+use crate::traced::Traced;
 
 /// Defragments when holes that nobody filled make up more than one part in this many of what is in use.
 const FRAGMENTED: u64 = 8;
@@ -190,6 +191,16 @@ impl<P: Places, O: Observer> Heap<P, O> {
         std::mem::forget(whole);
         trace.observer.stage(kind, Stage::Rest);
         self.old_to_observed.append(&mut slots);
+        if O::WATCHES {
+            let born = (
+                self.nursery.start(),
+                self.nursery.start() + self.nursery.used(mutator),
+            );
+            let resolve = |r| trace.resolve(r, FULL);
+            trace
+                .observer
+                .traced(&Traced::new(kind, &trace, born, &resolve));
+        }
         let hosts = &mut self.hosts;
         let mut settle = |r: Ref| {
             let new = trace.resolve(r, FULL);

@@ -144,6 +144,7 @@ pub mod sites;
 mod sizing;
 mod stats;
 mod trace;
+mod traced;
 mod verify;
 
 pub use alloc::OutOfMemory;
@@ -159,4 +160,5 @@ pub use reference::Ref;
 pub use roots::Roots;
 pub use shape::{MAX_ELEMENT, MAX_STRUCT, Shape, ShapeError, ShapeKind, Shapes};
 pub use stats::{Cause, Kind, Record, SpaceUse, Stats};
+pub use traced::Traced;
 pub use verify::{Damage, Verified};

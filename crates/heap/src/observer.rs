@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use crate::header::Header;
 use crate::plan::{From, Space};
+use crate::reference::Ref;
 use crate::stats::Kind;
+use crate::traced::Traced;
 
 /// Sees what the collector does. Collector threads call at the same time.
 ///
@@ -19,9 +21,15 @@ pub trait Observer: Send + Sync {
     /// `bytes` were written at `address`.
     fn write(&self, address: u64, bytes: u64);
 
-    /// An object was copied: it survived the nursery, left the observer space, or moved from one place to another.
+    /// An object was copied: it survived the nursery, left the observer space, or moved from one place to another. Or
+    /// it was born, too large for the nursery: from [`From::Birth`], and from where it is.
     fn moved(&self, moved: Moved) {
         let _ = moved;
+    }
+
+    /// A collection traced what is alive, and nothing that died is overwritten yet.
+    fn traced(&self, traced: &Traced<'_>) {
+        let _ = traced;
     }
 
     /// A collection reached another stage.
@@ -50,6 +58,8 @@ pub struct Moved {
     pub to: Space,
     /// Its new address.
     pub to_address: u64,
+    /// The same as a reference.
+    pub to_ref: Ref,
 }
 
 /// What a collection does, in order.

@@ -14,8 +14,10 @@
 
 pub mod classify;
 mod file;
+pub mod record;
 
 pub use file::ProfileError;
+pub use record::Recorder;
 
 use serde::{Deserialize, Serialize};
 

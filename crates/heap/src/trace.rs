@@ -494,6 +494,7 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
                 false => Space::Old(Tier(self.trace.tables.blocks.tier(to.offset()))),
             },
             to_address: base + to.offset(),
+            to_ref: to,
         });
     }
 

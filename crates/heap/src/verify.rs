@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use crate::header::Header;
 use crate::heap::Heap;
 use crate::layout::*;
 use crate::mutator::Mutator;
@@ -103,6 +104,18 @@ impl<P: Places, O: Observer> Heap<P, O> {
             end = (r, r.offset() + bytes);
         }
         Ok(verified)
+    }
+
+    /// Calls `f` with every object of the nursery, reachable or not, its header and its bytes.
+    pub(crate) fn each_young(&self, mutator: &Mutator, mut f: impl FnMut(Ref, Header, u64)) {
+        let mut at = self.nursery.start();
+        let end = at + self.nursery.used(mutator);
+        while at < end {
+            let r = Ref::at(at);
+            let bytes = self.object_size(r);
+            f(r, self.header(r), bytes);
+            at += bytes;
+        }
     }
 
     fn is_young(&self, mutator: &Mutator, r: Ref) -> bool {

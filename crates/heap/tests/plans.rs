@@ -623,3 +623,144 @@ fn tables_are_in_the_memory_that_the_plan_says() {
         assert_eq!(tiers, [tier; 2], "{spec}");
     }
 }
+
+/// What compiled code does for a profile, checked against a list of all that happened.
+#[test]
+fn a_recorder_counts_every_access_of_every_site() {
+    use std::collections::HashMap;
+    use varve_heap::sites::record::{READ, Recorder, WRITE};
+    use varve_heap::{Dram, Roots};
+
+    /// What a program that keeps books about its own objects knows.
+    #[derive(Clone, Copy, Default)]
+    struct Book {
+        site: u32,
+        bytes: u64,
+        young: (u64, u64),
+        old: (u64, u64),
+        survived: bool,
+    }
+    /// Strong references to the living, weak ones to all.
+    #[derive(Default)]
+    struct Living {
+        strong: Vec<Ref>,
+        weak: Vec<Option<Ref>>,
+    }
+    impl Roots for Living {
+        fn visit(&mut self, f: &mut dyn FnMut(&mut Ref)) {
+            self.strong.iter_mut().for_each(f);
+        }
+        fn visit_weak(&mut self, f: &mut dyn FnMut(Ref) -> Option<Ref>) {
+            for weak in &mut self.weak {
+                *weak = weak.and_then(&mut *f);
+            }
+        }
+    }
+
+    let recorder = Recorder::new(&config()).unwrap();
+    let mut heap = Heap::with(config(), shapes(), Dram, recorder).unwrap();
+    let mut mutator = heap.attach();
+    let (mut living, mut books) = (Living::default(), Vec::<Book>::new());
+    let (mut random, mut collections) = (12345u32, 0);
+    let mut next = |below: u32| {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (random >> 8) % below
+    };
+    for step in 0..20_000u32 {
+        // Small ones, some that are large once they survive, few that are born large.
+        let (shape, site, length) = match next(2000) {
+            0 => (REFS, 3, 20_000),
+            1..20 => (REFS, 2, 3000),
+            n => (NODE, 4 + n % 3, 0),
+        };
+        let header = new_header(shape, site, 0);
+        let r = heap
+            .alloc(&mut mutator, header, length, &mut living)
+            .unwrap();
+        let large = heap.header(r).has(LARGE);
+        books.push(Book {
+            site,
+            bytes: heap.object_size(r),
+            survived: large,
+            ..Book::default()
+        });
+        living.weak.push(Some(r));
+        living.strong.push(r);
+        if living.strong.len() > 500 {
+            let victim = next(500) as usize;
+            living.strong.swap_remove(victim);
+        }
+        if step % 3000 == 2999 {
+            let kind = if step % 2 == 0 {
+                Kind::Minor
+            } else {
+                Kind::Full
+            };
+            heap.collect(&mut mutator, kind, &mut living);
+        }
+        // Whoever is outside of the nursery by now has survived.
+        let now = heap.stats().count(Kind::Minor) + heap.stats().count(Kind::Full);
+        if now != std::mem::replace(&mut collections, now) {
+            for (book, r) in books.iter_mut().zip(&living.weak) {
+                book.survived |= r.is_some_and(|r| heap.header(r).collector() != 0);
+            }
+        }
+        for _ in 0..next(4) {
+            let number = books.len() - 1 - next(700.min(books.len() as u32)) as usize;
+            // The dead are not accessed.
+            let Some(r) = living.weak[number].filter(|r| living.strong.contains(r)) else {
+                continue;
+            };
+            let book = &mut books[number];
+            let counts = if book.survived {
+                &mut book.old
+            } else {
+                &mut book.young
+            };
+            match next(3) {
+                0 => {
+                    heap.observer().count(r, WRITE);
+                    counts.1 += 1;
+                }
+                _ => {
+                    heap.observer().count(r, READ);
+                    counts.0 += 1;
+                }
+            }
+        }
+    }
+    let place = |site: u32| Some((key(&site.to_string()), u64::from(site), None));
+    let profile = Recorder::profile(&heap, &mutator, "p.wasm", place);
+    let mut expected: HashMap<String, Counts> = HashMap::new();
+    for book in &books {
+        let counts = expected.entry(book.site.to_string()).or_default();
+        counts.objects += 1;
+        counts.bytes += book.bytes;
+        counts.reads += book.young.0 + book.old.0;
+        counts.writes += book.young.1 + book.old.1;
+        if book.survived {
+            counts.survivors += 1;
+            counts.survived_bytes += book.bytes;
+            counts.old_reads += book.old.0;
+            counts.old_writes += book.old.1;
+            let bucket = Counts::bucket(book.old.0 + book.old.1);
+            counts
+                .accesses
+                .resize(counts.accesses.len().max(bucket + 1), 0);
+            counts.accesses[bucket] += 1;
+        }
+    }
+    assert_eq!(profile.sites.len(), expected.len());
+    for site in &profile.sites {
+        assert_eq!(
+            site.counts, expected[&site.key.function],
+            "site {}",
+            site.key
+        );
+    }
+    let all: u64 = profile.sites.iter().map(|s| s.counts.old_reads).sum();
+    assert!(all > 500, "{all}");
+    // What is written can be read, and classified.
+    let read = Profile::parse("p.sites", &profile.text()).unwrap();
+    assert_eq!(read.text(), profile.text());
+}
