@@ -15,6 +15,11 @@ pub(crate) struct Ahead {
 }
 
 impl Ahead {
+    /// Whether anything was asked for yet.
+    pub fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
     /// Touches chunks, soon. Their content stays as it is.
     pub fn touch(&mut self, memory: View, chunks: &[u32]) {
         if chunks.is_empty() {

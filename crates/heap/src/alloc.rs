@@ -156,6 +156,10 @@ impl<P: Places, O: Observer> Heap<P, O> {
             return None;
         }
         let r = mutator.bump(bytes)?;
+        // Programs that never fill a nursery need no room for survivors.
+        if !self.ahead.is_running() && self.nursery.used(mutator) > self.nursery.size() / 4 {
+            self.touch_ahead(0);
+        }
         if stressed {
             mutator.limit = mutator.cursor;
         }

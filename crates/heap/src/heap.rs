@@ -27,7 +27,7 @@ use crate::stats::{Cause, Kind, Record, SpaceUse, Stats};
 /// A heap of objects with a program running on it. See the [crate](crate) for how it works.
 pub struct Heap<P = Dram, O = Unobserved> {
     /// Before the memory, which it must not outlive: fields are dropped in order.
-    ahead: Ahead,
+    pub(crate) ahead: Ahead,
     pub(crate) tables: Tables,
     pub(crate) shapes: Shapes,
     pub(crate) mature: Vec<Mature>,
@@ -405,7 +405,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
     }
 
     /// Makes room that is in memory for as many survivors again, and chunks to spare.
-    fn touch_ahead(&mut self, promoted: u64) {
+    pub(crate) fn touch_ahead(&mut self, promoted: u64) {
         // With several memories a chunk's is known only once a space takes it.
         if self.mature.len() == 1 && self.config.stress == Stress::Off {
             let next = self
