@@ -75,7 +75,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
                     return Err(damaged(what));
                 }
                 let sorted =
-                    || observed_slots.contains(&((r.offset() + offset >> REF_SHIFT) as u32));
+                    || observed_slots.contains(&(((r.offset() + offset) >> REF_SHIFT) as u32));
                 let old = !young && !self.observed.contains(r);
                 if old
                     && child.is_object()

@@ -44,8 +44,10 @@ pub struct Entry {
     pub profile: bool,
     /// Its parameters; [`CODE`] comes on top.
     pub params: &'static [Param],
-    make: fn(&Values, &Profile) -> Result<Box<dyn Plan>, PlanError>,
+    make: Make,
 }
+
+type Make = fn(&Values, &Profile) -> Result<Box<dyn Plan>, PlanError>;
 
 /// A plan that was made, and where it has compiled code.
 pub struct Chosen {
