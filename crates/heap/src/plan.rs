@@ -3,7 +3,7 @@
 //!
 //! A [`Plan`] is asked about *kinds* of objects, before each collection; its answers are tabulated. For each object
 //! that a collection copies there is one load from that table, whatever the plan is. What asks is [`Places`]: with
-//! [`Dram`] even the load is gone, and all that only several memories need.
+//! [`Dram`](crate::Dram) even the load is gone, and all that only several memories need.
 
 use std::time::Duration;
 

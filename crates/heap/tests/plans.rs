@@ -609,6 +609,62 @@ fn every_plan_under_stress() {
     }
 }
 
+/// Enough objects that other threads are woken to help.
+#[test]
+fn every_plan_with_several_threads() {
+    let count = 60_000;
+    for entry in plans() {
+        let config = Config {
+            max: 256 << 20,
+            nursery: 16 << 20,
+            nursery_max: 16 << 20,
+            initial: 128 << 20,
+            threads: 4,
+            poison: true,
+            ..config()
+        };
+        let mut world = World::with(entry.name, config);
+        // Two tables of the same objects: threads meet at every one.
+        world.table(count);
+        world.table(count);
+        for id in 0..count {
+            world.node(if id.is_multiple_of(3) { HOT } else { 0 });
+            let node = world.roots.pop().unwrap();
+            world.heap.write(node, 8, &id.to_ne_bytes());
+            for table in [world.roots[0], world.roots[1]] {
+                world.heap.write_element(&mut world.mutator, table, id, node);
+            }
+        }
+        let check = |world: &mut World, what: &str| {
+            world.verify();
+            for id in 0..count {
+                let node = world.heap.read_element(world.roots[0], id);
+                assert_eq!(node, world.heap.read_element(world.roots[1], id));
+                let mut found = [0; 4];
+                world.heap.read(node, 8, &mut found);
+                assert_eq!(u32::from_ne_bytes(found), id, "{} after {what}", entry.name);
+            }
+        };
+        for round in 0..2 {
+            world.collect(Kind::Minor);
+            check(&mut world, "minor");
+            for id in (round..count).step_by(5) {
+                let node = world.heap.read_element(world.roots[0], id);
+                world.heap.write(node, 8, &id.to_ne_bytes());
+            }
+            world.collect(Kind::Observer);
+            check(&mut world, "observer");
+            for millis in [30, 30, 30, 10, 10] {
+                world.interval(millis);
+            }
+            world.collect(Kind::Full);
+            check(&mut world, "full");
+            world.heap.evacuate(&mut world.mutator, &mut world.roots);
+            check(&mut world, "evacuate");
+        }
+    }
+}
+
 /// The tables of the collector are memory of a tier as well.
 #[test]
 fn tables_are_in_the_memory_that_the_plan_says() {
