@@ -152,6 +152,9 @@ pub trait Places: Send + Sync {
     /// A collection begins: answers do not change until the next one.
     fn begin(&mut self);
 
+    /// Whether any old object is to be elsewhere than it may be.
+    fn moves_old(&self) -> bool;
+
     /// Where an object with this header is to be.
     fn place(&self, header: Header, large: bool, from: From) -> Space;
 }
@@ -160,6 +163,7 @@ pub trait Places: Send + Sync {
 pub struct AnyPlan {
     plan: Box<dyn Plan>,
     table: [Space; KINDS],
+    moves_old: bool,
 }
 
 /// Bits of the temperature byte that a plan may know: colour, hot, written.
@@ -174,6 +178,7 @@ impl AnyPlan {
         let mut any = AnyPlan {
             plan,
             table: [Space::Old(Tier::FAST); KINDS],
+            moves_old: false,
         };
         any.begin();
         any
@@ -205,6 +210,7 @@ impl Places for AnyPlan {
 
     fn begin(&mut self) {
         let tiers = self.plan.tiers();
+        self.moves_old = false;
         let old = (0..tiers).map(|tier| From::Old(Tier(tier)));
         for from in [From::Birth, From::Nursery, From::Observer]
             .into_iter()
@@ -229,13 +235,21 @@ impl Places for AnyPlan {
                 }
                 // A plan that names a memory it does not have gets the last one.
                 let last = Tier(tiers - 1);
-                self.table[index(from, large, temperature)] = match space {
+                let space = match space {
                     Space::Observer if cannot => Space::Old(last),
                     Space::Old(tier) => Space::Old(tier.min(last)),
                     Space::Observer => Space::Observer,
                 };
+                self.table[index(from, large, temperature)] = space;
+                if let From::Old(tier) = from {
+                    self.moves_old |= space != Space::Old(tier);
+                }
             }
         }
+    }
+
+    fn moves_old(&self) -> bool {
+        self.moves_old
     }
 
     #[inline(always)]

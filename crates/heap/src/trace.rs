@@ -136,6 +136,7 @@ pub(crate) struct Worker<'t, 'h, P, O, const FULL: bool, const PAR: bool> {
     young: (u32, u32),
     mark: u8,
     live: u8,
+    moves_old: bool,
     /// The first reference behind nursery and observer space, if there is one.
     old: u32,
     /// What is left of this thread's share of the observer space: its first byte, and the first one behind it.
@@ -164,6 +165,7 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
             young: trace.young,
             mark: trace.mark,
             live: live_value(trace.mark),
+            moves_old: trace.plan.moves_old(),
             old: (trace.observed.end() >> REF_SHIFT) as u32,
             share: (0, 0),
             old_to_observed: Vec::new(),
@@ -369,7 +371,7 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
             return self.copy(r, header, from);
         }
         let evacuated = !header.has(LARGE) && is_evacuated(self.blocks, r.offset());
-        if P::SEVERAL || evacuated {
+        if P::SEVERAL && self.moves_old || evacuated {
             let tier = Tier(trace.tables.blocks.tier(r.offset()));
             let from = From::Old(tier);
             if evacuated || trace.plan.place(header, header.has(LARGE), from) != Space::Old(tier) {
@@ -520,7 +522,7 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
             return self.room_to_move(header, bytes, now, tier);
         }
         match from {
-            From::Observer => self.counts.sorted[to] += bytes,
+            From::Observer if P::SEVERAL => self.counts.sorted[to] += bytes,
             _ => self.counts.promoted[to] += bytes,
         }
         // The address range that is kept for collections holds a whole nursery: see `Chunks` and

@@ -632,7 +632,9 @@ fn every_plan_with_several_threads() {
             let node = world.roots.pop().unwrap();
             world.heap.write(node, 8, &id.to_ne_bytes());
             for table in [world.roots[0], world.roots[1]] {
-                world.heap.write_element(&mut world.mutator, table, id, node);
+                world
+                    .heap
+                    .write_element(&mut world.mutator, table, id, node);
             }
         }
         let check = |world: &mut World, what: &str| {

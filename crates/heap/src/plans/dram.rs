@@ -36,6 +36,10 @@ impl Places for Dram {
 
     fn begin(&mut self) {}
 
+    fn moves_old(&self) -> bool {
+        false
+    }
+
     #[inline(always)]
     fn place(&self, _: Header, _: bool, _: From) -> Space {
         Space::Old(Tier::FAST)
