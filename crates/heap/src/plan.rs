@@ -163,7 +163,9 @@ pub trait Places: Send + Sync {
 pub struct AnyPlan {
     plan: Box<dyn Plan>,
     table: [Space; KINDS],
+    /// Whether old objects may have to move, and by tier whether any can be there.
     moves_old: bool,
+    inhabited: [bool; MAX_TIERS as usize],
 }
 
 /// Bits of the temperature byte that a plan may know: colour, hot, written.
@@ -179,9 +181,36 @@ impl AnyPlan {
             plan,
             table: [Space::Old(Tier::FAST); KINDS],
             moves_old: false,
+            inhabited: [false; MAX_TIERS as usize],
         };
         any.begin();
         any
+    }
+}
+
+impl AnyPlan {
+    /// Whether an old object can be in a tier, now or from earlier answers, that is not where it is to be: a plan that
+    /// has all old objects in slow memory wants them to leave fast memory, but none is there.
+    fn find_moves(&mut self) {
+        let row = |from| index(from, false, 0)..index(from, true, KNOWN) + 1;
+        let arrive = |inhabited: &mut [bool], answers: &[Space]| {
+            for answer in answers {
+                if let Space::Old(tier) = answer {
+                    inhabited[usize::from(tier.0)] = true;
+                }
+            }
+        };
+        for from in [From::Birth, From::Nursery, From::Observer] {
+            arrive(&mut self.inhabited, &self.table[row(from)]);
+        }
+        self.moves_old = (0..MAX_TIERS).map(Tier).any(|tier| {
+            let answers = &self.table[row(From::Old(tier))];
+            self.inhabited[usize::from(tier.0)] && answers.iter().any(|a| *a != Space::Old(tier))
+        });
+        if self.moves_old {
+            // Where they go to, others follow.
+            self.inhabited = [true; MAX_TIERS as usize];
+        }
     }
 }
 
@@ -210,7 +239,6 @@ impl Places for AnyPlan {
 
     fn begin(&mut self) {
         let tiers = self.plan.tiers();
-        self.moves_old = false;
         let old = (0..tiers).map(|tier| From::Old(Tier(tier)));
         for from in [From::Birth, From::Nursery, From::Observer]
             .into_iter()
@@ -241,11 +269,9 @@ impl Places for AnyPlan {
                     Space::Observer => Space::Observer,
                 };
                 self.table[index(from, large, temperature)] = space;
-                if let From::Old(tier) = from {
-                    self.moves_old |= space != Space::Old(tier);
-                }
             }
         }
+        self.find_moves();
     }
 
     fn moves_old(&self) -> bool {
@@ -286,6 +312,35 @@ mod tests {
                 _ => Space::Old(Tier(u8::from(o.large) + 2 * u8::from(o.hot))),
             }
         }
+    }
+
+    /// Moves are looked for where there can be any, and for as long as there can be.
+    #[test]
+    fn old_objects_are_asked_about_only_if_they_may_have_to_move() {
+        /// All in one memory, which somebody may change.
+        struct One(Tier);
+
+        impl Plan for One {
+            fn name(&self) -> &str {
+                "one"
+            }
+
+            fn place(&self, _: Object) -> Space {
+                Space::Old(self.0)
+            }
+
+            fn moved(&mut self, _: Duration) {
+                self.0 = Tier::FAST;
+            }
+        }
+
+        let mut places = AnyPlan::new(Box::new(One(Tier::SLOW)));
+        assert!(!places.moves_old());
+        places.plan_mut().moved(Duration::ZERO);
+        places.begin();
+        assert!(places.moves_old());
+        places.begin();
+        assert!(places.moves_old(), "some may have found no room");
     }
 
     #[test]
