@@ -110,7 +110,7 @@
 //! | `mutator` | what compiled code holds, and the write barrier |
 //! | `plan`, `observer`, `roots`, `config` | what others decide, watch and provide |
 //! | `plans`, `sites`, `pima` | every plan by name, allocation sites and profiles, sampling |
-//! | `trace`, `pool`, `collect`, `sizing` | a collection, its threads, and when the next one comes |
+//! | `trace`, `pool`, `collect`, `traced`, `sizing` | a collection, its threads, what it found, and when the next one comes |
 //! | `heap`, `alloc`, `access`, `stats`, `verify` | what others call |
 //!
 //! `unsafe` is in `memory`, `lines`, `mutator`, and one call in `trace`.
