@@ -2,15 +2,20 @@
 //! allocation, the write barrier.
 //!
 //! ```text
-//! cargo run --release -p varve-heap --example collect [-- THREADS]
+//! cargo run --release -p varve-heap --example collect [-- THREADS [PLAN]]
 //! ```
+//!
+//! With a placement plan, such as `kg-w`, the heap asks it for every object; without one there is nothing to ask.
 //!
 //! Prints medians of several rounds, in processor time. State how busy the machine was beside any of them.
 
 use std::hint::black_box;
 use std::time::Duration;
 
-use varve_heap::{Config, Heap, Kind, Mutator, Ref, Shape, Shapes};
+use varve_heap::{
+    AnyPlan, Config, Dram, Heap, Kind, Mutator, Places, Ref, Shape, Shapes, Unobserved, plans,
+    sites,
+};
 
 const MIB: f64 = (1 << 20) as f64;
 
@@ -21,15 +26,15 @@ const TABLE: u32 = 1;
 const RECORD: u32 = 2;
 const TEXT: u32 = 3;
 
-struct World {
-    heap: Heap,
+struct World<P> {
+    heap: Heap<P>,
     mutator: Mutator,
     roots: Vec<Ref>,
     random: u64,
 }
 
-impl World {
-    fn new(config: Config) -> World {
+impl<P: Places> World<P> {
+    fn new(config: Config, plan: P) -> World<P> {
         let mut shapes = Shapes::new();
         shapes.add(Shape::structure("node", 24, [16, 20])).unwrap();
         shapes.add(Shape::ref_array("table")).unwrap();
@@ -37,7 +42,7 @@ impl World {
             .add(Shape::structure("record", 40, [16, 20, 24]))
             .unwrap();
         shapes.add(Shape::array("text", 1)).unwrap();
-        let mut heap = Heap::new(config, shapes).unwrap();
+        let mut heap = Heap::with(config, shapes, plan, Unobserved).unwrap();
         let mutator = heap.attach();
         World {
             heap,
@@ -64,6 +69,14 @@ impl World {
         let begin = now();
         self.heap.collect(&mut self.mutator, kind, &mut self.roots);
         now() - begin
+    }
+
+    /// The same in time of this thread alone: memory that is touched ahead is no part of a pause.
+    fn pause(&mut self) -> Duration {
+        let begin = thread_now();
+        self.heap
+            .collect(&mut self.mutator, Kind::Minor, &mut self.roots);
+        thread_now() - begin
     }
 
     /// A table of `count` records, each with a text of 10 to 100 bytes and two neighbours.
@@ -136,8 +149,8 @@ fn config(threads: usize) -> Config {
 
 /// A 4 MiB nursery of nodes in lists of ten, of which every tenth survives, after a warm-up; a mature heap of 100
 /// MiB lies beside it.
-fn nursery_pauses(threads: usize) {
-    let mut world = World::new(config(threads));
+fn nursery_pauses<P: Places>(threads: usize, plan: P) {
+    let mut world = World::new(config(threads), plan);
     world.graph(4 << 20, Some(1000));
     world.collect(Kind::Full);
     let kept = world.roots.len();
@@ -159,23 +172,28 @@ fn nursery_pauses(threads: usize) {
                 }
             }
             world.roots.push(list);
-            pauses.push(world.collect(Kind::Minor));
+            pauses.push(if threads == 1 {
+                world.pause()
+            } else {
+                world.collect(Kind::Minor)
+            });
             world.roots.truncate(kept);
         }
-        let pauses = pauses.split_off(10);
-        let longest = pauses.iter().max().copied().unwrap_or_default();
-        let pause = median(pauses);
+        let mut pauses = pauses.split_off(10);
+        pauses.sort_unstable();
+        let at = |percent: usize| millis(pauses[(pauses.len() - 1) * percent / 100]);
         println!(
-            "nursery 4 MiB, {survive:>2} % survive: pause {:>8.3} ms, longest {:>8.3} ms",
-            millis(pause),
-            millis(longest)
+            "nursery 4 MiB, {survive:>2} % survive: pause {:>8.3} ms, 90 % within {:>8.3}, longest {:>8.3} ms",
+            at(50),
+            at(90),
+            at(100)
         );
     }
 }
 
 /// Full collections of a heap that stays in place, and of one that moves as a whole.
-fn tracing(threads: usize, what: &str, fill: impl Fn(&mut World)) {
-    let mut world = World::new(config(threads));
+fn tracing<P: Places>(threads: usize, plan: P, what: &str, fill: impl Fn(&mut World<P>)) {
+    let mut world = World::new(config(threads), plan);
     fill(&mut world);
     world.collect(Kind::Full);
     let live = world.heap.verify(&world.mutator, &mut world.roots);
@@ -198,7 +216,7 @@ fn tracing(threads: usize, what: &str, fill: impl Fn(&mut World)) {
 
 /// Nodes that die at once.
 fn allocation() {
-    let mut world = World::new(config(1));
+    let mut world = World::new(config(1), Dram);
     let rounds = (0..9).map(|_| {
         let begin = now();
         for _ in 0..10_000_000 {
@@ -216,7 +234,7 @@ fn allocation() {
 
 /// Stores of a reference into an object that was logged already, and into plain memory.
 fn barrier() {
-    let mut world = World::new(config(1));
+    let mut world = World::new(config(1), Dram);
     world.graph(1000, None);
     let table = world.roots[0];
     let node = world.heap.read_element(table, 0);
@@ -245,7 +263,7 @@ fn barrier() {
     );
 }
 
-impl World {
+impl<P: Places> World<P> {
     /// One store into each of the graph's thousand nodes.
     fn graph_logged(&mut self) -> Duration {
         let table = self.roots[0];
@@ -263,12 +281,21 @@ impl World {
 /// Processor time of the whole process, so that other programs on the machine disturb less. With several threads it
 /// says what they cost together.
 fn now() -> Duration {
+    clock(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+/// Processor time of the calling thread.
+fn thread_now() -> Duration {
+    clock(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+fn clock(which: libc::clockid_t) -> Duration {
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
     // SAFETY: the call writes one timespec.
-    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+    unsafe { libc::clock_gettime(which, &mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
@@ -281,20 +308,31 @@ fn rate(bytes: u64, time: Duration) -> f64 {
 }
 
 fn main() {
-    let threads = std::env::args()
-        .nth(1)
+    let mut words = std::env::args().skip(1);
+    let threads = words
+        .next()
         .map_or(1, |n| n.parse().expect("THREADS is a number"));
     println!("{threads} collector thread(s); medians of processor time");
-    nursery_pauses(threads);
-    tracing(threads, "records with texts", |world| {
-        world.records(2 << 20)
-    });
-    tracing(threads, "24-byte nodes, edges nearby", |world| {
-        world.graph(8 << 20, Some(100));
-    });
-    tracing(threads, "24-byte nodes, edges anywhere", |world| {
-        world.graph(8 << 20, None);
-    });
+    match words.next() {
+        None => collections(threads, || Dram),
+        Some(spec) => collections(threads, || {
+            let chosen = plans::by_name(&spec, Some(&sites::Profile::default()));
+            AnyPlan::new(chosen.unwrap_or_else(|error| panic!("{error}")).plan)
+        }),
+    }
     allocation();
     barrier();
+}
+
+fn collections<P: Places>(threads: usize, plan: impl Fn() -> P) {
+    nursery_pauses(threads, plan());
+    tracing(threads, plan(), "records with texts", |world| {
+        world.records(2 << 20)
+    });
+    tracing(threads, plan(), "24-byte nodes, edges nearby", |world| {
+        world.graph(8 << 20, Some(100));
+    });
+    tracing(threads, plan(), "24-byte nodes, edges anywhere", |world| {
+        world.graph(8 << 20, None);
+    });
 }

@@ -7,10 +7,10 @@ use crate::heap::Heap;
 use crate::layout::*;
 use crate::mutator::Mutator;
 use crate::observer::Observer;
-use crate::plan::Plan;
+use crate::plan::Places;
 use crate::reference::Ref;
 
-impl<P: Plan, O: Observer> Heap<P, O> {
+impl<P: Places, O: Observer> Heap<P, O> {
     /// An object's header.
     pub fn header(&self, object: Ref) -> Header {
         self.tables.memory.header(object)
@@ -46,6 +46,7 @@ impl<P: Plan, O: Observer> Heap<P, O> {
     /// Writes bytes at `offset` in an object; references must go through [`Heap::write_ref`].
     pub fn write(&mut self, object: Ref, offset: u64, from: &[u8]) {
         self.tables.memory.write(object.offset() + offset, from);
+        self.note_write(object);
     }
 
     /// Reads the reference at `offset`, a multiple of 4, in an object.
@@ -64,6 +65,7 @@ impl<P: Plan, O: Observer> Heap<P, O> {
             .word(object.offset() + offset)
             .store(value.0, Relaxed);
         mutator.barrier(memory.header_word(object), object);
+        self.note_write(object);
     }
 
     /// Reads an element of an array of references.
@@ -79,5 +81,17 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         let offset = array.offset() + u64::from(ARRAY_NARROW_BASE) + 4 * u64::from(index);
         memory.word(offset).store(value.0, Relaxed);
         mutator.element_barrier(memory.header_word(array), array, offset);
+        self.note_write(array);
+    }
+
+    /// What compiled code does after each store of anything into an object, while the plan [monitors].
+    ///
+    /// [monitors]: crate::plan::Plan::monitors
+    #[inline(always)]
+    fn note_write(&self, object: Ref) {
+        if P::SEVERAL && self.monitors {
+            let header = self.tables.memory.header(object);
+            self.tables.memory.set_header(object, header.written());
+        }
     }
 }

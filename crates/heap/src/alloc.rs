@@ -6,8 +6,8 @@ use crate::heap::Heap;
 use crate::large::large_bytes;
 use crate::layout::*;
 use crate::mutator::Mutator;
-use crate::observer::Observer;
-use crate::plan::Plan;
+use crate::observer::{Moved, Observer};
+use crate::plan::{From, Places, Space, Tier};
 use crate::reference::Ref;
 use crate::roots::Roots;
 use crate::stats::{Cause, Kind};
@@ -26,7 +26,7 @@ pub struct OutOfMemory {
     pub max: u64,
 }
 
-impl<P: Plan, O: Observer> Heap<P, O> {
+impl<P: Places, O: Observer> Heap<P, O> {
     /// Allocates what compiled code found no room for. `bytes` is the object's size, a multiple of
     /// [`OBJECT_ALIGN`]. The object is zero but for its header, which is `header`, a value of [`new_header`], with
     /// collector bits added: the caller must not write the header again. An array's length is the caller's to
@@ -51,7 +51,7 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         }
         let full = self.sizing.full_is_due(self.used()) || self.nursery.size() == 0;
         if !full {
-            self.collect_for(mutator, Kind::Minor, Cause::NurseryFull, roots);
+            self.collect_for(mutator, self.minor(), Cause::NurseryFull, roots);
             if let Some(r) = self.alloc_in_nursery(mutator, header, bytes) {
                 return Ok(r);
             }
@@ -66,6 +66,26 @@ impl<P: Plan, O: Observer> Heap<P, O> {
             .ok_or_else(|| self.out_of_memory(bytes))
     }
 
+    /// Allocates an object with a header that [`new_header`] made, all zero but for that and, in an array, the
+    /// length, which counts for arrays alone.
+    pub fn alloc(
+        &mut self,
+        mutator: &mut Mutator,
+        header: u64,
+        length: u32,
+        roots: &mut dyn Roots,
+    ) -> Result<Ref, OutOfMemory> {
+        let type_index = Header(header).type_index();
+        let bytes = self.shapes.object_size(type_index, length);
+        let r = self.alloc_bytes(mutator, header, bytes, roots)?;
+        if self.shapes.info(type_index).is_array() {
+            self.tables
+                .memory
+                .write(r.offset() + ARRAY_LENGTH as u64, &length.to_ne_bytes());
+        }
+        Ok(r)
+    }
+
     /// Allocates a struct of a type, all zero.
     pub fn alloc_struct(
         &mut self,
@@ -75,7 +95,7 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         roots: &mut dyn Roots,
     ) -> Result<Ref, OutOfMemory> {
         let bytes = self.shapes.object_size(type_index, 0);
-        self.alloc(mutator, new_header(type_index, site, 0), bytes, roots)
+        self.alloc_bytes(mutator, new_header(type_index, site, 0), bytes, roots)
     }
 
     /// Allocates an array of a type, all zero.
@@ -87,12 +107,7 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         length: u32,
         roots: &mut dyn Roots,
     ) -> Result<Ref, OutOfMemory> {
-        let bytes = self.shapes.object_size(type_index, length);
-        let r = self.alloc(mutator, new_header(type_index, site, 0), bytes, roots)?;
-        self.tables
-            .memory
-            .write(r.offset() + ARRAY_LENGTH as u64, &length.to_ne_bytes());
-        Ok(r)
+        self.alloc(mutator, new_header(type_index, site, 0), length, roots)
     }
 
     /// Allocates a host object that holds `handle`. [`Roots::host_died`] is called with it once the object is dead.
@@ -107,12 +122,7 @@ impl<P: Plan, O: Observer> Heap<P, O> {
             self.shapes.info(type_index).is_host,
             "type {type_index} is not a host object's"
         );
-        let r = self.alloc(
-            mutator,
-            new_header(type_index, 0, 0),
-            u64::from(HOST_SIZE),
-            roots,
-        )?;
+        let r = self.alloc(mutator, new_header(type_index, 0, 0), 0, roots)?;
         self.tables
             .memory
             .write(r.offset() + HOST_HANDLE as u64, &handle.to_ne_bytes());
@@ -120,7 +130,8 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         Ok(r)
     }
 
-    fn alloc(
+    #[inline]
+    fn alloc_bytes(
         &mut self,
         mutator: &mut Mutator,
         header: u64,
@@ -145,6 +156,10 @@ impl<P: Plan, O: Observer> Heap<P, O> {
             return None;
         }
         let r = mutator.bump(bytes)?;
+        // Programs that never fill a nursery need no room for survivors.
+        if !self.ahead.is_running() && self.nursery.used(mutator) > self.nursery.size() / 4 {
+            self.touch_ahead(0);
+        }
         if stressed {
             mutator.limit = mutator.cursor;
         }
@@ -170,7 +185,10 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         if !self.sizing.has_room(self.used(), pages) || !self.tables.chunks.reserve_is_whole() {
             return Err(self.out_of_memory(bytes));
         }
-        let tier = usize::from(self.plan.birth(Header(header), bytes).0);
+        let tier = match self.plan.place(Header(header), true, From::Birth) {
+            Space::Old(tier) => usize::from(tier.0),
+            Space::Observer => unreachable!("large objects have no observer space"),
+        };
         let r = self.large[tier]
             .alloc(&self.tables, bytes, false)
             .ok_or_else(|| self.out_of_memory(bytes))?;
@@ -185,6 +203,18 @@ impl<P: Plan, O: Observer> Heap<P, O> {
             .memory
             .set_header(r, Header(header).with(LARGE | self.mark));
         mutator.remembered.push(r);
+        if O::WATCHES {
+            let address = self.tables.memory.base_address() + r.offset();
+            self.observer.moved(Moved {
+                header: Header(header),
+                bytes,
+                from: From::Birth,
+                from_address: address,
+                to: Space::Old(Tier(tier as u8)),
+                to_address: address,
+                to_ref: r,
+            });
+        }
         self.stats.allocated += bytes;
         // What it takes is no room for survivors any more.
         self.nursery.shrink(self.sizing.nursery(self.used()));
@@ -206,7 +236,7 @@ impl<P: Plan, O: Observer> Heap<P, O> {
     fn stress(&mut self, mutator: &mut Mutator, roots: &mut dyn Roots) {
         let (every, kind) = match self.config.stress {
             Stress::Off => return,
-            Stress::Minor(every) => (every, Kind::Minor),
+            Stress::Minor(every) => (every, self.minor()),
             Stress::Full(every) => (every, Kind::Full),
         };
         self.until_stress = self.until_stress.saturating_sub(1);

@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::config::Backing;
 use crate::layout::*;
 use crate::memory::Memory;
 
@@ -84,7 +85,7 @@ impl Chunks {
 
     /// Returns the memory of free chunks to the system, but for `keep` of them that will be used soonest. Gives how
     /// many were returned.
-    pub fn release(&self, memory: &Memory, keep: u32) -> u32 {
+    pub fn release(&self, memory: &Memory, backing: Option<&dyn Backing>, keep: u32) -> u32 {
         let mut state = self.lock();
         let dirty = state
             .chunks
@@ -94,7 +95,11 @@ impl Chunks {
             .skip(keep as usize);
         let mut released = 0;
         for (index, chunk) in dirty {
-            memory.discard(index as u64 * CHUNK_SIZE, CHUNK_SIZE);
+            let start = index as u64 * CHUNK_SIZE;
+            memory.discard(start, CHUNK_SIZE);
+            if let Some(backing) = backing {
+                backing.release(memory.base_address() + start, CHUNK_SIZE);
+            }
             *chunk = Chunk::Fresh;
             released += 1;
         }
@@ -107,6 +112,23 @@ impl Chunks {
         state.chunks[self.emergency as usize..]
             .iter()
             .all(|&chunk| chunk != Chunk::Taken)
+    }
+
+    /// The chunks among the next `count` free ones that have no memory of the system yet; they count as touched from
+    /// now on.
+    pub fn touch_next(&self, count: u32) -> Vec<u32> {
+        let mut state = self.lock();
+        let hint = state.hint as usize;
+        let from_hint = state.chunks.iter_mut().enumerate().skip(hint);
+        let next = from_hint
+            .filter(|(_, chunk)| **chunk != Chunk::Taken)
+            .take(count as usize);
+        next.filter(|(_, chunk)| **chunk == Chunk::Fresh)
+            .map(|(index, chunk)| {
+                *chunk = Chunk::Dirty;
+                index as u32
+            })
+            .collect()
     }
 
     /// Free chunks that are not kept for collections.
@@ -149,6 +171,16 @@ mod tests {
     }
 
     #[test]
+    fn the_next_chunks_are_touched_once() {
+        let chunks = Chunks::new(1, 10 * CHUNK_SIZE, 2);
+        assert_eq!(chunks.take(3, false), Some(1));
+        chunks.give_back(2, 1);
+        assert_eq!(chunks.touch_next(3), [4, 5], "the second was used before");
+        assert!(chunks.touch_next(3).is_empty());
+        assert_eq!(chunks.touch_next(4), [6]);
+    }
+
+    #[test]
     fn released_chunks_are_zero_again() {
         let memory = Memory::reserve(4 * CHUNK_SIZE).unwrap();
         let chunks = Chunks::new(1, 4 * CHUNK_SIZE, 1);
@@ -156,7 +188,7 @@ mod tests {
         memory.write(CHUNK_SIZE, &[1]);
         memory.write(2 * CHUNK_SIZE, &[1]);
         chunks.give_back(1, 2);
-        assert_eq!(chunks.release(&memory, 1), 1);
+        assert_eq!(chunks.release(&memory, None, 1), 1);
         let mut byte = [0];
         memory.read(CHUNK_SIZE, &mut byte);
         assert_eq!(byte, [1]);

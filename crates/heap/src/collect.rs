@@ -7,20 +7,21 @@ use crate::layout::*;
 use crate::lines::live_value;
 use crate::mature::Bump;
 use crate::mutator::Mutator;
-use crate::observer::Observer;
-use crate::plan::Plan;
+use crate::observer::{Observer, Stage};
+use crate::plan::Places;
 use crate::pool::Pool;
 use crate::reference::Ref;
 use crate::roots::Roots;
 use crate::stats::Kind;
 use crate::trace::{Counts, Trace, Worker};
+use crate::traced::Traced;
 
 /// Defragments when holes that nobody filled make up more than one part in this many of what is in use.
 const FRAGMENTED: u64 = 8;
 /// Copies at most one part in this many of what is in use while defragmenting, or one chunk if that is more.
 const HEADROOM: u64 = 16;
 
-impl<P: Plan, O: Observer> Heap<P, O> {
+impl<P: Places, O: Observer> Heap<P, O> {
     /// Traces, sweeps and empties the nursery. `everything`: move all that can move.
     pub(crate) fn run(
         &mut self,
@@ -29,17 +30,34 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         everything: bool,
         roots: &mut dyn Roots,
     ) -> Counts {
+        self.observer.stage(kind, Stage::Roots);
         let mut budget = 0;
         if kind == Kind::Full {
             self.mark ^= MARK_MASK;
             self.bumps.iter_mut().flatten().for_each(Bump::retire);
             budget = self.choose_evacuated(everything);
+            if P::SEVERAL {
+                // Any object may move to another memory.
+                budget = self.room_for_copies();
+            }
         }
+        let nursery = self.nursery.bounds();
+        let mut young = nursery;
+        let mut sorted = (0, 0);
+        if P::SEVERAL && kind != Kind::Minor {
+            young = self.observed.with_nursery(nursery);
+            sorted = self.observed.flip();
+        }
+        let (young, nursery) = (Ref::half_range(young), Ref::half_range(nursery));
         let counts = match (kind, self.bumps.len() > 1) {
-            (Kind::Minor, false) => self.trace::<false, false>(mutator, budget, roots),
-            (Kind::Minor, true) => self.trace::<false, true>(mutator, budget, roots),
-            (Kind::Full, false) => self.trace::<true, false>(mutator, budget, roots),
-            (Kind::Full, true) => self.trace::<true, true>(mutator, budget, roots),
+            (Kind::Full, false) => {
+                self.trace::<true, false>(mutator, kind, budget, young, nursery, roots)
+            }
+            (Kind::Full, true) => {
+                self.trace::<true, true>(mutator, kind, budget, young, nursery, roots)
+            }
+            (_, false) => self.trace::<false, false>(mutator, kind, budget, young, nursery, roots),
+            (_, true) => self.trace::<false, true>(mutator, kind, budget, young, nursery, roots),
         };
         if kind == Kind::Full {
             self.bumps.iter_mut().flatten().for_each(Bump::retire);
@@ -53,14 +71,16 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         }
         if self.config.poison {
             self.nursery.poison(&self.tables.memory, mutator);
+            if sorted.1 > 0 {
+                self.tables.memory.poison(sorted.0, sorted.1);
+            }
         }
         counts
     }
 
     /// Chooses blocks whose objects are to move. Gives the bytes that may be copied for it.
     fn choose_evacuated(&self, everything: bool) -> u64 {
-        // Copies must not use up the address range; what is kept for the nursery's survivors does not count.
-        let room = self.tables.chunks.free_for_programs() * CHUNK_SIZE / 4 * 3;
+        let room = self.room_for_copies();
         let used: u64 = self.mature.iter().map(|space| space.used()).sum();
         let holes: u64 = self
             .mature
@@ -78,10 +98,19 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         budget
     }
 
+    /// Bytes that may be copied without need.
+    fn room_for_copies(&self) -> u64 {
+        // Copies must not use up the address range; what is kept for the nursery's survivors does not count.
+        self.tables.chunks.free_for_programs() * CHUNK_SIZE / 4 * 3
+    }
+
     fn trace<const FULL: bool, const PAR: bool>(
         &mut self,
         mutator: &mut Mutator,
+        kind: Kind,
         budget: u64,
+        young: (u32, u32),
+        nursery: (u32, u32),
         roots: &mut dyn Roots,
     ) -> Counts {
         let trace = Trace {
@@ -91,7 +120,9 @@ impl<P: Plan, O: Observer> Heap<P, O> {
             large: &self.large,
             plan: &self.plan,
             observer: &self.observer,
-            nursery: self.nursery.half_refs(),
+            young,
+            nursery,
+            observed: &self.observed,
             mark: self.mark,
             budget: AtomicI64::new(budget as i64),
             pool: Pool::new(),
@@ -114,7 +145,17 @@ impl<P: Plan, O: Observer> Heap<P, O> {
                 .for_each(|r| worker.remembered(r));
             mutator.cards.clean(|array, line| worker.card(array, line));
         }
-        let counts = std::thread::scope(|scope| {
+        if P::SEVERAL && kind != Kind::Minor {
+            let mut slots = std::mem::take(&mut self.old_to_observed);
+            if !FULL {
+                slots.sort_unstable();
+                slots.dedup();
+                slots.into_iter().for_each(|slot| worker.old_slot(slot));
+            }
+        }
+        trace.observer.stage(kind, Stage::Trace);
+        let whole = Whole;
+        let (counts, mut slots) = std::thread::scope(|scope| {
             let mut waiting = Some(others);
             let mut helpers = Vec::new();
             worker.drain(|| {
@@ -122,9 +163,11 @@ impl<P: Plan, O: Observer> Heap<P, O> {
                     trace.pool.join();
                     let trace = &trace;
                     let help = move || {
+                        let whole = Whole;
                         let mut worker = Worker::<P, O, FULL, PAR>::new(trace, bumps);
                         worker.drain(|| ());
-                        worker.counts
+                        std::mem::forget(whole);
+                        worker.finish()
                     };
                     // Without the thread the work takes longer, and that is all.
                     match std::thread::Builder::new()
@@ -136,16 +179,28 @@ impl<P: Plan, O: Observer> Heap<P, O> {
                     }
                 }
             });
-            let mut counts = worker.counts;
+            let (mut counts, mut slots) = worker.finish();
             for helper in helpers {
-                counts.add(
-                    &helper
-                        .join()
-                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-                );
+                // A helper that panics ends the process: see `Whole`.
+                let (theirs, more) = helper.join().expect("a helper returns or aborts");
+                counts.add(&theirs);
+                slots.extend(more);
             }
-            counts
+            (counts, slots)
         });
+        std::mem::forget(whole);
+        trace.observer.stage(kind, Stage::Rest);
+        self.old_to_observed.append(&mut slots);
+        if O::WATCHES {
+            let born = (
+                self.nursery.start(),
+                self.nursery.start() + self.nursery.used(mutator),
+            );
+            let resolve = |r| trace.resolve(r, FULL);
+            trace
+                .observer
+                .traced(&Traced::new(kind, &trace, born, &resolve));
+        }
         let hosts = &mut self.hosts;
         let mut settle = |r: Ref| {
             let new = trace.resolve(r, FULL);
@@ -154,7 +209,7 @@ impl<P: Plan, O: Observer> Heap<P, O> {
             }
             new
         };
-        if FULL {
+        if kind != Kind::Minor {
             hosts.old = hosts.old.drain(..).filter_map(&mut settle).collect();
         }
         hosts
@@ -162,5 +217,18 @@ impl<P: Plan, O: Observer> Heap<P, O> {
             .extend(hosts.young.drain(..).filter_map(&mut settle));
         roots.visit_weak(&mut |r| trace.resolve(r, FULL));
         counts
+    }
+}
+
+/// Dropped only while a panic leaves tracing: the heap is half moved then, and other threads wait for work that
+/// never comes.
+struct Whole;
+
+impl Drop for Whole {
+    fn drop(&mut self) {
+        eprintln!(
+            "the collector failed in the middle of a collection: the heap is not whole, the process ends"
+        );
+        std::process::abort();
     }
 }

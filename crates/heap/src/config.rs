@@ -1,7 +1,9 @@
 //! What a heap is made with.
 
 use crate::layout::*;
-use crate::nursery::Nursery;
+use crate::nursery::{Nursery, START};
+use crate::observed::ObserverSpace;
+use crate::plan::Tier;
 use crate::stats::Record;
 
 /// Settings of a heap. Sizes are in bytes.
@@ -24,6 +26,11 @@ pub struct Config {
     pub poison: bool,
     /// Called after each collection.
     pub log: Option<Log>,
+    /// Bytes of each half of the observer space, if the plan has one. 0: twice the nursery in the beginning, and at
+    /// most an eighth of the heap.
+    pub observer: u64,
+    /// Told which addresses are to be memory of which tier.
+    pub backing: Option<Box<dyn Backing>>,
     /// Bytes of address range right before the heap's base that the heap reserves and leaves to its owner, inaccessible: what an engine keeps
     /// there is reached from the base as objects are.
     pub before: u64,
@@ -31,6 +38,20 @@ pub struct Config {
 
 /// Receives one record per collection.
 pub type Log = Box<dyn FnMut(&Record) + Send>;
+
+/// Gives addresses memory of a tier. Without one, all memory is what the system gives.
+///
+/// Collector threads call while they collect.
+pub trait Backing: Send + Sync {
+    /// `bytes` at `address` are to be memory of `tier` from now on. What they hold is not needed any more. Whole
+    /// chunks of the heap, but for tables of the collector, which are neither aligned nor empty.
+    fn bind(&self, address: u64, bytes: u64, tier: Tier);
+
+    /// `bytes` at `address` went back to the system, and are nobody's until they are bound again.
+    fn release(&self, address: u64, bytes: u64) {
+        let _ = (address, bytes);
+    }
+}
 
 /// How often to collect without need. All allocations take the slow path then, unless it is off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,6 +77,8 @@ impl Default for Config {
             stress: Stress::Off,
             poison: false,
             log: None,
+            observer: 0,
+            backing: None,
             before: 0,
         }
     }
@@ -141,19 +164,32 @@ impl Config {
         }
     }
 
+    /// Bytes of each half of an observer space.
+    pub(crate) fn observer_half(&self) -> u64 {
+        let wanted = match self.observer {
+            0 => (2 * self.nursery).min(self.max / 8),
+            given => given.min(self.max / 4),
+        };
+        wanted & !(OBJECT_ALIGN - 1)
+    }
+
+    /// Bytes of address range up to the first chunk that spaces share. `half` is [`Config::observer_half`], or 0.
+    pub(crate) fn young_range(&self, half: u64) -> u64 {
+        debug_assert!(START.is_multiple_of(CHUNK_SIZE));
+        Nursery::range(self.nursery_max) + ObserverSpace::range(half)
+    }
+
     /// Chunks of address range that only collections may use, so that a full nursery always finds room. Twice the
     /// nursery covers what page and block ends waste; each thread may leave a chunk of each space incomplete.
-    pub(crate) fn emergency_chunks(&self, tiers: u8) -> u32 {
-        let nursery = 2 * self.nursery_max.div_ceil(CHUNK_SIZE);
-        nursery as u32 + 2 * u32::from(tiers) * (self.threads.max(1) as u32 + 1)
+    pub(crate) fn emergency_chunks(&self, tiers: u8, half: u64) -> u32 {
+        let young = 2 * (self.nursery_max + half).div_ceil(CHUNK_SIZE);
+        young as u32 + 2 * u32::from(tiers) * (self.threads.max(1) as u32 + 1)
     }
 
     /// Bytes of address range to use. More than the heap's maximum, because large objects need theirs in one piece.
-    pub(crate) fn extent(&self, tiers: u8) -> u64 {
-        let emergency = u64::from(self.emergency_chunks(tiers)) * CHUNK_SIZE;
-        let wanted = Nursery::range(self.nursery_max)
-            + emergency
-            + 2 * self.max.next_multiple_of(CHUNK_SIZE);
+    pub(crate) fn extent(&self, tiers: u8, half: u64) -> u64 {
+        let emergency = u64::from(self.emergency_chunks(tiers, half)) * CHUNK_SIZE;
+        let wanted = self.young_range(half) + emergency + 2 * self.max.next_multiple_of(CHUNK_SIZE);
         wanted.min(HEAP_SPAN - CHUNK_SIZE)
     }
 }

@@ -69,6 +69,16 @@ impl Header {
         Header(self.with_collector(bits).0 + older)
     }
 
+    /// The same header of an object that nobody wrote to since now.
+    pub const fn unwritten(self) -> Header {
+        Header(self.0 & !((WRITTEN as u64) << TEMPERATURE_SHIFT))
+    }
+
+    /// The same header of an object that was written to.
+    pub const fn written(self) -> Header {
+        Header(self.0 | (WRITTEN as u64) << TEMPERATURE_SHIFT)
+    }
+
     /// The header of an object that lives at `to` now.
     pub const fn forwarded(to: Ref) -> Header {
         Header(to.0 as u64).with(FORWARDED)

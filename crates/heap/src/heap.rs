@@ -1,19 +1,23 @@
 //! The heap: what programs and hosts call.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use crate::ahead::Ahead;
 use crate::blocks::Blocks;
 use crate::chunks::Chunks;
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, Log, Stress};
 use crate::large::Large;
 use crate::layout::*;
 use crate::lines::Lines;
 use crate::mature::{Bump, Mature, Tables};
 use crate::memory::Memory;
 use crate::mutator::Mutator;
-use crate::nursery::Nursery;
-use crate::observer::{Observer, Unobserved};
-use crate::plan::{Dram, MAX_TIERS, Plan, Tier};
+use crate::nursery::{Nursery, START};
+use crate::observed::ObserverSpace;
+use crate::observer::{Observer, Stage, Unobserved};
+use crate::pima::{Interval, PimaError};
+use crate::plan::{AnyPlan, MAX_TIERS, Places, Plan, Site, Tier};
+use crate::plans::dram::Dram;
 use crate::reference::Ref;
 use crate::roots::Roots;
 use crate::shape::Shapes;
@@ -22,11 +26,21 @@ use crate::stats::{Cause, Kind, Record, SpaceUse, Stats};
 
 /// A heap of objects with a program running on it. See the [crate](crate) for how it works.
 pub struct Heap<P = Dram, O = Unobserved> {
+    /// Before the memory, which it must not outlive: fields are dropped in order.
+    pub(crate) ahead: Ahead,
     pub(crate) tables: Tables,
     pub(crate) shapes: Shapes,
     pub(crate) mature: Vec<Mature>,
     pub(crate) large: Vec<Large>,
     pub(crate) nursery: Nursery,
+    pub(crate) observed: ObserverSpace,
+    /// Whether writes are noted in headers.
+    pub(crate) monitors: bool,
+    /// Slots, in units of 4 bytes, of old objects that referred to the observer space after some collection since
+    /// its objects were last sorted.
+    pub(crate) old_to_observed: Vec<u32>,
+    /// What survived the nursery the last time.
+    last_survived: u64,
     /// By collector thread and tier.
     pub(crate) bumps: Vec<Vec<Bump>>,
     pub(crate) plan: P,
@@ -57,39 +71,83 @@ impl Heap {
     }
 }
 
-impl<P: Plan, O: Observer> Heap<P, O> {
+impl<O: Observer> Heap<AnyPlan, O> {
+    /// An empty heap whose objects a plan places that is chosen while the program runs: see [`plans`](crate::plans).
+    pub fn planned(
+        config: Config,
+        shapes: Shapes,
+        plan: Box<dyn Plan>,
+        observer: O,
+    ) -> Result<Heap<AnyPlan, O>, ConfigError> {
+        Heap::with(config, shapes, AnyPlan::new(plan), observer)
+    }
+}
+
+impl<P: Places, O: Observer> Heap<P, O> {
     /// An empty heap whose objects `plan` places, and whose collections `observer` watches.
     pub fn with(
-        config: Config,
+        mut config: Config,
         shapes: Shapes,
         plan: P,
         observer: O,
     ) -> Result<Heap<P, O>, ConfigError> {
         config.check()?;
-        let tiers = plan.tiers();
+        let (asked, tiers) = (plan.plan(), plan.plan().tiers());
         if !(1..=MAX_TIERS).contains(&tiers) {
             return Err(ConfigError::Tiers {
-                plan: plan.name().into(),
+                plan: asked.name().into(),
                 tiers,
             });
         }
-        let extent = config.extent(tiers);
-        let first = (Nursery::range(config.nursery_max) / CHUNK_SIZE) as u32;
+        let half = match asked.observer() {
+            Some(_) => config.observer_half(),
+            None => 0,
+        };
+        let extent = config.extent(tiers, half);
+        let first = (config.young_range(half) / CHUNK_SIZE) as u32;
         let memory = Memory::reserve_after(config.before, extent)
             .map_err(|source| ConfigError::Reserve { extent, source })?;
         let tables = Tables {
             memory,
-            chunks: Chunks::new(first, extent, config.emergency_chunks(tiers)),
+            chunks: Chunks::new(first, extent, config.emergency_chunks(tiers, half)),
             lines: Lines::new(extent),
             blocks: Blocks::new(extent),
+            backing: config.backing.take(),
         };
+        let observed = match half {
+            0 => ObserverSpace::default(),
+            _ => ObserverSpace::new(START, half, config.nursery_max),
+        };
+        let nursery = Nursery::new(ObserverSpace::nursery_start(START, half));
+        tables.bind(
+            nursery.start(),
+            config.nursery_max.next_multiple_of(CHUNK_SIZE),
+            asked.nursery(),
+        );
+        if let Some(tier) = asked.observer() {
+            for (start, bytes) in observed.halves() {
+                tables.bind(start, bytes.next_multiple_of(CHUNK_SIZE), tier);
+            }
+        }
+        if let Some(backing) = &tables.backing {
+            for table in [tables.lines.bytes(), tables.blocks.bytes()] {
+                let address = table.as_ptr().addr() as u64;
+                backing.bind(address, table.len() as u64, asked.metadata());
+            }
+        }
+        let monitors = asked.monitors();
         let threads = config.threads.max(1);
         Ok(Heap {
+            ahead: Ahead::default(),
             tables,
             shapes,
             mature: (0..tiers).map(|tier| Mature::new(Tier(tier))).collect(),
             large: (0..tiers).map(|tier| Large::new(Tier(tier))).collect(),
-            nursery: Nursery::new(),
+            nursery,
+            observed,
+            monitors,
+            old_to_observed: Vec::new(),
+            last_survived: 0,
             bumps: (0..threads)
                 .map(|_| (0..tiers).map(|_| Bump::default()).collect())
                 .collect(),
@@ -123,13 +181,53 @@ impl<P: Plan, O: Observer> Heap<P, O> {
     }
 
     /// The plan that places objects.
-    pub fn plan(&self) -> &P {
-        &self.plan
+    pub fn plan(&self) -> &dyn Plan {
+        self.plan.plan()
     }
 
-    /// The plan, to change its mind between collections.
-    pub fn plan_mut(&mut self) -> &mut P {
-        &mut self.plan
+    /// The plan, to tell it something. What it answers differently counts from the next collection on.
+    pub fn plan_mut(&mut self) -> &mut dyn Plan {
+        self.plan.plan_mut()
+    }
+
+    /// What compiled code sets in the temperature byte of objects that are born at a site: a constant of the site,
+    /// so that it costs nothing.
+    pub fn temperature(&self, site: Site<'_>) -> u8 {
+        match self.plan.plan().is_hot(site) {
+            true => HOT,
+            false => 0,
+        }
+    }
+
+    /// Tells the plan that the program finished an interval of its work, and moves old objects if the plan says so.
+    /// `now` gives the time after that, by the same clock as the report's. Gives the memory that objects moved to.
+    ///
+    /// # Errors
+    /// If the report is out of order.
+    pub fn interval(
+        &mut self,
+        mutator: &mut Mutator,
+        interval: Interval,
+        roots: &mut dyn Roots,
+        now: impl FnOnce() -> Duration,
+    ) -> Result<Option<Tier>, PimaError> {
+        let to = self.plan.plan_mut().interval(interval)?;
+        if to.is_some() {
+            self.collect_for(mutator, Kind::Full, Cause::Moving, roots);
+            self.plan.plan_mut().moved(now());
+        }
+        Ok(to)
+    }
+
+    /// The memory that an object is in.
+    pub fn tier_of(&self, object: Ref) -> Tier {
+        let plan = self.plan.plan();
+        let young = self.config.young_range(self.observed.size());
+        match object.offset() {
+            _ if self.observed.contains(object) => plan.observer().unwrap_or(Tier::FAST),
+            offset if offset < young => plan.nursery(),
+            offset => Tier(self.tables.blocks.tier(offset)),
+        }
     }
 
     /// Who watches collections.
@@ -142,14 +240,21 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         &self.stats
     }
 
+    /// Has `log` called after each collection, instead of [`Config::log`].
+    pub fn set_log(&mut self, log: Option<Log>) {
+        self.config.log = log;
+    }
+
     /// Bytes in use outside of the nursery.
     pub fn used(&self) -> u64 {
         let mature: u64 = self.mature.iter().map(Mature::used).sum();
-        mature + self.large.iter().map(Large::used).sum::<u64>()
+        let large: u64 = self.large.iter().map(Large::used).sum();
+        mature + large + self.observed.used()
     }
 
-    /// Every space but the nursery.
+    /// Every space. The nursery, which collections empty, counts with all its bytes.
     pub fn spaces(&self) -> Vec<SpaceUse> {
+        let plan = self.plan.plan();
         let name = |kind: &str, tier: Tier| {
             if self.mature.len() == 1 {
                 kind.into()
@@ -157,17 +262,42 @@ impl<P: Plan, O: Observer> Heap<P, O> {
                 format!("{kind} {}", tier.0)
             }
         };
+        let nursery = SpaceUse {
+            name: "nursery".into(),
+            tier: plan.nursery(),
+            used: self.nursery.size(),
+            held: self.nursery.size(),
+        };
+        let observed = plan.observer().map(|tier| SpaceUse {
+            name: "observer".into(),
+            tier,
+            used: self.observed.used(),
+            held: 2 * self.observed.size(),
+        });
         let mature = self.mature.iter().map(|s| SpaceUse {
             name: name("mature", s.tier),
+            tier: s.tier,
             used: s.used(),
             held: s.held(),
         });
         let large = self.large.iter().map(|s| SpaceUse {
             name: name("large", s.tier),
+            tier: s.tier,
             used: s.used(),
             held: s.held(),
         });
-        mature.chain(large).collect()
+        let young = std::iter::once(nursery).chain(observed);
+        young.chain(mature).chain(large).collect()
+    }
+
+    /// The collection that empties the nursery without collecting everything.
+    pub(crate) fn minor(&self) -> Kind {
+        // The next survivors may be as many as the last ones.
+        let needed = self.last_survived.max(self.nursery.size() / 8);
+        match self.observed.exists() && self.observed.room() < needed {
+            true => Kind::Observer,
+            false => Kind::Minor,
+        }
     }
 
     /// The heap's only mutator, with an empty nursery.
@@ -201,9 +331,14 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         cause: Cause,
         roots: &mut dyn Roots,
     ) {
-        let begin = Instant::now();
+        let (begin, at) = (Instant::now(), self.observer.now());
+        let kind = match kind {
+            Kind::Observer if !self.observed.exists() => Kind::Minor,
+            kind => kind,
+        };
         let before = self.used();
         let nursery = self.nursery.used(mutator);
+        self.plan.begin();
         let counts = self.run(
             mutator,
             kind,
@@ -211,14 +346,16 @@ impl<P: Plan, O: Observer> Heap<P, O> {
             roots,
         );
         let after = self.used();
-        let promoted = counts.promoted.iter().sum();
+        let promoted = counts.promoted.iter().sum::<u64>() + counts.observed;
+        self.last_survived = promoted;
         match kind {
-            Kind::Minor => self.sizing.after_nursery(nursery, promoted),
+            Kind::Minor | Kind::Observer => self.sizing.after_nursery(nursery, promoted),
             Kind::Full => {
                 self.sizing.after_full(after);
                 let room_to_grow = self.sizing.threshold().saturating_sub(after);
                 self.tables.chunks.release(
                     &self.tables.memory,
+                    self.tables.backing.as_deref(),
                     room_to_grow.div_ceil(CHUNK_SIZE) as u32,
                 );
             }
@@ -234,17 +371,28 @@ impl<P: Plan, O: Observer> Heap<P, O> {
                 self.sizing.nursery(after)
             },
         );
+        if kind == Kind::Minor && after > before {
+            self.touch_ahead(promoted);
+        }
         self.collections += 1;
+        self.observer.stage(kind, Stage::End);
+        // By the observer's clock if it has one.
+        let (at, pause) = match (at, self.observer.now()) {
+            (Some(at), Some(end)) => (at, end.saturating_sub(at)),
+            _ => (begin - self.made, begin.elapsed()),
+        };
         let record = Record {
             number: self.collections,
             kind,
             cause,
-            at: begin - self.made,
-            pause: begin.elapsed(),
+            at,
+            pause,
             nursery,
             promoted,
-            live: (kind == Kind::Full).then(|| promoted + counts.evacuated + counts.marked),
+            live: (kind == Kind::Full).then(|| counts.live()),
             evacuated: counts.evacuated,
+            sorted: counts.sorted,
+            moved: counts.moved,
             before,
             after,
             threshold: self.sizing.threshold(),
@@ -253,6 +401,18 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         self.stats.add(&record);
         if let Some(log) = &mut self.config.log {
             log(&record);
+        }
+    }
+
+    /// Makes room that is in memory for as many survivors again, and chunks to spare.
+    pub(crate) fn touch_ahead(&mut self, promoted: u64) {
+        // With several memories a chunk's is known only once a space takes it.
+        if self.mature.len() == 1 && self.config.stress == Stress::Off {
+            let next = self
+                .tables
+                .chunks
+                .touch_next(promoted.div_ceil(CHUNK_SIZE) as u32 + 2);
+            self.ahead.touch(self.tables.memory.view(), &next);
         }
     }
 }

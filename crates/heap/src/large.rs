@@ -1,8 +1,9 @@
-//! The large-object space: runs of pages, one object each, which never move.
+//! The large-object space: runs of pages, one object each, which move to another tier or not at all.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::blocks::Role;
 use crate::layout::*;
 use crate::mature::Tables;
 use crate::plan::Tier;
@@ -68,7 +69,7 @@ impl Large {
             Some(found) => found,
             None => {
                 let count = pages.div_ceil(PAGES_PER_CHUNK);
-                let first = tables.chunks.take(count, for_collection)?;
+                let first = tables.take(count, for_collection, Role::Other, self.tier)?;
                 state.held_chunks += u64::from(count);
                 (first * PAGES_PER_CHUNK, count * PAGES_PER_CHUNK)
             }
@@ -166,6 +167,7 @@ mod tests {
             chunks: Chunks::new(1, extent, 2),
             lines: Lines::new(extent),
             blocks: Blocks::new(extent),
+            backing: None,
         };
         let space = Large::new(Tier(0));
         let sizes = [
@@ -178,7 +180,7 @@ mod tests {
         let objects = sizes.map(|bytes| space.alloc(&tables, bytes, false).unwrap());
         assert_eq!(
             space.used(),
-            sizes.iter().map(|&bytes| large_bytes(bytes)).sum()
+            sizes.iter().map(|&bytes| large_bytes(bytes)).sum::<u64>()
         );
         assert_eq!(space.held(), 4 * CHUNK_SIZE);
         assert!(

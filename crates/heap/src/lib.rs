@@ -17,7 +17,7 @@
 //!         v                      v                            v
 //!   +------------------+   +---------------------------------------+
 //!   | mature, per tier |   | large, per tier: runs of 4 KiB pages, |
-//!   | 32 KiB blocks of |   | one object each, never moved          |
+//!   | 32 KiB blocks of |   | one object each; moved by tier alone  |
 //!   | 256-byte lines   |   +---------------------------------------+
 //!   +------------------+
 //!     |            ^
@@ -46,9 +46,32 @@
 //!
 //! # Several memories
 //!
-//! A plan names [tiers](Tier); the heap keeps a mature and a large space for each. An [`Observer`] sees every
-//! access of a collection, so that a model of a machine can charge for it; with [`Unobserved`] nothing of it is
-//! compiled.
+//! A [`Plan`] names [tiers](Tier); the heap keeps a mature and a large space for each, and an observer space if the
+//! plan has one:
+//!
+//! ```text
+//!   nursery --+-- the plan: wait ------> observer space: the write barrier notes writes
+//!             |                               |  sorted with the nursery when it is nearly full
+//!             |                               v
+//!             +-- the plan: a tier ----> mature and large spaces, one pair per tier
+//!                                             ^  |  when everything is collected, an object whose
+//!                                             +--+  tier is another one by now is copied there
+//! ```
+//!
+//! - [`plans`] has the plans by name, [`sites`] what is known of allocation sites, [`Pima`] the state machine that
+//!   tries both memories. [`Heap::planned`] makes a heap with any plan, [`Heap::temperature`] is what compiled code
+//!   sets in headers, [`Heap::interval`] takes a program's reports.
+//! - [`Config::backing`] is told which addresses are to be memory of which tier; the heap binds nothing itself.
+//! - An [`Observer`] sees every access of a collection and every object that moves, so that a model of a machine can
+//!   charge for it; with [`Unobserved`] nothing of it is compiled.
+//! - With [`Dram`] there is one memory: no table, no checks, no moves.
+//!
+//! # Pauses
+//!
+//! Memory that the next survivors will need is touched while the program runs, by a thread of its own: the first
+//! touch of a page costs more than filling it, and would be part of a pause. A panic in the middle of a collection
+//! ends the process: the heap is half moved then. [`Stats`] has counts and percentiles, [`Config::log`] a
+//! [`Record`] per collection, which shows itself as one line.
 //!
 //! # Example
 //!
@@ -83,15 +106,17 @@
 //! |---|---|
 //! | `layout`, `reference`, `header`, `shape` | what objects are, as data |
 //! | `memory`, `chunks`, `blocks`, `lines` | the address range and the tables over it |
-//! | `nursery`, `mature`, `large` | the three kinds of spaces |
+//! | `nursery`, `observed`, `mature`, `large` | the kinds of spaces; `ahead` touches their memory |
 //! | `mutator` | what compiled code holds, and the write barrier |
 //! | `plan`, `observer`, `roots`, `config` | what others decide, watch and provide |
-//! | `trace`, `pool`, `collect`, `sizing` | a collection, its threads, and when the next one comes |
+//! | `plans`, `sites`, `pima` | every plan by name, allocation sites and profiles, sampling |
+//! | `trace`, `pool`, `collect`, `traced`, `sizing` | a collection, its threads, what it found, and when the next one comes |
 //! | `heap`, `alloc`, `access`, `stats`, `verify` | what others call |
 //!
 //! `unsafe` is in `memory`, `lines`, `mutator`, and one call in `trace`.
 
 mod access;
+mod ahead;
 mod alloc;
 mod blocks;
 mod chunks;
@@ -106,26 +131,34 @@ mod mature;
 mod memory;
 mod mutator;
 mod nursery;
+mod observed;
 mod observer;
-mod plan;
+mod pima;
+pub mod plan;
+pub mod plans;
 mod pool;
 mod reference;
 mod roots;
 mod shape;
+pub mod sites;
 mod sizing;
 mod stats;
 mod trace;
+mod traced;
 mod verify;
 
 pub use alloc::OutOfMemory;
-pub use config::{Config, ConfigError, Log, MIN_HEAP, MIN_NURSERY, Stress};
+pub use config::{Backing, Config, ConfigError, Log, MIN_HEAP, MIN_NURSERY, Stress};
 pub use header::Header;
 pub use heap::Heap;
 pub use mutator::{Mutator, log_element_slow, log_slow};
-pub use observer::{Observer, Unobserved};
-pub use plan::{Dram, From, MAX_TIERS, Plan, Tier};
+pub use observer::{Moved, Observer, Stage, Unobserved};
+pub use pima::{Coordinator, Entry, Interval, Phase, Pima, PimaError, PimaSettings};
+pub use plan::{AnyPlan, From, MAX_TIERS, Object, Places, Plan, Site, Space, Tier};
+pub use plans::dram::Dram;
 pub use reference::Ref;
 pub use roots::Roots;
 pub use shape::{MAX_ELEMENT, MAX_STRUCT, Shape, ShapeError, ShapeKind, Shapes};
 pub use stats::{Cause, Kind, Record, SpaceUse, Stats};
+pub use traced::Traced;
 pub use verify::{Damage, Verified};

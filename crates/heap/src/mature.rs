@@ -4,6 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::blocks::{Blocks, Role, is_evacuated};
 use crate::chunks::Chunks;
+use crate::config::Backing;
 use crate::layout::*;
 use crate::lines::{Lines, Swept};
 use crate::memory::Memory;
@@ -16,6 +17,27 @@ pub(crate) struct Tables {
     pub chunks: Chunks,
     pub lines: Lines,
     pub blocks: Blocks,
+    pub backing: Option<Box<dyn Backing>>,
+}
+
+impl Tables {
+    /// Takes chunks for a space in a tier's memory, as [`Chunks::take`] does, and gives their blocks that role.
+    pub fn take(&self, count: u32, for_collection: bool, role: Role, tier: Tier) -> Option<u32> {
+        let first = self.chunks.take(count, for_collection)?;
+        for block in (first..first + count).flat_map(blocks_of) {
+            self.blocks.set(block, role, tier.0);
+        }
+        let (start, bytes) = (u64::from(first) * CHUNK_SIZE, u64::from(count) * CHUNK_SIZE);
+        self.bind(start, bytes, tier);
+        Some(first)
+    }
+
+    /// Has a range of the heap backed by a tier's memory.
+    pub fn bind(&self, offset: u64, bytes: u64, tier: Tier) {
+        if let Some(backing) = &self.backing {
+            backing.bind(self.memory.base_address() + offset, bytes, tier);
+        }
+    }
 }
 
 /// A mark-region space in the memory of one tier.
@@ -72,14 +94,11 @@ impl Mature {
     fn take_free(&self, tables: &Tables) -> Option<u32> {
         let mut state = self.lock();
         if state.free.is_empty() {
-            let chunk = tables.chunks.take(1, true)?;
+            let chunk = tables.take(1, true, Role::Mature, self.tier)?;
             let at = state.chunks.partition_point(|&other| other < chunk);
             state.chunks.insert(at, chunk);
             let first = chunk * BLOCKS_PER_CHUNK;
             state.free.extend((first..first + BLOCKS_PER_CHUNK).rev());
-            for block in first..first + BLOCKS_PER_CHUNK {
-                tables.blocks.set(block, Role::Mature, self.tier.0);
-            }
         }
         let block = state.free.pop()?;
         state.used += BLOCK_SIZE;
@@ -291,6 +310,7 @@ mod tests {
             chunks: Chunks::new(1, extent, 1),
             lines: Lines::new(extent),
             blocks: Blocks::new(extent),
+            backing: None,
         }
     }
 

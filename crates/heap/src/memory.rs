@@ -121,6 +121,19 @@ impl View {
         let _ = r;
     }
 
+    /// Has the system give memory for a range of whole pages now. What it holds stays; other threads may use it.
+    pub fn populate(&self, offset: u64, bytes: u64) {
+        #[cfg(all(target_os = "linux", not(miri)))]
+        // SAFETY: the range is the heap's own; the call changes no byte of it. A system that does not know the advice
+        // gives memory when it is touched.
+        unsafe {
+            let start = self.at(offset);
+            libc::madvise(start.cast(), bytes as usize, libc::MADV_POPULATE_WRITE);
+        }
+        #[cfg(not(all(target_os = "linux", not(miri))))]
+        let _ = (offset, bytes);
+    }
+
     /// Copies an object's payload, the bytes after the header. `bytes` counts the header too.
     ///
     /// # Safety

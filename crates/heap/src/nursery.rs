@@ -3,7 +3,6 @@
 use crate::layout::*;
 use crate::memory::Memory;
 use crate::mutator::Mutator;
-use crate::reference::Ref;
 
 /// Bytes that are zeroed ahead of the cursor at a time: they are still in the first-level cache when objects are
 /// born there.
@@ -11,6 +10,7 @@ const ZERO_AHEAD: u64 = 32 << 10;
 
 /// Where objects are born. Positions are bytes from the heap's base.
 pub(crate) struct Nursery {
+    start: u64,
     /// The first byte behind what may be used until the next collection.
     end: u64,
     /// The mutator's limit: up to here bytes are zero or in use.
@@ -19,50 +19,56 @@ pub(crate) struct Nursery {
     fresh: u64,
 }
 
-/// Behind the null guard, on a large page of its own.
+/// Where the first space begins: behind the null guard, on a large page of its own.
 pub(crate) const START: u64 = CHUNK_SIZE;
 
 impl Nursery {
-    /// A nursery of no bytes.
-    pub fn new() -> Nursery {
+    /// A nursery of no bytes that begins at `start`.
+    pub fn new(start: u64) -> Nursery {
         Nursery {
-            end: START,
-            zeroed: START,
-            fresh: START,
+            start,
+            end: start,
+            zeroed: start,
+            fresh: start,
         }
     }
 
-    /// Bytes of address range for a nursery of up to `max` bytes and all that lies below it: whole chunks.
+    /// Bytes of address range for a nursery of up to `max` bytes and the null guard: whole chunks.
     pub fn range(max: u64) -> u64 {
         (START + max).next_multiple_of(CHUNK_SIZE)
     }
 
+    /// The first byte.
+    pub fn start(&self) -> u64 {
+        self.start
+    }
+
     /// Bytes that may be used until the next collection.
     pub fn size(&self) -> u64 {
-        self.end - START
+        self.end - self.start
     }
 
     /// Bytes that are in use.
     pub fn used(&self, mutator: &Mutator) -> u64 {
-        mutator.cursor - mutator.heap_base() - START
+        mutator.cursor - mutator.heap_base() - self.start
     }
 
-    /// Half of the first reference, and half of how many references the nursery spans.
-    pub fn half_refs(&self) -> (u32, u32) {
-        (Ref::at(START).0 / 2, (self.size() >> REF_SHIFT) as u32 / 2)
+    /// The first byte and the first one behind.
+    pub fn bounds(&self) -> (u64, u64) {
+        (self.start, self.end)
     }
 
     /// Starts again from the beginning, with `size` bytes.
     pub fn reset(&mut self, mutator: &mut Mutator, size: u64) {
-        self.end = START + size;
-        self.zeroed = START;
-        mutator.cursor = mutator.heap_base() + START;
+        self.end = self.start + size;
+        self.zeroed = self.start;
+        mutator.cursor = mutator.heap_base() + self.start;
         mutator.limit = mutator.cursor;
     }
 
     /// Leaves at most `size` bytes for use, but for what was promised to the mutator already.
     pub fn shrink(&mut self, size: u64) {
-        self.end = self.end.min((START + size).max(self.zeroed));
+        self.end = self.end.min((self.start + size).max(self.zeroed));
     }
 
     /// Moves the mutator's limit so that an object of `bytes` fits, if there are as many. With `exactly`, no
@@ -98,7 +104,7 @@ impl Nursery {
 
     /// Overwrites everything that is in use.
     pub fn poison(&self, memory: &Memory, mutator: &Mutator) {
-        memory.poison(START, self.used(mutator));
+        memory.poison(self.start, self.used(mutator));
     }
 }
 
@@ -109,7 +115,7 @@ mod tests {
     #[test]
     fn memory_is_zero_before_it_is_handed_out_again() {
         let memory = Memory::reserve(2 * CHUNK_SIZE).unwrap();
-        let (mut nursery, mut mutator) = (Nursery::new(), Mutator::new(&memory, &[]));
+        let (mut nursery, mut mutator) = (Nursery::new(START), Mutator::new(&memory, &[]));
         for round in 0..3 {
             nursery.reset(&mut mutator, 100 << 10);
             let mut bytes = 0;

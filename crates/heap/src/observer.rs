@@ -1,15 +1,78 @@
-//! Who watches the collector's own accesses: a model of a machine, or nobody.
+//! Who watches the collector's own accesses: a model of a machine, a profiler, or nobody.
 
-/// Sees every access of the collector to the heap's objects, with its address. Collector threads call at the same
-/// time.
+use std::time::Duration;
+
+use crate::header::Header;
+use crate::plan::{From, Space};
+use crate::reference::Ref;
+use crate::stats::Kind;
+use crate::traced::Traced;
+
+/// Sees what the collector does. Collector threads call at the same time.
 ///
 /// With [`Unobserved`] nothing is left of it after compilation.
 pub trait Observer: Send + Sync {
-    /// `bytes` were read at `address`.
+    /// Whether anybody watches.
+    const WATCHES: bool = true;
+
+    /// `bytes` were read at `address`: of objects, and of the collector's own tables.
     fn read(&self, address: u64, bytes: u64);
 
     /// `bytes` were written at `address`.
     fn write(&self, address: u64, bytes: u64);
+
+    /// An object was copied: it survived the nursery, left the observer space, or moved from one place to another. Or
+    /// it was born, too large for the nursery: from [`From::Birth`], and from where it is.
+    fn moved(&self, moved: Moved) {
+        let _ = moved;
+    }
+
+    /// A collection traced what is alive, and nothing that died is overwritten yet.
+    fn traced(&self, traced: &Traced<'_>) {
+        let _ = traced;
+    }
+
+    /// A collection reached another stage.
+    fn stage(&self, kind: Kind, stage: Stage) {
+        let _ = (kind, stage);
+    }
+
+    /// The time, if there is another clock than the host's. Pauses are told in it.
+    fn now(&self) -> Option<Duration> {
+        None
+    }
+}
+
+/// An object that was copied.
+#[derive(Clone, Copy, Debug)]
+pub struct Moved {
+    /// Its header before, with its site and whether it was written.
+    pub header: Header,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Where it was, in which kind of space.
+    pub from: From,
+    /// Its old address.
+    pub from_address: u64,
+    /// Where it is now.
+    pub to: Space,
+    /// Its new address.
+    pub to_address: u64,
+    /// The same as a reference.
+    pub to_ref: Ref,
+}
+
+/// What a collection does, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The program stands still. Roots and what the write barrier remembered are looked at.
+    Roots,
+    /// Objects are scanned and copied.
+    Trace,
+    /// Weak references, host objects, line marks: all the rest.
+    Rest,
+    /// The program goes on.
+    End,
 }
 
 /// Nobody watches.
@@ -17,6 +80,8 @@ pub trait Observer: Send + Sync {
 pub struct Unobserved;
 
 impl Observer for Unobserved {
+    const WATCHES: bool = false;
+
     #[inline(always)]
     fn read(&self, _: u64, _: u64) {}
 

@@ -1,69 +1,369 @@
 //! A plan says which memory an object is in, when it is born and whenever it survives. Spaces, tracing and copying
 //! are not its business.
+//!
+//! A [`Plan`] is asked about *kinds* of objects, before each collection; its answers are tabulated. For each object
+//! that a collection copies there is one load from that table, whatever the plan is. What asks is [`Places`]: with
+//! [`Dram`](crate::Dram) even the load is gone, and all that only several memories need.
+
+use std::time::Duration;
 
 use crate::header::Header;
+use crate::layout::*;
+use crate::pima::{Interval, PimaError};
 
 /// A kind of memory, by its number in the plan. 0 is the fastest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tier(pub u8);
 
+impl Tier {
+    /// The small, fast memory: DRAM.
+    pub const FAST: Tier = Tier(0);
+    /// The large, slow memory.
+    pub const SLOW: Tier = Tier(1);
+}
+
 /// Kinds of memory that a plan may use at most.
 pub const MAX_TIERS: u8 = 4;
 
-/// Where an object is when a collection asks what to do with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Where an object is when its place is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum From {
+    /// It is being born, too large for the nursery.
+    Birth,
     /// In the nursery: it survived for the first time.
     Nursery,
-    /// In the mark-region space of a tier, in a block that is being evacuated.
-    Mature(Tier),
+    /// In the observer space, whose objects are being sorted.
+    Observer,
+    /// In the mark-region space or the large-object space of a tier, and everything is being collected.
+    Old(Tier),
 }
 
-/// Chooses memory for objects. The heap keeps one mark-region space and one large-object space per tier.
-///
-/// A collection asks from several threads at once, once for each object that it copies: answers must be quick, and
-/// depend on nothing but what is asked and what the plan held when the collection began.
+/// Where an object is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Space {
+    /// The observer space. Without room there, and for large objects, the plan's answer for an object that leaves
+    /// the observer space unwritten counts.
+    Observer,
+    /// The mark-region space of a tier, or its large-object space.
+    Old(Tier),
+}
+
+/// What a plan may know of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Object {
+    /// Where it is.
+    pub from: From,
+    /// It has at least [`LARGE_THRESHOLD`] bytes.
+    pub large: bool,
+    /// It was born at a site that is hot: see [`Plan::is_hot`].
+    pub hot: bool,
+    /// The program wrote to it since it came to its space or, if that is later, since everything was collected.
+    /// Only known while [`Plan::monitors`].
+    pub written: bool,
+    /// The colour that it was given at birth, 0 to 3.
+    pub colour: u8,
+}
+
+/// An allocation site, as far as a plan may know it.
+#[derive(Clone, Copy, Debug)]
+pub struct Site<'a> {
+    /// What it is called in profiles.
+    pub key: &'a crate::sites::Key,
+    /// The programmer marked it as critical.
+    pub hinted: bool,
+}
+
+/// Chooses memory for objects: observations in, decisions out. It has no clock and no input or output of its own.
 pub trait Plan: Send + Sync {
     /// The name that reports show.
     fn name(&self) -> &str;
 
     /// How many kinds of memory there are, 1 to [`MAX_TIERS`].
-    fn tiers(&self) -> u8;
+    fn tiers(&self) -> u8 {
+        2
+    }
 
     /// The memory of the nursery.
-    fn nursery(&self) -> Tier;
+    fn nursery(&self) -> Tier {
+        Tier::FAST
+    }
 
-    /// The memory for an object that is too large for the nursery.
-    fn birth(&self, header: Header, bytes: u64) -> Tier;
+    /// The memory of the collector's tables.
+    fn metadata(&self) -> Tier {
+        Tier::FAST
+    }
 
-    /// The memory for an object that is about to be copied.
-    fn survival(&self, header: Header, bytes: u64, from: From) -> Tier;
+    /// The memory of compiled code.
+    fn code(&self) -> Tier {
+        Tier::FAST
+    }
+
+    /// The memory of an observer space between nursery and mature spaces, if there is one.
+    fn observer(&self) -> Option<Tier> {
+        None
+    }
+
+    /// Whether compiled code has to note every write to an object in its header: see [`WRITTEN`].
+    fn monitors(&self) -> bool {
+        false
+    }
+
+    /// Where an object is to be. Asked for every kind of object when a collection begins, and for nothing else.
+    ///
+    /// An object that is old already moves to another tier when everything is collected, if the answer differs from
+    /// where it is.
+    fn place(&self, object: Object) -> Space;
+
+    /// Whether objects born at a site are hot. Asked when the site is compiled.
+    fn is_hot(&self, site: Site<'_>) -> bool {
+        let _ = site;
+        false
+    }
+
+    /// The program finished an interval of its work. `Some` says that old objects are to move now: everything should
+    /// be collected, and [`Plan::moved`] called then.
+    fn interval(&mut self, interval: Interval) -> Result<Option<Tier>, PimaError> {
+        let _ = interval;
+        Ok(None)
+    }
+
+    /// Old objects were moved, which was done at `now`.
+    fn moved(&mut self, now: Duration) {
+        let _ = now;
+    }
+
+    /// The state machine inside, if it is one that works in phases.
+    fn pima(&mut self) -> Option<&mut crate::pima::Pima> {
+        None
+    }
 }
 
-/// Everything in one memory.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Dram;
+/// What collections ask. A collection asks from several threads at once, once for each object that it copies.
+pub trait Places: Send + Sync {
+    /// Whether there may be more than one memory. All that has to do with it is left out otherwise.
+    const SEVERAL: bool;
 
-impl Plan for Dram {
-    fn name(&self) -> &str {
-        "dram"
+    /// The plan whose answers these are.
+    fn plan(&self) -> &dyn Plan;
+
+    /// The plan, to tell it something. Its answers change when the next collection begins.
+    fn plan_mut(&mut self) -> &mut dyn Plan;
+
+    /// A collection begins: answers do not change until the next one.
+    fn begin(&mut self);
+
+    /// Whether any old object is to be elsewhere than it may be.
+    fn moves_old(&self) -> bool;
+
+    /// Where an object with this header is to be.
+    fn place(&self, header: Header, large: bool, from: From) -> Space;
+}
+
+/// Any plan, chosen while the program runs.
+pub struct AnyPlan {
+    plan: Box<dyn Plan>,
+    table: [Space; KINDS],
+    /// Whether old objects may have to move, and by tier whether any can be there.
+    moves_old: bool,
+    inhabited: [bool; MAX_TIERS as usize],
+}
+
+/// Bits of the temperature byte that a plan may know: colour, hot, written.
+const KNOWN: u8 = COLOUR_MASK | HOT | WRITTEN;
+const _: () = assert!(KNOWN == 0b1111);
+/// By where the object is, whether it is large, and what its temperature says.
+const KINDS: usize = (3 + MAX_TIERS as usize) * 2 * 16;
+
+impl AnyPlan {
+    /// The plan with its answers.
+    pub fn new(plan: Box<dyn Plan>) -> AnyPlan {
+        let mut any = AnyPlan {
+            plan,
+            table: [Space::Old(Tier::FAST); KINDS],
+            moves_old: false,
+            inhabited: [false; MAX_TIERS as usize],
+        };
+        any.begin();
+        any
+    }
+}
+
+impl AnyPlan {
+    /// Whether an old object can be in a tier, now or from earlier answers, that is not where it is to be: a plan that
+    /// has all old objects in slow memory wants them to leave fast memory, but none is there.
+    fn find_moves(&mut self) {
+        let row = |from| index(from, false, 0)..index(from, true, KNOWN) + 1;
+        let arrive = |inhabited: &mut [bool], answers: &[Space]| {
+            for answer in answers {
+                if let Space::Old(tier) = answer {
+                    inhabited[usize::from(tier.0)] = true;
+                }
+            }
+        };
+        for from in [From::Birth, From::Nursery, From::Observer] {
+            arrive(&mut self.inhabited, &self.table[row(from)]);
+        }
+        self.moves_old = (0..MAX_TIERS).map(Tier).any(|tier| {
+            let answers = &self.table[row(From::Old(tier))];
+            self.inhabited[usize::from(tier.0)] && answers.iter().any(|a| *a != Space::Old(tier))
+        });
+        if self.moves_old {
+            // Where they go to, others follow.
+            self.inhabited = [true; MAX_TIERS as usize];
+        }
+    }
+}
+
+/// Where in the table the answer for a kind of object is.
+#[inline(always)]
+fn index(from: From, large: bool, temperature: u8) -> usize {
+    let row = match from {
+        From::Birth => 0,
+        From::Nursery => 1,
+        From::Observer => 2,
+        From::Old(tier) => 3 + usize::from(tier.0 % MAX_TIERS),
+    };
+    (row * 2 + usize::from(large)) * 16 + usize::from(temperature & KNOWN)
+}
+
+impl Places for AnyPlan {
+    const SEVERAL: bool = true;
+
+    fn plan(&self) -> &dyn Plan {
+        &*self.plan
     }
 
-    fn tiers(&self) -> u8 {
-        1
+    fn plan_mut(&mut self) -> &mut dyn Plan {
+        &mut *self.plan
     }
 
-    fn nursery(&self) -> Tier {
-        Tier(0)
+    fn begin(&mut self) {
+        let tiers = self.plan.tiers();
+        let old = (0..tiers).map(|tier| From::Old(Tier(tier)));
+        for from in [From::Birth, From::Nursery, From::Observer]
+            .into_iter()
+            .chain(old)
+        {
+            for (large, temperature) in (0..=KNOWN).flat_map(|t| [(false, t), (true, t)]) {
+                let asked = Object {
+                    from,
+                    large,
+                    hot: temperature & HOT != 0,
+                    written: temperature & WRITTEN != 0,
+                    colour: temperature & COLOUR_MASK,
+                };
+                let mut space = self.plan.place(asked);
+                let cannot = large || from != From::Nursery || self.plan.observer().is_none();
+                if space == Space::Observer && cannot {
+                    space = self.plan.place(Object {
+                        from: From::Observer,
+                        written: false,
+                        ..asked
+                    });
+                }
+                // A plan that names a memory it does not have gets the last one.
+                let last = Tier(tiers - 1);
+                let space = match space {
+                    Space::Observer if cannot => Space::Old(last),
+                    Space::Old(tier) => Space::Old(tier.min(last)),
+                    Space::Observer => Space::Observer,
+                };
+                self.table[index(from, large, temperature)] = space;
+            }
+        }
+        self.find_moves();
+    }
+
+    fn moves_old(&self) -> bool {
+        self.moves_old
     }
 
     #[inline(always)]
-    fn birth(&self, _: Header, _: u64) -> Tier {
-        Tier(0)
+    fn place(&self, header: Header, large: bool, from: From) -> Space {
+        self.table[index(from, large, header.temperature())]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Uses all that a plan may know.
+    struct Picky;
+
+    impl Plan for Picky {
+        fn name(&self) -> &str {
+            "picky"
+        }
+
+        fn tiers(&self) -> u8 {
+            4
+        }
+
+        fn observer(&self) -> Option<Tier> {
+            Some(Tier(2))
+        }
+
+        fn place(&self, o: Object) -> Space {
+            match o.from {
+                From::Nursery if o.colour == 3 => Space::Observer,
+                From::Old(tier) if o.written => Space::Old(tier),
+                From::Observer if o.hot && !o.written => Space::Old(Tier(9)),
+                _ => Space::Old(Tier(u8::from(o.large) + 2 * u8::from(o.hot))),
+            }
+        }
     }
 
-    #[inline(always)]
-    fn survival(&self, _: Header, _: u64, _: From) -> Tier {
-        Tier(0)
+    /// Moves are looked for where there can be any, and for as long as there can be.
+    #[test]
+    fn old_objects_are_asked_about_only_if_they_may_have_to_move() {
+        /// All in one memory, which somebody may change.
+        struct One(Tier);
+
+        impl Plan for One {
+            fn name(&self) -> &str {
+                "one"
+            }
+
+            fn place(&self, _: Object) -> Space {
+                Space::Old(self.0)
+            }
+
+            fn moved(&mut self, _: Duration) {
+                self.0 = Tier::FAST;
+            }
+        }
+
+        let mut places = AnyPlan::new(Box::new(One(Tier::SLOW)));
+        assert!(!places.moves_old());
+        places.plan_mut().moved(Duration::ZERO);
+        places.begin();
+        assert!(places.moves_old());
+        places.begin();
+        assert!(places.moves_old(), "some may have found no room");
+    }
+
+    #[test]
+    fn the_table_says_what_the_plan_says() {
+        let places = AnyPlan::new(Box::new(Picky));
+        let header = |temperature| Header(new_header(1, 2, temperature | 1 << AGE_SHIFT));
+        let old = |tier| Space::Old(Tier(tier));
+        for (temperature, large, from, expected) in [
+            (0, false, From::Nursery, old(0)),
+            (HOT, false, From::Birth, old(2)),
+            (HOT, true, From::Birth, old(3)),
+            (3, false, From::Nursery, Space::Observer),
+            (3, true, From::Nursery, old(1)),
+            (3 | HOT, true, From::Nursery, old(3)),
+            (HOT, false, From::Observer, old(3)),
+            (WRITTEN, true, From::Old(Tier(2)), old(2)),
+            (0, false, From::Old(Tier(2)), old(0)),
+        ] {
+            assert_eq!(
+                places.place(header(temperature), large, from),
+                expected,
+                "{temperature:#b} {large} {from:?}"
+            );
+        }
     }
 }

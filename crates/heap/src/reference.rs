@@ -42,6 +42,15 @@ impl Ref {
         self.0.rotate_right(1).wrapping_sub(half_start) < half_span
     }
 
+    /// Half of the first reference to a range of bytes, and half of how many references it spans: see
+    /// [`Ref::is_object_in`].
+    pub(crate) fn half_range((start, end): (u64, u64)) -> (u32, u32) {
+        (
+            Ref::at(start).0 / 2,
+            ((end - start) >> REF_SHIFT) as u32 / 2,
+        )
+    }
+
     /// The integer that [`Ref::i31`] made this from, sign-extended from 31 bits.
     pub const fn as_i31(self) -> i32 {
         self.0 as i32 >> 1

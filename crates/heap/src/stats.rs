@@ -3,11 +3,15 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::plan::{MAX_TIERS, Tier};
+
 /// How much a collection collects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// The nursery alone.
     Minor,
+    /// The nursery and the observer space, whose objects are sorted into the memories.
+    Observer,
     /// Everything.
     Full,
 }
@@ -27,6 +31,8 @@ pub enum Cause {
     Requested,
     /// Somebody asked to have everything moved.
     Evacuate,
+    /// The plan has old objects move to another memory.
+    Moving,
     /// See [`Stress`](crate::Stress).
     Stress,
 }
@@ -35,6 +41,7 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Kind::Minor => "minor",
+            Kind::Observer => "observer",
             Kind::Full => "full",
         })
     }
@@ -49,6 +56,7 @@ impl fmt::Display for Cause {
             Cause::LargeObject => "large object",
             Cause::Requested => "requested",
             Cause::Evacuate => "evacuate",
+            Cause::Moving => "moving",
             Cause::Stress => "stress",
         })
     }
@@ -57,8 +65,10 @@ impl fmt::Display for Cause {
 /// A space after a collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpaceUse {
-    /// `mature` or `large`, with the tier's number if there are several.
+    /// `nursery`, `observer`, `mature` or `large`, the last two with the tier's number if there are several.
     pub name: String,
+    /// Its memory.
+    pub tier: Tier,
     /// Bytes that are not available to new objects.
     pub used: u64,
     /// Bytes of address range held.
@@ -86,13 +96,17 @@ pub struct Record {
     pub live: Option<u64>,
     /// What was moved out of fragmented blocks.
     pub evacuated: u64,
+    /// What left the observer space, by the tier that it went to.
+    pub sorted: [u64; MAX_TIERS as usize],
+    /// What moved from one memory to another, by the tier that it went to.
+    pub moved: [u64; MAX_TIERS as usize],
     /// What was in use outside of the nursery before.
     pub before: u64,
     /// What is in use outside of the nursery after.
     pub after: u64,
     /// Survivors above which a full collection comes.
     pub threshold: u64,
-    /// All spaces but the nursery, after.
+    /// All spaces, after.
     pub spaces: Vec<SpaceUse>,
 }
 
@@ -120,13 +134,20 @@ impl fmt::Display for Record {
         if self.evacuated > 0 {
             write!(f, "evacuated {:.1} MiB, ", mib(self.evacuated))?;
         }
+        for (what, bytes) in [("sorted", self.sorted), ("moved", self.moved)] {
+            for (tier, &bytes) in bytes.iter().enumerate().filter(|(_, bytes)| **bytes > 0) {
+                write!(f, "{what} {:.2} MiB to {tier}, ", mib(bytes))?;
+            }
+        }
         write!(
             f,
             "heap {:.1} -> {:.1} MiB (",
             mib(self.before),
             mib(self.after)
         )?;
-        for (i, space) in self.spaces.iter().enumerate() {
+        // The nursery is empty after a collection.
+        let filled = self.spaces.iter().filter(|space| space.name != "nursery");
+        for (i, space) in filled.enumerate() {
             let comma = if i == 0 { "" } else { ", " };
             write!(f, "{comma}{} {:.1}", space.name, mib(space.used))?;
         }
@@ -138,6 +159,7 @@ impl fmt::Display for Record {
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
     minor: Vec<u64>,
+    observer: Vec<u64>,
     full: Vec<u64>,
     /// Bytes of objects born up to the last collection.
     pub allocated: u64,
@@ -145,6 +167,12 @@ pub struct Stats {
     pub promoted: u64,
     /// Bytes moved out of fragmented blocks.
     pub evacuated: u64,
+    /// Bytes sorted out of the observer space, by tier.
+    pub sorted: [u64; MAX_TIERS as usize],
+    /// Bytes moved from one memory to another, by the tier that they went to.
+    pub moved: [u64; MAX_TIERS as usize],
+    /// The most that was in use in each tier after a collection, nursery included, in bytes.
+    pub peak_by_tier: [u64; MAX_TIERS as usize],
     /// The most that was in use outside of the nursery after a collection, in bytes.
     pub peak: u64,
 }
@@ -168,12 +196,16 @@ impl Stats {
 
     /// The same over all collections.
     pub fn any_pause(&self, percent: f64) -> Option<Duration> {
-        percentile([&self.minor[..], &self.full[..]].concat(), percent)
+        percentile(
+            [&self.minor[..], &self.observer[..], &self.full[..]].concat(),
+            percent,
+        )
     }
 
     pub(crate) fn add(&mut self, record: &Record) {
         let pauses = match record.kind {
             Kind::Minor => &mut self.minor,
+            Kind::Observer => &mut self.observer,
             Kind::Full => &mut self.full,
         };
         pauses.push(record.pause.as_nanos() as u64);
@@ -181,11 +213,25 @@ impl Stats {
         self.promoted += record.promoted;
         self.evacuated += record.evacuated;
         self.peak = self.peak.max(record.after);
+        for (sum, bytes) in self.sorted.iter_mut().zip(record.sorted) {
+            *sum += bytes;
+        }
+        for (sum, bytes) in self.moved.iter_mut().zip(record.moved) {
+            *sum += bytes;
+        }
+        for (tier, peak) in self.peak_by_tier.iter_mut().enumerate() {
+            let in_tier = record
+                .spaces
+                .iter()
+                .filter(|s| usize::from(s.tier.0) == tier);
+            *peak = (*peak).max(in_tier.map(|space| space.used).sum());
+        }
     }
 
     fn of(&self, kind: Kind) -> &[u64] {
         match kind {
             Kind::Minor => &self.minor,
+            Kind::Observer => &self.observer,
             Kind::Full => &self.full,
         }
     }
@@ -205,7 +251,10 @@ impl fmt::Display for Stats {
             f,
             "collections   count   total ms   p50 ms   p90 ms   p99 ms   max ms"
         )?;
-        for kind in [Kind::Minor, Kind::Full] {
+        for kind in [Kind::Minor, Kind::Observer, Kind::Full] {
+            if kind == Kind::Observer && self.count(kind) == 0 {
+                continue;
+            }
             write!(
                 f,
                 "{kind:<11} {:>7} {:>10.3}",
@@ -227,7 +276,18 @@ impl fmt::Display for Stats {
         write!(
             f,
             "allocated {allocated:.1} MiB, promoted {promoted:.1}, evacuated {evacuated:.1}; peak of survivors {peak:.1} MiB"
-        )
+        )?;
+        let several = self.peak_by_tier[1..].iter().any(|&bytes| bytes > 0);
+        for (tier, &peak) in self.peak_by_tier.iter().enumerate() {
+            if several && (peak > 0 || tier == 0) {
+                let [peak, sorted, moved] = [peak, self.sorted[tier], self.moved[tier]].map(mib);
+                write!(
+                    f,
+                    "\nmemory {tier}: peak {peak:.1} MiB with the nursery, {sorted:.1} sorted into it, {moved:.1} moved to it"
+                )?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -246,17 +306,27 @@ mod tests {
             promoted: 1 << 20,
             live: (kind == Kind::Full).then_some(9 << 20),
             evacuated: 0,
+            sorted: [0; 4],
+            moved: [0; 4],
             before: 10 << 20,
             after: 11 << 20,
             threshold: 64 << 20,
             spaces: vec![
                 SpaceUse {
+                    name: "nursery".into(),
+                    tier: Tier::FAST,
+                    used: 4 << 20,
+                    held: 4 << 20,
+                },
+                SpaceUse {
                     name: "mature".into(),
+                    tier: Tier::FAST,
                     used: 10 << 20,
                     held: 12 << 20,
                 },
                 SpaceUse {
                     name: "large".into(),
+                    tier: Tier::FAST,
                     used: 1 << 20,
                     held: 1 << 20,
                 },

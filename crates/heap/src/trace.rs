@@ -6,6 +6,8 @@
 //! Order of work: references that are found wait in a short ring while the processor fetches the headers behind
 //! them; objects that were reached are scanned last in, first out, while their lines are still in the cache.
 
+mod room;
+
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
 
 use crate::blocks::is_evacuated;
@@ -15,8 +17,9 @@ use crate::layout::*;
 use crate::lines::{live_value, mark};
 use crate::mature::{Bump, Mature, Tables};
 use crate::memory::View;
-use crate::observer::Observer;
-use crate::plan::{From, MAX_TIERS, Plan};
+use crate::observed::ObserverSpace;
+use crate::observer::{Moved, Observer};
+use crate::plan::{From, MAX_TIERS, Places, Space, Tier};
 use crate::pool::{Entry, Pool};
 use crate::reference::Ref;
 use crate::shape::{Info, Shapes};
@@ -42,8 +45,13 @@ pub(crate) struct Trace<'h, P, O> {
     pub large: &'h [Large],
     pub plan: &'h P,
     pub observer: &'h O,
-    /// Half of the nursery's first reference, and half of how many references it spans.
+    /// What is emptied, as half of its first reference, and half of how many references it spans: the nursery, and
+    /// what of the observer space is sorted.
+    pub young: (u32, u32),
+    /// The nursery alone.
     pub nursery: (u32, u32),
+    /// Where survivors may wait.
+    pub observed: &'h ObserverSpace,
     /// What live objects are marked with.
     pub mark: u8,
     /// Bytes that may still be copied out of evacuated blocks. Survivors of the nursery do not count.
@@ -56,8 +64,12 @@ pub(crate) struct Trace<'h, P, O> {
 pub(crate) struct Counts {
     /// Bytes that survived the nursery, by tier.
     pub promoted: [u64; MAX_TIERS as usize],
-    /// Objects that survived the nursery.
-    pub promoted_objects: u64,
+    /// Bytes that went to the observer space.
+    pub observed: u64,
+    /// Bytes that left the observer space, by tier.
+    pub sorted: [u64; MAX_TIERS as usize],
+    /// Bytes that moved from one tier to another, by the new one.
+    pub moved: [u64; MAX_TIERS as usize],
     /// Bytes evacuated from fragmented blocks.
     pub evacuated: u64,
     /// Bytes found live and left in place.
@@ -67,19 +79,31 @@ pub(crate) struct Counts {
 impl Counts {
     /// Adds another thread's.
     pub fn add(&mut self, other: &Counts) {
-        for (mine, theirs) in self.promoted.iter_mut().zip(other.promoted) {
-            *mine += theirs;
+        for (mine, theirs) in [
+            (&mut self.promoted, other.promoted),
+            (&mut self.sorted, other.sorted),
+            (&mut self.moved, other.moved),
+        ] {
+            mine.iter_mut()
+                .zip(theirs)
+                .for_each(|(mine, more)| *mine += more);
         }
-        self.promoted_objects += other.promoted_objects;
+        self.observed += other.observed;
         self.evacuated += other.evacuated;
         self.marked += other.marked;
+    }
+
+    /// Bytes of everything that was reached.
+    pub fn live(&self) -> u64 {
+        let by_tier = self.promoted.iter().chain(&self.sorted).chain(&self.moved);
+        by_tier.sum::<u64>() + self.observed + self.evacuated + self.marked
     }
 }
 
 impl<P, O> Trace<'_, P, O> {
     #[inline(always)]
-    pub fn in_nursery(&self, r: Ref) -> bool {
-        r.is_object_in(self.nursery.0, self.nursery.1)
+    pub fn is_young(&self, r: Ref) -> bool {
+        r.is_object_in(self.young.0, self.young.1)
     }
 
     /// Where `r` is after tracing; `None` if it died.
@@ -91,7 +115,7 @@ impl<P, O> Trace<'_, P, O> {
         if header.has(FORWARDED) {
             return Some(header.forwarded_to());
         }
-        let alive = !self.in_nursery(r) && (!full || header.is_marked(self.mark));
+        let alive = !self.is_young(r) && (!full || header.is_marked(self.mark));
         alive.then_some(r)
     }
 }
@@ -111,12 +135,19 @@ pub(crate) struct Worker<'t, 'h, P, O, const FULL: bool, const PAR: bool> {
     infos: &'h [Info],
     lines: &'h [AtomicU8],
     blocks: &'h [AtomicU8],
-    nursery: (u32, u32),
+    young: (u32, u32),
     mark: u8,
     live: u8,
+    moves_old: bool,
+    /// The first reference behind nursery and observer space, if there is one.
+    old: u32,
+    /// What is left of this thread's share of the observer space: its first byte, and the first one behind it.
+    share: (u64, u64),
+    /// Slots of old objects that refer to the observer space now.
+    pub old_to_observed: Vec<u32>,
 }
 
-impl<'t, 'h, P: Plan, O: Observer, const FULL: bool, const PAR: bool>
+impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
     Worker<'t, 'h, P, O, FULL, PAR>
 {
     /// A thread that allocates from `bumps`, one per tier.
@@ -133,9 +164,13 @@ impl<'t, 'h, P: Plan, O: Observer, const FULL: bool, const PAR: bool>
             infos: trace.shapes.infos(),
             lines: trace.tables.lines.bytes(),
             blocks: trace.tables.blocks.bytes(),
-            nursery: trace.nursery,
+            young: trace.young,
             mark: trace.mark,
             live: live_value(trace.mark),
+            moves_old: trace.plan.moves_old(),
+            old: (trace.observed.end() >> REF_SHIFT) as u32,
+            share: (0, 0),
+            old_to_observed: Vec::new(),
         }
     }
 
@@ -145,13 +180,13 @@ impl<'t, 'h, P: Plan, O: Observer, const FULL: bool, const PAR: bool>
         if FULL {
             r.is_object()
         } else {
-            self.in_nursery(r)
+            self.is_young(r)
         }
     }
 
     #[inline(always)]
-    fn in_nursery(&self, r: Ref) -> bool {
-        r.is_object_in(self.nursery.0, self.nursery.1)
+    fn is_young(&self, r: Ref) -> bool {
+        r.is_object_in(self.young.0, self.young.1)
     }
 
     /// Follows a reference from outside of the heap, and gives what it is to be now.
@@ -165,9 +200,18 @@ impl<'t, 'h, P: Plan, O: Observer, const FULL: bool, const PAR: bool>
 
     /// Has the references in an object that was stored into followed; the next store will log it again.
     pub fn remembered(&mut self, r: Ref) {
+        if P::SEVERAL && self.is_young(r) {
+            return; // It is sorted in this collection, if anything still refers to it.
+        }
         let memory = self.memory;
         memory.set_header(r, memory.header(r).with(UNLOGGED));
         self.stack.push(Entry::from(r.0));
+    }
+
+    /// Has the reference in a slot of an old object followed.
+    pub fn old_slot(&mut self, slot: u32) {
+        self.note_read(Ref(slot), 4);
+        self.slot(slot);
     }
 
     /// Has the references followed that are in one line, counted from the heap's base, of a large array.
@@ -243,6 +287,9 @@ impl<'t, 'h, P: Plan, O: Observer, const FULL: bool, const PAR: bool>
                 word.store(new.0, Ordering::Relaxed);
                 self.note_write(Ref(oldest), 4);
             }
+            if P::SEVERAL && self.is_old_to_observed(oldest, new) {
+                self.old_to_observed.push(oldest);
+            }
         }
     }
 
@@ -293,7 +340,16 @@ impl<'t, 'h, P: Plan, O: Observer, const FULL: bool, const PAR: bool>
         if self.is_interesting(child) {
             memory.prefetch(child);
             self.exchange(slot);
+        } else if P::SEVERAL && self.is_old_to_observed(slot, child) {
+            self.old_to_observed.push(slot);
         }
+    }
+
+    /// Whether a reference in a slot has to be known when the observer space is sorted. Nothing that lives is in the
+    /// nursery when this is asked, or will be changed by the collection that asks.
+    #[inline(always)]
+    fn is_old_to_observed(&self, slot: u32, child: Ref) -> bool {
+        slot >= self.old && child.0 < self.old && child.is_object()
     }
 
     /// Makes sure that an object lives on, and gives its place.
@@ -307,12 +363,22 @@ impl<'t, 'h, P: Plan, O: Observer, const FULL: bool, const PAR: bool>
         if header.has(FORWARDED) {
             return header.forwarded_to();
         }
-        if !FULL || self.in_nursery(r) {
-            return self.copy(r, header, From::Nursery);
+        if !FULL || self.is_young(r) {
+            // Behind the nursery, or before it, what is young is in the observer space.
+            let (start, span) = trace.nursery;
+            let from = match P::SEVERAL && !r.is_object_in(start, span) {
+                true => From::Observer,
+                false => From::Nursery,
+            };
+            return self.copy(r, header, from);
         }
-        if !header.has(LARGE) && is_evacuated(self.blocks, r.offset()) {
-            let tier = crate::plan::Tier(trace.tables.blocks.tier(r.offset()));
-            return self.copy(r, header, From::Mature(tier));
+        let evacuated = !header.has(LARGE) && is_evacuated(self.blocks, r.offset());
+        if P::SEVERAL && self.moves_old || evacuated {
+            let tier = Tier(trace.tables.blocks.tier(r.offset()));
+            let from = From::Old(tier);
+            if evacuated || trace.plan.place(header, header.has(LARGE), from) != Space::Old(tier) {
+                return self.copy(r, header, from);
+            }
         }
         self.mark(r, header)
     }
@@ -321,7 +387,8 @@ impl<'t, 'h, P: Plan, O: Observer, const FULL: bool, const PAR: bool>
     /// object, which is rare and costs less than to exclude each other from every object.
     #[inline(always)]
     fn mark(&mut self, r: Ref, header: Header) -> Ref {
-        self.memory.set_header(r, header.marked(self.mark));
+        self.memory
+            .set_header(r, self.seen(header).marked(self.mark));
         self.note_write(r, u64::from(HEADER_SIZE));
         let info = self.info(header);
         let bytes = self.object_size(r, info);
@@ -329,15 +396,33 @@ impl<'t, 'h, P: Plan, O: Observer, const FULL: bool, const PAR: bool>
         r
     }
 
+    /// The header of an object after a plan saw whether it was written to.
+    #[inline(always)]
+    fn seen(&self, header: Header) -> Header {
+        match P::SEVERAL {
+            true => header.unwritten(),
+            false => header,
+        }
+    }
+
     #[inline(always)]
     fn keep_in_place(&mut self, r: Ref, header: Header, info: &Info, bytes: u64) {
         if !header.has(LARGE) {
-            mark(self.lines, r.offset(), bytes, self.live);
+            self.mark_lines(r, bytes);
         }
         self.counts.marked += bytes;
         if info.has_refs {
             self.stack.push(Entry::from(r.0));
         }
+    }
+
+    #[inline(always)]
+    fn mark_lines(&self, r: Ref, bytes: u64) {
+        mark(self.lines, r.offset(), bytes, self.live);
+        let table = self.lines.as_ptr().addr() as u64;
+        self.trace
+            .observer
+            .write(table + r.offset() / LINE_SIZE, bytes.div_ceil(LINE_SIZE));
     }
 
     /// Copies an object to the space that the plan chooses, unless another thread does.
@@ -349,7 +434,7 @@ impl<'t, 'h, P: Plan, O: Observer, const FULL: bool, const PAR: bool>
                 if header.has(FORWARDED) {
                     return header.forwarded_to();
                 }
-                if FULL && from != From::Nursery && header.is_marked(self.mark) {
+                if FULL && matches!(from, From::Old(_)) && header.is_marked(self.mark) {
                     return r; // There was no room to move it.
                 }
                 if header.has(FORWARDING) {
@@ -374,22 +459,26 @@ impl<'t, 'h, P: Plan, O: Observer, const FULL: bool, const PAR: bool>
         let Some((to, bits)) = self.room(header, bytes, from) else {
             memory
                 .header_word(r)
-                .store(header.marked(self.mark).0, Ordering::Release);
+                .store(self.seen(header).marked(self.mark).0, Ordering::Release);
             self.keep_in_place(r, header, info, bytes);
             return r;
         };
         // SAFETY: the header says that this thread copies `r`; `to` was just allocated by it; both have `bytes`
         // bytes.
         unsafe { memory.copy_payload(r, to, bytes) };
-        memory.set_header(to, header.survived(bits));
+        memory.set_header(to, self.seen(header).survived(bits));
         memory
             .header_word(r)
             .store(Header::forwarded(to).0, Ordering::Release);
         self.note_read(r, bytes);
         self.note_write(to, bytes);
         self.note_write(r, u64::from(HEADER_SIZE));
-        if FULL && bits & LARGE == 0 {
-            mark(self.lines, to.offset(), bytes, self.live);
+        let observed = P::SEVERAL && to.0 < self.old;
+        if O::WATCHES {
+            self.tell_moved(header, bytes, from, r, to);
+        }
+        if FULL && bits & LARGE == 0 && !observed {
+            self.mark_lines(to, bytes);
         }
         if info.has_refs {
             self.stack.push(Entry::from(to.0));
@@ -397,38 +486,20 @@ impl<'t, 'h, P: Plan, O: Observer, const FULL: bool, const PAR: bool>
         to
     }
 
-    /// Room for a copy, and the collector bits it will have. `None`: it may stay where it is, and must.
-    #[inline(always)]
-    fn room(&mut self, header: Header, bytes: u64, from: From) -> Option<(Ref, u8)> {
-        let trace = self.trace;
-        let tier = usize::from(trace.plan.survival(header, bytes, from).0);
-        let bits = UNLOGGED | self.mark;
-        if from != From::Nursery {
-            if self.allowance < bytes as i64 {
-                let more = ALLOWANCE.max(bytes as i64);
-                if trace.budget.fetch_sub(more, Ordering::Relaxed) < more {
-                    trace.budget.store(0, Ordering::Relaxed);
-                    return None;
-                }
-                self.allowance += more;
-            }
-            let to = self.bumps[tier].alloc(&trace.mature[tier], trace.tables, bytes)?;
-            self.allowance -= bytes as i64;
-            self.counts.evacuated += bytes;
-            return Some((to, bits));
-        }
-        self.counts.promoted[tier] += bytes;
-        self.counts.promoted_objects += 1;
-        // The address range that is kept for collections holds a whole nursery: see `Chunks` and
-        // `Config::emergency_chunks`.
-        if bytes >= LARGE_THRESHOLD {
-            let to = trace.large[tier]
-                .alloc(trace.tables, bytes, true)
-                .expect("collections keep room for a nursery");
-            return Some((to, bits | LARGE));
-        }
-        let to = self.bumps[tier].alloc(&trace.mature[tier], trace.tables, bytes);
-        Some((to.expect("collections keep room for a nursery"), bits))
+    fn tell_moved(&self, header: Header, bytes: u64, from: From, r: Ref, to: Ref) {
+        let base = self.memory.base_address();
+        self.trace.observer.moved(Moved {
+            header,
+            bytes,
+            from,
+            from_address: base + r.offset(),
+            to: match to.0 < self.old {
+                true => Space::Observer,
+                false => Space::Old(Tier(self.trace.tables.blocks.tier(to.offset()))),
+            },
+            to_address: base + to.offset(),
+            to_ref: to,
+        });
     }
 
     #[inline(always)]

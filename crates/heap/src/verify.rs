@@ -3,12 +3,12 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use crate::header::Header;
 use crate::heap::Heap;
 use crate::layout::*;
 use crate::mutator::Mutator;
-use crate::nursery::START;
 use crate::observer::Observer;
-use crate::plan::Plan;
+use crate::plan::Places;
 use crate::reference::Ref;
 use crate::roots::Roots;
 
@@ -35,12 +35,13 @@ pub struct Damage {
     pub from: String,
 }
 
-impl<P: Plan, O: Observer> Heap<P, O> {
+impl<P: Places, O: Observer> Heap<P, O> {
     /// Checks every reachable object: that it lies in a space, whole, with a header that fits the space; that
     /// objects do not overlap; that an object outside of the nursery that was stored into is remembered. Takes time
     /// and memory in proportion to what is reachable.
     pub fn verify(&self, mutator: &Mutator, roots: &mut dyn Roots) -> Result<Verified, Damage> {
         let remembered: HashSet<Ref> = mutator.remembered.iter().copied().collect();
+        let observed_slots: HashSet<u32> = self.old_to_observed.iter().copied().collect();
         let mut seen: BTreeMap<Ref, u64> = BTreeMap::new();
         let mut pending = Vec::new();
         roots.visit(&mut |&mut r| pending.push((r, None)));
@@ -73,6 +74,19 @@ impl<P: Plan, O: Observer> Heap<P, O> {
                         format!("it refers to {child:?} in the nursery but is not remembered");
                     return Err(damaged(what));
                 }
+                let sorted =
+                    || observed_slots.contains(&(((r.offset() + offset) >> REF_SHIFT) as u32));
+                let old = !young && !self.observed.contains(r);
+                if old
+                    && child.is_object()
+                    && self.observed.contains(child)
+                    && !logged()
+                    && !sorted()
+                {
+                    let what =
+                        format!("it refers to {child:?} in the observer space and nobody knows");
+                    return Err(damaged(what));
+                }
                 pending.push((child, Some(r)));
                 Ok(())
             })?;
@@ -92,8 +106,21 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         Ok(verified)
     }
 
+    /// Calls `f` with every object of the nursery, reachable or not, its header and its bytes.
+    pub(crate) fn each_young(&self, mutator: &Mutator, mut f: impl FnMut(Ref, Header, u64)) {
+        let mut at = self.nursery.start();
+        let end = at + self.nursery.used(mutator);
+        while at < end {
+            let r = Ref::at(at);
+            let bytes = self.object_size(r);
+            f(r, self.header(r), bytes);
+            at += bytes;
+        }
+    }
+
     fn is_young(&self, mutator: &Mutator, r: Ref) -> bool {
-        (START..START + self.nursery.used(mutator)).contains(&r.offset())
+        let start = self.nursery.start();
+        (start..start + self.nursery.used(mutator)).contains(&r.offset())
     }
 
     fn card_is_dirty(&self, mutator: &Mutator, r: Ref, offset: u64) -> bool {
@@ -107,8 +134,11 @@ impl<P: Plan, O: Observer> Heap<P, O> {
         if !r.offset().is_multiple_of(OBJECT_ALIGN) {
             return Err("it is not aligned".into());
         }
-        let inside = (START..tables.memory.extent()).contains(&r.offset());
-        if inside && (self.is_young(mutator, r) || self.large.iter().any(|space| space.contains(r)))
+        let inside = (NULL_GUARD..tables.memory.extent()).contains(&r.offset());
+        if inside
+            && (self.is_young(mutator, r)
+                || self.observed.contains(r)
+                || self.large.iter().any(|space| space.contains(r)))
         {
             return Ok(());
         }
@@ -139,17 +169,21 @@ impl<P: Plan, O: Observer> Heap<P, O> {
             if header.collector() != 0 {
                 return wrong("it is in the nursery and has collector bits");
             }
-            let fits = end <= START + self.nursery.used(mutator);
+            let fits = end <= self.nursery.start() + self.nursery.used(mutator);
             return if fits {
                 Ok(bytes)
             } else {
                 wrong("it reaches out of the nursery")
             };
         }
-        if header.has(LARGE) == self.tables.blocks.is_mature(r.offset()) {
+        let observed = self.observed.contains(r);
+        if observed && header.has(LARGE) {
+            return wrong("it is large and in the observer space");
+        }
+        if !observed && header.has(LARGE) == self.tables.blocks.is_mature(r.offset()) {
             return wrong("its header and its place disagree on whether it is large");
         }
-        if !header.has(LARGE) && (end - 1) / BLOCK_SIZE != r.offset() / BLOCK_SIZE {
+        if !observed && !header.has(LARGE) && (end - 1) / BLOCK_SIZE != r.offset() / BLOCK_SIZE {
             return wrong("it reaches out of its block");
         }
         if !header.is_marked(self.mark) {

@@ -2,11 +2,16 @@
 //! whatever is collected, and however, both must stay the same.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use varve_heap::layout::{HOT, new_header};
+use varve_heap::plans::{Entry, by_name, plans};
+use varve_heap::sites::Profile;
 use varve_heap::{
-    Config, Dram, From, Header, Heap, Kind, Mutator, Plan, Ref, Roots, Shape, Shapes, Stress, Tier,
-    Unobserved,
+    AnyPlan, Config, Dram, Heap, Interval, Kind, Mutator, Places, Ref, Roots, Shape, Shapes,
+    Stress, Unobserved,
 };
 
 const PAIR: u32 = 0;
@@ -15,7 +20,6 @@ const BYTES: u32 = 2;
 const REFS: u32 = 3;
 const LONGS: u32 = 4;
 const HOST: u32 = 5;
-const EMPTY: u32 = 6;
 
 const WIDE_REFS: u32 = 90;
 
@@ -82,6 +86,8 @@ enum Step {
         root: usize,
     },
     Collect(bool),
+    /// The program reports that an interval took so many milliseconds.
+    Interval(u64),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -95,6 +101,7 @@ fn step() -> impl Strategy<Value = Step> {
         6 => any::<usize>().prop_map(|root| Step::Drop { root }),
         1 => any::<usize>().prop_map(|root| Step::Weaken { root }),
         2 => any::<bool>().prop_map(Step::Collect),
+        2 => (1u64..100).prop_map(Step::Interval),
     ]
 }
 
@@ -132,9 +139,11 @@ struct Both<P> {
     strong: Vec<u64>,
     weak: Vec<u64>,
     next: u64,
+    intervals: u64,
+    now: Duration,
 }
 
-impl<P: Plan> Both<P> {
+impl<P: Places> Both<P> {
     fn new(config: Config, plan: P) -> Both<P> {
         let mut heap = Heap::with(config, shapes(), plan, Unobserved).unwrap();
         let mutator = heap.attach();
@@ -147,6 +156,8 @@ impl<P: Plan> Both<P> {
             strong: Vec::new(),
             weak: Vec::new(),
             next: 1,
+            intervals: 0,
+            now: Duration::ZERO,
         }
     }
 
@@ -163,10 +174,11 @@ impl<P: Plan> Both<P> {
             LONGS => (0, 8 * length as usize),
             _ => (0, 0),
         };
+        // Every third object is hot.
+        let header = new_header(shape, site, if id.is_multiple_of(3) { HOT } else { 0 });
         let allocated = match shape {
-            PAIR | WIDE | EMPTY => heap.alloc_struct(mutator, shape, site, outside),
             HOST => heap.alloc_host(mutator, shape, id, outside),
-            _ => heap.alloc_array(mutator, shape, site, length, outside),
+            _ => heap.alloc(mutator, header, length, outside),
         };
         let r = allocated.expect("the heap is large enough for everything that this test makes");
         let content: Vec<u8> = (0..bytes)
@@ -261,6 +273,24 @@ impl<P: Plan> Both<P> {
                 let verified = self.heap.verify(&self.mutator, &mut self.outside).unwrap();
                 assert_eq!(verified.young, 0, "collections empty the nursery");
                 self.check(full);
+            }
+            Step::Interval(millis) => {
+                let load = Duration::from_millis(millis);
+                self.now += load;
+                self.intervals += 1;
+                let interval = Interval {
+                    id: self.intervals,
+                    load,
+                    update: Duration::ZERO,
+                    now: self.now,
+                };
+                let (heap, now) = (&mut self.heap, self.now);
+                let moved = heap
+                    .interval(&mut self.mutator, interval, &mut self.outside, || now)
+                    .unwrap();
+                if moved.is_some() {
+                    self.check(true);
+                }
             }
         }
     }
@@ -386,32 +416,18 @@ fn small(stress: Stress, threads: usize) -> Config {
     }
 }
 
-/// Two memories; an object's site says in which one it is to be.
-struct BySite;
-
-impl Plan for BySite {
-    fn name(&self) -> &str {
-        "by-site"
-    }
-
-    fn tiers(&self) -> u8 {
-        2
-    }
-
-    fn nursery(&self) -> Tier {
-        Tier(0)
-    }
-
-    fn birth(&self, header: Header, _: u64) -> Tier {
-        Tier(header.site() as u8 & 1)
-    }
-
-    fn survival(&self, header: Header, _: u64, _: From) -> Tier {
-        Tier(header.site() as u8 & 1)
-    }
+/// A plan of the registry, so set that its phases are short.
+fn plan(entry: &Entry) -> AnyPlan {
+    let quick = match entry.params.iter().any(|p| p.key == "hold-off") {
+        true => ":intervals=1,hold-off=0s",
+        false => "",
+    };
+    let spec = format!("{}{quick}", entry.name);
+    let chosen = by_name(&spec, Some(&Profile::default())).unwrap();
+    AnyPlan::new(chosen.plan)
 }
 
-fn tell<P: Plan>(config: Config, plan: P, steps: &[Step]) {
+fn tell<P: Places>(config: Config, plan: P, steps: &[Step]) {
     let mut both = Both::new(config, plan);
     for step in steps {
         both.run(step);
@@ -448,7 +464,33 @@ proptest! {
     }
 
     #[test]
-    fn with_two_memories(steps in prop::collection::vec(step(), 1..400)) {
-        tell(small(Stress::Full(5), 1), BySite, &steps);
+    fn with_any_plan(which in 0..plans().len(), steps in prop::collection::vec(step(), 1..400)) {
+        tell(small(Stress::Off, 1), plan(&plans()[which]), &steps);
+    }
+
+    #[test]
+    fn with_any_plan_and_everything_moving(which in 0..plans().len(), steps in prop::collection::vec(step(), 1..150)) {
+        tell(small(Stress::Full(2), 1), plan(&plans()[which]), &steps);
+    }
+
+    #[test]
+    fn with_any_plan_several_threads_and_many_collections(
+        which in 0..plans().len(), steps in prop::collection::vec(step(), 1..300)
+    ) {
+        tell(small(Stress::Minor(3), 3), plan(&plans()[which]), &steps);
+    }
+}
+
+/// Every plan at least once, whatever is drawn above.
+#[test]
+fn every_plan_of_the_registry() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    for entry in plans() {
+        for stress in [Stress::Off, Stress::Minor(1), Stress::Full(1)] {
+            let steps = prop::collection::vec(step(), 100..120);
+            let steps = steps.new_tree(&mut runner).unwrap().current();
+            println!("{} under {stress:?}: {steps:?}", entry.name);
+            tell(small(stress, 1), plan(entry), &steps);
+        }
     }
 }

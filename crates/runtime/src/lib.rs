@@ -52,3 +52,4 @@ pub use module::Module;
 pub use store::root::{RootScope, Rooted};
 pub use store::{AsContextMut, Caller, CompilerStats, Store, StoreContextMut};
 pub use types::{FuncType, HeapType, Kind, RefType, ValType};
+pub use varve_heap::{Record as GcRecord, Stats as GcStats};

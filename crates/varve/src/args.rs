@@ -134,6 +134,12 @@ pub struct RunArgs {
     /// Compilers of a WebAssembly program: baseline, optimizing, or auto (first one, then the other where the program is hot)
     #[arg(long, requires = "work", value_name = "TIER")]
     pub tier: Option<varve_runtime::Tier>,
+    /// One line on standard error for each collection of a WebAssembly program's objects; with =FILE, into a file
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", requires = "work")]
+    pub gc_log: Option<PathBuf>,
+    /// A table on standard error, at the end, of a WebAssembly program's collections: pauses and bytes
+    #[arg(long, requires = "work")]
+    pub gc_stats: bool,
     /// A command to trace while it runs; or the arguments of a WebAssembly program
     #[arg(last = true)]
     pub command: Vec<OsString>,

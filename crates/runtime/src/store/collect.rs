@@ -28,6 +28,15 @@ impl Vm {
         }
     }
 
+    /// The heap, which is only away while it collects or allocates.
+    pub(crate) fn heap(&self) -> &Heap {
+        self.heap.as_ref().expect("a collection calls no store")
+    }
+
+    pub(crate) fn heap_mut(&mut self) -> &mut Heap {
+        self.heap.as_mut().expect("a collection calls no store")
+    }
+
     /// A struct with its header; the rest is zero.
     pub(crate) fn alloc_struct(&mut self, ty: TypeIndex, site: u32) -> Result<u32> {
         self.allocate(|heap, mutator, roots| heap.alloc_struct(mutator, ty, site, roots))

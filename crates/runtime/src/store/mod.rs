@@ -75,6 +75,16 @@ impl<T> Store<T> {
         })
     }
 
+    /// Has `log` called after each collection from now on. A record shows itself as one line.
+    pub fn on_collection(&mut self, log: impl FnMut(&crate::GcRecord) + Send + 'static) {
+        self.inner.vm.heap_mut().set_log(Some(Box::new(log)));
+    }
+
+    /// What collections did so far: counts, pauses, bytes. They show themselves as a small table.
+    pub fn gc_stats(&self) -> &crate::GcStats {
+        self.inner.vm.heap().stats()
+    }
+
     /// Collects all garbage now.
     ///
     /// # Errors

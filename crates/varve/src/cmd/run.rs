@@ -24,9 +24,10 @@ pub fn run(a: &RunArgs) -> Done {
     if let Some(file) = a.work.as_deref().filter(|w| wasm::is_wasm(w)) {
         return wasm::run(a, file);
     }
-    if a.invoke.is_some() || a.heap_max.is_some() || a.nursery.is_some() || a.tier.is_some() {
+    let of_programs = a.invoke.is_some() || a.heap_max.is_some() || a.nursery.is_some();
+    if of_programs || a.tier.is_some() || a.gc_log.is_some() || a.gc_stats {
         return Err(wrong(
-            "--invoke, --heap-max, --nursery and --tier are for WebAssembly programs, and this is none",
+            "--invoke, --heap-max, --nursery, --tier, --gc-log and --gc-stats are for WebAssembly programs, and this is none",
         ));
     }
     let machine = machine::named(&a.machine)?;

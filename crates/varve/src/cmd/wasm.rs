@@ -3,7 +3,7 @@
 use crate::args::{DEFAULT_MACHINE, RunArgs};
 use crate::ui::{Done, Failure, failed, wrong};
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use varve_runtime::host::{Console, State, Wasi, teavm, wasi};
@@ -41,13 +41,45 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
         .iter()
         .map(|w| w.to_string_lossy().into_owned())
         .collect();
-    let store = state(file, a)
+    let mut store = state(file, a)
         .and_then(|state| Store::new(&engine, state))
         .map_err(|e| of(file, e))?;
-    match &a.invoke {
-        Some(name) => invoke(store, &module, name, &arguments).map_err(|e| of(file, e)),
-        None => main(store, &module, &arguments).map_err(|e| of(file, e)),
+    if let Some(to) = &a.gc_log {
+        log_collections(&mut store, to)?;
     }
+    let outcome = match &a.invoke {
+        Some(name) => invoke(&mut store, &module, name, &arguments),
+        None => main(&mut store, &module, &arguments),
+    };
+    if a.gc_stats {
+        // A program that failed is the one whose collections are looked at.
+        eprintln!("{}", store.gc_stats());
+    }
+    outcome.map_err(|e| of(file, e))
+}
+
+/// One line per collection on standard error, or in a file.
+fn log_collections(store: &mut Store<State>, to: &Path) -> Result<(), Failure> {
+    let mut out: Box<dyn Write + Send> = match to.as_os_str() == "-" {
+        true => Box::new(std::io::stderr()),
+        false => Box::new(File::create(to).map_err(|e| {
+            wrong(format!(
+                "{}: {e}; name a file that can be written for --gc-log",
+                to.display()
+            ))
+        })?),
+    };
+    let to = to.to_path_buf();
+    let mut failed = false;
+    store.on_collection(move |record| {
+        // The program goes on without its log, and somebody is told, once.
+        if let Err(e) = writeln!(out, "{record}")
+            && !std::mem::replace(&mut failed, true)
+        {
+            eprintln!("{}: {e}; the log of collections ends here", to.display());
+        }
+    });
+    Ok(())
 }
 
 /// An option that was given, not as its default says, and means something on a modelled machine only.
@@ -96,11 +128,15 @@ fn state(file: &str, a: &RunArgs) -> Result<State, Error> {
     })
 }
 
-fn main(mut store: Store<State>, module: &Module, arguments: &[String]) -> Result<ExitCode, Error> {
+fn main(
+    store: &mut Store<State>,
+    module: &Module,
+    arguments: &[String],
+) -> Result<ExitCode, Error> {
     let code = if teavm::is_teavm(module) {
-        teavm::run_main(&mut store, module, arguments)?
+        teavm::run_main(store, module, arguments)?
     } else if wasi::is_command(module) {
-        wasi::run_command(&mut store, module)?
+        wasi::run_command(store, module)?
     } else {
         return Err(Error::Usage(format!(
             "the module is no program of a known toolchain (TeaVM, WASI); call an export with --invoke NAME: it has {}",
@@ -124,25 +160,25 @@ fn names(module: &Module) -> String {
 }
 
 fn invoke(
-    mut store: Store<State>,
+    store: &mut Store<State>,
     module: &Module,
     name: &str,
     arguments: &[String],
 ) -> Result<ExitCode, Error> {
     let mut linker = Linker::new(module.engine());
     if teavm::is_teavm(module) {
-        teavm::link(&mut linker, &mut store, module)?;
+        teavm::link(&mut linker, &mut *store, module)?;
     } else if wasi::is_used(module) {
         wasi::link(&mut linker, None);
     }
-    let instance = linker.instantiate(&mut store, module)?;
-    let func = instance.get_func(&mut store, name).ok_or_else(|| {
+    let instance = linker.instantiate(&mut *store, module)?;
+    let func = instance.get_func(&mut *store, name).ok_or_else(|| {
         Error::Usage(format!(
             "the module exports no function `{name}`; it exports {}",
             names(module)
         ))
     })?;
-    let ty = func.ty(&mut store)?;
+    let ty = func.ty(&mut *store)?;
     if ty.params.len() != arguments.len() {
         return Err(Error::Usage(format!(
             "`{name}` has type {ty}: give {} arguments after `--`, not {}",
@@ -157,7 +193,7 @@ fn invoke(
         .map(|(&t, a)| value(t, a))
         .collect::<Result<Vec<_>, _>>()?;
     let mut results: Vec<Val> = ty.results.iter().map(|&t| Val::zero(t)).collect();
-    let outcome = func.call(&mut store, &values, &mut results);
+    let outcome = func.call(&mut *store, &values, &mut results);
     store.data_mut().console.flush()?;
     if let Err(Error::Exit(code)) = outcome {
         return Ok(ExitCode::from(code as u8));

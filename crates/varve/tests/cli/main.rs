@@ -8,3 +8,4 @@ mod output;
 mod registries;
 mod stop;
 mod traced;
+mod wasm;

@@ -1,0 +1,47 @@
+//! `dram`: everything in fast memory (A1, DRAM-only).
+//!
+//! A heap that is made with it needs no table: there is one memory, and nothing to choose.
+
+use crate::header::Header;
+use crate::plan::{From, Object, Places, Plan, Space, Tier};
+
+/// Everything in one memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Dram;
+
+impl Plan for Dram {
+    fn name(&self) -> &str {
+        "dram"
+    }
+
+    fn tiers(&self) -> u8 {
+        1
+    }
+
+    fn place(&self, _: Object) -> Space {
+        Space::Old(Tier::FAST)
+    }
+}
+
+impl Places for Dram {
+    const SEVERAL: bool = false;
+
+    fn plan(&self) -> &dyn Plan {
+        self
+    }
+
+    fn plan_mut(&mut self) -> &mut dyn Plan {
+        self
+    }
+
+    fn begin(&mut self) {}
+
+    fn moves_old(&self) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    fn place(&self, _: Header, _: bool, _: From) -> Space {
+        Space::Old(Tier::FAST)
+    }
+}

@@ -1,0 +1,48 @@
+//! `kg-w`: Kingsguard-writers (A4). Survivors of the nursery wait in an observer space in fast memory. Those that
+//! were written to there go to fast memory, the others to slow memory.
+//!
+//! ```text
+//!   nursery ----> observer ----> written? fast
+//!     |              (fast)      else     slow
+//!     +-- large ------------------------> slow
+//!
+//!   and whenever everything is collected, old objects by whether they were written to since the last time
+//! ```
+//!
+//! Section 5.3 of the paper stops at the observer space. That old objects are watched as well is how Kingsguard's
+//! own authors describe it; `old=kept` leaves them where they were sorted to.
+//!
+//! The price is real: compiled code notes every write to every object in its header, and an object is copied twice.
+
+use crate::plan::{From, Object, Plan, Space, Tier};
+
+/// By what was written to.
+#[derive(Clone, Copy, Debug)]
+pub struct KgW {
+    /// Whether old objects are watched too.
+    pub old: bool,
+}
+
+impl Plan for KgW {
+    fn name(&self) -> &str {
+        "kg-w"
+    }
+
+    fn observer(&self) -> Option<Tier> {
+        Some(Tier::FAST)
+    }
+
+    fn monitors(&self) -> bool {
+        true
+    }
+
+    fn place(&self, o: Object) -> Space {
+        let by_writes = if o.written { Tier::FAST } else { Tier::SLOW };
+        match o.from {
+            From::Nursery if !o.large => Space::Observer,
+            From::Birth | From::Nursery => Space::Old(Tier::SLOW),
+            From::Old(tier) if !self.old => Space::Old(tier),
+            From::Observer | From::Old(_) => Space::Old(by_writes),
+        }
+    }
+}

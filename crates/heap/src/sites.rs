@@ -1,0 +1,285 @@
+//! What is known of a program's allocation sites: a profile, the file it is kept in, and which sites are hot.
+//!
+//! A `.sites` file is JSON:
+//!
+//! ```text
+//! { "format": "varve sites", "version": 1, "program": "graph.wasm", "sites": [
+//!   { "function": "graph.Engine.load", "type": "graph.Vertex", "nth": 0, "offset": 51230, "line": "Engine.java:88",
+//!     "objects": 100000, "bytes": 2400000, "survivors": 99000, "survived_bytes": 2376000,
+//!     "reads": 900000, "writes": 500000, "old_reads": 800000, "old_writes": 200000, "accesses": [0, 0, 0, 9000, 90000] } ] }
+//! ```
+//!
+//! A site is known by function, type, and its number among the function's sites of that type, so that a profile
+//! still fits a program that was built anew. `offset` and `line` are for readers.
+
+pub mod classify;
+mod file;
+pub mod record;
+
+pub use file::ProfileError;
+pub use record::Recorder;
+
+use serde::{Deserialize, Serialize};
+
+/// What an allocation site is called, in every build of its program.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Key {
+    /// The function's name.
+    pub function: String,
+    /// The type's name; empty if it has none that lasts from build to build.
+    #[serde(rename = "type")]
+    pub ty: String,
+    /// Counts the function's sites of this type from 0, in the order of its code.
+    pub nth: u32,
+}
+
+impl std::fmt::Display for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ty = if self.ty.is_empty() { "?" } else { &self.ty };
+        write!(f, "{} in {} ({})", ty, self.function, self.nth)
+    }
+}
+
+/// What was counted of an allocation site. Reads and writes are the program's, of anything in an object but its
+/// header.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Objects born.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Objects that survived the nursery.
+    pub survivors: u64,
+    /// Their bytes.
+    pub survived_bytes: u64,
+    /// Reads of any object.
+    pub reads: u64,
+    /// Writes to any object.
+    pub writes: u64,
+    /// Reads of survivors, after they survived.
+    pub old_reads: u64,
+    /// Writes to survivors, after they survived.
+    pub old_writes: u64,
+    /// Survivors by how often they were read or written after they survived: never, once, 2 to 3 times, 4 to 7
+    /// times, and so on. Empty if it was not counted.
+    pub accesses: Vec<u64>,
+}
+
+/// An allocation site.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SiteProfile {
+    /// What it is called.
+    pub key: Key,
+    /// Byte offset in the program's file.
+    pub offset: u64,
+    /// File and line of the source, if the program has them.
+    pub line: Option<String>,
+    /// What was counted.
+    pub counts: Counts,
+}
+
+/// The allocation sites of a program, as one run or several showed them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Profile {
+    /// The program's name.
+    pub program: String,
+    /// Its sites, each key once.
+    pub sites: Vec<SiteProfile>,
+}
+
+impl Counts {
+    /// The place in [`Counts::accesses`] of an object that was accessed so often.
+    pub fn bucket(accesses: u64) -> usize {
+        (u64::BITS - accesses.leading_zeros()) as usize
+    }
+
+    /// Survivors by how often they were accessed. Where that was not counted, all as often as the mean.
+    pub fn accesses(&self) -> Vec<u64> {
+        if !self.accesses.is_empty() || self.survivors == 0 {
+            return self.accesses.clone();
+        }
+        let mean = self.old_reads.saturating_add(self.old_writes) / self.survivors;
+        let mut all = vec![0; Counts::bucket(mean) + 1];
+        all[Counts::bucket(mean)] = self.survivors;
+        all
+    }
+
+    /// Adds what another run counted.
+    pub fn add(&mut self, other: &Counts) {
+        // Where one run did not count, the sum is not known exactly either.
+        let mut accesses = match self.accesses.is_empty() && other.accesses.is_empty() {
+            true => Vec::new(),
+            false => self.accesses(),
+        };
+        if !(self.accesses.is_empty() && other.accesses.is_empty()) {
+            let more = other.accesses();
+            accesses.resize(accesses.len().max(more.len()), 0);
+            accesses
+                .iter_mut()
+                .zip(more)
+                .for_each(|(sum, more)| *sum = sum.saturating_add(more));
+        }
+        for (sum, more) in [
+            (&mut self.objects, other.objects),
+            (&mut self.bytes, other.bytes),
+            (&mut self.survivors, other.survivors),
+            (&mut self.survived_bytes, other.survived_bytes),
+            (&mut self.reads, other.reads),
+            (&mut self.writes, other.writes),
+            (&mut self.old_reads, other.old_reads),
+            (&mut self.old_writes, other.old_writes),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+        self.accesses = accesses;
+    }
+}
+
+impl Profile {
+    /// Adds what another run of the same program counted.
+    ///
+    /// # Errors
+    /// If it is the profile of another program.
+    pub fn merge(&mut self, other: &Profile) -> Result<(), ProfileError> {
+        if self.program != other.program {
+            return Err(ProfileError::Programs {
+                one: self.program.clone(),
+                other: other.program.clone(),
+            });
+        }
+        let mut places: std::collections::HashMap<Key, usize> = self
+            .sites
+            .iter()
+            .enumerate()
+            .map(|(at, site)| (site.key.clone(), at))
+            .collect();
+        for site in &other.sites {
+            match places.get(&site.key) {
+                Some(&at) => self.sites[at].counts.add(&site.counts),
+                None => {
+                    places.insert(site.key.clone(), self.sites.len());
+                    self.sites.push(site.clone());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the profile is of a program that has these functions. One that was built anew may have lost some.
+    /// `file` is named if it is not.
+    ///
+    /// # Errors
+    /// If more than half of the profiled objects were born in functions that the program does not have.
+    pub fn check(
+        &self,
+        file: &str,
+        program: &str,
+        has_function: impl Fn(&str) -> bool,
+    ) -> Result<(), ProfileError> {
+        let objects = |site: &&SiteProfile| site.counts.objects.max(1);
+        let sum = |sum: u64, site: &SiteProfile| sum.saturating_add(objects(&site));
+        let all = self.sites.iter().fold(0, sum);
+        let known = |site: &&SiteProfile| has_function(&site.key.function);
+        let here: u64 = self
+            .sites
+            .iter()
+            .filter(known)
+            .map(|site| objects(&site))
+            .sum();
+        if all > 0 && here < all.div_ceil(2) {
+            return Err(ProfileError::Foreign {
+                file: file.into(),
+                of: self.program.clone(),
+                program: program.into(),
+                known: self.sites.iter().filter(known).count(),
+                sites: self.sites.len(),
+            });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A site of a function with a name.
+    pub fn site(function: &str, counts: Counts) -> SiteProfile {
+        SiteProfile {
+            key: Key {
+                function: function.into(),
+                ty: "T".into(),
+                nth: 0,
+            },
+            offset: 1,
+            line: None,
+            counts,
+        }
+    }
+
+    pub fn profile(sites: impl IntoIterator<Item = SiteProfile>) -> Profile {
+        Profile {
+            program: "p.wasm".into(),
+            sites: sites.into_iter().collect(),
+        }
+    }
+
+    fn objects(objects: u64, survivors: u64, accesses: &[u64]) -> Counts {
+        Counts {
+            objects,
+            survivors,
+            old_reads: 8 * survivors,
+            accesses: accesses.to_vec(),
+            ..Counts::default()
+        }
+    }
+
+    #[test]
+    fn runs_add_up_by_name() {
+        let mut sum = profile([site("a", objects(10, 3, &[1, 2]))]);
+        let more = profile([
+            site("b", objects(1, 0, &[])),
+            site("a", objects(5, 4, &[0, 0, 4])),
+        ]);
+        sum.merge(&more).unwrap();
+        assert_eq!(sum.sites.len(), 2);
+        let a = &sum.sites[0].counts;
+        assert_eq!(
+            (a.objects, a.survivors, &a.accesses[..]),
+            (15, 7, &[1, 2, 4][..])
+        );
+        // A run that did not count how often: its survivors were accessed 8 times on average.
+        sum.merge(&profile([site("a", objects(1, 1, &[]))]))
+            .unwrap();
+        assert_eq!(sum.sites[0].counts.accesses, [1, 2, 4, 0, 1]);
+        let other = Profile {
+            program: "q.wasm".into(),
+            ..Profile::default()
+        };
+        let error = sum.merge(&other).unwrap_err().to_string();
+        assert!(
+            error.contains("p.wasm") && error.contains("q.wasm"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_profile_of_another_program_is_refused() {
+        let mine = profile([
+            site("load", objects(100, 0, &[])),
+            site("gone", objects(99, 0, &[])),
+        ]);
+        assert!(
+            mine.check("p.sites", "p.wasm", |f| f == "load").is_ok(),
+            "built anew"
+        );
+        assert!(mine.check("p.sites", "p.wasm", |f| f == "gone").is_err());
+        let error = mine.check("p.sites", "q.wasm", |_| false).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "p.sites: a profile of p.wasm, not of q.wasm: 0 of its 2 allocation sites are in functions of this program; \
+             make one with `varve profile q.wasm`"
+        );
+        assert!(profile([]).check("p.sites", "q.wasm", |_| false).is_ok());
+    }
+}

@@ -1,0 +1,275 @@
+//! Which allocation sites are hot, from a profile: pure functions, one per heuristic.
+//!
+//! All but the knapsack judge the accesses to objects that survived the nursery, after they did: where survivors go
+//! is all that a plan decides, and accesses before that are served by the nursery's memory in any case.
+
+use std::collections::HashSet;
+
+use super::{Counts, Key, Profile};
+
+/// Writes per object from which a site is hot, in CGZ-F1 (Akram, TACO 2021, section 5.3: "thresholds of one").
+pub const FREQUENCY: f64 = 1.0;
+/// Writes per byte from which a site is hot, in CGZ-D1 (the same).
+pub const DENSITY: f64 = 1.0;
+/// The part of all objects, those that are accessed most, that counts as hot (the same section: "the hotness ratio
+/// of 20 %").
+pub const HOT_OBJECTS: f64 = 0.20;
+/// The part of a site's objects that has to be hot ("homogeneity-threshold ... 1 %").
+pub const HOMOGENEITY: f64 = 0.01;
+
+/// Sites with at least `threshold` writes per surviving object: CGZ-F.
+pub fn by_frequency(profile: &Profile, threshold: f64) -> HashSet<Key> {
+    keys(profile, |c| reaches(c.old_writes, c.survivors, threshold))
+}
+
+/// Sites with at least `threshold` writes per surviving byte: CGZ-D.
+pub fn by_density(profile: &Profile, threshold: f64) -> HashSet<Key> {
+    keys(profile, |c| {
+        reaches(c.old_writes, c.survived_bytes, threshold)
+    })
+}
+
+/// Sites of which at least the part `homogeneity` of the objects is among the part `top` of all objects that is
+/// accessed most. Objects that are never accessed are not hot.
+pub fn by_hot_objects(profile: &Profile, top: f64, homogeneity: f64) -> HashSet<Key> {
+    let mut all: Vec<u64> = Vec::new();
+    for counts in profile.sites.iter().map(|site| site.counts.accesses()) {
+        all.resize(all.len().max(counts.len()), 0);
+        all.iter_mut()
+            .zip(counts)
+            .for_each(|(sum, n)| *sum = sum.saturating_add(n));
+    }
+    let shares = hot_shares(&all, top);
+    keys(profile, |c| {
+        let accesses = c.accesses();
+        let hot: f64 = accesses
+            .iter()
+            .zip(&shares)
+            .map(|(&n, share)| n as f64 * share)
+            .sum();
+        hot > 0.0 && hot >= homogeneity * c.survivors as f64
+    })
+}
+
+/// For each bucket of accesses, the part of its objects that is hot. All above a border are, and where the border
+/// falls into a bucket, whose objects cannot be told apart, a part.
+fn hot_shares(all: &[u64], top: f64) -> Vec<f64> {
+    let mut left = (top * all.iter().map(|&n| n as f64).sum::<f64>()).max(0.0);
+    let mut shares = vec![0.0; all.len()];
+    for bucket in (1..all.len()).rev() {
+        let objects = all[bucket] as f64;
+        if objects > 0.0 {
+            shares[bucket] = (left / objects).min(1.0);
+            left = (left - objects).max(0.0);
+        }
+    }
+    shares
+}
+
+/// Steps into which the capacity of a knapsack is divided. Weights are rounded up to them, so that the capacity
+/// holds; with accesses up to this many the choice is the best there is.
+const STEPS: u64 = 10_000;
+
+/// The *cold* sites: those with the most bytes that together get at most the part `capacity` of all accesses (Olson
+/// et al., TACO 2018, section 4.2: a 0/1 knapsack of bytes by accesses).
+pub fn cold_by_knapsack(profile: &Profile, capacity: f64) -> HashSet<Key> {
+    let weights: Vec<u64> = profile
+        .sites
+        .iter()
+        .map(|site| site.counts.reads.saturating_add(site.counts.writes))
+        .collect();
+    let total = weights.iter().fold(0u64, |sum, &w| sum.saturating_add(w));
+    let capacity = (capacity.clamp(0.0, 1.0) * total as f64).floor() as u64;
+    let unit = capacity.div_ceil(STEPS).max(1);
+    let room = (capacity / unit) as usize;
+    // Most bytes within each room, and which site was the last to improve it.
+    let mut best = vec![0u64; room + 1];
+    let mut taken: Vec<Vec<bool>> = Vec::with_capacity(weights.len());
+    let steps: Vec<usize> = weights
+        .iter()
+        .map(|w| usize::try_from(w.div_ceil(unit)).unwrap_or(usize::MAX))
+        .collect();
+    for (site, &weight) in profile.sites.iter().zip(&steps) {
+        let mut better = vec![false; room + 1];
+        for space in (weight..=room).rev() {
+            let with = best[space - weight].saturating_add(site.counts.bytes);
+            if with > best[space] {
+                (best[space], better[space]) = (with, true);
+            }
+        }
+        taken.push(better);
+    }
+    let mut space = room;
+    let mut cold = HashSet::new();
+    for ((site, weight), taken) in profile.sites.iter().zip(steps).zip(taken).rev() {
+        if taken[space] {
+            space -= weight;
+            cold.insert(site.key.clone());
+        }
+    }
+    cold
+}
+
+fn keys(profile: &Profile, is_hot: impl Fn(&Counts) -> bool) -> HashSet<Key> {
+    let hot = profile.sites.iter().filter(|site| is_hot(&site.counts));
+    hot.map(|site| site.key.clone()).collect()
+}
+
+/// Whether `count` per each of `of` is at least `threshold`. Of nothing, nothing is hot.
+fn reaches(count: u64, of: u64, threshold: f64) -> bool {
+    of > 0 && count as f64 >= threshold * of as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::SiteProfile;
+    use super::super::tests::{profile, site};
+    use super::*;
+    use proptest::prelude::*;
+
+    fn names(keys: &HashSet<Key>) -> Vec<&str> {
+        let mut names: Vec<&str> = keys.iter().map(|key| &key.function[..]).collect();
+        names.sort_unstable();
+        names
+    }
+
+    fn written(function: &str, survivors: u64, each: u64, old_writes: u64) -> SiteProfile {
+        let counts = Counts {
+            objects: survivors,
+            survivors,
+            bytes: survivors * each,
+            survived_bytes: survivors * each,
+            writes: old_writes,
+            old_writes,
+            ..Counts::default()
+        };
+        site(function, counts)
+    }
+
+    #[test]
+    fn frequency_is_by_object_and_density_by_byte() {
+        let profile = profile([
+            written("counter", 100, 16, 5000),
+            written("vertex", 1000, 32, 1000),
+            written("buffer", 2, 65536, 9000),
+            written("text", 1000, 64, 999),
+            written("dead", 0, 64, 0),
+        ]);
+        assert_eq!(
+            names(&by_frequency(&profile, FREQUENCY)),
+            ["buffer", "counter", "vertex"]
+        );
+        assert_eq!(names(&by_density(&profile, DENSITY)), ["counter"]);
+    }
+
+    #[test]
+    fn a_few_hot_objects_make_a_site_hot() {
+        let accessed = |function, accesses: &[u64]| {
+            let survivors = accesses.iter().sum();
+            let accesses = accesses.to_vec();
+            site(
+                function,
+                Counts {
+                    objects: survivors,
+                    survivors,
+                    accesses,
+                    ..Counts::default()
+                },
+            )
+        };
+        let profile = profile([
+            accessed("cold", &[700, 50]),
+            accessed("one in a hundred", &[99, 0, 0, 0, 0, 1]),
+            accessed("one in two hundred", &[199, 0, 0, 0, 0, 1]),
+            accessed("hot", &[0, 0, 0, 100]),
+        ]);
+        assert_eq!(
+            names(&by_hot_objects(&profile, HOT_OBJECTS, HOMOGENEITY)),
+            ["cold", "hot", "one in a hundred"],
+            "there is room for all that were ever accessed"
+        );
+        assert_eq!(
+            names(&by_hot_objects(&profile, 0.05, HOMOGENEITY)),
+            ["hot", "one in a hundred"]
+        );
+    }
+
+    proptest! {
+        /// Against a list of all objects, sorted.
+        #[test]
+        fn hot_objects_are_those_at_the_top_of_a_list(
+            sites in prop::collection::vec(prop::collection::vec(0u64..6, 0..6), 1..6), top in 0.0f64..1.0, homogeneity in 0.0f64..0.5
+        ) {
+            let profile = profile(sites.iter().enumerate().map(|(number, accesses)| {
+                let survivors = accesses.iter().sum();
+                let accesses = accesses.clone();
+                site(&number.to_string(), Counts { objects: survivors, survivors, accesses, ..Counts::default() })
+            }));
+            let mut objects: Vec<(usize, usize)> = Vec::new();
+            for (number, accesses) in sites.iter().enumerate() {
+                for (bucket, &n) in accesses.iter().enumerate() {
+                    objects.extend((0..n).map(|_| (bucket, number)));
+                }
+            }
+            objects.sort_by(|a, b| b.cmp(a));
+            let room = top * objects.len() as f64;
+            // The heat of the last object that still fits, whole or in part.
+            let border = objects.get(room.ceil() as usize - usize::from(room > 0.0)).map_or(0, |o| o.0);
+            let above = objects.iter().filter(|o| o.0 > border).count() as f64;
+            let at = objects.iter().filter(|o| o.0 == border).count() as f64;
+            let mut expected = Vec::new();
+            for (number, accesses) in sites.iter().enumerate() {
+                let mut hot = 0.0;
+                for &(bucket, of) in &objects {
+                    if of == number && bucket > 0 && bucket >= border {
+                        hot += if bucket > border { 1.0 } else { (room - above) / at };
+                    }
+                }
+                let survivors: u64 = accesses.iter().sum();
+                let margin = hot - homogeneity * survivors as f64;
+                prop_assume!(margin.abs() > 1e-9 || hot == 0.0);
+                if hot > 1e-12 && margin > 0.0 {
+                    expected.push(number.to_string());
+                }
+            }
+            expected.sort_unstable();
+            let hot = by_hot_objects(&profile, top, homogeneity);
+            prop_assert_eq!(names(&hot), expected);
+        }
+
+        /// Against every subset.
+        #[test]
+        fn the_knapsack_is_the_best_of_all_subsets(
+            sites in prop::collection::vec((0u64..50, 0u64..50), 0..9), capacity in 0.0f64..1.0
+        ) {
+            let profile = profile(sites.iter().enumerate().map(|(number, &(bytes, reads))| {
+                site(&number.to_string(), Counts { objects: 1, bytes, reads, ..Counts::default() })
+            }));
+            let total: u64 = sites.iter().map(|s| s.1).sum();
+            let room = (capacity * total as f64).floor() as u64;
+            let sum = |subset: u32| {
+                let of = (0..sites.len()).filter(|i| subset >> i & 1 == 1);
+                of.fold((0, 0), |(bytes, reads), i| (bytes + sites[i].0, reads + sites[i].1))
+            };
+            let best = (0..1u32 << sites.len()).map(sum).filter(|s| s.1 <= room).map(|s| s.0).max();
+            let cold = cold_by_knapsack(&profile, capacity);
+            let chosen = cold.iter().fold(0, |set, key| set | 1 << key.function.parse::<u32>().unwrap());
+            prop_assert!(sum(chosen).1 <= room);
+            prop_assert_eq!(Some(sum(chosen).0), best);
+        }
+
+        /// However many accesses there are, the capacity holds.
+        #[test]
+        fn a_large_knapsack_is_never_too_full(
+            sites in prop::collection::vec((0u64..1 << 40, 0u64..1 << 40), 0..40), capacity in 0.0f64..1.0
+        ) {
+            let profile = profile(sites.iter().enumerate().map(|(number, &(bytes, reads))| {
+                site(&number.to_string(), Counts { objects: 1, bytes, reads, ..Counts::default() })
+            }));
+            let total: u64 = sites.iter().map(|s| s.1).sum();
+            let cold = cold_by_knapsack(&profile, capacity);
+            let reads: u64 = cold.iter().map(|key| sites[key.function.parse::<usize>().unwrap()].1).sum();
+            prop_assert!(reads as f64 <= capacity * total as f64);
+        }
+    }
+}

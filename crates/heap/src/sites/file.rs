@@ -1,0 +1,310 @@
+//! Profiles in files.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Counts, Key, Profile, SiteProfile};
+
+const FORMAT: &str = "varve sites";
+const VERSION: u32 = 1;
+
+/// What is wrong with a profile.
+#[derive(Debug, thiserror::Error)]
+pub enum ProfileError {
+    /// It cannot be read or written.
+    #[error("{file}: {source}; site profiles are made with `varve profile`")]
+    Io {
+        /// The file.
+        file: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// It is something else.
+    #[error("{file}: not a site profile; make one with `varve profile PROGRAM -o FILE.sites`")]
+    NotOne {
+        /// The file.
+        file: String,
+    },
+    /// Of a later version of this program.
+    #[error(
+        "{file}: a site profile of version {version}, and this program reads version {VERSION}; make it anew with `varve profile`"
+    )]
+    Version {
+        /// The file.
+        file: String,
+        /// Its version.
+        version: u32,
+    },
+    /// It begins as a profile does, and goes on otherwise.
+    #[error("{file}: damaged site profile: {what}")]
+    Damaged {
+        /// The file.
+        file: String,
+        /// What, with line and column or the site.
+        what: String,
+    },
+    /// It does not fit the program.
+    #[error(
+        "{file}: a profile of {of}, not of {program}: {known} of its {sites} allocation sites are in functions of this program; make one with `varve profile {program}`"
+    )]
+    Foreign {
+        /// The file.
+        file: String,
+        /// The program it was made of.
+        of: String,
+        /// The program it was to be used for.
+        program: String,
+        /// Sites in functions that the program has.
+        known: usize,
+        /// All sites.
+        sites: usize,
+    },
+    /// Profiles of two programs cannot be added.
+    #[error("profiles of {one} and of {other} cannot be merged: they are different programs")]
+    Programs {
+        /// One program.
+        one: String,
+        /// The other one.
+        other: String,
+    },
+}
+
+/// What every version has.
+#[derive(Deserialize)]
+struct Begin {
+    format: String,
+    version: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct File {
+    format: String,
+    version: u32,
+    program: String,
+    sites: Vec<Line>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Line {
+    #[serde(flatten)]
+    key: Key,
+    offset: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    line: Option<String>,
+    #[serde(flatten)]
+    counts: Counts,
+}
+
+impl Profile {
+    /// Reads a profile from a file.
+    ///
+    /// # Errors
+    /// If it cannot be read, is no profile, of another version, or its numbers cannot be.
+    pub fn read(file: &Path) -> Result<Profile, ProfileError> {
+        let name = file.display().to_string();
+        match std::fs::read_to_string(file) {
+            Ok(text) => Profile::parse(&name, &text),
+            Err(source) if source.kind() == std::io::ErrorKind::InvalidData => {
+                Err(ProfileError::NotOne { file: name })
+            }
+            Err(source) => Err(ProfileError::Io { file: name, source }),
+        }
+    }
+
+    /// Writes the profile into a file: the same one always as the same bytes.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write(&self, file: &Path) -> Result<(), ProfileError> {
+        std::fs::write(file, self.text()).map_err(|source| ProfileError::Io {
+            file: file.display().to_string(),
+            source,
+        })
+    }
+
+    /// The profile as it is in a file, sites in the order of their names.
+    pub fn text(&self) -> String {
+        let mut sites: Vec<&SiteProfile> = self.sites.iter().collect();
+        sites.sort_by(|a, b| a.key.cmp(&b.key));
+        let line = |site: &SiteProfile| Line {
+            key: site.key.clone(),
+            offset: site.offset,
+            line: site.line.clone(),
+            counts: site.counts.clone(),
+        };
+        let file = File {
+            format: FORMAT.into(),
+            version: VERSION,
+            program: self.program.clone(),
+            sites: sites.into_iter().map(line).collect(),
+        };
+        serde_json::to_string_pretty(&file).expect("numbers and strings") + "\n"
+    }
+
+    /// Reads what [`Profile::text`] wrote; `file` is named in errors.
+    ///
+    /// # Errors
+    /// As [`Profile::read`].
+    pub fn parse(file: &str, text: &str) -> Result<Profile, ProfileError> {
+        let begin: Begin = serde_json::from_str(text).map_err(|error| match error.classify() {
+            serde_json::error::Category::Eof if text.contains(FORMAT) => damaged(file, error),
+            _ => ProfileError::NotOne { file: file.into() },
+        })?;
+        if begin.format != FORMAT {
+            return Err(ProfileError::NotOne { file: file.into() });
+        }
+        if begin.version != VERSION {
+            return Err(ProfileError::Version {
+                file: file.into(),
+                version: begin.version,
+            });
+        }
+        let read: File = serde_json::from_str(text).map_err(|error| damaged(file, error))?;
+        let mut keys = HashSet::new();
+        for site in &read.sites {
+            if let Some(what) = contradiction(&site.counts) {
+                return Err(damaged(file, format!("site {}: {what}", site.key)));
+            }
+            if !keys.insert(&site.key) {
+                return Err(damaged(file, format!("site {} is there twice", site.key)));
+            }
+        }
+        let site = |line: Line| SiteProfile {
+            key: line.key,
+            offset: line.offset,
+            line: line.line,
+            counts: line.counts,
+        };
+        Ok(Profile {
+            program: read.program,
+            sites: read.sites.into_iter().map(site).collect(),
+        })
+    }
+}
+
+fn damaged(file: &str, what: impl std::fmt::Display) -> ProfileError {
+    ProfileError::Damaged {
+        file: file.into(),
+        what: what.to_string(),
+    }
+}
+
+/// Numbers that no run can have counted.
+fn contradiction(c: &Counts) -> Option<String> {
+    let parts = [
+        ("survivors", c.survivors, "objects", c.objects),
+        ("survived_bytes", c.survived_bytes, "bytes", c.bytes),
+        ("old_reads", c.old_reads, "reads", c.reads),
+        ("old_writes", c.old_writes, "writes", c.writes),
+    ];
+    for (part, few, whole, many) in parts {
+        if few > many {
+            return Some(format!("{few} {part} of {many} {whole}"));
+        }
+    }
+    let counted = c
+        .accesses
+        .iter()
+        .try_fold(0u64, |sum, n| sum.checked_add(*n));
+    (!c.accesses.is_empty() && counted != Some(c.survivors))
+        .then(|| format!("`accesses` are not of {} survivors", c.survivors))
+        .or_else(|| (c.accesses.len() > 65).then(|| "`accesses` has more than 65 numbers".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{profile, site};
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mut whole = profile([
+            site("a\"b\u{e9}", Counts::default()),
+            site(
+                "c",
+                Counts {
+                    objects: u64::MAX,
+                    bytes: 5,
+                    survivors: 3,
+                    survived_bytes: 5,
+                    reads: 9,
+                    writes: 8,
+                    old_reads: 7,
+                    old_writes: 6,
+                    accesses: vec![0, 1, 2],
+                },
+            ),
+        ]);
+        whole.sites[1].line = Some("Engine.java:88".into());
+        let text = whole.text();
+        assert_eq!(Profile::parse("p", &text).unwrap(), whole);
+        whole.sites.reverse();
+        assert_eq!(whole.text(), text, "the order of sites does not matter");
+    }
+
+    #[test]
+    fn damage_is_named_in_one_line() {
+        let good = profile([site("f", Counts::default())]).text();
+        for (text, says) in [
+            (String::new(), "p.sites: not a site profile"),
+            ("{}".into(), "p.sites: not a site profile"),
+            ("\0asm\u{1}".into(), "p.sites: not a site profile"),
+            (
+                good.replace("varve sites", "others"),
+                "p.sites: not a site profile",
+            ),
+            (
+                good.replace("\"version\": 1", "\"version\": 2"),
+                "p.sites: a site profile of version 2",
+            ),
+            (
+                good[..good.len() / 2].into(),
+                "p.sites: damaged site profile: EOF",
+            ),
+            (
+                good.replace("\"bytes\": 0", "\"bytes\": -1"),
+                "p.sites: damaged site profile: ",
+            ),
+            (
+                good.replace("\"survivors\": 0", "\"survivors\": 7"),
+                "p.sites: damaged site profile: site T in f (0): 7 survivors of 0 objects",
+            ),
+            (
+                good.replace("\"accesses\": []", "\"accesses\": [3]"),
+                "p.sites: damaged site profile: site T in f (0): `accesses` are not of 0 survivors",
+            ),
+        ] {
+            let error = Profile::parse("p.sites", &text).unwrap_err().to_string();
+            assert!(error.starts_with(says) && !error.contains('\n'), "{error}");
+        }
+        let twice = profile([site("f", Counts::default()), site("f", Counts::default())]);
+        let error = Profile::parse("p", &twice.text()).unwrap_err().to_string();
+        assert!(error.contains("T in f (0) is there twice"), "{error}");
+        let error = Profile::read(Path::new("none.sites"))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("none.sites: ") && error.contains("varve profile"),
+            "{error}"
+        );
+    }
+
+    proptest! {
+        /// Whatever a file holds, reading it ends in a profile or an error.
+        #[test]
+        fn any_text_is_read_or_refused(at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+            let good = profile([site("f", Counts { objects: 3, survivors: 2, accesses: vec![1, 1], ..Counts::default() })]);
+            let mut text = good.text().into_bytes();
+            let at = at.index(text.len());
+            text[at] = byte;
+            if let Ok(text) = String::from_utf8(text)
+                && let Ok(read) = Profile::parse("p", &text)
+            {
+                prop_assert_eq!(Profile::parse("p", &read.text()).unwrap(), read);
+            }
+        }
+    }
+}

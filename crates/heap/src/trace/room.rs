@@ -1,0 +1,105 @@
+//! Where a copy goes: the plan's answer, and room there.
+
+use std::sync::atomic::Ordering;
+
+use super::{ALLOWANCE, Counts, Worker};
+use crate::header::Header;
+use crate::layout::*;
+use crate::observer::Observer;
+use crate::plan::{From, Places, Space, Tier};
+use crate::reference::Ref;
+
+impl<P: Places, O: Observer, const FULL: bool, const PAR: bool> Worker<'_, '_, P, O, FULL, PAR> {
+    /// Room for a copy, and the collector bits it will have. `None`: it may stay where it is, and must.
+    #[inline(always)]
+    pub(super) fn room(&mut self, header: Header, bytes: u64, from: From) -> Option<(Ref, u8)> {
+        let trace = self.trace;
+        let bits = UNLOGGED | self.mark;
+        let large = bytes >= LARGE_THRESHOLD;
+        let mut space = trace.plan.place(header, large, from);
+        if P::SEVERAL && space == Space::Observer {
+            if let Some(to) = self.room_to_wait(bytes) {
+                self.counts.observed += bytes;
+                return Some((to, bits));
+            }
+            space = trace.plan.place(header.unwritten(), large, From::Observer);
+        }
+        let Space::Old(tier) = space else {
+            unreachable!("only survivors of the nursery wait");
+        };
+        let to = usize::from(tier.0);
+        if let From::Old(now) = from {
+            return self.room_to_move(header, bytes, now, tier);
+        }
+        match from {
+            From::Observer if P::SEVERAL => self.counts.sorted[to] += bytes,
+            _ => self.counts.promoted[to] += bytes,
+        }
+        // The address range that is kept for collections holds a whole nursery: see `Chunks` and
+        // `Config::emergency_chunks`.
+        if large {
+            let to = trace.large[to]
+                .alloc(trace.tables, bytes, true)
+                .expect("collections keep room for a nursery");
+            return Some((to, bits | LARGE));
+        }
+        let to = self.bumps[to].alloc(&trace.mature[to], trace.tables, bytes);
+        Some((to.expect("collections keep room for a nursery"), bits))
+    }
+
+    /// Room in a tier for an old object that is in another one, or in a block that is to be emptied.
+    #[inline(always)]
+    fn room_to_move(
+        &mut self,
+        header: Header,
+        bytes: u64,
+        now: Tier,
+        tier: Tier,
+    ) -> Option<(Ref, u8)> {
+        let (trace, index) = (self.trace, usize::from(tier.0));
+        if self.allowance < bytes as i64 {
+            let more = ALLOWANCE.max(bytes as i64);
+            if trace.budget.fetch_sub(more, Ordering::Relaxed) < more {
+                trace.budget.store(0, Ordering::Relaxed);
+                return None;
+            }
+            self.allowance += more;
+        }
+        let bits = UNLOGGED | self.mark;
+        let found = match P::SEVERAL && header.has(LARGE) {
+            true => (
+                trace.large[index].alloc(trace.tables, bytes, false)?,
+                bits | LARGE,
+            ),
+            false => (
+                self.bumps[index].alloc(&trace.mature[index], trace.tables, bytes)?,
+                bits,
+            ),
+        };
+        self.allowance -= bytes as i64;
+        match P::SEVERAL && now != tier {
+            true => self.counts.moved[index] += bytes,
+            false => self.counts.evacuated += bytes,
+        }
+        Some(found)
+    }
+
+    /// Room in the observer space.
+    fn room_to_wait(&mut self, bytes: u64) -> Option<Ref> {
+        let (cursor, limit) = self.share;
+        if cursor + bytes > limit {
+            self.trace.observed.give_back(cursor, limit);
+            self.share = (0, 0);
+            self.share = self.trace.observed.take(bytes)?;
+        }
+        let to = Ref::at(self.share.0);
+        self.share.0 += bytes;
+        Some(to)
+    }
+
+    /// This thread is done: what it did, and the slots it found.
+    pub fn finish(self) -> (Counts, Vec<u32>) {
+        self.trace.observed.give_back(self.share.0, self.share.1);
+        (self.counts, self.old_to_observed)
+    }
+}

@@ -1,0 +1,95 @@
+//! WebAssembly programs: what their collections tell.
+
+use crate::common::{TINY, varve};
+
+/// Trees of this depth take a few collections of a small nursery, and 20 ms.
+const TREES: [&str; 6] = [
+    "run",
+    "programs/dist/trees.wasm",
+    "--heap-max",
+    "64MiB",
+    "--nursery",
+    "512KiB",
+];
+
+fn trees(options: &[&str]) -> crate::common::Said {
+    varve(&[&TREES[..], options, &["--", "12"]].concat())
+}
+
+/// What is not the program's own: it tells how long it took.
+fn collector(err: &str) -> Vec<&str> {
+    err.lines()
+        .filter(|line| !line.starts_with("time: "))
+        .collect()
+}
+
+#[test]
+fn the_log_of_collections_is_beside_what_the_program_prints() {
+    let plain = trees(&[]).well();
+    let logged = trees(&["--gc-log"]).well();
+    assert_eq!(logged.out, plain.out);
+    let lines = collector(&logged.err);
+    assert!(lines.len() > 3, "{}", logged.err);
+    for (number, line) in lines.iter().enumerate() {
+        assert!(
+            line.starts_with(&format!("gc {} at ", number + 1)),
+            "{line}"
+        );
+        for part in ["pause ", "promoted ", "heap ", "mature "] {
+            assert!(line.contains(part), "{line}");
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("gc.log");
+    let said = trees(&[&format!("--gc-log={}", file.display())]).well();
+    assert_eq!(said.out, plain.out);
+    assert!(collector(&said.err).is_empty(), "{}", said.err);
+    let written = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(written.lines().count(), lines.len());
+}
+
+#[test]
+fn a_summary_of_pauses_comes_at_the_end() {
+    let said = trees(&["--gc-stats"]).well();
+    let lines = collector(&said.err);
+    assert!(lines[0].starts_with("collections "), "{}", said.err);
+    for percentile in ["p50 ms", "p90 ms", "p99 ms", "max ms"] {
+        assert!(lines[0].contains(percentile), "{}", said.err);
+    }
+    assert!(lines[1].starts_with("minor ") && lines[2].starts_with("full "));
+    assert!(lines[3].starts_with("allocated "), "{}", said.err);
+    assert_eq!(lines.len(), 4, "{}", said.err);
+}
+
+/// A program that ends badly is the one whose collections are of interest.
+#[test]
+fn a_full_heap_shows_its_collections_too() {
+    let words = [
+        "run",
+        "programs/dist/trees.wasm",
+        "--heap-max",
+        "4MiB",
+        "--nursery",
+        "512KiB",
+    ];
+    let said = varve(&[&words[..], &["--gc-stats", "--", "18"]].concat());
+    assert_eq!(said.code, 1, "{}", said.err);
+    assert!(
+        said.err.contains("p99 ms") && said.err.contains("memory"),
+        "{}",
+        said.err
+    );
+}
+
+#[test]
+fn what_cannot_be_logged_is_said_before_the_program_runs() {
+    trees(&["--gc-log=/no/such/folder/gc.log"]).refuses(
+        2,
+        &[
+            "/no/such/folder/gc.log",
+            "name a file that can be written for --gc-log",
+        ],
+    );
+    varve(&["run", TINY, "--gc-stats"]).refuses(2, &["--gc-stats are for WebAssembly programs"]);
+    varve(&["run", TINY, "--gc-log"]).refuses(2, &["--gc-log", "WebAssembly"]);
+}
