@@ -5,7 +5,7 @@ use crate::generate::{CALLS, Case, ENVIRONMENT};
 use crate::seen::{DEPTH, ELEMENTS, End, FIELDS, Seen, Value, What, memory};
 use varve_runtime::{
     AsContextMut, Config, Engine, Error, Extern, HeapType, Instance, Linker, Module, Rooted, Store,
-    TrapKind, Val, ValType,
+    Tier, TrapKind, Val, ValType,
 };
 use varve_runtime::{Kind as TypeKind, RootScope};
 
@@ -14,15 +14,37 @@ pub fn configurations(case: &Case) -> Vec<(&'static str, Config)> {
     let small = Config {
         heap_max: 64 << 20,
         nursery: 1 << 20,
+        background: false,
         ..Config::default()
     };
-    let mut all = vec![("baseline", small.clone())];
+    // Hot almost at once: the counters mislead, guards fail, and code changes under activations.
+    let early = Config {
+        hot: 20,
+        ..small.clone()
+    };
+    let mut all = vec![
+        (
+            "baseline",
+            Config {
+                tier: Tier::Baseline,
+                ..small.clone()
+            },
+        ),
+        (
+            "optimizing",
+            Config {
+                tier: Tier::Optimizing,
+                ..small
+            },
+        ),
+        ("early", early.clone()),
+    ];
     if case.stress {
         all.push((
-            "baseline, collecting at every allocation",
+            "early, collecting at every allocation",
             Config {
                 gc_stress: true,
-                ..small
+                ..early
             },
         ));
     }

@@ -96,7 +96,10 @@ impl Translator<'_, '_> {
     }
 
     /// Tells the collector about a reference that was stored into an object, unless it has been told already.
-    fn barrier(&mut self, reference: Value) {
+    ///
+    /// `element` is the address of the element, if the object is an array: of large ones only the surroundings of what was stored
+    /// are looked at.
+    fn barrier(&mut self, reference: Value, element: Option<Value>) {
         if self.fresh.contains(&reference) {
             return;
         }
@@ -112,7 +115,10 @@ impl Translator<'_, '_> {
         self.b.ins().brif(unlogged, slow, &[], next, &[]);
         self.b.seal_block(slow);
         self.b.switch_to_block(slow);
-        self.call_helper(Helper::Log, &[reference]);
+        match element {
+            None => self.call_helper(Helper::Log, &[reference]),
+            Some(address) => self.call_helper(Helper::LogElement, &[reference, address]),
+        };
         self.b.ins().jump(next, &[]);
         self.b.seal_block(next);
         self.b.switch_to_block(next);
@@ -277,7 +283,7 @@ impl Translator<'_, '_> {
         let flags = self.null_checked(region);
         self.store_storage(value, address, offset as i32, storage, flags);
         if storage.is_managed() {
-            self.barrier(reference);
+            self.barrier(reference, None);
         }
     }
 
@@ -345,7 +351,8 @@ impl Translator<'_, '_> {
         let flags = self.element_flags(type_index);
         self.store_storage(value, address, at, storage, flags);
         if storage.is_managed() {
-            self.barrier(reference);
+            let element = self.b.ins().iadd_imm_s(address, at.into());
+            self.barrier(reference, Some(element));
         }
     }
 
