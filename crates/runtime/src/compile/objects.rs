@@ -97,9 +97,9 @@ impl Translator<'_, '_> {
 
     /// Tells the collector about a reference that was stored into an object, unless it has been told already.
     ///
-    /// `element` is the address of the element, if the object is an array: of large ones only the surroundings of what was stored
+    /// `element` is the address of the element, in two parts, if the object is an array: of large ones only the surroundings of what was stored
     /// are looked at.
-    fn barrier(&mut self, reference: Value, element: Option<Value>) {
+    fn barrier(&mut self, reference: Value, element: Option<(Value, i32)>) {
         if self.fresh.contains(&reference) {
             return;
         }
@@ -117,7 +117,10 @@ impl Translator<'_, '_> {
         self.b.switch_to_block(slow);
         match element {
             None => self.call_helper(Helper::Log, &[reference]),
-            Some(address) => self.call_helper(Helper::LogElement, &[reference, address]),
+            Some((address, at)) => {
+                let element = self.b.ins().iadd_imm_s(address, i64::from(at));
+                self.call_helper(Helper::LogElement, &[reference, element])
+            }
         };
         self.b.ins().jump(next, &[]);
         self.b.seal_block(next);
@@ -351,8 +354,7 @@ impl Translator<'_, '_> {
         let flags = self.element_flags(type_index);
         self.store_storage(value, address, at, storage, flags);
         if storage.is_managed() {
-            let element = self.b.ins().iadd_imm_s(address, at.into());
-            self.barrier(reference, Some(element));
+            self.barrier(reference, Some((address, at)));
         }
     }
 
