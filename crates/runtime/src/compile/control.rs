@@ -11,8 +11,8 @@ use wasmparser::Operator;
 pub(super) enum FrameKind {
     Block,
     Loop,
-    /// With the block that the false branch goes to, and the parameters, until `else` was seen.
-    If(Option<(Block, Vec<Operand>)>),
+    /// With the block that the false branch goes to, the parameters and the condition, until `else` was seen.
+    If(Option<(Block, Vec<Operand>, Value)>),
     /// With the block that takes exceptions, and its catch clauses.
     Try(Block, Vec<wp::Catch>),
     /// An `if` around the point where a continuation begins: its other arm is behind or is not reached.
@@ -181,13 +181,13 @@ impl Translator<'_, '_> {
                 self.b.switch_to_block(then);
                 let operands = self.stack[self.stack.len() - params.len()..].to_vec();
                 self.open(
-                    FrameKind::If(Some((otherwise, operands))),
+                    FrameKind::If(Some((otherwise, operands, condition))),
                     after,
                     after,
                     params,
                     results,
                 );
-                self.learn_condition(condition);
+                self.learn_condition(condition, true);
             }
             Operator::Else => {
                 self.leave_arm();
@@ -215,6 +215,7 @@ impl Translator<'_, '_> {
                 let (_, types) = self.target(relative_depth);
                 let args = self.branch_args(types.len());
                 self.branch_if(condition, relative_depth, &args);
+                self.learn_condition(condition, false);
             }
             Operator::BrTable { ref targets } => self.br_table(targets)?,
             Operator::Return => {
@@ -271,20 +272,26 @@ impl Translator<'_, '_> {
             self.stack.truncate(height);
             return self.dead();
         };
-        let (block, operands) = pending.take().expect("validated: one else");
+        let (block, operands, condition) = pending.take().expect("validated: one else");
         self.stack.truncate(height);
         self.stack.extend(operands);
         self.b.switch_to_block(block);
         self.fresh.clear();
         self.reachable = true;
+        self.learn_condition(condition, false);
     }
 
     fn end(&mut self) {
         let mut frame = self.control.pop().expect("open block");
         self.facts.truncate(frame.facts);
+        // The condition of an `if` whose arm goes elsewhere: what follows has seen it fail.
+        let mut failed = None;
         match &mut frame.kind {
-            FrameKind::If(Some((block, operands))) => {
+            FrameKind::If(Some((block, operands, condition))) => {
                 // No else: the parameters are the results.
+                if !frame.branched {
+                    failed = Some(*condition);
+                }
                 self.b.switch_to_block(*block);
                 self.fresh.clear();
                 let values: Vec<_> = operands.iter().map(|o| o.value).collect();
@@ -321,6 +328,9 @@ impl Translator<'_, '_> {
             self.reachable = false;
         } else if reached {
             self.continue_in(frame.after, &frame.results);
+            if let Some(condition) = failed {
+                self.learn_condition(condition, false);
+            }
         } else {
             self.dead();
         }

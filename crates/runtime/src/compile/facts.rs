@@ -6,7 +6,8 @@
 use super::isa::Level;
 use super::translate::Translator;
 use crate::types::{RefType, ValType};
-use cranelift_codegen::ir::Value;
+use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
+use cranelift_codegen::ir::{InstructionData, Opcode, Value};
 
 /// Most facts that are looked through, from the latest on.
 const LOOK_BACK: usize = 64;
@@ -17,6 +18,21 @@ pub(super) enum Fact {
     InBounds(Value, Value),
     /// The reference is of the type.
     Is(Value, RefType),
+    /// The array, which is not null, has this length.
+    Length(Value, Value),
+    /// The integer is at least 0.
+    NonNegative(Value),
+    /// The first integer is less than the second, with sign.
+    Less(Value, Value),
+}
+
+/// What a condition says when it is not 0.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Condition {
+    Is(Value, RefType),
+    Compare(IntCC, Value, Value),
+    /// The other condition is 0.
+    Not(Value),
 }
 
 impl Translator<'_, '_> {
@@ -39,7 +55,19 @@ impl Translator<'_, '_> {
     }
 
     pub(super) fn is_in_bounds(&self, array: Value, index: Value) -> bool {
-        self.recent().any(|&f| f == Fact::InBounds(array, index))
+        let knows = |fact| self.recent().any(|&f| f == fact);
+        knows(Fact::InBounds(array, index))
+            || self.length_of(array).is_some_and(|length| {
+                knows(Fact::Less(index, length)) && knows(Fact::NonNegative(index))
+            })
+    }
+
+    /// The length of an array, if it has been read.
+    pub(super) fn length_of(&self, array: Value) -> Option<Value> {
+        self.recent().find_map(|&f| match f {
+            Fact::Length(a, length) if a == array => Some(length),
+            _ => None,
+        })
     }
 
     /// Whether a reference is known to be of a type.
@@ -51,10 +79,51 @@ impl Translator<'_, '_> {
         })
     }
 
-    /// What holds if a condition does, a value that a test of a type has given.
-    pub(super) fn learn_condition(&mut self, condition: Value) {
-        if let Some(&(value, ty)) = self.tests.get(&condition) {
-            self.learn(Fact::Is(value, ty));
+    /// Notes what a value says when it is used as a condition.
+    pub(super) fn says(&mut self, value: Value, condition: Condition) {
+        if self.job.level == Level::Optimizing {
+            self.conditions.insert(value, condition);
+        }
+    }
+
+    /// Learns from a branch: the condition holds here, or it does not.
+    pub(super) fn learn_condition(&mut self, condition: Value, holds: bool) {
+        match self.conditions.get(&condition).copied() {
+            Some(Condition::Is(value, ty)) if holds => self.learn(Fact::Is(value, ty)),
+            Some(Condition::Not(other)) => self.learn_condition(other, !holds),
+            Some(Condition::Compare(cc, a, b)) => {
+                self.learn_comparison(if holds { cc } else { cc.complement() }, a, b)
+            }
+            _ => {}
+        }
+    }
+
+    fn learn_comparison(&mut self, cc: IntCC, a: Value, b: Value) {
+        match cc {
+            IntCC::SignedLessThan => self.learn(Fact::Less(a, b)),
+            IntCC::SignedGreaterThan => self.learn(Fact::Less(b, a)),
+            _ => {}
+        }
+        let least = match cc {
+            IntCC::SignedGreaterThanOrEqual | IntCC::Equal => self.constant(b),
+            IntCC::SignedGreaterThan => self.constant(b).map(|c| c + 1),
+            _ => None,
+        };
+        if least.is_some_and(|c| c >= 0) {
+            self.learn(Fact::NonNegative(a));
+        }
+    }
+
+    /// The value of a 32-bit constant.
+    fn constant(&self, value: Value) -> Option<i64> {
+        let dfg = &self.b.func.dfg;
+        let inst = dfg.value_def(dfg.resolve_aliases(value)).inst()?;
+        match dfg.insts[inst] {
+            InstructionData::UnaryImm {
+                opcode: Opcode::Iconst,
+                imm,
+            } => Some(i64::from(imm.bits() as i32)),
+            _ => None,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Constants, arithmetic, comparisons and conversions.
 
+use super::facts::Condition;
 use super::translate::Translator;
 use crate::types::ValType;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
@@ -31,6 +32,10 @@ impl Translator<'_, '_> {
         let a = self.pop();
         let v = self.b.ins().icmp(cc, a, b);
         self.push_bool(v);
+        if self.b.func.dfg.value_type(a) == types::I32 {
+            let condition = self.stack.last().expect("just pushed").value;
+            self.says(condition, Condition::Compare(cc, a, b));
+        }
     }
 
     fn compare_float(&mut self, cc: FloatCC) {
@@ -44,6 +49,8 @@ impl Translator<'_, '_> {
         let a = self.pop();
         let v = self.b.ins().icmp_imm_s(IntCC::Equal, a, 0);
         self.push_bool(v);
+        let condition = self.stack.last().expect("just pushed").value;
+        self.says(condition, Condition::Not(a));
     }
 
     fn extend_low(

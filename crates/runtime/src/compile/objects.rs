@@ -2,7 +2,7 @@
 
 use super::alias::Region;
 use super::env::clif_type;
-use super::facts::Fact;
+use super::facts::{Condition, Fact};
 use super::translate::{Translator, args, trap_code};
 use crate::error::TrapKind;
 use crate::helpers::Helper;
@@ -309,7 +309,7 @@ impl Translator<'_, '_> {
     fn array_element(&mut self, reference: Value, index: Value, storage: Storage) -> Value {
         let address = self.object_address(reference);
         if !self.is_in_bounds(reference, index) {
-            self.check_bounds(address, index);
+            self.check_bounds(reference, address, index);
             self.learn(Fact::InBounds(reference, index));
         }
         let wide = self.b.ins().uextend(types::I64, index);
@@ -320,12 +320,22 @@ impl Translator<'_, '_> {
         self.b.ins().iadd(address, byte)
     }
 
-    fn check_bounds(&mut self, address: Value, index: Value) {
+    /// The length of an array; null traps.
+    fn length(&mut self, reference: Value, address: Value) -> Value {
+        if let Some(length) = self.length_of(reference) {
+            return length;
+        }
         let flags = self.null_checked(Region::Lengths);
-        let len = self
+        let length = self
             .b
             .ins()
             .load(types::I32, flags, address, layout::ARRAY_LENGTH);
+        self.learn(Fact::Length(reference, length));
+        length
+    }
+
+    fn check_bounds(&mut self, reference: Value, address: Value, index: Value) {
+        let len = self.length(reference, address);
         let out = self
             .b
             .ins()
@@ -558,7 +568,7 @@ impl Translator<'_, '_> {
         self.count_outcome(v);
         self.push_bool(v);
         let condition = self.stack.last().expect("just pushed").value;
-        self.tests.insert(condition, (operand.value, to));
+        self.says(condition, Condition::Is(operand.value, to));
     }
 
     fn ref_cast(&mut self, heap: wasmparser::HeapType, nullable: bool) {
@@ -776,11 +786,7 @@ impl Translator<'_, '_> {
             ArrayLen => {
                 let reference = self.pop();
                 let address = self.object_address(reference);
-                let flags = self.null_checked(Region::Lengths);
-                let v = self
-                    .b
-                    .ins()
-                    .load(types::I32, flags, address, layout::ARRAY_LENGTH);
+                let v = self.length(reference, address);
                 self.push(v, ValType::I32);
             }
             ArrayFill { .. } => {

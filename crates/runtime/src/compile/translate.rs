@@ -6,7 +6,7 @@
 use super::alias::Region;
 use super::control::{Frame, FrameKind};
 use super::env::{Env, clif_type, signature};
-use super::facts::Fact;
+use super::facts::{Condition, Fact};
 use super::isa::Level;
 use super::live::Liveness;
 use super::resume::Point;
@@ -100,8 +100,8 @@ pub(crate) struct Translator<'a, 'e> {
     pub(super) fresh: Vec<Value>,
     /// What is known here, latest last.
     pub(super) facts: Vec<Fact>,
-    /// Conditions that say whether a reference is of a type.
-    pub(super) tests: HashMap<Value, (Value, RefType)>,
+    /// What conditions say.
+    pub(super) conditions: HashMap<Value, Condition>,
     /// Places in inlined functions, for the code's map.
     pub(super) inlined: Vec<Inlined>,
     /// Bytes of bytecode that were inlined.
@@ -162,7 +162,7 @@ impl<'a, 'e> Translator<'a, 'e> {
             heap_base: None,
             fresh: vec![],
             facts: vec![],
-            tests: HashMap::new(),
+            conditions: HashMap::new(),
             inlined: vec![],
             inlined_bytes: 0,
         }
