@@ -9,6 +9,7 @@ use crate::mutator::Mutator;
 use crate::observer::{Moved, Observer};
 use crate::plan::{From, Places, Space, Tier};
 use crate::reference::Ref;
+use crate::remembered::Remembered;
 use crate::roots::Roots;
 use crate::stats::{Cause, Kind};
 
@@ -202,7 +203,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
         self.tables
             .memory
             .set_header(r, Header(header).with(LARGE | self.mark));
-        mutator.remembered.push(r);
+        mutator.remember(Remembered::Object(r));
         if O::WATCHES {
             let address = self.tables.memory.base_address() + r.offset();
             self.observer.moved(Moved {

@@ -135,16 +135,12 @@ impl<P: Places, O: Observer> Heap<P, O> {
         roots.visit(&mut |r| *r = worker.root(*r));
         // After a collection nothing refers to the nursery, and every object outside of it is to be logged at its
         // next store.
-        if FULL {
-            mutator.remembered.clear();
-            mutator.cards.clean(|_, _| ());
-        } else {
+        if !FULL {
             mutator
-                .remembered
-                .drain(..)
-                .for_each(|r| worker.remembered(r));
-            mutator.cards.clean(|array, line| worker.card(array, line));
+                .remembered()
+                .for_each(|entry| worker.remembered(entry));
         }
+        mutator.forget(&self.remembered);
         if P::SEVERAL && kind != Kind::Minor {
             let mut slots = std::mem::take(&mut self.old_to_observed);
             if !FULL {

@@ -19,6 +19,7 @@ use crate::pima::{Interval, PimaError};
 use crate::plan::{AnyPlan, MAX_TIERS, Places, Plan, Site, Tier};
 use crate::plans::dram::Dram;
 use crate::reference::Ref;
+use crate::remembered::Buffer;
 use crate::roots::Roots;
 use crate::shape::Shapes;
 use crate::sizing::Sizing;
@@ -34,6 +35,8 @@ pub struct Heap<P = Dram, O = Unobserved> {
     pub(crate) large: Vec<Large>,
     pub(crate) nursery: Nursery,
     pub(crate) observed: ObserverSpace,
+    /// What the mutator's write barrier fills.
+    pub(crate) remembered: Buffer,
     /// Whether writes are noted in headers.
     pub(crate) monitors: bool,
     /// Slots, in units of 4 bytes, of old objects that referred to the observer space after some collection since
@@ -105,8 +108,9 @@ impl<P: Places, O: Observer> Heap<P, O> {
         };
         let extent = config.extent(tiers, half);
         let first = (config.young_range(half) / CHUNK_SIZE) as u32;
-        let memory = Memory::reserve_after(config.before, extent)
-            .map_err(|source| ConfigError::Reserve { extent, source })?;
+        let refused = |source| ConfigError::Reserve { extent, source };
+        let memory = Memory::reserve_after(config.before, extent).map_err(refused)?;
+        let remembered = Buffer::reserve(extent).map_err(refused)?;
         let tables = Tables {
             memory,
             chunks: Chunks::new(first, extent, config.emergency_chunks(tiers, half)),
@@ -145,6 +149,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
             large: (0..tiers).map(|tier| Large::new(Tier(tier))).collect(),
             nursery,
             observed,
+            remembered,
             monitors,
             old_to_observed: Vec::new(),
             last_survived: 0,
@@ -308,7 +313,8 @@ impl<P: Places, O: Observer> Heap<P, O> {
             !std::mem::replace(&mut self.attached, true),
             "a heap has one mutator"
         );
-        let mut mutator = Mutator::new(&self.tables.memory, self.tables.lines.bytes());
+        let cards = self.tables.lines.bytes();
+        let mut mutator = Mutator::new(&self.tables.memory, cards, &self.remembered);
         self.nursery.reset(&mut mutator, self.sizing.nursery(0));
         mutator
     }

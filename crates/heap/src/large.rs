@@ -56,6 +56,14 @@ impl Large {
         r.offset().is_multiple_of(PAGE_SIZE) && self.lock().objects.contains_key(&(page as u32))
     }
 
+    /// The object of this space that has the page of `offset`.
+    pub fn around(&self, offset: u64) -> Option<Ref> {
+        let page = (offset / PAGE_SIZE) as u32;
+        let state = self.lock();
+        let (&first, &pages) = state.objects.range(..=page).next_back()?;
+        (page < first + pages).then(|| Ref::at(u64::from(first) * PAGE_SIZE))
+    }
+
     /// Pages for an object of `bytes`; they are not zeroed. `None` if the address range is used up.
     pub fn alloc(&self, tables: &Tables, bytes: u64, for_collection: bool) -> Option<Ref> {
         let pages = u32::try_from(large_bytes(bytes) / PAGE_SIZE).ok()?;
@@ -187,7 +195,11 @@ mod tests {
             space.alloc(&tables, 3 * CHUNK_SIZE, false).is_none(),
             "the last two chunks are for collections"
         );
-        assert!(objects.iter().all(|&r| space.contains(r)));
+        for (&r, bytes) in objects.iter().zip(sizes) {
+            assert!(space.contains(r));
+            assert_eq!(space.around(r.offset() + bytes - 1), Some(r));
+        }
+        assert_eq!(space.around(objects[4].offset() + (12 << 10)), None);
 
         // The first and the last live.
         for r in [objects[0], objects[4]] {

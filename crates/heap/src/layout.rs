@@ -61,7 +61,8 @@ pub const MARK_MASK: u8 = MARK_A | MARK_B;
 pub const MARK_A: u8 = 1 << 2;
 /// See [`MARK_MASK`].
 pub const MARK_B: u8 = 1 << 3;
-/// The next store of a reference into this object must call `log_slow`. Clear in the nursery, set at promotion.
+/// The next store of a reference into this object must note it: see [`MUTATOR_REMEMBERED`]. Clear in the nursery, set
+/// at promotion.
 pub const UNLOGGED: u8 = 1 << 4;
 /// The object survives a crash: stores into it are written back and fenced.
 pub const DURABLE: u8 = 1 << 5;
@@ -136,6 +137,15 @@ pub const MUTATOR_CURSOR: i32 = 0;
 pub const MUTATOR_LIMIT: i32 = 8;
 /// Offset of the heap's base address (`u64`). It never changes.
 pub const MUTATOR_HEAP_BASE: i32 = 16;
+/// Offset of the address (`u64`) at which the write barrier notes what was stored into: an entry of 4 bytes, after
+/// which the address is 4 more. There is always room. An entry is the reference of an object, whose [`UNLOGGED`] bit
+/// is cleared with it, or a line: see [`REMEMBERED_LINE`] and the barrier in [`Mutator`](crate::Mutator).
+pub const MUTATOR_REMEMBERED: i32 = 24;
+/// Offset of the address (`u64`) of the cards: a byte for each line of the heap, by its number from the heap's base.
+/// Those of lines in [`LARGE`] objects are not 0 if the line was noted already. The address never changes.
+pub const MUTATOR_CARDS: i32 = 32;
+/// The bit of an entry that stands for a line, whose number is above it: `(address - heap base) / LINE_SIZE << 1 | 1`.
+pub const REMEMBERED_LINE: u32 = 1;
 
 // ---- spaces
 // -----------------------------------------------------------------------------------------------------------------------

@@ -107,13 +107,13 @@
 //! | `layout`, `reference`, `header`, `shape` | what objects are, as data |
 //! | `memory`, `chunks`, `blocks`, `lines` | the address range and the tables over it |
 //! | `nursery`, `observed`, `mature`, `large` | the kinds of spaces; `ahead` touches their memory |
-//! | `mutator` | what compiled code holds, and the write barrier |
+//! | `mutator`, `remembered` | what compiled code holds, and what its write barrier notes |
 //! | `plan`, `observer`, `roots`, `config` | what others decide, watch and provide |
 //! | `plans`, `sites`, `pima` | every plan by name, allocation sites and profiles, sampling |
 //! | `trace`, `pool`, `collect`, `traced`, `sizing` | a collection, its threads, what it found, and when the next one comes |
 //! | `heap`, `alloc`, `access`, `stats`, `verify` | what others call |
 //!
-//! `unsafe` is in `memory`, `lines`, `mutator`, and one call in `trace`.
+//! `unsafe` is in `memory`, `lines`, `mutator`, `remembered`, and one call in `trace`.
 
 mod access;
 mod ahead;
@@ -138,6 +138,7 @@ pub mod plan;
 pub mod plans;
 mod pool;
 mod reference;
+mod remembered;
 mod roots;
 mod shape;
 pub mod sites;

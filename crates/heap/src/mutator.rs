@@ -7,6 +7,7 @@ use crate::header::Header;
 use crate::layout::*;
 use crate::memory::Memory;
 use crate::reference::Ref;
+use crate::remembered::{Buffer, Remembered};
 
 /// A thread's share of the heap. Compiled code reads and writes the first fields at the offsets of
 /// [`layout`](crate::layout).
@@ -16,10 +17,30 @@ use crate::reference::Ref;
 /// and the header (and an array's length) is to be written. Otherwise it calls
 /// [`Heap::alloc_slow`](crate::Heap::alloc_slow), which gives an object whose header is written already.
 ///
-/// After each store of a reference into an object, it tests [`UNLOGGED`] in the object's [`COLLECTOR_BYTE`], and
-/// calls [`log_slow`] if it is set. For an element of an array it may call [`log_element_slow`] instead. A store of
-/// null or of a 31-bit integer needs no test, nor does one into an object allocated since the last call that may
-/// collect.
+/// After each store of a reference into an object, compiled code tests [`UNLOGGED`] in the object's
+/// [`COLLECTOR_BYTE`], and if it is set, notes the object without calling anybody:
+///
+/// ```text
+/// byte [object + COLLECTOR_BYTE] = collector byte & !UNLOGGED
+/// u32  [remembered]              = the object's reference          remembered: u64 at MUTATOR_REMEMBERED
+/// remembered                     = remembered + 4
+/// ```
+///
+/// That is right for every object. The next collection scans the whole of it, though, so that elements of arrays are
+/// better noted by line if [`LARGE`] is set in the same byte, whose bits stay as they are:
+///
+/// ```text
+/// line = (address of the element - heap base) / LINE_SIZE
+/// if byte [cards + line] == 0                                       cards: u64 at MUTATOR_CARDS
+///     byte [cards + line] = 1
+///     u32 [remembered] = line << 1 | REMEMBERED_LINE
+///     remembered = remembered + 4
+/// ```
+///
+/// After a store of several elements all of their lines are noted, or the array. [`log_slow`] and
+/// [`log_element_slow`] do the same, for who prefers to call; neither collects. A store of null or of a 31-bit
+/// integer needs no test, nor does one into an object allocated since the last call that may collect. The two steps
+/// of noting belong together: no collection may come between them, nor between the store and the test.
 ///
 /// It is movable data: an engine may keep it inside of its own structures. It is made by
 /// [`Heap::attach`](crate::Heap::attach) and must only be used with that heap, while that heap lives.
@@ -27,71 +48,36 @@ use crate::reference::Ref;
 pub struct Mutator {
     pub(crate) cursor: u64,
     pub(crate) limit: u64,
-    pub(crate) heap_base: *mut u8,
-    /// Objects outside of the nursery that were stored into since the last collection.
-    pub(crate) remembered: Vec<Ref>,
-    /// The same for large arrays, by line.
-    pub(crate) cards: Cards,
-}
-
-/// The lines of large arrays that were stored into. A large array is not worth scanning for one element.
-pub(crate) struct Cards {
-    /// One byte for each line of the heap; only those in large-object spaces are used as cards. Not 0: in the list.
-    table: *const AtomicU8,
+    heap_base: *mut u8,
+    /// Where the next entry of the remembered set goes.
+    remembered: *mut u32,
+    /// One byte for each line of the heap; only those in large-object spaces are used as cards.
+    cards: *const AtomicU8,
     lines: usize,
-    /// Arrays and lines, counted from the heap's base.
-    pub dirty: Vec<(Ref, u32)>,
-}
-
-impl Cards {
-    /// Whether `line` is in the list.
-    pub fn is_dirty(&self, line: u32) -> bool {
-        self.byte(line).load(Relaxed) != 0
-    }
-
-    /// Empties the list and calls `f` with what was in it.
-    pub fn clean(&mut self, mut f: impl FnMut(Ref, u32)) {
-        for (array, line) in std::mem::take(&mut self.dirty) {
-            self.byte(line).store(0, Relaxed);
-            f(array, line);
-        }
-    }
-
-    fn log(&mut self, array: Ref, line: u32) {
-        let byte = self.byte(line);
-        if byte.load(Relaxed) == 0 {
-            byte.store(1, Relaxed);
-            self.dirty.push((array, line));
-        }
-    }
-
-    fn byte(&self, line: u32) -> &AtomicU8 {
-        assert!((line as usize) < self.lines);
-        // SAFETY: inside of the heap's table, which lives as long as the heap, as the mutator's user promised.
-        unsafe { &*self.table.add(line as usize) }
-    }
+    /// The first entry of the remembered set.
+    entries: *mut u32,
 }
 
 const _: () = assert!(offset_of!(Mutator, cursor) == MUTATOR_CURSOR as usize);
 const _: () = assert!(offset_of!(Mutator, limit) == MUTATOR_LIMIT as usize);
 const _: () = assert!(offset_of!(Mutator, heap_base) == MUTATOR_HEAP_BASE as usize);
+const _: () = assert!(offset_of!(Mutator, remembered) == MUTATOR_REMEMBERED as usize);
+const _: () = assert!(offset_of!(Mutator, cards) == MUTATOR_CARDS as usize);
 
-// SAFETY: the base is an address that is only used together with the heap, by one thread at a time.
+// SAFETY: the addresses are only used together with the heap, by one thread at a time.
 unsafe impl Send for Mutator {}
 
 impl Mutator {
     /// `cards` has a byte for each line of the memory, all 0 where there is no mark-region block.
-    pub(crate) fn new(memory: &Memory, cards: &[AtomicU8]) -> Mutator {
+    pub(crate) fn new(memory: &Memory, cards: &[AtomicU8], buffer: &Buffer) -> Mutator {
         Mutator {
             cursor: 0,
             limit: 0,
             heap_base: memory.base(),
-            remembered: Vec::new(),
-            cards: Cards {
-                table: cards.as_ptr(),
-                lines: cards.len(),
-                dirty: Vec::new(),
-            },
+            remembered: buffer.start(),
+            cards: cards.as_ptr(),
+            lines: cards.len(),
+            entries: buffer.start(),
         }
     }
 
@@ -112,21 +98,66 @@ impl Mutator {
         Some(r)
     }
 
-    /// Remembers that `object` was stored into, and clears its [`UNLOGGED`] bit.
+    /// What was stored into since the last collection.
+    pub(crate) fn remembered(&self) -> impl Iterator<Item = Remembered> {
+        // SAFETY: entries were written from the buffer's begin up to the cursor, which stays inside of the buffer:
+        // see `remembered`. The buffer lives as long as the heap, as the mutator's user promised.
+        let entries = unsafe {
+            let count = self.remembered.offset_from_unsigned(self.entries);
+            std::slice::from_raw_parts(self.entries, count)
+        };
+        entries.iter().map(|&bits| Remembered::of(bits))
+    }
+
+    /// Forgets what was remembered; `buffer` is that of the heap.
+    pub(crate) fn forget(&mut self, buffer: &Buffer) {
+        let mut used = 0;
+        for entry in self.remembered() {
+            used += size_of::<u32>();
+            if let Remembered::Line(line) = entry {
+                self.card(line).store(0, Relaxed);
+            }
+        }
+        buffer.trim(used);
+        self.remembered = self.entries;
+    }
+
+    /// Adds an entry that is not there yet.
+    #[inline(always)]
+    pub(crate) fn remember(&mut self, entry: Remembered) {
+        // SAFETY: there is room for every entry that is possible: see `remembered`.
+        unsafe {
+            self.remembered.write(entry.bits());
+            self.remembered = self.remembered.add(1);
+        }
+    }
+
+    fn card(&self, line: u32) -> &AtomicU8 {
+        assert!((line as usize) < self.lines);
+        // SAFETY: inside of the heap's table, which lives as long as the heap, as the mutator's user promised.
+        unsafe { &*self.cards.add(line as usize) }
+    }
+
+    /// Remembers that `object` was stored into, unless its [`UNLOGGED`] bit says that this is known.
     #[cold]
     fn log(&mut self, header: &AtomicU64, object: Ref) {
         let word = Header(header.load(Relaxed));
-        header.store(word.with_collector(word.collector() & !UNLOGGED).0, Relaxed);
-        self.remembered.push(object);
+        if word.has(UNLOGGED) {
+            header.store(word.with_collector(word.collector() & !UNLOGGED).0, Relaxed);
+            self.remember(Remembered::Object(object));
+        }
     }
 
     /// Remembers that the 4 bytes at `offset` from the heap's base, in an array, were stored into.
     #[cold]
     fn log_element(&mut self, header: &AtomicU64, array: Ref, offset: u64) {
-        if Header(header.load(Relaxed)).has(LARGE) {
-            self.cards.log(array, (offset / LINE_SIZE) as u32);
-        } else {
-            self.log(header, array);
+        if !Header(header.load(Relaxed)).has(LARGE) {
+            return self.log(header, array);
+        }
+        let line = (offset / LINE_SIZE) as u32;
+        if self.card(line).load(Relaxed) == 0 {
+            self.card(line).store(1, Relaxed);
+            self.remember(Remembered::Line(line));
         }
     }
 
@@ -147,8 +178,8 @@ impl Mutator {
     }
 }
 
-/// The write barrier's slow path, for compiled code: `object` (the bits of a [`Ref`]) has [`UNLOGGED`] set and was
-/// stored into. The bit is cleared and the object remembered.
+/// The write barrier's slow path as a call: `object` (the bits of a [`Ref`]) was stored into. If it has [`UNLOGGED`]
+/// set, the bit is cleared and the object remembered.
 ///
 /// # Safety
 /// `mutator` is a live mutator that nobody else uses during the call, and `object` an object of its heap.

@@ -111,11 +111,14 @@ impl Nursery {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::remembered::Buffer;
 
     #[test]
     fn memory_is_zero_before_it_is_handed_out_again() {
         let memory = Memory::reserve(2 * CHUNK_SIZE).unwrap();
-        let (mut nursery, mut mutator) = (Nursery::new(START), Mutator::new(&memory, &[]));
+        let buffer = Buffer::reserve(2 * CHUNK_SIZE).unwrap();
+        let mut mutator = Mutator::new(&memory, &[], &buffer);
+        let mut nursery = Nursery::new(START);
         for round in 0..3 {
             nursery.reset(&mut mutator, 100 << 10);
             let mut bytes = 0;

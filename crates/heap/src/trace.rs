@@ -8,6 +8,7 @@
 
 mod room;
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
 
 use crate::blocks::is_evacuated;
@@ -22,6 +23,7 @@ use crate::observer::{Moved, Observer};
 use crate::plan::{From, MAX_TIERS, Places, Space, Tier};
 use crate::pool::{Entry, Pool};
 use crate::reference::Ref;
+use crate::remembered::Remembered;
 use crate::shape::{Info, Shapes};
 
 /// References that wait for their target's header. A power of two; about as many as a core has miss buffers.
@@ -125,8 +127,9 @@ pub(crate) struct Worker<'t, 'h, P, O, const FULL: bool, const PAR: bool> {
     trace: &'t Trace<'h, P, O>,
     bumps: &'t mut [Bump],
     stack: Vec<Entry>,
-    /// Slots whose references wait, as offsets in units of 4 bytes; 0 is none.
-    ring: [u32; RING],
+    /// References that wait, with the slots that hold them as offsets in units of 4 bytes; slot 0 is none. A slot can
+    /// be there twice, of an array that was noted by line and as a whole: what it held counts, not what it holds now.
+    ring: [(u32, Ref); RING],
     at: u32,
     allowance: i64,
     pub counts: Counts,
@@ -143,6 +146,8 @@ pub(crate) struct Worker<'t, 'h, P, O, const FULL: bool, const PAR: bool> {
     old: u32,
     /// What is left of this thread's share of the observer space: its first byte, and the first one behind it.
     share: (u64, u64),
+    /// The slots of the large array that was looked at last because of a line of it.
+    card_slots: Range<u32>,
     /// Slots of old objects that refer to the observer space now.
     pub old_to_observed: Vec<u32>,
 }
@@ -156,7 +161,7 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
             trace,
             bumps,
             stack: Vec::new(),
-            ring: [0; RING],
+            ring: [(0, Ref::NULL); RING],
             at: 0,
             allowance: 0,
             counts: Counts::default(),
@@ -170,6 +175,7 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
             moves_old: trace.plan.moves_old(),
             old: (trace.observed.end() >> REF_SHIFT) as u32,
             share: (0, 0),
+            card_slots: 0..0,
             old_to_observed: Vec::new(),
         }
     }
@@ -198,8 +204,15 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
         }
     }
 
-    /// Has the references in an object that was stored into followed; the next store will log it again.
-    pub fn remembered(&mut self, r: Ref) {
+    /// Has the references followed in what was stored into; the next store will note it again.
+    pub fn remembered(&mut self, entry: Remembered) {
+        match entry {
+            Remembered::Object(r) => self.logged(r),
+            Remembered::Line(line) => self.card(line),
+        }
+    }
+
+    fn logged(&mut self, r: Ref) {
         if P::SEVERAL && self.is_young(r) {
             return; // It is sorted in this collection, if anything still refers to it.
         }
@@ -215,13 +228,28 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
     }
 
     /// Has the references followed that are in one line, counted from the heap's base, of a large array.
-    pub fn card(&mut self, array: Ref, line: u32) {
+    fn card(&mut self, line: u32) {
         let units = (LINE_SIZE >> REF_SHIFT) as u32;
-        let first = array.0 + (ARRAY_NARROW_BASE >> REF_SHIFT);
-        let end = first + self.memory.array_length(array);
-        let slots = first.max(line * units)..end.min((line + 1) * units);
+        let of_line = line * units..(line + 1) * units;
+        // Many lines of one array follow each other.
+        if !self.card_slots.contains(&of_line.start)
+            && !self.card_slots.contains(&(of_line.end - 1))
+        {
+            self.card_slots = self.slots_of_large(u64::from(line) * LINE_SIZE);
+        }
+        let of_array = self.card_slots.clone();
+        let slots = of_line.start.max(of_array.start)..of_line.end.min(of_array.end);
         self.note_read(Ref(slots.start), LINE_SIZE);
         slots.for_each(|slot| self.slot(slot));
+    }
+
+    /// The slots of the large array of references around `offset`.
+    fn slots_of_large(&self, offset: u64) -> Range<u32> {
+        let tier = usize::from(self.trace.tables.blocks.tier(offset));
+        let array = self.trace.large[tier].around(offset);
+        let array = array.expect("lines are noted of large arrays alone");
+        let first = array.0 + (ARRAY_NARROW_BASE >> REF_SHIFT);
+        first..first + self.memory.array_length(array)
     }
 
     /// Works until nobody has anything left. `busy` is called now and then once this thread has had much to do.
@@ -265,7 +293,7 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
 
     fn next_from_ring(&mut self) -> Option<Entry> {
         for _ in 0..RING {
-            self.exchange(0);
+            self.exchange(0, Ref::NULL);
             if let Some(entry) = self.stack.pop() {
                 return Some(entry);
             }
@@ -273,17 +301,16 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
         None
     }
 
-    /// Puts a slot into the ring, and follows the one that has been there longest.
+    /// Puts a slot and what it holds into the ring, and follows the one that has been there longest.
     #[inline(always)]
-    fn exchange(&mut self, slot: u32) {
-        let oldest = std::mem::replace(&mut self.ring[self.at as usize % RING], slot);
+    fn exchange(&mut self, slot: u32, child: Ref) {
+        let place = &mut self.ring[self.at as usize % RING];
+        let (oldest, old) = std::mem::replace(place, (slot, child));
         self.at = self.at.wrapping_add(1);
         if oldest != 0 {
-            let memory = self.memory;
-            let word = memory.word(u64::from(oldest) << REF_SHIFT);
-            let old = Ref(word.load(Ordering::Relaxed));
             let new = self.reach(old);
             if new != old {
+                let word = self.memory.word(u64::from(oldest) << REF_SHIFT);
                 word.store(new.0, Ordering::Relaxed);
                 self.note_write(Ref(oldest), 4);
             }
@@ -339,7 +366,7 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
             .load(Ordering::Relaxed));
         if self.is_interesting(child) {
             memory.prefetch(child);
-            self.exchange(slot);
+            self.exchange(slot, child);
         } else if P::SEVERAL && self.is_old_to_observed(slot, child) {
             self.old_to_observed.push(slot);
         }

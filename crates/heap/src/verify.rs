@@ -10,6 +10,7 @@ use crate::mutator::Mutator;
 use crate::observer::Observer;
 use crate::plan::Places;
 use crate::reference::Ref;
+use crate::remembered::Remembered;
 use crate::roots::Roots;
 
 /// What is reachable in a heap that is whole.
@@ -40,7 +41,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
     /// objects do not overlap; that an object outside of the nursery that was stored into is remembered. Takes time
     /// and memory in proportion to what is reachable.
     pub fn verify(&self, mutator: &Mutator, roots: &mut dyn Roots) -> Result<Verified, Damage> {
-        let remembered: HashSet<Ref> = mutator.remembered.iter().copied().collect();
+        let remembered: HashSet<u32> = mutator.remembered().map(Remembered::bits).collect();
         let observed_slots: HashSet<u32> = self.old_to_observed.iter().copied().collect();
         let mut seen: BTreeMap<Ref, u64> = BTreeMap::new();
         let mut pending = Vec::new();
@@ -68,7 +69,10 @@ impl<P: Places, O: Observer> Heap<P, O> {
             let young = self.is_young(mutator, r);
             verified.young += u64::from(young);
             self.each_ref(r, |offset, child| {
-                let logged = || remembered.contains(&r) || self.card_is_dirty(mutator, r, offset);
+                let logged = || {
+                    let line = Remembered::Line(((r.offset() + offset) / LINE_SIZE) as u32);
+                    remembered.contains(&r.0) || remembered.contains(&line.bits())
+                };
                 if !young && child.is_object() && self.is_young(mutator, child) && !logged() {
                     let what =
                         format!("it refers to {child:?} in the nursery but is not remembered");
@@ -123,11 +127,6 @@ impl<P: Places, O: Observer> Heap<P, O> {
         (start..start + self.nursery.used(mutator)).contains(&r.offset())
     }
 
-    fn card_is_dirty(&self, mutator: &Mutator, r: Ref, offset: u64) -> bool {
-        let line = (r.offset() + offset) / LINE_SIZE;
-        self.header(r).has(LARGE) && mutator.cards.is_dirty(line as u32)
-    }
-
     /// Whether there can be an object at all.
     fn check_place(&self, mutator: &Mutator, r: Ref) -> Result<(), String> {
         let tables = &self.tables;
@@ -153,7 +152,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
         &self,
         mutator: &Mutator,
         r: Ref,
-        remembered: &HashSet<Ref>,
+        remembered: &HashSet<u32>,
     ) -> Result<u64, String> {
         let header = self.header(r);
         let wrong = |what: &str| Err(format!("{what} ({header:?})"));
@@ -189,7 +188,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
         if !header.is_marked(self.mark) {
             return wrong("the last full collection did not reach it");
         }
-        if header.has(UNLOGGED) == remembered.contains(&r) {
+        if header.has(UNLOGGED) == remembered.contains(&r.0) {
             return wrong("its header and the remembered set disagree on whether it is logged");
         }
         Ok(bytes)
