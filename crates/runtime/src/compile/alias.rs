@@ -18,6 +18,9 @@ pub(super) enum Region {
     /// The store's context without its mutator.
     Context,
     Mutator,
+    /// What the write barrier has noted.
+    Remembered,
+    Cards,
     Headers,
     Lengths,
     /// Fields of exceptions.

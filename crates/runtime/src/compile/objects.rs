@@ -11,7 +11,7 @@ use crate::store::region::{
 };
 use crate::types::*;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
+use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value, types};
 use std::mem::offset_of;
 use varve_heap::layout;
 use wasmparser::Operator;
@@ -95,10 +95,11 @@ impl Translator<'_, '_> {
         self.b.ins().store(flags, value, address, offset);
     }
 
-    /// Tells the collector about a reference that was stored into an object, unless it has been told already.
+    /// Notes for the collector that a reference was stored into an object, unless that has been noted already. No call, so
+    /// that references stay in registers.
     ///
-    /// `element` is the address of the element, in two parts, if the object is an array: of large ones only the surroundings of what was stored
-    /// are looked at.
+    /// `element` is the address of the element, in two parts, if the object is an array: of large ones only the line of what was
+    /// stored is noted.
     fn barrier(&mut self, reference: Value, element: Option<(Value, i32)>) {
         if self.fresh.contains(&reference) {
             return;
@@ -115,16 +116,74 @@ impl Translator<'_, '_> {
         self.b.ins().brif(unlogged, slow, &[], next, &[]);
         self.b.seal_block(slow);
         self.b.switch_to_block(slow);
-        match element {
-            None => self.call_helper(Helper::Log, &[reference]),
-            Some((address, at)) => {
-                let element = self.b.ins().iadd_imm_s(address, i64::from(at));
-                self.call_helper(Helper::LogElement, &[reference, element])
-            }
-        };
+        if let Some((array, at)) = element {
+            let (large, small) = (self.b.create_block(), self.b.create_block());
+            self.b.set_cold_block(large);
+            self.b.set_cold_block(small);
+            let bit = self.b.ins().band_imm_u(byte, layout::LARGE as i64);
+            self.b.ins().brif(bit, large, &[], small, &[]);
+            self.b.seal_block(large);
+            self.b.seal_block(small);
+            self.b.switch_to_block(large);
+            self.note_line(array, at, next);
+            self.b.switch_to_block(small);
+        }
+        let logged = self.b.ins().band_imm_u(byte, !layout::UNLOGGED as i64);
+        self.b
+            .ins()
+            .store(flags, logged, address, layout::COLLECTOR_BYTE);
+        self.remember(reference);
         self.b.ins().jump(next, &[]);
         self.b.seal_block(next);
         self.b.switch_to_block(next);
+    }
+
+    /// Notes the line of an element of a large array, unless it has been noted; goes on in `next`.
+    fn note_line(&mut self, array: Value, at: i32, next: Block) {
+        let base = self.base();
+        let address = self.b.ins().iadd_imm_s(array, i64::from(at));
+        let offset = self.b.ins().isub(address, base);
+        let line = self
+            .b
+            .ins()
+            .ushr_imm_u(offset, layout::LINE_SIZE.trailing_zeros() as i64);
+        let flags = self.trusted(Region::Mutator);
+        let at = displacement(CONTEXT) + offset_of!(Context, mutator) as i32;
+        let cards = self
+            .b
+            .ins()
+            .load(types::I64, flags, base, at + layout::MUTATOR_CARDS);
+        let card = self.b.ins().iadd(cards, line);
+        let flags = self.trusted(Region::Cards);
+        let noted = self.b.ins().load(types::I8, flags, card, 0);
+        let note = self.b.create_block();
+        self.b.set_cold_block(note);
+        self.b.ins().brif(noted, next, &[], note, &[]);
+        self.b.seal_block(note);
+        self.b.switch_to_block(note);
+        let one = self.b.ins().iconst(types::I8, 1);
+        self.b.ins().store(flags, one, card, 0);
+        let entry = self.b.ins().ireduce(types::I32, line);
+        let entry = self.b.ins().ishl_imm_u(entry, 1);
+        let entry = self
+            .b
+            .ins()
+            .bor_imm_u(entry, layout::REMEMBERED_LINE as i64);
+        self.remember(entry);
+        self.b.ins().jump(next, &[]);
+    }
+
+    /// Adds an entry to what the next collection looks at.
+    fn remember(&mut self, entry: Value) {
+        let (base, flags) = (self.base(), self.trusted(Region::Mutator));
+        let at = displacement(CONTEXT)
+            + offset_of!(Context, mutator) as i32
+            + layout::MUTATOR_REMEMBERED;
+        let cursor = self.b.ins().load(types::I64, flags, base, at);
+        let entries = self.trusted(Region::Remembered);
+        self.b.ins().store(entries, entry, cursor, 0);
+        let after = self.b.ins().iadd_imm_s(cursor, 4);
+        self.b.ins().store(flags, after, base, at);
     }
 
     // ---- allocation -------------------------------------------------------------------------------------------------------------

@@ -49,16 +49,6 @@ helper! {
 }
 
 helper! {
-    /// The write barrier's slow path.
-    log(vm, object: u32) { vm.log(object); Ok(()) }
-}
-
-helper! {
-    /// The write barrier's slow path for an element of an array, at an address.
-    log_element(vm, array: u32, address: u64) { vm.log_element(array, address); Ok(()) }
-}
-
-helper! {
     /// Whether one type extends another, for types too deep for the rows.
     is_subtype(vm, sub: u32, sup: u32) -> u32 { Ok(vm.engine.types().is_subtype_index(sub, sup) as u32) }
 }

@@ -42,8 +42,6 @@ macro_rules! helpers {
 helpers! {
     AllocStruct = arrays::alloc_struct, [I32, I32] -> I32;
     AllocArray = arrays::alloc_array, [I32, I32, I32] -> I32;
-    Log = arrays::log, [I32];
-    LogElement = arrays::log_element, [I32, I64];
     IsSubtype = arrays::is_subtype, [I32, I32] -> I32;
     ArrayFill = arrays::fill, [I32, I32, I64, I32];
     ArrayCopy = arrays::copy, [I32, I32, I32, I32, I32];
@@ -71,10 +69,7 @@ impl Helper {
     /// Whether objects may have moved when it returns.
     pub fn may_collect(self) -> bool {
         use Helper::*;
-        !matches!(
-            self,
-            Log | LogElement | IsSubtype | ArrayFill | ArrayCopy | Hot | Resume
-        )
+        !matches!(self, IsSubtype | ArrayFill | ArrayCopy | Hot | Resume)
     }
 }
 

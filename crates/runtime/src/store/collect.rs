@@ -58,14 +58,6 @@ impl Vm {
         unsafe { varve_heap::log_slow(&raw mut (*self.context).mutator, reference) };
     }
 
-    /// The same for a store into an element of an array.
-    pub(crate) fn log_element(&mut self, array: u32, address: u64) {
-        // SAFETY: as `log`; compiled code has checked the index that the address comes from.
-        unsafe {
-            varve_heap::log_element_slow(&raw mut (*self.context).mutator, array, address);
-        }
-    }
-
     /// Collects everything.
     ///
     /// # Errors
