@@ -40,6 +40,11 @@ pub enum Error {
         "no page policy named in `{0}` goes with this machine; `varve policy` lists them with what each needs"
     )]
     NoPolicy(String),
+    /// A heap plan wants two memories.
+    #[error(
+        "machine `{0}` has no slow memory of its own beside its DRAM, which heap plans are about: take another one, such as optane-6242"
+    )]
+    NoTiers(String),
     /// A kept result cannot be written.
     #[error("{}: {source}; choose another folder with --keep, or none", path.display())]
     Keep {

@@ -18,6 +18,8 @@
 mod compare;
 mod error;
 mod keep;
+mod managed;
+mod plan_result;
 mod result;
 mod spec;
 mod work;
@@ -25,6 +27,8 @@ mod work;
 pub use compare::{compare, policies_for};
 pub use error::Error;
 pub use keep::Keep;
+pub use managed::{Managed, TIERS, run_managed};
+pub use plan_result::{Pauses, PlanResult};
 pub use result::{ClassLatency, PlacementState, Point, RunResult, StallShares};
 pub use spec::RunSpec;
 pub use work::Work;

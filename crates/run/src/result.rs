@@ -241,7 +241,7 @@ impl RunResult {
     }
 }
 
-fn shares(s: &Stalls, all: f64) -> StallShares {
+pub(crate) fn shares(s: &Stalls, all: f64) -> StallShares {
     let share = |ps: u64| ps as f64 / all.max(1.0);
     StallShares {
         load: share(s.load),

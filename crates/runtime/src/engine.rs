@@ -42,6 +42,8 @@ pub struct Config {
     pub nursery: u64,
     /// Bytes of the stack on which compiled code and the host functions that it calls run.
     pub stack: usize,
+    /// Which memory objects are in: a plan of [`varve_heap::plans`], `name` or `name:key=value,...`. Without one there is one memory.
+    pub plan: Option<String>,
     /// Collect at every allocation and move everything: for tests.
     pub gc_stress: bool,
     /// Which compilers functions go through.
@@ -63,6 +65,7 @@ impl Default for Config {
             heap_max: 2 << 30,
             nursery: 4 << 20,
             stack: 8 << 20,
+            plan: None,
             gc_stress: false,
             tier: Tier::Auto,
             background: std::thread::available_parallelism().is_ok_and(|n| n.get() > 1),

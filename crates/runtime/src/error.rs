@@ -69,6 +69,9 @@ pub enum Error {
         /// What was provided.
         given: String,
     },
+    /// Whoever is told of the program's accesses listens no more: its end is not the program's fault.
+    #[error("the run was ended: nobody observes the program any more")]
+    Unobserved,
     /// The program trapped.
     #[error("{0}")]
     Trap(Box<Trap>),

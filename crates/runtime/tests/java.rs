@@ -74,6 +74,7 @@ fn failure(engine: &Engine, module: &Module, case: &Case) -> Option<String> {
     let state = State {
         console: console(Cursor::new(case.input.clone()), &out, &err),
         wasi: wasi.preopen("/".as_ref(), "/").unwrap(),
+        clock: Default::default(),
     };
     let mut store = Store::new(engine, state).unwrap();
     let outcome = match teavm::is_teavm(module) {
@@ -214,7 +215,15 @@ fn quiet(engine: &Engine, out: Box<dyn std::io::Write + Send>) -> Store<State> {
     let mut console = console(Cursor::new(""), &Shared::default(), &Shared::default());
     console.out = varve_runtime::host::Output::new(out);
     let wasi = Wasi::new();
-    Store::new(engine, State { console, wasi }).unwrap()
+    Store::new(
+        engine,
+        State {
+            console,
+            wasi,
+            clock: Default::default(),
+        },
+    )
+    .unwrap()
 }
 
 #[test]
@@ -226,6 +235,7 @@ fn an_exception_that_escapes_prints_its_stack() {
     let state = State {
         console: console(Cursor::new(""), &out, &err),
         wasi: Wasi::new(),
+        clock: Default::default(),
     };
     let mut store = Store::new(&engine, state).unwrap();
     let args = ["throw".to_owned()];

@@ -122,7 +122,15 @@ fn load(bytes: &[u8], counts: &mut Counts) {
     counts.loaded += 1;
     let console = console(Cursor::new(""), &Shared::default(), &Shared::default());
     let wasi = Wasi::new();
-    let mut store = Store::new(&engine, State { console, wasi }).unwrap();
+    let mut store = Store::new(
+        &engine,
+        State {
+            console,
+            wasi,
+            clock: Default::default(),
+        },
+    )
+    .unwrap();
     let mut linker = Linker::new(&engine);
     wasi::link(&mut linker, None);
     let instance = teavm::link(&mut linker, &mut store, &module)

@@ -56,7 +56,15 @@ fn run(text: &str, wasi: Wasi, input: &str) -> (i32, String, String) {
     assert!(wasi::is_command(&module) && wasi::is_used(&module));
     let (out, err) = (Shared::default(), Shared::default());
     let console = console(Cursor::new(input.to_owned()), &out, &err);
-    let mut store = Store::new(&engine, State { console, wasi }).unwrap();
+    let mut store = Store::new(
+        &engine,
+        State {
+            console,
+            wasi,
+            clock: Default::default(),
+        },
+    )
+    .unwrap();
     let (code, last) = ended(wasi::run_command(&mut store, &module));
     (code, out.text(), err.text() + &last)
 }
@@ -367,7 +375,15 @@ fn a_program_without_memory_is_told_so() {
     let module = Module::new(&engine, &wat::parse_str(text).unwrap()).unwrap();
     let console = console(Cursor::new(""), &Shared::default(), &Shared::default());
     let wasi = Wasi::new();
-    let mut store = Store::new(&engine, State { console, wasi }).unwrap();
+    let mut store = Store::new(
+        &engine,
+        State {
+            console,
+            wasi,
+            clock: Default::default(),
+        },
+    )
+    .unwrap();
     let e = wasi::run_command(&mut store, &module).unwrap_err();
     assert!(e.to_string().contains("a memory named `memory`"), "{e}");
 }

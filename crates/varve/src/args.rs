@@ -131,6 +131,10 @@ pub struct RunArgs {
     /// Nursery of a WebAssembly program's objects in the beginning (4MiB if it is not given)
     #[arg(long, requires = "work")]
     pub nursery: Option<Bytes>,
+    /// Which memory a WebAssembly program's objects are in: `all`, or heap plans such as `kg-n`, separated by commas. With
+    /// --machine it runs once under each on the modelled machine; without, under one of them as fast as it can
+    #[arg(long, requires = "work", value_name = "PLANS")]
+    pub plan: Option<String>,
     /// Compilers of a WebAssembly program: baseline, optimizing, or auto (first one, then the other where the program is hot)
     #[arg(long, requires = "work", value_name = "TIER")]
     pub tier: Option<varve_runtime::Tier>,

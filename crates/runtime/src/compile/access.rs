@@ -10,6 +10,7 @@ use crate::types::*;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
 use std::mem::offset_of;
+use varve_machine::Kind;
 use wasmparser::{MemArg, MemArgTarget, Operator};
 
 /// How a load or store touches memory.
@@ -80,7 +81,14 @@ impl Translator<'_, '_> {
         self.trapping(Region::Memory(memory), TrapKind::MemoryOutOfBounds)
     }
 
+    /// Records an access of `bytes` at `index` and the operator's offset.
+    fn observe_memory(&mut self, kind: Kind, arg: &MemArg, index: Value, bytes: u32) {
+        let memory = self.env.instance.memories[memory_of(arg) as usize];
+        self.record_memory(kind, memory, index, arg.offset, bytes);
+    }
+
     fn load(&mut self, arg: &MemArg, ty: ValType, width: Width) {
+        let index = self.stack.last().expect("validated").value;
         let (address, offset) = self.memory_address(arg);
         let (flags, whole) = (self.memory_flags(arg), clif_type(ty));
         let v = match width {
@@ -94,18 +102,27 @@ impl Translator<'_, '_> {
                 self.b.ins().uextend(whole, v)
             }
         };
+        let bytes = match width {
+            Width::Full => whole.bytes(),
+            Width::Signed(part) | Width::Unsigned(part) => part.bytes(),
+        };
+        self.observe_memory(Kind::Read, arg, index, bytes);
+        self.record_loaded(v);
         self.push(v, ty);
     }
 
     fn store(&mut self, arg: &MemArg, part: Option<Type>) {
         let value = self.pop();
+        let index = self.stack.last().expect("validated").value;
         let (address, offset) = self.memory_address(arg);
         let value = match part {
             Some(part) => self.b.ins().ireduce(part, value),
             None => value,
         };
         let flags = self.memory_flags(arg);
+        let bytes = self.b.func.dfg.value_type(value).bytes();
         self.b.ins().store(flags, value, address, offset);
+        self.observe_memory(Kind::Write, arg, index, bytes);
     }
 
     fn table_record(&self, table: u32) -> Place {
@@ -161,6 +178,8 @@ impl Translator<'_, '_> {
         let (base, flags) = (self.base(), self.trusted(Region::Global(place)));
         let at = displacement(place);
         let v = self.b.ins().load(clif_type(ty.ty), flags, base, at);
+        self.observe(Kind::Read, None, base, at, clif_type(ty.ty).bytes());
+        self.record_loaded(v);
         self.push(v, ty.ty);
     }
 
@@ -216,6 +235,8 @@ impl Translator<'_, '_> {
                 let place = self.env.instance.globals[global_index as usize];
                 let (base, flags) = (self.base(), self.trusted(Region::Global(place)));
                 self.b.ins().store(flags, v, base, displacement(place));
+                let bytes = self.b.func.dfg.value_type(v).bytes();
+                self.observe(Kind::Write, None, base, displacement(place), bytes);
             }
             I32Load { ref memarg } => self.load(memarg, I32, Full),
             I64Load { ref memarg } => self.load(memarg, I64, Full),

@@ -273,6 +273,7 @@ impl Translator<'_, '_> {
     pub(super) fn dispatch(&mut self, block: Block, catches: &[Catch]) {
         self.b.switch_to_block(block);
         self.fresh.clear();
+        self.forget_recorded();
         let exn = ValType::Ref(RefType {
             nullable: false,
             heap: HeapType::Exn,
@@ -299,6 +300,7 @@ impl Translator<'_, '_> {
                 self.b.seal_block(no);
                 self.b.switch_to_block(yes);
                 self.fresh.clear();
+                self.forget_recorded();
                 let ty = self
                     .env
                     .types
@@ -321,7 +323,10 @@ impl Translator<'_, '_> {
             self.b.ins().jump(target, &values);
             self.stack.truncate(height);
             match next {
-                Some(no) => self.b.switch_to_block(no),
+                Some(no) => {
+                    self.b.switch_to_block(no);
+                    self.forget_recorded();
+                }
                 None => return, // catches everything
             }
         }

@@ -147,6 +147,7 @@ impl Translator<'_, '_> {
         if !self.reachable {
             return self.step_dead(op);
         }
+        self.begin_operator(op);
         match *op {
             Operator::Nop => {}
             Operator::Unreachable => {
@@ -167,6 +168,7 @@ impl Translator<'_, '_> {
                 self.stack.truncate(self.stack.len() - params.len());
                 self.continue_in(header, &params);
                 self.count_loop(params.len());
+                self.tell_long_loop();
                 self.open(FrameKind::Loop, header, after, params, results);
             }
             Operator::If { blockty } => {
@@ -224,6 +226,7 @@ impl Translator<'_, '_> {
             }
             _ => self.plain(op)?,
         }
+        self.end_operator(op);
         Ok(())
     }
 
@@ -251,6 +254,7 @@ impl Translator<'_, '_> {
             Operator::End => self.dead_depth -= 1,
             _ => {}
         }
+        self.forget_recorded();
         Ok(())
     }
 

@@ -13,6 +13,7 @@ pub(crate) mod isa;
 mod live;
 mod numeric;
 mod objects;
+mod observe;
 pub(crate) mod resume;
 pub(crate) mod translate;
 pub(crate) mod worker;

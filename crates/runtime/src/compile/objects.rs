@@ -13,7 +13,8 @@ use crate::types::*;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value, types};
 use std::mem::offset_of;
-use varve_heap::layout;
+use varve_heap::{Site, layout};
+use varve_machine::Kind as Access;
 use wasmparser::Operator;
 
 const I31_NON_NULL: ValType = ValType::Ref(RefType {
@@ -54,9 +55,16 @@ impl Translator<'_, '_> {
     pub(super) fn exception_field(&mut self, reference: Value, ty: ValType, offset: u32) -> Value {
         let address = self.checked_object(reference, offset);
         let flags = self.null_checked(Region::Exceptions);
-        self.b
-            .ins()
-            .load(clif_type(ty), flags, address, offset as i32)
+        let ty = clif_type(ty);
+        let v = self.b.ins().load(ty, flags, address, offset as i32);
+        self.observe(
+            Access::Read,
+            Some(reference),
+            address,
+            offset as i32,
+            ty.bytes(),
+        );
+        v
     }
 
     fn load_storage(
@@ -110,6 +118,13 @@ impl Translator<'_, '_> {
             .b
             .ins()
             .load(types::I8, flags, address, layout::COLLECTOR_BYTE);
+        self.observe(
+            Access::Read,
+            Some(reference),
+            address,
+            layout::COLLECTOR_BYTE,
+            1,
+        );
         let unlogged = self.b.ins().band_imm_u(byte, layout::UNLOGGED as i64);
         let (slow, next) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(slow);
@@ -186,12 +201,35 @@ impl Translator<'_, '_> {
         self.b.ins().store(flags, after, base, at);
     }
 
+    /// Notes in an object's header that it was written to, if the plan wants to know. What has just been born need not be
+    /// told: that it survives is no write.
+    fn note_write(&mut self, reference: Value) {
+        if !self.env.heap.monitors() || self.fresh.contains(&reference) {
+            return;
+        }
+        let address = self.object_address(reference);
+        let flags = self.trusted(Region::Headers);
+        let at = layout::TEMPERATURE_BYTE;
+        let byte = self.b.ins().load(types::I8, flags, address, at);
+        let byte = self.b.ins().bor_imm_u(byte, layout::WRITTEN as i64);
+        self.b.ins().store(flags, byte, address, at);
+        self.observe(Access::Update, Some(reference), address, at, 1);
+    }
+
     // ---- allocation -------------------------------------------------------------------------------------------------------------
 
     fn site(&mut self) -> u32 {
         self.count();
-        let func = self.activation().func_id;
-        self.env.sites.number(func, self.offset)
+        let (func, offset) = (self.activation().func_id, self.offset);
+        let Some(key) = self.env.site_key(func, offset) else {
+            return self.env.sites.number(func, offset, || 0);
+        };
+        let site = Site {
+            key: &key,
+            hinted: false,
+        };
+        let temperature = self.env.heap.temperature(site);
+        self.env.sites.number(func, offset, || temperature)
     }
 
     /// Takes `size` bytes from the nursery, or branches to `slow`: the object's address.
@@ -228,7 +266,8 @@ impl Translator<'_, '_> {
     }
 
     fn header(&mut self, address: Value, ty: TypeIndex, site: u32) {
-        let header = self.i64(layout::new_header(ty, site, 0) as i64);
+        let temperature = self.env.sites.temperature(site);
+        let header = self.i64(layout::new_header(ty, site, temperature) as i64);
         let flags = self.trusted(Region::Headers);
         self.b.ins().store(flags, header, address, 0);
     }
@@ -254,8 +293,17 @@ impl Translator<'_, '_> {
         self.b.seal_block(done);
         self.b.switch_to_block(done);
         self.b.declare_value_needs_stack_map(result);
+        self.record_birth(result, layout::HEADER_SIZE);
         self.fresh.push(result);
         result
+    }
+
+    /// Records the writes of a header, and of an array's length.
+    fn record_birth(&mut self, reference: Value, bytes: u32) {
+        if self.observes() {
+            let address = self.object_address(reference);
+            self.observe(Access::Write, None, address, 0, bytes);
+        }
     }
 
     fn allocate_array(&mut self, ty: TypeIndex, len: Value) -> Value {
@@ -304,6 +352,7 @@ impl Translator<'_, '_> {
         self.b.seal_block(done);
         self.b.switch_to_block(done);
         self.b.declare_value_needs_stack_map(result);
+        self.record_birth(result, layout::ARRAY_NARROW_BASE);
         self.fresh.push(result);
         result
     }
@@ -318,6 +367,8 @@ impl Translator<'_, '_> {
             let region = self.field_region(ty, i as u32);
             let flags = self.trusted(region);
             self.store_storage(v, address, offsets[i] as i32, storage, flags);
+            let at = offsets[i] as i32;
+            self.observe(Access::Write, None, address, at, storage.bytes());
         }
         reference
     }
@@ -331,6 +382,9 @@ impl Translator<'_, '_> {
         let region = self.field_region(ty, field);
         let flags = self.null_checked(region);
         let v = self.load_storage(address, offset as i32, storage, signed, flags);
+        let (at, bytes) = (offset as i32, storage.bytes());
+        self.observe(Access::Read, Some(reference), address, at, bytes);
+        self.record_loaded(v);
         self.push(v, storage.unpacked());
     }
 
@@ -344,9 +398,12 @@ impl Translator<'_, '_> {
         let region = self.field_region(ty, field);
         let flags = self.null_checked(region);
         self.store_storage(value, address, offset as i32, storage, flags);
+        let (at, bytes) = (offset as i32, storage.bytes());
+        self.observe(Access::Write, Some(reference), address, at, bytes);
         if storage.is_managed() {
             self.barrier(reference, None);
         }
+        self.note_write(reference);
     }
 
     // ---- arrays -----------------------------------------------------------------------------------------------------------------
@@ -389,6 +446,13 @@ impl Translator<'_, '_> {
             .b
             .ins()
             .load(types::I32, flags, address, layout::ARRAY_LENGTH);
+        self.observe(
+            Access::Read,
+            Some(reference),
+            address,
+            layout::ARRAY_LENGTH,
+            4,
+        );
         self.learn(Fact::Length(reference, length));
         length
     }
@@ -410,6 +474,8 @@ impl Translator<'_, '_> {
         let at = array_base(storage.bytes()) as i32;
         let flags = self.element_flags(type_index);
         let v = self.load_storage(address, at, storage, signed, flags);
+        self.observe(Access::Read, Some(reference), address, at, storage.bytes());
+        self.record_loaded(v);
         self.push(v, storage.unpacked());
     }
 
@@ -422,9 +488,11 @@ impl Translator<'_, '_> {
         let at = array_base(storage.bytes()) as i32;
         let flags = self.element_flags(type_index);
         self.store_storage(value, address, at, storage, flags);
+        self.observe(Access::Write, Some(reference), address, at, storage.bytes());
         if storage.is_managed() {
             self.barrier(reference, Some((address, at)));
         }
+        self.note_write(reference);
     }
 
     /// A value as the 64 bits that helpers take.
@@ -460,6 +528,7 @@ impl Translator<'_, '_> {
             let at = array_base(storage.bytes()) + i as u32 * storage.bytes();
             let flags = self.element_flags(type_index);
             self.store_storage(v, address, at as i32, storage, flags);
+            self.observe(Access::Write, None, address, at as i32, storage.bytes());
         }
         self.push(reference, self.concrete(type_index, false));
     }
@@ -530,6 +599,9 @@ impl Translator<'_, '_> {
         let address = self.object_address(reference);
         let flags = self.trusted(Region::Headers);
         let low = self.b.ins().load(types::I32, flags, address, 0);
+        // On one of several paths: what it takes along is in memory.
+        self.forget_recorded();
+        self.observe(Access::Read, Some(reference), address, 0, 4);
         self.b.ins().band_imm_u(low, (1 << layout::TYPE_BITS) - 1)
     }
 

@@ -106,6 +106,8 @@ pub(crate) struct Translator<'a, 'e> {
     pub(super) inlined: Vec<Inlined>,
     /// Bytes of bytecode that were inlined.
     pub(super) inlined_bytes: usize,
+    /// What is known of recorded accesses, in observed code.
+    pub(super) recorded: super::observe::Recorded,
 }
 
 /// The trap code that stands for a trap of ours.
@@ -165,6 +167,7 @@ impl<'a, 'e> Translator<'a, 'e> {
             conditions: HashMap::new(),
             inlined: vec![],
             inlined_bytes: 0,
+            recorded: Default::default(),
         }
     }
 

@@ -4,6 +4,7 @@ use crate::error::{Result, TrapKind};
 use crate::store::Vm;
 use crate::store::objects::Array;
 use crate::types::Storage;
+use varve_machine::Kind;
 
 macro_rules! helper {
     ($(#[$doc:meta])* $name:ident($vm:ident $(, $p:ident: $t:ty)*) $(-> $r:ty)? $body:block) => {
@@ -29,6 +30,11 @@ pub(super) fn check(start: u32, len: u32, limit: u64, trap: TrapKind) -> Result<
     } else {
         Err(trap.into())
     }
+}
+
+/// Bytes of elements.
+fn bytes_of(a: &Array, len: u32) -> usize {
+    len as usize * a.storage.bytes() as usize
 }
 
 fn array(vm: &Vm, reference: u32) -> Result<Array> {
@@ -61,6 +67,8 @@ helper! {
         for i in start..start + len {
             vm.write(a.address(i), a.storage, value);
         }
+        vm.observe(Kind::Write, a.address(start), bytes_of(&a, len));
+        vm.note_write(reference);
         if a.storage.is_managed() && len > 0 {
             vm.barrier(reference);
         }
@@ -77,6 +85,9 @@ helper! {
         let bytes = len as usize * t.storage.bytes() as usize;
         // SAFETY: both ranges lie in their arrays, whose elements are of the same size; they may overlap.
         unsafe { std::ptr::copy(f.address(from_start), t.address(to_start), bytes) };
+        vm.observe(Kind::Read, f.address(from_start), bytes);
+        vm.observe(Kind::Write, t.address(to_start), bytes);
+        vm.note_write(to);
         if t.storage.is_managed() && len > 0 {
             vm.barrier(to);
         }
@@ -109,6 +120,8 @@ helper! {
         let reference = vm.alloc_array(ty, len, site)?;
         // SAFETY: the segment holds the bytes, and the new array has room for them.
         unsafe { std::ptr::copy_nonoverlapping(from, vm.array(reference).address(0), bytes) };
+        vm.observe_birth(reference);
+        vm.observe(Kind::Write, vm.array(reference).address(0), bytes);
         Ok(reference)
     }
 }
@@ -121,6 +134,8 @@ helper! {
         let (from, bytes) = data(vm, instance, segment, offset, len, a.storage)?;
         // SAFETY: both ranges were checked.
         unsafe { std::ptr::copy_nonoverlapping(from, a.address(start), bytes) };
+        vm.observe(Kind::Write, a.address(start), bytes);
+        vm.note_write(reference);
         Ok(())
     }
 }
@@ -136,6 +151,8 @@ helper! {
             let v = vm.elements(instance, segment)[(offset + i) as usize];
             vm.write(a.address(i), a.storage, v as u64);
         }
+        vm.observe_birth(reference);
+        vm.observe(Kind::Write, a.address(0), bytes_of(&a, len));
         if len > 0 {
             vm.barrier(reference);
         }
@@ -153,6 +170,8 @@ helper! {
             let v = vm.elements(instance, segment)[(offset + i) as usize];
             vm.write(a.address(start + i), a.storage, v as u64);
         }
+        vm.observe(Kind::Write, a.address(start), bytes_of(&a, len));
+        vm.note_write(reference);
         if len > 0 {
             vm.barrier(reference);
         }

@@ -3,6 +3,7 @@
 use super::arrays::{check, helper};
 use crate::error::{Result, TrapKind};
 use crate::store::Vm;
+use varve_machine::Kind;
 
 helper! {
     /// `memory.grow`: the old size in pages, or -1.
@@ -15,6 +16,7 @@ helper! {
         let bytes = vm.memories[memory as usize].bytes_mut();
         check(to, len, bytes.len() as u64, TrapKind::MemoryOutOfBounds)?;
         bytes[to as usize..][..len as usize].fill(value as u8);
+        vm.observe_memory(Kind::Write, memory, to, len);
         Ok(())
     }
 }
@@ -29,6 +31,8 @@ helper! {
         check(to, len, target.len() as u64, TrapKind::MemoryOutOfBounds)?;
         // SAFETY: both ranges were checked; they may overlap.
         unsafe { std::ptr::copy(source, target[to as usize..].as_mut_ptr(), len as usize) };
+        vm.observe_memory(Kind::Read, from_memory, from, len);
+        vm.observe_memory(Kind::Write, to_memory, to, len);
         Ok(())
     }
 }
@@ -36,7 +40,9 @@ helper! {
 helper! {
     /// `memory.init`
     memory_init(vm, instance: u32, segment: u32, memory: u32, to: u32, from: u32, len: u32) {
-        vm.memory_init(instance, segment, memory, to, from, len)
+        vm.memory_init(instance, segment, memory, to, from, len)?;
+        vm.observe_memory(Kind::Write, memory, to, len);
+        Ok(())
     }
 }
 

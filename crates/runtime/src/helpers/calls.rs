@@ -35,6 +35,15 @@ pub(super) unsafe extern "C" fn resume(vm: *mut Vm, point: u32, why: u32, root: 
     unsafe { super::run(vm, |vm| vm.continuation(point, Why::from_number(why), root)) }
 }
 
+/// Empties the buffer of recorded accesses.
+///
+/// # Safety
+/// Called by compiled code of this store, when the buffer is full.
+pub(super) unsafe extern "C" fn tell(vm: *mut Vm) {
+    // SAFETY: as this function.
+    unsafe { super::run(vm, |vm| vm.tell()) }
+}
+
 /// Throws an exception object to the closest handler on the stack, or leaves the activation with it.
 ///
 /// # Safety

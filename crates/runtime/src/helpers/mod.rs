@@ -63,13 +63,17 @@ helpers! {
     HostCall = calls::host_call, [I32, I64];
     Hot = calls::hot, [I32] -> I64;
     Resume = calls::resume, [I32, I32, I32] -> I64;
+    Tell = calls::tell, [];
 }
 
 impl Helper {
     /// Whether objects may have moved when it returns.
     pub fn may_collect(self) -> bool {
         use Helper::*;
-        !matches!(self, IsSubtype | ArrayFill | ArrayCopy | Hot | Resume)
+        !matches!(
+            self,
+            IsSubtype | ArrayFill | ArrayCopy | Hot | Resume | Tell
+        )
     }
 }
 

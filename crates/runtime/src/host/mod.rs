@@ -9,7 +9,7 @@ pub mod wasi;
 pub use console::{Console, Input, Output};
 pub use wasi::Wasi;
 
-use crate::{Error, Result, Store};
+use crate::{Clock, Error, Result, Store};
 
 /// The host's state of a program.
 pub struct State {
@@ -17,6 +17,8 @@ pub struct State {
     pub console: Console,
     /// What it may see of the system: arguments, environment, directories.
     pub wasi: Wasi,
+    /// What its clocks show.
+    pub clock: Clock,
 }
 
 /// The exit code of a program whose main function came back, or asked to end. What it has printed is written out in any case.

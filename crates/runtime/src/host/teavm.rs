@@ -9,7 +9,6 @@ use super::js::Js;
 use super::{State, exit_code, js_string, wasi};
 use crate::*;
 use std::io;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Whether a module is TeaVM's output.
 pub fn is_teavm(module: &Module) -> bool {
@@ -83,11 +82,8 @@ fn dates(linker: &mut Linker<State>) {
         "teavmDate",
         "currentTimeMillis",
         (0, 1),
-        |_: C<'_>, _, r| {
-            let now = SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .map_or(0, |d| d.as_millis());
-            result(&mut r[0], now as f64);
+        |c: C<'_>, _, r| {
+            result(&mut r[0], c.data().clock.date().as_millis() as f64);
             Ok(())
         },
     );

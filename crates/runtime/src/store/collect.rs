@@ -5,7 +5,7 @@ use super::heap::{Heap, Mutator};
 use crate::code::walk;
 use crate::error::{Error, Result, TrapKind};
 use crate::types::{HOST_TYPE, TypeIndex};
-use varve_heap::{Kind, OutOfMemory, Ref, Roots};
+use varve_heap::{Kind, OutOfMemory, Ref, Roots, layout};
 
 impl Vm {
     /// Works with the heap while the rest of the store is its roots.
@@ -13,7 +13,7 @@ impl Vm {
         let mut heap = self.heap.take().expect("a collection does not allocate");
         // SAFETY: the context lives as long as the store; nothing that a collection visits refers to the mutator.
         let mutator = unsafe { &mut (*self.context).mutator };
-        let result = work(&mut heap, mutator, self);
+        let result = work(&mut *heap, mutator, self);
         self.heap = Some(heap);
         result
     }
@@ -30,21 +30,41 @@ impl Vm {
 
     /// The heap, which is only away while it collects or allocates.
     pub(crate) fn heap(&self) -> &Heap {
-        self.heap.as_ref().expect("a collection calls no store")
+        self.heap.as_deref().expect("a collection calls no store")
     }
 
     pub(crate) fn heap_mut(&mut self) -> &mut Heap {
-        self.heap.as_mut().expect("a collection calls no store")
+        self.heap
+            .as_deref_mut()
+            .expect("a collection calls no store")
     }
 
     /// A struct with its header; the rest is zero.
     pub(crate) fn alloc_struct(&mut self, ty: TypeIndex, site: u32) -> Result<u32> {
-        self.allocate(|heap, mutator, roots| heap.alloc_struct(mutator, ty, site, roots))
+        let r =
+            self.allocate(|heap, mutator, roots| heap.alloc_struct(mutator, ty, site, roots))?;
+        self.set_temperature(r, site);
+        Ok(r)
     }
 
     /// An array with its header and length; the rest is zero.
     pub(crate) fn alloc_array(&mut self, ty: TypeIndex, len: u32, site: u32) -> Result<u32> {
-        self.allocate(|heap, mutator, roots| heap.alloc_array(mutator, ty, site, len, roots))
+        let r =
+            self.allocate(|heap, mutator, roots| heap.alloc_array(mutator, ty, site, len, roots))?;
+        self.set_temperature(r, site);
+        Ok(r)
+    }
+
+    /// What compiled code sets by itself in the headers of objects that it allocates.
+    fn set_temperature(&self, reference: u32, site: u32) {
+        let temperature = self.sites.temperature(site);
+        if temperature != 0 {
+            let at = self
+                .object(reference)
+                .wrapping_add(layout::TEMPERATURE_BYTE as usize);
+            // SAFETY: the byte is in the header of an object that was just born.
+            unsafe { at.write(at.read() | temperature) };
+        }
     }
 
     /// An object that stands for the host's value with this handle.

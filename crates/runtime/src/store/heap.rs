@@ -1,17 +1,142 @@
-//! How a store's heap is set up.
+//! A store's heap: how it is set up, and what the store asks of it whatever its plan and observer are.
 
+use super::observe::{Bound, Recording, Watch};
 use super::region::REGION;
 use crate::engine::Config;
 use crate::error::{Error, Result};
 use crate::types::{Canonical, Composite, HOST_TYPE, TypeIndex};
-use varve_heap::{Shape, Shapes, Stress};
+use std::sync::Arc;
+use varve_heap::plan::Places;
+use varve_heap::{
+    Kind, Observer, OutOfMemory, Ref, Roots, Shape, Shapes, Site, SpaceUse, Stats, Stress,
+    Unobserved, plans,
+};
 
-pub(crate) use varve_heap::{Heap, Mutator};
+pub(crate) use varve_heap::Mutator;
 
-/// A heap with the store's region right before its base.
-pub(crate) fn new(config: &Config) -> Result<Heap> {
+/// A heap with any plan and any observer. Compiled code allocates and stores by itself; what comes here is slow anyhow.
+pub(crate) type Heap = dyn Managed;
+
+/// See [`Heap`].
+pub(crate) trait Managed {
+    fn base_address(&self) -> u64;
+    fn attach(&mut self) -> Mutator;
+    fn shapes_mut(&mut self) -> &mut Shapes;
+    fn alloc_struct(
+        &mut self,
+        mutator: &mut Mutator,
+        ty: u32,
+        site: u32,
+        roots: &mut dyn Roots,
+    ) -> Result<Ref, OutOfMemory>;
+    fn alloc_array(
+        &mut self,
+        mutator: &mut Mutator,
+        ty: u32,
+        site: u32,
+        len: u32,
+        roots: &mut dyn Roots,
+    ) -> Result<Ref, OutOfMemory>;
+    fn alloc_host(
+        &mut self,
+        mutator: &mut Mutator,
+        ty: u32,
+        handle: u64,
+        roots: &mut dyn Roots,
+    ) -> Result<Ref, OutOfMemory>;
+    fn collect(&mut self, mutator: &mut Mutator, kind: Kind, roots: &mut dyn Roots);
+    fn set_log(&mut self, log: Option<varve_heap::Log>);
+    fn stats(&self) -> &Stats;
+    fn spaces(&self) -> Vec<SpaceUse>;
+    /// Whether compiled code has to note each write to an object in its header.
+    fn monitors(&self) -> bool;
+    /// Whether the plan may want to know where objects are born.
+    fn asks_about_sites(&self) -> bool;
+    /// What compiled code sets in the temperature byte of objects that are born at a site.
+    fn temperature(&self, site: Site<'_>) -> u8;
+}
+
+impl<P: Places, O: Observer> Managed for varve_heap::Heap<P, O> {
+    fn base_address(&self) -> u64 {
+        self.base_address()
+    }
+
+    fn attach(&mut self) -> Mutator {
+        self.attach()
+    }
+
+    fn shapes_mut(&mut self) -> &mut Shapes {
+        self.shapes_mut()
+    }
+
+    fn alloc_struct(
+        &mut self,
+        mutator: &mut Mutator,
+        ty: u32,
+        site: u32,
+        roots: &mut dyn Roots,
+    ) -> Result<Ref, OutOfMemory> {
+        self.alloc_struct(mutator, ty, site, roots)
+    }
+
+    fn alloc_array(
+        &mut self,
+        mutator: &mut Mutator,
+        ty: u32,
+        site: u32,
+        len: u32,
+        roots: &mut dyn Roots,
+    ) -> Result<Ref, OutOfMemory> {
+        self.alloc_array(mutator, ty, site, len, roots)
+    }
+
+    fn alloc_host(
+        &mut self,
+        mutator: &mut Mutator,
+        ty: u32,
+        handle: u64,
+        roots: &mut dyn Roots,
+    ) -> Result<Ref, OutOfMemory> {
+        self.alloc_host(mutator, ty, handle, roots)
+    }
+
+    fn collect(&mut self, mutator: &mut Mutator, kind: Kind, roots: &mut dyn Roots) {
+        self.collect(mutator, kind, roots);
+    }
+
+    fn set_log(&mut self, log: Option<varve_heap::Log>) {
+        self.set_log(log);
+    }
+
+    fn stats(&self) -> &Stats {
+        self.stats()
+    }
+
+    fn spaces(&self) -> Vec<SpaceUse> {
+        self.spaces()
+    }
+
+    fn monitors(&self) -> bool {
+        self.plan().monitors()
+    }
+
+    fn asks_about_sites(&self) -> bool {
+        P::SEVERAL
+    }
+
+    fn temperature(&self, site: Site<'_>) -> u8 {
+        self.temperature(site)
+    }
+}
+
+/// A heap with the store's region right before its base. Without a plan it is in one memory.
+pub(crate) fn new(config: &Config, recording: Option<&Arc<Recording>>) -> Result<Box<Heap>> {
     let default = varve_heap::Config::default();
-    let config = varve_heap::Config {
+    let threads = match recording {
+        Some(_) => 1,
+        None => default.threads,
+    };
+    let settings = varve_heap::Config {
         max: config.heap_max,
         nursery: config.nursery,
         nursery_max: default.nursery_max.max(config.nursery),
@@ -22,9 +147,31 @@ pub(crate) fn new(config: &Config) -> Result<Heap> {
         },
         poison: config.gc_stress,
         before: REGION as u64,
+        threads,
+        backing: recording.map(|r| Box::new(Bound(Arc::clone(r))) as Box<_>),
         ..default
     };
-    Heap::new(config, Shapes::new()).map_err(|e| Error::System(e.to_string()))
+    let failed = |e: varve_heap::ConfigError| Error::System(e.to_string());
+    let plan = match (&config.plan, recording) {
+        (Some(spec), _) => plans::by_name(spec, None),
+        (None, Some(_)) => plans::by_name("dram", None),
+        (None, None) => {
+            let heap = varve_heap::Heap::new(settings, Shapes::new()).map_err(failed)?;
+            return Ok(Box::new(heap));
+        }
+    };
+    let plan = plan.map_err(|e| Error::usage(e.to_string()))?.plan;
+    Ok(match recording {
+        None => Box::new(
+            varve_heap::Heap::planned(settings, Shapes::new(), plan, Unobserved).map_err(failed)?,
+        ),
+        Some(r) => {
+            let watch = Watch(Arc::clone(r));
+            Box::new(
+                varve_heap::Heap::planned(settings, Shapes::new(), plan, watch).map_err(failed)?,
+            )
+        }
+    })
 }
 
 /// Tells the heap about a type: its number is the next one.

@@ -6,12 +6,14 @@ pub(crate) mod heap;
 pub(crate) mod instance;
 pub(crate) mod linear;
 pub(crate) mod objects;
+pub(crate) mod observe;
 pub(crate) mod region;
 pub(crate) mod root;
 mod stack;
 mod tier;
 mod vm;
 
+pub use observe::{Clock, Sink};
 pub use tier::CompilerStats;
 pub(crate) use vm::{FuncData, FuncKind, HostFunction, Vm};
 
@@ -37,7 +39,20 @@ impl<T> Store<T> {
     /// # Errors
     /// If this machine is not one that the engine generates code for, or gives no memory.
     pub fn new(engine: &Engine, data: T) -> Result<Store<T>> {
-        let vm = Vm::new(engine)?;
+        Store::with(engine, data, None)
+    }
+
+    /// A store whose program's accesses to data, and its collector's, are told to `sink` in their order. It runs in
+    /// baseline code, and collects on one thread: the same accesses in every run.
+    ///
+    /// # Errors
+    /// As [`Store::new`].
+    pub fn observed(engine: &Engine, data: T, sink: Box<dyn Sink>) -> Result<Store<T>> {
+        Store::with(engine, data, Some(sink))
+    }
+
+    fn with(engine: &Engine, data: T, sink: Option<Box<dyn Sink>>) -> Result<Store<T>> {
+        let vm = Vm::new(engine, sink)?;
         let mut inner = Box::new(StoreInner { vm, data });
         // From now on the store's address does not change.
         let vm: *mut Vm = &raw mut inner.vm;
@@ -83,6 +98,24 @@ impl<T> Store<T> {
     /// What collections did so far: counts, pauses, bytes. They show themselves as a small table.
     pub fn gc_stats(&self) -> &crate::GcStats {
         self.inner.vm.heap().stats()
+    }
+
+    /// The spaces of the heap, with the memory that each is in.
+    pub fn gc_spaces(&self) -> Vec<crate::GcSpace> {
+        self.inner.vm.heap().spaces()
+    }
+
+    /// The clock of whoever is told of accesses; the host's if nobody is.
+    pub fn clock(&self) -> Clock {
+        Clock::of(self.inner.vm.recording.clone())
+    }
+
+    /// Tells whoever is told of accesses about those that wait to be told.
+    ///
+    /// # Errors
+    /// If nobody listens any more.
+    pub fn tell(&mut self) -> Result<()> {
+        self.inner.vm.tell()
     }
 
     /// Collects all garbage now.

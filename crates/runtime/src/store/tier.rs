@@ -110,6 +110,8 @@ impl Vm {
             region: &mut self.region,
             feedback: &mut c.tiers.feedback,
             points: &mut c.tiers.points,
+            recording: self.recording.as_deref(),
+            heap: self.heap.as_deref().expect("no collection compiles"),
         };
         compile::translate(&*isa, &mut c.scratch, env, &job).map(|unit| (unit, isa))
     }
@@ -167,7 +169,8 @@ impl Vm {
         let FuncKind::Wasm { index, .. } = self.funcs[func as usize].kind else {
             unreachable!("host functions have code from the start")
         };
-        let auto = self.engine.config().tier == Tier::Auto;
+        // What is recorded is the baseline's code, whose accesses are those of the bytecode.
+        let auto = self.engine.config().tier == Tier::Auto && self.recording.is_none();
         Job {
             func_id: func,
             index,
@@ -208,11 +211,11 @@ impl Vm {
     /// Compiles a function on its first call, and lets calls go to the code.
     pub(crate) fn compile(&mut self, func: u32) -> Result<*const u8> {
         let code = match self.engine.config().tier {
-            Tier::Baseline | Tier::Auto => self.baseline(func)?,
-            Tier::Optimizing => {
+            Tier::Optimizing if self.recording.is_none() => {
                 let job = self.job(func, Level::Optimizing);
                 self.generate(job)?
             }
+            _ => self.baseline(func)?,
         };
         self.install(func, code);
         Ok(code)

@@ -4,6 +4,7 @@ use super::Leaf;
 use super::heap::{self, Heap};
 use super::instance::InstanceData;
 use super::linear::{LinearMemory, TableData};
+use super::observe::{Recording, Sink};
 use super::region::*;
 use super::root::Roots;
 use super::stack::Stack;
@@ -72,6 +73,8 @@ pub struct Vm {
     /// Taken while it collects, when the rest of the store is its roots.
     pub(crate) heap: Option<Box<Heap>>,
     pub(crate) heap_base: usize,
+    /// Who is told of what the program and its collector access.
+    pub(crate) recording: Option<Arc<Recording>>,
     pub(crate) stack: Stack,
     pub(crate) code: Code,
     pub(crate) funcs: Vec<FuncData>,
@@ -95,10 +98,14 @@ pub struct Vm {
 unsafe impl Send for Vm {}
 
 impl Vm {
-    pub(crate) fn new(engine: &Engine) -> Result<Vm> {
+    pub(crate) fn new(engine: &Engine, sink: Option<Box<dyn Sink>>) -> Result<Vm> {
         let isa = engine.isa(Level::Baseline)?;
-        let mut heap = heap::new(engine.config())?;
+        let recording = sink.map(|sink| Arc::new(Recording::new(sink)));
+        let mut heap = heap::new(engine.config(), recording.as_ref())?;
         let heap_base = heap.base_address() as usize;
+        if let Some(recording) = &recording {
+            recording.set_heap(heap_base as u64);
+        }
         // SAFETY: the heap reserved REGION bytes before its base, for this.
         let region = unsafe { Region::new((heap_base - REGION) as *mut u8) }?;
         let stack = Stack::new(engine.config().stack)?;
@@ -141,7 +148,8 @@ impl Vm {
             tables: vec![],
             context,
             region,
-            heap: Some(Box::new(heap)),
+            heap: Some(heap),
+            recording,
             heap_base,
             stack,
             code,
@@ -183,7 +191,7 @@ impl Vm {
                 Kind::Array => row_kind::ARRAY,
             };
             self.region.write_type_row(index, kind, &t.display);
-            let heap = self.heap.as_mut().expect("no collection adds types");
+            let heap = self.heap.as_deref_mut().expect("no collection adds types");
             heap::add_type(heap, index as TypeIndex, t)?;
         }
         self.known_types = types.len();

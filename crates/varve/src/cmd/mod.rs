@@ -9,6 +9,8 @@ pub mod here;
 pub mod list;
 pub mod live;
 pub mod machine;
+mod managed;
+mod plans;
 pub mod run;
 pub mod start;
 pub mod study;

@@ -1,5 +1,6 @@
 //! `varve run module.wasm`: runs a program of WebAssembly on the engine.
 
+use super::{managed, plans};
 use crate::args::{DEFAULT_MACHINE, RunArgs};
 use crate::ui::{Done, Failure, failed, wrong};
 use std::fs::File;
@@ -7,7 +8,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use varve_runtime::host::{Console, State, Wasi, teavm, wasi};
-use varve_runtime::{Config, Engine, Error, Linker, Module, Store, Val, ValType};
+use varve_runtime::{Clock, Config, Engine, Error, Linker, Module, Store, Val, ValType};
 
 /// Whether the file begins as modules in binary form do, or is called like one.
 pub fn is_wasm(file: &str) -> bool {
@@ -17,10 +18,9 @@ pub fn is_wasm(file: &str) -> bool {
 }
 
 pub fn run(a: &RunArgs, file: &str) -> Done {
-    if let Some(option) = of_the_model(a) {
-        return Err(wrong(format!(
-            "{file}: a WebAssembly program runs as it is for now, not on a modelled machine: leave {option} out"
-        )));
+    let on_model = a.machine != DEFAULT_MACHINE;
+    if let Some((option, why)) = refused(a, on_model) {
+        return Err(wrong(format!("{file}: {option} {why}: leave it out")));
     }
     let mut config = Config::default();
     config.heap_max = a.heap_max.map_or(config.heap_max, |b| b.0);
@@ -34,28 +34,40 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
             "{file}: {e}; name a WebAssembly module, such as those in programs/dist"
         ))
     })?;
+    if on_model {
+        return managed::run(a, file, config, &bytes);
+    }
+    config.plan = a.plan.as_deref().map(plans::named).transpose()?;
     let engine = Engine::new(config);
-    let module = Module::new(&engine, &bytes).map_err(|e| of(file, e))?;
+    let module = Module::new(&engine, &bytes).map_err(|e| of(file, &e))?;
+    let mut store = state(file, a, Console::inherit())
+        .and_then(|state| Store::new(&engine, state))
+        .map_err(|e| of(file, &e))?;
+    if let Some(to) = &a.gc_log {
+        log_collections(&mut store, to)?;
+    }
+    let outcome = start(a, &mut store, &module);
+    if a.gc_stats {
+        // A program that failed is the one whose collections are looked at.
+        eprintln!("{}", store.gc_stats());
+        if a.plan.is_some() {
+            eprintln!("{}", plans::spaces(&store.gc_spaces()));
+        }
+    }
+    outcome.map_err(|e| of(file, &e))
+}
+
+/// Runs the program's main function, or the export that is asked for.
+pub fn start(a: &RunArgs, store: &mut Store<State>, module: &Module) -> Result<ExitCode, Error> {
     let arguments: Vec<String> = a
         .command
         .iter()
         .map(|w| w.to_string_lossy().into_owned())
         .collect();
-    let mut store = state(file, a)
-        .and_then(|state| Store::new(&engine, state))
-        .map_err(|e| of(file, e))?;
-    if let Some(to) = &a.gc_log {
-        log_collections(&mut store, to)?;
+    match &a.invoke {
+        Some(name) => invoke(store, module, name, &arguments),
+        None => main(store, module, &arguments),
     }
-    let outcome = match &a.invoke {
-        Some(name) => invoke(&mut store, &module, name, &arguments),
-        None => main(&mut store, &module, &arguments),
-    };
-    if a.gc_stats {
-        // A program that failed is the one whose collections are looked at.
-        eprintln!("{}", store.gc_stats());
-    }
-    outcome.map_err(|e| of(file, e))
 }
 
 /// One line per collection on standard error, or in a file.
@@ -82,26 +94,31 @@ fn log_collections(store: &mut Store<State>, to: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// An option that was given, not as its default says, and means something on a modelled machine only.
-fn of_the_model(a: &RunArgs) -> Option<&'static str> {
+/// An option that was given, not as its default says, and means nothing here; and why.
+fn refused(a: &RunArgs, on_model: bool) -> Option<(&'static str, &'static str)> {
+    const NEVER: &str = "means nothing to a WebAssembly program";
+    const MODEL: &str = "means something on a modelled machine only, such as --machine optane-6242";
+    const REAL: &str = "means something without a modelled machine only";
     [
-        (a.machine != DEFAULT_MACHINE, "--machine"),
-        (a.policy != "all", "--policy"),
-        (a.scale.is_some(), "--scale"),
-        (a.page.is_some(), "--page"),
-        (a.seed != 1, "--seed"),
-        (a.cores != 0, "--cores"),
-        (a.until.is_some(), "--until"),
-        (a.json, "--json"),
-        (a.out.is_some(), "--out"),
-        (a.jobs != 0, "--jobs"),
+        (a.policy != "all", "--policy", NEVER),
+        (a.scale.is_some(), "--scale", NEVER),
+        (a.cores != 0, "--cores", NEVER),
+        (a.until.is_some(), "--until", NEVER),
+        (a.out.is_some(), "--out", NEVER),
+        (a.jobs != 0, "--jobs", NEVER),
+        (!on_model && a.page.is_some(), "--page", MODEL),
+        (!on_model && a.seed != 1, "--seed", MODEL),
+        (!on_model && a.json, "--json", MODEL),
+        (on_model && a.tier.is_some(), "--tier", REAL),
+        (on_model && a.gc_log.is_some(), "--gc-log", REAL),
+        (on_model && a.gc_stats, "--gc-stats", REAL),
     ]
     .into_iter()
-    .find_map(|(given, name)| given.then_some(name))
+    .find_map(|(given, name, why)| given.then_some((name, why)))
 }
 
 /// Wrong input has exit code 2, a program that fails 1.
-fn of(file: &str, e: Error) -> Failure {
+pub fn of(file: &str, e: &Error) -> Failure {
     let line = format!("{file}: {e}");
     match e {
         Error::Trap(_)
@@ -114,7 +131,7 @@ fn of(file: &str, e: Error) -> Failure {
 }
 
 /// The program sees the environment and the files as every process does.
-fn state(file: &str, a: &RunArgs) -> Result<State, Error> {
+pub fn state(file: &str, a: &RunArgs, console: Console) -> Result<State, Error> {
     let mut wasi = Wasi::new().arg(file).inherit_env();
     if let Ok(here) = std::env::current_dir() {
         wasi = wasi.env("PWD", here.into_os_string().into_encoded_bytes());
@@ -123,8 +140,9 @@ fn state(file: &str, a: &RunArgs) -> Result<State, Error> {
         wasi = wasi.arg(word.as_encoded_bytes());
     }
     Ok(State {
-        console: Console::inherit(),
+        console,
         wasi: wasi.preopen(Path::new("/"), "/")?,
+        clock: Clock::default(),
     })
 }
 

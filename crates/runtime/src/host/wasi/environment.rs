@@ -2,6 +2,7 @@
 
 use super::errno::{Errno, Outcome};
 use super::guest::Guest;
+use crate::Clock;
 use crate::host::State;
 use rustix::rand::{GetRandomFlags, getrandom};
 use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
@@ -38,19 +39,23 @@ fn nanoseconds(t: Timespec) -> u64 {
         .wrapping_add(t.tv_nsec as u64)
 }
 
-/// A clock's time, ns.
-pub(crate) fn now(id: u32) -> Outcome<u64> {
-    Ok(nanoseconds(clock_gettime(clock(id)?)))
+/// A clock's time, ns. All clocks of an observed program show the same.
+pub(crate) fn now(observed: &Clock, id: u32) -> Outcome<u64> {
+    let id = clock(id)?;
+    if let Some(now) = observed.observed() {
+        return Ok(now.as_nanos() as u64);
+    }
+    Ok(nanoseconds(clock_gettime(id)))
 }
 
 pub fn clock_time_get(
     g: &mut Guest,
-    _: &mut State,
+    s: &mut State,
     id: u32,
     _precision: u64,
     time: u32,
 ) -> Outcome {
-    g.put_u64(time, now(id)?)
+    g.put_u64(time, now(&s.clock, id)?)
 }
 
 pub fn clock_res_get(g: &mut Guest, _: &mut State, id: u32, resolution: u32) -> Outcome {

@@ -4,6 +4,7 @@ use super::environment::now;
 use super::errno::{Errno, Outcome};
 use super::guest::{Guest, u32_at, u64_at};
 use super::table::{Kind, rights};
+use crate::Clock;
 use crate::host::State;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -38,7 +39,7 @@ enum Wait<'a> {
 fn wait<'a>(of: &[u8], s: &'a State) -> Outcome<(u64, u8, Wait<'a>)> {
     let (user, kind) = (u64_at(of, 0), of[8]);
     let wait = match kind {
-        CLOCK => match now(u32_at(of, 16)) {
+        CLOCK => match now(&s.clock, u32_at(of, 16)) {
             Ok(now) if of[40] & ABSOLUTE != 0 => {
                 Wait::Time(Duration::from_nanos(u64_at(of, 24).saturating_sub(now)))
             }
@@ -81,7 +82,7 @@ pub fn poll_oneoff(
         .chunks_exact(SUBSCRIPTION_BYTES as usize)
         .map(|of| wait(of, s))
         .collect::<Outcome<Vec<_>>>()?;
-    let happened = until_first(&waits)?;
+    let happened = until_first(&s.clock, &waits)?;
 
     let mut bytes = Vec::with_capacity(happened.len() * EVENT_BYTES as usize);
     for e in &happened {
@@ -97,7 +98,7 @@ pub fn poll_oneoff(
 }
 
 /// Waits until something of the list has happened; all that has then.
-fn until_first(waits: &[(u64, u8, Wait)]) -> Outcome<Vec<Event>> {
+fn until_first(clock: &Clock, waits: &[(u64, u8, Wait)]) -> Outcome<Vec<Event>> {
     let start = Instant::now();
     let mut files: Vec<PollFd> = Vec::new();
     let mut most: Option<Duration> = None;
@@ -115,7 +116,9 @@ fn until_first(waits: &[(u64, u8, Wait)]) -> Outcome<Vec<Event>> {
             }
         }
     }
-    loop {
+    // An observed program sleeps by the clock that it sees.
+    let slept = most.filter(|&time| files.is_empty() && clock.sleep(time));
+    while slept.is_none() {
         // A time too far away for the host means forever.
         let left = most.map(|m| m.saturating_sub(start.elapsed()));
         let left = left.and_then(|l| Timespec::try_from(l).ok());
@@ -126,7 +129,8 @@ fn until_first(waits: &[(u64, u8, Wait)]) -> Outcome<Vec<Event>> {
             Err(e) => return Err(e.into()),
         }
     }
-    let (elapsed, mut polled) = (start.elapsed(), files.iter());
+    let elapsed = slept.unwrap_or_else(|| start.elapsed());
+    let mut polled = files.iter();
     let mut happened = Vec::new();
     for (user, kind, wait) in waits {
         let event = |outcome: Outcome, bytes, flags| Event {

@@ -1,0 +1,265 @@
+//! Observed code: appends each access to data to the store's recording, with the instructions since the one before.
+//!
+//! | operator | instructions |
+//! |---|---|
+//! | constants, locals, `drop`, `nop`, the ends and beginnings of blocks, null tests that fault | 0 |
+//! | arithmetic, a load or store at an address, a branch, a field | 1 |
+//! | `br_table`, an element of an array or table | 3 |
+//! | a type test or cast | 4 |
+//! | a call, and its return | 5 |
+//! | an allocation | 6 |
+//!
+//! So many does an optimizing compiler make of them, within one or two. They are summed up while code is translated; where
+//! blocks of code meet, what is not yet with an access is added to a counter in memory, which the next access takes along.
+//!
+//! An access is *dependent* if its address is what the access before it has loaded.
+
+use super::translate::Translator;
+use crate::helpers::Helper;
+use crate::store::observe::{HEAP, Recording, memory_at};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
+use varve_machine::{Kind, Op};
+use wasmparser::Operator;
+
+/// What is known, while code is translated, of what was recorded.
+#[derive(Default)]
+pub(super) struct Recorded {
+    /// Instructions since the last access or block.
+    pending: u32,
+    /// Whether the counter in memory is known to be 0.
+    counted: bool,
+    /// What the last access loaded.
+    loaded: Option<Value>,
+}
+
+/// Instructions in an iteration of a loop after which they are told even without an access: far from what a counter holds.
+const MOST_INSTRUCTIONS: i64 = 1 << 30;
+
+const INSTRUCTIONS_SHIFT: i64 = 0;
+const SIZE_SHIFT: i64 = 32;
+const KIND_SHIFT: i64 = 48;
+const DEPENDENT_SHIFT: i64 = 56;
+const _: () = assert!(
+    std::mem::offset_of!(Op, addr) == 0
+        && std::mem::offset_of!(Op, instructions) as i64 * 8 == 64 + INSTRUCTIONS_SHIFT
+        && std::mem::offset_of!(Op, size) as i64 * 8 == 64 + SIZE_SHIFT
+        && std::mem::offset_of!(Op, kind) as i64 * 8 == 64 + KIND_SHIFT
+        && std::mem::offset_of!(Op, dependent) as i64 * 8 == 64 + DEPENDENT_SHIFT
+);
+
+/// Instructions of an operator.
+fn cost(op: &Operator<'_>) -> u32 {
+    use Operator::*;
+    match op {
+        Nop | Drop | Block { .. } | Loop { .. } | Else | End | TryTable { .. } | Unreachable => 0,
+        LocalGet { .. } | LocalSet { .. } | LocalTee { .. } => 0,
+        I32Const { .. } | I64Const { .. } | F32Const { .. } | F64Const { .. } => 0,
+        RefNull { .. } | RefFunc { .. } | RefAsNonNull => 0,
+        AnyConvertExtern | ExternConvertAny => 0,
+        BrTable { .. } | TableGet { .. } | TableSet { .. } => 3,
+        ArrayGet { .. } | ArrayGetS { .. } | ArrayGetU { .. } | ArraySet { .. } => 3,
+        RefTestNonNull { .. } | RefTestNullable { .. } => 4,
+        RefCastNonNull { .. } | RefCastNullable { .. } => 4,
+        BrOnCast { .. } | BrOnCastFail { .. } => 4,
+        Call { .. } | CallIndirect { .. } | CallRef { .. } => 5,
+        ReturnCall { .. } | ReturnCallIndirect { .. } | ReturnCallRef { .. } => 5,
+        Throw { .. } | ThrowRef => 5,
+        StructNew { .. } | StructNewDefault { .. } | ArrayNew { .. } => 6,
+        ArrayNewDefault { .. } | ArrayNewFixed { .. } => 6,
+        ArrayNewData { .. } | ArrayNewElem { .. } => 6,
+        _ => 1,
+    }
+}
+
+/// Whether code goes on elsewhere than behind the operator, or comes from elsewhere.
+fn joins(op: &Operator<'_>) -> bool {
+    use Operator::*;
+    matches!(
+        op,
+        Loop { .. }
+            | If { .. }
+            | Else
+            | End
+            | TryTable { .. }
+            | Br { .. }
+            | BrIf { .. }
+            | BrTable { .. }
+            | BrOnNull { .. }
+            | BrOnNonNull { .. }
+            | BrOnCast { .. }
+            | BrOnCastFail { .. }
+            | RefTestNonNull { .. }
+            | RefTestNullable { .. }
+            | RefCastNonNull { .. }
+            | RefCastNullable { .. }
+            | Return
+            | Call { .. }
+            | CallIndirect { .. }
+            | CallRef { .. }
+            | ReturnCall { .. }
+            | ReturnCallIndirect { .. }
+            | ReturnCallRef { .. }
+            | Throw { .. }
+            | ThrowRef
+    )
+}
+
+impl Translator<'_, '_> {
+    /// Whether this code records what it accesses.
+    pub(super) fn observes(&self) -> bool {
+        self.env.recording.is_some()
+    }
+
+    /// Before an operator is translated.
+    pub(super) fn begin_operator(&mut self, op: &Operator<'_>) {
+        if self.observes() {
+            self.recorded.pending += cost(op);
+            if joins(op) {
+                self.carry();
+            }
+        }
+    }
+
+    /// After an operator was translated.
+    pub(super) fn end_operator(&mut self, op: &Operator<'_>) {
+        if self.observes() && joins(op) {
+            self.recorded = Recorded::default();
+        }
+    }
+
+    /// Code comes from elsewhere.
+    pub(super) fn forget_recorded(&mut self) {
+        self.recorded = Recorded::default();
+    }
+
+    fn recording(&mut self) -> Option<Value> {
+        let address = self.env.recording?.address();
+        Some(self.i64(address))
+    }
+
+    /// Adds what is pending to the counter in memory.
+    fn carry(&mut self) {
+        let pending = std::mem::take(&mut self.recorded.pending);
+        self.recorded.counted = false;
+        self.recorded.loaded = None;
+        if pending == 0 {
+            return;
+        }
+        let Some(recording) = self.recording() else {
+            return;
+        };
+        let (flags, at) = (MemFlagsData::trusted(), Recording::INSTRUCTIONS);
+        let count = self.b.ins().load(types::I64, flags, recording, at);
+        let count = self.b.ins().iadd_imm_s(count, i64::from(pending));
+        self.b.ins().store(flags, count, recording, at);
+    }
+
+    /// At the head of a loop: a loop that accesses nothing must not count for ever.
+    pub(super) fn tell_long_loop(&mut self) {
+        let Some(recording) = self.recording() else {
+            return;
+        };
+        let (flags, at) = (MemFlagsData::trusted(), Recording::INSTRUCTIONS);
+        let count = self.b.ins().load(types::I64, flags, recording, at);
+        let many = self
+            .b
+            .ins()
+            .icmp_imm_u(IntCC::UnsignedGreaterThan, count, MOST_INSTRUCTIONS);
+        let (tell, next) = (self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(tell);
+        self.b.ins().brif(many, tell, &[], next, &[]);
+        self.b.seal_block(tell);
+        self.b.switch_to_block(tell);
+        self.recorded = Recorded::default();
+        let base = self.base();
+        let context = crate::store::region::displacement(crate::store::region::CONTEXT);
+        self.observe(Kind::Read, None, base, context, 8);
+        self.b.ins().jump(next, &[]);
+        self.b.seal_block(next);
+        self.b.switch_to_block(next);
+        self.recorded = Recorded::default();
+    }
+
+    /// Records an access to `bytes` at the host's `address` in the heap or the store's region; `reference` is what the
+    /// address was computed from.
+    pub(super) fn observe(
+        &mut self,
+        kind: Kind,
+        reference: Option<Value>,
+        address: Value,
+        offset: i32,
+        bytes: u32,
+    ) {
+        if self.observes() {
+            let base = self.base();
+            let at = self.b.ins().isub(address, base);
+            let at = self.b.ins().iadd_imm_s(at, HEAP as i64 + i64::from(offset));
+            self.append(kind, reference, at, bytes);
+        }
+    }
+
+    /// Records an access to a linear memory, by its number in the store.
+    pub(super) fn record_memory(
+        &mut self,
+        kind: Kind,
+        memory: u32,
+        index: Value,
+        offset: u64,
+        bytes: u32,
+    ) {
+        if self.observes() {
+            let wide = self.b.ins().uextend(types::I64, index);
+            let at = (memory_at(memory) + offset) as i64;
+            let at = self.b.ins().iadd_imm_s(wide, at);
+            self.append(kind, Some(index), at, bytes);
+        }
+    }
+
+    /// Remembers what the last access loaded.
+    pub(super) fn record_loaded(&mut self, value: Value) {
+        self.recorded.loaded = Some(value);
+    }
+
+    fn append(&mut self, kind: Kind, from: Option<Value>, at: Value, bytes: u32) {
+        let Some(recording) = self.recording() else {
+            return;
+        };
+        let flags = MemFlagsData::trusted();
+        let dependent = from.is_some() && from == self.recorded.loaded;
+        let instructions = std::mem::take(&mut self.recorded.pending);
+        let word = i64::from(instructions) << INSTRUCTIONS_SHIFT
+            | i64::from(bytes) << SIZE_SHIFT
+            | (kind as i64) << KIND_SHIFT
+            | i64::from(dependent) << DEPENDENT_SHIFT;
+        let mut word = self.i64(word);
+        if !std::mem::replace(&mut self.recorded.counted, true) {
+            let count = Recording::INSTRUCTIONS;
+            let carried = self.b.ins().load(types::I64, flags, recording, count);
+            word = self.b.ins().iadd(word, carried);
+            let zero = self.i64(0);
+            self.b.ins().store(flags, zero, recording, count);
+        }
+        let ins = Recording::NEXT;
+        let next = self.b.ins().load(types::I64, flags, recording, ins);
+        self.b.ins().store(flags, at, next, 0);
+        self.b.ins().store(flags, word, next, 8);
+        let next = self.b.ins().iadd_imm_s(next, size_of::<Op>() as i64);
+        self.b.ins().store(flags, next, recording, ins);
+        let end = self
+            .b
+            .ins()
+            .load(types::I64, flags, recording, Recording::END);
+        let full = self.b.ins().icmp(IntCC::Equal, next, end);
+        let (tell, go_on) = (self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(tell);
+        self.b.ins().brif(full, tell, &[], go_on, &[]);
+        self.b.seal_block(tell);
+        self.b.switch_to_block(tell);
+        self.call_helper(Helper::Tell, &[]);
+        self.b.ins().jump(go_on, &[]);
+        self.b.seal_block(go_on);
+        self.b.switch_to_block(go_on);
+        self.recorded.loaded = None;
+    }
+}

@@ -1,0 +1,364 @@
+//! Observed stores: what the program and its collector access, in order, as a model of a machine wants it.
+//!
+//! Compiled code appends to a buffer by itself (`compile/observe.rs`); helpers and the collector append here. A full buffer
+//! goes to the [`Sink`].
+//!
+//! Addresses are not the host's, which differ from run to run:
+//!
+//! ```text
+//! 1 TiB        the heap's base; the store's region right before it
+//! 2 TiB        linear memories, 16 GiB each
+//! 3 TiB        pages of all else, such as the collector's tables, in the order of their first use
+//! ```
+
+use super::Vm;
+use crate::error::{Error, Result};
+use std::cell::UnsafeCell;
+use std::collections::HashMap;
+use std::mem::offset_of;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use varve_heap::layout::{self, HEAP_SPAN};
+use varve_heap::{Backing, Observer, Tier};
+use varve_machine::{Kind, Op};
+
+use super::region::REGION;
+
+/// Where the heap's base is.
+pub(crate) const HEAP: u64 = 1 << 40;
+/// Where the first linear memory is, and the distance to the next one.
+const MEMORIES: u64 = 2 << 40;
+const MEMORY: u64 = 16 << 30;
+const OTHERS: u64 = 3 << 40;
+const PAGE: u64 = 4096;
+
+/// Accesses that the buffer holds.
+const ACCESSES: usize = 4096;
+/// Bytes of an access at most; longer ones are several.
+const MOST_BYTES: u64 = 4096;
+
+/// Where a linear memory is, by its number in the store.
+pub(crate) fn memory_at(memory: u32) -> u64 {
+    MEMORIES + u64::from(memory) * MEMORY
+}
+
+/// Is told of every access of a program and its collector, in order.
+pub trait Sink: Send {
+    /// Accesses. `false`: nobody listens any more, and the program is to end.
+    fn take(&mut self, ops: &[Op]) -> bool;
+
+    /// From now on `bytes` at `address` are to be memory of tier `tier` (0 is the fastest). Whole pages.
+    fn bind(&mut self, address: u64, bytes: u64, tier: u8);
+
+    /// The time when all accesses so far are done.
+    fn now(&mut self) -> Duration;
+}
+
+/// What compiled code knows of the buffer.
+#[repr(C)]
+struct Cursor {
+    next: *mut Op,
+    end: *mut Op,
+    /// Instructions since the last access, as far as they were in other blocks of code.
+    instructions: u64,
+}
+
+/// The buffer, and who gets it. One thread uses it: the store's.
+#[repr(C)]
+pub(crate) struct Recording {
+    cursor: UnsafeCell<Cursor>,
+    rest: Mutex<Rest>,
+}
+
+struct Rest {
+    /// Owned; only reached through pointers.
+    buffer: *mut [Op],
+    sink: Box<dyn Sink>,
+    /// The host's address of the heap's base.
+    heap: u64,
+    /// Numbers of other pages of the host.
+    pages: HashMap<u64, u64>,
+    /// What was bound before the heap was anywhere.
+    early: Vec<(u64, u64, Tier)>,
+    listens: bool,
+}
+
+// SAFETY: a recording belongs to one store, which one thread at a time uses; that the collector and the clock hold it too changes
+// nothing, since they run on the store's thread. The pointers are to memory that it owns.
+unsafe impl Send for Recording {}
+// SAFETY: as above: nobody calls from a second thread. A heap that is recorded collects on the store's thread alone.
+unsafe impl Sync for Recording {}
+
+impl Recording {
+    /// Offsets of what compiled code uses.
+    pub const NEXT: i32 = offset_of!(Cursor, next) as i32;
+    pub const END: i32 = offset_of!(Cursor, end) as i32;
+    pub const INSTRUCTIONS: i32 = offset_of!(Cursor, instructions) as i32;
+
+    pub fn new(sink: Box<dyn Sink>) -> Recording {
+        let empty = vec![Op::read(0, 0, 0); ACCESSES].into_boxed_slice();
+        let buffer = Box::into_raw(empty);
+        let start = buffer.cast::<Op>();
+        Recording {
+            cursor: UnsafeCell::new(Cursor {
+                next: start,
+                end: start.wrapping_add(ACCESSES),
+                instructions: 0,
+            }),
+            rest: Mutex::new(Rest {
+                buffer,
+                sink,
+                heap: 0,
+                pages: HashMap::new(),
+                early: Vec::new(),
+                listens: true,
+            }),
+        }
+    }
+
+    /// The address that compiled code has as a constant.
+    pub fn address(&self) -> i64 {
+        self.cursor.get() as i64
+    }
+
+    fn rest(&self) -> std::sync::MutexGuard<'_, Rest> {
+        self.rest.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// The heap's base on the host, once it is known.
+    pub fn set_heap(&self, base: u64) {
+        let early = {
+            let mut rest = self.rest();
+            rest.heap = base;
+            std::mem::take(&mut rest.early)
+        };
+        for (address, bytes, tier) in early {
+            self.bind(address, bytes, tier);
+        }
+    }
+
+    /// Empties the buffer. `false` if nobody listens.
+    pub fn drain(&self) -> bool {
+        self.drain_into(&mut self.rest())
+    }
+
+    fn drain_into(&self, rest: &mut Rest) -> bool {
+        let start = rest.buffer.cast::<Op>();
+        // SAFETY: only this thread uses the cursor, and compiled code waits. It began at `start` and passed only ops that
+        // were written; the buffer was initialized besides.
+        let ops = unsafe {
+            let cursor = &mut *self.cursor.get();
+            let len = cursor.next.offset_from_unsigned(start);
+            cursor.next = start;
+            std::slice::from_raw_parts(start, len)
+        };
+        if !ops.is_empty() && rest.listens {
+            rest.listens = rest.sink.take(ops);
+        }
+        rest.listens
+    }
+
+    /// Records an access to `bytes` at an address of the host.
+    pub fn record(&self, kind: Kind, address: u64, bytes: u64) {
+        let mut rest = self.rest();
+        self.pieces(&mut rest, kind, address, bytes, Rest::place);
+    }
+
+    /// The same at an address that the sink knows.
+    pub fn record_at(&self, kind: Kind, address: u64, bytes: u64) {
+        let mut rest = self.rest();
+        self.pieces(&mut rest, kind, address, bytes, |_, at| at);
+    }
+
+    fn pieces(
+        &self,
+        rest: &mut Rest,
+        kind: Kind,
+        address: u64,
+        bytes: u64,
+        place: fn(&mut Rest, u64) -> u64,
+    ) {
+        let mut from = address;
+        while from < address + bytes {
+            // Up to the page's end: the next one may be elsewhere.
+            let to = (from + 1).next_multiple_of(MOST_BYTES).min(address + bytes);
+            let at = place(rest, from);
+            // SAFETY: as in `drain_into`: `next` is inside of the buffer whenever nobody appends.
+            let full = unsafe {
+                let cursor = &mut *self.cursor.get();
+                let instructions = std::mem::take(&mut cursor.instructions) as u32 + 1;
+                cursor
+                    .next
+                    .write(Op::new(kind, at, (to - from) as u16, instructions));
+                cursor.next = cursor.next.add(1);
+                cursor.next == cursor.end
+            };
+            if full {
+                self.drain_into(rest);
+            }
+            from = to;
+        }
+    }
+
+    fn sleep(&self, time: Duration) {
+        let mut rest = self.rest();
+        self.drain_into(&mut rest);
+        let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        rest.listens &= rest.sink.take(&[Op::mark(Kind::Sleep, ns)]);
+    }
+
+    /// The sink's time.
+    pub fn now(&self) -> Duration {
+        let mut rest = self.rest();
+        self.drain_into(&mut rest);
+        rest.sink.now()
+    }
+
+    fn bind(&self, address: u64, bytes: u64, tier: Tier) {
+        let mut rest = self.rest();
+        if rest.heap == 0 {
+            rest.early.push((address, bytes, tier));
+            return;
+        }
+        // What was accessed before was in other memory.
+        self.drain_into(&mut rest);
+        let mut from = address & !(PAGE - 1);
+        let end = (address + bytes).next_multiple_of(PAGE);
+        while from < end {
+            let at = rest.place(from);
+            let mut to = from + PAGE;
+            while to < end && rest.place(to) == at + (to - from) {
+                to += PAGE;
+            }
+            rest.sink.bind(at, to - from, tier.0);
+            from = to;
+        }
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        self.drain();
+        // SAFETY: `new` made it of a box, and nobody else frees it.
+        drop(unsafe { Box::from_raw(self.rest().buffer) });
+    }
+}
+
+impl Rest {
+    /// Where an address of the host is for the sink.
+    fn place(&mut self, address: u64) -> u64 {
+        let base = self.heap;
+        if (base - REGION as u64..base + HEAP_SPAN).contains(&address) {
+            return address.wrapping_sub(base).wrapping_add(HEAP);
+        }
+        let new = self.pages.len() as u64;
+        let number = *self.pages.entry(address / PAGE).or_insert(new);
+        OTHERS + number * PAGE + address % PAGE
+    }
+}
+
+/// The collector's side of a recording.
+pub(crate) struct Watch(pub Arc<Recording>);
+
+impl Observer for Watch {
+    fn read(&self, address: u64, bytes: u64) {
+        self.0.record(Kind::Read, address, bytes);
+    }
+
+    fn write(&self, address: u64, bytes: u64) {
+        self.0.record(Kind::Write, address, bytes);
+    }
+
+    fn now(&self) -> Option<Duration> {
+        Some(self.0.now())
+    }
+}
+
+/// Which memory the heap wants where.
+pub(crate) struct Bound(pub Arc<Recording>);
+
+impl Backing for Bound {
+    fn bind(&self, address: u64, bytes: u64, tier: Tier) {
+        self.0.bind(address, bytes, tier);
+    }
+}
+
+/// What a program's clocks show: the host's time, or that of whoever is told of its accesses.
+#[derive(Clone, Default)]
+pub struct Clock(Option<Arc<Recording>>);
+
+impl Clock {
+    pub(crate) fn of(recording: Option<Arc<Recording>>) -> Clock {
+        Clock(recording)
+    }
+
+    /// The time of an observed program, since it began; none if nobody observes it.
+    ///
+    /// Called on the program's own thread.
+    pub(crate) fn observed(&self) -> Option<Duration> {
+        self.0.as_ref().map(|recording| recording.now())
+    }
+
+    /// Lets an observed program sleep; `false` if nobody observes it.
+    pub(crate) fn sleep(&self, time: Duration) -> bool {
+        if let Some(recording) = &self.0 {
+            recording.sleep(time);
+        }
+        self.0.is_some()
+    }
+
+    /// The time since 1970; an observed program begins then.
+    pub(crate) fn date(&self) -> Duration {
+        self.observed().unwrap_or_else(|| {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH);
+            now.unwrap_or_default()
+        })
+    }
+}
+
+impl Vm {
+    /// Records an access to bytes of the host, if anybody is told.
+    #[inline]
+    pub(crate) fn observe(&self, kind: Kind, address: *const u8, bytes: usize) {
+        if let Some(recording) = &self.recording {
+            recording.record(kind, address as u64, bytes as u64);
+        }
+    }
+
+    /// The same for bytes of a linear memory.
+    pub(crate) fn observe_memory(&self, kind: Kind, memory: u32, at: u32, bytes: u32) {
+        if let Some(recording) = &self.recording {
+            recording.record_at(kind, memory_at(memory) + u64::from(at), bytes.into());
+        }
+    }
+
+    /// Records that the header and the length of an array were written.
+    pub(crate) fn observe_birth(&self, array: u32) {
+        let bytes = layout::ARRAY_NARROW_BASE as usize;
+        self.observe(Kind::Write, self.object(array), bytes);
+    }
+
+    /// What compiled code does after it stores into an object, if the plan wants to know of writes.
+    pub(crate) fn note_write(&self, reference: u32) {
+        if !self.heap().monitors() {
+            return;
+        }
+        let at = self
+            .object(reference)
+            .wrapping_add(layout::TEMPERATURE_BYTE as usize);
+        // SAFETY: the byte is in the header of a live object.
+        unsafe { at.write(at.read() | layout::WRITTEN) };
+        self.observe(Kind::Update, at, 1);
+    }
+
+    /// Empties the buffer of what is recorded.
+    ///
+    /// # Errors
+    /// If nobody listens any more.
+    pub(crate) fn tell(&mut self) -> Result<()> {
+        match &self.recording {
+            Some(recording) if !recording.drain() => Err(Error::Unobserved),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Stories of observed stores: what is told of a program's accesses.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use varve_machine::{Kind, Op};
+use varve_runtime::{Config, Engine, Error, Linker, Module, Sink, Store, Val};
+
+/// Where the model has linear memories.
+const MEMORY: u64 = 2 << 40;
+
+#[derive(Default)]
+struct Told {
+    ops: Vec<Op>,
+    binds: Vec<(u64, u64, u8)>,
+    /// After so many ops nobody listens.
+    most: Option<usize>,
+}
+
+#[derive(Clone, Default)]
+struct Ear(Arc<Mutex<Told>>);
+
+impl Sink for Ear {
+    fn take(&mut self, ops: &[Op]) -> bool {
+        let mut told = self.0.lock().unwrap();
+        told.ops.extend_from_slice(ops);
+        told.most.is_none_or(|most| told.ops.len() < most)
+    }
+
+    fn bind(&mut self, address: u64, bytes: u64, tier: u8) {
+        self.0.lock().unwrap().binds.push((address, bytes, tier));
+    }
+
+    /// A nanosecond for each access.
+    fn now(&mut self) -> Duration {
+        Duration::from_nanos(self.0.lock().unwrap().ops.len() as u64)
+    }
+}
+
+/// Calls the export `f` with a number.
+fn hear(wat: &str, plan: &str, argument: i32, ear: &Ear) -> Result<(), Error> {
+    let config = Config {
+        plan: Some(plan.into()),
+        nursery: 64 << 10,
+        ..Config::default()
+    };
+    let engine = Engine::new(config);
+    let module = Module::new(&engine, &wat::parse_str(wat).unwrap())?;
+    let mut store = Store::observed(&engine, (), Box::new(ear.clone()))?;
+    let instance = Linker::new(&engine).instantiate(&mut store, &module)?;
+    let f = instance.get_func(&mut store, "f").unwrap();
+    f.call(&mut store, &[Val::I32(argument)], &mut [])?;
+    store.tell()
+}
+
+#[test]
+fn each_access_is_told_once_in_order_with_its_instructions() {
+    let wat = r#"(module
+        (type $pair (struct (field (mut i32)) (field (mut i64))))
+        (memory 1)
+        (global $g (mut i32) (i32.const 0))
+        (func (export "f") (param i32)
+            (local $r (ref null $pair))
+            (local.set $r (struct.new $pair (i32.const 1) (i64.const 2)))
+            (i32.store offset=8 (local.get 0) (i32.const 7))
+            (global.set $g (struct.get $pair 0 (local.get $r)))
+            (struct.set $pair 1 (local.get $r) (i64.load8_u (local.get 0)))
+            (if (i32.add (local.get 0) (i32.const 1)) (then (i32.store (i32.load offset=8 (local.get 0)) (local.get 0))))))"#;
+    let ear = Ear::default();
+    hear(wat, "dram", 100, &ear).unwrap();
+    let told = ear.0.lock().unwrap();
+    let seen: Vec<_> = told
+        .ops
+        .iter()
+        .map(|o| (o.kind, o.size, o.instructions, o.dependent))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            // The object is born: its header and fields.
+            (Kind::Write, 8, 6, 0),
+            (Kind::Write, 4, 0, 0),
+            (Kind::Write, 8, 0, 0),
+            (Kind::Write, 4, 1, 0),
+            (Kind::Read, 4, 1, 0),
+            (Kind::Write, 4, 1, 0),
+            (Kind::Read, 1, 1, 0),
+            (Kind::Write, 8, 1, 0),
+            // The addition and the branch come with the load behind them; the last address was just loaded.
+            (Kind::Read, 4, 3, 0),
+            (Kind::Write, 4, 1, 1),
+        ]
+    );
+    let at = |n: usize| told.ops[n].addr;
+    assert_eq!((at(1) - at(0), at(2) - at(0)), (8, 16));
+    assert_eq!((at(4), at(7)), (at(1), at(2)));
+    assert_eq!(at(3), MEMORY + 108);
+    assert_eq!(
+        (at(6), at(8), at(9)),
+        (MEMORY + 100, MEMORY + 108, MEMORY + 7)
+    );
+}
+
+/// Keeps every 16th of so many objects in a list.
+const LIST: &str = r#"(module
+    (rec (type $cell (struct (field (mut (ref null $cell))) (field i32))))
+    (global $kept (mut (ref null $cell)) (ref.null $cell))
+    (func (export "f") (param i32)
+        (local $c (ref null $cell))
+        (loop $more
+            (local.set $c (struct.new $cell (ref.null $cell) (local.get 0)))
+            (if (i32.eqz (i32.and (local.get 0) (i32.const 15))) (then
+                (struct.set $cell 0 (local.get $c) (global.get $kept))
+                (global.set $kept (local.get $c))))
+            (local.set 0 (i32.sub (local.get 0) (i32.const 1)))
+            (br_if $more (local.get 0)))))"#;
+
+/// Addresses of the host, which differ, are not what is told.
+#[test]
+fn two_runs_tell_the_same() {
+    for plan in ["dram", "kg-n", "slow"] {
+        let (one, two) = (Ear::default(), Ear::default());
+        hear(LIST, plan, 20_000, &one).unwrap();
+        hear(LIST, plan, 20_000, &two).unwrap();
+        let (one, two) = (one.0.lock().unwrap(), two.0.lock().unwrap());
+        assert!(one.ops.len() > 60_000);
+        assert!(one.ops == two.ops, "{plan}");
+        assert_eq!(one.binds, two.binds, "{plan}");
+    }
+}
+
+#[test]
+fn survivors_are_copied_to_memory_of_the_plans_tier() {
+    let ear = Ear::default();
+    hear(LIST, "kg-n", 20_000, &ear).unwrap();
+    let told = ear.0.lock().unwrap();
+    let slow: Vec<_> = told.binds.iter().filter(|(.., tier)| *tier == 1).collect();
+    assert!(!slow.is_empty());
+    let inside = |o: &Op| {
+        slow.iter()
+            .any(|(at, bytes, _)| (*at..at + bytes).contains(&o.addr))
+    };
+    let copied: u64 = told
+        .ops
+        .iter()
+        .filter(|o| o.kind == Kind::Write && o.size == 16 && inside(o))
+        .map(|o| u64::from(o.size))
+        .sum();
+    // 1250 cells of 16 bytes, but for those that were still young at the end.
+    assert!((12_000..=20_000).contains(&copied), "{copied}");
+    let dram = Ear::default();
+    hear(LIST, "dram", 20_000, &dram).unwrap();
+    assert!(
+        dram.0
+            .lock()
+            .unwrap()
+            .binds
+            .iter()
+            .all(|(.., tier)| *tier == 0)
+    );
+}
+
+#[test]
+fn a_program_that_nobody_observes_any_more_ends() {
+    let ear = Ear::default();
+    ear.0.lock().unwrap().most = Some(10_000);
+    let ended = hear(LIST, "kg-n", i32::MAX, &ear);
+    assert!(matches!(ended, Err(Error::Unobserved)), "{ended:?}");
+}
+
+#[test]
+fn a_plan_that_does_not_exist_is_one_line_with_the_nearest_name() {
+    let error = hear(LIST, "kgn", 1, &Ear::default())
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("did you mean `kg-n`?"), "{error}");
+}
