@@ -8,7 +8,7 @@
 //! ```text
 //! 1 TiB        the heap's base; the store's region right before it
 //! 2 TiB        linear memories, 16 GiB each
-//! 3 TiB        pages of all else, such as the collector's tables, in the order of their first use
+//! 3 TiB        all else, such as the collector's tables, in the order in which it is met
 //! ```
 
 use super::Vm;
@@ -76,8 +76,12 @@ struct Rest {
     sink: Box<dyn Sink>,
     /// The host's address of the heap's base.
     heap: u64,
-    /// Numbers of other pages of the host.
+    /// Ranges elsewhere that were bound: address, bytes, and where they are for the sink.
+    ranges: Vec<(u64, u64, u64)>,
+    /// Where other pages of the host are, by their numbers.
     pages: HashMap<u64, u64>,
+    /// Where the next of either will be.
+    next: u64,
     /// What was bound before the heap was anywhere.
     early: Vec<(u64, u64, Tier)>,
     listens: bool,
@@ -109,7 +113,9 @@ impl Recording {
                 buffer,
                 sink,
                 heap: 0,
+                ranges: Vec::new(),
                 pages: HashMap::new(),
+                next: OTHERS,
                 early: Vec::new(),
                 listens: true,
             }),
@@ -222,17 +228,13 @@ impl Recording {
         }
         // What was accessed before was in other memory.
         self.drain_into(&mut rest);
-        let mut from = address & !(PAGE - 1);
-        let end = (address + bytes).next_multiple_of(PAGE);
-        while from < end {
-            let at = rest.place(from);
-            let mut to = from + PAGE;
-            while to < end && rest.place(to) == at + (to - from) {
-                to += PAGE;
-            }
-            rest.sink.bind(at, to - from, tier.0);
-            from = to;
-        }
+        // Tables begin anywhere in a page of the host; for the sink they begin where a page does.
+        let inside = rest.is_in_heap(address);
+        let at = match inside {
+            true => rest.place(address),
+            false => rest.add_range(address, bytes),
+        };
+        rest.sink.bind(at, bytes.next_multiple_of(PAGE), tier.0);
     }
 }
 
@@ -245,15 +247,34 @@ impl Drop for Recording {
 }
 
 impl Rest {
+    fn is_in_heap(&self, address: u64) -> bool {
+        (self.heap - REGION as u64..self.heap + HEAP_SPAN).contains(&address)
+    }
+
+    /// Gives a range of the host pages of its own.
+    fn add_range(&mut self, address: u64, bytes: u64) -> u64 {
+        let at = self.next;
+        self.next += bytes.next_multiple_of(PAGE);
+        self.ranges.push((address, bytes, at));
+        at
+    }
+
     /// Where an address of the host is for the sink.
     fn place(&mut self, address: u64) -> u64 {
-        let base = self.heap;
-        if (base - REGION as u64..base + HEAP_SPAN).contains(&address) {
-            return address.wrapping_sub(base).wrapping_add(HEAP);
+        if self.is_in_heap(address) {
+            return address.wrapping_sub(self.heap).wrapping_add(HEAP);
         }
-        let new = self.pages.len() as u64;
-        let number = *self.pages.entry(address / PAGE).or_insert(new);
-        OTHERS + number * PAGE + address % PAGE
+        let holds =
+            |&&(start, bytes, _): &&(u64, u64, u64)| (start..start + bytes).contains(&address);
+        if let Some(&(start, _, at)) = self.ranges.iter().rev().find(holds) {
+            return at + (address - start);
+        }
+        let (page, next) = (address / PAGE, self.next);
+        let at = *self.pages.entry(page).or_insert(next);
+        if at == next {
+            self.next += PAGE;
+        }
+        at + address % PAGE
     }
 }
 
