@@ -101,9 +101,7 @@ pub enum PlanError {
         want: String,
     },
     /// A plan by allocation sites, without a profile of them.
-    #[error(
-        "heap plan `{plan}` needs a site profile: make one with `varve profile`, on another input than this run's, and give it with --profile"
-    )]
+    #[error("heap plan `{plan}` needs a site profile, made on another input than this run's")]
     NoProfile {
         /// The plan.
         plan: String,

@@ -34,8 +34,13 @@ pub fn list(specs: &str) -> Result<Vec<String>, Failure> {
         }
     }
     for spec in &all {
-        plans::by_name(spec, None).map_err(wrong)?;
         let name = spec.split(':').next().unwrap_or_default();
+        if plans::plans().iter().any(|p| p.name == name && p.profile) {
+            return Err(wrong(format!(
+                "heap plan `{name}` needs a site profile, which cannot be made yet: take another one"
+            )));
+        }
+        plans::by_name(spec, None).map_err(wrong)?;
         if let Some(what) = missing(name) {
             return Err(wrong(format!(
                 "heap plan `{name}` needs {what}, which programs cannot give yet: take another one"
