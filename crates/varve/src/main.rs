@@ -22,7 +22,7 @@ fn main() -> ExitCode {
         Some(Command::Workload(a)) => cmd::list::workloads(&a),
         Some(Command::Study(a)) => cmd::study::study(&a),
     };
-    match done {
+    match done.and_then(|code| ui::lost().map_or(Ok(code), Err)) {
         Ok(code) => code,
         Err(Failure::Quiet(code)) => ExitCode::from(code),
         Err(Failure::Line { code, line }) => {

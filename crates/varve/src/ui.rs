@@ -107,10 +107,30 @@ pub fn folder(path: &Path) -> Result<(), Failure> {
     })
 }
 
-/// Prints to standard output; a reader that went away (a closed pipe) is no failure.
+/// Why standard output does not have all of what was printed.
+static LOST: OnceLock<String> = OnceLock::new();
+
+/// Prints to standard output; a reader that went away (a closed pipe) is no failure, any other makes the command fail
+/// at its end: see [`lost`].
 pub fn print(text: impl Display) {
+    print_bytes(format!("{text}\n").as_bytes());
+}
+
+/// As [`print`], bytes as they are.
+pub fn print_bytes(bytes: &[u8]) {
     let mut out = io::stdout().lock();
-    let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+    if let Err(e) = out.write_all(bytes).and_then(|()| out.flush())
+        && e.kind() != io::ErrorKind::BrokenPipe
+    {
+        let _ = LOST.set(format!(
+            "writing standard output failed: {e}; make room, or send it elsewhere, and run this again"
+        ));
+    }
+}
+
+/// What a command that is done otherwise says if its output was lost.
+pub fn lost() -> Option<Failure> {
+    LOST.get().map(failed)
 }
 
 /// The command as the user gave it, to stand in reports.

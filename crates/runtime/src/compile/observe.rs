@@ -9,7 +9,7 @@
 //! | a call, and its return | 5 |
 //! | an allocation | 6 |
 //!
-//! So many does an optimizing compiler make of them, within one or two. They are summed up while code is translated; where
+//! These are estimates of what an optimizing compiler makes of them, read off its code and not measured. They are summed up while code is translated; where
 //! blocks of code meet, what is not yet with an access is added to a counter in memory, which the next access takes along.
 //!
 //! An access is *dependent* if its address is what the access before it has loaded.

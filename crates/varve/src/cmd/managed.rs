@@ -82,7 +82,7 @@ pub fn run(a: &RunArgs, file: &str, config: Config, bytes: &[u8]) -> Done {
             bar.suspend(|| {
                 let _ = std::io::stderr().write_all(&end.err);
                 if !a.json {
-                    let _ = std::io::stdout().write_all(&end.out);
+                    ui::print_bytes(&end.out);
                 }
             });
             printed = Some(end.out.clone());

@@ -93,3 +93,26 @@ fn what_cannot_be_logged_is_said_before_the_program_runs() {
     varve(&["run", TINY, "--gc-stats"]).refuses(2, &["--gc-stats are for WebAssembly programs"]);
     varve(&["run", TINY, "--gc-log"]).refuses(2, &["--gc-log", "WebAssembly"]);
 }
+
+/// A full disk behind standard output is told of, on a model and off it.
+#[test]
+fn a_table_that_is_lost_is_a_failure() {
+    let commands: [&[&str]; 2] = [&["machine", "list"], &["run", TINY, "--policy", "static"]];
+    for args in commands {
+        let full = std::fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+        let out = std::process::Command::new(env!("CARGO_BIN_EXE_varve"))
+            .args(args)
+            .stdout(full)
+            .output()
+            .unwrap();
+        let err = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(1), "{args:?}: {err}");
+        assert!(
+            err.contains("writing standard output failed"),
+            "{args:?}: {err}"
+        );
+    }
+}
