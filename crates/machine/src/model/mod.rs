@@ -30,6 +30,7 @@ pub use flight::Stalls;
 pub use memory::{Backing, Node, SocketCounts, nodes};
 pub use outcome::{Latency, MoveCounts, Outcome, Phase, Snapshot};
 pub use pm::PmCounts;
+pub use table::ADDRESS_BITS;
 pub use tags::MAX_RATIO;
 pub use thread::ThreadCounts;
 

@@ -150,8 +150,8 @@ impl Replicas {
         let to = self.nodes.iter().find(same).unwrap_or(from);
         let local = physical.wrapping_sub(from.base);
         let pages = (to.bytes / PAGE).max(1);
-        let drawn = scatter(local / PAGE ^ other << 40);
-        let page = (u128::from(drawn) * u128::from(pages) >> 64) as u64;
+        let drawn = scatter((local / PAGE) ^ (other << 40));
+        let page = ((u128::from(drawn) * u128::from(pages)) >> 64) as u64;
         to.base + page * PAGE + local % PAGE
     }
 }
