@@ -370,13 +370,13 @@ fn the_phases_of_a_run_add_up_and_idle_dimms_sleep() {
         for (c, channel) in socket.iter().enumerate() {
             for (r, rank) in channel.iter().enumerate() {
                 let of = |p: &Phase| p.channels[s][c].ranks[r];
-                let states: Vec<[u64; 4]> = [of(&run.phases[0]), of(&run.phases[1]), *rank]
-                    .map(|t| [t.active, t.standby, t.powerdown, t.selfrefresh])
-                    .to_vec();
-                for i in 0..4 {
-                    assert_eq!(states[0][i] + states[1][i], states[2][i], "{s} {c} {r}");
-                }
-                let all: u64 = states[2].iter().sum();
+                let states = |t: RankTimes| [t.active, t.standby, t.powerdown, t.selfrefresh];
+                let phases = states(of(&run.phases[0]))
+                    .into_iter()
+                    .zip(states(of(&run.phases[1])));
+                let sum: Vec<u64> = phases.map(|(a, b)| a + b).collect();
+                assert_eq!(sum, states(*rank), "{s} {c} {r}");
+                let all: u64 = sum.iter().sum();
                 assert!(
                     all.abs_diff(run.ns * 1000) < 1_000_000,
                     "{all} ps, {} ns",
