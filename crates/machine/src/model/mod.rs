@@ -7,6 +7,7 @@
 //! What is not modelled, because the questions asked here do not turn on it: coherence traffic between cores,
 //! instruction timing beyond an average rate, simultaneous multithreading, and speculation.
 
+mod activity;
 mod cache;
 mod divide;
 mod dram;
@@ -25,7 +26,8 @@ mod tags;
 mod thread;
 mod time;
 
-pub use dram::{DramCounts, RankTimes};
+pub use activity::ChannelActivity;
+pub use dram::{DramCounts, ROW_TIMEOUT_NS, RankTimes};
 pub use flight::Stalls;
 pub use memory::{Backing, Node, SocketCounts, nodes};
 pub use outcome::{Latency, MoveCounts, Outcome, Phase, Snapshot};
