@@ -157,7 +157,9 @@ pub use instances::{Instances, Seat};
 pub use mutator::{Mutator, log_element_slow, log_slow};
 pub use observer::{Moved, Observer, Stage, Unobserved};
 pub use pima::{Coordinator, Entry, Interval, Note, Phase, Pima, PimaError, PimaSettings, Room};
-pub use plan::{AnyPlan, FastIsFull, FastMemory, From, MAX_TIERS, Object, Places, Plan, Site, Space, Tier};
+pub use plan::{
+    AnyPlan, FastIsFull, FastMemory, From, MAX_TIERS, Object, Places, Plan, Site, Space, Tier,
+};
 pub use plans::dram::Dram;
 pub use reference::Ref;
 pub use roots::Roots;

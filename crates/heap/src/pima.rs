@@ -385,7 +385,11 @@ impl fmt::Display for Entry {
             } => {
                 let (slow, fast) = (millis(slow), millis(fast));
                 let ratio = slow / fast;
-                let than = if ratio > alpha { "more than" } else { "at most" };
+                let than = if ratio > alpha {
+                    "more than"
+                } else {
+                    "at most"
+                };
                 write!(
                     f,
                     ": {slow:.3} ms in slow, {fast:.3} ms in fast, {ratio:.2} times, {than} alpha {alpha}"
@@ -588,7 +592,10 @@ mod tests {
             (report(1, 30), "interval 1 was reported after interval 6"),
             (report(7, 19), "interval 7 ended at 19ms, before"),
         ] {
-            let error = pima.interval(interval, Room::PLENTY).unwrap_err().to_string();
+            let error = pima
+                .interval(interval, Room::PLENTY)
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(says), "{error}");
         }
         assert_eq!(pima.log().len(), before);

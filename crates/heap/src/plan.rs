@@ -139,7 +139,11 @@ pub trait Plan: Send + Sync {
 
     /// The program finished an interval of its work. `Some` says that old objects are to move now: everything should
     /// be collected, and [`Plan::moved`] called then.
-    fn interval(&mut self, interval: Interval, fast: FastMemory) -> Result<Option<Tier>, PimaError> {
+    fn interval(
+        &mut self,
+        interval: Interval,
+        fast: FastMemory,
+    ) -> Result<Option<Tier>, PimaError> {
         let _ = (interval, fast);
         Ok(None)
     }

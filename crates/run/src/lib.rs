@@ -27,7 +27,7 @@ mod work;
 pub use compare::{compare, policies_for};
 pub use error::Error;
 pub use keep::Keep;
-pub use managed::{Managed, TIERS, run_managed};
+pub use managed::{Managed, TIERS, fast_bytes, run_managed};
 pub use plan_result::{Pauses, PlanResult};
 pub use result::{ClassLatency, PlacementState, Point, RunResult, StallShares};
 pub use spec::RunSpec;

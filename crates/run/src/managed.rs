@@ -50,6 +50,16 @@ fn lock(tiers: &Mutex<Tiers>) -> MutexGuard<'_, Tiers> {
     tiers.lock().unwrap_or_else(|e| e.into_inner())
 }
 
+/// Bytes of a machine's fast memory.
+///
+/// # Errors
+/// Pages that do not suit it.
+pub fn fast_bytes(machine: &Machine, page_bytes: u64) -> Result<u64, Error> {
+    let topology = Topology::of(machine, page_bytes).map_err(varve_pages::Error::from)?;
+    let fast = topology.nodes.iter().filter(|node| node.fast);
+    Ok(fast.map(|node| u64::from(node.frames) * page_bytes).sum())
+}
+
 /// Runs `work` on a thread of its own; what it tells its sink runs on the model. `watch` ends the run by returning
 /// `false`: then the sink tells the program that nobody listens.
 ///

@@ -44,7 +44,11 @@ impl Plan for Sampled {
         matches!(self.about, Some(Hot::Hinted))
     }
 
-    fn interval(&mut self, interval: Interval, fast: FastMemory) -> Result<Option<Tier>, PimaError> {
+    fn interval(
+        &mut self,
+        interval: Interval,
+        fast: FastMemory,
+    ) -> Result<Option<Tier>, PimaError> {
         let need = match self.about {
             None => fast.old,
             Some(_) => fast.hot,

@@ -22,7 +22,11 @@ pub fn link<T: 'static>(linker: &mut Linker<T>) {
         "interval",
         |mut c: Caller<'_, T>, id: i64, load: i64, update: i64| -> Result<()> {
             let number = |what, n: i64| {
-                let negative = |_| Error::usage(format!("interval {id} was reported with {what} of {n}: it cannot be negative"));
+                let negative = |_| {
+                    Error::usage(format!(
+                        "interval {id} was reported with {what} of {n}: it cannot be negative"
+                    ))
+                };
                 u64::try_from(n).map_err(negative)
             };
             let load = Duration::from_nanos(number("a load time", load)?);

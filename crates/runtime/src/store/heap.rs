@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use varve_heap::plan::Places;
 use varve_heap::{
-    Interval, Kind, Observer, OutOfMemory, PimaError, Plan, Ref, Roots, Shape, Shapes, Site, SpaceUse, Stats, Stress, Tier,
-    Unobserved, plans,
+    Interval, Kind, Observer, OutOfMemory, PimaError, Plan, Ref, Roots, Shape, Shapes, Site,
+    SpaceUse, Stats, Stress, Tier, Unobserved, plans,
 };
 
 pub(crate) use varve_heap::Mutator;

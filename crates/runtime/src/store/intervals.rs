@@ -56,7 +56,8 @@ impl Vm {
             update,
             now: now(),
         };
-        let outcome = self.with_heap(|heap, mutator, vm| heap.interval(mutator, interval, vm, &now));
+        let outcome =
+            self.with_heap(|heap, mutator, vm| heap.interval(mutator, interval, vm, &now));
         self.tell_phases();
         outcome.map(|_| ()).map_err(Error::Report)
     }

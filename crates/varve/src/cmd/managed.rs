@@ -1,6 +1,6 @@
 //! `varve run module.wasm --machine M --plan P`: a managed program on a modelled machine, once under each heap plan.
 
-use super::{machine, plans, wasm};
+use super::{machine, phases, plans, wasm};
 use crate::args::RunArgs;
 use crate::ui::{self, Done, command_line, failed, of_run, print};
 use std::io::{IsTerminal, Read, Write};
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use varve_machine::Bytes;
 use varve_report::fmt::Format;
 use varve_report::{Better, Column, Look, Origin, RunReport, RunTable, fmt, table as terminal};
-use varve_run::{PlanResult, VERSION, run_managed};
+use varve_run::{PlanResult, VERSION, fast_bytes, run_managed};
 use varve_runtime::host::{Console, Input, Output};
 use varve_runtime::{Config, Engine, Error, GcStats, Module, Store};
 
@@ -44,12 +44,22 @@ struct End {
     stats: GcStats,
     out: Vec<u8>,
     err: Vec<u8>,
+    /// Phases of a plan that samples, a line each.
+    phases: Vec<String>,
+    /// What the plan goes by and the program has not told.
+    untold: Option<String>,
 }
 
 pub fn run(a: &RunArgs, file: &str, config: Config, bytes: &[u8]) -> Done {
     let machine = machine::named(&a.machine)?;
     let page = a.page.map_or(4096, |Bytes(b)| b);
     let plans = plans::list(a.plan.as_deref().unwrap_or("all"))?;
+    let mut log = a.pima_log.as_deref().map(phases::Log::open).transpose()?;
+    let mut notes = Vec::new();
+    let mut config = config;
+    if config.fast_max.is_none() {
+        config.fast_max = Some(fast_bytes(&machine, page).map_err(|e| of_run(&e))?);
+    }
     let input = input().map_err(|e| failed(format!("standard input: {e}")))?;
     let bar = ui::bar(plans.len() as u64, "plans");
     let mut results = Vec::new();
@@ -87,11 +97,18 @@ pub fn run(a: &RunArgs, file: &str, config: Config, bytes: &[u8]) -> Done {
             });
             printed = Some(end.out.clone());
         }
+        if let Some(log) = &mut log {
+            bar.suspend(|| {
+                let lines = end.phases.iter();
+                lines.for_each(|line| log.line(&format!("{plan}: {line}")));
+            });
+        }
+        notes.extend(end.untold.clone());
         let name = file.rsplit('/').next().unwrap_or(file);
         results.push(PlanResult::new(&machine.name, plan, name, &run, &end.stats));
     }
     bar.finish_and_clear();
-    show(a, &machine.name, &results)
+    show(a, &machine.name, &results, notes)
 }
 
 /// What programs read: the same for each of them. A terminal gives nothing.
@@ -128,14 +145,17 @@ fn program(
     Ok(End {
         outcome: outcome.and_then(|code| told.map(|()| code)),
         stats: store.gc_stats().clone(),
+        phases: store.phases().iter().map(|p| p.to_string()).collect(),
+        untold: store.untold(),
         out: out.take(),
         err: err.take(),
     })
 }
 
 /// Prints and writes what came out.
-fn show(a: &RunArgs, machine: &str, results: &[PlanResult]) -> Done {
+fn show(a: &RunArgs, machine: &str, results: &[PlanResult], notes: Vec<String>) -> Done {
     let mut table = table(machine, results);
+    table.notes.extend(notes);
     table.notes.extend(advice(results));
     let report = RunReport {
         origin: Origin {

@@ -1,13 +1,13 @@
 //! `varve run module.wasm`: runs a program of WebAssembly on the engine.
 
-use super::{managed, plans};
+use super::{managed, phases, plans};
 use crate::args::{DEFAULT_MACHINE, RunArgs};
 use crate::ui::{Done, Failure, failed, wrong};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use varve_runtime::host::{Console, State, Wasi, teavm, wasi};
+use varve_runtime::host::{Console, State, Wasi, placement, teavm, wasi};
 use varve_runtime::{Clock, Config, Engine, Error, Linker, Module, Store, Val, ValType};
 
 /// Whether the file begins as modules in binary form do, or is called like one.
@@ -29,6 +29,7 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
         .map_or(config.nursery, |b| b.0)
         .min(config.heap_max);
     config.tier = a.tier.unwrap_or_default();
+    config.fast_max = a.fast_max.map(|b| b.0);
     let bytes = std::fs::read(file).map_err(|e| {
         wrong(format!(
             "{file}: {e}; name a WebAssembly module, such as those in programs/dist"
@@ -46,7 +47,14 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
     if let Some(to) = &a.gc_log {
         log_collections(&mut store, to)?;
     }
+    if let Some(to) = &a.pima_log {
+        let mut log = phases::Log::open(to)?;
+        store.on_phase(move |entry| log.line(entry));
+    }
     let outcome = start(a, &mut store, &module);
+    if let Some(lacks) = store.untold() {
+        eprintln!("note: {lacks}");
+    }
     if a.gc_stats {
         // A program that failed is the one whose collections are looked at.
         eprintln!("{}", store.gc_stats());
@@ -106,6 +114,11 @@ fn refused(a: &RunArgs, on_model: bool) -> Option<(&'static str, &'static str)> 
         (a.until.is_some(), "--until", NEVER),
         (a.out.is_some(), "--out", NEVER),
         (a.jobs != 0, "--jobs", NEVER),
+        (
+            a.fast_max.is_some() && a.plan.is_none() && !on_model,
+            "--fast-max",
+            "means something with a --plan of two memories only",
+        ),
         (!on_model && a.page.is_some(), "--page", MODEL),
         (!on_model && a.seed != 1, "--seed", MODEL),
         (!on_model && a.json, "--json", MODEL),
@@ -186,8 +199,11 @@ fn invoke(
     let mut linker = Linker::new(module.engine());
     if teavm::is_teavm(module) {
         teavm::link(&mut linker, &mut *store, module)?;
-    } else if wasi::is_used(module) {
-        wasi::link(&mut linker, None);
+    } else {
+        if wasi::is_used(module) {
+            wasi::link(&mut linker, None);
+        }
+        placement::link(&mut linker);
     }
     let instance = linker.instantiate(&mut *store, module)?;
     let func = instance.get_func(&mut *store, name).ok_or_else(|| {

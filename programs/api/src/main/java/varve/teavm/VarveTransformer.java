@@ -19,11 +19,11 @@ final class VarveTransformer implements ClassHolderTransformer {
             return;
         }
         ProgramEmitter critical = ProgramEmitter.create(cls.getMethod(CRITICAL), context.getHierarchy());
-        critical.invoke(Runtime.class, "critical", Object.class, critical.var(1, Object.class)).returnValue();
+        critical.invoke(Imports.class, "critical", Object.class, critical.var(1, Object.class)).returnValue();
         ProgramEmitter sampling = ProgramEmitter.create(cls.getMethod(SAMPLING), context.getHierarchy());
-        sampling.invoke(Runtime.class, "sampling", boolean.class).returnValue();
+        sampling.invoke(Imports.class, "sampling", boolean.class).returnValue();
         ProgramEmitter interval = ProgramEmitter.create(cls.getMethod(INTERVAL), context.getHierarchy());
-        interval.invoke(Runtime.class, "interval", interval.var(1, long.class), interval.var(2, long.class),
+        interval.invoke(Imports.class, "interval", interval.var(1, long.class), interval.var(2, long.class),
                 interval.var(3, long.class)).exit();
     }
 }

@@ -13,6 +13,8 @@ final class Engine {
     private final List<Interval> intervals;
     private final Schedule schedule;
     private final IntervalReport.Listener listener;
+    /** Whether whoever places objects wants to know how long intervals take. */
+    private final boolean sampling = Varve.sampling();
     private int vertices;
 
     Engine(List<Interval> intervals, IntervalReport.Listener listener) {
@@ -74,8 +76,12 @@ final class Engine {
         }
         long end = System.nanoTime();
         listener.report(new IntervalReport(iteration, number, loaded.length, edges, middle - start, end - middle));
+        if (sampling) {
+            Varve.interval((long) iteration * intervals.size() + number, middle - start, end - middle);
+        }
     }
 
+    /** Updates follow vertices to their edges, and little else: these are the objects to have in fast memory. */
     private Vertex[] load(Interval interval, List<Chunk> chunks) {
         Vertex[] loaded = new Vertex[interval.size()];
         for (int i = 0; i < loaded.length; i++) {
@@ -83,10 +89,10 @@ final class Engine {
         }
         int first = interval.first;
         chunks.addAll(interval.shard.load(0, vertices - 1, (source, target, chunk, slot) ->
-                loaded[target - first].incoming().add(new Edge(source, chunk, slot))));
+                loaded[target - first].incoming().add(Varve.critical(new Edge(source, chunk, slot)))));
         for (Interval other : intervals) {
             chunks.addAll(other.shard.load(first, interval.last, (source, target, chunk, slot) ->
-                    loaded[source - first].outgoing().add(new Edge(target, chunk, slot))));
+                    loaded[source - first].outgoing().add(Varve.critical(new Edge(target, chunk, slot)))));
         }
         return loaded;
     }

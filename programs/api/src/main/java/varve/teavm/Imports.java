@@ -4,10 +4,10 @@ import org.teavm.interop.Import;
 import varve.Varve;
 
 /** The runtime's side of {@link Varve}: what a module imports. */
-final class Runtime {
+final class Imports {
     private static final String MODULE = "varve";
 
-    private Runtime() {
+    private Imports() {
     }
 
     static Object critical(Object fresh) {
