@@ -27,8 +27,8 @@ pub use compare::{Watch, compare, compare_managed, policies_for};
 pub use error::Error;
 pub use keep::Keep;
 pub use managed::{
-    End, ManagedProgram, ManagedRun, ManagedSpec, Numa, Pauses, PlanResult, StallStack, TIERS,
-    Turnaround, run_managed,
+    End, ManagedProgram, ManagedRun, ManagedSpec, Numa, Pauses, Phase, PlanResult, StallStack,
+    TIERS, Turnaround, run_managed,
 };
 pub use result::{ClassLatency, PlacementState, Point, RunResult, StallShares};
 pub use spec::RunSpec;

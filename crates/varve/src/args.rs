@@ -157,6 +157,13 @@ pub struct RunArgs {
     /// A table on standard error, at the end, of a WebAssembly program's collections: pauses and bytes
     #[arg(long, requires = "work")]
     pub gc_stats: bool,
+    /// Most fast memory of a WebAssembly program's objects (all of the machine's if it is not given); what finds no room there
+    /// is in slow memory
+    #[arg(long, requires = "work")]
+    pub fast_max: Option<Bytes>,
+    /// One line on standard error for each phase and decision of heap plans that sample, such as `pima`; with =FILE, into a file
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", requires = "work")]
+    pub pima_log: Option<PathBuf>,
     /// A command to trace while it runs; or the arguments of a WebAssembly program
     #[arg(last = true)]
     pub command: Vec<OsString>,

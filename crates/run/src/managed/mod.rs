@@ -7,7 +7,7 @@ mod told;
 
 pub use pages::{Numa, TIERS};
 pub use program::{End, ManagedProgram};
-pub use result::{Pauses, PlanResult, StallStack, Turnaround};
+pub use result::{Pauses, Phase, PlanResult, StallStack, Turnaround};
 
 use crate::Error;
 use pages::{TierPager, Tiers};
@@ -140,7 +140,13 @@ pub fn run_managed(
             .collect(),
         ..Options::default()
     };
+    let fast = topology.nodes.iter().filter(|node| node.fast);
+    let fast: u64 = fast.map(|n| u64::from(n.frames) * spec.page_bytes).sum();
     let config = Config {
+        fast_max: spec
+            .config
+            .fast_max
+            .or(Some(fast / u64::from(spec.instances))),
         plan: Some(spec.plan.clone()),
         ..spec.config.clone()
     };

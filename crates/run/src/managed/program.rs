@@ -3,9 +3,9 @@
 use std::io::{Cursor, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use varve_runtime::host::{Console, Input, Output, State, Wasi, teavm, wasi};
+use varve_runtime::host::{Console, Input, Output, State, Wasi, placement, teavm, wasi};
 use varve_runtime::{
-    Clock, Config, Engine, Error, GcStats, Linker, Module, Sink, Store, Val, ValType,
+    Clock, Config, Engine, Error, GcStats, Linker, Module, PimaEntry, Sink, Store, Val, ValType,
 };
 
 /// A program and what it is given.
@@ -29,6 +29,10 @@ pub struct End {
     pub code: i32,
     /// What its collector did.
     pub stats: GcStats,
+    /// The phases of a plan that samples.
+    pub phases: Vec<PimaEntry>,
+    /// What the plan goes by and the program has not told.
+    pub untold: Option<String>,
     /// What it wrote to standard output.
     pub out: Vec<u8>,
     /// What it wrote to standard error.
@@ -159,6 +163,8 @@ impl ManagedProgram {
         Ok(End {
             code,
             stats: store.gc_stats().clone(),
+            phases: store.phases().to_vec(),
+            untold: store.untold(),
             out: out.take(),
             err: err.take(),
         })
@@ -200,8 +206,11 @@ fn invoke(
     let mut linker = Linker::new(module.engine());
     if teavm::is_teavm(module) {
         teavm::link(&mut linker, &mut *store, module)?;
-    } else if wasi::is_used(module) {
-        wasi::link(&mut linker, None);
+    } else {
+        if wasi::is_used(module) {
+            wasi::link(&mut linker, None);
+        }
+        placement::link(&mut linker);
     }
     let instance = linker.instantiate(&mut *store, module)?;
     let func = instance.get_func(&mut *store, name).ok_or_else(|| {

@@ -2,8 +2,9 @@
 
 use super::{End, ManagedSpec, Numa};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 use varve_machine::model::{Outcome, Stalls};
-use varve_runtime::{GcKind, GcStats};
+use varve_runtime::{GcKind, GcStats, PimaEntry, PimaNote, PimaPhase};
 
 /// Pauses of one kind of collections, in the machine's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -80,6 +81,69 @@ pub struct Turnaround {
     pub variation: f64,
 }
 
+/// A phase that a plan began (paper A, section 6.2).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    /// When, s.
+    pub at_s: f64,
+    /// Which, in words.
+    pub phase: String,
+    /// The line of the log.
+    pub line: String,
+    /// For a decision: the mean time of an interval in slow memory over that in fast memory.
+    pub slowdown: Option<f64>,
+    /// For a decision: whether objects are to be in fast memory from then on.
+    pub fast: Option<bool>,
+    /// Bytes of objects that were moved.
+    pub moved_bytes: u64,
+    /// For how long the program stood still for that, s.
+    pub moved_s: f64,
+}
+
+impl Phase {
+    fn of(entry: &PimaEntry) -> Phase {
+        let (moved_bytes, took) = match entry.note {
+            PimaNote::Moved { bytes, took } => (bytes, took),
+            _ => (0, Duration::ZERO),
+        };
+        let slowdown = match entry.note {
+            PimaNote::Measured { slow, fast, .. } => Some(slow.as_secs_f64() / fast.as_secs_f64()),
+            _ => None,
+        };
+        let fast = match entry.phase {
+            PimaPhase::Cleanup(tier) => Some(tier.0 == 0),
+            _ => None,
+        };
+        Phase {
+            at_s: entry.at.as_secs_f64(),
+            phase: name(entry.phase).into(),
+            line: entry.to_string(),
+            slowdown,
+            fast: fast.filter(|_| slowdown.is_some()),
+            moved_bytes,
+            moved_s: took.as_secs_f64(),
+        }
+    }
+}
+
+/// A phase by the paper's name.
+fn name(phase: PimaPhase) -> &'static str {
+    match phase {
+        PimaPhase::Default => "default",
+        PimaPhase::Prepare => "prepare",
+        PimaPhase::Sample(tier) if tier.0 == 0 => "sample fast",
+        PimaPhase::Sample(_) => "sample slow",
+        PimaPhase::Cleanup(_) => "clean-up",
+        PimaPhase::HoldOff(_) => "hold-off",
+    }
+}
+
+impl std::fmt::Display for Phase {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.line)
+    }
+}
+
 /// Everything measured of one run. Times are the machine's. Counts and bytes are those of all instances, also where one
 /// stands for them, unless they are said to be of one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -148,6 +212,10 @@ pub struct PlanResult {
     pub moved_bytes: u64,
     /// Share of the time lost, by reason; collections included.
     pub stalls: StallStack,
+    /// The phases of a plan that samples, in the first instance.
+    pub phases: Vec<Phase>,
+    /// What the plan goes by and the program has not told.
+    pub untold: Option<String>,
 }
 
 impl PlanResult {
@@ -201,6 +269,8 @@ impl PlanResult {
             peak_bytes: stats.peak,
             moved_bytes: stats.moved.iter().sum(),
             stalls: StallStack::of(&last.stalls, all),
+            phases: ends[0].phases.iter().map(Phase::of).collect(),
+            untold: ends[0].untold.clone(),
         }
     }
 

@@ -6,10 +6,11 @@ use crate::engine::Config;
 use crate::error::{Error, Result};
 use crate::types::{Canonical, Composite, HOST_TYPE, TypeIndex};
 use std::sync::Arc;
+use std::time::Duration;
 use varve_heap::plan::Places;
 use varve_heap::{
-    Kind, Observer, OutOfMemory, Ref, Roots, Shape, Shapes, Site, SpaceUse, Stats, Stress,
-    Unobserved, plans,
+    Interval, Kind, Observer, OutOfMemory, PimaError, Plan, Ref, Roots, Shape, Shapes, Site,
+    SpaceUse, Stats, Stress, Tier, Unobserved, plans,
 };
 
 pub(crate) use varve_heap::Mutator;
@@ -54,6 +55,23 @@ pub(crate) trait Managed {
     fn asks_about_sites(&self) -> bool;
     /// What compiled code sets in the temperature byte of objects that are born at a site.
     fn temperature(&self, site: Site<'_>) -> u8;
+    fn plan(&self) -> &dyn Plan;
+    /// The temperature of a site that the programmer marked, if the plan takes marks: it goes by nothing else then.
+    fn marked(&self) -> u8 {
+        let key = varve_heap::sites::Key::default();
+        self.temperature(Site {
+            key: &key,
+            hinted: true,
+        })
+    }
+    /// See [`varve_heap::Heap::interval`].
+    fn interval(
+        &mut self,
+        mutator: &mut Mutator,
+        interval: Interval,
+        roots: &mut dyn Roots,
+        now: &dyn Fn() -> Duration,
+    ) -> Result<Option<Tier>, PimaError>;
 }
 
 impl<P: Places, O: Observer> Managed for varve_heap::Heap<P, O> {
@@ -127,6 +145,20 @@ impl<P: Places, O: Observer> Managed for varve_heap::Heap<P, O> {
     fn temperature(&self, site: Site<'_>) -> u8 {
         self.temperature(site)
     }
+
+    fn plan(&self) -> &dyn Plan {
+        self.plan()
+    }
+
+    fn interval(
+        &mut self,
+        mutator: &mut Mutator,
+        interval: Interval,
+        roots: &mut dyn Roots,
+        now: &dyn Fn() -> Duration,
+    ) -> Result<Option<Tier>, PimaError> {
+        self.interval(mutator, interval, roots, now)
+    }
 }
 
 /// A heap with the store's region right before its base. Without a plan it is in one memory.
@@ -146,6 +178,8 @@ pub(crate) fn new(config: &Config, recording: Option<&Arc<Recording>>) -> Result
             Stress::Off
         },
         poison: config.gc_stress,
+        fast_max: config.fast_max,
+        instances: config.instances.clone(),
         before: REGION as u64,
         threads,
         backing: recording.map(|r| Box::new(Bound(Arc::clone(r))) as Box<_>),

@@ -1,6 +1,6 @@
 //! `varve run module.wasm --machine M --plan P`: a managed program on a modelled machine, once under each heap plan.
 
-use super::{machine, plan_table, plans, wasm};
+use super::{machine, phases, plan_table, plans, wasm};
 use crate::args::RunArgs;
 use crate::ui::{self, Done, Failure, command_line, failed, of_run, print};
 use std::io::{IsTerminal, Read, Write};
@@ -29,7 +29,15 @@ pub fn run(a: &RunArgs, name: &str, config: Config, mut program: ManagedProgram)
         ..ManagedSpec::new(machine.clone(), "", program.clone())
     };
     let specs: Vec<ManagedSpec> = plans.iter().map(spec).collect();
+    let log = a.pima_log.as_deref().map(phases::Log::open).transpose()?;
     let results = all(a, &specs)?;
+    if let Some(mut log) = log {
+        for r in &results {
+            r.phases
+                .iter()
+                .for_each(|p| log.line(&format!("{}: {p}", r.plan)));
+        }
+    }
     show(a, &specs[0], &results)
 }
 

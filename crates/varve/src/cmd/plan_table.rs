@@ -52,6 +52,9 @@ pub fn of(spec: &ManagedSpec, results: &[PlanResult]) -> RunTable {
         );
     }
     table.trade_off = (results.len() > 1).then_some((1, 2));
+    table
+        .notes
+        .extend(results.iter().filter_map(|r| r.untold.clone()));
     table.notes.extend(advice(results));
     table
 }

@@ -18,11 +18,8 @@ pub fn named(spec: &str) -> Result<String, Failure> {
 /// The plans that a list names, `all` for every one that needs nothing but the program.
 pub fn list(specs: &str) -> Result<Vec<String>, Failure> {
     if specs == "all" {
-        let able = plans::plans().iter().filter(|p| missing(p.name).is_none());
-        return Ok(able
-            .filter(|p| !p.profile)
-            .map(|p| p.name.to_string())
-            .collect());
+        let able = plans::plans().iter().filter(|p| !p.profile);
+        return Ok(able.map(|p| p.name.to_string()).collect());
     }
     // A comma also stands between the parameters of a plan.
     let mut all: Vec<String> = Vec::new();
@@ -41,11 +38,6 @@ pub fn list(specs: &str) -> Result<Vec<String>, Failure> {
             )));
         }
         plans::by_name(spec, None).map_err(wrong)?;
-        if let Some(what) = missing(name) {
-            return Err(wrong(format!(
-                "heap plan `{name}` needs {what}, which programs cannot give yet: take another one"
-            )));
-        }
         if spec.contains("code=") {
             return Err(wrong(format!(
                 "heap plan `{spec}`: where code is counts for nothing yet: leave code= out"
@@ -53,15 +45,6 @@ pub fn list(specs: &str) -> Result<Vec<String>, Failure> {
         }
     }
     Ok(all)
-}
-
-/// What a plan goes by that no program tells yet.
-fn missing(name: &str) -> Option<&'static str> {
-    match name {
-        "pima" | "hints+pima" | "cgz+pima" => Some("interval reports"),
-        "hints" => Some("marks at allocation sites"),
-        _ => None,
-    }
 }
 
 /// The spaces at the end, one per line.

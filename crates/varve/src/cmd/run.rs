@@ -26,9 +26,15 @@ pub fn run(a: &RunArgs) -> Done {
     }
     let of_programs = a.invoke.is_some() || a.heap_max.is_some() || a.nursery.is_some();
     let of_programs = of_programs || a.plan.is_some() || a.instances.is_some();
-    if of_programs || a.tier.is_some() || a.gc_log.is_some() || a.gc_stats {
+    if of_programs
+        || a.tier.is_some()
+        || a.gc_log.is_some()
+        || a.gc_stats
+        || a.pima_log.is_some()
+        || a.fast_max.is_some()
+    {
         return Err(wrong(
-            "--invoke, --heap-max, --nursery, --plan, --tier, --gc-log and --gc-stats are for WebAssembly programs, and this is none",
+            "--invoke, --heap-max, --nursery, --plan, --tier, --fast-max, --gc-log, --gc-stats and --pima-log are for WebAssembly programs, and this is none",
         ));
     }
     let machine_name = a.machine.as_deref().unwrap_or(DEFAULT_MACHINE);

@@ -1,6 +1,6 @@
 //! `varve run module.wasm`: runs a program of WebAssembly on the engine.
 
-use super::{managed, plans};
+use super::{managed, phases, plans};
 use crate::args::RunArgs;
 use crate::ui::{Done, Failure, failed, wrong};
 use std::fs::File;
@@ -29,6 +29,7 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
         .map_or(config.nursery, |b| b.0)
         .min(config.heap_max);
     config.tier = a.tier.unwrap_or_default();
+    config.fast_max = a.fast_max.map(|b| b.0);
     let bytes = std::fs::read(file).map_err(|e| {
         wrong(format!(
             "{file}: {e}; name a WebAssembly module, such as those in programs/dist"
@@ -53,7 +54,14 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
     if let Some(to) = &a.gc_log {
         log_collections(&mut store, to)?;
     }
+    if let Some(to) = &a.pima_log {
+        let mut log = phases::Log::open(to)?;
+        store.on_phase(move |entry| log.line(entry));
+    }
     let outcome = program.start(&mut store, &module);
+    if let Some(lacks) = store.untold() {
+        eprintln!("note: {lacks}");
+    }
     if a.gc_stats {
         // A program that failed is the one whose collections are looked at.
         eprintln!("{}", store.gc_stats());
@@ -101,6 +109,11 @@ fn refused(a: &RunArgs, on_model: bool) -> Option<(&'static str, &'static str)> 
         (a.scale.is_some(), "--scale", NEVER),
         (a.cores != 0, "--cores", NEVER),
         (a.until.is_some(), "--until", NEVER),
+        (
+            a.fast_max.is_some() && a.plan.is_none() && !on_model,
+            "--fast-max",
+            "means something with a --plan of two memories only",
+        ),
         (!on_model && a.page.is_some(), "--page", MODEL),
         (!on_model && a.seed != 1, "--seed", MODEL),
         (!on_model && a.json, "--json", MODEL),

@@ -2,6 +2,7 @@ package varve.graph;
 
 import java.util.ArrayList;
 import java.util.List;
+import varve.Varve;
 
 /**
  * Runs a vertex program by parallel sliding windows, as GraphChi does (Kyrola, Blelloch, Guestrin, OSDI 2012): interval after interval is
@@ -12,6 +13,8 @@ final class Engine {
     private final List<Interval> intervals;
     private final Schedule schedule;
     private final IntervalReport.Listener listener;
+    /** Whether whoever places objects wants to know how long intervals take. */
+    private final boolean sampling = Varve.sampling();
     private int vertices;
 
     Engine(List<Interval> intervals, IntervalReport.Listener listener) {
@@ -73,12 +76,17 @@ final class Engine {
         }
         long end = System.nanoTime();
         listener.report(new IntervalReport(iteration, number, loaded.length, edges, middle - start, end - middle));
+        if (sampling) {
+            Varve.interval((long) iteration * intervals.size() + number, middle - start, end - middle);
+        }
     }
 
+    /** Updates follow vertices to their edges, and little else: these are the objects to have in fast memory. */
     private Vertex[] load(Interval interval, List<Chunk> chunks) {
         Vertex[] loaded = new Vertex[interval.size()];
         for (int i = 0; i < loaded.length; i++) {
-            loaded[i] = new Vertex(interval.first + i, interval.values[i], interval.inDegrees[i], interval.outDegrees[i], chunks);
+            loaded[i] = Varve.critical(
+                    new Vertex(interval.first + i, interval.values[i], interval.inDegrees[i], interval.outDegrees[i], chunks));
         }
         int first = interval.first;
         interval.shard.load(0, vertices - 1, chunks, (source, target, chunk, slot) ->

@@ -1,6 +1,7 @@
 package varve.graph;
 
 import java.util.List;
+import varve.Varve;
 
 /** A vertex with its edges, while its interval is loaded. */
 final class Vertex {
@@ -19,7 +20,7 @@ final class Vertex {
     Vertex(int id, double value, int inDegree, int outDegree, List<Chunk> chunks) {
         this.id = id;
         this.value = value;
-        this.edges = new int[NUMBERS * (inDegree + outDegree)];
+        this.edges = Varve.critical(new int[NUMBERS * (inDegree + outDegree)]);
         this.mostIncoming = inDegree;
         this.chunks = chunks;
     }
