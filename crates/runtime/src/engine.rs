@@ -44,6 +44,9 @@ pub struct Config {
     pub stack: usize,
     /// Which memory objects are in: a plan of [`varve_heap::plans`], `name` or `name:key=value,...`. Without one there is one memory.
     pub plan: Option<String>,
+    /// What is known of the program's allocation sites, for plans that go by it. That it is a profile of the program is for
+    /// [`check_profile`](crate::Module::check_profile) to say.
+    pub profile: Option<Arc<varve_heap::sites::Profile>>,
     /// Collect at every allocation and move everything: for tests.
     pub gc_stress: bool,
     /// Which compilers functions go through.
@@ -66,6 +69,7 @@ impl Default for Config {
             nursery: 4 << 20,
             stack: 8 << 20,
             plan: None,
+            profile: None,
             gc_stress: false,
             tier: Tier::Auto,
             background: std::thread::available_parallelism().is_ok_and(|n| n.get() > 1),
