@@ -54,4 +54,6 @@ pub use store::{AsContextMut, Caller, Clock, CompilerStats, Sink, Store, StoreCo
 pub use types::{FuncType, HeapType, Kind, RefType, ValType};
 pub use varve_heap::plans;
 pub use varve_heap::sites;
-pub use varve_heap::{Kind as GcKind, Record as GcRecord, SpaceUse as GcSpace, Stats as GcStats};
+pub use varve_heap::{
+    Kind as GcKind, Record as GcRecord, Site as GcSite, SpaceUse as GcSpace, Stats as GcStats,
+};

@@ -117,13 +117,11 @@ impl Vm {
             ..SiteProfile::default()
         };
         let uncounted = named.iter().flatten().cloned().map(empty);
-        for site in counted.sites.into_iter().chain(uncounted) {
-            let one = Profile {
-                program: program.into(),
-                sites: vec![site],
-            };
-            profile.merge(&one).expect("the same program");
-        }
+        let all = Profile {
+            program: program.into(),
+            sites: counted.sites.into_iter().chain(uncounted).collect(),
+        };
+        profile.merge(&all).expect("the same program");
         Some(profile)
     }
 

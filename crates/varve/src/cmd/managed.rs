@@ -42,6 +42,8 @@ impl Write for Kept {
 struct End {
     outcome: Result<ExitCode, Error>,
     stats: GcStats,
+    /// What the profile does not know, if there is one.
+    unknown: Option<String>,
     out: Vec<u8>,
     err: Vec<u8>,
 }
@@ -49,7 +51,10 @@ struct End {
 pub fn run(a: &RunArgs, file: &str, config: Config, bytes: &[u8]) -> Done {
     let machine = machine::named(&a.machine)?;
     let page = a.page.map_or(4096, |Bytes(b)| b);
-    let plans = plans::list(a.plan.as_deref().unwrap_or("all"))?;
+    let plans = plans::list(
+        a.plan.as_deref().unwrap_or("all"),
+        config.profile.as_deref(),
+    )?;
     let input = input().map_err(|e| failed(format!("standard input: {e}")))?;
     let bar = ui::bar(plans.len() as u64, "plans");
     let mut results = Vec::new();
@@ -81,6 +86,7 @@ pub fn run(a: &RunArgs, file: &str, config: Config, bytes: &[u8]) -> Done {
         if printed.is_none() {
             bar.suspend(|| {
                 let _ = std::io::stderr().write_all(&end.err);
+                end.unknown.iter().for_each(|line| eprintln!("{line}"));
                 if !a.json {
                     ui::print_bytes(&end.out);
                 }
@@ -120,14 +126,15 @@ fn program(
         out: Output::new(Box::new(out.clone())),
         err: Output::new(Box::new(err.clone())),
     };
-    let state = wasm::state(file, a, console)?;
+    let state = wasm::state(file, &a.command, console)?;
     let mut store = Store::observed(&engine, state, sink)?;
     store.data_mut().clock = store.clock();
-    let outcome = wasm::start(a, &mut store, &module);
+    let outcome = wasm::start(a.invoke.as_deref(), &a.command, &mut store, &module);
     let told = store.tell();
     Ok(End {
         outcome: outcome.and_then(|code| told.map(|()| code)),
         stats: store.gc_stats().clone(),
+        unknown: wasm::unknown(a, &mut store),
         out: out.take(),
         err: err.take(),
     })

@@ -25,10 +25,10 @@ pub fn run(a: &RunArgs) -> Done {
         return wasm::run(a, file);
     }
     let of_programs = a.invoke.is_some() || a.heap_max.is_some() || a.nursery.is_some();
-    let of_programs = of_programs || a.plan.is_some();
+    let of_programs = of_programs || a.plan.is_some() || a.profile.is_some();
     if of_programs || a.tier.is_some() || a.gc_log.is_some() || a.gc_stats {
         return Err(wrong(
-            "--invoke, --heap-max, --nursery, --plan, --tier, --gc-log and --gc-stats are for WebAssembly programs, and this is none",
+            "--invoke, --heap-max, --nursery, --plan, --profile, --tier, --gc-log and --gc-stats are for WebAssembly programs, and this is none",
         ));
     }
     let machine = machine::named(&a.machine)?;

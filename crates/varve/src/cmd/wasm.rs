@@ -3,11 +3,15 @@
 use super::{managed, plans};
 use crate::args::{DEFAULT_MACHINE, RunArgs};
 use crate::ui::{Done, Failure, failed, wrong};
+use std::collections::HashSet;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use varve_runtime::host::{Console, State, Wasi, teavm, wasi};
+use varve_runtime::sites::{Key, Profile};
 use varve_runtime::{Clock, Config, Engine, Error, Linker, Module, Store, Val, ValType};
 
 /// Whether the file begins as modules in binary form do, or is called like one.
@@ -29,24 +33,25 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
         .map_or(config.nursery, |b| b.0)
         .min(config.heap_max);
     config.tier = a.tier.unwrap_or_default();
-    let bytes = std::fs::read(file).map_err(|e| {
-        wrong(format!(
-            "{file}: {e}; name a WebAssembly module, such as those in programs/dist"
-        ))
-    })?;
+    let bytes = read(file)?;
+    config.profile = profile(a, file, &bytes)?;
     if on_model {
         return managed::run(a, file, config, &bytes);
     }
-    config.plan = a.plan.as_deref().map(plans::named).transpose()?;
+    let plan = a.plan.as_deref();
+    let plan = plan.map(|spec| plans::named(spec, config.profile.as_deref()));
+    config.plan = plan.transpose()?;
     let engine = Engine::new(config);
     let module = Module::new(&engine, &bytes).map_err(|e| of(file, &e))?;
-    let mut store = state(file, a, Console::inherit())
+    let mut store = state(file, &a.command, Console::inherit())
         .and_then(|state| Store::new(&engine, state))
         .map_err(|e| of(file, &e))?;
     if let Some(to) = &a.gc_log {
         log_collections(&mut store, to)?;
     }
-    let outcome = start(a, &mut store, &module);
+    let outcome = start(a.invoke.as_deref(), &a.command, &mut store, &module);
+    let unknown = unknown(a, &mut store);
+    unknown.iter().for_each(|line| eprintln!("{line}"));
     if a.gc_stats {
         // A program that failed is the one whose collections are looked at.
         eprintln!("{}", store.gc_stats());
@@ -57,14 +62,59 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
     outcome.map_err(|e| of(file, &e))
 }
 
+/// The bytes of a module.
+pub fn read(file: &str) -> Result<Vec<u8>, Failure> {
+    std::fs::read(file).map_err(|e| {
+        wrong(format!(
+            "{file}: {e}; name a WebAssembly module, such as those in programs/dist"
+        ))
+    })
+}
+
+/// What a program is called in reports and profiles.
+pub fn name(file: &str) -> &str {
+    file.rsplit('/').next().unwrap_or(file)
+}
+
+/// The profile of the program that is to be run, if one was given.
+fn profile(a: &RunArgs, file: &str, bytes: &[u8]) -> Result<Option<Arc<Profile>>, Failure> {
+    let Some(path) = &a.profile else {
+        return Ok(None);
+    };
+    let profile = Profile::read(path).map_err(wrong)?;
+    let module = Module::new(&Engine::default(), bytes).map_err(|e| of(file, &e))?;
+    let fits = module.check_profile(&profile, &path.display().to_string(), name(file));
+    fits.map_err(wrong)?;
+    Ok(Some(Arc::new(profile)))
+}
+
+/// A line about the allocation sites of what ran that the profile, if there is one, does not know.
+pub fn unknown(a: &RunArgs, store: &mut Store<State>) -> Option<String> {
+    let profile = store.engine().config().profile.clone()?;
+    let known: HashSet<&Key> = profile.sites.iter().map(|site| &site.key).collect();
+    let all = store.allocation_sites();
+    let unknown = all.iter().filter(|key| !known.contains(key)).count();
+    (unknown > 0).then(|| {
+        format!(
+            "varve: {}: does not know {unknown} of the {} allocation sites in the code that ran",
+            a.profile.as_deref().unwrap_or(Path::new("")).display(),
+            all.len()
+        )
+    })
+}
+
 /// Runs the program's main function, or the export that is asked for.
-pub fn start(a: &RunArgs, store: &mut Store<State>, module: &Module) -> Result<ExitCode, Error> {
-    let arguments: Vec<String> = a
-        .command
+pub fn start(
+    export: Option<&str>,
+    words: &[OsString],
+    store: &mut Store<State>,
+    module: &Module,
+) -> Result<ExitCode, Error> {
+    let arguments: Vec<String> = words
         .iter()
         .map(|w| w.to_string_lossy().into_owned())
         .collect();
-    match &a.invoke {
+    match export {
         Some(name) => invoke(store, module, name, &arguments),
         None => main(store, module, &arguments),
     }
@@ -98,6 +148,8 @@ fn log_collections(store: &mut Store<State>, to: &Path) -> Result<(), Failure> {
 fn refused(a: &RunArgs, on_model: bool) -> Option<(&'static str, &'static str)> {
     const NEVER: &str = "means nothing to a WebAssembly program";
     const MODEL: &str = "means something on a modelled machine only, such as --machine optane-6242";
+    const PLAN: &str =
+        "means something with a heap plan that goes by it only, such as --plan cgz-f";
     const REAL: &str = "means something without a modelled machine only";
     [
         (a.policy != "all", "--policy", NEVER),
@@ -107,6 +159,11 @@ fn refused(a: &RunArgs, on_model: bool) -> Option<(&'static str, &'static str)> 
         (a.out.is_some(), "--out", NEVER),
         (a.jobs != 0, "--jobs", NEVER),
         (!on_model && a.page.is_some(), "--page", MODEL),
+        (
+            !on_model && a.profile.is_some() && a.plan.is_none(),
+            "--profile",
+            PLAN,
+        ),
         (!on_model && a.seed != 1, "--seed", MODEL),
         (!on_model && a.json, "--json", MODEL),
         (on_model && a.tier.is_some(), "--tier", REAL),
@@ -131,12 +188,12 @@ pub fn of(file: &str, e: &Error) -> Failure {
 }
 
 /// The program sees the environment and the files as every process does.
-pub fn state(file: &str, a: &RunArgs, console: Console) -> Result<State, Error> {
+pub fn state(file: &str, words: &[OsString], console: Console) -> Result<State, Error> {
     let mut wasi = Wasi::new().arg(file).inherit_env();
     if let Ok(here) = std::env::current_dir() {
         wasi = wasi.env("PWD", here.into_os_string().into_encoded_bytes());
     }
-    for word in &a.command {
+    for word in words {
         wasi = wasi.arg(word.as_encoded_bytes());
     }
     Ok(State {
