@@ -4,7 +4,7 @@ use crate::args::{SitesArgs, SitesBy};
 use crate::ui::{Done, Failure, print, wrong};
 use serde_json::json;
 use std::process::ExitCode;
-use varve_report::fmt::{self, Format};
+use varve_report::fmt::Format;
 use varve_runtime::plans;
 use varve_runtime::sites::{Counts, Profile, SiteProfile};
 
@@ -120,7 +120,9 @@ fn text(a: &SitesArgs, profile: &Profile, judged: &[Judged]) -> String {
         ));
     }
     lines.push(String::new());
-    lines.push("reads, writes: of survivors, after they survived the nursery.".into());
+    lines.push(
+        "lived: bytes that survived the nursery; reads, writes: of those, from then on.".into(),
+    );
     lines.push(format!(
         "{FAST} DRAM, {SLOW} slow memory, in the judgement of"
     ));
@@ -162,7 +164,7 @@ fn table(profile: &Profile, judged: &[Judged], shown: &[usize]) -> Vec<String> {
         ("objects", count(&of(&|c| c.objects as f64))),
         ("bytes", Format::Bytes.column("", &of(&|c| c.bytes as f64))),
         (
-            "survived",
+            "lived",
             Format::Percent.column(
                 "",
                 &of(&|c| (100.0 * c.survived_bytes as f64 / c.bytes.max(1) as f64).round()),
@@ -178,29 +180,28 @@ fn table(profile: &Profile, judged: &[Judged], shown: &[usize]) -> Vec<String> {
     let widths: Vec<usize> = widths.collect();
     let (mut names, mut units) = (String::new(), String::new());
     for ((name, (unit, _)), &width) in columns.iter().zip(&widths) {
-        names += &format!("{name:>width$}  ");
+        names += &format!("{name:>width$} ");
         let unit = match unit.is_empty() {
             true => String::new(),
             false => format!("({unit})"),
         };
-        units += &format!("{unit:>width$}  ");
+        units += &format!("{unit:>width$} ");
     }
     for number in 1..=judged.len() {
-        names += &format!("{number:<2}");
+        names += &format!("{number} ");
         units += "  ";
     }
-    names += " made in, type";
+    names += "made in, type";
     let mut lines = vec![names, units.trim_end().into(), "─".repeat(WIDTH)];
     for (row, &number) in shown.iter().enumerate() {
         let mut line = String::new();
         for ((_, (_, cells)), &width) in columns.iter().zip(&widths) {
-            line += &format!("{:>width$}  ", cells[row]);
+            line += &format!("{:>width$} ", cells[row]);
         }
         for j in judged {
             line.push(if j.hot[number] { FAST } else { SLOW });
             line.push(' ');
         }
-        line.push(' ');
         let room = WIDTH.saturating_sub(line.chars().count());
         line += &name(&profile.sites[number], room);
         lines.push(line);
@@ -212,8 +213,8 @@ fn table(profile: &Profile, judged: &[Judged], shown: &[usize]) -> Vec<String> {
 fn count(values: &[f64]) -> (String, Vec<String>) {
     let most = values.iter().copied().fold(0.0, f64::max);
     let (divisor, unit) = match most {
-        m if m >= 1e9 => (1e6, "M"),
-        m if m >= 1e6 => (1e3, "k"),
+        m if m >= 1e8 => (1e6, "M"),
+        m if m >= 1e5 => (1e3, "k"),
         _ => (1.0, ""),
     };
     let scaled: Vec<f64> = values.iter().map(|v| (v / divisor).round()).collect();
@@ -251,16 +252,29 @@ fn printable(text: &str) -> String {
     text.chars().map(char).collect()
 }
 
-/// A name whose packages are left out, or shown by their first letters.
+/// A name, and those inside of it, whose packages are left out, or shown by their first letters.
 fn brief(name: &str, leave_out: bool) -> String {
+    let of_word = |c: char| c.is_alphanumeric() || "._$".contains(c);
+    let mut short = String::new();
+    let mut rest = name;
+    while let Some(first) = rest.chars().next() {
+        let end = match of_word(first) {
+            true => rest.find(|c| !of_word(c)).unwrap_or(rest.len()),
+            false => first.len_utf8(),
+        };
+        let (word, after) = rest.split_at(end);
+        short += &without_package(word, leave_out);
+        rest = after;
+    }
+    short
+}
+
+fn without_package(name: &str, leave_out: bool) -> String {
     let mut short = String::new();
     let mut rest = name;
     while let Some((package, after)) = rest.split_once('.') {
-        let is_package = !package.is_empty()
-            && package
-                .chars()
-                .all(|c| c.is_lowercase() || c.is_numeric() || c == '_');
-        if !is_package || after.is_empty() {
+        let small = |c: char| c.is_lowercase() || c.is_numeric() || c == '_';
+        if package.is_empty() || !package.chars().all(small) {
             break;
         }
         if !leave_out {
@@ -289,26 +303,18 @@ mod tests {
         };
         assert_eq!(name(&site, 40), "v.g.Engine::load, Vertex #2");
         assert_eq!(name(&site, 12), "…, Vertex #2");
-        assert_eq!(
-            brief("Array<java.lang.Object>@new", false),
-            "Array<java.lang.Object>@new"
-        );
-        assert_eq!(
-            brief("kotlin.collections.ArrayList.<init>", false),
-            "k.c.ArrayList.<init>"
-        );
+        let types = brief("Array<java.lang.Object>$Data", true);
+        assert_eq!(types, "Array<Object>$Data");
+        let constructor = brief("kotlin.collections.ArrayList.<init>", false);
+        assert_eq!(constructor, "k.c.ArrayList.<init>");
         assert_eq!(brief("func 7", true), "func 7");
     }
 
     #[test]
     fn counts_of_a_column_share_a_prefix() {
-        assert_eq!(
-            count(&[1.0, 999_999.0]),
-            ("".into(), vec!["1".into(), "999,999".into()])
-        );
-        assert_eq!(
-            count(&[1400.0, 2e6]),
-            ("k".into(), vec!["1".into(), "2,000".into()])
-        );
+        let (unit, cells) = count(&[1.0, 99_999.0]);
+        assert_eq!((&unit[..], cells), ("", vec!["1".into(), "99,999".into()]));
+        let (unit, cells) = count(&[1400.0, 2e6]);
+        assert_eq!((&unit[..], cells), ("k", vec!["1".into(), "2,000".into()]));
     }
 }
