@@ -28,7 +28,7 @@ pub use error::Error;
 pub use keep::Keep;
 pub use managed::{
     End, ManagedProgram, ManagedRun, ManagedSpec, Numa, Pauses, Phase, PlanResult, StallStack,
-    TIERS, Turnaround, run_managed,
+    TIERS, Turnaround, run_managed, unknown_sites,
 };
 pub use result::{ClassLatency, PlacementState, Point, RunResult, StallShares};
 pub use spec::RunSpec;

@@ -1,9 +1,11 @@
 //! A managed program: what is run, and how it is started.
 
+use std::collections::HashSet;
 use std::io::{Cursor, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use varve_runtime::host::{Console, Input, Output, State, Wasi, placement, teavm, wasi};
+use varve_runtime::sites::{Key, Profile};
 use varve_runtime::{
     Clock, Config, Engine, Error, GcStats, Linker, Module, PimaEntry, Sink, Store, Val, ValType,
 };
@@ -33,6 +35,8 @@ pub struct End {
     pub phases: Vec<PimaEntry>,
     /// What the plan goes by and the program has not told.
     pub untold: Option<String>,
+    /// Allocation sites of what ran that the profile, if there is one, does not know, and all of them.
+    pub unknown: Option<(usize, usize)>,
     /// What it wrote to standard output.
     pub out: Vec<u8>,
     /// What it wrote to standard error.
@@ -130,6 +134,23 @@ impl ManagedProgram {
         }
     }
 
+    /// What the program does to the objects of each of its allocation sites.
+    ///
+    /// # Errors
+    /// A module that is no program, and what goes wrong in it.
+    pub fn profile(&self, config: Config) -> Result<Profile, Error> {
+        let engine = Engine::new(config);
+        let module = Module::new(&engine, &self.bytes)?;
+        let console = Console {
+            input: Input::new(Box::new(Cursor::new(Arc::clone(&self.input)))),
+            out: Output::new(Box::new(std::io::sink())),
+            err: Output::new(Box::new(std::io::sink())),
+        };
+        let mut store: Store<State> = Store::profiled(&engine, self.state(console)?)?;
+        self.start(&mut store, &module)?;
+        Ok(store.profile(self.name()).unwrap_or_default())
+    }
+
     /// Runs the program to its end and tells `sink` of everything it accesses.
     pub fn observed(&self, config: Config, sink: Box<dyn Sink>) -> Result<End, Failed> {
         let (out, err) = (Kept::default(), Kept::default());
@@ -165,10 +186,20 @@ impl ManagedProgram {
             stats: store.gc_stats().clone(),
             phases: store.phases().to_vec(),
             untold: store.untold(),
+            unknown: unknown_sites(&mut store),
             out: out.take(),
             err: err.take(),
         })
     }
+}
+
+/// Allocation sites of what ran that the store's profile, if there is one, does not know, and all of them.
+pub fn unknown_sites(store: &mut Store<State>) -> Option<(usize, usize)> {
+    let profile = store.engine().config().profile.clone()?;
+    let known: HashSet<&Key> = profile.sites.iter().map(|site| &site.key).collect();
+    let all = store.allocation_sites();
+    let unknown = all.iter().filter(|key| !known.contains(key)).count();
+    Some((unknown, all.len()))
 }
 
 fn main(store: &mut Store<State>, module: &Module, arguments: &[String]) -> Result<i32, Error> {

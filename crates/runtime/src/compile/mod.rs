@@ -15,6 +15,7 @@ mod live;
 mod numeric;
 mod objects;
 mod observe;
+mod profile;
 pub(crate) mod resume;
 pub(crate) mod translate;
 pub(crate) mod worker;

@@ -15,7 +15,10 @@ use varve_runtime::Config;
 
 pub fn run(a: &RunArgs, name: &str, config: Config, mut program: ManagedProgram) -> Done {
     let machine = machine::named(name)?;
-    let plans = plans::list(a.plan.as_deref().unwrap_or("all"))?;
+    let plans = plans::list(
+        a.plan.as_deref().unwrap_or("all"),
+        config.profile.as_deref(),
+    )?;
     let input = input().map_err(|e| failed(format!("standard input: {e}")))?;
     program.input = input.into();
     let spec = |plan: &String| ManagedSpec {
@@ -72,6 +75,7 @@ fn all(a: &RunArgs, specs: &[ManagedSpec]) -> Result<Vec<PlanResult>, Failure> {
             let mut said = said.lock().expect("no holder panics");
             if let Some(end) = end.filter(|_| !std::mem::replace(&mut *said, true)) {
                 bar.suspend(|| output(a, end));
+                bar.suspend(|| wasm::unknown(a, end.unknown));
             }
             bar.println(format!(
                 "{}: {} of the machine's time",

@@ -25,7 +25,8 @@ pub fn run(a: &RunArgs) -> Done {
         return wasm::run(a, file);
     }
     let of_programs = a.invoke.is_some() || a.heap_max.is_some() || a.nursery.is_some();
-    let of_programs = of_programs || a.plan.is_some() || a.instances.is_some();
+    let of_programs =
+        of_programs || a.plan.is_some() || a.instances.is_some() || a.profile.is_some();
     if of_programs
         || a.tier.is_some()
         || a.gc_log.is_some()
@@ -34,7 +35,7 @@ pub fn run(a: &RunArgs) -> Done {
         || a.fast_max.is_some()
     {
         return Err(wrong(
-            "--invoke, --heap-max, --nursery, --plan, --tier, --fast-max, --gc-log, --gc-stats and --pima-log are for WebAssembly programs, and this is none",
+            "--invoke, --heap-max, --nursery, --plan, --profile, --tier, --fast-max, --gc-log, --gc-stats and --pima-log are for WebAssembly programs, and this is none",
         ));
     }
     let machine_name = a.machine.as_deref().unwrap_or(DEFAULT_MACHINE);

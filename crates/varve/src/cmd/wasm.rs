@@ -3,12 +3,15 @@
 use super::{managed, phases, plans};
 use crate::args::RunArgs;
 use crate::ui::{Done, Failure, failed, wrong};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use varve_run::ManagedProgram;
+use std::sync::Arc;
+use varve_run::{ManagedProgram, unknown_sites};
 use varve_runtime::host::{Console, State};
+use varve_runtime::sites::Profile;
 use varve_runtime::{Config, Engine, Error, Module, Store};
 
 /// Whether the file begins as modules in binary form do, or is called like one.
@@ -30,21 +33,14 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
         .min(config.heap_max);
     config.tier = a.tier.unwrap_or_default();
     config.fast_max = a.fast_max.map(|b| b.0);
-    let bytes = std::fs::read(file).map_err(|e| {
-        wrong(format!(
-            "{file}: {e}; name a WebAssembly module, such as those in programs/dist"
-        ))
-    })?;
-    let arguments = a.command.iter().map(|w| w.as_encoded_bytes().to_vec());
-    let program = ManagedProgram {
-        arguments: arguments.collect(),
-        invoke: a.invoke.clone(),
-        ..ManagedProgram::new(file, bytes)
-    };
+    let program = program(file, a.invoke.as_deref(), &a.command)?;
+    config.profile = profile(a, file, &program.bytes)?;
     if let Some(machine) = &a.machine {
         return managed::run(a, machine, config, program);
     }
-    config.plan = a.plan.as_deref().map(plans::named).transpose()?;
+    let plan = a.plan.as_deref();
+    let plan = plan.map(|spec| plans::named(spec, config.profile.as_deref()));
+    config.plan = plan.transpose()?;
     let engine = Engine::new(config);
     let module = Module::new(&engine, &program.bytes).map_err(|e| of(file, &e))?;
     let mut store = program
@@ -62,6 +58,7 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
     if let Some(lacks) = store.untold() {
         eprintln!("note: {lacks}");
     }
+    unknown(a, unknown_sites(&mut store));
     if a.gc_stats {
         // A program that failed is the one whose collections are looked at.
         eprintln!("{}", store.gc_stats());
@@ -73,6 +70,52 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
     outcome
         .map(|code| ExitCode::from(code as u8))
         .map_err(|e| of(file, &e))
+}
+
+/// A program in a file, with what it is given.
+pub fn program(
+    file: &str,
+    invoke: Option<&str>,
+    words: &[OsString],
+) -> Result<ManagedProgram, Failure> {
+    let bytes = std::fs::read(file).map_err(|e| {
+        wrong(format!(
+            "{file}: {e}; name a WebAssembly module, such as those in programs/dist"
+        ))
+    })?;
+    let arguments = words.iter().map(|w| w.as_encoded_bytes().to_vec());
+    Ok(ManagedProgram {
+        arguments: arguments.collect(),
+        invoke: invoke.map(String::from),
+        ..ManagedProgram::new(file, bytes)
+    })
+}
+
+/// What a program is called in reports and profiles.
+pub fn name(file: &str) -> &str {
+    file.rsplit('/').next().unwrap_or(file)
+}
+
+/// The profile of the program that is to be run, if one was given.
+fn profile(a: &RunArgs, file: &str, bytes: &[u8]) -> Result<Option<Arc<Profile>>, Failure> {
+    let Some(path) = &a.profile else {
+        return Ok(None);
+    };
+    let profile = Profile::read(path).map_err(wrong)?;
+    let module = Module::new(&Engine::default(), bytes).map_err(|e| of(file, &e))?;
+    let fits = module.check_profile(&profile, &path.display().to_string(), name(file));
+    fits.map_err(wrong)?;
+    Ok(Some(Arc::new(profile)))
+}
+
+/// Says how many allocation sites of what ran the profile does not know, of how many, if there is one.
+pub fn unknown(a: &RunArgs, sites: Option<(usize, usize)>) {
+    if let Some((unknown, all)) = sites.filter(|s| s.0 > 0) {
+        eprintln!(
+            "varve: {}: does not know {unknown} of the {all} allocation sites in the code that ran",
+            a.profile.as_deref().unwrap_or(Path::new("")).display(),
+        );
+    }
 }
 
 /// One line per collection on standard error, or in a file.
@@ -103,6 +146,8 @@ fn log_collections(store: &mut Store<State>, to: &Path) -> Result<(), Failure> {
 fn refused(a: &RunArgs, on_model: bool) -> Option<(&'static str, &'static str)> {
     const NEVER: &str = "means nothing to a WebAssembly program";
     const MODEL: &str = "means something on a modelled machine only, such as --machine optane-6242";
+    const PLAN: &str =
+        "means something with a heap plan that goes by it only, such as --plan cgz-f";
     const REAL: &str = "means something without a modelled machine only";
     [
         (a.policy != "all", "--policy", NEVER),
@@ -115,6 +160,11 @@ fn refused(a: &RunArgs, on_model: bool) -> Option<(&'static str, &'static str)> 
             "means something with a --plan of two memories only",
         ),
         (!on_model && a.page.is_some(), "--page", MODEL),
+        (
+            !on_model && a.profile.is_some() && a.plan.is_none(),
+            "--profile",
+            PLAN,
+        ),
         (!on_model && a.seed != 1, "--seed", MODEL),
         (!on_model && a.json, "--json", MODEL),
         (!on_model && a.out.is_some(), "--out", MODEL),
