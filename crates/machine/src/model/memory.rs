@@ -401,7 +401,7 @@ impl Memory {
                 let mut c = s.cache.clone();
                 for ch in &s.channels {
                     c.add(&SocketCounts {
-                        dram: ch.dram.counts,
+                        dram: ch.dram.counts(),
                         ..SocketCounts::default()
                     });
                     if let Some(pm) = &ch.pm {

@@ -17,6 +17,19 @@ impl<T: Copy + Default> Ring<T> {
         unsafe { *self.0.get_unchecked(place & (self.0.len() - 1)) }
     }
 
+    /// What stands at a place, to change.
+    #[inline(always)]
+    pub fn at(&mut self, place: usize) -> &mut T {
+        let mask = self.0.len() - 1;
+        // SAFETY: as above.
+        unsafe { self.0.get_unchecked_mut(place & mask) }
+    }
+
+    /// All places.
+    pub fn iter(&self) -> std::slice::Iter<'_, T> {
+        self.0.iter()
+    }
+
     /// Puts something at a place.
     #[inline(always)]
     pub fn set(&mut self, place: usize, value: T) {
