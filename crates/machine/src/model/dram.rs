@@ -329,6 +329,18 @@ impl Channel {
         self.bank(now, p, t);
     }
 
+    /// A 64 B write to a place that was read at this very time, with nothing in between: its row is open.
+    #[inline(always)]
+    pub fn write_again(&mut self, now: Ps, p: Place, t: &Timing) {
+        self.counts.writes += 1;
+        self.counts.row_hits += 1;
+        let b = self.banks.at(p.bank as usize);
+        let start = if b.ready - now < t.ras_rp { b.ready } else { now };
+        b.ready = start + t.burst;
+        let r = self.ranks.at(p.rank() as usize);
+        r.busy_until = r.busy_until.max(b.ready + t.cl);
+    }
+
     /// What was done.
     pub fn counts(&self) -> DramCounts {
         let c = self.counts;

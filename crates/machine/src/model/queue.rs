@@ -47,9 +47,10 @@ impl Server {
         wait
     }
 
-    /// Adds a write of `work`; when too many wait, a part of them goes before any later read.
+    /// Adds a write of `work`; when too many wait, a part of them goes before any later read. Returns the work that then
+    /// waits, this included.
     #[inline(always)]
-    pub fn write(&mut self, now: u64, work: u64, drain: &Drain) {
+    pub fn write(&mut self, now: u64, work: u64, drain: &Drain) -> u64 {
         self.advance(now);
         self.until += work;
         let writes = self.until - self.reads_until;
@@ -57,6 +58,7 @@ impl Server {
             self.reads_until += writes - drain.low + drain.turnaround;
             self.until = self.reads_until + drain.low;
         }
+        self.until - self.last
     }
 
     /// Work that waits at `now`, ps.
@@ -286,12 +288,13 @@ mod tests {
                 match what {
                     0 => prop_assert_eq!(bus.backlog(now), reads + writes),
                     1 => {
-                        bus.write(now, work, &drain);
+                        let waits = bus.write(now, work, &drain);
                         writes += work;
                         if writes > drain.high {
                             reads += writes - drain.low + drain.turnaround;
                             writes = drain.low;
                         }
+                        prop_assert_eq!(waits, reads + writes);
                     }
                     _ => {
                         prop_assert_eq!(bus.read(now, work), reads);
