@@ -14,8 +14,6 @@ pub struct Cache {
     sets: Divisor,
     stride: usize,
     ways: u32,
-    /// One bit for each way.
-    all: u32,
     /// Where the least recent way stands in the order, in bits.
     least: u32,
 }
@@ -76,7 +74,6 @@ impl Cache {
             sets: Divisor::new(sets),
             stride,
             ways,
-            all: (1 << ways) - 1,
             least: (ways - 1) * if ways > NARROW { 5 } else { 4 },
         }
     }
@@ -125,7 +122,7 @@ impl Cache {
                 record.add(TAGS),
             )
         };
-        // SAFETY: as above.
+        // SAFETY: as above. Beyond the ways stand zeros, and the wanted tag is none.
         let found = unsafe {
             if LANES == 8 {
                 equal_among_8(&*tags.cast(), tag)
@@ -135,7 +132,7 @@ impl Cache {
             } else {
                 equal_among_16(&*tags.cast(), tag)
             }
-        } & self.all;
+        };
         if found != 0 {
             let way = found.trailing_zeros();
             *order = forward(*order, way as u64);

@@ -1,4 +1,5 @@
-//! Large zeroed arrays that cost the host memory only where they are touched, on huge pages where it has them.
+//! What the model asks of the host: large zeroed arrays that cost memory only where they are touched, on huge pages where
+//! it has them, and code for the processor that it runs on.
 
 use std::ptr::NonNull;
 
@@ -91,6 +92,56 @@ impl Zeroed {
         // SAFETY: as above, and `&mut self` makes the slice unique.
         unsafe { std::slice::from_raw_parts_mut(self.at.as_ptr().cast(), self.len / 4) }
     }
+}
+
+/// Work that is compiled for every processor and once more for those with newer instructions (shifts by a register that
+/// set no flags, vectors with three operands). Only what is inlined into it is.
+pub trait Work {
+    /// What comes of it.
+    type Out;
+    /// Does it. Implementations are `#[inline(always)]`.
+    fn work(self) -> Self::Out;
+}
+
+/// Whether this processor has the newer instructions.
+#[derive(Clone, Copy, Debug)]
+pub struct Newer(bool);
+
+impl Newer {
+    /// Asks it.
+    #[cfg(target_arch = "x86_64")]
+    pub fn detect() -> Newer {
+        Newer(
+            is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("bmi1")
+                && is_x86_feature_detected!("bmi2")
+                && is_x86_feature_detected!("lzcnt")
+                && is_x86_feature_detected!("popcnt"),
+        )
+    }
+
+    /// There are none to ask for.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub fn detect() -> Newer {
+        Newer(false)
+    }
+
+    /// Does the work with the newest instructions that there are.
+    #[inline(always)]
+    pub fn run<W: Work>(self, work: W) -> W::Out {
+        #[cfg(target_arch = "x86_64")]
+        if self.0 {
+            // SAFETY: the processor has these instructions: `detect` has asked it.
+            return unsafe { newer(work) };
+        }
+        work.work()
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+fn newer<W: Work>(work: W) -> W::Out {
+    work.work()
 }
 
 impl Drop for Zeroed {

@@ -38,10 +38,11 @@ use crate::pager::{OutOfFrames, Pager};
 use crate::program::Program;
 use cache::Cache;
 use events::Events;
+use host::Newer;
 use memory::Memory;
 use outcome::Recorder;
 use table::PageTable;
-use thread::{Latencies, Shared, Thread};
+use thread::{Latencies, Shared, Thread, Turn};
 use time::{Ps, ps};
 
 /// How a run is run; what it runs on is the [`Machine`].
@@ -158,6 +159,7 @@ struct Model<'a> {
     recorder: Recorder,
     quantum: Ps,
     until: Ps,
+    newer: Newer,
     /// Threads of each program that have not ended.
     live: Vec<usize>,
     /// Threads of each program that wait at its barrier.
@@ -228,6 +230,7 @@ impl<'a> Model<'a> {
                 o.snapshot_ns,
                 programs.iter().flat_map(|p| p.classes()).collect(),
             ),
+            newer: Newer::detect(),
             quantum: ps(o.quantum_ns).max(1),
             until: o.until_ns.map_or(Ps::MAX, |ns| ns * 1000),
             threads,
@@ -320,7 +323,11 @@ impl<'a> Model<'a> {
                 }
             }
         }
-        let op = t.run(limit, &mut self.shared);
+        let op = self.newer.run(Turn {
+            thread: t,
+            limit,
+            shared: &mut self.shared,
+        });
         self.keys[i] = t.clock;
         if let Some(e) = self.shared.out_of_frames {
             return Err(e.into());

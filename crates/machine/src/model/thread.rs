@@ -2,6 +2,7 @@
 
 use super::cache::{Cache, Found};
 use super::flight::Flight;
+use super::host::Work;
 use super::memory::Memory;
 use super::prefetcher::Prefetcher;
 use super::queue::Entries;
@@ -200,6 +201,26 @@ const CHUNK: usize = 8;
 /// No line.
 const NONE: u64 = u64::MAX;
 
+/// A turn of a thread: ops from its buffer until its clock passes `limit`, the buffer ends, or an op needs the driver.
+/// That op comes back.
+pub struct Turn<'t, 's> {
+    /// Whose turn it is.
+    pub thread: &'t mut Thread,
+    /// When it ends, ps.
+    pub limit: Ps,
+    /// What it shares with the others.
+    pub shared: &'t mut Shared<'s>,
+}
+
+impl Work for Turn<'_, '_> {
+    type Out = Option<Op>;
+
+    #[inline(always)]
+    fn work(self) -> Option<Op> {
+        self.thread.run(self.limit, self.shared)
+    }
+}
+
 impl Thread {
     /// A thread at time 0.
     pub fn new(
@@ -274,8 +295,8 @@ impl Thread {
 
     /// Runs ops from the buffer until the clock passes `limit`, the buffer ends, or an op needs the driver.
     /// Returns that op.
-    #[inline]
-    pub fn run(&mut self, limit: Ps, s: &mut Shared) -> Option<Op> {
+    #[inline(always)]
+    fn run(&mut self, limit: Ps, s: &mut Shared) -> Option<Op> {
         while let Some(&op) = self.ops.get(self.next) {
             if self.clock > limit {
                 return None;
@@ -300,7 +321,7 @@ impl Thread {
     }
 
     /// Touches the host memory that ops a little ahead will need: page-table entry, cache sets, DRAM-cache tag.
-    #[inline(never)]
+    #[inline(always)]
     fn look_ahead(&mut self, s: &mut Shared) {
         self.look_at = self.next + CHUNK;
         if self.looked_misses == self.counts.l2_misses {
@@ -355,7 +376,7 @@ impl Thread {
         (self.physical(frame, address), cost)
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn translate_slowly(&mut self, vpn: u64, store: bool, s: &mut Shared) -> (u32, Ps) {
         self.counts.tlb_misses += 1;
         if let Some(frame) = s.tables[self.space].frame(vpn)
@@ -510,7 +531,7 @@ impl Thread {
     }
 
     /// A line that the first level did not have; `out` is the dirty one that had to go for it.
-    #[inline(never)]
+    #[inline(always)]
     fn first_level_miss(
         &mut self,
         line: u64,
@@ -645,7 +666,7 @@ impl Thread {
     }
 
     /// Non-temporal stores, or write-backs that keep the line: every line that the op touches.
-    #[inline(never)]
+    #[inline(always)]
     fn write_through(&mut self, op: Op, s: &mut Shared) {
         self.counts.accesses += 1;
         self.last_line = NONE;
@@ -679,6 +700,7 @@ impl Thread {
     }
 
     /// Cleans a line in every cache; was it dirty in one?
+    #[inline(never)]
     fn clean(&mut self, line: u64, s: &mut Shared) -> bool {
         let first = self.l1.clean(line);
         let second = self.l2.clean(line);
