@@ -7,6 +7,8 @@ pub struct Divisor {
     value: u64,
     /// floor((2^64 - 1) / value), or 0 for a power of two.
     magic: u64,
+    /// The divisor less 1.
+    mask: u64,
     shift: u32,
 }
 
@@ -21,6 +23,7 @@ impl Divisor {
             } else {
                 u64::MAX / value
             },
+            mask: value - 1,
             shift: value.ilog2(),
         }
     }
@@ -35,7 +38,7 @@ impl Divisor {
     #[inline(always)]
     pub fn divide(self, n: u64) -> (u64, u64) {
         if self.magic == 0 {
-            return (n >> self.shift, n & (self.value - 1));
+            return (n >> self.shift, n & self.mask);
         }
         // The estimate is the quotient or one less: n * magic / 2^64 > n / value - 2 n / 2^64.
         let q = ((n as u128 * self.magic as u128) >> 64) as u64;

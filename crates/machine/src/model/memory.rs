@@ -246,6 +246,9 @@ struct CxlTiming {
 /// The memory system of a machine.
 pub struct Memory {
     nodes: Vec<Node>,
+    /// The first of them, and where it ends.
+    first: Node,
+    first_end: u64,
     sockets: Vec<Socket>,
     fixed: Fixed,
 }
@@ -326,24 +329,29 @@ impl Memory {
                 cache: SocketCounts::default(),
             })
             .collect();
+        let nodes = nodes(m);
         Memory {
-            nodes: nodes(m),
+            first: nodes[0],
+            first_end: nodes[0].base + nodes[0].bytes,
+            nodes,
             sockets,
             fixed,
         }
     }
 
     #[inline(always)]
-    fn node(&self, physical: u64) -> &Node {
-        // They follow one another, and the pager hands out frames of these nodes only.
-        let mut n = &self.nodes[0];
-        for next in &self.nodes[1..] {
-            if physical < next.base {
-                break;
-            }
-            n = next;
+    fn node(&self, physical: u64) -> Node {
+        if physical < self.first_end {
+            return self.first;
         }
-        n
+        self.other_node(physical)
+    }
+
+    #[inline(never)]
+    fn other_node(&self, physical: u64) -> Node {
+        // They follow one another, and the pager hands out frames of these nodes only.
+        let after = self.nodes.partition_point(|n| n.base <= physical);
+        self.nodes[after - 1]
     }
 
     /// Is the address in fast memory, as far as its node says?
@@ -371,7 +379,7 @@ impl Memory {
     /// A line is read for a core of `socket`, starting at `now` behind the last-level cache.
     #[inline(always)]
     pub fn read(&mut self, now: Ps, physical: u64, socket: usize) -> Reply {
-        let n = *self.node(physical);
+        let n = self.node(physical);
         let s = &mut self.sockets[n.socket];
         let mut at = now;
         if n.socket != socket {
@@ -399,7 +407,7 @@ impl Memory {
     /// A line is written (a write-back, or a non-temporal store) at `now`. Returns when the write queue took it.
     #[inline(always)]
     pub fn write(&mut self, now: Ps, physical: u64, socket: usize) -> Ps {
-        let n = *self.node(physical);
+        let n = self.node(physical);
         let s = &mut self.sockets[n.socket];
         let mut at = now;
         if n.socket != socket {

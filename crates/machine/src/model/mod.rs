@@ -38,7 +38,7 @@ use crate::pager::{OutOfFrames, Pager};
 use crate::program::Program;
 use cache::Cache;
 use events::Events;
-use host::Newer;
+use host::{Common, Level, Newer};
 use memory::Memory;
 use outcome::Recorder;
 use table::PageTable;
@@ -159,7 +159,7 @@ struct Model<'a> {
     recorder: Recorder,
     quantum: Ps,
     until: Ps,
-    newer: Newer,
+    newer: Option<Newer>,
     /// Threads of each program that have not ended.
     live: Vec<usize>,
     /// Threads of each program that wait at its barrier.
@@ -323,11 +323,15 @@ impl<'a> Model<'a> {
                 }
             }
         }
-        let op = self.newer.run(Turn {
+        let turn = Turn {
             thread: t,
             limit,
             shared: &mut self.shared,
-        });
+        };
+        let op = match self.newer {
+            Some(newer) => newer.run(turn),
+            None => Common.run(turn),
+        };
         self.keys[i] = t.clock;
         if let Some(e) = self.shared.out_of_frames {
             return Err(e.into());

@@ -129,8 +129,18 @@ impl Entries {
         self.admit_to_full(now)
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn admit_to_full(&mut self, now: u64) -> u64 {
+        // Entries mostly end in the order in which they came.
+        if self.until.get(self.head) <= self.latest {
+            self.pop();
+            return now;
+        }
+        self.admit_in_order(now)
+    }
+
+    #[inline(never)]
+    fn admit_in_order(&mut self, now: u64) -> u64 {
         self.settle();
         if self.len < self.capacity {
             return now;
@@ -147,7 +157,7 @@ impl Entries {
     fn pop(&mut self) {
         self.head += 1;
         self.len -= 1;
-        self.sorted -= 1;
+        self.sorted = self.sorted.saturating_sub(1);
     }
 
     /// Drops the entries that are free and sorts the others.
