@@ -6,6 +6,7 @@ use super::queue::Line;
 use super::ring::Ring;
 use super::time::{Ps, ps};
 use crate::describe::Dram;
+use std::hint::select_unpredictable;
 
 /// Time that a rank spent in each power state, ps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -262,14 +263,14 @@ impl Channel {
         let (this, last, before) = (p.part, self.last, self.before);
         self.last = this;
         self.before = last;
-        // Which rank is next is chance: these are to be no jumps.
         let again = if (this ^ last) | (last ^ before) == 0 {
             t.same_group
         } else {
             0
         };
+        // Which rank is next is often chance.
         let other = ((this ^ last) << (32 - RANK_BITS)) != 0;
-        t.burst + if other { t.other_rank } else { again }
+        t.burst + select_unpredictable(other, t.other_rank, again)
     }
 
     /// What is left of a refresh that the last access was the first to meet, or 0.
@@ -303,7 +304,7 @@ impl Channel {
         if open && fresh {
             self.counts.row_hits += 1;
         } else {
-            let precharge = if fresh && b.row != u32::MAX { t.rp } else { 0 };
+            let precharge = select_unpredictable(fresh && b.row != u32::MAX, t.rp, 0);
             b.row = p.row;
             start += r.activates.read(start, t.faw_quarter) + precharge + t.rcd;
         }
