@@ -106,9 +106,9 @@ impl Cache {
     pub fn prefetch(&self, place: Place) {
         let words = self.records.words();
         let at = place.set as usize * self.stride;
-        prefetch(&words[at]);
+        prefetch(words, at);
         if self.stride > 16 {
-            prefetch(&words[at + 16]);
+            prefetch(words, at + 16);
         }
     }
 

@@ -273,7 +273,7 @@ mod tests {
             for (gap, work, write) in ops {
                 now += gap;
                 left = left.saturating_sub(gap) + work;
-                if write { bus.write(now, work, &drain) } else { bus.read(now, work); }
+                if write { bus.write(now, work, &drain); } else { bus.read(now, work); }
                 prop_assert_eq!(bus.backlog(now), left);
             }
         }

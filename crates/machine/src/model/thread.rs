@@ -417,7 +417,6 @@ impl Thread {
             {
                 let physical = self.physical(frame, op.addr);
                 let line = physical >> 6;
-                self.l2.prefetch(self.l2.place(line));
                 let place = llc.place(line);
                 llc.prefetch(place);
                 if cached {
