@@ -336,7 +336,11 @@ impl Channel {
         self.counts.writes += 1;
         self.counts.row_hits += 1;
         let b = self.banks.at(p.bank as usize);
-        let start = if b.ready - now < t.ras_rp { b.ready } else { now };
+        let start = if b.ready - now < t.ras_rp {
+            b.ready
+        } else {
+            now
+        };
         b.ready = start + t.burst;
         let r = self.ranks.at(p.rank() as usize);
         r.busy_until = r.busy_until.max(b.ready + t.cl);

@@ -228,10 +228,7 @@ impl Interleave {
             return (channel as usize, local % self.channel_bytes);
         }
         let (block, channel) = self.channels.divide(local >> self.shift);
-        (
-            channel as usize,
-            block << self.shift | local & self.inside,
-        )
+        (channel as usize, block << self.shift | local & self.inside)
     }
 }
 
@@ -340,18 +337,18 @@ impl Memory {
     }
 
     #[inline(always)]
-    fn node(&self, physical: u64) -> Node {
+    fn node(&self, physical: u64) -> &Node {
         if physical < self.first_end {
-            return self.first;
+            return &self.first;
         }
         self.other_node(physical)
     }
 
     #[inline(never)]
-    fn other_node(&self, physical: u64) -> Node {
+    fn other_node(&self, physical: u64) -> &Node {
         // They follow one another, and the pager hands out frames of these nodes only.
         let after = self.nodes.partition_point(|n| n.base <= physical);
-        self.nodes[after - 1]
+        &self.nodes[after - 1]
     }
 
     /// Is the address in fast memory, as far as its node says?
@@ -379,7 +376,7 @@ impl Memory {
     /// A line is read for a core of `socket`, starting at `now` behind the last-level cache.
     #[inline(always)]
     pub fn read(&mut self, now: Ps, physical: u64, socket: usize) -> Reply {
-        let n = self.node(physical);
+        let n = *self.node(physical);
         let s = &mut self.sockets[n.socket];
         let mut at = now;
         if n.socket != socket {
@@ -407,7 +404,7 @@ impl Memory {
     /// A line is written (a write-back, or a non-temporal store) at `now`. Returns when the write queue took it.
     #[inline(always)]
     pub fn write(&mut self, now: Ps, physical: u64, socket: usize) -> Ps {
-        let n = self.node(physical);
+        let n = *self.node(physical);
         let s = &mut self.sockets[n.socket];
         let mut at = now;
         if n.socket != socket {

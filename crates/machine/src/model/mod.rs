@@ -41,6 +41,7 @@ use events::Events;
 use host::{Common, Level, Newer};
 use memory::Memory;
 use outcome::Recorder;
+use std::hint::select_unpredictable;
 use table::PageTable;
 use thread::{Latencies, Shared, Thread, Turn};
 use time::{Ps, ps};
@@ -286,13 +287,11 @@ impl<'a> Model<'a> {
     fn earliest(&self) -> (usize, Ps, Ps) {
         let (mut i, mut first, mut second) = (0, Ps::MAX, Ps::MAX);
         for (j, &key) in self.keys.iter().enumerate() {
-            if key < first {
-                second = first;
-                first = key;
-                i = j;
-            } else if key < second {
-                second = key;
-            }
+            // Whose turn it is changes all the time: these are to be no jumps.
+            let earlier = key < first;
+            second = second.min(first.max(key));
+            i = select_unpredictable(earlier, j, i);
+            first = first.min(key);
         }
         (i, first, second)
     }

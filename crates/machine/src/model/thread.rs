@@ -250,8 +250,14 @@ impl Work for Missed<'_, '_> {
 
     #[inline(always)]
     fn work<L: Level>(self, level: L) {
-        self.thread
-            .first_level_miss(level, self.line, self.out, self.load, self.walk, self.shared);
+        self.thread.first_level_miss(
+            level,
+            self.line,
+            self.out,
+            self.load,
+            self.walk,
+            self.shared,
+        );
     }
 }
 
@@ -417,6 +423,7 @@ impl Thread {
             {
                 let physical = self.physical(frame, op.addr);
                 let line = physical >> 6;
+                self.l2.prefetch(self.l2.place(line));
                 let place = llc.place(line);
                 llc.prefetch(place);
                 if cached {
@@ -777,7 +784,7 @@ impl Thread {
         self.last_line = NONE;
         self.last_virtual = NONE;
         let last = (op.addr + op.size.max(1) as u64 - 1) >> 6;
-        for at in op.addr >> 6..=last {
+        for at in op.addr >> 6..last + 1 {
             self.address = at << 6;
             let (physical, cost) = self.translate(at << 6, true, s);
             if s.out_of_frames.is_some() {
