@@ -136,6 +136,18 @@ pub fn run(
     options: &Options,
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Outcome, RunError> {
+    run_on(Newer::detect(), machine, pager, programs, options, watch)
+}
+
+/// As [`run`], with the newer instructions of a processor or without.
+fn run_on(
+    newer: Option<Newer>,
+    machine: &Machine,
+    pager: &mut dyn Pager,
+    programs: &mut [&mut dyn Program],
+    options: &Options,
+    watch: &mut dyn FnMut(&Progress) -> bool,
+) -> Result<Outcome, RunError> {
     let page_bytes = pager.page_bytes();
     if !page_bytes.is_power_of_two() || !(4096..=1 << 30).contains(&page_bytes) {
         let why = "a page is a power of two between 4 KiB and 1 GiB";
@@ -148,7 +160,9 @@ pub fn run(
         let why = "each memory must hold a whole number of them";
         return Err(RunError::PageSize { page_bytes, why });
     }
-    Model::new(machine, pager, programs, options, page_bytes).run(programs, watch)
+    let mut model = Model::new(machine, pager, programs, options, page_bytes);
+    model.newer = newer;
+    model.run(programs, watch)
 }
 
 struct Model<'a> {
@@ -160,6 +174,7 @@ struct Model<'a> {
     recorder: Recorder,
     quantum: Ps,
     until: Ps,
+    /// The instructions that turns are run with.
     newer: Option<Newer>,
     /// Threads of each program that have not ended.
     live: Vec<usize>,
@@ -231,7 +246,7 @@ impl<'a> Model<'a> {
                 o.snapshot_ns,
                 programs.iter().flat_map(|p| p.classes()).collect(),
             ),
-            newer: Newer::detect(),
+            newer: None,
             quantum: ps(o.quantum_ns).max(1),
             until: o.until_ns.map_or(Ps::MAX, |ns| ns * 1000),
             threads,

@@ -2,7 +2,7 @@
 
 use super::cache::{Cache, Found, Place};
 use super::flight::Flight;
-use super::host::{Level, Work};
+use super::host::Level;
 use super::memory::Memory;
 use super::prefetcher::Prefetcher;
 use super::queue::Entries;
@@ -11,6 +11,11 @@ use super::time::{Ps, ps};
 use crate::describe::Machine;
 use crate::op::{Kind, Op};
 use crate::pager::{Fault, OutOfFrames, Pager, Sample, Source};
+use work::{FetchAhead, Look, Missed, WriteThrough};
+
+mod work;
+
+pub use work::Turn;
 
 /// What one thread did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -200,98 +205,6 @@ pub struct Thread {
 const CHUNK: usize = 8;
 /// No line.
 const NONE: u64 = u64::MAX;
-
-/// A turn of a thread: ops from its buffer until its clock passes `limit`, the buffer ends, or an op needs the driver.
-/// That op comes back.
-pub struct Turn<'t, 's> {
-    /// Whose turn it is.
-    pub thread: &'t mut Thread,
-    /// When it ends, ps.
-    pub limit: Ps,
-    /// What it shares with the others.
-    pub shared: &'t mut Shared<'s>,
-}
-
-impl Work for Turn<'_, '_> {
-    type Out = Option<Op>;
-
-    #[inline(always)]
-    fn work<L: Level>(self, level: L) -> Option<Op> {
-        self.thread.run(level, self.limit, self.shared)
-    }
-}
-
-/// A look ahead, [`Thread::look_ahead`].
-struct Look<'t, 's>(&'t mut Thread, &'t mut Shared<'s>);
-
-impl Work for Look<'_, '_> {
-    type Out = ();
-
-    #[inline(always)]
-    fn work<L: Level>(self, _: L) {
-        self.0.look_ahead(self.1);
-    }
-}
-
-/// A line that the first level did not have, [`Thread::first_level_miss`].
-struct Missed<'t, 's> {
-    thread: &'t mut Thread,
-    shared: &'t mut Shared<'s>,
-    line: u64,
-    /// The dirty line that had to go for it.
-    out: Option<u64>,
-    load: bool,
-    /// What its translation takes.
-    walk: Ps,
-}
-
-impl Work for Missed<'_, '_> {
-    type Out = ();
-
-    #[inline(always)]
-    fn work<L: Level>(self, level: L) {
-        self.thread.first_level_miss(
-            level,
-            self.line,
-            self.out,
-            self.load,
-            self.walk,
-            self.shared,
-        );
-    }
-}
-
-/// Lines that are prefetched, [`Thread::fetch_ahead`].
-struct FetchAhead<'t, 's> {
-    thread: &'t mut Thread,
-    shared: &'t mut Shared<'s>,
-    /// First and last.
-    lines: (u64, u64),
-    now: Ps,
-}
-
-impl Work for FetchAhead<'_, '_> {
-    type Out = ();
-
-    #[inline(always)]
-    fn work<L: Level>(self, _: L) {
-        for line in self.lines.0..=self.lines.1 {
-            self.thread.fetch_ahead(line, self.now, self.shared);
-        }
-    }
-}
-
-/// An op that goes by the caches, [`Thread::write_through`].
-struct WriteThrough<'t, 's>(&'t mut Thread, &'t mut Shared<'s>, Op);
-
-impl Work for WriteThrough<'_, '_> {
-    type Out = ();
-
-    #[inline(always)]
-    fn work<L: Level>(self, _: L) {
-        self.0.write_through(self.2, self.1);
-    }
-}
 
 impl Thread {
     /// A thread at time 0.
