@@ -259,6 +259,29 @@ fn what_a_maker_makes_counts_as_made_by_its_caller() {
     }
 }
 
+/// A collection at every allocation, which moves all objects: they take their counts along.
+#[test]
+fn counts_follow_objects_that_move() {
+    for config in tiers() {
+        let run = |gc_stress| {
+            let config = Config {
+                gc_stress,
+                hot: 20,
+                ..config.clone()
+            };
+            let mut list = Program::new(config.clone(), LIST);
+            list.call("make", 64);
+            list.call("walk", 3);
+            let mut makers = Program::new(config, MAKERS);
+            makers.call("f", 30);
+            let all = list.sites().into_iter().chain(makers.sites());
+            all.map(|(key, c)| (key, (c.objects, c.bytes, c.reads, c.writes)))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(run(true), run(false), "{:?}", config.tier);
+    }
+}
+
 /// A build that has another function before, and more types, calls the sites the same.
 #[test]
 fn names_last_from_build_to_build() {
