@@ -48,7 +48,7 @@ fn a_program_is_profiled_shown_and_run_by_what_was_seen() {
     for word in [
         "objects",
         "(%)",
-        "v.g.Engine::run, Vertex",
+        "v.g.Shard::load, f64[]",
         "cgz-f",
         "knapsack",
         "--all",
