@@ -235,7 +235,7 @@ fn what_a_maker_makes_counts_as_made_by_its_caller() {
             .map(|(key, c)| (key.to_string(), c.bytes / c.objects))
             .collect();
         made.sort();
-        let of_all = |c: &Counts| c.objects == 0 || c.objects % 500 == 0;
+        let of_all = |c: &Counts| c.objects.is_multiple_of(500);
         assert!(sites.values().all(of_all), "{tier:?}");
         let expected = [
             // Through a reference, and in the place of a return, nobody knows who called.
