@@ -149,7 +149,7 @@ class Java(Engine):
         return said(self.path, "-version").replace('"', "")
 
     def command(self, benchmark, quick, rounds, heap_mib):
-        classes = [PROGRAMS / benchmark.program / "target/classes", PROGRAMS / "common/target/classes"]
+        classes = [PROGRAMS / benchmark.program / "target/classes", PROGRAMS / "common/target/classes", PROGRAMS / "api/target/classes"]
         path = os.pathsep.join(map(str, classes))
         head = [self.path, f"-Xmx{heap_mib}m", *self.options, "-cp", path, main_class(benchmark.program)]
         return [*head, *benchmark.words(quick), "--rounds", str(rounds)]

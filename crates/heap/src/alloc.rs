@@ -187,6 +187,9 @@ impl<P: Places, O: Observer> Heap<P, O> {
             return Err(self.out_of_memory(bytes));
         }
         let tier = match self.plan.place(Header(header), true, From::Birth) {
+            Space::Old(Tier::FAST) if self.fast_left() < pages => {
+                usize::from(Tier::SLOW.0).min(self.large.len() - 1)
+            }
             Space::Old(tier) => usize::from(tier.0),
             Space::Observer => unreachable!("large objects have no observer space"),
         };
@@ -217,6 +220,10 @@ impl<P: Places, O: Observer> Heap<P, O> {
             });
         }
         self.stats.allocated += bytes;
+        self.hot += match Header(header).temperature() & HOT {
+            0 => 0,
+            _ => bytes,
+        };
         // What it takes is no room for survivors any more.
         self.nursery.shrink(self.sizing.nursery(self.used()));
         Ok(r)

@@ -1,5 +1,8 @@
 //! What a heap is made with.
 
+use std::sync::Arc;
+
+use crate::instances::Instances;
 use crate::layout::*;
 use crate::nursery::{Nursery, START};
 use crate::observed::ObserverSpace;
@@ -31,6 +34,11 @@ pub struct Config {
     pub observer: u64,
     /// Told which addresses are to be memory of which tier.
     pub backing: Option<Box<dyn Backing>>,
+    /// Most fast memory that the heap uses, in bytes, if there is not enough for all of it: nursery, observer space and what survived.
+    /// What finds no room there goes to the next memory. A plan with one memory has no other, and needs all of [`Config::max`].
+    pub fast_max: Option<u64>,
+    /// Other heaps that run at the same time, with which a plan that samples is to begin together.
+    pub instances: Option<Arc<Instances>>,
     /// Bytes of address range right before the heap's base that the heap reserves and leaves to its owner, inaccessible: what an engine keeps
     /// there is reached from the base as objects are.
     pub before: u64,
@@ -79,6 +87,8 @@ impl Default for Config {
             log: None,
             observer: 0,
             backing: None,
+            fast_max: None,
+            instances: None,
             before: 0,
         }
     }
@@ -118,6 +128,16 @@ pub enum ConfigError {
     /// A heap that must not grow could never be collected in time.
     #[error("a growth factor of {0}: it must be more than 1")]
     Growth(f64),
+    /// Not even the nursery would fit.
+    #[error(
+        "fast memory of {fast_max} bytes is too small for a nursery of {young} (with its observer space, if the plan has one): give it more, or make the nursery smaller"
+    )]
+    FastMemory {
+        /// The limit of fast memory.
+        fast_max: u64,
+        /// What is there before anything survived.
+        young: u64,
+    },
     /// A plan with no tiers, or with too many.
     #[error("plan {plan} has {tiers} tiers: 1 to {max} are possible", max = crate::plan::MAX_TIERS)]
     Tiers {

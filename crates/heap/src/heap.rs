@@ -6,6 +6,7 @@ use crate::ahead::Ahead;
 use crate::blocks::Blocks;
 use crate::chunks::Chunks;
 use crate::config::{Config, ConfigError, Log, Stress};
+use crate::instances::Seat;
 use crate::large::Large;
 use crate::layout::*;
 use crate::lines::Lines;
@@ -15,8 +16,8 @@ use crate::mutator::Mutator;
 use crate::nursery::{Nursery, START};
 use crate::observed::ObserverSpace;
 use crate::observer::{Observer, Stage, Unobserved};
-use crate::pima::{Interval, PimaError};
-use crate::plan::{AnyPlan, MAX_TIERS, Places, Plan, Site, Tier};
+use crate::pima::{Interval, Phase, PimaError};
+use crate::plan::{AnyPlan, FastIsFull, FastMemory, MAX_TIERS, Places, Plan, Site, Tier};
 use crate::plans::dram::Dram;
 use crate::reference::Ref;
 use crate::remembered::Buffer;
@@ -44,6 +45,11 @@ pub struct Heap<P = Dram, O = Unobserved> {
     pub(crate) old_to_observed: Vec<u32>,
     /// What survived the nursery the last time.
     last_survived: u64,
+    /// Bytes of hot objects outside of nursery and observer space, as far as it is known: some may have died since
+    /// everything was last collected.
+    pub(crate) hot: u64,
+    /// This heap's place among those that sample together.
+    seat: Option<Seat>,
     /// By collector thread and tier.
     pub(crate) bumps: Vec<Vec<Bump>>,
     pub(crate) plan: P,
@@ -106,6 +112,16 @@ impl<P: Places, O: Observer> Heap<P, O> {
             Some(_) => config.observer_half(),
             None => 0,
         };
+        if let Some(fast_max) = config.fast_max.filter(|_| tiers > 1) {
+            let nursery = match asked.nursery() {
+                Tier::FAST => config.nursery,
+                _ => 0,
+            };
+            let young = nursery + 2 * half;
+            if young > fast_max {
+                return Err(ConfigError::FastMemory { fast_max, young });
+            }
+        }
         let extent = config.extent(tiers, half);
         let first = (config.young_range(half) / CHUNK_SIZE) as u32;
         let refused = |source| ConfigError::Reserve { extent, source };
@@ -140,6 +156,9 @@ impl<P: Places, O: Observer> Heap<P, O> {
             }
         }
         let monitors = asked.monitors();
+        // Who never samples is not waited for: its place is free again at once.
+        let seat = config.instances.take().map(|instances| instances.join());
+        let seat = seat.filter(|_| asked.pima().is_some());
         let threads = config.threads.max(1);
         Ok(Heap {
             ahead: Ahead::default(),
@@ -153,6 +172,8 @@ impl<P: Places, O: Observer> Heap<P, O> {
             monitors,
             old_to_observed: Vec::new(),
             last_survived: 0,
+            hot: 0,
+            seat,
             bumps: (0..threads)
                 .map(|_| (0..tiers).map(|_| Bump::default()).collect())
                 .collect(),
@@ -216,12 +237,69 @@ impl<P: Places, O: Observer> Heap<P, O> {
         roots: &mut dyn Roots,
         now: impl FnOnce() -> Duration,
     ) -> Result<Option<Tier>, PimaError> {
-        let to = self.plan.plan_mut().interval(interval)?;
-        if to.is_some() {
+        let fast = self.fast_memory();
+        let to = self.plan.plan_mut().interval(interval, fast)?;
+        if let Some(to) = to {
+            let moved = |heap: &Self| heap.stats.moved[usize::from(to.0)];
+            let before = moved(self);
             self.collect_for(mutator, Kind::Full, Cause::Moving, roots);
-            self.plan.plan_mut().moved(now());
+            let bytes = moved(self) - before;
+            self.plan.plan_mut().moved(now(), bytes);
+        }
+        let Some(pima) = self.plan.plan_mut().pima_mut() else {
+            return Ok(to);
+        };
+        if pima.phase() == Phase::Prepare && self.seat.as_mut().is_none_or(Seat::may_start) {
+            pima.start(interval.now);
         }
         Ok(to)
+    }
+
+    /// Bytes of fast memory that are free, by [`Config::fast_max`].
+    pub(crate) fn fast_left(&self) -> u64 {
+        let plan = self.plan.plan();
+        let Some(max) = self.config.fast_max.filter(|_| plan.tiers() > 1) else {
+            return u64::MAX;
+        };
+        let nursery = match plan.nursery() {
+            Tier::FAST => self.nursery.size(),
+            _ => 0,
+        };
+        let observed = match plan.observer() {
+            Some(Tier::FAST) => 2 * self.observed.size(),
+            _ => 0,
+        };
+        max.saturating_sub(nursery + observed + self.old_in(Tier::FAST))
+    }
+
+    /// Bytes in use by old objects in a memory.
+    fn old_in(&self, tier: Tier) -> u64 {
+        let mature = self.mature.iter().filter(|s| s.tier == tier);
+        let large = self.large.iter().filter(|s| s.tier == tier);
+        mature.map(Mature::used).sum::<u64>() + large.map(Large::used).sum::<u64>()
+    }
+
+    fn fast_memory(&self) -> FastMemory {
+        let old_in_fast = self.old_in(Tier::FAST);
+        let old = (1..self.mature.len() as u8).map(|tier| self.old_in(Tier(tier)));
+        FastMemory {
+            // What survives next needs room too.
+            left: self.fast_left().saturating_sub(self.nursery.size()),
+            old: old.sum(),
+            hot: self.hot.saturating_sub(old_in_fast),
+        }
+    }
+
+    /// What of fast memory a collection has to leave alone, with so many bytes in the nursery.
+    fn fast_is_full(&self, nursery: u64, cause: Cause) -> FastIsFull {
+        let left = self.fast_left();
+        let young = nursery + self.observed.used();
+        let needed = young + self.fast_memory().old;
+        FastIsFull {
+            for_survivors: left < young,
+            // Whoever had them move has seen to it that there is room.
+            for_old: left < needed && cause != Cause::Moving,
+        }
     }
 
     /// The memory that an object is in.
@@ -344,7 +422,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
         };
         let before = self.used();
         let nursery = self.nursery.used(mutator);
-        self.plan.begin();
+        self.plan.begin(self.fast_is_full(nursery, cause));
         let counts = self.run(
             mutator,
             kind,
@@ -354,6 +432,10 @@ impl<P: Places, O: Observer> Heap<P, O> {
         let after = self.used();
         let promoted = counts.promoted.iter().sum::<u64>() + counts.observed;
         self.last_survived = promoted;
+        self.hot = match kind {
+            Kind::Full => counts.hot,
+            _ => self.hot + counts.hot,
+        };
         match kind {
             Kind::Minor | Kind::Observer => self.sizing.after_nursery(nursery, promoted),
             Kind::Full => {

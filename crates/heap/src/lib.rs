@@ -109,7 +109,7 @@
 //! | `nursery`, `observed`, `mature`, `large` | the kinds of spaces; `ahead` touches their memory |
 //! | `mutator`, `remembered` | what compiled code holds, and what its write barrier notes |
 //! | `plan`, `observer`, `roots`, `config` | what others decide, watch and provide |
-//! | `plans`, `sites`, `pima` | every plan by name, allocation sites and profiles, sampling |
+//! | `plans`, `sites`, `pima`, `instances` | every plan by name, allocation sites and profiles, sampling, alone and together |
 //! | `trace`, `pool`, `collect`, `traced`, `sizing` | a collection, its threads, what it found, and when the next one comes |
 //! | `heap`, `alloc`, `access`, `stats`, `verify` | what others call |
 //!
@@ -124,6 +124,7 @@ mod collect;
 mod config;
 mod header;
 mod heap;
+mod instances;
 mod large;
 pub mod layout;
 mod lines;
@@ -152,10 +153,13 @@ pub use alloc::OutOfMemory;
 pub use config::{Backing, Config, ConfigError, Log, MIN_HEAP, MIN_NURSERY, Stress};
 pub use header::Header;
 pub use heap::Heap;
+pub use instances::{Instances, Seat};
 pub use mutator::{Mutator, log_element_slow, log_slow};
 pub use observer::{Moved, Observer, Stage, Unobserved};
-pub use pima::{Coordinator, Entry, Interval, Phase, Pima, PimaError, PimaSettings};
-pub use plan::{AnyPlan, From, MAX_TIERS, Object, Places, Plan, Site, Space, Tier};
+pub use pima::{Coordinator, Entry, Interval, Note, Phase, Pima, PimaError, PimaSettings, Room};
+pub use plan::{
+    AnyPlan, FastIsFull, FastMemory, From, MAX_TIERS, Object, Places, Plan, Site, Space, Tier,
+};
 pub use plans::dram::Dram;
 pub use reference::Ref;
 pub use roots::Roots;

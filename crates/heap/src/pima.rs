@@ -111,8 +111,56 @@ pub struct Entry {
     pub at: Duration,
     /// The phase.
     pub phase: Phase,
-    /// For a decision: mean time of an interval in slow and in fast memory.
-    pub measured: Option<(Duration, Duration)>,
+    /// What there is to say of it.
+    pub note: Note,
+}
+
+/// What led to a phase.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Note {
+    /// The one before ended.
+    Nothing,
+    /// Objects were moved.
+    Moved {
+        /// Their bytes.
+        bytes: u64,
+        /// For how long the program stood still.
+        took: Duration,
+    },
+    /// A decision by what was sampled.
+    Measured {
+        /// Mean time of an interval in slow memory.
+        slow: Duration,
+        /// The same in fast memory.
+        fast: Duration,
+        /// The setting that the ratio was compared with.
+        alpha: f64,
+        /// Fast memory that was lacking, whatever the ratio.
+        lacking: Option<Room>,
+    },
+    /// Fast memory was not even tried.
+    NoRoom(Room),
+}
+
+/// What of fast memory a choice would take, and what there is. In bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Objects that would move there, at most.
+    pub need: u64,
+    /// Fast memory that is free for them.
+    pub left: u64,
+}
+
+impl Room {
+    /// Fast memory without a limit.
+    pub const PLENTY: Room = Room {
+        need: 0,
+        left: u64::MAX,
+    };
+
+    fn lacking(self) -> Option<Room> {
+        (self.need > self.left).then_some(self)
+    }
 }
 
 /// The decision core. See the file's top.
@@ -122,8 +170,8 @@ pub struct Pima {
     phase: Phase,
     /// Where survivors go and old objects are to be.
     memory: Tier,
-    /// Objects are on their way to `memory`.
-    moving: bool,
+    /// Objects are on their way to `memory` since then.
+    moving: Option<Duration>,
     /// Sums of the sample: intervals and time, for slow and fast memory.
     slow: Sum,
     fast: Sum,
@@ -161,14 +209,14 @@ impl Pima {
             settings,
             phase: Phase::Default,
             memory: Tier::SLOW,
-            moving: false,
+            moving: None,
             slow: Sum::default(),
             fast: Sum::default(),
             hold_until: Duration::ZERO,
             last: None,
             log: Vec::new(),
         };
-        pima.enter(Phase::Default, Duration::ZERO, None);
+        pima.enter(Phase::Default, Duration::ZERO, Note::Nothing);
         Ok(pima)
     }
 
@@ -188,11 +236,11 @@ impl Pima {
     }
 
     /// The program finished an interval. `Some` is a memory that old objects are to move to now;
-    /// [`Pima::moved`] says that they did.
+    /// [`Pima::moved`] says that they did. Without `room` fast memory is neither tried nor chosen.
     ///
     /// # Errors
     /// If the report is out of order. Nothing changes then.
-    pub fn interval(&mut self, interval: Interval) -> Result<Option<Tier>, PimaError> {
+    pub fn interval(&mut self, interval: Interval, room: Room) -> Result<Option<Tier>, PimaError> {
         let Interval { id, now, .. } = interval;
         if let Some((last, at)) = self.last {
             if id <= last {
@@ -208,7 +256,9 @@ impl Pima {
             Phase::Default => self.prepare(now),
             Phase::HoldOff(_) if now >= self.hold_until => self.prepare(now),
             // An interval during which objects moved belongs to neither memory.
-            Phase::Sample(memory) if !self.moving => return Ok(self.count(memory, &interval)),
+            Phase::Sample(memory) if self.moving.is_none() => {
+                return Ok(self.count(memory, &interval, room));
+            }
             _ => {}
         }
         Ok(None)
@@ -219,30 +269,32 @@ impl Pima {
         if self.phase == Phase::Prepare {
             (self.slow, self.fast) = (Sum::default(), Sum::default());
             // The memory of now comes first: nothing has to move for it.
-            self.enter(Phase::Sample(self.memory), now, None);
+            self.enter(Phase::Sample(self.memory), now, Note::Nothing);
         }
     }
 
-    /// Old objects are in [`Pima::memory`] since `now`.
-    pub fn moved(&mut self, now: Duration) {
-        if !std::mem::replace(&mut self.moving, false) {
+    /// Old objects, so many bytes of them, are in [`Pima::memory`] since `now`.
+    pub fn moved(&mut self, now: Duration, bytes: u64) {
+        let Some(since) = self.moving.take() else {
             return;
-        }
+        };
+        let took = now.saturating_sub(since);
+        let note = Note::Moved { bytes, took };
         match self.phase {
-            Phase::Sample(_) => self.enter(Phase::Sample(self.memory), now, None),
-            Phase::Cleanup(choice) => self.hold_off(choice, now),
+            Phase::Sample(_) => self.enter(Phase::Sample(self.memory), now, note),
+            Phase::Cleanup(choice) => self.hold_off(choice, now, note),
             _ => {}
         }
     }
 
     fn prepare(&mut self, now: Duration) {
-        self.enter(Phase::Prepare, now, None);
+        self.enter(Phase::Prepare, now, Note::Nothing);
         if !self.settings.coordinated {
             self.start(now);
         }
     }
 
-    fn count(&mut self, memory: Tier, interval: &Interval) -> Option<Tier> {
+    fn count(&mut self, memory: Tier, interval: &Interval, room: Room) -> Option<Tier> {
         let sum = match memory {
             Tier::FAST => &mut self.fast,
             _ => &mut self.slow,
@@ -256,42 +308,53 @@ impl Pima {
             Tier::FAST => (Tier::SLOW, self.slow),
             _ => (Tier::FAST, self.fast),
         };
-        if other.1.intervals == 0 {
-            self.memory = other.0;
-            self.moving = true;
-            return Some(other.0);
+        let now = interval.now;
+        if other.1.intervals > 0 {
+            return self.decide(memory, now, room);
         }
-        self.decide(memory, interval.now)
+        if let (Tier::FAST, Some(room)) = (other.0, room.lacking()) {
+            self.enter(Phase::Cleanup(memory), now, Note::NoRoom(room));
+            self.hold_off(memory, now, Note::Nothing);
+            return None;
+        }
+        self.memory = other.0;
+        self.moving = Some(now);
+        Some(other.0)
     }
 
-    fn decide(&mut self, current: Tier, now: Duration) -> Option<Tier> {
+    fn decide(&mut self, current: Tier, now: Duration, room: Room) -> Option<Tier> {
         let (slow, fast) = (self.slow.mean(), self.fast.mean());
-        let choice = match slow.as_secs_f64() > self.settings.alpha * fast.as_secs_f64() {
+        let alpha = self.settings.alpha;
+        let pays = slow.as_secs_f64() > alpha * fast.as_secs_f64();
+        let lacking = room.lacking().filter(|_| pays);
+        let choice = match pays && lacking.is_none() {
             true => Tier::FAST,
             false => Tier::SLOW,
         };
-        self.enter(Phase::Cleanup(choice), now, Some((slow, fast)));
+        let note = Note::Measured {
+            slow,
+            fast,
+            alpha,
+            lacking,
+        };
+        self.enter(Phase::Cleanup(choice), now, note);
         self.memory = choice;
         if choice == current {
-            self.hold_off(choice, now);
+            self.hold_off(choice, now, Note::Nothing);
             return None;
         }
-        self.moving = true;
+        self.moving = Some(now);
         Some(choice)
     }
 
-    fn hold_off(&mut self, choice: Tier, now: Duration) {
-        self.hold_until = now + self.settings.hold_off;
-        self.enter(Phase::HoldOff(choice), now, None);
+    fn hold_off(&mut self, choice: Tier, now: Duration, note: Note) {
+        self.hold_until = now.saturating_add(self.settings.hold_off);
+        self.enter(Phase::HoldOff(choice), now, note);
     }
 
-    fn enter(&mut self, phase: Phase, at: Duration, measured: Option<(Duration, Duration)>) {
+    fn enter(&mut self, phase: Phase, at: Duration, note: Note) {
         self.phase = phase;
-        self.log.push(Entry {
-            at,
-            phase,
-            measured,
-        });
+        self.log.push(Entry { at, phase, note });
     }
 }
 
@@ -307,15 +370,48 @@ impl fmt::Display for Entry {
             Phase::Cleanup(tier) => write!(f, "cleanup, choose {} memory", name(tier)),
             Phase::HoldOff(tier) => write!(f, "hold off in {} memory", name(tier)),
         }?;
-        if let Some((slow, fast)) = self.measured {
-            let (slow, fast) = (1e3 * slow.as_secs_f64(), 1e3 * fast.as_secs_f64());
-            let ratio = slow / fast;
-            write!(
-                f,
-                ": {slow:.3} ms in slow, {fast:.3} ms in fast, {ratio:.2} times"
-            )?;
+        let millis = |time: Duration| 1e3 * time.as_secs_f64();
+        match self.note {
+            Note::Nothing => Ok(()),
+            Note::Moved { bytes, took } => {
+                let (mib, took) = (mib(bytes), millis(took));
+                write!(f, ": {mib:.1} MiB moved in {took:.3} ms")
+            }
+            Note::Measured {
+                slow,
+                fast,
+                alpha,
+                lacking,
+            } => {
+                let (slow, fast) = (millis(slow), millis(fast));
+                let ratio = slow / fast;
+                let than = if ratio > alpha {
+                    "more than"
+                } else {
+                    "at most"
+                };
+                write!(
+                    f,
+                    ": {slow:.3} ms in slow, {fast:.3} ms in fast, {ratio:.2} times, {than} alpha {alpha}"
+                )?;
+                lacking.map_or(Ok(()), |room| write!(f, ", but {room}"))
+            }
+            Note::NoRoom(room) => write!(f, ": {room}"),
         }
-        Ok(())
+    }
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
+impl fmt::Display for Room {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (need, left) = (mib(self.need), mib(self.left));
+        write!(
+            f,
+            "{need:.1} MiB do not fit into {left:.1} MiB of fast memory"
+        )
     }
 }
 
@@ -369,6 +465,7 @@ mod tests {
         /// Memory of each interval, and whether the core held off.
         ran: Vec<(Tier, Phase)>,
         moves: u32,
+        room: Room,
     }
 
     impl Program {
@@ -379,6 +476,7 @@ mod tests {
                 id: 0,
                 ran: Vec::new(),
                 moves: 0,
+                room: Room::PLENTY,
             }
         }
 
@@ -394,11 +492,11 @@ mod tests {
                     update: time - time / 3,
                     now: self.now,
                 };
-                if let Some(to) = self.pima.interval(interval).unwrap() {
+                if let Some(to) = self.pima.interval(interval, self.room).unwrap() {
                     assert_eq!(to, self.pima.memory());
                     self.moves += 1;
                     self.now += 100 * MS;
-                    self.pima.moved(self.now);
+                    self.pima.moved(self.now, 3 << 20);
                 }
             }
         }
@@ -430,14 +528,51 @@ mod tests {
                 "pima at 0.000 s: default, old objects in slow memory",
                 "pima at 0.020 s: prepare",
                 "pima at 0.020 s: sample slow memory",
-                "pima at 0.160 s: sample fast memory",
-                "pima at 0.180 s: cleanup, choose fast memory: 20.000 ms in slow, 10.000 ms in fast, 2.00 times",
+                "pima at 0.160 s: sample fast memory: 3.0 MiB moved in 100.000 ms",
+                "pima at 0.180 s: cleanup, choose fast memory: 20.000 ms in slow, 10.000 ms in fast, 2.00 times, more than alpha 1.5",
                 "pima at 0.180 s: hold off in fast memory",
                 "pima at 0.190 s: prepare",
                 "pima at 0.190 s: sample fast memory",
             ]
         );
         assert_eq!(program.moves, 1, "the chosen memory is the sampled one");
+    }
+
+    #[test]
+    fn without_room_fast_memory_is_neither_tried_nor_chosen() {
+        let mut program = Program::new(PimaSettings {
+            hold_off: 10 * MS,
+            ..PimaSettings::default()
+        });
+        program.room = Room {
+            need: 5 << 20,
+            left: 4 << 20,
+        };
+        program.run(3, of(20, 10));
+        let last = |program: &Program| {
+            let log = program.pima.log();
+            log.iter().rev().map(Entry::to_string).take(2).last()
+        };
+        assert_eq!(
+            last(&program).as_deref(),
+            Some(
+                "pima at 0.060 s: cleanup, choose slow memory: 5.0 MiB do not fit into 4.0 MiB of fast memory"
+            )
+        );
+        assert_eq!(program.moves, 0);
+        // There is room, and it is chosen; then the program grows.
+        program.room = Room::PLENTY;
+        program.run(5, of(20, 10));
+        assert_eq!(program.pima.phase(), Phase::HoldOff(Tier::FAST));
+        program.room.left = 0;
+        program.room.need = 1 << 20;
+        program.run(5, of(20, 10));
+        assert_eq!(program.pima.phase(), Phase::HoldOff(Tier::SLOW));
+        let says = last(&program).unwrap();
+        assert!(
+            says.ends_with("2.00 times, more than alpha 1.5, but 1.0 MiB do not fit into 0.0 MiB of fast memory"),
+            "{says}"
+        );
     }
 
     #[test]
@@ -449,19 +584,25 @@ mod tests {
             update: MS,
             now: MS * now,
         };
-        pima.interval(report(5, 10)).unwrap();
-        pima.interval(report(6, 20)).unwrap();
+        pima.interval(report(5, 10), Room::PLENTY).unwrap();
+        pima.interval(report(6, 20), Room::PLENTY).unwrap();
         let before = pima.log().len();
         for (interval, says) in [
             (report(6, 30), "interval 6 was reported after interval 6"),
             (report(1, 30), "interval 1 was reported after interval 6"),
             (report(7, 19), "interval 7 ended at 19ms, before"),
         ] {
-            let error = pima.interval(interval).unwrap_err().to_string();
+            let error = pima
+                .interval(interval, Room::PLENTY)
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(says), "{error}");
         }
         assert_eq!(pima.log().len(), before);
-        assert_eq!(pima.interval(report(7, 20)), Ok(Some(Tier::FAST)));
+        assert_eq!(
+            pima.interval(report(7, 20), Room::PLENTY),
+            Ok(Some(Tier::FAST))
+        );
     }
 
     #[test]

@@ -64,6 +64,18 @@ pub struct Object {
     pub colour: u8,
 }
 
+/// What a plan may know of fast memory when it decides whether old objects move there. In bytes; without a limit there is
+/// no end of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FastMemory {
+    /// What is free for old objects, with room for what survives next.
+    pub left: u64,
+    /// Old objects that are elsewhere.
+    pub old: u64,
+    /// Those of them that are hot, at most.
+    pub hot: u64,
+}
+
 /// An allocation site, as far as a plan may know it.
 #[derive(Clone, Copy, Debug)]
 pub struct Site<'a> {
@@ -120,22 +132,46 @@ pub trait Plan: Send + Sync {
         false
     }
 
+    /// Whether the programmer's marks at allocation sites mean anything.
+    fn takes_hints(&self) -> bool {
+        false
+    }
+
     /// The program finished an interval of its work. `Some` says that old objects are to move now: everything should
     /// be collected, and [`Plan::moved`] called then.
-    fn interval(&mut self, interval: Interval) -> Result<Option<Tier>, PimaError> {
-        let _ = interval;
+    fn interval(
+        &mut self,
+        interval: Interval,
+        fast: FastMemory,
+    ) -> Result<Option<Tier>, PimaError> {
+        let _ = (interval, fast);
         Ok(None)
     }
 
-    /// Old objects were moved, which was done at `now`.
-    fn moved(&mut self, now: Duration) {
-        let _ = now;
+    /// Old objects were moved, so many bytes, which was done at `now`.
+    fn moved(&mut self, now: Duration, bytes: u64) {
+        let _ = (now, bytes);
     }
 
-    /// The state machine inside, if it is one that works in phases.
-    fn pima(&mut self) -> Option<&mut crate::pima::Pima> {
+    /// The state machine inside, if it is one that works in phases: it wants to be told of intervals.
+    fn pima(&self) -> Option<&crate::pima::Pima> {
         None
     }
+
+    /// The same, to have it begin a sample.
+    fn pima_mut(&mut self) -> Option<&mut crate::pima::Pima> {
+        None
+    }
+}
+
+/// What of fast memory a collection has to leave alone, where the heap has a limit of it: objects go to the next memory
+/// instead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FastIsFull {
+    /// There may be no room for all survivors of the nursery and the observer space.
+    pub for_survivors: bool,
+    /// There may be no room for old objects from elsewhere.
+    pub for_old: bool,
 }
 
 /// What collections ask. A collection asks from several threads at once, once for each object that it copies.
@@ -150,7 +186,7 @@ pub trait Places: Send + Sync {
     fn plan_mut(&mut self) -> &mut dyn Plan;
 
     /// A collection begins: answers do not change until the next one.
-    fn begin(&mut self);
+    fn begin(&mut self, full: FastIsFull);
 
     /// Whether any old object is to be elsewhere than it may be.
     fn moves_old(&self) -> bool;
@@ -183,7 +219,7 @@ impl AnyPlan {
             moves_old: false,
             inhabited: [false; MAX_TIERS as usize],
         };
-        any.begin();
+        any.begin(FastIsFull::default());
         any
     }
 }
@@ -237,7 +273,7 @@ impl Places for AnyPlan {
         &mut *self.plan
     }
 
-    fn begin(&mut self) {
+    fn begin(&mut self, full: FastIsFull) {
         let tiers = self.plan.tiers();
         let old = (0..tiers).map(|tier| From::Old(Tier(tier)));
         for from in [From::Birth, From::Nursery, From::Observer]
@@ -267,6 +303,18 @@ impl Places for AnyPlan {
                     Space::Observer if cannot => Space::Old(last),
                     Space::Old(tier) => Space::Old(tier.min(last)),
                     Space::Observer => Space::Observer,
+                };
+                let is_full = match from {
+                    From::Old(Tier::FAST) => false,
+                    From::Old(_) => full.for_old,
+                    _ => full.for_survivors,
+                };
+                let space = match space {
+                    Space::Old(Tier::FAST) if is_full => Space::Old(match from {
+                        From::Old(here) => here,
+                        _ => Tier::SLOW.min(last),
+                    }),
+                    space => space,
                 };
                 self.table[index(from, large, temperature)] = space;
             }
@@ -329,17 +377,31 @@ mod tests {
                 Space::Old(self.0)
             }
 
-            fn moved(&mut self, _: Duration) {
+            fn moved(&mut self, _: Duration, _: u64) {
                 self.0 = Tier::FAST;
             }
         }
 
         let mut places = AnyPlan::new(Box::new(One(Tier::SLOW)));
         assert!(!places.moves_old());
-        places.plan_mut().moved(Duration::ZERO);
-        places.begin();
+        places.plan_mut().moved(Duration::ZERO, 0);
+        let full = FastIsFull {
+            for_survivors: true,
+            for_old: true,
+        };
+        places.begin(full);
+        assert!(!places.moves_old(), "there is no room to go to");
+        let header = Header(new_header(1, 2, 0));
+        let place = |places: &AnyPlan, from| places.place(header, false, from);
+        assert_eq!(place(&places, From::Nursery), Space::Old(Tier::SLOW));
+        assert_eq!(
+            place(&places, From::Old(Tier::FAST)),
+            Space::Old(Tier::FAST)
+        );
+        places.begin(FastIsFull::default());
+        assert_eq!(place(&places, From::Nursery), Space::Old(Tier::FAST));
         assert!(places.moves_old());
-        places.begin();
+        places.begin(FastIsFull::default());
         assert!(places.moves_old(), "some may have found no room");
     }
 

@@ -76,6 +76,8 @@ pub(crate) struct Counts {
     pub evacuated: u64,
     /// Bytes found live and left in place.
     pub marked: u64,
+    /// Bytes of hot objects among those outside of the observer space.
+    pub hot: u64,
 }
 
 impl Counts {
@@ -93,6 +95,7 @@ impl Counts {
         self.observed += other.observed;
         self.evacuated += other.evacuated;
         self.marked += other.marked;
+        self.hot += other.hot;
     }
 
     /// Bytes of everything that was reached.
@@ -438,8 +441,17 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
             self.mark_lines(r, bytes);
         }
         self.counts.marked += bytes;
+        self.count_hot(header, bytes);
         if info.has_refs {
             self.stack.push(Entry::from(r.0));
+        }
+    }
+
+    /// Counts an object among the hot ones, if it is one.
+    #[inline(always)]
+    fn count_hot(&mut self, header: Header, bytes: u64) {
+        if P::SEVERAL && header.temperature() & HOT != 0 {
+            self.counts.hot += bytes;
         }
     }
 

@@ -454,7 +454,7 @@ fn pima_tries_both_memories_and_moves_everything_to_the_better_one() {
     let record = world.records.lock().unwrap().last().unwrap().clone();
     assert_eq!(record.cause.to_string(), "moving");
     assert_eq!(record.moved[0], 1000 * 24 + array_size(4, 60_000));
-    let pima = world.heap.plan_mut().pima().unwrap();
+    let pima = world.heap.plan().pima().unwrap();
     assert_eq!(pima.phase(), Phase::HoldOff(FAST));
     // Survivors follow. A second later it no longer pays.
     world.node(0);
@@ -823,4 +823,84 @@ fn a_recorder_counts_every_access_of_every_site() {
     // What is written can be read, and classified.
     let read = Profile::parse("p.sites", &profile.text()).unwrap();
     assert_eq!(read.text(), profile.text());
+}
+
+#[test]
+fn pima_leaves_fast_memory_alone_that_is_too_small() {
+    let limit = |mib: u64| Config {
+        fast_max: Some(mib << 20),
+        ..config()
+    };
+    for (mib, moves) in [(64, true), (2, false)] {
+        let mut world = World::with("pima", limit(mib));
+        // Four bytes an element: more than 3 MiB.
+        world.table(800_000);
+        world.collect(Kind::Minor);
+        let moved: Vec<_> = [30, 30, 30, 10, 10].map(|ms| world.interval(ms)).into();
+        assert_eq!(moved.contains(&Some(FAST)), moves, "{mib} MiB");
+        let log = world.heap.plan().pima().unwrap().log();
+        let said = log.iter().any(|e| e.to_string().contains("do not fit"));
+        assert_eq!(said, !moves, "{mib} MiB");
+    }
+}
+
+#[test]
+fn what_does_not_fit_into_fast_memory_goes_to_slow_memory() {
+    let half_full = Config {
+        fast_max: Some(3 << 20),
+        ..config()
+    };
+    let mut world = World::with("hints", half_full);
+    for _ in 0..200_000 {
+        world.node(HOT);
+        if world.roots.len().is_multiple_of(5000) {
+            world.collect(Kind::Minor);
+            let fast = world.heap.spaces();
+            let fast = fast.iter().filter(|space| space.tier == FAST);
+            assert!(fast.map(|space| space.used).sum::<u64>() <= 3 << 20);
+        }
+    }
+    let fast = world.tiers().iter().filter(|&&t| t == FAST).count();
+    assert!((80_000..131_072).contains(&fast), "{fast}");
+    let error = Heap::planned(
+        Config {
+            fast_max: Some(1),
+            ..config()
+        },
+        shapes(),
+        by_name("kg-n", None).unwrap().plan,
+        Told::default(),
+    );
+    let error = error.err().unwrap().to_string();
+    assert!(error.contains("make the nursery smaller"), "{error}");
+}
+
+#[test]
+fn heaps_of_several_threads_sample_together() {
+    let instances = Arc::new(varve_heap::Instances::new(2));
+    let world = || {
+        World::with(
+            "pima",
+            Config {
+                instances: Some(Arc::clone(&instances)),
+                ..config()
+            },
+        )
+    };
+    let phase = |world: &World| world.heap.plan().pima().unwrap().phase();
+    let (mut one, mut two) = (world(), world());
+    for _ in 0..5 {
+        assert_eq!(one.interval(30), None);
+        assert_eq!(phase(&one), Phase::Prepare);
+    }
+    two.interval(30);
+    assert_eq!(phase(&two), Phase::Sample(SLOW));
+    one.interval(30);
+    assert_eq!(phase(&one), Phase::Sample(SLOW));
+    // Alone it waits for nobody.
+    drop(one);
+    for millis in [30, 30, 10, 10, 60_000] {
+        two.interval(millis);
+    }
+    assert_eq!(phase(&two), Phase::Sample(FAST));
 }

@@ -7,6 +7,7 @@ use crate::types::Registry;
 use cranelift_codegen::isa::OwnedTargetIsa;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use varve_heap::Instances;
 
 /// Which compilers the functions of a store go through.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -44,6 +45,12 @@ pub struct Config {
     pub stack: usize,
     /// Which memory objects are in: a plan of [`varve_heap::plans`], `name` or `name:key=value,...`. Without one there is one memory.
     pub plan: Option<String>,
+    /// Most fast memory of the heap, bytes, where the machine has less of it than the heap may grow to. What finds no room there goes to
+    /// slow memory.
+    pub fast_max: Option<u64>,
+    /// Stores on other threads, with which a plan that samples begins its samples together. Each store of an engine with this takes a
+    /// place, and leaves it when it is dropped.
+    pub instances: Option<Arc<Instances>>,
     /// What is known of the program's allocation sites, for plans that go by it. That it is a profile of the program is for
     /// [`check_profile`](crate::Module::check_profile) to say.
     pub profile: Option<Arc<varve_heap::sites::Profile>>,
@@ -69,6 +76,8 @@ impl Default for Config {
             nursery: 4 << 20,
             stack: 8 << 20,
             plan: None,
+            fast_max: None,
+            instances: None,
             profile: None,
             gc_stress: false,
             tier: Tier::Auto,

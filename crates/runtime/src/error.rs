@@ -72,6 +72,9 @@ pub enum Error {
     /// Whoever is told of the program's accesses listens no more: its end is not the program's fault.
     #[error("the run was ended: nobody observes the program any more")]
     Unobserved,
+    /// The program reported an interval that cannot be.
+    #[error("the program's report is wrong: {0}")]
+    Report(#[from] varve_heap::PimaError),
     /// The program trapped.
     #[error("{0}")]
     Trap(Box<Trap>),

@@ -28,6 +28,7 @@ pub enum Command {
         varve run gups:hot=10%,time=20s --scale 64 --policy 'random;static;dynamic'\n  \
         varve run --machine cxl-spr --policy all -- python3 script.py\n  \
         varve run program.wasm -- ARGUMENTS\n  \
+        varve run program.wasm --machine optane-6242 --plan all --instances 8 -- ARGUMENTS\n  \
         varve run module.wasm --invoke add -- 1 2\n  \
         varve run --live --bins 48GiB -- ./server --port 7000")]
     Run(RunArgs),
@@ -94,9 +95,10 @@ pub struct RunArgs {
     /// after `--`
     #[arg(required_unless_present = "command")]
     pub work: Option<String>,
-    /// The machine: a name from `varve machine list`, or a file
-    #[arg(short, long, default_value = DEFAULT_MACHINE)]
-    pub machine: String,
+    /// The machine: a name from `varve machine list`, or a file [default: optane-6230-memory-mode; a WebAssembly program
+    /// runs on no model by default]
+    #[arg(short, long)]
+    pub machine: Option<String>,
     /// Page policies: `all`, or names separated by `;` (see `varve policy`)
     #[arg(short, long, default_value = "all")]
     pub policy: String,
@@ -150,6 +152,17 @@ pub struct RunArgs {
     /// --machine it runs once under each on the modelled machine; without, under one of them as fast as it can
     #[arg(long, requires = "work", value_name = "PLANS")]
     pub plan: Option<String>,
+    /// With --machine: instances of a WebAssembly program that share the machine, each on a core of its own (1 if it is
+    /// not given). One is run, and the others load the memory as it does
+    #[arg(long, requires = "plan", value_name = "N")]
+    pub instances: Option<u32>,
+    /// Run each of the --instances instead of one that stands for all
+    #[arg(long, requires = "instances")]
+    pub co_run: bool,
+    /// With --machine: where a WebAssembly program's threads and memory are: local (on one socket), remote (on different
+    /// ones), auto (spread over both, as automatic balancing does)
+    #[arg(long, requires = "plan", value_name = "WHERE")]
+    pub numa: Option<varve_run::Numa>,
     /// What is known of a WebAssembly program's allocation sites, for plans such as `cgz-f`: a file of `varve profile`, made
     /// on another input than this run's
     #[arg(long, requires = "work", value_name = "FILE.sites")]
@@ -163,6 +176,13 @@ pub struct RunArgs {
     /// A table on standard error, at the end, of a WebAssembly program's collections: pauses and bytes
     #[arg(long, requires = "work")]
     pub gc_stats: bool,
+    /// Most fast memory of a WebAssembly program's objects (all of the machine's if it is not given); what finds no room there
+    /// is in slow memory
+    #[arg(long, requires = "work")]
+    pub fast_max: Option<Bytes>,
+    /// One line on standard error for each phase and decision of heap plans that sample, such as `pima`; with =FILE, into a file
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", requires = "work")]
+    pub pima_log: Option<PathBuf>,
     /// A command to trace while it runs; or the arguments of a WebAssembly program
     #[arg(last = true)]
     pub command: Vec<OsString>,

@@ -118,6 +118,19 @@ pub fn folder(path: &Path) -> Result<(), Failure> {
     })
 }
 
+/// Writes a comparison's page and data into a folder, and says where the page is.
+pub fn save(report: &varve_report::RunReport, path: &Path) -> Result<(), Failure> {
+    folder(path)?;
+    let files = report.save(path).map_err(failed)?;
+    let pages = files
+        .iter()
+        .filter(|f| f.extension().is_some_and(|e| e == "html"));
+    for page in pages {
+        eprintln!("wrote {} and its data", page.display());
+    }
+    Ok(())
+}
+
 /// Why standard output does not have all of what was printed.
 static LOST: OnceLock<String> = OnceLock::new();
 

@@ -58,4 +58,8 @@ impl Plan for BySite {
     fn is_hot(&self, site: Site<'_>) -> bool {
         self.hot.is_hot(site)
     }
+
+    fn takes_hints(&self) -> bool {
+        matches!(self.hot, Hot::Hinted)
+    }
 }

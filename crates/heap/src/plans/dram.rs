@@ -3,7 +3,7 @@
 //! A heap that is made with it needs no table: there is one memory, and nothing to choose.
 
 use crate::header::Header;
-use crate::plan::{From, Object, Places, Plan, Space, Tier};
+use crate::plan::{FastIsFull, From, Object, Places, Plan, Space, Tier};
 
 /// Everything in one memory.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,7 +34,7 @@ impl Places for Dram {
         self
     }
 
-    fn begin(&mut self) {}
+    fn begin(&mut self, _: FastIsFull) {}
 
     fn moves_old(&self) -> bool {
         false

@@ -134,8 +134,8 @@ const HOLD_OFF: Param = Param {
 const TOGETHER: Param = Param {
     key: "together",
     want: Want::Word(&["no", "yes"]),
-    default: "no",
-    about: "whether samples wait until all instances are ready (section 6.2)",
+    default: "yes",
+    about: "whether the samples of several instances begin when all of them are ready (section 6.2)",
 };
 const FREQUENCY: Param = Param {
     key: THRESHOLD,

@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use super::by_site::Hot;
-use crate::pima::{Interval, Pima, PimaError};
-use crate::plan::{Object, Plan, Site, Space, Tier};
+use crate::pima::{Interval, Pima, PimaError, Room};
+use crate::plan::{FastMemory, Object, Plan, Site, Space, Tier};
 
 /// By what the program's own intervals showed.
 #[derive(Clone, Debug)]
@@ -40,15 +40,32 @@ impl Plan for Sampled {
         self.about.as_ref().is_some_and(|hot| hot.is_hot(site))
     }
 
-    fn interval(&mut self, interval: Interval) -> Result<Option<Tier>, PimaError> {
-        self.pima.interval(interval)
+    fn takes_hints(&self) -> bool {
+        matches!(self.about, Some(Hot::Hinted))
     }
 
-    fn moved(&mut self, now: Duration) {
-        self.pima.moved(now);
+    fn interval(
+        &mut self,
+        interval: Interval,
+        fast: FastMemory,
+    ) -> Result<Option<Tier>, PimaError> {
+        let need = match self.about {
+            None => fast.old,
+            Some(_) => fast.hot,
+        };
+        let left = fast.left;
+        self.pima.interval(interval, Room { need, left })
     }
 
-    fn pima(&mut self) -> Option<&mut Pima> {
+    fn moved(&mut self, now: Duration, bytes: u64) {
+        self.pima.moved(now, bytes);
+    }
+
+    fn pima(&self) -> Option<&Pima> {
+        Some(&self.pima)
+    }
+
+    fn pima_mut(&mut self) -> Option<&mut Pima> {
         Some(&mut self.pima)
     }
 }

@@ -31,6 +31,7 @@ impl<P: Places, O: Observer, const FULL: bool, const PAR: bool> Worker<'_, '_, P
         if let From::Old(now) = from {
             return self.room_to_move(header, bytes, now, tier);
         }
+        self.count_hot(header, bytes);
         match from {
             From::Observer if P::SEVERAL => self.counts.sorted[to] += bytes,
             _ => self.counts.promoted[to] += bytes,
@@ -77,6 +78,7 @@ impl<P: Places, O: Observer, const FULL: bool, const PAR: bool> Worker<'_, '_, P
             ),
         };
         self.allowance -= bytes as i64;
+        self.count_hot(header, bytes);
         match P::SEVERAL && now != tier {
             true => self.counts.moved[index] += bytes,
             false => self.counts.evacuated += bytes,

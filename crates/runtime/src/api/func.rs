@@ -27,6 +27,14 @@ pub enum Leaf {
     Binary(extern "C" fn(f64, f64) -> f64),
 }
 
+/// A function of the host that compiled code need not call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Inline {
+    Leaf(Leaf),
+    /// The programmer's mark at an allocation site: see `compile/hints.rs`.
+    Mark,
+}
+
 impl Leaf {
     pub(crate) fn ty(self) -> FuncType {
         let params = if let Leaf::Binary(_) = self { 2 } else { 1 };

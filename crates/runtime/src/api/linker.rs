@@ -1,7 +1,7 @@
 //! Finds imports by name.
 
 use super::extern_::Extern;
-use super::func::{Func, Leaf, dynamic};
+use super::func::{Func, Inline, Leaf, dynamic};
 use super::host::IntoFunc;
 use super::instance::Instance;
 use super::val::Val;
@@ -25,6 +25,8 @@ enum Definition {
     Host(FuncType, HostFunction),
     /// A function of the host that is as good as an instruction.
     Leaf(Leaf),
+    /// The programmer's mark at an allocation site.
+    Mark,
     /// A function of the host that takes the type which the importing module gives it, if that has so many parameters and
     /// results.
     Any(Arity, Maker),
@@ -141,6 +143,11 @@ impl<T: 'static> Linker<T> {
         Instance::new(store, module, &imports)
     }
 
+    /// Defines the function that marks the site at which its argument, a fresh object of any type, was allocated.
+    pub(crate) fn func_mark(&mut self, module: &str, name: &str) -> &mut Self {
+        self.put(module, name, Definition::Mark)
+    }
+
     fn resolve(&self, vm: &mut Vm, import: &Import) -> Result<Extern> {
         let missing = || Error::MissingImport {
             module: import.module.clone(),
@@ -154,8 +161,8 @@ impl<T: 'static> Linker<T> {
             given: format!("function of {params} parameters and {results} results or more"),
         };
         let key = (import.module.clone(), import.name.clone());
-        let add = |vm: &mut Vm, ty, call, leaf| {
-            let id = vm.add_host_function(ty, call, leaf)?;
+        let add = |vm: &mut Vm, ty, call, inline| {
+            let id = vm.add_host_function(ty, call, inline)?;
             Ok(Func { store: vm.id, id }.into())
         };
         let host = |vm: &mut Vm, ty, call| add(vm, ty, call, None);
@@ -180,8 +187,27 @@ impl<T: 'static> Linker<T> {
             }
             (Definition::Leaf(leaf), _) => {
                 let ty = own(vm, &leaf.ty());
-                add(vm, ty, leaf.host(), Some(*leaf))
+                add(vm, ty, leaf.host(), Some(Inline::Leaf(*leaf)))
             }
+            (Definition::Mark, ExternType::Func(wanted)) => {
+                let ty = vm.engine.types().func(*wanted).clone();
+                let fits = matches!(&ty.params[..], [one] if one.is_managed());
+                if !fits || !ty.results.is_empty() {
+                    return Err(Error::ImportType {
+                        module: import.module.clone(),
+                        name: import.name.clone(),
+                        expected: format!("function {ty}"),
+                        given: "function of one object without results".into(),
+                    });
+                }
+                let call: HostFunction = Arc::new(|vm, values| {
+                    // SAFETY: host functions are called with the store that they were made for, while its code waits.
+                    unsafe { (*vm).mark(values[0] as u32) };
+                    Ok(())
+                });
+                add(vm, *wanted, call, Some(Inline::Mark))
+            }
+            (Definition::Mark, other) => Err(mismatch(other.kind().into(), (1, 0))),
         }
     }
 }

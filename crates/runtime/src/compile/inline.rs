@@ -6,7 +6,7 @@ use super::resume::Why;
 use super::translate::{Activation, Translator};
 use crate::error::Result;
 use crate::store::region::TargetCounters;
-use crate::store::{FuncKind, Leaf};
+use crate::store::{FuncKind, Inline, Leaf};
 use crate::types::{TypeIndex, ValType};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, Value, types};
@@ -91,9 +91,16 @@ impl Translator<'_, '_> {
     pub(super) fn call_direct(&mut self, index: u32, returns: bool) -> Result<()> {
         if index < self.env.module.imported_funcs {
             let id = self.env.func_at(self.env.instance.funcs[index as usize]);
-            if let FuncKind::Host(_, Some(leaf)) = self.env.funcs[id as usize].kind {
-                self.call_leaf(leaf);
-                return Ok(());
+            match self.env.funcs[id as usize].kind {
+                FuncKind::Host(_, Some(Inline::Leaf(leaf))) => {
+                    self.call_leaf(leaf);
+                    return Ok(());
+                }
+                FuncKind::Host(_, Some(Inline::Mark)) => {
+                    self.mark();
+                    return Ok(());
+                }
+                _ => {}
             }
         }
         if self.leave_if_never() {

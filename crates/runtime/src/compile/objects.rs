@@ -30,7 +30,7 @@ impl Translator<'_, '_> {
     // ---- objects ----------------------------------------------------------------------------------------------------------------
 
     /// The address of an object. Never kept across a call: objects move.
-    fn object_address(&mut self, reference: Value) -> Value {
+    pub(super) fn object_address(&mut self, reference: Value) -> Value {
         let base = self.base();
         self.object_at(base, reference)
     }
@@ -272,11 +272,13 @@ impl Translator<'_, '_> {
         self.b.ins().ireduce(types::I32, wide)
     }
 
-    fn header(&mut self, address: Value, ty: TypeIndex, site: u32) {
+    /// Writes a header, and gives the constant.
+    fn header(&mut self, address: Value, ty: TypeIndex, site: u32) -> Value {
         let temperature = self.env.sites.temperature(site);
         let header = self.i64(layout::new_header(ty, site, temperature) as i64);
         let flags = self.trusted(Region::Headers);
         self.b.ins().store(flags, header, address, 0);
+        header
     }
 
     /// A fresh object with zeroed fields: inline if the nursery has room.
@@ -287,7 +289,8 @@ impl Translator<'_, '_> {
         self.b.set_cold_block(slow);
         let result = self.b.append_block_param(done, types::I32);
         let address = self.bump(size, slow);
-        self.header(address, ty, site);
+        let header = self.header(address, ty, site);
+        self.born(result, Some(header), site);
         let reference = self.reference_to(address);
         self.b.ins().jump(done, &args(&[reference]));
         self.b.seal_block(slow);
@@ -342,7 +345,8 @@ impl Translator<'_, '_> {
             .iadd_imm_s(bytes, array_base(element) as i64 + 7);
         let size = self.b.ins().band_imm_s(bytes, !7);
         let address = self.bump(size, slow);
-        self.header(address, ty, site);
+        let header = self.header(address, ty, site);
+        self.born(result, Some(header), site);
         let flags = self.trusted(Region::Lengths);
         self.b
             .ins()
@@ -545,7 +549,7 @@ impl Translator<'_, '_> {
     }
 
     fn array_from_segment(&mut self, helper: Helper, type_index: u32, segment: u32) {
-        let site = self.site();
+        let number = self.site();
         let ty = self.env.module.types[type_index as usize];
         let len = self.pop();
         let offset = self.pop();
@@ -553,11 +557,12 @@ impl Translator<'_, '_> {
             self.instance_id(),
             self.i32(ty as i64),
             self.i32(segment as i64),
-            self.i32(site as i64),
+            self.i32(number as i64),
         );
         let v = self
             .call_helper(helper, &[i, ty, s, offset, len, site])
             .expect("result");
+        self.born(v, None, number);
         self.push(v, self.concrete(type_index, false));
     }
 

@@ -114,7 +114,7 @@ impl Translator<'_, '_> {
     /// Before an operator is translated.
     pub(super) fn begin_operator(&mut self, op: &Operator<'_>) {
         if self.observes() {
-            self.recorded.pending += cost(op);
+            self.recorded.pending += if self.is_mark(op) { 0 } else { cost(op) };
             if joins(op) {
                 self.carry();
             }
@@ -131,6 +131,13 @@ impl Translator<'_, '_> {
     /// Code comes from elsewhere.
     pub(super) fn forget_recorded(&mut self) {
         self.recorded = Recorded::default();
+    }
+
+    /// Counts instructions that no operator stands for.
+    pub(super) fn record_instructions(&mut self, instructions: u32) {
+        if self.observes() {
+            self.recorded.pending += instructions;
+        }
     }
 
     fn recording(&mut self) -> Option<Value> {

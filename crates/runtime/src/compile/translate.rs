@@ -102,6 +102,8 @@ pub(crate) struct Translator<'a, 'e> {
     pub(super) counters: Option<Value>,
     /// Objects allocated since anything last collected or paths met: stores into them need no barrier.
     pub(super) fresh: Vec<Value>,
+    /// Objects that are allocated in this code, as far as marks may concern them.
+    pub(super) births: Vec<super::hints::Birth>,
     /// What is known here, latest last.
     pub(super) facts: Vec<Fact>,
     /// What conditions say.
@@ -168,6 +170,7 @@ impl<'a, 'e> Translator<'a, 'e> {
             heap_base: None,
             counters: None,
             fresh: vec![],
+            births: vec![],
             facts: vec![],
             conditions: HashMap::new(),
             inlined: vec![],

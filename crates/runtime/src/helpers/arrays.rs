@@ -178,3 +178,11 @@ helper! {
         Ok(())
     }
 }
+
+helper! {
+    /// Marks the site of an object; null has none.
+    mark(vm, reference: u32) {
+        vm.mark(reference);
+        Ok(())
+    }
+}

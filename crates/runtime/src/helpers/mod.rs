@@ -64,6 +64,7 @@ helpers! {
     Hot = calls::hot, [I32] -> I64;
     Resume = calls::resume, [I32, I32, I32] -> I64;
     Tell = calls::tell, [];
+    Mark = arrays::mark, [I32];
 }
 
 impl Helper {
@@ -72,7 +73,7 @@ impl Helper {
         use Helper::*;
         !matches!(
             self,
-            IsSubtype | ArrayFill | ArrayCopy | Hot | Resume | Tell
+            IsSubtype | ArrayFill | ArrayCopy | Hot | Resume | Tell | Mark
         )
     }
 }

@@ -3,6 +3,7 @@
 mod console;
 mod js;
 mod js_string;
+pub mod placement;
 pub mod teavm;
 pub mod wasi;
 

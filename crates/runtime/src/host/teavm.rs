@@ -53,6 +53,7 @@ fn put_char(output: &mut Output, v: &Val) -> io::Result<()> {
 /// If the host gives no memory.
 pub fn link(linker: &mut Linker<State>, store: &mut Store<State>, module: &Module) -> Result<()> {
     js_string::link(linker);
+    super::placement::link(linker);
     console(linker);
     dates(linker);
     math(linker);

@@ -9,7 +9,10 @@ use varve_heap::{Kind, OutOfMemory, Ref, Roots, layout};
 
 impl Vm {
     /// Works with the heap while the rest of the store is its roots.
-    fn with_heap<R>(&mut self, work: impl FnOnce(&mut Heap, &mut Mutator, &mut Vm) -> R) -> R {
+    pub(super) fn with_heap<R>(
+        &mut self,
+        work: impl FnOnce(&mut Heap, &mut Mutator, &mut Vm) -> R,
+    ) -> R {
         let mut heap = self.heap.take().expect("a collection does not allocate");
         // SAFETY: the context lives as long as the store; nothing that a collection visits refers to the mutator.
         let mutator = unsafe { &mut (*self.context).mutator };

@@ -7,11 +7,12 @@ use crate::error::{Error, Result};
 use crate::types::{Canonical, Composite, HOST_TYPE, TypeIndex};
 use std::any::Any;
 use std::sync::Arc;
+use std::time::Duration;
 use varve_heap::plan::Places;
 use varve_heap::sites::Recorder;
 use varve_heap::{
-    Dram, Kind, Observer, OutOfMemory, Ref, Roots, Shape, Shapes, Site, SpaceUse, Stats, Stress,
-    Unobserved, plans,
+    Dram, Interval, Kind, Observer, OutOfMemory, PimaError, Plan, Ref, Roots, Shape, Shapes, Site,
+    SpaceUse, Stats, Stress, Tier, Unobserved, plans,
 };
 
 pub(crate) use varve_heap::Mutator;
@@ -56,6 +57,23 @@ pub(crate) trait Managed {
     fn asks_about_sites(&self) -> bool;
     /// What compiled code sets in the temperature byte of objects that are born at a site.
     fn temperature(&self, site: Site<'_>) -> u8;
+    fn plan(&self) -> &dyn Plan;
+    /// The temperature of a site that the programmer marked, if the plan takes marks: it goes by nothing else then.
+    fn marked(&self) -> u8 {
+        let key = varve_heap::sites::Key::default();
+        self.temperature(Site {
+            key: &key,
+            hinted: true,
+        })
+    }
+    /// See [`varve_heap::Heap::interval`].
+    fn interval(
+        &mut self,
+        mutator: &mut Mutator,
+        interval: Interval,
+        roots: &mut dyn Roots,
+        now: &dyn Fn() -> Duration,
+    ) -> Result<Option<Tier>, PimaError>;
     /// The same heap, if it is one that counts accesses.
     fn profiled(&self) -> Option<&Profiled>;
 }
@@ -135,6 +153,20 @@ impl<P: Places + 'static, O: Observer + 'static> Managed for varve_heap::Heap<P,
         self.temperature(site)
     }
 
+    fn plan(&self) -> &dyn Plan {
+        self.plan()
+    }
+
+    fn interval(
+        &mut self,
+        mutator: &mut Mutator,
+        interval: Interval,
+        roots: &mut dyn Roots,
+        now: &dyn Fn() -> Duration,
+    ) -> Result<Option<Tier>, PimaError> {
+        self.interval(mutator, interval, roots, now)
+    }
+
     fn profiled(&self) -> Option<&Profiled> {
         (self as &dyn Any).downcast_ref()
     }
@@ -177,6 +209,8 @@ pub(crate) fn new(config: &Config, watched: &Watched) -> Result<Box<Heap>> {
             Stress::Off
         },
         poison: config.gc_stress,
+        fast_max: config.fast_max,
+        instances: config.instances.clone(),
         before: REGION as u64,
         threads,
         backing: recording.map(|r| Box::new(Bound(Arc::clone(r))) as Box<_>),

@@ -4,6 +4,7 @@ pub(crate) mod collect;
 pub(crate) mod constexpr;
 pub(crate) mod heap;
 pub(crate) mod instance;
+mod intervals;
 pub(crate) mod linear;
 pub(crate) mod objects;
 pub(crate) mod observe;
@@ -18,7 +19,7 @@ pub use observe::{Clock, Sink};
 pub use tier::CompilerStats;
 pub(crate) use vm::{FuncData, FuncKind, HostFunction, Vm};
 
-pub(crate) use crate::api::func::Leaf;
+pub(crate) use crate::api::func::{Inline, Leaf};
 use crate::engine::Engine;
 use crate::error::Result;
 use heap::Watched;
@@ -133,6 +134,23 @@ impl<T> Store<T> {
     /// The spaces of the heap, with the memory that each is in.
     pub fn gc_spaces(&self) -> Vec<crate::GcSpace> {
         self.inner.vm.heap().spaces()
+    }
+
+    /// Has `log` called with each phase that a plan which samples enters from now on, by the program's clock. An entry shows
+    /// itself as one line.
+    pub fn on_phase(&mut self, log: impl FnMut(&crate::PimaEntry) + Send + 'static) {
+        self.inner.vm.intervals.log = Some(Box::new(log));
+    }
+
+    /// Every phase that a plan which samples has entered; none under other plans.
+    pub fn phases(&self) -> &[crate::PimaEntry] {
+        let pima = self.inner.vm.heap().plan().pima();
+        pima.map_or(&[], |pima| pima.log())
+    }
+
+    /// What the plan goes by and the program has not told, in a line, if there is something: marks at allocation sites, intervals.
+    pub fn untold(&self) -> Option<String> {
+        self.inner.vm.untold()
     }
 
     /// The clock of whoever is told of accesses; the host's if nobody is.

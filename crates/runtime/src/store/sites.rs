@@ -26,6 +26,8 @@ pub(crate) struct Sites {
     origins: Vec<Origin>,
     /// What objects that are born there begin with in their temperature bytes.
     temperatures: Vec<u8>,
+    /// Whether the programmer marked one.
+    marked: bool,
     /// Sites of functions, by their numbers in the store.
     listed: HashMap<u32, HashMap<Box<[u32]>, Key>>,
 }
@@ -52,6 +54,19 @@ impl Sites {
     pub fn temperature(&self, site: u32) -> u8 {
         let place = (site as usize).checked_sub(1);
         place.map_or(0, |place| self.temperatures[place])
+    }
+
+    /// The programmer marked a site: from now on its objects begin with this besides.
+    pub fn mark(&mut self, site: u32, temperature: u8) {
+        self.marked = true;
+        if let Some(place) = (site as usize).checked_sub(1) {
+            self.temperatures[place] |= temperature;
+        }
+    }
+
+    /// Whether any site was marked.
+    pub fn any_marked(&self) -> bool {
+        self.marked
     }
 
     /// Where a site is.

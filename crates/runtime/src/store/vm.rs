@@ -1,8 +1,9 @@
 //! What a store holds besides the host's data.
 
-use super::Leaf;
+use super::Inline;
 use super::heap::{self, Heap, Watched};
 use super::instance::InstanceData;
+use super::intervals::Intervals;
 use super::linear::{LinearMemory, TableData};
 use super::observe::Recording;
 use super::region::*;
@@ -35,7 +36,7 @@ pub(crate) enum FuncKind {
     /// Function `index` of an instance.
     Wasm { instance: u32, index: u32 },
     /// A function of the host; some are as good as an instruction.
-    Host(HostFunction, Option<Leaf>),
+    Host(HostFunction, Option<Inline>),
 }
 
 pub(crate) struct FuncData {
@@ -86,6 +87,7 @@ pub struct Vm {
     pub(crate) instances: Vec<InstanceData>,
     pub(crate) roots: Roots,
     pub(crate) sites: Sites,
+    pub(crate) intervals: Intervals,
     /// Values of the host by the handles in their objects.
     pub(crate) host_values: Vec<Option<Box<dyn Any + Send>>>,
     /// Why compiled code is being left.
@@ -166,6 +168,7 @@ impl Vm {
             instances: vec![],
             roots: Roots::new(id),
             sites: Sites::default(),
+            intervals: Intervals::default(),
             host_values: vec![],
             pending: None,
             panic: None,
@@ -251,7 +254,7 @@ impl Vm {
         &mut self,
         ty: TypeIndex,
         call: HostFunction,
-        leaf: Option<Leaf>,
+        inline: Option<Inline>,
     ) -> Result<u32> {
         let id = self.funcs.len() as u32;
         let func_type = self.engine.types().func(ty).clone();
@@ -271,7 +274,7 @@ impl Vm {
         self.funcs.push(FuncData {
             place,
             ty,
-            kind: FuncKind::Host(call, leaf),
+            kind: FuncKind::Host(call, inline),
         });
         self.learn_types()?;
         Ok(id)

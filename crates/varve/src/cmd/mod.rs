@@ -10,6 +10,8 @@ pub mod list;
 pub mod live;
 pub mod machine;
 mod managed;
+mod phases;
+mod plan_table;
 mod plans;
 pub mod profile;
 pub mod run;

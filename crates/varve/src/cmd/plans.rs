@@ -19,27 +19,20 @@ pub fn named(spec: &str, profile: Option<&Profile>) -> Result<String, Failure> {
 /// The plans that a list names, `all` for every one that needs nothing but the program and, if there is one, the profile.
 pub fn list(specs: &str, profile: Option<&Profile>) -> Result<Vec<String>, Failure> {
     if specs == "all" {
-        let able = plans::plans().iter().filter(|p| missing(p.name).is_none());
-        return Ok(able
-            .filter(|p| !p.profile || profile.is_some())
-            .map(|p| p.name.to_string())
-            .collect());
+        let able = plans::plans()
+            .iter()
+            .filter(|p| !p.profile || profile.is_some());
+        return Ok(able.map(|p| p.name.to_string()).collect());
     }
     let all = self::specs(specs);
     let goes_by_it = |spec: &String| plans::entry(spec).is_ok_and(|p| p.profile);
     for spec in &all {
-        let name = spec.split(':').next().unwrap_or_default();
         plans::by_name(spec, profile).map_err(|e| match e {
             plans::PlanError::NoProfile { .. } => wrong(format!(
                 "{e}: make one with `varve profile PROGRAM -o FILE.sites -- ARGUMENTS`, and give it with --profile"
             )),
             e => wrong(e),
         })?;
-        if let Some(what) = missing(name) {
-            return Err(wrong(format!(
-                "heap plan `{name}` needs {what}, which programs cannot give yet: take another one"
-            )));
-        }
         if spec.contains("code=") {
             return Err(wrong(format!(
                 "heap plan `{spec}`: where code is counts for nothing yet: leave code= out"
@@ -66,15 +59,6 @@ pub fn specs(list: &str) -> Vec<String> {
         }
     }
     all
-}
-
-/// What a plan goes by that no program tells yet.
-fn missing(name: &str) -> Option<&'static str> {
-    match name {
-        "pima" | "hints+pima" | "cgz+pima" => Some("interval reports"),
-        "hints" => Some("marks at allocation sites"),
-        _ => None,
-    }
 }
 
 /// The spaces at the end, one per line.

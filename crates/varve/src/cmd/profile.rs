@@ -7,23 +7,24 @@ use indicatif::ProgressBar;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use varve_report::{fmt, write_atomically};
+use varve_run::ManagedProgram;
 use varve_runtime::host::{Console, Output, State};
 use varve_runtime::sites::Profile;
 use varve_runtime::{Config, Engine, Error, Module, Store};
 
 pub fn profile(a: &ProfileArgs) -> Done {
     let (file, program) = (&a.program[..], wasm::name(&a.program));
-    let bytes = wasm::read(file)?;
+    let managed = wasm::program(file, a.invoke.as_deref(), &a.command)?;
     let before = before(a)?;
     let engine = Engine::new(config(a));
-    let module = Module::new(&engine, &bytes).map_err(|e| wasm::of(file, &e))?;
+    let module = Module::new(&engine, &managed.bytes).map_err(|e| wasm::of(file, &e))?;
     if let Some(before) = &before {
         let shown = a.output.display().to_string();
         let fits = module.check_profile(before, &shown, program);
         fits.map_err(wrong)?;
     }
     let bar = ui::spinner("profiling");
-    let outcome = run(a, &engine, &module, &bar);
+    let outcome = run(&managed, &engine, &module, &bar);
     bar.finish_and_clear();
     let (code, mut profile) = outcome.map_err(|e| wasm::of(file, &e))?;
     profile.program = program.into();
@@ -66,12 +67,12 @@ fn config(a: &ProfileArgs) -> Config {
 
 /// Runs the program to its end.
 fn run(
-    a: &ProfileArgs,
+    program: &ManagedProgram,
     engine: &Engine,
     module: &Module,
     bar: &ProgressBar,
 ) -> Result<(ExitCode, Profile), Error> {
-    let state = wasm::state(&a.program, &a.command, console(bar))?;
+    let state = program.state(console(bar))?;
     let mut store: Store<State> = Store::profiled(engine, state)?;
     let shown = bar.clone();
     let mut collections = 0;
@@ -79,9 +80,12 @@ fn run(
         collections += 1;
         shown.set_message(format!("{collections} collections"));
     });
-    let code = wasm::start(a.invoke.as_deref(), &a.command, &mut store, module)?;
-    let profile = store.profile(&a.program);
-    Ok((code, profile.expect("the store is profiled")))
+    let code = program.start(&mut store, module)?;
+    let profile = store.profile(program.name());
+    Ok((
+        ExitCode::from(code as u8),
+        profile.expect("the store is profiled"),
+    ))
 }
 
 /// The process's own streams; on a terminal the progress makes room for what the program prints.

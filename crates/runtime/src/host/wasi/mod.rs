@@ -179,6 +179,7 @@ pub fn is_command(module: &Module) -> bool {
 pub fn run_command(store: &mut Store<State>, module: &Module) -> Result<i32> {
     let mut linker = Linker::new(module.engine());
     link(&mut linker, None);
+    super::placement::link(&mut linker);
     let outcome = linker
         .instantiate(&mut *store, module)
         .and_then(|instance| {

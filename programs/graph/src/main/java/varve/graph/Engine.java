@@ -2,6 +2,7 @@ package varve.graph;
 
 import java.util.ArrayList;
 import java.util.List;
+import varve.Varve;
 
 /**
  * Runs a vertex program by parallel sliding windows, as GraphChi does (Kyrola, Blelloch, Guestrin, OSDI 2012): interval after interval is
@@ -12,6 +13,8 @@ final class Engine {
     private final List<Interval> intervals;
     private final Schedule schedule;
     private final IntervalReport.Listener listener;
+    /** Whether whoever places objects wants to know how long intervals take. */
+    private final boolean sampling = Varve.sampling();
     private int vertices;
 
     Engine(List<Interval> intervals, IntervalReport.Listener listener) {
@@ -62,7 +65,7 @@ final class Engine {
         long middle = System.nanoTime();
         int edges = 0;
         for (Vertex vertex : loaded) {
-            edges += vertex.incoming().size() + vertex.outgoing().size();
+            edges += vertex.incoming() + vertex.outgoing();
             if (!program.isSelective() || schedule.take(vertex.id())) {
                 program.update(vertex, iteration, schedule);
                 interval.values[vertex.id() - interval.first] = vertex.value();
@@ -73,19 +76,24 @@ final class Engine {
         }
         long end = System.nanoTime();
         listener.report(new IntervalReport(iteration, number, loaded.length, edges, middle - start, end - middle));
+        if (sampling) {
+            Varve.interval((long) iteration * intervals.size() + number, middle - start, end - middle);
+        }
     }
 
+    /** Updates follow vertices to their edges, and little else: these are the objects to have in fast memory. */
     private Vertex[] load(Interval interval, List<Chunk> chunks) {
         Vertex[] loaded = new Vertex[interval.size()];
         for (int i = 0; i < loaded.length; i++) {
-            loaded[i] = new Vertex(interval.first + i, interval.values[i], interval.outDegrees[i]);
+            loaded[i] = Varve.critical(
+                    new Vertex(interval.first + i, interval.values[i], interval.inDegrees[i], interval.outDegrees[i], chunks));
         }
         int first = interval.first;
-        chunks.addAll(interval.shard.load(0, vertices - 1, (source, target, chunk, slot) ->
-                loaded[target - first].incoming().add(new Edge(source, chunk, slot))));
+        interval.shard.load(0, vertices - 1, chunks, (source, target, chunk, slot) ->
+                loaded[target - first].addIncoming(source, chunk, slot));
         for (Interval other : intervals) {
-            chunks.addAll(other.shard.load(first, interval.last, (source, target, chunk, slot) ->
-                    loaded[source - first].outgoing().add(new Edge(target, chunk, slot))));
+            other.shard.load(first, interval.last, chunks, (source, target, chunk, slot) ->
+                    loaded[source - first].addOutgoing(target, chunk, slot));
         }
         return loaded;
     }

@@ -1,0 +1,109 @@
+//! What programs tell of themselves for plans to go by: marks at allocation sites, and intervals of their work.
+
+use super::Vm;
+use crate::error::{Error, Result};
+use std::time::{Duration, Instant};
+use varve_heap::{Entry, Interval, layout};
+use varve_machine::Kind as Access;
+
+/// Told of each phase.
+type Log = Box<dyn FnMut(&Entry) + Send>;
+
+/// What a store knows of its program's intervals.
+pub(crate) struct Intervals {
+    /// When the store was made: where nobody observes it, times count from there.
+    began: Instant,
+    reported: u64,
+    pub log: Option<Log>,
+    /// Phases that the log was told of.
+    told: usize,
+}
+
+impl Default for Intervals {
+    fn default() -> Intervals {
+        Intervals {
+            began: Instant::now(),
+            reported: 0,
+            log: None,
+            told: 0,
+        }
+    }
+}
+
+impl Vm {
+    /// Whether the plan wants to know of intervals.
+    pub(crate) fn samples(&self) -> bool {
+        self.heap().plan().pima().is_some()
+    }
+
+    /// The program finished an interval. Objects may move.
+    ///
+    /// # Errors
+    /// If the report is out of order.
+    pub(crate) fn interval(&mut self, id: u64, load: Duration, update: Duration) -> Result<()> {
+        if !self.samples() {
+            return Ok(());
+        }
+        self.intervals.reported += 1;
+        let (recording, began) = (self.recording.clone(), self.intervals.began);
+        let now = move || match &recording {
+            Some(recording) => recording.now(),
+            None => began.elapsed(),
+        };
+        let interval = Interval {
+            id,
+            load,
+            update,
+            now: now(),
+        };
+        let outcome =
+            self.with_heap(|heap, mutator, vm| heap.interval(mutator, interval, vm, &now));
+        self.tell_phases();
+        outcome.map(|_| ()).map_err(Error::Report)
+    }
+
+    fn tell_phases(&mut self) {
+        let Some(mut log) = self.intervals.log.take() else {
+            return;
+        };
+        let phases = self.heap().plan().pima().map_or(&[][..], |p| p.log());
+        phases[self.intervals.told..].iter().for_each(&mut log);
+        self.intervals.told = phases.len();
+        self.intervals.log = Some(log);
+    }
+
+    /// Marks the site of an object, by the number in its header, and the object itself.
+    pub(crate) fn mark(&mut self, reference: u32) {
+        if reference == 0 || reference & layout::I31_TAG != 0 || !self.heap().plan().takes_hints() {
+            return;
+        }
+        let hot = self.heap().marked();
+        let object = self.object(reference);
+        // SAFETY: references are of live objects, which begin with a header.
+        let header = varve_heap::Header(unsafe { object.cast::<u64>().read() });
+        self.sites.mark(header.site(), hot);
+        let at = object.wrapping_add(layout::TEMPERATURE_BYTE as usize);
+        // SAFETY: the byte is in that header.
+        unsafe { at.write(at.read() | hot) };
+        self.observe(Access::Update, at, 1);
+    }
+
+    /// What the plan goes by and was not told.
+    pub(crate) fn untold(&self) -> Option<String> {
+        let plan = self.heap().plan();
+        let mut lacks = Vec::new();
+        if plan.takes_hints() && !self.sites.any_marked() {
+            lacks.push("marked no allocation site");
+        }
+        if self.samples() && self.intervals.reported == 0 {
+            lacks.push("reported no intervals");
+        }
+        (!lacks.is_empty()).then(|| {
+            format!(
+                "heap plan `{}` did what `kg-n` does: the program {}",
+                plan.name(),
+                lacks.join(" and ")
+            )
+        })
+    }
+}

@@ -1,0 +1,12 @@
+package varve.teavm;
+
+import org.teavm.vm.spi.TeaVMHost;
+import org.teavm.vm.spi.TeaVMPlugin;
+
+/** Found by the compiler on a program's class path. */
+public final class VarvePlugin implements TeaVMPlugin {
+    @Override
+    public void install(TeaVMHost host) {
+        host.add(new VarveTransformer());
+    }
+}
