@@ -40,6 +40,7 @@ pub const TIERS: usize = 2;
 enum Message {
     Ops(Vec<Op>),
     Bind { address: u64, bytes: u64, tier: u8 },
+    Release { address: u64, bytes: u64 },
     Now(SyncSender<u64>),
 }
 
@@ -130,6 +131,10 @@ impl Sink for Teller {
         });
     }
 
+    fn release(&mut self, address: u64, bytes: u64) {
+        let _ = self.send.send(Message::Release { address, bytes });
+    }
+
     fn now(&mut self) -> Duration {
         let (answer, time) = sync_channel(1);
         let asked = self.send.send(Message::Now(answer));
@@ -153,10 +158,25 @@ impl Told {
         for page in pages {
             let before = tiers.insert(page, tier);
             if before.is_some_and(|before| before != tier) {
-                let size = (self.page_bytes / UNIT) as u16;
-                out.push(Op::new(Kind::Unmap, page * self.page_bytes, size, 0));
+                out.push(self.unmap(page));
             }
         }
+    }
+
+    /// Pages that lie in the range with all their bytes are given back.
+    fn release(&self, address: u64, bytes: u64, out: &mut Vec<Op>) {
+        let mut tiers = lock(&self.tiers);
+        let pages = address.div_ceil(self.page_bytes)..(address + bytes) / self.page_bytes;
+        for page in pages {
+            if tiers.remove(&page).is_some() {
+                out.push(self.unmap(page));
+            }
+        }
+    }
+
+    fn unmap(&self, page: u64) -> Op {
+        let size = (self.page_bytes / UNIT) as u16;
+        Op::new(Kind::Unmap, page * self.page_bytes, size, 0)
     }
 }
 
@@ -185,6 +205,7 @@ impl Program for Told {
                     bytes,
                     tier,
                 }) => self.bind(address, bytes, tier, out),
+                Ok(Message::Release { address, bytes }) => self.release(address, bytes, out),
                 // Without a wait: pages that are given back take no time.
                 Ok(Message::Now(answer)) => {
                     let _ = answer.send(now);

@@ -54,6 +54,7 @@ pub fn run(a: &RunArgs, file: &str, config: Config, bytes: &[u8]) -> Done {
     let machine = machine::named(&a.machine)?;
     let page = a.page.map_or(4096, |Bytes(b)| b);
     let plans = plans::list(a.plan.as_deref().unwrap_or("all"))?;
+    plans::check_log(a.pima_log.is_some(), &plans)?;
     let mut log = a.pima_log.as_deref().map(phases::Log::open).transpose()?;
     let mut notes = Vec::new();
     let mut config = config;
@@ -100,7 +101,7 @@ pub fn run(a: &RunArgs, file: &str, config: Config, bytes: &[u8]) -> Done {
         if let Some(log) = &mut log {
             bar.suspend(|| {
                 let lines = end.phases.iter();
-                lines.for_each(|line| log.line(&format!("{plan}: {line}")));
+                lines.for_each(|line| log.line(&format!("{plan}{line}")));
             });
         }
         notes.extend(end.untold.clone());
@@ -145,7 +146,7 @@ fn program(
     Ok(End {
         outcome: outcome.and_then(|code| told.map(|()| code)),
         stats: store.gc_stats().clone(),
-        phases: store.phases().iter().map(|p| p.to_string()).collect(),
+        phases: phases::lines(&store),
         untold: store.untold(),
         out: out.take(),
         err: err.take(),

@@ -39,6 +39,7 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
         return managed::run(a, file, config, &bytes);
     }
     config.plan = a.plan.as_deref().map(plans::named).transpose()?;
+    plans::check_log(a.pima_log.is_some(), config.plan.as_slice())?;
     let engine = Engine::new(config);
     let module = Module::new(&engine, &bytes).map_err(|e| of(file, &e))?;
     let mut store = state(file, a, Console::inherit())
