@@ -185,7 +185,10 @@ pub(crate) fn new(config: &Config, recording: Option<&Arc<Recording>>) -> Result
         backing: recording.map(|r| Box::new(Bound(Arc::clone(r))) as Box<_>),
         ..default
     };
-    let failed = |e: varve_heap::ConfigError| Error::System(e.to_string());
+    let failed = |e: varve_heap::ConfigError| match e {
+        varve_heap::ConfigError::FastMemory { .. } => Error::usage(e.to_string()),
+        _ => Error::System(e.to_string()),
+    };
     let plan = match (&config.plan, recording) {
         (Some(spec), _) => plans::by_name(spec, None),
         (None, Some(_)) => plans::by_name("dram", None),

@@ -99,9 +99,8 @@ fn hints_put_marked_objects_into_fast_memory() {
 
 #[test]
 fn a_program_that_says_nothing_of_itself_is_told_about() {
-    let hello = |options: &[&str]| {
-        varve(&[&["run", "programs/dist/hello.wasm"], options].concat()).well()
-    };
+    let hello =
+        |options: &[&str]| varve(&[&["run", "programs/dist/hello.wasm"], options].concat()).well();
     for (plan, lacks) in [
         ("hints", "the program marked no allocation site"),
         ("pima", "the program reported no intervals"),
@@ -156,7 +155,10 @@ fn a_limit_of_fast_memory_changes_the_choice_and_is_told() {
 #[test]
 fn what_makes_no_sense_is_one_line() {
     for (options, parts) in [
-        (&["--plan", "pima:alpha=0.9"][..], &["alpha is 0.9", "at least 1"][..]),
+        (
+            &["--plan", "pima:alpha=0.9"][..],
+            &["alpha is 0.9", "at least 1"][..],
+        ),
         (&["--plan", "pima:intervals=0"], &["at least 1"]),
         (&["--plan", "hints:alpha=2"], &["no parameter `alpha`"]),
         (
