@@ -36,19 +36,19 @@ fn list(new: &str) -> String {
 }
 
 /// Without a mark.
-const PLAIN: &str = "(local.tee $c (struct.new_default $cell)) (call $init (local.get $c) (local.get 0)) (local.get $c)";
+const PLAIN: &str = "(local.set $c (struct.new_default $cell)) (call $init (local.get $c) (local.get 0)) (local.get $c)";
 /// As compilers of Java have it: allocation, constructor, mark, the three of them around blocks.
 const MARKED: &str =
-    "(local.tee $c (struct.new_default $cell)) (call $init (local.get $c) (local.get 0))
+    "(local.set $c (struct.new_default $cell)) (call $init (local.get $c) (local.get 0))
     (block $b (br_if $b (local.get 0)) (unreachable))
     (call $critical (local.get $c)) (local.get $c)";
 /// The same without the mark.
 const BLOCK: &str =
-    "(local.tee $c (struct.new_default $cell)) (call $init (local.get $c) (local.get 0))
+    "(local.set $c (struct.new_default $cell)) (call $init (local.get $c) (local.get 0))
     (block $b (br_if $b (local.get 0)) (unreachable))
     (local.get $c)";
 /// The object comes from a function: where it was allocated is seen at run time.
-const MADE: &str = "(local.tee $c (call $make)) (call $critical (local.get $c))";
+const MADE: &str = "(local.set $c (call $make)) (call $critical (local.get $c)) (local.get $c)";
 
 fn config(plan: &str, tier: Tier) -> Config {
     Config {
@@ -228,14 +228,8 @@ fn reports_reach_the_plan_and_objects_move() {
     assert_eq!(store.phases().len(), phases.len());
     assert_eq!(store.untold(), None);
     assert_eq!(old(&mut store)[0], 0);
-    assert!(
-        store
-            .gc_stats()
-            .moved
-            .iter()
-            .take(2)
-            .all(|&bytes| bytes > 0)
-    );
+    // To fast memory they came from the nursery.
+    assert!(store.gc_stats().moved[1] > 0);
 }
 
 #[test]
@@ -281,35 +275,50 @@ fn a_program_that_tells_nothing_is_said_to() {
     }
 }
 
-/// One of three ends at once, another one early; the last one goes on alone.
+/// Samples that a store began which is one of several.
+fn samples(store: &Store<()>) -> usize {
+    let sample = |p: &&PimaEntry| matches!(p.phase, PimaPhase::Sample(_));
+    store.phases().iter().filter(sample).count()
+}
+
+fn one_of(instances: &Arc<Instances>) -> Config {
+    Config {
+        instances: Some(Arc::clone(instances)),
+        ..config("pima:hold-off=0s", Tier::Auto)
+    }
+}
+
 #[test]
-fn stores_of_several_threads_sample_together_and_nobody_hangs() {
-    let instances = Arc::new(Instances::new(3));
+fn a_store_samples_once_the_others_are_ready_or_gone() {
+    let instances = Arc::new(Instances::new(2));
     let wat = format!("(module {IMPORTS} {REPORTS})");
-    let samples: Vec<usize> = std::thread::scope(|scope| {
-        let threads: Vec<_> = [1, 200, 3000]
-            .map(|intervals| {
-                let config = Config {
-                    instances: Some(Arc::clone(&instances)),
-                    ..config("pima:hold-off=0s", Tier::Auto)
-                };
-                let wat = &wat;
-                scope.spawn(move || {
-                    let (store, outcome) = run(config, wat, intervals);
-                    outcome.unwrap();
-                    let sample = |p: &&PimaEntry| matches!(p.phase, PimaPhase::Sample(_));
-                    store.phases().iter().filter(sample).count()
-                })
-            })
-            .into_iter()
-            .collect();
-        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    let last = Store::new(&Engine::new(one_of(&instances)), ()).unwrap();
+    let first = std::thread::scope(|scope| {
+        let first = scope.spawn(|| {
+            let (store, outcome) = run(one_of(&instances), &wat, 200);
+            outcome.unwrap();
+            samples(&store)
+        });
+        first.join().unwrap()
     });
-    assert_eq!(samples[0], 0, "one report is no sample");
-    assert!(
-        samples[2] > 100,
-        "alone it samples all the time: {samples:?}"
-    );
+    assert_eq!(first, 0, "the other one has not begun");
+    let (last, outcome) = run_in(last, &wat, 1000);
+    outcome.unwrap();
+    assert!(samples(&last) > 100, "{}", samples(&last));
+}
+
+/// Threads that end at very different times, in any order: all of them end.
+#[test]
+fn stores_of_several_threads_hang_nowhere() {
+    let wat = &format!("(module {IMPORTS} {REPORTS})");
+    for _ in 0..5 {
+        let instances = &Arc::new(Instances::new(3));
+        std::thread::scope(|scope| {
+            for intervals in [1, 200, 3000] {
+                scope.spawn(move || run(one_of(instances), wat, intervals).1.unwrap());
+            }
+        });
+    }
 }
 
 #[test]
