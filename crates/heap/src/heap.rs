@@ -440,7 +440,11 @@ impl<P: Places, O: Observer> Heap<P, O> {
             Kind::Minor | Kind::Observer => self.sizing.after_nursery(nursery, promoted),
             Kind::Full => {
                 self.sizing.after_full(after);
-                let room_to_grow = self.sizing.threshold().saturating_sub(after);
+                // Memory that everything has left is for other programs; else the heap will grow into it.
+                let room_to_grow = match cause {
+                    Cause::Moving => 0,
+                    _ => self.sizing.threshold().saturating_sub(after),
+                };
                 self.tables.chunks.release(
                     &self.tables.memory,
                     self.tables.backing.as_deref(),

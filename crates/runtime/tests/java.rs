@@ -139,6 +139,29 @@ fn and_in_a_small_heap_with_many_collections() {
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
+/// Wherever objects are, and however often they move while the program runs: it prints the same.
+#[test]
+fn and_under_plans_that_go_by_marks_and_intervals() {
+    let cases = cases();
+    let graphs = || cases.iter().filter(|c| c.program == "graph");
+    assert!(graphs().count() > 5);
+    let sampled = "alpha=1,intervals=1,hold-off=0s";
+    let plans = [
+        "hints".into(),
+        format!("pima:{sampled}"),
+        format!("hints+pima:{sampled}"),
+    ];
+    for plan in plans {
+        let config = Config {
+            plan: Some(plan.clone()),
+            nursery: 256 << 10,
+            ..Config::default()
+        };
+        let failures = failures(config, graphs());
+        assert!(failures.is_empty(), "{plan}: {}", failures.join("\n\n"));
+    }
+}
+
 #[test]
 fn and_in_optimized_code() {
     let config = Config {

@@ -47,6 +47,13 @@ pub struct Entry {
     make: Make,
 }
 
+impl Entry {
+    /// Whether the plan tries both memories, and wants the program's reports for it.
+    pub fn samples(&self) -> bool {
+        self.params.contains(&ALPHA)
+    }
+}
+
 type Make = fn(&Values, &Profile) -> Result<Box<dyn Plan>, PlanError>;
 
 /// A plan that was made, and where it has compiled code.
@@ -375,6 +382,7 @@ mod tests {
         for entry in plans() {
             let made = by_name(entry.name, Some(&profile)).unwrap();
             assert_eq!(made.plan.name(), entry.name);
+            assert_eq!(made.plan.pima().is_some(), entry.samples());
             assert!((1..=2).contains(&made.plan.tiers()), "{}", entry.name);
             assert_eq!(by_name(entry.name, None).is_err(), entry.profile);
             for param in entry.params.iter().chain([&CODE]) {

@@ -85,15 +85,34 @@ impl Tiers {
 
     /// Pages that were in another memory are given back: what they held is not needed any more.
     pub fn bind(&self, space: usize, address: u64, bytes: u64, tier: u8, out: &mut Vec<Op>) {
-        let tag = (space as u64) << (ADDRESS_BITS - self.page_bytes.ilog2());
+        let tag = self.tag(space);
         let mut tiers = self.lock();
         for page in address / self.page_bytes..(address + bytes).div_ceil(self.page_bytes) {
             let before = tiers.insert(page | tag, tier);
             if before.is_some_and(|before| before != tier) {
-                let size = (self.page_bytes / UNIT) as u16;
-                out.push(Op::new(Kind::Unmap, page * self.page_bytes, size, 0));
+                out.push(self.unmap(page));
             }
         }
+    }
+
+    /// Pages that lie in the range with all their bytes are given back.
+    pub fn release(&self, space: usize, address: u64, bytes: u64, out: &mut Vec<Op>) {
+        let tag = self.tag(space);
+        let mut tiers = self.lock();
+        for page in address.div_ceil(self.page_bytes)..(address + bytes) / self.page_bytes {
+            if tiers.remove(&(page | tag)).is_some() {
+                out.push(self.unmap(page));
+            }
+        }
+    }
+
+    fn tag(&self, space: usize) -> u64 {
+        (space as u64) << (ADDRESS_BITS - self.page_bytes.ilog2())
+    }
+
+    fn unmap(&self, page: u64) -> Op {
+        let size = (self.page_bytes / UNIT) as u16;
+        Op::new(Kind::Unmap, page * self.page_bytes, size, 0)
     }
 }
 

@@ -22,6 +22,7 @@ const AHEAD: usize = 16;
 enum Message {
     Ops(Vec<Op>),
     Bind { address: u64, bytes: u64, tier: u8 },
+    Release { address: u64, bytes: u64 },
     Now(SyncSender<u64>),
 }
 
@@ -53,6 +54,10 @@ impl Sink for Teller {
             bytes,
             tier,
         });
+    }
+
+    fn release(&mut self, address: u64, bytes: u64) {
+        let _ = self.send.send(Message::Release { address, bytes });
     }
 
     fn now(&mut self) -> Duration {
@@ -95,6 +100,9 @@ impl Program for Told {
                     bytes,
                     tier,
                 }) => self.tiers.bind(self.space, address, bytes, tier, out),
+                Ok(Message::Release { address, bytes }) => {
+                    self.tiers.release(self.space, address, bytes, out);
+                }
                 // Without a wait: pages that are given back take no time.
                 Ok(Message::Now(answer)) => {
                     let _ = answer.send(now);

@@ -216,7 +216,10 @@ pub(crate) fn new(config: &Config, watched: &Watched) -> Result<Box<Heap>> {
         backing: recording.map(|r| Box::new(Bound(Arc::clone(r))) as Box<_>),
         ..default
     };
-    let failed = |e: varve_heap::ConfigError| Error::System(e.to_string());
+    let failed = |e: varve_heap::ConfigError| match e {
+        varve_heap::ConfigError::FastMemory { .. } => Error::usage(e.to_string()),
+        _ => Error::System(e.to_string()),
+    };
     if let Watched::Profiled = watched {
         if config.plan.is_some() {
             let why = "a program is profiled in one memory: leave the heap plan out";

@@ -50,6 +50,11 @@ pub trait Sink: Send {
     /// From now on `bytes` at `address` are to be memory of tier `tier` (0 is the fastest). Whole pages.
     fn bind(&mut self, address: u64, bytes: u64, tier: u8);
 
+    /// `bytes` at `address` are not needed any more, and memory of no tier until they are bound again. Whole pages.
+    fn release(&mut self, address: u64, bytes: u64) {
+        let _ = (address, bytes);
+    }
+
     /// The time when all accesses so far are done.
     fn now(&mut self) -> Duration;
 }
@@ -238,6 +243,16 @@ impl Recording {
     }
 }
 
+impl Recording {
+    /// Gives back a range of the heap.
+    fn release(&self, address: u64, bytes: u64) {
+        let mut rest = self.rest();
+        self.drain_into(&mut rest);
+        let at = rest.place(address);
+        rest.sink.release(at, bytes);
+    }
+}
+
 impl Drop for Recording {
     fn drop(&mut self) {
         self.drain();
@@ -301,6 +316,10 @@ pub(crate) struct Bound(pub Arc<Recording>);
 impl Backing for Bound {
     fn bind(&self, address: u64, bytes: u64, tier: Tier) {
         self.0.bind(address, bytes, tier);
+    }
+
+    fn release(&self, address: u64, bytes: u64) {
+        self.0.release(address, bytes);
     }
 }
 

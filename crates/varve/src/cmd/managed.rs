@@ -19,6 +19,7 @@ pub fn run(a: &RunArgs, name: &str, config: Config, mut program: ManagedProgram)
         a.plan.as_deref().unwrap_or("all"),
         config.profile.as_deref(),
     )?;
+    plans::check_log(a.pima_log.is_some(), &plans)?;
     let input = input().map_err(|e| failed(format!("standard input: {e}")))?;
     program.input = input.into();
     let spec = |plan: &String| ManagedSpec {
@@ -38,7 +39,7 @@ pub fn run(a: &RunArgs, name: &str, config: Config, mut program: ManagedProgram)
         for r in &results {
             r.phases
                 .iter()
-                .for_each(|p| log.line(&format!("{}: {p}", r.plan)));
+                .for_each(|p| log.line(&format!("{} {p}", r.plan)));
         }
     }
     show(a, &specs[0], &results)

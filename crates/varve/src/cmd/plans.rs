@@ -61,6 +61,22 @@ pub fn specs(list: &str) -> Vec<String> {
     all
 }
 
+/// Whether any of the plans tries both memories.
+fn any_samples(specs: &[String]) -> bool {
+    let samples = |spec: &String| plans::entry(spec).is_ok_and(|plan| plan.samples());
+    specs.iter().any(samples)
+}
+
+/// What is wrong about `--pima-log`, if no plan has anything to say there.
+pub fn check_log(log: bool, specs: &[String]) -> Result<(), Failure> {
+    match log && !any_samples(specs) {
+        true => Err(wrong(
+            "--pima-log: none of these heap plans samples: give --plan pima, hints+pima or cgz+pima",
+        )),
+        false => Ok(()),
+    }
+}
+
 /// The spaces at the end, one per line.
 pub fn spaces(all: &[GcSpace]) -> String {
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);

@@ -41,6 +41,7 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
     let plan = a.plan.as_deref();
     let plan = plan.map(|spec| plans::named(spec, config.profile.as_deref()));
     config.plan = plan.transpose()?;
+    plans::check_log(a.pima_log.is_some(), config.plan.as_slice())?;
     let engine = Engine::new(config);
     let module = Module::new(&engine, &program.bytes).map_err(|e| of(file, &e))?;
     let mut store = program

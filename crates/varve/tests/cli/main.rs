@@ -5,6 +5,7 @@ mod common;
 mod help;
 mod machines;
 mod output;
+mod placement;
 mod profile;
 mod registries;
 mod stop;

@@ -11,6 +11,7 @@ public final class Varve {
     /**
      * Marks the place in the program where an object was just allocated: all objects that are born there are critical for the
      * program's speed. {@code Varve.critical(new Vertex(id))} is recognised when the code is compiled, and then costs nothing.
+     * For an object that is made right there, {@link PerfCritical} says the same.
      *
      * @return the object
      */

@@ -16,7 +16,7 @@ final class Imports {
     }
 
     @Import(module = MODULE, name = "critical")
-    private static native void mark(Object fresh);
+    static native void mark(Object fresh);
 
     static boolean sampling() {
         return wanted() != 0;

@@ -8,5 +8,6 @@ public final class VarvePlugin implements TeaVMPlugin {
     @Override
     public void install(TeaVMHost host) {
         host.add(new VarveTransformer());
+        host.add(new MarkTransformer(host.getResourceProvider()));
     }
 }

@@ -2,6 +2,7 @@ package varve.graph;
 
 import java.util.ArrayList;
 import java.util.List;
+import varve.PerfCritical;
 import varve.Varve;
 
 /**
@@ -85,8 +86,8 @@ final class Engine {
     private Vertex[] load(Interval interval, List<Chunk> chunks) {
         Vertex[] loaded = new Vertex[interval.size()];
         for (int i = 0; i < loaded.length; i++) {
-            loaded[i] = Varve.critical(
-                    new Vertex(interval.first + i, interval.values[i], interval.inDegrees[i], interval.outDegrees[i], chunks));
+            loaded[i] = new @PerfCritical Vertex(interval.first + i, interval.values[i], interval.inDegrees[i], interval.outDegrees[i],
+                    chunks);
         }
         int first = interval.first;
         interval.shard.load(0, vertices - 1, chunks, (source, target, chunk, slot) ->

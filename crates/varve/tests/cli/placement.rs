@@ -1,0 +1,183 @@
+//! Heap plans that go by what a program says of itself: marks at allocation sites, intervals.
+
+use crate::common::{Said, TINY, varve};
+
+const GRAPH: &str = "programs/dist/graph.wasm";
+
+/// PageRank of a small graph.
+fn graph(options: &[&str]) -> Said {
+    let words = ["--", "pagerank", "--scale", "9", "--iterations", "4"];
+    varve(&[&["run", GRAPH, "--nursery", "512KiB"], options, &words].concat())
+}
+
+/// What of a run's standard error is the log of phases, without the times.
+fn phases(err: &str) -> Vec<&str> {
+    err.lines()
+        .filter(|line| line.contains(" at ") && line.contains(" s: "))
+        .filter_map(|line| line.split_once(" s: "))
+        .map(|(_, phase)| phase.split(':').next().unwrap_or_default())
+        .collect()
+}
+
+#[test]
+fn a_graph_under_pima_decides_again_and_again_and_prints_the_same() {
+    let plain = graph(&[]).well();
+    let said = graph(&["--plan", "pima:hold-off=0s,alpha=1", "--pima-log"]).well();
+    assert_eq!(said.out, plain.out);
+    let phases = phases(&said.err);
+    assert_eq!(
+        phases[..4],
+        [
+            "default, old objects in slow memory",
+            "prepare",
+            "sample slow memory",
+            "sample fast memory"
+        ],
+        "{}",
+        said.err
+    );
+    // 32 intervals; one in five or six ends a sample.
+    let decisions = phases.iter().filter(|p| p.starts_with("cleanup, choose "));
+    assert!(decisions.count() >= 3, "{}", said.err);
+    for pair in phases.windows(2) {
+        let fits = match pair[0].split([' ', ',']).next().unwrap() {
+            "default" | "hold" => pair[1] == "prepare",
+            "prepare" => pair[1].starts_with("sample"),
+            "sample" => pair[1].starts_with("sample") || pair[1].starts_with("cleanup"),
+            "cleanup" => pair[1].starts_with("hold off"),
+            _ => false,
+        };
+        assert!(fits, "{pair:?}: {}", said.err);
+    }
+}
+
+#[test]
+fn on_the_model_the_log_is_the_same_every_time_and_names_the_plan() {
+    let run = || {
+        graph(&[
+            "--machine",
+            "optane-6242",
+            "--plan",
+            "kg-n,pima:hold-off=1ms,hints+pima",
+            "--pima-log",
+        ])
+        .well()
+    };
+    let one = run();
+    let lines = |said: &Said, plan: &str| -> Vec<String> {
+        let lines = said.err.lines().filter(|line| line.starts_with(plan));
+        lines.map(String::from).collect()
+    };
+    let pima = lines(&one, "pima:hold-off=1ms at ");
+    assert!(pima.len() > 6, "{}", one.err);
+    assert!(
+        pima.iter()
+            .any(|l| l.contains("cleanup, choose ") && l.contains("alpha 1.5")),
+        "{}",
+        one.err
+    );
+    assert!(lines(&one, "hints+pima at ").len() > 4, "{}", one.err);
+    assert!(lines(&one, "kg-n at ").is_empty());
+    assert_eq!(pima, lines(&run(), "pima:hold-off=1ms at "));
+}
+
+#[test]
+fn hints_put_marked_objects_into_fast_memory() {
+    let of = |plan: &str| {
+        let said = graph(&["--plan", plan, "--gc-stats"]).well();
+        let spaces = said.err.lines().filter(|l| l.starts_with("mature 0"));
+        let used: Vec<f64> = spaces
+            .filter_map(|l| l.split_whitespace().nth(3)?.parse().ok())
+            .collect();
+        assert_eq!(used.len(), 1, "{}", said.err);
+        assert!(!said.err.contains("note:"), "{}", said.err);
+        used[0]
+    };
+    assert!(of("hints") > 0.0);
+    assert_eq!(of("kg-n"), 0.0);
+}
+
+#[test]
+fn a_program_that_says_nothing_of_itself_is_told_about() {
+    let hello =
+        |options: &[&str]| varve(&[&["run", "programs/dist/hello.wasm"], options].concat()).well();
+    for (plan, lacks) in [
+        ("hints", "the program marked no allocation site"),
+        ("pima", "the program reported no intervals"),
+        (
+            "hints+pima",
+            "the program marked no allocation site and reported no intervals",
+        ),
+    ] {
+        let said = hello(&["--plan", plan]);
+        let note = format!("note: heap plan `{plan}` did what `kg-n` does: {lacks}");
+        assert_eq!(said.err.trim_end(), note);
+        let said = hello(&["--plan", plan, "--machine", "optane-6242"]);
+        let words: Vec<&str> = said.out.split_whitespace().collect();
+        assert!(words.join(" ").contains(&note[6..]), "{}", said.out);
+    }
+    assert_eq!(hello(&["--plan", "kg-w"]).err, "");
+}
+
+#[test]
+fn all_plans_that_need_no_profile_are_run() {
+    let said = varve(&[
+        "run",
+        "programs/dist/hello.wasm",
+        "--machine",
+        "optane-6242",
+        "--json",
+    ])
+    .well();
+    for plan in ["kg-w", "hints", "pima", "hints+pima"] {
+        assert!(said.out.contains(&format!("\"{plan}\"")), "{plan}");
+    }
+}
+
+#[test]
+fn a_limit_of_fast_memory_changes_the_choice_and_is_told() {
+    let said = graph(&[
+        "--plan",
+        "pima:alpha=1",
+        "--pima-log",
+        "--fast-max",
+        "600KiB",
+    ])
+    .well();
+    assert!(
+        said.err.contains("do not fit into 0.0 MiB of fast memory"),
+        "{}",
+        said.err
+    );
+    assert!(!said.err.contains("sample fast memory"), "{}", said.err);
+}
+
+#[test]
+fn what_makes_no_sense_is_one_line() {
+    for (options, parts) in [
+        (
+            &["--plan", "pima:alpha=0.9"][..],
+            &["alpha is 0.9", "at least 1"][..],
+        ),
+        (&["--plan", "pima:intervals=0"], &["at least 1"]),
+        (&["--plan", "hints:alpha=2"], &["no parameter `alpha`"]),
+        (
+            &["--plan", "kg-n", "--pima-log"],
+            &["--pima-log", "none of these heap plans samples"],
+        ),
+        (&["--pima-log"], &["--pima-log", "--plan pima"]),
+        (
+            &["--plan", "pima", "--pima-log=/no/such/folder/log"],
+            &["/no/such/folder/log", "can be written for --pima-log"],
+        ),
+        (&["--fast-max", "1MiB"], &["--fast-max", "--plan"]),
+        (
+            &["--plan", "hints", "--fast-max", "1KiB"],
+            &["1024 bytes", "make the nursery smaller"],
+        ),
+    ] {
+        graph(options).refuses(2, parts);
+    }
+    varve(&["run", TINY, "--pima-log"]).refuses(2, &["--pima-log", "WebAssembly"]);
+    varve(&["run", TINY, "--fast-max", "1MiB"]).refuses(2, &["--fast-max", "WebAssembly"]);
+}
