@@ -53,4 +53,7 @@ pub use store::root::{RootScope, Rooted};
 pub use store::{AsContextMut, Caller, Clock, CompilerStats, Sink, Store, StoreContextMut};
 pub use types::{FuncType, HeapType, Kind, RefType, ValType};
 pub use varve_heap::plans;
-pub use varve_heap::{Kind as GcKind, Record as GcRecord, SpaceUse as GcSpace, Stats as GcStats};
+pub use varve_heap::{
+    Backing as GcBacking, Kind as GcKind, Record as GcRecord, SpaceRanges as GcRanges,
+    SpaceUse as GcSpace, Stats as GcStats, Tier as GcTier,
+};

@@ -8,8 +8,8 @@ use crate::types::{Canonical, Composite, HOST_TYPE, TypeIndex};
 use std::sync::Arc;
 use varve_heap::plan::Places;
 use varve_heap::{
-    Kind, Observer, OutOfMemory, Ref, Roots, Shape, Shapes, Site, SpaceUse, Stats, Stress,
-    Unobserved, plans,
+    Backing, Kind, Observer, OutOfMemory, Ref, Roots, Shape, Shapes, Site, SpaceRanges, SpaceUse,
+    Stats, Stress, Unobserved, plans,
 };
 
 pub(crate) use varve_heap::Mutator;
@@ -48,6 +48,9 @@ pub(crate) trait Managed {
     fn set_log(&mut self, log: Option<varve_heap::Log>);
     fn stats(&self) -> &Stats;
     fn spaces(&self) -> Vec<SpaceUse>;
+    fn ranges(&self) -> Vec<SpaceRanges>;
+    /// Why memory that the plan asked for was not there, if it was not.
+    fn failure(&self) -> Option<String>;
     /// Whether compiled code has to note each write to an object in its header.
     fn monitors(&self) -> bool;
     /// Whether the plan may want to know where objects are born.
@@ -116,6 +119,14 @@ impl<P: Places, O: Observer> Managed for varve_heap::Heap<P, O> {
         self.spaces()
     }
 
+    fn ranges(&self) -> Vec<SpaceRanges> {
+        self.ranges()
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.failure()
+    }
+
     fn monitors(&self) -> bool {
         self.plan().monitors()
     }
@@ -130,7 +141,11 @@ impl<P: Places, O: Observer> Managed for varve_heap::Heap<P, O> {
 }
 
 /// A heap with the store's region right before its base. Without a plan it is in one memory.
-pub(crate) fn new(config: &Config, recording: Option<&Arc<Recording>>) -> Result<Box<Heap>> {
+pub(crate) fn new(
+    config: &Config,
+    recording: Option<&Arc<Recording>>,
+    backing: Option<Box<dyn Backing>>,
+) -> Result<Box<Heap>> {
     let default = varve_heap::Config::default();
     let threads = match recording {
         Some(_) => 1,
@@ -148,7 +163,10 @@ pub(crate) fn new(config: &Config, recording: Option<&Arc<Recording>>) -> Result
         poison: config.gc_stress,
         before: REGION as u64,
         threads,
-        backing: recording.map(|r| Box::new(Bound(Arc::clone(r))) as Box<_>),
+        backing: match recording {
+            Some(r) => Some(Box::new(Bound(Arc::clone(r)))),
+            None => backing,
+        },
         ..default
     };
     let failed = |e: varve_heap::ConfigError| Error::System(e.to_string());

@@ -20,10 +20,19 @@ pub(crate) use vm::{FuncData, FuncKind, HostFunction, Vm};
 pub(crate) use crate::api::func::Leaf;
 use crate::engine::Engine;
 use crate::error::Result;
+use varve_heap::Backing;
 
 /// Instances, objects and functions that know each other, with data of the host.
 pub struct Store<T> {
     inner: Box<StoreInner<T>>,
+}
+
+/// Who is told of a store's memory.
+pub(crate) enum Told {
+    /// Of everything that is accessed: the machine is a model.
+    All(Box<dyn Sink>),
+    /// Of what memory spaces want: it is given on this machine.
+    Memory(Box<dyn Backing>),
 }
 
 /// `vm` comes first, so that host functions find the data behind the `Vm` that compiled code names.
@@ -48,11 +57,20 @@ impl<T> Store<T> {
     /// # Errors
     /// As [`Store::new`].
     pub fn observed(engine: &Engine, data: T, sink: Box<dyn Sink>) -> Result<Store<T>> {
-        Store::with(engine, data, Some(sink))
+        Store::with(engine, data, Some(Told::All(sink)))
     }
 
-    fn with(engine: &Engine, data: T, sink: Option<Box<dyn Sink>>) -> Result<Store<T>> {
-        let vm = Vm::new(engine, sink)?;
+    /// A store whose heap's plan is given memory by `backing`, which is told what addresses are to be memory of which kind. If that fails, the
+    /// program ends with [`Error::System`](crate::Error::System) at its next collection.
+    ///
+    /// # Errors
+    /// As [`Store::new`], and if the first memory cannot be given.
+    pub fn placed(engine: &Engine, data: T, backing: Box<dyn Backing>) -> Result<Store<T>> {
+        Store::with(engine, data, Some(Told::Memory(backing)))
+    }
+
+    fn with(engine: &Engine, data: T, told: Option<Told>) -> Result<Store<T>> {
+        let vm = Vm::new(engine, told)?;
         let mut inner = Box::new(StoreInner { vm, data });
         // From now on the store's address does not change.
         let vm: *mut Vm = &raw mut inner.vm;
@@ -103,6 +121,11 @@ impl<T> Store<T> {
     /// The spaces of the heap, with the memory that each is in.
     pub fn gc_spaces(&self) -> Vec<crate::GcSpace> {
         self.inner.vm.heap().spaces()
+    }
+
+    /// Where those spaces and the collector's tables are.
+    pub fn gc_ranges(&self) -> Vec<crate::GcRanges> {
+        self.inner.vm.heap().ranges()
     }
 
     /// The clock of whoever is told of accesses; the host's if nobody is.

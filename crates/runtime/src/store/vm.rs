@@ -1,10 +1,11 @@
 //! What a store holds besides the host's data.
 
 use super::Leaf;
+use super::Told;
 use super::heap::{self, Heap};
 use super::instance::InstanceData;
 use super::linear::{LinearMemory, TableData};
-use super::observe::{Recording, Sink};
+use super::observe::Recording;
 use super::region::*;
 use super::root::Roots;
 use super::stack::Stack;
@@ -98,10 +99,14 @@ pub struct Vm {
 unsafe impl Send for Vm {}
 
 impl Vm {
-    pub(crate) fn new(engine: &Engine, sink: Option<Box<dyn Sink>>) -> Result<Vm> {
+    pub(crate) fn new(engine: &Engine, told: Option<Told>) -> Result<Vm> {
         let isa = engine.isa(Level::Baseline)?;
-        let recording = sink.map(|sink| Arc::new(Recording::new(sink)));
-        let mut heap = heap::new(engine.config(), recording.as_ref())?;
+        let (recording, backing) = match told {
+            None => (None, None),
+            Some(Told::All(sink)) => (Some(Arc::new(Recording::new(sink))), None),
+            Some(Told::Memory(backing)) => (None, Some(backing)),
+        };
+        let mut heap = heap::new(engine.config(), recording.as_ref(), backing)?;
         let heap_base = heap.base_address() as usize;
         if let Some(recording) = &recording {
             recording.set_heap(heap_base as u64);
@@ -129,6 +134,9 @@ impl Vm {
                 heap_base,
                 mutator: heap.attach(),
             });
+        }
+        if let Some(failure) = heap.failure() {
+            return Err(Error::System(failure));
         }
         signals::install();
         let code = Code {

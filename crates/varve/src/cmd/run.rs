@@ -18,9 +18,6 @@ const WORKLOAD_SCALE: u32 = 64;
 const POINT_NS: u64 = 10_000;
 
 pub fn run(a: &RunArgs) -> Done {
-    if a.live {
-        return live::run(a);
-    }
     if let Some(file) = a.work.as_deref().filter(|w| wasm::is_wasm(w)) {
         return wasm::run(a, file);
     }
@@ -30,6 +27,9 @@ pub fn run(a: &RunArgs) -> Done {
         return Err(wrong(
             "--invoke, --heap-max, --nursery, --plan, --tier, --gc-log and --gc-stats are for WebAssembly programs, and this is none",
         ));
+    }
+    if a.live {
+        return live::run(a);
     }
     let machine = machine::named(&a.machine)?;
     if a.machine == "here" {

@@ -1,6 +1,6 @@
 //! `varve run module.wasm`: runs a program of WebAssembly on the engine.
 
-use super::{managed, plans};
+use super::{managed, nodes, plans};
 use crate::args::{DEFAULT_MACHINE, RunArgs};
 use crate::ui::{Done, Failure, failed, wrong};
 use std::fs::File;
@@ -38,10 +38,11 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
         return managed::run(a, file, config, &bytes);
     }
     config.plan = a.plan.as_deref().map(plans::named).transpose()?;
+    let placed = nodes::memory(a, file)?;
     let engine = Engine::new(config);
     let module = Module::new(&engine, &bytes).map_err(|e| of(file, &e))?;
     let mut store = state(file, a, Console::inherit())
-        .and_then(|state| Store::new(&engine, state))
+        .and_then(|state| nodes::store(&engine, state, placed.clone()))
         .map_err(|e| of(file, &e))?;
     if let Some(to) = &a.gc_log {
         log_collections(&mut store, to)?;
@@ -50,9 +51,12 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
     if a.gc_stats {
         // A program that failed is the one whose collections are looked at.
         eprintln!("{}", store.gc_stats());
-        if a.plan.is_some() {
+        if a.plan.is_some() && placed.is_none() {
             eprintln!("{}", plans::spaces(&store.gc_spaces()));
         }
+    }
+    if let Some(memory) = &placed {
+        nodes::tell(&store, memory, a.gc_stats);
     }
     outcome.map_err(|e| of(file, &e))
 }
@@ -109,6 +113,11 @@ fn refused(a: &RunArgs, on_model: bool) -> Option<(&'static str, &'static str)> 
         (!on_model && a.page.is_some(), "--page", MODEL),
         (!on_model && a.seed != 1, "--seed", MODEL),
         (!on_model && a.json, "--json", MODEL),
+        (a.bins.is_some(), "--bins", NEVER),
+        (a.ways != 1, "--ways", NEVER),
+        (a.count_only, "--count-only", NEVER),
+        (on_model && a.live, "--live", REAL),
+        (on_model && a.nodes.is_some(), "--nodes", REAL),
         (on_model && a.tier.is_some(), "--tier", REAL),
         (on_model && a.gc_log.is_some(), "--gc-log", REAL),
         (on_model && a.gc_stats, "--gc-stats", REAL),
