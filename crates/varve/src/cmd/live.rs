@@ -13,9 +13,6 @@ pub fn run(a: &RunArgs) -> Done {
             "{work}: --live runs a command of this machine, given after `--`, or a WebAssembly program, and this is neither"
         )));
     }
-    if a.command.is_empty() {
-        return Err(wrong(varve_live::LiveError::NoCommand));
-    }
     let cache_bytes = match a.bins {
         Some(bytes) => bytes.0,
         None => {

@@ -1,0 +1,148 @@
+//! Memory is where it was bound to, by the kernel's word. On a machine with memory alone on some node; elsewhere these
+//! tests say that they are skipped (`tests/guest/run --node 512M --node 32M -- COMMAND` has such nodes).
+
+use std::path::Path;
+use varve_live::nodes::{Kinds, NodeError, NodeMemory, positions};
+use varve_live::probe::Topology;
+
+const CHUNK: usize = 2 << 20;
+const PAGE: usize = 4096;
+
+fn topology() -> Topology {
+    Topology::read(Path::new("/")).0
+}
+
+/// Memory of this machine, if it has two kinds that this process may use.
+fn memory() -> Option<NodeMemory> {
+    match Kinds::probe(&topology()) {
+        Ok(kinds) => Some(NodeMemory::new(kinds).expect("nodes can be used")),
+        Err(why) => {
+            eprintln!("skipped: {why}");
+            None
+        }
+    }
+}
+
+/// Some chunks, aligned, none of them touched.
+struct Chunks {
+    bytes: Vec<u8>,
+    skip: usize,
+}
+
+impl Chunks {
+    fn new(count: usize) -> Chunks {
+        let bytes = vec![0; (count + 1) * CHUNK];
+        let skip = bytes.as_ptr().align_offset(CHUNK);
+        Chunks { bytes, skip }
+    }
+
+    fn all(&mut self) -> &mut [u8] {
+        let (skip, len) = (self.skip, self.bytes.len() - CHUNK);
+        &mut self.bytes[skip..skip + len]
+    }
+
+    fn range(&mut self) -> (u64, u64) {
+        let all = self.all();
+        (all.as_ptr().addr() as u64, all.len() as u64)
+    }
+}
+
+#[test]
+fn chunks_are_on_the_nodes_at_once_and_move_with_what_they_hold() {
+    let Some(memory) = memory() else { return };
+    let mut chunks = Chunks::new(3);
+    let (start, bytes) = chunks.range();
+    let kinds = memory.kinds().clone();
+    let mut expected = 0;
+    for tier in [0, 1, 0] {
+        memory.bind(start, bytes, tier).unwrap();
+        let found = positions(&[(start, bytes)]).unwrap();
+        assert_eq!(found.total(), bytes, "all is in memory");
+        assert_eq!(found.outside(kinds.of_tier(tier)), 0, "{found:?}");
+        assert!(memory.holds(&[(start, bytes)], tier).unwrap());
+        assert!(!memory.holds(&[(start, bytes)], 1 - tier).unwrap());
+        for (page, bytes) in chunks.all().chunks_mut(PAGE).enumerate() {
+            assert_eq!(bytes[0], expected, "page {page}");
+            bytes[0] += 1;
+        }
+        expected += 1;
+    }
+}
+
+/// As the collector's tables: somewhere between other things, and in use.
+#[test]
+fn a_range_that_is_no_chunk_is_bound_page_by_page() {
+    let Some(memory) = memory() else { return };
+    let mut chunks = Chunks::new(1);
+    let (start, _) = chunks.range();
+    memory.bind(start, CHUNK as u64, 0).unwrap();
+    chunks.all().fill(7);
+    let (from, len) = (start + 100, 3 * PAGE as u64);
+    memory.bind(from, len, 1).unwrap();
+    let inner = (start + PAGE as u64, 2 * PAGE as u64);
+    let on = |range| positions(&[range]).unwrap();
+    assert_eq!(on(inner).outside(memory.kinds().of_tier(1)), 0);
+    assert_eq!(
+        on((start, PAGE as u64)).outside(memory.kinds().of_tier(0)),
+        0
+    );
+    assert!(chunks.all().iter().all(|&byte| byte == 7));
+    // Bytes within one page are nobody's to place.
+    memory.bind(start + 10, 20, 1).unwrap();
+}
+
+#[test]
+fn what_nobody_touched_is_nowhere_until_it_is_touched() {
+    let Some(memory) = memory() else { return };
+    let mut chunks = Chunks::new(1);
+    let (start, _) = chunks.range();
+    let range = (start, 5 * PAGE as u64);
+    memory.bind(range.0, range.1, 1).unwrap();
+    assert_eq!(positions(&[range]).unwrap().total(), 0);
+    chunks.all()[..5 * PAGE].fill(1);
+    let found = positions(&[range]).unwrap();
+    assert_eq!(found.total(), range.1);
+    assert_eq!(found.outside(memory.kinds().of_tier(1)), 0);
+}
+
+/// A kernel that is told to insist would kill somebody here.
+#[test]
+fn a_full_node_is_an_error_that_names_it_and_loses_nothing() {
+    let topology = topology();
+    let small =
+        |n: &&varve_live::probe::Node| n.cpus.is_empty() && (1..64 << 20).contains(&n.bytes);
+    let Some(small) = topology.nodes.iter().find(small) else {
+        return eprintln!("skipped: no node of memory alone has less than 64 MiB");
+    };
+    let kinds = Kinds::parse(&format!("fast=0,slow={}", small.id), &topology).unwrap();
+    let memory = NodeMemory::new(kinds).unwrap();
+    let mut chunks = Chunks::new(32);
+    let (start, bytes) = chunks.range();
+    chunks.all()[5] = 5;
+    match memory.bind(start, bytes, 1).unwrap_err() {
+        NodeError::Full {
+            kind,
+            nodes,
+            elsewhere,
+            asked,
+            free,
+        } => {
+            assert_eq!(
+                (kind, nodes, asked),
+                ("slow", small.id.to_string(), bytes >> 10)
+            );
+            assert!(
+                0 < elsewhere && elsewhere < asked,
+                "some found room: {elsewhere}"
+            );
+            assert!(free < small.bytes >> 20);
+        }
+        other => panic!("{other}"),
+    }
+    assert_eq!(positions(&[(start, bytes)]).unwrap().total(), bytes);
+    assert_eq!(chunks.all()[5], 5);
+    // The rest of the machine is as usable as before.
+    let mut other = Chunks::new(1);
+    let (start, bytes) = other.range();
+    memory.bind(start, bytes, 0).unwrap();
+}
