@@ -2,6 +2,7 @@
 //! tests say that they are skipped (`tests/guest/run --node 512M --node 32M -- COMMAND` has such nodes).
 
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use varve_live::nodes::{Kinds, NodeError, NodeMemory, positions};
 use varve_live::probe::Topology;
 
@@ -10,6 +11,12 @@ const PAGE: usize = 4096;
 
 fn topology() -> Topology {
     Topology::read(Path::new("/")).0
+}
+
+/// One test at a time: they look at how full nodes are.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Memory of this machine, if it has two kinds that this process may use.
@@ -49,6 +56,7 @@ impl Chunks {
 
 #[test]
 fn chunks_are_on_the_nodes_at_once_and_move_with_what_they_hold() {
+    let _turn = turn();
     let Some(memory) = memory() else { return };
     let mut chunks = Chunks::new(3);
     let (start, bytes) = chunks.range();
@@ -72,6 +80,7 @@ fn chunks_are_on_the_nodes_at_once_and_move_with_what_they_hold() {
 /// As the collector's tables: somewhere between other things, and in use.
 #[test]
 fn a_range_that_is_no_chunk_is_bound_page_by_page() {
+    let _turn = turn();
     let Some(memory) = memory() else { return };
     let mut chunks = Chunks::new(1);
     let (start, _) = chunks.range();
@@ -93,6 +102,7 @@ fn a_range_that_is_no_chunk_is_bound_page_by_page() {
 
 #[test]
 fn what_nobody_touched_is_nowhere_until_it_is_touched() {
+    let _turn = turn();
     let Some(memory) = memory() else { return };
     let mut chunks = Chunks::new(1);
     let (start, _) = chunks.range();
@@ -108,6 +118,7 @@ fn what_nobody_touched_is_nowhere_until_it_is_touched() {
 /// A kernel that is told to insist would kill somebody here.
 #[test]
 fn a_full_node_is_an_error_that_names_it_and_loses_nothing() {
+    let _turn = turn();
     let topology = topology();
     let small =
         |n: &&varve_live::probe::Node| n.cpus.is_empty() && (1..64 << 20).contains(&n.bytes);

@@ -30,11 +30,17 @@ impl NodeMemory {
     pub fn new(kinds: Kinds) -> Result<NodeMemory, NodeError> {
         let memory = NodeMemory { kinds };
         for tier in 0..2 {
-            for node in memory.kinds.of_tier(tier).to_vec() {
-                let page = PAGE as u64;
-                let space = Trial::new(PAGE).map_err(|e| refused("mmap", &[node], e))?;
-                memory.settle(space.address(), page, &[node], kind(tier))?;
+            let nodes = memory.kinds.of_tier(tier);
+            let space = Trial::new(PAGE).map_err(|e| refused("mmap", nodes, e))?;
+            let page = (space.address(), PAGE as u64);
+            for node in nodes {
+                match memory.settle(page, &[*node], kind(tier)) {
+                    // Others of its kind may have room.
+                    Err(NodeError::Full { .. }) if nodes.len() > 1 => {}
+                    tried => tried?,
+                }
             }
+            memory.settle(page, nodes, kind(tier))?;
         }
         Ok(memory)
     }
@@ -52,7 +58,7 @@ impl NodeMemory {
     pub fn bind(&self, address: u64, bytes: u64, tier: u8) -> Result<(), NodeError> {
         let nodes = self.kinds.of_tier(tier);
         if address.is_multiple_of(CHUNK) && bytes.is_multiple_of(CHUNK) {
-            return self.settle(address, bytes, nodes, kind(tier));
+            return self.settle((address, bytes), nodes, kind(tier));
         }
         let (start, end) = whole_pages(address, bytes);
         if start == end {
@@ -79,28 +85,28 @@ impl NodeMemory {
     /// Has memory for whole pages now, on these nodes.
     fn settle(
         &self,
-        address: u64,
-        bytes: u64,
+        range: (u64, u64),
         nodes: &[u32],
         kind: &'static str,
     ) -> Result<(), NodeError> {
-        let (start, len) = (address as usize, bytes as usize);
+        let (start, len) = (range.0 as usize, range.1 as usize);
         prefer(start, len, nodes, Look::Away).map_err(|e| refused("mbind", nodes, e))?;
-        populate(start, len).map_err(|e| match e.raw_os_error() {
-            Some(libc::ENOMEM) => full(nodes, kind, bytes, bytes),
-            _ => refused("madvise(MADV_POPULATE_WRITE)", nodes, e),
-        })?;
+        let have = || match populate(start, len) {
+            Err(e) if e.raw_os_error() == Some(libc::ENOMEM) => {
+                Err(full(nodes, kind, range.1, range.1))
+            }
+            had => had.map_err(|e| refused("madvise(MADV_POPULATE_WRITE)", nodes, e)),
+        };
+        have()?;
         if is_there(start, len, nodes)? {
             return Ok(());
         }
         move_there(start, len, nodes)?;
-        if is_there(start, len, nodes)? {
-            return Ok(());
-        }
-        let elsewhere = positions(&[(address, bytes)])?.outside(nodes);
-        match elsewhere {
+        // To move a large page the kernel may take it apart, and give up parts that hold nothing.
+        have()?;
+        match positions(&[range])?.outside(nodes) {
             0 => Ok(()),
-            _ => Err(full(nodes, kind, elsewhere, bytes)),
+            elsewhere => Err(full(nodes, kind, elsewhere, range.1)),
         }
     }
 }
