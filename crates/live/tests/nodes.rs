@@ -1,10 +1,13 @@
 //! Memory is where it was bound to, by the kernel's word. On a machine with memory alone on some node; elsewhere these
 //! tests say that they are skipped (`tests/guest/run --node 512M --node 32M -- COMMAND` has such nodes).
 
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use varve_live::nodes::{Kinds, NodeError, NodeMemory, positions};
-use varve_live::probe::Topology;
+use varve_live::probe::{Node, Topology};
 
 const CHUNK: usize = 2 << 20;
 const PAGE: usize = 4096;
@@ -133,13 +136,8 @@ fn what_nobody_touched_is_nowhere_until_it_is_touched() {
 #[test]
 fn a_full_node_is_an_error_that_names_it_and_loses_nothing() {
     let _turn = turn();
-    let topology = topology();
-    let small =
-        |n: &&varve_live::probe::Node| n.cpus.is_empty() && (1..64 << 20).contains(&n.bytes);
-    let Some(small) = topology.nodes.iter().find(small) else {
-        return eprintln!("skipped: no node of memory alone has less than 64 MiB");
-    };
-    let kinds = Kinds::parse(&format!("fast=0,slow={}", small.id), &topology).unwrap();
+    let Some(small) = small_node() else { return };
+    let kinds = Kinds::parse(&format!("fast=0,slow={}", small.id), &topology()).unwrap();
     let memory = NodeMemory::new(kinds).unwrap();
     let mut chunks = Chunks::new(32);
     let (start, bytes) = chunks.range();
@@ -170,4 +168,55 @@ fn a_full_node_is_an_error_that_names_it_and_loses_nothing() {
     let mut other = Chunks::new(1);
     let (start, bytes) = other.range();
     memory.bind(start, bytes, 0).unwrap();
+}
+
+/// Files that the kernel keeps in memory because it has nothing better to do with it are no reason to call a node full.
+#[test]
+fn cached_files_make_room() {
+    let _turn = turn();
+    let Some(small) = small_node() else { return };
+    let kinds = Kinds::parse(&format!("fast=0,slow={}", small.id), &topology()).unwrap();
+    let memory = NodeMemory::new(kinds).unwrap();
+    // What is read while this thread gets memory of that node alone.
+    insist(Some(small.id));
+    let folder = std::env::current_exe().unwrap();
+    let folder = folder.parent().unwrap().read_dir().unwrap();
+    let mut read = 0;
+    for file in folder.flatten().filter_map(|f| File::open(f.path()).ok()) {
+        // SAFETY: advice about a descriptor of ours. Files that are in memory already are read again.
+        unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+        read += std::io::copy(&mut file.take(16 << 20), &mut std::io::sink()).unwrap_or(0);
+        if read > 4 * small.bytes {
+            break;
+        }
+    }
+    insist(None);
+    let mut chunks = Chunks::new(4);
+    let (start, bytes) = chunks.range();
+    let free = small_node().unwrap().free_bytes;
+    if free >= bytes {
+        return eprintln!("skipped: {free} bytes of node {} are still free", small.id);
+    }
+    memory.bind(start, bytes, 1).unwrap();
+    assert!(memory.holds(&[(start, bytes)], 1).unwrap());
+}
+
+/// A node of memory alone that is small enough to be filled.
+fn small_node() -> Option<Node> {
+    let small = |n: &Node| n.cpus.is_empty() && (1..64 << 20).contains(&n.bytes);
+    let found = topology().nodes.into_iter().find(small);
+    if found.is_none() {
+        eprintln!("skipped: no node of memory alone has less than 64 MiB");
+    }
+    found
+}
+
+/// Has this thread get memory of one node alone, or of any.
+fn insist(node: Option<u32>) {
+    let mask = [node.map_or(0, |n| 1u64 << n)];
+    let mode = node.map_or(libc::MPOL_DEFAULT, |_| libc::MPOL_BIND);
+    let bits = node.map_or(0, |_| 65u64);
+    // SAFETY: the mask has 64 bits, one less than stated as the call wants it, and is read only.
+    let result = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, mask.as_ptr(), bits) };
+    assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
 }

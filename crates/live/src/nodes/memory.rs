@@ -97,12 +97,15 @@ impl NodeMemory {
             }
             had => had.map_err(|e| refused("madvise(MADV_POPULATE_WRITE)", nodes, e)),
         };
-        have()?;
-        if is_there(start, len, nodes)? {
-            return Ok(());
+        // A large page that finds no room is taken apart when it is to move, and parts that hold nothing are given up: they are
+        // had again, small, and now the kernel gives up cached files for them.
+        for _ in 0..2 {
+            have()?;
+            if is_there(start, len, nodes)? {
+                return Ok(());
+            }
+            move_there(start, len, nodes)?;
         }
-        move_there(start, len, nodes)?;
-        // To move a large page the kernel may take it apart, and give up parts that hold nothing.
         have()?;
         match positions(&[range])?.outside(nodes) {
             0 => Ok(()),
@@ -122,16 +125,26 @@ fn is_there(start: usize, bytes: usize, nodes: &[u32]) -> Result<bool, NodeError
 
 /// Moves the pages of a range to these nodes, the first that have room. What cannot be moved stays.
 fn move_there(start: usize, bytes: usize, nodes: &[u32]) -> Result<(), NodeError> {
-    for &node in nodes {
-        if is_there(start, bytes, nodes)? {
-            break;
-        }
-        let pages: Vec<usize> = (start..start + bytes).step_by(PAGE).collect();
-        let mut status = vec![0; pages.len()];
-        match move_to(&pages, node, &mut status) {
-            // A node that is full: the next one may have room.
-            Err(e) if e.raw_os_error() == Some(libc::ENOMEM) => {}
-            moved => moved.map_err(|e| refused("move_pages", &[node], e))?,
+    let mut status = [0; CHUNK as usize / PAGE];
+    for from in (start..start + bytes).step_by(CHUNK as usize) {
+        let end = (start + bytes).min(from + CHUNK as usize);
+        let pages: Vec<usize> = (from..end).step_by(PAGE).collect();
+        let piece = (from as u64, (end - from) as u64);
+        for &node in nodes {
+            // The kernel stops at the first page that it finds no room for; what it did until then may have made some.
+            let mut elsewhere = positions(&[piece])?.outside(nodes);
+            while elsewhere > 0 {
+                match move_to(&pages, node, &mut status) {
+                    // Full: seen below.
+                    Err(e) if e.raw_os_error() == Some(libc::ENOMEM) => {}
+                    moved => moved.map_err(|e| refused("move_pages", &[node], e))?,
+                }
+                let left = positions(&[piece])?.outside(nodes);
+                if left >= elsewhere {
+                    break;
+                }
+                elsewhere = left;
+            }
         }
     }
     Ok(())
