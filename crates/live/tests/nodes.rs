@@ -213,10 +213,13 @@ fn small_node() -> Option<Node> {
 
 /// Has this thread get memory of one node alone, or of any.
 fn insist(node: Option<u32>) {
-    let mask = [node.map_or(0, |n| 1u64 << n)];
-    let mode = node.map_or(libc::MPOL_DEFAULT, |_| libc::MPOL_BIND);
-    let bits = node.map_or(0, |_| 65u64);
-    // SAFETY: the mask has 64 bits, one less than stated as the call wants it, and is read only.
-    let result = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, mask.as_ptr(), bits) };
+    let mask = node.map(|n| [1u64 << n]);
+    let (mode, bits) = match mask {
+        Some(_) => (libc::MPOL_BIND, 65u64),
+        None => (libc::MPOL_DEFAULT, 0),
+    };
+    let mask = mask.as_ref().map_or(std::ptr::null(), |m| m.as_ptr());
+    // SAFETY: the mask is null, or has 64 bits, one less than stated as the call wants it; it is read only.
+    let result = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, mask, bits) };
     assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
 }

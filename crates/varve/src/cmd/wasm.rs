@@ -55,8 +55,9 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
             eprintln!("{}", plans::spaces(&store.gc_spaces()));
         }
     }
-    if let Some(memory) = &placed {
-        nodes::tell(&store, memory, a.gc_stats);
+    // A program that failed has its own line.
+    if let Some(memory) = placed.filter(|_| a.gc_stats || outcome.is_ok()) {
+        nodes::tell(&store, &memory, a.gc_stats);
     }
     outcome.map_err(|e| of(file, &e))
 }
