@@ -39,6 +39,9 @@ pub enum NodeError {
         /// What the system said.
         error: io::Error,
     },
+    /// The system does not tell this process where its pages are.
+    #[error("move_pages, asked where pages are, is refused: {0}{}", remedy(.0))]
+    Unseen(io::Error),
     /// The nodes are full.
     #[error(
         "node {nodes} ({kind} memory) is full: {elsewhere} of {asked} KiB found no room there ({free} MiB are free); give the heap less (--heap-max), free memory of that node, or name others (--nodes)"

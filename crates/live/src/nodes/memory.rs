@@ -41,6 +41,7 @@ impl NodeMemory {
                 }
             }
             memory.settle(page, nodes, kind(tier))?;
+            positions(&[page])?;
         }
         Ok(memory)
     }
@@ -130,6 +131,9 @@ fn move_there(start: usize, bytes: usize, nodes: &[u32]) -> Result<(), NodeError
         let end = (start + bytes).min(from + CHUNK as usize);
         let pages: Vec<usize> = (from..end).step_by(PAGE).collect();
         let piece = (from as u64, (end - from) as u64);
+        if is_there(from, end - from, nodes)? {
+            continue;
+        }
         for &node in nodes {
             // The kernel stops at the first page that it finds no room for; what it did until then may have made some.
             let mut elsewhere = positions(&[piece])?.outside(nodes);

@@ -39,11 +39,7 @@ pub fn positions(ranges: &[(u64, u64)]) -> Result<Positions, NodeError> {
         let (start, end) = whole_pages(range.0, range.1);
         let pages: Vec<usize> = (start..end).step_by(PAGE).collect();
         for batch in pages.chunks(BATCH) {
-            nodes_of(batch, &mut status).map_err(|error| NodeError::Refused {
-                call: "move_pages",
-                nodes: "any".into(),
-                error,
-            })?;
+            nodes_of(batch, &mut status).map_err(NodeError::Unseen)?;
             for &node in &status[..batch.len()] {
                 // Negative: not in memory, or nobody's.
                 if let Ok(node) = u32::try_from(node) {
