@@ -40,7 +40,7 @@ pub enum NodeError {
         error: io::Error,
     },
     /// The system does not tell this process where its pages are.
-    #[error("move_pages, asked where pages are, is refused: {0}{}", remedy(.0))]
+    #[error("move_pages, asked where pages are, is refused: {}{}", .0, remedy(.0))]
     Unseen(io::Error),
     /// The nodes are full.
     #[error(
