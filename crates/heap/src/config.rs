@@ -55,6 +55,12 @@ pub trait Backing: Send + Sync {
     /// chunks of the heap, but for tables of the collector, which are neither aligned nor empty.
     fn bind(&self, address: u64, bytes: u64, tier: Tier);
 
+    /// Why memory of some tier could not be given, in one line, if that ever happened. Objects are in other memory then than their plan
+    /// wants, and stay usable: whoever runs the program asks between collections, and decides.
+    fn failure(&self) -> Option<String> {
+        None
+    }
+
     /// `bytes` at `address` went back to the system, and are nobody's until they are bound again.
     fn release(&self, address: u64, bytes: u64) {
         let _ = (address, bytes);

@@ -24,7 +24,7 @@ use crate::remembered::Buffer;
 use crate::roots::Roots;
 use crate::shape::Shapes;
 use crate::sizing::Sizing;
-use crate::stats::{Cause, Kind, Record, SpaceUse, Stats};
+use crate::stats::{Cause, Kind, Record, SpaceRanges, SpaceUse, Stats};
 
 /// A heap of objects with a program running on it. See the [crate](crate) for how it works.
 pub struct Heap<P = Dram, O = Unobserved> {
@@ -139,11 +139,6 @@ impl<P: Places, O: Observer> Heap<P, O> {
             _ => ObserverSpace::new(START, half, config.nursery_max),
         };
         let nursery = Nursery::new(ObserverSpace::nursery_start(START, half));
-        tables.bind(
-            nursery.start(),
-            config.nursery_max.next_multiple_of(CHUNK_SIZE),
-            asked.nursery(),
-        );
         if let Some(tier) = asked.observer() {
             for (start, bytes) in observed.halves() {
                 tables.bind(start, bytes.next_multiple_of(CHUNK_SIZE), tier);
@@ -373,6 +368,49 @@ impl<P: Places, O: Observer> Heap<P, O> {
         young.chain(mature).chain(large).collect()
     }
 
+    /// Where every space is, in the order of [`Heap::spaces`], and then the collector's tables.
+    pub fn ranges(&self) -> Vec<SpaceRanges> {
+        let base = self.base_address();
+        let chunk = |first: u32, count: u32| {
+            let start = base + u64::from(first) * CHUNK_SIZE;
+            (start, u64::from(count) * CHUNK_SIZE)
+        };
+        let mature = self.mature.iter().map(Mature::chunks);
+        let large = self.large.iter().map(Large::chunks);
+        let old = mature.chain(large);
+        let old = old.map(|chunks| chunks.into_iter().map(|(f, c)| chunk(f, c)).collect());
+        let halves = self.observed.halves().map(|(at, bytes)| (base + at, bytes));
+        let observed = self.observed.exists().then(|| halves.to_vec());
+        let (start, end) = self.nursery.bounds();
+        let nursery = vec![(base + start, end - start)];
+        let ranges = std::iter::once(nursery).chain(observed).chain(old);
+        let spaces = self.spaces().into_iter().zip(ranges);
+        let mut all: Vec<SpaceRanges> = spaces
+            .map(|(space, ranges)| SpaceRanges {
+                name: space.name,
+                tier: space.tier,
+                ranges,
+            })
+            .collect();
+        let table = |table: &[std::sync::atomic::AtomicU8]| {
+            (table.as_ptr().addr() as u64, table.len() as u64)
+        };
+        all.push(SpaceRanges {
+            name: "tables".into(),
+            tier: self.plan.plan().metadata(),
+            ranges: vec![
+                table(self.tables.lines.bytes()),
+                table(self.tables.blocks.bytes()),
+            ],
+        });
+        all
+    }
+
+    /// Why the memory that the plan asked for was not there, if it was not: see [`Backing::failure`](crate::Backing::failure).
+    pub fn failure(&self) -> Option<String> {
+        self.tables.backing.as_ref()?.failure()
+    }
+
     /// The collection that empties the nursery without collecting everything.
     pub(crate) fn minor(&self) -> Kind {
         // The next survivors may be as many as the last ones.
@@ -393,7 +431,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
         );
         let cards = self.tables.lines.bytes();
         let mut mutator = Mutator::new(&self.tables.memory, cards, &self.remembered);
-        self.nursery.reset(&mut mutator, self.sizing.nursery(0));
+        self.start_nursery(&mut mutator, self.sizing.nursery(0));
         mutator
     }
 
@@ -455,14 +493,12 @@ impl<P: Places, O: Observer> Heap<P, O> {
         let exhausted = self.sizing.nursery(after) == 0
             || !self.tables.chunks.reserve_is_whole()
             || kind == Kind::Full && self.sizing.is_exhausted(after);
-        self.nursery.reset(
-            mutator,
-            if exhausted {
-                0
-            } else {
-                self.sizing.nursery(after)
-            },
-        );
+        let size = if exhausted {
+            0
+        } else {
+            self.sizing.nursery(after)
+        };
+        self.start_nursery(mutator, size);
         if kind == Kind::Minor && after > before {
             self.touch_ahead(promoted);
         }
@@ -493,6 +529,14 @@ impl<P: Places, O: Observer> Heap<P, O> {
         self.stats.add(&record);
         if let Some(log) = &mut self.config.log {
             log(&record);
+        }
+    }
+
+    /// An empty nursery of `size` bytes. Memory is asked for as it grows.
+    fn start_nursery(&mut self, mutator: &mut Mutator, size: u64) {
+        self.nursery.reset(mutator, size);
+        if let Some((start, bytes)) = self.nursery.grown() {
+            self.tables.bind(start, bytes, self.plan.plan().nursery());
         }
     }
 

@@ -50,6 +50,27 @@ impl Large {
         self.lock().held_chunks * CHUNK_SIZE
     }
 
+    /// Its chunks, as first ones and how many.
+    pub fn chunks(&self) -> Vec<(u32, u32)> {
+        let state = self.lock();
+        // Every page of a chunk is in an object or free.
+        let pages: BTreeMap<u32, u32> = state
+            .objects
+            .iter()
+            .chain(&state.free)
+            .map(|(&p, &n)| (p, n))
+            .collect();
+        let mut runs: Vec<(u32, u32)> = Vec::new();
+        for (page, count) in pages {
+            match runs.last_mut() {
+                Some((start, held)) if *start + *held == page => *held += count,
+                _ => runs.push((page, count)),
+            }
+        }
+        let chunks = |(page, count)| (page / PAGES_PER_CHUNK, count / PAGES_PER_CHUNK);
+        runs.into_iter().map(chunks).collect()
+    }
+
     /// Whether an object of this space begins at `r`.
     pub fn contains(&self, r: Ref) -> bool {
         let page = r.offset() / PAGE_SIZE;

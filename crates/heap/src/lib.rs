@@ -164,6 +164,6 @@ pub use plans::dram::Dram;
 pub use reference::Ref;
 pub use roots::Roots;
 pub use shape::{MAX_ELEMENT, MAX_STRUCT, Shape, ShapeError, ShapeKind, Shapes};
-pub use stats::{Cause, Kind, Record, SpaceUse, Stats};
+pub use stats::{Cause, Kind, Record, SpaceRanges, SpaceUse, Stats};
 pub use traced::Traced;
 pub use verify::{Damage, Verified};

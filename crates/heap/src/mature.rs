@@ -82,6 +82,11 @@ impl Mature {
         self.lock().chunks.len() as u64 * CHUNK_SIZE
     }
 
+    /// Its chunks, as first ones and how many.
+    pub fn chunks(&self) -> Vec<(u32, u32)> {
+        self.lock().chunks.iter().map(|&chunk| (chunk, 1)).collect()
+    }
+
     /// A block with holes, to be searched for them from line 0.
     fn take_recyclable(&self) -> Option<u32> {
         let mut state = self.lock();

@@ -17,6 +17,8 @@ pub(crate) struct Nursery {
     zeroed: u64,
     /// Bytes from here on were never touched.
     fresh: u64,
+    /// Bytes from here on nobody was asked to back with memory.
+    bound: u64,
 }
 
 /// Where the first space begins: behind the null guard, on a large page of its own.
@@ -30,6 +32,7 @@ impl Nursery {
             end: start,
             zeroed: start,
             fresh: start,
+            bound: start,
         }
     }
 
@@ -64,6 +67,14 @@ impl Nursery {
         self.zeroed = self.start;
         mutator.cursor = mutator.heap_base() + self.start;
         mutator.limit = mutator.cursor;
+    }
+
+    /// The chunks that came into use since this was asked last: first byte and bytes.
+    pub fn grown(&mut self) -> Option<(u64, u64)> {
+        let end = self.end.next_multiple_of(CHUNK_SIZE);
+        let from = self.bound;
+        self.bound = from.max(end);
+        (end > from).then(|| (from, end - from))
     }
 
     /// Leaves at most `size` bytes for use, but for what was promised to the mutator already.

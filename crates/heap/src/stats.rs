@@ -75,6 +75,17 @@ pub struct SpaceUse {
     pub held: u64,
 }
 
+/// Where a space is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpaceRanges {
+    /// As in [`SpaceUse`], or `tables`: what the collector knows of all of them.
+    pub name: String,
+    /// The memory that it is to be in.
+    pub tier: Tier,
+    /// Addresses and bytes. Not all of it need be in memory.
+    pub ranges: Vec<(u64, u64)>,
+}
+
 /// One collection. Sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {

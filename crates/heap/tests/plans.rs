@@ -163,6 +163,32 @@ impl World {
             let address = self.heap.base_address() + r.offset();
             assert_eq!(self.map.tier(address), Some(self.heap.tier_of(r)), "{r:?}");
         }
+        self.verify_ranges();
+    }
+
+    /// Where spaces say that they are: all that they hold, in their memory, and every object in one of them.
+    fn verify_ranges(&self) {
+        let (ranges, spaces) = (self.heap.ranges(), self.heap.spaces());
+        for (index, space) in ranges.iter().enumerate() {
+            for &(start, bytes) in space.ranges.iter().filter(|&&(_, bytes)| bytes > 0) {
+                for at in [start, start + bytes - 1] {
+                    assert_eq!(self.map.tier(at), Some(space.tier), "{}", space.name);
+                }
+            }
+            let Some(held) = spaces.get(index) else {
+                assert_eq!(space.name, "tables");
+                continue;
+            };
+            let bytes: u64 = space.ranges.iter().map(|&(_, bytes)| bytes).sum();
+            assert_eq!((&space.name, bytes), (&held.name, held.held));
+        }
+        for r in self.roots.iter().filter(|r| r.is_object()) {
+            let address = self.heap.base_address() + r.offset();
+            let holds = |&(start, bytes): &(u64, u64)| (start..start + bytes).contains(&address);
+            let holders = ranges.iter().filter(|s| s.ranges.iter().any(holds));
+            let tiers: Vec<Tier> = holders.map(|s| s.tier).collect();
+            assert_eq!(tiers, [self.heap.tier_of(*r)], "{r:?}");
+        }
     }
 
     fn tiers(&self) -> Vec<Tier> {
@@ -668,6 +694,35 @@ fn every_plan_with_several_threads() {
 }
 
 /// The tables of the collector are memory of a tier as well.
+#[test]
+fn memory_for_the_nursery_is_asked_for_as_it_grows() {
+    let bound = |world: &World| -> u64 {
+        let ranges = world.heap.ranges();
+        let (start, _) = ranges[0].ranges[0];
+        let map = world.map.0.lock().unwrap();
+        let behind = map.range(start..start + 8 * CHUNK_SIZE);
+        behind.map(|(_, &(bytes, _))| bytes).sum()
+    };
+    let mut world = World::with(
+        "slow",
+        Config {
+            nursery: CHUNK_SIZE,
+            nursery_max: 8 * CHUNK_SIZE,
+            ..config()
+        },
+    );
+    assert_eq!(bound(&world), CHUNK_SIZE);
+    let young = |world: &World| world.heap.spaces()[0].used;
+    // Tables of 256 bytes, which fill it to the last byte and all survive.
+    while young(&world) <= CHUNK_SIZE {
+        world.table(61);
+    }
+    world.verify();
+    let grown = young(&world).next_multiple_of(CHUNK_SIZE);
+    assert!(grown > CHUNK_SIZE);
+    assert_eq!(bound(&world), grown);
+}
+
 #[test]
 fn tables_are_in_the_memory_that_the_plan_says() {
     for (spec, tier) in [("kg-n", FAST), ("slow", SLOW)] {

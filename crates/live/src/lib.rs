@@ -9,6 +9,7 @@
 //! - [`choose`] is the decision alone, without any I/O.
 //! - [`machine_conflicts`] counts how the pages of running processes share bins, from the kernel's page maps.
 //! - [`curves`] measures what its memory does: latency, bandwidth, mixes.
+//! - [`nodes`] binds memory to the fast or the slow nodes of a machine, for heaps that choose per object.
 //! - [`probe()`] and [`doctor()`] say what this machine is and what it lets us do.
 //!
 //! ```no_run
@@ -47,6 +48,7 @@ pub mod curves;
 pub mod doctor;
 mod error;
 mod memory;
+pub mod nodes;
 mod options;
 mod place;
 pub mod probe;

@@ -19,6 +19,7 @@ mod compare;
 mod error;
 mod keep;
 mod managed;
+mod nodes;
 mod result;
 mod spec;
 mod work;
@@ -30,6 +31,7 @@ pub use managed::{
     End, ManagedProgram, ManagedRun, ManagedSpec, Numa, Pauses, Phase, PlanResult, StallStack,
     TIERS, Turnaround, run_managed, unknown_sites,
 };
+pub use nodes::OnNodes;
 pub use result::{ClassLatency, PlacementState, Point, RunResult, StallShares};
 pub use spec::RunSpec;
 pub use work::Work;

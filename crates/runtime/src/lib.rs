@@ -55,8 +55,9 @@ pub use types::{FuncType, HeapType, Kind, RefType, ValType};
 pub use varve_heap::plans;
 pub use varve_heap::sites;
 pub use varve_heap::{
-    Entry as PimaEntry, Instances, Note as PimaNote, Phase as PimaPhase, PimaError,
+    Backing as GcBacking, Kind as GcKind, Record as GcRecord, Site as GcSite,
+    SpaceRanges as GcRanges, SpaceUse as GcSpace, Stats as GcStats, Tier as GcTier,
 };
 pub use varve_heap::{
-    Kind as GcKind, Record as GcRecord, Site as GcSite, SpaceUse as GcSpace, Stats as GcStats,
+    Entry as PimaEntry, Instances, Note as PimaNote, Phase as PimaPhase, PimaError,
 };

@@ -30,7 +30,8 @@ pub enum Command {
         varve run program.wasm -- ARGUMENTS\n  \
         varve run program.wasm --machine optane-6242 --plan all --instances 8 -- ARGUMENTS\n  \
         varve run module.wasm --invoke add -- 1 2\n  \
-        varve run --live --bins 48GiB -- ./server --port 7000")]
+        varve run --live --bins 48GiB -- ./server --port 7000\n  \
+        varve run program.wasm --live --plan kg-n -- ARGUMENTS")]
     Run(Box<RunArgs>),
     /// Count what a WebAssembly program does to the objects of each of its allocation sites
     #[command(after_help = "Examples:\n  \
@@ -127,8 +128,9 @@ pub struct RunArgs {
     /// Runs at a time; 0: one per core of this host
     #[arg(long, default_value_t = 0)]
     pub jobs: usize,
-    /// Run the command on this machine itself, with its pages placed in the bins of a DRAM cache
-    #[arg(long, requires = "command", conflicts_with_all = ["policy", "scale", "until", "seed", "work", "cores", "out", "jobs"])]
+    /// Run the command on this machine itself, with its pages placed in the bins of a DRAM cache; or a WebAssembly program
+    /// with its objects on the memory nodes that --plan wants, or not at all
+    #[arg(long, conflicts_with_all = ["policy", "scale", "until", "seed", "cores", "out", "jobs"])]
     pub live: bool,
     /// With --live: size of the DRAM that acts as cache
     #[arg(long, requires = "live")]
@@ -149,7 +151,8 @@ pub struct RunArgs {
     #[arg(long, requires = "work")]
     pub nursery: Option<Bytes>,
     /// Which memory a WebAssembly program's objects are in: `all`, or heap plans such as `kg-n`, separated by commas. With
-    /// --machine it runs once under each on the modelled machine; without, under one of them as fast as it can
+    /// --machine it runs once under each on the modelled machine; without, under one of them as fast as it can, on this machine's
+    /// memory nodes if it has fast and slow ones
     #[arg(long, requires = "work", value_name = "PLANS")]
     pub plan: Option<String>,
     /// With --machine: instances of a WebAssembly program that share the machine, each on a core of its own (1 if it is
@@ -167,6 +170,10 @@ pub struct RunArgs {
     /// on another input than this run's
     #[arg(long, requires = "work", value_name = "FILE.sites")]
     pub profile: Option<PathBuf>,
+    /// With --plan on this machine: its nodes of fast and of slow memory, such as fast=0,slow=1 or fast=0+1,slow=2-3; found out
+    /// if they are not given
+    #[arg(long, requires = "plan", value_name = "NODES")]
+    pub nodes: Option<String>,
     /// Compilers of a WebAssembly program: baseline, optimizing, or auto (first one, then the other where the program is hot)
     #[arg(long, requires = "work", value_name = "TIER")]
     pub tier: Option<varve_runtime::Tier>,

@@ -1,6 +1,7 @@
 //! Memory: frames, page sizes, faults, nodes, persistence.
 
 use super::{Check, Found, check, last_error, no, partly, yes};
+use crate::nodes::{Kinds, NodeMemory};
 use crate::place::bins::HUGE;
 use crate::place::huge::frames;
 use crate::place::mover::uffd_move_works;
@@ -65,6 +66,12 @@ pub fn checks() -> Vec<Check> {
                     topology.nodes.iter().filter(|n| n.cpus.is_empty()).count()
                 )),
             },
+        ),
+        check(
+            "heap plans",
+            "objects in fast and slow memory: varve run PROGRAM.wasm --plan NAME",
+            "a node of memory alone, such as a CXL expander; or say which node is slow with --nodes",
+            heap_plans(&topology),
         ),
         check(
             "mbind",
@@ -212,6 +219,16 @@ fn userfaultfd() -> Found {
         0 if api.features & 1 != 0 => yes("faults and write protection"),
         0 => partly("faults, without write protection"),
         _ => no(format!("UFFDIO_API: {error}")),
+    }
+}
+
+fn heap_plans(topology: &Topology) -> Found {
+    match Kinds::probe(topology) {
+        Err(why) => no(why.to_string()),
+        Ok(kinds) => match NodeMemory::new(kinds.clone()) {
+            Ok(_) => yes(format!("{kinds}: a page of ours went to each node")),
+            Err(e) => no(e.to_string()),
+        },
     }
 }
 

@@ -25,9 +25,19 @@ impl Vm {
         &mut self,
         work: impl FnOnce(&mut Heap, &mut Mutator, &mut Vm) -> Result<Ref, OutOfMemory>,
     ) -> Result<u32> {
-        match self.with_heap(work) {
+        let outcome = self.with_heap(work);
+        self.check_memory()?;
+        match outcome {
             Ok(r) => Ok(r.0),
             Err(_) => Err(TrapKind::OutOfMemory.into()),
+        }
+    }
+
+    /// Whether all memory that the heap's plan asked for was there.
+    fn check_memory(&self) -> Result<()> {
+        match self.heap().failure() {
+            None => Ok(()),
+            Some(failure) => Err(Error::System(failure)),
         }
     }
 
@@ -90,7 +100,7 @@ impl Vm {
             return Err(Error::Internal("a collection within a collection".into()));
         }
         self.with_heap(|heap, mutator, roots| heap.collect(mutator, Kind::Full, roots));
-        Ok(())
+        self.check_memory()
     }
 }
 

@@ -11,8 +11,8 @@ use std::time::Duration;
 use varve_heap::plan::Places;
 use varve_heap::sites::Recorder;
 use varve_heap::{
-    Dram, Interval, Kind, Observer, OutOfMemory, PimaError, Plan, Ref, Roots, Shape, Shapes, Site,
-    SpaceUse, Stats, Stress, Tier, Unobserved, plans,
+    Backing, Dram, Interval, Kind, Observer, OutOfMemory, PimaError, Plan, Ref, Roots, Shape,
+    Shapes, Site, SpaceRanges, SpaceUse, Stats, Stress, Tier, Unobserved, plans,
 };
 
 pub(crate) use varve_heap::Mutator;
@@ -51,6 +51,9 @@ pub(crate) trait Managed {
     fn set_log(&mut self, log: Option<varve_heap::Log>);
     fn stats(&self) -> &Stats;
     fn spaces(&self) -> Vec<SpaceUse>;
+    fn ranges(&self) -> Vec<SpaceRanges>;
+    /// Why memory that the plan asked for was not there, if it was not.
+    fn failure(&self) -> Option<String>;
     /// Whether compiled code has to note each write to an object in its header.
     fn monitors(&self) -> bool;
     /// Whether the plan may want to know where objects are born.
@@ -141,6 +144,14 @@ impl<P: Places + 'static, O: Observer + 'static> Managed for varve_heap::Heap<P,
         self.spaces()
     }
 
+    fn ranges(&self) -> Vec<SpaceRanges> {
+        self.ranges()
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.failure()
+    }
+
     fn monitors(&self) -> bool {
         self.plan().monitors()
     }
@@ -180,20 +191,24 @@ pub(crate) enum Watched {
     Told(Arc<Recording>),
     /// Accesses are counted by allocation site.
     Profiled,
+    /// Somebody is told what memory spaces want, and gives it on this machine.
+    Placed(Box<dyn Backing>),
 }
 
 impl Watched {
     pub fn recording(&self) -> Option<&Arc<Recording>> {
         match self {
             Watched::Told(recording) => Some(recording),
-            Watched::Not | Watched::Profiled => None,
+            Watched::Not | Watched::Profiled | Watched::Placed(_) => None,
         }
     }
 }
 
 /// A heap with the store's region right before its base. Without a plan it is in one memory.
-pub(crate) fn new(config: &Config, watched: &Watched) -> Result<Box<Heap>> {
-    let recording = watched.recording();
+pub(crate) fn new(config: &Config, watched: Watched) -> Result<Box<Heap>> {
+    let recording = watched.recording().cloned();
+    let recording = recording.as_ref();
+    let profiled = matches!(watched, Watched::Profiled);
     let default = varve_heap::Config::default();
     let threads = match recording {
         Some(_) => 1,
@@ -213,14 +228,18 @@ pub(crate) fn new(config: &Config, watched: &Watched) -> Result<Box<Heap>> {
         instances: config.instances.clone(),
         before: REGION as u64,
         threads,
-        backing: recording.map(|r| Box::new(Bound(Arc::clone(r))) as Box<_>),
+        backing: match watched {
+            Watched::Told(recording) => Some(Box::new(Bound(recording))),
+            Watched::Placed(backing) => Some(backing),
+            Watched::Not | Watched::Profiled => None,
+        },
         ..default
     };
     let failed = |e: varve_heap::ConfigError| match e {
         varve_heap::ConfigError::FastMemory { .. } => Error::usage(e.to_string()),
         _ => Error::System(e.to_string()),
     };
-    if let Watched::Profiled = watched {
+    if profiled {
         if config.plan.is_some() {
             let why = "a program is profiled in one memory: leave the heap plan out";
             return Err(Error::usage(why));

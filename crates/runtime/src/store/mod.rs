@@ -26,6 +26,7 @@ use heap::Watched;
 use observe::Recording;
 use sites::Origin;
 use std::sync::Arc;
+use varve_heap::Backing;
 use varve_heap::sites::{Key, Profile};
 
 /// Instances, objects and functions that know each other, with data of the host.
@@ -67,8 +68,17 @@ impl<T> Store<T> {
         Store::with(engine, data, Watched::Profiled)
     }
 
+    /// A store whose heap's plan is given memory by `backing`, which is told what addresses are to be memory of which kind. If that fails, the
+    /// program ends with [`Error::System`](crate::Error::System) at its next collection.
+    ///
+    /// # Errors
+    /// As [`Store::new`], and if the first memory cannot be given.
+    pub fn placed(engine: &Engine, data: T, backing: Box<dyn Backing>) -> Result<Store<T>> {
+        Store::with(engine, data, Watched::Placed(backing))
+    }
+
     fn with(engine: &Engine, data: T, watched: Watched) -> Result<Store<T>> {
-        let vm = Vm::new(engine, &watched)?;
+        let vm = Vm::new(engine, watched)?;
         let mut inner = Box::new(StoreInner { vm, data });
         // From now on the store's address does not change.
         let vm: *mut Vm = &raw mut inner.vm;
@@ -151,6 +161,11 @@ impl<T> Store<T> {
     /// What the plan goes by and the program has not told, in a line, if there is something: marks at allocation sites, intervals.
     pub fn untold(&self) -> Option<String> {
         self.inner.vm.untold()
+    }
+
+    /// Where those spaces and the collector's tables are.
+    pub fn gc_ranges(&self) -> Vec<crate::GcRanges> {
+        self.inner.vm.heap().ranges()
     }
 
     /// The clock of whoever is told of accesses; the host's if nobody is.

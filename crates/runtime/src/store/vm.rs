@@ -102,11 +102,11 @@ pub struct Vm {
 unsafe impl Send for Vm {}
 
 impl Vm {
-    pub(crate) fn new(engine: &Engine, watched: &Watched) -> Result<Vm> {
+    pub(crate) fn new(engine: &Engine, watched: Watched) -> Result<Vm> {
         let isa = engine.isa(Level::Baseline)?;
+        let recording = watched.recording().cloned();
         let mut heap = heap::new(engine.config(), watched)?;
         let heap_base = heap.base_address() as usize;
-        let recording = watched.recording().cloned();
         if let Some(recording) = &recording {
             recording.set_heap(heap_base as u64);
         }
@@ -137,6 +137,9 @@ impl Vm {
                 heap_base,
                 mutator: heap.attach(),
             });
+        }
+        if let Some(failure) = heap.failure() {
+            return Err(Error::System(failure));
         }
         signals::install();
         let code = Code {

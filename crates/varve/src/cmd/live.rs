@@ -8,6 +8,11 @@ use varve_live::{Conflicts, LiveOptions, LiveReport, PageSize};
 use varve_machine::Machine;
 
 pub fn run(a: &RunArgs) -> Done {
+    if let Some(work) = &a.work {
+        return Err(wrong(format!(
+            "{work}: --live runs a command of this machine, given after `--`, or a WebAssembly program, and this is neither"
+        )));
+    }
     let cache_bytes = match a.bins {
         Some(bytes) => bytes.0,
         None => {

@@ -10,6 +10,7 @@ pub mod list;
 pub mod live;
 pub mod machine;
 mod managed;
+mod nodes;
 mod phases;
 mod plan_table;
 mod plans;

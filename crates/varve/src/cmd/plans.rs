@@ -77,9 +77,13 @@ pub fn check_log(log: bool, specs: &[String]) -> Result<(), Failure> {
     }
 }
 
+/// MiB.
+pub fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
 /// The spaces at the end, one per line.
 pub fn spaces(all: &[GcSpace]) -> String {
-    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     let mut text = format!(
         "{:<11} {:>6} {:>9} {:>9}",
         "space", "memory", "used MiB", "held MiB"

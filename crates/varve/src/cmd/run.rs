@@ -18,9 +18,6 @@ const WORKLOAD_SCALE: u32 = 64;
 const POINT_NS: u64 = 10_000;
 
 pub fn run(a: &RunArgs) -> Done {
-    if a.live {
-        return live::run(a);
-    }
     if let Some(file) = a.work.as_deref().filter(|w| wasm::is_wasm(w)) {
         return wasm::run(a, file);
     }
@@ -37,6 +34,9 @@ pub fn run(a: &RunArgs) -> Done {
         return Err(wrong(
             "--invoke, --heap-max, --nursery, --plan, --profile, --tier, --fast-max, --gc-log, --gc-stats and --pima-log are for WebAssembly programs, and this is none",
         ));
+    }
+    if a.live {
+        return live::run(a);
     }
     let machine_name = a.machine.as_deref().unwrap_or(DEFAULT_MACHINE);
     let machine = machine::named(machine_name)?;

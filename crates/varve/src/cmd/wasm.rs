@@ -1,6 +1,6 @@
 //! `varve run module.wasm`: runs a program of WebAssembly on the engine.
 
-use super::{managed, phases, plans};
+use super::{managed, nodes, phases, plans};
 use crate::args::RunArgs;
 use crate::ui::{Done, Failure, failed, wrong};
 use std::ffi::OsString;
@@ -42,11 +42,12 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
     let plan = plan.map(|spec| plans::named(spec, config.profile.as_deref()));
     config.plan = plan.transpose()?;
     plans::check_log(a.pima_log.is_some(), config.plan.as_slice())?;
+    let placed = nodes::memory(a, file)?;
     let engine = Engine::new(config);
     let module = Module::new(&engine, &program.bytes).map_err(|e| of(file, &e))?;
     let mut store = program
         .state(Console::inherit())
-        .and_then(|state| Store::new(&engine, state))
+        .and_then(|state| nodes::store(&engine, state, placed.clone()))
         .map_err(|e| of(file, &e))?;
     if let Some(to) = &a.gc_log {
         log_collections(&mut store, to)?;
@@ -63,9 +64,13 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
     if a.gc_stats {
         // A program that failed is the one whose collections are looked at.
         eprintln!("{}", store.gc_stats());
-        if a.plan.is_some() {
+        if a.plan.is_some() && placed.is_none() {
             eprintln!("{}", plans::spaces(&store.gc_spaces()));
         }
+    }
+    // A program that failed has its own line.
+    if let Some(memory) = placed.filter(|_| a.gc_stats || outcome.is_ok()) {
+        nodes::tell(&store, &memory, a.gc_stats);
     }
     // As everywhere, what does not fit a byte loses its upper bits.
     outcome
@@ -172,6 +177,11 @@ fn refused(a: &RunArgs, on_model: bool) -> Option<(&'static str, &'static str)> 
         (!on_model && a.jobs != 0, "--jobs", MODEL),
         (!on_model && a.instances.is_some(), "--instances", MODEL),
         (!on_model && a.numa.is_some(), "--numa", MODEL),
+        (a.bins.is_some(), "--bins", NEVER),
+        (a.ways != 1, "--ways", NEVER),
+        (a.count_only, "--count-only", NEVER),
+        (on_model && a.live, "--live", REAL),
+        (on_model && a.nodes.is_some(), "--nodes", REAL),
         (on_model && a.tier.is_some(), "--tier", REAL),
         (on_model && a.gc_log.is_some(), "--gc-log", REAL),
         (on_model && a.gc_stats, "--gc-stats", REAL),

@@ -4,6 +4,7 @@ mod bad_input;
 mod common;
 mod help;
 mod machines;
+mod nodes;
 mod output;
 mod placement;
 mod profile;

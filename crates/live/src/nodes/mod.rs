@@ -1,0 +1,19 @@
+//! Memory of a chosen kind on a machine with several memory nodes.
+//!
+//! ```text
+//! kinds.rs      which nodes are fast memory and which are slow: what firmware and kernel say, or what the user says
+//! memory.rs     binds addresses to a kind, and looks whether they are there
+//! positions.rs  on which nodes pages are
+//! sys.rs        the system calls
+//! ```
+
+mod error;
+mod kinds;
+mod memory;
+mod positions;
+mod sys;
+
+pub use error::NodeError;
+pub use kinds::{Kinds, NoKinds};
+pub use memory::NodeMemory;
+pub use positions::{Positions, positions};

@@ -1,0 +1,142 @@
+//! `mbind`, `move_pages` and the advice to have memory now. All of them leave what memory holds as it is.
+
+use std::io;
+
+/// Nodes that a mask has bits for: as many as kernels can be built with (CONFIG_NODES_SHIFT is at most 10).
+pub const MAX_NODES: u32 = 1024;
+/// Bytes of the pages that positions are told of.
+pub const PAGE: usize = 4096;
+
+// linux/mempolicy.h; the first since Linux 5.15.
+const MPOL_PREFERRED_MANY: i32 = 5;
+const MPOL_MF_STRICT: u32 = 1;
+const MPOL_MF_MOVE: u32 = 2;
+
+/// A set of nodes as system calls want it.
+pub struct Mask([u64; MAX_NODES as usize / 64]);
+
+impl Mask {
+    pub fn of(nodes: &[u32]) -> Mask {
+        let mut bits = [0; MAX_NODES as usize / 64];
+        for &node in nodes {
+            bits[node as usize / 64] |= 1 << (node % 64);
+        }
+        Mask(bits)
+    }
+
+    /// What `mbind` calls the number of nodes: one more than it looks at.
+    fn len(&self) -> u64 {
+        u64::from(MAX_NODES) + 1
+    }
+}
+
+/// Where pages of a range are to come from from now on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// Nothing is looked at.
+    Away,
+    /// Fails with EIO if a page that is in memory is on another node.
+    Strictly,
+}
+
+/// Has pages of a range come from these nodes, and from others only if these are full.
+pub fn prefer(address: usize, bytes: usize, nodes: &[u32], look: Look) -> io::Result<()> {
+    let mask = Mask::of(nodes);
+    let mode = match nodes.len() {
+        1 => libc::MPOL_PREFERRED,
+        _ => MPOL_PREFERRED_MANY,
+    };
+    let flags = match look {
+        Look::Away => 0,
+        Look::Strictly => MPOL_MF_STRICT,
+    };
+    // SAFETY: the call changes where pages come from and no byte of them, whosever they are; the mask has as many bits as
+    // stated, since the kernel looks at one less, and is read only.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mbind,
+            address,
+            bytes,
+            mode,
+            mask.0.as_ptr(),
+            mask.len(),
+            flags,
+        )
+    };
+    check(result)
+}
+
+/// Has the system give memory for a range now. What it holds stays.
+pub fn populate(address: usize, bytes: usize) -> io::Result<()> {
+    // SAFETY: the advice writes nothing into pages that are there, and adds zeroed ones where none are, as a first touch does.
+    let result =
+        unsafe { libc::syscall(libc::SYS_madvise, address, bytes, libc::MADV_POPULATE_WRITE) };
+    check(result)
+}
+
+/// Moves pages of this process, given by their addresses, to a node. `status` is then as the kernel says, a node or a
+/// negative error number for each page.
+pub fn move_to(pages: &[usize], node: u32, status: &mut [i32]) -> io::Result<()> {
+    let nodes = vec![node as i32; pages.len()];
+    move_pages(pages, nodes.as_ptr(), status)
+}
+
+/// On which nodes pages of this process are. `status` is then a node or a negative error number for each page.
+pub fn nodes_of(pages: &[usize], status: &mut [i32]) -> io::Result<()> {
+    move_pages(pages, std::ptr::null(), status)
+}
+
+fn move_pages(pages: &[usize], nodes: *const i32, status: &mut [i32]) -> io::Result<()> {
+    assert!(status.len() >= pages.len());
+    // SAFETY: `pages`, `nodes` unless it is null, and `status` have as many elements as stated; the kernel reads the first two,
+    // writes the third, and changes no byte of the pages, whosever they are. Process 0 is the caller.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_move_pages,
+            0,
+            pages.len(),
+            pages.as_ptr(),
+            nodes,
+            status.as_mut_ptr(),
+            MPOL_MF_MOVE,
+        )
+    };
+    // A positive number counts pages that could not be moved; each has its reason in `status`.
+    check(result)
+}
+
+fn check(result: i64) -> io::Result<()> {
+    match result {
+        0.. => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Memory of our own to try things with; given back when dropped.
+pub struct Trial(*mut libc::c_void, usize);
+
+impl Trial {
+    /// `bytes` that nobody touched yet.
+    pub fn new(bytes: usize) -> io::Result<Trial> {
+        let prot = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: a new anonymous mapping at an address that the system chooses.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, prot, flags, -1, 0) };
+        match start {
+            libc::MAP_FAILED => Err(io::Error::last_os_error()),
+            _ => Ok(Trial(start, bytes)),
+        }
+    }
+
+    /// Where it is.
+    pub fn address(&self) -> u64 {
+        self.0.expose_provenance() as u64
+    }
+}
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `new`, and nobody has a reference into it.
+        unsafe { libc::munmap(self.0, self.1) };
+    }
+}

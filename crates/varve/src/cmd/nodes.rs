@@ -1,0 +1,122 @@
+//! A managed program's objects on the memory nodes of this machine.
+
+use super::plans::mib;
+use crate::args::RunArgs;
+use crate::ui::{Failure, wrong};
+use std::collections::BTreeSet;
+use std::path::Path;
+use varve_live::nodes::{Kinds, NodeMemory, Positions, positions};
+use varve_live::probe::Topology;
+use varve_run::OnNodes;
+use varve_runtime::host::State;
+use varve_runtime::{Engine, Error, Store, plans};
+
+/// Where the plan's memories are on this machine; none if nobody asked for a plan, or there is one kind of memory, of
+/// which a line tells.
+pub fn memory(a: &RunArgs, file: &str) -> Result<Option<NodeMemory>, Failure> {
+    let Some(plan) = &a.plan else {
+        return match a.live {
+            true => Err(wrong(format!(
+                "{file}: --live places objects by a heap plan: add one, such as --plan kg-n"
+            ))),
+            false => Ok(None),
+        };
+    };
+    let (topology, _) = Topology::read(Path::new("/"));
+    let kinds = match &a.nodes {
+        Some(given) => Kinds::parse(given, &topology).map_err(wrong)?,
+        None => match Kinds::probe(&topology) {
+            Ok(kinds) => kinds,
+            Err(why) if a.live => {
+                return Err(wrong(format!("{file}: --live: {why}: leave --live out")));
+            }
+            Err(why) => {
+                // Whoever wants one memory has it.
+                if plans::by_name(plan, None).map_or(2, |c| c.plan.tiers()) > 1 {
+                    eprintln!("varve: note: {why}: heap plan {plan} places nothing");
+                }
+                return Ok(None);
+            }
+        },
+    };
+    NodeMemory::new(kinds).map(Some).map_err(wrong)
+}
+
+/// A store whose heap is there.
+pub fn store(
+    engine: &Engine,
+    state: State,
+    memory: Option<NodeMemory>,
+) -> Result<Store<State>, Error> {
+    match memory {
+        Some(memory) => Store::placed(engine, state, Box::new(OnNodes::new(memory))),
+        None => Store::new(engine, state),
+    }
+}
+
+/// Says where the spaces' pages are, as the kernel tells; with `all` in a table, otherwise only if any are not where the plan
+/// wants them.
+pub fn tell(store: &Store<State>, memory: &NodeMemory, all: bool) {
+    let kinds = memory.kinds();
+    let mut seen = Vec::new();
+    for space in store.gc_ranges() {
+        // The quick question first.
+        if !all && memory.holds(&space.ranges, space.tier.0).unwrap_or(false) {
+            continue;
+        }
+        let nodes = kinds.of_tier(space.tier.0);
+        match positions(&space.ranges) {
+            Ok(found) => seen.push((space, nodes, found)),
+            Err(e) => return eprintln!("varve: note: where objects are cannot be seen: {e}"),
+        }
+    }
+    if all {
+        let rows: Vec<Row> = seen
+            .iter()
+            .map(|(s, _, p)| (&*s.name, s.tier.0, p))
+            .collect();
+        eprintln!("{}", table(store, kinds, &rows));
+    }
+    for (space, nodes, found) in &seen {
+        let elsewhere = found.outside(nodes);
+        if elsewhere > 0 {
+            eprintln!(
+                "varve: note: {:.1} of {:.1} MiB of {} are not on node {}",
+                mib(elsewhere),
+                mib(found.total()),
+                space.name,
+                Kinds::list(nodes)
+            );
+        }
+    }
+}
+
+/// A space, its memory, and where it is.
+type Row<'a> = (&'a str, u8, &'a Positions);
+
+fn table(store: &Store<State>, kinds: &Kinds, rows: &[Row]) -> String {
+    let wanted = kinds.fast.iter().chain(&kinds.slow).copied();
+    let found = rows.iter().flat_map(|(_, _, p)| p.bytes.keys().copied());
+    let nodes: BTreeSet<u32> = wanted.chain(found).collect();
+    let mut text = format!("memory of the heap: {kinds}, pages by node in MiB\n");
+    text.push_str(&format!(
+        "{:<11} {:>6} {:>9} {:>9}",
+        "space", "memory", "used MiB", "held MiB"
+    ));
+    for node in &nodes {
+        text.push_str(&format!(" {:>9}", format!("node {node}")));
+    }
+    let spaces = store.gc_spaces();
+    for (name, tier, positions) in rows {
+        // Tables are in no space.
+        let space = spaces.iter().find(|s| s.name == *name);
+        let of = |bytes: Option<u64>| bytes.map_or("-".into(), |b| format!("{:.1}", mib(b)));
+        let (used, held) = (of(space.map(|s| s.used)), of(space.map(|s| s.held)));
+        text.push_str(&format!("\n{name:<11} {tier:>6} {used:>9} {held:>9}"));
+        for node in &nodes {
+            let bytes = positions.bytes.get(node).copied().unwrap_or(0);
+            text.push_str(&format!(" {:>9.1}", mib(bytes)));
+        }
+    }
+    text
+}
