@@ -76,7 +76,13 @@ fn a_program_is_profiled_shown_and_run_by_what_was_seen() {
     assert!(nursery < hot && hot < dram, "{nursery} {hot} {dram}");
 
     // The same without a model.
-    let said = run(GRAPH, &file, &["--plan", "cgz-f", "--gc-stats"], &arguments).well();
+    let said = run(
+        GRAPH,
+        &file,
+        &["--plan", "cgz-f", "--gc-stats", "--nursery", "256KiB"],
+        &arguments,
+    )
+    .well();
     let space = |name: &str| {
         let line = said.err.lines().find(|l| l.starts_with(name)).unwrap();
         line.split_whitespace()
