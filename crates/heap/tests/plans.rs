@@ -686,7 +686,7 @@ fn tables_are_in_the_memory_that_the_plan_says() {
 #[test]
 fn a_recorder_counts_every_access_of_every_site() {
     use std::collections::HashMap;
-    use varve_heap::sites::record::{READ, Recorder, WRITE};
+    use varve_heap::sites::record::{READS, Recorder, WRITES};
     use varve_heap::{Dram, Roots};
 
     /// What a program that keeps books about its own objects knows.
@@ -777,12 +777,14 @@ fn a_recorder_counts_every_access_of_every_site() {
             };
             match next(3) {
                 0 => {
-                    heap.observer().count(r, WRITE);
+                    heap.observer().count(r, WRITES, 1);
                     counts.1 += 1;
                 }
                 _ => {
-                    heap.observer().count(r, READ);
-                    counts.0 += 1;
+                    // More than 32 bits hold, now and then.
+                    let reads = if step % 1000 == 0 { 1 << 33 } else { 1 };
+                    heap.observer().count(r, READS, reads);
+                    counts.0 += reads;
                 }
             }
         }

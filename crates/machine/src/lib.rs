@@ -2,6 +2,7 @@
 
 pub mod calibrate;
 pub mod describe;
+pub mod energy;
 pub mod load;
 pub mod model;
 mod op;

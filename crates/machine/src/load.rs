@@ -3,6 +3,7 @@
 mod fields;
 mod nodes;
 mod numbers;
+mod power;
 mod probed;
 mod problem;
 mod read;

@@ -343,6 +343,111 @@ fn memories_that_do_not_fit_together() {
 }
 
 #[test]
+fn currents_that_would_give_energy_back() {
+    story(
+        "idd4r_ma = 146.0",
+        "idd4r_ma = -146.0",
+        &["@: dram.power.idd4r_ma: -146 is negative; write a number such as 14.25"],
+    );
+    story(
+        "vdd = 1.2",
+        "vdd = 0",
+        &["@: dram.power.vdd: is zero; write a number such as 14.25"],
+    );
+    story(
+        "idd2p_ma = 25.0",
+        "idd2p_ma = 36.0",
+        &[
+            "@: dram.power.idd2p_ma: 36 mA is more than precharge stand-by (idd2n_ma, 35 mA); a rank that sleeps draws less",
+        ],
+    );
+    story(
+        "idd6_ma = 30.0",
+        "idd6_ma = 300.0",
+        &[
+            "@: dram.power.idd6_ma: 300 mA is more than precharge stand-by (idd2n_ma, 35 mA); a rank that sleeps draws less",
+        ],
+    );
+    story(
+        "idd3p_ma = 39.0",
+        "idd3p_ma = 47.0",
+        &[
+            "@: dram.power.idd3p_ma: 47 mA is more than active stand-by (idd3n_ma, 46 mA); a rank that sleeps draws less",
+        ],
+    );
+    story(
+        "idd2n_ma = 35.0",
+        "idd2n_ma = 47.0",
+        &[
+            "@: dram.power.idd2n_ma: 47 mA is more than active stand-by (idd3n_ma, 46 mA); open rows draw more",
+        ],
+    );
+    story(
+        "idd5_ma = 250.0",
+        "idd5_ma = 25.0",
+        &[
+            "@: dram.power.idd5_ma: 25 mA is less than active stand-by (idd3n_ma, 46 mA); a burst or refresh is drawn on top of stand-by",
+        ],
+    );
+    story(
+        "idd4w_ma = 132.0",
+        "idd4w_ma = 13.2",
+        &[
+            "@: dram.power.idd4w_ma: 13.2 mA is less than active stand-by (idd3n_ma, 46 mA); a burst or refresh is drawn on top of stand-by",
+        ],
+    );
+    story(
+        "idd0_ma = 51.0",
+        "idd0_ma = 42.0",
+        &[
+            "@: dram.power.idd0_ma: 42 mA is less than the stand-by of an activate and its precharge (42.6 mA); it is drawn on top of idd3n_ma for tRAS and idd2n_ma for tRP",
+        ],
+    );
+}
+
+#[test]
+fn a_machine_may_lack_its_currents_but_not_some_of_them() {
+    story(
+        "idd6_ma = 30.0\n",
+        "",
+        &[
+            "-: dram.power.idd6_ma: missing; add `idd6_ma = …` under `[dram.power]`: self-refresh (mA)",
+        ],
+    );
+    let text = good();
+    let start = text.find("[dram.power]").unwrap();
+    let end = text[start..].find("[pm]").unwrap() + start;
+    let lines = text[..start].lines().chain(text[end..].lines());
+    let without: Vec<&str> = lines
+        .filter(|l| !l.starts_with("\"dram.power\"") && !l.starts_with("\"dram.power."))
+        .collect();
+    let m = Machine::parse(&without.join("\n"), &format!("{NAME}.toml")).unwrap();
+    assert_eq!(m.dram.power, None);
+}
+
+#[test]
+fn energies_of_pm_come_together_or_not_at_all() {
+    story(
+        "write_nj = 1024.0\n",
+        "",
+        &[
+            "-: pm.write_nj: missing, although pm.read_nj is given; energy needs all of pm.read_nj, pm.write_nj and pm.idle_w: add it, or leave out all three",
+        ],
+    );
+    let text: Vec<String> = good()
+        .lines()
+        .filter(|l| {
+            !["read_nj", "write_nj", "idle_w"]
+                .iter()
+                .any(|k| l.starts_with(k) || l.starts_with(&format!("\"pm.{k}")))
+        })
+        .map(String::from)
+        .collect();
+    let m = Machine::parse(&text.join("\n"), &format!("{NAME}.toml")).unwrap();
+    assert_eq!(m.pm.unwrap().idle_w, None);
+}
+
+#[test]
 fn two_sockets_need_a_link() {
     let text = good();
     let section = "[link]\nns = 60.0\ngbps = 62.4\n";

@@ -24,18 +24,21 @@ pub struct Origin {
 /// ```
 /// use varve_report::{Origin, RunReport, RunTable};
 /// let origin = Origin { machine: "cxl-spr".into(), seed: 1, ..Origin::default() };
-/// let report = RunReport { origin, table: RunTable::new("sort", "policy"), charts: vec![], runs: vec![] };
+/// let report = RunReport { origin, table: RunTable::new("sort", "policy"), ..RunReport::default() };
 /// let json: serde_json::Value = serde_json::from_str(&report.to_json()).unwrap();
 /// assert_eq!(json["machine"], "cxl-spr");
 /// assert_eq!(json["table"]["rows_are"], "policy");
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunReport {
     /// Where it comes from; in JSON its keys stand beside `table`.
     #[serde(flatten)]
     pub origin: Origin,
     /// One row per run.
     pub table: RunTable,
+    /// More about the same runs, or parts of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<RunTable>,
     /// Charts of the same runs, such as throughput over time.
     #[serde(default)]
     pub charts: Vec<Chart>,

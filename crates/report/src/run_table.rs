@@ -79,7 +79,7 @@ pub struct Row {
 /// assert_eq!(table.best(0), vec![1]);
 /// assert_eq!(table.frontier(0, 1), vec![0, 1]);
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunTable {
     /// What is compared.
     pub title: String,

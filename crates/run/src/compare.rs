@@ -1,6 +1,8 @@
 //! The same program under several policies.
 
-use crate::{Error, Keep, RunResult, RunSpec, run};
+use crate::{
+    End, Error, Keep, ManagedSpec, PlanResult, RunResult, RunSpec, keep, run, run_managed,
+};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -61,31 +63,68 @@ pub fn compare(
     specs: &[RunSpec],
     workers: usize,
     keep: &Keep,
-    watch: &(dyn Fn(usize, Option<&Progress>) -> bool + Sync),
+    watch: Watch,
 ) -> Vec<Result<RunResult, Error>> {
+    side_by_side(specs.len(), workers, watch, |i, go_on| {
+        let key = keep::key(&specs[i]);
+        match keep.get(&key) {
+            Some(kept) => Ok(kept),
+            None => {
+                run(&specs[i], go_on).and_then(|result| keep.put(&key, &result).map(|()| result))
+            }
+        }
+    })
+}
+
+/// The same for managed programs. `done` gets each run when it has ended, in whatever order they end; kept ones have no
+/// output.
+pub fn compare_managed(
+    specs: &[ManagedSpec],
+    workers: usize,
+    keep: &Keep,
+    watch: Watch,
+    done: &(dyn Fn(usize, &PlanResult, Option<&End>) + Sync),
+) -> Vec<Result<PlanResult, Error>> {
+    side_by_side(specs.len(), workers, watch, |i, go_on| {
+        let key = specs[i].identity();
+        if let Some(kept) = keep.get::<PlanResult>(&key) {
+            done(i, &kept, None);
+            return Ok(kept);
+        }
+        let run = run_managed(&specs[i], go_on)?;
+        done(i, &run.result, Some(&run.end));
+        keep.put(&key, &run.result).map(|()| run.result)
+    })
+}
+
+/// Is told of a run's progress by its number (`None` when it has ended), and ends everything by returning `false`.
+pub type Watch<'a> = &'a (dyn Fn(usize, Option<&Progress>) -> bool + Sync);
+
+/// Does `count` pieces of work on `workers` host threads; what came of them, in order.
+fn side_by_side<T: Send>(
+    count: usize,
+    workers: usize,
+    watch: Watch,
+    work: impl Fn(usize, &mut dyn FnMut(&Progress) -> bool) -> T + Sync,
+) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let stopped = AtomicBool::new(false);
-    let results: Vec<Mutex<Option<Result<RunResult, Error>>>> =
-        specs.iter().map(|_| Mutex::new(None)).collect();
+    let results: Vec<Mutex<Option<T>>> = (0..count).map(|_| Mutex::new(None)).collect();
     thread::scope(|scope| {
-        for _ in 0..workers.clamp(1, specs.len().max(1)) {
+        for _ in 0..workers.clamp(1, count.max(1)) {
             scope.spawn(|| {
                 loop {
                     let i = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(spec) = specs.get(i) else { return };
+                    let Some(place) = results.get(i) else { return };
                     let mut go_on = |p: &Progress| {
                         if !watch(i, Some(p)) {
                             stopped.store(true, Ordering::Relaxed);
                         }
                         !stopped.load(Ordering::Relaxed)
                     };
-                    let result = match keep.get(spec) {
-                        Some(kept) => Ok(kept),
-                        None => run(spec, &mut go_on)
-                            .and_then(|result| keep.put(spec, &result).map(|()| result)),
-                    };
+                    let result = work(i, &mut go_on);
                     watch(i, None);
-                    *results[i].lock().expect("no holder panics") = Some(result);
+                    *place.lock().expect("no holder panics") = Some(result);
                 }
             });
         }

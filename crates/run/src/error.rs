@@ -45,6 +45,40 @@ pub enum Error {
         "machine `{0}` has no slow memory of its own beside its DRAM, which heap plans are about: take another one, such as optane-6242"
     )]
     NoTiers(String),
+    /// More instances than there are cores.
+    #[error(
+        "machine `{machine}` has {room} hardware threads for --numa {numa}, and {instances} instances want one each: run 1 to {room}"
+    )]
+    Instances {
+        /// Name of the machine.
+        machine: String,
+        /// Instances asked for.
+        instances: u32,
+        /// Hardware threads there are.
+        room: u32,
+        /// Where they are.
+        numa: crate::Numa,
+    },
+    /// Threads cannot be away from their memory.
+    #[error(
+        "machine `{machine}` has one socket: --numa {numa} is about several; leave it out or take another machine, such as optane-6242"
+    )]
+    OneSocket {
+        /// Name of the machine.
+        machine: String,
+        /// What was asked for.
+        numa: crate::Numa,
+    },
+    /// A managed program failed.
+    #[error("{file}: {error}")]
+    Managed {
+        /// Its file.
+        file: String,
+        /// Why.
+        error: Box<varve_runtime::Error>,
+        /// What it had written to standard error.
+        err: Vec<u8>,
+    },
     /// A kept result cannot be written.
     #[error("{}: {source}; choose another folder with --keep, or none", path.display())]
     Keep {

@@ -1,6 +1,8 @@
 //! Kept results: a run that was made before with the same inputs by the same program is not made again.
 
-use crate::{Error, RunResult, RunSpec, Work};
+use crate::{Error, RunSpec, Work};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
 use std::hash::{Hash, Hasher};
@@ -43,20 +45,17 @@ impl Keep {
         }
     }
 
-    fn file(&self, spec: &RunSpec) -> Option<PathBuf> {
+    fn file(&self, key: &str) -> Option<PathBuf> {
         let folder = self.folder.as_ref()?;
         let mut hash = DefaultHasher::new();
         self.maker.hash(&mut hash);
-        serde_json::to_string(spec).ok()?.hash(&mut hash);
-        if let Work::Trace(path) = &spec.work {
-            stamp(path).hash(&mut hash);
-        }
+        key.hash(&mut hash);
         Some(folder.join(format!("{:016x}.json", hash.finish())))
     }
 
-    /// The kept result of `spec`. One that cannot be read counts as none.
-    pub fn get(&self, spec: &RunSpec) -> Option<RunResult> {
-        let text = fs::read_to_string(self.file(spec)?).ok()?;
+    /// The kept result of what `key` says everything about. One that cannot be read counts as none.
+    pub fn get<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
+        let text = fs::read_to_string(self.file(key)?).ok()?;
         serde_json::from_str(&text).ok()
     }
 
@@ -64,8 +63,8 @@ impl Keep {
     ///
     /// # Errors
     /// The folder cannot be written.
-    pub fn put(&self, spec: &RunSpec, result: &RunResult) -> Result<(), Error> {
-        let (Some(path), Some(folder)) = (self.file(spec), &self.folder) else {
+    pub fn put<T: Serialize>(&self, key: &str, result: &T) -> Result<(), Error> {
+        let (Some(path), Some(folder)) = (self.file(key), &self.folder) else {
             return Ok(());
         };
         let write = || {
@@ -84,6 +83,17 @@ impl Keep {
             source,
         })
     }
+}
+
+/// Everything about a run, as a key.
+///
+/// A trace counts as the file it is now.
+pub(crate) fn key(spec: &RunSpec) -> String {
+    let mut key = serde_json::to_string(spec).unwrap_or_default();
+    if let Work::Trace(path) = &spec.work {
+        key.push_str(&format!("{:?}", stamp(path)));
+    }
+    key
 }
 
 /// Size and time of a file.

@@ -19,16 +19,17 @@ mod compare;
 mod error;
 mod keep;
 mod managed;
-mod plan_result;
 mod result;
 mod spec;
 mod work;
 
-pub use compare::{compare, policies_for};
+pub use compare::{Watch, compare, compare_managed, policies_for};
 pub use error::Error;
 pub use keep::Keep;
-pub use managed::{Managed, TIERS, fast_bytes, run_managed};
-pub use plan_result::{Pauses, PlanResult};
+pub use managed::{
+    End, ManagedProgram, ManagedRun, ManagedSpec, Numa, Pauses, Phase, PlanResult, StallStack,
+    TIERS, Turnaround, run_managed, unknown_sites,
+};
 pub use result::{ClassLatency, PlacementState, Point, RunResult, StallShares};
 pub use spec::RunSpec;
 pub use work::Work;

@@ -51,6 +51,9 @@ pub struct Config {
     /// Stores on other threads, with which a plan that samples begins its samples together. Each store of an engine with this takes a
     /// place, and leaves it when it is dropped.
     pub instances: Option<Arc<Instances>>,
+    /// What is known of the program's allocation sites, for plans that go by it. That it is a profile of the program is for
+    /// [`check_profile`](crate::Module::check_profile) to say.
+    pub profile: Option<Arc<varve_heap::sites::Profile>>,
     /// Collect at every allocation and move everything: for tests.
     pub gc_stress: bool,
     /// Which compilers functions go through.
@@ -75,6 +78,7 @@ impl Default for Config {
             plan: None,
             fast_max: None,
             instances: None,
+            profile: None,
             gc_stress: false,
             tier: Tier::Auto,
             background: std::thread::available_parallelism().is_ok_and(|n| n.get() > 1),

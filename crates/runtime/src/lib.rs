@@ -53,7 +53,10 @@ pub use store::root::{RootScope, Rooted};
 pub use store::{AsContextMut, Caller, Clock, CompilerStats, Sink, Store, StoreContextMut};
 pub use types::{FuncType, HeapType, Kind, RefType, ValType};
 pub use varve_heap::plans;
+pub use varve_heap::sites;
 pub use varve_heap::{
     Entry as PimaEntry, Instances, Note as PimaNote, Phase as PimaPhase, PimaError,
 };
-pub use varve_heap::{Kind as GcKind, Record as GcRecord, SpaceUse as GcSpace, Stats as GcStats};
+pub use varve_heap::{
+    Kind as GcKind, Record as GcRecord, Site as GcSite, SpaceUse as GcSpace, Stats as GcStats,
+};

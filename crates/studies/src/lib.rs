@@ -1,6 +1,8 @@
 //! The papers as runnable studies: each asks the model what a paper measured, and prints published beside ours.
 
 mod johnny_cache;
+mod managed;
+mod pima;
 mod plan;
 
 use varve_report::StudyResult;
@@ -67,9 +69,16 @@ pub struct Study {
 
 /// Every study.
 pub fn list() -> &'static [Study] {
-    &[Study {
-        name: "johnny-cache",
-        about: "page placement without conflicts under a DRAM cache (Lepers & Zwaenepoel, OSDI 2023): claims D5-D14",
-        run: johnny_cache::run,
-    }]
+    &[
+        Study {
+            name: "pima",
+            about: "managed heaps on DRAM and Optane, and sampling which one pays (Akram, TACO 2021): claims A9-A16",
+            run: pima::run,
+        },
+        Study {
+            name: "johnny-cache",
+            about: "page placement without conflicts under a DRAM cache (Lepers & Zwaenepoel, OSDI 2023): claims D5-D14",
+            run: johnny_cache::run,
+        },
+    ]
 }

@@ -20,6 +20,8 @@ pub struct Args {
     pub command: Option<Command>,
 }
 
+// There is one of it.
+#[allow(clippy::large_enum_variant)]
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Run a program on a modelled machine under one or more page policies, or live with its pages placed
@@ -28,9 +30,25 @@ pub enum Command {
         varve run gups:hot=10%,time=20s --scale 64 --policy 'random;static;dynamic'\n  \
         varve run --machine cxl-spr --policy all -- python3 script.py\n  \
         varve run program.wasm -- ARGUMENTS\n  \
+        varve run program.wasm --machine optane-6242 --plan all --instances 8 -- ARGUMENTS\n  \
         varve run module.wasm --invoke add -- 1 2\n  \
         varve run --live --bins 48GiB -- ./server --port 7000")]
     Run(RunArgs),
+    /// Count what a WebAssembly program does to the objects of each of its allocation sites
+    #[command(after_help = "Examples:\n  \
+        varve profile programs/dist/graph.wasm -o graph.sites -- pagerank --scale 10\n  \
+        varve profile programs/dist/graph.wasm -o graph.sites --add -- als\n  \
+        varve sites graph.sites\n  \
+        varve run programs/dist/graph.wasm --profile graph.sites --plan cgz-f \\\n      \
+            --machine optane-6242 -- pagerank --scale 14")]
+    Profile(ProfileArgs),
+    /// Show a site profile: what was made where, and which memory it is for
+    #[command(after_help = "Examples:\n  \
+        varve sites graph.sites\n  \
+        varve sites graph.sites --by bytes --all\n  \
+        varve sites graph.sites --heuristic cgz-f,cgz-f:threshold=4,knapsack:capacity=0.1\n  \
+        varve sites graph.sites --json")]
+    Sites(SitesArgs),
     /// Record a program's memory accesses for replay, look into a trace, or import one of another tool
     #[command(
         args_conflicts_with_subcommands = true,
@@ -79,9 +97,10 @@ pub struct RunArgs {
     /// after `--`
     #[arg(required_unless_present = "command")]
     pub work: Option<String>,
-    /// The machine: a name from `varve machine list`, or a file
-    #[arg(short, long, default_value = DEFAULT_MACHINE)]
-    pub machine: String,
+    /// The machine: a name from `varve machine list`, or a file [default: optane-6230-memory-mode; a WebAssembly program
+    /// runs on no model by default]
+    #[arg(short, long)]
+    pub machine: Option<String>,
     /// Page policies: `all`, or names separated by `;` (see `varve policy`)
     #[arg(short, long, default_value = "all")]
     pub policy: String,
@@ -135,6 +154,21 @@ pub struct RunArgs {
     /// --machine it runs once under each on the modelled machine; without, under one of them as fast as it can
     #[arg(long, requires = "work", value_name = "PLANS")]
     pub plan: Option<String>,
+    /// With --machine: instances of a WebAssembly program that share the machine, each on a core of its own (1 if it is
+    /// not given). One is run, and the others load the memory as it does
+    #[arg(long, requires = "plan", value_name = "N")]
+    pub instances: Option<u32>,
+    /// Run each of the --instances instead of one that stands for all
+    #[arg(long, requires = "instances")]
+    pub co_run: bool,
+    /// With --machine: where a WebAssembly program's threads and memory are: local (on one socket), remote (on different
+    /// ones), auto (spread over both, as automatic balancing does)
+    #[arg(long, requires = "plan", value_name = "WHERE")]
+    pub numa: Option<varve_run::Numa>,
+    /// What is known of a WebAssembly program's allocation sites, for plans such as `cgz-f`: a file of `varve profile`, made
+    /// on another input than this run's
+    #[arg(long, requires = "work", value_name = "FILE.sites")]
+    pub profile: Option<PathBuf>,
     /// Compilers of a WebAssembly program: baseline, optimizing, or auto (first one, then the other where the program is hot)
     #[arg(long, requires = "work", value_name = "TIER")]
     pub tier: Option<varve_runtime::Tier>,
@@ -167,6 +201,68 @@ fn seconds(text: &str) -> Result<f64, String> {
     } else {
         Err("a run takes more than 0 s".into())
     }
+}
+
+#[derive(clap::Args, Debug)]
+pub struct ProfileArgs {
+    /// The WebAssembly program
+    pub program: String,
+    /// Where to write the profile
+    #[arg(short, long, value_name = "FILE.sites")]
+    pub output: PathBuf,
+    /// Add this run's counts to the profile that is there
+    #[arg(long)]
+    pub add: bool,
+    /// Call this export, with the arguments after `--`, in place of the program's main function
+    #[arg(long, value_name = "NAME")]
+    pub invoke: Option<String>,
+    /// Most memory of the program's objects (2GiB if it is not given)
+    #[arg(long)]
+    pub heap_max: Option<Bytes>,
+    /// Nursery in the beginning (4MiB if it is not given): what leaves it has survived
+    #[arg(long)]
+    pub nursery: Option<Bytes>,
+    /// Compilers: baseline, optimizing, or auto; all count the same
+    #[arg(long, value_name = "TIER")]
+    pub tier: Option<varve_runtime::Tier>,
+    /// The program's arguments
+    #[arg(last = true)]
+    pub command: Vec<OsString>,
+}
+
+/// What sites are sorted by.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+pub enum SitesBy {
+    /// Reads and writes of survivors
+    Accesses,
+    /// Writes of survivors
+    Writes,
+    /// Bytes of all objects
+    Bytes,
+    /// All objects
+    Objects,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct SitesArgs {
+    /// The profile
+    #[arg(value_name = "FILE.sites")]
+    pub profile: PathBuf,
+    /// What to sort by, the most first
+    #[arg(long, value_enum, default_value_t = SitesBy::Accesses)]
+    pub by: SitesBy,
+    /// Heap plans that go by profiles, with parameters, separated by commas (all of them if it is not given)
+    #[arg(long, value_name = "PLANS")]
+    pub heuristic: Option<String>,
+    /// Sites to show
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    pub top: usize,
+    /// Show all sites
+    #[arg(long)]
+    pub all: bool,
+    /// Print JSON: all that is known of all sites
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(clap::Args, Debug)]

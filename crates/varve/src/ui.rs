@@ -89,6 +89,17 @@ pub fn bar(len: u64, what: &str) -> ProgressBar {
     bar
 }
 
+/// What goes on for nobody knows how long; on a terminal only.
+pub fn spinner(what: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(8));
+    if let Ok(style) = ProgressStyle::with_template("{prefix} {spinner} {elapsed}  {wide_msg}") {
+        bar.set_style(style);
+    }
+    bar.set_prefix(what.to_string());
+    bar.enable_steady_tick(Duration::from_millis(250));
+    bar
+}
+
 /// Host threads for work: what was asked for, or one per core.
 pub fn workers(asked: usize) -> usize {
     if asked > 0 {
@@ -105,6 +116,19 @@ pub fn folder(path: &Path) -> Result<(), Failure> {
             "{shown}: cannot make the folder: {e}; choose another --out"
         ))
     })
+}
+
+/// Writes a comparison's page and data into a folder, and says where the page is.
+pub fn save(report: &varve_report::RunReport, path: &Path) -> Result<(), Failure> {
+    folder(path)?;
+    let files = report.save(path).map_err(failed)?;
+    let pages = files
+        .iter()
+        .filter(|f| f.extension().is_some_and(|e| e == "html"));
+    for page in pages {
+        eprintln!("wrote {} and its data", page.display());
+    }
+    Ok(())
 }
 
 /// Why standard output does not have all of what was printed.

@@ -1,5 +1,5 @@
-//! `cgz-f`, `cgz-d`, `hot-sites`, `hints`: objects of hot allocation sites in fast memory, the others in slow memory
-//! (A5, A6, A7). They differ in who says which sites are hot: a profile and a rule of `sites::classify`, or the
+//! `cgz-f`, `cgz-d`, `hot-sites`, `knapsack`, `hints`: objects of hot allocation sites in fast memory, the others in slow memory
+//! (A5, A6, A7, B2). They differ in who says which sites are hot: a profile and a rule of `sites::classify`, or the
 //! programmer.
 //!
 //! A site's heat is a bit in its objects' headers from birth on, a constant in the code that makes them. Nothing is
@@ -22,6 +22,8 @@ pub struct BySite {
 pub enum Hot {
     /// Those that a profile showed. A site that it does not know is cold.
     Profiled(HashSet<Key>),
+    /// All but these. A site that the profile does not know is hot, as the paper has it.
+    AllBut(HashSet<Key>),
     /// Those that the programmer marked.
     Hinted,
 }
@@ -31,6 +33,7 @@ impl Hot {
     pub fn is_hot(&self, site: Site<'_>) -> bool {
         match self {
             Hot::Profiled(keys) => keys.contains(site.key),
+            Hot::AllBut(cold) => !cold.contains(site.key),
             Hot::Hinted => site.hinted,
         }
     }

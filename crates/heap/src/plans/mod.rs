@@ -263,6 +263,22 @@ pub fn plans() -> &'static [Entry] {
             },
         },
         Entry {
+            name: "knapsack",
+            about: "sites in slow memory that take most bytes for a part of all accesses, others in fast memory",
+            source: "B2, Olson et al., TACO 2018",
+            profile: true,
+            params: &[Param {
+                key: "capacity",
+                want: Want::Number,
+                default: "0.05",
+                about: "the part of all accesses that slow sites may have together: the paper tries 0.01 to 0.2",
+            }],
+            make: |v, p| {
+                let cold = classify::cold_by_knapsack(p, v.number("capacity"));
+                Ok(Box::new(BySite::new("knapsack", Hot::AllBut(cold))))
+            },
+        },
+        Entry {
             name: "hints",
             about: "sites that the programmer marked as critical in fast memory",
             source: "A7, criticality hints",
@@ -430,6 +446,7 @@ mod tests {
             ("cgz-f", Tier::FAST, slow, fast),
             ("cgz-d", Tier::FAST, slow, fast),
             ("hot-sites", Tier::FAST, slow, fast),
+            ("knapsack", Tier::FAST, slow, fast),
             ("hints", Tier::FAST, slow, fast),
             ("pima", Tier::FAST, slow, slow),
             ("hints+pima", Tier::FAST, slow, slow),
@@ -440,7 +457,12 @@ mod tests {
             let survivors = [false, true].map(|hot| plan.place(object(From::Nursery, hot, false)));
             assert_eq!(survivors, [cold, hot], "{name}");
             let hinted = [false, true].map(|hinted| plan.is_hot(Site { key: &key, hinted }));
-            assert_eq!(hinted, [false, name.starts_with("hints")], "{name}");
+            let unknown = name == "knapsack";
+            assert_eq!(
+                hinted,
+                [unknown, unknown || name.starts_with("hints")],
+                "{name}"
+            );
         }
         let kg_w = by_name("kg-w", None).unwrap().plan;
         let sorted =

@@ -1,15 +1,16 @@
 //! Makes a profile: counts, exactly, what a program does to the objects of each site.
 //!
 //! ```text
-//!   heap      | object             | object   |          compiled code, at each access:
-//!             |                    |          |             add 1 or 1 << 32 to the 8 bytes at
-//!   counters  | reads, writes  ....| r, w ... |             the object's address + a constant
+//!   heap      | object              | object        |     compiled code, at each access:
+//!             |                     |               |        add 1 to the 8 bytes at the object's address
+//!   counters  | reads, writes, .... | reads, writes |        + a constant + READS or WRITES
 //! ```
 //!
-//! Each object has a counter as far from it as every other has from its own, so that an access costs one instruction
-//! more. The collector, which passes every object when it is copied or dies, adds them up.
+//! Each object has two counters as far from it as every other has from its own, so that an access costs one instruction
+//! more. The collector, which passes every object when it is copied or dies, adds them up. There is room: an object of
+//! 8 bytes is a header, which nobody accesses.
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{Counts, Key, Profile, SiteProfile};
@@ -25,14 +26,12 @@ use crate::reference::Ref;
 use crate::stats::Kind;
 use crate::traced::Traced;
 
-/// What a read adds to an object's counter.
-pub const READ: u64 = 1;
-/// What a write adds to an object's counter.
-pub const WRITE: u64 = 1 << 32;
+/// Where an object's reads are counted, in bytes from where its counters are: a `u64`.
+pub const READS: u64 = 0;
+/// Where its writes are.
+pub const WRITES: u64 = 8;
 
 /// Counts accesses by allocation site, as the observer of a heap in one memory.
-///
-/// Up to 4 billion reads and as many writes of one object are counted between two collections of everything.
 pub struct Recorder {
     counters: Memory,
     state: Mutex<State>,
@@ -49,6 +48,8 @@ struct State {
 struct Survivor {
     at: Ref,
     site: u32,
+    /// It is more than a header.
+    has_counters: bool,
     /// Accesses that were taken from its counter.
     reads: u64,
     writes: u64,
@@ -70,6 +71,7 @@ impl State {
         self.survivors.push(Survivor {
             at,
             site,
+            has_counters: has_counters(bytes),
             reads: 0,
             writes: 0,
         });
@@ -115,17 +117,15 @@ impl Recorder {
         })
     }
 
-    /// What compiled code adds to an object's address to get that of its counter, a `u64`. `heap_base` is the heap's
+    /// What compiled code adds to an object's address to get that of its counters. `heap_base` is the heap's
     /// [base address](Heap::base_address).
     pub fn counter_distance(&self, heap_base: u64) -> i64 {
         self.counters.base_address().wrapping_sub(heap_base) as i64
     }
 
-    /// Counts accesses to an object: [`READ`], [`WRITE`], or a sum of them.
-    pub fn count(&self, object: Ref, accesses: u64) {
-        self.counters
-            .header_word(object)
-            .fetch_add(accesses, Relaxed);
+    /// Counts accesses to an object of more than 8 bytes, at [`READS`] or [`WRITES`].
+    pub fn count(&self, object: Ref, at: u64, accesses: u64) {
+        self.word(object, at).fetch_add(accesses, Relaxed);
     }
 
     /// What was counted so far, sites in the order of their numbers. `place` gives what a site is called, its byte
@@ -143,10 +143,14 @@ impl Recorder {
             survivors: Vec::new(),
         };
         heap.each_young(mutator, |r, header, bytes| {
-            sum.born(header.site(), bytes, split(recorder.counter(r)));
+            sum.born(
+                header.site(),
+                bytes,
+                recorder.counted(r, has_counters(bytes)),
+            );
         });
         for survivor in &state.survivors {
-            let (reads, writes) = split(recorder.counter(survivor.at));
+            let (reads, writes) = recorder.counted(survivor.at, survivor.has_counters);
             sum.close(&Survivor {
                 reads: survivor.reads + reads,
                 writes: survivor.writes + writes,
@@ -168,18 +172,28 @@ impl Recorder {
         }
     }
 
-    fn counter(&self, r: Ref) -> u64 {
-        self.counters.header_word(r).load(Relaxed)
+    fn word(&self, r: Ref, at: u64) -> &AtomicU64 {
+        self.counters.header_word(Ref::at(r.offset() + at))
     }
 
-    /// Takes what was counted of an object.
-    fn take(&self, r: Ref) -> (u64, u64) {
-        let word = self.counters.header_word(r);
-        // Not to touch counters that were never touched.
-        match word.load(Relaxed) {
-            0 => (0, 0),
-            _ => split(word.swap(0, Relaxed)),
+    /// What was counted of an object: reads and writes.
+    fn counted(&self, r: Ref, has_counters: bool) -> (u64, u64) {
+        let count = |at| self.word(r, at).load(Relaxed);
+        match has_counters {
+            true => (count(READS), count(WRITES)),
+            false => (0, 0),
         }
+    }
+
+    /// The same, after which counting begins anew.
+    fn take(&self, r: Ref, has_counters: bool) -> (u64, u64) {
+        let counted = self.counted(r, has_counters);
+        // Not to touch counters that were never touched.
+        if counted != (0, 0) {
+            self.word(r, READS).store(0, Relaxed);
+            self.word(r, WRITES).store(0, Relaxed);
+        }
+        counted
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -187,9 +201,9 @@ impl Recorder {
     }
 }
 
-/// Reads and writes.
-fn split(counter: u64) -> (u64, u64) {
-    (counter & (WRITE - 1), counter >> 32)
+/// Whether an object is more than a header. One that is not has no counters, as its neighbour's would be there.
+fn has_counters(bytes: u64) -> bool {
+    bytes > WRITES
 }
 
 impl Observer for Recorder {
@@ -212,7 +226,7 @@ impl Observer for Recorder {
         if traced.kind() == Kind::Full {
             let survivors = std::mem::take(&mut state.survivors);
             for mut survivor in survivors {
-                let (reads, writes) = self.take(survivor.at);
+                let (reads, writes) = self.take(survivor.at, survivor.has_counters);
                 survivor.reads += reads;
                 survivor.writes += writes;
                 match traced.place(survivor.at) {
@@ -222,7 +236,7 @@ impl Observer for Recorder {
             }
         }
         traced.each_born(|r, header: Header, bytes, now| {
-            state.born(header.site(), bytes, self.take(r));
+            state.born(header.site(), bytes, self.take(r, has_counters(bytes)));
             if let Some(now) = now {
                 state.survived(now, header.site(), bytes);
             }

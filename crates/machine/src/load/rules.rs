@@ -1,6 +1,7 @@
 //! What must hold between the numbers of a machine.
 
 use super::numbers::{Finding, table_findings, tree};
+use super::power;
 use super::problem::Problem;
 use crate::describe::{Cache, Machine, Mode};
 use crate::model::MAX_RATIO;
@@ -39,6 +40,7 @@ pub fn findings(m: &Machine) -> Vec<Finding> {
     queues(m, &mut say);
     memories(m, &mut say);
     exposure(m, &mut say);
+    power::findings(m, &mut say);
     found
 }
 

@@ -61,7 +61,7 @@ pub struct Timing {
 
 /// A row left open without use is closed after this time. Processors close rows by an undisclosed adaptive timer;
 /// 200 ns is a few row cycles (assumption).
-const ROW_TIMEOUT_NS: f64 = 200.0;
+pub const ROW_TIMEOUT_NS: f64 = 200.0;
 
 /// Column accesses to one bank group are at least so far apart: JEDEC JESD79-4 and JESD79-5, tCCD_L 5 ns.
 const CCD_L_NS: f64 = 5.0;

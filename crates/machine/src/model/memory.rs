@@ -1,6 +1,7 @@
 //! Everything behind the last-level cache: nodes, channels with their shared queues, DIMMs, the DRAM cache, CXL
 //! expanders and the link between sockets.
 
+use super::activity::ChannelActivity;
 use super::divide::Divisor;
 use super::dram::{self, Channel as DramChannel, DramCounts, RankTimes};
 use super::pm::{self, Dimm, PmCounts};
@@ -417,6 +418,19 @@ impl Memory {
                 }
                 c
             })
+            .collect()
+    }
+
+    /// What each channel's memory did until `end`: per socket and channel.
+    pub fn activity(&self, end: Ps) -> Vec<Vec<ChannelActivity>> {
+        let channel = |c: &Channel| ChannelActivity {
+            dram: c.dram.counts,
+            pm: c.pm.as_ref().map(|p| p.counts),
+            ranks: c.dram.rank_times(end, &self.fixed.dram),
+        };
+        self.sockets
+            .iter()
+            .map(|s| s.channels.iter().map(channel).collect())
             .collect()
     }
 

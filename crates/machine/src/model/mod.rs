@@ -7,6 +7,7 @@
 //! What is not modelled, because the questions asked here do not turn on it: coherence traffic between cores,
 //! instruction timing beyond an average rate, simultaneous multithreading, and speculation.
 
+mod activity;
 mod cache;
 mod divide;
 mod dram;
@@ -18,17 +19,20 @@ mod outcome;
 mod pm;
 mod prefetcher;
 mod queue;
+mod replicas;
 mod ring;
 mod table;
 mod tags;
 mod thread;
 mod time;
 
-pub use dram::{DramCounts, RankTimes};
+pub use activity::ChannelActivity;
+pub use dram::{DramCounts, ROW_TIMEOUT_NS, RankTimes};
 pub use flight::Stalls;
 pub use memory::{Backing, Node, SocketCounts, nodes};
 pub use outcome::{Latency, MoveCounts, Outcome, Phase, Snapshot};
 pub use pm::PmCounts;
+pub use table::ADDRESS_BITS;
 pub use tags::MAX_RATIO;
 pub use thread::ThreadCounts;
 
@@ -40,6 +44,7 @@ use cache::Cache;
 use events::Events;
 use memory::Memory;
 use outcome::Recorder;
+use replicas::Replicas;
 use table::PageTable;
 use thread::{Latencies, Shared, Thread};
 use time::{Ps, ps};
@@ -56,8 +61,11 @@ pub struct Options {
     pub snapshot_ns: u64,
     /// Cores that the program and the policy's daemons share; 0: daemons have cores of their own.
     pub cores: u32,
-    /// Instances that every program stands for (symmetric replication).
+    /// Instances that the programs together stand for (symmetric replication): one is simulated, the others load the
+    /// memory as it does, and each has its share of the last-level cache.
     pub replicas: u32,
+    /// Whether replicas alternate between the sockets; otherwise all run on that of the simulated one.
+    pub spread: bool,
     /// The socket that a program's threads run on, one per program; missing ones run on socket 0.
     pub sockets: Vec<u32>,
     /// Lines that a page move keeps in flight.
@@ -74,6 +82,7 @@ impl Default for Options {
             snapshot_ns: 0,
             cores: 0,
             replicas: 1,
+            spread: false,
             sockets: Vec::new(),
             // As many as a copying core has fill buffers, or an I/OAT engine has requests in flight.
             move_lanes: 16,
@@ -203,7 +212,10 @@ impl<'a> Model<'a> {
         }
         let shared = Shared {
             llc: (0..m.sockets)
-                .map(|_| Cache::new(m.llc.bytes.0, m.llc.ways))
+                .map(|_| {
+                    let bytes = replicas::share(m.llc.bytes.0, o.replicas, o.spread, m.sockets);
+                    Cache::new(bytes, m.llc.ways)
+                })
                 .collect(),
             memory: Memory::new(m),
             tables: programs
@@ -215,7 +227,7 @@ impl<'a> Model<'a> {
             page_shift: page_bytes.ilog2(),
             sample_period: daemons.sample_period,
             moving: None,
-            replicas: o.replicas.max(1),
+            replicas: Replicas::new(o.replicas, o.spread, m.sockets, memory::nodes(m)),
             out_of_frames: None,
         };
         Model {

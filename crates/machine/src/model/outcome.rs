@@ -1,5 +1,6 @@
 //! What a run gives back: phases, counts, a timeline, latencies.
 
+use super::activity::ChannelActivity;
 use super::events::Events;
 use super::flight::Stalls;
 use super::memory::SocketCounts;
@@ -84,6 +85,8 @@ pub struct Phase {
     pub stalls: Stalls,
     /// Memory of each socket.
     pub sockets: Vec<SocketCounts>,
+    /// Memory of each channel of each socket, with the power states of its ranks.
+    pub channels: Vec<Vec<ChannelActivity>>,
     /// Page moves.
     pub moves: MoveCounts,
 }
@@ -155,6 +158,7 @@ struct Mark {
     counts: ThreadCounts,
     stalls: Vec<Stalls>,
     sockets: Vec<SocketCounts>,
+    channels: Vec<Vec<ChannelActivity>>,
     moves: MoveCounts,
 }
 
@@ -243,6 +247,7 @@ impl Recorder {
             counts: sum(threads),
             stalls: threads.iter().map(|t| t.flight.stalls).collect(),
             sockets: s.memory.counts(),
+            channels: s.memory.activity(now),
             moves: events.counts,
         }
     }
@@ -287,6 +292,18 @@ impl Recorder {
             .enumerate()
             .map(|(i, e)| e.since(b.sockets.get(i)))
             .collect();
+        let channels = end
+            .channels
+            .iter()
+            .enumerate()
+            .map(|(i, socket)| {
+                let before = b.channels.get(i);
+                let channel = |(j, e): (usize, &ChannelActivity)| {
+                    e.since(before.and_then(|socket| socket.get(j)))
+                };
+                socket.iter().enumerate().map(channel).collect()
+            })
+            .collect();
         self.phases.push(Phase {
             number: self.number,
             begin_ns: b.now / 1000,
@@ -294,6 +311,7 @@ impl Recorder {
             counts: end.counts.since(&b.counts),
             stalls,
             sockets,
+            channels,
             moves: end.moves.since(&b.moves),
         });
     }

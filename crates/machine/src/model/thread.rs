@@ -5,6 +5,7 @@ use super::flight::Flight;
 use super::memory::Memory;
 use super::prefetcher::Prefetcher;
 use super::queue::Entries;
+use super::replicas::Replicas;
 use super::table::{PageTable, Tlb};
 use super::time::{Ps, ps};
 use crate::describe::Machine;
@@ -134,10 +135,20 @@ pub struct Shared<'a> {
     pub sample_period: u64,
     /// A page that is being moved: its writers wait until it is done.
     pub moving: Option<(u64, Ps)>,
-    /// Instances that each thread stands for (symmetric replication): memory work counts so many times.
-    pub replicas: u32,
+    /// The instances that are not simulated, if there are any (symmetric replication).
+    pub replicas: Option<Box<Replicas>>,
     /// Set when the pager had no frame left.
     pub out_of_frames: Option<OutOfFrames>,
+}
+
+impl Shared<'_> {
+    /// The simulated instance is about to ask for a line: the others ask for theirs.
+    #[inline(always)]
+    fn others(&mut self, at: Ps, physical: u64, socket: usize, write: bool) {
+        if let Some(replicas) = &mut self.replicas {
+            replicas.request(at, physical, socket, write, &mut self.memory);
+        }
+    }
 }
 
 /// One thread.
@@ -592,11 +603,8 @@ impl Thread {
         } else {
             start
         } + s.lat.llc;
-        let mut reply = s.memory.read(at, line << 6, self.socket);
-        // The other instances ask at the same time; this one is served behind them.
-        for _ in 1..s.replicas {
-            reply = s.memory.read(at, line << 6, self.socket);
-        }
+        s.others(at, line << 6, self.socket, false);
+        let reply = s.memory.read(at, line << 6, self.socket);
         let mut done = reply.done;
         if let Some(out) = out {
             // The fill waits when the write queue is full: that is how writers feel slow memory.
@@ -616,12 +624,11 @@ impl Thread {
         done
     }
 
-    /// Writes a line to memory, for each instance; returns when the last write was taken.
+    /// Writes a line to memory; returns when the write was taken.
     #[inline(always)]
     fn write_back(&mut self, line: u64, now: Ps, s: &mut Shared) -> Ps {
-        (0..s.replicas).fold(now, |taken, _| {
-            taken.max(s.memory.write(now, line << 6, self.socket))
-        })
+        s.others(now, line << 6, self.socket, true);
+        now.max(s.memory.write(now, line << 6, self.socket))
     }
 
     /// Puts a dirty line into the last level; returns when there was room for it.
@@ -663,10 +670,8 @@ impl Thread {
             }
             self.clock = self.flight.room(self.clock);
             let start = self.clock + cost + s.lat.llc;
+            s.others(start, physical, self.socket, true);
             let mut taken = s.memory.write(start, physical, self.socket);
-            for _ in 1..s.replicas {
-                taken = s.memory.write(start, physical, self.socket);
-            }
             if op.kind == Kind::Flush {
                 // What is written back has to be there: the store before it may still wait for its line.
                 taken = taken.max(self.flight.stores_done() + (taken - start));

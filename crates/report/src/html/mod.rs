@@ -47,6 +47,7 @@ pub fn study(result: &StudyResult) -> Result<String, Error> {
 /// The page of a comparison of runs: the table, its trade-off, and the charts of the runs.
 pub fn runs(report: &RunReport) -> Result<String, Error> {
     report.table.check()?;
+    report.details.iter().try_for_each(RunTable::check)?;
     check_charts(&report.charts)?;
     let mut page = begin(&report.table.title, &report.origin, None);
     table(&report.table, &mut page);
@@ -54,6 +55,9 @@ pub fn runs(report: &RunReport) -> Result<String, Error> {
         figure(&chart, &mut page);
     }
     charts(&report.charts, &mut page);
+    for details in &report.details {
+        comparison(details, &mut page);
+    }
     Ok(end(page))
 }
 

@@ -150,6 +150,7 @@ pub fn report() -> RunReport {
     };
     let table = runs();
     RunReport {
+        details: Vec::new(),
         origin,
         runs: table.rows.iter().enumerate().map(run).collect(),
         table,

@@ -90,7 +90,7 @@ impl Rooted {
         Ok(vm
             .instances
             .iter()
-            .find_map(|i| i.module.type_names.get(&ty).cloned()))
+            .find_map(|i| i.module.name_of_type(ty).cloned()))
     }
 
     /// A field of a struct. Packed fields come zero-extended.

@@ -22,6 +22,8 @@ pub(super) enum Region {
     Remembered,
     Cards,
     Headers,
+    /// Of a profile.
+    Counters,
     Lengths,
     /// Fields of exceptions.
     Exceptions,

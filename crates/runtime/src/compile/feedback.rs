@@ -237,15 +237,20 @@ impl Translator<'_, '_> {
         Some(self.b.ins().icmp_imm_s(IntCC::SignedLessThan, heat, 0))
     }
 
+    /// Counts a call of a function.
+    pub(super) fn count_call_of(&mut self, func: u32) {
+        if let Some(counters) = self.env.feedback.get(&func).map(|f| f.counters) {
+            self.increment(displacement(counters) + offset_of!(FuncCounters, entries) as i32);
+        }
+    }
+
     /// Counts a call of the function; once it is hot, goes on in better code.
     pub(super) fn count_entry(&mut self, params: &[Value]) {
         if !self.counts() {
             return;
         }
         let func = self.activation().func_id;
-        if let Some(counters) = self.env.feedback.get(&func).map(|f| f.counters) {
-            self.increment(displacement(counters) + offset_of!(FuncCounters, entries) as i32);
-        }
+        self.count_call_of(func);
         if !self.job.tiers_up {
             return;
         }

@@ -1,5 +1,6 @@
 //! Which calls are inlined, and how.
 
+use super::feedback::Feedback;
 use super::isa::Level;
 use super::resume::Why;
 use super::translate::{Activation, Translator};
@@ -106,14 +107,61 @@ impl Translator<'_, '_> {
             return Ok(());
         }
         self.count();
+        if !returns && self.makes(index) {
+            return self.inline_maker(index);
+        }
         let calls = self.frequency();
         self.call_known(index, calls, returns)
+    }
+
+    /// Whether a function that is called here makes an object in its caller's name.
+    fn makes(&self, index: u32) -> bool {
+        if !self.env.attributes() {
+            return false;
+        }
+        let mut around: Vec<u32> = Vec::new();
+        for a in self.activations.iter().rev() {
+            if let FuncKind::Wasm { index, .. } = self.env.funcs[a.func_id as usize].kind {
+                around.push(index);
+            }
+            if !a.makes {
+                break;
+            }
+        }
+        self.env.module.is_made_by(index, &around, self.env.types)
+    }
+
+    /// Translates a maker in the place of a call of it, whatever the code's level is, so that its sites are the call's.
+    fn inline_maker(&mut self, index: u32) -> Result<()> {
+        let calls = self.frequency();
+        let weight = self.weight(calls.unwrap_or(0));
+        let bytes = self.inlined_bytes;
+        self.prepare_counts(index)?;
+        self.inline(index, weight, false, true)?;
+        // What has to be inlined takes nothing from what is worth it.
+        self.inlined_bytes = bytes;
+        Ok(())
+    }
+
+    /// Has a function counted that has no code of its own.
+    fn prepare_counts(&mut self, index: u32) -> Result<()> {
+        if !self.counts() {
+            return Ok(());
+        }
+        let id = self.env.func_at(self.env.instance.funcs[index as usize]);
+        if !self.env.feedback.contains_key(&id) {
+            let hot = self.env.module.engine.config().hot;
+            let feedback = Feedback::new(self.env.region, hot)?;
+            self.env.feedback.insert(id, feedback);
+        }
+        self.count_call_of(id);
+        Ok(())
     }
 
     fn call_known(&mut self, index: u32, calls: Option<u64>, returns: bool) -> Result<()> {
         if index >= self.env.module.imported_funcs && self.worth_inlining(index, calls) {
             let weight = self.weight(calls.unwrap_or(0));
-            return self.inline(index, weight, returns);
+            return self.inline(index, weight, returns, false);
         }
         self.call_record(index);
         Ok(())
@@ -170,7 +218,7 @@ impl Translator<'_, '_> {
             self.facts.truncate(facts);
         }
         let rest = total - known.iter().map(|k| k.1).sum::<u64>();
-        if rest == 0 && self.job.speculates && self.locals.len() + self.stack.len() <= MOST_STATE {
+        if rest == 0 && self.speculates() && self.locals.len() + self.stack.len() <= MOST_STATE {
             let here = self.b.current_block().expect("in a block");
             self.b.set_cold_block(here);
             let point = self.point(self.offset, self.stack.len(), 0);
@@ -190,9 +238,14 @@ impl Translator<'_, '_> {
         Ok(())
     }
 
+    /// Whether guards may leave for baseline code. A maker's rest, which would be code of its own, does not know who called it.
+    fn speculates(&self) -> bool {
+        self.job.speculates && !self.activations.iter().any(|a| a.makes)
+    }
+
     /// Whether code that has never run may be left out.
     fn may_leave(&mut self) -> bool {
-        self.job.speculates
+        self.speculates()
             && self.job.level == Level::Optimizing
             && self.fits_state()
             && self.state_size() <= MOST_STATE
@@ -227,7 +280,7 @@ impl Translator<'_, '_> {
     }
 
     /// Translates a function in the place of a call of it.
-    fn inline(&mut self, index: u32, weight: f64, returns: bool) -> Result<()> {
+    fn inline(&mut self, index: u32, weight: f64, returns: bool, makes: bool) -> Result<()> {
         let body = self.env.body(index);
         let ty = self.env.func_type(index);
         self.inlined_bytes += body.range().end as usize - body.range().start as usize;
@@ -250,6 +303,7 @@ impl Translator<'_, '_> {
             call_offset: offset,
             next_offset,
             returns,
+            makes,
         });
         for (o, &t) in operands.into_iter().zip(&ty.params) {
             self.declare_local(t, o.value);

@@ -3,6 +3,7 @@
 use super::alias::Region;
 use super::env::clif_type;
 use super::facts::{Condition, Fact};
+use super::profile::Counted;
 use super::translate::{Translator, args, trap_code};
 use crate::error::TrapKind;
 use crate::helpers::Helper;
@@ -13,7 +14,7 @@ use crate::types::*;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value, types};
 use std::mem::offset_of;
-use varve_heap::{Site, layout};
+use varve_heap::layout;
 use varve_machine::Kind as Access;
 use wasmparser::Operator;
 
@@ -31,6 +32,11 @@ impl Translator<'_, '_> {
     /// The address of an object. Never kept across a call: objects move.
     pub(super) fn object_address(&mut self, reference: Value) -> Value {
         let base = self.base();
+        self.object_at(base, reference)
+    }
+
+    /// The address of what belongs to an object and is as far from `base` as the object is from the heap's base.
+    pub(super) fn object_at(&mut self, base: Value, reference: Value) -> Value {
         let wide = self.b.ins().uextend(types::I64, reference);
         let byte = self.b.ins().ishl_imm_u(wide, layout::REF_SHIFT as i64);
         self.b.ins().iadd(base, byte)
@@ -218,18 +224,19 @@ impl Translator<'_, '_> {
 
     // ---- allocation -------------------------------------------------------------------------------------------------------------
 
+    /// The number of the operator's allocation site: that of its call if it is in a maker.
     fn site(&mut self) -> u32 {
         self.count();
-        let (func, offset) = (self.activation().func_id, self.offset);
-        let Some(key) = self.env.site_key(func, offset) else {
-            return self.env.sites.number(func, offset, || 0);
-        };
-        let site = Site {
-            key: &key,
-            hinted: false,
-        };
-        let temperature = self.env.heap.temperature(site);
-        self.env.sites.number(func, offset, || temperature)
+        let mut at = vec![self.offset];
+        let mut around = self.activations.iter().rev();
+        let mut activation = around.next().expect("the function itself");
+        while activation.makes {
+            at.push(activation.call_offset);
+            activation = around.next().expect("makers have callers");
+        }
+        at.reverse();
+        let func = activation.func_id;
+        self.env.site(func, at)
     }
 
     /// Takes `size` bytes from the nursery, or branches to `slow`: the object's address.
@@ -283,12 +290,12 @@ impl Translator<'_, '_> {
         let result = self.b.append_block_param(done, types::I32);
         let address = self.bump(size, slow);
         let header = self.header(address, ty, site);
-        self.born(result, Some(header), site);
         let reference = self.reference_to(address);
         self.b.ins().jump(done, &args(&[reference]));
         self.b.seal_block(slow);
         self.b.switch_to_block(slow);
         let (ty, site) = (self.i32(ty as i64), self.i32(site as i64));
+        self.born(result, Some(header), site);
         let reference = self
             .call_helper(Helper::AllocStruct, &[ty, site])
             .expect("result");
@@ -339,7 +346,6 @@ impl Translator<'_, '_> {
         let size = self.b.ins().band_imm_s(bytes, !7);
         let address = self.bump(size, slow);
         let header = self.header(address, ty, site);
-        self.born(result, Some(header), site);
         let flags = self.trusted(Region::Lengths);
         self.b
             .ins()
@@ -349,6 +355,7 @@ impl Translator<'_, '_> {
         self.b.seal_block(slow);
         self.b.switch_to_block(slow);
         let (ty, site) = (self.i32(ty as i64), self.i32(site as i64));
+        self.born(result, Some(header), site);
         let reference = self
             .call_helper(Helper::AllocArray, &[ty, len, site])
             .expect("result");
@@ -374,6 +381,7 @@ impl Translator<'_, '_> {
             let at = offsets[i] as i32;
             self.observe(Access::Write, None, address, at, storage.bytes());
         }
+        self.born_of(ty, values);
         reference
     }
 
@@ -389,6 +397,7 @@ impl Translator<'_, '_> {
         let (at, bytes) = (offset as i32, storage.bytes());
         self.observe(Access::Read, Some(reference), address, at, bytes);
         self.record_loaded(v);
+        self.count_access(Counted::Read, reference, None);
         self.push(v, storage.unpacked());
     }
 
@@ -404,6 +413,7 @@ impl Translator<'_, '_> {
         self.store_storage(value, address, offset as i32, storage, flags);
         let (at, bytes) = (offset as i32, storage.bytes());
         self.observe(Access::Write, Some(reference), address, at, bytes);
+        self.count_access(Counted::Write, reference, None);
         if storage.is_managed() {
             self.barrier(reference, None);
         }
@@ -480,6 +490,7 @@ impl Translator<'_, '_> {
         let v = self.load_storage(address, at, storage, signed, flags);
         self.observe(Access::Read, Some(reference), address, at, storage.bytes());
         self.record_loaded(v);
+        self.count_access(Counted::Read, reference, None);
         self.push(v, storage.unpacked());
     }
 
@@ -493,6 +504,7 @@ impl Translator<'_, '_> {
         let flags = self.element_flags(type_index);
         self.store_storage(value, address, at, storage, flags);
         self.observe(Access::Write, Some(reference), address, at, storage.bytes());
+        self.count_access(Counted::Write, reference, None);
         if storage.is_managed() {
             self.barrier(reference, Some((address, at)));
         }
@@ -538,7 +550,7 @@ impl Translator<'_, '_> {
     }
 
     fn array_from_segment(&mut self, helper: Helper, type_index: u32, segment: u32) {
-        let number = self.site();
+        let site = self.site();
         let ty = self.env.module.types[type_index as usize];
         let len = self.pop();
         let offset = self.pop();
@@ -546,12 +558,12 @@ impl Translator<'_, '_> {
             self.instance_id(),
             self.i32(ty as i64),
             self.i32(segment as i64),
-            self.i32(number as i64),
+            self.i32(site as i64),
         );
         let v = self
             .call_helper(helper, &[i, ty, s, offset, len, site])
             .expect("result");
-        self.born(v, None, number);
+        self.born(v, None, site);
         self.push(v, self.concrete(type_index, false));
     }
 
@@ -562,6 +574,7 @@ impl Translator<'_, '_> {
             helper,
             &[i, s, operands[0], operands[1], operands[2], operands[3]],
         );
+        self.count_access(Counted::Write, operands[0], Some(operands[3]));
     }
 
     // ---- type tests -------------------------------------------------------------------------------------------------------------
@@ -877,7 +890,9 @@ impl Translator<'_, '_> {
                 self.push(v, self.concrete(struct_type_index, false));
             }
             StructNewDefault { struct_type_index } => {
-                let v = self.allocate_struct(self.env.module.types[struct_type_index as usize]);
+                let ty = self.env.module.types[struct_type_index as usize];
+                let v = self.allocate_struct(ty);
+                self.born_empty(ty);
                 self.push(v, self.concrete(struct_type_index, false));
             }
             StructGet {
@@ -923,16 +938,20 @@ impl Translator<'_, '_> {
                 let reference = self.pop();
                 let address = self.object_address(reference);
                 let v = self.length(reference, address);
+                self.count_access(Counted::Read, reference, None);
                 self.push(v, ValType::I32);
             }
             ArrayFill { .. } => {
                 let o = self.pop_n(4);
                 let value = self.bits(o[2]);
                 self.call_helper(Helper::ArrayFill, &[o[0], o[1], value, o[3]]);
+                self.count_access(Counted::Write, o[0], Some(o[3]));
             }
             ArrayCopy { .. } => {
                 let o = self.pop_n(5);
                 self.call_helper(Helper::ArrayCopy, &o);
+                self.count_access(Counted::Write, o[0], Some(o[4]));
+                self.count_access(Counted::Read, o[2], Some(o[4]));
             }
             ArrayInitData {
                 array_data_index, ..

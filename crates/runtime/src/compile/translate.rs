@@ -68,6 +68,8 @@ pub(super) struct Activation {
     pub next_offset: u32,
     /// Whether the call was in the place of its caller's return.
     pub returns: bool,
+    /// Whether what it makes counts as made by the call.
+    pub makes: bool,
 }
 
 pub(crate) struct Translator<'a, 'e> {
@@ -96,6 +98,8 @@ pub(crate) struct Translator<'a, 'e> {
     pub(super) live: HashMap<u32, Rc<Liveness>>,
     /// The heap's base, in optimized code.
     heap_base: Option<Value>,
+    /// The heap's base and the distance to counters, in optimized code that counts accesses.
+    pub(super) counters: Option<Value>,
     /// Objects allocated since anything last collected or paths met: stores into them need no barrier.
     pub(super) fresh: Vec<Value>,
     /// Objects that are allocated in this code, as far as marks may concern them.
@@ -164,6 +168,7 @@ impl<'a, 'e> Translator<'a, 'e> {
             regions: HashMap::new(),
             live: HashMap::new(),
             heap_base: None,
+            counters: None,
             fresh: vec![],
             births: vec![],
             facts: vec![],
@@ -194,6 +199,7 @@ impl<'a, 'e> Translator<'a, 'e> {
             call_offset: 0,
             next_offset: 0,
             returns: false,
+            makes: false,
         });
         let mut reader = body.get_operators_reader().map_err(broken)?;
         match self.job.from.clone() {
@@ -408,6 +414,7 @@ impl<'a, 'e> Translator<'a, 'e> {
         if self.job.level == Level::Optimizing {
             self.heap_base = Some(self.b.ins().get_pinned_reg(types::I64));
         }
+        self.keep_counters();
     }
 
     pub(super) fn load_context(&mut self, offset: usize) -> Value {

@@ -2,15 +2,18 @@
 
 mod convert;
 mod parse;
+mod sites;
 
 pub(crate) use convert::Convert;
+pub(crate) use sites::Site;
 
 use crate::engine::Engine;
 use crate::error::{Result, printable};
 use crate::types::{RefType, TypeIndex, ValType};
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use varve_heap::sites::{Profile, ProfileError};
 
 /// A validated module. Clones are the same module.
 #[derive(Clone, Debug)]
@@ -145,8 +148,10 @@ pub(crate) struct ModuleInner {
     pub data: Vec<Data>,
     pub start: Option<u32>,
     pub names: HashMap<u32, String>,
-    /// Names of types, for messages.
-    pub type_names: HashMap<TypeIndex, String>,
+    /// Names of types by their index in the module, for messages and site profiles.
+    pub type_names: HashMap<u32, String>,
+    /// What functions are called in site profiles.
+    site_functions: OnceLock<HashMap<u32, String>>,
     pub custom: Vec<(String, Range<usize>)>,
 }
 
@@ -181,6 +186,19 @@ impl Module {
         Some(&self.inner.bytes[range.clone()])
     }
 
+    /// Whether a profile may be of this module, which is called `program`; `file` is where the profile is from.
+    ///
+    /// # Errors
+    /// If it is of another program.
+    pub fn check_profile(
+        &self,
+        profile: &Profile,
+        file: &str,
+        program: &str,
+    ) -> std::result::Result<(), ProfileError> {
+        profile.check(file, program, |name| self.inner.has_site_function(name))
+    }
+
     /// The engine that it was loaded for.
     pub fn engine(&self) -> &Engine {
         &self.inner.engine
@@ -188,6 +206,14 @@ impl Module {
 }
 
 impl ModuleInner {
+    /// The name of a type by the engine's index.
+    pub fn name_of_type(&self, ty: TypeIndex) -> Option<&String> {
+        let indices = (0..self.types.len()).filter(|&i| self.types[i] == ty);
+        indices
+            .filter_map(|i| self.type_names.get(&(i as u32)))
+            .next_back()
+    }
+
     /// How messages call a function.
     pub fn func_name(&self, index: u32) -> String {
         func_name(&self.names, &self.exports, index)

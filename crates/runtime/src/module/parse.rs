@@ -79,6 +79,7 @@ impl<'a> Reading<'a> {
             start: None,
             names: HashMap::new(),
             type_names: HashMap::new(),
+            site_functions: OnceLock::new(),
             custom: vec![],
         };
         Reading {
@@ -271,9 +272,7 @@ impl<'a> Reading<'a> {
                 }
                 wp::Name::Type(map) => {
                     for n in map.into_iter().flatten() {
-                        if let Some(&ty) = self.module.types.get(n.index as usize) {
-                            self.module.type_names.insert(ty, n.name.to_string());
-                        }
+                        self.module.type_names.insert(n.index, n.name.to_string());
                     }
                 }
                 _ => {}

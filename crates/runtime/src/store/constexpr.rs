@@ -107,25 +107,27 @@ impl Vm {
                 let ty = module.types[struct_type_index as usize];
                 let count = self.engine.types().fields(ty).len();
                 let fields = stack.split_off(stack.len() - count);
-                let raw = self.new_struct(ty, |vm, i| vm.item_bits(&fields[i]))?;
+                let site = self.beginning(instance, module, struct_type_index);
+                let raw = self.new_struct(ty, site, |vm, i| vm.item_bits(&fields[i]))?;
                 self.object_item(raw)
             }
             StructNewDefault { struct_type_index } => {
-                let raw = self.alloc_struct(module.types[struct_type_index as usize], 0)?;
+                let site = self.beginning(instance, module, struct_type_index);
+                let raw = self.alloc_struct(module.types[struct_type_index as usize], site)?;
                 self.object_item(raw)
             }
             ArrayNew { array_type_index } => {
                 let len = self.item_bits(&pop(stack)) as u32;
                 let value = pop(stack);
-                let raw =
-                    self.new_array(module.types[array_type_index as usize], len, |vm, _| {
-                        vm.item_bits(&value)
-                    })?;
+                let site = self.beginning(instance, module, array_type_index);
+                let ty = module.types[array_type_index as usize];
+                let raw = self.new_array(ty, site, len, |vm, _| vm.item_bits(&value))?;
                 self.object_item(raw)
             }
             ArrayNewDefault { array_type_index } => {
                 let len = self.item_bits(&pop(stack)) as u32;
-                let raw = self.alloc_array(module.types[array_type_index as usize], len, 0)?;
+                let site = self.beginning(instance, module, array_type_index);
+                let raw = self.alloc_array(module.types[array_type_index as usize], len, site)?;
                 self.object_item(raw)
             }
             ArrayNewFixed {
@@ -134,8 +136,10 @@ impl Vm {
             } => {
                 let items = stack.split_off(stack.len() - array_size as usize);
                 let ty = module.types[array_type_index as usize];
-                let raw =
-                    self.new_array(ty, array_size, |vm, i| vm.item_bits(&items[i as usize]))?;
+                let site = self.beginning(instance, module, array_type_index);
+                let raw = self.new_array(ty, site, array_size, |vm, i| {
+                    vm.item_bits(&items[i as usize])
+                })?;
                 self.object_item(raw)
             }
             _ => {
@@ -152,10 +156,11 @@ impl Vm {
     pub(crate) fn new_array(
         &mut self,
         ty: u32,
+        site: u32,
         len: u32,
         bits: impl Fn(&Vm, u32) -> u64,
     ) -> Result<u32> {
-        let raw = self.alloc_array(ty, len, 0)?;
+        let raw = self.alloc_array(ty, len, site)?;
         let a = self.array(raw);
         for i in 0..len {
             self.write(a.address(i), a.storage, bits(self, i));

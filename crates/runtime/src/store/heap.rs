@@ -5,11 +5,13 @@ use super::region::REGION;
 use crate::engine::Config;
 use crate::error::{Error, Result};
 use crate::types::{Canonical, Composite, HOST_TYPE, TypeIndex};
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 use varve_heap::plan::Places;
+use varve_heap::sites::Recorder;
 use varve_heap::{
-    Interval, Kind, Observer, OutOfMemory, PimaError, Plan, Ref, Roots, Shape, Shapes, Site,
+    Dram, Interval, Kind, Observer, OutOfMemory, PimaError, Plan, Ref, Roots, Shape, Shapes, Site,
     SpaceUse, Stats, Stress, Tier, Unobserved, plans,
 };
 
@@ -56,7 +58,7 @@ pub(crate) trait Managed {
     /// What compiled code sets in the temperature byte of objects that are born at a site.
     fn temperature(&self, site: Site<'_>) -> u8;
     fn plan(&self) -> &dyn Plan;
-    /// The temperature of a site that the programmer marked, if the plan takes marks: it goes by nothing else then.
+    /// The temperature of objects that the programmer marked, if the plan takes marks: it goes by nothing else then.
     fn marked(&self) -> u8 {
         let key = varve_heap::sites::Key::default();
         self.temperature(Site {
@@ -72,9 +74,14 @@ pub(crate) trait Managed {
         roots: &mut dyn Roots,
         now: &dyn Fn() -> Duration,
     ) -> Result<Option<Tier>, PimaError>;
+    /// The same heap, if it is one that counts accesses.
+    fn profiled(&self) -> Option<&Profiled>;
 }
 
-impl<P: Places, O: Observer> Managed for varve_heap::Heap<P, O> {
+/// A heap that counts accesses, in one memory.
+pub(crate) type Profiled = varve_heap::Heap<Dram, Recorder>;
+
+impl<P: Places + 'static, O: Observer + 'static> Managed for varve_heap::Heap<P, O> {
     fn base_address(&self) -> u64 {
         self.base_address()
     }
@@ -159,10 +166,34 @@ impl<P: Places, O: Observer> Managed for varve_heap::Heap<P, O> {
     ) -> Result<Option<Tier>, PimaError> {
         self.interval(mutator, interval, roots, now)
     }
+
+    fn profiled(&self) -> Option<&Profiled> {
+        (self as &dyn Any).downcast_ref()
+    }
+}
+
+/// Who watches a store.
+pub(crate) enum Watched {
+    /// Nobody.
+    Not,
+    /// Somebody is told of every access.
+    Told(Arc<Recording>),
+    /// Accesses are counted by allocation site.
+    Profiled,
+}
+
+impl Watched {
+    pub fn recording(&self) -> Option<&Arc<Recording>> {
+        match self {
+            Watched::Told(recording) => Some(recording),
+            Watched::Not | Watched::Profiled => None,
+        }
+    }
 }
 
 /// A heap with the store's region right before its base. Without a plan it is in one memory.
-pub(crate) fn new(config: &Config, recording: Option<&Arc<Recording>>) -> Result<Box<Heap>> {
+pub(crate) fn new(config: &Config, watched: &Watched) -> Result<Box<Heap>> {
+    let recording = watched.recording();
     let default = varve_heap::Config::default();
     let threads = match recording {
         Some(_) => 1,
@@ -189,8 +220,17 @@ pub(crate) fn new(config: &Config, recording: Option<&Arc<Recording>>) -> Result
         varve_heap::ConfigError::FastMemory { .. } => Error::usage(e.to_string()),
         _ => Error::System(e.to_string()),
     };
+    if let Watched::Profiled = watched {
+        if config.plan.is_some() {
+            let why = "a program is profiled in one memory: leave the heap plan out";
+            return Err(Error::usage(why));
+        }
+        let recorder = Recorder::new(&settings).map_err(failed)?;
+        let heap = Profiled::with(settings, Shapes::new(), Dram, recorder).map_err(failed)?;
+        return Ok(Box::new(heap));
+    }
     let plan = match (&config.plan, recording) {
-        (Some(spec), _) => plans::by_name(spec, None),
+        (Some(spec), _) => plans::by_name(spec, config.profile.as_deref()),
         (None, Some(_)) => plans::by_name("dram", None),
         (None, None) => {
             let heap = varve_heap::Heap::new(settings, Shapes::new()).map_err(failed)?;

@@ -10,10 +10,12 @@ pub(crate) mod objects;
 pub(crate) mod observe;
 pub(crate) mod region;
 pub(crate) mod root;
+pub(crate) mod sites;
 mod stack;
 mod tier;
 mod vm;
 
+pub(crate) use collect::MARKED;
 pub use observe::{Clock, Sink};
 pub use tier::CompilerStats;
 pub(crate) use vm::{FuncData, FuncKind, HostFunction, Vm};
@@ -21,6 +23,11 @@ pub(crate) use vm::{FuncData, FuncKind, HostFunction, Vm};
 pub(crate) use crate::api::func::{Inline, Leaf};
 use crate::engine::Engine;
 use crate::error::Result;
+use heap::Watched;
+use observe::Recording;
+use sites::Origin;
+use std::sync::Arc;
+use varve_heap::sites::{Key, Profile};
 
 /// Instances, objects and functions that know each other, with data of the host.
 pub struct Store<T> {
@@ -40,7 +47,7 @@ impl<T> Store<T> {
     /// # Errors
     /// If this machine is not one that the engine generates code for, or gives no memory.
     pub fn new(engine: &Engine, data: T) -> Result<Store<T>> {
-        Store::with(engine, data, None)
+        Store::with(engine, data, Watched::Not)
     }
 
     /// A store whose program's accesses to data, and its collector's, are told to `sink` in their order. It runs in
@@ -49,11 +56,20 @@ impl<T> Store<T> {
     /// # Errors
     /// As [`Store::new`].
     pub fn observed(engine: &Engine, data: T, sink: Box<dyn Sink>) -> Result<Store<T>> {
-        Store::with(engine, data, Some(sink))
+        Store::with(engine, data, Watched::Told(Arc::new(Recording::new(sink))))
     }
 
-    fn with(engine: &Engine, data: T, sink: Option<Box<dyn Sink>>) -> Result<Store<T>> {
-        let vm = Vm::new(engine, sink)?;
+    /// A store that counts, exactly, what its program does to the objects of each allocation site: see [`Store::profile`].
+    /// It runs in baseline and optimized code, and its objects are in one memory.
+    ///
+    /// # Errors
+    /// As [`Store::new`], and if the engine has a heap plan.
+    pub fn profiled(engine: &Engine, data: T) -> Result<Store<T>> {
+        Store::with(engine, data, Watched::Profiled)
+    }
+
+    fn with(engine: &Engine, data: T, watched: Watched) -> Result<Store<T>> {
+        let vm = Vm::new(engine, &watched)?;
         let mut inner = Box::new(StoreInner { vm, data });
         // From now on the store's address does not change.
         let vm: *mut Vm = &raw mut inner.vm;
@@ -82,13 +98,28 @@ impl<T> Store<T> {
     }
 
     /// The place of an allocation site, by the number in the headers of its objects: function and byte offset in the module.
+    /// That of the call if the object was made by a function that makes objects for its callers.
     pub fn allocation_site(&self, site: u32) -> Option<crate::FrameInfo> {
         let vm = &self.inner.vm;
-        let (func, offset) = vm.sites.place(site)?;
+        let Origin::Code { func, at } = vm.sites.origin(site)? else {
+            return None;
+        };
         Some(crate::FrameInfo {
-            function: vm.func_name(func),
-            offset,
+            function: vm.func_name(*func),
+            offset: at[0],
         })
+    }
+
+    /// The allocation sites that code was compiled for so far, by their names in profiles.
+    pub fn allocation_sites(&mut self) -> Vec<Key> {
+        let sites = self.inner.vm.named_sites().into_iter().flatten();
+        sites.map(|(key, _)| key).collect()
+    }
+
+    /// What was counted so far in a [profiled](Store::profiled) store: all allocation sites that code was compiled for,
+    /// those without objects too. `program` is what it is to be a profile of. None of a store that is not profiled.
+    pub fn profile(&mut self, program: &str) -> Option<Profile> {
+        self.inner.vm.profile(program)
     }
 
     /// Has `log` called after each collection from now on. A record shows itself as one line.

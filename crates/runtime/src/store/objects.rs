@@ -93,9 +93,10 @@ impl Vm {
     pub(crate) fn new_struct(
         &mut self,
         ty: TypeIndex,
+        site: u32,
         bits: impl Fn(&Vm, usize) -> u64,
     ) -> Result<u32> {
-        let reference = self.alloc_struct(ty, 0)?;
+        let reference = self.alloc_struct(ty, site)?;
         let (offsets, fields) = {
             let types = self.engine.types();
             (

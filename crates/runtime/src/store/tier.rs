@@ -111,6 +111,7 @@ impl Vm {
             feedback: &mut c.tiers.feedback,
             points: &mut c.tiers.points,
             recording: self.recording.as_deref(),
+            counters: self.counters,
             heap: self.heap.as_deref().expect("no collection compiles"),
         };
         compile::translate(&*isa, &mut c.scratch, env, &job).map(|unit| (unit, isa))

@@ -1,20 +1,20 @@
 //! What a store holds besides the host's data.
 
 use super::Inline;
-use super::heap::{self, Heap};
+use super::heap::{self, Heap, Watched};
 use super::instance::InstanceData;
 use super::intervals::Intervals;
 use super::linear::{LinearMemory, TableData};
-use super::observe::{Recording, Sink};
+use super::observe::Recording;
 use super::region::*;
 use super::root::Roots;
+use super::sites::Sites;
 use super::stack::Stack;
 use super::tier::Tiers;
 use crate::code::enter::varve_enter;
 use crate::code::map::CodeMap;
 use crate::code::memory::CodeMemory;
 use crate::code::{signals, stubs, walk};
-use crate::compile::env::Sites;
 use crate::compile::isa::Level;
 use crate::compile::{Scratch, glue};
 use crate::engine::Engine;
@@ -76,6 +76,8 @@ pub struct Vm {
     pub(crate) heap_base: usize,
     /// Who is told of what the program and its collector access.
     pub(crate) recording: Option<Arc<Recording>>,
+    /// How far from an object its counters are, if accesses are counted.
+    pub(crate) counters: Option<i64>,
     pub(crate) stack: Stack,
     pub(crate) code: Code,
     pub(crate) funcs: Vec<FuncData>,
@@ -100,14 +102,18 @@ pub struct Vm {
 unsafe impl Send for Vm {}
 
 impl Vm {
-    pub(crate) fn new(engine: &Engine, sink: Option<Box<dyn Sink>>) -> Result<Vm> {
+    pub(crate) fn new(engine: &Engine, watched: &Watched) -> Result<Vm> {
         let isa = engine.isa(Level::Baseline)?;
-        let recording = sink.map(|sink| Arc::new(Recording::new(sink)));
-        let mut heap = heap::new(engine.config(), recording.as_ref())?;
+        let mut heap = heap::new(engine.config(), watched)?;
         let heap_base = heap.base_address() as usize;
+        let recording = watched.recording().cloned();
         if let Some(recording) = &recording {
             recording.set_heap(heap_base as u64);
         }
+        let counters = heap.profiled().map(|heap| {
+            let recorder = heap.observer();
+            recorder.counter_distance(heap.base_address())
+        });
         // SAFETY: the heap reserved REGION bytes before its base, for this.
         let region = unsafe { Region::new((heap_base - REGION) as *mut u8) }?;
         let stack = Stack::new(engine.config().stack)?;
@@ -152,6 +158,7 @@ impl Vm {
             region,
             heap: Some(heap),
             recording,
+            counters,
             heap_base,
             stack,
             code,

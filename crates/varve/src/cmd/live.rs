@@ -1,6 +1,6 @@
 //! `varve run --live`: the program on this machine, its pages placed in the bins of a DRAM cache.
 
-use crate::args::RunArgs;
+use crate::args::{DEFAULT_MACHINE, RunArgs};
 use crate::ui::{Done, Failure, print, wrong};
 use serde_json::json;
 use std::process::ExitCode;
@@ -11,7 +11,8 @@ pub fn run(a: &RunArgs) -> Done {
     let cache_bytes = match a.bins {
         Some(bytes) => bytes.0,
         None => {
-            let machine = Machine::load(&a.machine).map_err(wrong)?;
+            let name = a.machine.as_deref().unwrap_or(DEFAULT_MACHINE);
+            let machine = Machine::load(name).map_err(wrong)?;
             let none = || {
                 wrong(format!(
                     "{} has no DRAM cache; give its size with --bins",

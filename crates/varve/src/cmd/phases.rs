@@ -5,14 +5,6 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use varve_runtime::host::State;
-use varve_runtime::{PimaEntry, Store};
-
-/// What comes behind the plan's name: the phases that a store's plan entered.
-pub fn lines(store: &Store<State>) -> Vec<String> {
-    let line = |phase: &PimaEntry| phase.to_string().trim_start_matches("pima").to_string();
-    store.phases().iter().map(line).collect()
-}
 
 /// Where the lines go.
 pub struct Log {

@@ -1,11 +1,12 @@
 //! Heap plans as a user names them.
 
 use crate::ui::{Failure, wrong};
+use varve_runtime::sites::Profile;
 use varve_runtime::{GcSpace, plans};
 
 /// One plan for a program that runs as it is.
-pub fn named(spec: &str) -> Result<String, Failure> {
-    let mut all = list(spec)?;
+pub fn named(spec: &str, profile: Option<&Profile>) -> Result<String, Failure> {
+    let mut all = list(spec, profile)?;
     match (all.len(), all.pop()) {
         (1, Some(one)) => Ok(one),
         _ => Err(wrong(format!(
@@ -15,34 +16,34 @@ pub fn named(spec: &str) -> Result<String, Failure> {
     }
 }
 
-/// The plans that a list names, `all` for every one that needs nothing but the program.
-pub fn list(specs: &str) -> Result<Vec<String>, Failure> {
+/// The plans that a list names, `all` for every one that needs nothing but the program and, if there is one, the profile.
+pub fn list(specs: &str, profile: Option<&Profile>) -> Result<Vec<String>, Failure> {
     if specs == "all" {
-        let able = plans::plans().iter().filter(|p| !p.profile);
+        let able = plans::plans()
+            .iter()
+            .filter(|p| !p.profile || profile.is_some());
         return Ok(able.map(|p| p.name.to_string()).collect());
     }
-    // A comma also stands between the parameters of a plan.
-    let mut all: Vec<String> = Vec::new();
-    for part in specs.split(',').map(str::trim) {
-        let name = part.split(':').next().unwrap_or_default();
-        match all.last_mut() {
-            Some(last) if name.contains('=') => *last = format!("{last},{part}"),
-            _ => all.push(part.into()),
-        }
-    }
+    let all = self::specs(specs);
+    let goes_by_it = |spec: &String| plans::entry(spec).is_ok_and(|p| p.profile);
     for spec in &all {
-        let name = spec.split(':').next().unwrap_or_default();
-        if plans::plans().iter().any(|p| p.name == name && p.profile) {
-            return Err(wrong(format!(
-                "heap plan `{name}` needs a site profile, which cannot be made yet: take another one"
-            )));
-        }
-        plans::by_name(spec, None).map_err(wrong)?;
+        plans::by_name(spec, profile).map_err(|e| match e {
+            plans::PlanError::NoProfile { .. } => wrong(format!(
+                "{e}: make one with `varve profile PROGRAM -o FILE.sites -- ARGUMENTS`, and give it with --profile"
+            )),
+            e => wrong(e),
+        })?;
         if spec.contains("code=") {
             return Err(wrong(format!(
                 "heap plan `{spec}`: where code is counts for nothing yet: leave code= out"
             )));
         }
+    }
+    if profile.is_some() && !all.iter().any(goes_by_it) {
+        return Err(wrong(format!(
+            "--plan {}: goes by no profile: leave --profile out, or take a plan such as cgz-f",
+            all.join(",")
+        )));
     }
     Ok(all)
 }
@@ -61,6 +62,19 @@ pub fn check_log(log: bool, specs: &[String]) -> Result<(), Failure> {
         )),
         false => Ok(()),
     }
+}
+
+/// The plans in a list: a comma also stands between the parameters of one.
+pub fn specs(list: &str) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for part in list.split(',').map(str::trim) {
+        let name = part.split(':').next().unwrap_or_default();
+        match all.last_mut() {
+            Some(last) if name.contains('=') => *last = format!("{last},{part}"),
+            _ => all.push(part.into()),
+        }
+    }
+    all
 }
 
 /// The spaces at the end, one per line.

@@ -1,7 +1,7 @@
 //! `varve run`: one program, one machine, some page policies.
 
 use super::{advice, files, live, machine, table, wasm};
-use crate::args::RunArgs;
+use crate::args::{DEFAULT_MACHINE, RunArgs};
 use crate::ui::{self, Done, Failure, failed, of_run, print, wrong};
 use std::path::Path;
 use std::process::ExitCode;
@@ -25,7 +25,8 @@ pub fn run(a: &RunArgs) -> Done {
         return wasm::run(a, file);
     }
     let of_programs = a.invoke.is_some() || a.heap_max.is_some() || a.nursery.is_some();
-    let of_programs = of_programs || a.plan.is_some();
+    let of_programs =
+        of_programs || a.plan.is_some() || a.instances.is_some() || a.profile.is_some();
     if of_programs
         || a.tier.is_some()
         || a.gc_log.is_some()
@@ -34,11 +35,12 @@ pub fn run(a: &RunArgs) -> Done {
         || a.fast_max.is_some()
     {
         return Err(wrong(
-            "--invoke, --heap-max, --nursery, --plan, --tier, --fast-max, --gc-log, --gc-stats and --pima-log are for WebAssembly programs, and this is none",
+            "--invoke, --heap-max, --nursery, --plan, --profile, --tier, --fast-max, --gc-log, --gc-stats and --pima-log are for WebAssembly programs, and this is none",
         ));
     }
-    let machine = machine::named(&a.machine)?;
-    if a.machine == "here" {
+    let machine_name = a.machine.as_deref().unwrap_or(DEFAULT_MACHINE);
+    let machine = machine::named(machine_name)?;
+    if machine_name == "here" {
         eprintln!(
             "varve: note: probed anew each time; `varve machine show here --toml > here.toml` keeps it"
         );
@@ -177,6 +179,7 @@ fn show(
     let report = RunReport {
         origin: table::origin(spec),
         charts: table::charts(results),
+        details: Vec::new(),
         table,
         runs: results
             .iter()
@@ -185,14 +188,7 @@ fn show(
             .map_err(failed)?,
     };
     if let Some(folder) = &a.out {
-        ui::folder(folder)?;
-        let files = report.save(folder).map_err(failed)?;
-        for file in files
-            .iter()
-            .filter(|f| f.extension().is_some_and(|e| e == "html"))
-        {
-            eprintln!("wrote {} and its data", file.display());
-        }
+        ui::save(&report, folder)?;
     }
     if a.json {
         print(report.to_json());

@@ -13,6 +13,8 @@ Try it:
       any program, traced while it runs (Debian: apt install qemu-user)
   varve run gups:hot=10% --policy 'random;static;dynamic'
       a workload that is built in (varve workload lists them)
+  varve profile programs/dist/graph.wasm -o graph.sites -- pagerank
+      what a managed program makes where; varve sites graph.sites shows it
   varve run --live --bins 48GiB -- COMMAND
       place a program's pages on this machine, without a kernel patch
 

@@ -1,14 +1,18 @@
 //! `varve run module.wasm`: runs a program of WebAssembly on the engine.
 
 use super::{managed, phases, plans};
-use crate::args::{DEFAULT_MACHINE, RunArgs};
+use crate::args::RunArgs;
 use crate::ui::{Done, Failure, failed, wrong};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use varve_runtime::host::{Console, State, Wasi, placement, teavm, wasi};
-use varve_runtime::{Clock, Config, Engine, Error, Linker, Module, Store, Val, ValType};
+use std::sync::Arc;
+use varve_run::{ManagedProgram, unknown_sites};
+use varve_runtime::host::{Console, State};
+use varve_runtime::sites::Profile;
+use varve_runtime::{Config, Engine, Error, Module, Store};
 
 /// Whether the file begins as modules in binary form do, or is called like one.
 pub fn is_wasm(file: &str) -> bool {
@@ -18,8 +22,7 @@ pub fn is_wasm(file: &str) -> bool {
 }
 
 pub fn run(a: &RunArgs, file: &str) -> Done {
-    let on_model = a.machine != DEFAULT_MACHINE;
-    if let Some((option, why)) = refused(a, on_model) {
+    if let Some((option, why)) = refused(a, a.machine.is_some()) {
         return Err(wrong(format!("{file}: {option} {why}: leave it out")));
     }
     let mut config = Config::default();
@@ -30,19 +33,19 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
         .min(config.heap_max);
     config.tier = a.tier.unwrap_or_default();
     config.fast_max = a.fast_max.map(|b| b.0);
-    let bytes = std::fs::read(file).map_err(|e| {
-        wrong(format!(
-            "{file}: {e}; name a WebAssembly module, such as those in programs/dist"
-        ))
-    })?;
-    if on_model {
-        return managed::run(a, file, config, &bytes);
+    let program = program(file, a.invoke.as_deref(), &a.command)?;
+    config.profile = profile(a, file, &program.bytes)?;
+    if let Some(machine) = &a.machine {
+        return managed::run(a, machine, config, program);
     }
-    config.plan = a.plan.as_deref().map(plans::named).transpose()?;
+    let plan = a.plan.as_deref();
+    let plan = plan.map(|spec| plans::named(spec, config.profile.as_deref()));
+    config.plan = plan.transpose()?;
     plans::check_log(a.pima_log.is_some(), config.plan.as_slice())?;
     let engine = Engine::new(config);
-    let module = Module::new(&engine, &bytes).map_err(|e| of(file, &e))?;
-    let mut store = state(file, a, Console::inherit())
+    let module = Module::new(&engine, &program.bytes).map_err(|e| of(file, &e))?;
+    let mut store = program
+        .state(Console::inherit())
         .and_then(|state| Store::new(&engine, state))
         .map_err(|e| of(file, &e))?;
     if let Some(to) = &a.gc_log {
@@ -52,10 +55,11 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
         let mut log = phases::Log::open(to)?;
         store.on_phase(move |entry| log.line(entry));
     }
-    let outcome = start(a, &mut store, &module);
+    let outcome = program.start(&mut store, &module);
     if let Some(lacks) = store.untold() {
         eprintln!("note: {lacks}");
     }
+    unknown(a, unknown_sites(&mut store));
     if a.gc_stats {
         // A program that failed is the one whose collections are looked at.
         eprintln!("{}", store.gc_stats());
@@ -63,19 +67,55 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
             eprintln!("{}", plans::spaces(&store.gc_spaces()));
         }
     }
-    outcome.map_err(|e| of(file, &e))
+    // As everywhere, what does not fit a byte loses its upper bits.
+    outcome
+        .map(|code| ExitCode::from(code as u8))
+        .map_err(|e| of(file, &e))
 }
 
-/// Runs the program's main function, or the export that is asked for.
-pub fn start(a: &RunArgs, store: &mut Store<State>, module: &Module) -> Result<ExitCode, Error> {
-    let arguments: Vec<String> = a
-        .command
-        .iter()
-        .map(|w| w.to_string_lossy().into_owned())
-        .collect();
-    match &a.invoke {
-        Some(name) => invoke(store, module, name, &arguments),
-        None => main(store, module, &arguments),
+/// A program in a file, with what it is given.
+pub fn program(
+    file: &str,
+    invoke: Option<&str>,
+    words: &[OsString],
+) -> Result<ManagedProgram, Failure> {
+    let bytes = std::fs::read(file).map_err(|e| {
+        wrong(format!(
+            "{file}: {e}; name a WebAssembly module, such as those in programs/dist"
+        ))
+    })?;
+    let arguments = words.iter().map(|w| w.as_encoded_bytes().to_vec());
+    Ok(ManagedProgram {
+        arguments: arguments.collect(),
+        invoke: invoke.map(String::from),
+        ..ManagedProgram::new(file, bytes)
+    })
+}
+
+/// What a program is called in reports and profiles.
+pub fn name(file: &str) -> &str {
+    file.rsplit('/').next().unwrap_or(file)
+}
+
+/// The profile of the program that is to be run, if one was given.
+fn profile(a: &RunArgs, file: &str, bytes: &[u8]) -> Result<Option<Arc<Profile>>, Failure> {
+    let Some(path) = &a.profile else {
+        return Ok(None);
+    };
+    let profile = Profile::read(path).map_err(wrong)?;
+    let module = Module::new(&Engine::default(), bytes).map_err(|e| of(file, &e))?;
+    let fits = module.check_profile(&profile, &path.display().to_string(), name(file));
+    fits.map_err(wrong)?;
+    Ok(Some(Arc::new(profile)))
+}
+
+/// Says how many allocation sites of what ran the profile does not know, of how many, if there is one.
+pub fn unknown(a: &RunArgs, sites: Option<(usize, usize)>) {
+    if let Some((unknown, all)) = sites.filter(|s| s.0 > 0) {
+        eprintln!(
+            "varve: {}: does not know {unknown} of the {all} allocation sites in the code that ran",
+            a.profile.as_deref().unwrap_or(Path::new("")).display(),
+        );
     }
 }
 
@@ -107,22 +147,31 @@ fn log_collections(store: &mut Store<State>, to: &Path) -> Result<(), Failure> {
 fn refused(a: &RunArgs, on_model: bool) -> Option<(&'static str, &'static str)> {
     const NEVER: &str = "means nothing to a WebAssembly program";
     const MODEL: &str = "means something on a modelled machine only, such as --machine optane-6242";
+    const PLAN: &str =
+        "means something with a heap plan that goes by it only, such as --plan cgz-f";
     const REAL: &str = "means something without a modelled machine only";
     [
         (a.policy != "all", "--policy", NEVER),
         (a.scale.is_some(), "--scale", NEVER),
         (a.cores != 0, "--cores", NEVER),
         (a.until.is_some(), "--until", NEVER),
-        (a.out.is_some(), "--out", NEVER),
-        (a.jobs != 0, "--jobs", NEVER),
         (
             a.fast_max.is_some() && a.plan.is_none() && !on_model,
             "--fast-max",
             "means something with a --plan of two memories only",
         ),
         (!on_model && a.page.is_some(), "--page", MODEL),
+        (
+            !on_model && a.profile.is_some() && a.plan.is_none(),
+            "--profile",
+            PLAN,
+        ),
         (!on_model && a.seed != 1, "--seed", MODEL),
         (!on_model && a.json, "--json", MODEL),
+        (!on_model && a.out.is_some(), "--out", MODEL),
+        (!on_model && a.jobs != 0, "--jobs", MODEL),
+        (!on_model && a.instances.is_some(), "--instances", MODEL),
+        (!on_model && a.numa.is_some(), "--numa", MODEL),
         (on_model && a.tier.is_some(), "--tier", REAL),
         (on_model && a.gc_log.is_some(), "--gc-log", REAL),
         (on_model && a.gc_stats, "--gc-stats", REAL),
@@ -141,144 +190,5 @@ pub fn of(file: &str, e: &Error) -> Failure {
         | Error::Output { .. }
         | Error::System(_) => failed(line),
         _ => wrong(line),
-    }
-}
-
-/// The program sees the environment and the files as every process does.
-pub fn state(file: &str, a: &RunArgs, console: Console) -> Result<State, Error> {
-    let mut wasi = Wasi::new().arg(file).inherit_env();
-    if let Ok(here) = std::env::current_dir() {
-        wasi = wasi.env("PWD", here.into_os_string().into_encoded_bytes());
-    }
-    for word in &a.command {
-        wasi = wasi.arg(word.as_encoded_bytes());
-    }
-    Ok(State {
-        console,
-        wasi: wasi.preopen(Path::new("/"), "/")?,
-        clock: Clock::default(),
-    })
-}
-
-fn main(
-    store: &mut Store<State>,
-    module: &Module,
-    arguments: &[String],
-) -> Result<ExitCode, Error> {
-    let code = if teavm::is_teavm(module) {
-        teavm::run_main(store, module, arguments)?
-    } else if wasi::is_command(module) {
-        wasi::run_command(store, module)?
-    } else {
-        return Err(Error::Usage(format!(
-            "the module is no program of a known toolchain (TeaVM, WASI); call an export with --invoke NAME: it has {}",
-            names(module)
-        )));
-    };
-    // As everywhere, what does not fit a byte loses its upper bits.
-    Ok(ExitCode::from(code as u8))
-}
-
-fn names(module: &Module) -> String {
-    let names: Vec<_> = module
-        .exports()
-        .take(20)
-        .map(|n| format!("`{n}`"))
-        .collect();
-    match names.len() {
-        0 => "none".into(),
-        _ => names.join(", "),
-    }
-}
-
-fn invoke(
-    store: &mut Store<State>,
-    module: &Module,
-    name: &str,
-    arguments: &[String],
-) -> Result<ExitCode, Error> {
-    let mut linker = Linker::new(module.engine());
-    if teavm::is_teavm(module) {
-        teavm::link(&mut linker, &mut *store, module)?;
-    } else {
-        if wasi::is_used(module) {
-            wasi::link(&mut linker, None);
-        }
-        placement::link(&mut linker);
-    }
-    let instance = linker.instantiate(&mut *store, module)?;
-    let func = instance.get_func(&mut *store, name).ok_or_else(|| {
-        Error::Usage(format!(
-            "the module exports no function `{name}`; it exports {}",
-            names(module)
-        ))
-    })?;
-    let ty = func.ty(&mut *store)?;
-    if ty.params.len() != arguments.len() {
-        return Err(Error::Usage(format!(
-            "`{name}` has type {ty}: give {} arguments after `--`, not {}",
-            ty.params.len(),
-            arguments.len()
-        )));
-    }
-    let values = ty
-        .params
-        .iter()
-        .zip(arguments)
-        .map(|(&t, a)| value(t, a))
-        .collect::<Result<Vec<_>, _>>()?;
-    let mut results: Vec<Val> = ty.results.iter().map(|&t| Val::zero(t)).collect();
-    let outcome = func.call(&mut *store, &values, &mut results);
-    store.data_mut().console.flush()?;
-    if let Err(Error::Exit(code)) = outcome {
-        return Ok(ExitCode::from(code as u8));
-    }
-    outcome?;
-    let lines: String = results.iter().map(|r| text(r) + "\n").collect();
-    let out = &mut store.data_mut().console.out;
-    out.text(&lines).map_err(|error| Error::Output {
-        stream: "standard output",
-        error,
-    })?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// An argument as a value of a type.
-fn value(ty: ValType, text: &str) -> Result<Val, Error> {
-    let wrong = |_| Error::Usage(format!("argument `{text}` is no {ty}"));
-    match ty {
-        // Unsigned numbers mean the same bits.
-        ValType::I32 => text
-            .parse()
-            .or_else(|_| text.parse::<u32>().map(|v| v as i32))
-            .map(Val::I32)
-            .map_err(|_| wrong(())),
-        ValType::I64 => text
-            .parse()
-            .or_else(|_| text.parse::<u64>().map(|v| v as i64))
-            .map(Val::I64)
-            .map_err(|_| wrong(())),
-        ValType::F32 => text.parse().map(Val::f32).map_err(|_| wrong(())),
-        ValType::F64 => text.parse().map(Val::f64).map_err(|_| wrong(())),
-        ValType::Ref(_) if text == "null" => Ok(Val::zero(ty)),
-        ValType::Ref(_) => Err(Error::Usage(format!(
-            "argument `{text}`: of type {ty}, only `null` can be given"
-        ))),
-    }
-}
-
-fn text(v: &Val) -> String {
-    match v {
-        Val::I32(v) => v.to_string(),
-        Val::I64(v) => v.to_string(),
-        Val::F32(b) => f32::from_bits(*b).to_string(),
-        Val::F64(b) => f64::from_bits(*b).to_string(),
-        Val::FuncRef(None) | Val::AnyRef(None) | Val::ExternRef(None) | Val::ExnRef(None) => {
-            "null".into()
-        }
-        Val::FuncRef(_) => "funcref".into(),
-        Val::AnyRef(_) => "anyref".into(),
-        Val::ExternRef(_) => "externref".into(),
-        Val::ExnRef(_) => "exnref".into(),
     }
 }

@@ -6,6 +6,7 @@ mod help;
 mod machines;
 mod output;
 mod placement;
+mod profile;
 mod registries;
 mod stop;
 mod traced;

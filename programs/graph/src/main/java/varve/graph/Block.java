@@ -1,23 +1,24 @@
 package varve.graph;
 
 import java.util.Arrays;
+import java.util.List;
 
 /**
- * Some edges of a shard in bytes, as a disk would hold them: for each edge the distances of source and target from those of the edge
- * before, seven bits in a byte, and apart from them eight bytes for each value.
+ * Some edges of a shard as a disk would hold them: for each edge the distances of source and target from those of the edge
+ * before, seven bits in a byte, and apart from them the values.
  */
 final class Block {
-    static final int MOST_EDGES = 4096;
-    private static final int VALUE_BYTES = Double.BYTES;
+    static final int MOST_EDGES = 1024;
+    private static final int CLOSED = -1;
     private static final int MOST_NUMBER_BYTES = 5;
 
     private final int size;
     private final int firstSource;
     private final int lastSource;
     private final byte[] adjacency;
-    private final byte[] values;
-    /** The values while they are loaded: an interval's own shard and its window may meet in one block. */
-    private Chunk loaded;
+    private final double[] values;
+    /** The number of the chunk with the values while they are loaded: an interval's own shard and its window may meet in one block. */
+    private int loaded = CLOSED;
 
     Block(int[] sources, int[] targets, double[] edgeValues, int from, int to) {
         size = to - from;
@@ -27,7 +28,6 @@ final class Block {
         int used = 0;
         int source = firstSource;
         int target = 0;
-        double[] plain = new double[size];
         for (int i = from; i < to; i++) {
             used = put(bytes, used, sources[i] - source);
             if (sources[i] != source) {
@@ -36,11 +36,9 @@ final class Block {
             used = put(bytes, used, targets[i] - target);
             source = sources[i];
             target = targets[i];
-            plain[i - from] = edgeValues[i];
         }
         adjacency = Arrays.copyOf(bytes, used);
-        values = new byte[VALUE_BYTES * size];
-        store(plain);
+        values = Arrays.copyOfRange(edgeValues, from, to);
     }
 
     private static int put(byte[] bytes, int at, int number) {
@@ -61,41 +59,29 @@ final class Block {
     }
 
     int bytes() {
-        return adjacency.length + values.length;
+        return adjacency.length + Double.BYTES * values.length;
     }
 
-    /** Loads the values, unless they are loaded. */
-    Chunk open() {
-        if (loaded == null) {
-            double[] numbers = new double[size];
-            for (int i = 0; i < size; i++) {
-                long bits = 0;
-                for (int b = VALUE_BYTES - 1; b >= 0; b--) {
-                    bits = bits << Byte.SIZE | values[VALUE_BYTES * i + b] & 0xff;
-                }
-                numbers[i] = Double.longBitsToDouble(bits);
-            }
-            loaded = new Chunk(this, numbers);
+    /** Loads the values as one more chunk, unless they are loaded; the chunk's number. */
+    int open(List<Chunk> chunks) {
+        if (loaded == CLOSED) {
+            loaded = chunks.size();
+            chunks.add(new Chunk(this, values.clone()));
         }
         return loaded;
     }
 
     /** Forgets the loaded values. */
     void close() {
-        loaded = null;
+        loaded = CLOSED;
     }
 
     void store(double[] numbers) {
-        for (int i = 0; i < size; i++) {
-            long bits = Double.doubleToRawLongBits(numbers[i]);
-            for (int b = 0; b < VALUE_BYTES; b++) {
-                values[VALUE_BYTES * i + b] = (byte) (bits >>> Byte.SIZE * b);
-            }
-        }
+        System.arraycopy(numbers, 0, values, 0, numbers.length);
     }
 
     /** Shows the edges whose source is in a range. */
-    void decode(Chunk chunk, int first, int last, EdgeVisitor visitor) {
+    void decode(int chunk, int first, int last, EdgeVisitor visitor) {
         int at = 0;
         int source = firstSource;
         int target = 0;

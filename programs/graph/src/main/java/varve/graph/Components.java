@@ -1,7 +1,5 @@
 package varve.graph;
 
-import java.util.List;
-
 /** Which vertices hang together, whatever the direction of edges: the least number spreads. An edge carries the lesser of its ends. */
 final class Components implements VertexProgram {
     @Override
@@ -11,39 +9,40 @@ final class Components implements VertexProgram {
 
     @Override
     public void update(Vertex vertex, int iteration, Schedule schedule) {
-        double label = iteration == 0 ? vertex.id() : vertex.value();
-        if (iteration > 0) {
-            label = Math.min(label, Math.min(least(vertex.incoming()), least(vertex.outgoing())));
+        boolean first = iteration == 0;
+        double label = first ? vertex.id() : least(vertex);
+        if (first || label < vertex.value()) {
+            vertex.setValue(label);
+            for (int i = 0; i < vertex.incoming(); i++) {
+                lower(vertex.incoming(i), label, first, schedule);
+            }
+            for (int i = 0; i < vertex.outgoing(); i++) {
+                lower(vertex.outgoing(i), label, first, schedule);
+            }
         }
-        if (iteration == 0) {
-            vertex.setValue(label);
-            lower(vertex.incoming(), label, true, schedule);
-            lower(vertex.outgoing(), label, true, schedule);
+        if (first) {
             schedule.add(vertex.id());
-        } else if (label < vertex.value()) {
-            vertex.setValue(label);
-            lower(vertex.incoming(), label, false, schedule);
-            lower(vertex.outgoing(), label, false, schedule);
         }
     }
 
-    private static double least(List<Edge> edges) {
-        double least = Double.POSITIVE_INFINITY;
-        for (Edge edge : edges) {
-            least = Math.min(least, edge.value());
+    private static double least(Vertex vertex) {
+        double least = vertex.value();
+        for (int i = 0; i < vertex.incoming(); i++) {
+            least = Math.min(least, vertex.incoming(i).value());
+        }
+        for (int i = 0; i < vertex.outgoing(); i++) {
+            least = Math.min(least, vertex.outgoing(i).value());
         }
         return least;
     }
 
     /** In the first iteration the values of edges mean nothing where the neighbour had no turn yet. */
-    private static void lower(List<Edge> edges, double label, boolean first, Schedule schedule) {
-        for (Edge edge : edges) {
-            boolean fresh = first && edge.neighbour() >= label;
-            if (fresh || edge.value() > label) {
-                edge.setValue(label);
-                if (!first) {
-                    schedule.add(edge.neighbour());
-                }
+    private static void lower(Edge edge, double label, boolean first, Schedule schedule) {
+        boolean fresh = first && edge.neighbour() >= label;
+        if (fresh || edge.value() > label) {
+            edge.setValue(label);
+            if (!first) {
+                schedule.add(edge.neighbour());
             }
         }
     }

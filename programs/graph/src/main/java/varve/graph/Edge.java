@@ -1,6 +1,6 @@
 package varve.graph;
 
-/** An edge as one of its ends sees it. Both ends share the value. */
+/** An edge as one of its ends sees it, for as long as somebody looks. Both ends share the value. */
 final class Edge {
     private final int neighbour;
     private final Chunk chunk;

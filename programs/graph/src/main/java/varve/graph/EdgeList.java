@@ -8,13 +8,14 @@ final class EdgeList implements EdgeConsumer {
     private static final int PIECE_EDGES = 1 << 14;
 
     private static final class Piece {
-        private final int[] sources = new int[PIECE_EDGES];
-        private final int[] targets = new int[PIECE_EDGES];
-        private final double[] values = new double[PIECE_EDGES];
+        private final int[] ends = new int[2 * PIECE_EDGES];
+        /** Where all are 0, none. */
+        private double[] values;
         private int size;
     }
 
     private final List<Piece> pieces = new ArrayList<>();
+    private Piece last;
     private int vertices;
     private int firstTarget = Integer.MAX_VALUE;
     private int lastSource = -1;
@@ -22,15 +23,21 @@ final class EdgeList implements EdgeConsumer {
 
     @Override
     public void edge(int source, int target, double value) {
-        Piece piece = pieces.isEmpty() ? null : pieces.get(pieces.size() - 1);
+        Piece piece = last;
         if (piece == null || piece.size == PIECE_EDGES) {
             piece = new Piece();
             pieces.add(piece);
+            last = piece;
         }
-        piece.sources[piece.size] = source;
-        piece.targets[piece.size] = target;
-        piece.values[piece.size] = value;
-        piece.size++;
+        int at = piece.size++;
+        piece.ends[2 * at] = source;
+        piece.ends[2 * at + 1] = target;
+        if (value != 0) {
+            if (piece.values == null) {
+                piece.values = new double[PIECE_EDGES];
+            }
+            piece.values[at] = value;
+        }
         size++;
         vertices = Math.max(vertices, Math.max(source, target) + 1);
         lastSource = Math.max(lastSource, source);
@@ -60,8 +67,11 @@ final class EdgeList implements EdgeConsumer {
 
     void forEach(EdgeConsumer consumer) {
         for (Piece piece : pieces) {
-            for (int i = 0; i < piece.size; i++) {
-                consumer.edge(piece.sources[i], piece.targets[i], piece.values[i]);
+            int[] ends = piece.ends;
+            double[] values = piece.values;
+            int size = piece.size;
+            for (int i = 0; i < size; i++) {
+                consumer.edge(ends[2 * i], ends[2 * i + 1], values == null ? 0 : values[i]);
             }
         }
     }

@@ -66,7 +66,7 @@ final class Engine {
         long middle = System.nanoTime();
         int edges = 0;
         for (Vertex vertex : loaded) {
-            edges += vertex.incoming().size() + vertex.outgoing().size();
+            edges += vertex.incoming() + vertex.outgoing();
             if (!program.isSelective() || schedule.take(vertex.id())) {
                 program.update(vertex, iteration, schedule);
                 interval.values[vertex.id() - interval.first] = vertex.value();
@@ -86,14 +86,15 @@ final class Engine {
     private Vertex[] load(Interval interval, List<Chunk> chunks) {
         Vertex[] loaded = new Vertex[interval.size()];
         for (int i = 0; i < loaded.length; i++) {
-            loaded[i] = new @PerfCritical Vertex(interval.first + i, interval.values[i], interval.outDegrees[i]);
+            loaded[i] = new @PerfCritical Vertex(interval.first + i, interval.values[i], interval.inDegrees[i], interval.outDegrees[i],
+                    chunks);
         }
         int first = interval.first;
-        chunks.addAll(interval.shard.load(0, vertices - 1, (source, target, chunk, slot) ->
-                loaded[target - first].incoming().add(Varve.critical(new Edge(source, chunk, slot)))));
+        interval.shard.load(0, vertices - 1, chunks, (source, target, chunk, slot) ->
+                loaded[target - first].addIncoming(source, chunk, slot));
         for (Interval other : intervals) {
-            chunks.addAll(other.shard.load(first, interval.last, (source, target, chunk, slot) ->
-                    loaded[source - first].outgoing().add(Varve.critical(new Edge(target, chunk, slot)))));
+            other.shard.load(first, interval.last, chunks, (source, target, chunk, slot) ->
+                    loaded[source - first].addOutgoing(target, chunk, slot));
         }
         return loaded;
     }

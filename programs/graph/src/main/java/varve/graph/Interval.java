@@ -7,13 +7,15 @@ final class Interval {
     final Shard shard;
     /** By vertex. */
     final double[] values;
+    final int[] inDegrees;
     final int[] outDegrees;
 
-    Interval(int first, int last, Shard shard, int[] outDegrees) {
+    Interval(int first, int last, Shard shard, int[] inDegrees, int[] outDegrees) {
         this.first = first;
         this.last = last;
         this.shard = shard;
         this.values = new double[last - first + 1];
+        this.inDegrees = inDegrees;
         this.outDegrees = outDegrees;
     }
 

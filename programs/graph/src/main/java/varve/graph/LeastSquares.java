@@ -1,6 +1,5 @@
 package varve.graph;
 
-import java.util.List;
 import varve.common.Rng;
 
 /**
@@ -34,17 +33,22 @@ final class LeastSquares implements VertexProgram {
 
     @Override
     public void update(Vertex vertex, int iteration, Schedule schedule) {
-        int degree = vertex.incoming().size() + vertex.outgoing().size();
+        int degree = vertex.incoming() + vertex.outgoing();
         if (degree == 0) {
             return;
         }
         NormalEquations equations = new NormalEquations(factors);
-        add(equations, vertex.incoming());
-        add(equations, vertex.outgoing());
+        for (int i = 0; i < vertex.incoming(); i++) {
+            add(equations, vertex.incoming(i));
+        }
+        for (int i = 0; i < vertex.outgoing(); i++) {
+            add(equations, vertex.outgoing(i));
+        }
         double[] solution = equations.solve(REGULARIZATION * degree);
         vectors[vertex.id()] = solution;
         // The error as the items see it, when the users' factors are fresh.
-        for (Edge edge : vertex.incoming()) {
+        for (int i = 0; i < vertex.incoming(); i++) {
+            Edge edge = vertex.incoming(i);
             double error = edge.value() - product(solution, vectors[edge.neighbour()]);
             squaredErrors += error * error;
             ratings++;
@@ -52,10 +56,8 @@ final class LeastSquares implements VertexProgram {
         vertex.setValue(solution[0]);
     }
 
-    private void add(NormalEquations equations, List<Edge> edges) {
-        for (Edge edge : edges) {
-            equations.add(vectors[edge.neighbour()], edge.value());
-        }
+    private void add(NormalEquations equations, Edge edge) {
+        equations.add(vectors[edge.neighbour()], edge.value());
     }
 
     private static double product(double[] x, double[] y) {

@@ -9,15 +9,15 @@ final class PageRank implements VertexProgram {
         double rank = 1;
         if (iteration > 0) {
             double sum = 0;
-            for (Edge edge : vertex.incoming()) {
-                sum += edge.value();
+            for (int i = 0; i < vertex.incoming(); i++) {
+                sum += vertex.incoming(i).value();
             }
             rank = 1 - DAMPING + DAMPING * sum;
         }
         vertex.setValue(rank);
-        double share = rank / vertex.outgoing().size();
-        for (Edge edge : vertex.outgoing()) {
-            edge.setValue(share);
+        double share = rank / vertex.outgoing();
+        for (int i = 0; i < vertex.outgoing(); i++) {
+            vertex.outgoing(i).setValue(share);
         }
     }
 }

@@ -14,16 +14,12 @@ final class Shard {
         }
     }
 
-    /** Reads the edges whose source is in a range, and returns the chunks that hold their values. */
-    List<Chunk> load(int firstSource, int lastSource, EdgeVisitor visitor) {
-        List<Chunk> loaded = new ArrayList<>();
+    /** Reads the edges whose source is in a range, and adds the chunks that hold their values. */
+    void load(int firstSource, int lastSource, List<Chunk> chunks, EdgeVisitor visitor) {
         for (int i = lowerBound(firstSource); i < blocks.size() && blocks.get(i).firstSource() <= lastSource; i++) {
             Block block = blocks.get(i);
-            Chunk chunk = block.open();
-            block.decode(chunk, firstSource, lastSource, visitor);
-            loaded.add(chunk);
+            block.decode(block.open(chunks), firstSource, lastSource, visitor);
         }
-        return loaded;
     }
 
     /** The first block whose last source is not before the given one. */

@@ -14,10 +14,10 @@ final class ShardBuilder {
     }
 
     void add(int source, int target, double value) {
-        sources[size] = source;
-        targets[size] = target;
-        values[size] = value;
-        size++;
+        int at = size++;
+        sources[at] = source;
+        targets[at] = target;
+        values[at] = value;
     }
 
     Shard build(int vertices) {
@@ -35,14 +35,17 @@ final class ShardBuilder {
         for (int v = 0; v < vertices; v++) {
             starts[v + 1] += starts[v];
         }
+        int[] oldSources = sources;
+        int[] oldTargets = targets;
+        double[] oldValues = values;
         int[] sortedSources = new int[size];
         int[] sortedTargets = new int[size];
         double[] sortedValues = new double[size];
-        for (int i = 0; i < size; i++) {
+        for (int i = 0; i < keys.length; i++) {
             int to = starts[keys[i]]++;
-            sortedSources[to] = sources[i];
-            sortedTargets[to] = targets[i];
-            sortedValues[to] = values[i];
+            sortedSources[to] = oldSources[i];
+            sortedTargets[to] = oldTargets[i];
+            sortedValues[to] = oldValues[i];
         }
         sources = sortedSources;
         targets = sortedTargets;

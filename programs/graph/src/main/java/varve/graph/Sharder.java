@@ -1,6 +1,7 @@
 package varve.graph;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 
 /** Cuts a graph into intervals with about as many incoming edges each, and sorts their edges into shards. */
@@ -42,9 +43,8 @@ final class Sharder {
         first = 0;
         for (int i = 0; i < ends.size(); i++) {
             int last = ends.get(i);
-            int[] degrees = new int[last - first + 1];
-            System.arraycopy(outDegrees, first, degrees, 0, degrees.length);
-            intervals.add(new Interval(first, last, builders.get(i).build(vertices), degrees));
+            intervals.add(new Interval(first, last, builders.get(i).build(vertices), Arrays.copyOfRange(inDegrees, first, last + 1),
+                    Arrays.copyOfRange(outDegrees, first, last + 1)));
             builders.set(i, null);
             first = last + 1;
         }

@@ -1,0 +1,109 @@
+//! What replication says beside what running every instance says.
+
+use super::share;
+use crate::model::Backing;
+use crate::model::tests::Fixed;
+use crate::model::{self, Options, nodes};
+use crate::{Fault, Kind, Machine, Op, OutOfFrames, Pager, Program};
+
+const PAGE: u64 = 2 << 20;
+
+/// Frames of one node, drawn by chance as a system that has run for a while hands them out.
+struct Scattered {
+    first: u64,
+    frames: u64,
+    drawn: u64,
+}
+
+impl Scattered {
+    fn on(machine: &Machine, backing: Backing) -> Scattered {
+        let all = nodes(machine);
+        let node = all.iter().find(|n| n.backing == backing).unwrap();
+        Scattered {
+            first: node.base / PAGE,
+            frames: node.bytes / PAGE,
+            drawn: 0,
+        }
+    }
+}
+
+impl Pager for Scattered {
+    fn page_bytes(&self) -> u64 {
+        PAGE
+    }
+    fn fault(&mut self, _: &Fault) -> Result<u32, OutOfFrames> {
+        // An odd step through all frames meets each of them once.
+        self.drawn = (self.drawn + 40_503) % self.frames;
+        Ok((self.first + self.drawn) as u32)
+    }
+    fn unmap(&mut self, _: u64, _: u32) {}
+}
+
+/// Reads and writes by chance over `bytes`, `gap` instructions apart, with a run of neighbours now and then.
+fn program(bytes: u64, gap: u32, writes: u64, n: usize, seed: u64) -> Vec<Op> {
+    let mut x = seed;
+    let mut ops = Vec::new();
+    while ops.len() < n {
+        x = super::scatter(x);
+        let at = (1 << 32) + x % bytes / 64 * 64;
+        let kind = match x >> 32 & 7 {
+            k if k < writes => Kind::Write,
+            _ => Kind::Read,
+        };
+        let run = if x >> 40 & 15 == 0 { 16 } else { 1 };
+        ops.extend((0..run).map(|i| Op::new(kind, at + 64 * i, 8, gap)));
+    }
+    ops
+}
+
+/// Mean time of an instance, ns: of all when they run, and of the one that stands for all.
+fn both(backing: Backing, instances: u32, bytes: u64, gap: u32, writes: u64) -> (f64, f64) {
+    let machine = Machine::load("optane-6242").unwrap();
+    let make = |i: u64| Fixed::new(vec![program(bytes, gap, writes, 16_000, i + 1)]);
+    let run = |programs: &mut [Fixed], replicas: u32| {
+        let mut all: Vec<&mut dyn Program> = Vec::new();
+        all.extend(programs.iter_mut().map(|p| p as &mut dyn Program));
+        let options = Options {
+            replicas,
+            ..Options::default()
+        };
+        let mut pager = Scattered::on(&machine, backing);
+        let out = model::run(&machine, &mut pager, &mut all, &options, &mut |_| true).unwrap();
+        out.thread_ns.iter().sum::<u64>() as f64 / out.thread_ns.len() as f64
+    };
+    let mut every: Vec<Fixed> = (0..u64::from(instances)).map(make).collect();
+    (run(&mut every, 1), run(&mut [make(0)], instances))
+}
+
+#[test]
+fn one_instance_in_the_place_of_many_takes_as_long_as_they() {
+    let mut worst: f64 = 0.0;
+    let mut table = String::new();
+    for backing in [Backing::Dram, Backing::Pm] {
+        for instances in [4, 16, 32] {
+            for (gap, writes) in [(400, 0), (40, 2), (8, 4)] {
+                let (every, one) = both(backing, instances, 48 << 20, gap, writes);
+                let off = one / every - 1.0;
+                worst = worst.max(off.abs());
+                table += &format!(
+                    "{backing:?} {instances:>2} instances, {gap:>3} instructions, {writes}/8 writes: \
+                     {every:>9.0} ns and {one:>9.0} ns, {:+.1} %\n",
+                    100.0 * off
+                );
+            }
+        }
+    }
+    println!("{table}");
+    assert!(
+        worst < 0.15,
+        "replication is off by more than 15 %:\n{table}"
+    );
+}
+
+#[test]
+fn a_shared_cache_is_divided_among_those_on_its_socket() {
+    assert_eq!(share(22 << 20, 1, false, 2), 22 << 20);
+    assert_eq!(share(22 << 20, 4, false, 2), (22 << 20) / 4);
+    assert_eq!(share(22 << 20, 4, true, 2), (22 << 20) / 2);
+    assert_eq!(share(22 << 20, 5, true, 2), (22 << 20) / 3);
+}

@@ -1,0 +1,188 @@
+//! Managed programs on the modelled machine: each memory of their heaps' plan is a memory of the machine.
+
+mod pages;
+mod program;
+mod result;
+mod told;
+
+pub use pages::{Numa, TIERS};
+pub use program::{End, ManagedProgram, unknown_sites};
+pub use result::{Pauses, Phase, PlanResult, StallStack, Turnaround};
+
+use crate::Error;
+use pages::{TierPager, Tiers};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use varve_machine::Machine;
+use varve_machine::model::{self, Options, Progress};
+use varve_pages::Topology;
+use varve_runtime::Config;
+
+/// Everything that decides a managed program's result.
+#[derive(Clone)]
+pub struct ManagedSpec {
+    /// What is run.
+    pub program: ManagedProgram,
+    /// The engine's settings; its plan is [`ManagedSpec::plan`].
+    pub config: Config,
+    /// The machine.
+    pub machine: Machine,
+    /// The heap's plan, `name` or `name:key=value,...`.
+    pub plan: String,
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// Instances of the program that share the machine, each on a core of its own.
+    pub instances: u32,
+    /// Whether every instance is run; otherwise one is, and the others load the memory as it does (symmetric replication).
+    pub every: bool,
+    /// Where threads and memory are.
+    pub numa: Numa,
+    /// Seed of everything that is drawn by chance.
+    pub seed: u64,
+}
+
+/// A run that has ended.
+pub struct ManagedRun {
+    /// What was measured.
+    pub result: PlanResult,
+    /// How the first instance ended.
+    pub end: End,
+}
+
+impl ManagedSpec {
+    /// One instance with small pages, seed 1, near its memory.
+    pub fn new(machine: Machine, plan: &str, program: ManagedProgram) -> ManagedSpec {
+        ManagedSpec {
+            program,
+            config: Config::default(),
+            machine,
+            plan: plan.into(),
+            page_bytes: 4096,
+            instances: 1,
+            every: false,
+            numa: Numa::Local,
+            seed: 1,
+        }
+    }
+
+    /// A text that is the same for the same run.
+    pub(crate) fn identity(&self) -> String {
+        let mut hash = DefaultHasher::new();
+        let p = &self.program;
+        (&p.bytes, &p.arguments, &p.invoke, &p.input, &p.file).hash(&mut hash);
+        format!(
+            "{:016x} {:?} {} {} {} {} {} {} {}",
+            hash.finish(),
+            self.config,
+            serde_json::to_string(&self.machine).unwrap_or_default(),
+            self.plan,
+            self.page_bytes,
+            self.instances,
+            self.every,
+            self.numa,
+            self.seed
+        )
+    }
+
+    /// Instances fit the machine, and the machine has what plans are about.
+    fn check(&self) -> Result<(), Error> {
+        let m = &self.machine;
+        let cores = m.core.per_socket * m.core.threads;
+        let room = match self.numa {
+            Numa::Auto => cores * m.sockets,
+            Numa::Local | Numa::Remote => cores,
+        };
+        if self.instances == 0 || self.instances > room {
+            return Err(Error::Instances {
+                machine: m.name.clone(),
+                instances: self.instances,
+                room,
+                numa: self.numa,
+            });
+        }
+        if self.numa != Numa::Local && m.sockets < 2 {
+            return Err(Error::OneSocket {
+                machine: m.name.clone(),
+                numa: self.numa,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Runs a managed program on the model. `watch` is called now and then and ends the run by returning `false`.
+///
+/// # Errors
+/// A machine without slow memory of its own, or too small for the instances; pages that do not suit it; what goes wrong in
+/// the program, or on the model, such as a memory that is full.
+pub fn run_managed(
+    spec: &ManagedSpec,
+    watch: &mut dyn FnMut(&Progress) -> bool,
+) -> Result<ManagedRun, Error> {
+    spec.check()?;
+    let machine = &spec.machine;
+    let topology = Topology::of(machine, spec.page_bytes).map_err(varve_pages::Error::from)?;
+    if !topology.has_tiers() {
+        return Err(Error::NoTiers(machine.name.clone()));
+    }
+    let (run, not_run) = match spec.every {
+        true => (spec.instances, 1),
+        false => (1, spec.instances),
+    };
+    let tiers = Arc::new(Tiers::new(spec.page_bytes));
+    let mut pager = TierPager::new(&topology, Arc::clone(&tiers), spec.numa, not_run);
+    let options = Options {
+        seed: spec.seed,
+        replicas: not_run,
+        spread: spec.numa == Numa::Auto,
+        sockets: (0..run)
+            .map(|i| spec.numa.socket(i, machine.sockets))
+            .collect(),
+        ..Options::default()
+    };
+    let fast = topology.nodes.iter().filter(|node| node.fast);
+    let fast: u64 = fast.map(|n| u64::from(n.frames) * spec.page_bytes).sum();
+    let config = Config {
+        fast_max: spec
+            .config
+            .fast_max
+            .or(Some(fast / u64::from(spec.instances))),
+        plan: Some(spec.plan.clone()),
+        ..spec.config.clone()
+    };
+    std::thread::scope(|scope| {
+        let (mut threads, mut programs) = (Vec::new(), Vec::new());
+        for space in 0..run as usize {
+            let (teller, told) = told::pair(space, Arc::clone(&tiers));
+            let (program, config) = (&spec.program, config.clone());
+            threads.push(scope.spawn(move || program.observed(config, Box::new(teller))));
+            programs.push(told);
+        }
+        let mut told: Vec<&mut dyn varve_machine::Program> = Vec::new();
+        told.extend(programs.iter_mut().map(|p| p as &mut _));
+        let outcome = model::run(machine, &mut pager, &mut told, &options, watch);
+        // If the model has stopped early, the programs hear of it when they tell the next accesses.
+        drop(programs);
+        let ends: Vec<_> = threads.into_iter().map(|t| t.join()).collect();
+        let mut all = Vec::new();
+        for end in ends {
+            all.push(end.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        let outcome = outcome?;
+        let mut ends = Vec::new();
+        for end in all {
+            ends.push(end.map_err(|failed| Error::Managed {
+                file: spec.program.file.clone(),
+                error: Box::new(failed.error),
+                err: failed.err,
+            })?);
+        }
+        let is_fast = |frame| pager.is_fast(frame);
+        let result = PlanResult::new(spec, &outcome, &is_fast, &ends);
+        // There is always a first one.
+        Ok(ManagedRun {
+            result,
+            end: ends.swap_remove(0),
+        })
+    })
+}

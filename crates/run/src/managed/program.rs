@@ -1,0 +1,321 @@
+//! A managed program: what is run, and how it is started.
+
+use std::collections::HashSet;
+use std::io::{Cursor, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use varve_runtime::host::{Console, Input, Output, State, Wasi, placement, teavm, wasi};
+use varve_runtime::sites::{Key, Profile};
+use varve_runtime::{
+    Clock, Config, Engine, Error, GcStats, Linker, Module, PimaEntry, Sink, Store, Val, ValType,
+};
+
+/// A program and what it is given.
+#[derive(Clone, Debug)]
+pub struct ManagedProgram {
+    /// The module's file, which is also its argument 0.
+    pub file: String,
+    /// The module.
+    pub bytes: Arc<[u8]>,
+    /// Its arguments.
+    pub arguments: Vec<Vec<u8>>,
+    /// An export to call instead of its main function; the arguments are then those of the call.
+    pub invoke: Option<String>,
+    /// What it reads from standard input.
+    pub input: Arc<[u8]>,
+}
+
+/// How an observed program ended.
+pub struct End {
+    /// Its exit code.
+    pub code: i32,
+    /// What its collector did.
+    pub stats: GcStats,
+    /// The phases of a plan that samples.
+    pub phases: Vec<PimaEntry>,
+    /// What the plan goes by and the program has not told.
+    pub untold: Option<String>,
+    /// Allocation sites of what ran that the profile, if there is one, does not know, and all of them.
+    pub unknown: Option<(usize, usize)>,
+    /// What it wrote to standard output.
+    pub out: Vec<u8>,
+    /// What it wrote to standard error.
+    pub err: Vec<u8>,
+}
+
+/// A program that failed, and what it had written to standard error by then.
+pub struct Failed {
+    /// Why.
+    pub error: Error,
+    /// What it wrote.
+    pub err: Vec<u8>,
+}
+
+/// Bytes that a program wrote, in a place that outlives it.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<Vec<u8>>>);
+
+impl Kept {
+    fn take(&self) -> Vec<u8> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(|e| e.into_inner()))
+    }
+}
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let mut kept = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        kept.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl ManagedProgram {
+    /// A program that is started by its main function, without arguments or input.
+    pub fn new(file: &str, bytes: impl Into<Arc<[u8]>>) -> ManagedProgram {
+        ManagedProgram {
+            file: file.into(),
+            bytes: bytes.into(),
+            arguments: Vec::new(),
+            invoke: None,
+            input: Arc::new([]),
+        }
+    }
+
+    /// The same with arguments.
+    pub fn with_arguments<'a>(
+        mut self,
+        arguments: impl IntoIterator<Item = &'a str>,
+    ) -> ManagedProgram {
+        self.arguments = arguments.into_iter().map(|a| a.as_bytes().into()).collect();
+        self
+    }
+
+    /// The file's name without its folder.
+    pub fn name(&self) -> &str {
+        self.file.rsplit('/').next().unwrap_or(&self.file)
+    }
+
+    /// What the program sees: its console, the environment, and the files as every process does.
+    ///
+    /// # Errors
+    /// Files that cannot be reached.
+    pub fn state(&self, console: Console) -> Result<State, Error> {
+        let mut wasi = Wasi::new().arg(&*self.file).inherit_env();
+        if let Ok(here) = std::env::current_dir() {
+            wasi = wasi.env("PWD", here.into_os_string().into_encoded_bytes());
+        }
+        for word in &self.arguments {
+            wasi = wasi.arg(word.as_slice());
+        }
+        Ok(State {
+            console,
+            wasi: wasi.preopen(Path::new("/"), "/")?,
+            clock: Clock::default(),
+        })
+    }
+
+    /// Runs the program's main function, or the export that is asked for; its exit code.
+    ///
+    /// # Errors
+    /// A module that is no program, and what goes wrong in it.
+    pub fn start(&self, store: &mut Store<State>, module: &Module) -> Result<i32, Error> {
+        let texts: Vec<String> = self
+            .arguments
+            .iter()
+            .map(|a| String::from_utf8_lossy(a).into_owned())
+            .collect();
+        match &self.invoke {
+            Some(name) => invoke(store, module, name, &texts),
+            None => main(store, module, &texts),
+        }
+    }
+
+    /// What the program does to the objects of each of its allocation sites.
+    ///
+    /// # Errors
+    /// A module that is no program, and what goes wrong in it.
+    pub fn profile(&self, config: Config) -> Result<Profile, Error> {
+        let engine = Engine::new(config);
+        let module = Module::new(&engine, &self.bytes)?;
+        let console = Console {
+            input: Input::new(Box::new(Cursor::new(Arc::clone(&self.input)))),
+            out: Output::new(Box::new(std::io::sink())),
+            err: Output::new(Box::new(std::io::sink())),
+        };
+        let mut store: Store<State> = Store::profiled(&engine, self.state(console)?)?;
+        self.start(&mut store, &module)?;
+        Ok(store.profile(self.name()).unwrap_or_default())
+    }
+
+    /// Runs the program to its end and tells `sink` of everything it accesses.
+    pub fn observed(&self, config: Config, sink: Box<dyn Sink>) -> Result<End, Failed> {
+        let (out, err) = (Kept::default(), Kept::default());
+        let end = self.run(config, sink, &out, &err);
+        end.map_err(|error| Failed {
+            error,
+            err: err.take(),
+        })
+    }
+
+    fn run(
+        &self,
+        config: Config,
+        sink: Box<dyn Sink>,
+        out: &Kept,
+        err: &Kept,
+    ) -> Result<End, Error> {
+        let engine = Engine::new(config);
+        let module = Module::new(&engine, &self.bytes)?;
+        let console = Console {
+            input: Input::new(Box::new(Cursor::new(Arc::clone(&self.input)))),
+            out: Output::new(Box::new(out.clone())),
+            err: Output::new(Box::new(err.clone())),
+        };
+        let mut store = Store::observed(&engine, self.state(console)?, sink)?;
+        store.data_mut().clock = store.clock();
+        let code = self.start(&mut store, &module);
+        let told = store.tell();
+        let code = code?;
+        told?;
+        Ok(End {
+            code,
+            stats: store.gc_stats().clone(),
+            phases: store.phases().to_vec(),
+            untold: store.untold(),
+            unknown: unknown_sites(&mut store),
+            out: out.take(),
+            err: err.take(),
+        })
+    }
+}
+
+/// Allocation sites of what ran that the store's profile, if there is one, does not know, and all of them.
+pub fn unknown_sites(store: &mut Store<State>) -> Option<(usize, usize)> {
+    let profile = store.engine().config().profile.clone()?;
+    let known: HashSet<&Key> = profile.sites.iter().map(|site| &site.key).collect();
+    let all = store.allocation_sites();
+    let unknown = all.iter().filter(|key| !known.contains(key)).count();
+    Some((unknown, all.len()))
+}
+
+fn main(store: &mut Store<State>, module: &Module, arguments: &[String]) -> Result<i32, Error> {
+    let code = if teavm::is_teavm(module) {
+        teavm::run_main(store, module, arguments)?
+    } else if wasi::is_command(module) {
+        wasi::run_command(store, module)?
+    } else {
+        return Err(Error::Usage(format!(
+            "the module is no program of a known toolchain (TeaVM, WASI); call an export with --invoke NAME: it has {}",
+            names(module)
+        )));
+    };
+    Ok(code)
+}
+
+fn names(module: &Module) -> String {
+    let names: Vec<_> = module
+        .exports()
+        .take(20)
+        .map(|n| format!("`{n}`"))
+        .collect();
+    match names.len() {
+        0 => "none".into(),
+        _ => names.join(", "),
+    }
+}
+
+fn invoke(
+    store: &mut Store<State>,
+    module: &Module,
+    name: &str,
+    arguments: &[String],
+) -> Result<i32, Error> {
+    let mut linker = Linker::new(module.engine());
+    if teavm::is_teavm(module) {
+        teavm::link(&mut linker, &mut *store, module)?;
+    } else {
+        if wasi::is_used(module) {
+            wasi::link(&mut linker, None);
+        }
+        placement::link(&mut linker);
+    }
+    let instance = linker.instantiate(&mut *store, module)?;
+    let func = instance.get_func(&mut *store, name).ok_or_else(|| {
+        Error::Usage(format!(
+            "the module exports no function `{name}`; it exports {}",
+            names(module)
+        ))
+    })?;
+    let ty = func.ty(&mut *store)?;
+    if ty.params.len() != arguments.len() {
+        return Err(Error::Usage(format!(
+            "`{name}` has type {ty}: give {} arguments after `--`, not {}",
+            ty.params.len(),
+            arguments.len()
+        )));
+    }
+    let values = ty
+        .params
+        .iter()
+        .zip(arguments)
+        .map(|(&t, a)| value(t, a))
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut results: Vec<Val> = ty.results.iter().map(|&t| Val::zero(t)).collect();
+    let outcome = func.call(&mut *store, &values, &mut results);
+    store.data_mut().console.flush()?;
+    if let Err(Error::Exit(code)) = outcome {
+        return Ok(code);
+    }
+    outcome?;
+    let lines: String = results.iter().map(|r| text(r) + "\n").collect();
+    let out = &mut store.data_mut().console.out;
+    out.text(&lines).map_err(|error| Error::Output {
+        stream: "standard output",
+        error,
+    })?;
+    Ok(0)
+}
+
+/// An argument as a value of a type.
+fn value(ty: ValType, text: &str) -> Result<Val, Error> {
+    let wrong = |_| Error::Usage(format!("argument `{text}` is no {ty}"));
+    match ty {
+        // Unsigned numbers mean the same bits.
+        ValType::I32 => text
+            .parse()
+            .or_else(|_| text.parse::<u32>().map(|v| v as i32))
+            .map(Val::I32)
+            .map_err(|_| wrong(())),
+        ValType::I64 => text
+            .parse()
+            .or_else(|_| text.parse::<u64>().map(|v| v as i64))
+            .map(Val::I64)
+            .map_err(|_| wrong(())),
+        ValType::F32 => text.parse().map(Val::f32).map_err(|_| wrong(())),
+        ValType::F64 => text.parse().map(Val::f64).map_err(|_| wrong(())),
+        ValType::Ref(_) if text == "null" => Ok(Val::zero(ty)),
+        ValType::Ref(_) => Err(Error::Usage(format!(
+            "argument `{text}`: of type {ty}, only `null` can be given"
+        ))),
+    }
+}
+
+fn text(v: &Val) -> String {
+    match v {
+        Val::I32(v) => v.to_string(),
+        Val::I64(v) => v.to_string(),
+        Val::F32(b) => f32::from_bits(*b).to_string(),
+        Val::F64(b) => f64::from_bits(*b).to_string(),
+        Val::FuncRef(None) | Val::AnyRef(None) | Val::ExternRef(None) | Val::ExnRef(None) => {
+            "null".into()
+        }
+        Val::FuncRef(_) => "funcref".into(),
+        Val::AnyRef(_) => "anyref".into(),
+        Val::ExternRef(_) => "externref".into(),
+        Val::ExnRef(_) => "exnref".into(),
+    }
+}

@@ -1,0 +1,351 @@
+//! What a managed program's run under one heap plan came to.
+
+use super::{End, ManagedSpec, Numa};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use varve_machine::model::{Outcome, Stalls};
+use varve_runtime::{GcKind, GcStats, PimaEntry, PimaNote, PimaPhase};
+
+/// Pauses of one kind of collections, in the machine's time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Pauses {
+    /// Collections.
+    pub count: u64,
+    /// Median, ns.
+    pub p50_ns: u64,
+    /// 99th percentile, ns.
+    pub p99_ns: u64,
+    /// Longest, ns.
+    pub max_ns: u64,
+}
+
+impl Pauses {
+    fn of(stats: &GcStats, kind: GcKind) -> Pauses {
+        let ns = |percent| {
+            let pause = stats.pause(kind, percent);
+            pause.map_or(0, |pause| pause.as_nanos() as u64)
+        };
+        Pauses {
+            count: stats.count(kind),
+            p50_ns: ns(50.0),
+            p99_ns: ns(99.0),
+            max_ns: ns(100.0),
+        }
+    }
+}
+
+/// Shares of the instances' time, 0 to 1 (paper A, section 5.2). What is not lost is the rest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StallStack {
+    /// Waiting for loads.
+    pub load: f64,
+    /// Waiting for room in the store buffer.
+    pub store: f64,
+    /// Waiting for instructions.
+    pub fetch: f64,
+    /// Waiting at fences.
+    pub fence: f64,
+    /// Operating system: page faults.
+    pub system: f64,
+}
+
+impl StallStack {
+    fn of(s: &Stalls, all_ns: u64) -> StallStack {
+        let share = |ps: u64| ps as f64 / (all_ns as f64 * 1000.0).max(1.0);
+        StallStack {
+            load: share(s.load),
+            store: share(s.store),
+            fetch: share(s.fetch),
+            fence: share(s.fence),
+            system: share(s.system + s.barrier),
+        }
+    }
+
+    /// All of them.
+    pub fn total(&self) -> f64 {
+        self.load + self.store + self.fetch + self.fence + self.system
+    }
+}
+
+/// How long several instances take beside the same instances on another plan (Eyerman and Eeckhout, IEEE Micro 2008;
+/// paper A, section 3).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Turnaround {
+    /// Maximum normalized turnaround time: of the instance that loses most.
+    pub mntt: f64,
+    /// Average normalized turnaround time.
+    pub antt: f64,
+    /// Turnaround time of the fastest over that of the slowest instance: 1 is fair.
+    pub fairness: f64,
+    /// Standard deviation of the instances' times over their mean.
+    pub variation: f64,
+}
+
+/// A phase that a plan began (paper A, section 6.2).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    /// When, s.
+    pub at_s: f64,
+    /// Which, in words.
+    pub phase: String,
+    /// The line of the log.
+    pub line: String,
+    /// For a decision: the mean time of an interval in slow memory over that in fast memory.
+    pub slowdown: Option<f64>,
+    /// For a decision: whether objects are to be in fast memory from then on.
+    pub fast: Option<bool>,
+    /// Bytes of objects that were moved.
+    pub moved_bytes: u64,
+    /// For how long the program stood still for that, s.
+    pub moved_s: f64,
+}
+
+impl Phase {
+    fn of(entry: &PimaEntry) -> Phase {
+        let (moved_bytes, took) = match entry.note {
+            PimaNote::Moved { bytes, took } => (bytes, took),
+            _ => (0, Duration::ZERO),
+        };
+        let slowdown = match entry.note {
+            PimaNote::Measured { slow, fast, .. } => Some(slow.as_secs_f64() / fast.as_secs_f64()),
+            _ => None,
+        };
+        let fast = match entry.phase {
+            PimaPhase::Cleanup(tier) => Some(tier.0 == 0),
+            _ => None,
+        };
+        Phase {
+            at_s: entry.at.as_secs_f64(),
+            phase: name(entry.phase).into(),
+            line: entry.to_string(),
+            slowdown,
+            fast: fast.filter(|_| slowdown.is_some()),
+            moved_bytes,
+            moved_s: took.as_secs_f64(),
+        }
+    }
+}
+
+/// A phase by the paper's name.
+fn name(phase: PimaPhase) -> &'static str {
+    match phase {
+        PimaPhase::Default => "default",
+        PimaPhase::Prepare => "prepare",
+        PimaPhase::Sample(tier) if tier.0 == 0 => "sample fast",
+        PimaPhase::Sample(_) => "sample slow",
+        PimaPhase::Cleanup(_) => "clean-up",
+        PimaPhase::HoldOff(_) => "hold-off",
+    }
+}
+
+impl std::fmt::Display for Phase {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.line)
+    }
+}
+
+/// Everything measured of one run. Times are the machine's. Counts and bytes are those of all instances, also where one
+/// stands for them, unless they are said to be of one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlanResult {
+    /// Machine.
+    pub machine: String,
+    /// Plan as asked for.
+    pub plan: String,
+    /// Program.
+    pub program: String,
+    /// Instances that share the machine.
+    pub instances: u32,
+    /// Whether each of them was run; otherwise one was, and the others only loaded the memory.
+    pub every: bool,
+    /// Where threads and memory are.
+    pub numa: Numa,
+    /// Seed.
+    pub seed: u64,
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// Version of the product.
+    pub version: String,
+    /// From the beginning to the end of the slowest instance, s.
+    pub seconds: f64,
+    /// The same of each instance that was run, s.
+    pub instance_seconds: Vec<f64>,
+    /// Instructions of one instance, of the program and of its collector (one per access).
+    pub instructions: u64,
+    /// Accesses of one instance.
+    pub accesses: u64,
+    /// Reads of one instance that missed all processor caches.
+    pub memory_reads: u64,
+    /// Share of those that slow memory served, 0 to 1.
+    pub slow_share: f64,
+    /// Bytes read from DRAM.
+    pub fast_read_bytes: u64,
+    /// Bytes written to DRAM.
+    pub fast_written_bytes: u64,
+    /// Bytes read from slow memory.
+    pub slow_read_bytes: u64,
+    /// Bytes written to slow memory.
+    pub slow_written_bytes: u64,
+    /// Bytes of one instance's touched pages in DRAM at the end.
+    pub fast_bytes: u64,
+    /// Bytes of one instance's touched pages in slow memory at the end.
+    pub slow_bytes: u64,
+    /// Collections of the nursery, with or without an observer space. Those of the first instance, as all of the following.
+    pub minor: Pauses,
+    /// Collections of the nursery and the observer space together.
+    pub observer: Pauses,
+    /// Collections of everything.
+    pub full: Pauses,
+    /// Time in collections of the nursery, s.
+    pub minor_seconds: f64,
+    /// Time in collections of the observer space, s.
+    pub observer_seconds: f64,
+    /// Time in full collections, s.
+    pub full_seconds: f64,
+    /// Bytes of objects born.
+    pub allocated_bytes: u64,
+    /// Bytes of objects that survived the nursery.
+    pub survived_bytes: u64,
+    /// The most that objects took after a collection, bytes.
+    pub peak_bytes: u64,
+    /// Bytes of objects that collections moved from one memory to another.
+    pub moved_bytes: u64,
+    /// Share of the time lost, by reason; collections included.
+    pub stalls: StallStack,
+    /// The phases of a plan that samples, in the first instance.
+    pub phases: Vec<Phase>,
+    /// What the plan goes by and the program has not told.
+    pub untold: Option<String>,
+}
+
+impl PlanResult {
+    /// Of a run that has ended well; `is_fast` says whether a frame is DRAM.
+    pub(super) fn new(
+        spec: &ManagedSpec,
+        outcome: &Outcome,
+        is_fast: &dyn Fn(u32) -> bool,
+        ends: &[End],
+    ) -> PlanResult {
+        let last = outcome.last();
+        let memory = last.memory();
+        let stats = &ends[0].stats;
+        let run = ends.len() as u64;
+        let pages = |fast: bool| {
+            let of = |&&(_, frame): &&(u64, u32)| is_fast(frame) == fast;
+            outcome.mapping.iter().filter(of).count() as u64 * outcome.page_bytes / run
+        };
+        let total = |kind| stats.total(kind).as_secs_f64();
+        let all: u64 = outcome.thread_ns.iter().sum();
+        PlanResult {
+            machine: spec.machine.name.clone(),
+            plan: spec.plan.clone(),
+            program: spec.program.name().into(),
+            instances: spec.instances,
+            every: spec.every,
+            numa: spec.numa,
+            seed: spec.seed,
+            page_bytes: outcome.page_bytes,
+            version: crate::VERSION.into(),
+            seconds: outcome.ns as f64 / 1e9,
+            instance_seconds: outcome.thread_ns.iter().map(|&t| t as f64 / 1e9).collect(),
+            instructions: last.counts.instructions / run,
+            accesses: last.counts.accesses / run,
+            memory_reads: last.counts.llc_misses / run,
+            slow_share: last.slow_share(),
+            fast_read_bytes: 64 * memory.dram.reads,
+            fast_written_bytes: 64 * memory.dram.writes,
+            slow_read_bytes: 64 * (memory.pm.reads + memory.cxl_reads),
+            slow_written_bytes: 64 * (memory.pm.writes + memory.cxl_writes),
+            fast_bytes: pages(true),
+            slow_bytes: pages(false),
+            minor: Pauses::of(stats, GcKind::Minor),
+            observer: Pauses::of(stats, GcKind::Observer),
+            full: Pauses::of(stats, GcKind::Full),
+            minor_seconds: total(GcKind::Minor),
+            observer_seconds: total(GcKind::Observer),
+            full_seconds: total(GcKind::Full),
+            allocated_bytes: stats.allocated,
+            survived_bytes: stats.promoted,
+            peak_bytes: stats.peak,
+            moved_bytes: stats.moved.iter().sum(),
+            stalls: StallStack::of(&last.stalls, all),
+            phases: ends[0].phases.iter().map(Phase::of).collect(),
+            untold: ends[0].untold.clone(),
+        }
+    }
+
+    /// Share of touched memory that is DRAM, 0 to 1.
+    pub fn dram_share(&self) -> f64 {
+        self.fast_bytes as f64 / (self.fast_bytes + self.slow_bytes).max(1) as f64
+    }
+
+    /// The longest pause, ns.
+    pub fn longest_pause_ns(&self) -> u64 {
+        let all = [self.minor, self.observer, self.full];
+        all.iter().map(|p| p.max_ns).max().unwrap_or(0)
+    }
+
+    /// Time in collections, s.
+    pub fn gc_seconds(&self) -> f64 {
+        self.minor_seconds + self.observer_seconds + self.full_seconds
+    }
+
+    /// Share of the time that collections took, 0 to 1.
+    pub fn gc_share(&self) -> f64 {
+        self.gc_seconds() / self.first_seconds().max(f64::MIN_POSITIVE)
+    }
+
+    /// Time of the program itself, without its collector, s.
+    pub fn mutator_seconds(&self) -> f64 {
+        self.first_seconds() - self.gc_seconds()
+    }
+
+    /// Time of the first instance, whose collections are known.
+    fn first_seconds(&self) -> f64 {
+        self.instance_seconds
+            .first()
+            .copied()
+            .unwrap_or(self.seconds)
+    }
+
+    /// The instances' times beside those of another run of as many.
+    pub fn turnaround(&self, base: &PlanResult) -> Turnaround {
+        let ours = &self.instance_seconds;
+        let ratio = |(a, b): (&f64, &f64)| a / b.max(f64::MIN_POSITIVE);
+        let all: Vec<f64> = ours.iter().zip(&base.instance_seconds).map(ratio).collect();
+        let most = |v: &[f64]| v.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+        let least = |v: &[f64]| v.iter().copied().fold(f64::INFINITY, f64::min);
+        let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len().max(1) as f64;
+        let middle = mean(ours);
+        let squares: Vec<f64> = ours.iter().map(|t| (t - middle).powi(2)).collect();
+        Turnaround {
+            mntt: most(&all),
+            antt: mean(&all),
+            fairness: least(&all) / most(&all),
+            variation: mean(&squares).sqrt() / middle.max(f64::MIN_POSITIVE),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taking(seconds: &[f64]) -> PlanResult {
+        PlanResult {
+            instance_seconds: seconds.into(),
+            ..PlanResult::default()
+        }
+    }
+
+    #[test]
+    fn turnaround_is_that_of_each_instance_beside_itself() {
+        let base = taking(&[1.0, 2.0]);
+        let t = taking(&[2.0, 2.0]).turnaround(&base);
+        assert_eq!((t.mntt, t.antt, t.fairness), (2.0, 1.5, 0.5));
+        assert_eq!(t.variation, 0.0);
+        let t = base.turnaround(&base);
+        assert_eq!((t.mntt, t.antt, t.fairness), (1.0, 1.0, 1.0));
+        assert!((t.variation - 1.0 / 3.0).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,114 @@
+//! What the thread of a managed program tells the model's thread, in order.
+//!
+//! ```text
+//! the program's thread                             the model's thread
+//!   Sink::take   accesses -------- channel ------> Program::fill     what it runs next
+//!   Sink::bind   range, tier ----------------->    Tiers             where pages of the range will be
+//!   Sink::now    <------------- virtual time --    when all of that has been run
+//! ```
+//!
+//! Everything travels in order, so that a run is the same every time, whichever of the threads is ahead.
+
+use super::pages::Tiers;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
+use varve_machine::{Op, Program};
+use varve_runtime::Sink;
+
+/// Batches of accesses that a program may be ahead.
+const AHEAD: usize = 16;
+
+enum Message {
+    Ops(Vec<Op>),
+    Bind { address: u64, bytes: u64, tier: u8 },
+    Release { address: u64, bytes: u64 },
+    Now(SyncSender<u64>),
+}
+
+/// The two ends for program number `space` of a run.
+pub fn pair(space: usize, tiers: Arc<Tiers>) -> (Teller, Told) {
+    let (send, receive) = sync_channel(AHEAD);
+    let told = Told {
+        receive,
+        tiers,
+        space,
+    };
+    (Teller { send }, told)
+}
+
+/// The program's end.
+pub struct Teller {
+    send: SyncSender<Message>,
+}
+
+impl Sink for Teller {
+    fn take(&mut self, ops: &[Op]) -> bool {
+        self.send.send(Message::Ops(ops.to_vec())).is_ok()
+    }
+
+    fn bind(&mut self, address: u64, bytes: u64, tier: u8) {
+        // A model that has stopped is noticed with the next accesses.
+        let _ = self.send.send(Message::Bind {
+            address,
+            bytes,
+            tier,
+        });
+    }
+
+    fn release(&mut self, address: u64, bytes: u64) {
+        let _ = self.send.send(Message::Release { address, bytes });
+    }
+
+    fn now(&mut self) -> Duration {
+        let (answer, time) = sync_channel(1);
+        let asked = self.send.send(Message::Now(answer));
+        let now = asked.ok().and_then(|()| time.recv().ok());
+        Duration::from_nanos(now.unwrap_or(0))
+    }
+}
+
+/// The model's end.
+pub struct Told {
+    receive: Receiver<Message>,
+    tiers: Arc<Tiers>,
+    space: usize,
+}
+
+impl Program for Told {
+    fn name(&self) -> String {
+        "managed program".into()
+    }
+
+    fn threads(&self) -> usize {
+        1
+    }
+
+    fn fill(&mut self, _thread: usize, now: u64, out: &mut Vec<Op>) -> bool {
+        loop {
+            match self.receive.recv() {
+                Ok(Message::Ops(ops)) if out.is_empty() => {
+                    *out = ops;
+                    return true;
+                }
+                Ok(Message::Ops(ops)) => {
+                    out.extend_from_slice(&ops);
+                    return true;
+                }
+                Ok(Message::Bind {
+                    address,
+                    bytes,
+                    tier,
+                }) => self.tiers.bind(self.space, address, bytes, tier, out),
+                Ok(Message::Release { address, bytes }) => {
+                    self.tiers.release(self.space, address, bytes, out);
+                }
+                // Without a wait: pages that are given back take no time.
+                Ok(Message::Now(answer)) => {
+                    let _ = answer.send(now);
+                }
+                Err(_) => return false,
+            }
+        }
+    }
+}

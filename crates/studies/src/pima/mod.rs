@@ -1,0 +1,191 @@
+//! Performance evaluation of Optane memory for managed workloads, and PIMA (Akram, TACO 2021). Claims A9 to A16.
+//!
+//! One machine (`optane-6242`), an instance of a program on each of 4 to 32 cores of one socket. One instance is run, the others
+//! load the memory as it does. Times are normalized to those of as many instances with all memory in DRAM, as in the paper.
+
+mod collector;
+mod hybrids;
+mod sampling;
+mod scaling;
+mod suite;
+
+use crate::managed::{ManagedPlan, ManagedResults};
+use crate::{StudyOptions, Watch};
+use suite::{Entry, Suite, key};
+use varve_report::fmt::Format;
+use varve_report::{Better, Claim, Column, RunTable, StudyResult, Value};
+use varve_run::{Error, Numa, PlanResult, VERSION};
+
+pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
+    let suite = Suite::new(options)?;
+    let mut plan = ManagedPlan::default();
+    let mut ask = Ask {
+        suite: &suite,
+        plan: &mut plan,
+    };
+    scaling::plan(options, &mut ask);
+    collector::plan(options, &mut ask);
+    hybrids::plan(options, &mut ask);
+    sampling::plan(options, &mut ask);
+    let results = plan.make(options, watch)?;
+    let all = Results {
+        suite: &suite,
+        all: &results,
+    };
+    let mut out = StudyResult::new("pima", "optane-6242", options.seed, VERSION);
+    out.title = "Managed programs on DRAM and Optane, and PIMA".into();
+    out.about = about(&suite);
+    scaling::claims(options, &all, &mut out);
+    collector::claims(options, &all, &mut out);
+    hybrids::claims(options, &all, &mut out);
+    sampling::claims(options, &all, &mut out);
+    out.tables.push(programs(&all));
+    out.claims.retain(|c| options.wants(&c.id));
+    for (name, why) in results.failures() {
+        out.about.push(format!("The run {name} failed: {why}"));
+    }
+    Ok(out)
+}
+
+fn about(suite: &Suite) -> Vec<String> {
+    let graphs = suite.programs.iter().filter(|e| e.graph).count();
+    vec![
+        format!(
+            "{graphs} programs on a graph engine and {} others, an instance on each core, with nurseries of 4 MB. Site profiles \
+             are of other inputs than those measured.",
+            suite.programs.len() - graphs
+        ),
+        "An instance is a single thread with a smaller input than the paper's four threads have: PageRank runs on half a million \
+         edges per core, 16.8 million on 32 cores. Heaps are smaller accordingly, nurseries a larger part of them."
+            .into(),
+        "Sensitive programs are those that take at least 20 % longer with all memory in Optane on 32 cores, as in the paper."
+            .into(),
+    ]
+}
+
+/// Asks for runs.
+struct Ask<'a> {
+    suite: &'a Suite,
+    plan: &'a mut ManagedPlan,
+}
+
+impl Ask<'_> {
+    fn run(&mut self, entry: &Entry, plan: &str, cores: u32, numa: Numa) {
+        let name = key(entry.name, plan, cores, numa);
+        let suite = self.suite;
+        self.plan.run(name, || suite.spec(entry, plan, cores, numa));
+    }
+
+    /// The same for all programs on the most cores, near their memory.
+    fn all(&mut self, plan: &str) {
+        for entry in self.suite.programs.clone() {
+            self.run(entry, plan, self.suite.most(), Numa::Local);
+        }
+    }
+}
+
+/// Looks runs up.
+struct Results<'a> {
+    suite: &'a Suite,
+    all: &'a ManagedResults,
+}
+
+impl Results<'_> {
+    fn get(&self, entry: &Entry, plan: &str, cores: u32, numa: Numa) -> Option<&PlanResult> {
+        self.all.get(&key(entry.name, plan, cores, numa))
+    }
+
+    /// On the most cores, near the memory.
+    fn most(&self, entry: &Entry, plan: &str) -> Option<&PlanResult> {
+        self.get(entry, plan, self.suite.most(), Numa::Local)
+    }
+
+    /// How long a plan takes beside all in DRAM with the same load (MNTT).
+    fn slowdown(&self, entry: &Entry, plan: &str, cores: u32, numa: Numa) -> Option<f64> {
+        let base = self.get(entry, "dram", cores, numa)?;
+        Some(self.get(entry, plan, cores, numa)?.turnaround(base).mntt)
+    }
+
+    /// Programs that slow memory slows by 20 % on the most cores.
+    fn sensitive(&self) -> Vec<&'static Entry> {
+        let is = |e: &&Entry| {
+            self.slowdown(e, "slow", self.suite.most(), Numa::Local)
+                .is_some_and(|s| s >= 1.2)
+        };
+        self.suite.programs.iter().copied().filter(is).collect()
+    }
+
+    fn graphs(&self) -> Vec<&'static Entry> {
+        let all = self.suite.programs.iter().copied();
+        all.filter(|e| e.graph).collect()
+    }
+
+    fn named(&self, name: &str) -> Option<&'static Entry> {
+        self.suite.programs.iter().copied().find(|e| e.name == name)
+    }
+
+    /// The mean over programs of what `of` says; `None` if it says nothing of any.
+    fn mean(&self, programs: &[&Entry], of: impl Fn(&Entry) -> Option<f64>) -> Option<f64> {
+        let all: Vec<f64> = programs.iter().filter_map(|e| of(e)).collect();
+        (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
+    }
+
+    /// The same for two plans' quotient on the most cores.
+    fn ratio(
+        &self,
+        programs: &[&Entry],
+        (over, under): (&str, &str),
+        of: impl Fn(&PlanResult) -> f64,
+    ) -> Option<f64> {
+        self.mean(programs, |e| {
+            let (a, b) = (of(self.most(e, over)?), of(self.most(e, under)?));
+            (b > 0.0).then(|| a / b)
+        })
+    }
+}
+
+/// A claim whose own value may be missing.
+fn claim(
+    id: &str,
+    what: &str,
+    published: impl Into<Value>,
+    ours: Option<f64>,
+    unit: &str,
+    note: &str,
+) -> Claim {
+    let ours = ours
+        .filter(|x| x.is_finite())
+        .map_or(Value::Missing, Value::from);
+    Claim::new(id, what, published, ours, unit).with_note(note)
+}
+
+/// The programs, as the paper's table 1 has them.
+fn programs(all: &Results) -> RunTable {
+    let most = all.suite.most();
+    let title = format!("Programs, {most} instances with all memory in DRAM");
+    let mut table = RunTable::new(title, "program");
+    table.columns = vec![
+        Column::new("heap", Format::Bytes, Better::Neither),
+        Column::new("allocated", Format::BytesPerSecond, Better::Neither),
+        Column::new("survival", Format::Percent, Better::Neither),
+        Column::new("Optane-only", Format::Ratio, Better::Lower),
+        Column::new("nearest in the paper", Format::Number, Better::Neither),
+    ];
+    for entry in &all.suite.programs {
+        let Some(r) = all.most(entry, "dram") else {
+            continue;
+        };
+        let slowdown = all.slowdown(entry, "slow", most, Numa::Local);
+        table.push(
+            entry.name,
+            [
+                (f64::from(most) * r.peak_bytes as f64).into(),
+                (f64::from(most) * r.allocated_bytes as f64 / r.seconds).into(),
+                (100.0 * r.survived_bytes as f64 / r.allocated_bytes.max(1) as f64).into(),
+                slowdown.map_or(Value::Missing, Value::from),
+                entry.stands_for.to_string().into(),
+            ],
+        );
+    }
+    table
+}

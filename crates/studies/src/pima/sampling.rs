@@ -1,0 +1,234 @@
+//! PIMA and hints on graph programs: A16.
+
+use super::{Ask, Entry, Results, claim};
+use crate::StudyOptions;
+use varve_report::fmt::Format;
+use varve_report::{Axis, Bars, Chart, Claim, Data, StudyResult, Value};
+use varve_run::Numa;
+
+/// The paper's settings, but for the hold-off: so short that a run has many samples.
+const OFTEN: &str = "pima:hold-off=5ms";
+
+/// From this slowdown on, the best memory for old objects is DRAM: the model's own differences are smaller. The paper writes "higher
+/// than one", measured to within some percent.
+const WORTH_IT: f64 = 1.02;
+
+const PLANS: [&str; 7] = [
+    "kg-n",
+    "kg-w",
+    "cgz-f",
+    "hints",
+    "pima",
+    "hints+pima",
+    "cgz+pima",
+];
+
+pub fn plan(o: &StudyOptions, ask: &mut Ask) {
+    if !o.wants("A16") {
+        return;
+    }
+    let most = ask.suite.most();
+    let graphs: Vec<&Entry> = ask
+        .suite
+        .programs
+        .iter()
+        .copied()
+        .filter(|e| e.graph)
+        .collect();
+    for entry in graphs {
+        for plan in PLANS {
+            ask.run(entry, plan, most, Numa::Local);
+        }
+        for cores in ask.suite.cores.clone() {
+            for plan in ["dram", "kg-n", "pima", OFTEN] {
+                ask.run(entry, plan, cores, Numa::Local);
+            }
+        }
+    }
+}
+
+pub fn claims(o: &StudyOptions, all: &Results, out: &mut StudyResult) {
+    if !o.wants("A16") {
+        return;
+    }
+    accuracy(all, out);
+    cost(all, out);
+    choices(all, out);
+    switching(all, out);
+    chart(all, out);
+}
+
+/// Of all decisions, those for the memory that is best if it is kept for the whole run.
+fn accuracy(all: &Results, out: &mut StudyResult) {
+    let (mut right, mut decisions) = (0, 0);
+    for entry in all.graphs() {
+        for &cores in &all.suite.cores {
+            let Some(actual) = all.slowdown(entry, "kg-n", cores, Numa::Local) else {
+                continue;
+            };
+            for plan in ["pima", OFTEN] {
+                let Some(r) = all.get(entry, plan, cores, Numa::Local) else {
+                    continue;
+                };
+                for fast in r.phases.iter().filter_map(|p| p.fast) {
+                    decisions += 1;
+                    right += usize::from(fast == (actual > WORTH_IT));
+                }
+            }
+        }
+    }
+    let share = (decisions > 0).then(|| 100.0 * right as f64 / decisions as f64);
+    let note = format!(
+        "{right} of {decisions} decisions, alpha 1.5, 2 intervals; best is DRAM from {WORTH_IT} x on"
+    );
+    out.claims.push(claim(
+        "A16",
+        "PIMA picks the right memory",
+        94.33,
+        share,
+        "% of phases",
+        &note,
+    ));
+}
+
+fn cost(all: &Results, out: &mut StudyResult) {
+    let graphs = all.graphs();
+    let beside = |programs: &[&Entry], a: &str, b: &str| {
+        all.ratio(programs, (a, b), |r| r.seconds)
+            .map(|r| 100.0 * (r - 1.0))
+    };
+    let faster = |a: &str, b: &str| beside(&graphs, a, b).map(|x| -x);
+    let dram = |plan: &str| all.mean(&graphs, |e| Some(100.0 * all.most(e, plan)?.dram_share()));
+    let page_rank: Vec<&Entry> = all.named("PR").into_iter().collect();
+    let short =
+        "a run here is a second, of which the default phase and the first sample are a large part";
+    for (what, published, ours, note) in [
+        (
+            "PIMA over DRAM-only: added time",
+            2.0,
+            beside(&graphs, "pima", "dram"),
+            short,
+        ),
+        (
+            "the same, PageRank",
+            3.0,
+            beside(&page_rank, "pima", "dram"),
+            short,
+        ),
+        (
+            "PIMA over KG-W: time saved",
+            19.0,
+            faster("pima", "kg-w"),
+            short,
+        ),
+        (
+            "PIMA over CGZ-F1: time saved",
+            6.0,
+            faster("pima", "cgz-f"),
+            short,
+        ),
+        (
+            "hints and PIMA over DRAM-only: added time",
+            15.0,
+            beside(&graphs, "hints+pima", "dram"),
+            short,
+        ),
+        (
+            "hints and PIMA over Optane-only: time saved",
+            40.0,
+            faster("hints+pima", "slow"),
+            "",
+        ),
+        ("heap in DRAM, PIMA", 69.0, dram("pima"), ""),
+        ("heap in DRAM, CGZ-F1", 55.0, dram("cgz-f"), ""),
+        ("heap in DRAM, hints", 43.0, dram("hints"), ""),
+        ("heap in DRAM, hints and PIMA", 30.0, dram("hints+pima"), ""),
+    ] {
+        out.claims
+            .push(claim("A16", what, published, ours, "%", note));
+    }
+}
+
+/// The last choice of a run.
+fn chosen(all: &Results, program: &str, cores: u32) -> Option<bool> {
+    let r = all.get(all.named(program)?, "pima", cores, Numa::Local)?;
+    r.phases.iter().rev().find_map(|p| p.fast)
+}
+
+fn choices(all: &Results, out: &mut StudyResult) {
+    let mut yes = |what: &str, ours: Option<bool>| {
+        let ours = ours.map_or(Value::Missing, Value::from);
+        out.claims.push(Claim::new("A16", what, true, ours, ""));
+    };
+    if all.suite.cores.contains(&8) {
+        let graphs = all.graphs();
+        let fast: Vec<bool> = graphs
+            .iter()
+            .filter_map(|e| chosen(all, e.name, 8))
+            .collect();
+        let stays = (!fast.is_empty()).then(|| fast.iter().all(|f| !f));
+        yes("on 8 cores PIMA stays on Optane", stays);
+    }
+    if all.suite.cores.contains(&16) {
+        yes(
+            "on 16 cores it moves PageRank to DRAM",
+            chosen(all, "PR", 16),
+        );
+    }
+}
+
+/// What it costs to change memory, per byte: heaps differ.
+fn switching(all: &Results, out: &mut StudyResult) {
+    // Into fast memory, and back.
+    let mut sums = [(0.0, 0u64); 2];
+    for entry in all.graphs() {
+        for &cores in &all.suite.cores {
+            let Some(r) = all.get(entry, OFTEN, cores, Numa::Local) else {
+                continue;
+            };
+            for p in r.phases.iter().filter(|p| p.moved_bytes > 0) {
+                let to_fast = p.phase == "sample fast" || p.line.contains("in fast memory");
+                let sum = &mut sums[usize::from(!to_fast)];
+                sum.0 += p.moved_s;
+                sum.1 += p.moved_bytes;
+            }
+        }
+    }
+    let [fast, slow] = sums.map(|(s, bytes)| (bytes > 0).then(|| 1e12 * s / bytes as f64));
+    out.claims.push(claim(
+        "A16",
+        "moving to DRAM over moving to Optane: 130 ms and 40 ms",
+        3.25,
+        fast.zip(slow).map(|(fast, slow)| fast / slow),
+        "x",
+        &match fast.zip(slow) {
+            Some((fast, slow)) => format!("{fast:.0} and {slow:.0} ms per GB of live objects"),
+            None => String::new(),
+        },
+    ));
+}
+
+fn chart(all: &Results, out: &mut StudyResult) {
+    let graphs = all.graphs();
+    let most = all.suite.most();
+    let bars = graphs.iter().map(|e| {
+        let plans = ["slow"].iter().chain(&PLANS);
+        let values = plans.map(|p| all.slowdown(e, p, most, Numa::Local));
+        Bars::new(e.name, values.map(|v| v.unwrap_or(f64::NAN)).collect())
+    });
+    out.charts.push(Chart::new(
+        "graphs",
+        "Graph programs beside DRAM-only (figure 10a)",
+        Axis::new("plan", "", Format::Number),
+        Axis::new("MNTT", "/ DRAM-only", Format::Ratio).between(0.0, None),
+        Data::Bars {
+            groups: ["slow"]
+                .iter()
+                .chain(&PLANS)
+                .map(|p| p.to_string())
+                .collect(),
+            bars: bars.collect(),
+            stacked: false,
+        },
+    ));
+}

@@ -1,0 +1,297 @@
+//! The programs: three on a graph engine, as in the paper, and others that spread over rates of allocation and survival as the
+//! paper's do (its table 1). They are not DaCapo.
+
+use crate::{Effort, StudyOptions};
+use std::sync::Arc;
+use varve_machine::Machine;
+use varve_run::{Error, ManagedProgram, ManagedSpec, Numa};
+use varve_runtime::Config;
+use varve_runtime::sites::Profile;
+
+/// A program with its input, and another input that its site profile is made on.
+pub struct Entry {
+    /// What it is called here.
+    pub name: &'static str,
+    /// Its module.
+    module: (&'static str, &'static [u8]),
+    /// Arguments of the runs, from small to full.
+    input: [&'static str; 3],
+    /// Arguments of the profiled run.
+    training: &'static str,
+    /// What it is nearest to in the paper's table 1, by how much it allocates and how much survives.
+    pub stands_for: &'static str,
+    /// On the graph engine.
+    pub graph: bool,
+    /// Part of the coarse version.
+    quick: bool,
+}
+
+macro_rules! module {
+    ($name:literal) => {
+        (
+            concat!($name, ".wasm"),
+            include_bytes!(concat!("../../../../programs/dist/", $name, ".wasm")),
+        )
+    };
+}
+
+const fn entry(
+    name: &'static str,
+    module: (&'static str, &'static [u8]),
+    input: [&'static str; 3],
+    training: &'static str,
+    stands_for: &'static str,
+    quick: bool,
+) -> Entry {
+    Entry {
+        name,
+        module,
+        input,
+        training,
+        stands_for,
+        graph: false,
+        quick,
+    }
+}
+
+const fn graph(
+    name: &'static str,
+    input: [&'static str; 3],
+    training: &'static str,
+    quick: bool,
+) -> Entry {
+    Entry {
+        name,
+        module: module!("graph"),
+        input,
+        training,
+        stands_for: name,
+        graph: true,
+        quick,
+    }
+}
+
+const ALL: [Entry; 15] = [
+    graph(
+        "PR",
+        [
+            "pagerank --scale 8 --iterations 2",
+            "pagerank --scale 12 --iterations 3",
+            "pagerank --scale 16 --iterations 3",
+        ],
+        "pagerank --scale 11 --iterations 3 --seed 7",
+        true,
+    ),
+    graph(
+        "CC",
+        [
+            "components --scale 8",
+            "components --scale 12 --iterations 3",
+            "components --scale 16 --iterations 3",
+        ],
+        "components --scale 11 --seed 7",
+        true,
+    ),
+    graph(
+        "ALS",
+        [
+            "als --users 60 --items 20 --ratings 8 --iterations 1",
+            "als --users 800 --items 200 --ratings 15 --iterations 2",
+            "als --users 12000 --items 1500 --ratings 25 --iterations 2",
+        ],
+        "als --users 900 --items 300 --ratings 12 --iterations 2 --seed 7",
+        true,
+    ),
+    entry(
+        "trees",
+        module!("trees"),
+        ["6", "13", "15"],
+        "11",
+        "Lusearch",
+        true,
+    ),
+    entry(
+        "strings",
+        module!("strings"),
+        ["100", "800", "3000"],
+        "500 --seed 7",
+        "Fop",
+        false,
+    ),
+    entry(
+        "json",
+        module!("strings"),
+        ["60 --json 1", "600 --json 1", "3000 --json 1"],
+        "400 --json 1 --seed 7",
+        "Pmd",
+        false,
+    ),
+    entry(
+        "mutable",
+        module!("collections"),
+        ["mutable 100", "mutable 1000", "mutable 4000"],
+        "mutable 700",
+        "Antlr",
+        false,
+    ),
+    entry(
+        "persistent",
+        module!("collections"),
+        ["persistent 100", "persistent 4000", "persistent 20000"],
+        "persistent 1500",
+        "Bloat",
+        false,
+    ),
+    entry(
+        "maps",
+        module!("collections"),
+        ["maps 200", "maps 5000", "maps 15000"],
+        "maps 3000",
+        "Xalan",
+        true,
+    ),
+    entry(
+        "linked",
+        module!("collections"),
+        ["linked 100", "linked 5000", "linked 60000"],
+        "linked 2000",
+        "Luindex",
+        false,
+    ),
+    entry(
+        "kv",
+        module!("kv"),
+        [
+            "300 --records 50",
+            "6000 --records 2000",
+            "40000 --records 10000",
+        ],
+        "4000 --records 1000 --seed 7",
+        "Pjbb",
+        true,
+    ),
+    entry(
+        "deltablue",
+        module!("classics"),
+        ["deltablue 30", "deltablue 500", "deltablue 3000"],
+        "deltablue 200",
+        "Sunflow",
+        false,
+    ),
+    entry(
+        "richards",
+        module!("classics"),
+        ["richards 1", "richards 1", "richards 6"],
+        "richards 1",
+        "Avrora",
+        false,
+    ),
+    entry(
+        "nbody",
+        module!("classics"),
+        ["nbody 200", "nbody 5000", "nbody 60000"],
+        "nbody 2000",
+        "none: it allocates nothing",
+        false,
+    ),
+    entry(
+        "fft",
+        module!("scimark"),
+        ["fft 1", "fft 1", "fft 3"],
+        "fft 1",
+        "none: it allocates nothing",
+        true,
+    ),
+];
+
+/// What runs of this study have in common.
+pub struct Suite {
+    /// The programs.
+    pub programs: Vec<&'static Entry>,
+    /// The numbers of cores, each with an instance, ascending.
+    pub cores: Vec<u32>,
+    machine: Machine,
+    size: usize,
+    nursery: u64,
+    seed: u64,
+    profiles: Vec<(&'static str, Arc<Profile>)>,
+}
+
+impl Suite {
+    /// Profiles every program on its training input.
+    pub fn new(options: &StudyOptions) -> Result<Suite, Error> {
+        let quick = options.effort != Effort::Full;
+        let programs: Vec<&Entry> = ALL.iter().filter(|e| e.quick || !quick).collect();
+        let (size, cores) = match options.effort {
+            Effort::Tiny => (0, vec![8, 32]),
+            Effort::Quick => (1, vec![8, 32]),
+            Effort::Full => (2, vec![4, 8, 16, 32]),
+        };
+        let mut suite = Suite {
+            programs,
+            cores,
+            machine: Machine::load("optane-6242")?,
+            size,
+            // Collections have to happen at a sliver of the size as well.
+            nursery: if size == 0 { 256 << 10 } else { 4 << 20 },
+            seed: options.seed,
+            profiles: Vec::new(),
+        };
+        for entry in suite.programs.clone() {
+            let arguments = if size == 0 {
+                entry.input[0]
+            } else {
+                entry.training
+            };
+            let config = Config {
+                background: false,
+                ..suite.config()
+            };
+            let program = program(entry, arguments);
+            let profile = program.profile(config).map_err(|error| Error::Managed {
+                file: program.file.clone(),
+                error: Box::new(error),
+                err: Vec::new(),
+            })?;
+            suite.profiles.push((entry.name, Arc::new(profile)));
+        }
+        Ok(suite)
+    }
+
+    fn config(&self) -> Config {
+        Config {
+            nursery: self.nursery,
+            ..Config::default()
+        }
+    }
+
+    /// The most cores.
+    pub fn most(&self) -> u32 {
+        self.cores.last().copied().unwrap_or(1)
+    }
+
+    /// A run of a program.
+    pub fn spec(&self, entry: &Entry, plan: &str, cores: u32, numa: Numa) -> ManagedSpec {
+        let profile = self.profiles.iter().find(|p| p.0 == entry.name);
+        let mut spec = ManagedSpec::new(
+            self.machine.clone(),
+            plan,
+            program(entry, entry.input[self.size]),
+        );
+        spec.config = Config {
+            profile: profile.map(|p| Arc::clone(&p.1)),
+            ..self.config()
+        };
+        (spec.instances, spec.numa, spec.seed) = (cores, numa, self.seed);
+        spec
+    }
+}
+
+fn program(entry: &Entry, arguments: &str) -> ManagedProgram {
+    ManagedProgram::new(entry.module.0, entry.module.1).with_arguments(arguments.split(' '))
+}
+
+/// The name of a run.
+pub fn key(program: &str, plan: &str, cores: u32, numa: Numa) -> String {
+    format!("{program}/{plan}/{cores}/{numa}")
+}

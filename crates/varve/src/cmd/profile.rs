@@ -1,0 +1,147 @@
+//! `varve profile program.wasm -o p.sites -- ARGUMENTS`: counts what a program does to the objects of each allocation site.
+
+use super::{files, wasm};
+use crate::args::ProfileArgs;
+use crate::ui::{self, Done, Failure, failed, wrong};
+use indicatif::ProgressBar;
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+use varve_report::{fmt, write_atomically};
+use varve_run::ManagedProgram;
+use varve_runtime::host::{Console, Output, State};
+use varve_runtime::sites::Profile;
+use varve_runtime::{Config, Engine, Error, Module, Store};
+
+pub fn profile(a: &ProfileArgs) -> Done {
+    let (file, program) = (&a.program[..], wasm::name(&a.program));
+    let managed = wasm::program(file, a.invoke.as_deref(), &a.command)?;
+    let before = before(a)?;
+    let engine = Engine::new(config(a));
+    let module = Module::new(&engine, &managed.bytes).map_err(|e| wasm::of(file, &e))?;
+    if let Some(before) = &before {
+        let shown = a.output.display().to_string();
+        let fits = module.check_profile(before, &shown, program);
+        fits.map_err(wrong)?;
+    }
+    let bar = ui::spinner("profiling");
+    let outcome = run(&managed, &engine, &module, &bar);
+    bar.finish_and_clear();
+    let (code, mut profile) = outcome.map_err(|e| wasm::of(file, &e))?;
+    profile.program = program.into();
+    if let Some(mut sum) = before {
+        sum.merge(&profile).map_err(wrong)?;
+        profile = sum;
+    }
+    write_atomically(&a.output, profile.text().as_bytes()).map_err(failed)?;
+    say(a, &profile);
+    Ok(code)
+}
+
+/// The profile that this run's counts are added to. What is wrong is said before the program runs.
+fn before(a: &ProfileArgs) -> Result<Option<Profile>, Failure> {
+    if a.output.exists() && !a.output.is_dir() {
+        if !a.add {
+            return Err(wrong(format!(
+                "{}: there already: add this run to it with --add, or name another file with -o",
+                a.output.display()
+            )));
+        }
+        return Profile::read(&a.output).map(Some).map_err(wrong);
+    }
+    files::can_be_made(&a.output)?;
+    Ok(None)
+}
+
+fn config(a: &ProfileArgs) -> Config {
+    let usual = Config::default();
+    let heap_max = a.heap_max.map_or(usual.heap_max, |b| b.0);
+    Config {
+        heap_max,
+        nursery: a.nursery.map_or(usual.nursery, |b| b.0).min(heap_max),
+        tier: a.tier.unwrap_or_default(),
+        // The same input gives the same profile.
+        background: false,
+        ..usual
+    }
+}
+
+/// Runs the program to its end.
+fn run(
+    program: &ManagedProgram,
+    engine: &Engine,
+    module: &Module,
+    bar: &ProgressBar,
+) -> Result<(ExitCode, Profile), Error> {
+    let state = program.state(console(bar))?;
+    let mut store: Store<State> = Store::profiled(engine, state)?;
+    let shown = bar.clone();
+    let mut collections = 0;
+    store.on_collection(move |_| {
+        collections += 1;
+        shown.set_message(format!("{collections} collections"));
+    });
+    let code = program.start(&mut store, module)?;
+    let profile = store.profile(program.name());
+    Ok((
+        ExitCode::from(code as u8),
+        profile.expect("the store is profiled"),
+    ))
+}
+
+/// The process's own streams; on a terminal the progress makes room for what the program prints.
+fn console(bar: &ProgressBar) -> Console {
+    let inherited = Console::inherit();
+    if !std::io::stderr().is_terminal() {
+        return inherited;
+    }
+    let around = |to: Box<dyn Write + Send>| {
+        let bar = bar.clone();
+        Output::new(Box::new(Around { bar, to }))
+    };
+    Console {
+        out: around(Box::new(std::io::stdout())),
+        err: around(Box::new(std::io::stderr())),
+        ..inherited
+    }
+}
+
+/// A stream beside a progress bar.
+struct Around {
+    bar: ProgressBar,
+    to: Box<dyn Write + Send>,
+}
+
+impl Write for Around {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let to = &mut self.to;
+        self.bar
+            .suspend(|| to.write_all(bytes).and_then(|()| to.flush()))
+            .map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.to.flush()
+    }
+}
+
+/// One line about what was counted, where the program's own output is not.
+fn say(a: &ProfileArgs, profile: &Profile) {
+    let sum = |of: fn(&varve_runtime::sites::Counts) -> u64| {
+        let all = profile.sites.iter().map(|s| of(&s.counts));
+        all.fold(0u64, u64::saturating_add)
+    };
+    let made = profile.sites.iter().filter(|s| s.counts.objects > 0);
+    let shown = a.output.display();
+    eprintln!(
+        "varve: {shown}: {} allocation sites with objects; {} objects, {}, {} reads, {} writes",
+        made.count(),
+        fmt::integer(sum(|c| c.objects) as f64),
+        fmt::bytes(sum(|c| c.bytes) as f64),
+        fmt::integer(sum(|c| c.reads) as f64),
+        fmt::integer(sum(|c| c.writes) as f64),
+    );
+    eprintln!(
+        "varve: `varve sites {shown}` shows them, `varve run {} --profile {shown} --plan cgz-f` uses them",
+        a.program
+    );
+}
