@@ -551,7 +551,7 @@ mod tests {
         program.run(3, of(20, 10));
         let last = |program: &Program| {
             let log = program.pima.log();
-            log.iter().rev().map(Entry::to_string).take(2).last()
+            log.iter().rev().map(Entry::to_string).take(2).next_back()
         };
         assert_eq!(
             last(&program).as_deref(),

@@ -76,6 +76,28 @@ fn every_claim_has_a_number(result: &StudyResult) {
     assert!(result.check().is_ok());
 }
 
+#[test]
+fn pima_answers_every_claim_on_programs_that_were_profiled_on_other_inputs() {
+    let result = (study("pima").run)(&options(Keep::nothing()), &|_| true).unwrap();
+    let ids: BTreeSet<&str> = result.claims.iter().map(|c| c.id.as_str()).collect();
+    let wanted: Vec<String> = (9..=16).map(|n| format!("A{n}")).collect();
+    assert_eq!(ids, wanted.iter().map(String::as_str).collect());
+    let failed: Vec<&String> = result
+        .about
+        .iter()
+        .filter(|a| a.contains("failed"))
+        .collect();
+    assert!(failed.is_empty(), "{failed:?}");
+    // At this size nothing is sensitive to slow memory, and some means are over no program; but every run gave something.
+    for c in &result.claims {
+        if let Value::Number(x) = c.ours {
+            assert!(x.is_finite(), "{}: {}: {x}", c.id, c.what);
+        }
+    }
+    assert_eq!(result.tables.last().unwrap().rows.len(), 6, "programs");
+    files_can_be_read(&result);
+}
+
 /// JSON, Parquet and page, read back by others' parsers.
 fn files_can_be_read(result: &StudyResult) {
     let folder = tempfile::tempdir().unwrap();

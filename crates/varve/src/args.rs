@@ -33,7 +33,7 @@ pub enum Command {
         varve run program.wasm --machine optane-6242 --plan all --instances 8 -- ARGUMENTS\n  \
         varve run module.wasm --invoke add -- 1 2\n  \
         varve run --live --bins 48GiB -- ./server --port 7000")]
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Count what a WebAssembly program does to the objects of each of its allocation sites
     #[command(after_help = "Examples:\n  \
         varve profile programs/dist/graph.wasm -o graph.sites -- pagerank --scale 10\n  \

@@ -265,7 +265,7 @@ pub fn plans() -> &'static [Entry] {
         Entry {
             name: "knapsack",
             about: "sites in slow memory that take most bytes for a part of all accesses, others in fast memory",
-            source: "B2, Olson et al., TACO 2018",
+            source: "B2, Olson et al., TACO 2018, section 7.1",
             profile: true,
             params: &[Param {
                 key: "capacity",

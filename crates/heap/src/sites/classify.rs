@@ -71,7 +71,7 @@ fn hot_shares(all: &[u64], top: f64) -> Vec<f64> {
 const STEPS: u64 = 10_000;
 
 /// The *cold* sites: those with the most bytes that together get at most the part `capacity` of all accesses (Olson
-/// et al., TACO 2018, section 4.2: a 0/1 knapsack of bytes by accesses).
+/// et al., TACO 2018, section 7.1: a 0/1 knapsack of bytes by accesses).
 pub fn cold_by_knapsack(profile: &Profile, capacity: f64) -> HashSet<Key> {
     let weights: Vec<u64> = profile
         .sites

@@ -14,8 +14,6 @@ pub struct Cache {
     sets: Divisor,
     stride: usize,
     ways: u32,
-    /// One bit for each way.
-    all: u32,
     /// Where the least recent way stands in the order, in bits.
     least: u32,
 }
@@ -27,6 +25,14 @@ pub enum Found {
     Hit,
     /// It was not, and is now; the least recent line of its set is gone. A dirty one has to be written back.
     Miss(Option<u64>),
+}
+
+/// Where a line goes in a cache: its set, and what is kept of it there.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Place {
+    set: u32,
+    /// The line divided by the number of sets, + 1.
+    tag: u32,
 }
 
 /// Most ways of a cache.
@@ -76,7 +82,6 @@ impl Cache {
             sets: Divisor::new(sets),
             stride,
             ways,
-            all: (1 << ways) - 1,
             least: (ways - 1) * if ways > NARROW { 5 } else { 4 },
         }
     }
@@ -86,15 +91,24 @@ impl Cache {
         self.ways <= 8
     }
 
+    /// Where a line goes.
+    #[inline(always)]
+    pub fn place(&self, line: u64) -> Place {
+        let (tag, set) = self.sets.divide(line);
+        Place {
+            set: set as u32,
+            tag: tag as u32 + 1,
+        }
+    }
+
     /// Asks the host to bring the set of a line near.
     #[inline(always)]
-    pub fn prefetch(&self, line: u64) {
-        let (_, set) = self.sets.divide(line);
+    pub fn prefetch(&self, place: Place) {
         let words = self.records.words();
-        let at = set as usize * self.stride;
-        prefetch(&words[at]);
+        let at = place.set as usize * self.stride;
+        prefetch(words, at);
         if self.stride > 16 {
-            prefetch(&words[at + 16]);
+            prefetch(words, at + 16);
         }
     }
 
@@ -104,16 +118,32 @@ impl Cache {
     /// than 16 does with either.
     #[inline(always)]
     pub fn access<const LANES: usize>(&mut self, line: u64, store: bool) -> Found {
+        // SAFETY: the place is of this cache.
+        unsafe { self.look::<LANES>(self.place(line), store) }
+    }
+
+    /// As [`Cache::access`], for the line that goes to a place of this cache.
+    #[inline(always)]
+    pub fn access_at<const LANES: usize>(&mut self, place: Place, store: bool) -> Found {
+        assert!((place.set as u64) < self.sets.value());
+        // SAFETY: the cache has that set.
+        unsafe { self.look::<LANES>(place, store) }
+    }
+
+    /// # Safety
+    ///
+    /// The set of the place is below the number of sets.
+    #[inline(always)]
+    unsafe fn look<const LANES: usize>(&mut self, place: Place, store: bool) -> Found {
         debug_assert!(LANES == 16 || self.ways <= 8 || self.ways > NARROW);
-        let (tag, set) = self.sets.divide(line);
-        let tag = tag as u32 + 1;
+        let (tag, set) = (place.tag, place.set as u64);
         let at = set as usize * self.stride;
         if self.ways > NARROW {
             return self.access_wide(at, set, tag, store);
         }
         let words = self.records.words_mut();
         debug_assert!(at + TAGS + LANES <= words.len());
-        // SAFETY: `set` is a remainder of the number of sets, and the array has `stride` words for each set, at least
+        // SAFETY: `set` is below the number of sets, and the array has `stride` words for each set, at least
         // `TAGS` and one for each way, and 16 words after the last one: the order and dirty words, `LANES` tags, and
         // the tag of each way lie inside. The array is aligned to a page and the stride even, so that the order is
         // aligned.
@@ -125,7 +155,7 @@ impl Cache {
                 record.add(TAGS),
             )
         };
-        // SAFETY: as above.
+        // SAFETY: as above. Beyond the ways stand zeros, and the wanted tag is none.
         let found = unsafe {
             if LANES == 8 {
                 equal_among_8(&*tags.cast(), tag)
@@ -135,7 +165,7 @@ impl Cache {
             } else {
                 equal_among_16(&*tags.cast(), tag)
             }
-        } & self.all;
+        };
         if found != 0 {
             let way = found.trailing_zeros();
             *order = forward(*order, way as u64);
@@ -175,8 +205,8 @@ impl Cache {
     /// The dirty line that would have to go for a missing one now, if there is one: a hint, which caches of more than
     /// 16 ways do not give.
     #[inline(always)]
-    pub fn victim_of(&self, line: u64) -> Option<u64> {
-        let (_, set) = self.sets.divide(line);
+    pub fn victim_of(&self, place: Place) -> Option<u64> {
+        let set = place.set as u64;
         let record = &self.records.words()[set as usize * self.stride..][..self.stride];
         let order = record[0] as u64 | (record[1] as u64) << 32;
         let way = (order >> self.least) as usize & 15;

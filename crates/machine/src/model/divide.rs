@@ -7,6 +7,8 @@ pub struct Divisor {
     value: u64,
     /// floor((2^64 - 1) / value), or 0 for a power of two.
     magic: u64,
+    /// The divisor less 1.
+    mask: u64,
     shift: u32,
 }
 
@@ -21,6 +23,7 @@ impl Divisor {
             } else {
                 u64::MAX / value
             },
+            mask: value - 1,
             shift: value.ilog2(),
         }
     }
@@ -35,7 +38,7 @@ impl Divisor {
     #[inline(always)]
     pub fn divide(self, n: u64) -> (u64, u64) {
         if self.magic == 0 {
-            return (n >> self.shift, n & (self.value - 1));
+            return (n >> self.shift, n & self.mask);
         }
         // The estimate is the quotient or one less: n * magic / 2^64 > n / value - 2 n / 2^64.
         let q = ((n as u128 * self.magic as u128) >> 64) as u64;
@@ -48,17 +51,19 @@ impl Divisor {
     }
 }
 
-/// Asks the processor that runs the model to bring `place` near; it has no effect on what is computed.
+/// Asks the processor that runs the model to bring a place of an array near; it has no effect on what is computed. A
+/// place outside of the array is as harmless as one inside.
 #[inline(always)]
-pub fn prefetch<T>(place: &T) {
+pub fn prefetch<T>(array: &[T], place: usize) {
+    let at = array.as_ptr().wrapping_add(place);
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch of a valid reference reads nothing that the program can observe.
+    // SAFETY: a prefetch reads nothing that the program can observe, and faults at no address.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast());
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = place;
+    let _ = at;
 }
 
 /// One bit for each of 8 numbers that equals `wanted`.

@@ -2,9 +2,11 @@
 //! is shared with whatever else is on the channel.
 
 use super::divide::Divisor;
-use super::queue::Server;
+use super::queue::Line;
+use super::ring::Ring;
 use super::time::{Ps, ps};
 use crate::describe::Dram;
+use std::hint::select_unpredictable;
 
 /// Time that a rank spent in each power state, ps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,7 +45,8 @@ pub struct Timing {
     cl: Ps,
     rcd: Ps,
     rp: Ps,
-    ras: Ps,
+    /// A bank is never busy for longer.
+    ras_rp: Ps,
     faw_quarter: Ps,
     rfc: Ps,
     refi: Ps,
@@ -51,7 +54,7 @@ pub struct Timing {
     powerdown_exit: Ps,
     selfrefresh_after: Ps,
     selfrefresh_exit: Ps,
-    /// A row that nobody used for so long is found closed (an adaptive page policy), ps.
+    /// A row whose last burst was so long ago is found closed (an adaptive page policy), ps.
     row_timeout: Ps,
     /// What the data bus loses between bursts of two ranks, ps.
     other_rank: Ps,
@@ -92,7 +95,7 @@ impl Timing {
             cl: ps(d.cl_ns),
             rcd: ps(d.rcd_ns),
             rp: ps(d.rp_ns),
-            ras: ps(d.ras_ns),
+            ras_rp: ps(d.ras_ns) + ps(d.rp_ns),
             faw_quarter: ps(d.faw_ns / 4.0),
             rfc: ps(d.rfc_ns),
             refi: ps(d.refi_ns),
@@ -100,7 +103,8 @@ impl Timing {
             powerdown_exit: ps(d.powerdown_exit_ns),
             selfrefresh_after: ps(d.selfrefresh_after_ns),
             selfrefresh_exit: ps(d.selfrefresh_exit_ns),
-            row_timeout: ps(ROW_TIMEOUT_NS),
+            // Counted from the column access's data, which is `cl` after the bank was taken for a burst.
+            row_timeout: (ps(ROW_TIMEOUT_NS) + ps(d.cl_ns)).saturating_sub(ps(burst)),
         }
     }
 
@@ -113,82 +117,107 @@ impl Timing {
 #[derive(Clone, Copy, Debug, Default)]
 struct Bank {
     row: u32,
-    /// Open since a time, busy until.
+    /// Taken until, for its row's bursts.
     ready: Ps,
-    used: Ps,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Rank {
-    activates: Server,
     next_refresh: Ps,
     busy_until: Ps,
+    activates: Line,
+    /// Times until `busy_until`; those of no other state were active.
     times: RankTimes,
 }
 
 /// Where a line lies in a channel.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
-    rank: u32,
     /// Bank, counted through all ranks.
     bank: u32,
-    group: u32,
+    /// Rank, and above it the bank group.
+    part: u32,
     row: u32,
+}
+
+/// Ranks of a channel are numbered by so many bits.
+const RANK_BITS: u32 = 16;
+
+impl Place {
+    #[inline(always)]
+    fn rank(self) -> u32 {
+        self.part & ((1 << RANK_BITS) - 1)
+    }
+
+    #[cfg(test)]
+    fn group(self) -> u32 {
+        self.part >> RANK_BITS
+    }
 }
 
 /// The DRAM of one channel.
 #[derive(Clone, Debug)]
 pub struct Channel {
-    banks: Box<[Bank]>,
-    ranks: Box<[Rank]>,
-    banks_per_rank: u32,
-    /// The same, to divide by.
+    banks: Ring<Bank>,
+    ranks: Ring<Rank>,
+    ranks_in_use: u32,
+    /// Banks of all ranks less 1, where they are a power of two and ranks alternate by row; 0 otherwise.
+    bank_mask: u32,
+    /// Banks of all ranks.
+    all_banks: u32,
+    /// Banks of a rank.
     banks_of_rank: Divisor,
     /// Bank groups of a rank, a power of two, less 1.
     group_mask: u32,
     row_shift: u32,
     /// Bytes of one rank when ranks are filled one after the other (interleaving off); 0: ranks alternate by row.
     rank_bytes: u64,
-    /// Rank and bank group of the last two bursts.
-    last: ((u32, u32), (u32, u32)),
+    /// Rank and bank group of the last burst, and of the one before.
+    last: u32,
+    before: u32,
     /// What is left of a refresh that was just met; [`Channel::take_refresh`] takes it.
     refresh: Ps,
-    /// What was done.
-    pub counts: DramCounts,
+    /// What was done. Every access that did not find its row open activated it.
+    counts: DramCounts,
 }
 
 impl Channel {
     /// One channel of `d`.
     pub fn new(d: &Dram) -> Channel {
         let ranks = (d.ranks * d.dimms_per_channel).max(1);
-        let rank = Rank::default();
-        let mut ranks_: Vec<Rank> = vec![rank; ranks as usize];
+        let mut ranks_ = Ring::<Rank>::new(ranks as usize);
         let refi = ps(d.refi_ns);
-        for (i, r) in ranks_.iter_mut().enumerate() {
+        for i in 0..ranks as u64 {
             // Ranks refresh in turn.
-            r.next_refresh = refi * (i as u64 + 1) / ranks as u64;
+            ranks_.at(i as usize).next_refresh = refi * (i + 1) / ranks as u64;
         }
+        let all_banks = ranks * d.banks;
+        let mut banks = Ring::<Bank>::new(all_banks as usize);
+        for i in 0..all_banks as usize {
+            banks.at(i).row = u32::MAX;
+        }
+        let rank_bytes = if d.interleave_bytes.0 == 0 {
+            d.dimm_bytes.0 / d.ranks.max(1) as u64
+        } else {
+            0
+        };
         Channel {
-            banks: vec![
-                Bank {
-                    row: u32::MAX,
-                    ..Bank::default()
-                };
-                (ranks * d.banks) as usize
-            ]
-            .into(),
-            ranks: ranks_.into(),
-            banks_per_rank: d.banks,
+            banks,
+            ranks: ranks_,
+            ranks_in_use: ranks,
+            bank_mask: if all_banks.is_power_of_two() && rank_bytes == 0 {
+                all_banks - 1
+            } else {
+                0
+            },
+            all_banks,
             banks_of_rank: Divisor::new(d.banks as u64),
             // JESD79-4 and JESD79-5: groups of four banks in DDR4 (x4, x8), and in DDR5.
             group_mask: (d.banks / 4).max(1).next_power_of_two() - 1,
             row_shift: d.row_bytes.0.max(64).ilog2(),
-            rank_bytes: if d.interleave_bytes.0 == 0 {
-                d.dimm_bytes.0 / d.ranks.max(1) as u64
-            } else {
-                0
-            },
-            last: ((0, 0), (0, 0)),
+            rank_bytes,
+            last: 0,
+            before: 0,
             refresh: 0,
             counts: DramCounts::default(),
         }
@@ -200,37 +229,48 @@ impl Channel {
     pub fn place(&self, local: u64) -> Place {
         let row = (local >> self.row_shift) as u32;
         let fold = row ^ (row >> 5) ^ (row >> 11);
-        let banks = self.banks.len() as u32;
-        let bank = if let Some(rank) = local.checked_div(self.rank_bytes) {
-            let rank = (rank as usize).min(self.ranks.len() - 1) as u32;
-            rank * self.banks_per_rank + fold % self.banks_per_rank
-        } else if banks.is_power_of_two() {
-            fold & (banks - 1)
+        let bank = if self.bank_mask != 0 {
+            fold & self.bank_mask
         } else {
-            fold % banks
+            self.odd_bank(local, fold)
         };
+        let rank = self.banks_of_rank.divide(bank as u64).0 as u32;
+        // Neighbouring lines lie in different bank groups.
+        let group = ((local >> 6) as u32 ^ bank) & self.group_mask;
         Place {
-            rank: self.banks_of_rank.divide(bank as u64).0 as u32,
             bank,
-            // Neighbouring lines lie in different bank groups.
-            group: ((local >> 6) as u32 ^ bank) & self.group_mask,
+            part: group << RANK_BITS | rank,
             row,
+        }
+    }
+
+    /// The bank where it is not some bits of the row's folded number.
+    #[inline(never)]
+    fn odd_bank(&self, local: u64, fold: u32) -> u32 {
+        match local.checked_div(self.rank_bytes) {
+            Some(rank) => {
+                let rank = rank.min(self.ranks_in_use as u64 - 1) as u32;
+                let banks = self.banks_of_rank.value() as u32;
+                rank * banks + fold % banks
+            }
+            None => fold % self.all_banks,
         }
     }
 
     /// What the data bus spends on 64 B: the burst, and what it loses after the ones before.
     #[inline(always)]
     pub fn bus_time(&mut self, p: Place, t: &Timing) -> Ps {
-        let (before, last) = self.last;
-        let this = (p.rank, p.group);
-        self.last = (last, this);
-        if p.rank != last.0 {
-            t.burst + t.other_rank
-        } else if this == last && last == before {
-            t.burst + t.same_group
+        let (this, last, before) = (p.part, self.last, self.before);
+        self.last = this;
+        self.before = last;
+        let again = if (this ^ last) | (last ^ before) == 0 {
+            t.same_group
         } else {
-            t.burst
-        }
+            0
+        };
+        // Which rank is next is often chance.
+        let other = ((this ^ last) << (32 - RANK_BITS)) != 0;
+        t.burst + select_unpredictable(other, t.other_rank, again)
     }
 
     /// What is left of a refresh that the last access was the first to meet, or 0.
@@ -242,50 +282,37 @@ impl Channel {
     /// One access to a bank at `now`: how long until its data may move on the bus, bus queueing apart.
     #[inline(always)]
     fn bank(&mut self, now: Ps, p: Place, t: &Timing) -> Ps {
-        let r = &mut self.ranks[p.rank as usize];
+        let r = self.ranks.at(p.rank() as usize);
         let mut start = now;
         if now >= r.next_refresh {
-            // Refreshes that nobody met are over; the last one may still run.
-            let missed = (now - r.next_refresh) / t.refi;
-            let begin = r.next_refresh + missed * t.refi;
-            r.next_refresh = begin + t.refi;
-            if begin + t.rfc > now {
-                start = begin + t.rfc;
-                self.refresh = start - now;
+            let left = r.refresh(now, t);
+            if left != 0 {
+                start += left;
+                self.refresh = left;
             }
         }
         if now > r.busy_until + t.powerdown_after {
             start += r.wake(now, t);
         }
-        let b = &mut self.banks[p.bank as usize];
+        let b = self.banks.at(p.bank as usize);
         // Banks are met slightly out of order: only work that is really ahead delays.
-        if b.ready > start && b.ready - start < t.ras + t.rp {
+        if b.ready.wrapping_sub(start) < t.ras_rp {
             start = b.ready;
         }
         let open = b.row == p.row;
-        let fresh = start < b.used + t.row_timeout;
-        let done = if open && fresh {
+        let fresh = start < b.ready + t.row_timeout;
+        if open && fresh {
             self.counts.row_hits += 1;
-            b.ready = start + t.burst;
-            start + t.cl
         } else {
-            self.counts.activates += 1;
-            let wait = r.activates.read(start, t.faw_quarter);
-            let precharge = if fresh && b.row != u32::MAX { t.rp } else { 0 };
-            let activate = start + wait + precharge;
+            let precharge = select_unpredictable(fresh && b.row != u32::MAX, t.rp, 0);
             b.row = p.row;
-            b.ready = activate + t.rcd + t.burst;
-            activate + t.rcd + t.cl
-        };
-        b.used = done;
-        let end = done + t.burst;
-        if end > r.busy_until {
-            // Short gaps, too short for power-down, are spent in standby.
-            let gap = now.saturating_sub(r.busy_until);
-            r.times.standby += gap;
-            r.times.active += end - r.busy_until - gap;
-            r.busy_until = end;
+            start += r.activates.read(start, t.faw_quarter) + precharge + t.rcd;
         }
+        b.ready = start + t.burst;
+        let done = start + t.cl;
+        // Short gaps, too short for power-down, are spent in standby.
+        r.times.standby += now.saturating_sub(r.busy_until);
+        r.busy_until = r.busy_until.max(done + t.burst);
         done - now
     }
 
@@ -303,22 +330,62 @@ impl Channel {
         self.bank(now, p, t);
     }
 
+    /// A 64 B write to a place that was read at this very time, with nothing in between: its row is open.
+    #[inline(always)]
+    pub fn write_again(&mut self, now: Ps, p: Place, t: &Timing) {
+        self.counts.writes += 1;
+        self.counts.row_hits += 1;
+        let b = self.banks.at(p.bank as usize);
+        let start = if b.ready - now < t.ras_rp {
+            b.ready
+        } else {
+            now
+        };
+        b.ready = start + t.burst;
+        let r = self.ranks.at(p.rank() as usize);
+        r.busy_until = r.busy_until.max(b.ready + t.cl);
+    }
+
+    /// What was done.
+    pub fn counts(&self) -> DramCounts {
+        let c = self.counts;
+        DramCounts {
+            activates: c.reads + c.writes - c.row_hits,
+            ..c
+        }
+    }
+
     /// Power-state times of each rank until `end`.
     pub fn rank_times(&self, end: Ps, t: &Timing) -> Vec<RankTimes> {
         self.ranks
             .iter()
+            .take(self.ranks_in_use as usize)
             .map(|r| {
                 let mut r = *r;
                 if end > r.busy_until {
                     r.idle(end, t);
                 }
-                r.times
+                let idle = r.times.standby + r.times.powerdown + r.times.selfrefresh;
+                RankTimes {
+                    active: r.busy_until - idle,
+                    ..r.times
+                }
             })
             .collect()
     }
 }
 
 impl Rank {
+    /// A time for refresh has come: what is left of it, 0 when it is over.
+    #[cold]
+    fn refresh(&mut self, now: Ps, t: &Timing) -> Ps {
+        // Refreshes that nobody met are over; the last one may still run.
+        let missed = (now - self.next_refresh) / t.refi;
+        let begin = self.next_refresh + missed * t.refi;
+        self.next_refresh = begin + t.refi;
+        (begin + t.rfc).saturating_sub(now)
+    }
+
     /// Books an idle time from the last access until `now`.
     fn idle(&mut self, now: Ps, t: &Timing) -> Ps {
         let gap = now - self.busy_until;

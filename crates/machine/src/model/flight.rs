@@ -14,61 +14,60 @@ struct Miss {
     limit: u64,
 }
 
+/// What stands where there is no miss: nobody waits for it.
+const NONE: Miss = Miss {
+    done: Ps::MAX,
+    limit: u64::MAX,
+};
+
 /// Misses in the order of the program. Those that are done stay until their place is needed: nobody asks before.
 #[derive(Clone, Debug)]
 struct InOrder {
+    /// Behind the last miss stands `NONE`.
     misses: Ring<Miss>,
     head: usize,
-    len: usize,
-    /// Limit of the first miss, `u64::MAX` when there is none.
-    limit: u64,
+    tail: usize,
+    /// The first miss.
+    first: Miss,
 }
 
 impl InOrder {
     fn new(capacity: usize) -> InOrder {
         InOrder {
-            misses: Ring::new(capacity),
+            misses: Ring::new(capacity + 1),
             head: 0,
-            len: 0,
-            limit: u64::MAX,
+            tail: 0,
+            first: NONE,
         }
     }
 
-    /// When the first miss is done, `Ps::MAX` when there is none.
     #[inline(always)]
-    fn first_done(&self) -> Ps {
-        if self.len == 0 {
-            return Ps::MAX;
-        }
-        self.misses.get(self.head).done
+    fn len(&self) -> usize {
+        self.tail - self.head
     }
 
     #[inline(always)]
     fn pop(&mut self) {
         self.head += 1;
-        self.len -= 1;
-        self.limit = if self.len == 0 {
-            u64::MAX
-        } else {
-            self.misses.get(self.head).limit
-        };
+        self.first = self.misses.get(self.head);
     }
 
     #[inline(always)]
     fn push(&mut self, m: Miss) {
-        if self.len == 0 {
-            self.limit = m.limit;
+        if self.tail == self.head {
+            self.first = m;
         }
-        self.misses.set(self.head + self.len, m);
-        self.len += 1;
+        self.misses.set(self.tail, m);
+        self.tail += 1;
+        self.misses.set(self.tail, NONE);
     }
 
     /// Waits for the misses that fill the window at number `at`; returns the clock after that.
     #[cold]
     #[inline(never)]
     fn wait(&mut self, at: u64, mut clock: Ps) -> Ps {
-        while self.limit <= at {
-            clock = clock.max(self.first_done());
+        while self.first.limit <= at {
+            clock = clock.max(self.first.done);
             self.pop();
         }
         clock
@@ -142,7 +141,7 @@ impl Flight {
     #[inline(always)]
     pub fn advance(&mut self, clock: Ps, instructions: u32) -> Ps {
         self.instructions += instructions as u64;
-        if self.instructions < self.loads.limit {
+        if self.instructions < self.loads.first.limit {
             return clock;
         }
         let until = self.loads.wait(self.instructions, clock);
@@ -169,7 +168,7 @@ impl Flight {
     #[inline(always)]
     pub fn store(&mut self, clock: Ps) -> Ps {
         self.stores_seen += 1;
-        if self.stores_seen < self.stores.limit {
+        if self.stores_seen < self.stores.first.limit {
             return clock;
         }
         let until = self.stores.wait(self.stores_seen, clock);
@@ -180,9 +179,9 @@ impl Flight {
     /// Waits until a fill buffer is free for another miss.
     #[inline(always)]
     pub fn room(&mut self, mut clock: Ps) -> Ps {
-        while self.loads.len + self.stores.len >= self.fill_buffers {
-            let load = self.loads.first_done();
-            let store = self.stores.first_done();
+        while self.loads.len() + self.stores.len() >= self.fill_buffers {
+            let load = self.loads.first.done;
+            let store = self.stores.first.done;
             if load <= store {
                 let until = clock.max(load);
                 self.stalls.load += until - clock;

@@ -1,4 +1,5 @@
-//! Large zeroed arrays that cost the host memory only where they are touched, on huge pages where it has them.
+//! What the model asks of the host: large zeroed arrays that cost memory only where they are touched, on huge pages where
+//! it has them, and code for the processor that it runs on.
 
 use std::ptr::NonNull;
 
@@ -91,6 +92,78 @@ impl Zeroed {
         // SAFETY: as above, and `&mut self` makes the slice unique.
         unsafe { std::slice::from_raw_parts_mut(self.at.as_ptr().cast(), self.len / 4) }
     }
+}
+
+/// Work that is compiled for every processor and once more for those with newer instructions (shifts by a register that
+/// set no flags, vectors with three operands).
+///
+/// What is inlined into it is compiled with it, and other work that it asks its [`Level`] to run.
+pub trait Work {
+    /// What comes of it.
+    type Out;
+    /// Does it. Implementations are `#[inline(always)]`.
+    fn work<L: Level>(self, level: L) -> Self::Out;
+}
+
+/// Which instructions work is compiled with.
+pub trait Level: Copy {
+    /// Does the work with them, as a function of its own.
+    fn run<W: Work>(self, work: W) -> W::Out;
+}
+
+/// Instructions that every processor has.
+#[derive(Clone, Copy, Debug)]
+pub struct Common;
+
+impl Level for Common {
+    #[inline(never)]
+    fn run<W: Work>(self, work: W) -> W::Out {
+        work.work(self)
+    }
+}
+
+/// AVX2, BMI and what came with them (x86-64-v3). Only [`Newer::detect`] makes one, where the processor has them.
+#[derive(Clone, Copy, Debug)]
+pub struct Newer(());
+
+impl Newer {
+    /// Asks the processor.
+    #[cfg(target_arch = "x86_64")]
+    pub fn detect() -> Option<Newer> {
+        (is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("lzcnt")
+            && is_x86_feature_detected!("popcnt"))
+        .then_some(Newer(()))
+    }
+
+    /// Other processors are not asked.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub fn detect() -> Option<Newer> {
+        None
+    }
+}
+
+impl Level for Newer {
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn run<W: Work>(self, work: W) -> W::Out {
+        // SAFETY: the processor has these instructions: there is no `Newer` otherwise.
+        unsafe { with_newer(self, work) }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn run<W: Work>(self, work: W) -> W::Out {
+        work.work(self)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[inline(never)]
+fn with_newer<W: Work>(level: Newer, work: W) -> W::Out {
+    work.work(level)
 }
 
 impl Drop for Zeroed {

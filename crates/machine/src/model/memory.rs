@@ -191,15 +191,46 @@ struct Fixed {
     cxl: Option<CxlTiming>,
     link: Ps,
     link_line: Ps,
-    dram_channels: Divisor,
-    dram_interleave: u32,
-    dram_channel_bytes: u64,
-    pm_dimms: Divisor,
-    pm_interleave: u32,
-    pm_dimm_bytes: u64,
+    over_channels: Interleave,
+    over_dimms: Interleave,
     /// The DRAM cache's slow memory is CXL, not PM.
     cached_cxl: bool,
-    cache_bytes: u64,
+    cache_bytes: Divisor,
+}
+
+/// How addresses are spread over the channels of a socket.
+struct Interleave {
+    channels: Divisor,
+    /// log2 of the bytes that lie together, `NO_INTERLEAVE` when a channel's lie together, and those bytes less 1.
+    shift: u32,
+    inside: u64,
+    channel_bytes: u64,
+}
+
+const NO_INTERLEAVE: u32 = 63;
+
+impl Interleave {
+    fn new(channels: u32, bytes: u64, channel_bytes: u64) -> Interleave {
+        let shift = bytes.checked_ilog2().unwrap_or(NO_INTERLEAVE);
+        Interleave {
+            channels: Divisor::new(channels as u64),
+            shift,
+            inside: (1 << shift) - 1,
+            channel_bytes,
+        }
+    }
+
+    /// Channel and channel-local address.
+    #[inline(always)]
+    fn place(&self, local: u64) -> (usize, u64) {
+        if self.shift == NO_INTERLEAVE {
+            // One channel's DIMMs after another's.
+            let channel = local / self.channel_bytes;
+            return (channel as usize, local % self.channel_bytes);
+        }
+        let (block, channel) = self.channels.divide(local >> self.shift);
+        (channel as usize, block << self.shift | local & self.inside)
+    }
 }
 
 struct CxlTiming {
@@ -213,6 +244,9 @@ struct CxlTiming {
 /// The memory system of a machine.
 pub struct Memory {
     nodes: Vec<Node>,
+    /// The first of them, and where it ends.
+    first: Node,
+    first_end: u64,
     sockets: Vec<Socket>,
     fixed: Fixed,
 }
@@ -235,7 +269,6 @@ impl Memory {
             low: burst * m.controller.drain_low as u64,
             turnaround: ps(m.dram.turnaround_ns),
         };
-        let shift = |b: u64| if b == 0 { 63 } else { b.ilog2() };
         let fixed = Fixed {
             overhead: ps(m.controller.overhead_ns),
             burst,
@@ -252,14 +285,16 @@ impl Memory {
             }),
             link: ps(m.link.as_ref().map_or(0.0, |l| l.ns)),
             link_line: m.link.as_ref().map_or(0, |l| transfer(64, l.gbps)),
-            dram_channels: Divisor::new(m.dram.channels as u64),
-            dram_interleave: shift(m.dram.interleave_bytes.0),
-            dram_channel_bytes: m.dram.dimm_bytes.0 * m.dram.dimms_per_channel as u64,
-            pm_dimms: Divisor::new(m.pm.as_ref().map_or(1, |p| p.dimms as u64)),
-            pm_interleave: shift(m.pm.as_ref().map_or(0, |p| p.interleave_bytes.0)),
-            pm_dimm_bytes: m.pm.as_ref().map_or(1, |p| p.dimm_bytes.0),
+            over_channels: Interleave::new(
+                m.dram.channels,
+                m.dram.interleave_bytes.0,
+                m.dram.dimm_bytes.0 * m.dram.dimms_per_channel as u64,
+            ),
+            over_dimms: m.pm.as_ref().map_or(Interleave::new(1, 0, 1), |p| {
+                Interleave::new(p.dimms, p.interleave_bytes.0, p.dimm_bytes.0)
+            }),
             cached_cxl: m.pm.is_none(),
-            cache_bytes: m.dram_cache.as_ref().map_or(0, |c| c.bytes.0),
+            cache_bytes: Divisor::new(m.dram_cache.as_ref().map_or(0, |c| c.bytes.0)),
         };
         let sockets = (0..m.sockets)
             .map(|_| Socket {
@@ -292,22 +327,29 @@ impl Memory {
                 cache: SocketCounts::default(),
             })
             .collect();
+        let nodes = nodes(m);
         Memory {
-            nodes: nodes(m),
+            first: nodes[0],
+            first_end: nodes[0].base + nodes[0].bytes,
+            nodes,
             sockets,
             fixed,
         }
     }
 
     #[inline(always)]
-    fn node(&self, physical: u64) -> Node {
-        for n in &self.nodes {
-            if physical < n.base + n.bytes {
-                return *n;
-            }
+    fn node(&self, physical: u64) -> &Node {
+        if physical < self.first_end {
+            return &self.first;
         }
-        // The pager hands out frames of these nodes only.
-        self.nodes[self.nodes.len() - 1]
+        self.other_node(physical)
+    }
+
+    #[inline(never)]
+    fn other_node(&self, physical: u64) -> &Node {
+        // They follow one another, and the pager hands out frames of these nodes only.
+        let after = self.nodes.partition_point(|n| n.base <= physical);
+        &self.nodes[after - 1]
     }
 
     /// Is the address in fast memory, as far as its node says?
@@ -335,7 +377,7 @@ impl Memory {
     /// A line is read for a core of `socket`, starting at `now` behind the last-level cache.
     #[inline(always)]
     pub fn read(&mut self, now: Ps, physical: u64, socket: usize) -> Reply {
-        let n = self.node(physical);
+        let n = *self.node(physical);
         let s = &mut self.sockets[n.socket];
         let mut at = now;
         if n.socket != socket {
@@ -363,7 +405,7 @@ impl Memory {
     /// A line is written (a write-back, or a non-temporal store) at `now`. Returns when the write queue took it.
     #[inline(always)]
     pub fn write(&mut self, now: Ps, physical: u64, socket: usize) -> Ps {
-        let n = self.node(physical);
+        let n = *self.node(physical);
         let s = &mut self.sockets[n.socket];
         let mut at = now;
         if n.socket != socket {
@@ -402,7 +444,7 @@ impl Memory {
                 let mut c = s.cache.clone();
                 for ch in &s.channels {
                     c.add(&SocketCounts {
-                        dram: ch.dram.counts,
+                        dram: ch.dram.counts(),
                         ..SocketCounts::default()
                     });
                     if let Some(pm) = &ch.pm {
@@ -424,7 +466,7 @@ impl Memory {
     /// What each channel's memory did until `end`: per socket and channel.
     pub fn activity(&self, end: Ps) -> Vec<Vec<ChannelActivity>> {
         let channel = |c: &Channel| ChannelActivity {
-            dram: c.dram.counts,
+            dram: c.dram.counts(),
             pm: c.pm.as_ref().map(|p| p.counts),
             ranks: c.dram.rank_times(end, &self.fixed.dram),
         };
@@ -469,30 +511,35 @@ impl Channel {
     }
 }
 
-impl Fixed {
-    /// Channel and channel-local address of a DRAM address.
+impl Channel {
     #[inline(always)]
-    fn dram_place(&self, local: u64) -> (usize, u64) {
-        if self.dram_interleave == 63 {
-            // Interleaving off: one channel's DIMMs after another's.
-            let channel = local / self.dram_channel_bytes;
-            return (channel as usize, local % self.dram_channel_bytes);
+    fn dram_read(&mut self, now: Ps, place: dram::Place, f: &Fixed) -> Ps {
+        let at = self.read_queue.admit(now);
+        let bus = self.dram.bus_time(place, &f.dram);
+        let wait = self.bus.read(now, bus);
+        let done = at.max(now + wait) + self.dram.read(now, place, &f.dram);
+        self.read_queue.hold(done);
+        let refresh = self.dram.take_refresh();
+        if refresh != 0 {
+            self.refresh(now, refresh, f);
         }
-        let (block, channel) = self.dram_channels.divide(local >> self.dram_interleave);
-        let inside = local & ((1 << self.dram_interleave) - 1);
-        (channel as usize, block << self.dram_interleave | inside)
+        done + f.overhead
     }
 
-    /// DIMM (= channel) and DIMM-local address of a PM address.
+    /// A write. `again`: of the line that the last access to this DRAM read, at the same time.
     #[inline(always)]
-    fn pm_place(&self, local: u64) -> (usize, u64) {
-        if self.pm_interleave == 63 {
-            let dimm = local / self.pm_dimm_bytes;
-            return (dimm as usize, local % self.pm_dimm_bytes);
+    fn dram_write(&mut self, now: Ps, place: dram::Place, again: bool, f: &Fixed) -> Ps {
+        let at = self.write_queue.admit(now);
+        if again {
+            self.dram.write_again(now, place, &f.dram);
+        } else {
+            self.dram.write(now, place, &f.dram);
         }
-        let (block, dimm) = self.pm_dimms.divide(local >> self.pm_interleave);
-        let inside = local & ((1 << self.pm_interleave) - 1);
-        (dimm as usize, block << self.pm_interleave | inside)
+        let bus = self.dram.bus_time(place, &f.dram);
+        let backlog = self.bus.write(now, bus, &f.drain);
+        // The entry is free once the work before it and its own is done.
+        self.write_queue.hold(at.max(now + backlog));
+        at + f.overhead
     }
 }
 
@@ -502,40 +549,28 @@ impl Socket {
     // the times returned here, which is what keeps the work that is booked and not done within the queues' sizes.
     // Waiting for an entry and waiting for the work ahead go on at the same time.
 
+    /// The channel of a DRAM address, and its place there.
+    #[inline(always)]
+    fn dram_place(&self, local: u64, f: &Fixed) -> (usize, dram::Place) {
+        let (channel, local) = f.over_channels.place(local);
+        (channel, self.channels[channel].dram.place(local))
+    }
+
     #[inline(always)]
     fn dram_read(&mut self, now: Ps, local: u64, f: &Fixed) -> Ps {
-        let (channel, local) = f.dram_place(local);
-        let c = &mut self.channels[channel];
-        let at = c.read_queue.admit(now);
-        let place = c.dram.place(local);
-        let bus = c.dram.bus_time(place, &f.dram);
-        let done = at.max(now + c.bus.read(now, bus)) + c.dram.read(now, place, &f.dram);
-        c.read_queue.hold(done);
-        let refresh = c.dram.take_refresh();
-        if refresh != 0 {
-            c.refresh(now, refresh, f);
-        }
-        done + f.overhead
+        let (channel, place) = self.dram_place(local, f);
+        self.channels[channel].dram_read(now, place, f)
     }
 
     #[inline(always)]
     fn dram_write(&mut self, now: Ps, local: u64, f: &Fixed) -> Ps {
-        let (channel, local) = f.dram_place(local);
-        let c = &mut self.channels[channel];
-        let at = c.write_queue.admit(now);
-        let place = c.dram.place(local);
-        c.dram.write(now, place, &f.dram);
-        let bus = c.dram.bus_time(place, &f.dram);
-        c.bus.write(now, bus, &f.drain);
-        // The entry is free once the work before it and its own is done.
-        let gone = at.max(now + c.bus.backlog(now));
-        c.write_queue.hold(gone);
-        at + f.overhead
+        let (channel, place) = self.dram_place(local, f);
+        self.channels[channel].dram_write(now, place, false, f)
     }
 
     #[inline(always)]
     fn pm_read(&mut self, now: Ps, local: u64, f: &Fixed) -> Ps {
-        let (channel, local) = f.pm_place(local);
+        let (channel, local) = f.over_dimms.place(local);
         let c = &mut self.channels[channel];
         let (Some(dimm), Some(t)) = (&mut c.pm, &f.pm) else {
             return now;
@@ -549,7 +584,7 @@ impl Socket {
 
     #[inline(always)]
     fn pm_write(&mut self, now: Ps, local: u64, f: &Fixed) -> Ps {
-        let (channel, local) = f.pm_place(local);
+        let (channel, local) = f.over_dimms.place(local);
         let c = &mut self.channels[channel];
         let (Some(dimm), Some(t)) = (&mut c.pm, &f.pm) else {
             return now;
@@ -624,8 +659,9 @@ impl Socket {
             };
         };
         let lookup = tags.access(local >> 6, false);
-        let slot = local % f.cache_bytes;
-        let probed = self.dram_read(now, slot, f);
+        let (_, slot) = f.cache_bytes.divide(local);
+        let (channel, place) = self.dram_place(slot, f);
+        let probed = self.channels[channel].dram_read(now, place, f);
         match lookup {
             Lookup::Hit => {
                 self.cache.cache_hits += 1;
@@ -644,7 +680,7 @@ impl Socket {
                 let probe = probed - now - f.overhead;
                 let freed = self.push_out(now, written_back, conflict, f);
                 let read = self.slow_read(now, local, f);
-                self.dram_write(now, slot, f);
+                self.channels[channel].dram_write(now, place, true, f);
                 Reply {
                     done: read + probe + freed,
                     source: Source::Slow,
@@ -663,22 +699,23 @@ impl Socket {
             return now;
         };
         let lookup = tags.access(local >> 6, true);
-        let slot = local % f.cache_bytes;
-        let freed = match lookup {
+        let (_, slot) = f.cache_bytes.divide(local);
+        let (channel, place) = self.dram_place(slot, f);
+        match lookup {
             Lookup::Hit => {
                 self.cache.cache_write_hits += 1;
-                0
+                self.channels[channel].dram_write(now, place, false, f)
             }
             Lookup::Miss {
                 written_back,
                 conflict,
             } => {
                 self.cache.cache_write_misses += 1;
-                self.dram_read(now, slot, f);
-                self.push_out(now, written_back, conflict, f)
+                self.channels[channel].dram_read(now, place, f);
+                let freed = self.push_out(now, written_back, conflict, f);
+                self.channels[channel].dram_write(now, place, true, f) + freed
             }
-        };
-        self.dram_write(now, slot, f) + freed
+        }
     }
 
     /// A dirty line leaves the DRAM cache; returns how long the controller waits until it is rid of it.

@@ -9,6 +9,7 @@
 
 mod activity;
 mod cache;
+mod core;
 mod divide;
 mod dram;
 mod events;
@@ -42,11 +43,13 @@ use crate::pager::{OutOfFrames, Pager};
 use crate::program::Program;
 use cache::Cache;
 use events::Events;
+use host::{Common, Level, Newer};
 use memory::Memory;
 use outcome::Recorder;
 use replicas::Replicas;
+use std::hint::select_unpredictable;
 use table::PageTable;
-use thread::{Latencies, Shared, Thread};
+use thread::{Latencies, Shared, Thread, Turn};
 use time::{Ps, ps};
 
 /// How a run is run; what it runs on is the [`Machine`].
@@ -68,6 +71,9 @@ pub struct Options {
     pub spread: bool,
     /// The socket that a program's threads run on, one per program; missing ones run on socket 0.
     pub sockets: Vec<u32>,
+    /// Threads that run on each core at once (simultaneous multithreading), all the time: each has its part of the core's
+    /// first two caches and buffers, and of the instructions that the core does.
+    pub per_core: u32,
     /// Lines that a page move keeps in flight.
     pub move_lanes: u32,
     /// Seed of everything that is drawn by chance.
@@ -83,6 +89,7 @@ impl Default for Options {
             cores: 0,
             replicas: 1,
             spread: false,
+            per_core: 1,
             sockets: Vec::new(),
             // As many as a copying core has fill buffers, or an I/OAT engine has requests in flight.
             move_lanes: 16,
@@ -143,6 +150,18 @@ pub fn run(
     options: &Options,
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Outcome, RunError> {
+    run_on(Newer::detect(), machine, pager, programs, options, watch)
+}
+
+/// As [`run`], with the newer instructions of a processor or without.
+fn run_on(
+    newer: Option<Newer>,
+    machine: &Machine,
+    pager: &mut dyn Pager,
+    programs: &mut [&mut dyn Program],
+    options: &Options,
+    watch: &mut dyn FnMut(&Progress) -> bool,
+) -> Result<Outcome, RunError> {
     let page_bytes = pager.page_bytes();
     if !page_bytes.is_power_of_two() || !(4096..=1 << 30).contains(&page_bytes) {
         let why = "a page is a power of two between 4 KiB and 1 GiB";
@@ -155,7 +174,9 @@ pub fn run(
         let why = "each memory must hold a whole number of them";
         return Err(RunError::PageSize { page_bytes, why });
     }
-    Model::new(machine, pager, programs, options, page_bytes).run(programs, watch)
+    let mut model = Model::new(machine, pager, programs, options, page_bytes);
+    model.newer = newer;
+    model.run(programs, watch)
 }
 
 struct Model<'a> {
@@ -167,6 +188,8 @@ struct Model<'a> {
     recorder: Recorder,
     quantum: Ps,
     until: Ps,
+    /// The instructions that turns are run with.
+    newer: Option<Newer>,
     /// Threads of each program that have not ended.
     live: Vec<usize>,
     /// Threads of each program that wait at its barrier.
@@ -189,6 +212,7 @@ impl<'a> Model<'a> {
         page_bytes: u64,
     ) -> Model<'a> {
         let daemons = pager.daemons();
+        let m = &core::part(m, o.per_core);
         let mut threads = Vec::new();
         for (space, p) in programs.iter().enumerate() {
             let socket = o
@@ -240,6 +264,7 @@ impl<'a> Model<'a> {
                 o.snapshot_ns,
                 programs.iter().flat_map(|p| p.classes()).collect(),
             ),
+            newer: None,
             quantum: ps(o.quantum_ns).max(1),
             until: o.until_ns.map_or(Ps::MAX, |ns| ns * 1000),
             threads,
@@ -295,13 +320,11 @@ impl<'a> Model<'a> {
     fn earliest(&self) -> (usize, Ps, Ps) {
         let (mut i, mut first, mut second) = (0, Ps::MAX, Ps::MAX);
         for (j, &key) in self.keys.iter().enumerate() {
-            if key < first {
-                second = first;
-                first = key;
-                i = j;
-            } else if key < second {
-                second = key;
-            }
+            // Whose turn it is changes all the time: these are to be no jumps.
+            let earlier = key < first;
+            second = second.min(first.max(key));
+            i = select_unpredictable(earlier, j, i);
+            first = first.min(key);
         }
         (i, first, second)
     }
@@ -332,7 +355,15 @@ impl<'a> Model<'a> {
                 }
             }
         }
-        let op = t.run(limit, &mut self.shared);
+        let turn = Turn {
+            thread: t,
+            limit,
+            shared: &mut self.shared,
+        };
+        let op = match self.newer {
+            Some(newer) => newer.run(turn),
+            None => Common.run(turn),
+        };
         self.keys[i] = t.clock;
         if let Some(e) = self.shared.out_of_frames {
             return Err(e.into());

@@ -1,5 +1,6 @@
 //! One persistent-memory DIMM: media lines of 256 B behind a small buffer that combines writes (Optane-class).
 
+use super::divide::{Divisor, equal_among_8};
 use super::queue::{Drain, Server};
 use super::time::{Ps, ps, transfer};
 use crate::describe::Pm;
@@ -32,7 +33,7 @@ pub struct Timing {
     drain: Drain,
     line_shift: u32,
     full: u8,
-    sets: u32,
+    sets: Divisor,
 }
 
 /// Ways of the buffer in the model: nearly what fully associative hardware of the same size does, for 8 compares.
@@ -62,18 +63,20 @@ impl Timing {
             },
             line_shift: line.ilog2(),
             full: ((1u16 << quarters) - 1) as u8,
-            sets: (lines as u32 / WAYS as u32).max(1),
+            sets: Divisor::new(lines / WAYS as u64),
         }
     }
 }
 
-/// A buffered media line: number + 1 (0 when empty) and which of its 64 B parts are newer than the media.
+/// Buffered media lines.
 #[derive(Clone, Copy, Debug, Default)]
-struct Slot {
-    line: u32,
-    newer: u8,
+struct Set {
+    /// Number + 1 of each, 0 when empty.
+    lines: [u32; WAYS],
+    /// Which of its 64 B parts are newer than the media.
+    newer: [u8; WAYS],
     /// A whole line waits here until the media has taken it.
-    until: Ps,
+    until: [Ps; WAYS],
 }
 
 /// Writes that wait until a DIMM takes them, in no order.
@@ -111,7 +114,7 @@ impl Crowd {
 /// One DIMM.
 #[derive(Clone, Debug)]
 pub struct Dimm {
-    buffer: Box<[[Slot; WAYS]]>,
+    buffer: Box<[Set]>,
     media: Server,
     crowd: Crowd,
     random: u64,
@@ -123,7 +126,7 @@ impl Dimm {
     /// An idle DIMM.
     pub fn new(t: &Timing) -> Dimm {
         Dimm {
-            buffer: vec![[Slot::default(); WAYS]; t.sets as usize].into(),
+            buffer: vec![Set::default(); t.sets.value() as usize].into(),
             media: Server::default(),
             crowd: Crowd::default(),
             random: 1,
@@ -134,18 +137,16 @@ impl Dimm {
     /// The slot of a line, found or made: set, way, and whether it was there.
     #[inline(always)]
     fn slot(&mut self, now: Ps, line: u32, t: &Timing) -> (usize, usize, bool) {
-        let set = ((line ^ (line >> 7)) % t.sets) as usize;
-        let key = line + 1;
-        if let Some(way) = self.buffer[set].iter().position(|s| s.line == key) {
-            return (set, way, true);
+        let number = t.sets.divide((line ^ (line >> 7)) as u64).1 as usize;
+        let set = &mut self.buffer[number];
+        let found = equal_among_8(&set.lines, line + 1);
+        if found != 0 {
+            return (number, found.trailing_zeros() as usize % WAYS, true);
         }
-        let way = self.victim(now, set);
-        let new = Slot {
-            line: key,
-            ..Slot::default()
-        };
-        let gone = std::mem::replace(&mut self.buffer[set][way], new);
-        if gone.newer != 0 {
+        let way = victim(now, set, &mut self.random);
+        set.lines[way] = line + 1;
+        set.until[way] = 0;
+        if std::mem::take(&mut set.newer[way]) != 0 {
             // Not written whole: the media line is read, merged and written. The read goes on beside the writes before
             // it: random writes of 64 B reach as many media lines a second as those of 256 B do (Yang et al., FAST
             // 2020, figure 5).
@@ -154,21 +155,7 @@ impl Dimm {
             self.counts.media_writes += 1;
             self.media.write(now, t.write_line, &t.drain);
         }
-        (set, way, false)
-    }
-
-    /// The way that has to go: any one that does not hold a whole line that the media still has to take.
-    ///
-    /// At random, because the replacement is not published and what was measured is no LRU: a buffer of 64 lines in that
-    /// order would combine the writes of 24 sequential writers, and serve 24 sequential readers, without loss (Yang et
-    /// al., FAST 2020, figure 4 and section 5.3).
-    #[inline(always)]
-    fn victim(&mut self, now: Ps, set: usize) -> usize {
-        let first = (random(&mut self.random) >> 32) as usize % WAYS;
-        (first..first + WAYS)
-            .map(|way| way % WAYS)
-            .find(|way| self.buffer[set][*way].until <= now)
-            .unwrap_or(first)
+        (number, way, false)
     }
 
     /// A 64 B read that reaches the DIMM at `now`: how long it waits for the media, and how long it then takes until
@@ -221,15 +208,36 @@ impl Dimm {
     fn put(&mut self, now: Ps, local: u64, t: &Timing) {
         let part = 1u8 << ((local >> 6) as u32 & (t.full.count_ones() - 1));
         let (set, way, _) = self.slot(now, (local >> t.line_shift) as u32, t);
-        let slot = &mut self.buffer[set][way];
-        slot.newer |= part;
-        if slot.newer == t.full {
-            slot.newer = 0;
+        let set = &mut self.buffer[set];
+        set.newer[way] |= part;
+        if set.newer[way] == t.full {
+            set.newer[way] = 0;
             self.counts.media_writes += 1;
-            self.media.write(now, t.write_line, &t.drain);
-            self.buffer[set][way].until = now + self.media.backlog(now);
+            set.until[way] = now + self.media.write(now, t.write_line, &t.drain);
         }
     }
+}
+
+/// The way that has to go: any one that does not hold a whole line that the media still has to take.
+///
+/// At random, because the replacement is not published and what was measured is no LRU: a buffer of 64 lines in that
+/// order would combine the writes of 24 sequential writers, and serve 24 sequential readers, without loss (Yang et
+/// al., FAST 2020, figure 4 and section 5.3).
+#[inline(always)]
+fn victim(now: Ps, set: &Set, state: &mut u64) -> usize {
+    let first = (random(state) >> 32) as usize % WAYS;
+    if set.until[first] <= now {
+        return first;
+    }
+    next_victim(now, set, first)
+}
+
+#[inline(never)]
+fn next_victim(now: Ps, set: &Set, first: usize) -> usize {
+    (first..first + WAYS)
+        .map(|way| way % WAYS)
+        .find(|way| set.until[*way] <= now)
+        .unwrap_or(first)
 }
 
 /// xorshift64 (Marsaglia, 2003); `state` is never 0.

@@ -2,6 +2,7 @@
 //! op to the last count; memory itself is the same in both and has tests of its own.
 
 use super::flight::tests::Slow as Window;
+use super::host::Newer;
 use super::memory::Memory;
 use super::prefetcher::Prefetcher;
 use super::tests::{Fixed, InOrder};
@@ -368,6 +369,7 @@ proptest! {
         cached in any::<bool>(),
         prefetch in any::<bool>(),
         small_pages in any::<bool>(),
+        newer in any::<bool>(),
     ) {
         let name = if cached { "optane-6230-memory-mode" } else { "optane-6230" };
         let m = small(name, prefetch);
@@ -376,7 +378,10 @@ proptest! {
         ops.iter().for_each(|op| slow.op(op));
         let mut pager = InOrder { page_bytes, next: 0 };
         let mut program = Fixed::new(vec![ops]);
-        let out = model::run(&m, &mut pager, &mut [&mut program], &Options::default(), &mut |_| true).unwrap();
+        // Processors without the newer instructions give the same.
+        let newer = newer.then(Newer::detect).flatten();
+        let options = Options::default();
+        let out = model::run_on(newer, &m, &mut pager, &mut [&mut program], &options, &mut |_| true).unwrap();
         slow.counts.instructions = slow.window.instructions;
         prop_assert_eq!(out.threads[0], slow.counts);
         prop_assert_eq!(out.thread_stalls[0], slow.window.stalls);

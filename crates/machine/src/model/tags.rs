@@ -57,7 +57,7 @@ impl Tags {
     #[inline(always)]
     pub fn prefetch(&self, line: u64) {
         let (_, at, _) = self.place(line);
-        prefetch(&self.slots.bytes()[at]);
+        prefetch(self.slots.bytes(), at);
     }
 
     /// Looks a line up; a store marks it dirty. A missing line comes in.

@@ -1,7 +1,8 @@
 //! One simulated thread on its own core, and the path of an access from its address to its time.
 
-use super::cache::{Cache, Found};
+use super::cache::{Cache, Found, Place};
 use super::flight::Flight;
+use super::host::Level;
 use super::memory::Memory;
 use super::prefetcher::Prefetcher;
 use super::queue::Entries;
@@ -11,6 +12,11 @@ use super::time::{Ps, ps};
 use crate::describe::Machine;
 use crate::op::{Kind, Op};
 use crate::pager::{Fault, OutOfFrames, Pager, Sample, Source};
+use work::{FetchAhead, Look, Missed, WriteThrough};
+
+mod work;
+
+pub use work::Turn;
 
 /// What one thread did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -189,8 +195,8 @@ pub struct Thread {
     looked: usize,
     /// Second-level misses when it last looked: it pays only where there are some.
     looked_misses: u64,
-    /// Physical lines of the ops that it looked at, `NONE` for one that has none.
-    ahead: [u64; 2 * CHUNK],
+    /// Physical lines of the ops that it looked at, `NONE` for one that has none, and where they go in the last level.
+    ahead: [(u64, Place); 2 * CHUNK],
     /// Physical line of the last access.
     last_line: u64,
     /// Its virtual line, while its page stands in the first-level TLB; `NONE` otherwise.
@@ -245,7 +251,7 @@ impl Thread {
             look_at: 0,
             looked: 0,
             looked_misses: 0,
-            ahead: [NONE; 2 * CHUNK],
+            ahead: [(NONE, Place::default()); 2 * CHUNK],
             last_line: NONE,
             last_virtual: NONE,
             last_dirty: false,
@@ -285,23 +291,23 @@ impl Thread {
 
     /// Runs ops from the buffer until the clock passes `limit`, the buffer ends, or an op needs the driver.
     /// Returns that op.
-    #[inline]
-    pub fn run(&mut self, limit: Ps, s: &mut Shared) -> Option<Op> {
+    #[inline(always)]
+    fn run<L: Level>(&mut self, level: L, limit: Ps, s: &mut Shared) -> Option<Op> {
         while let Some(&op) = self.ops.get(self.next) {
             if self.clock > limit {
                 return None;
             }
             if self.next >= self.look_at {
-                self.look_ahead(s);
+                level.run(Look(self, s));
             }
             self.next += 1;
             self.work(op.instructions, &s.lat);
             if op.kind as u8 <= Kind::Fetch as u8 {
-                self.access(op, s);
+                self.access(level, op, s);
                 continue;
             }
             match op.kind {
-                Kind::NtWrite | Kind::Flush => self.write_through(op, s),
+                Kind::NtWrite | Kind::Flush => level.run(WriteThrough(self, s, op)),
                 Kind::Fence => self.clock = self.flight.fence(self.clock),
                 Kind::Begin => self.request = Some(self.clock),
                 _ => return Some(op),
@@ -311,20 +317,22 @@ impl Thread {
     }
 
     /// Touches the host memory that ops a little ahead will need: page-table entry, cache sets, DRAM-cache tag.
-    #[inline(never)]
+    #[inline(always)]
     fn look_ahead(&mut self, s: &mut Shared) {
         self.look_at = self.next + CHUNK;
         if self.looked_misses == self.counts.l2_misses {
             return;
         }
         self.looked_misses = self.counts.l2_misses;
-        let llc = &mut s.llc[self.socket];
+        let llc = &s.llc[self.socket];
+        let table = &s.tables[self.space];
+        let cached = s.memory.has_cache();
         // The sets of these lines were asked for one chunk ago.
-        if s.memory.has_cache() && self.flight.has_stored() {
+        if cached && self.flight.has_stored() {
             for i in self.next..self.looked {
-                let line = self.ahead[i % (2 * CHUNK)];
+                let (line, place) = self.ahead[i % (2 * CHUNK)];
                 if line != NONE
-                    && let Some(out) = llc.victim_of(line)
+                    && let Some(out) = llc.victim_of(place)
                 {
                     s.memory.prefetch(out << 6);
                 }
@@ -332,21 +340,34 @@ impl Thread {
         }
         let from = self.looked.max(self.next);
         let to = (self.next + 2 * CHUNK).min(self.ops.len()).max(from);
-        for i in from..to {
-            let op = &self.ops[i];
-            let mut line = NONE;
+        for (i, op) in (from..).zip(&self.ops[from..to]) {
+            let mut ahead = (NONE, Place::default());
             if op.kind.is_access()
-                && let Some(frame) = s.tables[self.space].frame(op.addr >> self.page_shift)
+                && let Some(frame) = table.frame(op.addr >> self.page_shift)
             {
                 let physical = self.physical(frame, op.addr);
-                line = physical >> 6;
-                self.l2.prefetch(line);
-                llc.prefetch(line);
-                s.memory.prefetch(physical);
+                let line = physical >> 6;
+                self.l2.prefetch(self.l2.place(line));
+                let place = llc.place(line);
+                llc.prefetch(place);
+                if cached {
+                    s.memory.prefetch(physical);
+                }
+                ahead = (line, place);
             }
-            self.ahead[i % (2 * CHUNK)] = line;
+            self.ahead[i % (2 * CHUNK)] = ahead;
         }
         self.looked = to;
+    }
+
+    /// Where a line of the op that runs goes in the last level.
+    #[inline(always)]
+    fn last_place(&self, line: u64, llc: &Cache) -> Place {
+        let (known, place) = self.ahead[self.next.wrapping_sub(1) % (2 * CHUNK)];
+        if known == line {
+            return place;
+        }
+        llc.place(line)
     }
 
     /// The physical address of an address whose page is in a frame.
@@ -366,7 +387,7 @@ impl Thread {
         (self.physical(frame, address), cost)
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn translate_slowly(&mut self, vpn: u64, store: bool, s: &mut Shared) -> (u32, Ps) {
         self.counts.tlb_misses += 1;
         if let Some(frame) = s.tables[self.space].frame(vpn)
@@ -429,7 +450,7 @@ impl Thread {
 
     /// A cached access: every line that it touches.
     #[inline(always)]
-    fn access(&mut self, op: Op, s: &mut Shared) {
+    fn access<L: Level>(&mut self, level: L, op: Op, s: &mut Shared) {
         self.counts.accesses += 1;
         let store = matches!(op.kind, Kind::Write | Kind::Update);
         if op.dependent != 0 {
@@ -441,15 +462,15 @@ impl Thread {
             self.flight.last_load = self.flight.last_load.max(self.clock + s.lat.l1);
             return;
         }
-        self.access_line(op, store, s);
+        self.access_line(level, op, store, s);
         if !inside {
-            self.access_rest(op, store, s);
+            self.access_rest(level, op, store, s);
         }
     }
 
     /// The first line of an access.
     #[inline(always)]
-    fn access_line(&mut self, op: Op, store: bool, s: &mut Shared) {
+    fn access_line<L: Level>(&mut self, level: L, op: Op, store: bool, s: &mut Shared) {
         self.address = op.addr;
         let load = op.kind != Kind::Write;
         if store {
@@ -465,7 +486,7 @@ impl Thread {
                 self.flight.last_load = last.max(self.clock + s.lat.l1);
             }
         } else {
-            self.line(line, load, store, cost, s);
+            self.line(level, line, load, store, cost, s);
             self.last_line = line;
             self.last_dirty = store;
         }
@@ -477,12 +498,12 @@ impl Thread {
 
     /// The other lines of an access.
     #[inline(never)]
-    fn access_rest(&mut self, op: Op, store: bool, s: &mut Shared) {
+    fn access_rest<L: Level>(&mut self, level: L, op: Op, store: bool, s: &mut Shared) {
         let load = op.kind != Kind::Write;
         let last = (op.addr + op.size as u64 - 1) >> 6;
         for at in (op.addr >> 6) + 1..=last {
             let (physical, cost) = self.translate(at << 6, store, s);
-            self.line(physical >> 6, load, store, cost, s);
+            self.line(level, physical >> 6, load, store, cost, s);
             self.last_line = physical >> 6;
             self.last_dirty = store;
             self.last_virtual = if cost == 0 { at } else { NONE };
@@ -491,7 +512,15 @@ impl Thread {
 
     /// One line through the caches.
     #[inline(always)]
-    fn line(&mut self, line: u64, load: bool, store: bool, walk: Ps, s: &mut Shared) {
+    fn line<L: Level>(
+        &mut self,
+        level: L,
+        line: u64,
+        load: bool,
+        store: bool,
+        walk: Ps,
+        s: &mut Shared,
+    ) {
         let found = if self.l1.is_small() {
             self.l1.access::<8>(line, store)
         } else {
@@ -507,7 +536,14 @@ impl Thread {
             }
             return;
         };
-        self.first_level_miss(line, out, load, walk, s);
+        level.run(Missed {
+            thread: self,
+            shared: s,
+            line,
+            out,
+            load,
+            walk,
+        });
     }
 
     #[inline(always)]
@@ -521,9 +557,10 @@ impl Thread {
     }
 
     /// A line that the first level did not have; `out` is the dirty one that had to go for it.
-    #[inline(never)]
-    fn first_level_miss(
+    #[inline(always)]
+    fn first_level_miss<L: Level>(
         &mut self,
+        level: L,
         line: u64,
         out: Option<u64>,
         load: bool,
@@ -561,9 +598,12 @@ impl Thread {
             self.flight.store_miss(done)
         }
         if let Some((_, first, last)) = ahead {
-            for next in first..=last {
-                self.fetch_ahead(next, start, s);
-            }
+            level.run(FetchAhead {
+                thread: self,
+                shared: s,
+                lines: (first, last),
+                now: start,
+            });
         }
     }
 
@@ -578,7 +618,13 @@ impl Thread {
         demand: bool,
         s: &mut Shared,
     ) -> Ps {
-        let done = match s.llc[self.socket].access::<16>(line, false) {
+        let llc = &mut s.llc[self.socket];
+        let place = if demand {
+            self.last_place(line, llc)
+        } else {
+            llc.place(line)
+        };
+        let done = match llc.access_at::<16>(place, false) {
             Found::Hit => start + s.lat.llc,
             Found::Miss(out) => self.fetch(line, out, start, demand, s),
         };
@@ -640,7 +686,7 @@ impl Thread {
         }
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn fetch_ahead(&mut self, line: u64, now: Ps, s: &mut Shared) {
         let Found::Miss(out) = self.l2.access::<16>(line, false) else {
             return;
@@ -652,13 +698,13 @@ impl Thread {
     }
 
     /// Non-temporal stores, or write-backs that keep the line: every line that the op touches.
-    #[inline(never)]
+    #[inline(always)]
     fn write_through(&mut self, op: Op, s: &mut Shared) {
         self.counts.accesses += 1;
         self.last_line = NONE;
         self.last_virtual = NONE;
         let last = (op.addr + op.size.max(1) as u64 - 1) >> 6;
-        for at in op.addr >> 6..=last {
+        for at in op.addr >> 6..last + 1 {
             self.address = at << 6;
             let (physical, cost) = self.translate(at << 6, true, s);
             if s.out_of_frames.is_some() {
@@ -684,6 +730,7 @@ impl Thread {
     }
 
     /// Cleans a line in every cache; was it dirty in one?
+    #[inline(never)]
     fn clean(&mut self, line: u64, s: &mut Shared) -> bool {
         let first = self.l1.clean(line);
         let second = self.l2.clean(line);

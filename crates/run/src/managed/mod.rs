@@ -84,6 +84,16 @@ impl ManagedSpec {
         )
     }
 
+    /// Instances that share a core: cores take a second one when each has a first.
+    fn per_core(&self) -> u32 {
+        let m = &self.machine;
+        let sockets = match self.numa {
+            Numa::Auto => m.sockets,
+            Numa::Local | Numa::Remote => 1,
+        };
+        self.instances.div_ceil(m.core.per_socket * sockets)
+    }
+
     /// Instances fit the machine, and the machine has what plans are about.
     fn check(&self) -> Result<(), Error> {
         let m = &self.machine;
@@ -135,6 +145,7 @@ pub fn run_managed(
         seed: spec.seed,
         replicas: not_run,
         spread: spec.numa == Numa::Auto,
+        per_core: spec.per_core(),
         sockets: (0..run)
             .map(|i| spec.numa.socket(i, machine.sockets))
             .collect(),

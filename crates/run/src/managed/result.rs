@@ -117,7 +117,7 @@ impl Phase {
         Phase {
             at_s: entry.at.as_secs_f64(),
             phase: name(entry.phase).into(),
-            line: entry.to_string(),
+            line: entry.to_string().trim_start_matches("pima ").into(),
             slowdown,
             fast: fast.filter(|_| slowdown.is_some()),
             moved_bytes,

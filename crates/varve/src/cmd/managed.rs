@@ -19,6 +19,7 @@ pub fn run(a: &RunArgs, name: &str, config: Config, mut program: ManagedProgram)
         a.plan.as_deref().unwrap_or("all"),
         config.profile.as_deref(),
     )?;
+    plans::check_log(a.pima_log.is_some(), &plans)?;
     let input = input().map_err(|e| failed(format!("standard input: {e}")))?;
     program.input = input.into();
     let spec = |plan: &String| ManagedSpec {
@@ -32,14 +33,13 @@ pub fn run(a: &RunArgs, name: &str, config: Config, mut program: ManagedProgram)
         ..ManagedSpec::new(machine.clone(), "", program.clone())
     };
     let specs: Vec<ManagedSpec> = plans.iter().map(spec).collect();
-    plans::check_log(a.pima_log.is_some(), &plans)?;
     let log = a.pima_log.as_deref().map(phases::Log::open).transpose()?;
     let results = all(a, &specs)?;
     if let Some(mut log) = log {
         for r in &results {
-            r.phases.iter().for_each(|p| {
-                log.line(&format!("{}{}", r.plan, p.line.trim_start_matches("pima")))
-            });
+            r.phases
+                .iter()
+                .for_each(|p| log.line(&format!("{} {p}", r.plan)));
         }
     }
     show(a, &specs[0], &results)

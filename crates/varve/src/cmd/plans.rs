@@ -48,6 +48,19 @@ pub fn list(specs: &str, profile: Option<&Profile>) -> Result<Vec<String>, Failu
     Ok(all)
 }
 
+/// The plans in a list: a comma also stands between the parameters of one.
+pub fn specs(list: &str) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for part in list.split(',').map(str::trim) {
+        let name = part.split(':').next().unwrap_or_default();
+        match all.last_mut() {
+            Some(last) if name.contains('=') => *last = format!("{last},{part}"),
+            _ => all.push(part.into()),
+        }
+    }
+    all
+}
+
 /// Whether any of the plans tries both memories.
 fn any_samples(specs: &[String]) -> bool {
     let samples = |spec: &String| plans::entry(spec).is_ok_and(|plan| plan.samples());
@@ -62,19 +75,6 @@ pub fn check_log(log: bool, specs: &[String]) -> Result<(), Failure> {
         )),
         false => Ok(()),
     }
-}
-
-/// The plans in a list: a comma also stands between the parameters of one.
-pub fn specs(list: &str) -> Vec<String> {
-    let mut all: Vec<String> = Vec::new();
-    for part in list.split(',').map(str::trim) {
-        let name = part.split(':').next().unwrap_or_default();
-        match all.last_mut() {
-            Some(last) if name.contains('=') => *last = format!("{last},{part}"),
-            _ => all.push(part.into()),
-        }
-    }
-    all
 }
 
 /// The spaces at the end, one per line.

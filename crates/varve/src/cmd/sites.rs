@@ -13,6 +13,14 @@ const WIDTH: usize = 80;
 const FAST: char = '■';
 const SLOW: char = '·';
 
+const SI: &[(f64, &str)] = &[(1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G")];
+const IEC: &[(f64, &str)] = &[
+    (1.0, "B"),
+    (1024.0, "KiB"),
+    (1048576.0, "MiB"),
+    (1073741824.0, "GiB"),
+];
+
 /// A heuristic, and for each site of the profile whether it wants its objects in DRAM.
 struct Judged {
     heuristic: String,
@@ -161,8 +169,8 @@ fn table(profile: &Profile, judged: &[Judged], shown: &[usize]) -> Vec<String> {
         values.collect::<Vec<f64>>()
     };
     let columns = [
-        ("objects", count(&of(&|c| c.objects as f64))),
-        ("bytes", Format::Bytes.column("", &of(&|c| c.bytes as f64))),
+        ("objects", scaled(&of(&|c| c.objects as f64), SI)),
+        ("bytes", scaled(&of(&|c| c.bytes as f64), IEC)),
         (
             "lived",
             Format::Percent.column(
@@ -170,8 +178,8 @@ fn table(profile: &Profile, judged: &[Judged], shown: &[usize]) -> Vec<String> {
                 &of(&|c| (100.0 * c.survived_bytes as f64 / c.bytes.max(1) as f64).round()),
             ),
         ),
-        ("reads", count(&of(&|c| c.old_reads as f64))),
-        ("writes", count(&of(&|c| c.old_writes as f64))),
+        ("reads", scaled(&of(&|c| c.old_reads as f64), SI)),
+        ("writes", scaled(&of(&|c| c.old_writes as f64), SI)),
     ];
     let widths = columns.iter().map(|(name, (unit, cells))| {
         let cells = cells.iter().map(|c| c.chars().count());
@@ -209,17 +217,13 @@ fn table(profile: &Profile, judged: &[Judged], shown: &[usize]) -> Vec<String> {
     lines
 }
 
-/// Counts in a column, all with one prefix.
-fn count(values: &[f64]) -> (String, Vec<String>) {
+/// The numbers of a column in one unit, such that the largest has three to five digits.
+fn scaled(values: &[f64], units: &[(f64, &str)]) -> (String, Vec<String>) {
     let most = values.iter().copied().fold(0.0, f64::max);
-    let (divisor, unit) = match most {
-        m if m >= 1e8 => (1e6, "M"),
-        m if m >= 1e5 => (1e3, "k"),
-        _ => (1.0, ""),
-    };
-    let scaled: Vec<f64> = values.iter().map(|v| (v / divisor).round()).collect();
-    let (_, cells) = Format::Integer.column("", &scaled);
-    (unit.into(), cells)
+    let fits = |(divisor, _): &&(f64, &str)| most >= 1e5 && most >= 100.0 * divisor;
+    let (divisor, unit) = units.iter().rev().find(fits).unwrap_or(&units[0]);
+    let values: Vec<f64> = values.iter().map(|v| v / divisor).collect();
+    (unit.to_string(), Format::Number.column("", &values).1)
 }
 
 /// What a site is called, in as many characters: packages by their first letters, then what is at the end.
@@ -311,10 +315,14 @@ mod tests {
     }
 
     #[test]
-    fn counts_of_a_column_share_a_prefix() {
-        let (unit, cells) = count(&[1.0, 99_999.0]);
-        assert_eq!((&unit[..], cells), ("", vec!["1".into(), "99,999".into()]));
-        let (unit, cells) = count(&[1400.0, 2e6]);
-        assert_eq!((&unit[..], cells), ("k", vec!["1".into(), "2,000".into()]));
+    fn numbers_of_a_column_share_a_unit() {
+        let column = |values: &[f64], units| {
+            let (unit, cells) = scaled(values, units);
+            format!("{unit}: {}", cells.join(" "))
+        };
+        assert_eq!(column(&[0.0, 1.0, 99_999.0], SI), ": 0 1 99,999");
+        assert_eq!(column(&[0.0, 300.0, 2e6], SI), "k: 0 <1 2,000");
+        assert_eq!(column(&[32.0, 2048.0], IEC), "B: 32 2,048");
+        assert_eq!(column(&[32.0, 1048576.0], IEC), "KiB: <1 1,024");
     }
 }

@@ -45,14 +45,7 @@ fn a_program_is_profiled_shown_and_run_by_what_was_seen() {
 
     let table = sites(&file, &[]).well().out;
     assert!(table.lines().all(|l| l.chars().count() <= 80), "{table}");
-    for word in [
-        "objects",
-        "(%)",
-        "v.g.Engine::run, Vertex",
-        "cgz-f",
-        "knapsack",
-        "--all",
-    ] {
+    for word in ["objects", "(%)", "v.g.", "cgz-f", "knapsack", "--all"] {
         assert!(table.contains(word), "no `{word}` in {table}");
     }
     let all = sites(&file, &["--all", "--by", "bytes"]).well().out;

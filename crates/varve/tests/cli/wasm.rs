@@ -90,7 +90,7 @@ fn what_cannot_be_logged_is_said_before_the_program_runs() {
             "name a file that can be written for --gc-log",
         ],
     );
-    varve(&["run", TINY, "--gc-stats"]).refuses(2, &["--gc-stats are for WebAssembly programs"]);
+    varve(&["run", TINY, "--gc-stats"]).refuses(2, &["--gc-stats", "for WebAssembly programs"]);
     varve(&["run", TINY, "--gc-log"]).refuses(2, &["--gc-log", "WebAssembly"]);
 }
 

@@ -1,5 +1,6 @@
 //! The DRAM of a channel against a slow, obvious reference: one command a clock, every rule of the data sheet asked.
 
+use super::super::queue::Server;
 use super::*;
 use crate::Machine;
 use proptest::prelude::*;
@@ -134,7 +135,7 @@ impl RefChannel {
             let p = waiting[i];
             if self.banks[p.bank as usize].open == Some(p.row) && self.column_allowed(now, p) {
                 waiting.remove(i);
-                self.last_column = Some((now, p.rank, p.group));
+                self.last_column = Some((now, p.rank(), p.group()));
                 let b = &mut self.banks[p.bank as usize];
                 b.precharge = b.precharge.max(now + self.ccd_s);
                 b.used = now + self.cl;
@@ -144,7 +145,7 @@ impl RefChannel {
         for i in 0..seen {
             let p = waiting[i];
             let b = self.banks[p.bank as usize];
-            let window = &mut self.activates[p.rank as usize];
+            let window = &mut self.activates[p.rank() as usize];
             match b.open {
                 None if now >= b.activate => {
                     if window.len() == 4 && now < window[0] + self.faw {
@@ -188,9 +189,9 @@ impl RefChannel {
         let Some((at, rank, group)) = self.last_column else {
             return true;
         };
-        let gap = if rank != p.rank {
+        let gap = if rank != p.rank() {
             self.ccd_s + RANK_SWITCH_CLOCKS as u64
-        } else if group == p.group {
+        } else if group == p.group() {
             self.ccd_l
         } else {
             self.ccd_s
@@ -284,7 +285,7 @@ proptest! {
         d.powerdown_after_ns = 1e8;
         let t = Timing::of(&d);
         let mut channel = Channel::new(&d);
-        let mut open: Vec<Option<(u32, Ps)>> = vec![None; channel.banks.len()];
+        let mut open: Vec<Option<(u32, Ps)>> = vec![None; channel.all_banks as usize];
         let mut now = 1_000_000;
         for (column, row, gap) in reads {
             let p = channel.place(row * 8192 * 32 + column * LINE);
@@ -341,7 +342,7 @@ fn a_day_in_the_life_of_a_rank_by_hand() {
     let took = channel.read(busy + 3_000_000_000, p, &t);
     assert_eq!(took, 360_000 + 14_250 + 14_250 + 3_001);
     let end = busy + 3_000_000_000 + took;
-    let r = channel.rank_times(end, &t)[p.rank as usize];
+    let r = channel.rank_times(end, &t)[p.rank() as usize];
     assert_eq!(r.standby, 100_000 + 1_000_000 + 1_000_000);
     assert_eq!(r.powerdown, 4_000_000 + 999_000_000);
     assert_eq!(r.selfrefresh, 2_000_000_000);
@@ -365,7 +366,7 @@ fn alternating_ranks_cost_the_bus_and_neighbouring_lines_do_not() {
         64 * t.burst,
         "neighbours lie in different bank groups"
     );
-    let other = (1..).find(|r| channel.place(r * 8192).rank != channel.place(0).rank);
+    let other = (1..).find(|r| channel.place(r * 8192).rank() != channel.place(0).rank());
     let other = other.unwrap() * 8192;
     let turns: u64 = (0..64)
         .map(|i| {

@@ -144,7 +144,7 @@ proptest! {
             now += 1000;
         }
         let parts = |d: &Dimm| -> u64 {
-            let buffered: u32 = d.buffer.iter().flatten().map(|s| s.newer.count_ones()).sum();
+            let buffered: u32 = d.buffer.iter().flat_map(|s| s.newer).map(u8::count_ones).sum();
             buffered as u64 + d.crowd.lines.len() as u64
         };
         // What left the buffer whole is four writes each; what left in parts is one to three each.
