@@ -127,6 +127,42 @@ fn a_mark_of_an_object_that_an_inlined_function_made_is_seen() {
     assert!(old(&mut store)[0] >= BYTES);
 }
 
+/// Languages have an array in an object of its own: it is marked with that, whether the code that makes it is seen or not.
+#[test]
+fn arrays_that_an_object_holds_are_marked_with_it() {
+    let wat = |new: &str| {
+        format!(
+            r#"(module
+            (rec (type $elements (array (mut i64)))
+                (type $box (struct (field (ref null $elements)) (field (mut (ref null $box))))))
+            (import "varve" "critical" (func $critical (param (ref null $box))))
+            (global $kept (mut (ref null $box)) (ref.null $box))
+            (func $make (result (ref null $box))
+                (struct.new $box (array.new_default $elements (i32.const 10)) (ref.null $box)))
+            (func (export "f") (param i32)
+                (local $b (ref null $box))
+                (loop $more
+                    (local.set $b {new})
+                    (call $critical (local.get $b))
+                    (struct.set $box 1 (local.get $b) (global.get $kept))
+                    (global.set $kept (local.get $b))
+                    (local.set 0 (i32.sub (local.get 0) (i32.const 1)))
+                    (br_if $more (local.get 0)))))"#
+        )
+    };
+    let here = "(struct.new $box (array.new_default $elements (i32.const 10)) (ref.null $box))";
+    let arrays = 5000;
+    for tier in TIERS {
+        for new in [here, "(call $make)"] {
+            let (mut store, outcome) = run(config("hints", tier), &wat(new), arrays);
+            outcome.unwrap();
+            let [fast, slow] = old(&mut store);
+            assert!(fast >= (96 + 16) * arrays as u64, "{tier:?} {new}: {fast}");
+            assert!(slow <= 64 << 10, "{tier:?} {new}: {slow}");
+        }
+    }
+}
+
 #[test]
 fn null_and_small_integers_have_no_site() {
     let wat = r#"(module

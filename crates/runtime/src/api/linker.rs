@@ -143,7 +143,7 @@ impl<T: 'static> Linker<T> {
         Instance::new(store, module, &imports)
     }
 
-    /// Defines the function that marks the site at which its argument, a fresh object of any type, was allocated.
+    /// Defines the function that marks its argument, a fresh object of any type, as critical.
     pub(crate) fn func_mark(&mut self, module: &str, name: &str) -> &mut Self {
         self.put(module, name, Definition::Mark)
     }

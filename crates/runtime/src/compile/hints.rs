@@ -1,19 +1,20 @@
 //! The programmer's marks at allocation sites: a call, with an object that was just allocated, of an import that does
 //! nothing else.
 //!
-//! Where the object was allocated in the same code, functions inlined there included, the site's temperature is set while
-//! that code is compiled, in the constant that its objects begin with: the call itself leaves nothing behind. Whatever
-//! lies between the two, a constructor for instance, is no matter, as long as it is the same value. Of another object its
-//! site is marked at run time, by the number in its header, and code that is compiled from then on has the constant.
+//! Where the object was allocated in the same code, functions inlined there included, its temperature is in the constants
+//! that this code gives such objects, and the call itself leaves nothing behind. Whatever lies between the two, a
+//! constructor for instance, is no matter, as long as it is the same value. Any other object is marked at run time, in its
+//! header: where it was allocated others may be too that nobody marked.
+//!
+//! An object that languages have as one may be two: arrays of Java and Kotlin are objects that hold the array of their
+//! elements. So what an object's fields hold of arrays, by their declared types, is marked with it.
 
-use super::alias::Region;
 use super::translate::Translator;
 use crate::helpers::Helper;
-use crate::store::{FuncKind, Inline};
-use crate::types::{HeapType, Kind, RefType, ValType};
-use cranelift_codegen::ir::{InstBuilder, InstructionData, Value, types};
+use crate::store::{FuncKind, Inline, MARKED};
+use crate::types::{FieldType, HeapType, Kind, RefType, Storage, TypeIndex, ValType};
+use cranelift_codegen::ir::{InstructionData, Value};
 use varve_heap::layout;
-use varve_machine::Kind as Access;
 use wasmparser::Operator;
 
 /// An object that is allocated in the code that is being compiled.
@@ -21,22 +22,64 @@ pub(super) struct Birth {
     object: Value,
     /// The constant that its header begins as; none if only the runtime writes it.
     header: Option<Value>,
-    site: u32,
+    /// The constant that the runtime is told when it allocates the object.
+    site: Value,
+    /// Arrays that it was made with.
+    parts: Parts,
 }
 
-/// Instructions of a mark at run time besides its access.
-const TEST: u32 = 2;
+enum Parts {
+    These(Vec<Value>),
+    /// It was made empty, and may be filled somewhere.
+    Unknown,
+}
+
+/// Whether a field holds an array of its object.
+pub(crate) fn holds_part(field: &FieldType) -> bool {
+    let heap = match field.storage {
+        Storage::Val(ValType::Ref(RefType { heap, .. })) => heap,
+        _ => return false,
+    };
+    matches!(heap, HeapType::Concrete(_, Kind::Array))
+}
 
 impl Translator<'_, '_> {
-    /// Notes an allocation.
-    pub(super) fn born(&mut self, object: Value, header: Option<Value>, site: u32) {
+    /// Notes an allocation, `site` being the constant in the call of the runtime.
+    pub(super) fn born(&mut self, object: Value, header: Option<Value>, site: Value) {
         if self.env.heap.plan().takes_hints() {
             self.births.push(Birth {
                 object,
                 header,
                 site,
+                parts: Parts::These(Vec::new()),
             });
         }
+    }
+
+    /// The last one was a struct, and was made empty.
+    pub(super) fn born_empty(&mut self, ty: TypeIndex) {
+        let may_have = self.env.types.fields(ty).iter().any(holds_part);
+        if let Some(birth) = self.births.last_mut().filter(|_| may_have) {
+            birth.parts = Parts::Unknown;
+        }
+    }
+
+    /// Notes what the last one was made of.
+    pub(super) fn born_of(&mut self, ty: TypeIndex, values: &[Value]) {
+        let fields = self.env.types.fields(ty).iter().zip(values);
+        let parts = fields.filter(|(field, _)| holds_part(field));
+        let parts = parts.map(|(_, &value)| value).collect();
+        if let Some(birth) = self.births.last_mut() {
+            birth.parts = Parts::These(parts);
+        }
+    }
+
+    /// The latest allocation of a value, by its number.
+    fn birth_of(&self, object: Value) -> Option<usize> {
+        let dfg = &self.b.func.dfg;
+        let object = dfg.resolve_aliases(object);
+        let is_it = |birth: &Birth| dfg.resolve_aliases(birth.object) == object;
+        self.births.iter().rposition(is_it)
     }
 
     /// Whether an operator is a mark.
@@ -52,74 +95,49 @@ impl Translator<'_, '_> {
         matches!(func.kind, FuncKind::Host(_, Some(Inline::Mark)))
     }
 
-    /// Marks the site of the object on the stack.
+    /// Marks the object on the stack.
     pub(super) fn mark(&mut self) {
         let operand = self.pop_operand();
         if !self.env.heap.plan().takes_hints() {
             return;
         }
-        let dfg = &self.b.func.dfg;
-        let object = dfg.resolve_aliases(operand.value);
-        let mut births = self.births.iter().rev();
-        match births.find(|birth| dfg.resolve_aliases(birth.object) == object) {
-            Some(birth) => {
-                let (header, site) = (birth.header, birth.site);
-                self.heat(header, site);
+        match self.births_of_all(operand.value) {
+            Some(births) => {
+                self.env.sites.mark();
+                births.into_iter().for_each(|birth| self.heat(birth));
             }
-            None => self.mark_at_run_time(operand.value, operand.ty),
+            None => {
+                self.call_helper(Helper::Mark, &[operand.value]);
+            }
         }
     }
 
-    /// Has all objects of a site begin hot, those too whose allocation is translated already.
-    fn heat(&mut self, header: Option<Value>, site: u32) {
-        let temperature = self.env.heap.marked();
-        self.env.sites.mark(site, temperature);
-        let dfg = &mut self.b.func.dfg;
-        let constant = header.and_then(|header| dfg.value_def(header).inst());
-        if let Some(constant) = constant
-            && let InstructionData::UnaryImm { imm, .. } = &mut dfg.insts[constant]
-        {
-            let hot = u64::from(temperature) << layout::TEMPERATURE_SHIFT;
-            *imm = (imm.bits() | hot as i64).into();
+    /// The allocations of an object and all its parts, if they are known.
+    fn births_of_all(&self, object: Value) -> Option<Vec<usize>> {
+        let birth = self.birth_of(object)?;
+        let mut all = vec![birth];
+        match &self.births[birth].parts {
+            Parts::These(parts) => {
+                for &part in parts {
+                    all.push(self.birth_of(part)?);
+                }
+            }
+            Parts::Unknown => return None,
         }
+        Some(all)
     }
 
-    fn mark_at_run_time(&mut self, object: Value, ty: ValType) {
-        let is_object = matches!(
-            ty,
-            ValType::Ref(RefType {
-                heap: HeapType::Concrete(_, Kind::Struct | Kind::Array),
-                ..
-            })
-        );
-        if !is_object {
-            self.call_helper(Helper::Mark, &[object]);
-            return;
+    /// Has all objects of an allocation begin hot: its constants are changed.
+    fn heat(&mut self, birth: usize) {
+        let (header, site) = (self.births[birth].header, self.births[birth].site);
+        let hot = u64::from(self.env.heap.marked()) << layout::TEMPERATURE_SHIFT;
+        let header = header.map(|header| (header, hot as i64));
+        for (constant, bits) in header.into_iter().chain([(site, i64::from(MARKED))]) {
+            let dfg = &mut self.b.func.dfg;
+            let inst = dfg.value_def(constant).inst().expect("a constant");
+            if let InstructionData::UnaryImm { imm, .. } = &mut dfg.insts[inst] {
+                *imm = (imm.bits() | bits).into();
+            }
         }
-        let (test, mark, next) = (
-            self.b.create_block(),
-            self.b.create_block(),
-            self.b.create_block(),
-        );
-        self.b.set_cold_block(mark);
-        self.b.ins().brif(object, test, &[], next, &[]);
-        self.b.seal_block(test);
-        self.b.switch_to_block(test);
-        let address = self.object_address(object);
-        let flags = self.trusted(Region::Headers);
-        let at = layout::TEMPERATURE_BYTE;
-        let byte = self.b.ins().load(types::I8, flags, address, at);
-        // On one of several paths: what it takes along is in memory.
-        self.forget_recorded();
-        self.record_instructions(TEST);
-        self.observe(Access::Read, Some(object), address, at, 1);
-        let hot = self.b.ins().band_imm_u(byte, layout::HOT as i64);
-        self.b.ins().brif(hot, next, &[], mark, &[]);
-        self.b.seal_block(mark);
-        self.b.switch_to_block(mark);
-        self.call_helper(Helper::Mark, &[object]);
-        self.b.ins().jump(next, &[]);
-        self.b.seal_block(next);
-        self.b.switch_to_block(next);
     }
 }

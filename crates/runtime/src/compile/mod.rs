@@ -8,7 +8,7 @@ pub(crate) mod env;
 mod facts;
 pub(crate) mod feedback;
 pub(crate) mod glue;
-mod hints;
+pub(crate) mod hints;
 mod inline;
 pub(crate) mod isa;
 mod live;

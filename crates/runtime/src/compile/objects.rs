@@ -290,12 +290,12 @@ impl Translator<'_, '_> {
         let result = self.b.append_block_param(done, types::I32);
         let address = self.bump(size, slow);
         let header = self.header(address, ty, site);
-        self.born(result, Some(header), site);
         let reference = self.reference_to(address);
         self.b.ins().jump(done, &args(&[reference]));
         self.b.seal_block(slow);
         self.b.switch_to_block(slow);
         let (ty, site) = (self.i32(ty as i64), self.i32(site as i64));
+        self.born(result, Some(header), site);
         let reference = self
             .call_helper(Helper::AllocStruct, &[ty, site])
             .expect("result");
@@ -346,7 +346,6 @@ impl Translator<'_, '_> {
         let size = self.b.ins().band_imm_s(bytes, !7);
         let address = self.bump(size, slow);
         let header = self.header(address, ty, site);
-        self.born(result, Some(header), site);
         let flags = self.trusted(Region::Lengths);
         self.b
             .ins()
@@ -356,6 +355,7 @@ impl Translator<'_, '_> {
         self.b.seal_block(slow);
         self.b.switch_to_block(slow);
         let (ty, site) = (self.i32(ty as i64), self.i32(site as i64));
+        self.born(result, Some(header), site);
         let reference = self
             .call_helper(Helper::AllocArray, &[ty, len, site])
             .expect("result");
@@ -381,6 +381,7 @@ impl Translator<'_, '_> {
             let at = offsets[i] as i32;
             self.observe(Access::Write, None, address, at, storage.bytes());
         }
+        self.born_of(ty, values);
         reference
     }
 
@@ -549,7 +550,7 @@ impl Translator<'_, '_> {
     }
 
     fn array_from_segment(&mut self, helper: Helper, type_index: u32, segment: u32) {
-        let number = self.site();
+        let site = self.site();
         let ty = self.env.module.types[type_index as usize];
         let len = self.pop();
         let offset = self.pop();
@@ -557,12 +558,12 @@ impl Translator<'_, '_> {
             self.instance_id(),
             self.i32(ty as i64),
             self.i32(segment as i64),
-            self.i32(number as i64),
+            self.i32(site as i64),
         );
         let v = self
             .call_helper(helper, &[i, ty, s, offset, len, site])
             .expect("result");
-        self.born(v, None, number);
+        self.born(v, None, site);
         self.push(v, self.concrete(type_index, false));
     }
 
@@ -889,7 +890,9 @@ impl Translator<'_, '_> {
                 self.push(v, self.concrete(struct_type_index, false));
             }
             StructNewDefault { struct_type_index } => {
-                let v = self.allocate_struct(self.env.module.types[struct_type_index as usize]);
+                let ty = self.env.module.types[struct_type_index as usize];
+                let v = self.allocate_struct(ty);
+                self.born_empty(ty);
                 self.push(v, self.concrete(struct_type_index, false));
             }
             StructGet {

@@ -133,13 +133,6 @@ impl Translator<'_, '_> {
         self.recorded = Recorded::default();
     }
 
-    /// Counts instructions that no operator stands for.
-    pub(super) fn record_instructions(&mut self, instructions: u32) {
-        if self.observes() {
-            self.recorded.pending += instructions;
-        }
-    }
-
     fn recording(&mut self) -> Option<Value> {
         let address = self.env.recording?.address();
         Some(self.i64(address))

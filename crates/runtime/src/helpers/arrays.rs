@@ -180,7 +180,7 @@ helper! {
 }
 
 helper! {
-    /// Marks the site of an object; null has none.
+    /// Marks an object as critical, unless it is null.
     mark(vm, reference: u32) {
         vm.mark(reference);
         Ok(())

@@ -2,7 +2,7 @@
 //!
 //! | import | type | what it says |
 //! |---|---|---|
-//! | `critical` | `(ref null T) ->` | the object was just allocated, at a site whose objects are critical for the program's speed |
+//! | `critical` | `(ref null T) ->` | the object was just allocated, at a site that is critical for the program's speed |
 //! | `sampling` | `-> i32` | asks whether the runtime wants to know of intervals |
 //! | `interval` | `i64 i64 i64 ->` | an interval of the program's work is over: its number, and the nanoseconds that loading and updating took |
 

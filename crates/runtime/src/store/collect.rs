@@ -7,6 +7,10 @@ use crate::error::{Error, Result, TrapKind};
 use crate::types::{HOST_TYPE, TypeIndex};
 use varve_heap::{Kind, OutOfMemory, Ref, Roots, layout};
 
+/// Beside a site's number: the programmer marked what is allocated.
+pub(crate) const MARKED: u32 = 1 << 31;
+const _: () = assert!(MARKED >> layout::SITE_BITS != 0);
+
 impl Vm {
     /// Works with the heap while the rest of the store is its roots.
     pub(super) fn with_heap<R>(
@@ -54,23 +58,28 @@ impl Vm {
 
     /// A struct with its header; the rest is zero.
     pub(crate) fn alloc_struct(&mut self, ty: TypeIndex, site: u32) -> Result<u32> {
+        let number = site & !MARKED;
         let r =
-            self.allocate(|heap, mutator, roots| heap.alloc_struct(mutator, ty, site, roots))?;
+            self.allocate(|heap, mutator, roots| heap.alloc_struct(mutator, ty, number, roots))?;
         self.set_temperature(r, site);
         Ok(r)
     }
 
     /// An array with its header and length; the rest is zero.
     pub(crate) fn alloc_array(&mut self, ty: TypeIndex, len: u32, site: u32) -> Result<u32> {
-        let r =
-            self.allocate(|heap, mutator, roots| heap.alloc_array(mutator, ty, site, len, roots))?;
+        let number = site & !MARKED;
+        let r = self
+            .allocate(|heap, mutator, roots| heap.alloc_array(mutator, ty, number, len, roots))?;
         self.set_temperature(r, site);
         Ok(r)
     }
 
     /// What compiled code sets by itself in the headers of objects that it allocates.
     fn set_temperature(&self, reference: u32, site: u32) {
-        let temperature = self.sites.temperature(site);
+        let mut temperature = self.sites.temperature(site & !MARKED);
+        if site & MARKED != 0 {
+            temperature |= self.heap().marked();
+        }
         if temperature != 0 {
             let at = self
                 .object(reference)

@@ -61,7 +61,7 @@ pub(crate) trait Managed {
     /// What compiled code sets in the temperature byte of objects that are born at a site.
     fn temperature(&self, site: Site<'_>) -> u8;
     fn plan(&self) -> &dyn Plan;
-    /// The temperature of a site that the programmer marked, if the plan takes marks: it goes by nothing else then.
+    /// The temperature of objects that the programmer marked, if the plan takes marks: it goes by nothing else then.
     fn marked(&self) -> u8 {
         let key = varve_heap::sites::Key::default();
         self.temperature(Site {

@@ -1,6 +1,7 @@
-//! What programs tell of themselves for plans to go by: marks at allocation sites, and intervals of their work.
+//! What programs tell of themselves for plans to go by: marks of objects, and intervals of their work.
 
 use super::Vm;
+use crate::compile::hints::holds_part;
 use crate::error::{Error, Result};
 use std::time::{Duration, Instant};
 use varve_heap::{Entry, Interval, layout};
@@ -72,19 +73,40 @@ impl Vm {
         self.intervals.log = Some(log);
     }
 
-    /// Marks the site of an object, by the number in its header, and the object itself.
+    /// Marks an object, and arrays that its fields hold.
     pub(crate) fn mark(&mut self, reference: u32) {
-        if reference == 0 || reference & layout::I31_TAG != 0 || !self.heap().plan().takes_hints() {
+        let is_object = reference != 0 && reference & layout::I31_TAG == 0;
+        if !is_object || !self.heap().plan().takes_hints() {
             return;
         }
-        let hot = self.heap().marked();
+        self.sites.mark();
+        self.heat(reference);
+        self.parts(reference)
+            .into_iter()
+            .for_each(|part| self.heat(part));
+    }
+
+    fn parts(&self, reference: u32) -> Vec<u32> {
+        let types = self.engine.types();
+        let ty = self.type_of(reference);
+        let fields = types.fields_of(ty).unwrap_or_default();
+        let offsets = fields.iter().zip(&types.get(ty).layout.offsets);
+        let read = |&offset: &u32| {
+            let at = self.object(reference).wrapping_add(offset as usize);
+            self.observe(Access::Read, at, 4);
+            // SAFETY: objects of this type have a field of reference type there.
+            unsafe { at.cast::<u32>().read() }
+        };
+        let parts = offsets.filter(|(field, _)| holds_part(field));
+        let parts = parts.map(|(_, offset)| read(offset));
+        parts.filter(|&part| part != 0).collect()
+    }
+
+    fn heat(&self, reference: u32) {
         let object = self.object(reference);
-        // SAFETY: references are of live objects, which begin with a header.
-        let header = varve_heap::Header(unsafe { object.cast::<u64>().read() });
-        self.sites.mark(header.site(), hot);
         let at = object.wrapping_add(layout::TEMPERATURE_BYTE as usize);
-        // SAFETY: the byte is in that header.
-        unsafe { at.write(at.read() | hot) };
+        // SAFETY: the byte is in the header of a live object.
+        unsafe { at.write(at.read() | self.heap().marked()) };
         self.observe(Access::Update, at, 1);
     }
 

@@ -15,6 +15,7 @@ mod stack;
 mod tier;
 mod vm;
 
+pub(crate) use collect::MARKED;
 pub use observe::{Clock, Sink};
 pub use tier::CompilerStats;
 pub(crate) use vm::{FuncData, FuncKind, HostFunction, Vm};

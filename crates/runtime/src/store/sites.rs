@@ -56,12 +56,9 @@ impl Sites {
         place.map_or(0, |place| self.temperatures[place])
     }
 
-    /// The programmer marked a site: from now on its objects begin with this besides.
-    pub fn mark(&mut self, site: u32, temperature: u8) {
+    /// The programmer marked objects of a site.
+    pub fn mark(&mut self) {
         self.marked = true;
-        if let Some(place) = (site as usize).checked_sub(1) {
-            self.temperatures[place] |= temperature;
-        }
     }
 
     /// Whether any site was marked.

@@ -50,10 +50,6 @@ final class MarkedSites {
         return sites.contains(new Site(line, className.replace('.', '/')));
     }
 
-    boolean isEmpty() {
-        return sites.isEmpty();
-    }
-
     private ClassVisitor reader() {
         return new ClassVisitor(Opcodes.ASM9) {
             @Override
