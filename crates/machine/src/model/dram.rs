@@ -54,7 +54,7 @@ pub struct Timing {
     powerdown_exit: Ps,
     selfrefresh_after: Ps,
     selfrefresh_exit: Ps,
-    /// How long a row is still found open after its bank was taken for it (an adaptive page policy), ps.
+    /// How long a row is still found open once its bank is free again (an adaptive page policy), ps.
     stays_open: Ps,
     /// What the data bus loses between bursts of two ranks, ps.
     other_rank: Ps,
