@@ -54,8 +54,8 @@ pub struct Timing {
     powerdown_exit: Ps,
     selfrefresh_after: Ps,
     selfrefresh_exit: Ps,
-    /// A row whose last burst was so long ago is found closed (an adaptive page policy), ps.
-    row_timeout: Ps,
+    /// How long a row is still found open once its bank is free again (an adaptive page policy), ps.
+    stays_open: Ps,
     /// What the data bus loses between bursts of two ranks, ps.
     other_rank: Ps,
     /// What the data bus loses between two bursts of one bank group, ps.
@@ -103,8 +103,8 @@ impl Timing {
             powerdown_exit: ps(d.powerdown_exit_ns),
             selfrefresh_after: ps(d.selfrefresh_after_ns),
             selfrefresh_exit: ps(d.selfrefresh_exit_ns),
-            // Counted from the column access's data, which is `cl` after the bank was taken for a burst.
-            row_timeout: (ps(ROW_TIMEOUT_NS) + ps(d.cl_ns)).saturating_sub(ps(burst)),
+            // The timer begins with the data, which comes `cl` after the bank was taken for a burst.
+            stays_open: (ps(ROW_TIMEOUT_NS) + ps(d.cl_ns)).saturating_sub(ps(burst)),
         }
     }
 
@@ -300,7 +300,7 @@ impl Channel {
             start = b.ready;
         }
         let open = b.row == p.row;
-        let fresh = start < b.ready + t.row_timeout;
+        let fresh = start < b.ready + t.stays_open;
         if open && fresh {
             self.counts.row_hits += 1;
         } else {

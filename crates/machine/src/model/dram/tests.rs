@@ -289,7 +289,7 @@ proptest! {
         let mut now = 1_000_000;
         for (column, row, gap) in reads {
             let p = channel.place(row * 8192 * 32 + column * LINE);
-            let state = open[p.bank as usize].filter(|(_, used)| now < used + t.row_timeout);
+            let state = open[p.bank as usize].filter(|(_, used)| now < used + ps(ROW_TIMEOUT_NS));
             let expected = match state {
                 Some((row, _)) if row == p.row => t.cl,
                 Some(_) => t.rp + t.rcd + t.cl,
