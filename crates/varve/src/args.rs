@@ -31,7 +31,7 @@ pub enum Command {
         varve run module.wasm --invoke add -- 1 2\n  \
         varve run --live --bins 48GiB -- ./server --port 7000\n  \
         varve run program.wasm --live --plan kg-n -- ARGUMENTS")]
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Record a program's memory accesses for replay, look into a trace, or import one of another tool
     #[command(
         args_conflicts_with_subcommands = true,
