@@ -81,8 +81,7 @@ fn chunks_are_on_the_nodes_at_once_and_move_with_what_they_hold() {
     let mut chunks = Chunks::new(3);
     let (start, bytes) = chunks.range();
     let kinds = memory.kinds().clone();
-    let mut expected = 0;
-    for tier in [0, 1, 0] {
+    for (moves, tier) in [0, 1, 0].into_iter().enumerate() {
         memory.bind(start, bytes, tier).unwrap();
         let found = positions(&[(start, bytes)]).unwrap();
         assert_eq!(found.total(), bytes, "all is in memory");
@@ -90,10 +89,9 @@ fn chunks_are_on_the_nodes_at_once_and_move_with_what_they_hold() {
         assert!(memory.holds(&[(start, bytes)], tier).unwrap());
         assert!(!memory.holds(&[(start, bytes)], 1 - tier).unwrap());
         for (page, bytes) in chunks.all().chunks_mut(PAGE).enumerate() {
-            assert_eq!(bytes[0], expected, "page {page}");
+            assert_eq!(usize::from(bytes[0]), moves, "page {page}");
             bytes[0] += 1;
         }
-        expected += 1;
     }
 }
 

@@ -20,8 +20,6 @@ pub struct Args {
     pub command: Option<Command>,
 }
 
-// There is one of it.
-#[allow(clippy::large_enum_variant)]
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Run a program on a modelled machine under one or more page policies, or live with its pages placed
