@@ -3,6 +3,7 @@
 use super::{End, ManagedSpec, Numa};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use varve_machine::energy::Energy;
 use varve_machine::model::{Outcome, Stalls};
 use varve_runtime::{GcKind, GcStats, PimaEntry, PimaNote, PimaPhase};
 
@@ -212,6 +213,8 @@ pub struct PlanResult {
     pub moved_bytes: u64,
     /// Share of the time lost, by reason; collections included.
     pub stalls: StallStack,
+    /// Energy of all memory of the machine, that of sockets without a program included, J; none if the machine has no data for it.
+    pub energy_j: Option<f64>,
     /// The phases of a plan that samples, in the first instance.
     pub phases: Vec<Phase>,
     /// What the plan goes by and the program has not told.
@@ -269,6 +272,7 @@ impl PlanResult {
             peak_bytes: stats.peak,
             moved_bytes: stats.moved.iter().sum(),
             stalls: StallStack::of(&last.stalls, all),
+            energy_j: Energy::of(&spec.machine, outcome).ok().map(|e| e.total()),
             phases: ends[0].phases.iter().map(Phase::of).collect(),
             untold: ends[0].untold.clone(),
         }

@@ -48,7 +48,7 @@ pub fn claims(o: &StudyOptions, all: &Results, out: &mut StudyResult) {
 }
 
 const OWN_RATE: &str =
-    "a core allocates faster here than in the paper, and there is no I/O: see docs/pima.md";
+    "a core allocates faster here than in the paper, and there is no I/O: see docs/pima-study.md";
 
 fn cores(all: &Results, out: &mut StudyResult) {
     let slow = |e: &super::Entry, cores| all.slowdown(e, "slow", cores, Numa::Local);

@@ -34,10 +34,16 @@ pub fn of(spec: &ManagedSpec, results: &[PlanResult]) -> RunTable {
         Column::new("DRAM", Format::Percent, Better::Lower),
         Column::new("GC", Format::Percent, Better::Lower),
         Column::new("longest pause", Format::DurationNs, Better::Lower),
-        Column::new("slow writes", Format::Bytes, Better::Lower),
         Column::new("moved", Format::Bytes, Better::Lower),
     ];
+    let energy = results.iter().all(|r| r.energy_j.is_some());
+    if energy {
+        table
+            .columns
+            .push(Column::new("energy", Format::Number, Better::Lower).with_unit("mJ"));
+    }
     for r in results {
+        let joules = r.energy_j.filter(|_| energy);
         table.push(
             &r.plan,
             [
@@ -46,9 +52,10 @@ pub fn of(spec: &ManagedSpec, results: &[PlanResult]) -> RunTable {
                 (100.0 * r.dram_share()).into(),
                 (100.0 * r.gc_share()).into(),
                 (r.longest_pause_ns() as f64).into(),
-                (r.slow_written_bytes as f64).into(),
                 (r.moved_bytes as f64).into(),
-            ],
+            ]
+            .into_iter()
+            .chain(joules.map(|j| Value::from(1000.0 * j))),
         );
     }
     table.trade_off = (results.len() > 1).then_some((1, 2));
@@ -139,8 +146,8 @@ fn stalls(base: &PlanResult, results: &[PlanResult]) -> RunTable {
         Column::new("major GC", Format::Number, Better::Lower).with_unit(relative),
         share("loads"),
         share("stores"),
-        share("fetch"),
         share("system"),
+        Column::new("slow writes", Format::Bytes, Better::Lower),
     ];
     let ratio = |a: f64, b: f64| match b > 0.0 {
         true => (a / b).into(),
@@ -157,8 +164,8 @@ fn stalls(base: &PlanResult, results: &[PlanResult]) -> RunTable {
                 ratio(r.full_seconds, base.full_seconds),
                 (100.0 * s.load).into(),
                 (100.0 * (s.store + s.fence)).into(),
-                (100.0 * s.fetch).into(),
-                (100.0 * s.system).into(),
+                (100.0 * (s.system + s.fetch)).into(),
+                (r.slow_written_bytes as f64).into(),
             ],
         );
     }
@@ -236,7 +243,6 @@ pub fn charts(results: &[PlanResult]) -> Vec<Chart> {
             vec![
                 bars("loads", &|r| 100.0 * r.stalls.load),
                 bars("stores", &|r| 100.0 * (r.stalls.store + r.stalls.fence)),
-                bars("instructions", &|r| 100.0 * r.stalls.fetch),
                 bars("system", &|r| 100.0 * r.stalls.system),
             ],
             true,

@@ -42,6 +42,7 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
     let plan = plan.map(|spec| plans::named(spec, config.profile.as_deref()));
     config.plan = plan.transpose()?;
     plans::check_log(a.pima_log.is_some(), config.plan.as_slice())?;
+    let phases = a.pima_log.as_deref().map(phases::Log::open).transpose()?;
     let placed = nodes::memory(a, file)?;
     let engine = Engine::new(config);
     let module = Module::new(&engine, &program.bytes).map_err(|e| of(file, &e))?;
@@ -52,8 +53,7 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
     if let Some(to) = &a.gc_log {
         log_collections(&mut store, to)?;
     }
-    if let Some(to) = &a.pima_log {
-        let mut log = phases::Log::open(to)?;
+    if let Some(mut log) = phases {
         store.on_phase(move |entry| log.line(entry));
     }
     let outcome = program.start(&mut store, &module);

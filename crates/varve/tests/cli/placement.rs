@@ -90,7 +90,7 @@ fn hints_put_marked_objects_into_fast_memory() {
             .filter_map(|l| l.split_whitespace().nth(3)?.parse().ok())
             .collect();
         assert_eq!(used.len(), 1, "{}", said.err);
-        assert!(!said.err.contains("note:"), "{}", said.err);
+        assert!(!said.err.contains("did what"), "{}", said.err);
         used[0]
     };
     assert!(of("hints") > 0.0);
@@ -111,12 +111,13 @@ fn a_program_that_says_nothing_of_itself_is_told_about() {
     ] {
         let said = hello(&["--plan", plan]);
         let note = format!("note: heap plan `{plan}` did what `kg-n` does: {lacks}");
-        assert_eq!(said.err.trim_end(), note);
+        // Before it, where memory is all alike, stands that this is so.
+        assert_eq!(said.err.lines().last(), Some(&*note));
         let said = hello(&["--plan", plan, "--machine", "optane-6242"]);
         let words: Vec<&str> = said.out.split_whitespace().collect();
         assert!(words.join(" ").contains(&note[6..]), "{}", said.out);
     }
-    assert_eq!(hello(&["--plan", "kg-w"]).err, "");
+    assert!(!hello(&["--plan", "kg-w"]).err.contains("did what"));
 }
 
 #[test]
