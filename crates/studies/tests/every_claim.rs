@@ -94,7 +94,7 @@ fn pima_answers_every_claim_on_programs_that_were_profiled_on_other_inputs() {
             assert!(x.is_finite(), "{}: {}: {x}", c.id, c.what);
         }
     }
-    assert_eq!(result.tables.last().unwrap().rows.len(), 6, "programs");
+    assert_eq!(result.tables.last().unwrap().rows.len(), 7, "programs");
     files_can_be_read(&result);
 }
 

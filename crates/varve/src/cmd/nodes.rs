@@ -11,15 +11,15 @@ use varve_run::OnNodes;
 use varve_runtime::host::State;
 use varve_runtime::{Engine, Error, Store, plans};
 
-/// Where the plan's memories are on this machine; none if nobody asked for a plan, or there is one kind of memory, of
-/// which a line tells.
-pub fn memory(a: &RunArgs, file: &str) -> Result<Option<NodeMemory>, Failure> {
+/// Where the plan's memories are on this machine; none if nobody asked for a plan, or there is one kind of memory. That a plan
+/// places nothing is a line for the user.
+pub fn memory(a: &RunArgs, file: &str) -> Result<(Option<NodeMemory>, Option<String>), Failure> {
     let Some(plan) = &a.plan else {
         return match a.live {
             true => Err(wrong(format!(
                 "{file}: --live places objects by a heap plan: add one, such as --plan kg-n"
             ))),
-            false => Ok(None),
+            false => Ok((None, None)),
         };
     };
     let (topology, _) = Topology::read(Path::new("/"));
@@ -32,14 +32,14 @@ pub fn memory(a: &RunArgs, file: &str) -> Result<Option<NodeMemory>, Failure> {
             }
             Err(why) => {
                 // Whoever wants one memory has it.
-                if plans::by_name(plan, None).map_or(2, |c| c.plan.tiers()) > 1 {
-                    eprintln!("varve: note: {why}: heap plan {plan} places nothing");
-                }
-                return Ok(None);
+                let several = plans::by_name(plan, None).map_or(2, |c| c.plan.tiers()) > 1;
+                let note = format!("varve: note: {why}: heap plan {plan} places nothing");
+                return Ok((None, several.then_some(note)));
             }
         },
     };
-    NodeMemory::new(kinds).map(Some).map_err(wrong)
+    let memory = NodeMemory::new(kinds).map_err(wrong)?;
+    Ok((Some(memory), None))
 }
 
 /// A store whose heap is there.

@@ -43,13 +43,14 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
     config.plan = plan.transpose()?;
     plans::check_log(a.pima_log.is_some(), config.plan.as_slice())?;
     let phases = a.pima_log.as_deref().map(phases::Log::open).transpose()?;
-    let placed = nodes::memory(a, file)?;
+    let (placed, note) = nodes::memory(a, file)?;
     let engine = Engine::new(config);
     let module = Module::new(&engine, &program.bytes).map_err(|e| of(file, &e))?;
     let mut store = program
         .state(Console::inherit())
         .and_then(|state| nodes::store(&engine, state, placed.clone()))
         .map_err(|e| of(file, &e))?;
+    note.iter().for_each(|line| eprintln!("{line}"));
     if let Some(to) = &a.gc_log {
         log_collections(&mut store, to)?;
     }
