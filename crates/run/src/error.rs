@@ -79,6 +79,16 @@ pub enum Error {
         /// What it had written to standard error.
         err: Vec<u8>,
     },
+    /// A managed program says that it failed, so that its time says nothing.
+    #[error("{file}: the program ended with exit code {code}; see what it wrote above")]
+    Exit {
+        /// Its file.
+        file: String,
+        /// Its exit code.
+        code: i32,
+        /// What it had written to standard error.
+        err: Vec<u8>,
+    },
     /// A kept result cannot be written.
     #[error("{}: {source}; choose another folder with --keep, or none", path.display())]
     Keep {

@@ -188,6 +188,14 @@ pub fn run_managed(
                 err: failed.err,
             })?);
         }
+        if let Some(failed) = ends.iter().position(|end| end.code != 0) {
+            let end = ends.swap_remove(failed);
+            return Err(Error::Exit {
+                file: spec.program.file.clone(),
+                code: end.code,
+                err: end.err,
+            });
+        }
         let is_fast = |frame| pager.is_fast(frame);
         let result = PlanResult::new(spec, &outcome, &is_fast, &ends);
         // There is always a first one.

@@ -106,6 +106,14 @@ fn failure(e: &Error) -> Failure {
             let _ = std::io::stderr().write_all(err);
             wasm::of(file, error)
         }
+        Error::Exit { code, err, .. } => {
+            let _ = std::io::stderr().write_all(err);
+            // As everywhere, what does not fit a byte loses its upper bits.
+            Failure::Line {
+                code: *code as u8,
+                line: e.to_string(),
+            }
+        }
         e => of_run(e),
     }
 }

@@ -182,3 +182,41 @@ fn what_makes_no_sense_is_one_line() {
     varve(&["run", TINY, "--pima-log"]).refuses(2, &["--pima-log", "WebAssembly"]);
     varve(&["run", TINY, "--fast-max", "1MiB"]).refuses(2, &["--fast-max", "WebAssembly"]);
 }
+
+#[test]
+fn a_program_that_fails_is_compared_with_nothing() {
+    let words = [
+        "--machine",
+        "optane-6242",
+        "--plan",
+        "kg-n",
+        "--",
+        "nonsense",
+    ];
+    let said = varve(&[&["run", GRAPH], &words[..]].concat());
+    assert_eq!((said.code, &*said.out), (2, ""), "{}", said.err);
+    assert!(
+        said.err.contains("unknown argument nonsense"),
+        "{}",
+        said.err
+    );
+    assert!(said.err.contains("ended with exit code 2"), "{}", said.err);
+}
+
+#[test]
+fn instances_share_a_machine_one_for_all_or_each_by_itself() {
+    let of = |options: &[&str]| {
+        let words = ["--machine", "optane-6242", "--plan", "dram,slow", "--json"];
+        let said = graph(&[&words[..], options].concat()).well();
+        let all = said.json();
+        let number = |run: usize, key: &str| all["runs"][run][key].as_f64().unwrap();
+        (number(1, "seconds") / number(0, "seconds"), all)
+    };
+    let (one, _) = of(&["--instances", "4"]);
+    let (each, all) = of(&["--instances", "4", "--co-run"]);
+    assert_eq!(
+        all["runs"][0]["instance_seconds"].as_array().unwrap().len(),
+        4
+    );
+    assert!((one / each - 1.0).abs() < 0.15, "{one} {each}");
+}
