@@ -140,7 +140,7 @@ pub fn print(text: impl Display) {
     print_bytes(format!("{text}\n").as_bytes());
 }
 
-/// As [`print`], bytes as they are.
+/// As [`print()`], bytes as they are.
 pub fn print_bytes(bytes: &[u8]) {
     let mut out = io::stdout().lock();
     if let Err(e) = out.write_all(bytes).and_then(|()| out.flush())
