@@ -63,8 +63,18 @@ pub struct Study {
     pub name: &'static str,
     /// One line.
     pub about: &'static str,
+    /// The claims that it answers: their letter, the first and the last number.
+    pub claims: (char, u32, u32),
     /// Runs it.
     pub run: fn(&StudyOptions, Watch) -> Result<StudyResult, Error>,
+}
+
+impl Study {
+    /// Is there such a claim?
+    pub fn answers(&self, id: &str) -> bool {
+        let (letter, first, last) = self.claims;
+        (first..=last).any(|n| format!("{letter}{n}") == id)
+    }
 }
 
 /// Every study.
@@ -73,11 +83,13 @@ pub fn list() -> &'static [Study] {
         Study {
             name: "pima",
             about: "managed heaps on DRAM and Optane, and sampling which one pays (Akram, TACO 2021): claims A9-A16",
+            claims: ('A', 9, 16),
             run: pima::run,
         },
         Study {
             name: "johnny-cache",
             about: "page placement without conflicts under a DRAM cache (Lepers & Zwaenepoel, OSDI 2023): claims D5-D14",
+            claims: ('D', 5, 14),
             run: johnny_cache::run,
         },
     ]

@@ -157,14 +157,14 @@ pub struct RunArgs {
     pub plan: Option<String>,
     /// With --machine: instances of a WebAssembly program that share the machine, each on a core of its own (1 if it is
     /// not given). One is run, and the others load the memory as it does
-    #[arg(long, requires = "plan", value_name = "N")]
+    #[arg(long, requires = "machine", value_name = "N")]
     pub instances: Option<u32>,
     /// Run each of the --instances instead of one that stands for all
     #[arg(long, requires = "instances")]
     pub co_run: bool,
     /// With --machine: where a WebAssembly program's threads and memory are: local (on one socket), remote (on different
     /// ones), auto (spread over both, as automatic balancing does)
-    #[arg(long, requires = "plan", value_name = "WHERE")]
+    #[arg(long, requires = "machine", value_name = "WHERE")]
     pub numa: Option<varve_run::Numa>,
     /// What is known of a WebAssembly program's allocation sites, for plans such as `cgz-f`: a file of `varve profile`, made
     /// on another input than this run's

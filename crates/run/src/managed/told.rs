@@ -18,6 +18,9 @@ use varve_runtime::Sink;
 
 /// Batches of accesses that a program may be ahead.
 const AHEAD: usize = 16;
+/// Accesses that the model gets at a time. It asks whether to go on after so many portions, not after so many accesses: small ones
+/// let Ctrl-C end a run soon.
+const PORTION: usize = 256;
 
 enum Message {
     Ops(Vec<Op>),
@@ -33,6 +36,8 @@ pub fn pair(space: usize, tiers: Arc<Tiers>) -> (Teller, Told) {
         receive,
         tiers,
         space,
+        ops: Vec::new(),
+        next: 0,
     };
     (Teller { send }, told)
 }
@@ -73,6 +78,9 @@ pub struct Told {
     receive: Receiver<Message>,
     tiers: Arc<Tiers>,
     space: usize,
+    /// A batch, and what of it the model has not got yet.
+    ops: Vec<Op>,
+    next: usize,
 }
 
 impl Program for Told {
@@ -86,15 +94,14 @@ impl Program for Told {
 
     fn fill(&mut self, _thread: usize, now: u64, out: &mut Vec<Op>) -> bool {
         loop {
+            if self.next < self.ops.len() {
+                let end = (self.next + PORTION).min(self.ops.len());
+                out.extend_from_slice(&self.ops[self.next..end]);
+                self.next = end;
+                return true;
+            }
             match self.receive.recv() {
-                Ok(Message::Ops(ops)) if out.is_empty() => {
-                    *out = ops;
-                    return true;
-                }
-                Ok(Message::Ops(ops)) => {
-                    out.extend_from_slice(&ops);
-                    return true;
-                }
+                Ok(Message::Ops(ops)) => (self.ops, self.next) = (ops, 0),
                 Ok(Message::Bind {
                     address,
                     bytes,

@@ -6,6 +6,7 @@ use crate::ui::{self, Done, Failure, command_line, failed, of_run, print};
 use std::io::{IsTerminal, Read, Write};
 use std::process::ExitCode;
 use std::sync::Mutex;
+use std::sync::atomic::Ordering;
 use varve_machine::Bytes;
 use varve_report::{Look, Origin, RunReport, fmt, table as terminal};
 use varve_run::{
@@ -47,6 +48,8 @@ pub fn run(a: &RunArgs, name: &str, config: Config, mut program: ManagedProgram)
 
 /// Makes all runs; what is known of a plan is on the terminal as soon as its run has ended.
 fn all(a: &RunArgs, specs: &[ManagedSpec]) -> Result<Vec<PlanResult>, Failure> {
+    // Before the first run has come far enough to ask for it.
+    let stop = ui::stop_flag();
     let bar = ui::bar(specs.len() as u64, "plans");
     let latest = Mutex::new(vec![(0, 0); specs.len()]);
     let said = Mutex::new(false);
@@ -69,7 +72,7 @@ fn all(a: &RunArgs, specs: &[ManagedSpec]) -> Result<Vec<PlanResult>, Failure> {
                 }
                 None => bar.inc(1),
             }
-            !ui::stopped()
+            !stop.load(Ordering::Relaxed)
         },
         &|_, result, end| {
             // The program's own output once: of whichever run ends first. One that shows its times prints others each time.

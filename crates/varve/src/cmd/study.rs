@@ -33,6 +33,13 @@ pub fn study(a: &StudyArgs) -> Done {
             known.join(", ")
         )));
     };
+    if let Some(id) = a.only.iter().find(|id| !study.answers(id)) {
+        let (letter, first, last) = study.claims;
+        return Err(wrong(format!(
+            "study {} has no claim `{id}`: it answers {letter}{first} to {letter}{last}",
+            study.name
+        )));
+    }
     let keep = match &a.keep {
         Some(folder) if folder.as_os_str() == "none" => Keep::nothing(),
         Some(folder) => Keep::in_folder(folder),
