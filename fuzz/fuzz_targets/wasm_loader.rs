@@ -6,7 +6,7 @@
 use libfuzzer_sys::fuzz_target;
 use std::io::{empty, sink};
 use varve_runtime::host::{Console, Input, Output, State, Wasi, teavm, wasi};
-use varve_runtime::{Config, Engine, Error, Linker, Module, Result, Store};
+use varve_runtime::{Clock, Config, Engine, Error, Linker, Module, Result, Store};
 
 fuzz_target!(|bytes: &[u8]| {
     let engine = Engine::new(Config {
@@ -42,6 +42,7 @@ fn compile(engine: &Engine, module: &Module) -> Result<()> {
             err: Output::new(Box::new(sink())),
         },
         wasi: Wasi::new(),
+        clock: Clock::default(),
     };
     let mut store = Store::new(engine, state)?;
     let mut linker = Linker::new(engine);
