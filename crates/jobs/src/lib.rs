@@ -11,9 +11,13 @@
 //! plan/      all decisions for a group together, and in sentences
 //! model/     on a modelled machine
 //! live/      on this machine
+//! compare.rs a group under several strategies on a model
+//! chart.rs   pictures
 //! ```
 
+pub mod chart;
 pub mod class;
+pub mod compare;
 pub mod demand;
 mod error;
 pub mod group;

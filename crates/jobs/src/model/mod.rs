@@ -6,8 +6,10 @@
 //! rooms.rs    pages: each program's in its memory, moved where another needs the room
 //! run.rs      one run
 //! profile.rs  demands, from each program alone
+//! head.rs     the first part of a program, enough for its speed
 //! ```
 
+mod head;
 mod member;
 pub mod profile;
 mod rooms;
@@ -19,13 +21,16 @@ use crate::group::{Group, Modelled};
 use crate::plan::Host;
 use crate::policy::place::Capacity;
 use crate::class::Limits;
-use varve_machine::{Machine, Program};
+use varve_machine::{Bytes, Machine, Program};
 use varve_pages::Topology;
 
 pub use run::run;
 
 /// The usual divisor of sizes and times: groups take minutes on a real machine, and as many seconds of ours at this scale.
 pub const SCALE: u32 = 512;
+
+/// Lines of 8 streams, 20 ahead, with as much room again for what is in use.
+const LEAST_L2: Bytes = Bytes(32 << 10);
 
 /// A modelled machine for groups.
 #[derive(Clone, Debug)]
@@ -48,9 +53,13 @@ impl ModelSpec {
         }
     }
 
-    /// The scaled machine.
+    /// The scaled machine. Second-level caches keep [`LEAST_L2`]: what the prefetcher fetches ahead does not become less by
+    /// scaling, and would push itself out.
     fn scaled(&self) -> Machine {
-        self.machine.scaled(self.scale)
+        let mut m = self.machine.scaled(self.scale);
+        m.l2.bytes = m.l2.bytes.max(self.machine.l2.bytes.min(LEAST_L2));
+        m.llc.bytes = m.llc.bytes.max(m.l2.bytes);
+        m
     }
 
     /// Bytes of a page on the scaled machine: of a large page, as far as pages can be that small.

@@ -3,6 +3,7 @@
 //! More threads are tried until one does not pay any more, as Algorithm 2 does, and with as many as the program usually has.
 
 use super::ModelSpec;
+use super::head::Head;
 use crate::demand::{Demand, Point};
 use crate::error::Error;
 use crate::group::{Group, Memory, Modelled, Program as Entry};
@@ -13,7 +14,16 @@ use varve_machine::{Fault, OutOfFrames, Pager, Program};
 use varve_pages::{Frames, Topology};
 use varve_run::Keep;
 
+/// A program's speed is measured over this part of its accesses, and over no fewer than [`LEAST`].
+const PART: u64 = 12;
+
+/// See [`PART`].
+const LEAST: u64 = 200_000;
+
 /// Measures the demands of one program, keeping what was measured before in `keep`.
+///
+/// It runs once from beginning to end, in fast memory with its usual threads; all other points are of its first part, and their
+/// times are in proportion.
 ///
 /// # Errors
 /// What the program is on the model cannot be run there; an interrupt.
@@ -26,32 +36,58 @@ pub fn profile(
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Demand, Error> {
     let entry = &group.programs[i];
+    let key = key(entry, spec, host.cores);
+    let mut demand = match keep.get::<Demand>(&key) {
+        Some(kept) => kept,
+        None => {
+            let measured = measure(group, i, spec, host, watch)?;
+            keep.put(&key, &measured)?;
+            measured
+        }
+    };
+    demand.name = entry.name.clone();
+    if let Some(bytes) = entry.bytes {
+        demand.bytes = bytes;
+    }
+    Ok(demand)
+}
+
+fn measure(
+    group: &Group,
+    i: usize,
+    spec: &ModelSpec,
+    host: &Host,
+    watch: &mut dyn FnMut(&Progress) -> bool,
+) -> Result<Demand, Error> {
+    let entry = &group.programs[i];
+    let usual = entry.threads;
+    let whole = alone(spec, spec.program(group, i, usual)?, Memory::Fast, watch)?;
+    let part = (whole.accesses / PART).max(LEAST);
+    let mut head = |memory: Memory, threads: u32| -> Result<Measured, Error> {
+        let program = Head::new(spec.program(group, i, threads)?, part);
+        alone(spec, Box::new(program), memory, watch)
+    };
     let mut demand = Demand {
-        name: entry.name.clone(),
-        bytes: 0,
+        bytes: whole.bytes,
         ..Demand::default()
     };
+    let start = head(Memory::Fast, usual)?;
+    let to_whole = whole.seconds / start.seconds;
+    // A trace has as many threads as were recorded.
+    let fixed = matches!(entry.modelled, Some(Modelled::Trace(_)));
+    if fixed {
+        let what = format!("its trace has {} threads: no others were tried", whole.threads);
+        demand.missing.push(what);
+    }
     for memory in Memory::ALL {
-        let mut measure = |threads: u32| -> Result<Measured, Error> {
-            let key = key(entry, spec, memory, threads);
-            if let Some(kept) = keep.get(&key) {
-                return Ok(kept);
-            }
-            let program = spec.program(group, i, threads)?;
-            let measured = alone(spec, program, memory, watch)?;
-            keep.put(&key, &measured)?;
-            Ok(measured)
-        };
-        let first = measure(1)?;
-        // A trace has as many threads as were recorded.
-        let fixed = matches!(entry.modelled, Some(Modelled::Trace(_)));
+        let first = head(memory, 1)?;
         let mut points = vec![first.clone()];
         let mut speedup = 1.0;
         for threads in 2..=host.cores {
             if fixed {
                 break;
             }
-            let point = measure(threads)?;
+            let point = head(memory, threads)?;
             let next = first.seconds / point.seconds;
             points.push(point);
             if (next - speedup) / speedup < PAYS {
@@ -59,40 +95,32 @@ pub fn profile(
             }
             speedup = next;
         }
-        if !fixed && points.iter().all(|p| p.threads != entry.threads) {
-            points.push(measure(entry.threads)?);
+        if !fixed && points.iter().all(|p| p.threads != usual) {
+            points.push(head(memory, usual)?);
             points.sort_by_key(|p| p.threads);
         }
-        if fixed && points[0].threads != 1 {
-            let what = format!("its trace has {} threads: no others were tried", points[0].threads);
-            if !demand.missing.contains(&what) {
-                demand.missing.push(what);
-            }
-        }
-        demand.bytes = demand.bytes.max(first.bytes);
-        demand.curves[memory.index()] = points.iter().map(Measured::point).collect();
-    }
-    if let Some(bytes) = entry.bytes {
-        demand.bytes = bytes;
+        let point = |m: &Measured| m.point(to_whole);
+        demand.curves[memory.index()] = points.iter().map(point).collect();
     }
     Ok(demand)
 }
 
 /// What was measured of a program alone, at full size.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug)]
 struct Measured {
     threads: u32,
     seconds: f64,
+    accesses: u64,
     bytes: u64,
     read_gbps: f64,
     write_gbps: f64,
 }
 
 impl Measured {
-    fn point(&self) -> Point {
+    fn point(&self, to_whole: f64) -> Point {
         Point {
             threads: self.threads,
-            seconds: self.seconds,
+            seconds: self.seconds * to_whole,
             read_gbps: Some(self.read_gbps),
             write_gbps: Some(self.write_gbps),
         }
@@ -100,7 +128,7 @@ impl Measured {
 }
 
 /// Everything that a measurement depends on.
-fn key(entry: &Entry, spec: &ModelSpec, memory: Memory, threads: u32) -> String {
+fn key(entry: &Entry, spec: &ModelSpec, cores: u32) -> String {
     let modelled = match &entry.modelled {
         Some(Modelled::Trace(file)) => {
             let changed = file.metadata().and_then(|m| m.modified()).ok();
@@ -110,8 +138,8 @@ fn key(entry: &Entry, spec: &ModelSpec, memory: Memory, threads: u32) -> String 
     };
     let machine = serde_json::to_string(&spec.machine).unwrap_or_default();
     format!(
-        "demand {modelled} {machine} {} {} {memory} {threads}",
-        spec.scale, spec.seed
+        "demand {modelled} {machine} {} {} {} {cores}",
+        spec.scale, spec.seed, entry.threads
     )
 }
 
@@ -130,16 +158,21 @@ fn alone(
     };
     let mut running: Vec<&mut dyn Program> = vec![program.as_mut()];
     let outcome = model::run(&spec.scaled(), &mut pager, &mut running, &options, watch)?;
-    let (mut reads, mut writes) = (0, 0);
+    if let Some(why) = outcome.failure {
+        return Err(model::RunError::Program(why).into());
+    }
+    let (mut reads, mut writes, mut accesses) = (0, 0, 0);
     for phase in &outcome.phases {
         let m = phase.memory();
         reads += m.dram.reads + m.pm.reads + m.cxl_reads;
         writes += m.dram.writes + m.pm.writes + m.cxl_writes;
+        accesses += phase.counts.accesses;
     }
     let gbps = |lines: u64| lines as f64 * 64.0 / outcome.ns.max(1) as f64;
     Ok(Measured {
         threads,
         seconds: outcome.ns as f64 * f64::from(spec.scale) / 1e9,
+        accesses,
         bytes: outcome.pages * outcome.page_bytes * u64::from(spec.scale),
         read_gbps: gbps(reads),
         write_gbps: gbps(writes),

@@ -36,20 +36,20 @@ macro_rules! entry {
 const THREADS: Param = Param::new("threads", Unit::Count, "8", "simulated threads");
 
 /// The workloads of this module. Sizes are those of the suites' own large inputs where they can be worked out
-/// (`shapes.rs`); passes are chosen so that each takes some 10 to 20 s with eight threads in DRAM.
+/// (`shapes.rs`); passes are chosen so that each takes some seconds with eight threads in DRAM.
 pub const ENTRIES: &[Entry] = &[
-    entry!(shapes::OCEAN_CP, "3GiB", "160"),
-    entry!(shapes::STREAMCLUSTER, "1GiB", "420"),
-    entry!(shapes::FLUIDANIMATE, "1GiB", "50"),
-    entry!(shapes::FREQMINE, "1GiB", "16"),
-    entry!(shapes::SWAPTIONS, "64MiB", "40"),
-    entry!(shapes::LU_CB, "512MiB", "80"),
-    entry!(shapes::CANNEAL, "1GiB", "20"),
-    entry!(shapes::RADIX, "2GiB", "60"),
-    entry!(shapes::NPB_FT, "5GiB", "60"),
-    entry!(shapes::NPB_MG, "3GiB", "160"),
-    entry!(shapes::NPB_SP, "1GiB", "300"),
-    entry!(shapes::NPB_LU, "1GiB", "170"),
+    entry!(shapes::OCEAN_CP, "3GiB", "50"),
+    entry!(shapes::STREAMCLUSTER, "1GiB", "130"),
+    entry!(shapes::FLUIDANIMATE, "1GiB", "24"),
+    entry!(shapes::FREQMINE, "1GiB", "7"),
+    entry!(shapes::SWAPTIONS, "64MiB", "1"),
+    entry!(shapes::LU_CB, "512MiB", "14"),
+    entry!(shapes::CANNEAL, "1GiB", "24"),
+    entry!(shapes::RADIX, "2GiB", "45"),
+    entry!(shapes::NPB_FT, "5GiB", "18"),
+    entry!(shapes::NPB_MG, "3GiB", "50"),
+    entry!(shapes::NPB_SP, "1GiB", "90"),
+    entry!(shapes::NPB_LU, "1GiB", "50"),
 ];
 
 fn make(shape: &'static Shape, values: &Values) -> Result<Box<dyn Program>, Error> {

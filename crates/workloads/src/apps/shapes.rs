@@ -61,7 +61,7 @@ pub const OCEAN_CP: Shape = Shape {
     about: "streams through many grids, a third of them written (SPLASH-2x ocean_cp, as a pattern)",
     reads: 5,
     writes: 3,
-    instructions: 330,
+    instructions: 160,
     ..NONE
 };
 
@@ -76,14 +76,14 @@ pub const STREAMCLUSTER: Shape = Shape {
     ..NONE
 };
 
-/// Guess: particles in cells, forces between neighbours: some 300 instructions a line, half of the lines written, each
-/// cell visited a few times while it is in the caches.
+/// Guess: particles in cells, forces between neighbours: a hundred instructions a line and visit, a third of the lines
+/// written, each cell visited three times while it is in the caches.
 pub const FLUIDANIMATE: Shape = Shape {
     name: "fluidanimate",
     about: "cells of particles and their neighbours (PARSEC fluidanimate, as a pattern)",
     reads: 4,
     writes: 2,
-    instructions: 900,
+    instructions: 700,
     block: 512 << 10,
     reuse: 3,
     ..NONE
@@ -114,14 +114,14 @@ pub const SWAPTIONS: Shape = Shape {
     ..NONE
 };
 
-/// Guess: each block of 16 x 16 doubles is updated by others that are cached: every line of memory that is read is
-/// written back, with 2 x 16 x 8 multiplications and additions on each, in vectors of four, for a few blocks.
+/// Guess: a block of 16 x 16 doubles is updated by four others while it is cached, and written back. Each time every one of the 8
+/// numbers of a line takes 16 multiplications and additions, with loads and the loop some 450 instructions in vectors of two.
 pub const LU_CB: Shape = Shape {
     name: "lu_cb",
     about: "updates blocks that fit the caches and writes them all back (SPLASH-2x lu_cb, as a pattern)",
     reads: 0,
     writes: 4,
-    instructions: 520,
+    instructions: 1800,
     block: 64 << 10,
     reuse: 4,
     ..NONE
