@@ -21,6 +21,7 @@ pub mod compare;
 pub mod demand;
 mod error;
 pub mod group;
+pub mod live;
 pub mod model;
 pub mod plan;
 pub mod policy;

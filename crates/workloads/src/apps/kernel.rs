@@ -10,6 +10,10 @@ use varve_machine::{Kind, Op, Program, Region};
 /// Bytes of a line, the unit of a step.
 const LINE: u64 = 64;
 
+/// Lines by which each array's walk is ahead of the one before, and each thread's: a page of 4 KiB and a bit. Arrays and parts of
+/// real programs do not lie at the same place in their pages, and those that do would all meet at one device.
+const AHEAD: [u64; 2] = [71, 37];
+
 /// Barrier numbers start here, after that of initialization.
 const BARRIER_PASS: u64 = 1;
 
@@ -39,6 +43,8 @@ struct Thread {
     /// Times that the block was gone over.
     again: u32,
     pass: u64,
+    /// Lines by which its walks are ahead of its steps.
+    ahead: u64,
     rng: Rng,
 }
 
@@ -83,6 +89,7 @@ impl App {
                 from: low,
                 again: 0,
                 pass: 0,
+                ahead: thread as u64 * AHEAD[1],
                 rng: Rng::new(seed, thread as u64),
             }
         };
@@ -106,6 +113,7 @@ impl App {
 
 /// One step: a line of every array, then the table.
 fn step(shape: &Shape, arrays: &[Array], table: Option<Array>, t: &mut Thread, out: &mut Vec<Op>) {
+    let part = (t.high - t.low).max(1);
     let ops = arrays.len() as u32 + shape.per_step;
     // What is computed comes between the accesses in equal parts.
     let each = (shape.instructions / ops.max(1)).max(1);
@@ -114,7 +122,8 @@ fn step(shape: &Shape, arrays: &[Array], table: Option<Array>, t: &mut Thread, o
             true => Kind::Read,
             false => Kind::Update,
         };
-        out.push(Op::new(kind, array.at(t.next), LINE as u16, each));
+        let line = t.low + (t.next - t.low + t.ahead + i as u64 * AHEAD[0]) % part;
+        out.push(Op::new(kind, array.at(line), LINE as u16, each));
     }
     let Some(table) = table else { return };
     for _ in 0..shape.per_step {

@@ -1,5 +1,6 @@
 //! `varve jobs`: whole programs on one machine.
 
+mod live;
 mod model;
 mod show;
 
@@ -11,10 +12,13 @@ use varve_run::Keep;
 
 pub fn jobs(a: &JobsArgs) -> Done {
     match &a.action {
+        JobsAction::Profile(a) if a.live => live::profile(a),
         JobsAction::Profile(a) => model::profile(a),
+        JobsAction::Plan(a) if a.live => live::plan(a),
         JobsAction::Plan(a) => model::plan(a),
+        JobsAction::Run(a) if a.live => live::run(a),
         JobsAction::Run(a) => model::run(a),
-        JobsAction::Exercise { .. } => Err(wrong("not yet")),
+        JobsAction::Exercise { workload } => live::carry_out(workload),
     }
 }
 
