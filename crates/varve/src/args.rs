@@ -79,6 +79,11 @@ pub enum Command {
     Policy(ListArgs),
     /// List the workloads and their parameters
     Workload(ListArgs),
+    /// Serve a key-value store over memcached's protocol; the store is a managed program
+    #[command(after_help = "Examples:\n  \
+        varve serve\n  \
+        varve serve --store hbtree --memory-limit 4GiB --listen 127.0.0.1:11311")]
+    Serve(ServeArgs),
     /// Run a paper's experiments and print published beside ours
     #[command(after_help = "Examples:\n  \
         varve study list\n  \
@@ -365,6 +370,31 @@ pub struct ListArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct ServeArgs {
+    /// The data structure: fhmap (a functional hash map), pbtree (a B+ tree), hbtree (a B+ tree of which only the leaves are durable)
+    #[arg(long, default_value_t)]
+    pub store: varve_serve::Kind,
+    /// Address and port; 0 has the system choose a port
+    #[arg(long, default_value = "127.0.0.1:11211", value_name = "ADDRESS:PORT")]
+    pub listen: std::net::SocketAddr,
+    /// Most memory of all values, with their keys and 160 bytes for each; what finds no room is refused, nothing is evicted
+    #[arg(short, long, default_value = "1GiB")]
+    pub memory_limit: Bytes,
+    /// Most bytes of a value
+    #[arg(short = 'I', long, default_value = "1MiB")]
+    pub max_item_size: Bytes,
+    /// Most connections
+    #[arg(short, long, default_value_t = 4096)]
+    pub connections: usize,
+    /// Most memory for requests and answers that wait, of all connections together
+    #[arg(long, default_value = "64MiB")]
+    pub buffers: Bytes,
+    /// Most memory of the program's objects [default: half as much again as --memory-limit, and 128MiB]
+    #[arg(long)]
+    pub heap_max: Option<Bytes>,
 }
 
 #[derive(clap::Args, Debug)]

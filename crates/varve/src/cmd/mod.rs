@@ -16,6 +16,7 @@ mod plan_table;
 mod plans;
 pub mod profile;
 pub mod run;
+pub mod serve;
 pub mod sites;
 pub mod start;
 pub mod study;
