@@ -131,8 +131,7 @@ pub fn answer<S: Store>(
     Ok(After::Next)
 }
 
-pub(crate) const NOT_NUMBER: &str =
-    "CLIENT_ERROR cannot increment or decrement non-numeric value";
+pub(crate) const NOT_NUMBER: &str = "CLIENT_ERROR cannot increment or decrement non-numeric value";
 
 /// How storing ended, in words of the protocol.
 pub(crate) fn text(stored: Stored) -> &'static str {
@@ -146,12 +145,7 @@ pub(crate) fn text(stored: Stored) -> &'static str {
     }
 }
 
-fn get<S: Store>(
-    cache: &mut Cache<S>,
-    how: Retrieve,
-    key: &[u8],
-    out: &mut Vec<u8>,
-) -> Result<()> {
+fn get<S: Store>(cache: &mut Cache<S>, how: Retrieve, key: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let found = cache.get(key, |meta, value| {
         out.extend_from_slice(b"VALUE ");
         out.extend_from_slice(key);

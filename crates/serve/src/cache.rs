@@ -120,6 +120,11 @@ impl<S: Store> Cache<S> {
         &self.store
     }
 
+    /// The store, without the cache.
+    pub fn into_store(self) -> S {
+        self.store
+    }
+
     /// The limits.
     pub fn limits(&self) -> Limits {
         self.limits
@@ -264,13 +269,19 @@ impl<S: Store> Cache<S> {
 
     /// Whether there is room for so many bytes, once the key's value and some that have expired are gone.
     fn make_room(&mut self, key: &[u8], more: u64) -> Result<bool> {
-        let before = self.store.find(key)?.map_or(0, |(_, value)| size(key, value));
+        let before = self
+            .store
+            .find(key)?
+            .map_or(0, |(_, value)| size(key, value));
         let fits = |bytes: u64| bytes - before + more <= self.limits.memory;
         if fits(self.bytes) {
             return Ok(true);
         }
         self.sweep(SWEEP_FOR_ROOM)?;
-        let before = self.store.find(key)?.map_or(0, |(_, value)| size(key, value));
+        let before = self
+            .store
+            .find(key)?
+            .map_or(0, |(_, value)| size(key, value));
         Ok(self.bytes - before + more <= self.limits.memory)
     }
 
@@ -344,7 +355,11 @@ impl<S: Store> Cache<S> {
         match delay {
             ..=0 => self.clear(),
             delay => {
-                self.flush_at = Some(if delay > RELATIVE { delay } else { self.now + delay });
+                self.flush_at = Some(if delay > RELATIVE {
+                    delay
+                } else {
+                    self.now + delay
+                });
                 Ok(())
             }
         }
@@ -377,7 +392,10 @@ impl<S: Store> Cache<S> {
             };
             // What the scan has seen may be old.
             if meta.expired(self.now)
-                && self.store.find(&key)?.is_some_and(|(meta, _)| meta.expired(self.now))
+                && self
+                    .store
+                    .find(&key)?
+                    .is_some_and(|(meta, _)| meta.expired(self.now))
             {
                 self.drop_value(&key)?;
                 self.counters.reclaimed += 1;

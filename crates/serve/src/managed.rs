@@ -5,8 +5,8 @@ use std::fmt;
 use std::str::FromStr;
 use varve_runtime::host::{Console, Input, Output, State, Wasi, teavm};
 use varve_runtime::{
-    Clock, Config, Engine, Error as EngineError, GcKind, Memory, Module, Store as EngineStore, TrapKind,
-    TypedFunc,
+    Clock, Config, Engine, Error as EngineError, GcKind, Memory, Module, Store as EngineStore,
+    TrapKind, TypedFunc,
 };
 
 /// The program, built from `programs/store`.
@@ -84,6 +84,20 @@ pub struct Managed {
     size: TypedFunc<(), i32>,
     scan: TypedFunc<(), ()>,
     next: TypedFunc<(), i32>,
+    relieve: TypedFunc<(), ()>,
+    restock: TypedFunc<(), ()>,
+    room: Room,
+}
+
+/// What is known of the room in the program's heap.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Room {
+    /// There may be some.
+    Some,
+    /// There was none for the last value; the spare room serves reads and removals.
+    None,
+    /// As `None`, but something was removed since.
+    Perhaps,
 }
 
 impl Managed {
@@ -126,6 +140,9 @@ impl Managed {
             size: program.get_typed_func(&mut store, "size")?,
             scan: program.get_typed_func(&mut store, "scan")?,
             next: program.get_typed_func(&mut store, "next")?,
+            relieve: program.get_typed_func(&mut store, "relieve")?,
+            restock: program.get_typed_func(&mut store, "restock")?,
+            room: Room::Some,
             store,
         };
         managed.capacity = managed.number(mailbox::CAPACITY)? as usize;
@@ -166,6 +183,23 @@ impl Managed {
             self.capacity = self.number(mailbox::CAPACITY)? as usize;
         }
         Ok(())
+    }
+
+    fn try_put(&mut self, key: &[u8], meta: Meta, value: &[u8]) -> Result<Option<usize>> {
+        self.make_room(value.len())?;
+        let key = self.address(key)?;
+        let mailbox = self.mailbox()?;
+        put_head(mailbox, meta, value.len());
+        let buffer = u32_at(mailbox, mailbox::BUFFER) as usize;
+        let memory = self.memory.data(&mut self.store)?;
+        memory[buffer..buffer + value.len()].copy_from_slice(value);
+        Ok(length(self.put.call(&mut self.store, key)?))
+    }
+
+    fn removed(&mut self) {
+        if self.room == Room::None {
+            self.room = Room::Perhaps;
+        }
     }
 }
 
@@ -252,14 +286,21 @@ impl Store for Managed {
     }
 
     fn put(&mut self, key: &[u8], meta: Meta, value: &[u8]) -> Result<Option<usize>> {
-        self.make_room(value.len())?;
-        let key = self.address(key)?;
-        let mailbox = self.mailbox()?;
-        put_head(mailbox, meta, value.len());
-        let buffer = u32_at(mailbox, mailbox::BUFFER) as usize;
-        let memory = self.memory.data(&mut self.store)?;
-        memory[buffer..buffer + value.len()].copy_from_slice(value);
-        Ok(length(self.put.call(&mut self.store, key)?))
+        match self.room {
+            Room::Some => {}
+            Room::None => return Err(StoreError::Full),
+            Room::Perhaps => {
+                self.room = Room::None;
+                self.restock.call(&mut self.store, ())?;
+                self.room = Room::Some;
+            }
+        }
+        let outcome = self.try_put(key, meta, value);
+        if let Err(StoreError::Full) = outcome {
+            self.relieve.call(&mut self.store, ())?;
+            self.room = Room::None;
+        }
+        outcome
     }
 
     fn mark(&mut self, key: &[u8], meta: Meta) -> Result<()> {
@@ -271,13 +312,16 @@ impl Store for Managed {
 
     fn remove(&mut self, key: &[u8]) -> Result<Option<usize>> {
         let key = self.address(key)?;
-        Ok(length(self.remove.call(&mut self.store, key)?))
+        let removed = length(self.remove.call(&mut self.store, key)?);
+        self.removed();
+        Ok(removed)
     }
 
     fn clear(&mut self) -> Result<()> {
-        Ok(self.clear.call(&mut self.store, ())?)
+        self.clear.call(&mut self.store, ())?;
+        self.removed();
+        Ok(())
     }
-
     fn len(&mut self) -> Result<usize> {
         Ok(self.size.call(&mut self.store, ())? as usize)
     }

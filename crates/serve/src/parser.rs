@@ -93,7 +93,8 @@ impl Parser {
                         used += words;
                         continue;
                     }
-                    let Some(end) = memchr::memchr(b'\n', &rest[..rest.len().min(MOST_LINE)]) else {
+                    let Some(end) = memchr::memchr(b'\n', &rest[..rest.len().min(MOST_LINE)])
+                    else {
                         return match rest.len() < MOST_LINE {
                             true => (used, Parsed::More(1)),
                             false => (used, lost(rest)),

@@ -53,7 +53,10 @@ impl Store for Reference {
 
     fn next(&mut self, key: &mut Vec<u8>) -> Result<Option<(Meta, usize)>> {
         let from = self.at.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
-        let found = self.map.range::<Vec<u8>, _>((from, Bound::Unbounded)).next();
+        let found = self
+            .map
+            .range::<Vec<u8>, _>((from, Bound::Unbounded))
+            .next();
         let Some((next, (meta, value))) = found else {
             return Ok(None);
         };

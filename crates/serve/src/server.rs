@@ -133,7 +133,11 @@ impl Server {
         let mut events = Events::with_capacity(1024);
         let mut swept = Instant::now();
         while !stop.load(Ordering::Relaxed) {
-            let wait = if self.queue.is_empty() { TICK } else { Duration::ZERO };
+            let wait = if self.queue.is_empty() {
+                TICK
+            } else {
+                Duration::ZERO
+            };
             match self.poll.poll(&mut events, Some(wait)) {
                 Err(e) if e.kind() != io::ErrorKind::Interrupted => return Err(Error::Wait(e)),
                 _ => {}
@@ -199,7 +203,10 @@ impl Server {
             });
             let interest = Interest::READABLE | Interest::WRITABLE;
             let registry = self.poll.registry();
-            if registry.register(&mut stream, Token(token), interest).is_err() {
+            if registry
+                .register(&mut stream, Token(token), interest)
+                .is_err()
+            {
                 self.free.push(token);
                 continue;
             }
@@ -304,9 +311,8 @@ impl Server {
             ..
         } = self;
         answers.clear();
-        let mut stats = |which, cache: &mut Cache<S>, out: &mut Vec<u8>| {
-            stats::put(which, traffic, cache, out)
-        };
+        let mut stats =
+            |which, cache: &mut Cache<S>, out: &mut Vec<u8>| stats::put(which, traffic, cache, out);
         if connection.unread().is_empty() {
             let fresh = &read[..fresh];
             let session = &mut connection.session;

@@ -20,7 +20,9 @@ pub fn unsigned(word: &[u8]) -> Option<u64> {
 pub fn signed(word: &[u8]) -> Option<i64> {
     match word.strip_prefix(b"-") {
         Some(digits) => unsigned(digits).and_then(|n| 0i64.checked_sub_unsigned(n)),
-        None => unsigned(word.strip_prefix(b"+").unwrap_or(word))?.try_into().ok(),
+        None => unsigned(word.strip_prefix(b"+").unwrap_or(word))?
+            .try_into()
+            .ok(),
     }
 }
 

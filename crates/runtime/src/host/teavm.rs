@@ -384,11 +384,7 @@ fn functions(linker: &mut Linker<State>) {
 }
 
 /// The linear memory that the module imports, and where in it the program's own allocator begins.
-fn memory(
-    linker: &mut Linker<State>,
-    store: &mut Store<State>,
-    module: &Module,
-) -> Result<Memory> {
+fn memory(linker: &mut Linker<State>, store: &mut Store<State>, module: &Module) -> Result<Memory> {
     const MOST_BYTES: i32 = i32::MAX;
     let (data, min) = memory_requirements(module);
     let heap_offset = data.checked_next_multiple_of(8).ok_or_else(|| {

@@ -4,7 +4,12 @@ import org.teavm.interop.Export;
 
 /** What the host calls, with keys and values in the {@link Mailbox}. */
 final class Requests {
+    private static final int SPARE_WORDS = 1 << 17;
+
     private static Table table;
+
+    /** Room that is given up when the heap is full, so that values can still be read and removed. */
+    private static long[] spare = new long[SPARE_WORDS];
     private static Table.Cursor cursor;
 
     private Requests() {
@@ -84,6 +89,18 @@ final class Requests {
     @Export(name = "size")
     static int size() {
         return table.size();
+    }
+
+    /** Gives up the spare room: after this, only what needs little may be asked for. */
+    @Export(name = "relieve")
+    static void relieve() {
+        spare = null;
+    }
+
+    /** Takes spare room again; traps if there is none. */
+    @Export(name = "restock")
+    static void restock() {
+        spare = new long[SPARE_WORDS];
     }
 
     /** Begins to go over all values anew. */
