@@ -25,6 +25,7 @@ mod session;
 mod stats;
 mod store;
 mod words;
+pub mod ycsb;
 
 pub use answer::{After, Stats, VERSION, answer};
 pub use cache::{Cache, Counted, Limits, OVERHEAD, Stored};
@@ -33,7 +34,7 @@ pub use managed::{Kind, Managed};
 pub use parser::{MOST_LINE, Parsed, Parser};
 pub use reference::Reference;
 pub use request::{Mode, Request, Retrieve, Verb};
-pub use server::{Error, Server, Settings};
+pub use server::{Error, Server, Settings, seconds};
 pub use session::{ENOUGH, Pause, Session};
 pub use stats::Traffic;
 pub use store::{MOST_KEY, Meta, Store, StoreError};

@@ -94,8 +94,10 @@ impl<'a> Call<'a> {
             b'k' => {
                 out.extend_from_slice(b" k");
                 out.extend_from_slice(self.written);
+                if self.flags.has(b'b') {
+                    out.extend_from_slice(b" b");
+                }
             }
-            b'b' => out.extend_from_slice(b" b"),
             _ => {}
         }
     }
@@ -193,7 +195,7 @@ fn get<S: Store>(cache: &mut Cache<S>, call: &Call<'_>, out: &mut Vec<u8>) -> Re
         (Some((meta, length)), _) => (meta, length, false),
         (None, None) => {
             if !call.quiet() {
-                out.extend_from_slice(b"EN\r\n");
+                call.code("EN", out);
             }
             return Ok(Ok(()));
         }
@@ -236,7 +238,7 @@ fn get<S: Store>(cache: &mut Cache<S>, call: &Call<'_>, out: &mut Vec<u8>) -> Re
             _ => call.echo(letter, token, out),
         }
     }
-    for (letter, holds) in [(b'W', won), (b'X', meta.stale), (b'Z', was_claimed)] {
+    for (letter, holds) in [(b'Z', was_claimed), (b'X', meta.stale), (b'W', won)] {
         if holds {
             out.extend_from_slice(&[b' ', letter]);
         }
@@ -265,7 +267,7 @@ fn set<S: Store>(
         Some(b"A" | b"a") => Mode::Append,
         Some(b"P" | b"p") => Mode::Prepend,
         Some(b"R" | b"r") => Mode::Replace,
-        Some(_) => return Ok(Err("CLIENT_ERROR invalid mode for ms")),
+        Some(_) => return Ok(Err("CLIENT_ERROR invalid mode for ms M token")),
     };
     let mut cas = call.cas;
     let mut stale = false;
@@ -330,7 +332,7 @@ fn delete<S: Store>(cache: &mut Cache<S>, call: &Call<'_>, out: &mut Vec<u8>) ->
     };
     cache.counters.delete_hits += u64::from(code == "HD");
     cache.counters.delete_misses += u64::from(code == "NF");
-    if !call.quiet() || code == "EX" {
+    if !call.quiet() || code != "HD" {
         call.code(code, out);
     }
     Ok(Ok(()))
@@ -341,13 +343,13 @@ fn arithmetic<S: Store>(
     call: &Call<'_>,
     out: &mut Vec<u8>,
 ) -> Result<Answer> {
-    let number = "CLIENT_ERROR invalid numeric delta argument";
+    let number = "CLIENT_ERROR invalid or duplicate flag";
     let delta = given!(call.flags.unsigned(b'D').map_err(|_| number)).unwrap_or(1);
     let first = given!(call.flags.unsigned(b'J').map_err(|_| number)).unwrap_or(0);
     let up = match call.flags.token(b'M') {
         None | Some(b"I" | b"i" | b"+" | b"") => true,
         Some(b"D" | b"d" | b"-") => false,
-        Some(_) => return Ok(Err("CLIENT_ERROR invalid mode for ma")),
+        Some(_) => return Ok(Err("CLIENT_ERROR invalid mode for ma M token")),
     };
     let found = cache.find(&call.key)?;
     if let (Some(cas), Some((there, _))) = (call.cas, found)
@@ -363,9 +365,7 @@ fn arithmetic<S: Store>(
         ((Counted::NotNumber, _), _) => return Ok(Err(NOT_NUMBER)),
         ((Counted::NoMemory, _), _) => return Ok(Err(text(Stored::NoMemory))),
         ((Counted::NotFound, _), None) => {
-            if !call.quiet() {
-                call.code("NF", out);
-            }
+            call.code("NF", out);
             return Ok(Ok(()));
         }
         ((Counted::NotFound, _), Some(ttl)) => {

@@ -144,6 +144,8 @@ impl Parser {
                         // The end of the line is all that is left of it.
                         self.state = State::Line;
                         let request = match some {
+                            // As memcached has it: a time alone is no mistake.
+                            _ if how.touch.is_some() => Request::GetEnd,
                             true => Request::GetEnd,
                             false => Request::Refused { answer: UNKNOWN },
                         };
@@ -400,7 +402,7 @@ fn place(line: &[u8], part: &[u8]) -> Range<usize> {
 fn meta<'a>(line: &'a [u8], name: &[u8], most_value: usize) -> Command<'a> {
     let mut rest = words(line).skip(1);
     let Some(key) = rest.next() else {
-        return refused(FORMAT);
+        return refused(UNKNOWN);
     };
     let verb = match name {
         b"mg" => Verb::Get,
@@ -426,7 +428,7 @@ fn meta<'a>(line: &'a [u8], name: &[u8], most_value: usize) -> Command<'a> {
     };
     flags.start = place(line, length).end;
     let Some(bytes) = unsigned(length).filter(|n| *n <= i32::MAX as u64 - 2) else {
-        return refused("CLIENT_ERROR bad data chunk");
+        return refused(FORMAT);
     };
     if key.len() > MOST_KEY {
         return Command::Refused {
@@ -480,7 +482,7 @@ fn short<'a>(name: &'a [u8], rest: impl Iterator<Item = &'a [u8]>) -> Command<'a
         (b"flush_all", []) => Request::FlushAll { delay: 0, quiet },
         (b"flush_all", [delay]) => match signed(delay) {
             Some(delay) => Request::FlushAll { delay, quiet },
-            None => return refused(FORMAT),
+            None => return refused("CLIENT_ERROR invalid exptime argument"),
         },
         (b"stats", []) => Request::Stats { what: &[] },
         (b"stats", [what, ..]) => Request::Stats { what },

@@ -369,7 +369,7 @@ impl From<StoreError> for Failure {
 }
 
 /// Seconds since 1970.
-pub(crate) fn seconds() -> i64 {
+pub fn seconds() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.map_or(0, |d| d.as_secs() as i64)
 }

@@ -122,8 +122,8 @@ fn a_value_is_replaced_by_its_unique_number_once() {
 fn one_client_replaces_a_value_that_is_out_of_date_and_the_others_hear_of_it() {
     let mut c = reference();
     says(&mut c, "ms a 1\r\nA\r\nmd a I T30\r\n", "HD\r\nHD\r\n");
-    says(&mut c, "mg a v t\r\n", "VA 1 t30 W X\r\nA\r\n");
-    says(&mut c, "mg a v\r\n", "VA 1 X Z\r\nA\r\n");
+    says(&mut c, "mg a v t\r\n", "VA 1 t30 X W\r\nA\r\n");
+    says(&mut c, "mg a v\r\n", "VA 1 Z X\r\nA\r\n");
     says(&mut c, "ms a 1\r\nB\r\nmg a v\r\n", "HD\r\nVA 1\r\nB\r\n");
     // The same for a value that will be out of date soon, and for one that is not there.
     says(
@@ -211,7 +211,7 @@ fn what_is_malformed_is_refused_in_one_line_and_the_next_command_is_understood()
         ),
         ("mg a Q\r\n".into(), "CLIENT_ERROR invalid flag\r\n"),
         ("mg a v v\r\n".into(), "CLIENT_ERROR duplicate flag\r\n"),
-        ("ms a x\r\n".into(), "CLIENT_ERROR bad data chunk\r\n"),
+        ("ms a x\r\n".into(), format),
     ] {
         says(
             &mut c,

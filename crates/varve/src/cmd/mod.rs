@@ -23,3 +23,4 @@ pub mod study;
 pub mod table;
 pub mod trace;
 pub mod wasm;
+pub mod ycsb;

@@ -4,7 +4,6 @@ use crate::args::ServeArgs;
 use crate::ui::{self, Done, Failure, failed, wrong};
 use std::io::Write;
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
 use varve_runtime::Config;
 use varve_serve::{Cache, Error, Limits, Managed, Server, Settings};
 
@@ -25,9 +24,7 @@ pub fn serve(a: &ServeArgs) -> Done {
         ..Config::default()
     };
     let store = Managed::new(a.store, config).map_err(|e| failed(format!("{}: {e}", a.store)))?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now = now.map_or(0, |d| d.as_secs() as i64);
-    let mut cache = Cache::new(store, limits, now).map_err(failed)?;
+    let mut cache = Cache::new(store, limits, varve_serve::seconds()).map_err(failed)?;
     // Whoever started this may wait for the line, and may not read on.
     let _ = writeln!(
         std::io::stdout(),
