@@ -326,7 +326,7 @@ impl<S: Store> Cache<S> {
     ) -> Result<(Counted, u64)> {
         let mut digits = Vec::with_capacity(24);
         let found = self.get(key, |meta, value| {
-            let number = unsigned(value.trim_ascii_end())?;
+            let number = decimal(value)?;
             Some((meta, number, value.len()))
         })?;
         let (mut meta, number, length) = match found {
@@ -403,6 +403,12 @@ impl<S: Store> Cache<S> {
         }
         Ok(())
     }
+}
+
+/// The number that a value begins with, up to a blank: as memcached has it.
+fn decimal(value: &[u8]) -> Option<u64> {
+    let digits = value.trim_ascii_start();
+    unsigned(digits.split(u8::is_ascii_whitespace).next()?)
 }
 
 fn size(key: &[u8], value: usize) -> u64 {

@@ -381,7 +381,8 @@ fn arithmetic<S: Store>(
             }
         }
     };
-    if call.quiet() {
+    // A number that was not there is told of, as memcached has it.
+    if call.quiet() && found.is_some() {
         return Ok(Ok(()));
     }
     let mut digits = Vec::new();

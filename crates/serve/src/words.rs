@@ -7,7 +7,7 @@ pub fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// An unsigned number in decimal digits.
 pub fn unsigned(word: &[u8]) -> Option<u64> {
-    if word.is_empty() || word.len() > 20 {
+    if word.is_empty() {
         return None;
     }
     word.iter().try_fold(0u64, |n, b| {

@@ -244,3 +244,23 @@ fn a_retrieval_has_any_number_of_keys() {
         100_000 * "VALUE k 0 1\r\nA\r\n".len() + "END\r\n".len()
     );
 }
+
+#[test]
+fn numbers_begin_again_above_and_stop_below() {
+    let mut c = reference();
+    says(
+        &mut c,
+        "set n 0 0 20\r\n18446744073709551615\r\nincr n 2\r\n",
+        "STORED\r\n1\r\n",
+    );
+    says(
+        &mut c,
+        "decr n 5\r\nincr n 18446744073709551615\r\n",
+        "0\r\n18446744073709551615\r\n",
+    );
+    says(
+        &mut c,
+        "incr n 18446744073709551616\r\n",
+        "CLIENT_ERROR invalid numeric delta argument\r\n",
+    );
+}

@@ -77,6 +77,30 @@ impl Memcached {
         stream.read_to_end(&mut answers).unwrap();
         answers
     }
+
+    /// The answers to commands that are sent one by one, so that no answer waits while the next command is carried out.
+    fn answers_one_by_one(&self, commands: &[Vec<u8>]) -> Vec<u8> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .unwrap();
+        let (mut answers, mut buffer) = (Vec::new(), [0; 1 << 16]);
+        for command in [&b"flush_all noreply\r\n".to_vec()]
+            .into_iter()
+            .chain(commands)
+        {
+            stream
+                .write_all(&[command, &b"mn\r\n"[..]].concat())
+                .unwrap();
+            let begins = answers.len();
+            while !answers[begins..].ends_with(b"MN\r\n") {
+                let n = stream.read(&mut buffer).unwrap();
+                answers.extend_from_slice(&buffer[..n]);
+            }
+            answers.truncate(answers.len() - 4);
+        }
+        answers
+    }
 }
 
 fn rustix_is_root() -> bool {
@@ -109,10 +133,19 @@ fn commands_at_random_are_answered_as_memcached_does() {
         failure_persistence: None,
         ..ProptestConfig::default()
     });
-    let inputs = proptest::collection::vec(command(), 1..40).prop_map(|c| c.concat());
+    let inputs = proptest::collection::vec(
+        // With `mn` it is found out where answers end. Whether a number that becomes shorter has blanks behind it depends in memcached on who else
+        // refers to it.
+        command().prop_filter("mn, or down", |c| {
+            let down = c.starts_with(b"decr") || c.starts_with(b"ma") && c.ends_with(b" MD\r\n");
+            c != b"mn\r\n" && !down
+        }),
+        1..40,
+    );
     runner
-        .run(&inputs, |input| {
-            let (ours, theirs) = (ours(&input), server.answers(&input));
+        .run(&inputs, |commands| {
+            let input = commands.concat();
+            let (ours, theirs) = (ours(&input), server.answers_one_by_one(&commands));
             let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
             prop_assert_eq!(text(&ours), text(&theirs), "after {}", text(&input));
             Ok(())

@@ -64,7 +64,7 @@ fn value() -> impl Strategy<Value = Vec<u8>> {
         4 => (0u64..1 << 40).prop_map(|n| n.to_string().into_bytes()),
         4 => proptest::collection::vec(any::<u8>(), 0..40),
         1 => proptest::collection::vec(any::<u8>(), 2900..3000),
-        1 => Just(b"18446744073709551615".to_vec()),
+        1 => Just(b"9000000000000000000".to_vec()),
         1 => Just(b"99".to_vec()),
     ]
 }
