@@ -62,7 +62,11 @@ fn key() -> impl Strategy<Value = Vec<u8>> {
 fn value() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         4 => (0u64..1 << 40).prop_map(|n| n.to_string().into_bytes()),
-        4 => proptest::collection::vec(any::<u8>(), 0..40),
+        // Memcached reads on behind a value of blanks alone to find a number.
+        4 => proptest::collection::vec(any::<u8>(), 0..40).prop_map(|mut v| {
+            v.iter_mut().take(1).for_each(|b| *b |= 0x40);
+            v
+        }),
         1 => proptest::collection::vec(any::<u8>(), 2900..3000),
         1 => Just(b"9000000000000000000".to_vec()),
         1 => Just(b"99".to_vec()),
