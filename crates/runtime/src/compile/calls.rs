@@ -54,6 +54,9 @@ impl Translator<'_, '_> {
         if helper.may_collect() {
             self.fresh.clear();
         }
+        if helper.stores_elements() {
+            self.forget_elements();
+        }
         let inst = self.b.ins().call(f, &all);
         self.b.inst_results(inst).first().copied()
     }
@@ -141,6 +144,7 @@ impl Translator<'_, '_> {
         results: &[ValType],
     ) -> Vec<Value> {
         self.fresh.clear();
+        self.forget_contents();
         match self.handlers.last().copied() {
             None => {
                 let inst = self.b.ins().call_indirect(sig, code, operands);

@@ -76,6 +76,12 @@ impl Helper {
             IsSubtype | ArrayFill | ArrayCopy | Hot | Resume | Tell | Mark
         )
     }
+
+    /// Whether elements of arrays are others when it returns.
+    pub fn stores_elements(self) -> bool {
+        use Helper::*;
+        matches!(self, ArrayFill | ArrayCopy | ArrayInitData | ArrayInitElem)
+    }
 }
 
 /// Ways out of compiled code to all helpers, by their numbers.
