@@ -86,6 +86,17 @@ pub enum Command {
     Policy(ListArgs),
     /// List the workloads and their parameters
     Workload(ListArgs),
+    /// Serve a key-value store over memcached's protocol; the store is a managed program
+    #[command(after_help = "Examples:\n  \
+        varve serve\n  \
+        varve serve --store hbtree --memory-limit 4GiB --listen 127.0.0.1:11311")]
+    Serve(ServeArgs),
+    /// Run the workloads of YCSB on a store in this process, or on a server of memcached's protocol
+    #[command(after_help = "Examples:\n  \
+        varve ycsb\n  \
+        varve ycsb a c --store fhmap,hbtree --records 1000000 --operations 500000\n  \
+        varve ycsb c --server 127.0.0.1:11211 --connections 8 --pipeline 16")]
+    Ycsb(YcsbArgs),
     /// Run a paper's experiments and print published beside ours
     #[command(after_help = "Examples:\n  \
         varve study list\n  \
@@ -439,6 +450,65 @@ pub struct GroupArgs {
 pub struct ListArgs {
     /// One of them, with its parameters
     pub name: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct ServeArgs {
+    /// The data structure: fhmap (a functional hash map), pbtree (a B+ tree), hbtree (a B+ tree of which only the leaves are durable)
+    #[arg(long, default_value_t)]
+    pub store: varve_serve::Kind,
+    /// Address and port; 0 has the system choose a port
+    #[arg(long, default_value = "127.0.0.1:11211", value_name = "ADDRESS:PORT")]
+    pub listen: std::net::SocketAddr,
+    /// Most memory of all values, with their keys and 160 bytes for each; what finds no room is refused, nothing is evicted
+    #[arg(short, long, default_value = "1GiB")]
+    pub memory_limit: Bytes,
+    /// Most bytes of a value
+    #[arg(short = 'I', long, default_value = "1MiB")]
+    pub max_item_size: Bytes,
+    /// Most connections
+    #[arg(short, long, default_value_t = 4096)]
+    pub connections: usize,
+    /// Most memory for requests and answers that wait, of all connections together
+    #[arg(long, default_value = "64MiB")]
+    pub buffers: Bytes,
+    /// Most memory of the program's objects [default: half as much again as --memory-limit, and 128MiB]
+    #[arg(long)]
+    pub heap_max: Option<Bytes>,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct YcsbArgs {
+    /// Workloads: a, b, c, d, f (all of them if none is given)
+    #[arg(value_name = "WORKLOAD")]
+    pub workloads: Vec<varve_serve::ycsb::Workload>,
+    /// Stores to run in this process: fhmap, pbtree, hbtree (all of them if none is given)
+    #[arg(long, value_delimiter = ',', conflicts_with = "server")]
+    pub store: Vec<varve_serve::Kind>,
+    /// A server to run them on; its records are written first
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub server: Option<std::net::SocketAddr>,
+    /// With --server: connections, each with a thread
+    #[arg(long, default_value_t = 1, requires = "server")]
+    pub connections: u64,
+    /// With --server: requests of a connection that are under way at a time
+    #[arg(long, default_value_t = 1, requires = "server")]
+    pub pipeline: u64,
+    /// Records
+    #[arg(long, default_value_t = 10_000)]
+    pub records: u64,
+    /// Operations of each workload
+    #[arg(long, default_value_t = 50_000)]
+    pub operations: u64,
+    /// Bytes of a value
+    #[arg(long, default_value = "1000")]
+    pub value: Bytes,
+    /// Seed of everything that is drawn by chance
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
