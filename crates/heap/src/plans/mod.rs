@@ -48,6 +48,12 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Whether the plan is worth comparing where its memories are colours of one memory: what it has where depends on how hot
+    /// objects are, not on which memory is faster.
+    pub fn colours(&self) -> bool {
+        ["dram", "hot-sites", "knapsack", "hints", "sampled"].contains(&self.name)
+    }
+
     /// Whether the plan tries both memories, and wants the program's reports for it.
     pub fn samples(&self) -> bool {
         self.params.contains(&ALPHA)

@@ -14,6 +14,7 @@ pub fn cached(frames: u32, bins: u32) -> Topology {
         socket: 0,
         bins: Some(bins),
         ways: 1,
+        dimms: 0,
     };
     Topology {
         page_bytes: 2 << 20,
@@ -29,6 +30,7 @@ pub fn tiered(fast: u32, slow: u32) -> Topology {
         socket: 0,
         bins: None,
         ways: 1,
+        dimms: 0,
     };
     Topology {
         page_bytes: 2 << 20,
@@ -80,6 +82,7 @@ pub fn two_sockets_cached() -> Topology {
         socket,
         bins: Some(7),
         ways: 2,
+        dimms: 0,
     };
     Topology {
         page_bytes: 2 << 20,
@@ -95,6 +98,7 @@ pub fn two_sockets_tiered() -> Topology {
         socket,
         bins: None,
         ways: 1,
+        dimms: 0,
     };
     let nodes = vec![
         node(0, 9, true),

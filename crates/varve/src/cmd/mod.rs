@@ -21,4 +21,5 @@ pub mod start;
 pub mod study;
 pub mod table;
 pub mod trace;
+mod tray_table;
 pub mod wasm;
