@@ -187,3 +187,143 @@ impl Governor {
         Some(Decision::Undo(trial.from))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn governor(undoes: bool) -> Governor {
+        let model = BandwidthModel::new(vec![10.0, 20.0, 30.0]).unwrap();
+        Governor::new(model, 1, 4, undoes)
+    }
+
+    fn run(g: &mut Governor, samples: &[f64]) -> Vec<Decision> {
+        samples.iter().map(|s| g.sample(*s)).collect()
+    }
+
+    use Decision::*;
+
+    #[test]
+    fn one_sample_alone_changes_nothing() {
+        let mut g = governor(true);
+        assert_eq!(run(&mut g, &[5.0, 15.0, 5.0, 25.0, 15.0]), [Stay; 5]);
+        assert_eq!(run(&mut g, &[15.0]), [Remap(2)], "two in a row agree");
+    }
+
+    #[test]
+    fn a_remap_that_helps_stays_and_is_given_back_when_the_load_falls() {
+        let mut g = governor(true);
+        assert_eq!(run(&mut g, &[11.0, 11.0]), [Stay, Remap(2)]);
+        assert_eq!(run(&mut g, &[12.0, 18.0, 18.0]), [Stay; 3]);
+        assert_eq!(
+            run(&mut g, &[18.0, 18.0, 4.0, 4.0]),
+            [Stay, Stay, Stay, Remap(1)]
+        );
+    }
+
+    #[test]
+    fn a_remap_that_does_not_raise_the_bandwidth_is_undone_until_there_is_more_of_it() {
+        let mut g = governor(true);
+        assert_eq!(
+            run(&mut g, &[11.0, 11.0, 11.0, 11.0, 11.0]),
+            [Stay, Remap(2), Stay, Stay, Undo(1)]
+        );
+        assert_eq!(
+            run(&mut g, &[11.0, 11.0, 11.2, 11.1]),
+            [Stay; 4],
+            "not again at this bandwidth"
+        );
+        assert_eq!(run(&mut g, &[13.0, 13.0]), [Stay, Remap(2)]);
+        let mut paper = governor(false);
+        assert_eq!(
+            run(&mut paper, &[11.0; 6])[1..],
+            [Remap(2), Stay, Stay, Stay, Stay]
+        );
+    }
+
+    #[test]
+    fn overflow_is_a_new_beginning() {
+        let mut g = governor(true);
+        run(&mut g, &[15.0]);
+        g.changed(2);
+        assert_eq!((g.hot(), run(&mut g, &[15.0, 15.0])), (2, vec![Stay, Stay]));
+    }
+
+    #[test]
+    fn tables_that_are_none_are_refused() {
+        let says = |limits: &[f64]| BandwidthModel::new(limits.into()).unwrap_err().to_string();
+        assert!(says(&[]).contains("without limits"));
+        assert!(says(&[0.0]).contains("above 0"));
+        assert!(says(&[f64::NAN]).contains("1 DIMMs"));
+        assert!(says(&[3.0, 2.0]).contains("2 GB/s for 2 DIMMs"));
+        let model = BandwidthModel::new(vec![10.0, 10.0]).unwrap();
+        assert_eq!([9.9, 10.0, 11.0].map(|g| model.dimms(g)), [1, 3, 3]);
+    }
+
+    /// The same, told from the whole history each time: what the last decision was, and what came since.
+    fn slow(model: &BandwidthModel, history: &[f64]) -> Vec<Decision> {
+        let (mut all, mut hot, mut refused, mut i) = (Vec::new(), 1, None::<f64>, 0);
+        while i < history.len() {
+            // From here on nothing is pending: look for two neighbours that agree.
+            let wants = |j: usize| {
+                let wanted = model.dimms(history[j]).min(4);
+                let useless = wanted > hot && refused.is_some_and(|r| history[j] <= RISE * r);
+                (wanted != hot && !useless).then_some(wanted)
+            };
+            let found =
+                (i + 1..history.len()).find(|&j| wants(j).is_some() && wants(j) == wants(j - 1));
+            let Some(j) = found else {
+                all.resize(history.len(), Stay);
+                break;
+            };
+            all.resize(j, Stay);
+            let (to, was) = (wants(j).unwrap(), (history[j - 1] + history[j]) / 2.0);
+            all.push(Remap(to));
+            refused = None;
+            let from = std::mem::replace(&mut hot, to);
+            i = j + 1;
+            if to > from {
+                let judged = (i + 3).min(history.len());
+                all.resize(judged, Stay);
+                if judged == i + 3 && (history[i + 1] + history[i + 2]) / 2.0 <= RISE * was {
+                    *all.last_mut().unwrap() = Undo(from);
+                    (hot, refused) = (from, Some(was));
+                }
+                i = judged;
+            }
+        }
+        all
+    }
+
+    proptest! {
+        #[test]
+        fn it_decides_as_the_whole_history_says(
+            // Long runs of alike samples, as programs have them, and noise.
+            runs in prop::collection::vec((0u32..45, 1usize..6, 0u32..3), 0..14)
+        ) {
+            let mut history = Vec::new();
+            for (gbps, n, noise) in runs {
+                history.extend((0..n).map(|i| f64::from(gbps) + 0.3 * f64::from(noise * (i as u32 % 2))));
+            }
+            let mut g = governor(true);
+            let fast = run(&mut g, &history);
+            let model = BandwidthModel::new(vec![10.0, 20.0, 30.0]).unwrap();
+            prop_assert_eq!(fast, slow(&model, &history));
+        }
+
+        /// Whatever is measured, there are never two remaps within two samples, and DIMMs stay within what there are.
+        #[test]
+        fn it_never_flutters(history in prop::collection::vec(0.0f64..60.0, 0..60)) {
+            let mut g = governor(true);
+            let mut last = None;
+            for (i, &gbps) in history.iter().enumerate() {
+                if g.sample(gbps) != Stay {
+                    prop_assert!(last.is_none_or(|l| i - l >= 2));
+                    last = Some(i);
+                }
+                prop_assert!((1..=4).contains(&g.hot()));
+            }
+        }
+    }
+}

@@ -347,6 +347,7 @@ impl Trays {
         if !std::mem::take(&mut self.unsettled) {
             return;
         }
+        let (before, mut stuck) = (out.len(), false);
         for socket in 0..self.sockets.len() {
             let here: Vec<(u32, usize, Colour)> = self
                 .pages
@@ -381,7 +382,10 @@ impl Trays {
                     Colour::Cold => (self.hot..self.sockets[socket].len())
                         .find(|&at| self.sockets[socket][at].free(frames).is_some()),
                 };
-                let Some(at) = target else { continue };
+                let Some(at) = target else {
+                    stuck = true;
+                    continue;
+                };
                 let tray = &mut self.sockets[socket][at];
                 let Some(to) = tray.free(frames) else {
                     continue;
@@ -395,6 +399,8 @@ impl Trays {
                 out.push(Remap { from, to });
             }
         }
+        // Where pages that are leaving were in the way, there is room the next time.
+        self.unsettled = stuck && out.len() > before;
     }
 
     /// A remap was carried out.

@@ -90,6 +90,22 @@ pub fn two_sockets_cached() -> Topology {
     }
 }
 
+/// Sockets with four DIMMs of so many pages each, and no interleaving.
+pub fn with_dimms(sockets: u32, frames: u32) -> Topology {
+    let node = |socket| NodeFrames {
+        frames: 4 * frames,
+        fast: true,
+        socket,
+        bins: None,
+        ways: 1,
+        dimms: 4,
+    };
+    Topology {
+        page_bytes: 2 << 20,
+        nodes: (0..sockets).map(node).collect(),
+    }
+}
+
 /// Two sockets, each with DRAM and slow memory.
 pub fn two_sockets_tiered() -> Topology {
     let node = |socket, frames, fast| NodeFrames {

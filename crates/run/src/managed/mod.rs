@@ -252,6 +252,7 @@ pub fn run_managed(
                 .trays()
                 .map(|state| TrayUse::of(machine, &outcome, &state));
             result.power = trays::power(machine, &outcome);
+            (result.energy_j, result.cpu_j) = result::of_sockets_in_use(spec, &outcome);
         }
         // There is always a first one.
         Ok(ManagedRun {

@@ -213,9 +213,10 @@ pub struct PlanResult {
     pub moved_bytes: u64,
     /// Share of the time lost, by reason; collections included.
     pub stalls: StallStack,
-    /// Energy of all memory of the machine, that of sockets without a program included, J; none if the machine has no data for it.
+    /// Energy of all memory of the machine, that of sockets without a program included, J; on a machine with trays, of the sockets
+    /// in use. None if the machine has no data for it.
     pub energy_j: Option<f64>,
-    /// Energy of the processors by the machine's simple model, J; none if the machine has no data for it.
+    /// On a machine with trays: energy of the processors in use by the machine's simple model, J; none if it has no data for it.
     #[serde(default)]
     pub cpu_j: Option<f64>,
     /// Where pages of each colour are, on a machine with trays.
@@ -282,7 +283,7 @@ impl PlanResult {
             moved_bytes: stats.moved.iter().sum(),
             stalls: StallStack::of(&last.stalls, all),
             energy_j: Energy::of(&spec.machine, outcome).ok().map(|e| e.total()),
-            cpu_j: cpu(spec, outcome),
+            cpu_j: None,
             trays: None,
             power: Vec::new(),
             phases: ends[0].phases.iter().map(Phase::of).collect(),
@@ -348,18 +349,35 @@ impl PlanResult {
     }
 }
 
-/// Energy of the processors: a thread for each instance, those that are not run as long as the others.
-fn cpu(spec: &ManagedSpec, outcome: &Outcome) -> Option<f64> {
+/// Sockets with threads or memory of the program.
+fn sockets(spec: &ManagedSpec) -> std::ops::Range<usize> {
+    match spec.numa {
+        Numa::Local => 0..1,
+        Numa::Remote | Numa::Auto => 0..spec.machine.sockets as usize,
+    }
+}
+
+/// Energy of the sockets in use: memory and processors. A thread for each instance runs, those that are not run as long as the others.
+pub(super) fn of_sockets_in_use(
+    spec: &ManagedSpec,
+    outcome: &Outcome,
+) -> (Option<f64>, Option<f64>) {
     let m = &spec.machine;
+    let memory = Energy::of(m, outcome).ok();
+    let memory = memory.map(|e| sockets(spec).map(|s| e.socket(s)).sum());
     let times = &outcome.thread_ns;
-    let mut sockets = vec![0.0; m.sockets as usize];
+    let mut threads = vec![0.0; m.sockets as usize];
     for i in 0..spec.instances {
         let run = times.get(i as usize).or(times.first()).copied();
         let seconds = run.unwrap_or(outcome.ns) as f64 / 1e9;
-        sockets[spec.numa.socket(i, m.sockets) as usize] += seconds;
+        threads[spec.numa.socket(i, m.sockets) as usize] += seconds;
     }
-    let cpu = CpuEnergy::of(m, outcome.ns as f64 / 1e9, &sockets).ok()?;
-    Some(cpu.total())
+    let used = varve_machine::Machine {
+        sockets: sockets(spec).len() as u32,
+        ..m.clone()
+    };
+    let cpu = CpuEnergy::of(&used, outcome.ns as f64 / 1e9, &threads).ok();
+    (memory, cpu.map(|c| c.total()))
 }
 
 #[cfg(test)]

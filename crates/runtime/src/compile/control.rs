@@ -168,6 +168,7 @@ impl Translator<'_, '_> {
                 self.stack.truncate(self.stack.len() - params.len());
                 self.continue_in(header, &params);
                 self.count_loop(params.len());
+                self.note_running();
                 self.tell_long_loop();
                 self.open(FrameKind::Loop, header, after, params, results);
             }
