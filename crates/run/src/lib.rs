@@ -33,7 +33,7 @@ pub use managed::{
     unknown_sites,
 };
 pub use nodes::OnNodes;
-pub use result::{ClassLatency, PlacementState, Point, RunResult, StallShares};
+pub use result::{ClassLatency, MemoryPower, PlacementState, Point, RunResult, StallShares};
 pub use spec::RunSpec;
 pub use work::Work;
 

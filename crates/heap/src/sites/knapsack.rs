@@ -5,6 +5,8 @@
 //! than there is memory for; then it gives up. [`fast`] takes items by value per weight, as long as they fit, and solves only the
 //! items around that border exactly: it is never worse than half of the best, and usually equal.
 
+use std::ops::Range;
+
 /// An item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item {
@@ -14,21 +16,30 @@ pub struct Item {
     pub weight: u64,
 }
 
-/// States after which [`exact`] gives up: 24 bytes each.
-const MOST_STATES: usize = 400_000;
+/// States looked at after which [`exact`] gives up, and after which [`fast`] does without the best choice around its border. Some
+/// milliseconds.
+const MOST_STEPS: usize = 150_000;
 /// Items on each side of the border that [`fast`] solves exactly.
 const CORE: usize = 24;
 
 /// The best choice, as indices in ascending order; the best that is found quickly where the best one is not.
 pub fn solve(items: &[Item], capacity: u64) -> Vec<usize> {
-    exact(items, capacity).unwrap_or_else(|| fast(items, capacity))
+    let sorted = Sorted::new(items, capacity);
+    let known = sorted.fast(capacity);
+    let best = sorted.best(0..sorted.order.len(), capacity, known.clone());
+    let mut chosen = best.unwrap_or(known);
+    chosen.extend(&sorted.free);
+    chosen.sort_unstable();
+    chosen
 }
 
 /// The best choice, as indices in ascending order; `None` where that takes too many states.
 pub fn exact(items: &[Item], capacity: u64) -> Option<Vec<usize>> {
     let sorted = Sorted::new(items, capacity);
-    let mut chosen = sorted.free.clone();
-    chosen.extend(sorted.best(0..sorted.order.len(), capacity, MOST_STATES)?);
+    // What is known already leaves most states out.
+    let known = sorted.fast(capacity);
+    let mut chosen = sorted.best(0..sorted.order.len(), capacity, known)?;
+    chosen.extend(&sorted.free);
     chosen.sort_unstable();
     Some(chosen)
 }
@@ -36,27 +47,7 @@ pub fn exact(items: &[Item], capacity: u64) -> Option<Vec<usize>> {
 /// A good choice, as indices in ascending order, in time for a hundred thousand items.
 pub fn fast(items: &[Item], capacity: u64) -> Vec<usize> {
     let sorted = Sorted::new(items, capacity);
-    let all = sorted.order.len();
-    // The border: the first item that does not fit behind all before it.
-    let border = sorted.weights[1..].partition_point(|w| *w <= u128::from(capacity));
-    let core = border.saturating_sub(CORE)..(border + CORE).min(all);
-    let left = capacity - sorted.weights[core.start] as u64;
-    let greedy = || sorted.greedy(core.start..all, left).1;
-    let mut chosen: Vec<usize> = sorted.order[..core.start].to_vec();
-    match sorted.best(core.clone(), left, MOST_STATES / 4) {
-        Some(inner) => {
-            let used: u64 = inner.iter().map(|&i| items[i].weight).sum();
-            chosen.extend(inner);
-            chosen.extend(sorted.greedy(core.end..all, left - used).1);
-        }
-        None => chosen.extend(greedy()),
-    }
-    // Beside the border one item may be worth more than all that was taken.
-    let value = |of: &[usize]| of.iter().map(|&i| u128::from(items[i].value)).sum::<u128>();
-    let single = sorted.order.iter().copied().max_by_key(|&i| items[i].value);
-    if let Some(one) = single.filter(|&i| u128::from(items[i].value) > value(&chosen)) {
-        chosen = vec![one];
-    }
+    let mut chosen = sorted.fast(capacity);
     chosen.extend(&sorted.free);
     chosen.sort_unstable();
     chosen
@@ -115,17 +106,45 @@ impl<'a> Sorted<'a> {
         }
     }
 
+    fn value(&self, chosen: &[usize]) -> u128 {
+        let values = chosen.iter().map(|&i| u128::from(self.items[i].value));
+        values.sum()
+    }
+
     /// The items of a range that fit, one after the other.
-    fn greedy(&self, range: std::ops::Range<usize>, capacity: u64) -> (u128, Vec<usize>) {
-        let (mut left, mut value, mut chosen) = (capacity, 0, Vec::new());
+    fn greedy(&self, range: Range<usize>, capacity: u64) -> Vec<usize> {
+        let (mut left, mut chosen) = (capacity, Vec::new());
         for &i in &self.order[range] {
             if self.items[i].weight <= left {
                 left -= self.items[i].weight;
-                value += u128::from(self.items[i].value);
                 chosen.push(i);
             }
         }
-        (value, chosen)
+        chosen
+    }
+
+    /// See [`fast`].
+    fn fast(&self, capacity: u64) -> Vec<usize> {
+        let all = self.order.len();
+        // The border: the first item that does not fit behind all before it.
+        let border = self.weights[1..].partition_point(|w| *w <= u128::from(capacity));
+        let core = border.saturating_sub(CORE)..(border + CORE).min(all);
+        let left = capacity - self.weights[core.start] as u64;
+        let mut inner = self.greedy(core.clone(), left);
+        if let Some(best) = self.best(core.clone(), left, inner.clone()) {
+            inner = best;
+        }
+        let used: u64 = inner.iter().map(|&i| self.items[i].weight).sum();
+        let mut chosen = self.order[..core.start].to_vec();
+        chosen.extend(inner);
+        chosen.extend(self.greedy(core.end..all, left - used));
+        // One item may be worth more than all that was taken.
+        let single = self.order.iter().copied();
+        let single = single.max_by_key(|&i| self.items[i].value);
+        match single.filter(|&i| u128::from(self.items[i].value) > self.value(&chosen)) {
+            Some(one) => vec![one],
+            None => chosen,
+        }
     }
 
     /// The most value that items from `at` to `end` may add within `left`, if they could be taken in part.
@@ -143,15 +162,15 @@ impl<'a> Sorted<'a> {
         }
     }
 
-    /// The best choice of a range; `None` where that takes more than so many states.
+    /// The best choice of a range, where `fallback` is one that is known; `None` where that takes too many steps.
     fn best(
         &self,
-        range: std::ops::Range<usize>,
+        range: Range<usize>,
         capacity: u64,
-        most: usize,
+        fallback: Vec<usize>,
     ) -> Option<Vec<usize>> {
         let end = range.end;
-        let (mut known, greedy) = self.greedy(range.clone(), capacity);
+        let (mut known, mut steps) = (self.value(&fallback), 0);
         let mut states: Vec<State> = vec![State {
             weight: 0,
             value: 0,
@@ -169,6 +188,10 @@ impl<'a> Sorted<'a> {
             // What lies highest so far: a state with more weight has to have more value.
             let mut top = None::<u64>;
             while without < open.len() || with < open.len() {
+                steps += 1;
+                if steps > MOST_STEPS {
+                    return None;
+                }
                 let extended = |n: usize| {
                     let s = states[open[n] as usize];
                     Some((
@@ -205,18 +228,14 @@ impl<'a> Sorted<'a> {
                     continue;
                 }
                 let may = u128::from(value) + self.bound(at + 1, end, capacity - weight);
-                // As good as what is known is not better, unless it is that itself.
-                if may < known || (may == known && best.is_some()) && u128::from(value) < known {
-                    top = Some(value);
+                top = Some(value);
+                // What cannot be better than what is known is left out.
+                if may <= known {
                     continue;
                 }
-                top = Some(value);
                 let number = match take_new {
                     false => number,
                     true => {
-                        if states.len() >= most {
-                            return None;
-                        }
                         states.push(State {
                             weight,
                             value,
@@ -235,7 +254,7 @@ impl<'a> Sorted<'a> {
             open = next;
         }
         let Some(mut at) = best else {
-            return Some(greedy);
+            return Some(fallback);
         };
         let mut chosen = Vec::new();
         while at != NONE {
