@@ -188,6 +188,10 @@ pub struct RunArgs {
     /// on another input than this run's
     #[arg(long, requires = "work", value_name = "FILE.sites")]
     pub profile: Option<PathBuf>,
+    /// With a --machine that has one memory of DIMMs without interleaving, such as haswell-2620v3: how the plan's memories become
+    /// colours on DIMMs, such as hot=1,limit=8MiB,model=10.1/12.5/16.3,sample=1s,undo=yes
+    #[arg(long, requires = "machine", value_name = "OPTIONS")]
+    pub trays: Option<String>,
     /// With --plan on this machine: its nodes of fast and of slow memory, such as fast=0,slow=1 or fast=0+1,slow=2-3; found out
     /// if they are not given
     #[arg(long, requires = "plan", value_name = "NODES")]

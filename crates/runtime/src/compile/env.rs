@@ -34,6 +34,8 @@ pub(crate) struct Env<'a> {
     pub counters: Option<i64>,
     /// Asked for the temperature of allocation sites.
     pub heap: &'a Heap,
+    /// Whether code says what runs, for a sampler.
+    pub samples: bool,
 }
 
 impl<'a> Env<'a> {
@@ -79,7 +81,11 @@ impl<'a> Env<'a> {
             }
             false => 0,
         };
-        self.sites.add(origin, temperature)
+        let site = self.sites.add(origin, temperature);
+        if let Some(warmth) = self.heap.plan().warmth() {
+            warmth.born_in(site, func);
+        }
+        site
     }
 
     /// Whether it matters which call led to what a function makes.

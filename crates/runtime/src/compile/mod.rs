@@ -19,6 +19,8 @@ mod objects;
 mod observe;
 mod profile;
 pub(crate) mod resume;
+mod running;
+pub(crate) mod touches;
 pub(crate) mod translate;
 pub(crate) mod worker;
 
@@ -76,6 +78,13 @@ fn failed(what: String) -> Error {
 }
 
 impl Unit {
+    /// Functions that were inlined, by their numbers in the store; some more than once.
+    pub fn inlined_functions(&self) -> impl Iterator<Item = u32> + use<'_> {
+        let mut last = None;
+        let all = self.inlined.iter().map(|i| i.func);
+        all.filter(move |&func| last.replace(func) != Some(func))
+    }
+
     /// Glue, which belongs to no function.
     pub fn glue(context: Context) -> Unit {
         Unit {

@@ -276,6 +276,7 @@ impl<'a, 'e> Translator<'a, 'e> {
         self.b.seal_block(entry);
         self.keep_base();
         self.check_stack();
+        self.note_running();
         let params = self.b.block_params(entry).to_vec();
         for (value, ty) in params.iter().zip(self.activation().ty.params.clone()) {
             self.declare_local(ty, *value);

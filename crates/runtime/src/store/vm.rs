@@ -8,6 +8,7 @@ use super::linear::{LinearMemory, TableData};
 use super::observe::Recording;
 use super::region::*;
 use super::root::Roots;
+use super::sampler::Sampling;
 use super::sites::Sites;
 use super::stack::Stack;
 use super::tier::Tiers;
@@ -71,6 +72,8 @@ pub struct Vm {
     pub(crate) tables: Vec<TableData>,
     pub(crate) context: *mut Context,
     pub(crate) region: Region,
+    /// Who samples what runs, if the heap's plan goes by it. Before the heap: it reads the region.
+    pub(crate) sampling: Option<Sampling>,
     /// Taken while it collects, when the rest of the store is its roots.
     pub(crate) heap: Option<Box<Heap>>,
     pub(crate) heap_base: usize,
@@ -136,6 +139,7 @@ impl Vm {
                 fault_address: 0,
                 heap_base,
                 mutator: heap.attach(),
+                running: 0,
             });
         }
         if let Some(failure) = heap.failure() {
@@ -152,7 +156,12 @@ impl Vm {
             trampolines: HashMap::new(),
             tiers: Tiers::default(),
         };
+        let warmth = heap.plan().warmth().cloned();
+        // SAFETY: the context is in the heap's reservation, and the store drops what samples before the heap.
+        let sampling =
+            warmth.map(|warmth| unsafe { Sampling::new(warmth, context, recording.as_ref()) });
         let mut vm = Vm {
+            sampling,
             engine: engine.clone(),
             id,
             memories: vec![],

@@ -23,5 +23,6 @@ pub mod start;
 pub mod study;
 pub mod table;
 pub mod trace;
+mod tray_table;
 pub mod wasm;
 pub mod ycsb;
