@@ -141,6 +141,7 @@ impl Translator<'_, '_> {
         results: &[ValType],
     ) -> Vec<Value> {
         self.fresh.clear();
+        self.forget_settled();
         match self.handlers.last().copied() {
             None => {
                 let inst = self.b.ins().call_indirect(sig, code, operands);

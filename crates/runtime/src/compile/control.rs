@@ -166,6 +166,8 @@ impl Translator<'_, '_> {
                 let args = self.branch_args(params.len());
                 self.b.ins().jump(header, &args);
                 self.stack.truncate(self.stack.len() - params.len());
+                // The way back may come from anywhere in the loop.
+                self.forget_settled();
                 self.continue_in(header, &params);
                 self.count_loop(params.len());
                 self.tell_long_loop();

@@ -24,6 +24,12 @@ pub(super) enum Fact {
     NonNegative(Value),
     /// The first integer is less than the second, with sign.
     Less(Value, Value),
+    /// The object, which is not null, is where the reference says: its durable copy if it has one. Nothing could make it durable since.
+    Settled(Value),
+    /// The same, and it is not durable.
+    Volatile(Value),
+    /// What was known is so no more. It keeps the places of what was learnt before.
+    Nothing,
 }
 
 /// What a condition says when it is not 0.
@@ -68,6 +74,26 @@ impl Translator<'_, '_> {
             Fact::Length(a, length) if a == array => Some(length),
             _ => None,
         })
+    }
+
+    /// Whether a reference needs no persistence check for a load.
+    pub(super) fn knows_settled(&self, reference: Value) -> bool {
+        self.recent()
+            .any(|&f| f == Fact::Settled(reference) || f == Fact::Volatile(reference))
+    }
+
+    /// Whether a reference needs none for a store.
+    pub(super) fn knows_volatile(&self, reference: Value) -> bool {
+        self.recent().any(|&f| f == Fact::Volatile(reference))
+    }
+
+    /// Any object may have become durable.
+    pub(super) fn forget_settled(&mut self) {
+        for fact in &mut self.facts {
+            if matches!(fact, Fact::Settled(_) | Fact::Volatile(_)) {
+                *fact = Fact::Nothing;
+            }
+        }
     }
 
     /// Whether a reference is known to be of a type.

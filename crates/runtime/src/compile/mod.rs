@@ -15,6 +15,7 @@ mod live;
 mod numeric;
 mod objects;
 mod observe;
+pub(crate) mod persist;
 mod profile;
 pub(crate) mod resume;
 pub(crate) mod translate;

@@ -103,11 +103,53 @@ public final class Varve {
     public static void rollback() {
     }
 
+    /**
+     * The root of a name that must be of a class, where {@link #root(String, Supplier)} leaves that to the place where it is used.
+     *
+     * @throws ClassCastException if the root is of another class, with both names
+     */
+    public static <T> T root(String name, Class<T> type, Supplier<? extends T> make) {
+        Object found = root(name, make);
+        if (!type.isInstance(found)) {
+            throw new ClassCastException("the durable root \"" + name + "\" is a " + found.getClass().getName() + ", not a "
+                    + type.getName());
+        }
+        return type.cast(found);
+    }
+
     private static Object find(String name) {
+        if (durable()) {
+            spell(name);
+            return found();
+        }
         return roots == null ? null : roots.get(name);
     }
 
+    private static void spell(String name) {
+        for (int i = 0; i < name.length(); i++) {
+            unit(name.charAt(i));
+        }
+    }
+
+    /** Adds a unit to the name that the next call is about. */
+    private static void unit(int unit) {
+    }
+
+    /** What the name that was spelled stands for. */
+    private static Object found() {
+        return null;
+    }
+
+    /** Has the name that was spelled stand for an object. */
+    private static void keep(Object root) {
+    }
+
     private static void publish(String name, Object root) {
+        if (durable()) {
+            spell(name);
+            keep(root);
+            return;
+        }
         if (roots == null) {
             roots = new HashMap<>();
         }
