@@ -54,6 +54,14 @@ impl<'a> Env<'a> {
         wasmparser::FunctionBody::new(reader)
     }
 
+    /// The number in the module of one of its functions.
+    pub fn index_of(&self, func: u32) -> u32 {
+        match self.funcs[func as usize].kind {
+            FuncKind::Wasm { index, .. } => index,
+            FuncKind::Host(..) => unreachable!("translated functions have code"),
+        }
+    }
+
     /// The type of a function of the module.
     pub fn func_type(&self, index: u32) -> FuncType {
         self.types.func(self.module.funcs[index as usize]).clone()

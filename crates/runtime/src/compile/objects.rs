@@ -397,17 +397,58 @@ impl Translator<'_, '_> {
         let storage = self.env.types.fields(ty)[field as usize].storage;
         let offset = self.env.types.get(ty).layout.offsets[field as usize];
         let reference = self.stack.last().expect("validated").value;
+        let region = self.field_region(ty, field);
+        if let Some(v) = self.field_of(reference, region) {
+            self.pop();
+            self.not_executed(1);
+            self.count_access(Counted::Read, reference, None);
+            self.push(v, storage.unpacked());
+            return;
+        }
         let place = self.settled_struct(reference, ty, field);
         self.pop();
         let address = self.checked_object(place, offset);
-        let region = self.field_region(ty, field);
         let flags = self.null_checked(region);
         let v = self.load_storage(address, offset as i32, storage, signed, flags);
         let (at, bytes) = (offset as i32, storage.bytes());
         self.observe(Access::Read, Some(reference), address, at, bytes);
         self.record_loaded(v);
         self.count_access(Counted::Read, reference, None);
+        if matches!(storage, Storage::Val(_)) {
+            self.learn(Fact::Field(reference, region, v));
+        }
         self.push(v, storage.unpacked());
+    }
+
+    /// Reads a field, of a whole value, ahead of the operators that want it. The reference is not null.
+    pub(super) fn read_field(&mut self, reference: Value, type_index: u32, field: u32) -> Value {
+        let ty = self.env.module.types[type_index as usize];
+        let storage = self.env.types.fields(ty)[field as usize].storage;
+        let offset = self.env.types.get(ty).layout.offsets[field as usize] as i32;
+        let place = self.settled_ahead(reference, ty, field);
+        let address = self.object_address(place);
+        let region = self.field_region(ty, field);
+        let flags = self.trusted(region);
+        let v = self.load_storage(address, offset, storage, false, flags);
+        if storage.is_managed() {
+            self.b.declare_value_needs_stack_map(v);
+        }
+        self.observe(
+            Access::Read,
+            Some(reference),
+            address,
+            offset,
+            storage.bytes(),
+        );
+        self.record_loaded(v);
+        self.learn(Fact::Field(reference, region, v));
+        v
+    }
+
+    /// Reads the length of an array, which is not null.
+    pub(super) fn read_length(&mut self, reference: Value) {
+        let address = self.object_address(reference);
+        self.length(reference, address);
     }
 
     fn struct_set(&mut self, type_index: u32, field: u32) {
@@ -427,6 +468,10 @@ impl Translator<'_, '_> {
         self.store_storage(value, address, offset as i32, storage, flags);
         let (at, bytes) = (offset as i32, storage.bytes());
         self.observe(Access::Write, Some(reference), address, at, bytes);
+        self.forget_stored(region);
+        if matches!(storage, Storage::Val(_)) {
+            self.learn(Fact::Field(reference, region, value));
+        }
         self.count_access(Counted::Write, reference, None);
         if storage.is_managed() {
             self.barrier(reference, None);
@@ -519,11 +564,21 @@ impl Translator<'_, '_> {
 
     fn array_get(&mut self, type_index: u32, signed: bool) {
         let storage = self.element(type_index);
-        let reference = self.stack[self.stack.len() - 2].value;
+        let [array, index] = self.stack[self.stack.len() - 2..] else {
+            unreachable!("validated: an array and an index")
+        };
+        let (reference, index) = (array.value, index.value);
         let ty = self.env.module.types[type_index as usize];
+        let region = self.element_region(ty);
+        if let Some(v) = self.element_of(reference, index, region) {
+            self.pop_n(2);
+            self.not_executed(3);
+            self.count_access(Counted::Read, reference, None);
+            self.push(v, storage.unpacked());
+            return;
+        }
         let place = self.settled_array(reference, ty);
-        let index = self.pop();
-        self.pop();
+        self.pop_n(2);
         let address = self.array_element(reference, place, index, storage);
         let at = array_base(storage.bytes()) as i32;
         let flags = self.element_flags(type_index);
@@ -531,6 +586,9 @@ impl Translator<'_, '_> {
         self.observe(Access::Read, Some(reference), address, at, storage.bytes());
         self.record_loaded(v);
         self.count_access(Counted::Read, reference, None);
+        if matches!(storage, Storage::Val(_)) {
+            self.learn(Fact::Element(reference, index, region, v));
+        }
         self.push(v, storage.unpacked());
     }
 
@@ -550,6 +608,11 @@ impl Translator<'_, '_> {
         let flags = self.element_flags(type_index);
         self.store_storage(value, address, at, storage, flags);
         self.observe(Access::Write, Some(reference), address, at, storage.bytes());
+        let region = self.element_region(self.env.module.types[type_index as usize]);
+        self.forget_stored(region);
+        if matches!(storage, Storage::Val(_)) {
+            self.learn(Fact::Element(reference, index, region, value));
+        }
         self.count_access(Counted::Write, reference, None);
         if storage.is_managed() {
             self.barrier(reference, Some((address, at)));
@@ -802,9 +865,9 @@ impl Translator<'_, '_> {
             true => fits,
             false => self.b.ins().icmp_imm_s(IntCC::Equal, fits, 0),
         };
-        let (_, types) = self.target(depth);
+        let (block, types) = self.target(depth);
         let values = self.branch_args(types.len());
-        self.branch_if(condition, depth, &values);
+        self.branch_if(condition, block, &values);
         self.pop();
         self.learn(Fact::Is(operand.value, stays));
         self.push(operand.value, ValType::Ref(stays));
@@ -878,16 +941,16 @@ impl Translator<'_, '_> {
             BrOnNull { relative_depth } => {
                 let o = self.pop_operand();
                 let null = self.b.ins().icmp_imm_s(IntCC::Equal, o.value, 0);
-                let (_, types) = self.target(relative_depth);
+                let (block, types) = self.target(relative_depth);
                 let values = self.branch_args(types.len());
-                self.branch_if(null, relative_depth, &values);
+                self.branch_if(null, block, &values);
                 self.push(o.value, Self::non_null(o.ty));
             }
             BrOnNonNull { relative_depth } => {
                 let value = self.stack.last().expect("validated").value;
-                let (_, types) = self.target(relative_depth);
+                let (block, types) = self.target(relative_depth);
                 let values = self.branch_args(types.len());
-                self.branch_if(value, relative_depth, &values);
+                self.branch_if(value, block, &values);
                 self.pop();
             }
             RefI31 => {

@@ -216,6 +216,11 @@ impl Translator<'_, '_> {
         }
     }
 
+    /// The operator is not executed: what it would load is known.
+    pub(super) fn not_executed(&mut self, op_cost: u32) {
+        self.recorded.pending = self.recorded.pending.saturating_sub(op_cost);
+    }
+
     /// Remembers what the last access loaded.
     pub(super) fn record_loaded(&mut self, value: Value) {
         self.recorded.loaded = Some(value);

@@ -204,7 +204,12 @@ impl Translator<'_, '_> {
             return reference;
         }
         let check = self.check(reference, layout::FORWARDED);
-        let Some((action, next)) = self.branch_on(&check) else {
+        self.resolved(reference, &check)
+    }
+
+    /// The reference, or where the check says that it leads.
+    fn resolved(&mut self, reference: Value, check: &Check) -> Value {
+        let Some((action, next)) = self.branch_on(check) else {
             self.learn(Fact::Settled(reference));
             return reference;
         };
@@ -226,6 +231,22 @@ impl Translator<'_, '_> {
             true => self.settled(reference),
             false => reference,
         }
+    }
+
+    /// The same where a field is read ahead of the operators that want it, which have been counted and this has not.
+    pub(super) fn settled_ahead(&mut self, reference: Value, ty: TypeIndex, field: u32) -> Value {
+        if !self.checks() || self.is_settled_field(ty, field) || self.knows_settled(reference) {
+            return reference;
+        }
+        let address = self.object_address(reference);
+        let flags = self.trusted(Region::Headers);
+        let byte = self
+            .b
+            .ins()
+            .load(types::I8, flags, address, layout::COLLECTOR_BYTE);
+        let due = self.b.ins().band_imm_u(byte, i64::from(layout::FORWARDED));
+        let bias = Bias::Unlikely;
+        self.resolved(reference, &Check { due, bias })
     }
 
     /// The array that an element is loaded from.

@@ -87,6 +87,12 @@ impl Helper {
                 | AllocClassData
         )
     }
+
+    /// Whether elements of arrays are others when it returns.
+    pub fn stores_elements(self) -> bool {
+        use Helper::*;
+        matches!(self, ArrayFill | ArrayCopy | ArrayInitData | ArrayInitElem)
+    }
 }
 
 /// Ways out of compiled code to all helpers, by their numbers.

@@ -187,7 +187,6 @@ fn refused(a: &RunArgs, on_model: bool) -> Option<(&'static str, &'static str)> 
         (a.count_only, "--count-only", NEVER),
         (on_model && a.live, "--live", REAL),
         (on_model && a.nodes.is_some(), "--nodes", REAL),
-        (on_model && a.tier.is_some(), "--tier", REAL),
         (on_model && a.gc_log.is_some(), "--gc-log", REAL),
         (on_model && a.gc_stats, "--gc-stats", REAL),
         (on_model && a.durable.durable.is_some(), "--durable", REAL),
