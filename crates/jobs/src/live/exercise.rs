@@ -22,12 +22,22 @@ impl Space {
             let prot = libc::PROT_READ | libc::PROT_WRITE;
             // SAFETY: a new anonymous mapping; it replaces none, since the kernel refuses addresses that are in use.
             let got = unsafe {
-                libc::mmap(std::ptr::with_exposed_provenance_mut(at), len, prot, flags, -1, 0)
+                libc::mmap(
+                    std::ptr::with_exposed_provenance_mut(at),
+                    len,
+                    prot,
+                    flags,
+                    -1,
+                    0,
+                )
             };
             if got == libc::MAP_FAILED {
                 let e = std::io::Error::last_os_error();
                 let size = varve_report::fmt::bytes(r.bytes as f64);
-                return Err(format!("no memory for region `{}` of {size}: {e}; take a larger scale", r.name));
+                return Err(format!(
+                    "no memory for region `{}` of {size}: {e}; take a larger scale",
+                    r.name
+                ));
             }
             space.0.push((got.expose_provenance(), len));
         }
@@ -213,7 +223,12 @@ mod tests {
         let line = "swaptions:bytes=8KiB,passes=1,threads=1";
         let program = varve_workloads::build(line).unwrap();
         let held = Space::new(&program.regions());
-        assert!(held.is_ok() || held.as_ref().is_err_and(|e| e.contains("take a larger scale")));
+        assert!(
+            held.is_ok()
+                || held
+                    .as_ref()
+                    .is_err_and(|e| e.contains("take a larger scale"))
+        );
         if held.is_ok() {
             let mut second = varve_workloads::build(line).unwrap();
             let refused = exercise(&mut *second).unwrap_err();

@@ -25,7 +25,12 @@ macro_rules! entry {
             about: $shape.about,
             params: &[
                 Param::scaled("bytes", Unit::Bytes, $bytes, "memory that it uses"),
-                Param::new("passes", Unit::Count, $passes, "times that it goes over its memory"),
+                Param::new(
+                    "passes",
+                    Unit::Count,
+                    $passes,
+                    "times that it goes over its memory",
+                ),
                 THREADS,
             ],
             build: |values| make(&$shape, values),

@@ -86,7 +86,11 @@ pub fn plan(a: &GroupArgs) -> Done {
         return Ok(ExitCode::SUCCESS);
     }
     for plan in &plans {
-        print(show::plan(plan, &explain(plan, &h.group, &h.host), &h.group));
+        print(show::plan(
+            plan,
+            &explain(plan, &h.group, &h.host),
+            &h.group,
+        ));
     }
     tell(&h.notes);
     Ok(ExitCode::SUCCESS)
@@ -121,7 +125,12 @@ pub fn run(a: &GroupArgs) -> Done {
     }
     bar.finish_and_clear();
     if let Some(first) = results.first_mut() {
-        let more = h.notes.iter().filter(|n| !first.notes.contains(n)).cloned().collect::<Vec<_>>();
+        let more = h
+            .notes
+            .iter()
+            .filter(|n| !first.notes.contains(n))
+            .cloned()
+            .collect::<Vec<_>>();
         first.notes.extend(more);
     }
     show::compared(a, &h.group, "here", &results, None)?;
@@ -134,7 +143,10 @@ pub fn run(a: &GroupArgs) -> Done {
 pub fn carry_out(line: &str) -> Done {
     let mut program = varve_workloads::build(line).map_err(wrong)?;
     let done = exercise::exercise(&mut *program).map_err(failed)?;
-    print(format!("{} accesses in {:.3} s", done.accesses, done.seconds));
+    print(format!(
+        "{} accesses in {:.3} s",
+        done.accesses, done.seconds
+    ));
     for (name, value) in program.answers() {
         print(format!("{name}: {value}"));
     }

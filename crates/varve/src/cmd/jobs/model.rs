@@ -69,7 +69,8 @@ pub fn plan(a: &GroupArgs) -> Done {
         plans.push(plan);
     }
     if a.json {
-        let all = json!({"machine": host.name, "version": VERSION, "demands": demands, "plans": plans});
+        let all =
+            json!({"machine": host.name, "version": VERSION, "demands": demands, "plans": plans});
         print(serde_json::to_string_pretty(&all).map_err(ui::failed)?);
         return Ok(ExitCode::SUCCESS);
     }
@@ -82,9 +83,14 @@ pub fn plan(a: &GroupArgs) -> Done {
 pub fn run(a: &GroupArgs) -> Done {
     let group = load(a)?;
     let spec = spec(a)?;
-    let compared: Compared =
-        making(a, |making| compare(&group, &spec, &strategies(a), making))?;
-    show::compared(a, &group, &compared.host.name, &compared.results, Some(&spec))?;
+    let compared: Compared = making(a, |making| compare(&group, &spec, &strategies(a), making))?;
+    show::compared(
+        a,
+        &group,
+        &compared.host.name,
+        &compared.results,
+        Some(&spec),
+    )?;
     Ok(match compared.results.iter().all(|r| r.is_well()) {
         true => ExitCode::SUCCESS,
         false => ExitCode::from(1),
