@@ -6,6 +6,7 @@ pub mod calibrate_here;
 pub mod cc;
 pub mod files;
 pub mod here;
+pub mod interference;
 pub mod jobs;
 pub mod list;
 pub mod live;
