@@ -14,7 +14,7 @@ pub fn claims(setup: &Setup, making: &Making, out: &mut StudyResult) -> Result<(
         Effort::Tiny => &[10],
     };
     let m = on_model(&setup.spec.machine, threads, making)?;
-    let place = |pattern, memory, threads| m.find(pattern, memory, threads);
+    let place = |pattern: &str, memory, threads| m.find(pattern, memory, threads);
     let loss = |of: (&str, Memory, u32), by: (&str, Memory, u32)| {
         m.loss(place(of.0, of.1, of.2)?, place(by.0, by.1, by.2)?)
     };
