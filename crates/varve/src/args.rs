@@ -391,6 +391,24 @@ pub enum MachineAction {
         #[arg(long, conflicts_with = "full")]
         quick: bool,
     },
+    /// What programs do to one another's bandwidth: reading and writing, in order and at random, with 1 to 10 threads in
+    /// either memory, each beside each
+    Interference {
+        /// Name, file, or `here`
+        machine: String,
+        /// Two numbers of threads instead of five
+        #[arg(long)]
+        quick: bool,
+        /// With `here`: nodes of fast and slow memory, such as fast=0,slow=1; found out if they are not given
+        #[arg(long, value_name = "NODES")]
+        nodes: Option<String>,
+        /// Write a page, JSON and Parquet into this folder
+        #[arg(long, value_name = "FOLDER")]
+        out: Option<PathBuf>,
+        /// Runs at a time on the model; 0: one per core of this host
+        #[arg(long, default_value_t = 0)]
+        jobs: usize,
+    },
 }
 
 #[derive(clap::Args, Debug)]

@@ -7,6 +7,7 @@ pub mod cc;
 pub mod durable;
 pub mod files;
 pub mod here;
+pub mod interference;
 pub mod jobs;
 pub mod list;
 pub mod live;
