@@ -163,12 +163,7 @@ impl<'a> Sorted<'a> {
     }
 
     /// The best choice of a range, where `fallback` is one that is known; `None` where that takes too many steps.
-    fn best(
-        &self,
-        range: Range<usize>,
-        capacity: u64,
-        fallback: Vec<usize>,
-    ) -> Option<Vec<usize>> {
+    fn best(&self, range: Range<usize>, capacity: u64, fallback: Vec<usize>) -> Option<Vec<usize>> {
         let end = range.end;
         let (mut known, mut steps) = (self.value(&fallback), 0);
         let mut states: Vec<State> = vec![State {

@@ -262,14 +262,19 @@ mod tests {
 
     #[test]
     fn so_many_hot_objects_are_remote_and_all_are_written() {
-        let mut bench = make("threads=2,hot=16kB,cold=160kB,writes=500,touch=16,remote=30,organize");
+        let mut bench =
+            make("threads=2,hot=16kB,cold=160kB,writes=500,touch=16,remote=30,organize");
         let far = bench.remote.base..bench.remote.base + 300 * OBJECT;
         let (mut near, mut remote) = (HashMap::new(), HashMap::new());
         let mut running = [false; 2];
         harness::each(&mut bench, Order::Random(3), |thread, op| {
             running[thread] |= op.kind == Kind::Phase && op.addr == crate::init::PHASE_RUN;
             if op.kind == Kind::Write && running[thread] {
-                let to = if far.contains(&op.addr) { &mut remote } else { &mut near };
+                let to = if far.contains(&op.addr) {
+                    &mut remote
+                } else {
+                    &mut near
+                };
                 *to.entry(op.addr).or_insert(0) += 1;
             }
         });
