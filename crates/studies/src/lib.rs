@@ -1,6 +1,7 @@
 //! The papers as runnable studies: each asks the model what a paper measured, and prints published beside ours.
 
 mod app_aware;
+mod cross_layer;
 mod johnny_cache;
 mod managed;
 mod pima;
@@ -86,6 +87,12 @@ pub fn list() -> &'static [Study] {
             about: "managed heaps on DRAM and Optane, and sampling which one pays (Akram, TACO 2021): claims A9-A16",
             claims: ('A', 9, 16),
             run: pima::run,
+        },
+        Study {
+            name: "cross-layer",
+            about: "colours, trays and DRAM energy: hot and cold objects on DIMMs that sleep (Olson et al., TACO 2018): claims B6-B10",
+            claims: ('B', 6, 10),
+            run: cross_layer::run,
         },
         Study {
             name: "johnny-cache",

@@ -379,6 +379,15 @@ pub enum MachineAction {
         /// Name or file; all built-in machines when none is given
         machine: Option<String>,
     },
+    /// Run MemBench on the model with 1, 2, ... hot DIMMs and print which bandwidth needs how many: the model for
+    /// `varve run --trays model=...`
+    Governor {
+        /// Name or file of a machine whose channels are not interleaved
+        machine: String,
+        /// A few loads, at a smaller size
+        #[arg(long)]
+        quick: bool,
+    },
     /// Run the classic latency and bandwidth curves on the model and compare them with published ones; `here`: measure
     /// them on the machine that this runs on and compare the model with them
     Calibrate {

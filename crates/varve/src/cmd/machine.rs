@@ -31,6 +31,9 @@ pub fn machine(a: &MachineArgs) -> Done {
             *jobs,
             a.json,
         ),
+        Some(MachineAction::Governor { machine, quick }) => {
+            super::governor::governor(machine, *quick, a.json)
+        }
         Some(MachineAction::Calibrate {
             machine,
             full,

@@ -9,6 +9,7 @@ pub mod files;
 pub mod here;
 pub mod interference;
 pub mod jobs;
+pub mod governor;
 pub mod list;
 pub mod live;
 pub mod machine;
