@@ -90,6 +90,13 @@ pub enum Command {
         varve ycsb a c --store fhmap,hbtree --records 1000000 --operations 500000\n  \
         varve ycsb c --server 127.0.0.1:11211 --connections 8 --pipeline 16")]
     Ycsb(YcsbArgs),
+    /// Look into a durable region: check it, say what it holds, make it smaller, export it
+    #[command(after_help = "Examples:\n  \
+        varve durable check accounts.region\n  \
+        varve durable info accounts.region\n  \
+        varve durable compact accounts.region\n  \
+        varve durable export accounts.region > accounts.jsonl")]
+    Durable(DurableArgs),
     /// Run a paper's experiments and print published beside ours
     #[command(after_help = "Examples:\n  \
         varve study list\n  \
@@ -97,6 +104,10 @@ pub enum Command {
         varve study johnny-cache --out results/")]
     Study(StudyArgs),
 }
+
+pub mod durable;
+
+pub use durable::{DurableArgs, DurableCommand, DurableRun};
 
 /// The machine that programs run on when none is named.
 pub const DEFAULT_MACHINE: &str = "optane-6230-memory-mode";
@@ -201,6 +212,8 @@ pub struct RunArgs {
     /// One line on standard error for each phase and decision of heap plans that sample, such as `pima`; with =FILE, into a file
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", requires = "work")]
     pub pima_log: Option<PathBuf>,
+    #[command(flatten)]
+    pub durable: DurableRun,
     /// A command to trace while it runs; or the arguments of a WebAssembly program
     #[arg(last = true)]
     pub command: Vec<OsString>,
@@ -401,6 +414,8 @@ pub struct ServeArgs {
     /// Most memory of the program's objects [default: half as much again as --memory-limit, and 128MiB]
     #[arg(long)]
     pub heap_max: Option<Bytes>,
+    #[command(flatten)]
+    pub durable: durable::DurableStore,
 }
 
 #[derive(clap::Args, Debug)]
@@ -432,6 +447,8 @@ pub struct YcsbArgs {
     /// Seed of everything that is drawn by chance
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    #[command(flatten)]
+    pub durable: durable::DurableStore,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

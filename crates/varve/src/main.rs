@@ -16,6 +16,7 @@ fn main() -> ExitCode {
         Some(Command::Run(a)) => cmd::run::run(&a),
         Some(Command::Profile(a)) => cmd::profile::profile(&a),
         Some(Command::Sites(a)) => cmd::sites::sites(&a),
+        Some(Command::Durable(a)) => cmd::durable::durable(&a.command),
         Some(Command::Trace(a)) => cmd::trace::trace(&a),
         Some(Command::Cc(a)) => cmd::cc::cc(varve_trace::host::Language::C, &a.arguments),
         Some(Command::Cxx(a)) => cmd::cc::cc(varve_trace::host::Language::Cpp, &a.arguments),

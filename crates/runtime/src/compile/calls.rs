@@ -56,6 +56,8 @@ impl Translator<'_, '_> {
         }
         if helper.stores_elements() {
             self.forget_elements();
+            // What is stored into durable arrays becomes durable.
+            self.forget_settled();
         }
         let inst = self.b.ins().call(f, &all);
         self.b.inst_results(inst).first().copied()

@@ -26,6 +26,10 @@ pub(super) enum Fact {
     NonNegative(Value),
     /// The first integer is less than the second, with sign.
     Less(Value, Value),
+    /// The object, which is not null, is where the reference says: its durable copy if it has one. Nothing could make it durable since.
+    Settled(Value),
+    /// The same, and it is not durable.
+    Volatile(Value),
     /// A field of the reference, which is not null, holds this value.
     Field(Value, Region, Value),
     /// The element at the index, which is within the array, is this value.
@@ -101,12 +105,16 @@ impl Translator<'_, '_> {
     /// Anything may have been stored anywhere: code was called.
     pub(super) fn forget_contents(&mut self) {
         self.forget(|_| true);
+        self.forget_settled();
     }
 
     /// At the head of a loop, which is also reached from its end.
     pub(super) fn forget_for_loop(&mut self, effects: &Effects) {
         if effects.anything {
             return self.forget_contents();
+        }
+        if self.stores_references(effects) {
+            self.forget_settled();
         }
         let regions: Vec<Region> = effects
             .fields
@@ -120,6 +128,16 @@ impl Translator<'_, '_> {
             )
             .collect();
         self.forget(|region| regions.contains(&region));
+    }
+
+    /// Whether references are stored, which may make objects durable.
+    fn stores_references(&self, effects: &Effects) -> bool {
+        let types = self.env.types;
+        let index = |ty: u32| self.env.module.types[ty as usize];
+        let mut fields = effects.fields.iter();
+        let mut arrays = effects.arrays.iter();
+        fields.any(|&(ty, field)| types.fields(index(ty))[field as usize].storage.is_managed())
+            || arrays.any(|&ty| types.element(index(ty)).storage.is_managed())
     }
 
     fn forget(&mut self, stored: impl Fn(Region) -> bool) {
@@ -147,6 +165,23 @@ impl Translator<'_, '_> {
             Fact::Length(a, length) if a == array => Some(length),
             _ => None,
         })
+    }
+
+    /// Whether a reference needs no persistence check for a load.
+    pub(super) fn knows_settled(&self, reference: Value) -> bool {
+        self.recent()
+            .any(|&f| f == Fact::Settled(reference) || f == Fact::Volatile(reference))
+    }
+
+    /// Whether a reference needs none for a store.
+    pub(super) fn knows_volatile(&self, reference: Value) -> bool {
+        self.recent().any(|&f| f == Fact::Volatile(reference))
+    }
+
+    /// Any object may have become durable.
+    pub(super) fn forget_settled(&mut self) {
+        self.facts
+            .retain(|fact| !matches!(fact, Fact::Settled(_) | Fact::Volatile(_)));
     }
 
     /// Whether a reference is known to be of a type.

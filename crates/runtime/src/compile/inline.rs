@@ -256,6 +256,11 @@ impl Translator<'_, '_> {
             && self.state_size() <= MOST_STATE
     }
 
+    /// Whether a check's action may be left to baseline code.
+    pub(super) fn may_leave_at_check(&mut self) -> bool {
+        self.may_leave()
+    }
+
     /// Leaves for baseline code, at a place that was never reached there.
     fn leave_cold(&mut self) {
         if let Some(here) = self.b.current_block() {

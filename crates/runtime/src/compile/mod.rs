@@ -17,6 +17,7 @@ mod loops;
 mod numeric;
 mod objects;
 mod observe;
+pub(crate) mod persist;
 mod profile;
 pub(crate) mod resume;
 pub(crate) mod translate;

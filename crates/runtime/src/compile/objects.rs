@@ -283,6 +283,9 @@ impl Translator<'_, '_> {
 
     /// A fresh object with zeroed fields: inline if the nursery has room.
     fn allocate_struct(&mut self, ty: TypeIndex) -> Value {
+        if self.is_class_data(ty) {
+            return self.allocate_class_data(ty);
+        }
         let site = self.site();
         let size = self.i64(self.env.types.get(ty).layout.size as i64);
         let (slow, done) = (self.b.create_block(), self.b.create_block());
@@ -305,6 +308,7 @@ impl Translator<'_, '_> {
         self.b.declare_value_needs_stack_map(result);
         self.record_birth(result, layout::HEADER_SIZE);
         self.fresh.push(result);
+        self.learn(Fact::Volatile(result));
         result
     }
 
@@ -365,6 +369,7 @@ impl Translator<'_, '_> {
         self.b.declare_value_needs_stack_map(result);
         self.record_birth(result, layout::ARRAY_NARROW_BASE);
         self.fresh.push(result);
+        self.learn(Fact::Volatile(result));
         result
     }
 
@@ -381,7 +386,9 @@ impl Translator<'_, '_> {
             let at = offsets[i] as i32;
             self.observe(Access::Write, None, address, at, storage.bytes());
         }
-        self.born_of(ty, values);
+        if !self.is_class_data(ty) {
+            self.born_of(ty, values);
+        }
         reference
     }
 
@@ -389,15 +396,18 @@ impl Translator<'_, '_> {
         let ty = self.env.module.types[type_index as usize];
         let storage = self.env.types.fields(ty)[field as usize].storage;
         let offset = self.env.types.get(ty).layout.offsets[field as usize];
-        let reference = self.pop();
+        let reference = self.stack.last().expect("validated").value;
         let region = self.field_region(ty, field);
         if let Some(v) = self.field_of(reference, region) {
+            self.pop();
             self.not_executed(1);
             self.count_access(Counted::Read, reference, None);
             self.push(v, storage.unpacked());
             return;
         }
-        let address = self.checked_object(reference, offset);
+        let place = self.settled_struct(reference, ty, field);
+        self.pop();
+        let address = self.checked_object(place, offset);
         let flags = self.null_checked(region);
         let v = self.load_storage(address, offset as i32, storage, signed, flags);
         let (at, bytes) = (offset as i32, storage.bytes());
@@ -415,7 +425,8 @@ impl Translator<'_, '_> {
         let ty = self.env.module.types[type_index as usize];
         let storage = self.env.types.fields(ty)[field as usize].storage;
         let offset = self.env.types.get(ty).layout.offsets[field as usize] as i32;
-        let address = self.object_address(reference);
+        let place = self.settled_ahead(reference, ty, field);
+        let address = self.object_address(place);
         let region = self.field_region(ty, field);
         let flags = self.trusted(region);
         let v = self.load_storage(address, offset, storage, false, flags);
@@ -444,8 +455,13 @@ impl Translator<'_, '_> {
         let ty = self.env.module.types[type_index as usize];
         let storage = self.env.types.fields(ty)[field as usize].storage;
         let offset = self.env.types.get(ty).layout.offsets[field as usize];
-        let value = self.pop();
-        let reference = self.pop();
+        let [object, value] = self.stack[self.stack.len() - 2..] else {
+            unreachable!("validated: an object and a value")
+        };
+        let (reference, value) = (object.value, value.value);
+        let at = |t: &mut Self| t.i64(i64::from(offset));
+        let done = self.begin_store(reference, ty, storage, value, at);
+        self.pop_n(2);
         let address = self.checked_object(reference, offset);
         let region = self.field_region(ty, field);
         let flags = self.null_checked(region);
@@ -461,6 +477,7 @@ impl Translator<'_, '_> {
             self.barrier(reference, None);
         }
         self.note_write(reference);
+        self.end_store(done, storage);
     }
 
     // ---- arrays -----------------------------------------------------------------------------------------------------------------
@@ -478,13 +495,35 @@ impl Translator<'_, '_> {
             .storage
     }
 
-    /// The address of an element less its array's base offset, after checks for null and bounds.
-    fn array_element(&mut self, reference: Value, index: Value, storage: Storage) -> Value {
-        let address = self.object_address(reference);
+    /// Checks for null and bounds, once.
+    fn check_index(&mut self, reference: Value, index: Value) {
         if !self.is_in_bounds(reference, index) {
+            let address = self.object_address(reference);
             self.check_bounds(reference, address, index);
             self.learn(Fact::InBounds(reference, index));
         }
+    }
+
+    /// How far from an array's start an element is.
+    fn element_offset(&mut self, index: Value, storage: Storage) -> Value {
+        let wide = self.b.ins().uextend(types::I64, index);
+        let byte = self.b.ins().imul_imm_s(wide, i64::from(storage.bytes()));
+        self.b
+            .ins()
+            .iadd_imm_s(byte, i64::from(array_base(storage.bytes())))
+    }
+
+    /// The address of an element less its array's base offset, after checks for null and bounds. The element is that of `place`, which is
+    /// where the array is.
+    fn array_element(
+        &mut self,
+        reference: Value,
+        place: Value,
+        index: Value,
+        storage: Storage,
+    ) -> Value {
+        self.check_index(reference, index);
+        let address = self.object_address(place);
         let wide = self.b.ins().uextend(types::I64, index);
         let byte = self
             .b
@@ -525,16 +564,22 @@ impl Translator<'_, '_> {
 
     fn array_get(&mut self, type_index: u32, signed: bool) {
         let storage = self.element(type_index);
-        let index = self.pop();
-        let reference = self.pop();
-        let region = self.element_region(self.env.module.types[type_index as usize]);
+        let [array, index] = self.stack[self.stack.len() - 2..] else {
+            unreachable!("validated: an array and an index")
+        };
+        let (reference, index) = (array.value, index.value);
+        let ty = self.env.module.types[type_index as usize];
+        let region = self.element_region(ty);
         if let Some(v) = self.element_of(reference, index, region) {
+            self.pop_n(2);
             self.not_executed(3);
             self.count_access(Counted::Read, reference, None);
             self.push(v, storage.unpacked());
             return;
         }
-        let address = self.array_element(reference, index, storage);
+        let place = self.settled_array(reference, ty);
+        self.pop_n(2);
+        let address = self.array_element(reference, place, index, storage);
         let at = array_base(storage.bytes()) as i32;
         let flags = self.element_flags(type_index);
         let v = self.load_storage(address, at, storage, signed, flags);
@@ -549,10 +594,16 @@ impl Translator<'_, '_> {
 
     fn array_set(&mut self, type_index: u32) {
         let storage = self.element(type_index);
-        let value = self.pop();
-        let index = self.pop();
-        let reference = self.pop();
-        let address = self.array_element(reference, index, storage);
+        let [array, index, value] = self.stack[self.stack.len() - 3..] else {
+            unreachable!("validated: an array, an index and a value")
+        };
+        let (reference, index, value) = (array.value, index.value, value.value);
+        let ty = self.env.module.types[type_index as usize];
+        self.check_index(reference, index);
+        let offset = |t: &mut Self| t.element_offset(index, storage);
+        let done = self.begin_store(reference, ty, storage, value, offset);
+        self.pop_n(3);
+        let address = self.array_element(reference, reference, index, storage);
         let at = array_base(storage.bytes()) as i32;
         let flags = self.element_flags(type_index);
         self.store_storage(value, address, at, storage, flags);
@@ -567,10 +618,11 @@ impl Translator<'_, '_> {
             self.barrier(reference, Some((address, at)));
         }
         self.note_write(reference);
+        self.end_store(done, storage);
     }
 
     /// A value as the 64 bits that helpers take.
-    fn bits(&mut self, value: Value) -> Value {
+    pub(super) fn bits(&mut self, value: Value) -> Value {
         let ty = self.b.func.dfg.value_type(value);
         let value = match ty {
             types::F32 => self.b.ins().bitcast(types::I32, MemFlagsData::new(), value),
@@ -872,9 +924,11 @@ impl Translator<'_, '_> {
                 );
             }
             RefEq => {
-                let b = self.pop();
-                let a = self.pop();
-                let v = self.b.ins().icmp(IntCC::Equal, a, b);
+                let [a, b] = self.stack[self.stack.len() - 2..] else {
+                    unreachable!("validated: two references")
+                };
+                let v = self.same(a, b);
+                self.pop_n(2);
                 self.push_bool(v);
             }
             RefAsNonNull => {
@@ -950,7 +1004,9 @@ impl Translator<'_, '_> {
             StructNewDefault { struct_type_index } => {
                 let ty = self.env.module.types[struct_type_index as usize];
                 let v = self.allocate_struct(ty);
-                self.born_empty(ty);
+                if !self.is_class_data(ty) {
+                    self.born_empty(ty);
+                }
                 self.push(v, self.concrete(struct_type_index, false));
             }
             StructGet {

@@ -2,9 +2,11 @@
 
 mod convert;
 mod parse;
+mod persistent;
 mod sites;
 
 pub(crate) use convert::Convert;
+pub(crate) use persistent::topmost;
 pub(crate) use sites::Site;
 
 use crate::engine::Engine;
@@ -150,6 +152,11 @@ pub(crate) struct ModuleInner {
     pub names: HashMap<u32, String>,
     /// Names of types by their index in the module, for messages and site profiles.
     pub type_names: HashMap<u32, String>,
+    /// Names of globals, and of fields by type and field in the module: how durable regions know them again.
+    pub global_names: HashMap<u32, String>,
+    pub field_names: HashMap<(u32, u32), String>,
+    /// Fields that are stored into after their objects' birth: see `persistent.rs`.
+    stored_fields: OnceLock<std::collections::HashSet<(TypeIndex, u32)>>,
     /// What functions are called in site profiles.
     site_functions: OnceLock<HashMap<u32, String>>,
     pub custom: Vec<(String, Range<usize>)>,

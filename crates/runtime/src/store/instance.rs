@@ -178,6 +178,7 @@ impl Vm {
         }
         self.instances.push(data);
         self.initialise(id, &m)?;
+        self.begin_durable(id)?;
         Ok(id)
     }
 

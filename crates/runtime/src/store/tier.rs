@@ -112,6 +112,9 @@ impl Vm {
             points: &mut c.tiers.points,
             recording: self.recording.as_deref(),
             counters: self.counters,
+            checks: self.engine.checks(),
+            check_counters: self.check_counters,
+            durable: self.durable.as_deref(),
             heap: self.heap.as_deref().expect("no collection compiles"),
         };
         compile::translate(&*isa, &mut c.scratch, env, &job).map(|unit| (unit, isa))

@@ -4,6 +4,7 @@ pub mod advice;
 pub mod calibrate;
 pub mod calibrate_here;
 pub mod cc;
+pub mod durable;
 pub mod files;
 pub mod here;
 pub mod list;
