@@ -39,7 +39,12 @@ pub fn ycsb(a: &YcsbArgs) -> Done {
             };
             for &kind in kinds {
                 for &workload in workloads {
-                    let report = local(a, &spec(a, workload), kind)?;
+                    let report = local(a, &spec(a, workload), kind);
+                    if let Some(file) = &a.durable.durable {
+                        // It was there for the run alone.
+                        let _ = std::fs::remove_file(file);
+                    }
+                    let report = report?;
                     results.push((kind.to_string(), workload, report));
                     if ui::stopped() {
                         return Err(ui::interrupted());
