@@ -9,14 +9,14 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 /// A server in a process of its own.
-pub struct Server {
+struct Server {
     child: Child,
-    pub port: u16,
+    port: u16,
 }
 
 impl Server {
     /// Starts one on a port that the system chooses.
-    pub fn start(args: &[&str]) -> Server {
+    fn start(args: &[&str]) -> Server {
         let mut child = Command::new(env!("CARGO_BIN_EXE_varve"))
             .args(["serve", "--listen", "127.0.0.1:0"])
             .args(args)
@@ -34,7 +34,7 @@ impl Server {
         Server { child, port }
     }
 
-    pub fn connect(&self) -> Client {
+    fn connect(&self) -> Client {
         let stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the server listens");
         stream
             .set_read_timeout(Some(Duration::from_secs(30)))
@@ -45,7 +45,7 @@ impl Server {
     }
 
     /// Ends it as Ctrl-C (`-INT`), `kill` (`-TERM`) and `kill -9` (`-KILL`) do.
-    pub fn signal(mut self, signal: &str) -> ExitStatus {
+    fn signal(mut self, signal: &str) -> ExitStatus {
         let pid = self.child.id().to_string();
         let sent = Command::new("kill").args([signal, &pid]).status();
         assert!(sent.expect("kill is there").success());
@@ -60,30 +60,30 @@ impl Drop for Server {
     }
 }
 
-pub struct Client {
+struct Client {
     stream: BufReader<TcpStream>,
 }
 
 impl Client {
-    pub fn ask(&mut self, request: &str, answer: &str) {
+    fn ask(&mut self, request: &str, answer: &str) {
         self.send(request);
         let mut found = vec![0; answer.len()];
         self.stream.read_exact(&mut found).expect("an answer");
         assert_eq!(String::from_utf8_lossy(&found), answer, "after {request:?}");
     }
 
-    pub fn send(&mut self, request: &str) {
+    fn send(&mut self, request: &str) {
         let sent = self.stream.get_mut().write_all(request.as_bytes());
         sent.expect("the server takes it");
     }
 
     /// As `send`, to a server that may be gone.
-    pub fn send_if_there(&mut self, request: &str) {
+    fn send_if_there(&mut self, request: &str) {
         let _ = self.stream.get_mut().write_all(request.as_bytes());
     }
 
     /// A line of an answer without its end; none if the connection has ended.
-    pub fn line(&mut self) -> Option<String> {
+    fn line(&mut self) -> Option<String> {
         let mut line = String::new();
         let read = self.stream.read_line(&mut line);
         (read.is_ok() && line.ends_with("\r\n")).then(|| line.trim_end().to_string())

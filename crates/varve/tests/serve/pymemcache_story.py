@@ -37,8 +37,10 @@ same(client.cas("none", b"6", unique, noreply=False), None)
 
 same(client.touch("a", 100, noreply=False), True)
 same(client.touch("none", 100, noreply=False), False)
-same(client.gat("a", 100), b"5")
-same(client.gats("a", 100)[0], b"5")
+if hasattr(client, "gat"):
+    # Since version 4.
+    same(client.gat("a", 100), b"5")
+    same(client.gats("a", 100)[0], b"5")
 same(client.delete("a", noreply=False), True)
 same(client.delete("a", noreply=False), False)
 
