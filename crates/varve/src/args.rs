@@ -75,6 +75,13 @@ pub enum Command {
         varve machine calibrate here --quick\n  \
         varve machine --doctor")]
     Machine(MachineArgs),
+    /// Place whole programs that share a machine: which memory, how many threads, in what order
+    #[command(after_help = "Examples:\n  \
+        varve jobs profile examples/group1.toml --machine optane-6230n\n  \
+        varve jobs plan examples/group1.toml --machine optane-6230n\n  \
+        varve jobs run examples/group1.toml --machine optane-6230n\n  \
+        varve jobs run examples/group1.toml --live")]
+    Jobs(JobsArgs),
     /// List the page policies and their parameters
     Policy(ListArgs),
     /// List the workloads and their parameters
@@ -192,6 +199,10 @@ pub struct RunArgs {
     /// on another input than this run's
     #[arg(long, requires = "work", value_name = "FILE.sites")]
     pub profile: Option<PathBuf>,
+    /// With a --machine that has one memory of DIMMs without interleaving, such as haswell-2620v3: how the plan's memories become
+    /// colours on DIMMs, such as hot=1,limit=8MiB,model=10.1/12.5/16.3,sample=1s,undo=yes
+    #[arg(long, requires = "machine", value_name = "OPTIONS")]
+    pub trays: Option<String>,
     /// With --plan on this machine: its nodes of fast and of slow memory, such as fast=0,slow=1 or fast=0+1,slow=2-3; found out
     /// if they are not given
     #[arg(long, requires = "plan", value_name = "NODES")]
@@ -380,6 +391,76 @@ pub enum MachineAction {
         #[arg(long, conflicts_with = "full")]
         quick: bool,
     },
+}
+
+#[derive(clap::Args, Debug)]
+pub struct JobsArgs {
+    #[command(subcommand)]
+    pub action: JobsAction,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum JobsAction {
+    /// Measure what each program of a group asks of memory, and class it
+    Profile(GroupArgs),
+    /// Say which memory, threads and order a group should have, and why
+    Plan(GroupArgs),
+    /// Run a group as Linux would and with each optimization, and compare
+    Run(GroupArgs),
+    /// Carry out the accesses of a workload on this machine's memory: what `run --live` starts for programs that have a workload
+    /// and no command
+    #[command(hide = true)]
+    Exercise {
+        /// The workload, `NAME:key=value,...`
+        workload: String,
+    },
+}
+
+#[derive(clap::Args, Debug)]
+pub struct GroupArgs {
+    /// The group's file
+    #[arg(value_name = "GROUP.toml")]
+    pub group: PathBuf,
+    /// The modelled machine: a name from `varve machine list`, or a file
+    #[arg(short, long, default_value = "optane-6230n", conflicts_with = "live")]
+    pub machine: String,
+    /// On this machine itself
+    #[arg(long)]
+    pub live: bool,
+    /// With --live: nodes of fast and slow memory, such as fast=0,slow=1; found out if they are not given
+    #[arg(long, requires = "live", value_name = "NODES")]
+    pub nodes: Option<String>,
+    /// With --live: folder for the programs' output
+    #[arg(long, requires = "live", value_name = "FOLDER")]
+    pub logs: Option<PathBuf>,
+    /// What to plan or run: linux, placement, threads, order, sums such as placement+order, or all; several separated by
+    /// commas (the baseline, each alone, and all together, if it is not given)
+    #[arg(short, long, value_delimiter = ',')]
+    pub strategy: Vec<varve_jobs::Strategy>,
+    /// Divide all sizes and times of modelled programs by this power of two
+    #[arg(long)]
+    pub scale: Option<u32>,
+    /// Small and coarse, in some seconds
+    #[arg(long, conflicts_with = "scale")]
+    pub quick: bool,
+    /// Compare with the best of all plans (groups of up to four programs)
+    #[arg(long, conflicts_with = "live")]
+    pub oracle: bool,
+    /// Seed of everything that is drawn by chance
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Print JSON instead of tables
+    #[arg(long)]
+    pub json: bool,
+    /// Write a page, JSON and Parquet into this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
+    /// Runs at a time on the model; 0: one per core of this host
+    #[arg(long, default_value_t = 0)]
+    pub jobs: usize,
+    /// Where finished runs are kept; `none` keeps nothing
+    #[arg(long, value_name = "FOLDER")]
+    pub keep: Option<PathBuf>,
 }
 
 #[derive(clap::Args, Debug)]

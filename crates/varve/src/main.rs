@@ -21,6 +21,7 @@ fn main() -> ExitCode {
         Some(Command::Cc(a)) => cmd::cc::cc(varve_trace::host::Language::C, &a.arguments),
         Some(Command::Cxx(a)) => cmd::cc::cc(varve_trace::host::Language::Cpp, &a.arguments),
         Some(Command::Machine(a)) => cmd::machine::machine(&a),
+        Some(Command::Jobs(a)) => cmd::jobs::jobs(&a),
         Some(Command::Policy(a)) => cmd::list::policies(&a),
         Some(Command::Workload(a)) => cmd::list::workloads(&a),
         Some(Command::Serve(a)) => cmd::serve::serve(&a),
