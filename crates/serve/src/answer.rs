@@ -105,7 +105,8 @@ pub fn answer<S: Store>(
                 line(out, false, "RESET");
             }
             // There are no slabs and no classes of items.
-            _ => line(out, false, "END"),
+            b"items" | b"slabs" => line(out, false, "END"),
+            _ => line(out, false, "ERROR"),
         },
         Request::Version => line(out, false, &format!("VERSION {VERSION}")),
         Request::Verbosity { quiet } => line(out, quiet, "OK"),

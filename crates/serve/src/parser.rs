@@ -454,7 +454,6 @@ fn meta<'a>(line: &'a [u8], name: &[u8], most_value: usize) -> Command<'a> {
 fn short<'a>(name: &'a [u8], rest: impl Iterator<Item = &'a [u8]>) -> Command<'a> {
     let mut all: Vec<&[u8]> = rest.take(8).collect();
     let quiet = all.last() == Some(&&b"noreply"[..]);
-    let with_quiet = all.len();
     if quiet {
         all.pop();
     }
@@ -484,10 +483,15 @@ fn short<'a>(name: &'a [u8], rest: impl Iterator<Item = &'a [u8]>) -> Command<'a
             Some(delay) => Request::FlushAll { delay, quiet },
             None => return refused("CLIENT_ERROR invalid exptime argument"),
         },
-        (b"stats", []) => Request::Stats { what: &[] },
-        (b"stats", [what, ..]) => Request::Stats { what },
+        (b"stats", []) if !quiet => Request::Stats { what: &[] },
+        (b"stats", [what]) if !quiet => Request::Stats { what },
         (b"version", _) => Request::Version,
-        (b"verbosity", _) if with_quiet > 0 => Request::Verbosity { quiet },
+        (b"verbosity", []) if quiet => Request::Verbosity { quiet },
+        (b"verbosity", [level]) => match unsigned(level) {
+            Some(_) => Request::Verbosity { quiet },
+            None if quiet => Request::Verbosity { quiet },
+            None => return refused(FORMAT),
+        },
         (b"quit", _) => Request::Quit,
         (b"mn", _) => Request::MetaNoop,
         _ => return refused(UNKNOWN),

@@ -522,6 +522,8 @@ pub struct ServeArgs {
     /// Most memory of the program's objects [default: half as much again as --memory-limit, and 128MiB]
     #[arg(long)]
     pub heap_max: Option<Bytes>,
+    #[command(flatten)]
+    pub durable: durable::DurableStore,
 }
 
 #[derive(clap::Args, Debug)]
@@ -553,6 +555,8 @@ pub struct YcsbArgs {
     /// Seed of everything that is drawn by chance
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    #[command(flatten)]
+    pub durable: durable::DurableStore,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

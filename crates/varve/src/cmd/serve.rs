@@ -1,10 +1,11 @@
 //! `varve serve`: a memcached server above a managed program.
 
+use super::durable;
 use crate::args::ServeArgs;
 use crate::ui::{self, Done, Failure, failed, wrong};
 use std::io::Write;
 use std::process::ExitCode;
-use varve_runtime::Config;
+use varve_runtime::{Config, Error as EngineError};
 use varve_serve::{Cache, Error, Limits, Managed, Server, Settings};
 
 /// Largest value that the protocol's numbers and a Java array allow, with room to spare.
@@ -19,11 +20,12 @@ pub fn serve(a: &ServeArgs) -> Done {
         buffers: a.buffers.0,
     })
     .map_err(wrong)?;
-    let config = Config {
+    let mut config = Config {
         heap_max: heap(a),
         ..Config::default()
     };
-    let store = Managed::new(a.store, config).map_err(|e| failed(format!("{}: {e}", a.store)))?;
+    durable::configure(&(&a.durable).into(), &mut config)?;
+    let store = Managed::new(a.store, config).map_err(|e| store_failed(a, &e))?;
     let mut cache = Cache::new(store, limits, varve_serve::seconds()).map_err(failed)?;
     // Whoever started this may wait for the line, and may not read on.
     let _ = writeln!(
@@ -37,6 +39,14 @@ pub fn serve(a: &ServeArgs) -> Done {
         e => failed(e),
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A region file that does not fit has its own words and exit code.
+fn store_failed(a: &ServeArgs, e: &EngineError) -> Failure {
+    match e {
+        EngineError::Durable(e) => durable::failure(e),
+        e => failed(format!("{}: {e}", a.store)),
+    }
 }
 
 fn limits(a: &ServeArgs) -> Result<Limits, Failure> {

@@ -1,5 +1,6 @@
 //! `varve ycsb`: the workloads of YCSB on stores in this process, or on a server.
 
+use super::durable;
 use crate::args::YcsbArgs;
 use crate::ui::{self, Done, Failure, failed, print, wrong};
 use serde_json::json;
@@ -38,7 +39,12 @@ pub fn ycsb(a: &YcsbArgs) -> Done {
             };
             for &kind in kinds {
                 for &workload in workloads {
-                    let report = local(&spec(a, workload), kind)?;
+                    let report = local(a, &spec(a, workload), kind);
+                    if let Some(file) = &a.durable.durable {
+                        // It was there for the run alone.
+                        let _ = std::fs::remove_file(file);
+                    }
+                    let report = report?;
                     results.push((kind.to_string(), workload, report));
                     if ui::stopped() {
                         return Err(ui::interrupted());
@@ -52,6 +58,18 @@ pub fn ycsb(a: &YcsbArgs) -> Done {
 }
 
 fn check(a: &YcsbArgs) -> Result<(), Failure> {
+    if let (Some(_), Some(file)) = (a.server, &a.durable.durable) {
+        return Err(wrong(format!(
+            "--durable {}: with --server, values survive where the server says so: leave it out",
+            file.display()
+        )));
+    }
+    if let Some(file) = a.durable.durable.as_ref().filter(|f| f.exists()) {
+        return Err(wrong(format!(
+            "{}: exists, and each run begins with a file of its own: choose another name, or remove it",
+            file.display()
+        )));
+    }
     if a.records < 2 || a.operations == 0 || a.connections == 0 || a.value.0 == 0 {
         return Err(wrong(
             "2 records, 1 operation, 1 connection and 1 byte are the least",
@@ -80,13 +98,14 @@ fn spec(a: &YcsbArgs, workload: Workload) -> Spec {
 }
 
 /// A fresh store, filled and driven.
-fn local(spec: &Spec, kind: Kind) -> Result<Report, Failure> {
+fn local(a: &YcsbArgs, spec: &Spec, kind: Kind) -> Result<Report, Failure> {
     let records = spec.records + spec.operations;
     let memory = records * (spec.value as u64 + OVERHEAD + 32);
-    let config = Config {
+    let mut config = Config {
         heap_max: memory + memory / 2 + (128 << 20),
         ..Config::default()
     };
+    durable::configure(&(&a.durable).into(), &mut config)?;
     let limits = Limits {
         value: spec.value,
         memory,

@@ -4,6 +4,7 @@ import java.util.Iterator;
 import java.util.Map;
 import org.pcollections.HashPMap;
 import org.pcollections.HashTreePMap;
+import varve.Varve;
 
 /** FHMap: a hash map that never changes; a change is a new map that shares most of the old one, and one store of a reference. */
 final class FunctionalMap implements Table {
@@ -12,7 +13,7 @@ final class FunctionalMap implements Table {
         private HashPMap<Key, Value> map = HashTreePMap.empty();
     }
 
-    private final Root root = Durable.root("fhmap", Root::new);
+    private final Root root = Varve.root("fhmap", Root::new);
 
     @Override
     public Value get(Key key) {

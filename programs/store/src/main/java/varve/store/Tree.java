@@ -3,6 +3,7 @@ package varve.store;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import varve.Varve;
 
 /**
  * A B+ tree above a list of leaves. Nodes that are full are split on the way down; leaves that are empty are taken out, and nodes are not merged.
@@ -35,7 +36,7 @@ final class Tree {
     /** Adds an entry whose key is not there. */
     void add(Leaf.Entry entry) {
         if (root instanceof Inner inner && inner.isFull()) {
-            Durable.region(() -> {
+            Varve.region(() -> {
                 Inner above = new Inner();
                 above.children[0] = inner;
                 above.count = 1;
@@ -50,7 +51,7 @@ final class Tree {
             if (inner.isFull()) {
                 Inner parent = above;
                 int at = position;
-                Durable.region(() -> split(parent, at, inner));
+                Varve.region(() -> split(parent, at, inner));
                 // One of the halves.
                 position = above.position(entry);
                 node = above.children[position];
@@ -66,7 +67,7 @@ final class Tree {
         }
         Inner parent = above;
         int at = position;
-        Durable.region(() -> split(parent, at, leaf, entry));
+        Varve.region(() -> split(parent, at, leaf, entry));
     }
 
     private static void split(Inner parent, int position, Inner full) {
@@ -154,7 +155,7 @@ final class Tree {
         Inner shrinks = path.get(level);
         int position = positions.get(level);
         Leaf before = before(path, positions);
-        Durable.region(() -> {
+        Varve.region(() -> {
             if (before == null) {
                 leaves.first = leaf.next;
             } else {
@@ -183,7 +184,7 @@ final class Tree {
     }
 
     void clear() {
-        Durable.region(() -> {
+        Varve.region(() -> {
             leaves.first = new Leaf();
             root = leaves.first;
         });

@@ -1,5 +1,7 @@
 package varve.store;
 
+import varve.Varve;
+
 /** PBTree, a B+ tree that is durable as a whole, and HBTree, of which only the leaves are and whose inner nodes are made anew. */
 final class TreeTable implements Table {
     private final Tree tree;
@@ -15,11 +17,11 @@ final class TreeTable implements Table {
     }
 
     static TreeTable persistent() {
-        return new TreeTable(Durable.root("pbtree", () -> new Tree(new Leaves())));
+        return new TreeTable(Varve.root("pbtree", () -> new Tree(new Leaves())));
     }
 
     static TreeTable hybrid() {
-        return new TreeTable(new Tree(Durable.root("hbtree", Leaves::new)));
+        return new TreeTable(new Tree(Varve.root("hbtree", Leaves::new)));
     }
 
     @Override
