@@ -21,7 +21,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut spec = ModelSpec::new(Machine::load(&machine)?);
     spec.scale = scale;
     let host = spec.host(&group)?;
-    println!("{:14} {:4} {:>7} {:>8} {:>8} {:>8} {:>8}", "program", "mem", "threads", "s", "read", "written", "host s");
+    println!(
+        "{:14} {:4} {:>7} {:>8} {:>8} {:>8} {:>8}",
+        "program", "mem", "threads", "s", "read", "written", "host s"
+    );
     for i in 0..group.programs.len() {
         let t = std::time::Instant::now();
         let d = profile(&group, i, &spec, &host, &Keep::nothing(), &mut |_| true)?;
@@ -38,7 +41,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
         }
         let slow = |t| d.slowdown(t).unwrap_or(0.0);
-        println!("{:14} slowdown {:.2} with 1, {:.2} with 8; {:.1} s here", d.name, slow(1), slow(8), t.elapsed().as_secs_f64());
+        println!(
+            "{:14} slowdown {:.2} with 1, {:.2} with 8; {:.1} s here",
+            d.name,
+            slow(1),
+            slow(8),
+            t.elapsed().as_secs_f64()
+        );
     }
     Ok(())
 }

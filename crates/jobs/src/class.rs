@@ -90,7 +90,9 @@ pub fn classify(program: &Program, demand: &Demand, limits: &Limits) -> Classifi
     if program.class.is_some() {
         why = "its file says so".into();
     }
-    let written = demand.point(Memory::Fast, threads).and_then(|p| p.write_gbps);
+    let written = demand
+        .point(Memory::Fast, threads)
+        .and_then(|p| p.write_gbps);
     let measured = match (written, limits.slow_write_gbps) {
         (Some(w), Some(most)) => w >= WRITES * most,
         _ => false,
@@ -114,15 +116,21 @@ fn by_speed(demand: &Demand, threads: u32) -> (Class, String) {
         let why = format!("slow memory makes it {slowdown:.2} times as long");
         return (Class::CpuBound, why);
     }
-    let growth = demand.slowdown(1).map_or(f64::INFINITY, |one| slowdown / one);
+    let growth = demand
+        .slowdown(1)
+        .map_or(f64::INFINITY, |one| slowdown / one);
     match growth >= GROWTH {
         true => (
             Class::BandwidthSensitive,
-            format!("slow memory makes it {slowdown:.1} times as long, the more the more threads it has"),
+            format!(
+                "slow memory makes it {slowdown:.1} times as long, the more the more threads it has"
+            ),
         ),
         false => (
             Class::LatencySensitive,
-            format!("slow memory makes it {slowdown:.1} times as long, with one thread as with {threads}"),
+            format!(
+                "slow memory makes it {slowdown:.1} times as long, with one thread as with {threads}"
+            ),
         ),
     }
 }

@@ -42,9 +42,12 @@ pub fn demands(
     making: &Making,
 ) -> Result<Vec<Demand>, Error> {
     let all = group.programs.len();
-    in_parallel(all, making, &|i| group.programs[i].name.clone(), &|i, go_on| {
-        model::profile::profile(group, i, spec, host, making.keep, go_on)
-    })
+    in_parallel(
+        all,
+        making,
+        &|i| group.programs[i].name.clone(),
+        &|i, go_on| model::profile::profile(group, i, spec, host, making.keep, go_on),
+    )
 }
 
 /// Runs plans of a group.
@@ -57,15 +60,20 @@ pub fn run_all(
     spec: &ModelSpec,
     making: &Making,
 ) -> Result<Vec<GroupResult>, Error> {
-    in_parallel(plans.len(), making, &|i| plans[i].strategy.name(), &|i, go_on| {
-        let key = identity(group, &plans[i], spec);
-        if let Some(kept) = making.keep.get(&key) {
-            return Ok(kept);
-        }
-        let result = model::run(group, &plans[i], spec, go_on)?;
-        making.keep.put(&key, &result)?;
-        Ok(result)
-    })
+    in_parallel(
+        plans.len(),
+        making,
+        &|i| plans[i].strategy.name(),
+        &|i, go_on| {
+            let key = identity(group, &plans[i], spec);
+            if let Some(kept) = making.keep.get(&key) {
+                return Ok(kept);
+            }
+            let result = model::run(group, &plans[i], spec, go_on)?;
+            making.keep.put(&key, &result)?;
+            Ok(result)
+        },
+    )
 }
 
 /// Profiles, plans and runs a group under several strategies.
@@ -96,7 +104,10 @@ pub fn compare(
 fn identity(group: &Group, plan: &Plan, spec: &ModelSpec) -> String {
     let text = |value: Result<String, serde_json::Error>| value.unwrap_or_default();
     let traces = group.programs.iter().filter_map(|p| match &p.modelled {
-        Some(Modelled::Trace(file)) => Some(format!("{:?}", file.metadata().and_then(|m| m.modified()).ok())),
+        Some(Modelled::Trace(file)) => Some(format!(
+            "{:?}",
+            file.metadata().and_then(|m| m.modified()).ok()
+        )),
         _ => None,
     });
     format!(

@@ -45,7 +45,10 @@ impl Demand {
     pub fn seconds(&self, memory: Memory, threads: u32) -> Option<f64> {
         let curve = self.curve(memory);
         let after = curve.partition_point(|p| p.threads < threads);
-        match (after.checked_sub(1).and_then(|i| curve.get(i)), curve.get(after)) {
+        match (
+            after.checked_sub(1).and_then(|i| curve.get(i)),
+            curve.get(after),
+        ) {
             (_, Some(p)) if p.threads == threads => Some(p.seconds),
             (Some(a), Some(b)) => {
                 let share = f64::from(threads - a.threads) / f64::from(b.threads - a.threads);

@@ -127,7 +127,10 @@ pub fn gantt(chart: &Chart, look: Look) -> Option<String> {
     let last = chart.x.range.1.unwrap_or(data_end);
     let mut out = wrap(&printable(&chart.title), look.width, "");
     out.push('\n');
-    let names: Vec<String> = lanes.iter().map(|l| clip(&printable(l), look.width / 3)).collect();
+    let names: Vec<String> = lanes
+        .iter()
+        .map(|l| clip(&printable(l), look.width / 3))
+        .collect();
     let left = names.iter().map(|n| n.chars().count()).max().unwrap_or(0);
     let width = look.width.saturating_sub(left + 2).max(8);
     let place = |t: f64| {
@@ -150,7 +153,10 @@ pub fn gantt(chart: &Chart, look: Look) -> Option<String> {
     out.push_str(&axis(&chart.x, 0.0, last, left + 2, width));
     out.push('\n');
     if kinds.len() > 1 {
-        let legend: Vec<String> = kinds.iter().map(|k| format!("{} {}", fill(k), printable(k))).collect();
+        let legend: Vec<String> = kinds
+            .iter()
+            .map(|k| format!("{} {}", fill(k), printable(k)))
+            .collect();
         out.push_str(&format!("{:1$}{2}\n", "", left + 2, legend.join("   ")));
     }
     Some(out)
@@ -185,7 +191,10 @@ pub fn heat(chart: &Chart, look: Look) -> Option<String> {
     };
     let mut out = wrap(&printable(&chart.title), look.width, "");
     out.push('\n');
-    let names: Vec<String> = rows.iter().map(|r| clip(&printable(&r.name), look.width / 3)).collect();
+    let names: Vec<String> = rows
+        .iter()
+        .map(|r| clip(&printable(&r.name), look.width / 3))
+        .collect();
     let left = names.iter().map(|n| n.chars().count()).max().unwrap_or(0);
     let room = look.width.saturating_sub(left + 2);
     for (row, name) in rows.iter().zip(&names) {

@@ -16,7 +16,10 @@ pub fn check(group: &Group) -> Vec<Problem> {
         if let Some(cores) = group.cores
             && program.threads > cores
         {
-            let what = format!("{} threads, and the group has {cores} cores", program.threads);
+            let what = format!(
+                "{} threads, and the group has {cores} cores",
+                program.threads
+            );
             let remedy = "lower `threads`, or raise `cores`";
             problems.push(group.problem(i, "threads", what, remedy));
         }
@@ -30,7 +33,9 @@ fn cycle(group: &Group) -> Option<Problem> {
     let n = group.programs.len();
     let mut ended = vec![false; n];
     // Whoever waits only for those that end will end: what is left over waits for itself.
-    while let Some(next) = (0..n).find(|&i| !ended[i] && group.programs[i].after.iter().all(|&a| ended[a])) {
+    while let Some(next) =
+        (0..n).find(|&i| !ended[i] && group.programs[i].after.iter().all(|&a| ended[a]))
+    {
         ended[next] = true;
     }
     let start = (0..n).find(|&i| !ended[i])?;
@@ -45,7 +50,10 @@ fn cycle(group: &Group) -> Option<Problem> {
         }
         path.push(next);
     }
-    let names: Vec<&str> = path.iter().map(|&i| group.programs[i].name.as_str()).collect();
+    let names: Vec<&str> = path
+        .iter()
+        .map(|&i| group.programs[i].name.as_str())
+        .collect();
     let what = format!("none of these ever starts: {}", names.join(" waits for "));
     Some(group.problem(path[0], "after", what, "take one `after` out"))
 }

@@ -28,7 +28,13 @@ impl<'a> File<'a> {
         1 + before.iter().filter(|&&b| b == b'\n').count()
     }
 
-    pub fn wrong(&self, line: usize, key: &str, what: impl Into<String>, remedy: impl Into<String>) {
+    pub fn wrong(
+        &self,
+        line: usize,
+        key: &str,
+        what: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
         self.problems.borrow_mut().push(Problem {
             file: self.name.into(),
             line,
@@ -58,7 +64,12 @@ pub struct Keys<'f, 'a> {
 }
 
 impl<'f, 'a> Keys<'f, 'a> {
-    pub fn new(file: &'f File<'a>, table: &'f DeTable<'a>, prefix: &str, span: Range<usize>) -> Self {
+    pub fn new(
+        file: &'f File<'a>,
+        table: &'f DeTable<'a>,
+        prefix: &str,
+        span: Range<usize>,
+    ) -> Self {
         Keys {
             file,
             table,
@@ -190,7 +201,9 @@ impl<'f, 'a> Keys<'f, 'a> {
 
     /// Every key of a table whose keys a user names.
     pub fn all(&self) -> impl Iterator<Item = (&'f str, &'f DeValue<'a>)> {
-        self.table.iter().map(|(k, v)| (k.get_ref().as_ref(), v.get_ref()))
+        self.table
+            .iter()
+            .map(|(k, v)| (k.get_ref().as_ref(), v.get_ref()))
     }
 
     /// Complains of keys that nobody asked for.
@@ -211,7 +224,8 @@ impl<'f, 'a> Keys<'f, 'a> {
                 }
             };
             let line = self.file.line(name.span().start);
-            self.file.wrong(line, &self.full(key), "unknown key", remedy);
+            self.file
+                .wrong(line, &self.full(key), "unknown key", remedy);
         }
     }
 }

@@ -79,7 +79,10 @@ fn group(keys: &Keys, name: &str) -> Group {
         cores: limit(keys.number("cores", 1, MOST_THREADS)),
         at_once: limit(keys.number("at_once", 0, MOST_THREADS)).unwrap_or(0),
         on_failure: keys
-            .word("on_failure", &[("go-on", OnFailure::GoOn), ("stop", OnFailure::Stop)])
+            .word(
+                "on_failure",
+                &[("go-on", OnFailure::GoOn), ("stop", OnFailure::Stop)],
+            )
             .unwrap_or_default(),
         programs: Vec::new(),
         published: published(keys),
@@ -151,12 +154,20 @@ fn program(keys: &Keys, number: usize) -> Program {
     };
     if modelled.is_none() && live.is_none() {
         let remedy = "give it `workload` or `trace` (for a model), `command` or `managed` (for this machine)";
-        keys.wrong("name", format!("program `{name}` is nothing that runs"), remedy);
+        keys.wrong(
+            "name",
+            format!("program `{name}` is nothing that runs"),
+            remedy,
+        );
     }
     let time = keys.text("time_limit").and_then(|t| {
         let parsed = seconds(&t);
         if parsed.is_none() {
-            keys.wrong("time_limit", format!("`{t}` is no time"), "write it as \"90s\", \"10min\" or \"2h\"");
+            keys.wrong(
+                "time_limit",
+                format!("`{t}` is no time"),
+                "write it as \"90s\", \"10min\" or \"2h\"",
+            );
         }
         parsed
     });
@@ -164,7 +175,9 @@ fn program(keys: &Keys, number: usize) -> Program {
         name,
         modelled,
         live,
-        threads: keys.number("threads", 1, MOST_THREADS).map_or(THREADS, |n| n as u32),
+        threads: keys
+            .number("threads", 1, MOST_THREADS)
+            .map_or(THREADS, |n| n as u32),
         memory: keys.word("memory", &[("fast", Memory::Fast), ("slow", Memory::Slow)]),
         bytes: keys.bytes("bytes"),
         class: keys.word("class", &Class::ALL.map(|c| (c.name(), c))),
@@ -189,7 +202,10 @@ fn resolve(file: &File, programs: &mut [Program], afters: &[Vec<String>]) {
                         Some(near) => format!("did you mean `{near}`?"),
                         None => format!("there are {}", names.join(", ")),
                     };
-                    let what = format!("`{}` waits for `{name}`, which is not in the group", program.name);
+                    let what = format!(
+                        "`{}` waits for `{name}`, which is not in the group",
+                        program.name
+                    );
                     file.wrong(program.line, "program.after", what, remedy);
                 }
             }
@@ -200,7 +216,9 @@ fn resolve(file: &File, programs: &mut [Program], afters: &[Vec<String>]) {
 /// `90s`, `10min`, `2h`, more than 0.
 fn seconds(text: &str) -> Option<f64> {
     let units = [("ms", 0.001), ("min", 60.0), ("s", 1.0), ("h", 3600.0)];
-    let (number, unit) = units.iter().find_map(|(u, f)| Some((text.strip_suffix(u)?, f)))?;
+    let (number, unit) = units
+        .iter()
+        .find_map(|(u, f)| Some((text.strip_suffix(u)?, f)))?;
     let number: f64 = number.trim().parse().ok()?;
     (number.is_finite() && number > 0.0).then_some(number * unit)
 }
@@ -209,7 +227,8 @@ fn environment(keys: &Keys) -> Vec<(String, String)> {
     let Some(value) = keys.value("env") else {
         return Vec::new();
     };
-    let remedy = "write { NAME = \"value\" }; {threads}, {memory}, {nodes} and {cpus} are filled in";
+    let remedy =
+        "write { NAME = \"value\" }; {threads}, {memory}, {nodes} and {cpus} are filled in";
     let DeValue::Table(table) = value.get_ref() else {
         keys.wrong("env", "is no table", remedy);
         return Vec::new();
@@ -257,11 +276,17 @@ fn published(keys: &Keys) -> Published {
     };
     let inner = Keys::new(keys.file, table, "published", value.span());
     published.source = inner.text("source").unwrap_or_else(|| {
-        inner.wrong("source", "is missing", "say who measured it, and where it is printed");
+        inner.wrong(
+            "source",
+            "is missing",
+            "say who measured it, and where it is printed",
+        );
         String::new()
     });
     for strategy in STRATEGIES {
-        let Some(value) = inner.value(strategy) else { continue };
+        let Some(value) = inner.value(strategy) else {
+            continue;
+        };
         let number = match value.get_ref() {
             DeValue::Integer(n) => n.as_str().parse::<f64>().ok(),
             DeValue::Float(n) => n.as_str().parse::<f64>().ok(),

@@ -22,12 +22,22 @@ impl Space {
             let prot = libc::PROT_READ | libc::PROT_WRITE;
             // SAFETY: a new anonymous mapping; it replaces none, since the kernel refuses addresses that are in use.
             let got = unsafe {
-                libc::mmap(std::ptr::with_exposed_provenance_mut(at), len, prot, flags, -1, 0)
+                libc::mmap(
+                    std::ptr::with_exposed_provenance_mut(at),
+                    len,
+                    prot,
+                    flags,
+                    -1,
+                    0,
+                )
             };
             if got == libc::MAP_FAILED {
                 let e = std::io::Error::last_os_error();
                 let size = varve_report::fmt::bytes(r.bytes as f64);
-                return Err(format!("no memory for region `{}` of {size}: {e}; take a larger scale", r.name));
+                return Err(format!(
+                    "no memory for region `{}` of {size}: {e}; take a larger scale",
+                    r.name
+                ));
             }
             space.0.push((got.expose_provenance(), len));
         }
@@ -202,8 +212,8 @@ mod tests {
             exercise(&mut *program).unwrap()
         };
         let one = accesses(1);
-        // 48 lines of each of four arrays, in two passes of four; and a first touch of each page of them.
-        assert_eq!(one.accesses, 48 * 4 * 2 * 4 + 4);
+        // 48 lines of each of four arrays, in two passes; and a first touch of each page of them.
+        assert_eq!(one.accesses, 48 * 4 * 2 + 4);
         assert_eq!(one.outside, 0);
         assert!(accesses(3).accesses >= one.accesses);
     }
@@ -213,7 +223,12 @@ mod tests {
         let line = "swaptions:bytes=8KiB,passes=1,threads=1";
         let program = varve_workloads::build(line).unwrap();
         let held = Space::new(&program.regions());
-        assert!(held.is_ok() || held.as_ref().is_err_and(|e| e.contains("take a larger scale")));
+        assert!(
+            held.is_ok()
+                || held
+                    .as_ref()
+                    .is_err_and(|e| e.contains("take a larger scale"))
+        );
         if held.is_ok() {
             let mut second = varve_workloads::build(line).unwrap();
             let refused = exercise(&mut *second).unwrap_err();

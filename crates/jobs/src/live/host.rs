@@ -71,7 +71,10 @@ impl LiveHost {
     fn free(&self, memory: Memory) -> u64 {
         let nodes = self.topology.nodes.iter();
         match self.nodes(memory) {
-            Some(of) => nodes.filter(|n| of.contains(&n.id)).map(|n| n.free_bytes).sum(),
+            Some(of) => nodes
+                .filter(|n| of.contains(&n.id))
+                .map(|n| n.free_bytes)
+                .sum(),
             None if memory == Memory::Fast => available(),
             None => 0,
         }
@@ -126,7 +129,11 @@ impl LiveHost {
     /// What the firmware states of the slow nodes.
     fn slow_write_gbps(&self) -> Option<f64> {
         let kinds = self.kinds.as_ref()?;
-        let slow = self.topology.nodes.iter().filter(|n| kinds.slow.contains(&n.id));
+        let slow = self
+            .topology
+            .nodes
+            .iter()
+            .filter(|n| kinds.slow.contains(&n.id));
         let stated: u64 = slow
             .filter_map(|n| n.attached.iter().min_by_key(|a| a.class))
             .map(|a| a.write_mb_per_s)

@@ -39,7 +39,9 @@ pub fn profile(
         name: entry.name.clone(),
         ..Demand::default()
     };
-    demand.missing.push("bytes read and written a second: no counters of memory traffic are read here".into());
+    demand.missing.push(
+        "bytes read and written a second: no counters of memory traffic are read here".into(),
+    );
     for memory in Memory::ALL {
         if host.kinds.is_none() && memory == Memory::Slow {
             demand.missing.push("slow memory: there is none".into());

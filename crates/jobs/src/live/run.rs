@@ -56,7 +56,9 @@ pub fn run(
     start::check(group)?;
     std::fs::create_dir_all(&options.logs).map_err(|e| {
         let shown = options.logs.display();
-        Error::Live(format!("{shown}: cannot make the folder: {e}; choose another --logs"))
+        Error::Live(format!(
+            "{shown}: cannot make the folder: {e}; choose another --logs"
+        ))
     })?;
     let mut stage = LiveStage::new(group, plan, host, options);
     let result = stage.play(go_on);
@@ -210,13 +212,22 @@ impl<'a> LiveStage<'a> {
         let name = &self.results[program].name;
         let file: String = name
             .chars()
-            .map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' })
+            .map(|c| {
+                if c.is_ascii_alphanumeric() || c == '-' {
+                    c
+                } else {
+                    '_'
+                }
+            })
             .collect();
         let strategy = self.plan.strategy.name();
         let log = self.options.logs.join(format!("{file}-{strategy}.log"));
         // Whose threads were counted has processors of its own, if there are enough.
-        let cpus = (self.plan.strategy.threads && self.free_cpus.len() >= threads as usize)
-            .then(|| self.free_cpus.split_off(self.free_cpus.len() - threads as usize));
+        let cpus =
+            (self.plan.strategy.threads && self.free_cpus.len() >= threads as usize).then(|| {
+                self.free_cpus
+                    .split_off(self.free_cpus.len() - threads as usize)
+            });
         let memory = self.memory(program);
         let launch = Launch {
             threads,
@@ -290,7 +301,9 @@ impl<'a> LiveStage<'a> {
                 let name = &self.results[p.program].name;
                 let size = varve_report::fmt::bytes(all as f64);
                 let share = 100 * there / all;
-                self.notes.push(format!("{name}: {share} % of its {size} were in {memory} memory"));
+                self.notes.push(format!(
+                    "{name}: {share} % of its {size} were in {memory} memory"
+                ));
             }
         }
         self.dispatcher.ended(p.program);
@@ -330,7 +343,8 @@ impl<'a> LiveStage<'a> {
     fn result(self) -> GroupResult {
         let mut programs = self.results;
         for p in programs.iter_mut().filter(|p| p.start_s.is_none()) {
-            p.failure.get_or_insert("was not started, since another one failed".into());
+            p.failure
+                .get_or_insert("was not started, since another one failed".into());
         }
         GroupResult {
             strategy: self.plan.strategy,

@@ -1,8 +1,8 @@
 //! Starting a program with its memory, processors, variables and log.
 
+use super::LiveOptions;
 use super::host::LiveHost;
 use super::sys::{self, Cpus, Mask};
-use super::LiveOptions;
 use crate::error::Error;
 use crate::group::{Group, Live, Memory, Modelled, Program};
 use std::ffi::OsString;
@@ -73,10 +73,15 @@ pub fn start(
                 "give a path, or a program in PATH",
             ),
             std::io::ErrorKind::PermissionDenied => (
-                format!("`{name}` may not be run, or not with this memory and these processors: {e}"),
+                format!(
+                    "`{name}` may not be run, or not with this memory and these processors: {e}"
+                ),
                 "make it executable; in a sandbox allow set_mempolicy and sched_setaffinity",
             ),
-            _ => (format!("`{name}` cannot be started: {e}"), "try it in a shell"),
+            _ => (
+                format!("`{name}` cannot be started: {e}"),
+                "try it in a shell",
+            ),
         };
         Error::from(group.problem(i, "command", what, remedy))
     })
@@ -124,7 +129,10 @@ fn environment(program: &Program, launch: &Launch, host: &LiveHost) -> Vec<(Stri
     let nodes = launch.memory.and_then(|m| host.nodes(m)).map(list);
     let values = [
         ("{threads}", launch.threads.to_string()),
-        ("{memory}", launch.memory.map_or("any".into(), |m| m.to_string())),
+        (
+            "{memory}",
+            launch.memory.map_or("any".into(), |m| m.to_string()),
+        ),
         ("{nodes}", nodes.unwrap_or_else(|| "all".into())),
         ("{cpus}", list(launch.cpus.unwrap_or(&host.cpus))),
     ];

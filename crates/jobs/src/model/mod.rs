@@ -16,11 +16,11 @@ mod rooms;
 mod run;
 mod stage;
 
+use crate::class::Limits;
 use crate::error::Error;
 use crate::group::{Group, Modelled};
 use crate::plan::Host;
 use crate::policy::place::Capacity;
-use crate::class::Limits;
 use varve_machine::{Bytes, Machine, Program};
 use varve_pages::Topology;
 
@@ -107,7 +107,12 @@ impl ModelSpec {
             if let Some(asked) = asked {
                 if asked > *has {
                     let size = |b: u64| varve_report::fmt::bytes(b as f64);
-                    let what = format!("{} of {key} memory, and {} has {}", size(asked), m.name, size(*has));
+                    let what = format!(
+                        "{} of {key} memory, and {} has {}",
+                        size(asked),
+                        m.name,
+                        size(*has)
+                    );
                     return Err(wrong(key, what));
                 }
                 *has = asked;
@@ -116,7 +121,10 @@ impl ModelSpec {
         for (i, p) in group.programs.iter().enumerate() {
             let cores = group.cores.unwrap_or(cores);
             if p.threads > cores {
-                let what = format!("{} threads, and {} has {cores} cores on a socket", p.threads, m.name);
+                let what = format!(
+                    "{} threads, and {} has {cores} cores on a socket",
+                    p.threads, m.name
+                );
                 return Err(group.problem(i, "threads", what, "lower it").into());
             }
         }
@@ -143,7 +151,11 @@ impl ModelSpec {
             Some(Modelled::Workload(line)) => {
                 let mut line = line.clone();
                 let (scale, seed) = (u64::from(self.scale), self.seed);
-                for (key, value) in [("threads", threads.into()), ("scale", scale), ("seed", seed)] {
+                for (key, value) in [
+                    ("threads", threads.into()),
+                    ("scale", scale),
+                    ("seed", seed),
+                ] {
                     if line.contains(&format!("{key}=")) {
                         let remedy = "take it out: the plan, --scale and --seed say it";
                         let what = format!("the workload says `{key}=` itself");
@@ -152,12 +164,21 @@ impl ModelSpec {
                     line.push(if line.contains(':') { ',' } else { ':' });
                     line.push_str(&format!("{key}={value}"));
                 }
-                varve_workloads::build(&line)
-                    .map_err(|e| wrong("workload", e.to_string(), "change it, or take a smaller --scale"))
+                varve_workloads::build(&line).map_err(|e| {
+                    wrong(
+                        "workload",
+                        e.to_string(),
+                        "change it, or take a smaller --scale",
+                    )
+                })
             }
             Some(Modelled::Trace(file)) => match varve_trace::TraceProgram::open(file) {
                 Ok(trace) => Ok(Box::new(trace)),
-                Err(e) => Err(wrong("trace", e.to_string(), "record it with `varve trace`")),
+                Err(e) => Err(wrong(
+                    "trace",
+                    e.to_string(),
+                    "record it with `varve trace`",
+                )),
             },
             None => Err(wrong(
                 "name",

@@ -76,7 +76,10 @@ fn measure(
     // A trace has as many threads as were recorded.
     let fixed = matches!(entry.modelled, Some(Modelled::Trace(_)));
     if fixed {
-        let what = format!("its trace has {} threads: no others were tried", whole.threads);
+        let what = format!(
+            "its trace has {} threads: no others were tried",
+            whole.threads
+        );
         demand.missing.push(what);
     }
     for memory in Memory::ALL {

@@ -98,8 +98,12 @@ impl Rooms {
     fn settle(&mut self) {
         for (i, e) in self.evictions.iter().enumerate() {
             let mine = |j: &usize| self.evictions[*j].room_for == e.room_for;
-            let all_begun = (0..self.evictions.len()).filter(mine).all(|j| j < self.begun);
-            let all_done = (0..self.evictions.len()).filter(mine).all(|j| self.open[j] == 0);
+            let all_begun = (0..self.evictions.len())
+                .filter(mine)
+                .all(|j| j < self.begun);
+            let all_done = (0..self.evictions.len())
+                .filter(mine)
+                .all(|j| self.open[j] == 0);
             if i < self.begun && all_begun && all_done {
                 self.stage.lock().ready(e.room_for, self.now);
             }

@@ -90,7 +90,11 @@ fn turns(plan: &Plan) -> Vec<String> {
                 name(r)
             ),
         };
-        format!("{} starts {when}, as number {}: {why}.", name(t.program), n + 1)
+        format!(
+            "{} starts {when}, as number {}: {why}.",
+            name(t.program),
+            n + 1
+        )
     };
     plan.expected.turns.iter().enumerate().map(turn).collect()
 }

@@ -139,7 +139,8 @@ impl Dispatcher {
 
     /// A running program that would disturb this one, or be disturbed by it.
     fn clash(&self, i: usize) -> Option<usize> {
-        self.running().find(|&r| self.items[r].clashes(&self.items[i]))
+        self.running()
+            .find(|&r| self.items[r].clashes(&self.items[i]))
     }
 
     fn pick(&self, memory: Memory) -> Option<(usize, Reason)> {

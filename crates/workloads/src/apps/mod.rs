@@ -25,7 +25,12 @@ macro_rules! entry {
             about: $shape.about,
             params: &[
                 Param::scaled("bytes", Unit::Bytes, $bytes, "memory that it uses"),
-                Param::new("passes", Unit::Count, $passes, "times that it goes over its memory"),
+                Param::new(
+                    "passes",
+                    Unit::Count,
+                    $passes,
+                    "times that it goes over its memory",
+                ),
                 THREADS,
             ],
             build: |values| make(&$shape, values),
@@ -43,7 +48,7 @@ pub const ENTRIES: &[Entry] = &[
     entry!(shapes::FLUIDANIMATE, "1GiB", "24"),
     entry!(shapes::FREQMINE, "1GiB", "7"),
     entry!(shapes::SWAPTIONS, "64MiB", "1"),
-    entry!(shapes::LU_CB, "512MiB", "14"),
+    entry!(shapes::LU_CB, "512MiB", "28"),
     entry!(shapes::CANNEAL, "1GiB", "24"),
     entry!(shapes::RADIX, "2GiB", "45"),
     entry!(shapes::NPB_FT, "5GiB", "18"),

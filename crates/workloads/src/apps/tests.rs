@@ -11,7 +11,10 @@ fn the_work_does_not_depend_on_the_threads() {
     for entry in ENTRIES {
         let tally = |threads: u32| {
             // A multiple of 12 lines of every array, so that all chunks are equal.
-            let line = format!("{}:bytes=3MiB,passes=2,scale=8,threads={threads}", entry.name);
+            let line = format!(
+                "{}:bytes=3MiB,passes=2,scale=8,threads={threads}",
+                entry.name
+            );
             harness::run(&mut *build(&line).unwrap(), Order::RoundRobin, 1 << 24)
         };
         let (one, four) = (tally(1), tally(4));
@@ -23,7 +26,11 @@ fn the_work_does_not_depend_on_the_threads() {
             one.accesses(),
             four.accesses()
         );
-        assert!(off(one.instructions, four.instructions) < 0.05, "{}", entry.name);
+        assert!(
+            off(one.instructions, four.instructions) < 0.05,
+            "{}",
+            entry.name
+        );
     }
 }
 

@@ -27,7 +27,10 @@ pub fn demands(
         print(serde_json::to_string_pretty(&all).map_err(failed)?);
         return Ok(());
     }
-    let mut out = RunTable::new(format!("{} on {}, each program alone", group.name, host.name), "program");
+    let mut out = RunTable::new(
+        format!("{} on {}, each program alone", group.name, host.name),
+        "program",
+    );
     out.columns = vec![
         Column::new("memory used", Format::Bytes, Better::Neither),
         Column::new("threads", Format::Integer, Better::Neither),
@@ -54,11 +57,21 @@ pub fn demands(
         );
     }
     print(table::runs(&out, Look::stdout()));
-    let mut curves = RunTable::new("Speed-up with threads (over one thread in the same memory)", "program");
-    let mut counts: Vec<u32> = demands.iter().flat_map(|d| d.curves.iter().flatten()).map(|p| p.threads).collect();
+    let mut curves = RunTable::new(
+        "Speed-up with threads (over one thread in the same memory)",
+        "program",
+    );
+    let mut counts: Vec<u32> = demands
+        .iter()
+        .flat_map(|d| d.curves.iter().flatten())
+        .map(|p| p.threads)
+        .collect();
     counts.sort_unstable();
     counts.dedup();
-    curves.columns = counts.iter().map(|n| Column::new(n.to_string(), Format::Ratio, Better::Neither)).collect();
+    curves.columns = counts
+        .iter()
+        .map(|n| Column::new(n.to_string(), Format::Ratio, Better::Neither))
+        .collect();
     for d in demands {
         for memory in Memory::ALL {
             let one = d.point(memory, 1).map(|p| p.seconds);
@@ -70,8 +83,16 @@ pub fn demands(
     }
     print(table::runs(&curves, Look::stdout()));
     for ((p, d), c) in group.programs.iter().zip(demands).zip(&classes) {
-        let writes = if c.write_intensive { ", writes much" } else { "" };
-        print(hang(&p.name, 16, &format!("{}{writes}: {}", c.class, c.why)));
+        let writes = if c.write_intensive {
+            ", writes much"
+        } else {
+            ""
+        };
+        print(hang(
+            &p.name,
+            16,
+            &format!("{}{writes}: {}", c.class, c.why),
+        ));
         for missing in &d.missing {
             print(hang("", 16, missing));
         }
@@ -82,7 +103,11 @@ pub fn demands(
 /// A plan and its sentences.
 pub fn plan(plan: &Plan, sentences: &[String], group: &Group) -> String {
     let expected = fmt::duration_ns(plan.expected.seconds * 1e9);
-    let mut lines = vec![format!("{}: {} (expected without interference: {expected})", group.name, plan.strategy.name())];
+    let mut lines = vec![format!(
+        "{}: {} (expected without interference: {expected})",
+        group.name,
+        plan.strategy.name()
+    )];
     lines.extend(sentences.iter().map(|s| hang("  -", 4, s)));
     lines.join("\n")
 }
@@ -110,9 +135,14 @@ pub fn compared(
         Column::new("moving", Format::Percent, Better::Neither),
     ];
     if published {
-        out.columns.insert(2, Column::new("published", Format::Percent, Better::Neither));
+        out.columns.insert(
+            2,
+            Column::new("published", Format::Percent, Better::Neither),
+        );
     }
-    let baseline = results.iter().find(|r| r.strategy == varve_jobs::Strategy::LINUX);
+    let baseline = results
+        .iter()
+        .find(|r| r.strategy == varve_jobs::Strategy::LINUX);
     for r in results {
         let name = r.strategy.name();
         let saved = match baseline {
@@ -129,26 +159,40 @@ pub fn compared(
         out.push(name, values);
     }
     if let Some((r, plans)) = best {
-        let mut values = vec![(r.seconds * 1e9).into(), baseline.map_or(Value::Missing, |b| r.saves(b).into())];
+        let mut values = vec![
+            (r.seconds * 1e9).into(),
+            baseline.map_or(Value::Missing, |b| r.saves(b).into()),
+        ];
         if published {
             values.push(Value::Missing);
         }
         values.extend([0.0.into(), 0.0.into()]);
         out.push("oracle", values);
-        out.notes.push(format!("oracle: the best of all {plans} plans, known beforehand"));
+        out.notes.push(format!(
+            "oracle: the best of all {plans} plans, known beforehand"
+        ));
     }
     if published {
-        out.notes.push(format!("published: {}", group.published.source));
+        out.notes
+            .push(format!("published: {}", group.published.source));
     }
-    out.notes.push("moving: time in which pages move to make room, in % of the group's".into());
+    out.notes
+        .push("moving: time in which pages move to make room, in % of the group's".into());
     if let Some(spec) = spec {
-        out.notes.push(format!("modelled at scale {}, seed {}", spec.scale, spec.seed));
+        out.notes.push(format!(
+            "modelled at scale {}, seed {}",
+            spec.scale, spec.seed
+        ));
     }
     for r in results {
         for note in &r.notes {
             // What is true of all is said once, what is true of a program for each strategy.
             let general = results.iter().all(|other| other.notes.contains(note));
-            let note = match general || results.len() == 1 || r.strategy == results[0].strategy && !group.programs.iter().any(|p| note.starts_with(&p.name)) {
+            let note = match general
+                || results.len() == 1
+                || r.strategy == results[0].strategy
+                    && !group.programs.iter().any(|p| note.starts_with(&p.name))
+            {
                 true => note.clone(),
                 false => format!("{}: {note}", r.strategy.name()),
             };
@@ -177,7 +221,10 @@ pub fn compared(
         table: out,
         details: results.iter().map(programs).collect(),
         charts,
-        runs: results.iter().filter_map(|r| serde_json::to_value(r).ok()).collect(),
+        runs: results
+            .iter()
+            .filter_map(|r| serde_json::to_value(r).ok())
+            .collect(),
     };
     if let Some(folder) = &a.out {
         ui::save(&report, folder)?;
@@ -195,7 +242,10 @@ pub fn compared(
     for r in results {
         for p in r.programs.iter().filter(|p| p.failure.is_some()) {
             let why = p.failure.clone().unwrap_or_default();
-            let log = p.log.as_ref().map_or(String::new(), |l| format!("; see {l}"));
+            let log = p
+                .log
+                .as_ref()
+                .map_or(String::new(), |l| format!("; see {l}"));
             print(format!("{}: {} {why}{log}", r.strategy.name(), p.name));
         }
     }
@@ -216,7 +266,12 @@ fn programs(r: &GroupResult) -> RunTable {
         let memory = p.memory.to_string();
         out.push(
             p.name.clone(),
-            [memory.into(), f64::from(p.threads).into(), maybe(p.start_s), maybe(p.seconds())],
+            [
+                memory.into(),
+                f64::from(p.threads).into(),
+                maybe(p.start_s),
+                maybe(p.seconds()),
+            ],
         );
     }
     out
