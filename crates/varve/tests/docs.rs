@@ -2,7 +2,7 @@
 //! is what comes out.
 //!
 //! A ```` ```sh ```` block is run by bash in a scratch folder that shows the sources' `traces`, `machines`, `crates`,
-//! `docs` and `programs`; the blocks of a page run in order in the same folder. A ```` ```text ```` block right below one is its output:
+//! `docs`, `programs` and `examples`; the blocks of a page run in order in the same folder. A ```` ```text ```` block right below one is its output:
 //! the words must be the same, numbers within a quarter, and a line `...` stands for any lines. After a change that is
 //! meant to change output, `VARVE_ACCEPT=1 cargo test --release -p varve --test docs` writes the new one.
 //!
@@ -235,7 +235,9 @@ fn missing<'a>(expected: &[&'a str], actual: &str) -> Option<&'a str> {
 /// A folder that shows what a reader who stands among the sources sees, and where new files vanish afterwards.
 fn stage() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder for the commands");
-    for name in ["traces", "machines", "crates", "docs", "programs"] {
+    for name in [
+        "traces", "machines", "crates", "docs", "programs", "examples",
+    ] {
         std::os::unix::fs::symlink(home().join(name), folder.path().join(name))
             .expect("a link to the sources");
     }

@@ -3,6 +3,7 @@
 mod bad_input;
 mod common;
 mod help;
+mod jobs;
 mod machines;
 mod nodes;
 mod output;

@@ -42,7 +42,7 @@ fn two_kinds() -> bool {
     !own.is_empty() && !alone.is_empty()
 }
 
-fn skip_unless_two_kinds() -> bool {
+pub fn skip_unless_two_kinds() -> bool {
     if !two_kinds() {
         eprintln!("skipped: all memory of this machine is alike");
     }

@@ -48,7 +48,7 @@ pub const ENTRIES: &[Entry] = &[
     entry!(shapes::FLUIDANIMATE, "1GiB", "24"),
     entry!(shapes::FREQMINE, "1GiB", "7"),
     entry!(shapes::SWAPTIONS, "64MiB", "1"),
-    entry!(shapes::LU_CB, "512MiB", "14"),
+    entry!(shapes::LU_CB, "512MiB", "28"),
     entry!(shapes::CANNEAL, "1GiB", "24"),
     entry!(shapes::RADIX, "2GiB", "45"),
     entry!(shapes::NPB_FT, "5GiB", "18"),

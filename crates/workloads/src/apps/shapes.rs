@@ -114,16 +114,15 @@ pub const SWAPTIONS: Shape = Shape {
     ..NONE
 };
 
-/// Guess: a block of 16 x 16 doubles is updated by four others while it is cached, and written back. Each time every one of the 8
-/// numbers of a line takes 16 multiplications and additions, with loads and the loop some 450 instructions in vectors of two.
+/// Guess, from the algorithm: each step of the factorization reads and writes every block of 16 x 16 doubles that is left, once,
+/// with two others that stay cached. Each of the 8 numbers of a line then takes 16 multiplications and additions in a loop of
+/// about seven instructions that compilers do not vectorize (its arguments may overlap): 900 instructions a line.
 pub const LU_CB: Shape = Shape {
     name: "lu_cb",
-    about: "updates blocks that fit the caches and writes them all back (SPLASH-2x lu_cb, as a pattern)",
+    about: "updates block after block and writes them all back (SPLASH-2x lu_cb, as a pattern)",
     reads: 0,
     writes: 4,
-    instructions: 1800,
-    block: 64 << 10,
-    reuse: 4,
+    instructions: 3600,
     ..NONE
 };
 

@@ -48,6 +48,7 @@ fn here(a: &GroupArgs) -> Result<Here, Failure> {
     })
 }
 
+/// Demands of all programs. One that cannot be measured has none, and says why: the others do not suffer for it.
 fn demands(h: &Here) -> Result<Vec<Demand>, Failure> {
     let bar = ui::bar(h.group.programs.len() as u64, "profiles");
     let stop = ui::stop_flag();
@@ -57,11 +58,26 @@ fn demands(h: &Here) -> Result<Vec<Demand>, Failure> {
             bar.set_message(what.to_string());
             !stop.load(Ordering::Relaxed)
         });
-        all.push(demand.map_err(|e| of_jobs(&e))?);
+        all.push(match demand {
+            Ok(demand) => demand,
+            Err(e) if e.is_interrupt() => return Err(of_jobs(&e)),
+            Err(e) => unmeasured(&h.group, i, e.to_string()),
+        });
         bar.inc(1);
     }
     bar.finish_and_clear();
     Ok(all)
+}
+
+/// A program of which nothing is known but what its file says.
+fn unmeasured(group: &Group, i: usize, why: String) -> Demand {
+    let p = &group.programs[i];
+    Demand {
+        name: p.name.clone(),
+        bytes: p.bytes.unwrap_or(0),
+        missing: vec![why],
+        ..Demand::default()
+    }
 }
 
 pub fn profile(a: &GroupArgs) -> Done {
@@ -109,7 +125,13 @@ fn plans(
 pub fn run(a: &GroupArgs) -> Done {
     let h = here(a)?;
     let chosen = strategies(a);
-    let demands = demands(&h)?;
+    // Linux knows nothing of programs, so that none has to be run beforehand.
+    let demands = match chosen.iter().any(|s| *s != Strategy::LINUX) {
+        true => demands(&h)?,
+        false => (0..h.group.programs.len())
+            .map(|i| unmeasured(&h.group, i, "not looked at".into()))
+            .collect(),
+    };
     let plans = plans(&h, &demands, &chosen)?;
     let stop = ui::stop_flag();
     let bar = ui::bar(plans.len() as u64, "runs");

@@ -1,0 +1,358 @@
+//! Groups of programs: on the model, and on this machine. The stories with placement are of a machine with two kinds of memory; `.ci/run`
+//! tells them in a guest.
+
+use crate::common::{Said, command, home, varve};
+use crate::nodes::skip_unless_two_kinds;
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Runs a group from its text on this machine; logs are in `folder`.
+fn live(folder: &Path, text: &str, options: &[&str]) -> Said {
+    let file = folder.join("group.toml");
+    fs::write(&file, text).unwrap();
+    let file = file.to_str().unwrap();
+    let logs = folder.join("logs");
+    let words = [
+        "jobs",
+        "run",
+        file,
+        "--live",
+        "--logs",
+        logs.to_str().unwrap(),
+    ];
+    varve(&[&words[..], options].concat())
+}
+
+fn log(folder: &Path, name: &str) -> String {
+    fs::read_to_string(folder.join("logs").join(format!("{name}.log"))).unwrap()
+}
+
+fn number(said: &Said, run: usize, path: &str) -> f64 {
+    let json = said.json();
+    json["runs"][run]
+        .pointer(path)
+        .and_then(|v| v.as_f64())
+        .unwrap_or(f64::NAN)
+}
+
+/// The paper's first group, small: the baseline, each optimization and their sum, beside the paper's.
+#[test]
+fn the_first_group_of_the_paper_runs_on_the_model() {
+    let words = [
+        "jobs",
+        "run",
+        "examples/group1.toml",
+        "--machine",
+        "optane-6230n",
+        "--quick",
+        "--keep",
+        "none",
+    ];
+    let said = varve(&words).well();
+    for word in [
+        "linux",
+        "placement",
+        "threads",
+        "order",
+        "all",
+        "57.6",
+        "62.8",
+        "█ fast memory   ▒ slow memory",
+    ] {
+        assert!(said.out.contains(word), "no `{word}` in: {}", said.out);
+    }
+    assert!(
+        said.out.lines().all(|l| l.chars().count() <= 80),
+        "{}",
+        said.out
+    );
+    let again = varve(&[&words[..], &["--json"]].concat()).well();
+    let (linux, placed) = (number(&again, 0, "/seconds"), number(&again, 1, "/seconds"));
+    assert!(placed < linux, "{placed} s for {linux} s");
+}
+
+#[test]
+fn a_plan_explains_itself_and_a_profile_classes() {
+    let of = |action: &str| {
+        let words = [
+            "jobs",
+            action,
+            "examples/group1.toml",
+            "--quick",
+            "--keep",
+            "none",
+        ];
+        varve(&words).well().out
+    };
+    let plan = of("plan");
+    for words in ["freqmine is cpu-bound", "ocean_cp starts", "its pages move"] {
+        assert!(plan.contains(words), "no `{words}` in: {plan}");
+    }
+    let profile = of("profile");
+    assert!(profile.contains("bandwidth-sensitive"), "{profile}");
+}
+
+#[test]
+fn the_same_group_runs_on_this_machine() {
+    let scratch = tempfile::tempdir().unwrap();
+    let logs = scratch.path().to_str().unwrap();
+    let said = varve(&[
+        "jobs",
+        "run",
+        "examples/group1.toml",
+        "--live",
+        "--quick",
+        "--logs",
+        logs,
+    ])
+    .well();
+    assert!(
+        !said.out.contains("57.6"),
+        "what was published is of another machine"
+    );
+    for program in ["freqmine", "ocean_cp", "streamcluster"] {
+        assert!(said.out.contains(program), "{}", said.out);
+        let log = fs::read_to_string(scratch.path().join(format!("{program}-all.log"))).unwrap();
+        assert!(log.contains("accesses in"), "{log}");
+    }
+}
+
+#[test]
+fn commands_run_in_order_with_their_variables_and_logs() {
+    let scratch = tempfile::tempdir().unwrap();
+    let text = "[[program]]\nname = \"second\"\ncommand = [\"sh\", \"-c\", \"echo $OMP_NUM_THREADS $WHERE $GOMP_CPU_AFFINITY\"]\n\
+        threads = 3\nafter = [\"first\"]\nenv = { WHERE = \"in {memory} with {threads}\" }\n\
+        [[program]]\nname = \"first\"\ncommand = [\"sh\", \"-c\", \"sleep 0.2; echo done >&2\"]\n";
+    let said = live(scratch.path(), text, &["--strategy", "linux", "--json"]).well();
+    assert_eq!(
+        log(scratch.path(), "second-linux").trim(),
+        "3 in any with 3"
+    );
+    assert_eq!(log(scratch.path(), "first-linux"), "done\n");
+    let (first_end, second_start) = (
+        number(&said, 0, "/programs/1/end_s"),
+        number(&said, 0, "/programs/0/start_s"),
+    );
+    assert!(
+        second_start >= first_end && first_end >= 0.2,
+        "{}",
+        said.out
+    );
+}
+
+/// One fails, one is not found, one takes too long: each is told, and the fourth goes on, or not, as the group says.
+#[test]
+fn failures_are_told_and_the_others_go_on_or_stop() {
+    let text = "[[program]]\nname = \"fails\"\ncommand = [\"sh\", \"-c\", \"exit 7\"]\n\
+        [[program]]\nname = \"missing\"\ncommand = [\"no-such-program\"]\n\
+        [[program]]\nname = \"late\"\ncommand = [\"sleep\", \"100\"]\ntime_limit = \"200ms\"\n\
+        [[program]]\nname = \"well\"\ncommand = [\"sh\", \"-c\", \"sleep 0.3; echo well\"]\n";
+    let scratch = tempfile::tempdir().unwrap();
+    let begun = Instant::now();
+    let said = live(scratch.path(), text, &["--strategy", "linux"]);
+    assert_eq!(said.code, 1, "{}", said.err);
+    for words in [
+        "fails ended with exit code 7; see ",
+        "group.toml:4: program `missing`, command: `no-such-program` is not found; give a path",
+        "late took longer than its time limit of 0.2 s",
+    ] {
+        assert!(said.out.contains(words), "no `{words}` in: {}", said.out);
+    }
+    assert_eq!(log(scratch.path(), "well-linux"), "well\n");
+    let stop = live(
+        scratch.path(),
+        &format!("on_failure = \"stop\"\n{text}"),
+        &["--strategy", "linux"],
+    );
+    assert_eq!(stop.code, 1);
+    assert_eq!(log(scratch.path(), "well-linux"), "", "it was ended before");
+    assert!(begun.elapsed() < Duration::from_secs(60), "nobody slept on");
+}
+
+/// A group that is wrong starts nothing.
+#[test]
+fn a_wrong_group_is_one_line_for_each_problem() {
+    let scratch = tempfile::tempdir().unwrap();
+    let said = live(
+        scratch.path(),
+        "[[program]]\nname = \"a\"\ncomand = [\"true\"]\nworkload = \"gups\"\n",
+        &[],
+    );
+    said.refuses(
+        2,
+        &["group.toml:3: program.comand: unknown key; did you mean `command`?"],
+    );
+    let said = varve(&["jobs", "run", "no-such-group.toml"]);
+    said.refuses(2, &["no-such-group.toml", "give a group's TOML file"]);
+    let one = varve(&[
+        "jobs",
+        "plan",
+        "examples/group1.toml",
+        "--machine",
+        "haswell-2620v3",
+    ]);
+    one.refuses(2, &["haswell-2620v3", "has no slow memory"]);
+    let name = varve(&[
+        "jobs",
+        "run",
+        "examples/group1.toml",
+        "--strategy",
+        "placment",
+    ]);
+    assert_eq!(name.code, 2);
+    assert!(
+        name.err.contains("no strategy is called `placment`"),
+        "{}",
+        name.err
+    );
+}
+
+/// Ctrl-C ends the programs and all that they started.
+#[test]
+fn ctrl_c_ends_all_children() {
+    let scratch = tempfile::tempdir().unwrap();
+    let pids = scratch.path().join("pids");
+    let shell = format!(
+        "echo $$ >> {0}; sleep 1000 & echo $! >> {0}; wait",
+        pids.display()
+    );
+    let program = |name: &str| {
+        format!("[[program]]\nname = \"{name}\"\ncommand = [\"sh\", \"-c\", \"{shell}\"]\n")
+    };
+    let file = scratch.path().join("group.toml");
+    fs::write(&file, program("a") + &program("b")).unwrap();
+    let logs = scratch.path().join("logs");
+    let words = [
+        "jobs",
+        "run",
+        file.to_str().unwrap(),
+        "--live",
+        "--strategy",
+        "linux",
+        "--logs",
+        logs.to_str().unwrap(),
+    ];
+    let child = command(&words)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let all = || fs::read_to_string(&pids).unwrap_or_default();
+    while all().lines().count() < 4 {
+        sleep(Duration::from_millis(20));
+    }
+    let done = std::process::Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(done.unwrap().success());
+    let said = Said::of(child.wait_with_output().unwrap());
+    assert_eq!(said.code, 130, "{}", said.err);
+    for pid in all().lines() {
+        // One that has ended and that nobody has asked for yet is a zombie.
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        assert!(stat.is_empty() || stat.contains(") Z "), "{stat}");
+    }
+}
+
+#[test]
+fn what_one_memory_cannot_do_is_said() {
+    if !skip_unless_two_kinds() {
+        return eprintln!("skipped: this machine has two kinds of memory");
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let said = live(
+        scratch.path(),
+        "[[program]]\nname = \"a\"\ncommand = [\"true\"]\n",
+        &[],
+    )
+    .well();
+    assert!(
+        said.out
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .contains("programs are not placed, only threads and order are"),
+        "{}",
+        said.out
+    );
+}
+
+/// On nodes of two kinds programs are where the plan says, as the kernel tells.
+#[test]
+fn programs_are_placed_on_nodes() {
+    if skip_unless_two_kinds() {
+        return;
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let text = "[[program]]\nname = \"a\"\nworkload = \"swaptions:bytes=4MiB,passes=8\"\nmemory = \"slow\"\nthreads = 1\n\
+        [[program]]\nname = \"b\"\nworkload = \"swaptions:bytes=4MiB,passes=8\"\nmemory = \"fast\"\nthreads = 1\n";
+    let said = live(
+        scratch.path(),
+        text,
+        &["--scale", "1", "--strategy", "placement"],
+    )
+    .well();
+    let share = |name: &str, memory: &str| {
+        let words: Vec<&str> = said.out.split_whitespace().collect();
+        let out = words.join(" ");
+        let after = out
+            .split(&format!("{name}: "))
+            .nth(1)
+            .unwrap_or_else(|| panic!("{out}"));
+        assert!(
+            after.split(" were in ").nth(1).unwrap().starts_with(memory),
+            "{out}"
+        );
+        after.split(' ').next().unwrap().parse::<u32>().unwrap()
+    };
+    assert!(share("a", "slow") >= 90, "{}", said.out);
+    assert!(share("b", "fast") >= 90, "{}", said.out);
+}
+
+/// A program that needs bandwidth comes later: the pages of one that runs move out of its way.
+#[test]
+fn pages_of_a_running_program_make_room() {
+    if skip_unless_two_kinds() {
+        return;
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    // 12 MiB of fast memory: the first takes 8, and the newcomer needs 8.
+    let text = "fast = \"12MiB\"\n\
+        [[program]]\nname = \"holds\"\nworkload = \"swaptions:bytes=8MiB,passes=60\"\nbytes = 8388608\nclass = \"cpu-bound\"\nthreads = 1\n\
+        [[program]]\nname = \"before\"\ncommand = [\"sleep\", \"2\"]\nbytes = 4096\nthreads = 1\n\
+        [[program]]\nname = \"needs\"\nworkload = \"swaptions:bytes=8MiB,passes=1\"\nbytes = 8388608\nclass = \"bandwidth-sensitive\"\n\
+        threads = 1\nafter = [\"before\"]\n";
+    let said = live(
+        scratch.path(),
+        text,
+        &["--scale", "1", "--strategy", "placement", "--json"],
+    )
+    .well();
+    let moved = number(&said, 0, "/moved_bytes");
+    assert!(
+        moved >= 0.8 * 8388608.0,
+        "{moved} bytes moved: {}",
+        said.out
+    );
+}
+
+#[test]
+fn the_matrix_of_interference_is_drawn() {
+    let said = varve(&["machine", "interference", "here", "--quick"]);
+    // A host with one processor cannot.
+    if said.code == 0 {
+        assert!(said.out.contains("SR fast 1"), "{}", said.out);
+    } else {
+        said.refuses(1, &["one processor"]);
+    }
+    let none = varve(&["machine", "interference", "haswell-2620v3"]);
+    none.refuses(2, &["has no slow memory"]);
+}
+
+#[test]
+fn the_example_is_where_the_book_says() {
+    assert!(home().join("examples/group1.toml").is_file());
+}
