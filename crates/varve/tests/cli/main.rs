@@ -11,4 +11,5 @@ mod profile;
 mod registries;
 mod stop;
 mod traced;
+mod trays;
 mod wasm;
