@@ -124,6 +124,11 @@ impl<P: Places, O: Observer> Heap<P, O> {
             nursery,
             observed: &self.observed,
             mark: self.mark,
+            span: match self.config.durable {
+                true => Ref::half_range((0, DURABLE_START)).1 - 1,
+                false => u32::MAX >> 1,
+            },
+            durable: self.durable_marks.as_ref(),
             budget: AtomicI64::new(budget as i64),
             pool: Pool::new(),
         };

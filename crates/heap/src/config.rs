@@ -42,6 +42,9 @@ pub struct Config {
     /// Bytes of address range right before the heap's base that the heap reserves and leaves to its owner, inaccessible: what an engine keeps
     /// there is reached from the base as objects are.
     pub before: u64,
+    /// Leaves the addresses from [`DURABLE_START`](crate::layout::DURABLE_START) to [`DURABLE_END`](crate::layout::DURABLE_END) to its
+    /// owner, who maps objects there that survive the program. Collections follow references into that range no further.
+    pub durable: bool,
 }
 
 /// Receives one record per collection.
@@ -96,6 +99,7 @@ impl Default for Config {
             fast_max: None,
             instances: None,
             before: 0,
+            durable: false,
         }
     }
 }
@@ -130,6 +134,15 @@ pub enum ConfigError {
         nursery: u64,
         /// Bytes at most.
         nursery_max: u64,
+    },
+    /// The range of durable objects would be used for others.
+    #[error(
+        "a heap of {max} bytes leaves no addresses to durable objects, which begin {start} bytes from the heap's base: make it smaller",
+        start = DURABLE_START
+    )]
+    Durable {
+        /// The maximum asked for.
+        max: u64,
     },
     /// A heap that must not grow could never be collected in time.
     #[error("a growth factor of {0}: it must be more than 1")]

@@ -84,8 +84,20 @@ impl Header {
         Header(to.0 as u64).with(FORWARDED)
     }
 
+    /// This header of an object whose durable copy is at `to`: type and collector bits stay.
+    pub const fn became_durable(self, to: Ref) -> Header {
+        let low = (to.0 as u64 & ((1 << SITE_BITS) - 1)) << SITE_SHIFT;
+        let high = (to.0 as u64 >> SITE_BITS) << TEMPERATURE_SHIFT;
+        let kept = self.0 & ((1 << TYPE_BITS) - 1 | bits(0xff));
+        Header(kept | low | high).with(FORWARDED | DURABLE)
+    }
+
     /// Where a forwarded object lives.
+    #[inline(always)]
     pub const fn forwarded_to(self) -> Ref {
+        if self.has(DURABLE) {
+            return Ref(self.site() | (self.temperature() as u32) << SITE_BITS);
+        }
         Ref(self.0 as u32)
     }
 }
@@ -135,6 +147,18 @@ mod tests {
         assert!(a.is_marked(MARK_A) && !a.is_marked(MARK_B) && a.has(LARGE) && a.has(UNLOGGED));
         let b = a.marked(MARK_B);
         assert!(b.is_marked(MARK_B) && !b.is_marked(MARK_A));
+    }
+
+    #[test]
+    fn an_object_that_became_durable_keeps_its_type() {
+        let old = Header(new_header(0xabcdef, 99, HOT)).with(MARK_A | UNLOGGED | LARGE);
+        for to in [0x8000_0000, 0xfedc_ba98, 0x8012_3456] {
+            let header = old.became_durable(Ref(to));
+            assert_eq!(header.forwarded_to(), Ref(to));
+            assert_eq!(header.type_index(), 0xabcdef);
+            assert!(header.has(FORWARDED) && header.has(DURABLE) && header.has(LARGE));
+            assert!(!header.is_marked(MARK_A));
+        }
     }
 
     #[test]

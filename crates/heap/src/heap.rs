@@ -6,6 +6,7 @@ use crate::ahead::Ahead;
 use crate::blocks::Blocks;
 use crate::chunks::Chunks;
 use crate::config::{Config, ConfigError, Log, Stress};
+use crate::durable::DurableMarks;
 use crate::instances::Seat;
 use crate::large::Large;
 use crate::layout::*;
@@ -63,6 +64,8 @@ pub struct Heap<P = Dram, O = Unobserved> {
     pub(crate) made: Instant,
     collections: u64,
     pub(crate) until_stress: u32,
+    /// Where a collection notes which durable objects are referred to, while somebody wants to know.
+    pub(crate) durable_marks: Option<DurableMarks>,
     attached: bool,
 }
 
@@ -123,6 +126,9 @@ impl<P: Places, O: Observer> Heap<P, O> {
             }
         }
         let extent = config.extent(tiers, half);
+        if config.durable && extent > DURABLE_START {
+            return Err(ConfigError::Durable { max: config.max });
+        }
         let first = (config.young_range(half) / CHUNK_SIZE) as u32;
         let refused = |source| ConfigError::Reserve { extent, source };
         let memory = Memory::reserve_after(config.before, extent).map_err(refused)?;
@@ -181,6 +187,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
             made: Instant::now(),
             collections: 0,
             until_stress: 0,
+            durable_marks: None,
             attached: false,
             config,
         })
@@ -439,6 +446,17 @@ impl<P: Places, O: Observer> Heap<P, O> {
     /// afterwards.
     pub fn collect(&mut self, mutator: &mut Mutator, kind: Kind, roots: &mut dyn Roots) {
         self.collect_for(mutator, kind, Cause::Requested, roots);
+    }
+
+    /// Collects everything, and gives the durable objects that are referred to from outside of their range.
+    pub fn collect_durable(
+        &mut self,
+        mutator: &mut Mutator,
+        roots: &mut dyn Roots,
+    ) -> DurableMarks {
+        self.durable_marks = Some(DurableMarks::default());
+        self.collect_for(mutator, Kind::Full, Cause::Requested, roots);
+        self.durable_marks.take().unwrap_or_default()
     }
 
     /// Collects everything, and moves every object that can move, to where the plan wants it now.

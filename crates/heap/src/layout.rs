@@ -24,6 +24,11 @@ pub const HEAP_SPAN: u64 = 1 << (32 + REF_SHIFT);
 /// Bytes after the heap's base that are never mapped, so that an access through a null reference faults.
 /// A fixed offset below this needs no null check.
 pub const NULL_GUARD: u64 = 64 << 10;
+/// Where objects that survive the program are, in bytes from the heap's base: in the upper half of what references span, which a heap
+/// with [`Config::durable`](crate::Config::durable) leaves to whoever maps them there.
+pub const DURABLE_START: u64 = HEAP_SPAN / 2;
+/// Where that range ends.
+pub const DURABLE_END: u64 = HEAP_SPAN - CHUNK_SIZE;
 /// Every object begins at a multiple of this many bytes and occupies a multiple of it.
 pub const OBJECT_ALIGN: u64 = 8;
 /// The bit that is set in a reference which is a 31-bit integer.
@@ -49,8 +54,10 @@ pub const TEMPERATURE_SHIFT: u32 = 56;
 
 /// Offset of the collector's byte in an object. The bits in it follow.
 pub const COLLECTOR_BYTE: i32 = 6;
-/// The object lives elsewhere: the low 32 bits of this header are its new reference.
-/// Outside of a collection only objects that became durable look like this, until the next collection.
+/// The object lives elsewhere: the low 32 bits of this header are its new reference, unless [`DURABLE`] is set too.
+///
+/// With [`DURABLE`], the object became durable: its durable copy's reference is where an ordinary header has site (lower 24 bits) and
+/// temperature (upper 8), its type is still there, and what it held then too, until the next collection.
 pub const FORWARDED: u8 = 1 << 0;
 /// A collector thread is copying the object; others wait.
 pub const FORWARDING: u8 = 1 << 1;

@@ -110,6 +110,7 @@
 //! | `mutator`, `remembered` | what compiled code holds, and what its write barrier notes |
 //! | `plan`, `observer`, `roots`, `config` | what others decide, watch and provide |
 //! | `plans`, `sites`, `pima`, `instances` | every plan by name, allocation sites and profiles, sampling, alone and together |
+//! | `durable` | what collections tell of objects that survive the program, which are not theirs |
 //! | `trace`, `pool`, `collect`, `traced`, `sizing` | a collection, its threads, what it found, and when the next one comes |
 //! | `heap`, `alloc`, `access`, `stats`, `verify` | what others call |
 //!
@@ -122,6 +123,7 @@ mod blocks;
 mod chunks;
 mod collect;
 mod config;
+mod durable;
 mod header;
 mod heap;
 mod instances;
@@ -152,6 +154,7 @@ pub mod warm;
 
 pub use alloc::OutOfMemory;
 pub use config::{Backing, Config, ConfigError, Log, MIN_HEAP, MIN_NURSERY, Stress};
+pub use durable::DurableMarks;
 pub use header::Header;
 pub use heap::Heap;
 pub use instances::{Instances, Seat};

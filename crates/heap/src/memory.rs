@@ -70,7 +70,8 @@ impl View {
     fn at(&self, offset: u64) -> *mut u8 {
         #[cfg(debug_assertions)]
         assert!(
-            (NULL_GUARD..self.extent).contains(&offset),
+            (NULL_GUARD..self.extent).contains(&offset)
+                || (DURABLE_START..DURABLE_END).contains(&offset),
             "offset {offset:#x} is outside of the heap"
         );
         // SAFETY: all offsets come from references or from ranges inside of the extent, and the range reserved

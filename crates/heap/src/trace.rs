@@ -12,6 +12,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
 
 use crate::blocks::is_evacuated;
+use crate::durable::DurableMarks;
 use crate::header::Header;
 use crate::large::Large;
 use crate::layout::*;
@@ -56,6 +57,10 @@ pub(crate) struct Trace<'h, P, O> {
     pub observed: &'h ObserverSpace,
     /// What live objects are marked with.
     pub mark: u8,
+    /// Half of how many references there are to what is collected, from the first one on: durable objects come after them.
+    pub span: u32,
+    /// What is told of durable objects that are referred to, if anybody wants to know.
+    pub durable: Option<&'h DurableMarks>,
     /// Bytes that may still be copied out of evacuated blocks. Survivors of the nursery do not count.
     pub budget: AtomicI64,
     pub pool: Pool,
@@ -111,9 +116,14 @@ impl<P, O> Trace<'_, P, O> {
         r.is_object_in(self.young.0, self.young.1)
     }
 
+    /// Whether `r` refers to a durable object, or to what else is in their range.
+    pub fn is_durable(&self, r: Ref) -> bool {
+        r.is_object() && !r.is_object_in(1, self.span)
+    }
+
     /// Where `r` is after tracing; `None` if it died.
     pub fn resolve(&self, r: Ref, full: bool) -> Option<Ref> {
-        if !r.is_object() {
+        if !r.is_object() || self.is_durable(r) {
             return Some(r);
         }
         let header = self.tables.memory.header(r);
@@ -142,6 +152,7 @@ pub(crate) struct Worker<'t, 'h, P, O, const FULL: bool, const PAR: bool> {
     lines: &'h [AtomicU8],
     blocks: &'h [AtomicU8],
     young: (u32, u32),
+    span: u32,
     mark: u8,
     live: u8,
     moves_old: bool,
@@ -173,6 +184,7 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
             lines: trace.tables.lines.bytes(),
             blocks: trace.tables.blocks.bytes(),
             young: trace.young,
+            span: trace.span,
             mark: trace.mark,
             live: live_value(trace.mark),
             moves_old: trace.plan.moves_old(),
@@ -187,9 +199,24 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
     #[inline(always)]
     fn is_interesting(&self, r: Ref) -> bool {
         if FULL {
-            r.is_object()
+            r.is_object_in(1, self.span)
         } else {
             self.is_young(r)
+        }
+    }
+
+    /// Tells of a reference to a durable object.
+    #[inline(always)]
+    fn note_durable(&self, r: Ref) {
+        if FULL && r.is_object() && !r.is_object_in(1, self.span) {
+            self.tell_durable(r);
+        }
+    }
+
+    #[cold]
+    fn tell_durable(&self, r: Ref) {
+        if let Some(marks) = self.trace.durable {
+            marks.mark(r);
         }
     }
 
@@ -203,6 +230,7 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
         if self.is_interesting(r) {
             self.reach(r)
         } else {
+            self.note_durable(r);
             r
         }
     }
@@ -370,8 +398,11 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
         if self.is_interesting(child) {
             memory.prefetch(child);
             self.exchange(slot, child);
-        } else if P::SEVERAL && self.is_old_to_observed(slot, child) {
-            self.old_to_observed.push(slot);
+        } else {
+            self.note_durable(child);
+            if P::SEVERAL && self.is_old_to_observed(slot, child) {
+                self.old_to_observed.push(slot);
+            }
         }
     }
 
@@ -391,7 +422,9 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
             return r;
         }
         if header.has(FORWARDED) {
-            return header.forwarded_to();
+            let to = header.forwarded_to();
+            self.note_durable(to);
+            return to;
         }
         if !FULL || self.is_young(r) {
             // Behind the nursery, or before it, what is young is in the observer space.
@@ -471,7 +504,9 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
             let word = memory.header_word(r);
             loop {
                 if header.has(FORWARDED) {
-                    return header.forwarded_to();
+                    let to = header.forwarded_to();
+                    self.note_durable(to);
+                    return to;
                 }
                 if FULL && matches!(from, From::Old(_)) && header.is_marked(self.mark) {
                     return r; // There was no room to move it.

@@ -48,8 +48,12 @@ impl<P: Places, O: Observer> Heap<P, O> {
         roots.visit(&mut |&mut r| pending.push((r, None)));
         let mut verified = Verified::default();
         while let Some((r, from)) = pending.pop() {
-            if !r.is_object() || seen.contains_key(&r) {
+            if !r.is_object() || seen.contains_key(&r) || self.is_in_durable_range(r) {
                 continue;
+            }
+            let header = self.header(r);
+            if header.has(FORWARDED) && header.has(DURABLE) {
+                continue; // Its durable copy counts, and is not the heap's.
             }
             let damaged = |what: String| {
                 let from = from.map_or("a root".into(), |from: Ref| self.describe(from));

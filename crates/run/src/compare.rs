@@ -103,7 +103,10 @@ pub fn compare_managed(
 pub type Watch<'a> = &'a (dyn Fn(usize, Option<&Progress>) -> bool + Sync);
 
 /// Does `count` pieces of work on `workers` host threads; what came of them, in order.
-fn side_by_side<T: Send>(
+///
+/// # Panics
+/// If a piece of work does.
+pub fn side_by_side<T: Send>(
     count: usize,
     workers: usize,
     watch: Watch,

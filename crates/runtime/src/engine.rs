@@ -34,6 +34,57 @@ impl std::str::FromStr for Tier {
     }
 }
 
+/// How optimized code treats persistence checks. Baseline code has all of them, and counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Checks {
+    /// No checks: no object can become durable.
+    None,
+    /// As if all checks led to action.
+    Likely,
+    /// As if as many did as not.
+    Unbiased,
+    /// As if few did.
+    Unlikely,
+    /// As if none ever did: action means to go on in baseline code.
+    Deopt,
+    /// Each by what it was counted to do.
+    #[default]
+    Quick,
+}
+
+impl Checks {
+    /// All of them, with their names.
+    pub const ALL: [(&'static str, Checks); 6] = [
+        ("none", Checks::None),
+        ("likely", Checks::Likely),
+        ("unbiased", Checks::Unbiased),
+        ("unlikely", Checks::Unlikely),
+        ("deopt", Checks::Deopt),
+        ("quick", Checks::Quick),
+    ];
+}
+
+impl std::str::FromStr for Checks {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Checks, String> {
+        let found = Checks::ALL.iter().find(|(name, _)| *name == s);
+        let names = Checks::ALL.map(|(name, _)| name).join(", ");
+        found
+            .map(|&(_, checks)| checks)
+            .ok_or_else(|| format!("no kind of checks {s:?}: {names}"))
+    }
+}
+
+/// A region file.
+#[derive(Clone, Debug)]
+pub struct DurableFile {
+    /// The file; made if there is none.
+    pub path: std::path::PathBuf,
+    /// What it is on.
+    pub medium: varve_durable::Medium,
+}
+
 /// Sizes and settings of the stores of an engine.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -54,6 +105,12 @@ pub struct Config {
     /// What is known of the program's allocation sites, for plans that go by it. That it is a profile of the program is for
     /// [`check_profile`](crate::Module::check_profile) to say.
     pub profile: Option<Arc<varve_heap::sites::Profile>>,
+    /// Where objects survive the program, if they do.
+    pub durable: Option<DurableFile>,
+    /// How the code checks whether objects are durable; not at all if it is not given and no objects are.
+    pub checks: Option<Checks>,
+    /// Count checks in optimized code too, by how they were biased.
+    pub count_checks: bool,
     /// Collect at every allocation and move everything: for tests.
     pub gc_stress: bool,
     /// Which compilers functions go through.
@@ -79,6 +136,9 @@ impl Default for Config {
             fast_max: None,
             instances: None,
             profile: None,
+            durable: None,
+            checks: None,
+            count_checks: false,
             gc_stress: false,
             tier: Tier::Auto,
             background: std::thread::available_parallelism().is_ok_and(|n| n.get() > 1),
@@ -136,6 +196,13 @@ impl Engine {
     /// The thread that generates code.
     pub(crate) fn worker(&self) -> &Worker {
         &self.inner.worker
+    }
+
+    /// How persistence checks are compiled; none if they are not.
+    pub(crate) fn checks(&self) -> Option<Checks> {
+        let config = self.config();
+        let default = config.durable.as_ref().map(|_| Checks::default());
+        config.checks.or(default).filter(|&c| c != Checks::None)
     }
 
     /// Whether both are the same engine.

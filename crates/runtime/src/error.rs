@@ -75,6 +75,9 @@ pub enum Error {
     /// The program reported an interval that cannot be.
     #[error("the program's report is wrong: {0}")]
     Report(#[from] varve_heap::PimaError),
+    /// Objects that were to survive do not, or cannot.
+    #[error("{0}")]
+    Durable(#[from] varve_durable::Error),
     /// The program trapped.
     #[error("{0}")]
     Trap(Box<Trap>),

@@ -46,12 +46,15 @@ pub use api::instance::Instance;
 pub use api::linker::Linker;
 pub use api::typed::{TypedFunc, WasmResults, WasmType, WasmTypes};
 pub use api::val::Val;
-pub use engine::{Config, Engine, Tier};
+pub use engine::{Checks, Config, DurableFile, Engine, Tier};
 pub use error::{Error, FrameInfo, Result, Trap, TrapKind};
 pub use module::Module;
 pub use store::root::{RootScope, Rooted};
-pub use store::{AsContextMut, Caller, Clock, CompilerStats, Sink, Store, StoreContextMut};
+pub use store::{
+    AsContextMut, Caller, CheckStats, Clock, CompilerStats, Sink, SiteStats, Store, StoreContextMut,
+};
 pub use types::{FuncType, HeapType, Kind, RefType, ValType};
+pub use varve_durable::{Medium, Recovered as DurableRecovered, Stats as DurableStats};
 pub use varve_heap::plans;
 pub use varve_heap::sites;
 pub use varve_heap::{

@@ -1,5 +1,6 @@
 //! The papers as runnable studies: each asks the model what a paper measured, and prints published beside ours.
 
+mod app_aware;
 mod cross_layer;
 mod johnny_cache;
 mod managed;
@@ -98,6 +99,12 @@ pub fn list() -> &'static [Study] {
             about: "page placement without conflicts under a DRAM cache (Lepers & Zwaenepoel, OSDI 2023): claims D5-D14",
             claims: ('D', 5, 14),
             run: johnny_cache::run,
+        },
+        Study {
+            name: "app-aware",
+            about: "placement, threads and order of whole programs (Wang et al.): claims E5-E11",
+            claims: ('E', 5, 11),
+            run: app_aware::run,
         },
     ]
 }

@@ -212,6 +212,8 @@ pub fn run_managed(
             .fast_max
             .or(Some(fast / u64::from(spec.instances))),
         plan: Some(spec.plan.clone()),
+        // The same every time.
+        background: false,
         ..spec.config.clone()
     };
     std::thread::scope(|scope| {

@@ -57,8 +57,9 @@ impl Rooted {
     /// If a handle's scope has ended.
     pub fn same(&self, other: &Rooted, mut store: impl AsContextMut) -> Result<bool> {
         let mut store = store.as_context_mut();
-        let roots = &store.vm().roots;
-        Ok(roots.resolve(self)? == roots.resolve(other)?)
+        let vm = store.vm();
+        let place = |r: &Rooted| vm.roots.resolve(r).map(|raw| vm.resolve(raw));
+        Ok(place(self)? == place(other)?)
     }
 
     /// Whether this is a struct, an array, or neither.
@@ -180,10 +181,19 @@ impl Rooted {
         if a.storage != Storage::I16 || start as u64 + values.len() as u64 > a.len as u64 {
             return Err(Error::usage("the array has no 16-bit elements, or too few"));
         }
+        let object = vm.durable_offset(vm.resolve(raw));
+        let at = u64::from(crate::types::array_base(2)) + 2 * u64::from(start);
+        let bytes = 2 * values.len() as u64;
+        if let Some(object) = object.filter(|_| bytes > 0) {
+            vm.before_durable(object, at, bytes)?;
+        }
         for (i, &v) in values.iter().enumerate() {
             vm.write(a.address(start + i as u32), a.storage, v as u64);
         }
-        Ok(())
+        match object {
+            Some(object) => vm.after_durable(object, at, bytes),
+            None => Ok(()),
+        }
     }
 }
 

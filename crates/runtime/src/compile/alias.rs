@@ -6,6 +6,7 @@
 use super::isa::Level;
 use super::translate::{Translator, trap_code};
 use crate::error::TrapKind;
+use crate::module::topmost;
 use crate::store::region::Place;
 use crate::types::TypeIndex;
 use cranelift_codegen::ir::{AliasRegion, AliasRegionData, MemFlagsData};
@@ -81,8 +82,7 @@ impl Translator<'_, '_> {
         if t.opaque {
             return Region::Exceptions;
         }
-        let has = |&&a: &&TypeIndex| self.env.types.fields(a).len() > field as usize;
-        Region::Field(t.display.iter().find(has).copied().unwrap_or(ty), field)
+        Region::Field(topmost(self.env.types, ty, field), field)
     }
 
     /// The region of an array's elements.

@@ -54,6 +54,11 @@ impl Translator<'_, '_> {
         if helper.may_collect() {
             self.fresh.clear();
         }
+        if helper.stores_elements() {
+            self.forget_elements();
+            // What is stored into durable arrays becomes durable.
+            self.forget_settled();
+        }
         let inst = self.b.ins().call(f, &all);
         self.b.inst_results(inst).first().copied()
     }
@@ -141,6 +146,7 @@ impl Translator<'_, '_> {
         results: &[ValType],
     ) -> Vec<Value> {
         self.fresh.clear();
+        self.forget_contents();
         match self.handlers.last().copied() {
             None => {
                 let inst = self.b.ins().call_indirect(sig, code, operands);

@@ -1,5 +1,6 @@
 //! Structured control: blocks, loops, branches.
 
+use super::facts::{Facts, meet};
 use super::translate::{Operand, Translator, args, trap_code};
 use crate::error::{Error, Result, TrapKind};
 use crate::types::*;
@@ -33,9 +34,27 @@ pub(super) struct Frame {
     /// Operands below its parameters.
     pub height: usize,
     /// What was known where it began.
-    pub facts: usize,
-    /// Whether anything reaches `after` other than by falling off the end.
-    pub branched: bool,
+    pub entry: Facts,
+    /// How its end is reached.
+    pub exits: Exits,
+}
+
+/// The ways that lead to the end of a block.
+#[derive(Default)]
+pub(super) struct Exits {
+    count: usize,
+    /// What all of them know.
+    facts: Option<Facts>,
+    /// What the last one leaves on the stack.
+    values: Vec<Value>,
+}
+
+impl Exits {
+    fn add(&mut self, facts: &Facts, values: &[Operand]) {
+        self.count += 1;
+        meet(&mut self.facts, facts);
+        self.values = values.iter().map(|o| o.value).collect();
+    }
 }
 
 impl Frame {
@@ -64,16 +83,30 @@ impl Translator<'_, '_> {
         (self.control.len() - 1 - self.activation().control) as u32
     }
 
-    fn frame(&mut self, depth: u32) -> &mut Frame {
+    /// The target of a branch from here, with the operands that are on the stack, and their types.
+    pub(super) fn target(&mut self, depth: u32) -> (Block, Vec<ValType>) {
         let i = self.control.len() - 1 - depth as usize;
-        &mut self.control[i]
+        self.target_at(i)
     }
 
-    /// The target of a branch and its operand types.
-    pub(super) fn target(&mut self, depth: u32) -> (Block, Vec<ValType>) {
-        let frame = self.frame(depth);
-        frame.branched = true;
-        (frame.label, frame.label_types().to_vec())
+    /// The same by the target's place in the list of open blocks.
+    pub(super) fn target_at(&mut self, i: usize) -> (Block, Vec<ValType>) {
+        let frame = &mut self.control[i];
+        let types = frame.label_types().to_vec();
+        if !matches!(frame.kind, FrameKind::Loop | FrameKind::Left(_)) {
+            let values = &self.stack[self.stack.len() - types.len()..];
+            frame.exits.add(&self.facts, values);
+        }
+        (frame.label, types)
+    }
+
+    /// The target of a branch that is taken if a condition holds.
+    fn target_if(&mut self, depth: u32, condition: Value) -> (Block, Vec<ValType>) {
+        let known = self.facts.clone();
+        self.learn_condition(condition, true);
+        let target = self.target(depth);
+        self.facts = known;
+        target
     }
 
     /// The operands that a branch takes along; they stay on the stack.
@@ -105,9 +138,8 @@ impl Translator<'_, '_> {
         self.reachable = reachable;
     }
 
-    /// A branch to `depth` if the condition holds; translation goes on after it.
-    pub(super) fn branch_if(&mut self, condition: Value, depth: u32, args: &[BlockArg]) {
-        let (block, _) = self.target(depth);
+    /// A branch to a target if the condition holds; translation goes on after it.
+    pub(super) fn branch_if(&mut self, condition: Value, block: Block, args: &[BlockArg]) {
         let next = self.b.create_block();
         self.b.ins().brif(condition, block, args, next, &[]);
         self.b.switch_to_block(next);
@@ -138,8 +170,8 @@ impl Translator<'_, '_> {
             params,
             results,
             height,
-            facts: self.facts.len(),
-            branched: false,
+            entry: self.facts.clone(),
+            exits: Exits::default(),
         });
     }
 
@@ -161,12 +193,16 @@ impl Translator<'_, '_> {
             }
             Operator::Loop { blockty } => {
                 let (params, results) = self.block_type(blockty);
+                let kept = self.before_loop(params.len())?;
                 let header = self.block_for(&params);
                 let after = self.block_for(&results);
                 let args = self.branch_args(params.len());
                 self.b.ins().jump(header, &args);
                 self.stack.truncate(self.stack.len() - params.len());
                 self.continue_in(header, &params);
+                for (variable, value) in kept {
+                    self.b.def_var(variable, value);
+                }
                 self.count_loop(params.len());
                 self.note_running();
                 self.tell_long_loop();
@@ -215,9 +251,9 @@ impl Translator<'_, '_> {
             Operator::Br { relative_depth } => self.branch(relative_depth),
             Operator::BrIf { relative_depth } => {
                 let condition = self.pop();
-                let (_, types) = self.target(relative_depth);
+                let (block, types) = self.target_if(relative_depth, condition);
                 let args = self.branch_args(types.len());
-                self.branch_if(condition, relative_depth, &args);
+                self.branch_if(condition, block, &args);
                 self.learn_condition(condition, false);
             }
             Operator::BrTable { ref targets } => self.br_table(targets)?,
@@ -262,8 +298,9 @@ impl Translator<'_, '_> {
     /// Jumps from the end of a block's body to what follows it.
     fn leave_arm(&mut self) {
         let frame = self.control.last_mut().expect("open block");
-        frame.branched = true;
         let (after, count) = (frame.after, frame.results.len());
+        let values = &self.stack[self.stack.len() - count..];
+        frame.exits.add(&self.facts, values);
         let args = self.branch_args(count);
         self.b.ins().jump(after, &args);
     }
@@ -271,7 +308,7 @@ impl Translator<'_, '_> {
     fn start_else(&mut self) {
         let frame = self.control.last_mut().expect("open block");
         let height = frame.height;
-        self.facts.truncate(frame.facts);
+        self.facts.clone_from(&frame.entry);
         let FrameKind::If(pending) = &mut frame.kind else {
             // The `if` began before this code, whose condition held.
             self.stack.truncate(height);
@@ -288,20 +325,16 @@ impl Translator<'_, '_> {
 
     fn end(&mut self) {
         let mut frame = self.control.pop().expect("open block");
-        self.facts.truncate(frame.facts);
-        // The condition of an `if` whose arm goes elsewhere: what follows has seen it fail.
-        let mut failed = None;
         match &mut frame.kind {
             FrameKind::If(Some((block, operands, condition))) => {
                 // No else: the parameters are the results.
-                if !frame.branched {
-                    failed = Some(*condition);
-                }
                 self.b.switch_to_block(*block);
                 self.fresh.clear();
                 let values: Vec<_> = operands.iter().map(|o| o.value).collect();
                 self.b.ins().jump(frame.after, &args(&values));
-                frame.branched = true;
+                self.facts.clone_from(&frame.entry);
+                self.learn_condition(*condition, false);
+                frame.exits.add(&self.facts, operands);
             }
             FrameKind::Loop => self.b.seal_block(frame.label),
             FrameKind::Left(offset) => {
@@ -314,6 +347,8 @@ impl Translator<'_, '_> {
                 self.handlers.pop();
                 let (dispatch, catches) = (*dispatch, std::mem::take(catches));
                 self.b.seal_block(dispatch);
+                self.facts.clone_from(&frame.entry);
+                self.forget_contents();
                 // The catch clauses' labels count from outside of this block.
                 self.dispatch(dispatch, &catches);
             }
@@ -323,7 +358,7 @@ impl Translator<'_, '_> {
         // Branches to a loop go to its header; what is after it is reached from its end only.
         let reached = match frame.kind {
             FrameKind::Loop | FrameKind::Left(_) => self.reachable,
-            _ => frame.branched || self.control.is_empty(),
+            _ => frame.exits.count > 0 || self.control.is_empty(),
         };
         self.b.seal_block(frame.after);
         if self.control.is_empty() {
@@ -333,8 +368,13 @@ impl Translator<'_, '_> {
             self.reachable = false;
         } else if reached {
             self.continue_in(frame.after, &frame.results);
-            if let Some(condition) = failed {
-                self.learn_condition(condition, false);
+            self.facts = frame.exits.facts.unwrap_or_default();
+            if frame.exits.count == 1 {
+                // No paths meet: what was left on the stack is still itself.
+                let first = self.stack.len() - frame.results.len();
+                for (o, value) in self.stack[first..].iter_mut().zip(frame.exits.values) {
+                    o.value = value;
+                }
             }
         } else {
             self.dead();

@@ -2,8 +2,10 @@
 
 use super::feedback::FeedbackTable;
 use super::resume::Points;
+use crate::engine::Checks;
 use crate::helpers::Helper;
 use crate::module::ModuleInner;
+use crate::store::durable::Durable;
 use crate::store::heap::Heap;
 use crate::store::instance::InstanceData;
 use crate::store::linear::{LinearMemory, TableData};
@@ -32,6 +34,12 @@ pub(crate) struct Env<'a> {
     pub recording: Option<&'a Recording>,
     /// How far from an object its counters are, if accesses are counted.
     pub counters: Option<i64>,
+    /// How persistence checks are compiled, if they are.
+    pub checks: Option<Checks>,
+    /// Where optimized code counts them, if it does.
+    pub check_counters: Option<Place>,
+    /// What survives the program, if anything does.
+    pub durable: Option<&'a Durable>,
     /// Asked for the temperature of allocation sites.
     pub heap: &'a Heap,
     /// Whether code says what runs, for a sampler.
@@ -46,6 +54,14 @@ impl<'a> Env<'a> {
         let reader =
             wasmparser::BinaryReader::new(&module.bytes[range.clone()], range.start as u64);
         wasmparser::FunctionBody::new(reader)
+    }
+
+    /// The number in the module of one of its functions.
+    pub fn index_of(&self, func: u32) -> u32 {
+        match self.funcs[func as usize].kind {
+            FuncKind::Wasm { index, .. } => index,
+            FuncKind::Host(..) => unreachable!("translated functions have code"),
+        }
     }
 
     /// The type of a function of the module.

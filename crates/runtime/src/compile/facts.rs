@@ -1,8 +1,10 @@
 //! What is known of values where control has come by: checks that passed need not be made again.
 //!
-//! A fact holds in what its place dominates. With structured control that is the rest of the block that the place is in: when
-//! a block ends, what was learnt in it is forgotten.
+//! A fact holds in what its place dominates. Where paths meet, at the end of a block, what holds is what all of them know;
+//! what is known at the beginning of a loop has to hold at its end too.
 
+use super::alias::Region;
+use super::effects::Effects;
 use super::isa::Level;
 use super::translate::Translator;
 use crate::types::{RefType, ValType};
@@ -24,6 +26,25 @@ pub(super) enum Fact {
     NonNegative(Value),
     /// The first integer is less than the second, with sign.
     Less(Value, Value),
+    /// The object, which is not null, is where the reference says: its durable copy if it has one. Nothing could make it durable since.
+    Settled(Value),
+    /// The same, and it is not durable.
+    Volatile(Value),
+    /// A field of the reference, which is not null, holds this value.
+    Field(Value, Region, Value),
+    /// The element at the index, which is within the array, is this value.
+    Element(Value, Value, Region, Value),
+}
+
+/// What is known somewhere, latest last.
+pub(super) type Facts = Vec<Fact>;
+
+/// Where paths meet: what is known on all of them. `known` is none as long as there is no path.
+pub(super) fn meet(known: &mut Option<Facts>, path: &Facts) {
+    match known {
+        None => *known = Some(path.clone()),
+        Some(known) => known.retain(|fact| path.contains(fact)),
+    }
 }
 
 /// What a condition says when it is not 0.
@@ -39,6 +60,9 @@ impl Translator<'_, '_> {
     /// Notes what a check has shown.
     pub(super) fn learn(&mut self, fact: Fact) {
         if self.job.level == Level::Optimizing {
+            if self.facts.len() == 2 * LOOK_BACK {
+                self.facts.drain(..LOOK_BACK);
+            }
             self.facts.push(fact);
         }
     }
@@ -48,6 +72,79 @@ impl Translator<'_, '_> {
         if let ValType::Ref(r) = ty {
             self.learn(Fact::Is(value, r));
         }
+    }
+
+    /// What a field holds, if it has been read or written.
+    pub(super) fn field_of(&self, reference: Value, field: Region) -> Option<Value> {
+        self.recent().find_map(|&f| match f {
+            Fact::Field(r, region, value) if (r, region) == (reference, field) => Some(value),
+            _ => None,
+        })
+    }
+
+    /// What an element is, if it has been read or written.
+    pub(super) fn element_of(&self, array: Value, index: Value, elements: Region) -> Option<Value> {
+        self.recent().find_map(|&f| match f {
+            Fact::Element(a, i, region, value) if (a, i, region) == (array, index, elements) => {
+                Some(value)
+            }
+            _ => None,
+        })
+    }
+
+    /// Something was stored in a region.
+    pub(super) fn forget_stored(&mut self, stored: Region) {
+        self.forget(|region| region == stored);
+    }
+
+    /// Something was stored in arrays.
+    pub(super) fn forget_elements(&mut self) {
+        self.forget(|region| matches!(region, Region::Elements(_)));
+    }
+
+    /// Anything may have been stored anywhere: code was called.
+    pub(super) fn forget_contents(&mut self) {
+        self.forget(|_| true);
+        self.forget_settled();
+    }
+
+    /// At the head of a loop, which is also reached from its end.
+    pub(super) fn forget_for_loop(&mut self, effects: &Effects) {
+        if effects.anything {
+            return self.forget_contents();
+        }
+        if self.stores_references(effects) {
+            self.forget_settled();
+        }
+        let regions: Vec<Region> = effects
+            .fields
+            .iter()
+            .map(|&(ty, field)| self.field_region(self.env.module.types[ty as usize], field))
+            .chain(
+                effects
+                    .arrays
+                    .iter()
+                    .map(|&ty| self.element_region(self.env.module.types[ty as usize])),
+            )
+            .collect();
+        self.forget(|region| regions.contains(&region));
+    }
+
+    /// Whether references are stored, which may make objects durable.
+    fn stores_references(&self, effects: &Effects) -> bool {
+        let types = self.env.types;
+        let index = |ty: u32| self.env.module.types[ty as usize];
+        let mut fields = effects.fields.iter();
+        let mut arrays = effects.arrays.iter();
+        fields.any(|&(ty, field)| types.fields(index(ty))[field as usize].storage.is_managed())
+            || arrays.any(|&ty| types.element(index(ty)).storage.is_managed())
+    }
+
+    fn forget(&mut self, stored: impl Fn(Region) -> bool) {
+        self.facts.retain(|fact| match *fact {
+            Fact::Field(_, region, _) | Fact::Element(_, _, region, _) => !stored(region),
+            _ => true,
+        });
     }
 
     fn recent(&self) -> impl Iterator<Item = &Fact> {
@@ -68,6 +165,23 @@ impl Translator<'_, '_> {
             Fact::Length(a, length) if a == array => Some(length),
             _ => None,
         })
+    }
+
+    /// Whether a reference needs no persistence check for a load.
+    pub(super) fn knows_settled(&self, reference: Value) -> bool {
+        self.recent()
+            .any(|&f| f == Fact::Settled(reference) || f == Fact::Volatile(reference))
+    }
+
+    /// Whether a reference needs none for a store.
+    pub(super) fn knows_volatile(&self, reference: Value) -> bool {
+        self.recent().any(|&f| f == Fact::Volatile(reference))
+    }
+
+    /// Any object may have become durable.
+    pub(super) fn forget_settled(&mut self) {
+        self.facts
+            .retain(|fact| !matches!(fact, Fact::Settled(_) | Fact::Volatile(_)));
     }
 
     /// Whether a reference is known to be of a type.

@@ -8,6 +8,7 @@
 //! | call through a reference or table | calls of the first four targets, and of all others |
 //! | allocation | objects |
 //! | cast or type test | failures and successes |
+//! | persistence check | bypassed and activated |
 //!
 //! Counters wrap. They are read when the function, or one that it is inlined into, is compiled again.
 
@@ -42,13 +43,15 @@ struct Cell {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum CellKind {
+pub(super) enum CellKind {
     /// How often.
     Count,
     /// Failures, successes.
     Outcome,
     /// [`TargetCounters`].
     Targets,
+    /// Of a persistence check: bypassed, activated.
+    Check,
 }
 
 /// Counters of a store, by the functions' numbers.
@@ -93,12 +96,25 @@ impl Feedback {
         let cell = self.cells.get(&offset)?;
         Some(match cell.kind {
             CellKind::Count => Feedback::word(region, cell.place).into(),
-            CellKind::Outcome => {
+            CellKind::Outcome | CellKind::Check => {
                 u64::from(Feedback::word(region, cell.place))
                     + u64::from(Feedback::word(region, cell.place + 4))
             }
             CellKind::Targets => Feedback::target_counters(region, cell.place).total(),
         })
+    }
+
+    /// How often a persistence check was bypassed and activated, if it was counted.
+    pub fn check(&self, region: &Region, offset: u32) -> Option<(u64, u64)> {
+        let cell = self.cells.get(&offset)?;
+        let word = |at| u64::from(Feedback::word(region, cell.place + at));
+        (cell.kind == CellKind::Check).then(|| (word(0), word(4)))
+    }
+
+    /// The same of all checks.
+    pub fn checks(&self, region: &Region) -> Vec<(u64, u64)> {
+        let all = self.cells.keys().filter_map(|&o| self.check(region, o));
+        all.collect()
     }
 
     /// How often its most frequent operator ran.
@@ -194,7 +210,12 @@ impl Translator<'_, '_> {
 
     /// Counts the outcome of a test, an i8.
     pub(super) fn count_outcome(&mut self, outcome: Value) {
-        let Some(place) = self.cell(8, CellKind::Outcome) else {
+        self.count_as(outcome, CellKind::Outcome);
+    }
+
+    /// Counts an i8 that is 0 or 1 in the first or second of two counters.
+    pub(super) fn count_as(&mut self, outcome: Value, kind: CellKind) {
+        let Some(place) = self.cell(8, kind) else {
             return;
         };
         let base = self.base();

@@ -1,5 +1,6 @@
 //! Which calls are inlined, and how.
 
+use super::facts::meet;
 use super::feedback::Feedback;
 use super::isa::Level;
 use super::resume::Why;
@@ -192,7 +193,8 @@ impl Translator<'_, '_> {
         let done = self.block_for(&results);
         let bottom = self.stack.len() - 1 - self.env.types.func(ty).params.len();
         let operands = self.stack[bottom..].to_vec();
-        let mut reached = false;
+        // What is known after the call, if that is reached.
+        let mut facts = None;
         for &(index, hits) in &known {
             let place = self.env.instance.funcs[index as usize];
             let same = self.b.ins().icmp_imm_s(IntCC::Equal, func, place as i64);
@@ -202,20 +204,20 @@ impl Translator<'_, '_> {
             self.b.seal_block(no);
             self.b.switch_to_block(yes);
             self.fresh.clear();
-            let facts = self.facts.len();
+            let known = self.facts.clone();
             self.pop();
             self.call_known(index, Some(hits), returns)?;
             if self.is_reachable() {
                 let args = self.branch_args(results.len());
                 self.b.ins().jump(done, &args);
-                reached = true;
+                meet(&mut facts, &self.facts);
             }
             self.set_reachable(true);
             self.stack.truncate(bottom);
             self.stack.extend(operands.iter().copied());
             self.b.switch_to_block(no);
             self.fresh.clear();
-            self.facts.truncate(facts);
+            self.facts = known;
         }
         let rest = total - known.iter().map(|k| k.1).sum::<u64>();
         if rest == 0 && self.speculates() && self.locals.len() + self.stack.len() <= MOST_STATE {
@@ -227,13 +229,16 @@ impl Translator<'_, '_> {
             self.call_unknown(ty);
             let args = self.branch_args(results.len());
             self.b.ins().jump(done, &args);
-            reached = true;
+            meet(&mut facts, &self.facts);
         }
         self.stack.truncate(bottom);
         self.b.seal_block(done);
-        match reached {
-            true => self.continue_in(done, &results),
-            false => self.dead(),
+        match facts {
+            Some(facts) => {
+                self.continue_in(done, &results);
+                self.facts = facts;
+            }
+            None => self.dead(),
         }
         Ok(())
     }
@@ -244,11 +249,16 @@ impl Translator<'_, '_> {
     }
 
     /// Whether code that has never run may be left out.
-    fn may_leave(&mut self) -> bool {
+    pub(super) fn may_leave(&mut self) -> bool {
         self.speculates()
             && self.job.level == Level::Optimizing
             && self.fits_state()
             && self.state_size() <= MOST_STATE
+    }
+
+    /// Whether a check's action may be left to baseline code.
+    pub(super) fn may_leave_at_check(&mut self) -> bool {
+        self.may_leave()
     }
 
     /// Leaves for baseline code, at a place that was never reached there.
@@ -257,6 +267,12 @@ impl Translator<'_, '_> {
             self.b.set_cold_block(here);
         }
         let point = self.point(self.offset, self.stack.len(), 0);
+        self.leave_for(point, Why::Guard);
+    }
+
+    /// Leaves for baseline code at a loop that is about to begin, with its parameters on the stack.
+    pub(super) fn leave_at_loop(&mut self, params: usize) {
+        let point = self.point(self.offset, self.stack.len(), params);
         self.leave_for(point, Why::Guard);
     }
 

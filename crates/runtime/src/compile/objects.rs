@@ -283,6 +283,9 @@ impl Translator<'_, '_> {
 
     /// A fresh object with zeroed fields: inline if the nursery has room.
     fn allocate_struct(&mut self, ty: TypeIndex) -> Value {
+        if self.is_class_data(ty) {
+            return self.allocate_class_data(ty);
+        }
         let site = self.site();
         let size = self.i64(self.env.types.get(ty).layout.size as i64);
         let (slow, done) = (self.b.create_block(), self.b.create_block());
@@ -305,6 +308,7 @@ impl Translator<'_, '_> {
         self.b.declare_value_needs_stack_map(result);
         self.record_birth(result, layout::HEADER_SIZE);
         self.fresh.push(result);
+        self.learn(Fact::Volatile(result));
         result
     }
 
@@ -365,6 +369,7 @@ impl Translator<'_, '_> {
         self.b.declare_value_needs_stack_map(result);
         self.record_birth(result, layout::ARRAY_NARROW_BASE);
         self.fresh.push(result);
+        self.learn(Fact::Volatile(result));
         result
     }
 
@@ -381,7 +386,9 @@ impl Translator<'_, '_> {
             let at = offsets[i] as i32;
             self.observe(Access::Write, None, address, at, storage.bytes());
         }
-        self.born_of(ty, values);
+        if !self.is_class_data(ty) {
+            self.born_of(ty, values);
+        }
         reference
     }
 
@@ -389,35 +396,88 @@ impl Translator<'_, '_> {
         let ty = self.env.module.types[type_index as usize];
         let storage = self.env.types.fields(ty)[field as usize].storage;
         let offset = self.env.types.get(ty).layout.offsets[field as usize];
-        let reference = self.pop();
-        let address = self.checked_object(reference, offset);
+        let reference = self.stack.last().expect("validated").value;
         let region = self.field_region(ty, field);
+        if let Some(v) = self.field_of(reference, region) {
+            self.pop();
+            self.not_executed(1);
+            self.count_access(Counted::Read, reference, None);
+            self.push(v, storage.unpacked());
+            return;
+        }
+        let place = self.settled_struct(reference, ty, field);
+        self.pop();
+        let address = self.checked_object(place, offset);
         let flags = self.null_checked(region);
         let v = self.load_storage(address, offset as i32, storage, signed, flags);
         let (at, bytes) = (offset as i32, storage.bytes());
         self.observe(Access::Read, Some(reference), address, at, bytes);
         self.record_loaded(v);
         self.count_access(Counted::Read, reference, None);
+        if matches!(storage, Storage::Val(_)) {
+            self.learn(Fact::Field(reference, region, v));
+        }
         self.push(v, storage.unpacked());
+    }
+
+    /// Reads a field, of a whole value, ahead of the operators that want it. The reference is not null.
+    pub(super) fn read_field(&mut self, reference: Value, type_index: u32, field: u32) -> Value {
+        let ty = self.env.module.types[type_index as usize];
+        let storage = self.env.types.fields(ty)[field as usize].storage;
+        let offset = self.env.types.get(ty).layout.offsets[field as usize] as i32;
+        let place = self.settled_ahead(reference, ty, field);
+        let address = self.object_address(place);
+        let region = self.field_region(ty, field);
+        let flags = self.trusted(region);
+        let v = self.load_storage(address, offset, storage, false, flags);
+        if storage.is_managed() {
+            self.b.declare_value_needs_stack_map(v);
+        }
+        self.observe(
+            Access::Read,
+            Some(reference),
+            address,
+            offset,
+            storage.bytes(),
+        );
+        self.record_loaded(v);
+        self.learn(Fact::Field(reference, region, v));
+        v
+    }
+
+    /// Reads the length of an array, which is not null.
+    pub(super) fn read_length(&mut self, reference: Value) {
+        let address = self.object_address(reference);
+        self.length(reference, address);
     }
 
     fn struct_set(&mut self, type_index: u32, field: u32) {
         let ty = self.env.module.types[type_index as usize];
         let storage = self.env.types.fields(ty)[field as usize].storage;
         let offset = self.env.types.get(ty).layout.offsets[field as usize];
-        let value = self.pop();
-        let reference = self.pop();
+        let [object, value] = self.stack[self.stack.len() - 2..] else {
+            unreachable!("validated: an object and a value")
+        };
+        let (reference, value) = (object.value, value.value);
+        let at = |t: &mut Self| t.i64(i64::from(offset));
+        let done = self.begin_store(reference, ty, storage, value, at);
+        self.pop_n(2);
         let address = self.checked_object(reference, offset);
         let region = self.field_region(ty, field);
         let flags = self.null_checked(region);
         self.store_storage(value, address, offset as i32, storage, flags);
         let (at, bytes) = (offset as i32, storage.bytes());
         self.observe(Access::Write, Some(reference), address, at, bytes);
+        self.forget_stored(region);
+        if matches!(storage, Storage::Val(_)) {
+            self.learn(Fact::Field(reference, region, value));
+        }
         self.count_access(Counted::Write, reference, None);
         if storage.is_managed() {
             self.barrier(reference, None);
         }
         self.note_write(reference);
+        self.end_store(done, storage);
     }
 
     // ---- arrays -----------------------------------------------------------------------------------------------------------------
@@ -435,13 +495,35 @@ impl Translator<'_, '_> {
             .storage
     }
 
-    /// The address of an element less its array's base offset, after checks for null and bounds.
-    fn array_element(&mut self, reference: Value, index: Value, storage: Storage) -> Value {
-        let address = self.object_address(reference);
+    /// Checks for null and bounds, once.
+    fn check_index(&mut self, reference: Value, index: Value) {
         if !self.is_in_bounds(reference, index) {
+            let address = self.object_address(reference);
             self.check_bounds(reference, address, index);
             self.learn(Fact::InBounds(reference, index));
         }
+    }
+
+    /// How far from an array's start an element is.
+    fn element_offset(&mut self, index: Value, storage: Storage) -> Value {
+        let wide = self.b.ins().uextend(types::I64, index);
+        let byte = self.b.ins().imul_imm_s(wide, i64::from(storage.bytes()));
+        self.b
+            .ins()
+            .iadd_imm_s(byte, i64::from(array_base(storage.bytes())))
+    }
+
+    /// The address of an element less its array's base offset, after checks for null and bounds. The element is that of `place`, which is
+    /// where the array is.
+    fn array_element(
+        &mut self,
+        reference: Value,
+        place: Value,
+        index: Value,
+        storage: Storage,
+    ) -> Value {
+        self.check_index(reference, index);
+        let address = self.object_address(place);
         let wide = self.b.ins().uextend(types::I64, index);
         let byte = self
             .b
@@ -482,37 +564,65 @@ impl Translator<'_, '_> {
 
     fn array_get(&mut self, type_index: u32, signed: bool) {
         let storage = self.element(type_index);
-        let index = self.pop();
-        let reference = self.pop();
-        let address = self.array_element(reference, index, storage);
+        let [array, index] = self.stack[self.stack.len() - 2..] else {
+            unreachable!("validated: an array and an index")
+        };
+        let (reference, index) = (array.value, index.value);
+        let ty = self.env.module.types[type_index as usize];
+        let region = self.element_region(ty);
+        if let Some(v) = self.element_of(reference, index, region) {
+            self.pop_n(2);
+            self.not_executed(3);
+            self.count_access(Counted::Read, reference, None);
+            self.push(v, storage.unpacked());
+            return;
+        }
+        let place = self.settled_array(reference, ty);
+        self.pop_n(2);
+        let address = self.array_element(reference, place, index, storage);
         let at = array_base(storage.bytes()) as i32;
         let flags = self.element_flags(type_index);
         let v = self.load_storage(address, at, storage, signed, flags);
         self.observe(Access::Read, Some(reference), address, at, storage.bytes());
         self.record_loaded(v);
         self.count_access(Counted::Read, reference, None);
+        if matches!(storage, Storage::Val(_)) {
+            self.learn(Fact::Element(reference, index, region, v));
+        }
         self.push(v, storage.unpacked());
     }
 
     fn array_set(&mut self, type_index: u32) {
         let storage = self.element(type_index);
-        let value = self.pop();
-        let index = self.pop();
-        let reference = self.pop();
-        let address = self.array_element(reference, index, storage);
+        let [array, index, value] = self.stack[self.stack.len() - 3..] else {
+            unreachable!("validated: an array, an index and a value")
+        };
+        let (reference, index, value) = (array.value, index.value, value.value);
+        let ty = self.env.module.types[type_index as usize];
+        self.check_index(reference, index);
+        let offset = |t: &mut Self| t.element_offset(index, storage);
+        let done = self.begin_store(reference, ty, storage, value, offset);
+        self.pop_n(3);
+        let address = self.array_element(reference, reference, index, storage);
         let at = array_base(storage.bytes()) as i32;
         let flags = self.element_flags(type_index);
         self.store_storage(value, address, at, storage, flags);
         self.observe(Access::Write, Some(reference), address, at, storage.bytes());
+        let region = self.element_region(self.env.module.types[type_index as usize]);
+        self.forget_stored(region);
+        if matches!(storage, Storage::Val(_)) {
+            self.learn(Fact::Element(reference, index, region, value));
+        }
         self.count_access(Counted::Write, reference, None);
         if storage.is_managed() {
             self.barrier(reference, Some((address, at)));
         }
         self.note_write(reference);
+        self.end_store(done, storage);
     }
 
     /// A value as the 64 bits that helpers take.
-    fn bits(&mut self, value: Value) -> Value {
+    pub(super) fn bits(&mut self, value: Value) -> Value {
         let ty = self.b.func.dfg.value_type(value);
         let value = match ty {
             types::F32 => self.b.ins().bitcast(types::I32, MemFlagsData::new(), value),
@@ -755,9 +865,9 @@ impl Translator<'_, '_> {
             true => fits,
             false => self.b.ins().icmp_imm_s(IntCC::Equal, fits, 0),
         };
-        let (_, types) = self.target(depth);
+        let (block, types) = self.target(depth);
         let values = self.branch_args(types.len());
-        self.branch_if(condition, depth, &values);
+        self.branch_if(condition, block, &values);
         self.pop();
         self.learn(Fact::Is(operand.value, stays));
         self.push(operand.value, ValType::Ref(stays));
@@ -814,9 +924,11 @@ impl Translator<'_, '_> {
                 );
             }
             RefEq => {
-                let b = self.pop();
-                let a = self.pop();
-                let v = self.b.ins().icmp(IntCC::Equal, a, b);
+                let [a, b] = self.stack[self.stack.len() - 2..] else {
+                    unreachable!("validated: two references")
+                };
+                let v = self.same(a, b);
+                self.pop_n(2);
                 self.push_bool(v);
             }
             RefAsNonNull => {
@@ -829,16 +941,16 @@ impl Translator<'_, '_> {
             BrOnNull { relative_depth } => {
                 let o = self.pop_operand();
                 let null = self.b.ins().icmp_imm_s(IntCC::Equal, o.value, 0);
-                let (_, types) = self.target(relative_depth);
+                let (block, types) = self.target(relative_depth);
                 let values = self.branch_args(types.len());
-                self.branch_if(null, relative_depth, &values);
+                self.branch_if(null, block, &values);
                 self.push(o.value, Self::non_null(o.ty));
             }
             BrOnNonNull { relative_depth } => {
                 let value = self.stack.last().expect("validated").value;
-                let (_, types) = self.target(relative_depth);
+                let (block, types) = self.target(relative_depth);
                 let values = self.branch_args(types.len());
-                self.branch_if(value, relative_depth, &values);
+                self.branch_if(value, block, &values);
                 self.pop();
             }
             RefI31 => {
@@ -892,7 +1004,9 @@ impl Translator<'_, '_> {
             StructNewDefault { struct_type_index } => {
                 let ty = self.env.module.types[struct_type_index as usize];
                 let v = self.allocate_struct(ty);
-                self.born_empty(ty);
+                if !self.is_class_data(ty) {
+                    self.born_empty(ty);
+                }
                 self.push(v, self.concrete(struct_type_index, false));
             }
             StructGet {

@@ -12,7 +12,7 @@
 //!
 //! Nothing between storing and loading collects.
 
-use super::control::{Frame, FrameKind};
+use super::control::{Exits, Frame, FrameKind};
 use super::env::clif_type;
 use super::live::{Locals, liveness};
 use super::translate::{Operand, Translator, broken};
@@ -168,7 +168,11 @@ impl Translator<'_, '_> {
     pub(super) fn leave_for(&mut self, point: u32, why: Why) {
         let code = self.store_state(point, why);
         if self.activations.len() > 1 {
-            return self.leave_inlined(code);
+            // Calls on the way out are not on the way that goes on here.
+            let known = self.facts.clone();
+            self.leave_inlined(code);
+            self.facts = known;
+            return;
         }
         let sig = self.continuation_signature();
         self.b.ins().return_call_indirect(sig, code, &[]);
@@ -214,9 +218,8 @@ impl Translator<'_, '_> {
             // The call was in the place of its caller's return.
             true => {
                 let count = self.activation().ty.results.len();
-                let frame = &mut self.control[self.activations.last().expect("outer").control];
-                frame.branched = true;
-                let label = frame.label;
+                let outer = self.activations.last().expect("outer").control;
+                let (label, _) = self.target_at(outer);
                 let args = self.branch_args(count);
                 self.b.ins().jump(label, &args);
             }
@@ -328,8 +331,8 @@ impl Translator<'_, '_> {
             params,
             results,
             height,
-            facts: self.facts.len(),
-            branched: false,
+            entry: self.facts.clone(),
+            exits: Exits::default(),
         });
     }
 

@@ -4,9 +4,10 @@
 //! activation needs to go on elsewhere.
 
 use super::alias::Region;
-use super::control::{Frame, FrameKind};
+use super::control::{Exits, Frame, FrameKind};
+use super::effects::Effects;
 use super::env::{Env, clif_type, signature};
-use super::facts::{Condition, Fact};
+use super::facts::{Condition, Facts};
 use super::isa::Level;
 use super::live::Liveness;
 use super::resume::Point;
@@ -104,8 +105,13 @@ pub(crate) struct Translator<'a, 'e> {
     pub(super) fresh: Vec<Value>,
     /// Objects that are allocated in this code, as far as marks may concern them.
     pub(super) births: Vec<super::hints::Birth>,
+    /// What loops do, of functions whose code is in this one, by the loops' offsets.
+    pub(super) loops: HashMap<u32, Rc<Effects>>,
+    /// What functions do that are called in loops, by their numbers in the module, how far calls were followed, and whether
+    /// somebody catches what they throw.
+    pub(super) callees: HashMap<(u32, u32, bool), Rc<Effects>>,
     /// What is known here, latest last.
-    pub(super) facts: Vec<Fact>,
+    pub(super) facts: Facts,
     /// What conditions say.
     pub(super) conditions: HashMap<Value, Condition>,
     /// Places in inlined functions, for the code's map.
@@ -114,6 +120,8 @@ pub(crate) struct Translator<'a, 'e> {
     pub(super) inlined_bytes: usize,
     /// What is known of recorded accesses, in observed code.
     pub(super) recorded: super::observe::Recorded,
+    /// The constant that the fetch of this code is told as.
+    pub(super) fetched: Option<Value>,
 }
 
 /// The trap code that stands for a trap of ours.
@@ -171,11 +179,14 @@ impl<'a, 'e> Translator<'a, 'e> {
             counters: None,
             fresh: vec![],
             births: vec![],
+            loops: HashMap::new(),
+            callees: HashMap::new(),
             facts: vec![],
             conditions: HashMap::new(),
             inlined: vec![],
             inlined_bytes: 0,
             recorded: Default::default(),
+            fetched: None,
         }
     }
 
@@ -207,6 +218,7 @@ impl<'a, 'e> Translator<'a, 'e> {
             Some(point) => self.resume(&body, &mut reader, &point)?,
         }
         self.operators(reader)?;
+        self.set_fetched();
         self.b.seal_all_blocks();
         self.b.finalize(config);
         Ok(self.inlined)
@@ -269,6 +281,7 @@ impl<'a, 'e> Translator<'a, 'e> {
         for (value, ty) in params.iter().zip(self.activation().ty.params.clone()) {
             self.declare_local(ty, *value);
         }
+        self.fetch_code();
         self.count_entry(&params);
         self.declare_zeroed(body)?;
         self.open_function();
@@ -302,8 +315,8 @@ impl<'a, 'e> Translator<'a, 'e> {
             params: vec![],
             results,
             height,
-            facts: self.facts.len(),
-            branched: false,
+            entry: self.facts.clone(),
+            exits: Exits::default(),
         });
     }
 

@@ -3,7 +3,7 @@
 use crate::error::{Result, TrapKind};
 use crate::store::Vm;
 use crate::store::objects::Array;
-use crate::types::Storage;
+use crate::types::{Storage, array_base};
 use varve_machine::Kind;
 
 macro_rules! helper {
@@ -63,7 +63,14 @@ helper! {
     /// `array.fill`
     fill(vm, reference: u32, start: u32, value: u64, len: u32) {
         let a = array(vm, reference)?;
+        let reference = vm.resolve(reference);
         check(start, len, a.len as u64, TrapKind::ArrayOutOfBounds)?;
+        if let Some(object) = vm.durable_offset(reference) {
+            return durable(vm, object, &a, start, len, |vm, storage| match storage.is_managed() {
+                true => Ok(vec![u64::from(vm.persist(value as u32)?); len as usize]),
+                false => Ok(vec![value; len as usize]),
+            });
+        }
         for i in start..start + len {
             vm.write(a.address(i), a.storage, value);
         }
@@ -80,8 +87,19 @@ helper! {
     /// `array.copy`
     copy(vm, to: u32, to_start: u32, from: u32, from_start: u32, len: u32) {
         let (t, f) = (array(vm, to)?, array(vm, from)?);
+        let to = vm.resolve(to);
         check(to_start, len, t.len as u64, TrapKind::ArrayOutOfBounds)?;
         check(from_start, len, f.len as u64, TrapKind::ArrayOutOfBounds)?;
+        if let Some(object) = vm.durable_offset(to) {
+            return durable(vm, object, &t, to_start, len, |vm, storage| {
+                let read = |vm: &Vm, i| vm.read(f.address(from_start + i), storage);
+                let values = (0..len).map(|i| match storage.is_managed() {
+                    true => vm.persist(read(vm, i) as u32).map(u64::from),
+                    false => Ok(read(vm, i)),
+                });
+                values.collect()
+            });
+        }
         let bytes = len as usize * t.storage.bytes() as usize;
         // SAFETY: both ranges lie in their arrays, whose elements are of the same size; they may overlap.
         unsafe { std::ptr::copy(f.address(from_start), t.address(to_start), bytes) };
@@ -93,6 +111,29 @@ helper! {
         }
         Ok(())
     }
+}
+
+/// Writes elements of a durable array, all of them with one wait for the medium.
+fn durable(
+    vm: &mut Vm,
+    object: u64,
+    a: &Array,
+    start: u32,
+    len: u32,
+    values: impl FnOnce(&mut Vm, Storage) -> Result<Vec<u64>>,
+) -> Result<()> {
+    if len == 0 {
+        return Ok(());
+    }
+    // All values are there before the first is written: source and target may be the same.
+    let values = values(vm, a.storage)?;
+    let width = u64::from(a.storage.bytes());
+    let at = u64::from(array_base(a.storage.bytes())) + u64::from(start) * width;
+    vm.before_durable(object, at, u64::from(len) * width)?;
+    for (i, &bits) in values.iter().enumerate() {
+        vm.write(a.address(start + i as u32), a.storage, bits);
+    }
+    vm.after_durable(object, at, u64::from(len) * width)
 }
 
 /// The bytes of a data segment that hold `len` elements, as an address: nothing while it is used can move it.
@@ -132,8 +173,17 @@ helper! {
         let a = array(vm, reference)?;
         check(start, len, a.len as u64, TrapKind::ArrayOutOfBounds)?;
         let (from, bytes) = data(vm, instance, segment, offset, len, a.storage)?;
+        let reference = vm.resolve(reference);
+        let object = vm.durable_offset(reference);
+        let at = u64::from(array_base(a.storage.bytes())) + u64::from(start) * u64::from(a.storage.bytes());
+        if let Some(object) = object {
+            vm.before_durable(object, at, bytes as u64)?;
+        }
         // SAFETY: both ranges were checked.
         unsafe { std::ptr::copy_nonoverlapping(from, a.address(start), bytes) };
+        if let Some(object) = object {
+            return vm.after_durable(object, at, bytes as u64);
+        }
         vm.observe(Kind::Write, a.address(start), bytes);
         vm.note_write(reference);
         Ok(())
@@ -166,6 +216,16 @@ helper! {
         let a = array(vm, reference)?;
         check(start, len, a.len as u64, TrapKind::ArrayOutOfBounds)?;
         check(offset, len, vm.elements(instance, segment).len() as u64, TrapKind::TableOutOfBounds)?;
+        let reference = vm.resolve(reference);
+        if let Some(object) = vm.durable_offset(reference) {
+            return durable(vm, object, &a, start, len, |vm, _| {
+                let values = (0..len).map(|i| {
+                    let v = vm.elements(instance, segment)[(offset + i) as usize];
+                    vm.persist(v).map(u64::from)
+                });
+                values.collect()
+            });
+        }
         for i in 0..len {
             let v = vm.elements(instance, segment)[(offset + i) as usize];
             vm.write(a.address(start + i), a.storage, v as u64);

@@ -6,6 +6,7 @@
 mod arrays;
 mod bulk;
 mod calls;
+mod durable;
 pub(crate) mod traps;
 
 use crate::code::memory::CodeMemory;
@@ -65,6 +66,8 @@ helpers! {
     Resume = calls::resume, [I32, I32, I32] -> I64;
     Tell = calls::tell, [];
     Mark = arrays::mark, [I32];
+    StoreDurable = durable::store, [I32, I64, I64, I32];
+    AllocClassData = durable::alloc_class_data, [I32] -> I32;
 }
 
 impl Helper {
@@ -73,8 +76,22 @@ impl Helper {
         use Helper::*;
         !matches!(
             self,
-            IsSubtype | ArrayFill | ArrayCopy | Hot | Resume | Tell | Mark
+            IsSubtype
+                | ArrayFill
+                | ArrayCopy
+                | Hot
+                | Resume
+                | Tell
+                | Mark
+                | StoreDurable
+                | AllocClassData
         )
+    }
+
+    /// Whether elements of arrays are others when it returns.
+    pub fn stores_elements(self) -> bool {
+        use Helper::*;
+        matches!(self, ArrayFill | ArrayCopy | ArrayInitData | ArrayInitElem)
     }
 }
 

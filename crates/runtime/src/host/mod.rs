@@ -1,6 +1,7 @@
 //! What programs of known toolchains import, and how their main functions are called.
 
 mod console;
+pub mod durable;
 mod js;
 mod js_string;
 pub mod placement;

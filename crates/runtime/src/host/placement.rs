@@ -11,8 +11,9 @@ use std::time::Duration;
 
 const MODULE: &str = "varve";
 
-/// Defines the functions of the module `varve`.
+/// Defines the functions of the module `varve`, those for [durable objects](super::durable) too.
 pub fn link<T: 'static>(linker: &mut Linker<T>) {
+    super::durable::link(linker);
     linker.func_mark(MODULE, "critical");
     linker.func_wrap(MODULE, "sampling", |mut c: Caller<'_, T>| {
         i32::from(c.as_context_mut().vm().samples())

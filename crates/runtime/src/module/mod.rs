@@ -2,9 +2,11 @@
 
 mod convert;
 mod parse;
+mod persistent;
 mod sites;
 
 pub(crate) use convert::Convert;
+pub(crate) use persistent::topmost;
 pub(crate) use sites::Site;
 
 use crate::engine::Engine;
@@ -150,6 +152,11 @@ pub(crate) struct ModuleInner {
     pub names: HashMap<u32, String>,
     /// Names of types by their index in the module, for messages and site profiles.
     pub type_names: HashMap<u32, String>,
+    /// Names of globals, and of fields by type and field in the module: how durable regions know them again.
+    pub global_names: HashMap<u32, String>,
+    pub field_names: HashMap<(u32, u32), String>,
+    /// Fields that are stored into after their objects' birth: see `persistent.rs`.
+    stored_fields: OnceLock<std::collections::HashSet<(TypeIndex, u32)>>,
     /// What functions are called in site profiles.
     site_functions: OnceLock<HashMap<u32, String>>,
     pub custom: Vec<(String, Range<usize>)>,
@@ -206,6 +213,23 @@ impl Module {
 }
 
 impl ModuleInner {
+    /// Where the bytecode of a function begins, from the beginning of the first one's, in bytes; and its size.
+    pub fn bytecode(&self, index: u32) -> (u64, u64) {
+        let body = &self.bodies[(index - self.imported_funcs) as usize];
+        (
+            (body.start - self.bodies[0].start) as u64,
+            body.len() as u64,
+        )
+    }
+
+    /// Bytes of the bytecode of all functions.
+    pub fn code_size(&self) -> u64 {
+        match (self.bodies.first(), self.bodies.last()) {
+            (Some(first), Some(last)) => (last.end - first.start) as u64,
+            _ => 0,
+        }
+    }
+
     /// The name of a type by the engine's index.
     pub fn name_of_type(&self, ty: TypeIndex) -> Option<&String> {
         let indices = (0..self.types.len()).filter(|&i| self.types[i] == ty);

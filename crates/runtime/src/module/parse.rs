@@ -79,6 +79,9 @@ impl<'a> Reading<'a> {
             start: None,
             names: HashMap::new(),
             type_names: HashMap::new(),
+            global_names: HashMap::new(),
+            field_names: HashMap::new(),
+            stored_fields: OnceLock::new(),
             site_functions: OnceLock::new(),
             custom: vec![],
         };
@@ -273,6 +276,19 @@ impl<'a> Reading<'a> {
                 wp::Name::Type(map) => {
                     for n in map.into_iter().flatten() {
                         self.module.type_names.insert(n.index, n.name.to_string());
+                    }
+                }
+                wp::Name::Global(map) => {
+                    for n in map.into_iter().flatten() {
+                        self.module.global_names.insert(n.index, n.name.to_string());
+                    }
+                }
+                wp::Name::Field(map) => {
+                    for of_type in map.into_iter().flatten() {
+                        for n in of_type.names.into_iter().flatten() {
+                            let key = (of_type.index, n.index);
+                            self.module.field_names.insert(key, n.name.to_string());
+                        }
                     }
                 }
                 _ => {}

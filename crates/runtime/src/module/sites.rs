@@ -57,7 +57,11 @@ impl ModuleInner {
     }
 
     /// Calls `f` with each operator and its offset, until it says no: whether it never did.
-    fn each_operator(&self, index: u32, mut f: impl FnMut(u32, &Operator<'_>) -> bool) -> bool {
+    pub(super) fn each_operator(
+        &self,
+        index: u32,
+        mut f: impl FnMut(u32, &Operator<'_>) -> bool,
+    ) -> bool {
         let range = self.bodies[(index - self.imported_funcs) as usize].clone();
         let bytes = wasmparser::BinaryReader::new(&self.bytes[range.clone()], range.start as u64);
         let body = wasmparser::FunctionBody::new(bytes);

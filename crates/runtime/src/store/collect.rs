@@ -29,6 +29,9 @@ impl Vm {
         &mut self,
         work: impl FnOnce(&mut Heap, &mut Mutator, &mut Vm) -> Result<Ref, OutOfMemory>,
     ) -> Result<u32> {
+        if self.durable.as_ref().is_some_and(|d| d.wants_collection()) {
+            self.collect_durable();
+        }
         let outcome = self.with_heap(work);
         self.check_memory()?;
         match outcome {
@@ -125,6 +128,9 @@ impl Roots for Vm {
         for global in self.globals.iter().filter(|g| g.ty.ty.is_managed()) {
             // SAFETY: places of globals hold 8 bytes; a reference is in the low four.
             visit(unsafe { &mut *self.region.address::<u32>(global.place) });
+        }
+        if let Some(durable) = &mut self.durable {
+            durable.constants.visit(&mut visit);
         }
         for table in self.tables.iter_mut().filter(|t| t.is_managed()) {
             table.elements_mut().iter_mut().for_each(&mut visit);

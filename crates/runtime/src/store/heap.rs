@@ -48,6 +48,8 @@ pub(crate) trait Managed {
         roots: &mut dyn Roots,
     ) -> Result<Ref, OutOfMemory>;
     fn collect(&mut self, mutator: &mut Mutator, kind: Kind, roots: &mut dyn Roots);
+    /// Collects everything, and gives the durable objects that are referred to.
+    fn collect_durable(&mut self, mutator: &mut Mutator, roots: &mut dyn Roots) -> Vec<Ref>;
     fn set_log(&mut self, log: Option<varve_heap::Log>);
     fn stats(&self) -> &Stats;
     fn spaces(&self) -> Vec<SpaceUse>;
@@ -130,6 +132,10 @@ impl<P: Places + 'static, O: Observer + 'static> Managed for varve_heap::Heap<P,
 
     fn collect(&mut self, mutator: &mut Mutator, kind: Kind, roots: &mut dyn Roots) {
         self.collect(mutator, kind, roots);
+    }
+
+    fn collect_durable(&mut self, mutator: &mut Mutator, roots: &mut dyn Roots) -> Vec<Ref> {
+        self.collect_durable(mutator, roots).into_refs()
     }
 
     fn set_log(&mut self, log: Option<varve_heap::Log>) {
@@ -227,6 +233,7 @@ pub(crate) fn new(config: &Config, watched: Watched) -> Result<Box<Heap>> {
         fast_max: config.fast_max,
         instances: config.instances.clone(),
         before: REGION as u64,
+        durable: config.durable.is_some(),
         threads,
         backing: match watched {
             Watched::Told(recording) => Some(Box::new(Bound(recording))),
@@ -236,7 +243,9 @@ pub(crate) fn new(config: &Config, watched: Watched) -> Result<Box<Heap>> {
         ..default
     };
     let failed = |e: varve_heap::ConfigError| match e {
-        varve_heap::ConfigError::FastMemory { .. } => Error::usage(e.to_string()),
+        varve_heap::ConfigError::FastMemory { .. } | varve_heap::ConfigError::Durable { .. } => {
+            Error::usage(e.to_string())
+        }
         _ => Error::System(e.to_string()),
     };
     if profiled {
@@ -256,7 +265,11 @@ pub(crate) fn new(config: &Config, watched: Watched) -> Result<Box<Heap>> {
             return Ok(Box::new(heap));
         }
     };
-    let plan = plan.map_err(|e| Error::usage(e.to_string()))?.plan;
+    let chosen = plan.map_err(|e| Error::usage(e.to_string()))?;
+    if let Some(recording) = recording {
+        recording.set_code(chosen.code);
+    }
+    let plan = chosen.plan;
     Ok(match recording {
         None => Box::new(
             varve_heap::Heap::planned(settings, Shapes::new(), plan, Unobserved).map_err(failed)?,

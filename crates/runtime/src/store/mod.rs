@@ -2,6 +2,7 @@
 
 pub(crate) mod collect;
 pub(crate) mod constexpr;
+pub(crate) mod durable;
 pub(crate) mod heap;
 pub(crate) mod instance;
 mod intervals;
@@ -17,6 +18,7 @@ mod tier;
 mod vm;
 
 pub(crate) use collect::MARKED;
+pub use durable::{CheckStats, SiteStats};
 pub use observe::{Clock, Sink};
 pub use tier::CompilerStats;
 pub(crate) use vm::{FuncData, FuncKind, HostFunction, Vm};
@@ -86,6 +88,10 @@ impl<T> Store<T> {
         let vm: *mut Vm = &raw mut inner.vm;
         inner.vm.set_address(vm);
         Ok(Store { inner })
+    }
+
+    pub(crate) fn vm(&self) -> &Vm {
+        &self.inner.vm
     }
 
     /// The host's data.

@@ -27,6 +27,19 @@ impl Vm {
         (self.heap_base + ((reference as usize) << layout::REF_SHIFT)) as *mut u8
     }
 
+    /// Where an object is, which may have become durable.
+    pub(crate) fn resolve(&self, reference: u32) -> u32 {
+        if reference & layout::I31_TAG != 0 || reference == 0 || self.engine.checks().is_none() {
+            return reference;
+        }
+        // SAFETY: references are of live objects, which begin with a header.
+        let header = varve_heap::Header(unsafe { self.object(reference).cast::<u64>().read() });
+        match header.has(layout::FORWARDED) {
+            true => header.forwarded_to().0,
+            false => reference,
+        }
+    }
+
     /// The type of an object.
     pub(crate) fn type_of(&self, reference: u32) -> TypeIndex {
         // SAFETY: references are of live objects, which begin with a header.
@@ -36,6 +49,7 @@ impl Vm {
 
     /// The array that `reference`, not null, points at.
     pub(crate) fn array(&self, reference: u32) -> Array {
+        let reference = self.resolve(reference);
         let storage = self.engine.types().element(self.type_of(reference)).storage;
         let object = self.object(reference);
         // SAFETY: an array has its length there.
@@ -118,6 +132,7 @@ impl Vm {
 
     /// A field of a struct or exception, zero-extended, with its type.
     pub(crate) fn field(&self, reference: u32, index: usize) -> (u64, ValType) {
+        let reference = self.resolve(reference);
         let ty = self.type_of(reference);
         let (offset, storage) = {
             let types = self.engine.types();

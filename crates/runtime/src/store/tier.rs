@@ -113,6 +113,9 @@ impl Vm {
             points: &mut c.tiers.points,
             recording: self.recording.as_deref(),
             counters: self.counters,
+            checks: self.engine.checks(),
+            check_counters: self.check_counters,
+            durable: self.durable.as_deref(),
             heap: self.heap.as_deref().expect("no collection compiles"),
             samples: self.sampling.as_ref().is_some_and(Sampling::reads_word),
         };
@@ -174,8 +177,7 @@ impl Vm {
         let FuncKind::Wasm { index, .. } = self.funcs[func as usize].kind else {
             unreachable!("host functions have code from the start")
         };
-        // What is recorded is the baseline's code, whose accesses are those of the bytecode.
-        let auto = self.engine.config().tier == Tier::Auto && self.recording.is_none();
+        let auto = self.engine.config().tier == Tier::Auto;
         Job {
             func_id: func,
             index,
@@ -216,7 +218,7 @@ impl Vm {
     /// Compiles a function on its first call, and lets calls go to the code.
     pub(crate) fn compile(&mut self, func: u32) -> Result<*const u8> {
         let code = match self.engine.config().tier {
-            Tier::Optimizing if self.recording.is_none() => {
+            Tier::Optimizing => {
                 let job = self.job(func, Level::Optimizing);
                 self.generate(job)?
             }

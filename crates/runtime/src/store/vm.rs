@@ -1,6 +1,7 @@
 //! What a store holds besides the host's data.
 
 use super::Inline;
+use super::durable::Durable;
 use super::heap::{self, Heap, Watched};
 use super::instance::InstanceData;
 use super::intervals::Intervals;
@@ -74,6 +75,10 @@ pub struct Vm {
     pub(crate) region: Region,
     /// Who samples what runs, if the heap's plan goes by it. Before the heap: it reads the region.
     pub(crate) sampling: Option<Sampling>,
+    /// What survives the program; before the heap, in whose reservation it is mapped.
+    pub(crate) durable: Option<Box<Durable>>,
+    /// Counts of persistence checks in optimized code, if they are counted.
+    pub(crate) check_counters: Option<Place>,
     /// Taken while it collects, when the rest of the store is its roots.
     pub(crate) heap: Option<Box<Heap>>,
     pub(crate) heap_base: usize,
@@ -118,7 +123,17 @@ impl Vm {
             recorder.counter_distance(heap.base_address())
         });
         // SAFETY: the heap reserved REGION bytes before its base, for this.
-        let region = unsafe { Region::new((heap_base - REGION) as *mut u8) }?;
+        let mut region = unsafe { Region::new((heap_base - REGION) as *mut u8) }?;
+        let durable = match &engine.config().durable {
+            // SAFETY: the heap leaves that range to its owner, and outlives what is mapped there: see the order of fields.
+            Some(file) => Some(Box::new(unsafe { Durable::open(file, heap_base) }?)),
+            None => None,
+        };
+        let counted = engine.config().count_checks && engine.checks().is_some();
+        let check_counters = match counted {
+            true => Some(region.allocate(super::durable::CHECK_COUNTERS)?),
+            false => None,
+        };
         let stack = Stack::new(engine.config().stack)?;
         let mut memory = CodeMemory::new()?;
         let helpers = helpers::exits(&mut memory)?;
@@ -168,6 +183,8 @@ impl Vm {
             tables: vec![],
             context,
             region,
+            durable,
+            check_counters,
             heap: Some(heap),
             recording,
             counters,

@@ -35,11 +35,6 @@ pub fn list(specs: &str, profile: Option<&Profile>, colours: bool) -> Result<Vec
             )),
             e => wrong(e),
         })?;
-        if spec.contains("code=") {
-            return Err(wrong(format!(
-                "heap plan `{spec}`: where code is counts for nothing yet: leave code= out"
-            )));
-        }
     }
     if profile.is_some() && !all.iter().any(goes_by_it) {
         return Err(wrong(format!(

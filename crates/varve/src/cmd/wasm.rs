@@ -38,6 +38,7 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
     if let Some(machine) = &a.machine {
         return managed::run(a, machine, config, program);
     }
+    super::durable::configure(&a.durable, &mut config)?;
     let plan = a.plan.as_deref();
     let plan = plan.map(|spec| plans::named(spec, config.profile.as_deref()));
     config.plan = plan.transpose()?;
@@ -62,6 +63,9 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
         eprintln!("note: {lacks}");
     }
     unknown(a, unknown_sites(&mut store));
+    if a.durable.check_stats {
+        eprintln!("{}", super::durable::stats(&store));
+    }
     if a.gc_stats {
         // A program that failed is the one whose collections are looked at.
         eprintln!("{}", store.gc_stats());
@@ -183,9 +187,11 @@ fn refused(a: &RunArgs, on_model: bool) -> Option<(&'static str, &'static str)> 
         (a.count_only, "--count-only", NEVER),
         (on_model && a.live, "--live", REAL),
         (on_model && a.nodes.is_some(), "--nodes", REAL),
-        (on_model && a.tier.is_some(), "--tier", REAL),
         (on_model && a.gc_log.is_some(), "--gc-log", REAL),
         (on_model && a.gc_stats, "--gc-stats", REAL),
+        (on_model && a.durable.durable.is_some(), "--durable", REAL),
+        (on_model && a.durable.checks.is_some(), "--checks", REAL),
+        (on_model && a.durable.check_stats, "--check-stats", REAL),
     ]
     .into_iter()
     .find_map(|(given, name, why)| given.then_some((name, why)))
@@ -200,6 +206,7 @@ pub fn of(file: &str, e: &Error) -> Failure {
         | Error::Host(_)
         | Error::Output { .. }
         | Error::System(_) => failed(line),
+        Error::Durable(e) => super::durable::failure(e),
         _ => wrong(line),
     }
 }

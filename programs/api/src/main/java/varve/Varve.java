@@ -1,8 +1,12 @@
 package varve;
 
+import java.util.HashMap;
+import java.util.Map;
+import java.util.function.Supplier;
+
 /**
- * What a program tells the runtime that places its objects in fast and slow memory. On an ordinary virtual machine all of it does
- * nothing.
+ * What a program tells the runtime that places its objects in fast and slow memory, and keeps those that survive. On an ordinary virtual
+ * machine nothing is placed, and roots live as long as the program.
  */
 public final class Varve {
     private Varve() {
@@ -33,5 +37,126 @@ public final class Varve {
      * @param updateNanos time to work on them
      */
     public static void interval(long id, long loadNanos, long updateNanos) {
+    }
+
+    /** Roots of programs that run without a region file. */
+    private static Map<String, Object> roots;
+
+    /** Whether a region file is open: whether roots, and all that they reach, survive the program. */
+    public static boolean durable() {
+        return false;
+    }
+
+    /**
+     * The durable root of a name. All objects that can be reached from it survive the end of the program, however it ends, from the
+     * store on that made them reachable. Without a region file the root lives as long as the program.
+     *
+     * @param make gives the root when there is none of that name
+     */
+    @SuppressWarnings("unchecked")
+    public static <T> T root(String name, Supplier<? extends T> make) {
+        Object found = find(name);
+        if (found == null) {
+            publish(name, make.get());
+            found = find(name);
+        }
+        return (T) found;
+    }
+
+    /**
+     * Has a name stand for another object.
+     *
+     * @param root null: the name stands for nothing any more
+     */
+    public static void setRoot(String name, Object root) {
+        publish(name, root);
+    }
+
+    /**
+     * Does some work whose stores into durable objects survive together or not at all. If the work throws, these stores are taken back, and
+     * what it threw is thrown on; objects that are not durable stay as they are. A region within a region is a part of it.
+     */
+    public static void region(Runnable work) {
+        begin();
+        boolean done = false;
+        try {
+            work.run();
+            done = true;
+        } finally {
+            if (done) {
+                end();
+            } else {
+                rollback();
+            }
+        }
+    }
+
+    /** Begins a region that {@link #end} or {@link #rollback} ends. If neither is called until the program ends, its stores are taken back. */
+    public static void begin() {
+    }
+
+    /** Ends the region that was begun last: what it stored survives from now on, if no other region is around it. */
+    public static void end() {
+    }
+
+    /** Takes back all stores into durable objects since the outermost region began, and ends all regions. */
+    public static void rollback() {
+    }
+
+    /**
+     * The root of a name that must be of a class, where {@link #root(String, Supplier)} leaves that to the place where it is used.
+     *
+     * @throws ClassCastException if the root is of another class, with both names
+     */
+    public static <T> T root(String name, Class<T> type, Supplier<? extends T> make) {
+        Object found = root(name, make);
+        if (!type.isInstance(found)) {
+            throw new ClassCastException("the durable root \"" + name + "\" is a " + found.getClass().getName() + ", not a "
+                    + type.getName());
+        }
+        return type.cast(found);
+    }
+
+    private static Object find(String name) {
+        if (durable()) {
+            spell(name);
+            return found();
+        }
+        return roots == null ? null : roots.get(name);
+    }
+
+    private static void spell(String name) {
+        for (int i = 0; i < name.length(); i++) {
+            unit(name.charAt(i));
+        }
+    }
+
+    /** Adds a unit to the name that the next call is about. */
+    private static void unit(int unit) {
+    }
+
+    /** What the name that was spelled stands for. */
+    private static Object found() {
+        return null;
+    }
+
+    /** Has the name that was spelled stand for an object. */
+    private static void keep(Object root) {
+    }
+
+    private static void publish(String name, Object root) {
+        if (durable()) {
+            spell(name);
+            keep(root);
+            return;
+        }
+        if (roots == null) {
+            roots = new HashMap<>();
+        }
+        if (root == null) {
+            roots.remove(name);
+        } else {
+            roots.put(name, root);
+        }
     }
 }

@@ -25,6 +25,31 @@ final class Imports {
     @Import(module = MODULE, name = "sampling")
     private static native int wanted();
 
+    static boolean durable() {
+        return open() != 0;
+    }
+
+    @Import(module = MODULE, name = "durable")
+    private static native int open();
+
+    @Import(module = MODULE, name = "root_unit")
+    static native void unit(int unit);
+
+    @Import(module = MODULE, name = "root")
+    static native Object found();
+
+    @Import(module = MODULE, name = "set_root")
+    static native void keep(Object root);
+
+    @Import(module = MODULE, name = "region_begin")
+    static native void begin();
+
+    @Import(module = MODULE, name = "region_end")
+    static native void end();
+
+    @Import(module = MODULE, name = "region_rollback")
+    static native void rollback();
+
     @Import(module = MODULE, name = "interval")
     static native void interval(long id, long loadNanos, long updateNanos);
 }

@@ -25,5 +25,20 @@ final class VarveTransformer implements ClassHolderTransformer {
         ProgramEmitter interval = ProgramEmitter.create(cls.getMethod(INTERVAL), context.getHierarchy());
         interval.invoke(Imports.class, "interval", interval.var(1, long.class), interval.var(2, long.class),
                 interval.var(3, long.class)).exit();
+        ProgramEmitter durable = emitter(cls, context, "durable", boolean.class);
+        durable.invoke(Imports.class, "durable", boolean.class).returnValue();
+        ProgramEmitter unit = emitter(cls, context, "unit", int.class, void.class);
+        unit.invoke(Imports.class, "unit", unit.var(1, int.class)).exit();
+        ProgramEmitter found = emitter(cls, context, "found", Object.class);
+        found.invoke(Imports.class, "found", Object.class).returnValue();
+        ProgramEmitter keep = emitter(cls, context, "keep", Object.class, void.class);
+        keep.invoke(Imports.class, "keep", keep.var(1, Object.class)).exit();
+        for (String name : new String[] {"begin", "end", "rollback"}) {
+            emitter(cls, context, name, void.class).invoke(Imports.class, name).exit();
+        }
+    }
+
+    private static ProgramEmitter emitter(ClassHolder cls, ClassHolderTransformerContext context, String name, Class<?>... signature) {
+        return ProgramEmitter.create(cls.getMethod(new MethodDescriptor(name, signature)), context.getHierarchy());
     }
 }

@@ -1,0 +1,57 @@
+//! Class data that programs make while they run, which durable objects came to refer to.
+//!
+//! Most class data are constants: the program makes them when it begins, each at its place, and the file has their names. Some it makes on
+//! demand, such as those of arrays of a class. The file says how to make them again before the program runs: what they held, and which field
+//! of which other class data the program will look for them in. Records follow each other; the first that is not whole ends them.
+
+use crate::header::{read_record, record};
+use crate::image::Image;
+use crate::layout::*;
+use serde::{Deserialize, Serialize};
+
+/// What a field of class data holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Held {
+    /// A number, as its bits.
+    Bits(u64),
+    /// Other class data, by their offset in constants.
+    Class(u32),
+    /// A function, by its name, and its number in the module.
+    Func(String, u32),
+    /// Nothing, or an object of this run that the program makes again when it needs it.
+    Null,
+}
+
+/// Class data that the program makes while it runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Late {
+    /// Their offset in constants.
+    pub offset: u32,
+    /// Their type, by number.
+    #[serde(rename = "type")]
+    pub ty: u32,
+    /// The class data that refer to them, by offset, and the offset of the field in those.
+    pub link: Option<(u32, u32)>,
+    /// What their fields held when they became durable, in the order of the type's fields.
+    pub held: Vec<Held>,
+}
+
+/// All records, and the offset behind them.
+pub(crate) fn all(image: &Image) -> (Vec<Late>, u64) {
+    let mut at = CLASS_DATA;
+    let mut records = Vec::new();
+    while let Some(bytes) = read_record(image, at, TABLES.saturating_sub(at)) {
+        let Ok(late) = serde_json::from_slice(&bytes) else {
+            break;
+        };
+        records.push(late);
+        at = (at + 8 + bytes.len() as u64).next_multiple_of(8);
+    }
+    (records, at)
+}
+
+/// A record's bytes.
+pub(crate) fn bytes_of(late: &Late) -> Vec<u8> {
+    record(&serde_json::to_vec(late).expect("a record is plain data"))
+}

@@ -1,0 +1,55 @@
+//! When a store is in the medium: one answer for each kind of medium.
+//!
+//! A region writes, then says which bytes are to go to the medium ([`Domain::write_back`]), and then that all of those must be there before
+//! anything later is ([`Domain::fence`]). What lies between two fences may reach the medium in any order, by cache lines, or not at all.
+
+mod file;
+mod lines;
+mod simulated;
+
+pub use file::FileSync;
+pub use lines::{CacheLines, Instruction};
+pub use simulated::{Crash, Simulated};
+
+use std::io;
+
+/// Why a region waits for the medium. Tests leave single ones out, to see that it is noticed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Fence {
+    /// New objects are to be there before anything refers to them.
+    Copied,
+    /// A store outside of regions is over.
+    Stored,
+    /// What a store is about to overwrite has been logged.
+    Logged,
+    /// The stores of a region are to be there before its log is dropped.
+    Finished,
+    /// A region is over.
+    Committed,
+    /// What was taken back is to be there before the log is dropped.
+    TakenBack,
+    /// The name of a new root is to be there before its reference.
+    Named,
+    /// A header or a table was written.
+    Header,
+}
+
+/// A kind of medium.
+pub trait Domain: Send {
+    /// Its name on the command line.
+    fn name(&self) -> &'static str;
+
+    /// The bytes at `address` are to go to the medium before the next fence ends.
+    fn write_back(&mut self, address: *const u8, bytes: u64);
+
+    /// Waits until they are there.
+    ///
+    /// # Errors
+    /// If the system says that it cannot write them.
+    fn fence(&mut self, why: Fence) -> io::Result<()>;
+
+    /// The region's addresses and file have got longer.
+    fn grown(&mut self, bytes: u64) {
+        let _ = bytes;
+    }
+}

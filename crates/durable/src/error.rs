@@ -1,0 +1,79 @@
+//! What can go wrong, each with what to do about it.
+
+use std::io;
+
+/// Why a region cannot be opened, or what was asked of it cannot be done.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The system refused something.
+    #[error("{path}: {what}: {source}")]
+    Io {
+        /// The region file.
+        path: String,
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Another process has the file open.
+    #[error("{0}: another process has this region open; wait until it ends, or use another file")]
+    Locked(String),
+    /// The file is something else.
+    #[error("{0}: this is no region file (it does not begin with VARVEREG)")]
+    Foreign(String),
+    /// The file is of another version of the format.
+    #[error(
+        "{path}: the file has version {found} of the format, this program reads {version}: open it with the varve that wrote it",
+        version = crate::layout::VERSION
+    )]
+    Version {
+        /// The region file.
+        path: String,
+        /// Its version.
+        found: u32,
+    },
+    /// What the file says does not fit together.
+    #[error("{path}: the file is damaged: {what}; `varve durable check` says more")]
+    Damaged {
+        /// The region file.
+        path: String,
+        /// Where, and what is wrong.
+        what: String,
+    },
+    /// The file is of a program with other types.
+    #[error("{path}: the region is of another program: {what}")]
+    OtherProgram {
+        /// The region file.
+        path: String,
+        /// The first difference.
+        what: String,
+    },
+    /// No room for an object.
+    #[error(
+        "{path}: the region is full: no room for {bytes} bytes in the {max} that it may have; `varve durable compact` makes room if there is garbage"
+    )]
+    Full {
+        /// The region file.
+        path: String,
+        /// Bytes that were asked for.
+        bytes: u64,
+        /// Most bytes of the region.
+        max: u64,
+    },
+    /// An object that must not survive.
+    #[error("an object of type {ty} was to become durable, reached from {from}: {why}")]
+    Refused {
+        /// Name of the object's type.
+        ty: String,
+        /// Name of the type of the object that refers to it, or a root.
+        from: String,
+        /// Why it is refused.
+        why: String,
+    },
+    /// Wrong use by the program.
+    #[error("{0}")]
+    Usage(String),
+}
+
+/// A result of this crate.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,106 @@
+//! The beginning of a region file: what it is, where its tables are, how it was closed.
+
+use crate::image::Image;
+use crate::layout::*;
+use crate::types::Tables;
+use serde::{Deserialize, Serialize};
+
+/// What changes while a region is in use, but not with its objects. There are two records, written in turn; the later one that is whole counts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Commit {
+    /// Counts records.
+    pub number: u64,
+    /// Bytes of the tables.
+    pub tables: u64,
+    /// Checksum of the tables.
+    pub tables_sum: u32,
+    /// How often the region was opened for writing.
+    pub opened: u64,
+    /// Whether it was closed in order since.
+    pub closed: bool,
+    /// The medium that it was open on.
+    pub domain: String,
+}
+
+/// A record: checksum, length, JSON.
+pub(crate) fn record(bytes: &[u8]) -> Vec<u8> {
+    let mut record = Vec::with_capacity(8 + bytes.len());
+    record.extend(crc32fast::hash(bytes).to_le_bytes());
+    record.extend((bytes.len() as u32).to_le_bytes());
+    record.extend(bytes);
+    record
+}
+
+/// The bytes of the record at an offset that has `room`, if it is whole.
+pub(crate) fn read_record(image: &Image, offset: u64, room: u64) -> Option<Vec<u8>> {
+    if offset + room > image.len() || room < 8 {
+        return None;
+    }
+    let (sum, bytes) = (image.u32(offset), u64::from(image.u32(offset + 4)));
+    if bytes == 0 || bytes > room - 8 {
+        return None;
+    }
+    let bytes = image.bytes(offset + 8, bytes);
+    (crc32fast::hash(&bytes) == sum).then_some(bytes)
+}
+
+/// Why the beginning of a file is none of a region.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Unreadable {
+    /// It is something else.
+    Foreign,
+    /// It has this version.
+    Version(u32),
+    /// It is damaged.
+    Damaged(String),
+}
+
+/// The place of a commit record, by its number.
+pub(crate) fn commit_place(number: u64) -> u64 {
+    COMMITS + number % 2 * COMMIT_STRIDE
+}
+
+/// Reads the beginning of a region: the commit record that counts, and the tables.
+///
+/// # Errors
+/// If it is none.
+pub fn read(image: &Image) -> Result<(Commit, Tables), Unreadable> {
+    if image.len() < 16 || image.bytes(0, 8) != MAGIC {
+        return Err(Unreadable::Foreign);
+    }
+    match image.u32(8) {
+        VERSION => {}
+        other => return Err(Unreadable::Version(other)),
+    }
+    if image.len() < FIRST_SIZE {
+        let what = format!(
+            "it ends after {} bytes, in the middle of its header",
+            image.len()
+        );
+        return Err(Unreadable::Damaged(what));
+    }
+    let commit = (0..2)
+        .filter_map(|slot| read_record(image, commit_place(slot), COMMIT_STRIDE))
+        .filter_map(|bytes| serde_json::from_slice::<Commit>(&bytes).ok())
+        .max_by_key(|commit| commit.number);
+    let Some(commit) = commit else {
+        return Err(Unreadable::Damaged("neither commit record is whole".into()));
+    };
+    let damaged = |what: String| Unreadable::Damaged(what);
+    if TABLES
+        .checked_add(commit.tables)
+        .is_none_or(|end| end > image.len())
+    {
+        return Err(damaged("the file ends in the middle of its tables".into()));
+    }
+    let bytes = image.bytes(TABLES, commit.tables);
+    if crc32fast::hash(&bytes) != commit.tables_sum {
+        return Err(damaged("the tables' checksum is wrong".into()));
+    }
+    let tables: Tables = serde_json::from_slice(&bytes)
+        .map_err(|e| damaged(format!("the tables do not read: {e}")))?;
+    match tables.broken() {
+        None => Ok((commit, tables)),
+        Some(what) => Err(damaged(format!("the tables make no sense: {what}"))),
+    }
+}

@@ -1,0 +1,130 @@
+//! The undo log: what cache lines held before a region stored into them.
+//!
+//! ```text
+//! LOG       number of the last region that is over (u64)
+//! LOG + 64  entry, entry, ...
+//!
+//! entry     checksum of what follows (u32)   bytes (u32)   offset in the file (u64)   region (u64)   the bytes, a multiple of 8
+//! ```
+//!
+//! An entry counts if its checksum is right and its region is the one after the last that is over: a torn entry, or one of an older region,
+//! ends the log. So an entry and its being valid need one write-back and one fence. Where the log's place in the file is full, it goes on in
+//! a longer one among the objects, which an entry of kind *elsewhere* (bytes 0, the offset of its continuation) says.
+
+use crate::image::Image;
+use crate::layout::*;
+
+const ENTRY: u64 = 24;
+
+/// Where the next entry goes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Log {
+    cursor: u64,
+    limit: u64,
+}
+
+/// Bytes that an entry for so many bytes takes.
+pub(crate) fn entry_bytes(bytes: u64) -> u64 {
+    ENTRY + bytes
+}
+
+impl Log {
+    /// The log's place before anything is in it.
+    pub fn empty() -> Log {
+        Log {
+            cursor: LOG + 64,
+            limit: CLASS_DATA,
+        }
+    }
+
+    /// Whether an entry for so many bytes fits, and a link behind it.
+    pub fn fits(&self, bytes: u64) -> bool {
+        self.cursor + entry_bytes(bytes) + ENTRY <= self.limit
+    }
+
+    /// Writes an entry for `bytes` at `offset` as they are now: where it is, to be written back.
+    pub fn add(&mut self, image: &mut Image, region: u64, offset: u64, bytes: u64) -> (u64, u64) {
+        debug_assert!(self.fits(bytes) && bytes.is_multiple_of(8) && bytes > 0);
+        let held = image.bytes(offset, bytes);
+        self.put(image, region, offset, &held)
+    }
+
+    /// Goes on in `bytes` at `offset`: where the link is, to be written back.
+    pub fn go_on(&mut self, image: &mut Image, region: u64, offset: u64, bytes: u64) -> (u64, u64) {
+        // What is there must not look like an entry.
+        image.write(offset, &[0; ENTRY as usize]);
+        let link = self.put(image, region, offset, &[]);
+        self.cursor = offset;
+        self.limit = offset + bytes;
+        link
+    }
+
+    fn put(&mut self, image: &mut Image, region: u64, offset: u64, held: &[u8]) -> (u64, u64) {
+        let mut entry = Vec::with_capacity(ENTRY as usize + held.len());
+        entry.extend([0; 4]);
+        entry.extend((held.len() as u32).to_le_bytes());
+        entry.extend(offset.to_le_bytes());
+        entry.extend(region.to_le_bytes());
+        entry.extend(held);
+        let sum = crc32fast::hash(&entry[4..]);
+        entry[..4].copy_from_slice(&sum.to_le_bytes());
+        let at = self.cursor;
+        image.write(at, &entry);
+        self.cursor += entry.len() as u64;
+        (at, entry.len() as u64)
+    }
+}
+
+/// The number of the last region that is over.
+pub(crate) fn finished(image: &Image) -> u64 {
+    image.u64(LOG)
+}
+
+/// The entries of a region that is not over, in their order: offset in the file, and what was there.
+pub(crate) fn entries(image: &Image) -> Vec<(u64, Vec<u8>)> {
+    let region = finished(image).wrapping_add(1);
+    let mut entries = Vec::new();
+    let mut at = LOG + 64;
+    // A damaged file may link in a circle.
+    let mut links = 0;
+    while at + ENTRY <= image.len() {
+        let bytes = u64::from(image.u32(at + 4));
+        if bytes > image.len() - at - ENTRY || !bytes.is_multiple_of(8) {
+            break;
+        }
+        let entry = image.bytes(at, ENTRY + bytes);
+        let word = |i: usize| u64::from_le_bytes(entry[i..i + 8].try_into().expect("eight bytes"));
+        let (offset, of) = (word(8), word(16));
+        if crc32fast::hash(&entry[4..]).to_le_bytes() != entry[..4] || of != region {
+            break;
+        }
+        if bytes == 0 {
+            links += 1;
+            if links > 64 {
+                break;
+            }
+            at = offset;
+            continue;
+        }
+        if offset
+            .checked_add(bytes)
+            .is_none_or(|end| end > image.len())
+        {
+            break;
+        }
+        entries.push((offset, entry[ENTRY as usize..].to_vec()));
+        at += ENTRY + bytes;
+    }
+    entries
+}
+
+/// Takes back what the region stored that is not over, if there is one: the places that were restored.
+pub(crate) fn take_back(image: &mut Image) -> Vec<(u64, u64)> {
+    let entries = entries(image);
+    let mut restored = Vec::with_capacity(entries.len());
+    for (offset, held) in entries.into_iter().rev() {
+        image.write(offset, &held);
+        restored.push((offset, held.len() as u64));
+    }
+    restored
+}

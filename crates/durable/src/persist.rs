@@ -1,0 +1,199 @@
+//! Moves objects into the region: what becomes reachable from a durable object, and all that it reaches.
+//!
+//! Copies are made first, written back and fenced, and only then may anything durable refer to them. The originals become forwarding objects
+//! (see [`Header::became_durable`]): they keep what they held, and the next full collection has nobody refer to them any more.
+
+use crate::domain::Fence;
+use crate::error::{Error, Result};
+use crate::layout::{CONSTANTS_START, FILE_START};
+use crate::space::Space;
+use crate::walk::header_of;
+use varve_heap::layout::*;
+use varve_heap::{Header, Ref};
+
+/// A heap of objects that do not survive, reached as its compiled code does.
+pub struct Volatile {
+    base: *mut u8,
+}
+
+impl Volatile {
+    /// # Safety
+    /// `base` is the base of a heap with [`durable`](varve_heap::Config::durable) set that lives longer than this, which nobody else uses
+    /// while a method of [`Space`] is given this.
+    pub unsafe fn new(base: *mut u8) -> Volatile {
+        Volatile { base }
+    }
+
+    fn at(&self, r: Ref, offset: u64) -> *mut u8 {
+        debug_assert!(r.is_object() && r.offset() < DURABLE_START);
+        self.base.wrapping_add((r.offset() + offset) as usize)
+    }
+
+    fn header(&self, r: Ref) -> Header {
+        // SAFETY: references of the heap are of live objects, which begin with a header.
+        Header(unsafe { self.at(r, 0).cast::<u64>().read() })
+    }
+
+    fn set_header(&self, r: Ref, header: Header) {
+        // SAFETY: as above.
+        unsafe { self.at(r, 0).cast::<u64>().write(header.0) }
+    }
+
+    fn length(&self, r: Ref) -> u32 {
+        // SAFETY: arrays have their length there.
+        unsafe { self.at(r, ARRAY_LENGTH as u64).cast::<u32>().read() }
+    }
+
+    /// Where an object is now.
+    pub fn resolve(&self, r: Ref) -> Ref {
+        if !r.is_object() || r.offset() >= DURABLE_START {
+            return r;
+        }
+        let header = self.header(r);
+        match header.has(FORWARDED) {
+            true => header.forwarded_to(),
+            false => r,
+        }
+    }
+}
+
+impl Space {
+    /// Makes an object durable with all that it reaches, and gives its place. Outside of regions all of it is in the medium then.
+    ///
+    /// # Errors
+    /// If there is no room, or some object must not survive. Nothing has changed then for the program.
+    ///
+    /// Class data that durable objects now refer to and that neither tables nor records name are added to `classes`, by their offset in
+    /// constants: whoever calls records them ([`Space::add_late`]) before anything refers to the result.
+    pub fn persist(&mut self, heap: &Volatile, value: Ref, classes: &mut Vec<u32>) -> Result<Ref> {
+        let value = heap.resolve(value);
+        if !value.is_object() {
+            return Ok(value);
+        }
+        if value.offset() >= DURABLE_START {
+            self.note_class(value, classes);
+            return Ok(value);
+        }
+        let mut work = Moving {
+            forwarded: Vec::new(),
+            pending: Vec::new(),
+            spans: Vec::new(),
+            classes,
+        };
+        let done = work.run(self, heap, value);
+        if done.is_err() {
+            for &(r, header) in &work.forwarded {
+                heap.set_header(r, header);
+            }
+            return done;
+        }
+        self.stats.moved += work.forwarded.len() as u64;
+        for (from, to) in work.spans {
+            self.stats.moved_bytes += to - from;
+            self.flush(from, to - from);
+        }
+        if !self.in_region() {
+            self.fence(Fence::Copied)?;
+        }
+        done
+    }
+
+    /// Adds class data that nobody has recorded.
+    #[inline]
+    fn note_class(&self, r: Ref, classes: &mut Vec<u32>) {
+        let range = CONSTANTS_START + self.named_end..FILE_START;
+        if r.is_object() && range.contains(&r.offset()) {
+            let offset = (r.offset() - CONSTANTS_START) as u32;
+            if self.late().iter().all(|late| late.offset != offset) && !classes.contains(&offset) {
+                classes.push(offset);
+            }
+        }
+    }
+}
+
+struct Moving<'c> {
+    classes: &'c mut Vec<u32>,
+    /// Originals with the headers that they had.
+    forwarded: Vec<(Ref, Header)>,
+    /// Copies whose references are still those of the originals: offsets in the file.
+    pending: Vec<u64>,
+    /// Where copies are.
+    spans: Vec<(u64, u64)>,
+}
+
+impl Moving<'_> {
+    fn run(&mut self, space: &mut Space, heap: &Volatile, value: Ref) -> Result<Ref> {
+        let to = self.copy(space, heap, value, None)?;
+        while let Some(at) = self.pending.pop() {
+            let ty = Header(space.image.u64(at)).type_index();
+            let info = &space.infos[ty as usize];
+            let slots: Vec<u64> = match info.element {
+                0 => info.refs.iter().map(|&(o, _)| at + u64::from(o)).collect(),
+                _ if info.refs.is_empty() => continue,
+                _ => {
+                    let length = u64::from(space.image.u32(at + ARRAY_LENGTH as u64));
+                    let first = at + u64::from(info.size);
+                    (0..length).map(|i| first + 4 * i).collect()
+                }
+            };
+            for slot in slots {
+                let held = Ref(space.image.u32(slot));
+                let child = heap.resolve(held);
+                let child = match child.is_object() && child.offset() < DURABLE_START {
+                    true => self.copy(space, heap, child, Some(ty))?,
+                    false => {
+                        space.note_class(child, self.classes);
+                        child
+                    }
+                };
+                if child != held {
+                    space.image.write(slot, &child.0.to_le_bytes());
+                }
+            }
+        }
+        Ok(to)
+    }
+
+    /// Copies an object of the heap that was not copied yet.
+    fn copy(
+        &mut self,
+        space: &mut Space,
+        heap: &Volatile,
+        r: Ref,
+        from: Option<u32>,
+    ) -> Result<Ref> {
+        let header = heap.header(r);
+        let ty = header.type_index();
+        let info = &space.infos[ty as usize];
+        if let Some(why) = &info.refused {
+            return Err(Error::Refused {
+                ty: space.tables.name(ty),
+                from: from.map_or("a root or a durable object".into(), |ty| {
+                    space.tables.name(ty)
+                }),
+                why: why.clone(),
+            });
+        }
+        let bytes = match info.element {
+            0 => u64::from(info.size),
+            element => array_size(element, heap.length(r)),
+        };
+        let refers = !info.refs.is_empty();
+        let at = space.allocate(bytes)?;
+        let to = space.image.address(at, bytes);
+        // SAFETY: the object has `bytes` bytes in the heap, and so has its new place in the image; they do not overlap.
+        unsafe { std::ptr::copy_nonoverlapping(heap.at(r, 0), to, bytes as usize) };
+        space.image.set_u64(at, header_of(ty));
+        match self.spans.last_mut() {
+            Some((_, end)) if *end == at => *end = at + bytes,
+            _ => self.spans.push((at, at + bytes)),
+        }
+        let new = Space::reference(at);
+        heap.set_header(r, header.became_durable(new));
+        self.forwarded.push((r, header));
+        if refers {
+            self.pending.push(at);
+        }
+        Ok(new)
+    }
+}

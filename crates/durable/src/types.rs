@@ -1,0 +1,257 @@
+//! What a program's objects look like, by name and shape: the part of a region's tables that says what the bytes mean.
+
+use serde::{Deserialize, Serialize};
+use varve_heap::layout::*;
+
+/// What a field or an element holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum Storage {
+    I8,
+    I16,
+    I32,
+    I64,
+    F32,
+    F64,
+    /// A reference to an object of some type.
+    Ref(Target),
+    /// A reference to a function: means nothing outside of the program's run.
+    Func,
+}
+
+impl Storage {
+    /// Bytes that it takes.
+    pub fn bytes(&self) -> u32 {
+        match self {
+            Storage::I8 => 1,
+            Storage::I16 => 2,
+            Storage::I64 | Storage::F64 => 8,
+            _ => 4,
+        }
+    }
+}
+
+/// What a reference may refer to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Target {
+    /// Whether it may be null.
+    pub nullable: bool,
+    /// Objects of which type.
+    pub to: Heap,
+}
+
+/// Sets of objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum Heap {
+    /// Everything, integers too.
+    Any,
+    I31,
+    Struct,
+    Array,
+    /// Nothing but null.
+    None,
+    /// A type, by its number, and those that extend it.
+    Type(u32),
+    /// Values of the host and exceptions.
+    Foreign,
+}
+
+/// A field of a struct.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Field {
+    /// Its name; empty if the program does not say.
+    pub name: String,
+    /// Bytes from the object's start.
+    pub offset: u32,
+    /// What it holds.
+    pub storage: Storage,
+}
+
+/// What objects of a type contain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Fields.
+    Struct {
+        /// Bytes of an object with its header.
+        size: u32,
+        /// In the order of their offsets.
+        fields: Vec<Field>,
+    },
+    /// Elements.
+    Array(Storage),
+    /// Nothing that could survive: functions, values of the host, exceptions.
+    Opaque,
+}
+
+/// A type.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Type {
+    /// Its name; empty if the program does not say.
+    pub name: String,
+    /// The type that it extends, by number.
+    #[serde(rename = "super")]
+    pub supertype: Option<u32>,
+    /// What its objects contain.
+    pub kind: Kind,
+    /// Why its objects must not become durable, if they must not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+}
+
+/// An object that the program makes anew in each run and that durable objects refer to: class data. It is at the same place in each run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Constant {
+    /// Its name in the program.
+    pub name: String,
+    /// Bytes from the beginning of constants.
+    pub offset: u32,
+    /// Its type, by number.
+    #[serde(rename = "type")]
+    pub ty: u32,
+}
+
+/// What a region's tables hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tables {
+    /// All types, by the numbers that objects' headers have.
+    pub types: Vec<Type>,
+    /// All constants.
+    pub constants: Vec<Constant>,
+}
+
+/// What walks and copies need of a type.
+#[derive(Clone, Debug)]
+pub(crate) struct Info {
+    /// Struct: bytes, rounded. Array: offset of the elements.
+    pub size: u32,
+    /// Bytes of an element; 0 for structs.
+    pub element: u32,
+    /// Struct: offsets and targets of its references. Array: one entry if elements are references.
+    pub refs: Vec<(u32, Target)>,
+    /// Why its objects cannot be durable.
+    pub refused: Option<String>,
+}
+
+impl Tables {
+    /// A type's name, for messages.
+    pub fn name(&self, ty: u32) -> String {
+        match self.types.get(ty as usize) {
+            Some(t) if !t.name.is_empty() => t.name.clone(),
+            Some(_) => format!("type {ty}"),
+            None => format!("no type ({ty})"),
+        }
+    }
+
+    /// Whether a type is another one or extends it.
+    pub fn extends(&self, mut ty: u32, other: u32) -> bool {
+        // Supertypes have lower numbers, so that this ends whatever a file says.
+        loop {
+            if ty == other {
+                return true;
+            }
+            match self.types.get(ty as usize).and_then(|t| t.supertype) {
+                Some(next) if next < ty => ty = next,
+                _ => return false,
+            }
+        }
+    }
+
+    /// Whether an object of a type may be where a reference to `to` is.
+    pub fn fits(&self, ty: u32, to: Heap) -> bool {
+        let kind = self.types.get(ty as usize).map(|t| &t.kind);
+        match to {
+            Heap::Any => true,
+            Heap::Struct => matches!(kind, Some(Kind::Struct { .. })),
+            Heap::Array => matches!(kind, Some(Kind::Array(_))),
+            Heap::Type(other) => self.extends(ty, other),
+            Heap::I31 | Heap::None | Heap::Foreign => false,
+        }
+    }
+
+    pub(crate) fn infos(&self) -> Vec<Info> {
+        self.types.iter().map(|t| self.info(t)).collect()
+    }
+
+    fn info(&self, t: &Type) -> Info {
+        let mut refused = t.refused.clone();
+        let mut refuse = |why: &str| {
+            refused.get_or_insert_with(|| why.to_string());
+        };
+        let mut refs = Vec::new();
+        let (size, element) = match &t.kind {
+            Kind::Opaque => {
+                refuse("it is a value of the host, which no other run would know");
+                (OBJECT_ALIGN as u32, 0)
+            }
+            Kind::Array(storage) => {
+                match storage {
+                    Storage::Func => {
+                        refuse("it has references to functions, which no other run would know")
+                    }
+                    &Storage::Ref(target) => refs.push((0, target)),
+                    _ => {}
+                }
+                (array_base(storage.bytes()), storage.bytes())
+            }
+            Kind::Struct { size, fields } => {
+                for field in fields {
+                    match &field.storage {
+                        Storage::Func => {
+                            refuse("it has references to functions, which no other run would know")
+                        }
+                        &Storage::Ref(target) => refs.push((field.offset, target)),
+                        _ => {}
+                    }
+                }
+                (object_size(u64::from(*size)) as u32, 0)
+            }
+        };
+        Info {
+            size,
+            element,
+            refs,
+            refused,
+        }
+    }
+
+    /// The first rule that tables break, if they do: what reads them may rely on those rules.
+    pub fn broken(&self) -> Option<String> {
+        for (number, t) in self.types.iter().enumerate() {
+            let name = || self.name(number as u32);
+            if t.supertype.is_some_and(|s| s as usize >= number) {
+                return Some(format!("{} extends a later type", name()));
+            }
+            if let Kind::Struct { size, fields } = &t.kind {
+                if !(HEADER_SIZE..=varve_heap::MAX_STRUCT).contains(size) {
+                    return Some(format!("{} has {size} bytes", name()));
+                }
+                let mut free = STRUCT_BASE;
+                for f in fields {
+                    let bytes = f.storage.bytes();
+                    let end = f.offset.checked_add(bytes);
+                    if f.offset < free
+                        || !f.offset.is_multiple_of(bytes)
+                        || end.is_none_or(|e| e > *size)
+                    {
+                        return Some(format!("field {} of {} is misplaced", f.name, name()));
+                    }
+                    free = f.offset + bytes;
+                }
+            }
+        }
+        let mut free = 0u64;
+        for c in &self.constants {
+            let in_order =
+                u64::from(c.offset) >= free && c.offset.is_multiple_of(OBJECT_ALIGN as u32);
+            if !in_order || c.ty as usize >= self.types.len() {
+                return Some(format!("constant {} is misplaced", c.name));
+            }
+            free = u64::from(c.offset) + OBJECT_ALIGN;
+        }
+        None
+    }
+}

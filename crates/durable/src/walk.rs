@@ -1,0 +1,282 @@
+//! Follows references from the roots through a region, and believes nothing.
+
+use crate::class_data::Late;
+use crate::image::Image;
+use crate::layout::*;
+use crate::roots::Root;
+use crate::types::{Heap, Info, Tables, Target};
+use varve_heap::layout::*;
+use varve_heap::{Header, Ref};
+
+/// Something in a region that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Where it is: offset in the file.
+    pub at: u64,
+    /// What is wrong.
+    pub what: String,
+    /// The object or root that leads there.
+    pub from: String,
+    /// The slot that leads there: offset in the file.
+    pub slot: u64,
+}
+
+impl std::fmt::Display for Damage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "object at {:#x}: {}; {} refers to it",
+            self.at, self.what, self.from
+        )
+    }
+}
+
+/// What is reachable.
+#[derive(Debug, Default)]
+pub struct Walk {
+    /// Offsets of all objects in the file, ascending.
+    pub objects: Vec<u64>,
+    /// Bytes of all objects.
+    pub bytes: u64,
+    /// Objects and bytes by type.
+    pub by_type: Vec<(u64, u64)>,
+    /// Everything that is wrong, as far as could be followed.
+    pub damages: Vec<Damage>,
+}
+
+/// The header of a durable object of a type.
+pub(crate) const fn header_of(ty: u32) -> u64 {
+    new_header(ty, 0, 0) | (DURABLE as u64) << COLLECTOR_SHIFT
+}
+
+/// Where a reference leads.
+pub(crate) enum Place {
+    /// To an object at an offset in the file.
+    File(u64),
+    /// To a constant, at an offset in constants.
+    Constant(u64),
+    /// Elsewhere.
+    Outside,
+}
+
+pub(crate) fn place(r: Ref) -> Place {
+    match r.offset() {
+        offset if offset >= FILE_START => Place::File(offset - FILE_START),
+        offset if offset >= CONSTANTS_START => Place::Constant(offset - CONSTANTS_START),
+        _ => Place::Outside,
+    }
+}
+
+pub(crate) struct Walker<'a> {
+    image: &'a Image,
+    tables: &'a Tables,
+    infos: &'a [Info],
+    /// Types of constants by their offset.
+    constants: std::collections::HashMap<u64, u32>,
+    first: u64,
+    /// One bit for each 8 bytes: an object begins there.
+    begins: Vec<u64>,
+    pending: Vec<u64>,
+    walk: Walk,
+}
+
+impl<'a> Walker<'a> {
+    pub fn new(
+        image: &'a Image,
+        tables: &'a Tables,
+        infos: &'a [Info],
+        late: &[Late],
+        first: u64,
+    ) -> Self {
+        let constants = tables.constants.iter().map(|c| (u64::from(c.offset), c.ty));
+        let late = late.iter().map(|l| (u64::from(l.offset), l.ty));
+        Walker {
+            constants: constants.chain(late).collect(),
+            image,
+            tables,
+            infos,
+            first,
+            begins: vec![0; (image.len() / 8).div_ceil(64) as usize],
+            pending: Vec::new(),
+            walk: Walk {
+                by_type: vec![(0, 0); infos.len()],
+                ..Walk::default()
+            },
+        }
+    }
+
+    /// Follows roots, and references that the program holds.
+    pub fn run(mut self, roots: &[Root], held: &[Ref]) -> Walk {
+        let any = Target {
+            nullable: true,
+            to: Heap::Any,
+        };
+        for root in roots {
+            self.follow(root.object, any, root.place, || {
+                format!("root \"{}\"", root.name)
+            });
+            self.drain();
+        }
+        for &r in held {
+            self.follow(r, any, 0, || "the program".into());
+        }
+        self.drain();
+        self.finish()
+    }
+
+    fn drain(&mut self) {
+        while let Some(at) = self.pending.pop() {
+            self.scan(at);
+        }
+    }
+
+    fn scan(&mut self, at: u64) {
+        let infos = self.infos;
+        let ty = Header(self.image.u64(at)).type_index();
+        let info = &infos[ty as usize];
+        let from = |walker: &Self| format!("{} at {at:#x}", walker.tables.name(ty));
+        if info.element == 0 {
+            for &(offset, target) in &info.refs {
+                let slot = at + u64::from(offset);
+                self.follow(Ref(self.image.u32(slot)), target, slot, || String::new());
+                self.name_last(slot, &from);
+            }
+        } else if let Some(&(_, target)) = info.refs.first() {
+            let length = u64::from(self.image.u32(at + ARRAY_LENGTH as u64));
+            for i in 0..length {
+                let slot = at + u64::from(info.size) + 4 * i;
+                self.follow(Ref(self.image.u32(slot)), target, slot, || String::new());
+                self.name_last(slot, &from);
+            }
+        }
+    }
+
+    /// Says where a damage was found that has just been added for a slot.
+    fn name_last(&mut self, slot: u64, from: impl Fn(&Self) -> String) {
+        if self
+            .walk
+            .damages
+            .last()
+            .is_some_and(|d| d.slot == slot && d.from.is_empty())
+        {
+            let name = from(self);
+            self.walk.damages.last_mut().expect("just looked at").from = name;
+        }
+    }
+
+    fn follow(&mut self, r: Ref, target: Target, slot: u64, from: impl Fn() -> String) {
+        if let Err((at, what)) = self.check(r, target)
+            && self.walk.damages.len() < 1000
+        {
+            let from = from();
+            self.walk.damages.push(Damage {
+                at,
+                what,
+                from,
+                slot,
+            });
+        }
+    }
+
+    /// Checks what a reference leads to, and has it followed if it is new.
+    fn check(&mut self, r: Ref, target: Target) -> Result<(), (u64, String)> {
+        if r.is_null() {
+            return match target.nullable {
+                true => Ok(()),
+                false => Err((0, "null where there must be an object".into())),
+            };
+        }
+        if r.is_i31() {
+            return match target.to {
+                Heap::Any | Heap::I31 => Ok(()),
+                _ => Err((0, "an integer where there must be an object".into())),
+            };
+        }
+        let wrong = |tables: &Tables, ty| format!("a {} does not fit where it is", tables.name(ty));
+        let at = match place(r) {
+            Place::File(at) => at,
+            Place::Constant(offset) => {
+                return match self.constants.get(&offset) {
+                    Some(&ty) if self.tables.fits(ty, target.to) => Ok(()),
+                    Some(&ty) => Err((r.offset(), wrong(self.tables, ty))),
+                    None => Err((r.offset(), "there is no constant".into())),
+                };
+            }
+            Place::Outside => return Err((r.offset(), "it is outside of the region".into())),
+        };
+        let len = self.image.len();
+        if !at.is_multiple_of(OBJECT_ALIGN)
+            || at < self.first
+            || at + u64::from(ARRAY_NARROW_BASE) > len
+        {
+            return Err((at, "no object can begin there".into()));
+        }
+        let header = Header(self.image.u64(at));
+        let ty = header.type_index();
+        if header.0 != header_of(ty) {
+            return Err((
+                at,
+                format!("its header is none of a durable object: {:#018x}", header.0),
+            ));
+        }
+        let Some(info) = self.infos.get(ty as usize) else {
+            return Err((at, format!("its type, {ty}, does not exist")));
+        };
+        if let Some(why) = &info.refused {
+            return Err((at, format!("it is a {}: {why}", self.tables.name(ty))));
+        }
+        let bytes = self.size(at, info);
+        if at + bytes > len {
+            return Err((at, format!("its {bytes} bytes reach beyond the file's end")));
+        }
+        if !self.tables.fits(ty, target.to) {
+            return Err((at, wrong(self.tables, ty)));
+        }
+        let (word, bit) = ((at / 8 / 64) as usize, at / 8 % 64);
+        if self.begins[word] >> bit & 1 == 0 {
+            self.begins[word] |= 1 << bit;
+            self.pending.push(at);
+            self.walk.bytes += bytes;
+            let (objects, all) = &mut self.walk.by_type[ty as usize];
+            *objects += 1;
+            *all += bytes;
+        }
+        Ok(())
+    }
+
+    fn size(&self, at: u64, info: &Info) -> u64 {
+        size_of_object(self.image, at, info)
+    }
+
+    /// Lists the objects, and sees that none overlap.
+    fn finish(mut self) -> Walk {
+        let mut end = 0;
+        for (i, &word) in self.begins.iter().enumerate() {
+            let mut bits = word;
+            while bits != 0 {
+                let at = (i as u64 * 64 + u64::from(bits.trailing_zeros())) * 8;
+                bits &= bits - 1;
+                let ty = Header(self.image.u64(at)).type_index();
+                if at < end {
+                    self.walk.damages.push(Damage {
+                        at,
+                        what: "it begins inside of another object".into(),
+                        from: "something".into(),
+                        slot: 0,
+                    });
+                }
+                end = end.max(at + size_of_object(self.image, at, &self.infos[ty as usize]));
+                self.walk.objects.push(at);
+            }
+        }
+        self.walk
+    }
+}
+
+/// Bytes of the object at an offset, whose type this is.
+pub(crate) fn size_of_object(image: &Image, at: u64, info: &Info) -> u64 {
+    match info.element {
+        0 => u64::from(info.size),
+        element => array_size(element, image.u32(at + ARRAY_LENGTH as u64)),
+    }
+}

@@ -1,0 +1,386 @@
+//! Persistence checks: before an object is accessed, whether it is where the reference says, and before a store, whether it survives.
+//!
+//! | access | check | action |
+//! |---|---|---|
+//! | load, comparison of references | forwarded? | takes the object's new place |
+//! | store | forwarded or durable? | the runtime stores, in the order that the medium needs |
+//!
+//! A store's action contains the store itself, so that one check does where the paper has two. Baseline code counts how often each check was
+//! activated and bypassed; optimized code is biased by that, or as the configuration says. *Very unlikely* actions are not compiled: the
+//! activation goes on in baseline code.
+//!
+//! Nothing is checked where the answer is known: for objects with functions in them, which never become durable; for fields that never
+//! change after their object's birth, which forwarding objects keep; for objects that were just born; and for those that were checked
+//! since anything could make them durable last, which calls and stores with actions can.
+
+use super::alias::Region;
+use super::facts::Fact;
+use super::feedback::CellKind;
+use super::isa::Level;
+use super::resume::Why;
+use super::translate::{Translator, args};
+use crate::engine::Checks;
+use crate::error::TrapKind;
+use crate::helpers::Helper;
+use crate::module::topmost;
+use crate::store::durable::REFERENCE;
+use crate::store::durable::class_data::has_functions;
+use crate::store::region::displacement;
+use crate::types::{HeapType, Storage, TypeIndex, ValType};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value, types};
+use varve_heap::layout;
+
+/// How likely a check's action is, as code is laid out for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(usize)]
+pub(crate) enum Bias {
+    /// More than 95 %.
+    Likely,
+    Unbiased,
+    /// Less than 5 %.
+    Unlikely,
+    /// Never so far.
+    VeryUnlikely,
+}
+
+/// What baseline code's counters say of a check: bypassed, activated.
+fn bias_of(bypassed: u64, activated: u64) -> Bias {
+    match activated as f64 / (bypassed + activated).max(1) as f64 {
+        _ if activated == 0 => Bias::VeryUnlikely,
+        share if share > 0.95 => Bias::Likely,
+        share if share < 0.05 => Bias::Unlikely,
+        _ => Bias::Unbiased,
+    }
+}
+
+/// A check whose outcome has been computed.
+struct Check {
+    /// Not 0 if the action is due.
+    due: Value,
+    bias: Bias,
+}
+
+impl Translator<'_, '_> {
+    /// Whether this code checks at all.
+    fn checks(&self) -> bool {
+        self.env.checks.is_some()
+    }
+
+    fn never_durable(&self, ty: TypeIndex) -> bool {
+        has_functions(self.env.types, ty)
+    }
+
+    /// Whether a load of a struct's field needs no check.
+    fn is_settled_field(&self, ty: TypeIndex, field: u32) -> bool {
+        let t = self.env.types.get(ty);
+        let constant = t.opaque || !self.env.types.fields(ty)[field as usize].mutable;
+        let stored = || {
+            let top = topmost(self.env.types, ty, field);
+            let fields = self.env.module.stored_fields(self.env.types);
+            fields.contains(&(top, field))
+        };
+        constant || self.never_durable(ty) || !stored()
+    }
+
+    /// How a check at this operator is compiled.
+    fn bias(&mut self) -> Bias {
+        let checks = self.env.checks.expect("asked where checks are compiled");
+        if self.job.level == Level::Baseline {
+            return Bias::Unlikely;
+        }
+        let wanted = match checks {
+            Checks::None | Checks::Unlikely => Bias::Unlikely,
+            Checks::Likely => Bias::Likely,
+            Checks::Unbiased => Bias::Unbiased,
+            Checks::Deopt => Bias::VeryUnlikely,
+            Checks::Quick => {
+                let func = self.activation().func_id;
+                let counted = self.env.feedback.get(&func);
+                let counted = counted.and_then(|f| f.check(self.env.region, self.offset));
+                // What nobody counted cannot be trusted never to happen.
+                counted.map_or(Bias::Unlikely, |(bypassed, activated)| {
+                    bias_of(bypassed, activated)
+                })
+            }
+        };
+        match wanted {
+            Bias::VeryUnlikely if !self.may_leave_at_check() => Bias::Unlikely,
+            bias => bias,
+        }
+    }
+
+    /// Computes whether an object's header has one of `bits`.
+    fn check(&mut self, reference: Value, bits: u8) -> Check {
+        let address = self.object_address(reference);
+        let flags = self.trapping(Region::Headers, TrapKind::NullReference);
+        let byte = self
+            .b
+            .ins()
+            .load(types::I8, flags, address, layout::COLLECTOR_BYTE);
+        let due = self.b.ins().band_imm_u(byte, i64::from(bits));
+        self.biased(due)
+    }
+
+    fn biased(&mut self, due: Value) -> Check {
+        if self.counts() {
+            let is = self.b.ins().icmp_imm_s(IntCC::NotEqual, due, 0);
+            self.count_as(is, CellKind::Check);
+        }
+        let bias = self.bias();
+        self.count_bias(due, bias);
+        Check { due, bias }
+    }
+
+    /// Counts a check by its bias, if that is asked for.
+    fn count_bias(&mut self, due: Value, bias: Bias) {
+        let Some(place) = self.env.check_counters else {
+            return;
+        };
+        let row = match self.counts() {
+            true => 4,
+            false => bias as i32,
+        };
+        let is = self.b.ins().icmp_imm_s(IntCC::NotEqual, due, 0);
+        let wide = self.b.ins().uextend(types::I64, is);
+        let byte = self.b.ins().ishl_imm_u(wide, 3);
+        let base = self.base();
+        let address = self.b.ins().iadd(base, byte);
+        let (flags, at) = (MemFlagsData::trusted(), displacement(place) + 16 * row);
+        let count = self.b.ins().load(types::I64, flags, address, at);
+        let count = self.b.ins().iadd_imm_s(count, 1);
+        self.b.ins().store(flags, count, address, at);
+    }
+
+    /// Branches to the blocks for the action and for going on, laid out as the bias says. What is very unlikely leaves this code, and
+    /// translation goes on where it does not: no blocks.
+    fn branch_on(&mut self, check: &Check) -> Option<(Block, Block)> {
+        let (action, next) = (self.b.create_block(), self.b.create_block());
+        match check.bias {
+            Bias::Likely => self.b.set_cold_block(next),
+            Bias::Unbiased => {}
+            Bias::Unlikely | Bias::VeryUnlikely => self.b.set_cold_block(action),
+        }
+        self.b.ins().brif(check.due, action, &[], next, &[]);
+        self.b.seal_block(action);
+        self.b.seal_block(next);
+        if check.bias != Bias::VeryUnlikely {
+            return Some((action, next));
+        }
+        self.b.switch_to_block(action);
+        // What leaving forgets is still known where nothing leaves.
+        let (fresh, facts) = (self.fresh.clone(), self.facts.clone());
+        let point = self.point(self.offset, self.stack.len(), 0);
+        self.leave_for(point, Why::Guard);
+        (self.fresh, self.facts) = (fresh, facts);
+        self.b.switch_to_block(next);
+        None
+    }
+
+    /// Where a forwarding object's durable copy is: see [`varve_heap::Header::became_durable`].
+    fn forwarded_to(&mut self, reference: Value) -> Value {
+        let address = self.object_address(reference);
+        let flags = self.trusted(Region::Headers);
+        let header = self.b.ins().load(types::I64, flags, address, 0);
+        let low = self
+            .b
+            .ins()
+            .ushr_imm_u(header, i64::from(layout::SITE_SHIFT));
+        let low = self.b.ins().ireduce(types::I32, low);
+        let low = self.b.ins().band_imm_u(low, (1 << layout::SITE_BITS) - 1);
+        let high = self
+            .b
+            .ins()
+            .ushr_imm_u(header, i64::from(layout::TEMPERATURE_SHIFT));
+        let high = self.b.ins().ireduce(types::I32, high);
+        let high = self.b.ins().ishl_imm_u(high, i64::from(layout::SITE_BITS));
+        self.b.ins().bor(low, high)
+    }
+
+    /// The object to load from: that of the reference, or its durable copy. The operands of the operator are on the stack still. The result
+    /// holds until the next call alone.
+    fn settled(&mut self, reference: Value) -> Value {
+        if self.knows_settled(reference) {
+            return reference;
+        }
+        let check = self.check(reference, layout::FORWARDED);
+        self.resolved(reference, &check)
+    }
+
+    /// The reference, or where the check says that it leads.
+    fn resolved(&mut self, reference: Value, check: &Check) -> Value {
+        let Some((action, next)) = self.branch_on(check) else {
+            self.learn(Fact::Settled(reference));
+            return reference;
+        };
+        let done = self.b.create_block();
+        let place = self.b.append_block_param(done, types::I32);
+        self.b.switch_to_block(action);
+        let to = self.forwarded_to(reference);
+        self.b.ins().jump(done, &args(&[to]));
+        self.b.switch_to_block(next);
+        self.b.ins().jump(done, &args(&[reference]));
+        self.b.seal_block(done);
+        self.b.switch_to_block(done);
+        place
+    }
+
+    /// The object that a struct's field is loaded from.
+    pub(super) fn settled_struct(&mut self, reference: Value, ty: TypeIndex, field: u32) -> Value {
+        match self.checks() && !self.is_settled_field(ty, field) {
+            true => self.settled(reference),
+            false => reference,
+        }
+    }
+
+    /// The same where a field is read ahead of the operators that want it, which have been counted and this has not.
+    pub(super) fn settled_ahead(&mut self, reference: Value, ty: TypeIndex, field: u32) -> Value {
+        if !self.checks() || self.is_settled_field(ty, field) || self.knows_settled(reference) {
+            return reference;
+        }
+        let address = self.object_address(reference);
+        let flags = self.trusted(Region::Headers);
+        let byte = self
+            .b
+            .ins()
+            .load(types::I8, flags, address, layout::COLLECTOR_BYTE);
+        let due = self.b.ins().band_imm_u(byte, i64::from(layout::FORWARDED));
+        let bias = Bias::Unlikely;
+        self.resolved(reference, &Check { due, bias })
+    }
+
+    /// The array that an element is loaded from.
+    pub(super) fn settled_array(&mut self, reference: Value, ty: TypeIndex) -> Value {
+        let mutable = self.env.types.element(ty).mutable;
+        match self.checks() && mutable && !self.never_durable(ty) {
+            true => self.settled(reference),
+            false => reference,
+        }
+    }
+
+    /// Begins a store that may be the runtime's to do: `at` gives where in the object, with the value as 64 bits. If there is a block, the
+    /// store is done there, and what is emitted from here on is for objects that do not survive, until [`Translator::end_store`].
+    pub(super) fn begin_store(
+        &mut self,
+        reference: Value,
+        ty: TypeIndex,
+        storage: Storage,
+        value: Value,
+        at: impl FnOnce(&mut Self) -> Value,
+    ) -> Option<Block> {
+        if !self.checks() || self.never_durable(ty) || self.knows_volatile(reference) {
+            return None;
+        }
+        let check = self.check(reference, layout::PERSISTENCE_CHECK);
+        let Some((action, next)) = self.branch_on(&check) else {
+            self.learn(Fact::Volatile(reference));
+            return None;
+        };
+        let done = self.b.create_block();
+        self.b.switch_to_block(action);
+        let at = at(self);
+        let bits = self.bits(value);
+        let width = match storage.is_managed() {
+            true => i64::from(REFERENCE),
+            false => i64::from(storage.bytes()),
+        };
+        let width = self.i32(width);
+        self.call_helper(Helper::StoreDurable, &[reference, at, bits, width]);
+        self.b.ins().jump(done, &[]);
+        self.b.switch_to_block(next);
+        Some(done)
+    }
+
+    /// Ends the store.
+    pub(super) fn end_store(&mut self, done: Option<Block>, storage: Storage) {
+        let Some(done) = done else { return };
+        self.b.ins().jump(done, &[]);
+        self.b.seal_block(done);
+        self.b.switch_to_block(done);
+        if storage.is_managed() {
+            // Whatever the value reaches may be durable now.
+            self.forget_settled();
+        }
+    }
+
+    /// Whether two references are to the same object; an i8.
+    pub(super) fn same(
+        &mut self,
+        a: super::translate::Operand,
+        b: super::translate::Operand,
+    ) -> Value {
+        let equal = self.b.ins().icmp(IntCC::Equal, a.value, b.value);
+        let may_move = |t: &Self, ty: ValType| match ty {
+            ValType::Ref(r) => match r.heap {
+                HeapType::Concrete(i, _) => !t.never_durable(i),
+                HeapType::I31 | HeapType::None => false,
+                _ => true,
+            },
+            _ => false,
+        };
+        if !self.checks() || !may_move(self, a.ty) || !may_move(self, b.ty) {
+            return equal;
+        }
+        let (different, objects) = (self.b.create_block(), self.b.create_block());
+        let done = self.b.create_block();
+        let result = self.b.append_block_param(done, types::I8);
+        let one = self.b.ins().iconst(types::I8, 1);
+        self.b
+            .ins()
+            .brif(equal, done, &args(&[one]), different, &[]);
+        self.b.seal_block(different);
+        self.b.switch_to_block(different);
+        // Null and integers are never the same as anything else.
+        let least = self.b.ins().umin(a.value, b.value);
+        let some = self.b.ins().icmp_imm_s(IntCC::NotEqual, least, 0);
+        let either = self.b.ins().bor(a.value, b.value);
+        let tag = self.b.ins().band_imm_u(either, i64::from(layout::I31_TAG));
+        let even = self.b.ins().icmp_imm_s(IntCC::Equal, tag, 0);
+        let both = self.b.ins().band(some, even);
+        let zero = self.b.ins().iconst(types::I8, 0);
+        self.b.ins().brif(both, objects, &[], done, &args(&[zero]));
+        self.b.seal_block(objects);
+        self.b.switch_to_block(objects);
+        let byte = |t: &mut Self, reference| {
+            let address = t.object_address(reference);
+            let flags = t.trusted(Region::Headers);
+            t.b.ins()
+                .load(types::I8, flags, address, layout::COLLECTOR_BYTE)
+        };
+        let (x, y) = (byte(self, a.value), byte(self, b.value));
+        let either = self.b.ins().bor(x, y);
+        let due = self
+            .b
+            .ins()
+            .band_imm_u(either, i64::from(layout::FORWARDED));
+        let check = self.biased(due);
+        if let Some((action, next)) = self.branch_on(&check) {
+            self.b.switch_to_block(action);
+            let place = |t: &mut Self, byte, reference| {
+                let moved = t.b.ins().band_imm_u(byte, i64::from(layout::FORWARDED));
+                let to = t.forwarded_to(reference);
+                t.b.ins().select(moved, to, reference)
+            };
+            let (p, q) = (place(self, x, a.value), place(self, y, b.value));
+            let same = self.b.ins().icmp(IntCC::Equal, p, q);
+            self.b.ins().jump(done, &args(&[same]));
+            self.b.switch_to_block(next);
+        }
+        self.b.ins().jump(done, &args(&[zero]));
+        self.b.seal_block(done);
+        self.b.switch_to_block(done);
+        result
+    }
+
+    /// Whether objects of a type are class data, which are allocated where the region names them.
+    pub(super) fn is_class_data(&self, ty: TypeIndex) -> bool {
+        self.env.durable.is_some_and(|d| d.is_class_data(ty))
+    }
+
+    /// A new object of class data.
+    pub(super) fn allocate_class_data(&mut self, ty: TypeIndex) -> Value {
+        let number = self.i32(i64::from(ty));
+        let reference = self.call_helper(Helper::AllocClassData, &[number]);
+        reference.expect("result")
+    }
+}

@@ -1,0 +1,237 @@
+//! Objects that survive the program: between the store and its durable region.
+
+pub(crate) mod class_data;
+mod stats;
+mod types;
+
+pub(crate) use class_data::Constants;
+pub(crate) use stats::CHECK_COUNTERS;
+pub use stats::{CheckStats, SiteStats};
+
+use super::Vm;
+use crate::engine::DurableFile;
+use crate::error::{Error, Result};
+use crate::types::TypeIndex;
+use std::collections::HashSet;
+use varve_durable::layout::{CONSTANTS_START, FILE_START};
+use varve_durable::{Opened, Space, Volatile, open_in_place};
+use varve_heap::{Ref, layout};
+
+/// A store's durable region, and the constants that its objects refer to.
+pub(crate) struct Durable {
+    /// The file, until there is an instance whose objects could be in it.
+    opened: Option<Opened>,
+    space: Option<Space>,
+    pub constants: Constants,
+    /// Types whose objects are constants, those made later too.
+    class_types: HashSet<TypeIndex>,
+    heap_base: usize,
+    /// The name of a root while the program spells it, in UTF-16.
+    name: Vec<u16>,
+}
+
+/// What a store's helper is told instead of how many bytes the value has, if it is a reference.
+pub(crate) const REFERENCE: u32 = 16;
+
+impl Durable {
+    /// Opens and locks the file, and maps it and the constants among the addresses that the heap leaves.
+    ///
+    /// # Safety
+    /// The heap at `heap_base` leaves its durable range to the result, and outlives it.
+    pub unsafe fn open(file: &DurableFile, heap_base: usize) -> Result<Durable> {
+        let at = std::ptr::with_exposed_provenance_mut::<u8>(heap_base + FILE_START as usize);
+        // SAFETY: as this function.
+        let opened = unsafe { open_in_place(&file.path, file.medium, at) }?;
+        let constants = heap_base + CONSTANTS_START as usize;
+        // SAFETY: as this function.
+        let constants = unsafe { Constants::new(constants) }?;
+        Ok(Durable {
+            opened: Some(opened),
+            space: None,
+            constants,
+            class_types: HashSet::new(),
+            heap_base,
+            name: Vec::new(),
+        })
+    }
+
+    pub fn wants_collection(&self) -> bool {
+        self.space.as_ref().is_some_and(Space::wants_collection)
+    }
+
+    /// The region, which is there from the first instance on.
+    pub fn space(&self) -> Option<&Space> {
+        self.space.as_ref()
+    }
+
+    fn volatile(&self) -> Volatile {
+        let base = std::ptr::with_exposed_provenance_mut::<u8>(self.heap_base);
+        // SAFETY: the store's heap lives as long; helpers call while compiled code waits.
+        unsafe { Volatile::new(base) }
+    }
+}
+
+impl Drop for Durable {
+    fn drop(&mut self) {
+        // What an open region stored is taken back. A medium that fails now leaves that to the next opening.
+        if let Some(space) = self.space.take()
+            && let Err(e) = space.close()
+        {
+            eprintln!("{e}");
+        }
+    }
+}
+
+impl Vm {
+    /// The region in use.
+    fn space(&mut self) -> Result<&mut Space> {
+        let durable = self.durable.as_mut();
+        let space = durable.and_then(|d| d.space.as_mut());
+        space.ok_or_else(|| Error::Internal("a durable object without a region".into()))
+    }
+
+    /// Once an instance has its globals, before its code runs: class data go to their places, and the region is opened for its types.
+    pub(super) fn begin_durable(&mut self, instance: u32) -> Result<()> {
+        let Some(durable) = &self.durable else {
+            return Ok(());
+        };
+        if durable.space.is_some() {
+            return Err(Error::usage(
+                "a durable region is for the objects of one instance: run others in a store of their own",
+            ));
+        }
+        self.place_class_data(instance)?;
+        // Nothing refers to where they were.
+        self.collect()?;
+        let tables = self.durable_tables(instance);
+        let durable = self.durable.as_mut().expect("looked at above");
+        let opened = durable.opened.take().expect("opened with the store");
+        durable.space = Some(opened.region(&tables)?);
+        self.restore_class_data(instance)
+    }
+
+    /// Collects everything, and then what is durable and neither roots nor the program reach.
+    pub(super) fn collect_durable(&mut self) {
+        let held = self.with_heap(|heap, mutator, roots| heap.collect_durable(mutator, roots));
+        if let Some(space) = self.durable.as_mut().and_then(|d| d.space.as_mut()) {
+            space.collect(&held);
+        }
+    }
+
+    /// Makes an object durable with all that it reaches: its place.
+    pub(crate) fn persist(&mut self, reference: u32) -> Result<u32> {
+        let Some(durable) = self.durable.as_deref_mut() else {
+            return Ok(reference);
+        };
+        let heap = durable.volatile();
+        let space = durable
+            .space
+            .as_mut()
+            .ok_or_else(|| Error::Internal("no region is open yet".into()))?;
+        let mut classes = Vec::new();
+        let placed = space.persist(&heap, Ref(reference), &mut classes)?;
+        if !classes.is_empty() {
+            self.record_class_data(classes)?;
+        }
+        Ok(placed.0)
+    }
+
+    /// A store into an object that is durable or became so: `at` bytes from its start.
+    pub(crate) fn store_durable(
+        &mut self,
+        holder: u32,
+        at: u64,
+        bits: u64,
+        width: u32,
+    ) -> Result<()> {
+        let holder = self.resolve(holder);
+        let bytes = bits.to_le_bytes();
+        let (bytes, count) = match width == REFERENCE {
+            true => (u64::from(self.persist(bits as u32)?).to_le_bytes(), 4),
+            false => (bytes, width as usize),
+        };
+        let offset = Space::offset_of(Ref(holder).offset()) + at;
+        self.space()?.store(offset, &bytes[..count])?;
+        Ok(())
+    }
+
+    /// The offset in the region's file of an object, if it is durable. The object has not become durable elsewhere.
+    pub(crate) fn durable_offset(&self, reference: u32) -> Option<u64> {
+        self.durable.as_ref()?;
+        // SAFETY: references are of live objects, which begin with a header.
+        let byte = unsafe {
+            self.object(reference)
+                .add(layout::COLLECTOR_BYTE as usize)
+                .read()
+        };
+        (byte & layout::DURABLE != 0).then(|| Space::offset_of(Ref(reference).offset()))
+    }
+
+    /// Before a range of an object's bytes is written by the runtime.
+    pub(crate) fn before_durable(&mut self, object: u64, at: u64, bytes: u64) -> Result<()> {
+        Ok(self.space()?.before_store(object + at, bytes)?)
+    }
+
+    /// After it was written.
+    pub(crate) fn after_durable(&mut self, object: u64, at: u64, bytes: u64) -> Result<()> {
+        match bytes {
+            0 => Ok(()),
+            _ => Ok(self.space()?.after_store(object + at, bytes)?),
+        }
+    }
+
+    // ---- what programs call -----------------------------------------------------------------------------------------------------
+
+    /// Whether there is a region.
+    pub(crate) fn is_durable(&self) -> bool {
+        self.durable.is_some()
+    }
+
+    /// Adds a character to the name that the program spells.
+    pub(crate) fn spell_root(&mut self, unit: u32) {
+        if let Some(d) = &mut self.durable {
+            d.name.push(unit as u16);
+        }
+    }
+
+    fn spelled(&mut self) -> String {
+        let units = self.durable.as_mut().map(|d| std::mem::take(&mut d.name));
+        String::from_utf16_lossy(&units.unwrap_or_default())
+    }
+
+    /// What the name stands for that was spelled; 0 if nothing.
+    pub(crate) fn find_root(&mut self) -> Result<u32> {
+        let name = self.spelled();
+        Ok(self.space()?.root(&name).map_or(0, |r| r.0))
+    }
+
+    /// Has the name that was spelled stand for an object.
+    pub(crate) fn publish_root(&mut self, object: u32) -> Result<()> {
+        let name = self.spelled();
+        let object = self.persist(object)?;
+        Ok(self.space()?.set_root(&name, Ref(object))?)
+    }
+
+    /// Begins a failure-atomic region.
+    pub(crate) fn begin_region(&mut self) {
+        if let Ok(space) = self.space() {
+            space.begin();
+        }
+    }
+
+    /// Ends it.
+    pub(crate) fn end_region(&mut self) -> Result<()> {
+        match self.is_durable() {
+            true => Ok(self.space()?.end()?),
+            false => Ok(()),
+        }
+    }
+
+    /// Takes it back.
+    pub(crate) fn take_back_region(&mut self) -> Result<()> {
+        match self.is_durable() {
+            true => Ok(self.space()?.take_back()?),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What is known of persistence checks: how often they were made, with what outcome, and how they were biased.
+
+use crate::compile::persist::Bias;
+use crate::store::{Store, Vm};
+
+/// Bytes of the counters in a store's region: for each bias, baseline code's last, checks that were bypassed and activated.
+pub(crate) const CHECK_COUNTERS: usize = 5 * 16;
+
+/// Persistence checks that code made, by how they were biased.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckStats {
+    /// Bypassed and activated, by bias: likely, unbiased, unlikely, very unlikely.
+    pub optimized: [(u64, u64); 4],
+    /// In baseline code.
+    pub baseline: (u64, u64),
+}
+
+/// Places in the program that check, by what baseline code saw there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SiteStats {
+    /// That were activated each time.
+    pub always: u64,
+    /// That were activated sometimes.
+    pub sometimes: u64,
+    /// That were never activated.
+    pub never: u64,
+    /// Checks that baseline code made: bypassed and activated.
+    pub checks: (u64, u64),
+}
+
+impl CheckStats {
+    /// All checks, and those that were activated.
+    pub fn total(&self) -> (u64, u64) {
+        let all = self.optimized.iter().chain([&self.baseline]);
+        all.fold((0, 0), |(n, a), (bypassed, activated)| {
+            (n + bypassed + activated, a + activated)
+        })
+    }
+}
+
+impl Vm {
+    fn check_stats(&self) -> Option<CheckStats> {
+        let place = self.check_counters?;
+        let pair = |i: usize| {
+            let at = self.region.address::<[u64; 2]>(place + 16 * i as u32);
+            // SAFETY: the place was allocated for five pairs.
+            let [bypassed, activated] = unsafe { at.read() };
+            (bypassed, activated)
+        };
+        Some(CheckStats {
+            optimized: [
+                pair(Bias::Likely as usize),
+                pair(Bias::Unbiased as usize),
+                pair(Bias::Unlikely as usize),
+                pair(Bias::VeryUnlikely as usize),
+            ],
+            baseline: pair(4),
+        })
+    }
+
+    fn site_stats(&self) -> SiteStats {
+        let mut stats = SiteStats::default();
+        for feedback in self.code.tiers.feedback.values() {
+            for (bypassed, activated) in feedback.checks(&self.region) {
+                match (bypassed, activated) {
+                    (0, 0) => continue,
+                    (0, _) => stats.always += 1,
+                    (_, 0) => stats.never += 1,
+                    _ => stats.sometimes += 1,
+                }
+                stats.checks.0 += bypassed;
+                stats.checks.1 += activated;
+            }
+        }
+        stats
+    }
+}
+
+impl<T> Store<T> {
+    /// Persistence checks so far, if the engine counts them: see [`Config::count_checks`](crate::Config::count_checks).
+    pub fn check_stats(&self) -> Option<CheckStats> {
+        self.vm().check_stats()
+    }
+
+    /// What baseline code saw of places that check; all zero without checks.
+    pub fn check_sites(&self) -> SiteStats {
+        self.vm().site_stats()
+    }
+
+    /// What the durable region did, and what was found when it was opened, if there is one.
+    pub fn durable_stats(&self) -> Option<(crate::DurableStats, crate::DurableRecovered)> {
+        let space = self.vm().durable.as_ref()?.space()?;
+        Some((space.stats(), space.recovered().clone()))
+    }
+}

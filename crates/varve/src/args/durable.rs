@@ -1,0 +1,145 @@
+//! What the command line takes for objects that survive.
+
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Args, Debug, Default)]
+pub struct DurableRun {
+    /// Durable roots of a WebAssembly program, and all that they reach, survive in this region file, which is made if it is not there
+    #[arg(long, requires = "work", value_name = "FILE")]
+    pub durable: Option<PathBuf>,
+    /// What the region file is on; dax if it can be mapped so, else file, if it is not given
+    #[arg(long, requires = "durable", value_enum)]
+    pub domain: Option<Domain>,
+    /// With --domain file: when stores are in the medium. `commit`: each when it is over, or its failure-atomic region; or an interval such
+    /// as 100ms, after which a crash of the machine (not of the program) may lose or damage what is younger
+    #[arg(long, requires = "durable", value_name = "commit|INTERVAL", value_parser = sync)]
+    pub sync: Option<Sync>,
+    /// How optimized code of a WebAssembly program checks for durable objects: none, likely, unbiased, unlikely, deopt, or quick, by what
+    /// baseline code counts (quick with --durable, none without, if it is not given)
+    #[arg(long, requires = "work", value_name = "KIND")]
+    pub checks: Option<varve_runtime::Checks>,
+    /// A table on standard error, at the end, of the checks that were made and what the region did
+    #[arg(long, requires = "work")]
+    pub check_stats: bool,
+}
+
+/// The same for stores that are programs of ours.
+#[derive(Args, Debug, Clone)]
+pub struct DurableStore {
+    /// Values survive in this region file, which is made if it is not there
+    #[arg(long, value_name = "FILE")]
+    pub durable: Option<PathBuf>,
+    /// What the region file is on; dax if it can be mapped so, else file, if it is not given
+    #[arg(long, requires = "durable", value_enum)]
+    pub domain: Option<Domain>,
+    /// With --domain file: when values are in the medium. `commit`: before they are acknowledged; or an interval such as 100ms, after which a
+    /// crash of the machine (not of the program) may lose or damage what is younger
+    #[arg(long, requires = "durable", value_name = "commit|INTERVAL", value_parser = sync)]
+    pub sync: Option<Sync>,
+    /// How optimized code checks for durable objects: none, likely, unbiased, unlikely, deopt, or quick, by what baseline code counts (unlikely with
+    /// --durable, none without, if it is not given)
+    #[arg(long, value_name = "KIND")]
+    pub checks: Option<varve_runtime::Checks>,
+}
+
+impl From<&DurableStore> for DurableRun {
+    fn from(a: &DurableStore) -> DurableRun {
+        DurableRun {
+            durable: a.durable.clone(),
+            domain: a.domain,
+            sync: a.sync,
+            // Not `quick`: the B+ trees find defects in code that leaves for a check which was never activated before.
+            checks: a.checks.or(a.durable.as_ref().map(|_| varve_runtime::Checks::Unlikely)),
+            check_stats: false,
+        }
+    }
+}
+
+/// A kind of medium.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Domain {
+    /// Persistent memory, mapped with MAP_SYNC: cache lines are written back and fenced
+    Dax,
+    /// An ordinary file: fdatasync
+    File,
+    /// As dax, on any file: survives the program, not the machine
+    Memory,
+}
+
+/// When a file is synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
+    Commit,
+    Every(Duration),
+}
+
+fn sync(text: &str) -> Result<Sync, String> {
+    if text == "commit" {
+        return Ok(Sync::Commit);
+    }
+    let (number, unit) = match text.find(|c: char| c.is_ascii_alphabetic()) {
+        Some(at) => text.split_at(at),
+        None => (text, "s"),
+    };
+    let scale = match unit {
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        _ => {
+            return Err(format!(
+                "`{text}` is neither commit nor an interval such as 100ms"
+            ));
+        }
+    };
+    let seconds = number.parse::<f64>().map(|n| n * scale);
+    match seconds {
+        Ok(s) if s.is_finite() && (1e-4..=86_400.0).contains(&s) => {
+            Ok(Sync::Every(Duration::from_secs_f64(s)))
+        }
+        Ok(_) => Err("an interval is 100us to a day".into()),
+        Err(_) => Err(format!(
+            "`{text}` is neither commit nor an interval such as 100ms"
+        )),
+    }
+}
+
+#[derive(Args, Debug)]
+pub struct DurableArgs {
+    #[command(subcommand)]
+    pub command: DurableCommand,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum DurableCommand {
+    /// Follow all references from the roots; exit code 1 and one line for each damage if there is any. The file stays as it is
+    Check {
+        /// The region file
+        file: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say what a region holds: roots, objects by type, how it was closed. The file stays as it is
+    Info {
+        /// The region file
+        file: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write what is reachable into a new file, and put that in the place of the old one
+    Compact {
+        /// The region file
+        file: PathBuf,
+    },
+    /// Print all that is reachable as JSON lines: one object each, roots first
+    Export {
+        /// The region file
+        file: PathBuf,
+        /// Objects of this root alone
+        #[arg(long, value_name = "NAME")]
+        root: Option<String>,
+    },
+}
