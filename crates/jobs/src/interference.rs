@@ -128,7 +128,9 @@ impl Matrix {
 pub fn on_model(machine: &Machine, threads: &[u32], making: &Making) -> Result<Matrix, Error> {
     use calibrate::Memory as Place;
     let has = Place::of(machine);
-    let slow = [Place::Pm, Place::Cxl].into_iter().find(|m| has.contains(m));
+    let slow = [Place::Pm, Place::Cxl]
+        .into_iter()
+        .find(|m| has.contains(m));
     let Some(slow) = slow.filter(|_| has.contains(&Place::Dram)) else {
         return Err(Error::OneMemory(machine.name.clone()));
     };
@@ -208,7 +210,11 @@ pub fn here(
         if !go_on(i, pairs.len(), &modes[a].name()) {
             return Err(varve_machine::model::RunError::Interrupted.into());
         }
-        let both: Vec<PairMode> = [Some(a), b].into_iter().flatten().map(|m| mode(&modes[m])).collect();
+        let both: Vec<PairMode> = [Some(a), b]
+            .into_iter()
+            .flatten()
+            .map(|m| mode(&modes[m]))
+            .collect();
         measured.push(side_by_side(&both, cpus, nodes.len() > 1, time).map_err(Error::Live)?);
     }
     Ok(gather("here", modes, &pairs, measured))

@@ -45,7 +45,9 @@ pub fn candidates(group: &Group, demands: &[Demand], host: &Host) -> Result<Vec<
         for order in orders(n, &memory) {
             for &choice in &choices {
                 let counted = |i: usize| choice >> i & 1 == 1;
-                all.extend(candidate(&base, group, demands, host, &memory, &order, &counted));
+                all.extend(candidate(
+                    &base, group, demands, host, &memory, &order, &counted,
+                ));
             }
         }
     }

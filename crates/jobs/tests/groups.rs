@@ -43,7 +43,9 @@ fn every_problem_is_told_at_once_with_its_line() {
 
 #[test]
 fn orders_must_be_possible() {
-    let program = |name: &str, after: &str| format!("[[program]]\nname = \"{name}\"\ncommand = [\"true\"]\nafter = [{after}]\n");
+    let program = |name: &str, after: &str| {
+        format!("[[program]]\nname = \"{name}\"\ncommand = [\"true\"]\nafter = [{after}]\n")
+    };
     let cycle = [
         program("a", "\"c\""),
         program("b", "\"a\""),
@@ -52,12 +54,22 @@ fn orders_must_be_possible() {
     .concat();
     assert_eq!(
         problems(&cycle),
-        ["g.toml:1: program `a`, after: none of these ever starts: a waits for c waits for b waits for a; take one `after` out"]
+        [
+            "g.toml:1: program `a`, after: none of these ever starts: a waits for c waits for b waits for a; take one `after` out"
+        ]
     );
     let own = program("a", "\"a\"");
-    assert!(problems(&own)[0].contains("a waits for a"), "{:?}", problems(&own));
+    assert!(
+        problems(&own)[0].contains("a waits for a"),
+        "{:?}",
+        problems(&own)
+    );
     let unknown = [program("solver", ""), program("b", "\"solve\"")].concat();
-    assert!(problems(&unknown)[0].ends_with("did you mean `solver`?"), "{:?}", problems(&unknown));
+    assert!(
+        problems(&unknown)[0].ends_with("did you mean `solver`?"),
+        "{:?}",
+        problems(&unknown)
+    );
 }
 
 #[test]
@@ -67,7 +79,9 @@ fn a_program_is_something_and_not_two_things() {
     assert!(all("workload = \"gups\"\ntrace = \"x.trace\"").contains("stands beside `workload`"));
     assert!(all("command = [\"x\"]\nmanaged = \"x.wasm\"").contains("stands beside `command`"));
     assert!(all("command = []").contains("is empty"));
-    assert!(all("command = [\"x\"]\nenv = { A = \"{thread}\" }").contains("`{thread}` is not known"));
+    assert!(
+        all("command = [\"x\"]\nenv = { A = \"{thread}\" }").contains("`{thread}` is not known")
+    );
     assert!(all("command = [\"x\"]\ntime_limit = \"5\"").contains("`5` is no time"));
     assert!(all("command = [\"x\"]\nclass = \"cpu\"").contains("write \"cpu-bound\" or"));
     assert!(all("command = [\"x\"]\nmemory = \"dram\"").contains("write \"fast\" or \"slow\""));
@@ -75,7 +89,10 @@ fn a_program_is_something_and_not_two_things() {
 
 #[test]
 fn a_group_needs_programs_with_names_of_their_own() {
-    assert!(problems("name = \"g\"")[0].contains("there is none; begin each program with `[[program]]`"));
+    assert!(
+        problems("name = \"g\"")[0]
+            .contains("there is none; begin each program with `[[program]]`")
+    );
     let twice = format!("{OK}{OK}");
     assert_eq!(
         problems(&twice),
@@ -89,7 +106,9 @@ fn an_impossible_number_of_threads_is_told() {
     let text = format!("cores = 4\n{OK}threads = 5\n");
     assert_eq!(
         problems(&text),
-        ["g.toml:2: program `a`, threads: 5 threads, and the group has 4 cores; lower `threads`, or raise `cores`"]
+        [
+            "g.toml:2: program `a`, threads: 5 threads, and the group has 4 cores; lower `threads`, or raise `cores`"
+        ]
     );
 }
 

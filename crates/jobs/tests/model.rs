@@ -37,7 +37,9 @@ fn a_program_that_needs_bandwidth_takes_the_place_of_one_that_does_not() {
     let group = read(TWO);
     let both = [Strategy::LINUX, "placement".parse().unwrap()];
     let c = making(|m| compare(&group, &spec(), &both, m)).unwrap();
-    let [linux, placed] = &c.results[..] else { panic!() };
+    let [linux, placed] = &c.results[..] else {
+        panic!()
+    };
     assert_eq!(linux.programs[1].memory, Memory::Slow);
     assert_eq!(placed.programs[1].memory, Memory::Fast);
     assert_eq!(placed.programs[0].memory, Memory::Slow);
@@ -65,7 +67,8 @@ fn the_same_group_is_the_same_to_the_last_bit() {
 #[test]
 fn programs_run_together_and_disturb_each_other() {
     let text = |both: bool| {
-        let second = "[[program]]\nname = \"b\"\nworkload = \"radix:bytes=256MiB\"\nmemory = \"slow\"\n";
+        let second =
+            "[[program]]\nname = \"b\"\nworkload = \"radix:bytes=256MiB\"\nmemory = \"slow\"\n";
         let first = "[[program]]\nname = \"a\"\nworkload = \"ocean_cp:bytes=1GiB,passes=30\"\nmemory = \"fast\"\n";
         read(&format!("{first}{}", if both { second } else { "" }))
     };
@@ -83,10 +86,18 @@ fn programs_wait_for_those_that_they_follow_and_a_time_limit_ends_one() {
         [[program]]\nname = \"b\"\nworkload = \"npb_mg:bytes=512MiB\"\ntime_limit = \"100ms\"\n";
     let group = read(text);
     let c = making(|m| compare(&group, &spec(), &[Strategy::LINUX], m)).unwrap();
-    let [a, b] = &c.results[0].programs[..] else { panic!() };
-    assert_eq!(b.failure.as_deref(), Some("it took longer than its time limit"));
+    let [a, b] = &c.results[0].programs[..] else {
+        panic!()
+    };
+    assert_eq!(
+        b.failure.as_deref(),
+        Some("it took longer than its time limit")
+    );
     assert!(b.seconds().unwrap() < 0.2, "{b:?}");
-    assert!(a.start_s >= b.end_s && a.failure.is_none(), "the other one goes on");
+    assert!(
+        a.start_s >= b.end_s && a.failure.is_none(),
+        "the other one goes on"
+    );
     let stop = read(&format!("on_failure = \"stop\"\n{text}"));
     let c = making(|m| compare(&stop, &spec(), &[Strategy::LINUX], m)).unwrap();
     assert_eq!(c.results[0].programs[0].start_s, None);
@@ -104,7 +115,10 @@ fn the_policies_are_near_the_oracle() {
     let best = making(|m| run_all(&group, &plans, &spec(), m)).unwrap();
     let best = best.iter().map(|r| r.seconds).fold(f64::INFINITY, f64::min);
     let [linux, all] = [&c.results[0], &c.results[1]].map(|r| r.seconds);
-    assert!(best <= 1.02 * all, "nothing beats the oracle but by chance: {best} s, {all} s");
+    assert!(
+        best <= 1.02 * all,
+        "nothing beats the oracle but by chance: {best} s, {all} s"
+    );
     assert!(all < 1.5 * best, "{all} s for {best} s");
     assert!(best < linux);
 }
@@ -122,15 +136,24 @@ fn groups_that_do_not_fit_are_refused_with_their_line() {
     };
     let program = "[[program]]\nname = \"a\"\nworkload = \"npb_mg:passes=1\"\n";
     let e = refused(&format!("fast = \"1GiB\"\nslow = \"1GiB\"\n{program}"));
-    assert!(e.starts_with("g.toml:3: program `a`, bytes: needs 3"), "{e}");
+    assert!(
+        e.starts_with("g.toml:3: program `a`, bytes: needs 3"),
+        "{e}"
+    );
     let e = refused(&format!("fast = \"1TiB\"\n{program}"));
     assert!(e.contains("optane-6230n has 192 GiB"), "{e}");
     let e = refused(&format!("cores = 64\n{program}"));
     assert!(e.contains("64 cores, and optane-6230n has 20"), "{e}");
     let e = refused(&format!("{program}threads = 30\n"));
-    assert!(e.starts_with("g.toml:1: program `a`, threads: 30 threads"), "{e}");
+    assert!(
+        e.starts_with("g.toml:1: program `a`, threads: 30 threads"),
+        "{e}"
+    );
     let e = refused("[[program]]\nname = \"a\"\ncommand = [\"true\"]\n");
-    assert!(e.contains("run the group on this machine with --live"), "{e}");
+    assert!(
+        e.contains("run the group on this machine with --live"),
+        "{e}"
+    );
     let e = refused("[[program]]\nname = \"a\"\nworkload = \"npb_mg:threads=4\"\n");
     assert!(e.contains("the workload says `threads=` itself"), "{e}");
     let mut one = spec();
@@ -150,7 +173,12 @@ fn an_interrupt_ends_a_run() {
 /// Twenty programs, each known with 1 to 16 threads in both memories.
 fn twenty() -> (Group, Vec<Demand>, Host) {
     let text: String = (0..20)
-        .map(|i| format!("[[program]]\nname = \"p{i}\"\nworkload = \"gups\"\nthreads = {}\n", 1 + i % 9))
+        .map(|i| {
+            format!(
+                "[[program]]\nname = \"p{i}\"\nworkload = \"gups\"\nthreads = {}\n",
+                1 + i % 9
+            )
+        })
         .collect();
     let group = read(&format!("fast = \"40GiB\"\n{text}"));
     let host = spec().host(&group).unwrap();
@@ -164,7 +192,8 @@ fn twenty() -> (Group, Vec<Demand>, Host) {
         .map(|i| Demand {
             name: format!("p{i}"),
             bytes: u64::from(1 + i % 7) << 30,
-            curves: [1.0, 1.0 + f64::from(i % 5)].map(|s| (1..=16).map(|t| point(i, s, t)).collect()),
+            curves: [1.0, 1.0 + f64::from(i % 5)]
+                .map(|s| (1..=16).map(|t| point(i, s, t)).collect()),
             missing: Vec::new(),
         })
         .collect();
@@ -184,7 +213,9 @@ fn every_decision_for_twenty_programs_has_its_sentence() {
     // Class, place, threads and turn of each.
     assert_eq!(sentences.len(), 4 * 20);
     for p in &plan.programs {
-        let about = sentences.iter().filter(|s| s.starts_with(&format!("{} ", p.name)));
+        let about = sentences
+            .iter()
+            .filter(|s| s.starts_with(&format!("{} ", p.name)));
         assert_eq!(about.count(), 4, "{}", p.name);
     }
 }

@@ -191,7 +191,10 @@ pub fn heat(chart: &Chart, look: Look) -> Option<String> {
     };
     let mut out = wrap(&printable(&chart.title), look.width, "");
     out.push('\n');
-    let names: Vec<String> = rows.iter().map(|r| clip(&printable(&r.name), look.width / 3)).collect();
+    let names: Vec<String> = rows
+        .iter()
+        .map(|r| clip(&printable(&r.name), look.width / 3))
+        .collect();
     let left = names.iter().map(|n| n.chars().count()).max().unwrap_or(0);
     let room = look.width.saturating_sub(left + 2);
     for (row, name) in rows.iter().zip(&names) {

@@ -36,7 +36,10 @@ fn a_sampler_sees_what_runs_without_stopping_it() {
     let warmth = warmth.unwrap();
     assert_eq!(allocated, same);
     assert!(warmth.samples > warmth.empty, "{warmth:?}");
-    assert!(warmth.methods > 10 && warmth.hot_methods > 0 && warmth.hot_types > 0, "{warmth:?}");
+    assert!(
+        warmth.methods > 10 && warmth.hot_methods > 0 && warmth.hot_types > 0,
+        "{warmth:?}"
+    );
     assert!(warmth.hot_methods < warmth.methods, "{warmth:?}");
 }
 
@@ -50,9 +53,20 @@ fn samples_on_the_model_come_at_the_same_accesses_in_every_run() {
         spec.trays = TrayOptions::default();
         run_managed(&spec, &mut |_| true).unwrap().result
     };
-    let (one, two) = (run("sampled:interval=10us,cool=1ms"), run("sampled:interval=10us,cool=1ms"));
+    let (one, two) = (
+        run("sampled:interval=10us,cool=1ms"),
+        run("sampled:interval=10us,cool=1ms"),
+    );
     assert_eq!(one, two);
-    assert!(one.slow_bytes > 0 && one.fast_bytes > 0, "hot {} cold {}", one.fast_bytes, one.slow_bytes);
+    assert!(
+        one.slow_bytes > 0 && one.fast_bytes > 0,
+        "hot {} cold {}",
+        one.fast_bytes,
+        one.slow_bytes
+    );
     let never = run("sampled:interval=100s,cool=1ms");
-    assert!(never.slow_bytes > one.slow_bytes, "nothing is warm without samples");
+    assert!(
+        never.slow_bytes > one.slow_bytes,
+        "nothing is warm without samples"
+    );
 }

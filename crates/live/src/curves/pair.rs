@@ -48,12 +48,20 @@ pub fn side_by_side(
     for (m, memory) in modes.iter().zip(&mut memories) {
         let pattern = Pattern {
             how: if m.writes { How::NtStore } else { How::Read },
-            order: if m.random { Order::Random } else { Order::Sequential },
+            order: if m.random {
+                Order::Random
+            } else {
+                Order::Sequential
+            },
             block: if m.random { STEP } else { 4 * STEP },
             pace: 0,
         };
         let parts = memory.words().chunks_exact_mut(BYTES / 8);
-        jobs.extend(parts.zip(next.by_ref()).map(|(part, &cpu)| (pattern, part, cpu)));
+        jobs.extend(
+            parts
+                .zip(next.by_ref())
+                .map(|(part, &cpu)| (pattern, part, cpu)),
+        );
     }
     let mut rates = together(jobs, time).into_iter();
     Ok(modes
@@ -74,7 +82,10 @@ mod tests {
             threads: 1,
             node: 0,
         };
-        let cpu = crate::probe::cpus::allowed_cpus().first().copied().unwrap_or(0);
+        let cpu = crate::probe::cpus::allowed_cpus()
+            .first()
+            .copied()
+            .unwrap_or(0);
         let gbps = side_by_side(&[mode], &[cpu], false, Duration::from_millis(4)).unwrap();
         assert!(gbps.len() == 1 && gbps[0] > 0.0, "{gbps:?}");
         assert!(side_by_side(&[mode, mode], &[cpu], false, Duration::ZERO).is_err());

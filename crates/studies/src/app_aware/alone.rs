@@ -34,22 +34,59 @@ fn e5(named: Named, out: &mut StudyResult) {
     };
     let slowdown = |name: &str| named(name)?.slowdown(THREADS);
     out.claims.extend([
-        claim("E5", "ocean_cp in PM over DRAM, 8 threads", 17.5, slowdown("ocean_cp"), "x", ""),
-        claim("E5", "ocean_cp in DRAM, read", 40.9, gbps(Memory::Fast, false), "GB/s", "an input"),
-        claim("E5", "ocean_cp in DRAM, written", 15.3, gbps(Memory::Fast, true), "GB/s", "an input"),
-        claim("E5", "ocean_cp in PM, read", 2.45, gbps(Memory::Slow, false), "GB/s", ""),
-        claim("E5", "ocean_cp in PM, written", 0.8, gbps(Memory::Slow, true), "GB/s", ""),
+        claim(
+            "E5",
+            "ocean_cp in PM over DRAM, 8 threads",
+            17.5,
+            slowdown("ocean_cp"),
+            "x",
+            "",
+        ),
+        claim(
+            "E5",
+            "ocean_cp in DRAM, read",
+            40.9,
+            gbps(Memory::Fast, false),
+            "GB/s",
+            "an input",
+        ),
+        claim(
+            "E5",
+            "ocean_cp in DRAM, written",
+            15.3,
+            gbps(Memory::Fast, true),
+            "GB/s",
+            "an input",
+        ),
+        claim(
+            "E5",
+            "ocean_cp in PM, read",
+            2.45,
+            gbps(Memory::Slow, false),
+            "GB/s",
+            "",
+        ),
+        claim(
+            "E5",
+            "ocean_cp in PM, written",
+            0.8,
+            gbps(Memory::Slow, true),
+            "GB/s",
+            "",
+        ),
     ]);
     let below = || Value::AtMost { at_most: 1.5 };
     for name in ["freqmine", "swaptions", "lu_cb"] {
         let what = format!("{name} in PM over DRAM");
-        out.claims.push(claim("E5", &what, below(), slowdown(name), "x", ""));
+        out.claims
+            .push(claim("E5", &what, below(), slowdown(name), "x", ""));
     }
     let above = || Value::AtLeast { at_least: 1.5 };
     for name in ["canneal", "radix", "npb_ft", "npb_mg", "npb_sp"] {
         let what = format!("{name} in PM over DRAM");
         let note = "called bandwidth-sensitive; the text prints no number";
-        out.claims.push(claim("E5", &what, above(), slowdown(name), "x", note));
+        out.claims
+            .push(claim("E5", &what, above(), slowdown(name), "x", note));
     }
 }
 
@@ -60,15 +97,46 @@ fn e11(named: Named, out: &mut StudyResult) {
     };
     let mb = |x: Option<f64>| x.map(|g| g * 1000.0);
     out.claims.extend([
-        claim("E11", "freqmine, read by each thread", 182.0, mb(rate("freqmine", THREADS, false)), "MB/s", "an input"),
-        claim("E11", "freqmine, written by each thread", 66.0, mb(rate("freqmine", THREADS, true)), "MB/s", "an input"),
-        claim("E11", "NPB/LU, read by one thread", 2.3, rate("npb_lu", 1, false), "GB/s", "an input"),
-        claim("E11", "NPB/LU, written by one thread", 1.0, rate("npb_lu", 1, true), "GB/s", "an input"),
+        claim(
+            "E11",
+            "freqmine, read by each thread",
+            182.0,
+            mb(rate("freqmine", THREADS, false)),
+            "MB/s",
+            "an input",
+        ),
+        claim(
+            "E11",
+            "freqmine, written by each thread",
+            66.0,
+            mb(rate("freqmine", THREADS, true)),
+            "MB/s",
+            "an input",
+        ),
+        claim(
+            "E11",
+            "NPB/LU, read by one thread",
+            2.3,
+            rate("npb_lu", 1, false),
+            "GB/s",
+            "an input",
+        ),
+        claim(
+            "E11",
+            "NPB/LU, written by one thread",
+            1.0,
+            rate("npb_lu", 1, true),
+            "GB/s",
+            "an input",
+        ),
     ]);
 }
 
 fn slowdowns(all: &[Demand]) -> Chart {
-    let values = all.iter().map(|d| d.slowdown(THREADS).unwrap_or(f64::NAN)).collect();
+    let values = all
+        .iter()
+        .map(|d| d.slowdown(THREADS).unwrap_or(f64::NAN))
+        .collect();
     Chart::new(
         "slowdown",
         "Time in PM over time in DRAM, 8 threads",

@@ -36,7 +36,11 @@ const GROUPS: [Asked; 9] = [
         "groups/placement2.toml",
         &[("E6", "placement"), ("E9", "all")]
     ),
-    asked!("placement-3", "groups/placement3.toml", &[("E6", "placement")]),
+    asked!(
+        "placement-3",
+        "groups/placement3.toml",
+        &[("E6", "placement")]
+    ),
     asked!("threads-1", "groups/threads1.toml", &[("E7", "threads")]),
     asked!("threads-2", "groups/threads2.toml", &[("E7", "threads")]),
     asked!("threads-3", "groups/threads3.toml", &[("E7", "threads")]),
@@ -87,29 +91,50 @@ pub fn claims(
             Some((_, rest)) => format!("{rest}. "),
             None => String::new(),
         };
-        format!("{named}{:.1} s for {:.1} s: threads of {}", r.seconds, linux.seconds, threads.join(", "))
+        format!(
+            "{named}{:.1} s for {:.1} s: threads of {}",
+            r.seconds,
+            linux.seconds,
+            threads.join(", ")
+        )
     };
     for ((id, strategy), r) in asked.answers.iter().zip(others) {
         let published = group.published.saved.iter().find(|(s, _)| s == strategy);
         let what = format!("{}: time saved by {strategy}", group.name);
         let published = published.map_or(Value::Missing, |p| p.1.into());
-        out.claims.push(claim(id, &what, published, Some(r.saves(linux)), "%", &note(r)));
+        out.claims.push(claim(
+            id,
+            &what,
+            published,
+            Some(r.saves(linux)),
+            "%",
+            &note(r),
+        ));
         if *id == "E9" {
             let share = 100.0 * r.moving_s / r.seconds;
             let size = varve_report::fmt::bytes(r.moved_bytes as f64);
-            let note = format!("{size} in {:.2} s of a group that takes {:.1} s", r.moving_s, r.seconds);
+            let note = format!(
+                "{size} in {:.2} s of a group that takes {:.1} s",
+                r.moving_s, r.seconds
+            );
             let most = Value::AtMost { at_most: 0.2 };
             let what = format!("{}: moving pages, of the time", group.name);
-            out.claims.push(claim("E9", &what, most, Some(share), "%", &note));
+            out.claims
+                .push(claim("E9", &what, most, Some(share), "%", &note));
         }
     }
     out.tables.push(table(&group, linux, &compared.results));
     if setup.options.effort != Effort::Tiny || asked.key.ends_with('1') {
-        let end = compared.results.iter().map(|r| r.seconds).fold(0.0, f64::max);
+        let end = compared
+            .results
+            .iter()
+            .map(|r| r.seconds)
+            .fold(0.0, f64::max);
         for r in &compared.results {
             let name = r.strategy.name();
             let id = format!("{}-{}", asked.key, name.replace('+', "-"));
-            out.charts.push(gantt(&id, &format!("{}: {name}", group.name), r, end));
+            out.charts
+                .push(gantt(&id, &format!("{}: {name}", group.name), r, end));
         }
     }
     Ok(())
@@ -132,6 +157,8 @@ fn table(group: &Group, linux: &GroupResult, results: &[GroupResult]) -> RunTabl
             ],
         );
     }
-    table.notes.push(format!("published: {}", group.published.source));
+    table
+        .notes
+        .push(format!("published: {}", group.published.source));
     table
 }

@@ -21,11 +21,19 @@ pub fn claims(setup: &Setup, making: &Making, out: &mut StudyResult) -> Result<(
     let (fast, slow) = (Memory::Fast, Memory::Slow);
     for (n, published) in [(1, 33.8), (2, 68.2), (4, 89.9), (8, 96.7), (10, 97.6)] {
         let s = if n == 1 { "" } else { "s" };
-        let what = format!("{n} thread{s} writing PM at random cut{} ten that write DRAM in sequence by", if n == 1 { "s" } else { "" });
-        let note = if n == 1 { "a core keeps more PM writes in flight here than the paper's benchmark seems to" } else { "" };
+        let what = format!(
+            "{n} thread{s} writing PM at random cut{} ten that write DRAM in sequence by",
+            if n == 1 { "s" } else { "" }
+        );
+        let note = if n == 1 {
+            "a core keeps more PM writes in flight here than the paper's benchmark seems to"
+        } else {
+            ""
+        };
         let ours = loss(("SW", fast, 10), ("RW", slow, n));
         if threads.contains(&n) {
-            out.claims.push(claim("E10", &what, published, ours, "%", note));
+            out.claims
+                .push(claim("E10", &what, published, ours, "%", note));
         }
     }
     let ours = |of: (&str, Memory), by: (&str, Memory)| loss((of.0, of.1, 10), (by.0, by.1, 10));
@@ -51,9 +59,30 @@ pub fn claims(setup: &Setup, making: &Making, out: &mut StudyResult) -> Result<(
     ));
     let alone = |p, memory| place(p, memory, 10).map(|i| m.alone[i]);
     out.claims.extend([
-        claim("E10", "ten threads read PM in sequence at", 13.0, alone("SR", slow), "GB/s", ""),
-        claim("E10", "ten threads read DRAM in sequence at", Value::range(89.3, 94.0), alone("SR", fast), "GB/s", ""),
-        claim("E10", "ten threads write DRAM in sequence at", 68.0, alone("SW", fast), "GB/s", ""),
+        claim(
+            "E10",
+            "ten threads read PM in sequence at",
+            13.0,
+            alone("SR", slow),
+            "GB/s",
+            "",
+        ),
+        claim(
+            "E10",
+            "ten threads read DRAM in sequence at",
+            Value::range(89.3, 94.0),
+            alone("SR", fast),
+            "GB/s",
+            "",
+        ),
+        claim(
+            "E10",
+            "ten threads write DRAM in sequence at",
+            68.0,
+            alone("SW", fast),
+            "GB/s",
+            "",
+        ),
     ]);
     // "For the bandwidth of DRAM, the interference caused by PM reads and writes is more significant than that on DRAM."
     let worst = |memory: Memory| {
@@ -63,9 +92,12 @@ pub fn claims(setup: &Setup, making: &Making, out: &mut StudyResult) -> Result<(
     };
     let answer = worst(slow).zip(worst(fast));
     let yes = answer.map_or(Value::Missing, |(pm, dram)| Value::from(pm > dram));
-    let note = answer.map_or(String::new(), |(pm, dram)| format!("at worst {pm:.0} % by PM, {dram:.0} % by DRAM"));
+    let note = answer.map_or(String::new(), |(pm, dram)| {
+        format!("at worst {pm:.0} % by PM, {dram:.0} % by DRAM")
+    });
     let what = "PM threads disturb DRAM readers more than DRAM threads do";
-    out.claims.push(varve_report::Claim::new("E10", what, true, yes, "").with_note(note));
+    out.claims
+        .push(varve_report::Claim::new("E10", what, true, yes, "").with_note(note));
     out.charts.push(m.chart());
     Ok(())
 }

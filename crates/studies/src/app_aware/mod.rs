@@ -49,7 +49,8 @@ pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
         interference::claims(&setup, &setup.making(&tell("interference")), &mut out)
             .map_err(of_jobs)?;
     }
-    out.claims.sort_by_key(|c| c.id[1..].parse::<u32>().unwrap_or(0));
+    out.claims
+        .sort_by_key(|c| c.id[1..].parse::<u32>().unwrap_or(0));
     out.claims.retain(|c| options.wants(&c.id));
     Ok(out)
 }
@@ -79,10 +80,7 @@ impl Setup<'_> {
         ids.iter().any(|id| self.options.wants(id))
     }
 
-    fn making<'m>(
-        &'m self,
-        watch: &'m (dyn Fn(usize, usize, &str) -> bool + Sync),
-    ) -> Making<'m> {
+    fn making<'m>(&'m self, watch: &'m (dyn Fn(usize, usize, &str) -> bool + Sync)) -> Making<'m> {
         Making {
             workers: self.options.workers,
             keep: &self.options.keep,

@@ -88,31 +88,42 @@ fn live(threads: &[u32], nodes: Option<&str>) -> Result<(Matrix, Vec<String>), F
     let cores = live.cpus.len() as u32;
     let most = cores / 2;
     if most == 0 {
-        return Err(failed("one processor cannot run two programs beside each other"));
+        return Err(failed(
+            "one processor cannot run two programs beside each other",
+        ));
     }
     let mut notes = Vec::new();
     let mut counts: Vec<u32> = threads.iter().copied().filter(|&t| t <= most).collect();
     if counts.len() < threads.len() {
         counts.push(most);
         counts.dedup();
-        notes.push(format!("{cores} processors: up to {most} threads beside as many"));
+        notes.push(format!(
+            "{cores} processors: up to {most} threads beside as many"
+        ));
     }
     let first = |m: Memory| live.nodes(m).and_then(|n| n.first().copied());
     let places: Vec<(Memory, u32)> = match (first(Memory::Fast), first(Memory::Slow)) {
         (Some(fast), Some(slow)) => vec![(Memory::Fast, fast), (Memory::Slow, slow)],
         _ => {
-            notes.push("all memory is alike here: programs disturb each other in one memory".into());
+            notes
+                .push("all memory is alike here: programs disturb each other in one memory".into());
             vec![(Memory::Fast, 0)]
         }
     };
     let bar = ui::bar(0, "pairs");
     let stop = ui::stop_flag();
-    let matrix = here(&places, &live.cpus, &counts, TIME, &mut |done, all, what| {
-        bar.set_length(all as u64);
-        bar.set_position(done as u64);
-        bar.set_message(what.to_string());
-        !stop.load(Ordering::Relaxed)
-    });
+    let matrix = here(
+        &places,
+        &live.cpus,
+        &counts,
+        TIME,
+        &mut |done, all, what| {
+            bar.set_length(all as u64);
+            bar.set_position(done as u64);
+            bar.set_message(what.to_string());
+            !stop.load(Ordering::Relaxed)
+        },
+    );
     bar.finish_and_clear();
     Ok((matrix.map_err(|e| failure(&e))?, notes))
 }
@@ -151,6 +162,7 @@ fn worst(matrix: &Matrix) -> RunTable {
             ],
         );
     }
-    out.notes.push("SR, RR: sequential and random reads; SW, RW: writes; memory; threads".into());
+    out.notes
+        .push("SR, RR: sequential and random reads; SW, RW: writes; memory; threads".into());
     out
 }

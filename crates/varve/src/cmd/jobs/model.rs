@@ -84,8 +84,7 @@ pub fn plan(a: &GroupArgs) -> Done {
 pub fn run(a: &GroupArgs) -> Done {
     let group = load(a)?;
     let spec = spec(a)?;
-    let compared: Compared =
-        making(a, |making| compare(&group, &spec, &strategies(a), making))?;
+    let compared: Compared = making(a, |making| compare(&group, &spec, &strategies(a), making))?;
     let best = match a.oracle {
         true => Some(oracle(a, &group, &spec, &compared)?),
         false => None,
@@ -109,7 +108,9 @@ fn oracle(
     let plans = candidates(group, &compared.demands, &compared.host).map_err(|e| of_jobs(&e))?;
     let results = making(a, |making| run_all(group, &plans, spec, making))?;
     let n = results.len();
-    let best = results.into_iter().min_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    let best = results
+        .into_iter()
+        .min_by(|a, b| a.seconds.total_cmp(&b.seconds));
     best.map(|b| (b, n))
         .ok_or_else(|| ui::failed("no plan of this group fits the machine"))
 }

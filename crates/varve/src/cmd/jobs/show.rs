@@ -159,13 +159,18 @@ pub fn compared(
         out.push(name, values);
     }
     if let Some((r, plans)) = best {
-        let mut values = vec![(r.seconds * 1e9).into(), baseline.map_or(Value::Missing, |b| r.saves(b).into())];
+        let mut values = vec![
+            (r.seconds * 1e9).into(),
+            baseline.map_or(Value::Missing, |b| r.saves(b).into()),
+        ];
         if published {
             values.push(Value::Missing);
         }
         values.extend([0.0.into(), 0.0.into()]);
         out.push("oracle", values);
-        out.notes.push(format!("oracle: the best of all {plans} plans, known beforehand"));
+        out.notes.push(format!(
+            "oracle: the best of all {plans} plans, known beforehand"
+        ));
     }
     if published {
         out.notes
@@ -183,7 +188,11 @@ pub fn compared(
         for note in &r.notes {
             // What is true of all is said once, what is true of a program for each strategy.
             let general = results.iter().all(|other| other.notes.contains(note));
-            let note = match general || results.len() == 1 || r.strategy == results[0].strategy && !group.programs.iter().any(|p| note.starts_with(&p.name)) {
+            let note = match general
+                || results.len() == 1
+                || r.strategy == results[0].strategy
+                    && !group.programs.iter().any(|p| note.starts_with(&p.name))
+            {
                 true => note.clone(),
                 false => format!("{}: {note}", r.strategy.name()),
             };
