@@ -50,6 +50,9 @@ pub enum Error {
         "machine `{0}` has slow memory, and heap plans choose between that and DRAM: --trays is for machines with one memory, such as haswell-2620v3; leave it out"
     )]
     NoTrays(String),
+    /// Trays are about energy, and the machine has no data for it.
+    #[error("{0}")]
+    Energy(#[from] varve_machine::energy::NoEnergyData),
     /// Something is wrong with the options of trays.
     #[error("--trays {key}={value}: {want}")]
     TrayOption {

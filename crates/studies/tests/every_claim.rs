@@ -98,6 +98,26 @@ fn pima_answers_every_claim_on_programs_that_were_profiled_on_other_inputs() {
     files_can_be_read(&result);
 }
 
+#[test]
+fn cross_layer_answers_every_claim_with_its_pictures() {
+    let result = (study("cross-layer").run)(&options(Keep::nothing()), &|_| true).unwrap();
+    let ids: BTreeSet<&str> = result.claims.iter().map(|c| c.id.as_str()).collect();
+    let wanted: Vec<String> = (6..=10).map(|n| format!("B{n}")).collect();
+    assert_eq!(ids, wanted.iter().map(String::as_str).collect());
+    let failed = result.about.iter().filter(|a| a.contains("failed"));
+    assert_eq!(failed.collect::<Vec<_>>(), Vec::<&String>::new());
+    let without: Vec<&str> = result
+        .claims
+        .iter()
+        .filter(|c| c.ours == Value::Missing)
+        .map(|c| &c.what[..])
+        .collect();
+    // At this size the coarse sweep has no point at 250 ns with a loss before it; every other claim has its number.
+    assert!(without.len() <= 2, "{without:?}");
+    assert!(result.charts.iter().any(|c| c.id == "power-default"));
+    files_can_be_read(&result);
+}
+
 /// JSON, Parquet and page, read back by others' parsers.
 fn files_can_be_read(result: &StudyResult) {
     let folder = tempfile::tempdir().unwrap();

@@ -15,6 +15,7 @@ use crate::Error;
 use pages::{TierPager, Tiers};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+use varve_machine::energy::Energy;
 use varve_machine::model::{self, Options, Progress};
 use varve_machine::{Machine, Pager};
 use varve_pages::{Placement, Topology};
@@ -168,6 +169,10 @@ pub fn run_managed(
     let machine = &spec.machine;
     let topology = Topology::of(machine, spec.page_bytes).map_err(varve_pages::Error::from)?;
     let on_trays = !topology.has_tiers();
+    if on_trays {
+        // Before the program runs.
+        Energy::during(machine, 0.0, &[])?;
+    }
     if !on_trays && spec.trays != TrayOptions::default() {
         return Err(Error::NoTrays(machine.name.clone()));
     }

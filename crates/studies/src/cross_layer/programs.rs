@@ -247,11 +247,11 @@ impl Suite {
         spec
     }
 
-    /// Trays whose times shrink with the runs: a sample in a millisecond.
+    /// Trays whose times shrink with the runs: a sample in a tenth of a millisecond.
     fn trays(&self, with: With, peak: Option<u64>) -> Option<TrayOptions> {
         let usual = TrayOptions {
-            sample_ns: 1_000_000,
-            tick_ns: 100_000,
+            sample_ns: 100_000,
+            tick_ns: 50_000,
             ..TrayOptions::default()
         };
         match with {

@@ -51,7 +51,9 @@ impl From<&DurableStore> for DurableRun {
             domain: a.domain,
             sync: a.sync,
             // Not `quick`: the B+ trees find defects in code that leaves for a check which was never activated before.
-            checks: a.checks.or(a.durable.as_ref().map(|_| varve_runtime::Checks::Unlikely)),
+            checks: a
+                .checks
+                .or(a.durable.as_ref().map(|_| varve_runtime::Checks::Unlikely)),
             check_stats: false,
         }
     }

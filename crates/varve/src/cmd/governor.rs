@@ -5,6 +5,7 @@ use crate::ui::{self, Done, failed, of_run, print, wrong};
 use serde_json::json;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
+use varve_machine::energy::Energy;
 use varve_report::fmt;
 use varve_run::membench::{MemBench, Place, bandwidth_model};
 use varve_run::{Keep, RunResult, compare};
@@ -14,6 +15,7 @@ const DELAYS: [u64; 12] = [0, 25, 50, 75, 100, 125, 150, 200, 250, 300, 500, 100
 
 pub fn governor(name: &str, quick: bool, json: bool) -> Done {
     let machine = named(name)?;
+    Energy::during(&machine, 0.0, &[]).map_err(wrong)?;
     let bench = MemBench {
         machine,
         scale: if quick { 32 } else { 8 },

@@ -12,4 +12,5 @@ mod profile;
 mod registries;
 mod stop;
 mod traced;
+mod trays;
 mod wasm;

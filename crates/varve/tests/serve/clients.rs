@@ -25,7 +25,9 @@ fn pymemcache_gets_what_it_expects() {
         output.is_some_and(|o| o.status.success())
     });
     let Some(python) = python else {
-        eprintln!("skipped: no pymemcache (pip install pymemcache, or Debian: apt install python3-pymemcache)");
+        eprintln!(
+            "skipped: no pymemcache (pip install pymemcache, or Debian: apt install python3-pymemcache)"
+        );
         return;
     };
     let story = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/serve/pymemcache_story.py");
@@ -60,7 +62,11 @@ fn libmemcached_finds_the_text_protocol_as_it_should_be() {
         command.args(["-h", "127.0.0.1", "-p", &port, "-a", "-t", "20"]);
         let output = run(&mut command).expect("it was there a moment ago");
         assert!(output.status.success(), "{store}: {}", said(&output));
-        assert!(said(&output).contains("All tests passed"), "{store}: {}", said(&output));
+        assert!(
+            said(&output).contains("All tests passed"),
+            "{store}: {}",
+            said(&output)
+        );
     }
 }
 
@@ -78,7 +84,12 @@ fn libmemcacheds_tools_copy_show_touch_and_remove_values() {
         let mut command = Command::new(name);
         let output = run(command.arg(&servers).args(args).current_dir(&folder));
         let output = output.unwrap_or_else(|| panic!("{name} is not there"));
-        assert_eq!(output.status.success(), succeeds, "{name}: {}", said(&output));
+        assert_eq!(
+            output.status.success(),
+            succeeds,
+            "{name}: {}",
+            said(&output)
+        );
         said(&output)
     };
     tool("memcping", &[], true);
@@ -94,8 +105,16 @@ fn libmemcacheds_tools_copy_show_touch_and_remove_values() {
     tool("memcexist", &["greeting"], false);
     for test in ["set", "get", "mget"] {
         let test = format!("--test={test}");
-        tool("memcslap", &[&test, "--concurrency=4", "--execute-number=500"], true);
+        tool(
+            "memcslap",
+            &[&test, "--concurrency=4", "--execute-number=500"],
+            true,
+        );
     }
-    let load = tool("memcaslap", &["--concurrency=32", "--execute_number=20000"], true);
+    let load = tool(
+        "memcaslap",
+        &["--concurrency=32", "--execute_number=20000"],
+        true,
+    );
     assert!(load.contains("get_misses: 0"), "{load}");
 }

@@ -120,7 +120,10 @@ fn wrong_settings_are_refused_in_one_line() {
         }
         let output = command.args(args).output().expect("varve starts");
         let err = String::from_utf8_lossy(&output.stderr);
-        assert!(matches!(output.status.code(), Some(1 | 2)), "{args:?}: {err}");
+        assert!(
+            matches!(output.status.code(), Some(1 | 2)),
+            "{args:?}: {err}"
+        );
         assert!(err.contains(says), "{args:?}: {err}");
         assert!(output.stdout.is_empty(), "{args:?}");
     }

@@ -20,15 +20,24 @@ fn a_value_with_all_that_goes_with_it_survives_a_kill() {
         let file = folder.path().join("values.region");
         let server = start(store, &file);
         let mut client = server.connect();
-        client.ask("set a 7 0 5\r\nhello\r\nset b 0 1000 1\r\nB\r\nset c 0 0 1\r\nC\r\n", "STORED\r\nSTORED\r\nSTORED\r\n");
-        client.ask("set n 0 0 1\r\n1\r\nincr n 41\r\ndelete c\r\n", "STORED\r\n42\r\nDELETED\r\n");
+        client.ask(
+            "set a 7 0 5\r\nhello\r\nset b 0 1000 1\r\nB\r\nset c 0 0 1\r\nC\r\n",
+            "STORED\r\nSTORED\r\nSTORED\r\n",
+        );
+        client.ask(
+            "set n 0 0 1\r\n1\r\nincr n 41\r\ndelete c\r\n",
+            "STORED\r\n42\r\nDELETED\r\n",
+        );
         client.send("mg a c\r\n");
         let unique = client.line().unwrap();
         server.signal("-KILL");
 
         let server = start(store, &file);
         let mut client = server.connect();
-        client.ask("get a c n\r\n", "VALUE a 7 5\r\nhello\r\nVALUE n 0 2\r\n42\r\nEND\r\n");
+        client.ask(
+            "get a c n\r\n",
+            "VALUE a 7 5\r\nhello\r\nVALUE n 0 2\r\n42\r\nEND\r\n",
+        );
         client.ask("mg a c\r\n", &format!("{unique}\r\n"));
         client.send("mg b t\r\n");
         let left = client.line().unwrap();
@@ -38,13 +47,19 @@ fn a_value_with_all_that_goes_with_it_survives_a_kill() {
         server.signal("-TERM");
 
         let server = start(store, &file);
-        server.connect().ask("get a b c d n\r\n", "VALUE d 0 1\r\nD\r\nEND\r\n");
+        server
+            .connect()
+            .ask("get a b c d n\r\n", "VALUE d 0 1\r\nD\r\nEND\r\n");
     }
 }
 
 /// Writes numbered values of few keys and has the server killed some time after so many of them; the last acknowledged number of each key, and
 /// the one that was under way.
-fn write_until_killed(server: Server, kill_after: u64, from: u64) -> (HashMap<u64, u64>, (u64, u64)) {
+fn write_until_killed(
+    server: Server,
+    kill_after: u64,
+    from: u64,
+) -> (HashMap<u64, u64>, (u64, u64)) {
     let mut client = server.connect();
     let mut server = Some(server);
     let mut killer = None;
@@ -87,11 +102,18 @@ fn of_writers_that_never_stop_every_acknowledged_value_survives_every_kill() {
             let mut client = server.connect();
             for (&k, &n) in &kept {
                 client.send(&format!("mg k{k} v\r\n"));
-                assert_eq!(client.line().as_deref(), Some("VA 200"), "{store}: k{k} in round {round}");
+                assert_eq!(
+                    client.line().as_deref(),
+                    Some("VA 200"),
+                    "{store}: k{k} in round {round}"
+                );
                 let found: u64 = client.line().unwrap().parse().unwrap();
                 // The one that was under way may be there already.
                 let early = k == key && found == number;
-                assert!(found == n || early, "{store}: k{k} is {found}, {n} was acknowledged");
+                assert!(
+                    found == n || early,
+                    "{store}: k{k} is {found}, {n} was acknowledged"
+                );
             }
             server.signal("-TERM");
         }
