@@ -28,7 +28,7 @@ pub use compare::{Watch, compare, compare_managed, policies_for};
 pub use error::Error;
 pub use keep::Keep;
 pub use managed::{
-    End, ManagedProgram, ManagedRun, ManagedSpec, Numa, Pauses, Phase, PlanResult, StallStack,
+    End, ManagedProgram, ManagedRun, ManagedSpec, Numa, Pauses, Phase, PlanResult, Ran, StallStack,
     TIERS, Turnaround, run_managed, unknown_sites,
 };
 pub use nodes::OnNodes;

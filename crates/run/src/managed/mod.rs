@@ -6,7 +6,7 @@ mod result;
 mod told;
 
 pub use pages::{Numa, TIERS};
-pub use program::{End, ManagedProgram, unknown_sites};
+pub use program::{End, ManagedProgram, Ran, unknown_sites};
 pub use result::{Pauses, Phase, PlanResult, StallStack, Turnaround};
 
 use crate::Error;
