@@ -150,11 +150,12 @@ impl<P: Places, O: Observer> Heap<P, O> {
 
     fn alloc_in_nursery(&mut self, mutator: &mut Mutator, header: u64, bytes: u64) -> Option<Ref> {
         let stressed = self.config.stress != Stress::Off;
-        if !self
+        let zeroed = self
             .nursery
-            .extend(&self.tables.memory, mutator, bytes, stressed)
-        {
-            return None;
+            .extend(&self.tables.memory, mutator, bytes, stressed)?;
+        if O::WATCHES && !zeroed.is_empty() {
+            let address = self.tables.memory.base_address() + zeroed.start;
+            self.observer.write(address, zeroed.end - zeroed.start);
         }
         let r = mutator.bump(bytes)?;
         // Programs that never fill a nursery need no room for survivors.
@@ -200,6 +201,10 @@ impl<P: Places, O: Observer> Heap<P, O> {
             self.tables.memory.discard(r.offset(), pages);
         } else {
             self.tables.memory.zero(r.offset(), pages);
+            if O::WATCHES {
+                let address = self.tables.memory.base_address() + r.offset();
+                self.observer.write(address, pages);
+            }
         }
         // It is born outside of the nursery and will hold references into it before anybody logs it: it is
         // remembered from the beginning.

@@ -150,6 +150,7 @@ mod stats;
 mod trace;
 mod traced;
 mod verify;
+pub mod warm;
 
 pub use alloc::OutOfMemory;
 pub use config::{Backing, Config, ConfigError, Log, MIN_HEAP, MIN_NURSERY, Stress};

@@ -1,5 +1,7 @@
 //! The nursery: one stretch of addresses in which objects are born, emptied by every collection.
 
+use std::ops::Range;
+
 use crate::layout::*;
 use crate::memory::Memory;
 use crate::mutator::Mutator;
@@ -83,19 +85,20 @@ impl Nursery {
     }
 
     /// Moves the mutator's limit so that an object of `bytes` fits, if there are as many. With `exactly`, no
-    /// further than that.
+    /// further than that. The result is what had to be zeroed for it: from which offset to which.
     pub fn extend(
         &mut self,
         memory: &Memory,
         mutator: &mut Mutator,
         bytes: u64,
         exactly: bool,
-    ) -> bool {
+    ) -> Option<Range<u64>> {
         let cursor = mutator.cursor - mutator.heap_base();
         let need = cursor + bytes;
         if need > self.end {
-            return false;
+            return None;
         }
+        let mut zeroed = self.zeroed..self.zeroed;
         if need > self.zeroed {
             let to = if exactly {
                 need
@@ -105,12 +108,13 @@ impl Nursery {
             let dirty = to.min(self.fresh);
             if dirty > self.zeroed {
                 memory.zero(self.zeroed, dirty - self.zeroed);
+                zeroed.end = dirty;
             }
             self.fresh = self.fresh.max(to);
             self.zeroed = to;
         }
         mutator.limit = mutator.heap_base() + self.zeroed;
-        true
+        Some(zeroed)
     }
 
     /// Overwrites everything that is in use.
@@ -137,7 +141,10 @@ mod tests {
             loop {
                 let r = match mutator.bump(size) {
                     Some(r) => r,
-                    None if nursery.extend(&memory, &mut mutator, size, round == 1) => {
+                    None if nursery
+                        .extend(&memory, &mut mutator, size, round == 1)
+                        .is_some() =>
+                    {
                         mutator.bump(size).unwrap()
                     }
                     None => break,

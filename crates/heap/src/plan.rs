@@ -5,11 +5,13 @@
 //! that a collection copies there is one load from that table, whatever the plan is. What asks is [`Places`]: with
 //! [`Dram`](crate::Dram) even the load is gone, and all that only several memories need.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::header::Header;
 use crate::layout::*;
 use crate::pima::{Interval, PimaError};
+use crate::warm::{HotNow, Warmth};
 
 /// A kind of memory, by its number in the plan. 0 is the fastest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -148,6 +150,12 @@ pub trait Plan: Send + Sync {
         Ok(None)
     }
 
+    /// What samples of the program say of methods and types, if the plan goes by that: hot is then what they say, and not what is in
+    /// an object's header.
+    fn warmth(&self) -> Option<&Arc<Warmth>> {
+        None
+    }
+
     /// Old objects were moved, so many bytes, which was done at `now`.
     fn moved(&mut self, now: Duration, bytes: u64) {
         let _ = (now, bytes);
@@ -202,6 +210,8 @@ pub struct AnyPlan {
     /// Whether old objects may have to move, and by tier whether any can be there.
     moves_old: bool,
     inhabited: [bool; MAX_TIERS as usize],
+    /// What is hot during this collection, if samples say that.
+    hot: Option<HotNow>,
 }
 
 /// Bits of the temperature byte that a plan may know: colour, hot, written.
@@ -218,6 +228,7 @@ impl AnyPlan {
             table: [Space::Old(Tier::FAST); KINDS],
             moves_old: false,
             inhabited: [false; MAX_TIERS as usize],
+            hot: None,
         };
         any.begin(FastIsFull::default());
         any
@@ -274,6 +285,7 @@ impl Places for AnyPlan {
     }
 
     fn begin(&mut self, full: FastIsFull) {
+        self.hot = self.plan.warmth().map(|warmth| warmth.now());
         let tiers = self.plan.tiers();
         let old = (0..tiers).map(|tier| From::Old(Tier(tier)));
         for from in [From::Birth, From::Nursery, From::Observer]
@@ -328,8 +340,21 @@ impl Places for AnyPlan {
 
     #[inline(always)]
     fn place(&self, header: Header, large: bool, from: From) -> Space {
-        self.table[index(from, large, header.temperature())]
+        let temperature = match &self.hot {
+            None => header.temperature(),
+            Some(hot) => sampled(hot, header, from),
+        };
+        self.table[index(from, large, temperature)]
     }
+}
+
+/// The temperature of an object whose heat is what samples say: of its type, and for one that leaves the nursery or is born, of the
+/// method that it was born in.
+#[inline(never)]
+fn sampled(hot: &HotNow, header: Header, from: From) -> u8 {
+    let young = matches!(from, From::Birth | From::Nursery);
+    let is_hot = hot.ty(header.type_index()) || young && hot.site(header.site());
+    header.temperature() & !HOT | if is_hot { HOT } else { 0 }
 }
 
 #[cfg(test)]

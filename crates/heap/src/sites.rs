@@ -14,6 +14,7 @@
 
 pub mod classify;
 mod file;
+pub mod knapsack;
 pub mod record;
 
 pub use file::ProfileError;

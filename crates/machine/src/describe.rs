@@ -47,6 +47,9 @@ pub struct Machine {
     /// Link between sockets; required with more than one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<Link>,
+    /// What the processors draw, for energy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<CpuPower>,
     /// What the operating system's page work costs.
     pub os: Os,
     /// Where each number comes from: a dotted key (or the prefix of several) to a citation.
@@ -216,6 +219,27 @@ pub struct DramPower {
     pub idd5_ma: f64,
     /// Self-refresh.
     pub idd6_ma: f64,
+    /// The register of one DIMM with its clock on, mA; left out where it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub register_ma: Option<f64>,
+    /// The same while all of the DIMM's ranks sleep, mA.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub register_powerdown_ma: Option<f64>,
+    /// Drivers and termination on the channel for 64 B, nJ; left out where it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub io_nj: Option<f64>,
+}
+
+/// What a processor draws: a base that depends on whether anything runs, and so much for each core that does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CpuPower {
+    /// A socket on which nothing runs, W.
+    pub asleep_w: f64,
+    /// A socket on which something runs, without its cores, W.
+    pub awake_w: f64,
+    /// A core on which a thread runs, waits for memory, or spins, W.
+    pub core_w: f64,
 }
 
 /// Persistent-memory DIMMs of one socket (Optane-class): 256 B media lines behind a small buffer.

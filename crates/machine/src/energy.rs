@@ -5,9 +5,13 @@
 //! depends on its power state, and every activate, burst and refresh draws its current less that background. PM is an
 //! idle power and an energy of each media line. `docs/model.md` has the formulas and what they leave out.
 
+mod cpu;
 mod dram;
+mod series;
 
+pub use cpu::CpuEnergy;
 pub use dram::DramEnergy;
+pub use series::{Span, series};
 
 use crate::describe::{Machine, Pm};
 use crate::load::NodeKind;
@@ -164,6 +168,11 @@ impl Energy {
 }
 
 impl ChannelEnergy {
+    /// One DRAM DIMM.
+    pub fn dimm(&self, dimm: usize) -> DramEnergy {
+        sum(self.dimms.get(dimm).into_iter().flatten().copied())
+    }
+
     /// The channel's DRAM.
     pub fn dram(&self) -> DramEnergy {
         sum(self.dimms.iter().flatten().copied())

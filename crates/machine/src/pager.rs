@@ -99,6 +99,10 @@ pub trait Pager: Send {
     /// One sampled access.
     fn sample(&mut self, _sample: &Sample) {}
 
+    /// What the memory controllers counted until `now` (ns), as their events for column accesses do: bytes read from and written
+    /// to DRAM on all channels, since the beginning. Told right before each [`Pager::tick`].
+    fn traffic(&mut self, _now: u64, _bytes: u64) {}
+
     /// The daemon wakes at `now` (ns) and appends the moves that it wants, in order. The model may take long to
     /// carry them out; `tick` is not called again before the last one is done.
     fn tick(&mut self, _now: u64, _moves: &mut Vec<Move>) {}

@@ -19,6 +19,7 @@ fn terabyte(spec: &str) -> Topology {
         socket: 0,
         bins,
         ways: 1,
+        dimms: 0,
     };
     let nodes = match spec {
         "hotset" => vec![node(64 << 10, true, None), node(512 << 10, false, None)],

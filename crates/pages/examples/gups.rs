@@ -18,6 +18,7 @@ fn main() -> Result<(), Error> {
         socket: 0,
         bins: Some(48 << 9),
         ways: 1,
+        dimms: 0,
     };
     let chance = Expected::by_chance(&node, PAGES, HOT.end - HOT.start);
     println!("                      cache used   hot pages in conflict       moved");

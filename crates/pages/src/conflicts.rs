@@ -230,6 +230,7 @@ mod tests {
             socket: 0,
             bins: Some(3),
             ways: 1,
+            dimms: 0,
         };
         for ways in 1..3 {
             let node = NodeFrames { ways, ..node };
@@ -265,6 +266,7 @@ mod tests {
             socket: 0,
             bins: Some(4),
             ways: 1,
+            dimms: 0,
         };
         let plain = NodeFrames { bins: None, ..node };
         let topology = Topology {

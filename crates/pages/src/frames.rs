@@ -161,6 +161,17 @@ impl Frames {
         Some(node.take_slot(slot))
     }
 
+    /// The lowest free frame from `frame` on in its node, if that is in order.
+    #[inline]
+    pub fn free_from(&self, frame: u32) -> Option<u32> {
+        let (node, local) = self.find(frame)?;
+        let slot = match node.bins {
+            None => node.used.first_free(local as usize)?,
+            Some(_) => return None,
+        };
+        (slot < node.what.frames as usize).then(|| node.first + slot as u32)
+    }
+
     /// Takes `frame` if it is free and its node is in order.
     #[inline]
     pub fn take(&mut self, frame: u32) -> bool {

@@ -20,6 +20,8 @@ pub enum Unit {
     Time,
     /// Address ranges, `BASE+BYTES` joined by `/`: `0x10000000+9.6GB/0x8000000000+1GiB`.
     Ranges,
+    /// Bandwidths in GB/s, joined by `/`: `10.1/12.5/16.3`.
+    Limits,
 }
 
 /// One parameter.
@@ -50,7 +52,7 @@ pub const SCALE: Param = Param {
 };
 
 /// Why a policy could not be made.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Error {
     /// No policy of that name.
     #[error("no page policy is called `{name}`; there are {known}")]
@@ -117,12 +119,20 @@ pub enum Error {
     /// The machine cannot be cut into such pages.
     #[error(transparent)]
     Topology(#[from] crate::topology::TopologyError),
+    /// The machine's memory has no DIMMs that pages could be put on, or not these.
+    #[error(transparent)]
+    Trays(#[from] crate::trays::TrayError),
+    /// A table of bandwidths that is none.
+    #[error(transparent)]
+    Governor(#[from] crate::governor::ModelError),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Value {
     Number(u64),
     Ranges(Vec<(u64, u64)>),
+    /// kB/s.
+    Limits(Vec<u64>),
 }
 
 /// The values of all parameters of one policy, given or default.
@@ -229,6 +239,14 @@ impl Values {
         }
     }
 
+    /// Bandwidths, GB/s.
+    pub fn limits(&self, key: &str) -> Vec<f64> {
+        match self.all.iter().find(|(param, _)| param.key == key) {
+            Some((_, Value::Limits(all))) => all.iter().map(|&kb| kb as f64 / 1e6).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// An error that names parameter `key` and says what would do.
     pub fn refuse(&self, key: &str, want: impl Into<String>) -> Error {
         let value = self.number(key).to_string();
@@ -255,6 +273,7 @@ impl Unit {
                 "address ranges BASE+BYTES joined by /, such as 0x10000000+9GiB/0x8000000000+1GiB"
                     .into()
             }
+            Unit::Limits => "bandwidths in GB/s joined by /, such as 10.1/12.5/16.3".into(),
         }
     }
 
@@ -274,6 +293,14 @@ impl Unit {
                 .map(range)
                 .collect::<Option<Vec<_>>>()
                 .map(Value::Ranges),
+            Unit::Limits => {
+                let limit = |text: &str| {
+                    let gbps: f64 = text.trim().parse().ok()?;
+                    (0.0..1e6).contains(&gbps).then_some((gbps * 1e6) as u64)
+                };
+                let all = text.split('/').map(limit).collect::<Option<Vec<_>>>();
+                all.map(Value::Limits)
+            }
         }
     }
 }

@@ -235,6 +235,10 @@ impl Pager for Placement {
             .sample(&mut self.frames, sample.frame, sample.source);
     }
 
+    fn traffic(&mut self, now: u64, bytes: u64) {
+        self.policy.traffic(now, bytes);
+    }
+
     fn tick(&mut self, _now: u64, moves: &mut Vec<Move>) {
         self.counters.ticks += 1;
         // The last moves are done by now. Those that were passed over will not be heard of again.

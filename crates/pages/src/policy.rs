@@ -5,6 +5,7 @@ use varve_machine::{Daemons, Fault, Source};
 
 use crate::frames::Frames;
 use crate::heat::Heat;
+use crate::trays::TrayState;
 
 /// A page to be moved between two frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,9 @@ pub trait Policy: Send {
     /// An access to the page in `frame` was sampled.
     fn sample(&mut self, _frames: &mut Frames, _frame: u32, _source: Source) {}
 
+    /// Bytes that memory controllers moved from and to DRAM until `now` (ns), since the beginning; told right before each tick.
+    fn traffic(&mut self, _now: u64, _bytes: u64) {}
+
     /// The daemon is awake: appends the pages to move, in order.
     fn tick(&mut self, _frames: &mut Frames, _remaps: &mut Vec<Remap>) {}
 
@@ -44,6 +48,16 @@ pub trait Policy: Send {
 
     /// Heat of the pages by frame, if the policy keeps it.
     fn heat(&self) -> Option<&Heat> {
+        None
+    }
+
+    /// Is the page in `frame` of the hot colour, if the policy knows colours?
+    fn is_hot(&self, _frame: u32) -> bool {
+        false
+    }
+
+    /// Where pages of each colour are, if the policy knows colours.
+    fn trays(&self) -> Option<TrayState> {
         None
     }
 

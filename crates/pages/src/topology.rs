@@ -17,6 +17,8 @@ pub struct NodeFrames {
     pub bins: Option<u32>,
     /// Pages that a bin holds at once (ways of the cache); more of them are a conflict. 1 without a cache.
     pub ways: u32,
+    /// DIMMs that lie one after the other in it, all alike; 0 where every page is on all of them (channels are interleaved).
+    pub dimms: u32,
 }
 
 /// All frames of a machine. Frames are numbered through the nodes in order.
@@ -168,6 +170,12 @@ impl Topology {
                 socket: node.socket,
                 bins: bins.map(|bins| bins as u32),
                 ways: if bins.is_some() { ways } else { 1 },
+                dimms: match node.kind {
+                    NodeKind::Dram if machine.dram.interleave_bytes.0 == 0 => {
+                        machine.dram.channels * machine.dram.dimms_per_channel
+                    }
+                    _ => 0,
+                },
             });
         }
         Ok(Topology { page_bytes, nodes })

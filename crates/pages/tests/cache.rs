@@ -218,6 +218,7 @@ fn two_ways_hold_what_one_way_loses() {
         socket: 0,
         bins: Some(64),
         ways: 2,
+        dimms: 0,
     };
     let topology = Topology {
         page_bytes: 2 << 20,

@@ -5,7 +5,7 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use common::{cached, spec, tiered, two_sockets_cached, two_sockets_tiered};
+use common::{cached, spec, tiered, two_sockets_cached, two_sockets_tiered, with_dimms};
 use proptest::prelude::*;
 use varve_machine::{Fault, Move, Pager, Sample, Source};
 use varve_pages::{Placement, Topology, policies};
@@ -173,12 +173,14 @@ impl World {
     }
 }
 
-fn machines() -> [Topology; 4] {
+fn machines() -> [Topology; 6] {
     [
         cached(60, 8),
         tiered(10, 40),
         two_sockets_cached(),
         two_sockets_tiered(),
+        with_dimms(1, 9),
+        with_dimms(2, 3),
     ]
 }
 
@@ -186,7 +188,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]
     fn no_policy_loses_or_doubles_a_frame(steps in prop::collection::vec(step(), 1..160)) {
-        let more = ["hotset:spare=6MiB", "hotset:period=1ms", "dynamic:period=1ms,cool=40"];
+        let more = ["hotset:spare=6MiB", "hotset:period=1ms", "dynamic:period=1ms,cool=40", "trays:hot=0+16MiB,limit=4MiB,remote=0+6MiB"];
         let specs = policies().iter().map(spec).chain(more.map(String::from));
         for spec in specs {
             let mut fits = 0;

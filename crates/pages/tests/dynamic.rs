@@ -69,6 +69,7 @@ fn dynamic_lets_a_two_way_bin_hold_two_hot_pages() {
         socket: 0,
         bins: Some(5),
         ways: 2,
+        dimms: 0,
     };
     let topology = Topology {
         page_bytes: 4096,

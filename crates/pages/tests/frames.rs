@@ -74,6 +74,7 @@ fn topology() -> impl Strategy<Value = Topology> {
                 socket,
                 bins,
                 ways: 1,
+                dimms: 0,
             })
             .collect(),
     })
@@ -165,6 +166,7 @@ fn frames_that_do_not_exist_are_refused() {
         socket: 0,
         bins: Some(4),
         ways: 1,
+        dimms: 0,
     };
     let mut frames = Frames::in_bins(
         &Topology {

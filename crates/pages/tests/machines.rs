@@ -22,6 +22,7 @@ fn memory_mode_is_one_node_per_socket_with_bins() {
         socket,
         bins: Some(48 * 512),
         ways: 1,
+        dimms: 0,
     };
     assert_eq!(topology.nodes, [node(0), node(1)]);
     assert!(topology.has_cache() && !topology.has_tiers());
@@ -104,6 +105,7 @@ fn metadata_of_a_terabyte_stays_below_the_papers_bound() {
                 socket: 0,
                 bins: None,
                 ways: 1,
+                dimms: 0,
             })
             .to_vec(),
     };

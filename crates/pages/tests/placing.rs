@@ -63,6 +63,7 @@ fn first_touch_fills_local_dram_then_local_slow_memory_then_the_other_socket() {
         socket,
         bins: None,
         ways: 1,
+        dimms: 0,
     };
     let nodes = vec![node(0, true), node(1, true), node(0, false), node(1, false)];
     let mut placement = Placement::on(

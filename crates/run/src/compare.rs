@@ -9,6 +9,7 @@ use std::thread;
 use varve_machine::Machine;
 use varve_machine::model::Progress;
 use varve_pages::policies::{self, Needs};
+use varve_pages::trays::DimmMap;
 use varve_pages::{Topology, policies as all_policies};
 
 /// The policies that a list names: `all` for every one that goes with the machine and needs no knowledge of the
@@ -39,6 +40,7 @@ pub fn policies_for(list: &str, machine: &Machine, page_bytes: u64) -> Result<Ve
         Needs::Any => true,
         Needs::MemoryMode => cached,
         Needs::Flat => tiers && !cached,
+        Needs::Trays => DimmMap::of(&topology).is_ok(),
     };
     let asks = |p: &policies::Entry| p.params.iter().any(|q| q.default.is_empty());
     let named: Vec<String> = all_policies()
@@ -101,7 +103,10 @@ pub fn compare_managed(
 pub type Watch<'a> = &'a (dyn Fn(usize, Option<&Progress>) -> bool + Sync);
 
 /// Does `count` pieces of work on `workers` host threads; what came of them, in order.
-fn side_by_side<T: Send>(
+///
+/// # Panics
+/// If a piece of work does.
+pub fn side_by_side<T: Send>(
     count: usize,
     workers: usize,
     watch: Watch,

@@ -40,11 +40,26 @@ pub enum Error {
         "no page policy named in `{0}` goes with this machine; `varve policy` lists them with what each needs"
     )]
     NoPolicy(String),
-    /// A heap plan wants two memories.
+    /// A heap plan wants two memories, or DIMMs that pages can be put on.
     #[error(
-        "machine `{0}` has no slow memory of its own beside its DRAM, which heap plans are about: take another one, such as optane-6242"
+        "machine `{0}` has no slow memory of its own beside its DRAM, and its channels are interleaved, so that no DIMM can be cold: heap plans need the one or the other; take another machine, such as optane-6242 or haswell-2620v3"
     )]
     NoTiers(String),
+    /// Options of trays on a machine with two memories.
+    #[error(
+        "machine `{0}` has slow memory, and heap plans choose between that and DRAM: --trays is for machines with one memory, such as haswell-2620v3; leave it out"
+    )]
+    NoTrays(String),
+    /// Something is wrong with the options of trays.
+    #[error("--trays {key}={value}: {want}")]
+    TrayOption {
+        /// The option.
+        key: String,
+        /// Its value.
+        value: String,
+        /// What would do.
+        want: String,
+    },
     /// More instances than there are cores.
     #[error(
         "machine `{machine}` has {room} hardware threads for --numa {numa}, and {instances} instances want one each: run 1 to {room}"

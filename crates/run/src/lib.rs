@@ -19,20 +19,22 @@ mod compare;
 mod error;
 mod keep;
 mod managed;
+pub mod membench;
 mod nodes;
 mod result;
 mod spec;
 mod work;
 
-pub use compare::{Watch, compare, compare_managed, policies_for};
+pub use compare::{Watch, compare, compare_managed, policies_for, side_by_side};
 pub use error::Error;
 pub use keep::Keep;
 pub use managed::{
-    End, ManagedProgram, ManagedRun, ManagedSpec, Numa, Pauses, Phase, PlanResult, Ran, StallStack,
-    TIERS, Turnaround, run_managed, unknown_sites,
+    DimmUse, End, ManagedProgram, ManagedRun, ManagedSpec, Numa, Pauses, Phase, PlanResult,
+    PowerPoint, Ran, StallStack, TIERS, TrayOptions, TrayUse, Turnaround, has_one_memory,
+    run_managed, unknown_sites,
 };
 pub use nodes::OnNodes;
-pub use result::{ClassLatency, PlacementState, Point, RunResult, StallShares};
+pub use result::{ClassLatency, MemoryPower, PlacementState, Point, RunResult, StallShares};
 pub use spec::RunSpec;
 pub use work::Work;
 

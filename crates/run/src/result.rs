@@ -2,6 +2,7 @@
 
 use crate::RunSpec;
 use serde::{Deserialize, Serialize};
+use varve_machine::energy::{CpuEnergy, Energy};
 use varve_machine::model::{Outcome, Stalls};
 use varve_pages::Placement;
 
@@ -136,10 +137,50 @@ pub struct RunResult {
     pub timeline: Vec<Point>,
     /// Where the pages are.
     pub placement: PlacementState,
+    /// What memory drew in the last phase; absent if the machine has no data for it.
+    #[serde(default)]
+    pub power: Option<MemoryPower>,
     /// What the program computed.
     pub answers: Vec<(String, String)>,
     /// Something that the user should know, such as a trace that ends early.
     pub warning: Option<String>,
+}
+
+/// Average power and traffic of memory in a phase.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MemoryPower {
+    /// W of each DRAM DIMM, socket by socket.
+    pub dimms: Vec<f64>,
+    /// W of all memory, by socket.
+    pub sockets: Vec<f64>,
+    /// Bytes read from and written to DRAM in a second, by socket.
+    pub traffic: Vec<f64>,
+    /// W of processors by the machine's simple model: the socket of the threads, and the others, asleep.
+    pub cpu: Option<[f64; 2]>,
+}
+
+impl MemoryPower {
+    fn of(spec: &RunSpec, out: &Outcome) -> Option<MemoryPower> {
+        let (m, phase) = (&spec.machine, out.last());
+        let energy = Energy::of_phase(m, phase).ok()?;
+        let seconds = energy.seconds.max(f64::MIN_POSITIVE);
+        let channels = energy.sockets.iter().flatten();
+        let dimms = channels.flat_map(|c| (0..c.dimms.len()).map(|d| c.dimm(d).total() / seconds));
+        let threads = out.threads.len() as f64 / f64::from(spec.per_core.max(1));
+        let cpu = CpuEnergy::of(m, 1.0, &[threads]).ok();
+        Some(MemoryPower {
+            dimms: dimms.collect(),
+            sockets: (0..energy.sockets.len())
+                .map(|s| energy.socket(s) / seconds)
+                .collect(),
+            traffic: phase
+                .sockets
+                .iter()
+                .map(|s| 64.0 * (s.dram.reads + s.dram.writes) as f64 / seconds)
+                .collect(),
+            cpu: cpu.map(|c| [c.awake + c.cores, c.asleep]),
+        })
+    }
 }
 
 impl RunResult {
@@ -220,6 +261,7 @@ impl RunResult {
                 hot_in_conflict: conflicts.hot_in_conflict,
                 metadata_bytes: dump.metadata_bytes,
             },
+            power: MemoryPower::of(spec, out),
             answers: out.answers.clone(),
             warning: out.failure.clone(),
         }

@@ -25,6 +25,8 @@ pub struct RunSpec {
     pub scale: u32,
     /// Seed of everything that is drawn by chance.
     pub seed: u64,
+    /// Threads that run on each core at once.
+    pub per_core: u32,
     /// Cores that program and daemons share; 0: the daemons have cores of their own.
     pub cores: u32,
     /// End after this much time at full size, ns.
@@ -43,6 +45,7 @@ impl RunSpec {
             page_bytes: 2 << 20,
             scale: 1,
             seed: 1,
+            per_core: 1,
             cores: 0,
             until_ns: None,
             point_ns: 0,
@@ -109,6 +112,7 @@ impl RunSpec {
                 (self.point_ns / f).max(1)
             },
             cores: self.cores,
+            per_core: self.per_core,
             seed: self.seed,
             ..Options::default()
         }

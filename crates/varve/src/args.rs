@@ -75,10 +75,28 @@ pub enum Command {
         varve machine calibrate here --quick\n  \
         varve machine --doctor")]
     Machine(MachineArgs),
+    /// Place whole programs that share a machine: which memory, how many threads, in what order
+    #[command(after_help = "Examples:\n  \
+        varve jobs profile examples/group1.toml --machine optane-6230n\n  \
+        varve jobs plan examples/group1.toml --machine optane-6230n\n  \
+        varve jobs run examples/group1.toml --machine optane-6230n\n  \
+        varve jobs run examples/group1.toml --live")]
+    Jobs(JobsArgs),
     /// List the page policies and their parameters
     Policy(ListArgs),
     /// List the workloads and their parameters
     Workload(ListArgs),
+    /// Serve a key-value store over memcached's protocol; the store is a managed program
+    #[command(after_help = "Examples:\n  \
+        varve serve\n  \
+        varve serve --store hbtree --memory-limit 4GiB --listen 127.0.0.1:11311")]
+    Serve(ServeArgs),
+    /// Run the workloads of YCSB on a store in this process, or on a server of memcached's protocol
+    #[command(after_help = "Examples:\n  \
+        varve ycsb\n  \
+        varve ycsb a c --store fhmap,hbtree --records 1000000 --operations 500000\n  \
+        varve ycsb c --server 127.0.0.1:11211 --connections 8 --pipeline 16")]
+    Ycsb(YcsbArgs),
     /// Look into a durable region: check it, say what it holds, make it smaller, export it
     #[command(after_help = "Examples:\n  \
         varve durable check accounts.region\n  \
@@ -181,6 +199,10 @@ pub struct RunArgs {
     /// on another input than this run's
     #[arg(long, requires = "work", value_name = "FILE.sites")]
     pub profile: Option<PathBuf>,
+    /// With a --machine that has one memory of DIMMs without interleaving, such as haswell-2620v3: how the plan's memories become
+    /// colours on DIMMs, such as hot=1,limit=8MiB,model=10.1/12.5/16.3,sample=1s,undo=yes
+    #[arg(long, requires = "machine", value_name = "OPTIONS")]
+    pub trays: Option<String>,
     /// With --plan on this machine: its nodes of fast and of slow memory, such as fast=0,slow=1 or fast=0+1,slow=2-3; found out
     /// if they are not given
     #[arg(long, requires = "plan", value_name = "NODES")]
@@ -357,6 +379,15 @@ pub enum MachineAction {
         /// Name or file; all built-in machines when none is given
         machine: Option<String>,
     },
+    /// Run MemBench on the model with 1, 2, ... hot DIMMs and print which bandwidth needs how many: the model for
+    /// `varve run --trays model=...`
+    Governor {
+        /// Name or file of a machine whose channels are not interleaved
+        machine: String,
+        /// A few loads, at a smaller size
+        #[arg(long)]
+        quick: bool,
+    },
     /// Run the classic latency and bandwidth curves on the model and compare them with published ones; `here`: measure
     /// them on the machine that this runs on and compare the model with them
     Calibrate {
@@ -369,12 +400,163 @@ pub enum MachineAction {
         #[arg(long, conflicts_with = "full")]
         quick: bool,
     },
+    /// What programs do to one another's bandwidth: reading and writing, in order and at random, with 1 to 10 threads in
+    /// either memory, each beside each
+    Interference {
+        /// Name, file, or `here`
+        machine: String,
+        /// Two numbers of threads instead of five
+        #[arg(long)]
+        quick: bool,
+        /// With `here`: nodes of fast and slow memory, such as fast=0,slow=1; found out if they are not given
+        #[arg(long, value_name = "NODES")]
+        nodes: Option<String>,
+        /// Write a page, JSON and Parquet into this folder
+        #[arg(long, value_name = "FOLDER")]
+        out: Option<PathBuf>,
+        /// Runs at a time on the model; 0: one per core of this host
+        #[arg(long, default_value_t = 0)]
+        jobs: usize,
+    },
+}
+
+#[derive(clap::Args, Debug)]
+pub struct JobsArgs {
+    #[command(subcommand)]
+    pub action: JobsAction,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum JobsAction {
+    /// Measure what each program of a group asks of memory, and class it
+    Profile(GroupArgs),
+    /// Say which memory, threads and order a group should have, and why
+    Plan(GroupArgs),
+    /// Run a group as Linux would and with each optimization, and compare
+    Run(GroupArgs),
+    /// Carry out the accesses of a workload on this machine's memory: what `run --live` starts for programs that have a workload
+    /// and no command
+    #[command(hide = true)]
+    Exercise {
+        /// The workload, `NAME:key=value,...`
+        workload: String,
+    },
+}
+
+#[derive(clap::Args, Debug)]
+pub struct GroupArgs {
+    /// The group's file
+    #[arg(value_name = "GROUP.toml")]
+    pub group: PathBuf,
+    /// The modelled machine: a name from `varve machine list`, or a file
+    #[arg(short, long, default_value = "optane-6230n", conflicts_with = "live")]
+    pub machine: String,
+    /// On this machine itself
+    #[arg(long)]
+    pub live: bool,
+    /// With --live: nodes of fast and slow memory, such as fast=0,slow=1; found out if they are not given
+    #[arg(long, requires = "live", value_name = "NODES")]
+    pub nodes: Option<String>,
+    /// With --live: folder for the programs' output
+    #[arg(long, requires = "live", value_name = "FOLDER")]
+    pub logs: Option<PathBuf>,
+    /// What to plan or run: linux, placement, threads, order, sums such as placement+order, or all; several separated by
+    /// commas (the baseline, each alone, and all together, if it is not given)
+    #[arg(short, long, value_delimiter = ',')]
+    pub strategy: Vec<varve_jobs::Strategy>,
+    /// Divide all sizes and times of modelled programs by this power of two
+    #[arg(long)]
+    pub scale: Option<u32>,
+    /// Small and coarse, in some seconds
+    #[arg(long, conflicts_with = "scale")]
+    pub quick: bool,
+    /// Compare with the best of all plans (groups of up to four programs)
+    #[arg(long, conflicts_with = "live")]
+    pub oracle: bool,
+    /// Seed of everything that is drawn by chance
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Print JSON instead of tables
+    #[arg(long)]
+    pub json: bool,
+    /// Write a page, JSON and Parquet into this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
+    /// Runs at a time on the model; 0: one per core of this host
+    #[arg(long, default_value_t = 0)]
+    pub jobs: usize,
+    /// Where finished runs are kept; `none` keeps nothing
+    #[arg(long, value_name = "FOLDER")]
+    pub keep: Option<PathBuf>,
 }
 
 #[derive(clap::Args, Debug)]
 pub struct ListArgs {
     /// One of them, with its parameters
     pub name: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct ServeArgs {
+    /// The data structure: fhmap (a functional hash map), pbtree (a B+ tree), hbtree (a B+ tree of which only the leaves are durable)
+    #[arg(long, default_value_t)]
+    pub store: varve_serve::Kind,
+    /// Address and port; 0 has the system choose a port
+    #[arg(long, default_value = "127.0.0.1:11211", value_name = "ADDRESS:PORT")]
+    pub listen: std::net::SocketAddr,
+    /// Most memory of all values, with their keys and 160 bytes for each; what finds no room is refused, nothing is evicted
+    #[arg(short, long, default_value = "1GiB")]
+    pub memory_limit: Bytes,
+    /// Most bytes of a value
+    #[arg(short = 'I', long, default_value = "1MiB")]
+    pub max_item_size: Bytes,
+    /// Most connections
+    #[arg(short, long, default_value_t = 4096)]
+    pub connections: usize,
+    /// Most memory for requests and answers that wait, of all connections together
+    #[arg(long, default_value = "64MiB")]
+    pub buffers: Bytes,
+    /// Most memory of the program's objects [default: half as much again as --memory-limit, and 128MiB]
+    #[arg(long)]
+    pub heap_max: Option<Bytes>,
+    #[command(flatten)]
+    pub durable: durable::DurableStore,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct YcsbArgs {
+    /// Workloads: a, b, c, d, f (all of them if none is given)
+    #[arg(value_name = "WORKLOAD")]
+    pub workloads: Vec<varve_serve::ycsb::Workload>,
+    /// Stores to run in this process: fhmap, pbtree, hbtree (all of them if none is given)
+    #[arg(long, value_delimiter = ',', conflicts_with = "server")]
+    pub store: Vec<varve_serve::Kind>,
+    /// A server to run them on; its records are written first
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub server: Option<std::net::SocketAddr>,
+    /// With --server: connections, each with a thread
+    #[arg(long, default_value_t = 1, requires = "server")]
+    pub connections: u64,
+    /// With --server: requests of a connection that are under way at a time
+    #[arg(long, default_value_t = 1, requires = "server")]
+    pub pipeline: u64,
+    /// Records
+    #[arg(long, default_value_t = 10_000)]
+    pub records: u64,
+    /// Operations of each workload
+    #[arg(long, default_value_t = 50_000)]
+    pub operations: u64,
+    /// Bytes of a value
+    #[arg(long, default_value = "1000")]
+    pub value: Bytes,
+    /// Seed of everything that is drawn by chance
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    #[command(flatten)]
+    pub durable: durable::DurableStore,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -21,8 +21,11 @@ fn main() -> ExitCode {
         Some(Command::Cc(a)) => cmd::cc::cc(varve_trace::host::Language::C, &a.arguments),
         Some(Command::Cxx(a)) => cmd::cc::cc(varve_trace::host::Language::Cpp, &a.arguments),
         Some(Command::Machine(a)) => cmd::machine::machine(&a),
+        Some(Command::Jobs(a)) => cmd::jobs::jobs(&a),
         Some(Command::Policy(a)) => cmd::list::policies(&a),
         Some(Command::Workload(a)) => cmd::list::workloads(&a),
+        Some(Command::Serve(a)) => cmd::serve::serve(&a),
+        Some(Command::Ycsb(a)) => cmd::ycsb::ycsb(&a),
         Some(Command::Study(a)) => cmd::study::study(&a),
     };
     match done.and_then(|code| ui::lost().map_or(Ok(code), Err)) {

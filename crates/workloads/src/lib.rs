@@ -12,6 +12,7 @@
 //!
 //! Instructions per op are estimates: each kernel states them as constants with the reasoning beside them.
 
+pub mod apps;
 pub mod graph;
 pub mod gups;
 pub mod harness;

@@ -26,6 +26,7 @@ pub fn list() -> Vec<&'static Entry> {
         crate::streams::ENTRIES,
         crate::graph::ENTRIES,
         crate::nas::ENTRIES,
+        crate::apps::ENTRIES,
     ];
     modules.into_iter().flatten().collect()
 }

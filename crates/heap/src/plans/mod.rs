@@ -17,6 +17,7 @@ mod sampled;
 mod slow;
 mod slow_copy;
 mod slow_scan;
+mod stacks;
 
 pub use by_site::{BySite, Hot};
 pub use kg_n::KgN;
@@ -26,10 +27,12 @@ pub use sampled::Sampled;
 pub use slow::Slow;
 pub use slow_copy::SlowCopy;
 pub use slow_scan::SlowScan;
+pub use stacks::Stacks;
 
 use crate::pima::{Pima, PimaError, PimaSettings};
 use crate::plan::{Plan, Tier};
 use crate::sites::{Profile, classify};
+use crate::warm::WarmSettings;
 
 /// A plan: what it is called, what it takes, how it is made.
 #[derive(Clone, Copy)]
@@ -48,6 +51,12 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Whether the plan is worth comparing where its memories are colours of one memory: what it has where depends on how hot
+    /// objects are, not on which memory is faster.
+    pub fn colours(&self) -> bool {
+        ["dram", "hot-sites", "knapsack", "hints", "sampled"].contains(&self.name)
+    }
+
     /// Whether the plan tries both memories, and wants the program's reports for it.
     pub fn samples(&self) -> bool {
         self.params.contains(&ALPHA)
@@ -113,6 +122,9 @@ pub enum PlanError {
         /// The plan.
         plan: String,
     },
+    /// Cold sites that cannot be chosen.
+    #[error("heap plan `knapsack`: {0}")]
+    Knapsack(#[from] classify::KnapsackError),
     /// Settings of the sampler that cannot work.
     #[error(transparent)]
     Pima(#[from] PimaError),
@@ -274,8 +286,40 @@ pub fn plans() -> &'static [Entry] {
                 about: "the part of all accesses that slow sites may have together: the paper tries 0.01 to 0.2",
             }],
             make: |v, p| {
-                let cold = classify::cold_by_knapsack(p, v.number("capacity"));
+                let cold = classify::cold_by_knapsack(p, v.number("capacity"))?;
                 Ok(Box::new(BySite::new("knapsack", Hot::AllBut(cold))))
+            },
+        },
+        Entry {
+            name: "sampled",
+            about: "objects of types that running methods touch in fast memory, others in slow memory, found by sampling what runs",
+            source: "B3, Olson et al., TACO 2018, section 7.1.2",
+            profile: false,
+            params: &[
+                Param {
+                    key: "interval",
+                    want: Want::Time,
+                    default: "1ms",
+                    about: "time between two samples of what runs, 0s for none: the paper tries 0s and 10us to 1s, and finds 1ms best for small loads",
+                },
+                Param {
+                    key: "cool",
+                    want: Want::Time,
+                    default: "100ms",
+                    about: "methods and types that were not sampled for so long are cold (section 8.2: 0.1 s)",
+                },
+            ],
+            make: |v, _| {
+                let (interval, cool) = (v.time("interval"), v.time("cool"));
+                if cool.is_zero() {
+                    return Err(PlanError::BadValue {
+                        plan: "sampled".into(),
+                        key: "cool".into(),
+                        value: v.word("cool").into(),
+                        want: "a time above 0, such as 100ms".into(),
+                    });
+                }
+                Ok(Box::new(Stacks::new(WarmSettings { interval, cool })))
             },
         },
         Entry {
@@ -447,6 +491,7 @@ mod tests {
             ("cgz-d", Tier::FAST, slow, fast),
             ("hot-sites", Tier::FAST, slow, fast),
             ("knapsack", Tier::FAST, slow, fast),
+            ("sampled", Tier::FAST, slow, fast),
             ("hints", Tier::FAST, slow, fast),
             ("pima", Tier::FAST, slow, slow),
             ("hints+pima", Tier::FAST, slow, slow),

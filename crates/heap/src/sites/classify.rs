@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 
+use super::knapsack::{self, Item};
 use super::{Counts, Key, Profile};
 
 /// Writes per object from which a site is hot, in CGZ-F1 (Akram, TACO 2021, section 5.3: "thresholds of one").
@@ -66,48 +67,57 @@ fn hot_shares(all: &[u64], top: f64) -> Vec<f64> {
     shares
 }
 
-/// Steps into which the capacity of a knapsack is divided. Weights are rounded up to them, so that the capacity
-/// holds; with accesses up to this many the choice is the best there is.
-const STEPS: u64 = 10_000;
+/// Why cold sites cannot be chosen.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum KnapsackError {
+    /// Of nothing, or of more than all.
+    #[error(
+        "a capacity of {0}: it is a part of all accesses, above 0 and at most 1, such as 0.05 for 5 %"
+    )]
+    Capacity(f64),
+    /// The sums mean nothing.
+    #[error(
+        "the profile's {what} add up to more than can be counted (2^64): one of its sites has a wrong count; make the profile anew with `varve profile`"
+    )]
+    Overflow {
+        /// Of which counts.
+        what: &'static str,
+    },
+}
 
 /// The *cold* sites: those with the most bytes that together get at most the part `capacity` of all accesses (Olson
 /// et al., TACO 2018, section 7.1: a 0/1 knapsack of bytes by accesses).
-pub fn cold_by_knapsack(profile: &Profile, capacity: f64) -> HashSet<Key> {
-    let weights: Vec<u64> = profile
-        .sites
-        .iter()
-        .map(|site| site.counts.reads.saturating_add(site.counts.writes))
-        .collect();
-    let total = weights.iter().fold(0u64, |sum, &w| sum.saturating_add(w));
-    let capacity = (capacity.clamp(0.0, 1.0) * total as f64).floor() as u64;
-    let unit = capacity.div_ceil(STEPS).max(1);
-    let room = (capacity / unit) as usize;
-    // Most bytes within each room, and which site was the last to improve it.
-    let mut best = vec![0u64; room + 1];
-    let mut taken: Vec<Vec<bool>> = Vec::with_capacity(weights.len());
-    let steps: Vec<usize> = weights
-        .iter()
-        .map(|w| usize::try_from(w.div_ceil(unit)).unwrap_or(usize::MAX))
-        .collect();
-    for (site, &weight) in profile.sites.iter().zip(&steps) {
-        let mut better = vec![false; room + 1];
-        for space in (weight..=room).rev() {
-            let with = best[space - weight].saturating_add(site.counts.bytes);
-            if with > best[space] {
-                (best[space], better[space]) = (with, true);
-            }
-        }
-        taken.push(better);
+///
+/// # Errors
+/// A capacity that is not above 0 and at most 1, and counts that overflow.
+pub fn cold_by_knapsack(profile: &Profile, capacity: f64) -> Result<HashSet<Key>, KnapsackError> {
+    // Written so that NaN is refused too.
+    if !(capacity > 0.0 && capacity <= 1.0) {
+        return Err(KnapsackError::Capacity(capacity));
     }
-    let mut space = room;
-    let mut cold = HashSet::new();
-    for ((site, weight), taken) in profile.sites.iter().zip(steps).zip(taken).rev() {
-        if taken[space] {
-            space -= weight;
-            cold.insert(site.key.clone());
-        }
+    let overflow = |what| KnapsackError::Overflow { what };
+    let (mut items, mut bytes, mut accesses) = (Vec::new(), 0u64, 0u64);
+    for Counts {
+        bytes: value,
+        reads,
+        writes,
+        ..
+    } in profile.sites.iter().map(|s| &s.counts)
+    {
+        let weight = reads.checked_add(*writes).ok_or(overflow("accesses"))?;
+        accesses = accesses.checked_add(weight).ok_or(overflow("accesses"))?;
+        bytes = bytes.checked_add(*value).ok_or(overflow("bytes"))?;
+        items.push(Item {
+            value: *value,
+            weight,
+        });
     }
-    cold
+    let capacity = (capacity * accesses as f64).floor() as u64;
+    let cold = knapsack::solve(&items, capacity);
+    Ok(cold
+        .into_iter()
+        .map(|i| profile.sites[i].key.clone())
+        .collect())
 }
 
 fn keys(profile: &Profile, is_hot: impl Fn(&Counts) -> bool) -> HashSet<Key> {
@@ -144,6 +154,31 @@ mod tests {
             ..Counts::default()
         };
         site(function, counts)
+    }
+
+    #[test]
+    fn a_capacity_of_nothing_and_counts_that_overflow_are_refused() {
+        let counts = |reads, writes, bytes| Counts {
+            reads,
+            writes,
+            bytes,
+            ..Counts::default()
+        };
+        let says = |all: &[Counts], capacity| {
+            let sites = all.iter().enumerate();
+            let profile = profile(sites.map(|(i, c)| site(&i.to_string(), c.clone())));
+            cold_by_knapsack(&profile, capacity)
+                .unwrap_err()
+                .to_string()
+        };
+        for capacity in [0.0, -0.1, 1.01, f64::NAN] {
+            assert!(says(&[], capacity).contains("above 0 and at most 1"));
+        }
+        let wrong = |all: &[Counts]| says(all, 0.05);
+        assert!(wrong(&[counts(u64::MAX, 1, 0)]).contains("accesses add up to more"));
+        let half = u64::MAX / 2 + 1;
+        assert!(wrong(&[counts(half, 0, 0), counts(0, half, 0)]).contains("accesses"));
+        assert!(wrong(&[counts(0, 0, half), counts(0, 0, half)]).contains("profile's bytes"));
     }
 
     #[test]
@@ -240,7 +275,7 @@ mod tests {
         /// Against every subset.
         #[test]
         fn the_knapsack_is_the_best_of_all_subsets(
-            sites in prop::collection::vec((0u64..50, 0u64..50), 0..9), capacity in 0.0f64..1.0
+            sites in prop::collection::vec((0u64..50, 0u64..50), 0..9), capacity in 0.001f64..1.0
         ) {
             let profile = profile(sites.iter().enumerate().map(|(number, &(bytes, reads))| {
                 site(&number.to_string(), Counts { objects: 1, bytes, reads, ..Counts::default() })
@@ -252,7 +287,7 @@ mod tests {
                 of.fold((0, 0), |(bytes, reads), i| (bytes + sites[i].0, reads + sites[i].1))
             };
             let best = (0..1u32 << sites.len()).map(sum).filter(|s| s.1 <= room).map(|s| s.0).max();
-            let cold = cold_by_knapsack(&profile, capacity);
+            let cold = cold_by_knapsack(&profile, capacity).unwrap();
             let chosen = cold.iter().fold(0, |set, key| set | 1 << key.function.parse::<u32>().unwrap());
             prop_assert!(sum(chosen).1 <= room);
             prop_assert_eq!(Some(sum(chosen).0), best);
@@ -261,13 +296,13 @@ mod tests {
         /// However many accesses there are, the capacity holds.
         #[test]
         fn a_large_knapsack_is_never_too_full(
-            sites in prop::collection::vec((0u64..1 << 40, 0u64..1 << 40), 0..40), capacity in 0.0f64..1.0
+            sites in prop::collection::vec((0u64..1 << 40, 0u64..1 << 40), 0..40), capacity in 0.001f64..1.0
         ) {
             let profile = profile(sites.iter().enumerate().map(|(number, &(bytes, reads))| {
                 site(&number.to_string(), Counts { objects: 1, bytes, reads, ..Counts::default() })
             }));
             let total: u64 = sites.iter().map(|s| s.1).sum();
-            let cold = cold_by_knapsack(&profile, capacity);
+            let cold = cold_by_knapsack(&profile, capacity).unwrap();
             let reads: u64 = cold.iter().map(|key| sites[key.function.parse::<usize>().unwrap()].1).sum();
             prop_assert!(reads as f64 <= capacity * total as f64);
         }

@@ -22,17 +22,21 @@ pub struct DramEnergy {
     pub read: f64,
     /// Write bursts, less background (IDD4W).
     pub write: f64,
+    /// Drivers and termination of bursts, where the machine's file knows them.
+    pub io: f64,
+    /// The rank's part of its DIMM's register, where the machine's file knows it.
+    pub register: f64,
 }
 
 impl DramEnergy {
     /// What the rank takes for being in its states, J.
     pub fn background(&self) -> f64 {
-        self.active + self.standby + self.powerdown + self.selfrefresh
+        self.active + self.standby + self.powerdown + self.selfrefresh + self.register
     }
 
     /// What commands take on top of that, refreshes included, J.
     pub fn operation(&self) -> f64 {
-        self.refresh + self.activate + self.read + self.write
+        self.refresh + self.activate + self.read + self.write + self.io
     }
 
     /// Both, J.
@@ -50,6 +54,8 @@ impl DramEnergy {
         self.activate += o.activate;
         self.read += o.read;
         self.write += o.write;
+        self.io += o.io;
+        self.register += o.register;
     }
 }
 
@@ -67,6 +73,11 @@ pub struct RankPower {
     activate: f64,
     read: f64,
     write: f64,
+    /// Drivers and termination of one burst, J.
+    io: f64,
+    /// A DIMM's register, awake and asleep, W; and the ranks that share one.
+    register: (f64, f64),
+    ranks: usize,
 }
 
 impl RankPower {
@@ -95,6 +106,16 @@ impl RankPower {
             activate,
             read: (watts(p.idd4r_ma) - active) * burst,
             write: (watts(p.idd4w_ma) - active) * burst,
+            io: p.io_nj.unwrap_or(0.0) * 1e-9,
+            register: {
+                let watts = |ma: Option<f64>| ma.unwrap_or(0.0) / 1e3 * p.vdd;
+                let awake = watts(p.register_ma);
+                (
+                    awake,
+                    p.register_powerdown_ma.map_or(awake, |ma| watts(Some(ma))),
+                )
+            },
+            ranks: d.ranks.max(1) as usize,
         }
     }
 
@@ -102,17 +123,35 @@ impl RankPower {
     /// the channel's active time.
     pub fn channel(&self, c: &DramCounts, ranks: &[RankTimes]) -> Vec<DramEnergy> {
         let active: u64 = ranks.iter().map(|r| r.active).sum();
+        let registers = ranks.chunks(self.ranks).flat_map(|dimm| {
+            let share = self.register(dimm) / dimm.len() as f64;
+            dimm.iter().map(move |_| share)
+        });
         ranks
             .iter()
-            .map(|r| {
+            .zip(registers)
+            .map(|(r, register)| {
                 let share = if active == 0 {
                     1.0 / ranks.len() as f64
                 } else {
                     r.active as f64 / active as f64
                 };
-                self.rank(c, share, r)
+                DramEnergy {
+                    register,
+                    ..self.rank(c, share, r)
+                }
             })
             .collect()
+    }
+
+    /// A DIMM's register, J. It is awake while any rank is; when that was for two ranks together is not counted, and the time
+    /// of the one that was awake longer is taken.
+    fn register(&self, ranks: &[RankTimes]) -> f64 {
+        let awake = |t: &RankTimes| t.active + t.standby;
+        let all = |t: &RankTimes| awake(t) + t.powerdown + t.selfrefresh;
+        let span = ranks.iter().map(all).max().unwrap_or(0);
+        let on = ranks.iter().map(awake).max().unwrap_or(0).min(span);
+        (self.register.0 * on as f64 + self.register.1 * (span - on) as f64) / 1e12
     }
 
     fn rank(&self, c: &DramCounts, share: f64, t: &RankTimes) -> DramEnergy {
@@ -132,6 +171,8 @@ impl RankPower {
             activate: each(self.activate, c.activates),
             read: each(self.read, c.reads),
             write: each(self.write, c.writes),
+            io: each(self.io, c.reads + c.writes),
+            register: 0.0,
         }
     }
 }

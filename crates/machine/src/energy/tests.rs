@@ -23,7 +23,13 @@ fn machine() -> Machine {
         idd4w_ma: 130.0,
         idd5_ma: 250.0,
         idd6_ma: 5.0,
+        register_ma: None,
+        register_powerdown_ma: None,
+        io_nj: None,
     });
+    let gone = ["register_ma", "register_powerdown_ma", "io_nj"];
+    m.sources
+        .retain(|key, _| !gone.iter().any(|g| key.ends_with(g)));
     (m.dram.ras_ns, m.dram.rp_ns) = (30.0, 10.0);
     (m.dram.rfc_ns, m.dram.refi_ns) = (100.0, 10_000.0);
     m.dram.mts = 2000;
@@ -234,6 +240,9 @@ fn any_power() -> impl Strategy<Value = DramPower> {
             idd4w_ma: idd3n + i[5],
             idd5_ma: idd3n + i[6],
             idd6_ma: idd2n * i[7] / 100.0,
+            register_ma: None,
+            register_powerdown_ma: None,
+            io_nj: None,
         }
     })
 }
@@ -403,10 +412,86 @@ fn the_phases_of_a_run_add_up_and_idle_dimms_sleep() {
         |e: &Energy, socket: usize, channel: usize| e.sockets[socket][channel].total() / e.seconds;
     assert!(of(&parts[1], 0, 0) < 0.7 * of(&parts[0], 0, 0));
     let p = m.dram.power.as_ref().unwrap();
-    let asleep = 2.0 * 18.0 * p.vdd * p.idd6_ma / 1e3;
+    let register = p.register_powerdown_ma.unwrap();
+    let asleep = p.vdd * (2.0 * 18.0 * p.idd6_ma + register) / 1e3;
     for (socket, channel) in [(0, 1), (0, 3), (1, 0)] {
         let watts = of(&parts[1], socket, channel);
         assert!((watts / asleep - 1.0).abs() < 0.05, "{watts} W, {asleep} W");
     }
     assert!(of(&parts[0], 0, 0) > 1.5 * asleep);
+}
+
+/// A register draws its 2 W while any rank of its DIMM is awake and 0.5 W otherwise; each 64 B cost 4 nJ on the channel.
+#[test]
+fn a_register_wakes_with_the_first_rank_of_its_dimm() {
+    let mut m = machine();
+    m.dram.dimms_per_channel = 2;
+    let p = m.dram.power.as_mut().unwrap();
+    (p.register_ma, p.register_powerdown_ma) = (Some(2000.0), Some(500.0));
+    p.io_nj = Some(4.0);
+    let (tenth, half) = (SECOND / 10, SECOND / 2);
+    let first = [
+        rank(tenth, tenth, SECOND - 2 * tenth, 0),
+        rank(half, 0, 0, half),
+    ];
+    let second = [rank(0, 0, SECOND, 0), rank(0, 0, 0, SECOND)];
+    let e = one(&m, commands(1000, 500, 0), &[first, second].concat());
+    let channel = &e.sockets[0][0];
+    near(channel.dimm(0).register, 2.0 * 0.5 + 0.5 * 0.5);
+    near(channel.dimm(1).register, 0.5);
+    near(channel.dram().io, 1500.0 * 4e-9);
+    let parts = channel.dram();
+    near(parts.background() + parts.operation(), channel.total());
+}
+
+#[test]
+fn processors_take_a_base_and_so_much_for_each_core() {
+    let mut m = machine();
+    m.cpu = Some(crate::describe::CpuPower {
+        asleep_w: 10.0,
+        awake_w: 30.0,
+        core_w: 5.0,
+    });
+    // Two seconds: three threads all the time, then more threads than the six cores can be.
+    let of = |threads: &[f64]| CpuEnergy::of(&m, 2.0, threads).unwrap();
+    assert_eq!(of(&[6.0]).total(), 60.0 + 30.0 + 20.0);
+    assert_eq!(of(&[24.0, 2.0]).total(), 2.0 * 60.0 + 60.0 + 10.0);
+    assert_eq!(of(&[]).total(), 40.0);
+    m.cpu = None;
+    let error = CpuEnergy::of(&m, 1.0, &[]).unwrap_err().to_string();
+    assert!(error.contains("`cpu` is missing"), "{error}");
+}
+
+/// The spans of a run are as long as it and take what it takes.
+#[test]
+fn power_over_time_adds_up_to_the_run() {
+    let m = Machine::load("haswell-2620v3").unwrap();
+    let options = Options {
+        snapshot_ns: 50_000,
+        ..Options::default()
+    };
+    let run = model::run(
+        &m,
+        &mut InOrder(0),
+        &mut [&mut TwoPhases(0)],
+        &options,
+        &mut |_| true,
+    )
+    .unwrap();
+    let spans = series(&m, &run).unwrap();
+    assert!(spans.len() > 5, "{}", spans.len());
+    for (a, b) in spans.iter().zip(&spans[1..]) {
+        assert_eq!(a.end, b.begin);
+    }
+    let sum: f64 = spans.iter().map(|s| s.energy.total()).sum();
+    let until = spans.last().unwrap().end / (run.ns as f64 / 1e9);
+    let whole = Energy::of(&m, &run).unwrap().total();
+    assert!(until > 0.8 && until <= 1.0, "{until}");
+    assert!(
+        sum < whole * 1.001 && sum > whole * until * 0.9,
+        "{sum} {whole}"
+    );
+    // The DIMM that is used draws more than one that is not, in the busy half most of all.
+    let watts = |s: &Span, channel: usize| s.energy.sockets[0][channel].total() / s.energy.seconds;
+    assert!(watts(&spans[1], 0) > 2.0 * watts(&spans[1], 2));
 }

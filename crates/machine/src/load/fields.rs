@@ -60,7 +60,7 @@ pub struct Field {
 }
 
 /// Sections that a machine may lack.
-pub const OPTIONAL_SECTIONS: [&str; 5] = ["pm", "cxl", "dram_cache", "link", "dram.power"];
+pub const OPTIONAL_SECTIONS: [&str; 6] = ["pm", "cxl", "dram_cache", "link", "dram.power", "cpu"];
 
 use FieldType::{Choice, Count, Real, Size, Text};
 
@@ -272,6 +272,30 @@ pub const FIELDS: &[Field] = &[
     ma("dram.power.idd4w_ma", "burst write"),
     ma("dram.power.idd5_ma", "burst refresh"),
     ma("dram.power.idd6_ma", "self-refresh"),
+    optional(ma(
+        "dram.power.register_ma",
+        "register of one DIMM, clock on",
+    )),
+    optional(ma(
+        "dram.power.register_powerdown_ma",
+        "the same while all ranks of the DIMM sleep",
+    )),
+    optional(real(
+        "dram.power.io_nj",
+        "nJ",
+        "drivers and termination for 64 B",
+    )),
+    real("cpu.asleep_w", "W", "a socket on which nothing runs"),
+    real(
+        "cpu.awake_w",
+        "W",
+        "a socket on which something runs, without its cores",
+    ),
+    real(
+        "cpu.core_w",
+        "W",
+        "a core on which a thread runs, waits or spins",
+    ),
     count("pm.dimms", "", "PM DIMMs of one socket, one per channel"),
     at_most(1024.0 * GIB, size("pm.dimm_bytes", "capacity of one DIMM")),
     or_zero(size(

@@ -13,6 +13,12 @@ pub fn findings(m: &Machine, say: Say<'_>) {
     if let Some(pm) = &m.pm {
         media(pm, say);
     }
+    if let Some(cpu) = &m.cpu
+        && cpu.asleep_w > cpu.awake_w
+    {
+        let what = format!("{} W is more than awake ({} W)", cpu.asleep_w, cpu.awake_w);
+        say("cpu.asleep_w", what, "a socket that sleeps draws less");
+    }
 }
 
 /// Each current is above those of the states that it includes, so that no energy comes out negative.
@@ -21,6 +27,20 @@ fn currents(p: &DramPower, say: Say<'_>) {
     let active = ("idd3n_ma", p.idd3n_ma, "active stand-by");
     let sleeps = "a rank that sleeps draws less";
     let works = "a burst or refresh is drawn on top of stand-by";
+    if let (Some(low), Some(high)) = (p.register_powerdown_ma, p.register_ma)
+        && low > high
+    {
+        let what = format!("{low} mA is more than with the clock on (register_ma, {high} mA)");
+        say(
+            "dram.power.register_powerdown_ma",
+            what,
+            "a register that sleeps draws less",
+        );
+    }
+    if p.register_powerdown_ma.is_some() && p.register_ma.is_none() {
+        let what = "missing, although register_powerdown_ma is given".into();
+        say("dram.power.register_ma", what, "add it, or leave out both");
+    }
     let pairs = [
         (("idd2p_ma", p.idd2p_ma), standby, sleeps),
         (("idd6_ma", p.idd6_ma), standby, sleeps),

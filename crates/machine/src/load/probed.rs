@@ -233,6 +233,7 @@ impl Machine {
             cxl,
             dram_cache: None,
             link,
+            cpu: None,
             os: Os {
                 fault_ns: 700.0,
                 sample_ns: 250.0,

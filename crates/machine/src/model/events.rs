@@ -97,6 +97,8 @@ impl Events {
             if self.running.is_none() {
                 self.queue.clear();
                 self.at = 0;
+                let lines: u64 = s.memory.dram_lines();
+                s.pager.traffic(now / 1000, 64 * lines);
                 s.pager.tick(now / 1000, &mut self.queue);
                 self.counts.asked += self.queue.len() as u64;
                 self.begin(now, threads, s);

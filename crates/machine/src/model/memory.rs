@@ -71,6 +71,27 @@ pub fn nodes(m: &Machine) -> Vec<Node> {
     out
 }
 
+/// The same, with the DRAM of machines whose channels are not interleaved cut into its ranks: whoever draws places at random
+/// stays within one.
+pub fn ranks(m: &Machine) -> Vec<Node> {
+    let whole = |n: &Node| n.backing != Backing::Dram || m.dram.interleave_bytes.0 != 0;
+    let rank = m.dram.dimm_bytes.0 / u64::from(m.dram.ranks.max(1));
+    let mut out = Vec::new();
+    for n in nodes(m) {
+        if whole(&n) {
+            out.push(n);
+            continue;
+        }
+        let parts = (0..n.bytes / rank.max(1)).map(|i| Node {
+            base: n.base + i * rank,
+            bytes: rank,
+            ..n
+        });
+        out.extend(parts);
+    }
+    out
+}
+
 /// What a socket's memory did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SocketCounts {
@@ -461,6 +482,15 @@ impl Memory {
                 c
             })
             .collect()
+    }
+
+    /// Lines read from and written to DRAM so far.
+    pub fn dram_lines(&self) -> u64 {
+        let channels = self.sockets.iter().flat_map(|s| &s.channels);
+        channels
+            .map(|c| c.dram.counts())
+            .map(|c| c.reads + c.writes)
+            .sum()
     }
 
     /// What each channel's memory did until `end`: per socket and channel.

@@ -251,7 +251,7 @@ impl<'a> Model<'a> {
             page_shift: page_bytes.ilog2(),
             sample_period: daemons.sample_period,
             moving: None,
-            replicas: Replicas::new(o.replicas, o.spread, m.sockets, memory::nodes(m)),
+            replicas: Replicas::new(o.replicas, o.spread, m.sockets, memory::ranks(m)),
             out_of_frames: None,
         };
         Model {
@@ -438,7 +438,8 @@ impl<'a> Model<'a> {
     /// Everything that is due at `now`: snapshots, daemons, time slices.
     fn happen(&mut self, now: Ps) {
         if now >= self.recorder.next() {
-            self.recorder.snapshot(now, &self.threads, &self.events);
+            self.recorder
+                .snapshot(now, &self.threads, &self.shared, &self.events);
         }
         if now >= self.events.next() {
             self.events.happen(now, &mut self.threads, &mut self.shared);

@@ -121,6 +121,8 @@ pub struct Outcome {
     pub phases: Vec<Phase>,
     /// Counters over time.
     pub snapshots: Vec<Snapshot>,
+    /// What each channel's memory had done by each of them: per snapshot, socket and channel.
+    pub activity: Vec<Vec<Vec<ChannelActivity>>>,
     /// Latencies of the last phase by class of requests.
     pub latencies: Vec<Latency>,
     /// Per thread: counts of the whole run.
@@ -170,6 +172,7 @@ pub struct Recorder {
     every: Ps,
     next: Ps,
     snapshots: Vec<Snapshot>,
+    activity: Vec<Vec<Vec<ChannelActivity>>>,
     phases: Vec<Phase>,
     number: u64,
     begin: Mark,
@@ -184,6 +187,7 @@ impl Recorder {
             every,
             next: if every == 0 { Ps::MAX } else { every },
             snapshots: Vec::new(),
+            activity: Vec::new(),
             phases: Vec::new(),
             number: 0,
             begin: Mark::default(),
@@ -207,19 +211,22 @@ impl Recorder {
         }
     }
 
-    pub fn snapshot(&mut self, now: Ps, threads: &[Thread], events: &Events) {
+    pub fn snapshot(&mut self, now: Ps, threads: &[Thread], s: &Shared, events: &Events) {
         self.snapshots.push(Snapshot {
             now_ns: now / 1000,
             counts: sum(threads),
             moved_bytes: events.counts.bytes,
         });
+        self.activity.push(s.memory.activity(now));
         if self.snapshots.len() >= MAX_SNAPSHOTS {
             // Every second one goes, and from now on they are taken half as often.
-            let mut odd = false;
-            self.snapshots.retain(|_| {
-                odd = !odd;
-                !odd
-            });
+            let every_second = |at: &mut usize| {
+                *at += 1;
+                at.is_multiple_of(2)
+            };
+            let (mut a, mut b) = (0, 0);
+            self.snapshots.retain(|_| every_second(&mut a));
+            self.activity.retain(|_| every_second(&mut b));
             self.every *= 2;
         }
         self.next = now - now % self.every + self.every;
@@ -371,6 +378,7 @@ impl Recorder {
                 .collect(),
             phases: self.phases,
             snapshots: self.snapshots,
+            activity: self.activity,
             latencies,
             threads: threads.iter().map(counts).collect(),
             thread_ns: threads.iter().map(|t| t.clock / 1000).collect(),

@@ -6,7 +6,7 @@ use super::host::Newer;
 use super::memory::Memory;
 use super::prefetcher::Prefetcher;
 use super::tests::{Fixed, InOrder};
-use super::thread::ThreadCounts;
+use super::thread::{INSTRUCTIONS, ThreadCounts};
 use super::time::{Ps, ps};
 use crate::describe::Machine;
 use crate::model::{self, Options};
@@ -70,6 +70,7 @@ struct Path {
     tlb_slots: u64,
     second_tlb: Lru,
     l1: Lru,
+    instructions: Lru,
     l2: Lru,
     llc: Lru,
     memory: Memory,
@@ -93,6 +94,7 @@ impl Path {
             tlb_slots: 1 << m.tlb.l1_entries.ilog2(),
             second_tlb: Lru::new((m.tlb.l2_entries / m.tlb.l2_ways) as u64, m.tlb.l2_ways),
             l1: cache(&m.l1),
+            instructions: Lru::new(INSTRUCTIONS.0 / 64 / INSTRUCTIONS.1 as u64, INSTRUCTIONS.1),
             l2: cache(&m.l2),
             llc: cache(&m.llc),
             memory: Memory::new(m),
@@ -125,6 +127,7 @@ impl Path {
                 w.clock = until;
             }
             Kind::NtWrite | Kind::Flush => self.write_through(op),
+            Kind::Fetch => self.fetch(op),
             _ => self.access(op),
         }
     }
@@ -155,6 +158,33 @@ impl Path {
                 self.line(line, load, store, walk);
             }
             self.last_line = Some(line);
+        }
+    }
+
+    fn fetch(&mut self, op: &Op) {
+        self.counts.accesses += 1;
+        let end = op.addr + op.size.max(1) as u64 - 1;
+        let mut latest = 0;
+        for virtual_line in op.addr >> 6..=end >> 6 {
+            if self.instructions.hit(virtual_line, false) {
+                continue;
+            }
+            self.instructions.insert(virtual_line, false);
+            let (line, walk) = self.translate(virtual_line << 6);
+            self.counts.l1_misses += 1;
+            let start = self.window.clock + walk;
+            let done = if self.l2.hit(line, false) {
+                start + ps(self.m.l2.ns)
+            } else {
+                self.counts.l2_misses += 1;
+                self.beyond(line, start, true)
+            };
+            latest = latest.max(done);
+        }
+        let w = &mut self.window;
+        if latest > w.clock {
+            w.stalls.fetch += latest - w.clock;
+            w.clock = latest;
         }
     }
 

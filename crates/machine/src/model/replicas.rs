@@ -43,6 +43,7 @@ pub struct Replicas {
     /// Instances alternate between the sockets.
     spread: bool,
     sockets: usize,
+    /// Memories, or where channels are not interleaved their ranks: ascending, those of one kind and socket together.
     nodes: Vec<Node>,
 }
 
@@ -137,17 +138,19 @@ impl Replicas {
     }
 
     /// Where another instance has what is at `physical` for the simulated one: in a page drawn by chance of the same
-    /// memory, on the socket that is `across` further.
+    /// memory (or rank), on the socket that is `across` further.
     fn place(&self, physical: u64, other: u64, across: usize) -> u64 {
-        let holds = |n: &&Node| physical < n.base + n.bytes;
-        let from = self
-            .nodes
-            .iter()
-            .find(holds)
-            .unwrap_or(&self.nodes[self.nodes.len() - 1]);
+        let after = self.nodes.partition_point(|n| n.base + n.bytes <= physical);
+        let at = after.min(self.nodes.len() - 1);
+        let from = &self.nodes[at];
         let wanted = (from.socket + across) % self.sockets;
-        let same = |n: &&Node| n.backing == from.backing && n.socket == wanted;
-        let to = self.nodes.iter().find(same).unwrap_or(from);
+        let of = |socket| {
+            let same = move |n: &&Node| n.backing == from.backing && n.socket == socket;
+            self.nodes.iter().filter(same)
+        };
+        // The memory of the same number on that socket.
+        let number = of(from.socket).take_while(|n| n.base < from.base).count();
+        let to = of(wanted).nth(number).unwrap_or(from);
         let local = physical.wrapping_sub(from.base);
         let pages = (to.bytes / PAGE).max(1);
         let drawn = scatter((local / PAGE) ^ (other << 40));

@@ -12,7 +12,7 @@ use super::time::{Ps, ps};
 use crate::describe::Machine;
 use crate::op::{Kind, Op};
 use crate::pager::{Fault, OutOfFrames, Pager, Sample, Source};
-use work::{FetchAhead, Look, Missed, WriteThrough};
+use work::{FetchAhead, Instructions, Look, Missed, WriteThrough};
 
 mod work;
 
@@ -181,6 +181,8 @@ pub struct Thread {
     pub id: u32,
     tlb: Tlb,
     l1: Cache,
+    /// Of instructions, by their virtual lines.
+    l1_instructions: Cache,
     l2: Cache,
     prefetcher: Prefetcher,
     /// Remainder of instruction time below 1 ps, 1/1024.
@@ -214,6 +216,9 @@ pub struct Thread {
 /// Ops between two looks ahead. Each look asks the host's caches for the model's own tables: for the lines of the
 /// chunk after the next one, and for what the lines of the next chunk will push out.
 const CHUNK: usize = 8;
+/// Bytes and ways of a core's first-level instruction cache: those of all Intel cores since Nehalem (Intel 64 and IA-32
+/// Architectures Optimization Reference Manual, sections on the front end of each).
+pub(super) const INSTRUCTIONS: (u64, u32) = (32 << 10, 8);
 /// No line.
 const NONE: u64 = u64::MAX;
 
@@ -241,6 +246,7 @@ impl Thread {
             id,
             tlb: Tlb::new(m.tlb.l1_entries, m.tlb.l2_entries, m.tlb.l2_ways),
             l1: Cache::new(m.l1.bytes.0, m.l1.ways),
+            l1_instructions: Cache::new(INSTRUCTIONS.0, INSTRUCTIONS.1),
             l2: Cache::new(m.l2.bytes.0, m.l2.ways),
             prefetcher: Prefetcher::new(m.prefetch.streams, m.prefetch.distance),
             fraction: 0,
@@ -302,11 +308,12 @@ impl Thread {
             }
             self.next += 1;
             self.work(op.instructions, &s.lat);
-            if op.kind as u8 <= Kind::Fetch as u8 {
+            if (op.kind as u8) < Kind::Fetch as u8 {
                 self.access(level, op, s);
                 continue;
             }
             match op.kind {
+                Kind::Fetch => level.run(Instructions(self, s, op)),
                 Kind::NtWrite | Kind::Flush => level.run(WriteThrough(self, s, op)),
                 Kind::Fence => self.clock = self.flight.fence(self.clock),
                 Kind::Begin => self.request = Some(self.clock),
@@ -695,6 +702,41 @@ impl Thread {
         self.prefetching = true;
         let done = self.beyond(line, out, now, false, s);
         self.prefetcher.arrives(line, done);
+    }
+
+    /// Instructions: those of their lines that the first level does not have are asked for together, since branch
+    /// prediction runs ahead, and nothing runs until they are there.
+    #[inline(always)]
+    fn instructions(&mut self, op: Op, s: &mut Shared) {
+        self.counts.accesses += 1;
+        let last = (op.addr + op.size.max(1) as u64 - 1) >> 6;
+        let mut latest = 0;
+        for at in op.addr >> 6..=last {
+            if self.l1_instructions.access::<8>(at, false) == Found::Hit {
+                continue;
+            }
+            self.address = at << 6;
+            let (physical, cost) = self.translate(at << 6, false, s);
+            if s.out_of_frames.is_some() {
+                return;
+            }
+            self.last_virtual = NONE;
+            self.counts.l1_misses += 1;
+            let start = self.clock + cost;
+            let line = physical >> 6;
+            let done = match self.l2.access::<16>(line, false) {
+                Found::Hit => start + s.lat.l2,
+                Found::Miss(out) => {
+                    self.counts.l2_misses += 1;
+                    self.beyond(line, out, start, true, s)
+                }
+            };
+            latest = latest.max(done);
+        }
+        if latest > self.clock {
+            self.flight.stalls.fetch += latest - self.clock;
+            self.clock = latest;
+        }
     }
 
     /// Non-temporal stores, or write-backs that keep the line: every line that the op touches.

@@ -9,6 +9,7 @@ mod only;
 mod oracle;
 mod random;
 mod static_;
+mod trays;
 
 pub use dynamic::Dynamic;
 pub use first_touch::FirstTouch;
@@ -18,14 +19,17 @@ pub use only::Only;
 pub use oracle::Oracle;
 pub use random::Random;
 pub use static_::Static;
+pub use trays::{ColourOf, Meter, TrayPolicy};
 
 use daemon::Settings;
 
 use crate::bins::MAX_LEVELS;
 use crate::frames::Frames;
+use crate::governor::BandwidthModel;
 use crate::params::{Error, Param, Unit, Values};
 use crate::policy::Policy;
 use crate::topology::Topology;
+use crate::trays::{Colour, DimmMap, Trays};
 
 /// What a policy needs of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +40,8 @@ pub enum Needs {
     MemoryMode,
     /// Fast and slow memory as nodes of their own.
     Flat,
+    /// DIMMs that lie one after the other: channels that are not interleaved.
+    Trays,
 }
 
 /// One policy: what it is called, what it takes, how it is made.
@@ -262,7 +268,128 @@ const ENTRIES: &[Entry] = &[
             Ok((Oracle::frames(topology), Box::new(policy)))
         },
     },
+    Entry {
+        name: "channels",
+        about: "pages in turn over all DIMMs: what channel interleaving does, by pages",
+        source: "paper B, section 8.1: the baseline",
+        needs: Needs::Trays,
+        params: &[],
+        build: |_, topology| {
+            let trays = Trays::new(&DimmMap::of(topology)?, 0, None)?;
+            let policy = TrayPolicy::new(trays, Box::new(|f| (Colour::Hot, f.socket)), None, 0);
+            Ok((Frames::in_order(topology), Box::new(policy)))
+        },
+    },
+    Entry {
+        name: "trays",
+        about: "hot pages on few DIMMs, cold ones packed on others, so that those left over sleep",
+        source: "Olson et al., TACO 2018, sections 4.1, 7.2 and 8.2.3",
+        needs: Needs::Trays,
+        params: TRAYS,
+        build: build_trays,
+    },
 ];
+
+/// The parameters of `trays`. Those of time and size shrink with the machine.
+const TRAYS: &[Param] = &[
+    Param {
+        key: "hot",
+        unit: Unit::Ranges,
+        default: "",
+        scaled: false,
+        about: "hot ranges of virtual addresses, BASE+BYTES joined by /; all else is cold",
+    },
+    Param {
+        key: "remote",
+        unit: Unit::Ranges,
+        default: "0+0",
+        scaled: false,
+        about: "ranges whose pages go to the other socket",
+    },
+    count(
+        "dimms",
+        0,
+        64,
+        "1",
+        "hot DIMMs of each socket in the beginning, 0 for all; paper B, section 8.2.3: one",
+    ),
+    Param {
+        key: "map",
+        unit: Unit::Ranges,
+        default: "0+0",
+        scaled: false,
+        about: "DIMMs as ranges of physical addresses, in the order of their use; 0+0: what the machine's file says",
+    },
+    Param {
+        key: "limit",
+        unit: Unit::Bytes,
+        default: "0",
+        scaled: true,
+        about: "most hot bytes of a DIMM: on overflow another one becomes hot, and pages move; 0: the DIMM's size",
+    },
+    Param {
+        key: "model",
+        unit: Unit::Limits,
+        default: "0",
+        scaled: false,
+        about: "GB/s that 1, 2, ... hot DIMMs sustain, joined by / (`varve machine governor` makes them): bandwidth is watched and pages move; 0: not",
+    },
+    count(
+        "undo",
+        0,
+        1,
+        "1",
+        "1: a remap to more DIMMs that does not raise the bandwidth is undone; 0: as in the paper",
+    ),
+    Param {
+        key: "sample",
+        unit: Unit::Time,
+        default: "1s",
+        scaled: true,
+        about: "time between two samples of the bandwidth; paper B, section 7.2: one second",
+    },
+    Param {
+        key: "tick",
+        unit: Unit::Time,
+        default: "10ms",
+        scaled: true,
+        about: "time between two wake-ups in which pages move; an assumption",
+    },
+];
+
+fn build_trays(values: &Values, topology: &Topology) -> Result<(Frames, Box<dyn Policy>), Error> {
+    let page = topology.page_bytes;
+    let pages = |key: &str| {
+        let ranges = values.ranges(key).iter().filter(|(_, bytes)| *bytes > 0);
+        let whole =
+            ranges.map(|(base, bytes)| base / page..base.saturating_add(*bytes).div_ceil(page));
+        whole.collect::<Vec<_>>()
+    };
+    let given: Vec<(u64, u64)> = values.ranges("map").to_vec();
+    let map = match given[..] {
+        [(0, 0)] | [] => DimmMap::of(topology)?,
+        _ => DimmMap::given(topology, &given)?,
+    };
+    let limit = values.number("limit");
+    let limit = (limit > 0).then(|| (limit / page).max(1).min(u64::from(u32::MAX)) as u32);
+    let shelves = Trays::new(&map, values.number("dimms") as usize, limit)?;
+    let limits = values.limits("model");
+    let meter = match limits == [0.0] {
+        true => None,
+        false => {
+            let model = BandwidthModel::new(limits)?;
+            let undoes = values.number("undo") == 1;
+            Some(Meter::new(model, &shelves, values.number("sample"), undoes))
+        }
+    };
+    let tick = match meter.is_some() || limit.is_some() {
+        true => values.number("tick").max(1),
+        false => 0,
+    };
+    let colour = trays::by_ranges(pages("hot"), pages("remote"));
+    let policy = TrayPolicy::new(shelves, colour, meter, tick);
+    Ok((Frames::in_order(topology), Box::new(policy)))
+}
 
 /// Every policy, in the order of the documentation.
 pub fn policies() -> &'static [Entry] {
@@ -294,6 +421,7 @@ impl Needs {
     pub fn check(self, policy: &str, topology: &Topology) -> Result<(), Error> {
         let (fits, needs, mode) = match self {
             Needs::Any => return Ok(()),
+            Needs::Trays => return DimmMap::of(topology).map(|_| ()).map_err(Error::from),
             Needs::MemoryMode => (
                 topology.has_cache(),
                 "a DRAM cache in front of slow memory",

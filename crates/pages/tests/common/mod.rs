@@ -14,6 +14,7 @@ pub fn cached(frames: u32, bins: u32) -> Topology {
         socket: 0,
         bins: Some(bins),
         ways: 1,
+        dimms: 0,
     };
     Topology {
         page_bytes: 2 << 20,
@@ -29,6 +30,7 @@ pub fn tiered(fast: u32, slow: u32) -> Topology {
         socket: 0,
         bins: None,
         ways: 1,
+        dimms: 0,
     };
     Topology {
         page_bytes: 2 << 20,
@@ -80,10 +82,27 @@ pub fn two_sockets_cached() -> Topology {
         socket,
         bins: Some(7),
         ways: 2,
+        dimms: 0,
     };
     Topology {
         page_bytes: 2 << 20,
         nodes: vec![node(0, 45), node(1, 31)],
+    }
+}
+
+/// Sockets with four DIMMs of so many pages each, and no interleaving.
+pub fn with_dimms(sockets: u32, frames: u32) -> Topology {
+    let node = |socket| NodeFrames {
+        frames: 4 * frames,
+        fast: true,
+        socket,
+        bins: None,
+        ways: 1,
+        dimms: 4,
+    };
+    Topology {
+        page_bytes: 2 << 20,
+        nodes: (0..sockets).map(node).collect(),
     }
 }
 
@@ -95,6 +114,7 @@ pub fn two_sockets_tiered() -> Topology {
         socket,
         bins: None,
         ways: 1,
+        dimms: 0,
     };
     let nodes = vec![
         node(0, 9, true),

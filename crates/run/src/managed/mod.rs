@@ -4,18 +4,20 @@ mod pages;
 mod program;
 mod result;
 mod told;
+mod trays;
 
 pub use pages::{Numa, TIERS};
 pub use program::{End, ManagedProgram, Ran, unknown_sites};
 pub use result::{Pauses, Phase, PlanResult, StallStack, Turnaround};
+pub use trays::{DimmUse, PowerPoint, TrayOptions, TrayUse};
 
 use crate::Error;
 use pages::{TierPager, Tiers};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use varve_machine::Machine;
 use varve_machine::model::{self, Options, Progress};
-use varve_pages::Topology;
+use varve_machine::{Machine, Pager};
+use varve_pages::{Placement, Topology};
 use varve_runtime::Config;
 
 /// Everything that decides a managed program's result.
@@ -37,6 +39,9 @@ pub struct ManagedSpec {
     pub every: bool,
     /// Where threads and memory are.
     pub numa: Numa,
+    /// How pages are put on DIMMs, on a machine with one memory whose DIMMs lie one after the other; the plan's memories are
+    /// colours there.
+    pub trays: TrayOptions,
     /// Seed of everything that is drawn by chance.
     pub seed: u64,
 }
@@ -61,6 +66,7 @@ impl ManagedSpec {
             instances: 1,
             every: false,
             numa: Numa::Local,
+            trays: TrayOptions::default(),
             seed: 1,
         }
     }
@@ -71,7 +77,7 @@ impl ManagedSpec {
         let p = &self.program;
         (&p.bytes, &p.arguments, &p.invoke, &p.input, &p.file).hash(&mut hash);
         format!(
-            "{:016x} {:?} {} {} {} {} {} {} {}",
+            "{:016x} {:?} {} {} {} {} {} {} {:?} {}",
             hash.finish(),
             self.config,
             serde_json::to_string(&self.machine).unwrap_or_default(),
@@ -80,6 +86,7 @@ impl ManagedSpec {
             self.instances,
             self.every,
             self.numa,
+            self.trays,
             self.seed
         )
     }
@@ -120,6 +127,34 @@ impl ManagedSpec {
     }
 }
 
+/// Whether the machine has DRAM alone, which is not the cache of anything: a plan's memories are colours there.
+pub fn has_one_memory(m: &Machine) -> bool {
+    m.pm.is_none() && m.cxl.is_none()
+}
+
+/// Who places pages: by memory, or by colour.
+enum Pages {
+    Tiers(TierPager),
+    Trays(Placement),
+}
+
+impl Pages {
+    fn pager(&mut self) -> &mut dyn Pager {
+        match self {
+            Pages::Tiers(pager) => pager,
+            Pages::Trays(placement) => placement,
+        }
+    }
+
+    /// Is the frame in DRAM, or hot?
+    fn is_fast(&self, frame: u32) -> bool {
+        match self {
+            Pages::Tiers(pager) => pager.is_fast(frame),
+            Pages::Trays(placement) => placement.policy().is_hot(frame),
+        }
+    }
+}
+
 /// Runs a managed program on the model. `watch` is called now and then and ends the run by returning `false`.
 ///
 /// # Errors
@@ -132,20 +167,33 @@ pub fn run_managed(
     spec.check()?;
     let machine = &spec.machine;
     let topology = Topology::of(machine, spec.page_bytes).map_err(varve_pages::Error::from)?;
-    if !topology.has_tiers() {
-        return Err(Error::NoTiers(machine.name.clone()));
+    let on_trays = !topology.has_tiers();
+    if !on_trays && spec.trays != TrayOptions::default() {
+        return Err(Error::NoTrays(machine.name.clone()));
     }
     let (run, not_run) = match spec.every {
         true => (spec.instances, 1),
         false => (1, spec.instances),
     };
     let tiers = Arc::new(Tiers::new(spec.page_bytes));
-    let mut pager = TierPager::new(&topology, Arc::clone(&tiers), spec.numa, not_run);
+    let mut pager = match on_trays {
+        true => Pages::Trays(trays::placement(spec, &topology, Arc::clone(&tiers))?),
+        false => Pages::Tiers(TierPager::new(
+            &topology,
+            Arc::clone(&tiers),
+            spec.numa,
+            not_run,
+        )),
+    };
     let options = Options {
         seed: spec.seed,
         replicas: not_run,
         spread: spec.numa == Numa::Auto,
         per_core: spec.per_core(),
+        snapshot_ns: match on_trays {
+            true => trays::FIRST_SNAPSHOT_NS,
+            false => 0,
+        },
         sockets: (0..run)
             .map(|i| spec.numa.socket(i, machine.sockets))
             .collect(),
@@ -173,7 +221,7 @@ pub fn run_managed(
         }
         let mut told: Vec<&mut dyn varve_machine::Program> = Vec::new();
         told.extend(programs.iter_mut().map(|p| p as &mut _));
-        let outcome = model::run(machine, &mut pager, &mut told, &options, watch);
+        let outcome = model::run(machine, pager.pager(), &mut told, &options, watch);
         // If the model has stopped early, the programs hear of it when they tell the next accesses.
         drop(programs);
         let ends: Vec<_> = threads.into_iter().map(|t| t.join()).collect();
@@ -199,7 +247,15 @@ pub fn run_managed(
             });
         }
         let is_fast = |frame| pager.is_fast(frame);
-        let result = PlanResult::new(spec, &outcome, &is_fast, &ends);
+        let mut result = PlanResult::new(spec, &outcome, &is_fast, &ends);
+        if let Pages::Trays(placement) = &pager {
+            result.trays = placement
+                .policy()
+                .trays()
+                .map(|state| TrayUse::of(machine, &outcome, &state));
+            result.power = trays::power(machine, &outcome);
+            (result.energy_j, result.cpu_j) = result::of_sockets_in_use(spec, &outcome);
+        }
         // There is always a first one.
         Ok(ManagedRun {
             result,

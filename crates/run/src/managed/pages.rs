@@ -79,7 +79,8 @@ impl Tiers {
         self.of.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    fn of(&self, vpn: u64) -> u8 {
+    /// The tier of a page; what was never bound is in the first.
+    pub fn of(&self, vpn: u64) -> u8 {
         self.lock().get(&vpn).copied().unwrap_or(0)
     }
 

@@ -1,9 +1,9 @@
 //! What a managed program's run under one heap plan came to.
 
-use super::{End, ManagedSpec, Numa};
+use super::{End, ManagedSpec, Numa, PowerPoint, TrayUse};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use varve_machine::energy::Energy;
+use varve_machine::energy::{CpuEnergy, Energy};
 use varve_machine::model::{Outcome, Stalls};
 use varve_runtime::{GcKind, GcStats, PimaEntry, PimaNote, PimaPhase};
 
@@ -213,8 +213,18 @@ pub struct PlanResult {
     pub moved_bytes: u64,
     /// Share of the time lost, by reason; collections included.
     pub stalls: StallStack,
-    /// Energy of all memory of the machine, that of sockets without a program included, J; none if the machine has no data for it.
+    /// Energy of all memory of the machine, that of sockets without a program included, J; on a machine with trays, of the sockets
+    /// in use. None if the machine has no data for it.
     pub energy_j: Option<f64>,
+    /// On a machine with trays: energy of the processors in use by the machine's simple model, J; none if it has no data for it.
+    #[serde(default)]
+    pub cpu_j: Option<f64>,
+    /// Where pages of each colour are, on a machine with trays.
+    #[serde(default)]
+    pub trays: Option<TrayUse>,
+    /// Power of each DIMM over time, on a machine with trays.
+    #[serde(default)]
+    pub power: Vec<PowerPoint>,
     /// The phases of a plan that samples, in the first instance.
     pub phases: Vec<Phase>,
     /// What the plan goes by and the program has not told.
@@ -273,12 +283,20 @@ impl PlanResult {
             moved_bytes: stats.moved.iter().sum(),
             stalls: StallStack::of(&last.stalls, all),
             energy_j: Energy::of(&spec.machine, outcome).ok().map(|e| e.total()),
+            cpu_j: None,
+            trays: None,
+            power: Vec::new(),
             phases: ends[0].phases.iter().map(Phase::of).collect(),
             untold: ends[0].untold.clone(),
         }
     }
 
-    /// Share of touched memory that is DRAM, 0 to 1.
+    /// Energy of processors and memory, J.
+    pub fn all_j(&self) -> Option<f64> {
+        Some(self.cpu_j? + self.energy_j?)
+    }
+
+    /// Share of touched memory that is DRAM, or on a machine with trays hot, 0 to 1.
     pub fn dram_share(&self) -> f64 {
         self.fast_bytes as f64 / (self.fast_bytes + self.slow_bytes).max(1) as f64
     }
@@ -329,6 +347,37 @@ impl PlanResult {
             variation: mean(&squares).sqrt() / middle.max(f64::MIN_POSITIVE),
         }
     }
+}
+
+/// Sockets with threads or memory of the program.
+fn sockets(spec: &ManagedSpec) -> std::ops::Range<usize> {
+    match spec.numa {
+        Numa::Local => 0..1,
+        Numa::Remote | Numa::Auto => 0..spec.machine.sockets as usize,
+    }
+}
+
+/// Energy of the sockets in use: memory and processors. A thread for each instance runs, those that are not run as long as the others.
+pub(super) fn of_sockets_in_use(
+    spec: &ManagedSpec,
+    outcome: &Outcome,
+) -> (Option<f64>, Option<f64>) {
+    let m = &spec.machine;
+    let memory = Energy::of(m, outcome).ok();
+    let memory = memory.map(|e| sockets(spec).map(|s| e.socket(s)).sum());
+    let times = &outcome.thread_ns;
+    let mut threads = vec![0.0; m.sockets as usize];
+    for i in 0..spec.instances {
+        let run = times.get(i as usize).or(times.first()).copied();
+        let seconds = run.unwrap_or(outcome.ns) as f64 / 1e9;
+        threads[spec.numa.socket(i, m.sockets) as usize] += seconds;
+    }
+    let used = varve_machine::Machine {
+        sockets: sockets(spec).len() as u32,
+        ..m.clone()
+    };
+    let cpu = CpuEnergy::of(&used, outcome.ns as f64 / 1e9, &threads).ok();
+    (memory, cpu.map(|c| c.total()))
 }
 
 #[cfg(test)]

@@ -204,6 +204,7 @@ impl Translator<'_, '_> {
                     self.b.def_var(variable, value);
                 }
                 self.count_loop(params.len());
+                self.note_running();
                 self.tell_long_loop();
                 self.open(FrameKind::Loop, header, after, params, results);
             }

@@ -42,6 +42,8 @@ pub(crate) struct Env<'a> {
     pub durable: Option<&'a Durable>,
     /// Asked for the temperature of allocation sites.
     pub heap: &'a Heap,
+    /// Whether code says what runs, for a sampler.
+    pub samples: bool,
 }
 
 impl<'a> Env<'a> {
@@ -87,7 +89,11 @@ impl<'a> Env<'a> {
             }
             false => 0,
         };
-        self.sites.add(origin, temperature)
+        let site = self.sites.add(origin, temperature);
+        if let Some(warmth) = self.heap.plan().warmth() {
+            warmth.born_in(site, func);
+        }
+        site
     }
 
     /// Whether it matters which call led to what a function makes.

@@ -20,6 +20,8 @@ mod observe;
 pub(crate) mod persist;
 mod profile;
 pub(crate) mod resume;
+mod running;
+pub(crate) mod touches;
 pub(crate) mod translate;
 pub(crate) mod worker;
 
@@ -77,6 +79,13 @@ fn failed(what: String) -> Error {
 }
 
 impl Unit {
+    /// Functions that were inlined, by their numbers in the store; some more than once.
+    pub fn inlined_functions(&self) -> impl Iterator<Item = u32> + use<'_> {
+        let mut last = None;
+        let all = self.inlined.iter().map(|i| i.func);
+        all.filter(move |&func| last.replace(func) != Some(func))
+    }
+
     /// Glue, which belongs to no function.
     pub fn glue(context: Context) -> Unit {
         Unit {

@@ -16,9 +16,9 @@
 
 use super::translate::Translator;
 use crate::helpers::Helper;
-use crate::store::observe::{HEAP, Recording, memory_at};
+use crate::store::observe::{HEAP, Recording, code_at, code_bytes, memory_at};
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
+use cranelift_codegen::ir::{InstBuilder, InstructionData, MemFlagsData, Value, types};
 use varve_machine::{Kind, Op};
 use wasmparser::Operator;
 
@@ -32,6 +32,9 @@ pub(super) struct Recorded {
     /// What the last access loaded.
     loaded: Option<Value>,
 }
+
+/// Bytes of code that a call of a function fetches at most: of a longer one seldom all runs.
+const MOST_CODE: u64 = 1024;
 
 /// Instructions in an iteration of a loop after which they are told even without an access: far from what a counter holds.
 const MOST_INSTRUCTIONS: i64 = 1 << 30;
@@ -138,6 +141,27 @@ impl Translator<'_, '_> {
         Some(self.i64(address))
     }
 
+    /// At a function's beginning: its code is fetched.
+    pub(super) fn fetch_code(&mut self) {
+        if self.observes() {
+            let (from, _) = self.env.module.bytecode(self.job.index);
+            let at = self.i64(code_at(self.env.instance_id, from) as i64);
+            self.fetched = self.append(Kind::Fetch, None, at, 0);
+        }
+    }
+
+    /// At its end: how much code it is, with that of the functions that are inlined in it.
+    pub(super) fn set_fetched(&mut self) {
+        let Some(word) = self.fetched else { return };
+        let (_, own) = self.env.module.bytecode(self.job.index);
+        let bytes = code_bytes(own + self.inlined_bytes as u64, self.job.level).min(MOST_CODE);
+        let dfg = &mut self.b.func.dfg;
+        let inst = dfg.value_def(word).inst().expect("a constant");
+        if let InstructionData::UnaryImm { imm, .. } = &mut dfg.insts[inst] {
+            *imm = (imm.bits() | (bytes as i64) << SIZE_SHIFT).into();
+        }
+    }
+
     /// Adds what is pending to the counter in memory.
     fn carry(&mut self) {
         let pending = std::mem::take(&mut self.recorded.pending);
@@ -226,10 +250,9 @@ impl Translator<'_, '_> {
         self.recorded.loaded = Some(value);
     }
 
-    fn append(&mut self, kind: Kind, from: Option<Value>, at: Value, bytes: u32) {
-        let Some(recording) = self.recording() else {
-            return;
-        };
+    /// The result is the constant that the access is told as.
+    fn append(&mut self, kind: Kind, from: Option<Value>, at: Value, bytes: u32) -> Option<Value> {
+        let recording = self.recording()?;
         let flags = MemFlagsData::trusted();
         let dependent = from.is_some() && from == self.recorded.loaded;
         let instructions = std::mem::take(&mut self.recorded.pending);
@@ -237,7 +260,8 @@ impl Translator<'_, '_> {
             | i64::from(bytes) << SIZE_SHIFT
             | (kind as i64) << KIND_SHIFT
             | i64::from(dependent) << DEPENDENT_SHIFT;
-        let mut word = self.i64(word);
+        let constant = self.i64(word);
+        let mut word = constant;
         if !std::mem::replace(&mut self.recorded.counted, true) {
             let count = Recording::INSTRUCTIONS;
             let carried = self.b.ins().load(types::I64, flags, recording, count);
@@ -266,5 +290,6 @@ impl Translator<'_, '_> {
         self.b.seal_block(go_on);
         self.b.switch_to_block(go_on);
         self.recorded.loaded = None;
+        Some(constant)
     }
 }

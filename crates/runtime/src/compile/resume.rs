@@ -255,6 +255,7 @@ impl Translator<'_, '_> {
         self.b.seal_block(entry);
         self.keep_base();
         self.check_stack();
+        self.note_running();
         let mut types = self.activation().ty.params.clone();
         for group in body.get_locals_reader().map_err(broken)? {
             let (count, ty) = group.map_err(broken)?;

@@ -120,6 +120,8 @@ pub(crate) struct Translator<'a, 'e> {
     pub(super) inlined_bytes: usize,
     /// What is known of recorded accesses, in observed code.
     pub(super) recorded: super::observe::Recorded,
+    /// The constant that the fetch of this code is told as.
+    pub(super) fetched: Option<Value>,
 }
 
 /// The trap code that stands for a trap of ours.
@@ -184,6 +186,7 @@ impl<'a, 'e> Translator<'a, 'e> {
             inlined: vec![],
             inlined_bytes: 0,
             recorded: Default::default(),
+            fetched: None,
         }
     }
 
@@ -215,6 +218,7 @@ impl<'a, 'e> Translator<'a, 'e> {
             Some(point) => self.resume(&body, &mut reader, &point)?,
         }
         self.operators(reader)?;
+        self.set_fetched();
         self.b.seal_all_blocks();
         self.b.finalize(config);
         Ok(self.inlined)
@@ -272,10 +276,12 @@ impl<'a, 'e> Translator<'a, 'e> {
         self.b.seal_block(entry);
         self.keep_base();
         self.check_stack();
+        self.note_running();
         let params = self.b.block_params(entry).to_vec();
         for (value, ty) in params.iter().zip(self.activation().ty.params.clone()) {
             self.declare_local(ty, *value);
         }
+        self.fetch_code();
         self.count_entry(&params);
         self.declare_zeroed(body)?;
         self.open_function();

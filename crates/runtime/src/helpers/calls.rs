@@ -41,7 +41,12 @@ pub(super) unsafe extern "C" fn resume(vm: *mut Vm, point: u32, why: u32, root: 
 /// Called by compiled code of this store, when the buffer is full.
 pub(super) unsafe extern "C" fn tell(vm: *mut Vm) {
     // SAFETY: as this function.
-    unsafe { super::run(vm, |vm| vm.tell()) }
+    unsafe {
+        super::run(vm, |vm| {
+            vm.sample_told();
+            vm.tell()
+        });
+    }
 }
 
 /// Throws an exception object to the closest handler on the stack, or leaves the activation with it.

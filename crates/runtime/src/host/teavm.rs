@@ -47,11 +47,15 @@ fn put_char(output: &mut Output, v: &Val) -> io::Result<()> {
     output.put(v.i32().unwrap_or(0) as u16)
 }
 
-/// Defines all that the module imports, but for what only exists in a browser.
+/// Defines all that the module imports, but for what only exists in a browser; the linear memory, which modules import and do not export.
 ///
 /// # Errors
 /// If the host gives no memory.
-pub fn link(linker: &mut Linker<State>, store: &mut Store<State>, module: &Module) -> Result<()> {
+pub fn link(
+    linker: &mut Linker<State>,
+    store: &mut Store<State>,
+    module: &Module,
+) -> Result<Memory> {
     js_string::link(linker);
     super::placement::link(linker);
     console(linker);
@@ -380,7 +384,7 @@ fn functions(linker: &mut Linker<State>) {
 }
 
 /// The linear memory that the module imports, and where in it the program's own allocator begins.
-fn memory(linker: &mut Linker<State>, store: &mut Store<State>, module: &Module) -> Result<()> {
+fn memory(linker: &mut Linker<State>, store: &mut Store<State>, module: &Module) -> Result<Memory> {
     const MOST_BYTES: i32 = i32::MAX;
     let (data, min) = memory_requirements(module);
     let heap_offset = data.checked_next_multiple_of(8).ok_or_else(|| {
@@ -416,7 +420,7 @@ fn memory(linker: &mut Linker<State>, store: &mut Store<State>, module: &Module)
     );
     // What a browser lacks, the library of `programs/host` asks of WASI, through the same memory.
     wasi::link(linker, Some(memory));
-    Ok(())
+    Ok(memory)
 }
 
 /// `dataSize`, in bytes, and `min`, in pages, of the custom section `teavm.memoryRequirements`, a flat JSON object of numbers.
@@ -444,8 +448,27 @@ fn memory_requirements(module: &Module) -> (u32, u32) {
 /// # Errors
 /// If the module is no program, lacks imports, or traps.
 pub fn run_main(store: &mut Store<State>, module: &Module, args: &[String]) -> Result<i32> {
+    start(store, module, args).map(|started| started.code)
+}
+
+/// A program whose main function has come back, and whose exports may be called.
+#[derive(Clone, Copy, Debug)]
+pub struct Started {
+    /// The main function's exit code.
+    pub code: i32,
+    /// The program.
+    pub instance: Instance,
+    /// Its linear memory.
+    pub memory: Memory,
+}
+
+/// The same as [`run_main`], for a program whose exports are called afterwards.
+///
+/// # Errors
+/// As [`run_main`].
+pub fn start(store: &mut Store<State>, module: &Module, args: &[String]) -> Result<Started> {
     let mut linker = Linker::new(module.engine());
-    link(&mut linker, store, module)?;
+    let memory = link(&mut linker, store, module)?;
     let instance = linker.instantiate(&mut *store, module)?;
     let main = instance
         .get_global(&mut *store, "main")
@@ -458,7 +481,7 @@ pub fn run_main(store: &mut Store<State>, module: &Module, args: &[String]) -> R
         Js::Strings(args.iter().map(|a| a.encode_utf16().collect()).collect()).put(&mut *store)?;
     let mut results = vec![Val::I32(0); main.ty(&mut *store)?.results.len()];
     let outcome = main.call(&mut *store, &[args], &mut results);
-    match exit_code(store, outcome) {
+    let code = match exit_code(store, outcome) {
         Err(Error::Exception { exception, .. }) => {
             let text = describe(store, instance, exception)?;
             let err = &mut store.data_mut().console.err;
@@ -466,7 +489,12 @@ pub fn run_main(store: &mut Store<State>, module: &Module, args: &[String]) -> R
             Ok(1)
         }
         other => other,
-    }
+    }?;
+    Ok(Started {
+        code,
+        instance,
+        memory,
+    })
 }
 
 /// An uncaught exception as Java prints it.

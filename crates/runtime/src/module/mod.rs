@@ -213,6 +213,23 @@ impl Module {
 }
 
 impl ModuleInner {
+    /// Where the bytecode of a function begins, from the beginning of the first one's, in bytes; and its size.
+    pub fn bytecode(&self, index: u32) -> (u64, u64) {
+        let body = &self.bodies[(index - self.imported_funcs) as usize];
+        (
+            (body.start - self.bodies[0].start) as u64,
+            body.len() as u64,
+        )
+    }
+
+    /// Bytes of the bytecode of all functions.
+    pub fn code_size(&self) -> u64 {
+        match (self.bodies.first(), self.bodies.last()) {
+            (Some(first), Some(last)) => (last.end - first.start) as u64,
+            _ => 0,
+        }
+    }
+
     /// The name of a type by the engine's index.
     pub fn name_of_type(&self, ty: TypeIndex) -> Option<&String> {
         let indices = (0..self.types.len()).filter(|&i| self.types[i] == ty);

@@ -265,7 +265,11 @@ pub(crate) fn new(config: &Config, watched: Watched) -> Result<Box<Heap>> {
             return Ok(Box::new(heap));
         }
     };
-    let plan = plan.map_err(|e| Error::usage(e.to_string()))?.plan;
+    let chosen = plan.map_err(|e| Error::usage(e.to_string()))?;
+    if let Some(recording) = recording {
+        recording.set_code(chosen.code);
+    }
+    let plan = chosen.plan;
     Ok(match recording {
         None => Box::new(
             varve_heap::Heap::planned(settings, Shapes::new(), plan, Unobserved).map_err(failed)?,

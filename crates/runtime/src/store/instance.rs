@@ -176,6 +176,9 @@ impl Vm {
         for &ty in &m.memories[data.memories.len()..] {
             data.memories.push(self.new_memory(ty)?);
         }
+        if let Some(recording) = &self.recording {
+            recording.bind_code(id, m.code_size());
+        }
         self.instances.push(data);
         self.initialise(id, &m)?;
         self.begin_durable(id)?;

@@ -11,6 +11,7 @@ pub(crate) mod objects;
 pub(crate) mod observe;
 pub(crate) mod region;
 pub(crate) mod root;
+mod sampler;
 pub(crate) mod sites;
 mod stack;
 mod tier;
@@ -163,6 +164,12 @@ impl<T> Store<T> {
     pub fn phases(&self) -> &[crate::PimaEntry] {
         let pima = self.inner.vm.heap().plan().pima();
         pima.map_or(&[], |pima| pima.log())
+    }
+
+    /// What the sampler of a plan that goes by what runs has done; none under other plans.
+    pub fn warmth(&self) -> Option<varve_heap::warm::WarmStats> {
+        let sampling = self.inner.vm.sampling.as_ref();
+        sampling.map(|sampling| sampling.warmth.stats())
     }
 
     /// What the plan goes by and the program has not told, in a line, if there is something: marks at allocation sites, intervals.

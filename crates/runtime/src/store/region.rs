@@ -68,6 +68,8 @@ pub(crate) struct Context {
     pub heap_base: usize,
     /// Where the next object is born.
     pub mutator: Mutator,
+    /// The function that runs, by its number in the store plus 1, where somebody samples it; 0 before the first one.
+    pub running: u32,
 }
 
 /// What an entry into compiled code saves on the stack, restored when it is left.

@@ -6,6 +6,7 @@
 //! then compiled, anew.
 
 use super::Vm;
+use super::sampler::Sampling;
 use super::vm::FuncKind;
 use crate::compile::env::Env;
 use crate::compile::feedback::{Feedback, FeedbackTable};
@@ -116,8 +117,11 @@ impl Vm {
             check_counters: self.check_counters,
             durable: self.durable.as_deref(),
             heap: self.heap.as_deref().expect("no collection compiles"),
+            samples: self.sampling.as_ref().is_some_and(Sampling::reads_word),
         };
-        compile::translate(&*isa, &mut c.scratch, env, &job).map(|unit| (unit, isa))
+        let unit = compile::translate(&*isa, &mut c.scratch, env, &job)?;
+        self.learn_touches(job.func_id, unit.inlined_functions());
+        Ok((unit, isa))
     }
 
     fn add_code(&mut self, unit: Unit, level: Level) -> Result<*const u8> {

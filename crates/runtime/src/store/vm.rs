@@ -9,6 +9,7 @@ use super::linear::{LinearMemory, TableData};
 use super::observe::Recording;
 use super::region::*;
 use super::root::Roots;
+use super::sampler::Sampling;
 use super::sites::Sites;
 use super::stack::Stack;
 use super::tier::Tiers;
@@ -72,6 +73,8 @@ pub struct Vm {
     pub(crate) tables: Vec<TableData>,
     pub(crate) context: *mut Context,
     pub(crate) region: Region,
+    /// Who samples what runs, if the heap's plan goes by it. Before the heap: it reads the region.
+    pub(crate) sampling: Option<Sampling>,
     /// What survives the program; before the heap, in whose reservation it is mapped.
     pub(crate) durable: Option<Box<Durable>>,
     /// Counts of persistence checks in optimized code, if they are counted.
@@ -151,6 +154,7 @@ impl Vm {
                 fault_address: 0,
                 heap_base,
                 mutator: heap.attach(),
+                running: 0,
             });
         }
         if let Some(failure) = heap.failure() {
@@ -167,7 +171,12 @@ impl Vm {
             trampolines: HashMap::new(),
             tiers: Tiers::default(),
         };
+        let warmth = heap.plan().warmth().cloned();
+        // SAFETY: the context is in the heap's reservation, and the store drops what samples before the heap.
+        let sampling =
+            warmth.map(|warmth| unsafe { Sampling::new(warmth, context, recording.as_ref()) });
         let mut vm = Vm {
+            sampling,
             engine: engine.clone(),
             id,
             memories: vec![],

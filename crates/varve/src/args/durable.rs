@@ -25,6 +25,40 @@ pub struct DurableRun {
     pub check_stats: bool,
 }
 
+/// The same for stores that are programs of ours.
+#[derive(Args, Debug, Clone)]
+pub struct DurableStore {
+    /// Values survive in this region file, which is made if it is not there
+    #[arg(long, value_name = "FILE")]
+    pub durable: Option<PathBuf>,
+    /// What the region file is on; dax if it can be mapped so, else file, if it is not given
+    #[arg(long, requires = "durable", value_enum)]
+    pub domain: Option<Domain>,
+    /// With --domain file: when values are in the medium. `commit`: before they are acknowledged; or an interval such as 100ms, after which a
+    /// crash of the machine (not of the program) may lose or damage what is younger
+    #[arg(long, requires = "durable", value_name = "commit|INTERVAL", value_parser = sync)]
+    pub sync: Option<Sync>,
+    /// How optimized code checks for durable objects: none, likely, unbiased, unlikely, deopt, or quick, by what baseline code counts (unlikely with
+    /// --durable, none without, if it is not given)
+    #[arg(long, value_name = "KIND")]
+    pub checks: Option<varve_runtime::Checks>,
+}
+
+impl From<&DurableStore> for DurableRun {
+    fn from(a: &DurableStore) -> DurableRun {
+        DurableRun {
+            durable: a.durable.clone(),
+            domain: a.domain,
+            sync: a.sync,
+            // Not `quick`: the B+ trees find defects in code that leaves for a check which was never activated before.
+            checks: a
+                .checks
+                .or(a.durable.as_ref().map(|_| varve_runtime::Checks::Unlikely)),
+            check_stats: false,
+        }
+    }
+}
+
 /// A kind of medium.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Domain {

@@ -2,27 +2,36 @@
 
 use super::{machine, phases, plan_table, plans, wasm};
 use crate::args::RunArgs;
-use crate::ui::{self, Done, Failure, command_line, failed, of_run, print};
+use crate::ui::{self, Done, Failure, command_line, failed, of_run, print, wrong};
 use std::io::{IsTerminal, Read, Write};
 use std::process::ExitCode;
-use std::sync::Mutex;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use varve_machine::Bytes;
 use varve_report::{Look, Origin, RunReport, fmt, table as terminal};
 use varve_run::{
-    End, Error, Keep, ManagedProgram, ManagedSpec, PlanResult, VERSION, compare_managed,
+    End, Error, Keep, ManagedProgram, ManagedSpec, PlanResult, TrayOptions, VERSION,
+    compare_managed,
 };
 use varve_runtime::Config;
+use varve_runtime::sites::Profile;
 
 pub fn run(a: &RunArgs, name: &str, config: Config, mut program: ManagedProgram) -> Done {
     let machine = machine::named(name)?;
-    let plans = plans::list(
-        a.plan.as_deref().unwrap_or("all"),
-        config.profile.as_deref(),
-    )?;
-    plans::check_log(a.pima_log.is_some(), &plans)?;
+    let colours = varve_run::has_one_memory(&machine);
+    let trays = match &a.trays {
+        Some(text) => TrayOptions::parse(text).map_err(wrong)?,
+        None => TrayOptions::default(),
+    };
     let input = input().map_err(|e| failed(format!("standard input: {e}")))?;
     program.input = input.into();
+    let wanted = a.plan.as_deref().unwrap_or("all");
+    let mut config = config;
+    if colours && wanted == "all" && config.profile.is_none() {
+        config.profile = Some(Arc::new(own_profile(&program, &config)?));
+    }
+    let plans = plans::list(wanted, config.profile.as_deref(), colours)?;
+    plans::check_log(a.pima_log.is_some(), &plans)?;
     let spec = |plan: &String| ManagedSpec {
         config: config.clone(),
         plan: plan.clone(),
@@ -30,6 +39,7 @@ pub fn run(a: &RunArgs, name: &str, config: Config, mut program: ManagedProgram)
         instances: a.instances.unwrap_or(1),
         every: a.co_run,
         numa: a.numa.unwrap_or_default(),
+        trays: trays.clone(),
         seed: a.seed,
         ..ManagedSpec::new(machine.clone(), "", program.clone())
     };
@@ -44,6 +54,23 @@ pub fn run(a: &RunArgs, name: &str, config: Config, mut program: ManagedProgram)
         }
     }
     show(a, &specs[0], &results)
+}
+
+/// A profile for plans by allocation sites where none was given: of this very run. Better than leaving such plans out, and said.
+fn own_profile(program: &ManagedProgram, config: &Config) -> Result<Profile, Failure> {
+    let config = Config {
+        background: false,
+        ..config.clone()
+    };
+    let profile = program
+        .profile(config)
+        .map_err(|e| wasm::of(&program.file, &e))?;
+    eprintln!(
+        "varve: profiled this run's own input for plans by allocation sites; `varve profile {} -o FILE.sites` on a smaller one, and \
+         --profile FILE.sites, say what they do for inputs that were not profiled",
+        program.file
+    );
+    Ok(profile)
 }
 
 /// Makes all runs; what is known of a plan is on the terminal as soon as its run has ended.

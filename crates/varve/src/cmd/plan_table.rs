@@ -1,5 +1,6 @@
 //! Results of heap plans as tables and charts, and which plan to use.
 
+use super::tray_table;
 use varve_report::fmt::{self, Format};
 use varve_report::{Axis, Bars, Better, Chart, Column, Data, RunTable, Value};
 use varve_run::{ManagedSpec, PlanResult};
@@ -26,6 +27,9 @@ pub fn of(spec: &ManagedSpec, results: &[PlanResult]) -> RunTable {
         numa => format!(", numa {numa}"),
     };
     let title = format!("{} on {}{load}{numa}", base.program, base.machine);
+    if base.trays.is_some() {
+        return tray_table::of(title, base, results);
+    }
     let mut table = RunTable::new(title, "plan");
     let relative = format!("/ {}", base.plan);
     table.columns = vec![
@@ -72,6 +76,9 @@ pub fn details(results: &[PlanResult]) -> Vec<RunTable> {
     let mut all = Vec::new();
     if results.iter().any(|r| r.instance_seconds.len() > 1) {
         all.push(instances(base, results));
+    }
+    if base.trays.is_some() {
+        all.push(tray_table::dimms(results));
     }
     all.push(pauses(results));
     all.push(stalls(base, results));
@@ -222,7 +229,7 @@ pub fn charts(results: &[PlanResult]) -> Vec<Chart> {
         };
         Chart::new(id, title, plan(), axis, data)
     };
-    vec![
+    let mut all = vec![
         stacked(
             "time",
             "Time of the program and of its collector",
@@ -270,7 +277,9 @@ pub fn charts(results: &[PlanResult]) -> Vec<Chart> {
             ],
             true,
         ),
-    ]
+    ];
+    all.extend(tray_table::charts(results));
+    all
 }
 
 /// Which plan to use, and what it saves.

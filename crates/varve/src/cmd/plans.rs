@@ -6,7 +6,7 @@ use varve_runtime::{GcSpace, plans};
 
 /// One plan for a program that runs as it is.
 pub fn named(spec: &str, profile: Option<&Profile>) -> Result<String, Failure> {
-    let mut all = list(spec, profile)?;
+    let mut all = list(spec, profile, false)?;
     match (all.len(), all.pop()) {
         (1, Some(one)) => Ok(one),
         _ => Err(wrong(format!(
@@ -16,11 +16,13 @@ pub fn named(spec: &str, profile: Option<&Profile>) -> Result<String, Failure> {
     }
 }
 
-/// The plans that a list names, `all` for every one that needs nothing but the program and, if there is one, the profile.
-pub fn list(specs: &str, profile: Option<&Profile>) -> Result<Vec<String>, Failure> {
+/// The plans that a list names, `all` for every one that needs nothing but the program and, if there is one, the profile; where
+/// memories are `colours`, those of them that are about hot and cold.
+pub fn list(specs: &str, profile: Option<&Profile>, colours: bool) -> Result<Vec<String>, Failure> {
     if specs == "all" {
         let able = plans::plans()
             .iter()
+            .filter(|p| !colours || p.colours())
             .filter(|p| !p.profile || profile.is_some());
         return Ok(able.map(|p| p.name.to_string()).collect());
     }
@@ -33,11 +35,6 @@ pub fn list(specs: &str, profile: Option<&Profile>) -> Result<Vec<String>, Failu
             )),
             e => wrong(e),
         })?;
-        if spec.contains("code=") {
-            return Err(wrong(format!(
-                "heap plan `{spec}`: where code is counts for nothing yet: leave code= out"
-            )));
-        }
     }
     if profile.is_some() && !all.iter().any(goes_by_it) {
         return Err(wrong(format!(

@@ -24,6 +24,7 @@ pub fn run(a: &RunArgs) -> Done {
     let of_programs = a.invoke.is_some() || a.heap_max.is_some() || a.nursery.is_some();
     let of_programs =
         of_programs || a.plan.is_some() || a.instances.is_some() || a.profile.is_some();
+    let of_programs = of_programs || a.trays.is_some();
     if of_programs
         || a.tier.is_some()
         || a.gc_log.is_some()
@@ -32,7 +33,7 @@ pub fn run(a: &RunArgs) -> Done {
         || a.fast_max.is_some()
     {
         return Err(wrong(
-            "--invoke, --heap-max, --nursery, --plan, --profile, --tier, --fast-max, --gc-log, --gc-stats and --pima-log are for WebAssembly programs, and this is none",
+            "--invoke, --heap-max, --nursery, --plan, --profile, --trays, --tier, --fast-max, --gc-log, --gc-stats and --pima-log are for WebAssembly programs, and this is none",
         ));
     }
     if a.live {

@@ -47,6 +47,18 @@ pub const ENTRY: Entry = Entry {
             "hot and cold objects in regions of their own",
         ),
         Param::new(
+            "shuffle",
+            Unit::Flag,
+            "true",
+            "hot objects in random order; false: one after the other, as they lie",
+        ),
+        Param::new(
+            "remote",
+            Unit::Count,
+            "0",
+            "percent of the hot objects that lie in a region of their own, for the other socket (NUMABench)",
+        ),
+        Param::new(
             "writes",
             Unit::Count,
             "1M",
@@ -62,8 +74,12 @@ pub struct MemBench {
     layout: Layout,
     references: Array,
     objects: Array,
-    /// Object number behind each hot reference.
-    places: Permutation,
+    /// Hot objects in a region of their own.
+    remote: Array,
+    /// Which of the hot objects each hot reference is of, where some are remote: those are the first ones.
+    mixed: Option<Permutation>,
+    /// Object number behind each hot reference that is not remote.
+    places: Option<Permutation>,
     delay: u64,
     init: FirstTouch,
     limit: Limit,
@@ -87,15 +103,18 @@ impl MemBench {
         let threads = values.threads()?;
         let hot = values.count_in("hot", OBJECT * threads as u64, 1 << 40)? / OBJECT;
         let cold = values.count_in("cold", 0, 1 << 40)? / OBJECT;
+        let far = hot * values.count_in("remote", 0, 100)? / 100;
+        let near = hot - far;
         let mut layout = Layout::new();
         let references = layout.array("hot references", hot, REFERENCE);
-        let mut touched = vec![references];
+        let remote = layout.array("remote hot objects", far, OBJECT);
+        let mut touched = vec![references, remote];
         let objects = if values.flag("organize") {
-            let objects = layout.array("hot objects", hot, OBJECT);
+            let objects = layout.array("hot objects", near, OBJECT);
             touched.extend([objects, layout.array("cold objects", cold, OBJECT)]);
             objects
         } else {
-            let objects = layout.array("objects", hot + cold, OBJECT);
+            let objects = layout.array("objects", near + cold, OBJECT);
             touched.push(objects);
             objects
         };
@@ -113,12 +132,30 @@ impl MemBench {
             layout,
             references,
             objects,
-            places: Permutation::new(objects.len, values.count("seed")),
+            remote,
+            mixed: (far > 0).then(|| Permutation::new(hot, !values.count("seed"))),
+            places: (values.flag("shuffle") && objects.len > 0)
+                .then(|| Permutation::new(objects.len, values.count("seed"))),
             delay: values.count("delay"),
             init: FirstTouch::new(ranges, values.count("touch"), By::First, threads),
             limit: Limit::new(values, "writes", threads)?,
             threads: (0..threads).map(thread).collect(),
         })
+    }
+
+    /// Where the object of a hot reference is.
+    fn object(&self, hot: u64) -> u64 {
+        let number = match &self.mixed {
+            None => hot,
+            Some(mixed) => mixed.at(hot),
+        };
+        match number.checked_sub(self.remote.len) {
+            None => self.remote.at(number),
+            Some(near) => {
+                let place = self.places.as_ref().map_or(near, |p| p.at(near));
+                self.objects.at(place)
+            }
+        }
     }
 
     /// Sum of the hot objects' fields: each holds the number of the last round in which it was written.
@@ -159,7 +196,7 @@ impl Program for MemBench {
             } else {
                 hot + 1
             };
-            let object = self.objects.at(self.places.at(hot));
+            let object = self.object(hot);
             out.push(Op::read(
                 self.references.at(hot),
                 REFERENCE as u16,
@@ -221,6 +258,29 @@ mod tests {
             );
             assert_eq!(fields.values().sum::<u64>(), bench.sum());
         }
+    }
+
+    #[test]
+    fn so_many_hot_objects_are_remote_and_all_are_written() {
+        let mut bench =
+            make("threads=2,hot=16kB,cold=160kB,writes=500,touch=16,remote=30,organize");
+        let far = bench.remote.base..bench.remote.base + 300 * OBJECT;
+        let (mut near, mut remote) = (HashMap::new(), HashMap::new());
+        let mut running = [false; 2];
+        harness::each(&mut bench, Order::Random(3), |thread, op| {
+            running[thread] |= op.kind == Kind::Phase && op.addr == crate::init::PHASE_RUN;
+            if op.kind == Kind::Write && running[thread] {
+                let to = if far.contains(&op.addr) {
+                    &mut remote
+                } else {
+                    &mut near
+                };
+                *to.entry(op.addr).or_insert(0) += 1;
+            }
+        });
+        assert_eq!((near.len(), remote.len()), (700, 300), "each once");
+        let in_order = make("threads=1,hot=1600B,cold=0B,writes=5,shuffle=false");
+        assert_eq!(in_order.object(7), in_order.objects.at(7));
     }
 
     #[test]

@@ -85,6 +85,18 @@ impl Work for FetchAhead<'_, '_> {
     }
 }
 
+/// Instructions that are fetched, [`Thread::instructions`].
+pub(super) struct Instructions<'t, 's>(pub &'t mut Thread, pub &'t mut Shared<'s>, pub Op);
+
+impl Work for Instructions<'_, '_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn work<L: Level>(self, _: L) {
+        self.0.instructions(self.2, self.1);
+    }
+}
+
 /// An op that goes by the caches, [`Thread::write_through`].
 pub(super) struct WriteThrough<'t, 's>(pub &'t mut Thread, pub &'t mut Shared<'s>, pub Op);
 

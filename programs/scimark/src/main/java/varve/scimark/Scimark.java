@@ -10,23 +10,36 @@ import varve.common.Rounds;
  * there the amount of work is given, so that results are the same in every run; rates are on standard error.
  */
 public final class Scimark {
-    private static final String USAGE = "scimark all|fft|sor|montecarlo|sparse|lu [WORK] [--large 1] [--rounds N]";
+    private static final String USAGE = "scimark all|fft|sor|montecarlo|sparse|lu [WORK] [--large 1 [--shrink N]] [--rounds N]";
     private static final double TOLERANCE = 1e-9;
     private static final long SEED = 113;
 
     private final boolean large;
     private final int work;
+    /** The large data are smaller by this factor: for machines with caches that are smaller by it. */
+    private final int shrink;
 
-    private Scimark(boolean large, int work) {
+    private Scimark(boolean large, int work, int shrink) {
         this.large = large;
         this.work = work;
+        this.shrink = shrink;
+    }
+
+    /** The side of the large square matrices. */
+    private int side() {
+        return large ? (int) (1000 / Math.sqrt(shrink)) : 100;
     }
 
     public static void main(String[] args) {
-        Args given = new Args(USAGE, args, 2, "large", Rounds.OPTION);
+        Args given = new Args(USAGE, args, 2, "large", "shrink", Rounds.OPTION);
         String kernel = given.choice(0, "all", "fft", "sor", "montecarlo", "sparse", "lu");
         boolean large = given.option("large", 0, 0, 1) == 1;
-        Scimark scimark = new Scimark(large, given.number(1, "the amount of work", large ? 1 : 40, 1, 1 << 20));
+        int shrink = given.option("shrink", 1, 1, 256);
+        if ((shrink & shrink - 1) != 0) {
+            throw given.fail("--shrink must be a power of two");
+        }
+        int work = given.number(1, "the amount of work", large ? 1 : 40, 1, 1 << 20);
+        Scimark scimark = new Scimark(large, work, shrink);
         Rounds.of(given, () -> scimark.run(kernel));
     }
 
@@ -71,7 +84,7 @@ public final class Scimark {
     }
 
     private void fourier() {
-        int n = large ? 1 << 20 : 1 << 10;
+        int n = large ? (1 << 20) / shrink : 1 << 10;
         int times = large ? work : 50 * work;
         double[] original = randomVector(2 * n, new Rng(SEED));
         double[] data = original.clone();
@@ -93,7 +106,7 @@ public final class Scimark {
     }
 
     private void relaxation() {
-        int n = large ? 1000 : 100;
+        int n = side();
         int sweeps = large ? 10 * work : 250 * work;
         double[][] grid = randomMatrix(n, new Rng(SEED));
         long start = System.nanoTime();
@@ -109,8 +122,8 @@ public final class Scimark {
     }
 
     private void sparse() {
-        int n = large ? 100_000 : 1000;
-        int entries = large ? 1_000_000 : 5000;
+        int n = large ? 100_000 / shrink : 1000;
+        int entries = large ? 1_000_000 / shrink : 5000;
         int times = large ? 10 * work : 500 * work;
         Rng rng = new Rng(SEED);
         double[] x = randomVector(n, rng);
@@ -125,7 +138,7 @@ public final class Scimark {
     }
 
     private void factorization() {
-        int n = large ? 1000 : 100;
+        int n = side();
         int times = large ? work : 5 * work;
         Rng rng = new Rng(SEED);
         double[][] original = randomMatrix(n, rng);

@@ -1,0 +1,67 @@
+//! What a program asks of memory, by threads and on either memory: measured by `profile`, read by the policies.
+
+use crate::group::Memory;
+use serde::{Deserialize, Serialize};
+
+/// A program alone on the machine, with so many threads.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Threads.
+    pub threads: u32,
+    /// How long it took, s.
+    pub seconds: f64,
+    /// GB/s read from memory; `None` where it could not be measured.
+    pub read_gbps: Option<f64>,
+    /// GB/s written to memory.
+    pub write_gbps: Option<f64>,
+}
+
+/// One program's demands.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Demand {
+    /// Its name.
+    pub name: String,
+    /// Memory that it uses, bytes.
+    pub bytes: u64,
+    /// With all of it in fast, and with all of it in slow memory; by rising threads. Empty where it was not measured.
+    pub curves: [Vec<Point>; 2],
+    /// What could not be measured, and why.
+    pub missing: Vec<String>,
+}
+
+impl Demand {
+    /// The points on a memory.
+    pub fn curve(&self, memory: Memory) -> &[Point] {
+        &self.curves[memory.index()]
+    }
+
+    /// The point with so many threads, if it was measured.
+    pub fn point(&self, memory: Memory, threads: u32) -> Option<&Point> {
+        self.curve(memory).iter().find(|p| p.threads == threads)
+    }
+
+    /// How long it takes, s: as measured, on a straight line between measured points, and as with the most threads
+    /// measured beyond them. `None` where nothing was measured on that memory.
+    pub fn seconds(&self, memory: Memory, threads: u32) -> Option<f64> {
+        let curve = self.curve(memory);
+        let after = curve.partition_point(|p| p.threads < threads);
+        match (
+            after.checked_sub(1).and_then(|i| curve.get(i)),
+            curve.get(after),
+        ) {
+            (_, Some(p)) if p.threads == threads => Some(p.seconds),
+            (Some(a), Some(b)) => {
+                let share = f64::from(threads - a.threads) / f64::from(b.threads - a.threads);
+                Some(a.seconds + share * (b.seconds - a.seconds))
+            }
+            (Some(p), None) | (None, Some(p)) => Some(p.seconds),
+            (None, None) => None,
+        }
+    }
+
+    /// How many times as long it takes in slow memory, with so many threads.
+    pub fn slowdown(&self, threads: u32) -> Option<f64> {
+        let fast = self.seconds(Memory::Fast, threads)?;
+        Some(self.seconds(Memory::Slow, threads)? / fast).filter(|r| r.is_finite())
+    }
+}

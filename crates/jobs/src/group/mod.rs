@@ -1,0 +1,177 @@
+//! Groups of programs that share a machine, and the TOML that they are written in.
+//!
+//! ```text
+//! read.rs     text -> Group, every problem with its line and remedy
+//! keys.rs     a table of the file, key by key
+//! check.rs    what must hold between keys: names, orders, threads
+//! ```
+
+mod check;
+mod keys;
+mod read;
+
+use crate::class::Class;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use varve_machine::Problem;
+
+pub use read::{load, parse};
+
+/// The two kinds of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Memory {
+    /// DRAM.
+    Fast,
+    /// Persistent memory, a CXL expander, a node without processors.
+    Slow,
+}
+
+impl Memory {
+    /// Both, fast first.
+    pub const ALL: [Memory; 2] = [Memory::Fast, Memory::Slow];
+
+    /// 0 or 1.
+    pub fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The other one.
+    pub fn other(self) -> Memory {
+        match self {
+            Memory::Fast => Memory::Slow,
+            Memory::Slow => Memory::Fast,
+        }
+    }
+
+    /// In a sentence.
+    pub fn words(self) -> &'static str {
+        match self {
+            Memory::Fast => "fast memory",
+            Memory::Slow => "slow memory",
+        }
+    }
+}
+
+impl std::fmt::Display for Memory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Memory::Fast => "fast",
+            Memory::Slow => "slow",
+        })
+    }
+}
+
+/// What a program is on a modelled machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Modelled {
+    /// A workload, `NAME:key=value,...`.
+    Workload(String),
+    /// A recorded trace.
+    Trace(PathBuf),
+}
+
+/// What a program is on this machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Live {
+    /// A command and its arguments.
+    Command(Vec<String>),
+    /// A WebAssembly program and its arguments.
+    Managed(PathBuf, Vec<String>),
+}
+
+/// What happens to the others when a program fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnFailure {
+    /// They go on.
+    #[default]
+    GoOn,
+    /// They are ended.
+    Stop,
+}
+
+/// One program of a group.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Program {
+    /// What it is called in its group.
+    pub name: String,
+    /// What it is on a model; one of `modelled` and `live` is there.
+    pub modelled: Option<Modelled>,
+    /// What it is on this machine; a workload is carried out there too, if this is missing.
+    pub live: Option<Live>,
+    /// Threads when nobody chooses.
+    pub threads: u32,
+    /// The memory that a user insists on.
+    pub memory: Option<Memory>,
+    /// Bytes that it uses, where a user says so.
+    pub bytes: Option<u64>,
+    /// Its class, where a user says so.
+    pub class: Option<Class>,
+    /// Whether it writes much, where a user says so.
+    pub write_intensive: Option<bool>,
+    /// Programs that must have ended before it starts.
+    pub after: Vec<usize>,
+    /// Most time that it may take, s.
+    pub time_limit_s: Option<f64>,
+    /// Variables of its environment; `{threads}`, `{memory}`, `{nodes}` and `{cpus}` are filled in.
+    pub env: Vec<(String, String)>,
+    /// Line of the file that it begins in.
+    pub line: usize,
+}
+
+/// What somebody else measured of the same group, to stand beside ours.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Published {
+    /// Who.
+    pub source: String,
+    /// Percent of the baseline's time that a strategy saved.
+    pub saved: Vec<(String, f64)>,
+}
+
+/// Programs that are given to a machine together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Group {
+    /// Its name.
+    pub name: String,
+    /// What it is, in a line.
+    pub about: String,
+    /// Fast memory that it may use, bytes; all that the machine has if missing.
+    pub fast: Option<u64>,
+    /// Slow memory that it may use, bytes; likewise.
+    pub slow: Option<u64>,
+    /// Cores that it may use; all of a socket if missing.
+    pub cores: Option<u32>,
+    /// Programs that run at once in each memory; 0 is as many as there are.
+    pub at_once: u32,
+    /// What happens when a program fails.
+    pub on_failure: OnFailure,
+    /// The programs, in the order in which they were given to the machine.
+    pub programs: Vec<Program>,
+    /// What others measured.
+    pub published: Published,
+    /// The file, for messages.
+    pub file: String,
+}
+
+impl Group {
+    /// A problem of one of its programs.
+    pub fn problem(&self, program: usize, key: &str, what: String, remedy: &str) -> Problem {
+        let (line, name) = self
+            .programs
+            .get(program)
+            .map_or((1, ""), |p| (p.line, p.name.as_str()));
+        Problem {
+            file: self.file.clone(),
+            line,
+            key: match name {
+                "" => key.into(),
+                name => format!("program `{name}`, {key}"),
+            },
+            what,
+            remedy: remedy.into(),
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Whole programs on one machine: which memory each is in, how many threads it has, and in what order they run.
+//!
+//! A [`Group`] of programs is profiled (what does each ask of memory?), planned (by policies that see nothing but
+//! those demands), and run, on a model where the programs share caches, queues and memory, or on this machine.
+//!
+//! ```text
+//! group/     groups and their TOML
+//! demand.rs  what a program asks of memory
+//! class.rs   classes of programs
+//! policy/    the decisions: pure
+//! plan/      all decisions for a group together, and in sentences
+//! model/     on a modelled machine
+//! live/      on this machine
+//! oracle.rs  the best of all plans of a small group, to see what the policies miss
+//! interference.rs  what programs do to one another's bandwidth
+//! compare.rs a group under several strategies on a model
+//! chart.rs   pictures
+//! ```
+
+pub mod chart;
+pub mod class;
+pub mod compare;
+pub mod demand;
+mod error;
+pub mod group;
+pub mod interference;
+pub mod live;
+pub mod model;
+pub mod oracle;
+pub mod plan;
+pub mod policy;
+mod result;
+
+pub use class::{Class, Classified};
+pub use demand::{Demand, Point};
+pub use error::Error;
+pub use group::{Group, Memory};
+pub use plan::{Host, Plan, Strategy, explain, plan};
+pub use result::{GroupResult, ProgramResult};

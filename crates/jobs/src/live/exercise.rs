@@ -1,0 +1,238 @@
+//! A modelled workload on real memory: its accesses are carried out by threads of this process.
+//!
+//! What it computes in between is a chain of additions of as many instructions; sleeps are slept, and barriers waited at.
+
+use std::sync::{Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+use varve_machine::{Kind, Op, Program, Region};
+
+/// Ops that a thread takes at a time.
+const BATCH: usize = 4096;
+
+/// What a workload uses is mapped at the addresses that it was modelled at.
+struct Space(Vec<(usize, usize)>);
+
+impl Space {
+    fn new(regions: &[Region]) -> Result<Space, String> {
+        let mut space = Space(Vec::new());
+        for r in regions {
+            let at = r.base as usize;
+            let len = (r.bytes as usize).next_multiple_of(4096);
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+            let prot = libc::PROT_READ | libc::PROT_WRITE;
+            // SAFETY: a new anonymous mapping; it replaces none, since the kernel refuses addresses that are in use.
+            let got = unsafe {
+                libc::mmap(
+                    std::ptr::with_exposed_provenance_mut(at),
+                    len,
+                    prot,
+                    flags,
+                    -1,
+                    0,
+                )
+            };
+            if got == libc::MAP_FAILED {
+                let e = std::io::Error::last_os_error();
+                let size = varve_report::fmt::bytes(r.bytes as f64);
+                return Err(format!(
+                    "no memory for region `{}` of {size}: {e}; take a larger scale",
+                    r.name
+                ));
+            }
+            space.0.push((got.expose_provenance(), len));
+        }
+        space.0.sort_unstable();
+        Ok(space)
+    }
+
+    /// Does the access lie in one of the regions?
+    fn holds(&self, at: usize, len: usize) -> bool {
+        let after = self.0.partition_point(|r| r.0 <= at);
+        after > 0 && at + len <= self.0[after - 1].0 + self.0[after - 1].1
+    }
+}
+
+impl Drop for Space {
+    fn drop(&mut self) {
+        for &(at, len) in &self.0 {
+            // SAFETY: mapped by `new`, and all threads that used it have ended.
+            unsafe { libc::munmap(std::ptr::with_exposed_provenance_mut(at), len) };
+        }
+    }
+}
+
+/// Threads that wait for one another.
+struct Barrier {
+    /// Threads that have not ended, threads that wait, and how often all have met.
+    state: Mutex<(usize, usize, u64)>,
+    met: Condvar,
+}
+
+impl Barrier {
+    fn wait(&self) {
+        let mut state = lock(&self.state);
+        state.1 += 1;
+        if state.1 == state.0 {
+            self.open(&mut state);
+            return;
+        }
+        let times = state.2;
+        while state.2 == times {
+            state = self.met.wait(state).unwrap_or_else(|e| e.into_inner());
+        }
+    }
+
+    fn leave(&self) {
+        let mut state = lock(&self.state);
+        state.0 -= 1;
+        if state.1 > 0 && state.1 == state.0 {
+            self.open(&mut state);
+        }
+    }
+
+    fn open(&self, state: &mut (usize, usize, u64)) {
+        state.1 = 0;
+        state.2 += 1;
+        self.met.notify_all();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// What a workload did.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Exercised {
+    /// Accesses carried out.
+    pub accesses: u64,
+    /// Accesses outside of the workload's regions, which were not.
+    pub outside: u64,
+    /// How long it took, s.
+    pub seconds: f64,
+}
+
+/// Carries a program out.
+///
+/// # Errors
+/// No memory for it.
+pub fn exercise(program: &mut dyn Program) -> Result<Exercised, String> {
+    let space = Space::new(&program.regions())?;
+    let threads = program.threads().max(1);
+    let begun = Instant::now();
+    let barrier = Barrier {
+        state: Mutex::new((threads, 0, 0)),
+        met: Condvar::new(),
+    };
+    let program = Mutex::new(program);
+    let mut all = Exercised::default();
+    let done: Vec<Exercised> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|t| {
+                let (program, barrier, space) = (&program, &barrier, &space);
+                scope.spawn(move || worker(t, program, barrier, space, begun))
+            })
+            .collect();
+        workers.into_iter().filter_map(|w| w.join().ok()).collect()
+    });
+    for d in done {
+        all.accesses += d.accesses;
+        all.outside += d.outside;
+    }
+    all.seconds = begun.elapsed().as_secs_f64();
+    Ok(all)
+}
+
+fn worker(
+    thread: usize,
+    program: &Mutex<&mut dyn Program>,
+    barrier: &Barrier,
+    space: &Space,
+    begun: Instant,
+) -> Exercised {
+    let mut ops: Vec<Op> = Vec::with_capacity(BATCH);
+    let mut done = Exercised::default();
+    let mut sum = thread as u64;
+    loop {
+        ops.clear();
+        let now = begun.elapsed().as_nanos() as u64;
+        let more = lock(program).fill(thread, now, &mut ops);
+        for op in &ops {
+            match op.kind {
+                Kind::Barrier => barrier.wait(),
+                Kind::Sleep => std::thread::sleep(Duration::from_nanos(op.addr)),
+                _ => carry_out(op, space, &mut sum, &mut done),
+            }
+        }
+        if !more {
+            barrier.leave();
+            std::hint::black_box(sum);
+            return done;
+        }
+    }
+}
+
+/// One access of at least a byte, and the instructions before it.
+#[inline]
+fn carry_out(op: &Op, space: &Space, sum: &mut u64, done: &mut Exercised) {
+    for _ in 0..op.instructions {
+        *sum = std::hint::black_box(sum.wrapping_add(1));
+    }
+    let at = op.addr as usize;
+    if !op.kind.is_access() || matches!(op.kind, Kind::Fetch | Kind::Flush) {
+        return;
+    }
+    if !space.holds(at, 8.min(op.size.max(1) as usize)) {
+        done.outside += 1;
+        return;
+    }
+    done.accesses += 1;
+    let byte: *mut u8 = std::ptr::with_exposed_provenance_mut(at);
+    // SAFETY: the byte is in a mapping of ours that lives as long as the threads. Threads may meet at a byte without any order: what it
+    // holds means nothing, and the access is atomic.
+    let byte = unsafe { std::sync::atomic::AtomicU8::from_ptr(byte) };
+    let order = std::sync::atomic::Ordering::Relaxed;
+    if matches!(op.kind, Kind::Read | Kind::Update) {
+        *sum = sum.wrapping_add(byte.load(order).into());
+    }
+    if matches!(op.kind, Kind::Write | Kind::Update | Kind::NtWrite) {
+        byte.store(*sum as u8, order);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workload_is_carried_out_to_its_end_by_any_number_of_threads() {
+        let accesses = |threads: u32| {
+            let line = format!("lu_cb:bytes=12KiB,passes=2,scale=1,threads={threads}");
+            let mut program = varve_workloads::build(&line).unwrap();
+            exercise(&mut *program).unwrap()
+        };
+        let one = accesses(1);
+        // 48 lines of each of four arrays, in two passes of four; and a first touch of each page of them.
+        assert_eq!(one.accesses, 48 * 4 * 2 * 4 + 4);
+        assert_eq!(one.outside, 0);
+        assert!(accesses(3).accesses >= one.accesses);
+    }
+
+    #[test]
+    fn two_programs_at_the_same_addresses_are_refused_and_not_mixed() {
+        let line = "swaptions:bytes=8KiB,passes=1,threads=1";
+        let program = varve_workloads::build(line).unwrap();
+        let held = Space::new(&program.regions());
+        assert!(
+            held.is_ok()
+                || held
+                    .as_ref()
+                    .is_err_and(|e| e.contains("take a larger scale"))
+        );
+        if held.is_ok() {
+            let mut second = varve_workloads::build(line).unwrap();
+            let refused = exercise(&mut *second).unwrap_err();
+            assert!(refused.contains("no memory for region"), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! A group on this machine.
+//!
+//! ```text
+//! host.rs       what there is: nodes of fast and slow memory, processors
+//! start.rs      starting a program with its memory, processors, variables and log
+//! watch.rs      what a running program uses, as /proc tells
+//! run.rs        a group by a plan
+//! profile.rs    demands, from each program alone
+//! exercise.rs   a modelled workload on real memory
+//! sys.rs        the system calls
+//! ```
+
+pub mod exercise;
+mod host;
+mod profile;
+mod run;
+mod start;
+mod sys;
+mod watch;
+
+pub use host::LiveHost;
+pub use profile::profile;
+pub use run::{Running, run};
+
+/// How programs are run on this machine.
+#[derive(Clone, Debug)]
+pub struct LiveOptions {
+    /// Folder for the programs' output; a file `NAME.log` for each.
+    pub logs: std::path::PathBuf,
+    /// Divisor of the sizes of workloads that are carried out.
+    pub scale: u32,
+    /// Seed of workloads.
+    pub seed: u64,
+    /// This program, which carries out workloads and runs managed programs.
+    pub varve: std::path::PathBuf,
+}

@@ -1,0 +1,60 @@
+//! What a running program uses, as /proc tells.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+/// Most memory that a process had, bytes; 0 if it is gone.
+pub fn most_memory(pid: u32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = text.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|l| l.split_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or(0) << 10
+}
+
+/// Bytes of a process's own memory by node. Empty if it is gone, or the kernel does not tell.
+pub fn by_node(pid: u32) -> BTreeMap<u32, u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/numa_maps")).unwrap_or_default();
+    parse(&text)
+}
+
+fn parse(text: &str) -> BTreeMap<u32, u64> {
+    let mut nodes = BTreeMap::new();
+    for line in text.lines() {
+        let words = || line.split_whitespace();
+        // Pages of files are shared with others.
+        if words().any(|w| w.starts_with("file=")) {
+            continue;
+        }
+        let size = words().find_map(|w| w.strip_prefix("kernelpagesize_kB="));
+        let page = size.and_then(|s| s.parse::<u64>().ok()).unwrap_or(4) << 10;
+        for word in words() {
+            let count = word.strip_prefix('N').and_then(|w| w.split_once('='));
+            let Some((node, pages)) = count else { continue };
+            if let (Ok(node), Ok(pages)) = (node.parse(), pages.parse::<u64>()) {
+                *nodes.entry(node).or_default() += pages * page;
+            }
+        }
+    }
+    nodes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_pages_are_counted_by_node_and_size() {
+        let text = "7f00 default anon=3 dirty=3 N0=1 N1=2 kernelpagesize_kB=4\n\
+                    7f10 prefer:1 file=/usr/lib/libc.so.6 mapped=9 N0=9 kernelpagesize_kB=4\n\
+                    7f20 default anon=1 N1=1 kernelpagesize_kB=2048\n\
+                    7f30 default\n";
+        assert_eq!(parse(text), [(0, 4096), (1, 8192 + (2 << 20))].into());
+    }
+
+    #[test]
+    fn this_process_uses_memory_and_one_that_is_gone_does_not() {
+        assert!(most_memory(std::process::id()) > 1 << 16);
+        assert_eq!(most_memory(u32::MAX), 0);
+        assert!(by_node(u32::MAX).is_empty());
+    }
+}

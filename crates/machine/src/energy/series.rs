@@ -1,0 +1,43 @@
+//! Power over time: the energy of each span between two snapshots of a run.
+
+use super::{Energy, NoEnergyData};
+use crate::describe::Machine;
+use crate::model::{ChannelActivity, Outcome};
+
+/// A span of a run and what its memory took.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Span {
+    /// Where it begins, s of virtual time.
+    pub begin: f64,
+    /// Where it ends.
+    pub end: f64,
+    /// The energy.
+    pub energy: Energy,
+}
+
+/// The energy of a run over time, span by span; nothing where the run took no snapshots (`Options::snapshot_ns`).
+///
+/// # Errors
+/// As [`Energy::of`].
+pub fn series(m: &Machine, run: &Outcome) -> Result<Vec<Span>, NoEnergyData> {
+    let mut spans = Vec::new();
+    let mut before: (u64, Option<&Vec<Vec<ChannelActivity>>>) = (0, None);
+    for (snapshot, sockets) in run.snapshots.iter().zip(&run.activity) {
+        let (begin, end) = (before.0 as f64 / 1e9, snapshot.now_ns as f64 / 1e9);
+        let earlier = |socket: usize, channel: usize| before.1?.get(socket)?.get(channel);
+        let since = sockets.iter().enumerate().map(|(i, socket)| {
+            let channels = socket.iter().enumerate();
+            channels
+                .map(|(j, c)| c.since(earlier(i, j)))
+                .collect::<Vec<_>>()
+        });
+        let did: Vec<Vec<ChannelActivity>> = since.collect();
+        spans.push(Span {
+            begin,
+            end,
+            energy: Energy::during(m, end - begin, &did)?,
+        });
+        before = (snapshot.now_ns, Some(sockets));
+    }
+    Ok(spans)
+}

@@ -1,0 +1,164 @@
+//! A connection: what was read and not understood yet, and what was answered and not sent yet.
+
+use crate::session::{Pause, Session};
+use mio::net::TcpStream;
+use std::io::{self, Read, Write};
+
+/// A client's socket with its conversation. One that waits for a request holds no buffer.
+pub(crate) struct Connection {
+    pub stream: TcpStream,
+    pub session: Session,
+    /// Read, and not done with.
+    input: Vec<u8>,
+    /// Answered, from `sent` on not sent.
+    output: Vec<u8>,
+    sent: usize,
+    pub pause: Pause,
+    /// There may be something to read.
+    pub readable: bool,
+    /// The client has closed its side, or so the system says: to be read until its end.
+    pub ending: bool,
+    /// The end was read.
+    pub ended: bool,
+    /// Stands in the line of those that go on without being told by the system.
+    pub queued: bool,
+}
+
+/// What reading gave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Got {
+    Bytes(usize),
+    Nothing,
+    End,
+}
+
+impl Connection {
+    pub fn new(stream: TcpStream, most_value: usize) -> Connection {
+        Connection {
+            stream,
+            session: Session::new(most_value),
+            input: Vec::new(),
+            output: Vec::new(),
+            sent: 0,
+            pause: Pause::Input(1),
+            readable: true,
+            ending: false,
+            ended: false,
+            queued: false,
+        }
+    }
+
+    /// Bytes that this holds.
+    pub fn held(&self) -> u64 {
+        (self.input.capacity() + self.output.capacity()) as u64
+    }
+
+    /// Whether answers wait to be sent.
+    pub fn owes(&self) -> bool {
+        self.sent < self.output.len()
+    }
+
+    pub fn unread(&self) -> &[u8] {
+        &self.input
+    }
+
+    /// Reads into `buffer`, or behind what waits for the rest of a large value.
+    pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<Got> {
+        let Pause::Input(more) = self.pause else {
+            return Ok(Got::Nothing);
+        };
+        let mut room = buffer.len();
+        let result = if self.input.is_empty() {
+            self.stream.read(buffer)
+        } else {
+            let held = self.input.len();
+            room = more.max(4096);
+            // The rest of a large value is known: no doubling.
+            self.input.reserve_exact(room);
+            self.input.resize(held + room, 0);
+            let result = self.stream.read(&mut self.input[held..]);
+            self.input.truncate(held + *result.as_ref().unwrap_or(&0));
+            result
+        };
+        match result {
+            Ok(0) => {
+                self.ended = true;
+                self.readable = false;
+                Ok(Got::End)
+            }
+            Ok(n) => {
+                // As epoll(7) says: less than there was room for means that there is no more now.
+                self.readable = n == room || self.ending;
+                Ok(Got::Bytes(n))
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                self.readable = false;
+                Ok(Got::Nothing)
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(Got::Bytes(0)),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// The session and what waits for it.
+    pub fn parts(&mut self) -> (&mut Session, &[u8]) {
+        (&mut self.session, &self.input)
+    }
+
+    /// So many bytes of what was read are done with.
+    pub fn done_with(&mut self, bytes: usize) {
+        self.input.drain(..bytes);
+        if self.input.is_empty() {
+            self.input = Vec::new();
+        }
+    }
+
+    /// Keeps what was read and not understood.
+    pub fn keep(&mut self, rest: &[u8]) {
+        debug_assert!(self.input.is_empty());
+        self.input.extend_from_slice(rest);
+    }
+
+    /// Sends answers, and keeps what is not taken; the bytes that were sent.
+    pub fn send(&mut self, answers: &[u8]) -> io::Result<usize> {
+        if self.owes() {
+            self.output.extend_from_slice(answers);
+            return self.flush();
+        }
+        let sent = self.write(answers)?;
+        if sent < answers.len() {
+            self.output = answers[sent..].to_vec();
+            self.sent = 0;
+        }
+        Ok(sent)
+    }
+
+    /// Sends what waits; the bytes that were sent.
+    pub fn flush(&mut self) -> io::Result<usize> {
+        let output = std::mem::take(&mut self.output);
+        let result = self.write(&output[self.sent..]);
+        self.output = output;
+        let sent = result?;
+        self.sent += sent;
+        if !self.owes() {
+            self.output = Vec::new();
+            self.sent = 0;
+        }
+        Ok(sent)
+    }
+
+    /// Writes as much as is taken.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut written = 0;
+        while written < bytes.len() {
+            match self.stream.write(&bytes[written..]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => written += n,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(written)
+    }
+}

@@ -1,0 +1,40 @@
+//! A memcached server whose store is a managed program, and the workloads of YCSB.
+//!
+//! Bytes go down and answers come up:
+//!
+//! ```text
+//! server       connections, epoll, time; bounded buffers
+//! session      one conversation: bytes in, bytes out
+//! parser       bytes -> requests, a state machine without I/O
+//! answer meta  requests -> answers
+//! cache        expiry, unique numbers, limits
+//! store        values by key: the managed program, or a map to compare it with
+//! ```
+
+mod answer;
+mod cache;
+mod connection;
+mod counters;
+mod managed;
+mod meta;
+mod parser;
+mod reference;
+mod request;
+mod server;
+mod session;
+mod stats;
+mod store;
+mod words;
+pub mod ycsb;
+
+pub use answer::{After, Stats, VERSION, answer};
+pub use cache::{Cache, Counted, Limits, OVERHEAD, Stored};
+pub use counters::Counters;
+pub use managed::{Kind, Managed};
+pub use parser::{MOST_LINE, Parsed, Parser};
+pub use reference::Reference;
+pub use request::{Mode, Request, Retrieve, Verb};
+pub use server::{Error, Server, Settings, seconds};
+pub use session::{ENOUGH, Pause, Session};
+pub use stats::Traffic;
+pub use store::{MOST_KEY, Meta, Store, StoreError};

@@ -1,0 +1,352 @@
+//! Stores that are a managed program: `programs/store`, whose exports are called with keys and values in a part of its linear memory.
+
+use crate::store::{MOST_KEY, Meta, Result, Store, StoreError};
+use std::fmt;
+use std::str::FromStr;
+use varve_runtime::host::{Console, Input, Output, State, Wasi, teavm};
+use varve_runtime::{
+    Clock, Config, Engine, Error as EngineError, GcKind, Memory, Module, Store as EngineStore,
+    TrapKind, TypedFunc,
+};
+
+/// The program, built from `programs/store`.
+const PROGRAM: &[u8] = include_bytes!("../../../programs/dist/store.wasm");
+
+/// Where things are in the mailbox; see `Mailbox.java`.
+mod mailbox {
+    pub const BUFFER: usize = 0;
+    pub const CAPACITY: usize = 4;
+    pub const LENGTH: usize = 8;
+    pub const FLAGS: usize = 12;
+    pub const EXPIRY: usize = 16;
+    pub const UNIQUE: usize = 24;
+    pub const KEY: usize = 32;
+    pub const BYTES: usize = KEY + 256;
+}
+
+/// The data structures to choose from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Kind {
+    /// A functional hash map of PCollections.
+    #[default]
+    FhMap,
+    /// A B+ tree.
+    PbTree,
+    /// A B+ tree of which only the leaves are durable.
+    HbTree,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Kind; 3] = [Kind::FhMap, Kind::PbTree, Kind::HbTree];
+
+    /// Its name on the command line, and for the program.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::FhMap => "fhmap",
+            Kind::PbTree => "pbtree",
+            Kind::HbTree => "hbtree",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Kind {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Kind, String> {
+        let found = Kind::ALL.into_iter().find(|k| k.name() == s);
+        found.ok_or_else(|| format!("no store {s:?}: fhmap, pbtree or hbtree"))
+    }
+}
+
+/// A program that keeps values.
+pub struct Managed {
+    kind: Kind,
+    store: EngineStore<State>,
+    memory: Memory,
+    /// Offset of the mailbox in the memory.
+    mailbox: usize,
+    /// Bytes that the value's buffer has room for.
+    capacity: usize,
+    reserve: TypedFunc<i32, ()>,
+    get: TypedFunc<i32, i32>,
+    find: TypedFunc<i32, i32>,
+    put: TypedFunc<i32, i32>,
+    mark: TypedFunc<i32, i32>,
+    remove: TypedFunc<i32, i32>,
+    clear: TypedFunc<(), ()>,
+    size: TypedFunc<(), i32>,
+    scan: TypedFunc<(), ()>,
+    next: TypedFunc<(), i32>,
+    relieve: TypedFunc<(), ()>,
+    restock: TypedFunc<(), ()>,
+    room: Room,
+}
+
+/// What is known of the room in the program's heap.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Room {
+    /// There may be some.
+    Some,
+    /// There was none for the last value; the spare room serves reads and removals.
+    None,
+    /// As `None`, but something was removed since.
+    Perhaps,
+}
+
+impl Managed {
+    /// Starts the program.
+    ///
+    /// # Errors
+    /// What the engine says, such as that there is no memory for the heap.
+    pub fn new(kind: Kind, config: Config) -> Result<Managed, EngineError> {
+        let engine = Engine::new(config);
+        let module = Module::new(&engine, PROGRAM)?;
+        let state = State {
+            console: Console {
+                input: Input::new(Box::new(std::io::empty())),
+                out: Output::new(Box::new(std::io::stderr())),
+                err: Output::new(Box::new(std::io::stderr())),
+            },
+            wasi: Wasi::new().arg("store").arg(kind.name()),
+            clock: Clock::default(),
+        };
+        let mut store = EngineStore::new(&engine, state)?;
+        let started = teavm::start(&mut store, &module, &[kind.name().into()])?;
+        if started.code != 0 {
+            return Err(EngineError::Exit(started.code));
+        }
+        let program = started.instance;
+        let mailbox = program.get_typed_func::<(), i32>(&mut store, "mailbox")?;
+        let mailbox = mailbox.call(&mut store, ())? as u32 as usize;
+        let mut managed = Managed {
+            kind,
+            memory: started.memory,
+            mailbox,
+            capacity: 0,
+            reserve: program.get_typed_func(&mut store, "reserve")?,
+            get: program.get_typed_func(&mut store, "get")?,
+            find: program.get_typed_func(&mut store, "find")?,
+            put: program.get_typed_func(&mut store, "put")?,
+            mark: program.get_typed_func(&mut store, "mark")?,
+            remove: program.get_typed_func(&mut store, "remove")?,
+            clear: program.get_typed_func(&mut store, "clear")?,
+            size: program.get_typed_func(&mut store, "size")?,
+            scan: program.get_typed_func(&mut store, "scan")?,
+            next: program.get_typed_func(&mut store, "next")?,
+            relieve: program.get_typed_func(&mut store, "relieve")?,
+            restock: program.get_typed_func(&mut store, "restock")?,
+            room: Room::Some,
+            store,
+        };
+        managed.capacity = managed.number(mailbox::CAPACITY)? as usize;
+        Ok(managed)
+    }
+
+    /// The engine's store, for what it knows of collections and compilers.
+    pub fn engine(&self) -> &EngineStore<State> {
+        &self.store
+    }
+
+    /// The mailbox.
+    fn mailbox(&mut self) -> Result<&mut [u8], EngineError> {
+        let at = self.mailbox;
+        Ok(&mut self.memory.data(&mut self.store)?[at..at + mailbox::BYTES])
+    }
+
+    fn number(&mut self, at: usize) -> Result<u32, EngineError> {
+        Ok(u32_at(self.mailbox()?, at))
+    }
+
+    /// Writes a key where the program finds it; its length.
+    fn address(&mut self, key: &[u8]) -> Result<i32, EngineError> {
+        if key.len() > MOST_KEY {
+            return Err(EngineError::Usage(format!(
+                "a key of {} bytes: {MOST_KEY} is the most",
+                key.len()
+            )));
+        }
+        put_key(self.mailbox()?, key);
+        Ok(key.len() as i32)
+    }
+
+    /// Room for a value of so many bytes, and a little more: whole words are read.
+    fn make_room(&mut self, bytes: usize) -> Result<(), EngineError> {
+        if bytes > self.capacity {
+            self.reserve.call(&mut self.store, bytes as i32)?;
+            self.capacity = self.number(mailbox::CAPACITY)? as usize;
+        }
+        Ok(())
+    }
+
+    fn try_put(&mut self, key: &[u8], meta: Meta, value: &[u8]) -> Result<Option<usize>> {
+        self.make_room(value.len())?;
+        let key = self.address(key)?;
+        let mailbox = self.mailbox()?;
+        put_head(mailbox, meta, value.len());
+        let buffer = u32_at(mailbox, mailbox::BUFFER) as usize;
+        let memory = self.memory.data(&mut self.store)?;
+        memory[buffer..buffer + value.len()].copy_from_slice(value);
+        Ok(length(self.put.call(&mut self.store, key)?))
+    }
+
+    fn removed(&mut self) {
+        if self.room == Room::None {
+            self.room = Room::Perhaps;
+        }
+    }
+}
+
+/// Keys are words of the program in the order of their bytes: the first one highest. The last word ends with zeros.
+fn put_key(mailbox: &mut [u8], key: &[u8]) {
+    let words = mailbox[mailbox::KEY..].chunks_exact_mut(8);
+    for (word, bytes) in words.zip(key.chunks(8)) {
+        let mut whole = [0; 8];
+        whole[..bytes.len()].copy_from_slice(bytes);
+        word.copy_from_slice(&u64::from_be_bytes(whole).to_le_bytes());
+    }
+}
+
+fn key_at(mailbox: &[u8], length: usize, key: &mut Vec<u8>) {
+    key.clear();
+    for word in mailbox[mailbox::KEY..].chunks_exact(8) {
+        key.extend(word.iter().rev());
+        if key.len() >= length {
+            break;
+        }
+    }
+    key.truncate(length);
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(std::array::from_fn(|i| bytes[at + i]))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]))
+}
+
+fn head_at(mailbox: &[u8]) -> (Meta, usize) {
+    let expiry = u64_at(mailbox, mailbox::EXPIRY) as i64;
+    let unique = u64_at(mailbox, mailbox::UNIQUE);
+    let meta = Meta::unpacked(u32_at(mailbox, mailbox::FLAGS), expiry, unique);
+    (meta, u32_at(mailbox, mailbox::LENGTH) as usize)
+}
+
+fn put_head(mailbox: &mut [u8], meta: Meta, length: usize) {
+    let mut put = |at: usize, bytes: &[u8]| mailbox[at..at + bytes.len()].copy_from_slice(bytes);
+    put(mailbox::LENGTH, &(length as u32).to_le_bytes());
+    put(mailbox::FLAGS, &meta.flags.to_le_bytes());
+    put(mailbox::EXPIRY, &meta.packed_expiry().to_le_bytes());
+    put(mailbox::UNIQUE, &meta.cas.to_le_bytes());
+}
+
+/// A length that the program gave back; none if it is negative.
+fn length(n: i32) -> Option<usize> {
+    usize::try_from(n).ok()
+}
+
+impl From<EngineError> for StoreError {
+    fn from(e: EngineError) -> Self {
+        match &e {
+            EngineError::Trap(trap) if trap.kind == TrapKind::OutOfMemory => StoreError::Full,
+            _ => StoreError::Failed(e),
+        }
+    }
+}
+
+impl Store for Managed {
+    fn get(&mut self, key: &[u8]) -> Result<Option<(Meta, &[u8])>> {
+        let key = self.address(key)?;
+        if self.get.call(&mut self.store, key)? == 0 {
+            return Ok(None);
+        }
+        let at = self.mailbox;
+        let memory = &*self.memory.data(&mut self.store)?;
+        let mailbox = &memory[at..at + mailbox::BYTES];
+        let (meta, length) = head_at(mailbox);
+        let buffer = u32_at(mailbox, mailbox::BUFFER) as usize;
+        // The program makes its buffer larger for a value that needs it.
+        self.capacity = u32_at(mailbox, mailbox::CAPACITY) as usize;
+        Ok(Some((meta, &memory[buffer..buffer + length])))
+    }
+
+    fn find(&mut self, key: &[u8]) -> Result<Option<(Meta, usize)>> {
+        let key = self.address(key)?;
+        if self.find.call(&mut self.store, key)? == 0 {
+            return Ok(None);
+        }
+        Ok(Some(head_at(self.mailbox()?)))
+    }
+
+    fn put(&mut self, key: &[u8], meta: Meta, value: &[u8]) -> Result<Option<usize>> {
+        match self.room {
+            Room::Some => {}
+            Room::None => return Err(StoreError::Full),
+            Room::Perhaps => {
+                self.room = Room::None;
+                self.restock.call(&mut self.store, ())?;
+                self.room = Room::Some;
+            }
+        }
+        let outcome = self.try_put(key, meta, value);
+        if let Err(StoreError::Full) = outcome {
+            self.relieve.call(&mut self.store, ())?;
+            self.room = Room::None;
+        }
+        outcome
+    }
+
+    fn mark(&mut self, key: &[u8], meta: Meta) -> Result<()> {
+        let key = self.address(key)?;
+        put_head(self.mailbox()?, meta, 0);
+        self.mark.call(&mut self.store, key)?;
+        Ok(())
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Result<Option<usize>> {
+        let key = self.address(key)?;
+        let removed = length(self.remove.call(&mut self.store, key)?);
+        self.removed();
+        Ok(removed)
+    }
+
+    fn clear(&mut self) -> Result<()> {
+        self.clear.call(&mut self.store, ())?;
+        self.removed();
+        Ok(())
+    }
+    fn len(&mut self) -> Result<usize> {
+        Ok(self.size.call(&mut self.store, ())? as usize)
+    }
+
+    fn scan(&mut self) -> Result<()> {
+        Ok(self.scan.call(&mut self.store, ())?)
+    }
+
+    fn next(&mut self, key: &mut Vec<u8>) -> Result<Option<(Meta, usize)>> {
+        let Some(length) = length(self.next.call(&mut self.store, ())?) else {
+            return Ok(None);
+        };
+        let mailbox = self.mailbox()?;
+        key_at(mailbox, length, key);
+        Ok(Some(head_at(mailbox)))
+    }
+
+    fn describe(&self) -> Vec<(&'static str, String)> {
+        let gc = self.store.gc_stats();
+        let pause = gc.any_pause(100.0).unwrap_or_default();
+        vec![
+            ("store", self.kind.to_string()),
+            ("gc_minor", gc.count(GcKind::Minor).to_string()),
+            ("gc_full", gc.count(GcKind::Full).to_string()),
+            ("gc_longest_pause_us", pause.as_micros().to_string()),
+        ]
+    }
+}

@@ -1,0 +1,500 @@
+//! Bytes of a client to requests: a state machine that sees each byte once, in whatever pieces they come.
+
+use crate::request::{Mode, Request, Retrieve, Verb};
+use crate::store::MOST_KEY;
+use crate::words::{signed, unsigned, words};
+use std::ops::Range;
+
+/// Most bytes of a line, but for the keys of retrievals, of which there may be any number.
+pub const MOST_LINE: usize = 2048;
+
+const FORMAT: &str = "CLIENT_ERROR bad command line format";
+const CHUNK: &str = "CLIENT_ERROR bad data chunk";
+const UNKNOWN: &str = "ERROR";
+
+/// What the parser waits for.
+#[derive(Debug)]
+enum State {
+    /// The beginning of a line.
+    Line,
+    /// The expiry of a retrieval that sets one.
+    Expiry { cas: bool },
+    /// The next key of a retrieval, or its end; whether there was one.
+    Keys { how: Retrieve, some: bool },
+    /// A value, and the end of its line, for the command in `Parser::line`.
+    Value(Pending),
+    /// The rest of a value that nobody wants, and of its line.
+    Swallow { bytes: u64 },
+    /// The end of a line that nobody wants.
+    Skip,
+}
+
+/// A command that waits for its value. Places are in `Parser::line`.
+#[derive(Debug)]
+struct Pending {
+    bytes: usize,
+    key: Range<usize>,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    Store {
+        mode: Mode,
+        flags: u32,
+        expiry: i64,
+        cas: Option<u64>,
+        quiet: bool,
+    },
+    Meta {
+        flags: Range<usize>,
+    },
+}
+
+/// What came of looking at the input.
+#[derive(PartialEq, Eq, Debug)]
+pub enum Parsed<'a> {
+    /// A request.
+    Request(Request<'a>),
+    /// More input is needed: at least so many bytes beyond those that were not used.
+    More(usize),
+}
+
+/// The parser of one connection.
+#[derive(Debug)]
+pub struct Parser {
+    state: State,
+    line: Vec<u8>,
+    most_value: usize,
+}
+
+impl Parser {
+    /// A parser that takes values of at most so many bytes.
+    pub fn new(most_value: usize) -> Parser {
+        Parser {
+            state: State::Line,
+            line: Vec::new(),
+            most_value,
+        }
+    }
+
+    /// The next request in `input`, and how many of its bytes are done with: what is left is to be given again, with more behind it.
+    pub fn next<'a>(&'a mut self, input: &'a [u8]) -> (usize, Parsed<'a>) {
+        let mut used = 0;
+        loop {
+            let rest = &input[used..];
+            match self.state {
+                State::Line => {
+                    if rest.first() == Some(&0x80) {
+                        return (used, lost(rest));
+                    }
+                    if let Some((words, state)) = retrieval(rest) {
+                        self.state = state;
+                        used += words;
+                        continue;
+                    }
+                    let Some(end) = memchr::memchr(b'\n', &rest[..rest.len().min(MOST_LINE)])
+                    else {
+                        return match rest.len() < MOST_LINE {
+                            true => (used, Parsed::More(1)),
+                            false => (used, lost(rest)),
+                        };
+                    };
+                    used += end + 1;
+                    match command(without_return(&rest[..end]), self.most_value) {
+                        Command::Request(request) => return (used, Parsed::Request(request)),
+                        Command::Value(pending) => {
+                            self.line.clear();
+                            self.line.extend_from_slice(without_return(&rest[..end]));
+                            self.state = State::Value(pending);
+                        }
+                        Command::Refused { answer, swallow } => {
+                            if let Some(bytes) = swallow {
+                                self.state = State::Swallow { bytes };
+                            }
+                            return (used, Parsed::Request(Request::Refused { answer }));
+                        }
+                        Command::TooLarge { key, quiet, bytes } => {
+                            self.state = State::Swallow { bytes };
+                            return (used, Parsed::Request(Request::TooLarge { key, quiet }));
+                        }
+                    }
+                }
+                State::Expiry { cas } => {
+                    let Some((word, after)) = word(rest) else {
+                        return self.incomplete(used, rest);
+                    };
+                    let Some(expiry) = signed(word) else {
+                        return self.skip(used, "CLIENT_ERROR invalid exptime argument");
+                    };
+                    self.state = State::Keys {
+                        how: Retrieve {
+                            cas,
+                            touch: Some(expiry),
+                        },
+                        some: false,
+                    };
+                    used += after;
+                }
+                State::Keys { how, some } => {
+                    let Some((key, after)) = word(rest) else {
+                        return self.incomplete(used, rest);
+                    };
+                    if key.is_empty() {
+                        // The end of the line is all that is left of it.
+                        self.state = State::Line;
+                        let request = match some {
+                            // As memcached has it: a time alone is no mistake.
+                            _ if how.touch.is_some() => Request::GetEnd,
+                            true => Request::GetEnd,
+                            false => Request::Refused { answer: UNKNOWN },
+                        };
+                        return (used + after + 1, Parsed::Request(request));
+                    }
+                    if key.len() > MOST_KEY {
+                        return self.skip(used, FORMAT);
+                    }
+                    self.state = State::Keys { how, some: true };
+                    return (used + after, Parsed::Request(Request::Get { how, key }));
+                }
+                State::Value(Pending { bytes, .. }) => {
+                    let Some(missing) = missing(rest, bytes) else {
+                        return self.value(used, input);
+                    };
+                    return (used, Parsed::More(missing));
+                }
+                State::Swallow { bytes } => {
+                    let now = (rest.len() as u64).min(bytes);
+                    used += now as usize;
+                    self.state = match bytes - now {
+                        0 => State::Skip,
+                        bytes => State::Swallow { bytes },
+                    };
+                    if now < bytes {
+                        return (used, Parsed::More(1));
+                    }
+                }
+                State::Skip => match memchr::memchr(b'\n', rest) {
+                    Some(end) => {
+                        used += end + 1;
+                        self.state = State::Line;
+                    }
+                    None => return (input.len(), Parsed::More(1)),
+                },
+            }
+        }
+    }
+
+    /// Has a value that is waited for thrown away when it comes; whether there is one.
+    pub fn refuse_value(&mut self) -> bool {
+        let State::Value(Pending { bytes, .. }) = self.state else {
+            return false;
+        };
+        self.state = State::Swallow {
+            bytes: bytes as u64,
+        };
+        true
+    }
+
+    /// A word of a retrieval whose end is not there yet.
+    fn incomplete<'a>(&mut self, used: usize, rest: &'a [u8]) -> (usize, Parsed<'a>) {
+        let blanks = rest.iter().take_while(|&&b| b == b' ').count();
+        // A key, and the first half of the line's end.
+        match rest.len() - blanks <= MOST_KEY + 1 {
+            true => (used + blanks, Parsed::More(1)),
+            false => self.skip(used + blanks, FORMAT),
+        }
+    }
+
+    /// Refuses, and goes on with the next line.
+    fn skip<'a>(&mut self, used: usize, answer: &'static str) -> (usize, Parsed<'a>) {
+        self.state = State::Skip;
+        (used, Parsed::Request(Request::Refused { answer }))
+    }
+
+    /// A value is there, with what should be the end of its line.
+    fn value<'a>(&'a mut self, used: usize, input: &'a [u8]) -> (usize, Parsed<'a>) {
+        let State::Value(pending) = std::mem::replace(&mut self.state, State::Line) else {
+            unreachable!("the state was looked at")
+        };
+        let (value, end) = input[used..].split_at(pending.bytes);
+        if !end.starts_with(b"\r\n") {
+            return self.skip(used + pending.bytes, CHUNK);
+        }
+        let key = &self.line[pending.key];
+        let request = match pending.what {
+            What::Store {
+                mode,
+                flags,
+                expiry,
+                cas,
+                quiet,
+            } => Request::Store {
+                mode,
+                key,
+                flags,
+                expiry,
+                cas,
+                value,
+                quiet,
+            },
+            What::Meta { flags } => Request::Meta {
+                verb: Verb::Set,
+                key,
+                flags: &self.line[flags],
+                value,
+            },
+        };
+        (used + pending.bytes + 2, Parsed::Request(request))
+    }
+}
+
+/// How many bytes are missing until a value and the end of its line can be judged; none if they are there.
+fn missing(rest: &[u8], value: usize) -> Option<usize> {
+    let whole = value + 2;
+    match rest.get(value) {
+        // What follows the value is no end of a line: no need to wait for a second byte.
+        Some(&after) if after != b'\r' => None,
+        _ => whole.checked_sub(rest.len()).filter(|&n| n > 0),
+    }
+}
+
+fn without_return(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+/// A line that is too long, or another protocol.
+fn lost(rest: &[u8]) -> Parsed<'static> {
+    let answer = match rest[0] {
+        0x80 => "CLIENT_ERROR the binary protocol is not spoken here, use text",
+        _ => "CLIENT_ERROR line too long",
+    };
+    Parsed::Request(Request::Lost { answer })
+}
+
+/// The beginning of a retrieval's line: its bytes, and what comes next.
+fn retrieval(rest: &[u8]) -> Option<(usize, State)> {
+    let keys = |cas| State::Keys {
+        how: Retrieve { cas, touch: None },
+        some: false,
+    };
+    if rest.starts_with(b"get ") {
+        Some((4, keys(false)))
+    } else if rest.starts_with(b"gets ") {
+        Some((5, keys(true)))
+    } else if rest.starts_with(b"gat ") {
+        Some((4, State::Expiry { cas: false }))
+    } else if rest.starts_with(b"gats ") {
+        Some((5, State::Expiry { cas: true }))
+    } else {
+        None
+    }
+}
+
+/// The next word of a line and the offset of what ends it, a blank or the line's end; an empty word before the line's end; none if the end is
+/// not there yet.
+fn word(rest: &[u8]) -> Option<(&[u8], usize)> {
+    let start = rest.iter().take_while(|&&b| b == b' ').count();
+    let end = start + memchr::memchr2(b' ', b'\n', &rest[start..])?;
+    let word = &rest[start..end];
+    Some(match rest[end] {
+        b'\n' => (without_return(word), end),
+        _ => (word, end),
+    })
+}
+
+enum Command<'a> {
+    Request(Request<'a>),
+    Value(Pending),
+    /// The value that follows, if it is known how long it is, is of no use.
+    Refused {
+        answer: &'static str,
+        swallow: Option<u64>,
+    },
+    TooLarge {
+        key: &'a [u8],
+        quiet: bool,
+        bytes: u64,
+    },
+}
+
+fn refused<'a>(answer: &'static str) -> Command<'a> {
+    Command::Refused {
+        answer,
+        swallow: None,
+    }
+}
+
+/// A line that is no retrieval.
+fn command(line: &[u8], most_value: usize) -> Command<'_> {
+    let mut rest = words(line);
+    let Some(name) = rest.next() else {
+        return refused(UNKNOWN);
+    };
+    let mode = match name {
+        b"set" | b"cas" => Mode::Set,
+        b"add" => Mode::Add,
+        b"replace" => Mode::Replace,
+        b"append" => Mode::Append,
+        b"prepend" => Mode::Prepend,
+        b"mg" | b"ms" | b"md" | b"ma" | b"me" => return meta(line, name, most_value),
+        _ => return short(name, rest),
+    };
+    store(line, mode, name == b"cas", rest, most_value)
+}
+
+fn store<'a>(
+    line: &'a [u8],
+    mode: Mode,
+    with_cas: bool,
+    mut rest: impl Iterator<Item = &'a [u8]>,
+    most_value: usize,
+) -> Command<'a> {
+    let (Some(key), Some(flags), Some(expiry), Some(bytes)) =
+        (rest.next(), rest.next(), rest.next(), rest.next())
+    else {
+        return refused(UNKNOWN);
+    };
+    let cas = rest.next();
+    let (cas, quiet) = match with_cas {
+        true if cas.is_none() => return refused(UNKNOWN),
+        true => (cas, rest.next()),
+        false => (None, cas),
+    };
+    let quiet = quiet == Some(b"noreply");
+    let bytes = unsigned(bytes).filter(|n| *n <= i32::MAX as u64 - 2);
+    let flags = unsigned(flags).and_then(|f| u32::try_from(f).ok());
+    let cas = cas.map(unsigned);
+    let (Some(flags), Some(expiry), Some(bytes)) = (flags, signed(expiry), bytes) else {
+        return Command::Refused {
+            answer: FORMAT,
+            swallow: bytes,
+        };
+    };
+    if key.len() > MOST_KEY || cas == Some(None) {
+        return Command::Refused {
+            answer: FORMAT,
+            swallow: Some(bytes),
+        };
+    }
+    if bytes > most_value as u64 {
+        return Command::TooLarge { key, quiet, bytes };
+    }
+    Command::Value(Pending {
+        bytes: bytes as usize,
+        key: place(line, key),
+        what: What::Store {
+            mode,
+            flags,
+            expiry,
+            cas: cas.flatten(),
+            quiet,
+        },
+    })
+}
+
+/// Where a part of a line is in it.
+fn place(line: &[u8], part: &[u8]) -> Range<usize> {
+    let start = part.as_ptr() as usize - line.as_ptr() as usize;
+    start..start + part.len()
+}
+
+fn meta<'a>(line: &'a [u8], name: &[u8], most_value: usize) -> Command<'a> {
+    let mut rest = words(line).skip(1);
+    let Some(key) = rest.next() else {
+        return refused(UNKNOWN);
+    };
+    let verb = match name {
+        b"mg" => Verb::Get,
+        b"ms" => Verb::Set,
+        b"md" => Verb::Delete,
+        b"ma" => Verb::Arithmetic,
+        _ => Verb::Debug,
+    };
+    let mut flags = place(line, key).end..line.len();
+    if verb != Verb::Set {
+        if key.len() > MOST_KEY {
+            return refused(FORMAT);
+        }
+        return Command::Request(Request::Meta {
+            verb,
+            key,
+            flags: &line[flags],
+            value: &[],
+        });
+    }
+    let Some(length) = rest.next() else {
+        return refused(FORMAT);
+    };
+    flags.start = place(line, length).end;
+    let Some(bytes) = unsigned(length).filter(|n| *n <= i32::MAX as u64 - 2) else {
+        return refused(FORMAT);
+    };
+    if key.len() > MOST_KEY {
+        return Command::Refused {
+            answer: FORMAT,
+            swallow: Some(bytes),
+        };
+    }
+    if bytes > most_value as u64 {
+        return Command::TooLarge {
+            key,
+            quiet: false,
+            bytes,
+        };
+    }
+    Command::Value(Pending {
+        bytes: bytes as usize,
+        key: place(line, key),
+        what: What::Meta { flags },
+    })
+}
+
+/// Commands without a value.
+fn short<'a>(name: &'a [u8], rest: impl Iterator<Item = &'a [u8]>) -> Command<'a> {
+    let mut all: Vec<&[u8]> = rest.take(8).collect();
+    let quiet = all.last() == Some(&&b"noreply"[..]);
+    if quiet {
+        all.pop();
+    }
+    let long = || all[0].len() > MOST_KEY;
+    let request = match (name, all.as_slice()) {
+        (b"delete", [_] | [_, b"0"]) if long() => return refused(FORMAT),
+        (b"delete", [key] | [key, b"0"]) => Request::Delete { key, quiet },
+        (b"delete", [_, _]) => {
+            return refused("CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]");
+        }
+        (b"incr" | b"decr" | b"touch", [_, _]) if long() => return refused(FORMAT),
+        (b"incr" | b"decr", [key, delta]) => match unsigned(delta) {
+            Some(delta) => Request::Count {
+                up: name == b"incr",
+                key,
+                delta,
+                quiet,
+            },
+            None => return refused("CLIENT_ERROR invalid numeric delta argument"),
+        },
+        (b"touch", [key, expiry]) => match signed(expiry) {
+            Some(expiry) => Request::Touch { key, expiry, quiet },
+            None => return refused("CLIENT_ERROR invalid exptime argument"),
+        },
+        (b"flush_all", []) => Request::FlushAll { delay: 0, quiet },
+        (b"flush_all", [delay]) => match signed(delay) {
+            Some(delay) => Request::FlushAll { delay, quiet },
+            None => return refused("CLIENT_ERROR invalid exptime argument"),
+        },
+        (b"stats", []) if !quiet => Request::Stats { what: &[] },
+        (b"stats", [what]) if !quiet => Request::Stats { what },
+        (b"version", _) => Request::Version,
+        (b"verbosity", []) if quiet => Request::Verbosity { quiet },
+        (b"verbosity", [level]) => match unsigned(level) {
+            Some(_) => Request::Verbosity { quiet },
+            None if quiet => Request::Verbosity { quiet },
+            None => return refused(FORMAT),
+        },
+        (b"quit", _) => Request::Quit,
+        (b"mn", _) => Request::MetaNoop,
+        _ => return refused(UNKNOWN),
+    };
+    Command::Request(request)
+}

@@ -1,0 +1,72 @@
+//! A store that is a map of the host: what the managed ones are compared with in tests and benchmarks.
+
+use crate::store::{Meta, Result, Store};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+/// Values in a map.
+#[derive(Debug, Default)]
+pub struct Reference {
+    map: BTreeMap<Vec<u8>, (Meta, Vec<u8>)>,
+    /// The last key that a scan gave.
+    at: Option<Vec<u8>>,
+}
+
+impl Store for Reference {
+    fn get(&mut self, key: &[u8]) -> Result<Option<(Meta, &[u8])>> {
+        Ok(self.map.get(key).map(|(meta, value)| (*meta, &value[..])))
+    }
+
+    fn find(&mut self, key: &[u8]) -> Result<Option<(Meta, usize)>> {
+        Ok(self.map.get(key).map(|(meta, value)| (*meta, value.len())))
+    }
+
+    fn put(&mut self, key: &[u8], meta: Meta, value: &[u8]) -> Result<Option<usize>> {
+        let before = self.map.insert(key.to_vec(), (meta, value.to_vec()));
+        Ok(before.map(|(_, value)| value.len()))
+    }
+
+    fn mark(&mut self, key: &[u8], meta: Meta) -> Result<()> {
+        if let Some((kept, _)) = self.map.get_mut(key) {
+            *kept = meta;
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Result<Option<usize>> {
+        Ok(self.map.remove(key).map(|(_, value)| value.len()))
+    }
+
+    fn clear(&mut self) -> Result<()> {
+        self.map.clear();
+        Ok(())
+    }
+
+    fn len(&mut self) -> Result<usize> {
+        Ok(self.map.len())
+    }
+
+    fn scan(&mut self) -> Result<()> {
+        self.at = None;
+        Ok(())
+    }
+
+    fn next(&mut self, key: &mut Vec<u8>) -> Result<Option<(Meta, usize)>> {
+        let from = self.at.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let found = self
+            .map
+            .range::<Vec<u8>, _>((from, Bound::Unbounded))
+            .next();
+        let Some((next, (meta, value))) = found else {
+            return Ok(None);
+        };
+        key.clone_from(next);
+        let found = (*meta, value.len());
+        self.at = Some(key.clone());
+        Ok(Some(found))
+    }
+
+    fn describe(&self) -> Vec<(&'static str, String)> {
+        vec![("store", "reference".into())]
+    }
+}

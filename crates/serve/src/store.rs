@@ -1,0 +1,128 @@
+//! What keeps the values: the seam between the protocol and the managed program.
+
+use std::fmt;
+use varve_runtime::Error as EngineError;
+
+/// Most bytes of a key, as memcached has it.
+pub const MOST_KEY: usize = 250;
+
+/// What is kept with a value besides its bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Meta {
+    /// The client's own.
+    pub flags: u32,
+    /// Seconds since 1970 from which on the value is gone; 0 for never.
+    pub expiry: i64,
+    /// A number that no two values share.
+    pub cas: u64,
+    /// A client has said that the value is out of date.
+    pub stale: bool,
+    /// A client was told that it is the one to replace the value.
+    pub claimed: bool,
+}
+
+impl Meta {
+    /// Whether the value is gone at a time, in seconds since 1970.
+    pub fn expired(&self, now: i64) -> bool {
+        self.expiry != 0 && self.expiry <= now
+    }
+
+    /// Expiry and marks in one number, for stores that keep it without looking into it.
+    pub(crate) fn packed_expiry(&self) -> i64 {
+        self.expiry << 2 | i64::from(self.stale) << 1 | i64::from(self.claimed)
+    }
+
+    pub(crate) fn unpacked(flags: u32, packed: i64, cas: u64) -> Meta {
+        Meta {
+            flags,
+            expiry: packed >> 2,
+            cas,
+            stale: packed & 2 != 0,
+            claimed: packed & 1 != 0,
+        }
+    }
+}
+
+/// Why a store could not do what it was asked for.
+#[derive(Debug)]
+pub enum StoreError {
+    /// No room for a value: nothing was changed.
+    Full,
+    /// The program or its engine failed; the store is not to be used any more.
+    Failed(EngineError),
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreError::Full => f.write_str("no room for the value"),
+            StoreError::Failed(e) => write!(f, "the store's program failed: {e}"),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+/// The result of a store.
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;
+
+/// Values by key. It knows no time: whether a value has expired is for others to say.
+pub trait Store {
+    /// A value with its bytes.
+    ///
+    /// # Errors
+    /// [`StoreError::Failed`]; so for all methods.
+    fn get(&mut self, key: &[u8]) -> Result<Option<(Meta, &[u8])>>;
+
+    /// What is kept with a value, and how many bytes the value has.
+    ///
+    /// # Errors
+    /// As [`Store::get`].
+    fn find(&mut self, key: &[u8]) -> Result<Option<(Meta, usize)>>;
+
+    /// Keeps a value; the bytes of the one that was there.
+    ///
+    /// # Errors
+    /// As [`Store::get`], and [`StoreError::Full`].
+    fn put(&mut self, key: &[u8], meta: Meta, value: &[u8]) -> Result<Option<usize>>;
+
+    /// Replaces what is kept with a value that is there.
+    ///
+    /// # Errors
+    /// As [`Store::put`].
+    fn mark(&mut self, key: &[u8], meta: Meta) -> Result<()>;
+
+    /// Forgets a value; the bytes that it had.
+    ///
+    /// # Errors
+    /// As [`Store::get`].
+    fn remove(&mut self, key: &[u8]) -> Result<Option<usize>>;
+
+    /// Forgets all.
+    ///
+    /// # Errors
+    /// As [`Store::get`].
+    fn clear(&mut self) -> Result<()>;
+
+    /// The number of values.
+    ///
+    /// # Errors
+    /// As [`Store::get`].
+    fn len(&mut self) -> Result<usize>;
+
+    /// Begins to go over all values.
+    ///
+    /// # Errors
+    /// As [`Store::get`].
+    fn scan(&mut self) -> Result<()>;
+
+    /// The next key, what is kept with its value, and the bytes of the value; none after the last one. Values that are put or removed between
+    /// calls may be met or not, others are met at least once.
+    ///
+    /// # Errors
+    /// As [`Store::get`].
+    fn next(&mut self, key: &mut Vec<u8>) -> Result<Option<(Meta, usize)>>;
+
+    /// Names and values for `stats`.
+    fn describe(&self) -> Vec<(&'static str, String)>;
+}

@@ -1,0 +1,13 @@
+//! The core workloads of YCSB (Cooper et al., SoCC 2010), and drivers for them. A record is one value, written as a whole.
+
+mod remote;
+mod report;
+mod run;
+mod workload;
+mod zipfian;
+
+pub use remote::Remote;
+pub use report::Report;
+pub use run::{Local, Spec, Target, load, run};
+pub use workload::{Operation, Operations, Workload, key, value};
+pub use zipfian::{Scrambled, Zipfian, fnv};

@@ -1,0 +1,193 @@
+//! What several tests need: conversations without a network, and commands at random.
+#![allow(dead_code)]
+
+use proptest::prelude::*;
+use varve_serve::{Cache, Limits, Pause, Reference, Session, Store};
+
+/// The time at which conversations without a network take place, seconds since 1970.
+pub const NOW: i64 = 1_700_000_000;
+
+/// Limits that commands at random run into.
+pub const LIMITS: Limits = Limits {
+    value: 3000,
+    memory: 1 << 20,
+};
+
+pub fn reference() -> Cache<Reference> {
+    Cache::new(Reference::default(), LIMITS, NOW).expect("the reference does not fail")
+}
+
+/// The answers to input that comes in pieces; and whether the conversation has ended.
+pub fn converse<S: Store>(cache: &mut Cache<S>, pieces: &[&[u8]]) -> (Vec<u8>, bool) {
+    let mut session = Session::new(cache.limits().value);
+    let (mut waiting, mut answers) = (Vec::new(), Vec::new());
+    for piece in pieces {
+        waiting.extend_from_slice(piece);
+        loop {
+            // As the server does: answers are sent before more of them are made.
+            let mut out = Vec::new();
+            let (used, pause) = session
+                .converse(cache, &waiting, &mut out, &mut |_, _, out| {
+                    out.extend_from_slice(b"END\r\n");
+                    Ok(())
+                })
+                .expect("the store does not fail");
+            waiting.drain(..used);
+            answers.extend(out);
+            match pause {
+                Pause::Output => {}
+                Pause::Input(more) => {
+                    assert!(more > 0);
+                    break;
+                }
+                Pause::End => return (answers, true),
+            }
+        }
+    }
+    (answers, false)
+}
+
+pub fn one<S: Store>(cache: &mut Cache<S>, input: &[u8]) -> Vec<u8> {
+    converse(cache, &[input]).0
+}
+
+/// Few keys, so that commands meet each other.
+fn key() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        20 => (0u8..6).prop_map(|n| vec![b'k', b'0' + n]),
+        1 => proptest::collection::vec(b'!'..=b'~', 1..=250),
+    ]
+}
+
+fn value() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        4 => (0u64..1 << 40).prop_map(|n| n.to_string().into_bytes()),
+        // Memcached reads on behind a value of blanks alone to find a number.
+        4 => proptest::collection::vec(any::<u8>(), 0..40).prop_map(|mut v| {
+            v.iter_mut().take(1).for_each(|b| *b |= 0x40);
+            v
+        }),
+        1 => proptest::collection::vec(any::<u8>(), 2900..3000),
+        1 => Just(b"9000000000000000000".to_vec()),
+        1 => Just(b"99".to_vec()),
+    ]
+}
+
+fn quiet() -> impl Strategy<Value = &'static str> {
+    prop_oneof![4 => Just(""), 1 => Just(" noreply")]
+}
+
+fn word(words: &'static [&'static str]) -> impl Strategy<Value = &'static str> {
+    proptest::sample::select(words)
+}
+
+/// A command that a client may well send. None is about time, or tells numbers that servers choose.
+pub fn command() -> impl Strategy<Value = Vec<u8>> {
+    const STORES: &[&str] = &["set", "set", "add", "replace", "append", "prepend"];
+    let storing = (word(STORES), key(), 0u32..70_000, value(), quiet());
+    let storing = storing.prop_map(|(verb, key, flags, value, quiet)| {
+        let line = format!(" {flags} 0 {}{quiet}\r\n", value.len());
+        [
+            verb.as_bytes(),
+            b" ",
+            &key,
+            line.as_bytes(),
+            &value,
+            b"\r\n",
+        ]
+        .concat()
+    });
+    let keys = (
+        word(&["get", "gat 0", "gat 100"]),
+        proptest::collection::vec(key(), 1..6),
+    );
+    let keys = keys.prop_map(|(verb, keys)| {
+        let keys = keys.join(&b' ');
+        [verb.as_bytes(), b" ", &keys, b"\r\n"].concat()
+    });
+    let counting = (word(&["incr", "decr"]), key(), 0u64..200, quiet());
+    let counting = counting.prop_map(|(verb, key, delta, quiet)| {
+        let line = format!(" {delta}{quiet}\r\n");
+        [verb.as_bytes(), b" ", &key, line.as_bytes()].concat()
+    });
+    let others = (word(&["delete ", "touch "]), key(), quiet());
+    let others = others.prop_map(|(verb, key, quiet)| {
+        let more = if verb == "touch " { " 0" } else { "" };
+        [
+            verb.as_bytes(),
+            &key,
+            more.as_bytes(),
+            quiet.as_bytes(),
+            b"\r\n",
+        ]
+        .concat()
+    });
+    prop_oneof![
+        6 => storing,
+        6 => keys,
+        3 => counting,
+        3 => others,
+        4 => meta(),
+        1 => Just(b"mn\r\n".to_vec()),
+    ]
+}
+
+fn meta() -> impl Strategy<Value = Vec<u8>> {
+    let get = (
+        key(),
+        proptest::sample::subsequence(vec!["f", "k", "q", "s", "t", "v", "Oab"], 0..6),
+    );
+    let get = get.prop_map(|(key, flags)| {
+        [b"mg ", &key[..], b" ", flags.join(" ").as_bytes(), b"\r\n"].concat()
+    });
+    let set = (
+        key(),
+        value(),
+        proptest::sample::subsequence(vec!["F9", "k", "q", "T0", "O1"], 0..4),
+        word(&["", " MS", " ME", " MA", " MP", " MR"]),
+    );
+    let set = set.prop_map(|(key, value, flags, mode)| {
+        let line = format!(" {} {}{mode}\r\n", value.len(), flags.join(" "));
+        [b"ms ", &key[..], line.as_bytes(), &value, b"\r\n"].concat()
+    });
+    let delete = (
+        key(),
+        proptest::sample::subsequence(vec!["k", "q", "O7"], 0..3),
+    );
+    let delete = delete.prop_map(|(key, flags)| {
+        [b"md ", &key[..], b" ", flags.join(" ").as_bytes(), b"\r\n"].concat()
+    });
+    let count = (
+        key(),
+        proptest::sample::subsequence(vec!["v", "q", "D7", "J13", "N0", "t", "k", "O2"], 0..6),
+        word(&["", " MI", " MD"]),
+    );
+    let count = count.prop_map(|(key, flags, mode)| {
+        [
+            b"ma ",
+            &key[..],
+            b" ",
+            flags.join(" ").as_bytes(),
+            mode.as_bytes(),
+            b"\r\n",
+        ]
+        .concat()
+    });
+    prop_oneof![get, set, delete, count]
+}
+
+/// Commands, and bytes that are none.
+pub fn input() -> impl Strategy<Value = Vec<u8>> {
+    let noise = prop_oneof![
+        proptest::collection::vec(any::<u8>(), 0..20),
+        Just(b"\r\n".to_vec()),
+        Just(b"get".to_vec()),
+        Just(b"set k1 0 0 10\r\n".to_vec()),
+        Just(b"set k1 0 0 5000\r\n".to_vec()),
+        Just(vec![b'x'; 300]),
+        Just([b"get ", &[b'y'; 400][..]].concat()),
+        Just(vec![b'z'; 3000]),
+    ];
+    proptest::collection::vec(prop_oneof![12 => command(), 1 => noise], 1..30)
+        .prop_map(|parts| parts.concat())
+}

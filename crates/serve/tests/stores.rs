@@ -1,0 +1,186 @@
+//! The managed stores do what a map does, step by step.
+
+mod common;
+
+use common::{NOW, input, one, reference};
+use proptest::prelude::*;
+use std::cell::RefCell;
+use varve_runtime::Config;
+use varve_serve::{Cache, Kind, Limits, Managed, Meta, Reference, Store};
+
+fn managed(kind: Kind) -> Managed {
+    let config = Config {
+        heap_max: 512 << 20,
+        ..Config::default()
+    };
+    Managed::new(kind, config).expect("the engine starts")
+}
+
+#[test]
+fn conversations_are_the_same_on_all_stores() {
+    for kind in Kind::ALL {
+        let cache = RefCell::new(Cache::new(managed(kind), common::LIMITS, NOW).unwrap());
+        let plain = RefCell::new(reference());
+        let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
+            cases: 300,
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        });
+        runner
+            .run(&input(), |input| {
+                let (cache, plain) = (&mut *cache.borrow_mut(), &mut *plain.borrow_mut());
+                // Each case begins with nothing, so that one that fails alone fails again.
+                one(plain, b"flush_all\r\n");
+                one(cache, b"flush_all\r\n");
+                let expected = one(plain, &input);
+                prop_assert_eq!(one(cache, &input), expected);
+                prop_assert_eq!(cache.bytes(), plain.bytes());
+                prop_assert_eq!(cache.count().unwrap(), plain.count().unwrap());
+                Ok(())
+            })
+            .unwrap_or_else(|e| panic!("{kind}: {e}"));
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Put(Vec<u8>, Meta, Vec<u8>),
+    Get(Vec<u8>),
+    Mark(Vec<u8>, Meta),
+    Remove(Vec<u8>),
+    Scan,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let key = || {
+        prop_oneof![
+            proptest::collection::vec(any::<u8>(), 1..=3),
+            proptest::collection::vec(0u8..2, 1..=20),
+            proptest::collection::vec(any::<u8>(), 1..=250),
+        ]
+    };
+    let meta = || {
+        let seconds = -(1i64 << 40)..1 << 40;
+        let parts = (
+            any::<u32>(),
+            seconds,
+            any::<u64>(),
+            any::<bool>(),
+            any::<bool>(),
+        );
+        parts.prop_map(|(flags, expiry, cas, stale, claimed)| Meta {
+            flags,
+            expiry,
+            cas,
+            stale,
+            claimed,
+        })
+    };
+    let value = prop_oneof![
+        20 => proptest::collection::vec(any::<u8>(), 0..100),
+        1 => (any::<u8>(), 0usize..300_000).prop_map(|(b, n)| vec![b; n]),
+    ];
+    let step = prop_oneof![
+        6 => (key(), meta(), value).prop_map(|(k, m, v)| Step::Put(k, m, v)),
+        2 => key().prop_map(Step::Get),
+        1 => (key(), meta()).prop_map(|(k, m)| Step::Mark(k, m)),
+        3 => key().prop_map(Step::Remove),
+        1 => Just(Step::Scan),
+    ];
+    proptest::collection::vec(step, 1..200)
+}
+
+#[test]
+fn what_is_kept_is_what_was_given_to_the_last_bit() {
+    for kind in Kind::ALL {
+        let both = RefCell::new((managed(kind), Reference::default()));
+        let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
+            cases: 60,
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        });
+        runner
+            .run(&steps(), |steps| {
+                let (store, map) = &mut *both.borrow_mut();
+                store.clear().unwrap();
+                map.clear().unwrap();
+                for step in steps {
+                    take(store, map, step)?;
+                }
+                Ok(())
+            })
+            .unwrap_or_else(|e| panic!("{kind}: {e}"));
+    }
+}
+
+fn take(store: &mut Managed, map: &mut Reference, step: Step) -> Result<(), TestCaseError> {
+    match step {
+        Step::Put(key, meta, value) => {
+            let before = map.put(&key, meta, &value).unwrap();
+            prop_assert_eq!(store.put(&key, meta, &value).unwrap(), before);
+            prop_assert_eq!(store.get(&key).unwrap(), Some((meta, &value[..])));
+        }
+        Step::Get(key) => {
+            prop_assert_eq!(store.find(&key).unwrap(), map.find(&key).unwrap());
+            prop_assert_eq!(store.get(&key).unwrap(), map.get(&key).unwrap());
+        }
+        Step::Mark(key, meta) => {
+            map.mark(&key, meta).unwrap();
+            store.mark(&key, meta).unwrap();
+            prop_assert_eq!(store.get(&key).unwrap(), map.get(&key).unwrap());
+        }
+        Step::Remove(key) => {
+            prop_assert_eq!(store.remove(&key).unwrap(), map.remove(&key).unwrap());
+        }
+        Step::Scan => prop_assert_eq!(all(store), all(map)),
+    }
+    prop_assert_eq!(store.len().unwrap(), map.len().unwrap());
+    Ok(())
+}
+
+fn all(store: &mut impl Store) -> Vec<(Vec<u8>, Meta, usize)> {
+    let (mut found, mut key) = (Vec::new(), Vec::new());
+    store.scan().unwrap();
+    while let Some((meta, length)) = store.next(&mut key).unwrap() {
+        found.push((key.clone(), meta, length));
+    }
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    found
+}
+
+#[test]
+fn a_heap_that_is_full_refuses_a_value_and_keeps_the_others() {
+    for kind in Kind::ALL {
+        let config = Config {
+            heap_max: 24 << 20,
+            ..Config::default()
+        };
+        let store = Managed::new(kind, config).unwrap();
+        let limits = Limits {
+            value: 1 << 20,
+            memory: 1 << 30,
+        };
+        let mut cache = Cache::new(store, limits, NOW).unwrap();
+        let value = "v".repeat(10_000);
+        let set = |i: usize| format!("set k{i} 0 0 {}\r\n{value}\r\n", value.len());
+        let stored = (0..10_000)
+            .take_while(|&i| one(&mut cache, set(i).as_bytes()) == b"STORED\r\n")
+            .count();
+        assert!(
+            (100..9_999).contains(&stored),
+            "{kind}: {stored} values of 10 kB in 24 MB"
+        );
+        let refused = one(&mut cache, set(stored).as_bytes());
+        assert_eq!(
+            refused, b"SERVER_ERROR out of memory storing object\r\n",
+            "{kind}"
+        );
+        assert_eq!(cache.count().unwrap(), stored, "{kind}");
+        for i in 0..stored {
+            let answer = one(&mut cache, format!("mg k{i} s\r\n").as_bytes());
+            assert_eq!(answer, b"HD s10000\r\n", "{kind}: k{i}");
+        }
+        one(&mut cache, b"flush_all\r\n");
+        assert_eq!(one(&mut cache, set(0).as_bytes()), b"STORED\r\n", "{kind}");
+    }
+}

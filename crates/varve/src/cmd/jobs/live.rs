@@ -1,0 +1,160 @@
+//! Groups on this machine.
+
+use super::{load, of_jobs, show, strategies};
+use crate::args::GroupArgs;
+use crate::ui::{self, Done, Failure, failed, print, wrong};
+use serde_json::json;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+use varve_jobs::live::{self, LiveHost, LiveOptions, exercise};
+use varve_jobs::model::SCALE;
+use varve_jobs::{Demand, Error, Group, Host, Strategy, explain};
+use varve_run::VERSION;
+
+/// The scale of `--quick`.
+const QUICK: u32 = 8192;
+
+struct Here {
+    group: Group,
+    live: LiveHost,
+    host: Host,
+    notes: Vec<String>,
+    options: LiveOptions,
+}
+
+fn here(a: &GroupArgs) -> Result<Here, Failure> {
+    let group = load(a)?;
+    let scale = match a.quick {
+        true => QUICK,
+        false => a.scale.unwrap_or(SCALE),
+    };
+    if !scale.is_power_of_two() || scale > 1 << 16 {
+        return Err(wrong(varve_run::Error::Scale(scale)));
+    }
+    let live = LiveHost::new(a.nodes.as_deref()).map_err(wrong)?;
+    let (host, notes) = live.host(&group, scale);
+    let options = LiveOptions {
+        logs: a.logs.clone().unwrap_or_else(|| "varve-jobs-logs".into()),
+        scale,
+        seed: a.seed,
+        varve: std::env::current_exe().map_err(failed)?,
+    };
+    Ok(Here {
+        group,
+        live,
+        host,
+        notes,
+        options,
+    })
+}
+
+fn demands(h: &Here) -> Result<Vec<Demand>, Failure> {
+    let bar = ui::bar(h.group.programs.len() as u64, "profiles");
+    let stop = ui::stop_flag();
+    let mut all = Vec::new();
+    for i in 0..h.group.programs.len() {
+        let demand = live::profile(&h.group, i, &h.live, &h.options, &mut |what| {
+            bar.set_message(what.to_string());
+            !stop.load(Ordering::Relaxed)
+        });
+        all.push(demand.map_err(|e| of_jobs(&e))?);
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(all)
+}
+
+pub fn profile(a: &GroupArgs) -> Done {
+    let h = here(a)?;
+    let demands = demands(&h)?;
+    show::demands(a, &h.group, &h.host, &demands)?;
+    tell(&h.notes);
+    Ok(ExitCode::SUCCESS)
+}
+
+pub fn plan(a: &GroupArgs) -> Done {
+    let h = here(a)?;
+    let demands = demands(&h)?;
+    let chosen = match a.strategy.is_empty() {
+        true => vec![Strategy::ALL],
+        false => strategies(a),
+    };
+    let plans = plans(&h, &demands, &chosen)?;
+    if a.json {
+        let all = json!({"machine": "here", "version": VERSION, "notes": h.notes, "demands": demands, "plans": plans});
+        print(serde_json::to_string_pretty(&all).map_err(failed)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    for plan in &plans {
+        print(show::plan(
+            plan,
+            &explain(plan, &h.group, &h.host),
+            &h.group,
+        ));
+    }
+    tell(&h.notes);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn plans(
+    h: &Here,
+    demands: &[Demand],
+    strategies: &[Strategy],
+) -> Result<Vec<varve_jobs::Plan>, Failure> {
+    let plan = |s: &Strategy| varve_jobs::plan(&h.group, demands, &h.host, *s);
+    let all: Result<Vec<_>, Error> = strategies.iter().map(plan).collect();
+    all.map_err(|e| of_jobs(&e))
+}
+
+pub fn run(a: &GroupArgs) -> Done {
+    let h = here(a)?;
+    let chosen = strategies(a);
+    let demands = demands(&h)?;
+    let plans = plans(&h, &demands, &chosen)?;
+    let stop = ui::stop_flag();
+    let bar = ui::bar(plans.len() as u64, "runs");
+    let mut results = Vec::new();
+    for plan in &plans {
+        let result = live::run(&h.group, plan, &h.live, &h.options, &mut |running| {
+            let names: Vec<&str> = running.iter().map(|r| r.name.as_str()).collect();
+            bar.set_message(format!("{}: {}", plan.strategy.name(), names.join(", ")));
+            !stop.load(Ordering::Relaxed)
+        });
+        results.push(result.map_err(|e| of_jobs(&e))?);
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    if let Some(first) = results.first_mut() {
+        let more = h
+            .notes
+            .iter()
+            .filter(|n| !first.notes.contains(n))
+            .cloned()
+            .collect::<Vec<_>>();
+        first.notes.extend(more);
+    }
+    show::compared(a, &h.group, "here", &results, None, None)?;
+    Ok(match results.iter().all(|r| r.is_well()) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(1),
+    })
+}
+
+pub fn carry_out(line: &str) -> Done {
+    let mut program = varve_workloads::build(line).map_err(wrong)?;
+    let done = exercise::exercise(&mut *program).map_err(failed)?;
+    print(format!(
+        "{} accesses in {:.3} s",
+        done.accesses, done.seconds
+    ));
+    for (name, value) in program.answers() {
+        print(format!("{name}: {value}"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tell(notes: &[String]) {
+    for note in notes {
+        eprintln!("varve: note: {note}");
+    }
+}

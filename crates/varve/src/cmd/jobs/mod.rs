@@ -1,0 +1,52 @@
+//! `varve jobs`: whole programs on one machine.
+
+mod live;
+mod model;
+mod show;
+
+use crate::args::{GroupArgs, JobsAction, JobsArgs};
+use crate::ui::{Done, Failure, failed, interrupted, wrong};
+use std::path::Path;
+use varve_jobs::{Error, Strategy, group};
+use varve_run::Keep;
+
+pub fn jobs(a: &JobsArgs) -> Done {
+    match &a.action {
+        JobsAction::Profile(a) if a.live => live::profile(a),
+        JobsAction::Profile(a) => model::profile(a),
+        JobsAction::Plan(a) if a.live => live::plan(a),
+        JobsAction::Plan(a) => model::plan(a),
+        JobsAction::Run(a) if a.live => live::run(a),
+        JobsAction::Run(a) => model::run(a),
+        JobsAction::Exercise { workload } => live::carry_out(workload),
+    }
+}
+
+/// The group of a file.
+fn load(a: &GroupArgs) -> Result<varve_jobs::Group, Failure> {
+    group::load(&a.group).map_err(wrong)
+}
+
+/// What is to be compared.
+fn strategies(a: &GroupArgs) -> Vec<Strategy> {
+    match a.strategy.is_empty() {
+        true => Strategy::COMPARED.to_vec(),
+        false => a.strategy.clone(),
+    }
+}
+
+fn keep(folder: Option<&Path>) -> Keep {
+    match folder {
+        Some(folder) if folder.as_os_str() == "none" => Keep::nothing(),
+        Some(folder) => Keep::in_folder(folder),
+        None => Keep::usual(),
+    }
+}
+
+fn of_jobs(e: &Error) -> Failure {
+    match e {
+        e if e.is_interrupt() => interrupted(),
+        Error::Live(_) => failed(e),
+        e => wrong(e),
+    }
+}

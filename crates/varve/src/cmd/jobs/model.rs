@@ -1,0 +1,116 @@
+//! Groups on a modelled machine.
+
+use super::{keep, load, of_jobs, show, strategies};
+use crate::args::GroupArgs;
+use crate::cmd::machine::named;
+use crate::ui::{self, Done, Failure, print};
+use serde_json::json;
+use std::process::ExitCode;
+use varve_jobs::compare::{Compared, Making, compare, demands, run_all};
+use varve_jobs::model::ModelSpec;
+use varve_jobs::oracle::candidates;
+use varve_jobs::{Demand, Error, Group, GroupResult, Host, explain};
+use varve_run::VERSION;
+
+/// The scale of `--quick`.
+const QUICK: u32 = 8192;
+
+fn spec(a: &GroupArgs) -> Result<ModelSpec, Failure> {
+    let mut spec = ModelSpec::new(named(&a.machine)?);
+    spec.scale = match a.quick {
+        true => QUICK,
+        false => a.scale.unwrap_or(spec.scale),
+    };
+    spec.seed = a.seed;
+    Ok(spec)
+}
+
+/// Does `work` with a progress bar.
+fn making<T>(a: &GroupArgs, work: impl FnOnce(&Making) -> Result<T, Error>) -> Result<T, Failure> {
+    let bar = ui::bar(0, "runs");
+    let stop = ui::stop_flag();
+    let done = work(&Making {
+        workers: ui::workers(a.jobs),
+        keep: &keep(a.keep.as_deref()),
+        watch: &|done, all, what| {
+            bar.set_length(all as u64);
+            bar.set_position(done as u64);
+            bar.set_message(what.to_string());
+            !stop.load(std::sync::atomic::Ordering::Relaxed)
+        },
+    });
+    bar.finish_and_clear();
+    done.map_err(|e| of_jobs(&e))
+}
+
+fn measured(a: &GroupArgs, group: &Group) -> Result<(ModelSpec, Host, Vec<Demand>), Failure> {
+    let spec = spec(a)?;
+    let host = spec.host(group).map_err(|e| of_jobs(&e))?;
+    let demands = making(a, |making| demands(group, &spec, &host, making))?;
+    Ok((spec, host, demands))
+}
+
+pub fn profile(a: &GroupArgs) -> Done {
+    let group = load(a)?;
+    let (_, host, demands) = measured(a, &group)?;
+    show::demands(a, &group, &host, &demands)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub fn plan(a: &GroupArgs) -> Done {
+    let group = load(a)?;
+    let (_, host, demands) = measured(a, &group)?;
+    let chosen = match a.strategy.is_empty() {
+        true => vec![varve_jobs::Strategy::ALL],
+        false => strategies(a),
+    };
+    let mut plans = Vec::new();
+    for strategy in chosen {
+        let plan = varve_jobs::plan(&group, &demands, &host, strategy).map_err(|e| of_jobs(&e))?;
+        plans.push(plan);
+    }
+    if a.json {
+        let all =
+            json!({"machine": host.name, "version": VERSION, "demands": demands, "plans": plans});
+        print(serde_json::to_string_pretty(&all).map_err(ui::failed)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    for plan in &plans {
+        print(show::plan(plan, &explain(plan, &group, &host), &group));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub fn run(a: &GroupArgs) -> Done {
+    let group = load(a)?;
+    let spec = spec(a)?;
+    let compared: Compared = making(a, |making| compare(&group, &spec, &strategies(a), making))?;
+    let best = match a.oracle {
+        true => Some(oracle(a, &group, &spec, &compared)?),
+        false => None,
+    };
+    let best = best.as_ref().map(|(r, n)| (r, *n));
+    let machine = &compared.host.name;
+    show::compared(a, &group, machine, &compared.results, Some(&spec), best)?;
+    Ok(match compared.results.iter().all(|r| r.is_well()) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(1),
+    })
+}
+
+/// The best of all plans of a group, and how many there are.
+fn oracle(
+    a: &GroupArgs,
+    group: &Group,
+    spec: &ModelSpec,
+    compared: &Compared,
+) -> Result<(GroupResult, usize), Failure> {
+    let plans = candidates(group, &compared.demands, &compared.host).map_err(|e| of_jobs(&e))?;
+    let results = making(a, |making| run_all(group, &plans, spec, making))?;
+    let n = results.len();
+    let best = results
+        .into_iter()
+        .min_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    best.map(|b| (b, n))
+        .ok_or_else(|| ui::failed("no plan of this group fits the machine"))
+}

@@ -1,0 +1,76 @@
+//! `varve serve`: a memcached server above a managed program.
+
+use super::durable;
+use crate::args::ServeArgs;
+use crate::ui::{self, Done, Failure, failed, wrong};
+use std::io::Write;
+use std::process::ExitCode;
+use varve_runtime::{Config, Error as EngineError};
+use varve_serve::{Cache, Error, Limits, Managed, Server, Settings};
+
+/// Largest value that the protocol's numbers and a Java array allow, with room to spare.
+const LARGEST_VALUE: u64 = 1 << 30;
+
+pub fn serve(a: &ServeArgs) -> Done {
+    let stop = ui::stop_flag();
+    let limits = limits(a)?;
+    let mut server = Server::bind(Settings {
+        listen: a.listen,
+        connections: a.connections,
+        buffers: a.buffers.0,
+    })
+    .map_err(wrong)?;
+    let mut config = Config {
+        heap_max: heap(a),
+        ..Config::default()
+    };
+    durable::configure(&(&a.durable).into(), &mut config)?;
+    let store = Managed::new(a.store, config).map_err(|e| store_failed(a, &e))?;
+    let mut cache = Cache::new(store, limits, varve_serve::seconds()).map_err(failed)?;
+    // Whoever started this may wait for the line, and may not read on.
+    let _ = writeln!(
+        std::io::stdout(),
+        "varve serve: {} on {}, Ctrl-C ends it",
+        a.store,
+        server.address()
+    );
+    server.run(&mut cache, &stop).map_err(|e| match e {
+        Error::Listen { .. } => wrong(e),
+        e => failed(e),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A region file that does not fit has its own words and exit code.
+fn store_failed(a: &ServeArgs, e: &EngineError) -> Failure {
+    match e {
+        EngineError::Durable(e) => durable::failure(e),
+        e => failed(format!("{}: {e}", a.store)),
+    }
+}
+
+fn limits(a: &ServeArgs) -> Result<Limits, Failure> {
+    let (value, memory) = (a.max_item_size.0, a.memory_limit.0);
+    if value == 0 || value > LARGEST_VALUE {
+        return Err(wrong(format!(
+            "--max-item-size {}: between 1 byte and 1GiB is possible",
+            a.max_item_size
+        )));
+    }
+    if value > memory {
+        return Err(wrong(format!(
+            "--max-item-size {} is more than --memory-limit {}: no such value would find room",
+            a.max_item_size, a.memory_limit
+        )));
+    }
+    Ok(Limits {
+        value: value as usize,
+        memory,
+    })
+}
+
+fn heap(a: &ServeArgs) -> u64 {
+    let memory = a.memory_limit.0;
+    a.heap_max
+        .map_or(memory + memory / 2 + (128 << 20), |heap| heap.0)
+}

@@ -1,0 +1,121 @@
+//! What was acknowledged survives `kill -9`.
+
+use crate::Server;
+use std::collections::HashMap;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+const STORES: [&str; 3] = ["fhmap", "pbtree", "hbtree"];
+
+fn start(store: &str, file: &Path) -> Server {
+    let file = file.to_str().expect("a name in UTF-8");
+    Server::start(&["--store", store, "--durable", file, "--domain", "memory"])
+}
+
+#[test]
+fn a_value_with_all_that_goes_with_it_survives_a_kill() {
+    for store in STORES {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("values.region");
+        let server = start(store, &file);
+        let mut client = server.connect();
+        client.ask(
+            "set a 7 0 5\r\nhello\r\nset b 0 1000 1\r\nB\r\nset c 0 0 1\r\nC\r\n",
+            "STORED\r\nSTORED\r\nSTORED\r\n",
+        );
+        client.ask(
+            "set n 0 0 1\r\n1\r\nincr n 41\r\ndelete c\r\n",
+            "STORED\r\n42\r\nDELETED\r\n",
+        );
+        client.send("mg a c\r\n");
+        let unique = client.line().unwrap();
+        server.signal("-KILL");
+
+        let server = start(store, &file);
+        let mut client = server.connect();
+        client.ask(
+            "get a c n\r\n",
+            "VALUE a 7 5\r\nhello\r\nVALUE n 0 2\r\n42\r\nEND\r\n",
+        );
+        client.ask("mg a c\r\n", &format!("{unique}\r\n"));
+        client.send("mg b t\r\n");
+        let left = client.line().unwrap();
+        let left: u32 = left.strip_prefix("HD t").unwrap().parse().unwrap();
+        assert!((900..=1000).contains(&left), "{store}: {left} s left");
+        client.ask("flush_all\r\nset d 0 0 1\r\nD\r\n", "OK\r\nSTORED\r\n");
+        server.signal("-TERM");
+
+        let server = start(store, &file);
+        server
+            .connect()
+            .ask("get a b c d n\r\n", "VALUE d 0 1\r\nD\r\nEND\r\n");
+    }
+}
+
+/// Writes numbered values of few keys and has the server killed some time after so many of them; the last acknowledged number of each key, and
+/// the one that was under way.
+fn write_until_killed(
+    server: Server,
+    kill_after: u64,
+    from: u64,
+) -> (HashMap<u64, u64>, (u64, u64)) {
+    let mut client = server.connect();
+    let mut server = Some(server);
+    let mut killer = None;
+    let (mut kept, mut number) = (HashMap::new(), from);
+    let under_way = loop {
+        let key = number * 7919 % 500;
+        let value = format!("{number:0>200}");
+        client.send_if_there(&format!("set k{key} 0 0 200\r\n{value}\r\n"));
+        match client.line().as_deref() {
+            Some("STORED") => kept.insert(key, number),
+            None => break (key, number),
+            Some(other) => panic!("{other}"),
+        };
+        number += 1;
+        if number - from == kill_after {
+            let server = server.take().expect("once");
+            killer = Some(thread::spawn(move || {
+                thread::sleep(Duration::from_micros(kill_after * 13 % 1000));
+                server.signal("-KILL")
+            }));
+        }
+    };
+    killer.expect("it was killed").join().unwrap();
+    (kept, under_way)
+}
+
+#[test]
+fn of_writers_that_never_stop_every_acknowledged_value_survives_every_kill() {
+    for store in STORES {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("values.region");
+        let mut kept: HashMap<u64, u64> = HashMap::new();
+        let mut next = 0;
+        for round in 0..6 {
+            let kill_after = 3 + 157 * round;
+            let (more, (key, number)) = write_until_killed(start(store, &file), kill_after, next);
+            kept.extend(more);
+            next = number + 1;
+            let server = start(store, &file);
+            let mut client = server.connect();
+            for (&k, &n) in &kept {
+                client.send(&format!("mg k{k} v\r\n"));
+                assert_eq!(
+                    client.line().as_deref(),
+                    Some("VA 200"),
+                    "{store}: k{k} in round {round}"
+                );
+                let found: u64 = client.line().unwrap().parse().unwrap();
+                // The one that was under way may be there already.
+                let early = k == key && found == number;
+                assert!(
+                    found == n || early,
+                    "{store}: k{k} is {found}, {n} was acknowledged"
+                );
+            }
+            server.signal("-TERM");
+        }
+    }
+}

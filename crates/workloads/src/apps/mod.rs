@@ -1,0 +1,65 @@
+//! Programs of PARSEC, SPLASH-2x and the NAS benchmarks as access patterns: what each asks of memory, not what it computes.
+//!
+//! For groups of programs that share a machine (`varve jobs`) it matters how much a program reads and writes, in which order
+//! and how often again, and what it computes in between. A [`Shape`] says that in a few numbers, and one loop carries it out.
+//! The same total work is shared by however many threads there are. Where real kernels are wanted, the module
+//! [`crate::nas`] has four of them.
+//!
+//! `shapes.rs` has the numbers, each with its source or the reasoning behind the guess.
+
+mod kernel;
+mod shapes;
+
+use crate::params::{Error, Param, Unit, Values};
+use crate::registry::Entry;
+use varve_machine::Program;
+
+pub use kernel::App;
+pub use shapes::{Random, Shape};
+
+/// Declares the entry of one shape.
+macro_rules! entry {
+    ($shape:expr, $bytes:literal, $passes:literal) => {
+        Entry {
+            name: $shape.name,
+            about: $shape.about,
+            params: &[
+                Param::scaled("bytes", Unit::Bytes, $bytes, "memory that it uses"),
+                Param::new(
+                    "passes",
+                    Unit::Count,
+                    $passes,
+                    "times that it goes over its memory",
+                ),
+                THREADS,
+            ],
+            build: |values| make(&$shape, values),
+        }
+    };
+}
+
+const THREADS: Param = Param::new("threads", Unit::Count, "8", "simulated threads");
+
+/// The workloads of this module. Sizes are those of the suites' own large inputs where they can be worked out
+/// (`shapes.rs`); passes are chosen so that each takes some seconds with eight threads in DRAM.
+pub const ENTRIES: &[Entry] = &[
+    entry!(shapes::OCEAN_CP, "3GiB", "50"),
+    entry!(shapes::STREAMCLUSTER, "1GiB", "130"),
+    entry!(shapes::FLUIDANIMATE, "1GiB", "24"),
+    entry!(shapes::FREQMINE, "1GiB", "7"),
+    entry!(shapes::SWAPTIONS, "64MiB", "1"),
+    entry!(shapes::LU_CB, "512MiB", "14"),
+    entry!(shapes::CANNEAL, "1GiB", "24"),
+    entry!(shapes::RADIX, "2GiB", "45"),
+    entry!(shapes::NPB_FT, "5GiB", "18"),
+    entry!(shapes::NPB_MG, "3GiB", "50"),
+    entry!(shapes::NPB_SP, "1GiB", "90"),
+    entry!(shapes::NPB_LU, "1GiB", "50"),
+];
+
+fn make(shape: &'static Shape, values: &Values) -> Result<Box<dyn Program>, Error> {
+    Ok(Box::new(App::new(shape, values)?))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,58 @@
+//! What every shape keeps, whoever runs it.
+
+use super::{ENTRIES, Random, shapes};
+use crate::harness::{self, Order};
+use crate::registry::build;
+use varve_machine::Kind;
+
+/// However many threads share it, the work is the same: speed-up curves compare like with like.
+#[test]
+fn the_work_does_not_depend_on_the_threads() {
+    for entry in ENTRIES {
+        let tally = |threads: u32| {
+            // A multiple of 12 lines of every array, so that all chunks are equal.
+            let line = format!(
+                "{}:bytes=3MiB,passes=2,scale=8,threads={threads}",
+                entry.name
+            );
+            harness::run(&mut *build(&line).unwrap(), Order::RoundRobin, 1 << 24)
+        };
+        let (one, four) = (tally(1), tally(4));
+        let off = |a: u64, b: u64| (a as f64 / b as f64 - 1.0).abs();
+        assert!(
+            off(one.accesses(), four.accesses()) < 0.05,
+            "{}: {} accesses with a thread, {} with four",
+            entry.name,
+            one.accesses(),
+            four.accesses()
+        );
+        assert!(
+            off(one.instructions, four.instructions) < 0.05,
+            "{}",
+            entry.name
+        );
+    }
+}
+
+/// Lines that are written are as many as the shape says, and block by block again.
+#[test]
+fn a_step_takes_a_line_of_every_array_as_often_as_the_block_is_reused() {
+    let bytes = 64 * 6 * 1000;
+    let line = format!("fluidanimate:bytes={bytes},passes=3,threads=2,touch=64");
+    let tally = harness::run(&mut *build(&line).unwrap(), Order::Random(3), 1 << 20);
+    let s = shapes::FLUIDANIMATE;
+    let steps = 1000 * 3 * u64::from(s.reuse);
+    assert_eq!(tally.of(Kind::Read), steps * u64::from(s.reads));
+    assert_eq!(tally.of(Kind::Update), steps * u64::from(s.writes));
+}
+
+#[test]
+fn pointers_are_followed_one_after_the_other() {
+    assert_eq!(shapes::CANNEAL.random, Random::Chase);
+    let tally = harness::run(
+        &mut *build("canneal:bytes=1MiB,passes=1,threads=1").unwrap(),
+        Order::OneByOne,
+        1 << 20,
+    );
+    assert_eq!(tally.dependent, tally.of(Kind::Read));
+}

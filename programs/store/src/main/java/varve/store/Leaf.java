@@ -1,0 +1,88 @@
+package varve.store;
+
+/**
+ * A leaf of a B+ tree: entries in no order, found by the hash of their keys. An entry is added or removed by a store of one reference, and
+ * replaced by one in it, so that only a split needs several stores together.
+ */
+final class Leaf {
+    static final int SLOTS = 48;
+
+    /** A key with its value. */
+    static final class Entry extends Key {
+        Value value;
+
+        Entry(Key key, Value value) {
+            super(key);
+            this.value = value;
+        }
+    }
+
+    /** Of the keys; those of empty slots mean nothing. */
+    final int[] hashes = new int[SLOTS];
+    final Entry[] entries = new Entry[SLOTS];
+
+    /** The leaf with the next greater keys; null after the last. */
+    Leaf next;
+
+    Entry find(Key key) {
+        int slot = slot(key);
+        return slot < 0 ? null : entries[slot];
+    }
+
+    /** The slot of a key; -1 if it is not here. */
+    int slot(Key key) {
+        int hash = key.hashCode();
+        int[] hashes = this.hashes;
+        for (int i = 0; i < SLOTS; i++) {
+            if (hashes[i] == hash) {
+                Entry entry = entries[i];
+                if (entry != null && entry.same(key)) {
+                    return i;
+                }
+            }
+        }
+        return -1;
+    }
+
+    /** Whether there was room. */
+    boolean add(Entry entry) {
+        for (int i = 0; i < SLOTS; i++) {
+            if (entries[i] == null) {
+                hashes[i] = entry.hashCode();
+                entries[i] = entry;
+                return true;
+            }
+        }
+        return false;
+    }
+
+    boolean isEmpty() {
+        for (Entry entry : entries) {
+            if (entry != null) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    int count() {
+        int count = 0;
+        for (Entry entry : entries) {
+            if (entry != null) {
+                count++;
+            }
+        }
+        return count;
+    }
+
+    /** The least key; null of an empty leaf. */
+    Key least() {
+        Key least = null;
+        for (Entry entry : entries) {
+            if (entry != null && (least == null || entry.compareTo(least) < 0)) {
+                least = entry;
+            }
+        }
+        return least;
+    }
+}

@@ -1,0 +1,99 @@
+package varve.store;
+
+import org.teavm.interop.Address;
+import org.teavm.runtime.heap.Heap;
+
+/**
+ * Where a key and a value lie in the linear memory, for the host to write and to read: words of eight bytes.
+ *
+ * <pre>
+ *   0  address of the value's buffer (4), its bytes (4)
+ *   8  length of the value (4), flags (4)
+ *  16  expiry
+ *  24  unique number
+ *  32  the key, at most 256 bytes, as words in {@link Key}'s order
+ * </pre>
+ */
+final class Mailbox {
+    private static final int KEY = 32;
+    private static final int KEY_BYTES = 256;
+    private static final int FIRST_VALUE_BYTES = 4096;
+
+    private static final Address BOX = Heap.alloc(KEY + KEY_BYTES);
+    private static int capacity;
+
+    private Mailbox() {
+    }
+
+    static int address() {
+        if (capacity == 0) {
+            reserve(FIRST_VALUE_BYTES);
+        }
+        return BOX.toInt();
+    }
+
+    /** Makes room for a value of so many bytes. */
+    static void reserve(int bytes) {
+        if (bytes <= capacity) {
+            return;
+        }
+        if (capacity != 0) {
+            Heap.release(buffer());
+        }
+        capacity = Math.max(bytes + 7 & ~7, 2 * capacity);
+        BOX.putInt(Heap.alloc(capacity).toInt());
+        BOX.add(4).putInt(capacity);
+    }
+
+    private static Address buffer() {
+        return Address.fromInt(BOX.getInt());
+    }
+
+    static Key key(int length) {
+        return new Key(load(BOX.add(KEY), length + 7 >>> 3), length);
+    }
+
+    static void putKey(Key key) {
+        store(BOX.add(KEY), key.words);
+    }
+
+    static Value value() {
+        int length = BOX.add(8).getInt();
+        return new Value(load(buffer(), length + 7 >>> 3), length, BOX.add(12).getInt(), BOX.add(16).getLong(),
+                BOX.add(24).getLong());
+    }
+
+    /** The bytes of a value, with what else is in the box. */
+    static Value head(Value value) {
+        return new Value(value.words, value.length, BOX.add(12).getInt(), BOX.add(16).getLong(), BOX.add(24).getLong());
+    }
+
+    /** All of a value but its bytes. */
+    static void putHead(Value value) {
+        BOX.add(8).putInt(value.length);
+        BOX.add(12).putInt(value.flags);
+        BOX.add(16).putLong(value.expiry);
+        BOX.add(24).putLong(value.unique);
+    }
+
+    static void putBytes(Value value) {
+        reserve(value.length);
+        store(buffer(), value.words);
+    }
+
+    private static long[] load(Address from, int count) {
+        long[] words = new long[count];
+        for (int i = 0; i < words.length; i++) {
+            words[i] = from.getLong();
+            from = from.add(8);
+        }
+        return words;
+    }
+
+    private static void store(Address to, long[] words) {
+        for (int i = 0; i < words.length; i++) {
+            to.putLong(words[i]);
+            to = to.add(8);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+package varve.store;
+
+import org.teavm.interop.Export;
+
+/** What the host calls, with keys and values in the {@link Mailbox}. */
+final class Requests {
+    private static final int SPARE_WORDS = 1 << 17;
+
+    private static Table table;
+
+    /** Room that is given up when the heap is full, so that values can still be read and removed. */
+    private static long[] spare = new long[SPARE_WORDS];
+    private static Table.Cursor cursor;
+
+    private Requests() {
+    }
+
+    static void serve(Table opened) {
+        table = opened;
+    }
+
+    @Export(name = "mailbox")
+    static int mailbox() {
+        return Mailbox.address();
+    }
+
+    @Export(name = "reserve")
+    static void reserve(int bytes) {
+        Mailbox.reserve(bytes);
+    }
+
+    /** Whether there is a value; with all of it. */
+    @Export(name = "get")
+    static int get(int keyLength) {
+        Value value = table.get(Mailbox.key(keyLength));
+        if (value == null) {
+            return 0;
+        }
+        Mailbox.putHead(value);
+        Mailbox.putBytes(value);
+        return 1;
+    }
+
+    /** Whether there is a value; with all of it but the bytes. */
+    @Export(name = "find")
+    static int find(int keyLength) {
+        Value value = table.get(Mailbox.key(keyLength));
+        if (value == null) {
+            return 0;
+        }
+        Mailbox.putHead(value);
+        return 1;
+    }
+
+    /** The length of the value that was there, or -1. */
+    @Export(name = "put")
+    static int put(int keyLength) {
+        return length(table.put(Mailbox.key(keyLength), Mailbox.value()));
+    }
+
+    /** Replaces all but the bytes of a value that is there. */
+    @Export(name = "mark")
+    static int mark(int keyLength) {
+        Key key = Mailbox.key(keyLength);
+        Value value = table.get(key);
+        if (value == null) {
+            return 0;
+        }
+        table.put(key, Mailbox.head(value));
+        return 1;
+    }
+
+    /** The length of the value that was there, or -1. */
+    @Export(name = "remove")
+    static int remove(int keyLength) {
+        return length(table.remove(Mailbox.key(keyLength)));
+    }
+
+    private static int length(Value value) {
+        return value == null ? -1 : value.length;
+    }
+
+    @Export(name = "clear")
+    static void clear() {
+        cursor = null;
+        table.clear();
+    }
+
+    @Export(name = "size")
+    static int size() {
+        return table.size();
+    }
+
+    /** Gives up the spare room: after this, only what needs little may be asked for. */
+    @Export(name = "relieve")
+    static void relieve() {
+        spare = null;
+    }
+
+    /** Takes spare room again; traps if there is none. */
+    @Export(name = "restock")
+    static void restock() {
+        spare = new long[SPARE_WORDS];
+    }
+
+    /** Begins to go over all values anew. */
+    @Export(name = "scan")
+    static void scan() {
+        cursor = table.scan();
+    }
+
+    /** The length of the next key, with all of its value but the bytes; -1 after the last one. */
+    @Export(name = "next")
+    static int next() {
+        if (cursor == null || !cursor.next()) {
+            cursor = null;
+            return -1;
+        }
+        Mailbox.putKey(cursor.key());
+        Mailbox.putHead(cursor.value());
+        return cursor.key().length;
+    }
+}
