@@ -88,7 +88,7 @@ impl Header {
     pub const fn became_durable(self, to: Ref) -> Header {
         let low = (to.0 as u64 & ((1 << SITE_BITS) - 1)) << SITE_SHIFT;
         let high = (to.0 as u64 >> SITE_BITS) << TEMPERATURE_SHIFT;
-        let kept = self.0 & ((1 << TYPE_BITS) - 1 | bits(0xff));
+        let kept = self.0 & (((1 << TYPE_BITS) - 1) | bits(0xff));
         Header(kept | low | high).with(FORWARDED | DURABLE)
     }
 

@@ -120,6 +120,11 @@ pub enum Error {
 use varve_machine::model;
 
 impl Error {
+    /// What stands for a user who ended it.
+    pub fn interrupted() -> Error {
+        Error::Run(model::RunError::Interrupted)
+    }
+
     /// Did a user end it?
     pub fn is_interrupt(&self) -> bool {
         matches!(self, Error::Run(model::RunError::Interrupted))

@@ -30,8 +30,8 @@ pub use error::Error;
 pub use keep::Keep;
 pub use managed::{
     DimmUse, End, ManagedProgram, ManagedRun, ManagedSpec, Numa, Pauses, Phase, PlanResult,
-    PowerPoint, StallStack, TIERS, TrayOptions, TrayUse, Turnaround, has_one_memory, run_managed,
-    unknown_sites,
+    PowerPoint, Ran, StallStack, TIERS, TrayOptions, TrayUse, Turnaround, has_one_memory,
+    run_managed, unknown_sites,
 };
 pub use nodes::OnNodes;
 pub use result::{ClassLatency, MemoryPower, PlacementState, Point, RunResult, StallShares};

@@ -6,6 +6,7 @@ mod johnny_cache;
 mod managed;
 mod pima;
 mod plan;
+mod quickcheck;
 
 use varve_report::StudyResult;
 use varve_run::{Error, Keep};
@@ -87,6 +88,12 @@ pub fn list() -> &'static [Study] {
             about: "managed heaps on DRAM and Optane, and sampling which one pays (Akram, TACO 2021): claims A9-A16",
             claims: ('A', 9, 16),
             run: pima::run,
+        },
+        Study {
+            name: "quickcheck",
+            about: "objects that survive: what persistence checks cost, biased and not, and how they turn out (Shull et al., VEE 2019): claims C7-C9",
+            claims: ('C', 7, 9),
+            run: quickcheck::run,
         },
         Study {
             name: "cross-layer",

@@ -7,7 +7,7 @@ mod told;
 mod trays;
 
 pub use pages::{Numa, TIERS};
-pub use program::{End, ManagedProgram, unknown_sites};
+pub use program::{End, ManagedProgram, Ran, unknown_sites};
 pub use result::{Pauses, Phase, PlanResult, StallStack, Turnaround};
 pub use trays::{DimmUse, PowerPoint, TrayOptions, TrayUse};
 

@@ -25,6 +25,20 @@ pub struct ManagedProgram {
     pub input: Arc<[u8]>,
 }
 
+/// What a program left that ran on this machine.
+pub struct Ran {
+    /// Persistence checks, if they were counted.
+    pub checks: Option<varve_runtime::CheckStats>,
+    /// What baseline code saw of the places that check.
+    pub sites: varve_runtime::SiteStats,
+    /// What the durable region did, if there was one.
+    pub durable: Option<varve_runtime::DurableStats>,
+    /// Standard output.
+    pub out: Vec<u8>,
+    /// Standard error.
+    pub err: Vec<u8>,
+}
+
 /// How an observed program ended.
 pub struct End {
     /// Its exit code.
@@ -149,6 +163,38 @@ impl ManagedProgram {
         let mut store: Store<State> = Store::profiled(&engine, self.state(console)?)?;
         self.start(&mut store, &module)?;
         Ok(store.profile(self.name()).unwrap_or_default())
+    }
+
+    /// Runs the program to its end on this machine as fast as it can, and gives what it printed and what its engine counted.
+    ///
+    /// # Errors
+    /// A module that is no program, what goes wrong in it, and an exit code that is not 0.
+    pub fn ran(&self, config: Config) -> Result<Ran, Error> {
+        let (out, err) = (Kept::default(), Kept::default());
+        let engine = Engine::new(config);
+        let module = Module::new(&engine, &self.bytes)?;
+        let console = Console {
+            input: Input::new(Box::new(Cursor::new(Arc::clone(&self.input)))),
+            out: Output::new(Box::new(out.clone())),
+            err: Output::new(Box::new(err.clone())),
+        };
+        let mut store: Store<State> = Store::new(&engine, self.state(console)?)?;
+        let code = self.start(&mut store, &module)?;
+        if code != 0 {
+            let said = String::from_utf8_lossy(&err.take()).into_owned();
+            let line = said.lines().last().unwrap_or_default().to_string();
+            return Err(Error::Usage(format!(
+                "{} ended with code {code}: {line}",
+                self.file
+            )));
+        }
+        Ok(Ran {
+            checks: store.check_stats(),
+            sites: store.check_sites(),
+            durable: store.durable_stats().map(|(stats, _)| stats),
+            out: out.take(),
+            err: err.take(),
+        })
     }
 
     /// Runs the program to its end and tells `sink` of everything it accesses.

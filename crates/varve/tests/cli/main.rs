@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod common;
+mod durable;
 mod help;
 mod jobs;
 mod machines;

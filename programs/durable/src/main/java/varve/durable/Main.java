@@ -35,7 +35,7 @@ public final class Main {
             for (int i = 0; i < operations; i++) {
                 read = 31 * read + step(list, rng, size);
             }
-            System.err.println("round " + round + ": " + (System.nanoTime() - start) / 1000 + " us");
+            System.err.println("round: " + (System.nanoTime() - start) / 1000 / 1000.0 + " ms");
             long sum = 0;
             for (int i = 0; i < list.size(); i++) {
                 sum = 31 * sum + list.get(i);

@@ -1,0 +1,408 @@
+//! QuickCheck: using speculation to reduce the overhead of checks in NVM frameworks (Shull, Huang, Torrellas, VEE 2019). Claims C7 to C9.
+//!
+//! Everything is measured on this machine, in one run, in turns: each program under each kind of checks, then all of them again. A program
+//! does its work several times over in one process; the first half of the rounds compile and are left out. What is compared are medians over
+//! the turns, of each turn's best round: other work on the machine makes rounds longer, never shorter.
+
+mod programs;
+
+use crate::{Effort, StudyOptions, StudyProgress, Watch};
+use programs::{DURABLE, Entry, VOLATILE};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use varve_report::fmt::Format;
+use varve_report::{Better, Claim, Column, RunTable, StudyResult, Value};
+use varve_run::{Error, ManagedProgram, Ran, VERSION};
+use varve_runtime::{CheckStats, Checks, Config, DurableFile, Medium};
+
+/// Kinds of checks beside none, with the paper's means over Clean in percent, by suite.
+const KINDS: [(Checks, &str, Option<(f64, f64)>); 5] = [
+    (Checks::Likely, "Likely", Some((61.0, 62.3))),
+    (Checks::Unbiased, "Unbiased", Some((51.1, 59.7))),
+    (Checks::Unlikely, "Unlikely", Some((19.1, 38.5))),
+    (Checks::Deopt, "Deopt", Some((8.8, 5.7))),
+    (Checks::Quick, "QuickCheck", Some((8.8, 5.7))),
+];
+
+/// Paper's table 4, the kernels: dynamic checks that are likely, in percent.
+const TABLE4_LIKELY: [(&str, f64); 5] = [
+    ("MArray", 0.18),
+    ("MList", 0.38),
+    ("FARArray", 22.12),
+    ("FArray", 0.40),
+    ("FList", 0.03),
+];
+
+struct Study<'a> {
+    options: &'a StudyOptions,
+    watch: Watch<'a>,
+    done: usize,
+    runs: usize,
+    failures: Vec<String>,
+}
+
+pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
+    let mut study = Study {
+        options,
+        watch,
+        done: 0,
+        runs: 0,
+        failures: Vec::new(),
+    };
+    let mut out = StudyResult::new("quickcheck", "here", options.seed, VERSION);
+    out.title = "Objects that survive, and the checks that they need".into();
+    out.about = vec![
+        "Times are of this machine, measured in turns in one run; a program's first rounds, which compile, are left out. Clean is the same \
+         engine without any check."
+            .into(),
+        "A store has one check here, whose action contains the store, where the paper's has two; loads of fields that never change after \
+         their object's birth, and of objects with methods in them, have none, nor have objects that were just checked. So all kinds cost less \
+         than the paper's."
+            .into(),
+    ];
+    let (volatile, durable) = (study.chosen(&VOLATILE), study.chosen(&DURABLE));
+    let turns = study.turns();
+    study.runs = [
+        ("C7", volatile.len() * turns * (1 + KINDS.len())),
+        ("C8", durable.len()),
+        ("C9", durable.len() * turns * 2),
+    ]
+    .iter()
+    .filter(|(id, _)| options.wants(id))
+    .map(|(_, n)| n)
+    .sum();
+    if options.wants("C7") {
+        overheads(&mut study, &volatile, turns, &mut out)?;
+    }
+    if options.wants("C8") {
+        biases(&mut study, &durable, &mut out)?;
+    }
+    if options.wants("C9") {
+        kernels(&mut study, &durable, turns, &mut out)?;
+    }
+    for failure in study.failures {
+        out.about.push(failure);
+    }
+    Ok(out)
+}
+
+impl Study<'_> {
+    fn size(&self) -> usize {
+        match self.options.effort {
+            Effort::Tiny => 0,
+            Effort::Quick => 1,
+            Effort::Full => 2,
+        }
+    }
+
+    fn turns(&self) -> usize {
+        [1, 3, 7][self.size()]
+    }
+
+    fn rounds(&self) -> usize {
+        [2, 6, 10][self.size()]
+    }
+
+    fn chosen<'e>(&self, all: &'e [Entry]) -> Vec<&'e Entry> {
+        let coarse = self.options.effort == Effort::Quick;
+        all.iter().filter(|e| e.quick || !coarse).collect()
+    }
+
+    /// Runs a program. One that fails is told of, and left out.
+    fn run(&mut self, entry: &Entry, what: &str, config: Config) -> Result<Option<Ran>, Error> {
+        let progress = StudyProgress {
+            done: self.done,
+            runs: self.runs,
+            what: format!("{} {what}", entry.name),
+        };
+        if !(self.watch)(&progress) {
+            return Err(Error::interrupted());
+        }
+        self.done += 1;
+        let rounds = self.rounds().to_string();
+        let words = entry.input[self.size()]
+            .split(' ')
+            .chain(["--rounds", &rounds]);
+        let program = ManagedProgram::new(entry.module.0, entry.module.1).with_arguments(words);
+        match program.ran(config) {
+            Ok(ran) => Ok(Some(ran)),
+            Err(e) => {
+                self.failures
+                    .push(format!("{} {what} failed: {e}", entry.name));
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// The best of a run's later rounds, ms.
+fn best_round(ran: &Ran) -> Option<f64> {
+    let text = String::from_utf8_lossy(&ran.err);
+    let rounds: Vec<f64> = text
+        .lines()
+        .filter_map(|line| {
+            line.strip_prefix("round: ")?
+                .strip_suffix(" ms")?
+                .parse()
+                .ok()
+        })
+        .collect();
+    let later = rounds[rounds.len() / 2..].iter().copied();
+    later.min_by(f64::total_cmp)
+}
+
+fn median(mut all: Vec<f64>) -> Option<f64> {
+    all.sort_by(f64::total_cmp);
+    all.get(all.len() / 2).copied()
+}
+
+/// Times in turns: medians by program and kind, ms.
+fn times(
+    study: &mut Study,
+    programs: &[&Entry],
+    turns: usize,
+    kinds: &[(&'static str, &dyn Fn() -> Config)],
+) -> Result<BTreeMap<(&'static str, &'static str), f64>, Error> {
+    let mut all: BTreeMap<_, Vec<f64>> = BTreeMap::new();
+    for _ in 0..turns {
+        for entry in programs {
+            for (kind, config) in kinds {
+                let ran = study.run(entry, kind, config())?;
+                if let Some(best) = ran.as_ref().and_then(best_round) {
+                    all.entry((entry.name, *kind)).or_default().push(best);
+                }
+            }
+        }
+    }
+    Ok(all
+        .into_iter()
+        .filter_map(|(k, v)| Some((k, median(v)?)))
+        .collect())
+}
+
+fn overheads(
+    study: &mut Study,
+    programs: &[&Entry],
+    turns: usize,
+    out: &mut StudyResult,
+) -> Result<(), Error> {
+    let with = |checks| {
+        move || Config {
+            checks: Some(checks),
+            ..Config::default()
+        }
+    };
+    let configs: Vec<_> = KINDS.iter().map(|k| (k.1, with(k.0))).collect();
+    let clean = with(Checks::None);
+    let mut kinds: Vec<(&'static str, &dyn Fn() -> Config)> = vec![("Clean", &clean)];
+    kinds.extend(
+        configs
+            .iter()
+            .map(|(name, f)| (*name, f as &dyn Fn() -> Config)),
+    );
+    let times = times(study, programs, turns, &kinds)?;
+    let over = |entry: &Entry, kind: &'static str| {
+        let base = times.get(&(entry.name, "Clean"))?;
+        Some(100.0 * (times.get(&(entry.name, kind))? / base - 1.0))
+    };
+    let mut table = RunTable::new("Time over Clean", "program");
+    table.columns = vec![Column::new("Clean", Format::Number, Better::Lower)];
+    table.columns.extend(
+        KINDS
+            .iter()
+            .map(|k| Column::new(k.1, Format::Percent, Better::Lower)),
+    );
+    for entry in programs {
+        let clean = times.get(&(entry.name, "Clean")).copied();
+        let row = std::iter::once(clean).chain(KINDS.iter().map(|k| over(entry, k.1)));
+        let row: Vec<Value> = row.map(|v| v.map_or(Value::Missing, Value::from)).collect();
+        table.push(entry.name, row);
+    }
+    table
+        .notes
+        .push("Clean in ms, the best later round; the others in percent over it.".into());
+    out.tables.push(table);
+    for (_, kind, published) in KINDS {
+        // Means of ratios, as the paper's figures have them.
+        let all: Vec<f64> = programs.iter().filter_map(|e| over(e, kind)).collect();
+        let mean = (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64);
+        let published = published.map_or(Value::Missing, |(a, b)| Value::Range {
+            low: f64::min(a, b),
+            high: f64::max(a, b),
+        });
+        let ours = mean.map_or(Value::Missing, Value::from);
+        let what = format!("{kind}, mean over Clean");
+        out.claims
+            .push(Claim::new("C7", what, published, ours, "%"));
+    }
+    Ok(())
+}
+
+/// A region in a file that is gone afterwards.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let file = format!("varve-study-{}-{name}.region", std::process::id());
+        Scratch(std::env::temp_dir().join(file))
+    }
+
+    fn config(&self, checks: Checks, count: bool) -> Config {
+        // Each run begins with an empty region.
+        let _ = std::fs::remove_file(&self.0);
+        Config {
+            checks: Some(checks),
+            count_checks: count,
+            durable: Some(DurableFile {
+                path: self.0.clone(),
+                medium: Medium::Memory,
+            }),
+            ..Config::default()
+        }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn biases(study: &mut Study, programs: &[&Entry], out: &mut StudyResult) -> Result<(), Error> {
+    let mut table = RunTable::new("Persistence checks by how they were biased", "program");
+    let names = [
+        "Likely",
+        "Unbiased",
+        "Unlikely",
+        "Very unlikely",
+        "Baseline code",
+        "Activated",
+        "Sites never activated",
+    ];
+    table.columns = names
+        .map(|n| Column::new(n, Format::Percent, Better::Neither))
+        .into();
+    let (mut bypassed, mut never, mut counted) = (Vec::new(), Vec::new(), BTreeMap::new());
+    for entry in programs {
+        let scratch = Scratch::new(entry.name);
+        let Some(ran) = study.run(entry, "counted", scratch.config(Checks::Quick, true))? else {
+            continue;
+        };
+        let Some(checks) = ran.checks else { continue };
+        let (all, activated) = checks.total();
+        let share = |(b, a): (u64, u64)| percent(b + a, all);
+        let sites = ran.sites.always + ran.sites.sometimes + ran.sites.never;
+        bypassed.push(percent(all - activated, all));
+        never.push(percent(ran.sites.never, sites));
+        counted.insert(entry.name, likely_of_optimized(&checks));
+        let mut row: Vec<Value> = checks.optimized.iter().map(|&c| share(c).into()).collect();
+        row.extend(
+            [
+                share(checks.baseline),
+                percent(activated, all),
+                percent(ran.sites.never, sites),
+            ]
+            .map(Value::from),
+        );
+        table.push(entry.name, row);
+    }
+    table.notes.push("Dynamic checks in percent of all, and of them those activated; sites in percent of those that ran.".into());
+    out.tables.push(table);
+    let mean = |all: &[f64]| match all.len() {
+        0 => Value::Missing,
+        n => (all.iter().sum::<f64>() / n as f64).into(),
+    };
+    let more = Value::AtLeast { at_least: 99.0 };
+    let note = "kernels alone, whose code is nothing but durable lists";
+    out.claims.push(
+        Claim::new(
+            "C8",
+            "dynamic checks that are bypassed, mean",
+            more.clone(),
+            mean(&bypassed),
+            "%",
+        )
+        .with_note(note),
+    );
+    out.claims.push(
+        Claim::new(
+            "C8",
+            "sites that never activate, mean",
+            more,
+            mean(&never),
+            "%",
+        )
+        .with_note(note),
+    );
+    for (name, published) in TABLE4_LIKELY {
+        let ours = counted.get(name).map_or(Value::Missing, |&v| v.into());
+        out.claims.push(Claim::new(
+            "C8",
+            format!("{name}: checks biased to likely"),
+            published,
+            ours,
+            "%",
+        ));
+    }
+    Ok(())
+}
+
+fn percent(part: u64, all: u64) -> f64 {
+    100.0 * part as f64 / all.max(1) as f64
+}
+
+/// Optimized code's checks that are biased to likely, in percent of optimized code's.
+fn likely_of_optimized(checks: &CheckStats) -> f64 {
+    let sum = |&(b, a): &(u64, u64)| b + a;
+    percent(
+        sum(&checks.optimized[0]),
+        checks.optimized.iter().map(sum).sum(),
+    )
+}
+
+fn kernels(
+    study: &mut Study,
+    programs: &[&Entry],
+    turns: usize,
+    out: &mut StudyResult,
+) -> Result<(), Error> {
+    let scratch = Scratch::new("kernels");
+    let unbiased = || scratch.config(Checks::Unbiased, false);
+    let quick = || scratch.config(Checks::Quick, false);
+    let kinds: [(&'static str, &dyn Fn() -> Config); 2] =
+        [("Unbiased", &unbiased), ("QuickCheck", &quick)];
+    let times = times(study, programs, turns, &kinds)?;
+    let mut table = RunTable::new("Kernels whose lists survive", "kernel");
+    table.columns = vec![
+        Column::new("Unbiased", Format::Number, Better::Lower),
+        Column::new("QuickCheck", Format::Number, Better::Lower),
+        Column::new("less", Format::Percent, Better::Higher),
+    ];
+    let mut all = Vec::new();
+    for entry in programs {
+        let time = |kind| times.get(&(entry.name, kind)).copied();
+        let (Some(unbiased), Some(quick)) = (time("Unbiased"), time("QuickCheck")) else {
+            continue;
+        };
+        let less = 100.0 * (1.0 - quick / unbiased);
+        all.push(less);
+        table.push(entry.name, [unbiased.into(), quick.into(), less.into()]);
+    }
+    table.notes.push(
+        "The best later round in ms. Lines are written back and fenced, on an ordinary file."
+            .into(),
+    );
+    out.tables.push(table);
+    let ours = match all.len() {
+        0 => Value::Missing,
+        n => (all.iter().sum::<f64>() / n as f64).into(),
+    };
+    out.claims.push(Claim::new(
+        "C9",
+        "kernels: QuickCheck takes less than Unbiased, mean",
+        3.7,
+        ours,
+        "%",
+    ));
+    Ok(())
+}

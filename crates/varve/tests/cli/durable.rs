@@ -1,0 +1,181 @@
+//! Objects that survive: a program that is killed again and again, and everything that can be wrong with its region.
+
+use crate::common::{Said, home, varve};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const ACCOUNTS: &str = "programs/dist/accounts.wasm";
+const DURABLE: &str = "programs/dist/durable.wasm";
+
+/// Runs a program on a region as persistent memory would be.
+fn on(region: &Path, program: &str, arguments: &[&str]) -> Said {
+    let region = region.to_str().expect("a path of ours");
+    let begin = [
+        "run",
+        program,
+        "--durable",
+        region,
+        "--domain",
+        "memory",
+        "--",
+    ];
+    varve(&[&begin[..], arguments].concat())
+}
+
+/// Starts a program, kills it after it has printed some lines and a moment more, and gives the last line that is whole.
+fn killed(
+    region: &Path,
+    arguments: &[&str],
+    options: &[&str],
+    lines: usize,
+    moment: Duration,
+) -> Option<String> {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_varve"))
+        .current_dir(home())
+        .args(["run", arguments[0], "--durable"])
+        .arg(region)
+        .args(options)
+        .arg("--")
+        .args(&arguments[1..])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the binary runs");
+    let mut out = BufReader::new(child.stdout.take().expect("piped"));
+    let mut last = None;
+    let mut line = String::new();
+    let mut read = |out: &mut BufReader<_>, last: &mut Option<String>| {
+        line.clear();
+        let n = out.read_line(&mut line).unwrap_or(0);
+        if line.ends_with('\n') {
+            *last = Some(line.trim_end().to_string());
+        }
+        n > 0
+    };
+    for _ in 0..lines {
+        if !read(&mut out, &mut last) {
+            break;
+        }
+    }
+    std::thread::sleep(moment);
+    child.kill().expect("it runs still");
+    child.wait().expect("it was ours");
+    while read(&mut out, &mut last) {}
+    last
+}
+
+/// The program of the README: money moves until the program is killed, and none is lost.
+#[test]
+fn accounts_survive_kill_9() {
+    let folder = tempfile::tempdir().unwrap();
+    let region = folder.path().join("accounts.region");
+    for round in 0..3 {
+        killed(
+            &region,
+            &[ACCOUNTS],
+            &["--domain", "file", "--sync", "10ms"],
+            1,
+            Duration::from_millis(100 + 50 * round),
+        );
+        let said = on(&region, ACCOUNTS, &["0"]).well().out;
+        let words: Vec<&str> = said.split(' ').collect();
+        let number = |i: usize| words[i].parse::<i64>().expect("a number");
+        assert_eq!(number(0) + number(2), 2000, "{said}");
+        assert_eq!(number(2), 1000 + number(4), "{said}");
+        assert!(number(4) > 0, "{said}");
+        let region = region.to_str().unwrap();
+        varve(&["durable", "check", region]).well();
+    }
+}
+
+/// A bounded share of what `kill -9` at any instant must leave whole: collections of all kinds, inside and outside of regions.
+#[test]
+fn what_was_said_to_be_over_is_there_after_kill_9() {
+    let folder = tempfile::tempdir().unwrap();
+    let region = folder.path().join("torture.region");
+    let mut over = 0;
+    for round in 0..10u64 {
+        let checks = ["quick", "deopt", "unlikely", "unbiased", "likely"][round as usize % 5];
+        let options = ["--domain", "memory", "--checks", checks];
+        let moment = Duration::from_micros(round * round * 7919 % 60_000);
+        if let Some(line) = killed(
+            &region,
+            &[DURABLE, "torture"],
+            &options,
+            1 + 37 * round as usize,
+            moment,
+        ) {
+            over = line.parse().expect("the number of an operation");
+        }
+        let least = i64::to_string(&over);
+        let said = on(&region, DURABLE, &["verify", "--operations", &least]).well();
+        assert!(said.out.contains("all there"), "{}", said.out);
+    }
+    assert!(over > 300, "{over} operations");
+}
+
+#[test]
+fn lists_that_survive_are_the_lists_that_do_not() {
+    let folder = tempfile::tempdir().unwrap();
+    for kind in ["marray", "mlist", "fararray", "farray", "flist"] {
+        let arguments = [kind, "--operations", "2000", "--size", "50"];
+        let volatile = varve(&[&["run", DURABLE, "--"][..], &arguments].concat())
+            .well()
+            .out;
+        let region = folder.path().join(kind);
+        for _ in 0..2 {
+            let durable = on(&region, DURABLE, &arguments).well().out;
+            assert_eq!(durable.replace(" durable", ""), volatile);
+        }
+    }
+}
+
+#[test]
+fn a_region_tells_what_it_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    let region = folder.path().join("accounts.region");
+    on(&region, ACCOUNTS, &["5000"]).well();
+    let path = region.to_str().unwrap();
+    let info = varve(&["durable", "info", path, "--json"]).well().json();
+    assert_eq!(info["roots"][0], "accounts");
+    assert_eq!(info["closed"], true);
+    let check = varve(&["durable", "check", path, "--json"]).well().json();
+    assert_eq!(check["objects"], info["objects"]);
+    let before = varve(&["durable", "export", path]).well().out;
+    let lines: Vec<serde_json::Value> = before
+        .lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect();
+    assert_eq!(lines[0]["root"], "accounts");
+    assert_eq!(lines.len() as u64, 1 + info["objects"].as_u64().unwrap());
+    assert!(before.contains("\"value_0\":6000"), "{before}");
+    let size = std::fs::metadata(path).unwrap().len();
+    varve(&["durable", "compact", path]).well();
+    assert!(std::fs::metadata(path).unwrap().len() < size);
+    let said = on(&region, ACCOUNTS, &["0"]).well().out;
+    assert!(said.contains("-4000 + 6000 after 5000 transfers"), "{said}");
+    varve(&["durable", "export", path, "--root", "savings"])
+        .refuses(2, &["no root \"savings\"", "accounts"]);
+}
+
+#[test]
+fn a_region_of_another_program_or_in_use_is_refused_in_a_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let region = folder.path().join("accounts.region");
+    on(&region, ACCOUNTS, &["10"]).well();
+    on(&region, DURABLE, &["marray"]).refuses(2, &["accounts.region", "another program"]);
+    // It is as it was.
+    on(&region, ACCOUNTS, &["10"]).well();
+    let letter = folder.path().join("letter");
+    std::fs::write(&letter, "Dear reader").unwrap();
+    on(&letter, ACCOUNTS, &["10"]).refuses(2, &["letter", "no region file"]);
+    assert_eq!(std::fs::read(&letter).unwrap(), b"Dear reader");
+    let path = region.to_str().unwrap();
+    varve(&["run", ACCOUNTS, "--durable", path, "--checks", "none"]).refuses(2, &["--checks none"]);
+    varve(&["durable", "check", "nowhere.region"]).refuses(2, &["nowhere.region"]);
+    let cut = folder.path().join("cut.region");
+    std::fs::write(&cut, &std::fs::read(&region).unwrap()[..300_000]).unwrap();
+    on(&cut, ACCOUNTS, &["10"]).refuses(2, &["cut.region", "damaged"]);
+}
