@@ -3,7 +3,9 @@
 use crate::domain::{CacheLines, Domain, FileSync};
 use crate::error::{Error, Result};
 use crate::image::Image;
+use crate::inspect::Inspection;
 use crate::layout::*;
+use crate::rewrite::{replace, rewritten};
 use crate::space::{Space, unreadable};
 use crate::types::Tables;
 use std::fs::{File, OpenOptions};
@@ -31,6 +33,7 @@ pub struct Opened {
     image: Image,
     domain: Box<dyn Domain>,
     path: String,
+    medium: Medium,
 }
 
 /// Opens or creates a region file, and maps it at `at`.
@@ -76,12 +79,14 @@ pub unsafe fn open_in_place(path: &Path, medium: Medium, at: *mut u8) -> Result<
             image,
             domain: Box::new(domain),
             path: name.clone(),
+            medium,
         })
     };
-    let lines = |image, medium| Opened {
+    let lines = |image, called| Opened {
         image,
-        domain: Box::new(CacheLines::new(medium)),
+        domain: Box::new(CacheLines::new(called)),
         path: name.clone(),
+        medium,
     };
     match medium {
         Medium::Best => match map(true) {
@@ -99,15 +104,39 @@ pub unsafe fn open_in_place(path: &Path, medium: Medium, at: *mut u8) -> Result<
 }
 
 impl Opened {
-    /// The region in the file; a new one if the file is empty.
+    /// The region in the file; a new one if the file is empty. If the program's types are others than the region's, and its objects fit them,
+    /// the region is [rewritten](crate::rewritten) for them first.
     ///
     /// # Errors
     /// As [`Space::open`] and [`Space::create`].
-    pub fn region(self, tables: &Tables) -> Result<Space> {
-        match self.is_new() {
-            true => Space::create(&self.path, self.image, self.domain, tables.clone()),
-            false => Space::open(&self.path, self.image, self.domain, Some(tables)),
+    pub fn region(mut self, tables: &Tables) -> Result<Space> {
+        if self.is_new() {
+            return Space::create(&self.path, self.image, self.domain, tables.clone());
         }
+        if self.differs(tables)? {
+            self = self.migrated(tables)?;
+        }
+        Space::open(&self.path, self.image, self.domain, Some(tables))
+    }
+
+    /// Rewrites the region for other tables, and opens the new file in the place of the old one.
+    fn migrated(self, tables: &Tables) -> Result<Opened> {
+        let copy = Image::memory(&self.image.to_vec(), self.image.len());
+        let old = Inspection::of(copy, &self.path)?.whole()?;
+        let bytes = rewritten(&old, tables)?;
+        let Opened {
+            image,
+            domain,
+            path,
+            medium,
+        } = self;
+        let at = image.base();
+        // The new file takes the name while the old one is locked still.
+        replace(Path::new(&path), &bytes)?;
+        drop(domain);
+        drop(image);
+        // SAFETY: the addresses are those that the old image was lent, which has given them back.
+        unsafe { open_in_place(Path::new(&path), medium, at) }
     }
 
     /// Whether the program has other types or constants than the region: then the region has to be [rewritten](crate::rewritten) for it.

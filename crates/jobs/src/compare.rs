@@ -121,9 +121,10 @@ fn identity(group: &Group, plan: &Plan, spec: &ModelSpec) -> String {
     )
 }
 
-type GoOn<'a> = &'a mut dyn FnMut(&varve_machine::model::Progress) -> bool;
+pub(crate) type GoOn<'a> = &'a mut dyn FnMut(&varve_machine::model::Progress) -> bool;
 
-fn in_parallel<T: Send>(
+/// Does pieces of work on several host threads.
+pub(crate) fn in_parallel<T: Send>(
     all: usize,
     making: &Making,
     name: &(dyn Fn(usize) -> String + Sync),

@@ -11,6 +11,8 @@
 //! plan/      all decisions for a group together, and in sentences
 //! model/     on a modelled machine
 //! live/      on this machine
+//! oracle.rs  the best of all plans of a small group, to see what the policies miss
+//! interference.rs  what programs do to one another's bandwidth
 //! compare.rs a group under several strategies on a model
 //! chart.rs   pictures
 //! ```
@@ -21,8 +23,10 @@ pub mod compare;
 pub mod demand;
 mod error;
 pub mod group;
+pub mod interference;
 pub mod live;
 pub mod model;
+pub mod oracle;
 pub mod plan;
 pub mod policy;
 mod result;

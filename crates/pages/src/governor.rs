@@ -67,6 +67,43 @@ impl BandwidthModel {
     }
 }
 
+/// One load of a sweep.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SweepPoint {
+    /// Bandwidth with all DIMMs, GB/s.
+    pub gbps: f64,
+    /// How long the load takes on 1, 2, ... hot DIMMs, over its time on all.
+    pub slowdown: Vec<f64>,
+}
+
+/// Slower than this is a loss: what the paper gives as the variation between runs (section 5: less than 2 %), and a little more.
+pub const LOSS: f64 = 1.03;
+
+impl BandwidthModel {
+    /// From a sweep over loads: so many DIMMs sustain what all of them carry at every load up to the first one at which the few
+    /// are slower. The limit is half-way to that. Numbers of DIMMs that lose at no load have none.
+    ///
+    /// # Errors
+    /// As [`BandwidthModel::new`], where not even one DIMM loses, or one loses at every load.
+    pub fn of_sweep(points: &[SweepPoint]) -> Result<BandwidthModel, ModelError> {
+        let mut points = points.to_vec();
+        points.sort_by(|a, b| a.gbps.total_cmp(&b.gbps));
+        let most = points.iter().map(|p| p.slowdown.len()).max().unwrap_or(0);
+        let mut limits: Vec<f64> = Vec::new();
+        for dimms in 0..most {
+            let loses = |p: &SweepPoint| p.slowdown.get(dimms).is_some_and(|s| *s > LOSS);
+            let Some(first) = points.iter().position(loses) else {
+                break;
+            };
+            let below = first.checked_sub(1).map_or(0.0, |i| points[i].gbps);
+            let limit = (below + points[first].gbps) / 2.0;
+            // More DIMMs never sustain less: where a sweep says so, it is its noise.
+            limits.push(limits.last().map_or(limit, |last| limit.max(*last)));
+        }
+        BandwidthModel::new(limits)
+    }
+}
+
 /// What a sample leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
@@ -259,6 +296,26 @@ mod tests {
         assert!(says(&[3.0, 2.0]).contains("2 GB/s for 2 DIMMs"));
         let model = BandwidthModel::new(vec![10.0, 10.0]).unwrap();
         assert_eq!([9.9, 10.0, 11.0].map(|g| model.dimms(g)), [1, 3, 3]);
+    }
+
+    #[test]
+    fn a_sweep_says_up_to_where_few_dimms_are_enough() {
+        let point = |gbps, slowdown: [f64; 3]| SweepPoint {
+            gbps,
+            slowdown: slowdown.into(),
+        };
+        let sweep = [
+            point(40.0, [3.0, 1.5, 1.0]),
+            point(4.0, [1.0, 1.0, 1.0]),
+            point(12.0, [1.2, 1.02, 1.0]),
+            point(8.0, [1.01, 1.0, 1.0]),
+        ];
+        let model = BandwidthModel::of_sweep(&sweep).unwrap();
+        assert_eq!(model.limits(), [10.0, 26.0], "three lose nowhere");
+        assert_eq!(
+            BandwidthModel::of_sweep(&sweep[1..2]),
+            Err(ModelError::Empty)
+        );
     }
 
     /// The same, told from the whole history each time: what the last decision was, and what came since.

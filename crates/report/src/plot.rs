@@ -162,6 +162,59 @@ pub fn gantt(chart: &Chart, look: Look) -> Option<String> {
     Some(out)
 }
 
+/// A heat map, a character for each cell, from blank for the least to full for the most; `-` where there is no value. `None`
+/// where the chart shows something else.
+///
+/// ```
+/// use varve_report::{Axis, Chart, Data, HeatRow, Look, fmt::Format, plot};
+/// let rows = vec![HeatRow { name: "a".into(), cells: vec![0.0, 50.0, f64::NAN, 100.0] }];
+/// let columns = ["w", "x", "y", "z"].map(String::from).to_vec();
+/// let (x, y) = (Axis::new("beside", "", Format::Number), Axis::new("lost", "", Format::Percent).between(0.0, 100.0));
+/// let text = plot::heat(&Chart::new("h", "Lost", x, y, Data::HeatMap { columns, rows }), Look::plain()).unwrap();
+/// assert!(text.contains("a   ▒-█"), "{text}");
+/// ```
+pub fn heat(chart: &Chart, look: Look) -> Option<String> {
+    const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
+    let Data::HeatMap { columns, rows } = &chart.data else {
+        return None;
+    };
+    let (low, high) = ends(rows.iter().flat_map(|r| r.cells.iter().copied()));
+    let low = chart.y.range.0.unwrap_or(low);
+    let high = chart.y.range.1.unwrap_or(high);
+    let shade = |v: f64| {
+        let share = (v - low) / (high - low);
+        match v.is_finite() {
+            false => '-',
+            true if !share.is_finite() => SHADES[0],
+            true => SHADES[(share.clamp(0.0, 1.0) * 4.0).round() as usize],
+        }
+    };
+    let mut out = wrap(&printable(&chart.title), look.width, "");
+    out.push('\n');
+    let names: Vec<String> = rows.iter().map(|r| clip(&printable(&r.name), look.width / 3)).collect();
+    let left = names.iter().map(|n| n.chars().count()).max().unwrap_or(0);
+    let room = look.width.saturating_sub(left + 2);
+    for (row, name) in rows.iter().zip(&names) {
+        let cells: String = row.cells.iter().take(room).map(|v| shade(*v)).collect();
+        out.push_str(format!("{name:<left$}  {cells}").trim_end());
+        out.push('\n');
+    }
+    let number = |v: f64| chart.y.format.one(&chart.y.unit, v);
+    let legend = format!(
+        "{}: '{}' {} to '{}' {}; columns in the order of the rows' kind: {} to {}",
+        printable(&chart.y.what),
+        SHADES[0],
+        number(low),
+        SHADES[4],
+        number(high),
+        columns.first().map_or("", |c| c),
+        columns.last().map_or("", |c| c),
+    );
+    out.push_str(&wrap(&legend, look.width, "  "));
+    out.push('\n');
+    Some(out)
+}
+
 /// The ends of the horizontal axis, its name between them.
 fn axis(x: &Axis, first: f64, last: f64, indent: usize, width: usize) -> String {
     // Zero is zero in every unit.

@@ -19,6 +19,7 @@ mod compare;
 mod error;
 mod keep;
 mod managed;
+pub mod membench;
 mod nodes;
 mod result;
 mod spec;

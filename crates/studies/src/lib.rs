@@ -1,5 +1,7 @@
 //! The papers as runnable studies: each asks the model what a paper measured, and prints published beside ours.
 
+mod app_aware;
+mod cross_layer;
 mod johnny_cache;
 mod managed;
 mod pima;
@@ -87,10 +89,22 @@ pub fn list() -> &'static [Study] {
             run: pima::run,
         },
         Study {
+            name: "cross-layer",
+            about: "colours, trays and DRAM energy: hot and cold objects on DIMMs that sleep (Olson et al., TACO 2018): claims B6-B10",
+            claims: ('B', 6, 10),
+            run: cross_layer::run,
+        },
+        Study {
             name: "johnny-cache",
             about: "page placement without conflicts under a DRAM cache (Lepers & Zwaenepoel, OSDI 2023): claims D5-D14",
             claims: ('D', 5, 14),
             run: johnny_cache::run,
+        },
+        Study {
+            name: "app-aware",
+            about: "placement, threads and order of whole programs (Wang et al.): claims E5-E11",
+            claims: ('E', 5, 11),
+            run: app_aware::run,
         },
     ]
 }

@@ -379,6 +379,15 @@ pub enum MachineAction {
         /// Name or file; all built-in machines when none is given
         machine: Option<String>,
     },
+    /// Run MemBench on the model with 1, 2, ... hot DIMMs and print which bandwidth needs how many: the model for
+    /// `varve run --trays model=...`
+    Governor {
+        /// Name or file of a machine whose channels are not interleaved
+        machine: String,
+        /// A few loads, at a smaller size
+        #[arg(long)]
+        quick: bool,
+    },
     /// Run the classic latency and bandwidth curves on the model and compare them with published ones; `here`: measure
     /// them on the machine that this runs on and compare the model with them
     Calibrate {
@@ -390,6 +399,24 @@ pub enum MachineAction {
         /// With `here`: measure for some seconds only
         #[arg(long, conflicts_with = "full")]
         quick: bool,
+    },
+    /// What programs do to one another's bandwidth: reading and writing, in order and at random, with 1 to 10 threads in
+    /// either memory, each beside each
+    Interference {
+        /// Name, file, or `here`
+        machine: String,
+        /// Two numbers of threads instead of five
+        #[arg(long)]
+        quick: bool,
+        /// With `here`: nodes of fast and slow memory, such as fast=0,slow=1; found out if they are not given
+        #[arg(long, value_name = "NODES")]
+        nodes: Option<String>,
+        /// Write a page, JSON and Parquet into this folder
+        #[arg(long, value_name = "FOLDER")]
+        out: Option<PathBuf>,
+        /// Runs at a time on the model; 0: one per core of this host
+        #[arg(long, default_value_t = 0)]
+        jobs: usize,
     },
 }
 

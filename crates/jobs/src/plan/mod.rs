@@ -204,6 +204,7 @@ pub fn plan(
     };
     let items: Vec<Item> = (0..demands.len())
         .map(|i| Item {
+            rank: i as u32,
             memory: memories[i],
             class: classes[i].class,
             write_intensive: classes[i].write_intensive,

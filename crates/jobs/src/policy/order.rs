@@ -18,6 +18,8 @@ use serde::{Deserialize, Serialize};
 /// A program, as far as its turn depends on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Item {
+    /// Its place among those that wait: as it came.
+    pub rank: u32,
     /// Where it is.
     pub memory: Memory,
     /// Its class.
@@ -130,7 +132,9 @@ impl Dispatcher {
             let item = &self.items[*i];
             !item.held && item.after.iter().all(|&a| self.states[a] == State::Ended)
         };
-        self.of(State::Waiting).filter(free).collect()
+        let mut waiting: Vec<usize> = self.of(State::Waiting).filter(free).collect();
+        waiting.sort_by_key(|&i| self.items[i].rank);
+        waiting
     }
 
     /// A running program that would disturb this one, or be disturbed by it.

@@ -4,10 +4,12 @@
 
 mod free;
 mod measure;
+mod pair;
 mod pattern;
 mod plan;
 
 pub use measure::measure;
+pub use pair::{PairMode, side_by_side};
 pub use plan::{Effort, Place, Plan};
 
 use serde::{Deserialize, Serialize};

@@ -154,7 +154,7 @@ impl Translator<'_, '_> {
     pub(super) fn set_fetched(&mut self) {
         let Some(word) = self.fetched else { return };
         let (_, own) = self.env.module.bytecode(self.job.index);
-        let bytes = code_bytes(own + self.inlined_bytes as u64).min(MOST_CODE);
+        let bytes = code_bytes(own + self.inlined_bytes as u64, self.job.level).min(MOST_CODE);
         let dfg = &mut self.b.func.dfg;
         let inst = dfg.value_def(word).inst().expect("a constant");
         if let InstructionData::UnaryImm { imm, .. } = &mut dfg.insts[inst] {

@@ -17,6 +17,23 @@ pub fn machine(a: &MachineArgs) -> Done {
         None | Some(MachineAction::List) => list(a.json),
         Some(MachineAction::Show { machine, toml }) => show(machine, *toml, a.json),
         Some(MachineAction::Check { machine }) => check(machine.as_deref(), a.json),
+        Some(MachineAction::Interference {
+            machine,
+            quick,
+            nodes,
+            out,
+            jobs,
+        }) => super::interference::interference(
+            machine,
+            *quick,
+            nodes.as_deref(),
+            out.as_deref(),
+            *jobs,
+            a.json,
+        ),
+        Some(MachineAction::Governor { machine, quick }) => {
+            super::governor::governor(machine, *quick, a.json)
+        }
         Some(MachineAction::Calibrate {
             machine,
             full,

@@ -133,7 +133,7 @@ pub fn run(a: &GroupArgs) -> Done {
             .collect::<Vec<_>>();
         first.notes.extend(more);
     }
-    show::compared(a, &h.group, "here", &results, None)?;
+    show::compared(a, &h.group, "here", &results, None, None)?;
     Ok(match results.iter().all(|r| r.is_well()) {
         true => ExitCode::SUCCESS,
         false => ExitCode::from(1),

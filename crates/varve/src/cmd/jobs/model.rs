@@ -6,9 +6,10 @@ use crate::cmd::machine::named;
 use crate::ui::{self, Done, Failure, print};
 use serde_json::json;
 use std::process::ExitCode;
-use varve_jobs::compare::{Compared, Making, compare, demands};
+use varve_jobs::compare::{Compared, Making, compare, demands, run_all};
 use varve_jobs::model::ModelSpec;
-use varve_jobs::{Demand, Error, Group, Host, explain};
+use varve_jobs::oracle::candidates;
+use varve_jobs::{Demand, Error, Group, GroupResult, Host, explain};
 use varve_run::VERSION;
 
 /// The scale of `--quick`.
@@ -83,16 +84,32 @@ pub fn plan(a: &GroupArgs) -> Done {
 pub fn run(a: &GroupArgs) -> Done {
     let group = load(a)?;
     let spec = spec(a)?;
-    let compared: Compared = making(a, |making| compare(&group, &spec, &strategies(a), making))?;
-    show::compared(
-        a,
-        &group,
-        &compared.host.name,
-        &compared.results,
-        Some(&spec),
-    )?;
+    let compared: Compared =
+        making(a, |making| compare(&group, &spec, &strategies(a), making))?;
+    let best = match a.oracle {
+        true => Some(oracle(a, &group, &spec, &compared)?),
+        false => None,
+    };
+    let best = best.as_ref().map(|(r, n)| (r, *n));
+    let machine = &compared.host.name;
+    show::compared(a, &group, machine, &compared.results, Some(&spec), best)?;
     Ok(match compared.results.iter().all(|r| r.is_well()) {
         true => ExitCode::SUCCESS,
         false => ExitCode::from(1),
     })
+}
+
+/// The best of all plans of a group, and how many there are.
+fn oracle(
+    a: &GroupArgs,
+    group: &Group,
+    spec: &ModelSpec,
+    compared: &Compared,
+) -> Result<(GroupResult, usize), Failure> {
+    let plans = candidates(group, &compared.demands, &compared.host).map_err(|e| of_jobs(&e))?;
+    let results = making(a, |making| run_all(group, &plans, spec, making))?;
+    let n = results.len();
+    let best = results.into_iter().min_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    best.map(|b| (b, n))
+        .ok_or_else(|| ui::failed("no plan of this group fits the machine"))
 }

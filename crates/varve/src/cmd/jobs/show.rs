@@ -119,13 +119,15 @@ pub fn compared(
     machine: &str,
     results: &[GroupResult],
     spec: Option<&ModelSpec>,
+    best: Option<(&GroupResult, usize)>,
 ) -> Result<(), Failure> {
     let title = match group.about.as_str() {
         "" => format!("{} on {machine}", group.name),
         about => format!("{} on {machine}: {about}", group.name),
     };
     let mut out = RunTable::new(title, "strategy");
-    let published = !group.published.saved.is_empty();
+    // Others measured it on the machine of the model, not on this one.
+    let published = !group.published.saved.is_empty() && spec.is_some();
     out.columns = vec![
         Column::new("time", Format::DurationNs, Better::Lower),
         Column::new("saved", Format::Percent, Better::Neither),
@@ -156,6 +158,15 @@ pub fn compared(
         values.push((100.0 * r.moving_s / r.seconds).into());
         out.push(name, values);
     }
+    if let Some((r, plans)) = best {
+        let mut values = vec![(r.seconds * 1e9).into(), baseline.map_or(Value::Missing, |b| r.saves(b).into())];
+        if published {
+            values.push(Value::Missing);
+        }
+        values.extend([0.0.into(), 0.0.into()]);
+        out.push("oracle", values);
+        out.notes.push(format!("oracle: the best of all {plans} plans, known beforehand"));
+    }
     if published {
         out.notes
             .push(format!("published: {}", group.published.source));
@@ -168,14 +179,25 @@ pub fn compared(
             spec.scale, spec.seed
         ));
     }
-    let mut notes: Vec<&String> = results.iter().flat_map(|r| &r.notes).collect();
-    notes.dedup();
-    out.notes.extend(notes.into_iter().cloned());
+    for r in results {
+        for note in &r.notes {
+            // What is true of all is said once, what is true of a program for each strategy.
+            let general = results.iter().all(|other| other.notes.contains(note));
+            let note = match general || results.len() == 1 || r.strategy == results[0].strategy && !group.programs.iter().any(|p| note.starts_with(&p.name)) {
+                true => note.clone(),
+                false => format!("{}: {note}", r.strategy.name()),
+            };
+            if !out.notes.contains(&note) {
+                out.notes.push(note);
+            }
+        }
+    }
     let end = results.iter().map(|r| r.seconds).fold(0.0, f64::max);
-    let charts: Vec<_> = results
-        .iter()
-        .map(|r| {
-            let name = r.strategy.name();
+    let oracle = best.iter().map(|(r, _)| ("oracle".to_string(), *r));
+    let named = results.iter().map(|r| (r.strategy.name(), r));
+    let charts: Vec<_> = named
+        .chain(oracle)
+        .map(|(name, r)| {
             let id = format!("gantt-{}", name.replace('+', "-"));
             gantt(&id, &format!("{}: {name}", group.name), r, end)
         })

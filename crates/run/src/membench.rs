@@ -1,0 +1,106 @@
+//! MemBench on a machine with trays: the runs of its sweep, and the model of bandwidth that they give (Olson et al., TACO 2018,
+//! sections 6 and 7.2).
+
+use crate::{Error, RunResult, RunSpec, Work};
+use varve_machine::{Machine, Region};
+use varve_pages::governor::{BandwidthModel, ModelError, SweepPoint};
+use varve_workloads::registry;
+
+/// Threads of the paper's benchmark: two on each of six cores.
+const THREADS: u32 = 12;
+
+/// How MemBench is run.
+#[derive(Clone, Debug)]
+pub struct MemBench {
+    /// The machine at full size.
+    pub machine: Machine,
+    /// Divisor of all sizes.
+    pub scale: u32,
+    /// Writes of each thread where there is no delay; with delays fewer, so that a run takes no more than [`MemBench::most_ns`].
+    pub writes: u64,
+    /// Most virtual time of the delays of a thread, ns.
+    pub most_ns: u64,
+    /// Seed of everything that is drawn by chance.
+    pub seed: u64,
+}
+
+/// Where MemBench's hot objects are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Among the cold ones, all on all DIMMs in turn: the default.
+    Mixed,
+    /// On so many hot DIMMs, apart from the cold ones.
+    Hot(usize),
+    /// Hot objects alone, one after the other, on one DIMM.
+    OneDimm,
+}
+
+impl MemBench {
+    /// A run with a delay between two writes, and so many percent of the hot objects on the other socket.
+    ///
+    /// # Errors
+    /// A scale that the workload cannot have.
+    pub fn spec(&self, place: Place, delay_ns: u64, remote: u32) -> Result<RunSpec, Error> {
+        let writes = match delay_ns {
+            0 => self.writes,
+            delay => self.writes.min(self.most_ns / delay).max(8),
+        };
+        let objects = match place {
+            Place::Mixed => "organize=false".to_string(),
+            Place::Hot(_) => "organize".to_string(),
+            Place::OneDimm => "organize,hot=2.5GB,cold=0,shuffle=false".to_string(),
+        };
+        let line = format!(
+            "membench:threads={THREADS},{objects},delay={delay_ns}ns,writes={writes},remote={remote},scale={},seed={}",
+            self.scale, self.seed
+        );
+        let regions = registry::build(&line)?.regions();
+        let named = |wanted: &str| ranges(&regions, |name| name.contains(wanted));
+        let (hot, dimms) = match place {
+            Place::Mixed => (ranges(&regions, |_| true), 0),
+            Place::Hot(dimms) => (named("hot"), dimms),
+            Place::OneDimm => (ranges(&regions, |_| true), 1),
+        };
+        let remote = match named("remote") {
+            none if none.is_empty() => "0+0".into(),
+            some => some,
+        };
+        let policy = format!("trays:hot={hot},remote={remote},dimms={dimms}");
+        let mut spec = RunSpec::new(self.machine.clone(), &policy, Work::Workload(line));
+        spec.page_bytes = 4096 * u64::from(self.scale);
+        (spec.scale, spec.seed) = (self.scale, self.seed);
+        spec.per_core = THREADS.div_ceil(self.machine.core.per_socket);
+        Ok(spec)
+    }
+
+    /// DIMMs of a socket.
+    pub fn dimms(&self) -> usize {
+        (self.machine.dram.channels * self.machine.dram.dimms_per_channel) as usize
+    }
+}
+
+fn ranges(regions: &[Region], wanted: impl Fn(&str) -> bool) -> String {
+    let wanted = regions.iter().filter(|r| wanted(&r.name) && r.bytes > 0);
+    let all: Vec<String> = wanted
+        .map(|r| format!("{:#x}+{}", r.base, r.bytes))
+        .collect();
+    all.join("/")
+}
+
+/// The model of bandwidth from a sweep: at each delay the run with all DIMMs, and those with 1, 2, ... hot ones.
+///
+/// # Errors
+/// A sweep that says nothing.
+pub fn bandwidth_model(
+    sweep: &[(&RunResult, Vec<&RunResult>)],
+) -> Result<BandwidthModel, ModelError> {
+    let points = sweep.iter().map(|(all, few)| SweepPoint {
+        gbps: all
+            .power
+            .as_ref()
+            .map_or(0.0, |p| p.traffic.iter().sum::<f64>())
+            / 1e9,
+        slowdown: few.iter().map(|r| r.seconds / all.seconds).collect(),
+    });
+    BandwidthModel::of_sweep(&points.collect::<Vec<_>>())
+}

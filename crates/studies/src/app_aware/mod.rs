@@ -1,0 +1,114 @@
+//! Application awareness on hybrid memory (Wang et al.): placement, threads and order of whole programs. Claims E5 to E11.
+//!
+//! ```text
+//! alone.rs         E5, E11: what programs ask of memory, each alone
+//! groups.rs        E6 to E9: groups under Linux and under each optimization
+//! interference.rs  E10: every way of using memory beside every other
+//! groups/          the groups
+//! ```
+
+mod alone;
+mod groups;
+mod interference;
+
+use crate::{Effort, StudyOptions, StudyProgress, Watch};
+use varve_jobs::compare::Making;
+use varve_jobs::model::{ModelSpec, SCALE};
+use varve_machine::Machine;
+use varve_machine::model::RunError;
+use varve_report::{Claim, StudyResult, Value};
+use varve_run::{Error, VERSION};
+
+pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
+    let mut spec = ModelSpec::new(Machine::load("optane-6230n")?);
+    spec.seed = options.seed;
+    spec.scale = match options.effort {
+        Effort::Full => SCALE,
+        Effort::Quick => 8 * SCALE,
+        Effort::Tiny => 16 * SCALE,
+    };
+    let setup = Setup { options, spec };
+    let tell = |what: &str| {
+        let what = what.to_string();
+        move |done, runs, now: &str| {
+            let what = format!("{what}: {now}");
+            watch(&StudyProgress { done, runs, what })
+        }
+    };
+    let mut out = StudyResult::new("app-aware", "optane-6230n", options.seed, VERSION);
+    out.title = "Whole programs on hybrid memory: placement, threads and order".into();
+    out.about = about(setup.spec.scale);
+    if setup.wants(&["E5", "E11"]) {
+        alone::claims(&setup, &setup.making(&tell("alone")), &mut out).map_err(of_jobs)?;
+    }
+    for group in groups::wanted(&setup) {
+        groups::claims(&setup, &group, &setup.making(&tell(&group.name)), &mut out)
+            .map_err(of_jobs)?;
+    }
+    if setup.wants(&["E10"]) {
+        interference::claims(&setup, &setup.making(&tell("interference")), &mut out)
+            .map_err(of_jobs)?;
+    }
+    out.claims.sort_by_key(|c| c.id[1..].parse::<u32>().unwrap_or(0));
+    out.claims.retain(|c| options.wants(&c.id));
+    Ok(out)
+}
+
+fn about(scale: u32) -> Vec<String> {
+    vec![
+        format!(
+            "Programs are access patterns (`varve workload`), not the programs themselves; sizes and times are divided by {scale}, \
+             and given at full size again. Each takes some seconds, where the paper's take minutes: what moving pages costs is a larger part."
+        ),
+        "Inputs are the bandwidths that the paper prints of ocean_cp, freqmine and NPB/LU in DRAM (they come out again under E5 \
+         and E11). Members of groups that the text does not name are assumed; its figures cannot be read."
+            .into(),
+        "As in the paper, one program runs in each memory at a time, with eight threads; the group takes as long as the slower \
+         memory's programs."
+            .into(),
+    ]
+}
+
+struct Setup<'a> {
+    options: &'a StudyOptions,
+    spec: ModelSpec,
+}
+
+impl Setup<'_> {
+    fn wants(&self, ids: &[&str]) -> bool {
+        ids.iter().any(|id| self.options.wants(id))
+    }
+
+    fn making<'m>(
+        &'m self,
+        watch: &'m (dyn Fn(usize, usize, &str) -> bool + Sync),
+    ) -> Making<'m> {
+        Making {
+            workers: self.options.workers,
+            keep: &self.options.keep,
+            watch,
+        }
+    }
+}
+
+fn of_jobs(e: varve_jobs::Error) -> Error {
+    match e {
+        varve_jobs::Error::Run(e) => e,
+        other => RunError::Program(other.to_string()).into(),
+    }
+}
+
+/// A claim whose own value may be missing.
+fn claim(
+    id: &str,
+    what: &str,
+    published: impl Into<Value>,
+    ours: Option<f64>,
+    unit: &str,
+    note: &str,
+) -> Claim {
+    let ours = ours
+        .filter(|x| x.is_finite())
+        .map_or(Value::Missing, Value::from);
+    Claim::new(id, what, published, ours, unit).with_note(note)
+}
