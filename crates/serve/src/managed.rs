@@ -154,6 +154,25 @@ impl Managed {
         &self.store
     }
 
+    /// Calls the program. What it throws is told by its class.
+    fn call<P: WasmTypes, R: WasmResults>(
+        &mut self,
+        function: TypedFunc<P, R>,
+        with: P,
+    ) -> Result<R, EngineError> {
+        let outcome = function.call(&mut self.store, with);
+        let Err(EngineError::Exception { exception, .. }) = &outcome else {
+            return outcome;
+        };
+        let object = exception.field(&mut self.store, 1)?.rooted();
+        let class = match object {
+            Some(object) => object.type_name(&mut self.store)?,
+            None => None,
+        };
+        let class = class.unwrap_or_else(|| "an exception".into());
+        Err(EngineError::Host(format!("it threw {class}").into()))
+    }
+
     /// The mailbox.
     fn mailbox(&mut self) -> Result<&mut [u8], EngineError> {
         let at = self.mailbox;
@@ -179,7 +198,7 @@ impl Managed {
     /// Room for a value of so many bytes, and a little more: whole words are read.
     fn make_room(&mut self, bytes: usize) -> Result<(), EngineError> {
         if bytes > self.capacity {
-            self.reserve.call(&mut self.store, bytes as i32)?;
+            self.call(self.reserve, bytes as i32)?;
             self.capacity = self.number(mailbox::CAPACITY)? as usize;
         }
         Ok(())
@@ -193,7 +212,7 @@ impl Managed {
         let buffer = u32_at(mailbox, mailbox::BUFFER) as usize;
         let memory = self.memory.data(&mut self.store)?;
         memory[buffer..buffer + value.len()].copy_from_slice(value);
-        Ok(length(self.put.call(&mut self.store, key)?))
+        Ok(length(self.call(self.put, key)?))
     }
 
     fn removed(&mut self) {
@@ -264,7 +283,7 @@ impl From<EngineError> for StoreError {
 impl Store for Managed {
     fn get(&mut self, key: &[u8]) -> Result<Option<(Meta, &[u8])>> {
         let key = self.address(key)?;
-        if self.get.call(&mut self.store, key)? == 0 {
+        if self.call(self.get, key)? == 0 {
             return Ok(None);
         }
         let at = self.mailbox;
@@ -279,7 +298,7 @@ impl Store for Managed {
 
     fn find(&mut self, key: &[u8]) -> Result<Option<(Meta, usize)>> {
         let key = self.address(key)?;
-        if self.find.call(&mut self.store, key)? == 0 {
+        if self.call(self.find, key)? == 0 {
             return Ok(None);
         }
         Ok(Some(head_at(self.mailbox()?)))
@@ -291,13 +310,13 @@ impl Store for Managed {
             Room::None => return Err(StoreError::Full),
             Room::Perhaps => {
                 self.room = Room::None;
-                self.restock.call(&mut self.store, ())?;
+                self.call(self.restock, ())?;
                 self.room = Room::Some;
             }
         }
         let outcome = self.try_put(key, meta, value);
         if let Err(StoreError::Full) = outcome {
-            self.relieve.call(&mut self.store, ())?;
+            self.call(self.relieve, ())?;
             self.room = Room::None;
         }
         outcome
@@ -306,32 +325,32 @@ impl Store for Managed {
     fn mark(&mut self, key: &[u8], meta: Meta) -> Result<()> {
         let key = self.address(key)?;
         put_head(self.mailbox()?, meta, 0);
-        self.mark.call(&mut self.store, key)?;
+        self.call(self.mark, key)?;
         Ok(())
     }
 
     fn remove(&mut self, key: &[u8]) -> Result<Option<usize>> {
         let key = self.address(key)?;
-        let removed = length(self.remove.call(&mut self.store, key)?);
+        let removed = length(self.call(self.remove, key)?);
         self.removed();
         Ok(removed)
     }
 
     fn clear(&mut self) -> Result<()> {
-        self.clear.call(&mut self.store, ())?;
+        self.call(self.clear, ())?;
         self.removed();
         Ok(())
     }
     fn len(&mut self) -> Result<usize> {
-        Ok(self.size.call(&mut self.store, ())? as usize)
+        Ok(self.call(self.size, ())? as usize)
     }
 
     fn scan(&mut self) -> Result<()> {
-        Ok(self.scan.call(&mut self.store, ())?)
+        Ok(self.call(self.scan, ())?)
     }
 
     fn next(&mut self, key: &mut Vec<u8>) -> Result<Option<(Meta, usize)>> {
-        let Some(length) = length(self.next.call(&mut self.store, ())?) else {
+        let Some(length) = length(self.call(self.next, ())?) else {
             return Ok(None);
         };
         let mailbox = self.mailbox()?;

@@ -11,6 +11,9 @@ use varve_serve::{Cache, Error, Limits, Managed, Server, Settings};
 /// Largest value that the protocol's numbers and a Java array allow, with room to spare.
 const LARGEST_VALUE: u64 = 1 << 30;
 
+/// Files of the server besides its connections, with some to spare.
+const FILES: usize = 32;
+
 pub fn serve(a: &ServeArgs) -> Done {
     let stop = ui::stop_flag();
     let limits = limits(a)?;
@@ -27,6 +30,7 @@ pub fn serve(a: &ServeArgs) -> Done {
     durable::configure(&(&a.durable).into(), &mut config)?;
     let store = Managed::new(a.store, config).map_err(|e| store_failed(a, &e))?;
     let mut cache = Cache::new(store, limits, varve_serve::seconds()).map_err(failed)?;
+    files(a.connections);
     // Whoever started this may wait for the line, and may not read on.
     let _ = writeln!(
         std::io::stdout(),
@@ -39,6 +43,20 @@ pub fn serve(a: &ServeArgs) -> Done {
         e => failed(e),
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says so if the system allows fewer open files than connections need: those beyond it wait to be accepted.
+fn files(connections: usize) {
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let line = limits.lines().find_map(|l| l.strip_prefix("Max open files"));
+    let most = line.and_then(|l| l.split_whitespace().next()?.parse::<usize>().ok());
+    if let Some(most) = most.filter(|&most| most < connections + FILES) {
+        eprintln!(
+            "note: {most} files may be open here, so about {} of {connections} connections: ulimit -n {}",
+            most.saturating_sub(FILES),
+            connections + FILES
+        );
+    }
 }
 
 /// A region file that does not fit has its own words and exit code.
