@@ -136,14 +136,14 @@ pub fn has_one_memory(m: &Machine) -> bool {
 /// Who places pages: by memory, or by colour.
 enum Pages {
     Tiers(TierPager),
-    Trays(Placement),
+    Trays(Box<Placement>),
 }
 
 impl Pages {
     fn pager(&mut self) -> &mut dyn Pager {
         match self {
             Pages::Tiers(pager) => pager,
-            Pages::Trays(placement) => placement,
+            Pages::Trays(placement) => &mut **placement,
         }
     }
 
@@ -182,7 +182,11 @@ pub fn run_managed(
     };
     let tiers = Arc::new(Tiers::new(spec.page_bytes));
     let mut pager = match on_trays {
-        true => Pages::Trays(trays::placement(spec, &topology, Arc::clone(&tiers))?),
+        true => Pages::Trays(Box::new(trays::placement(
+            spec,
+            &topology,
+            Arc::clone(&tiers),
+        )?)),
         false => Pages::Tiers(TierPager::new(
             &topology,
             Arc::clone(&tiers),

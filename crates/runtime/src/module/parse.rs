@@ -285,7 +285,7 @@ impl<'a> Reading<'a> {
                 }
                 wp::Name::Field(map) => {
                     for of_type in map.into_iter().flatten() {
-                        for n in of_type.names.into_iter().flatten() {
+                        for n in of_type.names.flatten() {
                             let key = (of_type.index, n.index);
                             self.module.field_names.insert(key, n.name.to_string());
                         }

@@ -48,7 +48,9 @@ pub fn serve(a: &ServeArgs) -> Done {
 /// Says so if the system allows fewer open files than connections need: those beyond it wait to be accepted.
 fn files(connections: usize) {
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    let line = limits.lines().find_map(|l| l.strip_prefix("Max open files"));
+    let line = limits
+        .lines()
+        .find_map(|l| l.strip_prefix("Max open files"));
     let most = line.and_then(|l| l.split_whitespace().next()?.parse::<usize>().ok());
     if let Some(most) = most.filter(|&most| most < connections + FILES) {
         eprintln!(
