@@ -134,7 +134,7 @@ fn load(bytes: &[u8], counts: &mut Counts) {
     let mut linker = Linker::new(&engine);
     wasi::link(&mut linker, None);
     let instance = teavm::link(&mut linker, &mut store, &module)
-        .and_then(|()| linker.instantiate(&mut store, &module));
+        .and_then(|_| linker.instantiate(&mut store, &module));
     match instance.and_then(|i| i.compile(&mut store)) {
         Ok(()) => counts.compiled += 1,
         Err(e @ Error::Internal(_)) => panic!("{e}"),

@@ -546,11 +546,13 @@ fn table(all: &Look) -> RunTable {
     table
 }
 
+/// What of a program with so many instances is drawn, under a strategy.
+type Of<'a> = &'a dyn Fn(&(&'static Entry, u32), &str) -> Option<f64>;
+
 fn charts(all: &Look, out: &mut StudyResult) {
     let columns = columns(all);
     let strategies: Vec<&'static str> = all.suite.strategies().iter().map(|s| s.0).collect();
-    let bars = |strategies: &[&'static str],
-                of: &dyn Fn(&(&'static Entry, u32), &str) -> Option<f64>| {
+    let bars = |strategies: &[&'static str], of: Of<'_>| {
         let one = |s: &&'static str| {
             let values = columns.iter().map(|c| of(c, s).unwrap_or(f64::NAN));
             Bars::new(*s, values.collect())

@@ -15,8 +15,11 @@ use varve_report::{Better, Claim, Column, RunTable, StudyResult, Value};
 use varve_run::{Error, ManagedProgram, Ran, VERSION};
 use varve_runtime::{CheckStats, Checks, Config, DurableFile, Medium};
 
+/// Checks, their name, and the paper's means over Clean in percent, by suite.
+type Published = (Checks, &'static str, Option<(f64, f64)>);
+
 /// Kinds of checks beside none, with the paper's means over Clean in percent, by suite.
-const KINDS: [(Checks, &str, Option<(f64, f64)>); 5] = [
+const KINDS: [Published; 5] = [
     (Checks::Likely, "Likely", Some((61.0, 62.3))),
     (Checks::Unbiased, "Unbiased", Some((51.1, 59.7))),
     (Checks::Unlikely, "Unlikely", Some((19.1, 38.5))),
