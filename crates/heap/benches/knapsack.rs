@@ -1,5 +1,9 @@
 //! `cargo bench -p varve-heap`: choosing cold sites among as many as large programs have (tradesoap has 16 266: Olson et al.,
 //! TACO 2018, table 3), and among 100 000.
+#![allow(
+    missing_docs,
+    reason = "criterion's macro makes a public function without"
+)]
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;

@@ -331,7 +331,7 @@ mod tests {
                 x = x
                     .wrapping_mul(6364136223846793005)
                     .wrapping_add(1442695040888963407);
-                let n = 2 * (x >> 20) | 1 << 46;
+                let n = (2 * (x >> 20)) | (1 << 46);
                 Item {
                     value: n,
                     weight: n,
