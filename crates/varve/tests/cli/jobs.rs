@@ -287,11 +287,16 @@ fn programs_are_placed_on_nodes() {
         return;
     }
     let scratch = tempfile::tempdir().unwrap();
-    let text = "[[program]]\nname = \"a\"\nworkload = \"swaptions:bytes=4MiB,passes=8\"\nmemory = \"slow\"\nthreads = 1\n\
-        [[program]]\nname = \"b\"\nworkload = \"swaptions:bytes=4MiB,passes=8\"\nmemory = \"fast\"\nthreads = 1\n";
+    let program = |name: &str, memory: &str| {
+        format!(
+            "[[program]]\nname = \"{name}\"\nworkload = \"npb_mg:bytes=4MiB,passes=100\"\nmemory = \"{memory}\"\n\
+             class = \"cpu-bound\"\nbytes = \"4MiB\"\nthreads = 1\n"
+        )
+    };
+    let text = program("a", "slow") + &program("b", "fast");
     let said = live(
         scratch.path(),
-        text,
+        &text,
         &["--scale", "1", "--strategy", "placement"],
     )
     .well();
@@ -320,14 +325,20 @@ fn pages_of_a_running_program_make_room() {
     }
     let scratch = tempfile::tempdir().unwrap();
     // 12 MiB of fast memory: the first takes 8, and the newcomer needs 8.
-    let text = "fast = \"12MiB\"\n\
-        [[program]]\nname = \"holds\"\nworkload = \"swaptions:bytes=8MiB,passes=60\"\nbytes = 8388608\nclass = \"cpu-bound\"\nthreads = 1\n\
-        [[program]]\nname = \"before\"\ncommand = [\"sleep\", \"2\"]\nbytes = 4096\nthreads = 1\n\
-        [[program]]\nname = \"needs\"\nworkload = \"swaptions:bytes=8MiB,passes=1\"\nbytes = 8388608\nclass = \"bandwidth-sensitive\"\n\
-        threads = 1\nafter = [\"before\"]\n";
+    let program = |name: &str, passes: u32, class: &str, after: &str| {
+        format!(
+            "[[program]]\nname = \"{name}\"\nworkload = \"npb_mg:bytes=8MiB,passes={passes}\"\nclass = \"{class}\"\n\
+             bytes = \"8MiB\"\nthreads = 1\nafter = [{after}]\n"
+        )
+    };
+    let before = "[[program]]\nname = \"before\"\ncommand = [\"sleep\", \"1\"]\nbytes = 4096\nclass = \"cpu-bound\"\nthreads = 1\n";
+    let text = "fast = \"12MiB\"\n".to_string()
+        + &program("holds", 800, "cpu-bound", "")
+        + before
+        + &program("needs", 1, "bandwidth-sensitive", "\"before\"");
     let said = live(
         scratch.path(),
-        text,
+        &text,
         &["--scale", "1", "--strategy", "placement", "--json"],
     )
     .well();

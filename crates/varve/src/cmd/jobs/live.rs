@@ -49,11 +49,18 @@ fn here(a: &GroupArgs) -> Result<Here, Failure> {
 }
 
 /// Demands of all programs. One that cannot be measured has none, and says why: the others do not suffer for it.
-fn demands(h: &Here) -> Result<Vec<Demand>, Failure> {
+///
+/// A program whose file says all that placement and order go by is only run beforehand if its threads are to be counted.
+fn demands(h: &Here, threads: bool) -> Result<Vec<Demand>, Failure> {
     let bar = ui::bar(h.group.programs.len() as u64, "profiles");
     let stop = ui::stop_flag();
     let mut all = Vec::new();
-    for i in 0..h.group.programs.len() {
+    for (i, p) in h.group.programs.iter().enumerate() {
+        if !threads && p.class.is_some() && p.bytes.is_some() {
+            all.push(unmeasured(&h.group, i, "its file says enough".into()));
+            bar.inc(1);
+            continue;
+        }
         let demand = live::profile(&h.group, i, &h.live, &h.options, &mut |what| {
             bar.set_message(what.to_string());
             !stop.load(Ordering::Relaxed)
@@ -82,7 +89,7 @@ fn unmeasured(group: &Group, i: usize, why: String) -> Demand {
 
 pub fn profile(a: &GroupArgs) -> Done {
     let h = here(a)?;
-    let demands = demands(&h)?;
+    let demands = demands(&h, true)?;
     show::demands(a, &h.group, &h.host, &demands)?;
     tell(&h.notes);
     Ok(ExitCode::SUCCESS)
@@ -90,11 +97,11 @@ pub fn profile(a: &GroupArgs) -> Done {
 
 pub fn plan(a: &GroupArgs) -> Done {
     let h = here(a)?;
-    let demands = demands(&h)?;
     let chosen = match a.strategy.is_empty() {
         true => vec![Strategy::ALL],
         false => strategies(a),
     };
+    let demands = demands(&h, chosen.iter().any(|s| s.threads))?;
     let plans = plans(&h, &demands, &chosen)?;
     if a.json {
         let all = json!({"machine": "here", "version": VERSION, "notes": h.notes, "demands": demands, "plans": plans});
@@ -127,7 +134,7 @@ pub fn run(a: &GroupArgs) -> Done {
     let chosen = strategies(a);
     // Linux knows nothing of programs, so that none has to be run beforehand.
     let demands = match chosen.iter().any(|s| *s != Strategy::LINUX) {
-        true => demands(&h)?,
+        true => demands(&h, chosen.iter().any(|s| s.threads))?,
         false => (0..h.group.programs.len())
             .map(|i| unmeasured(&h.group, i, "not looked at".into()))
             .collect(),
