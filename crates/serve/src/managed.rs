@@ -6,7 +6,7 @@ use std::str::FromStr;
 use varve_runtime::host::{Console, Input, Output, State, Wasi, teavm};
 use varve_runtime::{
     Clock, Config, Engine, Error as EngineError, GcKind, Memory, Module, Store as EngineStore,
-    TrapKind, TypedFunc,
+    TrapKind, TypedFunc, WasmResults, WasmTypes,
 };
 
 /// The program, built from `programs/store`.

@@ -79,8 +79,16 @@ fn theirs(class_path: &str, workload: Workload) -> Drawn {
         Workload::A => &["readproportion=0.5", "updateproportion=0.5"],
         Workload::B => &["readproportion=0.95", "updateproportion=0.05"],
         Workload::C => &["readproportion=1", "updateproportion=0"],
-        Workload::D => &["readproportion=0.95", "updateproportion=0", "insertproportion=0.05"],
-        Workload::F => &["readproportion=0.5", "updateproportion=0", "readmodifywriteproportion=0.5"],
+        Workload::D => &[
+            "readproportion=0.95",
+            "updateproportion=0",
+            "insertproportion=0.05",
+        ],
+        Workload::F => &[
+            "readproportion=0.5",
+            "updateproportion=0",
+            "readmodifywriteproportion=0.5",
+        ],
     };
     let distribution = match workload {
         Workload::D => "requestdistribution=latest",
@@ -90,12 +98,19 @@ fn theirs(class_path: &str, workload: Workload) -> Drawn {
     let output = Command::new("java")
         .args(["-cp", class_path])
         .arg(draw)
-        .args([format!("recordcount={RECORDS}"), format!("operationcount={OPERATIONS}")])
+        .args([
+            format!("recordcount={RECORDS}"),
+            format!("operationcount={OPERATIONS}"),
+        ])
         .arg(distribution)
         .args(proportions)
         .output()
         .expect("java was there a moment ago");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let mut drawn = Drawn::default();
     for line in String::from_utf8(output.stdout).unwrap().lines() {
         let (kind, key) = line.split_once(' ').expect("a letter and a key");
@@ -119,13 +134,19 @@ fn operations_are_drawn_as_ycsb_draws_them() {
             let (a, b) = (ours.kind(kind), theirs.kind(kind));
             // Five standard deviations of either.
             let within = 10.0 * (OPERATIONS as f64 / 4.0).sqrt();
-            assert!((a - b).abs() < within, "{workload}: {a} and {b} of kind {kind}");
+            assert!(
+                (a - b).abs() < within,
+                "{workload}: {a} and {b} of kind {kind}"
+            );
         }
         let (mine, other) = (ours.popular(), theirs.popular());
         for top in [1, 10, 100, 1000, 5000] {
             let share = |keys: &[(&str, f64)]| keys.iter().take(top).map(|k| k.1).sum::<f64>();
             let (a, b) = (share(&mine), share(&other));
-            assert!((a / b - 1.0).abs() < 0.03, "{workload}: the first {top} keys have {a} and {b}");
+            assert!(
+                (a / b - 1.0).abs() < 0.03,
+                "{workload}: the first {top} keys have {a} and {b}"
+            );
         }
         if workload != Workload::D {
             // The same records are popular: the hash that scatters them is the same.
