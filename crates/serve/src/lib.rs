@@ -13,8 +13,10 @@
 
 mod answer;
 mod cache;
+mod command;
 mod connection;
 mod counters;
+mod flags;
 mod managed;
 mod meta;
 mod parser;
