@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use varve_machine::Op;
+use varve_machine::{Kind, Op};
 use varve_runtime::host::placement;
 use varve_runtime::*;
 
@@ -219,7 +219,10 @@ fn a_mark_that_is_seen_costs_nothing() {
         let (mut store, outcome) = run_in(store, &list(new), 500);
         outcome.unwrap();
         store.tell().unwrap();
-        std::mem::take(&mut ear.0.lock().unwrap().0)
+        let mut told = std::mem::take(&mut ear.0.lock().unwrap().0);
+        // The code that has the mark was longer before it was compiled, and is taken to be longer after.
+        told.retain(|op| op.kind != Kind::Fetch);
+        told
     };
     for tier in TIERS {
         for plan in ["hints", "kg-n"] {

@@ -188,7 +188,7 @@ fn unusual_commands_are_answered_as_memcached_does() {
         "cas a 0 0 1 5\r\nA\r\nset a 0 0 1\r\nA\r\ncas a 0 0 1 0\r\nB\r\n".into(),
         "cas a 0 0 1\r\n".into(),
         "verbosity 1\r\nverbosity\r\nverbosity 1 noreply\r\nverbosity x\r\nverbosity x noreply\r\n".into(),
-        "verbosity noreply\r\nverbosity a b c\r\nstats noreply\r\nstats x\r\nstats a b\r\nstats items\r\n".into(),
+        "verbosity noreply\r\nverbosity a b c\r\nstats noreply\r\nstats x\r\nstats a b\r\n".into(),
         "quit\r\nmn\r\n".into(),
         "set a 0 0 1 other\r\nA\r\nget a noreply\r\ntouch a\r\nincr a\r\nGET a\r\n".into(),
         "flush_all noreply\r\nflush_all 0\r\nflush_all x\r\n".into(),

@@ -158,6 +158,8 @@ pub fn placement(
         false => (0, None, None),
     };
     let limit = limit.map(|bytes| (bytes / page).clamp(1, u64::from(u32::MAX)) as u32);
+    // What cannot be is refused under every plan, so that nothing has run before it is said.
+    Trays::new(&map, o.hot, None).map_err(varve_pages::Error::from)?;
     let trays = Trays::new(&map, hot, limit).map_err(varve_pages::Error::from)?;
     let meter = model.map(|m| Meter::new(m, &trays, o.sample_ns, o.undo));
     let tick = match meter.is_some() || limit.is_some() {

@@ -164,7 +164,7 @@ fn failures_are_told_and_the_others_go_on_or_stop() {
     assert_eq!(log(scratch.path(), "well-linux"), "well\n");
     let stop = live(
         scratch.path(),
-        &format!("on_failure = \"stop\"\n{text}"),
+        &format!("on_failure = \"stop\"\n{}", text.replace("0.3", "50")),
         &["--strategy", "linux"],
     );
     assert_eq!(stop.code, 1);

@@ -28,7 +28,7 @@ fn plans_are_compared_in_time_and_energy() {
         "knapsack",
         "sampled",
         "DRAM energy",
-        "CPU + DRAM",
+        "CPU +",
         "DIMMs used",
         "DIMMs of the first socket",
         "Advice",
