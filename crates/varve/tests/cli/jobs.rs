@@ -333,7 +333,7 @@ fn pages_of_a_running_program_make_room() {
     };
     let before = "[[program]]\nname = \"before\"\ncommand = [\"sleep\", \"1\"]\nbytes = 4096\nclass = \"cpu-bound\"\nthreads = 1\n";
     let text = "fast = \"12MiB\"\n".to_string()
-        + &program("holds", 800, "cpu-bound", "")
+        + &program("holds", 400, "cpu-bound", "")
         + before
         + &program("needs", 1, "bandwidth-sensitive", "\"before\"");
     let said = live(
