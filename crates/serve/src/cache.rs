@@ -140,7 +140,7 @@ impl<S: Store> Cache<S> {
     /// # Errors
     /// What the store says.
     pub fn count(&mut self) -> Result<usize> {
-        self.store.len()
+        self.store.count()
     }
 
     /// Seconds since 1970.

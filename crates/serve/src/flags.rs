@@ -119,7 +119,7 @@ fn base64(text: &[u8]) -> Option<Vec<u8>> {
         [digits @ .., b'=', b'='] | [digits @ .., b'='] => digits,
         digits => digits,
     };
-    if text.len() % 4 != 0 || digits.len() % 4 == 1 {
+    if !text.len().is_multiple_of(4) || digits.len() % 4 == 1 {
         return None;
     }
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);

@@ -341,7 +341,7 @@ impl Store for Managed {
         self.removed();
         Ok(())
     }
-    fn len(&mut self) -> Result<usize> {
+    fn count(&mut self) -> Result<usize> {
         Ok(self.call(self.size, ())? as usize)
     }
 

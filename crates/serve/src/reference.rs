@@ -42,7 +42,7 @@ impl Store for Reference {
         Ok(())
     }
 
-    fn len(&mut self) -> Result<usize> {
+    fn count(&mut self) -> Result<usize> {
         Ok(self.map.len())
     }
 

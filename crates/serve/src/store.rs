@@ -108,7 +108,7 @@ pub trait Store {
     ///
     /// # Errors
     /// As [`Store::get`].
-    fn len(&mut self) -> Result<usize>;
+    fn count(&mut self) -> Result<usize>;
 
     /// Begins to go over all values.
     ///

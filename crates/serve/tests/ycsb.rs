@@ -43,7 +43,7 @@ fn ours(workload: Workload) -> Drawn {
     let mut operations = Operations::new(workload, RECORDS, 1);
     let (mut drawn, mut name) = (Drawn::default(), Vec::new());
     for _ in 0..OPERATIONS {
-        let operation = operations.next();
+        let operation = operations.draw();
         let (kinds, record) = match operation {
             Operation::Read(record) => ("r", record),
             Operation::Update(record) => ("u", record),

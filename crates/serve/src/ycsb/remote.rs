@@ -143,7 +143,7 @@ impl Remote {
         while done < spec.operations {
             batch.clear();
             for version in done..(done + depth).min(spec.operations) {
-                let operation = operations.next();
+                let operation = operations.draw();
                 let (Operation::Read(record)
                 | Operation::Update(record)
                 | Operation::Insert(record)

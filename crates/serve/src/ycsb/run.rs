@@ -116,7 +116,7 @@ pub fn run(spec: &Spec, target: &mut impl Target) -> io::Result<Report> {
     let mut missed = 0;
     let since = Instant::now();
     for version in 1..=spec.operations {
-        let operation = operations.next();
+        let operation = operations.draw();
         let (Operation::Read(record)
         | Operation::Update(record)
         | Operation::Insert(record)

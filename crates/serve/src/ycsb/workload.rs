@@ -109,7 +109,7 @@ impl Operations {
     }
 
     /// The next operation.
-    pub fn next(&mut self) -> Operation {
+    pub fn draw(&mut self) -> Operation {
         if real(&mut self.rng) >= self.workload.reads() {
             return match self.workload {
                 Workload::D => {
@@ -179,7 +179,7 @@ mod tests {
             let mut operations = Operations::new(workload, 1000, 7);
             let (mut reads, mut there) = (0, 1000);
             for _ in 0..100_000 {
-                match operations.next() {
+                match operations.draw() {
                     Operation::Read(record) => {
                         reads += 1;
                         assert!(record < there, "{workload}: {record}");
@@ -206,7 +206,7 @@ mod tests {
         let mut operations = Operations::new(Workload::D, 10_000, 3);
         let (mut late, mut all, mut last) = (0, 0, 9_999);
         for _ in 0..100_000 {
-            match operations.next() {
+            match operations.draw() {
                 Operation::Read(record) => {
                     all += 1;
                     late += u32::from(last - record < 100);

@@ -130,7 +130,7 @@ fn check(file: &Path, as_json: bool) -> Outcome {
         let all = damages
             .iter()
             .map(|d| json!({"at": d.at, "what": d.what, "from": d.from}));
-        print(&format!(
+        print(format!(
             "{:#}\n",
             json!({
                 "objects": region.walk.objects.len(),
@@ -186,7 +186,7 @@ fn info(file: &Path, as_json: bool) -> Outcome {
         let by_type = types.iter().map(
             |(bytes, objects, name)| json!({"type": name, "objects": objects, "bytes": bytes}),
         );
-        print(&format!(
+        print(format!(
             "{:#}\n",
             json!({
                 "version": varve_durable::layout::VERSION,
@@ -237,7 +237,7 @@ fn compact(file: &Path) -> Outcome {
     let before = region.image.len();
     let bytes = rewritten(&region, &region.tables)?;
     replace(file, &bytes)?;
-    print(&format!(
+    print(format!(
         "{}: {before} bytes before, {} now, {} objects\n",
         file.display(),
         bytes.len(),
