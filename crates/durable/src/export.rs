@@ -73,7 +73,7 @@ impl Inspection {
                 let first = at + u64::from(array_base(storage.bytes()));
                 let text = (*storage == Storage::I16).then(|| {
                     let unit =
-                        |i| self.image.u32(first + 2 * i & !3) >> (8 * ((first + 2 * i) % 4));
+                        |i| self.image.u32((first + 2 * i) & !3) >> (8 * ((first + 2 * i) % 4));
                     let units: Vec<u16> = (0..length).map(|i| unit(i) as u16).collect();
                     String::from_utf16(&units).ok()
                 });

@@ -138,15 +138,15 @@ impl<'a> Walker<'a> {
         if info.element == 0 {
             for &(offset, target) in &info.refs {
                 let slot = at + u64::from(offset);
-                self.follow(Ref(self.image.u32(slot)), target, slot, || String::new());
-                self.name_last(slot, &from);
+                self.follow(Ref(self.image.u32(slot)), target, slot, String::new);
+                self.name_last(slot, from);
             }
         } else if let Some(&(_, target)) = info.refs.first() {
             let length = u64::from(self.image.u32(at + ARRAY_LENGTH as u64));
             for i in 0..length {
                 let slot = at + u64::from(info.size) + 4 * i;
-                self.follow(Ref(self.image.u32(slot)), target, slot, || String::new());
-                self.name_last(slot, &from);
+                self.follow(Ref(self.image.u32(slot)), target, slot, String::new);
+                self.name_last(slot, from);
             }
         }
     }
