@@ -92,7 +92,7 @@ fn each_access_is_told_once_in_order_with_its_instructions() {
             (Kind::Write, 4, 1, 1),
         ]
     );
-    let at = |n: usize| told.ops[n].addr;
+    let at = |n: usize| told.ops[1 + n].addr;
     assert_eq!((at(1) - at(0), at(2) - at(0)), (8, 16));
     assert_eq!((at(4), at(7)), (at(1), at(2)));
     assert_eq!(at(3), MEMORY + 108);

@@ -98,7 +98,8 @@ impl Operations {
     pub fn new(workload: Workload, records: u64, seed: u64) -> Operations {
         let choice = match workload {
             Workload::D => Choice::Latest(Zipfian::new(records)),
-            _ => Choice::Scrambled(Scrambled::new(records)),
+            // YCSB counts the record after the last one, and draws again where it comes to that.
+            _ => Choice::Scrambled(Scrambled::new(records + 1)),
         };
         Operations {
             workload,
@@ -125,7 +126,12 @@ impl Operations {
 
     fn record(&mut self) -> u64 {
         match &mut self.choice {
-            Choice::Scrambled(scrambled) => scrambled.next(&mut self.rng),
+            Choice::Scrambled(scrambled) => loop {
+                let record = scrambled.next(&mut self.rng);
+                if record < self.records {
+                    break record;
+                }
+            },
             Choice::Latest(zipfian) => {
                 // The last one is as popular as the first one is elsewhere.
                 let last = self.records - 1;
