@@ -19,7 +19,7 @@ fuzz_target!(|text: &str| {
             twice.merge(&profile).unwrap();
             assert_eq!(twice.sites.len(), profile.sites.len());
             assert!(profile.check("here.sites", "p.wasm", |_| true).is_ok());
-            classify::cold_by_knapsack(&profile, 0.1);
+            let _ = classify::cold_by_knapsack(&profile, 0.1);
             for entry in plans() {
                 assert!(by_name(entry.name, Some(&profile)).is_ok());
             }

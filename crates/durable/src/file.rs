@@ -12,7 +12,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What kind of medium a region's file is on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -188,8 +188,23 @@ impl Lock {
     }
 }
 
+/// How long a process that was killed may take to go: it gives its memory back first, and its locks after that.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// Takes the file for this process alone. The lock ends with the process, however that ends.
 fn lock(file: &File, name: &str) -> Result<()> {
+    let begun = Instant::now();
+    loop {
+        match try_lock(file, name) {
+            Err(Error::Locked(_)) if begun.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            other => return other,
+        }
+    }
+}
+
+fn try_lock(file: &File, name: &str) -> Result<()> {
     // SAFETY: a call without memory.
     let failed = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
     if failed == 0 {

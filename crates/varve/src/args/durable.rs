@@ -17,7 +17,7 @@ pub struct DurableRun {
     #[arg(long, requires = "durable", value_name = "commit|INTERVAL", value_parser = sync)]
     pub sync: Option<Sync>,
     /// How optimized code of a WebAssembly program checks for durable objects: none, likely, unbiased, unlikely, deopt, or quick, by what
-    /// baseline code counts (quick with --durable, none without, if it is not given)
+    /// baseline code counts (unlikely with --durable, none without, if it is not given)
     #[arg(long, requires = "work", value_name = "KIND")]
     pub checks: Option<varve_runtime::Checks>,
     /// A table on standard error, at the end, of the checks that were made and what the region did
@@ -50,10 +50,7 @@ impl From<&DurableStore> for DurableRun {
             durable: a.durable.clone(),
             domain: a.domain,
             sync: a.sync,
-            // Not `quick`: the B+ trees find defects in code that leaves for a check which was never activated before.
-            checks: a
-                .checks
-                .or(a.durable.as_ref().map(|_| varve_runtime::Checks::Unlikely)),
+            checks: a.checks,
             check_stats: false,
         }
     }

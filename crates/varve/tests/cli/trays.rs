@@ -167,7 +167,7 @@ fn what_cannot_be_is_refused_in_one_line() {
         "register",
         "io_nj",
         "[dram.power]",
-        "\"dram.power",
+        "\"dram.power.",
     ];
     let dark = without("dark", &|line| {
         (!power.iter().any(|p| line.starts_with(p))).then(|| line.to_string())
