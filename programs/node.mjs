@@ -43,7 +43,19 @@ const { exports } = await load(await readFile(program), {
   installImports(imports) {
     imports.wasi_snapshot_preview1 = wasi.wasiImport;
     // No memory to choose here: what programs say of their objects and intervals goes nowhere.
-    imports.varve = { critical() {}, sampling: () => 0, interval() {} };
+    // Nor does anything survive: roots are kept by the program itself.
+    imports.varve = {
+      critical() {},
+      sampling: () => 0,
+      interval() {},
+      durable: () => 0,
+      root_unit() {},
+      root: () => null,
+      set_root() {},
+      region_begin() {},
+      region_end() {},
+      region_rollback() {},
+    };
     imports.teavmConsole.putcharStdout = (unit) => put(1, unit);
     imports.teavmConsole.putcharStderr = (unit) => put(2, unit);
   },
