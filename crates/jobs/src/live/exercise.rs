@@ -9,28 +9,26 @@ use varve_machine::{Kind, Op, Program, Region};
 /// Ops that a thread takes at a time.
 const BATCH: usize = 4096;
 
-/// What a workload uses is mapped at the addresses that it was modelled at.
-struct Space(Vec<(usize, usize)>);
+/// The memory that stands for a workload's regions. It lies where the kernel had room: two programs of one process may have been
+/// modelled at the same addresses.
+struct Space(Vec<Mapped>);
+
+/// A region of the model, and where its bytes are.
+struct Mapped {
+    modelled: usize,
+    len: usize,
+    at: usize,
+}
 
 impl Space {
     fn new(regions: &[Region]) -> Result<Space, String> {
         let mut space = Space(Vec::new());
         for r in regions {
-            let at = r.base as usize;
             let len = (r.bytes as usize).next_multiple_of(4096);
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
             let prot = libc::PROT_READ | libc::PROT_WRITE;
-            // SAFETY: a new anonymous mapping; it replaces none, since the kernel refuses addresses that are in use.
-            let got = unsafe {
-                libc::mmap(
-                    std::ptr::with_exposed_provenance_mut(at),
-                    len,
-                    prot,
-                    flags,
-                    -1,
-                    0,
-                )
-            };
+            // SAFETY: a new anonymous mapping at unused addresses.
+            let got = unsafe { libc::mmap(std::ptr::null_mut(), len, prot, flags, -1, 0) };
             if got == libc::MAP_FAILED {
                 let e = std::io::Error::last_os_error();
                 let size = varve_report::fmt::bytes(r.bytes as f64);
@@ -39,24 +37,30 @@ impl Space {
                     r.name
                 ));
             }
-            space.0.push((got.expose_provenance(), len));
+            space.0.push(Mapped {
+                modelled: r.base as usize,
+                len,
+                at: got.expose_provenance(),
+            });
         }
-        space.0.sort_unstable();
+        space.0.sort_unstable_by_key(|m| m.modelled);
         Ok(space)
     }
 
-    /// Does the access lie in one of the regions?
-    fn holds(&self, at: usize, len: usize) -> bool {
-        let after = self.0.partition_point(|r| r.0 <= at);
-        after > 0 && at + len <= self.0[after - 1].0 + self.0[after - 1].1
+    /// Where the bytes of an access are, if it lies in one of the regions.
+    fn find(&self, modelled: usize, len: usize) -> Option<usize> {
+        let after = self.0.partition_point(|m| m.modelled <= modelled);
+        let m = self.0.get(after.checked_sub(1)?)?;
+        let offset = modelled - m.modelled;
+        (offset + len <= m.len).then_some(m.at + offset)
     }
 }
 
 impl Drop for Space {
     fn drop(&mut self) {
-        for &(at, len) in &self.0 {
+        for m in &self.0 {
             // SAFETY: mapped by `new`, and all threads that used it have ended.
-            unsafe { libc::munmap(std::ptr::with_exposed_provenance_mut(at), len) };
+            unsafe { libc::munmap(std::ptr::with_exposed_provenance_mut(m.at), m.len) };
         }
     }
 }
@@ -178,14 +182,13 @@ fn carry_out(op: &Op, space: &Space, sum: &mut u64, done: &mut Exercised) {
     for _ in 0..op.instructions {
         *sum = std::hint::black_box(sum.wrapping_add(1));
     }
-    let at = op.addr as usize;
     if !op.kind.is_access() || matches!(op.kind, Kind::Fetch | Kind::Flush) {
         return;
     }
-    if !space.holds(at, 8.min(op.size.max(1) as usize)) {
+    let Some(at) = space.find(op.addr as usize, 8.min(op.size.max(1) as usize)) else {
         done.outside += 1;
         return;
-    }
+    };
     done.accesses += 1;
     let byte: *mut u8 = std::ptr::with_exposed_provenance_mut(at);
     // SAFETY: the byte is in a mapping of ours that lives as long as the threads. Threads may meet at a byte without any order: what it
@@ -219,20 +222,32 @@ mod tests {
     }
 
     #[test]
-    fn two_programs_at_the_same_addresses_are_refused_and_not_mixed() {
+    fn programs_that_were_modelled_at_the_same_addresses_run_side_by_side() {
         let line = "swaptions:bytes=8KiB,passes=1,threads=1";
-        let program = varve_workloads::build(line).unwrap();
-        let held = Space::new(&program.regions());
-        assert!(
-            held.is_ok()
-                || held
-                    .as_ref()
-                    .is_err_and(|e| e.contains("take a larger scale"))
-        );
-        if held.is_ok() {
-            let mut second = varve_workloads::build(line).unwrap();
-            let refused = exercise(&mut *second).unwrap_err();
-            assert!(refused.contains("no memory for region"), "{refused}");
-        }
+        let mut program = varve_workloads::build(line).unwrap();
+        let regions = program.regions();
+        let other = Space::new(&regions).unwrap();
+        let first = regions[0].base as usize;
+        let at = other.find(first, 8).unwrap();
+        // SAFETY: a byte of the other program's memory, which nothing else uses.
+        let byte: *mut u8 = std::ptr::with_exposed_provenance_mut(at);
+        unsafe { byte.write(77) };
+        let done = exercise(&mut *program).unwrap();
+        assert!(done.accesses > 0 && done.outside == 0, "{done:?}");
+        // SAFETY: as above.
+        assert_eq!(unsafe { byte.read() }, 77);
+    }
+
+    #[test]
+    fn what_lies_outside_is_not_found() {
+        let program = varve_workloads::build("swaptions:bytes=8KiB,passes=1,threads=1").unwrap();
+        let regions = program.regions();
+        let space = Space::new(&regions).unwrap();
+        let low = regions.iter().map(|r| r.base).min().unwrap() as usize;
+        assert_eq!(space.find(low - 1, 1), None);
+        let high = space.0.last().map(|m| m.modelled + m.len).unwrap();
+        assert!(space.find(high - 8, 8).is_some());
+        assert_eq!(space.find(high - 7, 8), None);
+        assert_eq!(space.find(high, 1), None);
     }
 }
