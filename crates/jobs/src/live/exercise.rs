@@ -229,8 +229,8 @@ mod tests {
         let other = Space::new(&regions).unwrap();
         let first = regions[0].base as usize;
         let at = other.find(first, 8).unwrap();
-        // SAFETY: a byte of the other program's memory, which nothing else uses.
         let byte: *mut u8 = std::ptr::with_exposed_provenance_mut(at);
+        // SAFETY: a byte of the other program's memory, which nothing else uses.
         unsafe { byte.write(77) };
         let done = exercise(&mut *program).unwrap();
         assert!(done.accesses > 0 && done.outside == 0, "{done:?}");

@@ -45,7 +45,8 @@ impl Locals {
     }
 }
 
-/// Locals that are needed before operators, by their offsets: at calls and what follows them, at allocations, and at loops.
+/// Locals that are needed before operators, by their offsets: at calls and what follows them, at allocations, at loops, and where
+/// objects are accessed if that is checked.
 pub(super) type Liveness = HashMap<u32, Locals>;
 
 /// What the pass needs of an operator.
@@ -65,10 +66,12 @@ enum Step {
     Leave,
     /// May be left for a handler, or for other code.
     Call,
+    /// May be left for other code.
+    Access,
     Throw,
 }
 
-fn step(op: &Operator<'_>) -> Option<Step> {
+fn step(op: &Operator<'_>, checked: bool) -> Option<Step> {
     use Operator::*;
     Some(match *op {
         LocalGet { local_index } => Step::Get(local_index),
@@ -113,6 +116,19 @@ fn step(op: &Operator<'_>) -> Option<Step> {
         | ArrayNewDefault { .. }
         | ArrayNewFixed { .. } => Step::Call,
         Throw { .. } | ThrowRef => Step::Throw,
+        StructGet { .. }
+        | StructGetS { .. }
+        | StructGetU { .. }
+        | StructSet { .. }
+        | ArrayGet { .. }
+        | ArrayGetS { .. }
+        | ArrayGetU { .. }
+        | ArraySet { .. }
+        | RefEq
+            if checked =>
+        {
+            Step::Access
+        }
         _ => return None,
     })
 }
@@ -129,8 +145,8 @@ struct Frame {
     handlers: Locals,
 }
 
-/// Finds what is live. The body has been validated.
-pub(super) fn liveness(body: &FunctionBody<'_>) -> wasmparser::Result<Liveness> {
+/// Finds what is live. `checked`: accesses of objects have persistence checks, where code may be left. The body has been validated.
+pub(super) fn liveness(body: &FunctionBody<'_>, checked: bool) -> wasmparser::Result<Liveness> {
     let mut steps: Vec<(u32, u32, Step)> = Vec::new();
     let mut open: Vec<usize> = Vec::new();
     // The step that opens each block, by the step that ends it.
@@ -139,7 +155,9 @@ pub(super) fn liveness(body: &FunctionBody<'_>) -> wasmparser::Result<Liveness> 
     while !reader.eof() {
         let offset = reader.original_position() as u32;
         let op = reader.read()?;
-        let Some(step) = step(&op) else { continue };
+        let Some(step) = step(&op, checked) else {
+            continue;
+        };
         let index = steps.len();
         match step {
             Step::Begin | Step::Loop(_) | Step::If | Step::Try(_) => open.push(index),
@@ -227,6 +245,9 @@ pub(super) fn liveness(body: &FunctionBody<'_>) -> wasmparser::Result<Liveness> 
                 }
             }
             Step::Leave => live = Locals::default(),
+            Step::Access => {
+                result.insert(*offset, live.clone());
+            }
             Step::Call | Step::Throw => {
                 if let Step::Throw = step {
                     live = Locals::default();
@@ -249,10 +270,14 @@ mod tests {
 
     /// Locals live before each operator that is listed, in the order of the body.
     fn live(wat: &str) -> Vec<Vec<usize>> {
+        live_if(wat, false)
+    }
+
+    fn live_if(wat: &str, checked: bool) -> Vec<Vec<usize>> {
         let wasm = wat::parse_str(wat).unwrap();
         for payload in wasmparser::Parser::new(0).parse_all(&wasm) {
             if let wasmparser::Payload::CodeSectionEntry(body) = payload.unwrap() {
-                let mut all: Vec<_> = liveness(&body).unwrap().into_iter().collect();
+                let mut all: Vec<_> = liveness(&body, checked).unwrap().into_iter().collect();
                 all.sort_by_key(|(offset, _)| *offset);
                 return all
                     .into_iter()
@@ -311,5 +336,16 @@ mod tests {
                 (drop (local.get 0))))",
         );
         assert_eq!(found[0], [0]);
+    }
+
+    #[test]
+    fn checked_accesses_are_places_where_code_may_be_left() {
+        let wat =
+            "(module (type $s (struct (field (mut i32)))) (func (param i32) (local (ref null $s))
+            (struct.set $s 0 (local.get 1) (i32.const 7))
+            (drop (local.get 0))
+            (drop (struct.get $s 0 (local.get 1)))))";
+        assert_eq!(live(wat), [[0; 0]; 0]);
+        assert_eq!(live_if(wat, true), [vec![0, 1], vec![]]);
     }
 }

@@ -99,10 +99,12 @@ impl Translator<'_, '_> {
                 FuncKind::Wasm { index, .. } => index,
                 FuncKind::Host(..) => unreachable!("code leaves functions of modules"),
             };
-            let found = liveness(&self.env.body(index)).expect("validated");
+            let checked = self.env.checks.is_some();
+            let found = liveness(&self.env.body(index), checked).expect("validated");
             self.live.insert(func, Rc::new(found));
         }
-        self.live[&func].get(&offset).cloned().unwrap_or_default()
+        let live = self.live[&func].get(&offset);
+        live.expect("a place where code may be left").clone()
     }
 
     /// How many values leaving at this operator stores.

@@ -17,7 +17,7 @@ pub struct DurableRun {
     #[arg(long, requires = "durable", value_name = "commit|INTERVAL", value_parser = sync)]
     pub sync: Option<Sync>,
     /// How optimized code of a WebAssembly program checks for durable objects: none, likely, unbiased, unlikely, deopt, or quick, by what
-    /// baseline code counts (unlikely with --durable, none without, if it is not given)
+    /// baseline code counts (quick with --durable, none without, if it is not given)
     #[arg(long, requires = "work", value_name = "KIND")]
     pub checks: Option<varve_runtime::Checks>,
     /// A table on standard error, at the end, of the checks that were made and what the region did
@@ -38,7 +38,7 @@ pub struct DurableStore {
     /// crash of the machine (not of the program) may lose or damage what is younger
     #[arg(long, requires = "durable", value_name = "commit|INTERVAL", value_parser = sync)]
     pub sync: Option<Sync>,
-    /// How optimized code checks for durable objects: none, likely, unbiased, unlikely, deopt, or quick, by what baseline code counts (unlikely with
+    /// How optimized code checks for durable objects: none, likely, unbiased, unlikely, deopt, or quick, by what baseline code counts (quick with
     /// --durable, none without, if it is not given)
     #[arg(long, value_name = "KIND")]
     pub checks: Option<varve_runtime::Checks>,

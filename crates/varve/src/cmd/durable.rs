@@ -14,8 +14,7 @@ use varve_runtime::{Checks, Config, DurableFile, Medium, Store};
 
 /// What the command line says of durable objects and checks, as the engine's settings.
 pub fn configure(a: &DurableRun, config: &mut Config) -> Result<(), Failure> {
-    // Not `quick`: the B+ trees find defects in code that leaves for a check which was never activated before.
-    config.checks = a.checks.or(a.durable.as_ref().map(|_| Checks::Unlikely));
+    config.checks = a.checks;
     config.count_checks = a.check_stats;
     let Some(path) = &a.durable else {
         return Ok(());

@@ -116,6 +116,27 @@ fn what_was_said_to_be_over_is_there_after_kill_9() {
     assert!(over > 300, "{over} operations");
 }
 
+/// Trees that split their leaves: objects become durable in functions that never saw one, and their code is left in the middle.
+#[test]
+fn trees_are_the_same_whatever_the_checks() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = "programs/dist/store.wasm";
+    let check = ["check", "20000"];
+    let volatile = varve(&[&["run", store, "--"][..], &check].concat()).well();
+    assert!(
+        volatile.out.contains("20000 operations"),
+        "{}",
+        volatile.out
+    );
+    for checks in ["likely", "unbiased", "unlikely", "deopt", "quick"] {
+        let region = folder.path().join(checks);
+        let path = region.to_str().expect("a path of ours");
+        let begin = ["run", store, "--durable", path, "--domain", "memory"];
+        let durable = varve(&[&begin[..], &["--checks", checks, "--"], &check].concat()).well();
+        assert_eq!(durable.out, volatile.out, "{checks}");
+    }
+}
+
 #[test]
 fn lists_that_survive_are_the_lists_that_do_not() {
     let folder = tempfile::tempdir().unwrap();
