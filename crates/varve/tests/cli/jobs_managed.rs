@@ -15,7 +15,7 @@ fn managed(name: &str, file: &str, arguments: &str) -> String {
 }
 
 /// A program that writes much beside it.
-const WRITER: &str = "[[program]]\nname = \"writer\"\nworkload = \"npb_ft:bytes=96MiB,passes=6\"\nmemory = \"slow\"\nthreads = 6\n";
+const WRITER: &str = "[[program]]\nname = \"writer\"\nworkload = \"npb_ft:bytes=48MiB,passes=2\"\nmemory = \"slow\"\nthreads = 6\n";
 
 fn on_model(action: &str, text: &str, options: &[&str]) -> Said {
     let scratch = tempfile::tempdir().unwrap();
@@ -86,7 +86,7 @@ fn a_managed_program_makes_room() {
     let held =
         managed("trees", TREES, "\"12\"").replace("memory = \"slow\"", "class = \"cpu-bound\"");
     let text = format!(
-        "fast = \"128MiB\"\n{held}bytes = \"100MiB\"\n{}class = \"bandwidth-sensitive\"\nbytes = \"96MiB\"\n",
+        "fast = \"64MiB\"\n{held}bytes = \"50MiB\"\n{}class = \"bandwidth-sensitive\"\nbytes = \"48MiB\"\n",
         WRITER.replace("memory = \"slow\"\n", "")
     );
     let said = on_model("run", &text, &["--strategy", "placement", "--json"]).well();
