@@ -103,13 +103,8 @@ pub fn compare(
 /// Everything that a run depends on.
 fn identity(group: &Group, plan: &Plan, spec: &ModelSpec) -> String {
     let text = |value: Result<String, serde_json::Error>| value.unwrap_or_default();
-    let traces = group.programs.iter().filter_map(|p| match &p.modelled {
-        Some(Modelled::Trace(file)) => Some(format!(
-            "{:?}",
-            file.metadata().and_then(|m| m.modified()).ok()
-        )),
-        _ => None,
-    });
+    let programs = group.programs.iter();
+    let programs = programs.filter_map(|p| p.modelled.as_ref().map(Modelled::identity));
     format!(
         "group {} {} {} {} {} {}",
         text(serde_json::to_string(group)),
@@ -117,7 +112,7 @@ fn identity(group: &Group, plan: &Plan, spec: &ModelSpec) -> String {
         text(serde_json::to_string(&spec.machine)),
         spec.scale,
         spec.seed,
-        traces.collect::<String>(),
+        programs.collect::<String>(),
     )
 }
 

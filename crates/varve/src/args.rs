@@ -464,7 +464,7 @@ pub struct GroupArgs {
     /// commas (the baseline, each alone, and all together, if it is not given)
     #[arg(short, long, value_delimiter = ',')]
     pub strategy: Vec<varve_jobs::Strategy>,
-    /// Divide all sizes and times of modelled programs by this power of two
+    /// Divide all sizes and times of workloads by this power of two (512; 1 if no program is a workload)
     #[arg(long)]
     pub scale: Option<u32>,
     /// Small and coarse, in some seconds
@@ -483,10 +483,10 @@ pub struct GroupArgs {
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
     /// Runs at a time on the model; 0: one per core of this host
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, conflicts_with = "live")]
     pub jobs: usize,
     /// Where finished runs are kept; `none` keeps nothing
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", conflicts_with = "live")]
     pub keep: Option<PathBuf>,
 }
 

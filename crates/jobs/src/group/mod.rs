@@ -12,7 +12,7 @@ mod read;
 
 use crate::class::Class;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use varve_machine::Problem;
 
 pub use read::{load, parse};
@@ -70,6 +70,29 @@ pub enum Modelled {
     Workload(String),
     /// A recorded trace.
     Trace(PathBuf),
+    /// A WebAssembly program and its arguments, observed while it runs.
+    Managed(PathBuf, Vec<String>),
+}
+
+impl Modelled {
+    /// The file that it is in, if it is in one.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Modelled::Workload(_) => None,
+            Modelled::Trace(file) | Modelled::Managed(file, _) => Some(file),
+        }
+    }
+
+    /// Does it run as it is, with the memory and the threads that it has, whatever the scale and the plan?
+    pub fn is_fixed(&self) -> bool {
+        !matches!(self, Modelled::Workload(_))
+    }
+
+    /// A text that is another one for another program.
+    pub fn identity(&self) -> String {
+        let changed = self.file().and_then(|f| f.metadata().ok()?.modified().ok());
+        format!("{self:?} {changed:?}")
+    }
 }
 
 /// What a program is on this machine.
@@ -120,6 +143,18 @@ pub struct Program {
     pub env: Vec<(String, String)>,
     /// Line of the file that it begins in.
     pub line: usize,
+}
+
+impl Program {
+    /// The key of the file that says what it is, for messages.
+    pub fn key(&self) -> &'static str {
+        match (&self.modelled, &self.live) {
+            (Some(Modelled::Workload(_)), _) => "workload",
+            (Some(Modelled::Trace(_)), _) => "trace",
+            (Some(Modelled::Managed(..)), _) | (None, Some(Live::Managed(..))) => "managed",
+            (None, _) => "command",
+        }
+    }
 }
 
 /// What somebody else measured of the same group, to stand beside ours.

@@ -5,7 +5,7 @@ use super::keys::{File, Keys, nearest};
 use super::{Group, Live, Memory, Modelled, OnFailure, Program, Published};
 use crate::class::Class;
 use crate::error::Error;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 use varve_machine::Problem;
 
@@ -144,16 +144,25 @@ fn program(keys: &Keys, number: usize) -> Program {
         let remedy = "on this machine it is one of both: remove the other";
         keys.wrong("managed", "stands beside `command`", remedy);
     }
-    let modelled = match (workload, trace) {
-        (Some(line), _) => Some(Modelled::Workload(line)),
-        (None, trace) => trace.map(|t| Modelled::Trace(t.into())),
+    let managed = managed.map(|file| (PathBuf::from(file), arguments.unwrap_or_default()));
+    let modelled = match (workload, trace, &managed) {
+        (Some(line), ..) => Some(Modelled::Workload(line)),
+        (_, Some(file), _) => Some(Modelled::Trace(file.into())),
+        (None, None, Some((file, words))) => Some(Modelled::Managed(file.clone(), words.clone())),
+        (None, None, None) => None,
     };
+    let threads = keys.number("threads", 1, MOST_THREADS).map(|n| n as u32);
+    if managed.is_some() && threads.is_some_and(|t| t > 1) {
+        let remedy = "a WebAssembly program has one: take `threads` out";
+        keys.wrong("threads", "is more than one", remedy);
+    }
+    let usual = if managed.is_some() { 1 } else { THREADS };
     let live = match (command, managed) {
         (Some(words), _) => Some(Live::Command(words)),
-        (None, m) => m.map(|m| Live::Managed(m.into(), arguments.unwrap_or_default())),
+        (None, m) => m.map(|(file, words)| Live::Managed(file, words)),
     };
     if modelled.is_none() && live.is_none() {
-        let remedy = "give it `workload` or `trace` (for a model), `command` or `managed` (for this machine)";
+        let remedy = "give it `workload` or `trace` (for a model), `command` (for this machine), or `managed` (for both)";
         keys.wrong(
             "name",
             format!("program `{name}` is nothing that runs"),
@@ -175,9 +184,7 @@ fn program(keys: &Keys, number: usize) -> Program {
         name,
         modelled,
         live,
-        threads: keys
-            .number("threads", 1, MOST_THREADS)
-            .map_or(THREADS, |n| n as u32),
+        threads: threads.unwrap_or(usual),
         memory: keys.word("memory", &[("fast", Memory::Fast), ("slow", Memory::Slow)]),
         bytes: keys.bytes("bytes"),
         class: keys.word("class", &Class::ALL.map(|c| (c.name(), c))),

@@ -1,6 +1,6 @@
 //! Demands on this machine: each program alone, in either memory, with 1, 2, 4 and so on threads.
 //!
-//! Wall time and resident memory are measured. Bytes a second would take counters of the memory controllers, which few machines show to
+//! Wall time and resident memory, but for that of files, are measured. Bytes a second would take counters of the memory controllers, which few machines show to
 //! users; classes then go by times alone.
 
 use super::host::LiveHost;
@@ -65,6 +65,12 @@ pub fn profile(
             });
         }
     }
+    // Whatever carries a workload out has some MiB of its own, which do not become less by scaling.
+    if let Some(line) = start::carried_out(entry, 1, options)
+        && let Ok(workload) = varve_workloads::build(&line)
+    {
+        demand.bytes = workload.regions().iter().map(|r| r.bytes).sum();
+    }
     if let Some(bytes) = entry.bytes {
         demand.bytes = bytes;
     }
@@ -89,7 +95,7 @@ fn alone(
         Error::from(group.problem(i, "command", what, &remedy))
     };
     loop {
-        bytes = bytes.max(watch::most_memory(child.id()));
+        bytes = bytes.max(watch::own_memory(child.id()));
         let status = child.try_wait().map_err(|e| Error::Live(e.to_string()))?;
         if let Some(status) = status {
             sys::signal(child.id(), libc::SIGKILL);

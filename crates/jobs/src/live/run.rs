@@ -237,17 +237,19 @@ impl<'a> LiveStage<'a> {
         };
         let now = self.begun.elapsed().as_secs_f64();
         self.results[program].start_s = Some(now);
-        self.results[program].log = Some(log.display().to_string());
         match start::start(self.group, program, &launch, self.host, self.options) {
-            Ok(child) => self.running.push(Process {
-                program,
-                child,
-                begun: Instant::now(),
-                cpus,
-                memory,
-                ending: None,
-                pages: BTreeMap::new(),
-            }),
+            Ok(child) => {
+                self.results[program].log = Some(log.display().to_string());
+                self.running.push(Process {
+                    program,
+                    child,
+                    begun: Instant::now(),
+                    cpus,
+                    memory,
+                    ending: None,
+                    pages: BTreeMap::new(),
+                });
+            }
             Err(e) => {
                 self.free_cpus.extend(cpus.unwrap_or_default());
                 self.results[program].end_s = Some(now);

@@ -90,29 +90,38 @@ pub fn start(
 /// The command line.
 fn words(program: &Program, threads: u32, options: &LiveOptions) -> Vec<OsString> {
     let varve = || options.varve.clone().into_os_string();
-    match (&program.live, &program.modelled) {
-        (Some(Live::Command(words)), _) => words.iter().map(OsString::from).collect(),
-        (Some(Live::Managed(file, arguments)), _) => {
+    match &program.live {
+        Some(Live::Command(words)) => words.iter().map(OsString::from).collect(),
+        Some(Live::Managed(file, arguments)) => {
             let mut words = vec![varve(), "run".into(), file.into(), "--".into()];
             words.extend(arguments.iter().map(OsString::from));
             words
         }
-        (None, Some(Modelled::Workload(line))) => {
-            let sep = if line.contains(':') { ',' } else { ':' };
-            let (scale, seed) = (options.scale, options.seed);
-            let line = format!("{line}{sep}threads={threads},scale={scale},seed={seed}");
-            vec![varve(), "jobs".into(), "exercise".into(), line.into()]
-        }
-        // `check` refuses such groups before anything starts.
-        (None, _) => vec!["false".into()],
+        None => match carried_out(program, threads, options) {
+            Some(line) => vec![varve(), "jobs".into(), "exercise".into(), line.into()],
+            // `check` refuses such groups before anything starts.
+            None => vec!["false".into()],
+        },
     }
+}
+
+/// The workload that is carried out for a program that is nothing else on this machine.
+pub fn carried_out(program: &Program, threads: u32, options: &LiveOptions) -> Option<String> {
+    let (None, Some(Modelled::Workload(line))) = (&program.live, &program.modelled) else {
+        return None;
+    };
+    let sep = if line.contains(':') { ',' } else { ':' };
+    let (scale, seed) = (options.scale, options.seed);
+    Some(format!(
+        "{line}{sep}threads={threads},scale={scale},seed={seed}"
+    ))
 }
 
 /// Why a program of a group cannot run on this machine.
 pub fn check(group: &Group) -> Result<(), Error> {
     for (i, p) in group.programs.iter().enumerate() {
-        let trace = matches!(p.modelled, Some(Modelled::Trace(_)) | None);
-        if p.live.is_none() && trace {
+        let workload = matches!(p.modelled, Some(Modelled::Workload(_)));
+        if p.live.is_none() && !workload {
             let what = "is a trace, which runs on a model only".into();
             let remedy = "give it `command`, or leave --live out";
             return Err(group.problem(i, "trace", what, remedy).into());

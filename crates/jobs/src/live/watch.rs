@@ -3,12 +3,20 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-/// Most memory that a process had, bytes; 0 if it is gone.
-pub fn most_memory(pid: u32) -> u64 {
+/// Memory that a process has now and shares with no file, bytes: what can be placed. 0 if it is gone.
+pub fn own_memory(pid: u32) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = text.lines().find_map(|l| l.strip_prefix("VmHWM:"));
-    let kib = line.and_then(|l| l.split_whitespace().next()?.parse::<u64>().ok());
-    kib.unwrap_or(0) << 10
+    own(&text)
+}
+
+fn own(status: &str) -> u64 {
+    let kib = |line: &str| {
+        let rest = ["RssAnon:", "RssShmem:"]
+            .iter()
+            .find_map(|k| line.strip_prefix(k))?;
+        rest.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    status.lines().filter_map(kib).sum::<u64>() << 10
 }
 
 /// Bytes of a process's own memory by node. Empty if it is gone, or the kernel does not tell.
@@ -52,9 +60,15 @@ mod tests {
     }
 
     #[test]
+    fn pages_of_files_are_not_a_programs_own() {
+        let text = "VmHWM:\t  9000 kB\nVmRSS:\t  8000 kB\nRssAnon:\t     100 kB\nRssFile:\t    7870 kB\nRssShmem:\t      30 kB\n";
+        assert_eq!(own(text), 130 << 10);
+    }
+
+    #[test]
     fn this_process_uses_memory_and_one_that_is_gone_does_not() {
-        assert!(most_memory(std::process::id()) > 1 << 16);
-        assert_eq!(most_memory(u32::MAX), 0);
+        assert!(own_memory(std::process::id()) > 1 << 16);
+        assert_eq!(own_memory(u32::MAX), 0);
         assert!(by_node(u32::MAX).is_empty());
     }
 }

@@ -23,6 +23,7 @@ use crate::plan::Host;
 use crate::policy::place::Capacity;
 use varve_machine::{Bytes, Machine, Program};
 use varve_pages::Topology;
+use varve_run::{ManagedMember, ManagedProgram};
 
 pub use run::run;
 
@@ -50,6 +51,16 @@ impl ModelSpec {
             machine,
             scale: SCALE,
             seed: 1,
+        }
+    }
+
+    /// The scale for a group where nobody says one: [`SCALE`], and 1 where no program can be scaled.
+    pub fn scale_for(group: &Group) -> u32 {
+        let workload =
+            |p: &crate::group::Program| p.modelled.as_ref().is_some_and(|m| !m.is_fixed());
+        match group.programs.iter().any(workload) {
+            true => SCALE,
+            false => 1,
         }
     }
 
@@ -180,10 +191,19 @@ impl ModelSpec {
                     "record it with `varve trace`",
                 )),
             },
+            Some(Modelled::Managed(file, words)) => {
+                let bytes = std::fs::read(file).map_err(|e| {
+                    let remedy = "name a WebAssembly module, such as those in programs/dist";
+                    wrong("managed", format!("{}: {e}", file.display()), remedy)
+                })?;
+                let program = ManagedProgram::new(&file.display().to_string(), bytes)
+                    .with_arguments(words.iter().map(String::as_str));
+                Ok(Box::new(ManagedMember::new(program, self.page_bytes())))
+            }
             None => Err(wrong(
                 "name",
                 "is nothing that runs on a model".into(),
-                "give it `workload` or `trace`, or run the group on this machine with --live",
+                "give it `workload`, `trace` or `managed`, or run the group on this machine with --live",
             )),
         }
     }

@@ -23,7 +23,8 @@ const LEAST: u64 = 200_000;
 /// Measures the demands of one program, keeping what was measured before in `keep`.
 ///
 /// It runs once from beginning to end, in fast memory with its usual threads; all other points are of its first part, and their
-/// times are in proportion.
+/// times are in proportion. A program that cannot be scaled runs to its end in either memory. Of one that fails nothing is known but how
+/// much memory it had, and why.
 ///
 /// # Errors
 /// What the program is on the model cannot be run there; an interrupt.
@@ -61,51 +62,92 @@ fn measure(
 ) -> Result<Demand, Error> {
     let entry = &group.programs[i];
     let usual = entry.threads;
-    let whole = alone(spec, spec.program(group, i, usual)?, Memory::Fast, watch)?;
+    let mut demand = Demand::default();
+    // In fast memory, or in slow if that alone has room.
+    let mut home = None;
+    for memory in Memory::ALL {
+        home = alone(spec, spec.program(group, i, usual)?, memory, watch)?.map(|m| (memory, m));
+        if home.is_some() {
+            break;
+        }
+        demand.missing.push(no_room(memory));
+    }
+    let Some((home, whole)) = home else {
+        let name = &spec.machine.name;
+        let what = format!("needs more memory than either kind of {name} has");
+        let remedy = "make it smaller, or take a machine with more";
+        return Err(group.problem(i, entry.key(), what, remedy).into());
+    };
+    demand.bytes = whole.bytes;
+    if let Some(why) = whole.failure {
+        demand.missing.push(format!("it does not end well: {why}"));
+        return Ok(demand);
+    }
+    let memories = || Memory::ALL.into_iter().skip(home.index());
+    if entry.modelled.as_ref().is_some_and(Modelled::is_fixed) {
+        let threads = whole.threads;
+        let s = if threads == 1 { "" } else { "s" };
+        let what = format!("it has {threads} thread{s}: no others were tried");
+        demand.missing.push(what);
+        demand.curves[home.index()] = vec![whole.point(1.0)];
+        for other in memories().filter(|&m| m != home) {
+            match alone(spec, spec.program(group, i, usual)?, other, watch)? {
+                Some(m) => demand.curves[other.index()] = vec![m.point(1.0)],
+                None => demand.missing.push(no_room(other)),
+            }
+        }
+        return Ok(demand);
+    }
     let part = (whole.accesses / PART).max(LEAST);
-    let mut head = |memory: Memory, threads: u32| -> Result<Measured, Error> {
+    let mut head = |memory: Memory, threads: u32| -> Result<Option<Measured>, Error> {
         let program = Head::new(spec.program(group, i, threads)?, part);
         alone(spec, Box::new(program), memory, watch)
     };
-    let mut demand = Demand {
-        bytes: whole.bytes,
-        ..Demand::default()
-    };
-    let start = head(Memory::Fast, usual)?;
-    let to_whole = whole.seconds / start.seconds;
-    // A trace has as many threads as were recorded.
-    let fixed = matches!(entry.modelled, Some(Modelled::Trace(_)));
-    if fixed {
-        let what = format!(
-            "its trace has {} threads: no others were tried",
-            whole.threads
-        );
-        demand.missing.push(what);
-    }
-    for memory in Memory::ALL {
-        let first = head(memory, 1)?;
-        let mut points = vec![first.clone()];
-        let mut speedup = 1.0;
-        for threads in 2..=host.cores {
-            if fixed {
-                break;
+    let start = head(home, usual)?.map_or(whole.seconds, |m| m.seconds);
+    let to_whole = whole.seconds / start;
+    for memory in memories() {
+        match curve(&mut |threads| head(memory, threads), usual, host.cores)? {
+            Some(points) => {
+                demand.curves[memory.index()] = points.iter().map(|m| m.point(to_whole)).collect();
             }
-            let point = head(memory, threads)?;
-            let next = first.seconds / point.seconds;
-            points.push(point);
-            if (next - speedup) / speedup < PAYS {
-                break;
-            }
-            speedup = next;
+            None => demand.missing.push(no_room(memory)),
         }
-        if !fixed && points.iter().all(|p| p.threads != usual) {
-            points.push(head(memory, usual)?);
-            points.sort_by_key(|p| p.threads);
-        }
-        let point = |m: &Measured| m.point(to_whole);
-        demand.curves[memory.index()] = points.iter().map(point).collect();
     }
     Ok(demand)
+}
+
+fn no_room(memory: Memory) -> String {
+    format!("{}: it has no room there", memory.words())
+}
+
+/// One memory's curve: with more and more threads until another one does not pay, and with the usual ones. `None` if there is no room.
+fn curve(
+    head: &mut dyn FnMut(u32) -> Result<Option<Measured>, Error>,
+    usual: u32,
+    cores: u32,
+) -> Result<Option<Vec<Measured>>, Error> {
+    let Some(first) = head(1)? else {
+        return Ok(None);
+    };
+    let one = first.seconds;
+    let mut points = vec![first];
+    let mut speedup = 1.0;
+    for threads in 2..=cores {
+        let Some(point) = head(threads)? else {
+            return Ok(None);
+        };
+        let next = one / point.seconds;
+        points.push(point);
+        if (next - speedup) / speedup < PAYS {
+            break;
+        }
+        speedup = next;
+    }
+    if points.iter().all(|p| p.threads != usual) {
+        points.extend(head(usual)?);
+        points.sort_by_key(|p| p.threads);
+    }
+    Ok(Some(points))
 }
 
 /// What was measured of a program alone, at full size.
@@ -117,6 +159,7 @@ struct Measured {
     bytes: u64,
     read_gbps: f64,
     write_gbps: f64,
+    failure: Option<String>,
 }
 
 impl Measured {
@@ -132,13 +175,8 @@ impl Measured {
 
 /// Everything that a measurement depends on.
 fn key(entry: &Entry, spec: &ModelSpec, cores: u32) -> String {
-    let modelled = match &entry.modelled {
-        Some(Modelled::Trace(file)) => {
-            let changed = file.metadata().and_then(|m| m.modified()).ok();
-            format!("{} {changed:?}", file.display())
-        }
-        other => format!("{other:?}"),
-    };
+    let modelled = entry.modelled.as_ref().map(Modelled::identity);
+    let modelled = modelled.unwrap_or_default();
     let machine = serde_json::to_string(&spec.machine).unwrap_or_default();
     format!(
         "demand {modelled} {machine} {} {} {} {cores}",
@@ -146,12 +184,13 @@ fn key(entry: &Entry, spec: &ModelSpec, cores: u32) -> String {
     )
 }
 
+/// Runs a program by itself, all in one memory; `None` if that has no room for it.
 fn alone(
     spec: &ModelSpec,
     mut program: Box<dyn Program>,
     memory: Memory,
     watch: &mut dyn FnMut(&Progress) -> bool,
-) -> Result<Measured, Error> {
+) -> Result<Option<Measured>, Error> {
     let topology = spec.topology()?;
     let threads = program.threads().max(1) as u32;
     let mut pager = One::new(&topology, memory);
@@ -160,10 +199,10 @@ fn alone(
         ..Options::default()
     };
     let mut running: Vec<&mut dyn Program> = vec![program.as_mut()];
-    let outcome = model::run(&spec.scaled(), &mut pager, &mut running, &options, watch)?;
-    if let Some(why) = outcome.failure {
-        return Err(model::RunError::Program(why).into());
-    }
+    let outcome = match model::run(&spec.scaled(), &mut pager, &mut running, &options, watch) {
+        Err(model::RunError::OutOfFrames(_)) => return Ok(None),
+        other => other?,
+    };
     let (mut reads, mut writes, mut accesses) = (0, 0, 0);
     for phase in &outcome.phases {
         let m = phase.memory();
@@ -172,14 +211,15 @@ fn alone(
         accesses += phase.counts.accesses;
     }
     let gbps = |lines: u64| lines as f64 * 64.0 / outcome.ns.max(1) as f64;
-    Ok(Measured {
+    Ok(Some(Measured {
         threads,
         seconds: outcome.ns as f64 * f64::from(spec.scale) / 1e9,
         accesses,
         bytes: outcome.pages * outcome.page_bytes * u64::from(spec.scale),
         read_gbps: gbps(reads),
         write_gbps: gbps(writes),
-    })
+        failure: outcome.failure,
+    }))
 }
 
 /// All pages in one memory.

@@ -2,6 +2,8 @@
 
 use super::stage::Shared;
 use crate::policy::place::Eviction;
+use std::collections::BTreeMap;
+use varve_machine::model::ADDRESS_BITS;
 use varve_machine::{Daemons, Fault, Move, OutOfFrames, Pager};
 use varve_pages::{Frames, Topology};
 
@@ -18,12 +20,12 @@ pub struct Rooms {
     /// Pages that each program may still have in fast memory.
     fast_left: Vec<u64>,
     evictions: Vec<Eviction>,
-    /// Pages of evicted programs that are in fast memory.
-    evicted: Vec<Vec<(u64, u32)>>,
+    /// Pages of evicted programs that are in fast memory, and their frames.
+    evicted: Vec<BTreeMap<u64, u32>>,
     /// Evictions whose moves were handed out.
     begun: usize,
-    /// Moves of each eviction that are not done.
-    open: Vec<usize>,
+    /// Pages whose moves were handed out and are not done: of which eviction, and the frame that is kept for them.
+    open: BTreeMap<u64, (usize, u32)>,
     /// All room is made.
     settled: bool,
     now: u64,
@@ -56,9 +58,9 @@ impl Rooms {
                 .collect(),
             fast_left: fast_pages.to_vec(),
             evictions: evictions.to_vec(),
-            evicted: vec![Vec::new(); threads.len()],
+            evicted: vec![BTreeMap::new(); threads.len()],
             begun: 0,
-            open: vec![0; evictions.len()],
+            open: BTreeMap::new(),
             settled: evictions.is_empty(),
             now: 0,
             stage,
@@ -68,8 +70,16 @@ impl Rooms {
         }
     }
 
-    fn is_evicted(&self, program: usize) -> bool {
-        self.evictions.iter().any(|e| e.who == program)
+    /// Is the program to make room, and still has its pages?
+    fn holds(&self, program: usize) -> bool {
+        self.evictions[self.begun..]
+            .iter()
+            .any(|e| e.who == program)
+    }
+
+    /// The program that a page is of.
+    fn owner(&self, vpn: u64) -> usize {
+        (vpn >> (ADDRESS_BITS - self.frames.page_bytes().ilog2())) as usize
     }
 
     fn take(&mut self, memory: usize) -> Option<u32> {
@@ -88,7 +98,7 @@ impl Rooms {
                 // Slow memory has room: the plan counted it.
                 let Some(to) = self.take(1) else { break };
                 moves.push(Move { vpn, from, to });
-                self.open[self.begun] += 1;
+                self.open.insert(vpn, (self.begun, to));
             }
             self.begun += 1;
         }
@@ -101,9 +111,7 @@ impl Rooms {
             let all_begun = (0..self.evictions.len())
                 .filter(mine)
                 .all(|j| j < self.begun);
-            let all_done = (0..self.evictions.len())
-                .filter(mine)
-                .all(|j| self.open[j] == 0);
+            let all_done = self.open.values().all(|(j, _)| !mine(j));
             if i < self.begun && all_begun && all_done {
                 self.stage.lock().ready(e.room_for, self.now);
             }
@@ -118,9 +126,9 @@ impl Pager for Rooms {
 
     fn fault(&mut self, fault: &Fault) -> Result<u32, OutOfFrames> {
         let program = self.program[fault.thread as usize];
-        let evicted = self.is_evicted(program);
         // One that makes room has been in fast memory until then.
-        let fast = evicted || self.fast_left[program] > 0;
+        let holds = self.holds(program);
+        let fast = holds || self.fast_left[program] > 0;
         let first = usize::from(!fast);
         let frame = self.take(first).or_else(|| self.take(1 - first));
         let Some(frame) = frame else {
@@ -129,15 +137,23 @@ impl Pager for Rooms {
                 page_bytes: self.frames.page_bytes(),
             });
         };
-        if evicted {
-            self.evicted[program].push((fault.vpn, frame));
-        } else if fast {
-            self.fast_left[program] -= 1;
+        if holds {
+            self.evicted[program].insert(fault.vpn, frame);
+        } else if self.frames.is_fast(frame) {
+            self.fast_left[program] = self.fast_left[program].saturating_sub(1);
         }
         Ok(frame)
     }
 
-    fn unmap(&mut self, _vpn: u64, frame: u32) {
+    fn unmap(&mut self, vpn: u64, frame: u32) {
+        let program = self.owner(vpn);
+        if let Some((_, to)) = self.open.remove(&vpn) {
+            // Its move is off.
+            self.frames.give(to);
+        } else if self.evicted[program].remove(&vpn).is_none() && self.frames.is_fast(frame) {
+            // It may have another page there.
+            self.fast_left[program] = self.fast_left[program].saturating_add(1);
+        }
         self.frames.give(frame);
     }
 
@@ -164,7 +180,7 @@ impl Pager for Rooms {
         }
         self.settle();
         // Nobody wakes this while moves are carried out: now all are done.
-        self.settled = self.begun == self.evictions.len() && self.open.iter().all(|&n| n == 0);
+        self.settled = self.begun == self.evictions.len() && self.open.is_empty();
         if self.settled
             && let Some((_, end)) = &mut self.moving
         {
@@ -174,10 +190,7 @@ impl Pager for Rooms {
 
     fn moved(&mut self, done: &Move) {
         self.frames.give(done.from);
+        self.open.remove(&done.vpn);
         self.moved += self.frames.page_bytes();
-        // Moves are carried out in order: the first eviction that has any left.
-        if let Some(open) = self.open.iter_mut().find(|n| **n > 0) {
-            *open -= 1;
-        }
     }
 }

@@ -5,7 +5,7 @@ use super::member::Member;
 use super::rooms::Rooms;
 use super::stage::{Shared, Stage};
 use crate::error::Error;
-use crate::group::{Group, OnFailure};
+use crate::group::{Group, Modelled, OnFailure};
 use crate::plan::Plan;
 use crate::result::{GroupResult, ProgramResult};
 use varve_machine::Program;
@@ -65,10 +65,11 @@ pub fn run(
     let seconds = |ns: u64| ns as f64 * scale / 1e9;
     let stage = stage.lock();
     let programs: Vec<ProgramResult> = (plan.programs.iter().zip(&stage.lives))
-        .map(|(p, life)| ProgramResult {
+        .zip(&threads)
+        .map(|((p, life), &threads)| ProgramResult {
             name: p.name.clone(),
             memory: p.memory,
-            threads: p.threads,
+            threads: threads as u32,
             start_s: life.start.map(seconds),
             end_s: life.start.and(life.end).map(seconds),
             reason: life.reason,
@@ -87,6 +88,21 @@ pub fn run(
         programs,
         moved_bytes: rooms.moved * u64::from(spec.scale),
         moving_s: rooms.moving.map_or(0.0, |(from, to)| seconds(to - from)),
-        notes: Vec::new(),
+        notes: notes(group, spec.scale),
     })
+}
+
+/// What should be known of programs that cannot be scaled.
+fn notes(group: &Group, scale: u32) -> Vec<String> {
+    let fixed = |p: &&crate::group::Program| p.modelled.as_ref().is_some_and(Modelled::is_fixed);
+    let note = |p: &crate::group::Program| {
+        format!(
+            "{} runs as it is, and stands for one {scale} times as large that takes {scale} times as long: --scale 1 for its own size",
+            p.name
+        )
+    };
+    match scale {
+        1 => Vec::new(),
+        _ => group.programs.iter().filter(fixed).map(note).collect(),
+    }
 }

@@ -1,11 +1,13 @@
 //! Managed programs on the modelled machine: each memory of their heaps' plan is a memory of the machine.
 
+mod member;
 mod pages;
 mod program;
 mod result;
 mod told;
 mod trays;
 
+pub use member::ManagedMember;
 pub use pages::{Numa, TIERS};
 pub use program::{End, ManagedProgram, Ran, unknown_sites};
 pub use result::{Pauses, Phase, PlanResult, StallStack, Turnaround};

@@ -5,6 +5,7 @@ mod common;
 mod durable;
 mod help;
 mod jobs;
+mod jobs_managed;
 mod machines;
 mod nodes;
 mod output;

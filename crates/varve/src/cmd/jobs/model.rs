@@ -15,11 +15,11 @@ use varve_run::VERSION;
 /// The scale of `--quick`: programs of a GiB are still larger than the caches.
 const QUICK: u32 = 2048;
 
-fn spec(a: &GroupArgs) -> Result<ModelSpec, Failure> {
+fn spec(a: &GroupArgs, group: &Group) -> Result<ModelSpec, Failure> {
     let mut spec = ModelSpec::new(named(&a.machine)?);
     spec.scale = match a.quick {
         true => QUICK,
-        false => a.scale.unwrap_or(spec.scale),
+        false => a.scale.unwrap_or_else(|| ModelSpec::scale_for(group)),
     };
     spec.seed = a.seed;
     Ok(spec)
@@ -44,7 +44,7 @@ fn making<T>(a: &GroupArgs, work: impl FnOnce(&Making) -> Result<T, Error>) -> R
 }
 
 fn measured(a: &GroupArgs, group: &Group) -> Result<(ModelSpec, Host, Vec<Demand>), Failure> {
-    let spec = spec(a)?;
+    let spec = spec(a, group)?;
     let host = spec.host(group).map_err(|e| of_jobs(&e))?;
     let demands = making(a, |making| demands(group, &spec, &host, making))?;
     Ok((spec, host, demands))
@@ -83,7 +83,7 @@ pub fn plan(a: &GroupArgs) -> Done {
 
 pub fn run(a: &GroupArgs) -> Done {
     let group = load(a)?;
-    let spec = spec(a)?;
+    let spec = spec(a, &group)?;
     let compared: Compared = making(a, |making| compare(&group, &spec, &strategies(a), making))?;
     let best = match a.oracle {
         true => Some(oracle(a, &group, &spec, &compared)?),

@@ -1,0 +1,118 @@
+//! A managed program as one of several programs of a model, of whatever kind the others are: its engine runs in a thread of its own and
+//! tells every access. All of its heap is in one memory; which one, the model's pager says.
+
+use super::pages::Tiers;
+use super::program::{End, Failed, ManagedProgram};
+use super::told::{self, Told};
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+use varve_machine::{Op, Program};
+use varve_runtime::Config;
+
+/// See the module. It begins when the model first asks for its accesses, and ends when it is dropped.
+pub struct ManagedMember {
+    program: ManagedProgram,
+    page_bytes: u64,
+    state: State,
+    failure: Option<String>,
+}
+
+enum State {
+    Waiting,
+    Running(Told, JoinHandle<Result<End, Failed>>),
+    Ended,
+}
+
+impl ManagedMember {
+    /// A program on a model with such pages.
+    pub fn new(program: ManagedProgram, page_bytes: u64) -> ManagedMember {
+        ManagedMember {
+            program,
+            page_bytes,
+            state: State::Waiting,
+            failure: None,
+        }
+    }
+
+    fn begin(&mut self) {
+        let (teller, told) = told::pair(0, Arc::new(Tiers::new(self.page_bytes)));
+        let config = Config {
+            // The same every time.
+            background: false,
+            ..Config::default()
+        };
+        let program = self.program.clone();
+        let thread = Builder::new().spawn(move || program.observed(config, Box::new(teller)));
+        self.state = match thread {
+            Ok(thread) => State::Running(told, thread),
+            Err(e) => {
+                self.failure = Some(format!("no thread for its engine: {e}"));
+                State::Ended
+            }
+        };
+    }
+
+    /// The program has told everything, or nobody listens to it any more: how it ended.
+    fn end(&mut self) -> Option<std::thread::Result<Result<End, Failed>>> {
+        match std::mem::replace(&mut self.state, State::Ended) {
+            State::Running(told, thread) => {
+                drop(told);
+                Some(thread.join())
+            }
+            State::Waiting | State::Ended => None,
+        }
+    }
+}
+
+impl Program for ManagedMember {
+    fn name(&self) -> String {
+        self.program.name().into()
+    }
+
+    fn threads(&self) -> usize {
+        1
+    }
+
+    fn fill(&mut self, thread: usize, now: u64, out: &mut Vec<Op>) -> bool {
+        if matches!(self.state, State::Waiting) {
+            self.begin();
+        }
+        if let State::Running(told, _) = &mut self.state
+            && told.fill(thread, now, out)
+        {
+            return true;
+        }
+        match self.end() {
+            Some(Ok(end)) => self.failure = why(end),
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => {}
+        }
+        false
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.failure.clone()
+    }
+}
+
+impl Drop for ManagedMember {
+    fn drop(&mut self) {
+        // Nobody asks any more how it ended.
+        let _ = self.end();
+    }
+}
+
+/// Why a program did not end well, in a line, with the last one that it said.
+fn why(end: Result<End, Failed>) -> Option<String> {
+    let (what, said) = match end {
+        Ok(end) if end.code == 0 => return None,
+        Ok(end) => (format!("ended with exit code {}", end.code), end.err),
+        Err(failed) => (failed.error.to_string(), failed.err),
+    };
+    let what = what.lines().next().unwrap_or_default();
+    let said = String::from_utf8_lossy(&said);
+    Some(match said.lines().rev().find(|l| !l.trim().is_empty()) {
+        Some(last) => format!("{what}; it said: {last}"),
+        None => what.into(),
+    })
+}
