@@ -22,6 +22,7 @@ mod managed;
 pub mod membench;
 mod nodes;
 mod result;
+mod source_map;
 mod spec;
 mod work;
 
@@ -35,6 +36,7 @@ pub use managed::{
 };
 pub use nodes::OnNodes;
 pub use result::{ClassLatency, MemoryPower, PlacementState, Point, RunResult, StallShares};
+pub use source_map::SourceMap;
 pub use spec::RunSpec;
 pub use work::Work;
 

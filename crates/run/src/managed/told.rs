@@ -7,17 +7,19 @@
 //!   Sink::now    <------------- virtual time --    when all of that has been run
 //! ```
 //!
-//! Everything travels in order, so that a run is the same every time, whichever of the threads is ahead.
+//! Everything travels in order, so that a run is the same every time, whichever of the threads is ahead. There are so many buffers for
+//! accesses, which go round; those that the model has done with go back by the half of all, so that the program's thread, which
+//! waits for them, is woken seldom.
 
 use super::pages::Tiers;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 use varve_machine::{Op, Program};
 use varve_runtime::Sink;
 
-/// Batches of accesses that a program may be ahead.
-const AHEAD: usize = 16;
+/// Buffers of accesses, which is how far a program may be ahead.
+const BUFFERS: usize = 16;
 /// Accesses that the model gets at a time. It asks whether to go on after so many portions, not after so many accesses: small ones
 /// let Ctrl-C end a run soon.
 const PORTION: usize = 256;
@@ -31,25 +33,44 @@ enum Message {
 
 /// The two ends for program number `space` of a run.
 pub fn pair(space: usize, tiers: Arc<Tiers>) -> (Teller, Told) {
-    let (send, receive) = sync_channel(AHEAD);
+    let (send, receive) = channel();
+    let (give_back, given_back) = channel();
     let told = Told {
         receive,
+        give_back,
         tiers,
         space,
         ops: Vec::new(),
         next: 0,
+        done_with: Vec::with_capacity(BUFFERS),
     };
-    (Teller { send }, told)
+    let teller = Teller {
+        send,
+        given_back,
+        empty: vec![Vec::new(); BUFFERS],
+    };
+    (teller, told)
 }
 
 /// The program's end.
 pub struct Teller {
-    send: SyncSender<Message>,
+    send: Sender<Message>,
+    given_back: Receiver<Vec<Vec<Op>>>,
+    empty: Vec<Vec<Op>>,
 }
 
 impl Sink for Teller {
     fn take(&mut self, ops: &[Op]) -> bool {
-        self.send.send(Message::Ops(ops.to_vec())).is_ok()
+        if self.empty.is_empty() {
+            match self.given_back.recv() {
+                Ok(buffers) => self.empty = buffers,
+                Err(_) => return false,
+            }
+        }
+        let mut buffer = self.empty.pop().expect("given back by the half of all");
+        buffer.clear();
+        buffer.extend_from_slice(ops);
+        self.send.send(Message::Ops(buffer)).is_ok()
     }
 
     fn bind(&mut self, address: u64, bytes: u64, tier: u8) {
@@ -76,11 +97,29 @@ impl Sink for Teller {
 /// The model's end.
 pub struct Told {
     receive: Receiver<Message>,
+    give_back: Sender<Vec<Vec<Op>>>,
     tiers: Arc<Tiers>,
     space: usize,
-    /// A batch, and what of it the model has not got yet.
+    /// A buffer, and what of it the model has not got yet.
     ops: Vec<Op>,
     next: usize,
+    done_with: Vec<Vec<Op>>,
+}
+
+impl Told {
+    /// Takes the next buffer, and gives others back.
+    fn begin(&mut self, ops: Vec<Op>) {
+        let last = std::mem::replace(&mut self.ops, ops);
+        self.next = 0;
+        // Before the first one there was none.
+        if last.capacity() > 0 {
+            self.done_with.push(last);
+        }
+        if self.done_with.len() >= BUFFERS / 2 {
+            // A program that has ended wants none.
+            let _ = self.give_back.send(std::mem::take(&mut self.done_with));
+        }
+    }
 }
 
 impl Program for Told {
@@ -101,7 +140,7 @@ impl Program for Told {
                 return true;
             }
             match self.receive.recv() {
-                Ok(Message::Ops(ops)) => (self.ops, self.next) = (ops, 0),
+                Ok(Message::Ops(ops)) => self.begin(ops),
                 Ok(Message::Bind {
                     address,
                     bytes,

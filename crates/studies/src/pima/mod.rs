@@ -51,7 +51,7 @@ fn about(suite: &Suite) -> Vec<String> {
     let graphs = suite.programs.iter().filter(|e| e.graph).count();
     vec![
         format!(
-            "{graphs} programs on a graph engine and {} others, an instance on each core, with nurseries of 4 MB. Site profiles \
+            "{graphs} programs on a graph engine and {} others, an instance on each core, with a part of the paper's nursery. Site profiles \
              are of other inputs than those measured.",
             suite.programs.len() - graphs
         ),

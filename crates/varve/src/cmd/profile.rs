@@ -5,9 +5,10 @@ use crate::args::ProfileArgs;
 use crate::ui::{self, Done, Failure, failed, wrong};
 use indicatif::ProgressBar;
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use varve_report::{fmt, write_atomically};
-use varve_run::ManagedProgram;
+use varve_run::{ManagedProgram, SourceMap};
 use varve_runtime::host::{Console, Output, State};
 use varve_runtime::sites::Profile;
 use varve_runtime::{Config, Engine, Error, Module, Store};
@@ -28,6 +29,7 @@ pub fn profile(a: &ProfileArgs) -> Done {
     bar.finish_and_clear();
     let (code, mut profile) = outcome.map_err(|e| wasm::of(file, &e))?;
     profile.program = program.into();
+    add_lines(&mut profile, &managed);
     if let Some(mut sum) = before {
         sum.merge(&profile).map_err(wrong)?;
         profile = sum;
@@ -62,6 +64,18 @@ fn config(a: &ProfileArgs) -> Config {
         // The same input gives the same profile.
         background: false,
         ..usual
+    }
+}
+
+/// Adds source lines, where a source map knows them. Without a map that can be read there are none, and nothing else is missing.
+fn add_lines(profile: &mut Profile, managed: &ManagedProgram) {
+    match SourceMap::of(Path::new(&managed.file), &managed.bytes) {
+        Ok(map) => {
+            for site in &mut profile.sites {
+                site.line = map.as_ref().and_then(|map| map.line(site.offset));
+            }
+        }
+        Err(e) => eprintln!("no source lines: {e}"),
     }
 }
 

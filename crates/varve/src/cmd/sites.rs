@@ -237,7 +237,8 @@ fn name(site: &SiteProfile, room: usize) -> String {
         0 => String::new(),
         n => format!(" #{}", n + 1),
     };
-    let whole = format!("{}, {ty}{nth}", brief(&key.function, false));
+    let (function, line) = (brief(&key.function, false), line(site));
+    let whole = format!("{function}{line}, {ty}{nth}");
     let whole: Vec<char> = printable(&whole).chars().collect();
     match whole.len() <= room {
         true => whole.into_iter().collect(),
@@ -247,6 +248,25 @@ fn name(site: &SiteProfile, room: usize) -> String {
                 .chain(whole[whole.len() - kept..].iter().copied())
                 .collect()
         }
+    }
+}
+
+/// Where in the function's own file an object is made, or in another one whose code became the function's.
+fn line(site: &SiteProfile) -> String {
+    let Some((file, number)) = site.line.as_deref().and_then(|l| l.rsplit_once(':')) else {
+        return String::new();
+    };
+    let class = site.key.function.split("::").next().unwrap_or("");
+    let class = class.rsplit('.').next().unwrap_or(class);
+    let class = class.split('$').next().unwrap_or(class);
+    // TeaVM's own library begins the names of its classes with a letter more.
+    let of_class = file
+        .split('.')
+        .next()
+        .is_some_and(|f| f == class || f.strip_prefix('T').is_some_and(|f| f == class));
+    match of_class {
+        true => format!(":{number}"),
+        false => format!(" ({file}:{number})"),
     }
 }
 
@@ -307,6 +327,18 @@ mod tests {
         };
         assert_eq!(name(&site, 40), "v.g.Engine::load, Vertex #2");
         assert_eq!(name(&site, 12), "…, Vertex #2");
+        let at = |line: &str| {
+            let line = Some(line.to_string());
+            let site = SiteProfile {
+                line,
+                ..site.clone()
+            };
+            name(&site, 60)
+        };
+        assert_eq!(at("Engine.java:88"), "v.g.Engine::load:88, Vertex #2");
+        assert_eq!(at("TEngine.java:88"), "v.g.Engine::load:88, Vertex #2");
+        let other = at("Shard.java:9");
+        assert_eq!(other, "v.g.Engine::load (Shard.java:9), Vertex #2");
         let types = brief("Array<java.lang.Object>$Data", true);
         assert_eq!(types, "Array<Object>$Data");
         let constructor = brief("kotlin.collections.ArrayList.<init>", false);

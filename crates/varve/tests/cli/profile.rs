@@ -1,6 +1,6 @@
 //! Site profiles: made, shown, used, refused.
 
-use crate::common::{Said, varve};
+use crate::common::{Said, home, varve};
 use std::path::{Path, PathBuf};
 
 const GRAPH: &str = "programs/dist/graph.wasm";
@@ -47,6 +47,16 @@ fn a_program_is_profiled_shown_and_run_by_what_was_seen() {
     assert!(table.lines().all(|l| l.chars().count() <= 80), "{table}");
     for word in ["objects", "(%)", "v.g.", "cgz-f", "knapsack", "--all"] {
         assert!(table.contains(word), "no `{word}` in {table}");
+    }
+    let known = sites(&file, &["--json"]).well().json();
+    let loaded = known["sites"].as_array().expect("a list").iter();
+    let loaded: Vec<_> = loaded
+        .filter(|s| s["function"] == "varve.graph.Engine::run")
+        .collect();
+    assert!(!loaded.is_empty());
+    for site in loaded {
+        let line = site["line"].as_str().expect("the module has a map");
+        assert!(line.contains(".java:"), "{line}");
     }
     let all = sites(&file, &["--all", "--by", "bytes"]).well().out;
     assert!(all.lines().count() > table.lines().count());
@@ -132,6 +142,30 @@ fn runs_add_up_when_they_are_told_to() {
     profile(&file, &[], &SMALL).refuses(2, &["graph.sites", "--add"]);
     profile(&file, &["--add"], &SMALL).well();
     assert_eq!(objects(sites(&file, &["--json"])), 2 * once);
+}
+
+#[test]
+fn without_a_map_that_can_be_read_there_are_no_lines_and_nothing_else_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("trees.wasm");
+    let beside = folder.path().join("trees.wasm.map");
+    std::fs::copy(home().join("programs/dist/trees.wasm"), &program).unwrap();
+    for (number, map) in [None, Some("{\"version\": 3"), Some("")]
+        .into_iter()
+        .enumerate()
+    {
+        if let Some(map) = map {
+            std::fs::write(&beside, map).unwrap();
+        }
+        let file = folder.path().join(format!("{number}.sites"));
+        let (program, file) = (program.to_str().unwrap(), file.to_str().unwrap());
+        let said = varve(&["profile", program, "-o", file, "--", "5"]).well();
+        let told = said.err.contains("trees.wasm.map: not a source map");
+        assert_eq!(told, map.is_some(), "{}", said.err);
+        let sites = varve(&["sites", file, "--json"]).well().json();
+        let sites = sites["sites"].as_array().expect("a list").clone();
+        assert!(sites.len() > 50 && sites.iter().all(|s| s["line"].is_null()));
+    }
 }
 
 #[test]
