@@ -4,9 +4,12 @@
 //! demand, such as those of arrays of a class. The file says how to make them again before the program runs: what they held, and which field
 //! of which other class data the program will look for them in. Records follow each other; the first that is not whole ends them.
 
+use crate::domain::Fence;
+use crate::error::{Error, Result};
 use crate::header::{read_record, record};
 use crate::image::Image;
 use crate::layout::*;
+use crate::space::Space;
 use serde::{Deserialize, Serialize};
 
 /// What a field of class data holds.
@@ -52,6 +55,33 @@ pub(crate) fn all(image: &Image) -> (Vec<Late>, u64) {
 }
 
 /// A record's bytes.
-pub(crate) fn bytes_of(late: &Late) -> Vec<u8> {
+fn bytes_of(late: &Late) -> Vec<u8> {
     record(&serde_json::to_vec(late).expect("a record is plain data"))
+}
+
+impl Space {
+    /// Class data that programs made while they ran, to be made again before they run.
+    pub fn late(&self) -> &[Late] {
+        &self.late
+    }
+
+    /// Adds class data. They are in the medium before anything that is published later.
+    ///
+    /// # Errors
+    /// If there is no room for them.
+    pub fn add_late(&mut self, late: Late) -> Result<()> {
+        let bytes = bytes_of(&late);
+        if self.late_end + bytes.len() as u64 + 8 > TABLES {
+            return Err(Error::Usage(format!(
+                "{}: no room for more class data that the program makes while it runs",
+                self.path
+            )));
+        }
+        self.image.write(self.late_end, &bytes);
+        self.flush(self.late_end, bytes.len() as u64);
+        self.fence(Fence::Copied)?;
+        self.late_end = (self.late_end + bytes.len() as u64).next_multiple_of(8);
+        self.late.push(late);
+        Ok(())
+    }
 }

@@ -6,7 +6,7 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The system refused something.
-    #[error("{path}: {what}: {source}")]
+    #[error("{path}: {what}: {source}{}", remedy(source))]
     Io {
         /// The region file.
         path: String,
@@ -35,6 +35,14 @@ pub enum Error {
     /// What the file says does not fit together.
     #[error("{path}: the file is damaged: {what}; `varve durable check` says more")]
     Damaged {
+        /// The region file.
+        path: String,
+        /// Where, and what is wrong.
+        what: String,
+    },
+    /// So much of the file is damaged that nothing of it can be read.
+    #[error("{path}: the file is damaged: {what}; nothing in it can be read: put a copy in its place, or remove it")]
+    Lost {
         /// The region file.
         path: String,
         /// Where, and what is wrong.
@@ -77,3 +85,13 @@ pub enum Error {
 
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
+
+/// What can be done about what the system said.
+fn remedy(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "; all that was over is there: make room on its file system and run the program again"
+        }
+        _ => "",
+    }
+}

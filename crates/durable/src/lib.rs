@@ -30,7 +30,7 @@
 //! | `layout`, `header`, `types`, `roots`, `class_data` | the file's format |
 //! | `image` | its bytes, mapped or in memory |
 //! | `domain` | when bytes are in the medium: cache lines, files, simulated |
-//! | `space` | a region in use: stores, regions, roots, garbage |
+//! | `space` | a region in use: stores, regions, garbage |
 //! | `persist` | moves objects into it |
 //! | `log` | what regions would store over |
 //! | `alloc` | room for objects |
@@ -69,6 +69,6 @@ pub use inspect::Inspection;
 pub use persist::Volatile;
 pub use rewrite::{replace, rewritten};
 pub use roots::Root;
-pub use space::{Recovered, Space, Stats, difference};
-pub use types::{Constant, Field, Heap, Kind, Storage, Tables, Target, Type};
+pub use space::{Recovered, Space, Stats};
+pub use types::{Constant, Field, Heap, Kind, Storage, Tables, Target, Type, difference};
 pub use walk::{Damage, Walk};

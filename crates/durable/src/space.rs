@@ -1,5 +1,8 @@
 //! A region that is in use: where durable objects are made and stored into.
 
+mod regions;
+mod stores;
+
 use crate::alloc::Allocator;
 use crate::class_data::{self, Late};
 use crate::domain::{Domain, Fence};
@@ -8,8 +11,7 @@ use crate::header::{self, Commit, Unreadable, commit_place, record};
 use crate::image::Image;
 use crate::layout::*;
 use crate::log::{self, Log};
-use crate::roots::{self, Root};
-use crate::types::{Info, Tables};
+use crate::types::{Info, Tables, difference};
 use crate::walk::{Walk, Walker};
 use varve_heap::Ref;
 use varve_heap::layout::*;
@@ -57,11 +59,11 @@ pub struct Space {
     pub(crate) infos: Vec<Info>,
     pub(crate) alloc: Allocator,
     pub(crate) stats: Stats,
-    late: Vec<Late>,
+    pub(crate) late: Vec<Late>,
     /// Bytes of constants that the tables name.
     pub(crate) named_end: u64,
     /// Where the next record of class data goes.
-    late_end: u64,
+    pub(crate) late_end: u64,
     commit: Commit,
     recovered: Recovered,
     /// Offset of the first object.
@@ -320,244 +322,6 @@ impl Space {
         Ok(at)
     }
 
-    // ---- stores -----------------------------------------------------------------------------------------------------------------
-
-    /// Before `bytes` at an offset are stored to: in a region, what is there is logged.
-    ///
-    /// # Errors
-    /// If the log has no room, or the medium fails.
-    #[inline]
-    pub fn before_store(&mut self, offset: u64, bytes: u64) -> Result<()> {
-        match self.depth {
-            0 => Ok(()),
-            _ => self.log_lines(offset, bytes),
-        }
-    }
-
-    fn log_lines(&mut self, offset: u64, bytes: u64) -> Result<()> {
-        let first = offset / CACHE_LINE;
-        let last = (offset + bytes.max(1) - 1) / CACHE_LINE;
-        if first == last && first == self.last_logged {
-            return Ok(());
-        }
-        let mut logged = false;
-        for line in first..=last {
-            let at = line * CACHE_LINE;
-            let is_fresh = |&(from, to): &(u64, u64)| from < at + CACHE_LINE && at < to;
-            if self.fresh.iter().rev().any(is_fresh) || !self.logged.insert(line) {
-                continue;
-            }
-            if !self.log.fits(CACHE_LINE) {
-                self.extend_log()?;
-            }
-            let region = self.region;
-            let (entry, bytes) = self.log.add(&mut self.image, region, at, CACHE_LINE);
-            self.flush(entry, bytes);
-            self.stats.logged += 1;
-            logged = true;
-        }
-        self.last_logged = last;
-        match logged {
-            true => self.fence(Fence::Logged),
-            false => Ok(()),
-        }
-    }
-
-    /// Gives the log room among the objects, for the rest of this region.
-    fn extend_log(&mut self) -> Result<()> {
-        let bytes =
-            (self.stats.logged * log::entry_bytes(CACHE_LINE)).clamp(1 << 20, 64 << 20) / 8 * 8;
-        let at = self.allocate(bytes)?;
-        self.fresh.pop();
-        let region = self.region;
-        let (link, length) = self.log.go_on(&mut self.image, region, at, bytes);
-        self.flush(at, 64);
-        self.fence(Fence::Logged)?;
-        self.flush(link, length);
-        self.fence(Fence::Logged)
-    }
-
-    /// After `bytes` at an offset were stored to.
-    ///
-    /// # Errors
-    /// If the medium fails.
-    #[inline]
-    pub fn after_store(&mut self, offset: u64, bytes: u64) -> Result<()> {
-        self.stats.stores += 1;
-        self.flush(offset, bytes);
-        match self.depth {
-            0 => self.fence(Fence::Stored),
-            _ => Ok(()),
-        }
-    }
-
-    /// Stores bytes at an offset.
-    ///
-    /// # Errors
-    /// As [`Space::before_store`].
-    pub fn store(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.before_store(offset, bytes.len() as u64)?;
-        self.image.write(offset, bytes);
-        self.after_store(offset, bytes.len() as u64)
-    }
-
-    // ---- regions ----------------------------------------------------------------------------------------------------------------
-
-    /// Begins a failure-atomic region, or one within that which is open.
-    pub fn begin(&mut self) {
-        self.depth += 1;
-        if self.depth == 1 {
-            self.region = log::finished(&self.image) + 1;
-            self.log = Log::empty();
-            self.logged.clear();
-            self.last_logged = u64::MAX;
-            self.fresh.clear();
-            self.alloc.separate();
-        }
-    }
-
-    /// Ends the region that was begun last. The outermost one's stores survive from then on.
-    ///
-    /// # Errors
-    /// If none is open, or the medium fails.
-    pub fn end(&mut self) -> Result<()> {
-        match self.depth {
-            0 => Err(Error::Usage(
-                "a failure-atomic region is ended and none was begun".into(),
-            )),
-            1 => {
-                self.depth = 0;
-                self.stats.regions += 1;
-                if self.logged.is_empty() && self.fresh.is_empty() {
-                    return Ok(());
-                }
-                self.fence(Fence::Finished)?;
-                self.end_log()
-            }
-            _ => {
-                self.depth -= 1;
-                Ok(())
-            }
-        }
-    }
-
-    fn end_log(&mut self) -> Result<()> {
-        self.alloc.separate();
-        match self.logged.is_empty() {
-            true => Ok(()),
-            false => self.finish_log(),
-        }
-    }
-
-    fn finish_log(&mut self) -> Result<()> {
-        self.image.set_u64(LOG, self.region);
-        self.flush(LOG, 8);
-        self.fence(Fence::Committed)
-    }
-
-    /// Takes back all stores since the outermost region began, and ends all regions. Does nothing if none is open.
-    ///
-    /// # Errors
-    /// If the medium fails.
-    pub fn take_back(&mut self) -> Result<()> {
-        if self.depth == 0 {
-            return Ok(());
-        }
-        self.depth = 0;
-        self.stats.taken_back += 1;
-        if self.logged.is_empty() && self.fresh.is_empty() {
-            return Ok(());
-        }
-        for (offset, bytes) in log::take_back(&mut self.image) {
-            self.flush(offset, bytes);
-        }
-        self.fence(Fence::TakenBack)?;
-        self.end_log()
-    }
-
-    /// Whether a region is open.
-    pub fn in_region(&self) -> bool {
-        self.depth > 0
-    }
-
-    // ---- roots ------------------------------------------------------------------------------------------------------------------
-
-    /// All roots that stand for something.
-    pub fn roots(&self) -> Vec<Root> {
-        let mut roots = roots::all(&self.image);
-        roots.retain(|root| !root.object.is_null());
-        roots
-    }
-
-    /// What a name stands for.
-    pub fn root(&self, name: &str) -> Option<Ref> {
-        let roots = self.roots();
-        roots.into_iter().find(|r| r.name == name).map(|r| r.object)
-    }
-
-    /// Has a name stand for a durable object, or for nothing.
-    ///
-    /// # Errors
-    /// If the name is too long, there are too many, or the medium fails.
-    pub fn set_root(&mut self, name: &str, object: Ref) -> Result<()> {
-        if name.is_empty() || name.len() > MAX_ROOT_NAME {
-            return Err(Error::Usage(format!(
-                "the name of a durable root has {} bytes: 1 to {MAX_ROOT_NAME} are possible",
-                name.len()
-            )));
-        }
-        let known = roots::all(&self.image).into_iter().find(|r| r.name == name);
-        let place = match known {
-            Some(root) => root.place,
-            None => self.name_root(name)?,
-        };
-        self.store(place, &object.0.to_le_bytes())
-    }
-
-    fn name_root(&mut self, name: &str) -> Result<u64> {
-        let place = roots::free(&self.image).ok_or_else(|| {
-            Error::Usage(format!(
-                "{}: a region has room for {MAX_ROOTS} roots",
-                self.path
-            ))
-        })?;
-        // The name stays if a region around this is taken back: it stands for nothing then.
-        self.image.write(place + 8, name.as_bytes());
-        self.flush(place + 8, name.len() as u64);
-        self.fence(Fence::Named)?;
-        self.image.set_u64(place, (name.len() as u64) << 32);
-        self.flush(place, 8);
-        self.fence(Fence::Named)?;
-        Ok(place)
-    }
-
-    // ---- class data -------------------------------------------------------------------------------------------------------------
-
-    /// Class data that programs made while they ran, to be made again before they run.
-    pub fn late(&self) -> &[Late] {
-        &self.late
-    }
-
-    /// Adds class data. They are in the medium before anything that is published later.
-    ///
-    /// # Errors
-    /// If there is no room for them.
-    pub fn add_late(&mut self, late: Late) -> Result<()> {
-        let bytes = class_data::bytes_of(&late);
-        if self.late_end + bytes.len() as u64 + 8 > TABLES {
-            return Err(Error::Usage(format!(
-                "{}: no room for more class data that the program makes while it runs",
-                self.path
-            )));
-        }
-        self.image.write(self.late_end, &bytes);
-        self.flush(self.late_end, bytes.len() as u64);
-        self.fence(Fence::Copied)?;
-        self.late_end = (self.late_end + bytes.len() as u64).next_multiple_of(8);
-        self.late.push(late);
-        Ok(())
-    }
-
     // ---- garbage ----------------------------------------------------------------------------------------------------------------
 
     /// Whether so much was allocated that looking for garbage is worth it.
@@ -652,44 +416,8 @@ pub(crate) fn unreadable(path: &str, e: Unreadable) -> Error {
     match e {
         Unreadable::Foreign => Error::Foreign(path),
         Unreadable::Version(found) => Error::Version { path, found },
-        Unreadable::Damaged(what) => Error::Damaged { path, what },
+        Unreadable::Damaged(what) => Error::Lost { path, what },
     }
-}
-
-/// In what two programs' tables differ first.
-pub fn difference(file: &Tables, program: &Tables) -> Option<String> {
-    if file == program {
-        return None;
-    }
-    for (i, (a, b)) in file.types.iter().zip(&program.types).enumerate() {
-        if a != b {
-            let (file, program) = (file.name(i as u32), program.name(i as u32));
-            return Some(match file == program {
-                true => format!("type {file} has other fields there"),
-                false => format!("type {file} is where the program has {program}"),
-            });
-        }
-    }
-    if file.types.len() != program.types.len() {
-        return Some(format!(
-            "it has {} types, the program {}",
-            file.types.len(),
-            program.types.len()
-        ));
-    }
-    let differ = file
-        .constants
-        .iter()
-        .zip(&program.constants)
-        .find(|(a, b)| a != b);
-    Some(match differ {
-        Some((a, b)) => format!("constant {} is where the program has {}", a.name, b.name),
-        None => format!(
-            "it has {} constants, the program {}",
-            file.constants.len(),
-            program.constants.len()
-        ),
-    })
 }
 
 #[doc(hidden)]

@@ -255,3 +255,39 @@ impl Tables {
         None
     }
 }
+
+/// In what two programs' tables differ first.
+pub fn difference(file: &Tables, program: &Tables) -> Option<String> {
+    if file == program {
+        return None;
+    }
+    for (i, (a, b)) in file.types.iter().zip(&program.types).enumerate() {
+        if a != b {
+            let (file, program) = (file.name(i as u32), program.name(i as u32));
+            return Some(match file == program {
+                true => format!("type {file} has other fields there"),
+                false => format!("type {file} is where the program has {program}"),
+            });
+        }
+    }
+    if file.types.len() != program.types.len() {
+        return Some(format!(
+            "it has {} types, the program {}",
+            file.types.len(),
+            program.types.len()
+        ));
+    }
+    let differ = file
+        .constants
+        .iter()
+        .zip(&program.constants)
+        .find(|(a, b)| a != b);
+    Some(match differ {
+        Some((a, b)) => format!("constant {} is where the program has {}", a.name, b.name),
+        None => format!(
+            "it has {} constants, the program {}",
+            file.constants.len(),
+            program.constants.len()
+        ),
+    })
+}

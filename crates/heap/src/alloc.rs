@@ -187,6 +187,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
         if !self.sizing.has_room(self.used(), pages) || !self.tables.chunks.reserve_is_whole() {
             return Err(self.out_of_memory(bytes));
         }
+        self.plan.look();
         let tier = match self.plan.place(Header(header), true, From::Birth) {
             Space::Old(Tier::FAST) if self.fast_left() < pages => {
                 usize::from(Tier::SLOW.0).min(self.large.len() - 1)

@@ -196,6 +196,9 @@ pub trait Places: Send + Sync {
     /// A collection begins: answers do not change until the next one.
     fn begin(&mut self, full: FastIsFull);
 
+    /// An object is born outside of the nursery, between two collections: what samples say now counts for it.
+    fn look(&mut self) {}
+
     /// Whether any old object is to be elsewhere than it may be.
     fn moves_old(&self) -> bool;
 
@@ -285,7 +288,7 @@ impl Places for AnyPlan {
     }
 
     fn begin(&mut self, full: FastIsFull) {
-        self.hot = self.plan.warmth().map(|warmth| warmth.now());
+        self.look();
         let tiers = self.plan.tiers();
         let old = (0..tiers).map(|tier| From::Old(Tier(tier)));
         for from in [From::Birth, From::Nursery, From::Observer]
@@ -332,6 +335,10 @@ impl Places for AnyPlan {
             }
         }
         self.find_moves();
+    }
+
+    fn look(&mut self) {
+        self.hot = self.plan.warmth().map(|warmth| warmth.now());
     }
 
     fn moves_old(&self) -> bool {

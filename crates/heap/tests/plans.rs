@@ -959,3 +959,18 @@ fn heaps_of_several_threads_sample_together() {
     }
     assert_eq!(phase(&two), Phase::Sample(FAST));
 }
+
+/// A large object is born where it stays: what samples say at that time counts, and not what they said when anything was collected.
+#[test]
+fn a_large_object_is_coloured_by_the_samples_before_its_birth() {
+    let mut world = World::new("sampled:cool=100ms");
+    let warmth = Arc::clone(world.heap.plan().warmth().unwrap());
+    warmth.learn(7, [REFS]);
+    world.table(20_000);
+    warmth.sample(Duration::from_millis(1), Some(7));
+    world.table(20_000);
+    warmth.sample(Duration::from_secs(1), None);
+    world.table(20_000);
+    assert_eq!(world.tiers(), [SLOW, FAST, SLOW]);
+    world.verify();
+}

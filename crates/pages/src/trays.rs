@@ -85,6 +85,24 @@ pub enum TrayError {
     },
 }
 
+impl TrayError {
+    /// The same of a machine that is so many times as large.
+    pub fn at_full_size(self, scale: u64) -> TrayError {
+        match self {
+            TrayError::Uncovered { from, bytes } => TrayError::Uncovered {
+                from: from * scale,
+                bytes: bytes * scale,
+            },
+            TrayError::Misplaced { base, bytes, why } => TrayError::Misplaced {
+                base: base * scale,
+                bytes: bytes * scale,
+                why,
+            },
+            other => other,
+        }
+    }
+}
+
 impl DimmMap {
     /// The DIMMs of a machine whose channels are not interleaved.
     ///

@@ -13,17 +13,13 @@ use varve_pages::trays::DimmMap;
 use varve_pages::{Topology, policies as all_policies};
 
 /// The policies that a list names: `all` for every one that goes with the machine and needs no knowledge of the
-/// program, or names and specifications separated by `;` or `+`.
+/// program, or names and specifications separated by `;` or `+`. (A `+` before a digit is one of a range, `BASE+BYTES`.)
 ///
 /// # Errors
 /// A policy that is unknown, or none that goes with the machine.
 pub fn policies_for(list: &str, machine: &Machine, page_bytes: u64) -> Result<Vec<String>, Error> {
     if list != "all" {
-        let named: Vec<String> = list
-            .split([';', '+'])
-            .map(|s| s.trim().to_string())
-            .filter(|s| !s.is_empty())
-            .collect();
+        let named = policy_list(list);
         for spec in &named {
             policies::parse(spec)?;
         }
@@ -55,6 +51,22 @@ pub fn policies_for(list: &str, machine: &Machine, page_bytes: u64) -> Result<Ve
     } else {
         Ok(named)
     }
+}
+
+/// The policies that a list of them names, without looking whether there are such.
+pub fn policy_list(list: &str) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for part in list.split(';') {
+        for (i, piece) in part.split('+').enumerate() {
+            let in_range = i > 0 && piece.starts_with(|c: char| c.is_ascii_digit());
+            match all.last_mut() {
+                Some(last) if in_range => *last = format!("{last}+{piece}"),
+                _ => all.push(piece.into()),
+            }
+        }
+    }
+    let trimmed = all.iter().map(|s| s.trim().to_string());
+    trimmed.filter(|s| !s.is_empty()).collect()
 }
 
 /// Makes all runs of a list on `workers` host threads, kept results first, and returns their results in order.
@@ -142,4 +154,22 @@ pub fn side_by_side<T: Send>(
                 .expect("every run was made")
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::policy_list;
+
+    #[test]
+    fn a_plus_joins_policies_and_is_part_of_ranges() {
+        assert_eq!(
+            policy_list("random + hotset;static"),
+            ["random", "hotset", "static"]
+        );
+        assert_eq!(
+            policy_list("trays:hot=0x10+1GiB/8+4KiB,map=0+64GiB+channels"),
+            ["trays:hot=0x10+1GiB/8+4KiB,map=0+64GiB", "channels"]
+        );
+        assert!(policy_list(" ;+ ").is_empty());
+    }
 }

@@ -2,8 +2,43 @@
 
 use crate::{StudyOptions, StudyProgress, Watch};
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use varve_run::{Error, ManagedSpec, PlanResult, compare_managed};
+use std::sync::{Arc, Mutex};
+use varve_run::{Error, ManagedProgram, ManagedSpec, PlanResult, compare_managed};
+use varve_runtime::Config;
+use varve_runtime::sites::Profile;
+
+/// A program of `programs/dist` by its name, built in: the file's name and its bytes.
+macro_rules! module {
+    ($name:literal) => {
+        (
+            concat!($name, ".wasm"),
+            include_bytes!(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/../../programs/dist/",
+                $name,
+                ".wasm"
+            )),
+        )
+    };
+}
+pub(crate) use module;
+
+/// The site profile of a program. Nothing is compiled in the background, so that it is the same each time.
+///
+/// # Errors
+/// The program fails.
+pub fn profile(program: &ManagedProgram, config: Config) -> Result<Arc<Profile>, Error> {
+    let config = Config {
+        background: false,
+        ..config
+    };
+    let made = program.profile(config).map_err(|error| Error::Managed {
+        file: program.file.clone(),
+        error: Box::new(error),
+        err: Vec::new(),
+    })?;
+    Ok(Arc::new(made))
+}
 
 /// Runs that are asked for. A name that is asked for twice is the same run.
 #[derive(Default)]

@@ -318,7 +318,7 @@ const TRAYS: &[Param] = &[
         unit: Unit::Ranges,
         default: "0+0",
         scaled: false,
-        about: "DIMMs as ranges of physical addresses, in the order of their use; 0+0: what the machine's file says",
+        about: "DIMMs as ranges of physical addresses of the machine at full size, in the order of their use; 0+0: what the machine's file says",
     },
     Param {
         key: "limit",
@@ -365,10 +365,14 @@ fn build_trays(values: &Values, topology: &Topology) -> Result<(Frames, Box<dyn 
             ranges.map(|(base, bytes)| base / page..base.saturating_add(*bytes).div_ceil(page));
         whole.collect::<Vec<_>>()
     };
-    let given: Vec<(u64, u64)> = values.ranges("map").to_vec();
-    let map = match given[..] {
+    let map = match values.ranges("map") {
         [(0, 0)] | [] => DimmMap::of(topology)?,
-        _ => DimmMap::given(topology, &given)?,
+        given => {
+            // The map is of the machine at full size, and so is what is said of it.
+            let scale = values.scale();
+            let scaled: Vec<_> = given.iter().map(|(b, n)| (b / scale, n / scale)).collect();
+            DimmMap::given(topology, &scaled).map_err(|e| e.at_full_size(scale))?
+        }
     };
     let limit = values.number("limit");
     let limit = (limit > 0).then(|| (limit / page).max(1).min(u64::from(u32::MAX)) as u32);

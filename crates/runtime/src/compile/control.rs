@@ -196,6 +196,10 @@ impl Translator<'_, '_> {
                 let kept = self.before_loop(params.len())?;
                 let header = self.block_for(&params);
                 let after = self.block_for(&results);
+                let others_run = self.others_run_in_loop()?;
+                if !others_run {
+                    self.note_running();
+                }
                 let args = self.branch_args(params.len());
                 self.b.ins().jump(header, &args);
                 self.stack.truncate(self.stack.len() - params.len());
@@ -204,7 +208,9 @@ impl Translator<'_, '_> {
                     self.b.def_var(variable, value);
                 }
                 self.count_loop(params.len());
-                self.note_running();
+                if others_run {
+                    self.note_running();
+                }
                 self.tell_long_loop();
                 self.open(FrameKind::Loop, header, after, params, results);
             }

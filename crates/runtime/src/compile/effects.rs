@@ -13,6 +13,8 @@ const LONGEST: usize = 3;
 pub(super) struct Effects {
     /// It calls nobody knows whom, so that anything may be stored.
     pub anything: bool,
+    /// It calls functions, whoever they are, and goes on afterwards.
+    pub others_run: bool,
     /// Functions that it calls.
     pub calls: BTreeSet<u32>,
     /// Functions that it calls just before it throws: what they store matters only where that is caught in it.
@@ -47,6 +49,7 @@ impl Effects {
         self.calls.extend(&other.calls);
         self.last_calls.extend(&other.last_calls);
         self.catches |= other.catches;
+        self.others_run |= other.others_run;
         self.assigned.extend(&other.assigned);
         self.read.extend(&other.read);
     }
@@ -67,7 +70,10 @@ impl Effects {
             LocalSet { local_index } | LocalTee { local_index } => {
                 self.assigned.insert(local_index);
             }
-            CallIndirect { .. } | CallRef { .. } => self.anything = true,
+            CallIndirect { .. } | CallRef { .. } => {
+                self.anything = true;
+                self.others_run = true;
+            }
             ReturnCall { .. } | ReturnCallIndirect { .. } | ReturnCallRef { .. } => {
                 self.anything = true;
             }
@@ -122,7 +128,10 @@ pub(super) fn effects(
             let here = &mut open.last_mut().expect("the function itself").effects;
             match op {
                 Operator::Throw { .. } | Operator::Unreachable => &mut here.last_calls,
-                _ => &mut here.calls,
+                _ => {
+                    here.others_run = true;
+                    &mut here.calls
+                }
             }
             .insert(callee);
         }
@@ -148,6 +157,8 @@ pub(super) fn effects(
             Operator::TryTable { .. } => {
                 let mut inner = Open::default();
                 inner.effects.catches = true;
+                // What is called just before a throw may be followed by the rest of the loop.
+                inner.effects.others_run = true;
                 open.push(inner);
             }
             Operator::End => {
@@ -288,6 +299,8 @@ mod tests {
         assert_eq!(loops[0].read, BTreeSet::from([0, 1]));
         assert_eq!(loops[1].fields, HashSet::new());
         assert_eq!(loops[2].calls, BTreeSet::from([0]));
+        let others: Vec<bool> = loops.iter().map(|l| l.others_run).collect();
+        assert_eq!(others, [false, false, true]);
         assert_eq!(loops[2].assigned, BTreeSet::from([2]));
         assert_eq!(whole.fields, HashSet::from([(0, 0), (0, 1)]));
         assert!(!whole.anything);
@@ -300,6 +313,7 @@ mod tests {
             (func (loop (call $f) (throw $t)) (loop (try_table (call $f) (throw $t)) (call $f))))");
         let loops = &found[1].1;
         assert!(loops[0].calls.is_empty() && !loops[0].catches);
+        assert!(!loops[0].others_run && loops[1].others_run);
         assert_eq!(loops[0].last_calls, BTreeSet::from([0]));
         assert_eq!(loops[1].last_calls, BTreeSet::from([0]));
         assert_eq!(loops[1].calls, BTreeSet::from([0]));

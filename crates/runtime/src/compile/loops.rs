@@ -44,6 +44,15 @@ impl Translator<'_, '_> {
             .collect())
     }
 
+    /// Whether other functions run in iterations of the loop that begins at the operator, so that it has to say in each one what
+    /// runs. Baseline code does not look.
+    pub(super) fn others_run_in_loop(&mut self) -> Result<bool> {
+        if !self.env.samples || self.job.level != Level::Optimizing {
+            return Ok(true);
+        }
+        Ok(self.loop_effects()?.others_run)
+    }
+
     /// The effects of the loop that begins at the operator, with those of what it calls.
     fn loop_effects(&mut self) -> Result<Rc<Effects>> {
         if let Some(known) = self.loops.get(&self.offset) {

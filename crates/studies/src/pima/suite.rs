@@ -1,6 +1,7 @@
 //! The programs: three on a graph engine, as in the paper, and others that spread over rates of allocation and survival as the
 //! paper's do (its table 1). They are not DaCapo.
 
+use crate::managed::{module, profile};
 use crate::{Effort, StudyOptions};
 use std::sync::Arc;
 use varve_machine::Machine;
@@ -27,15 +28,6 @@ pub struct Entry {
     threads: u64,
     /// Part of the coarse version.
     quick: bool,
-}
-
-macro_rules! module {
-    ($name:literal) => {
-        (
-            concat!($name, ".wasm"),
-            include_bytes!(concat!("../../../../programs/dist/", $name, ".wasm")),
-        )
-    };
 }
 
 const fn entry(
@@ -254,17 +246,8 @@ impl Suite {
             } else {
                 entry.training
             };
-            let config = Config {
-                background: false,
-                ..suite.config(entry)
-            };
-            let program = program(entry, arguments);
-            let profile = program.profile(config).map_err(|error| Error::Managed {
-                file: program.file.clone(),
-                error: Box::new(error),
-                err: Vec::new(),
-            })?;
-            suite.profiles.push((entry.name, Arc::new(profile)));
+            let made = profile(&program(entry, arguments), suite.config(entry))?;
+            suite.profiles.push((entry.name, made));
         }
         Ok(suite)
     }

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use varve_machine::Bytes;
+use varve_machine::energy::Energy;
 use varve_report::{Look, Origin, RunReport, fmt, table as terminal};
 use varve_run::{
     End, Error, Keep, ManagedProgram, ManagedSpec, PlanResult, TrayOptions, VERSION,
@@ -19,7 +20,12 @@ use varve_runtime::sites::Profile;
 pub fn run(a: &RunArgs, name: &str, config: Config, mut program: ManagedProgram) -> Done {
     let machine = machine::named(name)?;
     let colours = varve_run::has_one_memory(&machine);
+    // What is wrong with the machine is said before the program runs, which it does for a profile.
+    if colours {
+        Energy::during(&machine, 0.0, &[]).map_err(wrong)?;
+    }
     let trays = match &a.trays {
+        Some(_) if !colours => return Err(wrong(Error::NoTrays(machine.name))),
         Some(text) => TrayOptions::parse(text).map_err(wrong)?,
         None => TrayOptions::default(),
     };

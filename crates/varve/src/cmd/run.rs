@@ -61,7 +61,7 @@ pub fn run(a: &RunArgs) -> Done {
     // a single policy it runs on the model as it goes.
     let kept;
     let work = match &work {
-        Work::Command(_) if a.policy == "all" || a.policy.contains([';', '+']) => {
+        Work::Command(_) if a.policy == "all" || varve_run::policy_list(&a.policy).len() > 1 => {
             kept = record(a)?;
             Work::Trace(kept.0.clone())
         }

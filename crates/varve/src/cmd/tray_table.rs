@@ -21,28 +21,34 @@ pub fn of(title: String, base: &PlanResult, results: &[PlanResult]) -> RunTable 
         Column::new("hot", Format::Bytes, Better::Lower),
         Column::new("cold", Format::Bytes, Better::Neither),
         Column::new("DIMMs used", Format::Number, Better::Lower),
-        Column::new("remapped", Format::Bytes, Better::Lower),
     ];
+    let moved = |r: &PlanResult| r.trays.as_ref().map(|t| t.remapped_bytes as f64);
+    let any_moved = results.iter().any(|r| moved(r) > Some(0.0));
+    if any_moved {
+        table
+            .columns
+            .push(Column::new("remapped", Format::Bytes, Better::Lower));
+    }
     let missing = |value: Option<f64>| value.map_or(Value::Missing, Value::from);
     let of_base = |f: &dyn Fn(&PlanResult) -> Option<f64>, r: &PlanResult| {
         missing(f(r).zip(f(base)).map(|(a, b)| a / b))
     };
     for r in results {
         let trays = r.trays.as_ref();
-        table.push(
-            &r.plan,
-            [
-                (r.seconds * 1e9).into(),
-                r.turnaround(base).mntt.into(),
-                missing(r.energy_j.map(|j| 1000.0 * j)),
-                of_base(&|r| r.energy_j, r),
-                of_base(&PlanResult::all_j, r),
-                (r.fast_bytes as f64).into(),
-                (r.slow_bytes as f64).into(),
-                missing(trays.map(|t| used(t) as f64)),
-                missing(trays.map(|t| t.remapped_bytes as f64)),
-            ],
-        );
+        let mut row = vec![
+            (r.seconds * 1e9).into(),
+            r.turnaround(base).mntt.into(),
+            missing(r.energy_j.map(|j| 1000.0 * j)),
+            of_base(&|r| r.energy_j, r),
+            of_base(&PlanResult::all_j, r),
+            (r.fast_bytes as f64).into(),
+            (r.slow_bytes as f64).into(),
+            missing(trays.map(|t| used(t) as f64)),
+        ];
+        if any_moved {
+            row.push(missing(moved(r)));
+        }
+        table.push(&r.plan, row);
     }
     table.trade_off = (results.len() > 1).then_some((1, 3));
     for r in results {

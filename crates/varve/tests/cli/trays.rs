@@ -106,6 +106,49 @@ fn profile() -> String {
     path.to_str().unwrap().into()
 }
 
+/// A workload with 1 GiB of hot addresses, and DIMMs as they are told.
+fn with_map(map: &str) -> crate::common::Said {
+    let policy = format!("trays:hot=0+1GiB,map={map}");
+    varve(&[
+        "run",
+        "stream:threads=1,bytes=256MiB,passes=1",
+        "--machine",
+        "haswell-2620v3",
+        "--scale",
+        "64",
+        "--policy",
+        &policy,
+        "--json",
+    ])
+}
+
+#[test]
+fn a_dimm_map_is_all_of_the_memory_and_nothing_twice() {
+    // Both sockets have 64 GiB on four DIMMs.
+    let whole: Vec<String> = (0..8u64).map(|i| format!("{:#x}+16GiB", i << 34)).collect();
+    let run = &with_map(&whole.join("/")).well().json()["runs"][0];
+    assert_eq!(
+        run["policy"].as_str().map(|p| &p[..5]),
+        Some("trays"),
+        "{run}"
+    );
+    with_map("0+16GiB/0x400000000+16GiB").refuses(
+        2,
+        &[
+            "does not cover the memory",
+            "from 0x800000000",
+            "BASE+BYTES",
+        ],
+    );
+    let hole = [&whole[..5], &whole[6..]].concat().join("/");
+    with_map(&hole).refuses(2, &["does not cover", "17179869184 B from 0x1400000000"]);
+    let more = format!("{}/0x2000000000+16GiB", whole.join("/"));
+    with_map(&more).refuses(2, &["does not fit the memory", "0x2000000000"]);
+    with_map("0+16GiB/0+16GiB").refuses(2, &["the DIMM map"]);
+    with_map("0-16GiB").refuses(2, &["map=0-16GiB", "BASE+BYTES"]);
+    with_map("").refuses(2, &["map= will not do", "BASE+BYTES"]);
+}
+
 #[test]
 fn what_cannot_be_is_refused_in_one_line() {
     let trees = program("trees");
@@ -125,8 +168,10 @@ fn what_cannot_be_is_refused_in_one_line() {
     haswell(&["--trays", "hot=none"]).refuses(2, &["hot=none", "number of DIMMs"]);
     haswell(&["--trays", "colour=blue"]).refuses(2, &["colour", "hot, limit, model"]);
     haswell(&["--trays", "model=9/8"]).refuses(2, &["8 GB/s for 2 DIMMs"]);
-    on("optane-6242", &["--plan", "kg-n", "--trays", "hot=2"])
-        .refuses(2, &["has slow memory", "haswell-2620v3"]);
+    for hot in ["hot=1", "hot=2"] {
+        on("optane-6242", &["--plan", "kg-n", "--trays", hot])
+            .refuses(2, &["has slow memory", "haswell-2620v3"]);
+    }
 
     // Counts that overflow.
     let folder = tempfile::tempdir().unwrap();
@@ -173,7 +218,9 @@ fn what_cannot_be_is_refused_in_one_line() {
     let dark = without("dark", &|line| {
         (!power.iter().any(|p| line.starts_with(p))).then(|| line.to_string())
     });
-    on(&dark, &["--plan", "sampled"]).refuses(2, &["machine `dark` has no energy", "dram.power"]);
+    for plan in ["sampled", "all"] {
+        on(&dark, &["--plan", plan]).refuses(2, &["machine `dark` has no energy", "dram.power"]);
+    }
     let woven = without("woven", &|line| {
         Some(line.replace("interleave_bytes = 0", "interleave_bytes = 256"))
     });

@@ -31,13 +31,17 @@ final class Torture {
     static void run(int operations, int seed) {
         State state = Varve.root("torture", State::new);
         Sequence array = Sequence.open("marray", "copied");
+        if (newest(array) < state.operations - 1) {
+            // A crash came after the region and before the store.
+            array.insert(array.size(), state.operations - 1);
+        }
         for (int i = state.operations; i < operations; i++) {
             int number = i;
             Varve.region(() -> {
                 apply(state, number, seed);
                 state.operations = number + 1;
             });
-            // Not in a region: one store publishes it, and the operation's number comes with it.
+            // Not in a region: one store publishes it.
             array.insert(array.size(), number);
             if (array.size() > 64) {
                 array.remove(0);
@@ -65,7 +69,13 @@ final class Torture {
         for (int i = 1; i < array.size(); i++) {
             check(array.get(i) == array.get(i - 1) + 1, "the copied array has a gap at " + i);
         }
+        check(newest(array) >= state.operations - 2, "the copied array ends at " + newest(array) + " after " + state.operations + " operations");
         System.out.println(state.operations + " operations, all there");
+    }
+
+    /** The number of the last operation that is in an array, -1 if there is none. */
+    private static int newest(Sequence array) {
+        return array.size() == 0 ? -1 : array.get(array.size() - 1);
     }
 
     private static void check(boolean holds, String otherwise) {

@@ -1,0 +1,136 @@
+//! The pictures of B9: time and energy by strategy, and the power of each DIMM over time.
+
+use super::claims::{Look, columns, label};
+use super::suite::{CONTINUOUS, Entry, MANY, OFFLINE, With, key};
+use varve_report::fmt::Format;
+use varve_report::{Axis, Bars, Chart, Data, Series, StudyResult};
+
+/// What of a program with so many instances is drawn, under a strategy.
+type Of<'a> = &'a dyn Fn(&(&'static Entry, u32), &str) -> Option<f64>;
+
+pub(super) fn charts(all: &Look, out: &mut StudyResult) {
+    let columns = columns(all);
+    let strategies: Vec<&'static str> = all.suite.strategies().iter().map(|s| s.0).collect();
+    let bars = |strategies: &[&'static str], of: Of<'_>| {
+        let one = |s: &&'static str| {
+            let values = columns.iter().map(|c| of(c, s).unwrap_or(f64::NAN));
+            Bars::new(*s, values.collect())
+        };
+        strategies.iter().map(one).collect::<Vec<Bars>>()
+    };
+    let mut chart = |id: &str, title: &str, what: &str, bars: Vec<Bars>| {
+        let data = Data::Bars {
+            groups: columns.iter().map(label).collect(),
+            bars,
+            stacked: false,
+        };
+        out.charts.push(
+            Chart::new(
+                id,
+                title,
+                Axis::new("program", "", Format::Number),
+                Axis::new(what, "x default", Format::Number).between(0.0, None),
+                data,
+            )
+            .with_level("default", 1.0),
+        );
+    };
+    let with = |with: With| {
+        (
+            move |c: &(&'static Entry, u32), s: &str| all.time(c.0, s, c.1, with),
+            move |c: &(&'static Entry, u32), s: &str| all.energy(c.0, s, c.1, with),
+        )
+    };
+    let (time, energy) = with(With::Nothing);
+    chart(
+        "programs-time",
+        "Time by strategy, one hot DIMM (figures 10 and 11)",
+        "time",
+        bars(&strategies, &time),
+    );
+    chart(
+        "programs-energy",
+        "DRAM energy by strategy, one hot DIMM (figures 12 and 13)",
+        "DRAM energy",
+        bars(&strategies, &energy),
+    );
+    let some = [OFFLINE, CONTINUOUS];
+    let (time, energy) = with(With::Limit);
+    chart(
+        "limit-time",
+        "Time with 25 % of the peak on a hot DIMM (figure 14)",
+        "time",
+        bars(&some, &time),
+    );
+    chart(
+        "limit-energy",
+        "DRAM energy with 25 % of the peak on a hot DIMM (figure 15)",
+        "DRAM energy",
+        bars(&some, &energy),
+    );
+    let (time, energy) = with(With::Governor);
+    chart(
+        "governor-time",
+        "Time with the governor (figure 16)",
+        "time",
+        bars(&some, &time),
+    );
+    chart(
+        "governor-energy",
+        "DRAM energy with the governor (figure 17)",
+        "DRAM energy",
+        bars(&some, &energy),
+    );
+    power(all, out);
+}
+
+/// Power of each DIMM over time, of the kernel that needs most bandwidth, as default, on one hot DIMM, and with the governor.
+fn power(all: &Look, out: &mut StudyResult) {
+    let Some(entry) = all.entries(true).next() else {
+        return;
+    };
+    for (id, title, name) in [
+        (
+            "power-default",
+            "default",
+            key(entry, "default", MANY, With::Nothing),
+        ),
+        (
+            "power-one-hot",
+            "one hot DIMM, offline 5 %",
+            key(entry, OFFLINE, MANY, With::Nothing),
+        ),
+        (
+            "power-governor",
+            "governor, offline 5 %",
+            key(entry, OFFLINE, MANY, With::Governor),
+        ),
+    ] {
+        let Some(r) = all.ran.get(&name).filter(|r| !r.power.is_empty()) else {
+            continue;
+        };
+        let dimms = r
+            .trays
+            .iter()
+            .flat_map(|t| &t.dimms)
+            .filter(|d| d.socket == 0);
+        let line = |dimm: usize| {
+            let x = r.power.iter().map(|p| 1e9 * p.end).collect();
+            let y = r
+                .power
+                .iter()
+                .map(|p| p.watts.get(dimm).copied().unwrap_or(f64::NAN));
+            Series::new(format!("DIMM {dimm}"), x, y.collect())
+        };
+        out.charts.push(Chart::new(
+            id,
+            format!(
+                "Power of each DIMM over time, {} with {MANY} threads, {title}",
+                entry.name
+            ),
+            Axis::new("time", "", Format::DurationNs),
+            Axis::new("power", "W", Format::Number).between(0.0, None),
+            Data::Lines((0..dimms.count()).map(line).collect()),
+        ));
+    }
+}
