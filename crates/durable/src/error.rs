@@ -41,7 +41,9 @@ pub enum Error {
         what: String,
     },
     /// So much of the file is damaged that nothing of it can be read.
-    #[error("{path}: the file is damaged: {what}; nothing in it can be read: put a copy in its place, or remove it")]
+    #[error(
+        "{path}: the file is damaged: {what}; nothing in it can be read: put a copy in its place, or remove it"
+    )]
     Lost {
         /// The region file.
         path: String,
