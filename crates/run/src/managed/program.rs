@@ -23,6 +23,8 @@ pub struct ManagedProgram {
     pub invoke: Option<String>,
     /// What it reads from standard input.
     pub input: Arc<[u8]>,
+    /// Its clock that never goes back shows for how long processors ran its thread: for measurements beside other work.
+    pub processor_time: bool,
 }
 
 /// What a program left that ran on this machine.
@@ -96,6 +98,7 @@ impl ManagedProgram {
             arguments: Vec::new(),
             invoke: None,
             input: Arc::new([]),
+            processor_time: false,
         }
     }
 
@@ -128,7 +131,10 @@ impl ManagedProgram {
         Ok(State {
             console,
             wasi: wasi.preopen(Path::new("/"), "/")?,
-            clock: Clock::default(),
+            clock: match self.processor_time {
+                true => Clock::processor(),
+                false => Clock::default(),
+            },
         })
     }
 

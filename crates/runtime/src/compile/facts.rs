@@ -30,6 +30,8 @@ pub(super) enum Fact {
     Settled(Value),
     /// The same, and it is not durable.
     Volatile(Value),
+    /// The object of the first reference, which is not null, is where the second one says. Nothing could make it durable since.
+    Place(Value, Value),
     /// A field of the reference, which is not null, holds this value.
     Field(Value, Region, Value),
     /// The element at the index, which is within the array, is this value.
@@ -131,7 +133,7 @@ impl Translator<'_, '_> {
     }
 
     /// Whether references are stored, which may make objects durable.
-    fn stores_references(&self, effects: &Effects) -> bool {
+    pub(super) fn stores_references(&self, effects: &Effects) -> bool {
         let types = self.env.types;
         let index = |ty: u32| self.env.module.types[ty as usize];
         let mut fields = effects.fields.iter();
@@ -178,10 +180,19 @@ impl Translator<'_, '_> {
         self.recent().any(|&f| f == Fact::Volatile(reference))
     }
 
+    /// Where the object of a reference was found to be.
+    pub(super) fn place_of(&self, reference: Value) -> Option<Value> {
+        self.recent().find_map(|&f| match f {
+            Fact::Place(r, place) if r == reference => Some(place),
+            _ => None,
+        })
+    }
+
     /// Any object may have become durable.
     pub(super) fn forget_settled(&mut self) {
-        self.facts
-            .retain(|fact| !matches!(fact, Fact::Settled(_) | Fact::Volatile(_)));
+        let is_of_places =
+            |f: &Fact| matches!(f, Fact::Settled(_) | Fact::Volatile(_) | Fact::Place(..));
+        self.facts.retain(|fact| !is_of_places(fact));
     }
 
     /// Whether a reference is known to be of a type.

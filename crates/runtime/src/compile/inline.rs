@@ -29,6 +29,8 @@ const FREQUENT: f64 = 64.0;
 const RARE: f64 = 1000.0;
 /// Values that a guard's failure stores at most: with more the call is made after all, which is less code.
 const MOST_STATE: usize = 16;
+/// The same of a persistence check's failure, instead of which all that follows would have to expect that objects have moved.
+const MOST_STATE_AT_CHECK: usize = 40;
 /// A target is worth a guard if it takes at least this share of the calls, in percent.
 const SHARE: u64 = 12;
 
@@ -250,15 +252,19 @@ impl Translator<'_, '_> {
 
     /// Whether code that has never run may be left out.
     pub(super) fn may_leave(&mut self) -> bool {
-        self.speculates()
-            && self.job.level == Level::Optimizing
-            && self.fits_state()
-            && self.state_size() <= MOST_STATE
+        self.may_leave_with(MOST_STATE)
     }
 
     /// Whether a check's action may be left to baseline code.
     pub(super) fn may_leave_at_check(&mut self) -> bool {
-        self.may_leave()
+        self.may_leave_with(MOST_STATE_AT_CHECK)
+    }
+
+    fn may_leave_with(&mut self, most: usize) -> bool {
+        self.speculates()
+            && self.job.level == Level::Optimizing
+            && self.fits_state()
+            && self.state_size() <= most
     }
 
     /// Leaves for baseline code, at a place that was never reached there.

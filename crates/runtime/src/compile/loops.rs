@@ -34,6 +34,10 @@ impl Translator<'_, '_> {
             .collect();
         if !effects.anything {
             self.read_ahead(&effects, params);
+            if self.stores_references(&effects) {
+                // Where objects are was found out for the first iteration alone.
+                self.forget_settled();
+            }
         }
         Ok(kept
             .into_iter()

@@ -197,11 +197,13 @@ impl Translator<'_, '_> {
         self.b.ins().bor(low, high)
     }
 
-    /// The object to load from: that of the reference, or its durable copy. The operands of the operator are on the stack still. The result
-    /// holds until the next call alone.
+    /// The object to load from: that of the reference, or its durable copy. The operands of the operator are on the stack still.
     fn settled(&mut self, reference: Value) -> Value {
         if self.knows_settled(reference) {
             return reference;
+        }
+        if let Some(place) = self.place_of(reference) {
+            return place;
         }
         let check = self.check(reference, layout::FORWARDED);
         self.resolved(reference, &check)
@@ -222,6 +224,9 @@ impl Translator<'_, '_> {
         self.b.ins().jump(done, &args(&[reference]));
         self.b.seal_block(done);
         self.b.switch_to_block(done);
+        // It is used again as long as nothing becomes durable, across collections too.
+        self.b.declare_value_needs_stack_map(place);
+        self.learn(Fact::Place(reference, place));
         place
     }
 
@@ -237,6 +242,9 @@ impl Translator<'_, '_> {
     pub(super) fn settled_ahead(&mut self, reference: Value, ty: TypeIndex, field: u32) -> Value {
         if !self.checks() || self.is_settled_field(ty, field) || self.knows_settled(reference) {
             return reference;
+        }
+        if let Some(place) = self.place_of(reference) {
+            return place;
         }
         let address = self.object_address(reference);
         let flags = self.trusted(Region::Headers);

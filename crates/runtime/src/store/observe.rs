@@ -364,26 +364,46 @@ impl Backing for Bound {
 
 /// What a program's clocks show: the host's time, or that of whoever is told of its accesses.
 #[derive(Clone, Default)]
-pub struct Clock(Option<Arc<Recording>>);
+pub struct Clock {
+    recording: Option<Arc<Recording>>,
+    processor: bool,
+}
 
 impl Clock {
+    /// The host's time, but for the clock that never goes back: it shows for how long processors ran the program's thread. What else the
+    /// machine does is not in that, nor is what the collector's other threads do.
+    pub fn processor() -> Clock {
+        Clock {
+            recording: None,
+            processor: true,
+        }
+    }
+
     pub(crate) fn of(recording: Option<Arc<Recording>>) -> Clock {
-        Clock(recording)
+        Clock {
+            recording,
+            processor: false,
+        }
+    }
+
+    /// Whether the clock that never goes back is the processors'.
+    pub(crate) fn is_processor(&self) -> bool {
+        self.processor
     }
 
     /// The time of an observed program, since it began; none if nobody observes it.
     ///
     /// Called on the program's own thread.
     pub(crate) fn observed(&self) -> Option<Duration> {
-        self.0.as_ref().map(|recording| recording.now())
+        self.recording.as_ref().map(|recording| recording.now())
     }
 
     /// Lets an observed program sleep; `false` if nobody observes it.
     pub(crate) fn sleep(&self, time: Duration) -> bool {
-        if let Some(recording) = &self.0 {
+        if let Some(recording) = &self.recording {
             recording.sleep(time);
         }
-        self.0.is_some()
+        self.recording.is_some()
     }
 
     /// The time since 1970; an observed program begins then.

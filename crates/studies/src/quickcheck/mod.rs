@@ -1,15 +1,19 @@
 //! QuickCheck: using speculation to reduce the overhead of checks in NVM frameworks (Shull, Huang, Torrellas, VEE 2019). Claims C7 to C9.
 //!
-//! Everything is measured on this machine, in one run, in turns: each program under each kind of checks, then all of them again. A program
-//! does its work several times over in one process; the first half of the rounds compile and are left out. What is compared are medians over
-//! the turns, of each turn's best round: other work on the machine makes rounds longer, never shorter.
+//! Everything is measured on this machine, in processor time, in one run, in turns: each program under each kind of checks, then all of them
+//! again. A program does its work several times over in one process; the first half of the rounds compile and are left out. What is compared
+//! are medians over the turns, of the ratios of best rounds within a turn: other work on the machine, which takes caches, makes rounds longer,
+//! never shorter, and what lasts longer than a turn makes all of them longer. What is left of it, the same code measured twice says.
 
 mod programs;
+mod stores;
+mod turns;
 
 use crate::{Effort, StudyOptions, StudyProgress, Watch};
 use programs::{DURABLE, Entry, VOLATILE};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use turns::{Turns, mean};
 use varve_report::fmt::Format;
 use varve_report::{Better, Claim, Column, RunTable, StudyResult, Value};
 use varve_run::{Error, ManagedProgram, Ran, VERSION};
@@ -26,6 +30,9 @@ const KINDS: [Published; 5] = [
     (Checks::Deopt, "Deopt", Some((8.8, 5.7))),
     (Checks::Quick, "QuickCheck", Some((8.8, 5.7))),
 ];
+
+/// Clean, measured a second time in each turn.
+const AGAIN: &str = "Clean again";
 
 /// Paper's table 4, the kernels: dynamic checks that are likely, in percent.
 const TABLE4_LIKELY: [(&str, f64); 5] = [
@@ -55,9 +62,10 @@ pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
     let mut out = StudyResult::new("quickcheck", "here", options.seed, VERSION);
     out.title = "Objects that survive, and the checks that they need".into();
     out.about = vec![
-        "Times are of this machine, measured in turns in one run; a program's first rounds, which compile, are left out. Clean is the same \
-         engine without any check."
+        "Times are processor time of this machine, measured in turns in one run; a program's first rounds, which compile, are left out. Clean is \
+         the same engine without any check."
             .into(),
+        "Stores of others, on libpmemobj and on the JVM, are beside ours in bench/stores.".into(),
         "A store has one check here, whose action contains the store, where the paper's has two; loads of fields that never change after \
          their object's birth, and of objects with methods in them, have none, nor have objects that were just checked. So all kinds cost less \
          than the paper's."
@@ -66,9 +74,9 @@ pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
     let (volatile, durable) = (study.chosen(&VOLATILE), study.chosen(&DURABLE));
     let turns = study.turns();
     study.runs = [
-        ("C7", volatile.len() * turns * (1 + KINDS.len())),
+        ("C7", volatile.len() * turns * (2 + KINDS.len())),
         ("C8", durable.len()),
-        ("C9", durable.len() * turns * 2),
+        ("C9", (durable.len() + stores::COUNT) * turns * 2),
     ]
     .iter()
     .filter(|(id, _)| options.wants(id))
@@ -82,6 +90,7 @@ pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
     }
     if options.wants("C9") {
         kernels(&mut study, &durable, turns, &mut out)?;
+        stores::stores(&mut study, turns, &mut out)?;
     }
     for failure in study.failures {
         out.about.push(failure);
@@ -111,22 +120,32 @@ impl Study<'_> {
         all.iter().filter(|e| e.quick || !coarse).collect()
     }
 
-    /// Runs a program. One that fails is told of, and left out.
-    fn run(&mut self, entry: &Entry, what: &str, config: Config) -> Result<Option<Ran>, Error> {
+    /// Tells what runs next.
+    fn begin(&mut self, what: String) -> Result<(), Error> {
         let progress = StudyProgress {
             done: self.done,
             runs: self.runs,
-            what: format!("{} {what}", entry.name),
+            what,
         };
         if !(self.watch)(&progress) {
             return Err(Error::interrupted());
         }
         self.done += 1;
+        Ok(())
+    }
+
+    /// Runs a program. One that fails is told of, and left out.
+    fn run(&mut self, entry: &Entry, what: &str, config: Config) -> Result<Option<Ran>, Error> {
+        self.begin(format!("{} {what}", entry.name))?;
         let rounds = self.rounds().to_string();
         let words = entry.input[self.size()]
             .split(' ')
             .chain(["--rounds", &rounds]);
-        let program = ManagedProgram::new(entry.module.0, entry.module.1).with_arguments(words);
+        let program = ManagedProgram {
+            processor_time: true,
+            ..ManagedProgram::new(entry.module.0, entry.module.1)
+        };
+        let program = program.with_arguments(words);
         match program.ran(config) {
             Ok(ran) => Ok(Some(ran)),
             Err(e) => {
@@ -154,33 +173,23 @@ fn best_round(ran: &Ran) -> Option<f64> {
     later.min_by(f64::total_cmp)
 }
 
-fn median(mut all: Vec<f64>) -> Option<f64> {
-    all.sort_by(f64::total_cmp);
-    all.get(all.len() / 2).copied()
-}
-
-/// Times in turns: medians by program and kind, ms.
+/// Runs all programs with all configurations, in turns.
 fn times(
     study: &mut Study,
     programs: &[&Entry],
     turns: usize,
     kinds: &[(&'static str, &dyn Fn() -> Config)],
-) -> Result<BTreeMap<(&'static str, &'static str), f64>, Error> {
-    let mut all: BTreeMap<_, Vec<f64>> = BTreeMap::new();
+) -> Result<Turns, Error> {
+    let mut all = Turns::default();
     for _ in 0..turns {
         for entry in programs {
             for (kind, config) in kinds {
                 let ran = study.run(entry, kind, config())?;
-                if let Some(best) = ran.as_ref().and_then(best_round) {
-                    all.entry((entry.name, *kind)).or_default().push(best);
-                }
+                all.note(entry.name, kind, ran.as_ref().and_then(best_round));
             }
         }
     }
-    Ok(all
-        .into_iter()
-        .filter_map(|(k, v)| Some((k, median(v)?)))
-        .collect())
+    Ok(all)
 }
 
 fn overheads(
@@ -203,40 +212,44 @@ fn overheads(
             .iter()
             .map(|(name, f)| (*name, f as &dyn Fn() -> Config)),
     );
+    kinds.push((AGAIN, &clean));
     let times = times(study, programs, turns, &kinds)?;
-    let over = |entry: &Entry, kind: &'static str| {
-        let base = times.get(&(entry.name, "Clean"))?;
-        Some(100.0 * (times.get(&(entry.name, kind))? / base - 1.0))
-    };
+    let over = |entry: &Entry, kind| times.over(entry.name, kind, "Clean");
     let mut table = RunTable::new("Time over Clean", "program");
     table.columns = vec![Column::new("Clean", Format::Number, Better::Lower)];
-    table.columns.extend(
-        KINDS
-            .iter()
-            .map(|k| Column::new(k.1, Format::Percent, Better::Lower)),
-    );
+    let names = KINDS.iter().map(|k| k.1).chain([AGAIN]);
+    table
+        .columns
+        .extend(names.map(|name| Column::new(name, Format::Percent, Better::Lower)));
     for entry in programs {
-        let clean = times.get(&(entry.name, "Clean")).copied();
-        let row = std::iter::once(clean).chain(KINDS.iter().map(|k| over(entry, k.1)));
+        let kinds = KINDS.iter().map(|k| k.1).chain([AGAIN]);
+        let row = std::iter::once(times.typical(entry.name, "Clean"))
+            .chain(kinds.map(|kind| over(entry, kind)));
         let row: Vec<Value> = row.map(|v| v.map_or(Value::Missing, Value::from)).collect();
         table.push(entry.name, row);
     }
-    table
-        .notes
-        .push("Clean in ms, the best later round; the others in percent over it.".into());
+    let apart = programs.iter().filter_map(|e| over(e, AGAIN)).map(f64::abs);
+    let apart: Vec<f64> = apart.collect();
+    let noise = format!(
+        "the same code measured twice is {:.1} % apart on average, {:.1} % at most",
+        mean(&apart).unwrap_or(0.0),
+        apart.iter().copied().fold(0.0, f64::max)
+    );
+    table.notes.push(format!(
+        "Clean in ms, the best later round; the others in percent over it, medians of {turns} turns; {noise}."
+    ));
     out.tables.push(table);
     for (_, kind, published) in KINDS {
         // Means of ratios, as the paper's figures have them.
         let all: Vec<f64> = programs.iter().filter_map(|e| over(e, kind)).collect();
-        let mean = (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64);
         let published = published.map_or(Value::Missing, |(a, b)| Value::Range {
             low: f64::min(a, b),
             high: f64::max(a, b),
         });
-        let ours = mean.map_or(Value::Missing, Value::from);
+        let ours = mean(&all).map_or(Value::Missing, Value::from);
         let what = format!("{kind}, mean over Clean");
         out.claims
-            .push(Claim::new("C7", what, published, ours, "%"));
+            .push(Claim::new("C7", what, published, ours, "%").with_note(noise.clone()));
     }
     Ok(())
 }
@@ -311,10 +324,7 @@ fn biases(study: &mut Study, programs: &[&Entry], out: &mut StudyResult) -> Resu
     }
     table.notes.push("Dynamic checks in percent of all, and of them those activated; sites in percent of those that ran.".into());
     out.tables.push(table);
-    let mean = |all: &[f64]| match all.len() {
-        0 => Value::Missing,
-        n => (all.iter().sum::<f64>() / n as f64).into(),
-    };
+    let mean = |all: &[f64]| mean(all).map_or(Value::Missing, Value::from);
     let more = Value::AtLeast { at_least: 99.0 };
     let note = "kernels alone, whose code is nothing but durable lists";
     out.claims.push(
@@ -383,11 +393,15 @@ fn kernels(
     ];
     let mut all = Vec::new();
     for entry in programs {
-        let time = |kind| times.get(&(entry.name, kind)).copied();
-        let (Some(unbiased), Some(quick)) = (time("Unbiased"), time("QuickCheck")) else {
+        let time = |kind| times.typical(entry.name, kind);
+        let (Some(unbiased), Some(quick), Some(over)) = (
+            time("Unbiased"),
+            time("QuickCheck"),
+            times.over(entry.name, "QuickCheck", "Unbiased"),
+        ) else {
             continue;
         };
-        let less = 100.0 * (1.0 - quick / unbiased);
+        let less = -over;
         all.push(less);
         table.push(entry.name, [unbiased.into(), quick.into(), less.into()]);
     }
@@ -396,10 +410,7 @@ fn kernels(
             .into(),
     );
     out.tables.push(table);
-    let ours = match all.len() {
-        0 => Value::Missing,
-        n => (all.iter().sum::<f64>() / n as f64).into(),
-    };
+    let ours = mean(&all).map_or(Value::Missing, Value::from);
     out.claims.push(Claim::new(
         "C9",
         "kernels: QuickCheck takes less than Unbiased, mean",

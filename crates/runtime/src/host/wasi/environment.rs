@@ -41,7 +41,10 @@ fn nanoseconds(t: Timespec) -> u64 {
 
 /// A clock's time, ns. All clocks of an observed program show the same.
 pub(crate) fn now(observed: &Clock, id: u32) -> Outcome<u64> {
-    let id = clock(id)?;
+    let id = match clock(id)? {
+        ClockId::Monotonic if observed.is_processor() => ClockId::ThreadCPUTime,
+        id => id,
+    };
     if let Some(now) = observed.observed() {
         return Ok(now.as_nanos() as u64);
     }

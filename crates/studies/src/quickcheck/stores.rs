@@ -1,0 +1,134 @@
+//! C9 on key-value stores: the workloads of YCSB in this process.
+
+use super::turns::{Turns, mean};
+use super::{Scratch, Study};
+use crate::Effort;
+use rustix::time::{ClockId, clock_gettime};
+use varve_report::fmt::Format;
+use varve_report::{Better, Claim, Column, RunTable, StudyResult, Value};
+use varve_run::Error;
+use varve_runtime::{Checks, Config};
+use varve_serve::ycsb::{self, Local, Spec, Workload};
+use varve_serve::{Cache, Kind, Limits, Managed, OVERHEAD};
+
+/// The stores, and what the paper's QuickCheck takes less than Unbiased on them, percent.
+const STORES: [(Kind, &str, f64); 3] = [
+    (Kind::FhMap, "FHMap", 9.3),
+    (Kind::PbTree, "PBTree", 8.2),
+    (Kind::HbTree, "HBTree", 6.5),
+];
+/// How many they are.
+pub const COUNT: usize = STORES.len();
+
+const KINDS: [(Checks, &str); 2] = [
+    (Checks::Unbiased, "Unbiased"),
+    (Checks::Quick, "QuickCheck"),
+];
+
+/// Bytes of a value, as in the paper.
+const VALUE: usize = 1000;
+
+/// Runs the stores in turns, and says what it means.
+pub fn stores(study: &mut Study, turns: usize, out: &mut StudyResult) -> Result<(), Error> {
+    let names: Vec<[&'static str; 5]> = STORES.iter().map(|s| rows(s.0)).collect();
+    let mut times = Turns::default();
+    for _ in 0..turns {
+        for (&(store, name, _), rows) in STORES.iter().zip(&names) {
+            for (checks, kind) in KINDS {
+                study.begin(format!("{name} {kind}"))?;
+                let found = round_times(study, store, checks);
+                if let Err(e) = &found {
+                    study.failures.push(format!("{name} {kind} failed: {e}"));
+                }
+                for (i, row) in rows.iter().enumerate() {
+                    times.note(row, kind, found.as_ref().ok().map(|all| all[i]));
+                }
+            }
+        }
+    }
+    let mut table = RunTable::new("Stores under YCSB whose values survive", "store, workload");
+    table.columns = vec![
+        Column::new("Unbiased", Format::Number, Better::Lower),
+        Column::new("QuickCheck", Format::Number, Better::Lower),
+        Column::new("less", Format::Percent, Better::Higher),
+    ];
+    for ((_, name, published), rows) in STORES.iter().zip(&names) {
+        let mut all = Vec::new();
+        for row in rows {
+            let over = times.over(row, "QuickCheck", "Unbiased");
+            let typical = KINDS.map(|(_, kind)| times.typical(row, kind));
+            if let ([Some(unbiased), Some(quick)], Some(over)) = (typical, over) {
+                all.push(-over);
+                table.push(*row, [unbiased.into(), quick.into(), (-over).into()]);
+            }
+        }
+        let ours = mean(&all).map_or(Value::Missing, Value::from);
+        let what =
+            format!("{name}: QuickCheck takes less than Unbiased, mean of YCSB A, B, C, D, F");
+        out.claims
+            .push(Claim::new("C9", what, *published, ours, "%"));
+    }
+    table.notes.push(
+        "ns for an operation, the best later round. Lines are written back and fenced, on an ordinary file.".into(),
+    );
+    out.tables.push(table);
+    Ok(())
+}
+
+/// For how long processors have run this thread, ns.
+fn processor_ns() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    1e9 * time.tv_sec as f64 + time.tv_nsec as f64
+}
+
+/// What a store's rows are called, by workload.
+fn rows(store: Kind) -> [&'static str; 5] {
+    match store {
+        Kind::FhMap => ["FHMap A", "FHMap B", "FHMap C", "FHMap D", "FHMap F"],
+        Kind::PbTree => ["PBTree A", "PBTree B", "PBTree C", "PBTree D", "PBTree F"],
+        Kind::HbTree => ["HBTree A", "HBTree B", "HBTree C", "HBTree D", "HBTree F"],
+    }
+}
+
+/// ns for an operation of each workload, the best of the later rounds, on a store that is made and filled for it.
+fn round_times(study: &Study, store: Kind, checks: Checks) -> Result<[f64; 5], String> {
+    let size = match study.options.effort {
+        Effort::Tiny => 100,
+        Effort::Quick => 5_000,
+        Effort::Full => 50_000,
+    };
+    let mut spec = Spec {
+        workload: Workload::ALL[0],
+        records: size,
+        operations: size,
+        value: VALUE,
+        seed: study.options.seed,
+    };
+    let memory = 2 * size * (VALUE as u64 + OVERHEAD + 32);
+    let scratch = Scratch::new(store.name());
+    let config = Config {
+        heap_max: memory + memory / 2 + (128 << 20),
+        ..scratch.config(checks, false)
+    };
+    let limits = Limits {
+        value: VALUE,
+        memory,
+    };
+    let managed = Managed::new(store, config).map_err(|e| e.to_string())?;
+    let cache = Cache::new(managed, limits, varve_serve::seconds()).map_err(|e| e.to_string())?;
+    let mut target = Local::new(cache);
+    ycsb::load(&spec, &mut target).map_err(|e| e.to_string())?;
+    let mut best = [f64::INFINITY; 5];
+    for (best, workload) in best.iter_mut().zip(Workload::ALL) {
+        spec.workload = workload;
+        for round in 0..study.rounds() {
+            let began = processor_ns();
+            let report = ycsb::run(&spec, &mut target).map_err(|e| e.to_string())?;
+            let time = (processor_ns() - began) / report.operations as f64;
+            if round >= study.rounds() / 2 {
+                *best = best.min(time);
+            }
+        }
+    }
+    Ok(best)
+}
