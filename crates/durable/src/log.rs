@@ -42,34 +42,34 @@ impl Log {
         self.cursor + entry_bytes(bytes) + ENTRY <= self.limit
     }
 
-    /// Writes an entry for `bytes` at `offset` as they are now: where it is, to be written back.
-    pub fn add(&mut self, image: &mut Image, region: u64, offset: u64, bytes: u64) -> (u64, u64) {
-        debug_assert!(self.fits(bytes) && bytes.is_multiple_of(8) && bytes > 0);
-        let held = image.bytes(offset, bytes);
-        self.put(image, region, offset, &held)
+    /// Writes an entry for the cache line at `offset` as it is now: where it is, to be written back.
+    pub fn add(&mut self, image: &mut Image, region: u64, offset: u64) -> (u64, u64) {
+        debug_assert!(self.fits(CACHE_LINE));
+        let mut entry = [0; (ENTRY + CACHE_LINE) as usize];
+        image.read(offset, &mut entry[ENTRY as usize..]);
+        self.put(image, region, offset, &mut entry)
     }
 
     /// Goes on in `bytes` at `offset`: where the link is, to be written back.
     pub fn go_on(&mut self, image: &mut Image, region: u64, offset: u64, bytes: u64) -> (u64, u64) {
         // What is there must not look like an entry.
         image.write(offset, &[0; ENTRY as usize]);
-        let link = self.put(image, region, offset, &[]);
+        let link = self.put(image, region, offset, &mut [0; ENTRY as usize]);
         self.cursor = offset;
         self.limit = offset + bytes;
         link
     }
 
-    fn put(&mut self, image: &mut Image, region: u64, offset: u64, held: &[u8]) -> (u64, u64) {
-        let mut entry = Vec::with_capacity(ENTRY as usize + held.len());
-        entry.extend([0; 4]);
-        entry.extend((held.len() as u32).to_le_bytes());
-        entry.extend(offset.to_le_bytes());
-        entry.extend(region.to_le_bytes());
-        entry.extend(held);
+    /// Writes an entry, of which what was there is given, behind room for what is before it.
+    fn put(&mut self, image: &mut Image, region: u64, offset: u64, entry: &mut [u8]) -> (u64, u64) {
+        let held = entry.len() as u64 - ENTRY;
+        entry[4..8].copy_from_slice(&(held as u32).to_le_bytes());
+        entry[8..16].copy_from_slice(&offset.to_le_bytes());
+        entry[16..24].copy_from_slice(&region.to_le_bytes());
         let sum = crc32fast::hash(&entry[4..]);
         entry[..4].copy_from_slice(&sum.to_le_bytes());
         let at = self.cursor;
-        image.write(at, &entry);
+        image.write(at, entry);
         self.cursor += entry.len() as u64;
         (at, entry.len() as u64)
     }

@@ -13,6 +13,7 @@ use crate::layout::*;
 use crate::log::{self, Log};
 use crate::types::{Info, Tables, difference};
 use crate::walk::{Walk, Walker};
+use rustc_hash::FxHashSet;
 use varve_heap::Ref;
 use varve_heap::layout::*;
 
@@ -74,7 +75,7 @@ pub struct Space {
     /// The number of the region that is open, or of the last one.
     region: u64,
     /// Cache lines that were logged in this region.
-    logged: std::collections::HashSet<u64>,
+    logged: FxHashSet<u64>,
     /// The one that was logged last.
     last_logged: u64,
     /// Where objects were made in this region, which is not logged: nothing refers to them if it is taken back.

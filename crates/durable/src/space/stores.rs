@@ -36,7 +36,7 @@ impl Space {
                 self.extend_log()?;
             }
             let region = self.region;
-            let (entry, bytes) = self.log.add(&mut self.image, region, at, CACHE_LINE);
+            let (entry, bytes) = self.log.add(&mut self.image, region, at);
             self.flush(entry, bytes);
             self.stats.logged += 1;
             logged = true;
