@@ -84,8 +84,10 @@ impl SourceMap {
                 return Err(format!("source {file} of {}", map.files.len()));
             }
             let at = u64::try_from(at).map_err(|_| format!("offset {at}"))?;
-            map.places
-                .push((at, (known && is_file).then_some((file, line + 1))));
+            map.places.push((
+                at,
+                (known && is_file).then_some((file, line.saturating_add(1))),
+            ));
         }
         map.places.sort_by_key(|p| p.0);
         Ok(map)
