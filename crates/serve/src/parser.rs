@@ -9,6 +9,7 @@ use crate::words::signed;
 pub const MOST_LINE: usize = 2048;
 
 const CHUNK: &str = "CLIENT_ERROR bad data chunk";
+const EXPIRY: &str = "CLIENT_ERROR invalid exptime argument";
 
 /// What the parser waits for.
 #[derive(Debug)]
@@ -98,10 +99,11 @@ impl Parser {
                 }
                 State::Expiry { cas } => {
                     let Some((word, after)) = word(rest) else {
-                        return self.incomplete(used, rest);
+                        return self.incomplete(used, rest, EXPIRY);
                     };
-                    let Some(expiry) = signed(word) else {
-                        return self.skip(used, "CLIENT_ERROR invalid exptime argument");
+                    // A number as long as no key may be is refused whole too, as it is when it comes in pieces.
+                    let Some(expiry) = signed(word).filter(|_| word.len() <= MOST_KEY) else {
+                        return self.skip(used, EXPIRY);
                     };
                     self.state = State::Keys {
                         how: Retrieve {
@@ -114,7 +116,7 @@ impl Parser {
                 }
                 State::Keys { how, some } => {
                     let Some((key, after)) = word(rest) else {
-                        return self.incomplete(used, rest);
+                        return self.incomplete(used, rest, FORMAT);
                     };
                     if key.is_empty() {
                         // The end of the line is all that is left of it.
@@ -172,13 +174,18 @@ impl Parser {
         true
     }
 
-    /// A word of a retrieval whose end is not there yet.
-    fn incomplete<'a>(&mut self, used: usize, rest: &'a [u8]) -> (usize, Parsed<'a>) {
+    /// A word of a retrieval whose end is not there yet; what to answer if it is longer than any may be.
+    fn incomplete<'a>(
+        &mut self,
+        used: usize,
+        rest: &'a [u8],
+        too_long: &'static str,
+    ) -> (usize, Parsed<'a>) {
         let blanks = rest.iter().take_while(|&&b| b == b' ').count();
         // A key, and the first half of the line's end.
         match rest.len() - blanks <= MOST_KEY + 1 {
             true => (used + blanks, Parsed::More(1)),
-            false => self.skip(used + blanks, FORMAT),
+            false => self.skip(used + blanks, too_long),
         }
     }
 

@@ -233,6 +233,20 @@ fn a_line_without_end_and_the_binary_protocol_end_the_conversation() {
     assert!(answer.starts_with(b"CLIENT_ERROR the binary protocol") && ended);
 }
 
+/// libFuzzer's find: a time longer than any key was no key when it came in pieces, and no number when it came whole.
+#[test]
+fn a_time_without_end_is_no_time_however_it_comes() {
+    for word in ["0".repeat(300), "x".repeat(300)] {
+        for end in [" k\r\n", "\r\n"] {
+            let line = format!("gat {word}{end}");
+            let whole = one(&mut reference(), line.as_bytes());
+            assert_eq!(whole, b"CLIENT_ERROR invalid exptime argument\r\n");
+            let bytes: Vec<&[u8]> = line.as_bytes().chunks(1).collect();
+            assert_eq!(converse(&mut reference(), &bytes).0, whole);
+        }
+    }
+}
+
 #[test]
 fn a_retrieval_has_any_number_of_keys() {
     let mut c = reference();

@@ -186,6 +186,7 @@ pub fn input() -> impl Strategy<Value = Vec<u8>> {
         Just(b"set k1 0 0 5000\r\n".to_vec()),
         Just(vec![b'x'; 300]),
         Just([b"get ", &[b'y'; 400][..]].concat()),
+        Just([b"gat ", &[b'0'; 400][..]].concat()),
         Just(vec![b'z'; 3000]),
     ];
     proptest::collection::vec(prop_oneof![12 => command(), 1 => noise], 1..30)
