@@ -47,19 +47,22 @@ pub enum Checks {
     Unlikely,
     /// As if none ever did: action means to go on in baseline code.
     Deopt,
-    /// Each by what it was counted to do.
+    /// Each by what it was counted to do: the paper's QuickCheck.
+    Profiled,
+    /// The same, and none at all as long as nothing of the program is durable.
     #[default]
     Quick,
 }
 
 impl Checks {
     /// All of them, with their names.
-    pub const ALL: [(&'static str, Checks); 6] = [
+    pub const ALL: [(&'static str, Checks); 7] = [
         ("none", Checks::None),
         ("likely", Checks::Likely),
         ("unbiased", Checks::Unbiased),
         ("unlikely", Checks::Unlikely),
         ("deopt", Checks::Deopt),
+        ("profiled", Checks::Profiled),
         ("quick", Checks::Quick),
     ];
 }

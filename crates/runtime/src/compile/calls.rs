@@ -232,6 +232,12 @@ impl Translator<'_, '_> {
         }
     }
 
+    fn call_and_return(&mut self, callee: Callee, ty: TypeIndex) -> Result<()> {
+        self.call_any(callee, ty, false)?;
+        self.check_nothing_durable();
+        Ok(())
+    }
+
     /// Calls the function whose record is in the reference on the stack.
     pub(super) fn call_unknown(&mut self, ty: TypeIndex) {
         let func = self.pop();
@@ -348,7 +354,7 @@ impl Translator<'_, '_> {
         match *op {
             Call { function_index } => {
                 let ty = self.env.module.funcs[function_index as usize];
-                self.call_any(Callee::Direct(function_index), ty, false)?;
+                self.call_and_return(Callee::Direct(function_index), ty)?;
             }
             ReturnCall { function_index } => {
                 let ty = self.env.module.funcs[function_index as usize];
@@ -359,7 +365,7 @@ impl Translator<'_, '_> {
                 table_index,
             } => {
                 let ty = ty_of(self, type_index);
-                self.call_any(Callee::Table(table_index), ty, false)?;
+                self.call_and_return(Callee::Table(table_index), ty)?;
             }
             ReturnCallIndirect {
                 type_index,
@@ -370,7 +376,7 @@ impl Translator<'_, '_> {
             }
             CallRef { type_index } => {
                 let ty = ty_of(self, type_index);
-                self.call_any(Callee::Reference, ty, false)?;
+                self.call_and_return(Callee::Reference, ty)?;
             }
             ReturnCallRef { type_index } => {
                 let ty = ty_of(self, type_index);

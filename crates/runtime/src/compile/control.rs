@@ -92,12 +92,16 @@ impl Translator<'_, '_> {
     /// The same by the target's place in the list of open blocks.
     pub(super) fn target_at(&mut self, i: usize) -> (Block, Vec<ValType>) {
         let frame = &mut self.control[i];
-        let types = frame.label_types().to_vec();
-        if !matches!(frame.kind, FrameKind::Loop | FrameKind::Left(_)) {
-            let values = &self.stack[self.stack.len() - types.len()..];
-            frame.exits.add(&self.facts, values);
+        let (label, types) = (frame.label, frame.label_types().to_vec());
+        match frame.kind {
+            FrameKind::Loop => self.repeat(i),
+            FrameKind::Left(_) => {}
+            _ => {
+                let values = &self.stack[self.stack.len() - types.len()..];
+                frame.exits.add(&self.facts, values);
+            }
         }
-        (frame.label, types)
+        (label, types)
     }
 
     /// The target of a branch that is taken if a condition holds.

@@ -36,6 +36,8 @@ pub(crate) struct Env<'a> {
     pub counters: Option<i64>,
     /// How persistence checks are compiled, if they are.
     pub checks: Option<Checks>,
+    /// Whether nothing is durable yet, and code may rely on it.
+    pub nothing_durable: bool,
     /// Where optimized code counts them, if it does.
     pub check_counters: Option<Place>,
     /// What survives the program, if anything does.

@@ -16,6 +16,8 @@ const LOOK_BACK: usize = 64;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fact {
+    /// Nothing has become durable yet: no object is elsewhere than its reference says. The first of all facts, if it is known.
+    NothingDurable,
     /// The array, which is not null, has an element at the index.
     InBounds(Value, Value),
     /// The reference is of the type.
@@ -63,7 +65,8 @@ impl Translator<'_, '_> {
     pub(super) fn learn(&mut self, fact: Fact) {
         if self.job.level == Level::Optimizing {
             if self.facts.len() == 2 * LOOK_BACK {
-                self.facts.drain(..LOOK_BACK);
+                let first = usize::from(self.nothing_durable());
+                self.facts.drain(first..LOOK_BACK);
             }
             self.facts.push(fact);
         }
@@ -104,16 +107,38 @@ impl Translator<'_, '_> {
         self.forget(|region| matches!(region, Region::Elements(_)));
     }
 
-    /// Anything may have been stored anywhere: code was called.
+    /// Anything may have been stored anywhere, and anything may be durable: code was called.
     pub(super) fn forget_contents(&mut self) {
         self.forget(|_| true);
         self.forget_settled();
+        self.facts.retain(|&fact| fact != Fact::NothingDurable);
+    }
+
+    /// Whether nothing is durable yet wherever control comes by here.
+    pub(super) fn nothing_durable(&self) -> bool {
+        self.facts.first() == Some(&Fact::NothingDurable)
+    }
+
+    /// Notes that nothing is.
+    pub(super) fn learn_nothing_durable(&mut self) {
+        if !self.nothing_durable() {
+            self.facts.insert(0, Fact::NothingDurable);
+        }
     }
 
     /// At the head of a loop, which is also reached from its end.
     pub(super) fn forget_for_loop(&mut self, effects: &Effects) {
         if effects.anything {
-            return self.forget_contents();
+            // After each call in the loop it is looked up again, but not where an exception is caught.
+            let nothing_durable = self.nothing_durable() && !effects.catches;
+            self.forget_contents();
+            if nothing_durable {
+                self.learn_nothing_durable();
+            }
+            return;
+        }
+        if effects.catches {
+            self.facts.retain(|&fact| fact != Fact::NothingDurable);
         }
         if self.stores_references(effects) {
             self.forget_settled();

@@ -31,6 +31,8 @@ const RARE: f64 = 1000.0;
 const MOST_STATE: usize = 16;
 /// The same of a persistence check's failure, instead of which all that follows would have to expect that objects have moved.
 const MOST_STATE_AT_CHECK: usize = 40;
+/// The same of a call that made the first object durable.
+const MOST_STATE_AFTER_CALL: usize = 100;
 /// A target is worth a guard if it takes at least this share of the calls, in percent.
 const SHARE: u64 = 12;
 
@@ -258,6 +260,11 @@ impl Translator<'_, '_> {
     /// Whether a check's action may be left to baseline code.
     pub(super) fn may_leave_at_check(&mut self) -> bool {
         self.may_leave_with(MOST_STATE_AT_CHECK)
+    }
+
+    /// Whether all that follows a call may be left to other code.
+    pub(super) fn may_leave_after_call(&mut self) -> bool {
+        self.may_leave_with(MOST_STATE_AFTER_CALL)
     }
 
     fn may_leave_with(&mut self, most: usize) -> bool {

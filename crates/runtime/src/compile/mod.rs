@@ -50,13 +50,13 @@ pub(crate) struct Unit {
     inlined: Box<[Inlined]>,
 }
 
-/// Translates a function, or the rest of one.
+/// Translates a function, or the rest of one; none if it has to be done anew by somebody who does not say that nothing is durable.
 pub(crate) fn translate(
     isa: &dyn TargetIsa,
     scratch: &mut Scratch,
     env: Env<'_>,
     job: &Job,
-) -> Result<Unit> {
+) -> Result<Option<Unit>> {
     let mut ty = env.func_type(job.index);
     if job.from.is_some() {
         ty.params.clear();
@@ -67,11 +67,11 @@ pub(crate) fn translate(
     ));
     let builder = FunctionBuilder::new(&mut context.func, &mut scratch.builder);
     let inlined = Translator::new(builder, env, job).run(isa.frontend_config())?;
-    Ok(Unit {
+    Ok(inlined.map(|inlined| Unit {
         context,
         func: Some(job.func_id),
         inlined: inlined.into(),
-    })
+    }))
 }
 
 fn failed(what: String) -> Error {

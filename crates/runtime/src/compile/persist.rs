@@ -9,6 +9,11 @@
 //! activated and bypassed; optimized code is biased by that, or as the configuration says. *Very unlikely* actions are not compiled: the
 //! activation goes on in baseline code.
 //!
+//! As long as nothing of a program is durable, optimized code has no checks at all. A program runs on one thread, and what makes the first
+//! object durable is a call of the runtime: so code looks after each call whether that has happened, and then goes on in baseline code. The
+//! optimized code of all functions is given up at that moment. A pass that loses what it knows where a loop begins again, as after an
+//! exception that was caught, is done anew with checks.
+//!
 //! Nothing is checked where the answer is known: for objects with functions in them, which never become durable; for fields that never
 //! change after their object's birth, which forwarding objects keep; for objects that were just born; and for those that were checked
 //! since anything could make them durable last, which calls and stores with actions can.
@@ -25,10 +30,11 @@ use crate::helpers::Helper;
 use crate::module::topmost;
 use crate::store::durable::REFERENCE;
 use crate::store::durable::class_data::has_functions;
-use crate::store::region::displacement;
+use crate::store::region::{CONTEXT, Context, displacement};
 use crate::types::{HeapType, Storage, TypeIndex, ValType};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value, types};
+use std::mem::offset_of;
 use varve_heap::layout;
 
 /// How likely a check's action is, as code is laid out for it.
@@ -62,9 +68,53 @@ struct Check {
 }
 
 impl Translator<'_, '_> {
-    /// Whether this code checks at all.
+    /// Whether code checks here.
     fn checks(&self) -> bool {
-        self.env.checks.is_some()
+        self.env.checks.is_some() && !self.nothing_durable()
+    }
+
+    /// Where optimized code is entered, which it is as long as nothing is durable.
+    pub(super) fn begin_unchecked(&mut self) {
+        if self.relies_on_nothing_durable() {
+            self.learn_nothing_durable();
+        }
+    }
+
+    fn relies_on_nothing_durable(&self) -> bool {
+        self.env.nothing_durable && self.job.speculates && self.job.level == Level::Optimizing
+    }
+
+    /// After a call: goes on in other code if anything has become durable.
+    pub(super) fn check_nothing_durable(&mut self) {
+        if !self.relies_on_nothing_durable() || self.nothing_durable() || !self.is_reachable() {
+            return;
+        }
+        let offset = std::mem::replace(&mut self.offset, self.next_offset);
+        if self.may_leave_after_call() {
+            let base = self.base();
+            let at = displacement(CONTEXT) + offset_of!(Context, durable) as i32;
+            let flags = MemFlagsData::trusted();
+            let durable = self.b.ins().load(types::I64, flags, base, at);
+            let (leave, next) = (self.b.create_block(), self.b.create_block());
+            self.b.set_cold_block(leave);
+            self.b.ins().brif(durable, leave, &[], next, &[]);
+            self.b.seal_block(leave);
+            self.b.seal_block(next);
+            self.b.switch_to_block(leave);
+            let (fresh, facts) = (self.fresh.clone(), self.facts.clone());
+            let point = self.point(self.offset, self.stack.len(), 0);
+            self.leave_for(point, Why::EndOfCode);
+            (self.fresh, self.facts) = (fresh, facts);
+            self.b.switch_to_block(next);
+            self.learn_nothing_durable();
+        }
+        self.offset = offset;
+    }
+
+    /// Where a loop begins again.
+    pub(super) fn repeat(&mut self, frame: usize) {
+        let known = self.control[frame].entry.first() == Some(&Fact::NothingDurable);
+        self.lost_nothing_durable |= known && !self.nothing_durable();
     }
 
     fn never_durable(&self, ty: TypeIndex) -> bool {
@@ -94,7 +144,7 @@ impl Translator<'_, '_> {
             Checks::Likely => Bias::Likely,
             Checks::Unbiased => Bias::Unbiased,
             Checks::Deopt => Bias::VeryUnlikely,
-            Checks::Quick => {
+            Checks::Profiled | Checks::Quick => {
                 let func = self.activation().func_id;
                 let counted = self.env.feedback.get(&func);
                 let counted = counted.and_then(|f| f.check(self.env.region, self.offset));

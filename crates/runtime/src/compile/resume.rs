@@ -285,6 +285,7 @@ impl Translator<'_, '_> {
                 .load(clif_type(ty), MemFlagsData::trusted(), base, at);
             self.push(v, ty);
         }
+        self.begin_unchecked();
         self.open_function();
         let mut around = Vec::new();
         while reader.original_position() < point.offset as u64 {

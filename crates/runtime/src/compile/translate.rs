@@ -112,6 +112,8 @@ pub(crate) struct Translator<'a, 'e> {
     pub(super) callees: HashMap<(u32, u32, bool), Rc<Effects>>,
     /// What is known here, latest last.
     pub(super) facts: Facts,
+    /// Whether it was known where a loop begins that nothing is durable, and not where it begins again.
+    pub(super) lost_nothing_durable: bool,
     /// What conditions say.
     pub(super) conditions: HashMap<Value, Condition>,
     /// Places in inlined functions, for the code's map.
@@ -182,6 +184,7 @@ impl<'a, 'e> Translator<'a, 'e> {
             loops: HashMap::new(),
             callees: HashMap::new(),
             facts: vec![],
+            lost_nothing_durable: false,
             conditions: HashMap::new(),
             inlined: vec![],
             inlined_bytes: 0,
@@ -190,11 +193,12 @@ impl<'a, 'e> Translator<'a, 'e> {
         }
     }
 
-    /// Translates the whole function, or the rest of it. The result are the places of inlined code.
+    /// Translates the whole function, or the rest of it. The result are the places of inlined code; none if the translator relied on
+    /// nothing being durable where it cannot.
     pub fn run(
         mut self,
         config: cranelift_codegen::isa::TargetFrontendConfig,
-    ) -> Result<Vec<Inlined>> {
+    ) -> Result<Option<Vec<Inlined>>> {
         let body = self.env.body(self.job.index);
         let ty = self.env.func_type(self.job.index);
         self.separate_spills();
@@ -221,7 +225,7 @@ impl<'a, 'e> Translator<'a, 'e> {
         self.set_fetched();
         self.b.seal_all_blocks();
         self.b.finalize(config);
-        Ok(self.inlined)
+        Ok((!self.lost_nothing_durable).then_some(self.inlined))
     }
 
     /// Translates the operators of the innermost activation.
@@ -284,6 +288,7 @@ impl<'a, 'e> Translator<'a, 'e> {
         self.fetch_code();
         self.count_entry(&params);
         self.declare_zeroed(body)?;
+        self.begin_unchecked();
         self.open_function();
         Ok(())
     }

@@ -9,7 +9,7 @@ pub(crate) use stats::CHECK_COUNTERS;
 pub use stats::{CheckStats, SiteStats};
 
 use super::Vm;
-use crate::engine::DurableFile;
+use crate::engine::{Checks, DurableFile};
 use crate::error::{Error, Result};
 use crate::types::TypeIndex;
 use std::collections::HashSet;
@@ -118,8 +118,30 @@ impl Vm {
         }
     }
 
+    /// Whether anything of the program is durable, as far as it knows.
+    pub(super) fn has_durable(&self) -> bool {
+        // SAFETY: the region's context is the store's own.
+        unsafe { (*self.region.context()).durable != 0 }
+    }
+
+    /// Before the program has its first reference to something durable: code that relies on nothing being so is left.
+    fn begin_to_check(&mut self) -> Result<()> {
+        if self.has_durable() {
+            return Ok(());
+        }
+        // SAFETY: as above; compiled code waits.
+        unsafe { (*self.region.context()).durable = 1 };
+        match self.engine.checks() {
+            Some(Checks::Quick) => self.give_up_unchecked(),
+            _ => Ok(()),
+        }
+    }
+
     /// Makes an object durable with all that it reaches: its place.
     pub(crate) fn persist(&mut self, reference: u32) -> Result<u32> {
+        if self.durable.is_some() {
+            self.begin_to_check()?;
+        }
         let Some(durable) = self.durable.as_deref_mut() else {
             return Ok(reference);
         };
@@ -202,7 +224,11 @@ impl Vm {
     /// What the name stands for that was spelled; 0 if nothing.
     pub(crate) fn find_root(&mut self) -> Result<u32> {
         let name = self.spelled();
-        Ok(self.space()?.root(&name).map_or(0, |r| r.0))
+        let found = self.space()?.root(&name);
+        if found.is_some() {
+            self.begin_to_check()?;
+        }
+        Ok(found.map_or(0, |r| r.0))
     }
 
     /// Has the name that was spelled stand for an object.

@@ -66,8 +66,12 @@ pub(crate) struct Context {
     pub fault_address: usize,
     /// The heap's base, for the pinned register.
     pub heap_base: usize,
+    /// Not 0 once an object has become durable, or durable objects were found.
+    pub durable: u64,
     /// Where the next object is born.
     pub mutator: Mutator,
+    /// So that what follows has a cache line of its own.
+    pub padding: [u64; 7],
     /// The function that runs, by its number in the store plus 1, where somebody samples it; 0 before the first one. Who reads it
     /// takes its cache line away: nothing else that code needs is there.
     pub running: u32,

@@ -16,10 +16,10 @@ use crate::compile::resume::{Points, Why};
 use crate::compile::translate::Job;
 use crate::compile::worker::Pending;
 use crate::compile::{self, Unit};
-use crate::engine::Tier;
+use crate::engine::{Checks, Tier};
 use crate::error::{Error, Result};
 use crate::types::TypeIndex;
-use cranelift_codegen::isa::OwnedTargetIsa;
+use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::mpsc::TryRecvError;
@@ -85,16 +85,32 @@ impl Tiers {
 
 impl Vm {
     fn translate(&mut self, job: Job) -> Result<(Unit, OwnedTargetIsa)> {
+        let isa = match job.level {
+            Level::Baseline => self.code.isa.clone(),
+            Level::Optimizing => self.engine.isa(Level::Optimizing)?,
+        };
+        let relies = self.engine.checks() == Some(Checks::Quick) && !self.has_durable();
+        let unit = match self.try_to_translate(&*isa, &job, relies)? {
+            None => self.try_to_translate(&*isa, &job, false)?,
+            unit => unit,
+        };
+        let unit = unit.ok_or_else(|| Error::Internal("code that relies on nothing".into()))?;
+        self.learn_touches(job.func_id, unit.inlined_functions());
+        Ok((unit, isa))
+    }
+
+    fn try_to_translate(
+        &mut self,
+        isa: &dyn TargetIsa,
+        job: &Job,
+        nothing_durable: bool,
+    ) -> Result<Option<Unit>> {
         let FuncKind::Wasm {
             instance: instance_id,
             ..
         } = self.funcs[job.func_id as usize].kind
         else {
             unreachable!("host functions have code from the start")
-        };
-        let isa = match job.level {
-            Level::Baseline => self.code.isa.clone(),
-            Level::Optimizing => self.engine.isa(Level::Optimizing)?,
         };
         let c = &mut self.code;
         let instance = &self.instances[instance_id as usize];
@@ -114,14 +130,13 @@ impl Vm {
             recording: self.recording.as_deref(),
             counters: self.counters,
             checks: self.engine.checks(),
+            nothing_durable,
             check_counters: self.check_counters,
             durable: self.durable.as_deref(),
             heap: self.heap.as_deref().expect("no collection compiles"),
             samples: self.sampling.as_ref().is_some_and(Sampling::reads_word),
         };
-        let unit = compile::translate(&*isa, &mut c.scratch, env, &job)?;
-        self.learn_touches(job.func_id, unit.inlined_functions());
-        Ok((unit, isa))
+        compile::translate(isa, &mut c.scratch, env, job)
     }
 
     fn add_code(&mut self, unit: Unit, level: Level) -> Result<*const u8> {
@@ -343,6 +358,32 @@ impl Vm {
         });
         let code = self.baseline(func)?;
         self.install(func, code);
+        Ok(())
+    }
+
+    /// Gives up all optimized code, which relies on nothing being durable.
+    pub(crate) fn give_up_unchecked(&mut self) -> Result<()> {
+        let hot = self.engine.config().hot;
+        let tiers = &mut self.code.tiers;
+        tiers
+            .continuations
+            .retain(|&(_, level), _| level == Level::Baseline);
+        tiers.pending.clear();
+        let mut optimized = Vec::new();
+        for (&func, versions) in &mut tiers.versions {
+            versions.hot = false;
+            if versions.optimized.take().is_some() {
+                optimized.push(func);
+            }
+        }
+        for func in optimized {
+            // It is optimized again once its checks have been counted for a while.
+            if let Some(feedback) = self.code.tiers.feedback.get(&func) {
+                feedback.reheat(&self.region, hot);
+            }
+            let code = self.baseline(func)?;
+            self.install(func, code);
+        }
         Ok(())
     }
 

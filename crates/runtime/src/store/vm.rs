@@ -153,7 +153,9 @@ impl Vm {
                 fault_fp: 0,
                 fault_address: 0,
                 heap_base,
+                durable: 0,
                 mutator: heap.attach(),
+                padding: [0; 7],
                 running: 0,
             });
         }
