@@ -22,7 +22,7 @@ pub const COUNT: usize = STORES.len();
 
 const KINDS: [(Checks, &str); 2] = [
     (Checks::Unbiased, "Unbiased"),
-    (Checks::Quick, "QuickCheck"),
+    (Checks::Profiled, "QuickCheck"),
 ];
 
 /// Bytes of a value, as in the paper.

@@ -16,8 +16,9 @@ pub struct DurableRun {
     /// as 100ms, after which a crash of the machine (not of the program) may lose or damage what is younger
     #[arg(long, requires = "durable", value_name = "commit|INTERVAL", value_parser = sync)]
     pub sync: Option<Sync>,
-    /// How optimized code of a WebAssembly program checks for durable objects: none, likely, unbiased, unlikely, deopt, or quick, by what
-    /// baseline code counts (quick with --durable, none without, if it is not given)
+    /// How optimized code of a WebAssembly program checks for durable objects: none, likely, unbiased, unlikely, deopt, profiled, by
+    /// what baseline code counts, or quick, the same once anything is durable and none before (quick with --durable, none without, if it is not
+    /// given)
     #[arg(long, requires = "work", value_name = "KIND")]
     pub checks: Option<varve_runtime::Checks>,
     /// A table on standard error, at the end, of the checks that were made and what the region did
@@ -38,8 +39,8 @@ pub struct DurableStore {
     /// crash of the machine (not of the program) may lose or damage what is younger
     #[arg(long, requires = "durable", value_name = "commit|INTERVAL", value_parser = sync)]
     pub sync: Option<Sync>,
-    /// How optimized code checks for durable objects: none, likely, unbiased, unlikely, deopt, or quick, by what baseline code counts (quick with
-    /// --durable, none without, if it is not given)
+    /// How optimized code checks for durable objects: none, likely, unbiased, unlikely, deopt, profiled, by what baseline code counts, or quick,
+    /// the same once anything is durable and none before (quick with --durable, none without, if it is not given)
     #[arg(long, value_name = "KIND")]
     pub checks: Option<varve_runtime::Checks>,
 }

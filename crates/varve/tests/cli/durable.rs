@@ -97,7 +97,9 @@ fn what_was_said_to_be_over_is_there_after_kill_9() {
     let rounds = std::env::var("VARVE_TORTURE").map_or(10, |n| n.parse().expect("rounds"));
     let folder = tempfile::tempdir().unwrap();
     let region = folder.path().join("torture.region");
-    let kinds = ["quick", "deopt", "unlikely", "unbiased", "likely"];
+    let kinds = [
+        "quick", "profiled", "deopt", "unlikely", "unbiased", "likely",
+    ];
     let (mut over, mut most) = (0, 0);
     for round in 0..rounds {
         // Collections of so many operations have been through everything: others begin.
@@ -105,7 +107,7 @@ fn what_was_said_to_be_over_is_there_after_kill_9() {
             std::fs::remove_file(&region).expect("the region is there");
             over = 0;
         }
-        let checks = kinds[round as usize % 5];
+        let checks = kinds[round as usize / 3 % 6];
         // The system's cache survives with the process, whatever has been synced.
         let domain = match round % 3 {
             2 => &["--domain", "file", "--sync", "5ms"][..],
@@ -146,7 +148,9 @@ fn trees_are_the_same_whatever_the_checks() {
         "{}",
         volatile.out
     );
-    for checks in ["likely", "unbiased", "unlikely", "deopt", "quick"] {
+    for checks in [
+        "likely", "unbiased", "unlikely", "deopt", "profiled", "quick",
+    ] {
         let region = folder.path().join(checks);
         let path = region.to_str().expect("a path of ours");
         let begin = ["run", store, "--durable", path, "--domain", "memory"];
