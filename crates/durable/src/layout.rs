@@ -17,7 +17,7 @@ use varve_heap::layout::{DURABLE_END, DURABLE_START, LINE_SIZE};
 /// The first eight bytes of a region file.
 pub const MAGIC: [u8; 8] = *b"VARVEREG";
 /// The version of the format that this crate reads and writes.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Bytes from the heap's base to the constants, which the file names and does not hold.
 pub const CONSTANTS_START: u64 = DURABLE_START;

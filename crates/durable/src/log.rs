@@ -5,7 +5,10 @@
 //! LOG + 64  entry, entry, ...
 //!
 //! entry     checksum of what follows (u32)   bytes (u32)   offset in the file (u64)   region (u64)   the bytes, a multiple of 8
+//!           padding up to a cache line
 //! ```
+//!
+//! The checksum is CRC-32C. Each entry has cache lines of its own: a line that is written back once per region is not waited for again.
 //!
 //! An entry counts if its checksum is right and its region is the one after the last that is over: a torn entry, or one of an older region,
 //! ends the log. So an entry and its being valid need one write-back and one fence. Where the log's place in the file is full, it goes on in
@@ -25,7 +28,7 @@ pub(crate) struct Log {
 
 /// Bytes that an entry for so many bytes takes.
 pub(crate) fn entry_bytes(bytes: u64) -> u64 {
-    ENTRY + bytes
+    (ENTRY + bytes).next_multiple_of(CACHE_LINE)
 }
 
 impl Log {
@@ -66,11 +69,11 @@ impl Log {
         entry[4..8].copy_from_slice(&(held as u32).to_le_bytes());
         entry[8..16].copy_from_slice(&offset.to_le_bytes());
         entry[16..24].copy_from_slice(&region.to_le_bytes());
-        let sum = crc32fast::hash(&entry[4..]);
+        let sum = crc32c::crc32c(&entry[4..]);
         entry[..4].copy_from_slice(&sum.to_le_bytes());
         let at = self.cursor;
         image.write(at, entry);
-        self.cursor += entry.len() as u64;
+        self.cursor += entry_bytes(held);
         (at, entry.len() as u64)
     }
 }
@@ -95,7 +98,7 @@ pub(crate) fn entries(image: &Image) -> Vec<(u64, Vec<u8>)> {
         let entry = image.bytes(at, ENTRY + bytes);
         let word = |i: usize| u64::from_le_bytes(entry[i..i + 8].try_into().expect("eight bytes"));
         let (offset, of) = (word(8), word(16));
-        if crc32fast::hash(&entry[4..]).to_le_bytes() != entry[..4] || of != region {
+        if crc32c::crc32c(&entry[4..]).to_le_bytes() != entry[..4] || of != region {
             break;
         }
         if bytes == 0 {
@@ -113,7 +116,7 @@ pub(crate) fn entries(image: &Image) -> Vec<(u64, Vec<u8>)> {
             break;
         }
         entries.push((offset, entry[ENTRY as usize..].to_vec()));
-        at += ENTRY + bytes;
+        at += entry_bytes(bytes);
     }
     entries
 }

@@ -337,9 +337,13 @@ impl Space {
             return; // What the log holds counts too.
         }
         let walk = self.walk(held);
-        if walk.damages.is_empty() {
-            self.adopt(&walk);
-            self.stats.collections += 1;
+        match walk.damages.is_empty() {
+            true => {
+                self.adopt(&walk);
+                self.stats.collections += 1;
+            }
+            // All stays as it is, for whoever opens the file next to see; not to be looked at again at each allocation.
+            false => self.threshold = 2 * self.alloc.used(),
         }
     }
 

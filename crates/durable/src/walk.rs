@@ -117,7 +117,9 @@ impl<'a> Walker<'a> {
             });
             self.drain();
         }
-        for &r in held {
+        // Class data that the program made and nothing durable refers to are its own matter.
+        let durable = |r: &&Ref| matches!(place(**r), Place::File(_));
+        for &r in held.iter().filter(durable) {
             self.follow(r, any, 0, || "the program".into());
         }
         self.drain();

@@ -4,8 +4,11 @@ mod common;
 
 use common::{NOW, input, one, reference};
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 use std::cell::RefCell;
-use varve_runtime::Config;
+use std::path::Path;
+use varve_runtime::{Config, DurableFile, Medium};
 use varve_serve::{Cache, Kind, Limits, Managed, Meta, Reference, Store};
 
 fn managed(kind: Kind) -> Managed {
@@ -14,6 +17,66 @@ fn managed(kind: Kind) -> Managed {
         ..Config::default()
     };
     Managed::new(kind, config).expect("the engine starts")
+}
+
+/// The same on a region file.
+fn durable(kind: Kind, folder: &Path, gc_stress: bool) -> Managed {
+    let config = Config {
+        heap_max: 512 << 20,
+        durable: Some(DurableFile {
+            path: folder.join(format!("{kind}.region")),
+            medium: Medium::Memory,
+        }),
+        gc_stress,
+        ..Config::default()
+    };
+    Managed::new(kind, config).expect("the engine starts")
+}
+
+/// Each allocation looks for durable garbage and has its room used again: what is kept is kept, and found when the file is opened again.
+#[test]
+fn durable_garbage_goes_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    for kind in Kind::ALL {
+        let mut map = Reference::default();
+        let mut runner = TestRunner::deterministic();
+        for _ in 0..2 {
+            let mut store = durable(kind, folder.path(), true);
+            assert_eq!(all(&mut store), all(&mut map), "{kind}");
+            for _ in 0..2 {
+                let steps = steps().new_tree(&mut runner).unwrap().current();
+                for step in steps.into_iter().take(40) {
+                    take(&mut store, &mut map, step).unwrap_or_else(|e| panic!("{kind}: {e}"));
+                }
+            }
+        }
+    }
+}
+
+/// Values that are written over and over take the room of those that were there.
+#[test]
+fn a_region_file_does_not_grow_with_what_was_written() {
+    let folder = tempfile::tempdir().unwrap();
+    for kind in Kind::ALL {
+        let mut store = durable(kind, folder.path(), false);
+        let value = |i: usize| vec![i as u8; 1000];
+        // 100 MB in all, 100 KB at a time.
+        for i in 0..100_000 {
+            let key = format!("key {}", i % 100);
+            store
+                .put(key.as_bytes(), Meta::default(), &value(i))
+                .unwrap();
+        }
+        for i in 99_900..100_000 {
+            let key = format!("key {}", i % 100);
+            let found = store.get(key.as_bytes()).unwrap();
+            assert_eq!(found, Some((Meta::default(), &value(i)[..])), "{kind}");
+        }
+        drop(store);
+        let file = folder.path().join(format!("{kind}.region"));
+        let bytes = file.metadata().unwrap().len();
+        assert!(bytes < 64 << 20, "{kind}: {bytes} bytes");
+    }
 }
 
 #[test]

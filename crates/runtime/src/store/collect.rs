@@ -29,7 +29,12 @@ impl Vm {
         &mut self,
         work: impl FnOnce(&mut Heap, &mut Mutator, &mut Vm) -> Result<Ref, OutOfMemory>,
     ) -> Result<u32> {
-        if self.durable.as_ref().is_some_and(|d| d.wants_collection()) {
+        let stress = self.engine.config().gc_stress;
+        if self
+            .durable
+            .as_ref()
+            .is_some_and(|d| d.wants_collection(stress))
+        {
             self.collect_durable();
         }
         let outcome = self.with_heap(work);

@@ -55,8 +55,10 @@ impl Durable {
         })
     }
 
-    pub fn wants_collection(&self) -> bool {
-        self.space.as_ref().is_some_and(Space::wants_collection)
+    /// Whether looking for durable garbage is worth it; under stress, whether it can be done.
+    pub fn wants_collection(&self, stress: bool) -> bool {
+        let wants = |s: &Space| s.wants_collection() || (stress && !s.in_region());
+        self.space.as_ref().is_some_and(wants)
     }
 
     /// The region, which is there from the first instance on.
