@@ -61,6 +61,8 @@ pub struct Space {
     pub(crate) alloc: Allocator,
     pub(crate) stats: Stats,
     pub(crate) late: Vec<Late>,
+    /// Objects that the program makes anew and means the same ones, as the last walk found them.
+    named: Vec<Ref>,
     /// Bytes of constants that the tables name.
     pub(crate) named_end: u64,
     /// Where the next record of class data goes.
@@ -192,6 +194,7 @@ impl Space {
             alloc: Allocator::default(),
             stats: Stats::default(),
             late: Vec::new(),
+            named: Vec::new(),
             late_end: CLASS_DATA,
             commit,
             recovered: Recovered::default(),
@@ -213,10 +216,15 @@ impl Space {
         }
         self.alloc.grow(self.image.len());
         self.alloc.clear_from(self.first);
+        self.named.clear();
         for &at in &walk.objects {
             let ty = varve_heap::Header(self.image.u64(at)).type_index();
-            let bytes = crate::walk::size_of_object(&self.image, at, &self.infos[ty as usize]);
+            let info = &self.infos[ty as usize];
+            let bytes = crate::walk::size_of_object(&self.image, at, info);
             self.alloc.take_object(at, bytes);
+            if info.named {
+                self.named.push(Space::reference(at));
+            }
         }
         self.threshold = (2 * self.alloc.used()).max(16 << 20);
     }
@@ -364,6 +372,12 @@ impl Space {
     }
 
     // ---- what others ask --------------------------------------------------------------------------------------------------------
+
+    /// Objects whose types are [`named_by`](crate::Type::named_by) something, that were there when the region was opened or garbage was
+    /// collected last.
+    pub fn named(&self) -> &[Ref] {
+        &self.named
+    }
 
     /// The region's types and constants.
     pub fn tables(&self) -> &Tables {

@@ -100,6 +100,10 @@ pub struct Type {
     /// Why its objects must not become durable, if they must not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
+    /// Offset of the reference to what names its objects, if the program makes each of them anew in each run and means the same object:
+    /// constants of an enumeration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub named_by: Option<u32>,
 }
 
 /// An object that the program makes anew in each run and that durable objects refer to: class data. It is at the same place in each run.
@@ -134,6 +138,8 @@ pub(crate) struct Info {
     pub refs: Vec<(u32, Target)>,
     /// Why its objects cannot be durable.
     pub refused: Option<String>,
+    /// Whether its objects are the same in each run, by their names.
+    pub named: bool,
 }
 
 impl Tables {
@@ -215,6 +221,7 @@ impl Tables {
             element,
             refs,
             refused,
+            named: t.named_by.is_some(),
         }
     }
 

@@ -22,6 +22,7 @@ fn tables() -> Tables {
         supertype: None,
         kind,
         refused: None,
+        named_by: None,
     };
     let fields = vec![
         field("number", 8, Storage::I64),

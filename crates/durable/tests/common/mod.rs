@@ -29,6 +29,7 @@ pub fn tables() -> Tables {
         supertype: None,
         kind,
         refused: None,
+        named_by: None,
     };
     let node = Storage::Ref(Target {
         nullable: true,

@@ -478,6 +478,7 @@ impl Translator<'_, '_> {
         }
         self.note_write(reference);
         self.end_store(done, storage);
+        self.after_constant(reference, ty, field);
     }
 
     // ---- arrays -----------------------------------------------------------------------------------------------------------------

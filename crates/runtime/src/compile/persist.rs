@@ -430,6 +430,22 @@ impl Translator<'_, '_> {
         result
     }
 
+    /// After a store into a field of a new object that may have made it a constant of an enumeration.
+    pub(super) fn after_constant(&mut self, reference: Value, ty: TypeIndex, field: u32) {
+        let Some(own) = self.env.durable.and_then(|d| d.enumeration) else {
+            return;
+        };
+        if own.number.0 != field || !self.env.types.is_subtype_index(ty, own.ty) {
+            return;
+        }
+        self.call_helper(Helper::ConstantMade, &[reference]);
+        // It may be another object now, and the first durable one that the program knows.
+        self.fresh.clear();
+        let relied = self.nothing_durable();
+        self.forget_contents();
+        self.lost_nothing_durable |= relied;
+    }
+
     /// Whether objects of a type are class data, which are allocated where the region names them.
     pub(super) fn is_class_data(&self, ty: TypeIndex) -> bool {
         self.env.durable.is_some_and(|d| d.is_class_data(ty))

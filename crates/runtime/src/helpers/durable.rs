@@ -11,6 +11,11 @@ helper! {
 }
 
 helper! {
+    /// A constant of an enumeration has its name and number. Collects nothing.
+    constant_made(vm, constant: u32) { vm.constant_made(constant) }
+}
+
+helper! {
     /// Class data, which are at a place of their own.
     alloc_class_data(vm, ty: u32) -> u32 { vm.alloc_class_data(ty) }
 }

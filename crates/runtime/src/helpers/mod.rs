@@ -67,6 +67,7 @@ helpers! {
     Tell = calls::tell, [];
     Mark = arrays::mark, [I32];
     StoreDurable = durable::store, [I32, I64, I64, I32];
+    ConstantMade = durable::constant_made, [I32];
     AllocClassData = durable::alloc_class_data, [I32] -> I32;
 }
 
@@ -84,6 +85,7 @@ impl Helper {
                 | Tell
                 | Mark
                 | StoreDurable
+                | ConstantMade
                 | AllocClassData
         )
     }

@@ -26,6 +26,8 @@ pub(crate) struct Durable {
     /// Types whose objects are constants, those made later too.
     class_types: HashSet<TypeIndex>,
     heap_base: usize,
+    /// Enumerations of the program, whose constants are the same objects in each run.
+    pub enumeration: Option<types::Enumeration>,
     /// The name of a root while the program spells it, in UTF-16.
     name: Vec<u16>,
 }
@@ -51,6 +53,7 @@ impl Durable {
             constants,
             class_types: HashSet::new(),
             heap_base,
+            enumeration: None,
             name: Vec::new(),
         })
     }
@@ -106,7 +109,9 @@ impl Vm {
         // Nothing refers to where they were.
         self.collect()?;
         let tables = self.durable_tables(instance);
+        let enumeration = self.enumeration(instance);
         let durable = self.durable.as_mut().expect("looked at above");
+        durable.enumeration = enumeration;
         let opened = durable.opened.take().expect("opened with the store");
         durable.space = Some(opened.region(&tables)?);
         self.restore_class_data(instance)

@@ -136,6 +136,45 @@ fn what_was_said_to_be_over_is_there_after_kill_9() {
     assert!(most > 300, "{most} operations");
 }
 
+/// Tasks have states, which are constants of an enumeration: in each run the very ones that were kept, found by their names.
+#[test]
+fn constants_of_an_enumeration_are_the_same_in_each_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let region = folder.path().join("tasks.region");
+    let mut before = "null";
+    for (run, checks) in [
+        "quick", "profiled", "unlikely", "quick", "deopt", "unbiased",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = region.to_str().unwrap();
+        let ran = varve(&[
+            "run",
+            DURABLE,
+            "--durable",
+            path,
+            "--domain",
+            "memory",
+            "--checks",
+            checks,
+            "--",
+            "tasks",
+            "--rounds",
+            "4",
+        ])
+        .well();
+        let first = format!("alpha was {before}, one of ours: true\n");
+        assert!(ran.out.starts_with(&first), "{checks}: {}", ran.out);
+        assert!(!ran.out.contains("another one"), "{checks}: {}", ran.out);
+        // Three tasks that move on in each round, in each second one, and in each third one.
+        let reached = format!("reached {}\n", 8 * (run + 1));
+        assert!(ran.out.ends_with(&reached), "{checks}: {}", ran.out);
+        before = ["BUSY", "DONE", "OPEN"][run % 3];
+    }
+    varve(&["durable", "check", region.to_str().unwrap()]).well();
+}
+
 /// Trees that split their leaves: objects become durable in functions that never saw one, and their code is left in the middle.
 #[test]
 fn trees_are_the_same_whatever_the_checks() {

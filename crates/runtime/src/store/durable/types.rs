@@ -1,17 +1,16 @@
 //! A module's types as durable regions have them.
 
+use super::class_data::has_functions;
+use crate::error::Result;
 use crate::module::ModuleInner;
 use crate::store::Vm;
 use crate::types::{Canonical, Composite, HeapType, Hierarchy, Storage, TypeIndex, ValType};
 use std::collections::HashMap;
 use varve_durable::{Field, Heap, Kind, Tables, Target, Type};
+use varve_heap::{Header, Ref, layout};
 
 /// Types of Java whose objects are something because of what else refers to them in one run of a program.
-const IDENTITIES: [(&str, &str); 4] = [
-    (
-        "java.lang.Enum",
-        "constants of an enum are other objects in each run: keep its name() or ordinal()",
-    ),
+const IDENTITIES: [(&str, &str); 3] = [
     (
         "java.lang.Class",
         "classes are other objects in each run: keep their name",
@@ -23,11 +22,126 @@ const IDENTITIES: [(&str, &str); 4] = [
     ),
 ];
 
+/// The type of Java whose objects, the constants of enumerations, are the same in each run by their names.
+const ENUMERATION: &str = "java.lang.Enum";
+
+/// Where constants of enumerations have their names and numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Enumeration {
+    /// The type that all enumerations extend.
+    pub ty: TypeIndex,
+    /// Offset of the reference to the name.
+    name: u32,
+    /// The field with the number, which is written last of the two, and its offset.
+    pub number: (u32, u32),
+}
+
 impl Vm {
+    /// The type of enumerations, if the program has any and says what is where in them: a reference and a number beyond those of all objects.
+    pub(super) fn enumeration(&self, instance: u32) -> Option<Enumeration> {
+        let module = &self.instances[instance as usize].module;
+        let names = names(module);
+        let (&ty, _) = names.iter().find(|(_, (name, _))| name == ENUMERATION)?;
+        let types = self.engine.types();
+        let inherited = types.get(ty).ty.supertype;
+        let inherited = inherited.map_or(0, |s| types.fields(s).len());
+        let offsets = &types.get(ty).layout.offsets;
+        let fields = types.fields(ty);
+        let own = |wanted: fn(Storage) -> bool| {
+            (inherited..fields.len()).find(|&i| wanted(fields[i].storage))
+        };
+        let name = own(|s| s.is_managed())?;
+        let number = own(|s| s == Storage::Val(ValType::I32))?;
+        Some(Enumeration {
+            ty,
+            name: offsets[name],
+            number: (number as u32, offsets[number]),
+        })
+    }
+
+    /// A constant of an enumeration has its name and its number now: if one of that name is durable, both are the same object.
+    pub(crate) fn constant_made(&mut self, constant: u32) -> Result<()> {
+        let Some(own) = self.durable.as_ref().and_then(|d| d.enumeration) else {
+            return Ok(());
+        };
+        let ty = self.type_of(constant);
+        let name = self.text_of(self.reference_at(constant, own.name));
+        let candidates = self.durable.as_ref().and_then(|d| d.space());
+        let candidates = candidates.map_or(vec![], |s| s.named().to_vec());
+        let found = candidates.into_iter().map(|r| r.0).find(|&r| {
+            self.type_of(r) == ty && self.text_of(self.reference_at(r, own.name)) == name
+        });
+        let Some(found) = found else { return Ok(()) };
+        self.begin_to_check()?;
+        let header = self.object(constant).cast::<u64>();
+        // SAFETY: a live object begins with its header; compiled code waits.
+        unsafe { header.write(Header(header.read()).became_durable(Ref(found)).0) };
+        // A program that was built anew may count otherwise.
+        let number = |r| {
+            let at = self.object(r).wrapping_add(own.number.1 as usize);
+            // SAFETY: the field lies in the object.
+            unsafe { at.cast::<u32>().read_unaligned() }
+        };
+        let (new, old) = (number(constant), number(found));
+        match new == old {
+            true => Ok(()),
+            false => self.store_durable(found, own.number.1.into(), new.into(), 4),
+        }
+    }
+
+    /// The reference in a field of an object, resolved; 0 if it is to none.
+    fn reference_at(&self, object: u32, offset: u32) -> u32 {
+        let at = self.object(object).wrapping_add(offset as usize);
+        // SAFETY: the field lies in the object.
+        let held = unsafe { at.cast::<u32>().read_unaligned() };
+        match held & layout::I31_TAG {
+            0 if held != 0 => self.resolve(held),
+            _ => 0,
+        }
+    }
+
+    /// The numbers in arrays that an object leads to: what a string says, however its language keeps it.
+    fn text_of(&self, object: u32) -> Vec<u8> {
+        let mut text = Vec::new();
+        self.add_text(object, 3, &mut text);
+        text
+    }
+
+    fn add_text(&self, object: u32, depth: u32, text: &mut Vec<u8>) {
+        if object == 0 || depth == 0 {
+            return;
+        }
+        let ty = self.type_of(object);
+        // The types are let go before anything else asks for them.
+        let (is_text, held): (bool, Vec<u32>) = {
+            let types = self.engine.types();
+            match &types.get(ty).ty.composite {
+                Composite::Array(element) => (!element.storage.is_managed(), vec![]),
+                Composite::Struct(fields) if !has_functions(&types, ty) => {
+                    let offsets = types.get(ty).layout.offsets.iter();
+                    let managed = fields.iter().zip(offsets);
+                    let managed = managed.filter(|(f, _)| f.storage.is_managed());
+                    (false, managed.map(|(_, &offset)| offset).collect())
+                }
+                _ => (false, vec![]),
+            }
+        };
+        if is_text {
+            let array = self.array(object);
+            let bytes = array.len as usize * array.storage.bytes() as usize;
+            // SAFETY: the array's elements, which nobody writes while compiled code waits.
+            text.extend(unsafe { std::slice::from_raw_parts(array.address(0), bytes) });
+        }
+        for offset in held {
+            self.add_text(self.reference_at(object, offset), depth - 1, text);
+        }
+    }
+
     /// The region's tables for an instance: all types, and its class data.
     pub(super) fn durable_tables(&self, instance: u32) -> Tables {
         let module = &self.instances[instance as usize].module;
         let names = names(module);
+        let enumeration = self.enumeration(instance);
         let types = self.engine.types();
         let describe = |i: TypeIndex| describe(types.get(i), names.get(&i), module);
         let mut all: Vec<Type> = (0..types.len() as TypeIndex).map(describe).collect();
@@ -39,6 +153,8 @@ impl Vm {
                 .supertype
                 .and_then(|s| all[s as usize].refused.clone());
             all[i].refused = own.or(of_super);
+            let extends = |e: &Enumeration| types.is_subtype_index(i as u32, e.ty);
+            all[i].named_by = enumeration.filter(extends).map(|e| e.name);
         }
         let durable = self.durable.as_ref().expect("asked while there is one");
         Tables {
@@ -85,6 +201,7 @@ fn describe(ty: &Canonical, name: Option<&(String, u32)>, module: &ModuleInner) 
         supertype: ty.ty.supertype,
         kind,
         refused: None,
+        named_by: None,
     }
 }
 

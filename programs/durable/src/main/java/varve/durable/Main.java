@@ -9,10 +9,11 @@ public final class Main {
     private static final String[] KINDS = {"marray", "mlist", "fararray", "farray", "flist"};
 
     public static void main(String[] arguments) {
-        Args args = new Args("durable [marray|mlist|fararray|farray|flist|torture|verify] [--operations N] [--size N] [--seed N] [--rounds N]",
+        Args args = new Args("durable [marray|mlist|fararray|farray|flist|tasks|torture|verify] [--operations N] [--size N] [--seed N] [--rounds N]",
                 arguments, 1, "operations", "size", "seed", "rounds");
-        String what = args.choice(0, "marray", "mlist", "fararray", "farray", "flist", "torture", "verify");
+        String what = args.choice(0, "marray", "mlist", "fararray", "farray", "flist", "tasks", "torture", "verify");
         switch (what) {
+            case "tasks" -> Tasks.run(args.option("rounds", 1, 0, 1000));
             case "torture" -> Torture.run(args.option("operations", Integer.MAX_VALUE, 0, Integer.MAX_VALUE), args.option("seed", 1, 0, Integer.MAX_VALUE));
             case "verify" -> Torture.verify(args.option("operations", 0, 0, Integer.MAX_VALUE), args.option("seed", 1, 0, Integer.MAX_VALUE));
             default -> kernel(what, args.option("operations", 20000, 1, Integer.MAX_VALUE), args.option("size", 200, 1, 1 << 20), args.option("seed", 1, 0, Integer.MAX_VALUE),
