@@ -24,6 +24,8 @@ const IDENTITIES: [(&str, &str); 3] = [
 
 /// The type of Java whose objects, the constants of enumerations, are the same in each run by their names.
 const ENUMERATION: &str = "java.lang.Enum";
+/// Why they are refused where the program was built without.
+const NAMELESS: &str = "constants of an enum are other objects in each run, and the program keeps no names of them: keep their ordinal()";
 
 /// Where constants of enumerations have their names and numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,6 +151,8 @@ impl Vm {
         for i in 0..all.len() {
             let named = IDENTITIES.iter().find(|(name, _)| all[i].name == *name);
             let own = named.map(|(_, why)| why.to_string());
+            let nameless = all[i].name == ENUMERATION && enumeration.is_none();
+            let own = own.or(nameless.then(|| NAMELESS.into()));
             let of_super = all[i]
                 .supertype
                 .and_then(|s| all[s as usize].refused.clone());
