@@ -1,6 +1,7 @@
 //! Code that relies on nothing being durable, when something becomes so: in the middle of loops, of inlined functions, and of calls that
 //! throw. What it does afterwards is what code with checks does, and what it stores survives.
 
+use std::path::Path;
 use varve_runtime::host::placement;
 use varve_runtime::*;
 
@@ -170,36 +171,41 @@ struct Ran {
     optimized: u64,
 }
 
-fn run(wat: &str, when: i32, checks: Checks, tier: Tier, stress: bool) -> Result<Ran> {
-    let folder = tempfile::tempdir().unwrap();
-    let config = Config {
+fn config(folder: &Path, checks: Checks, tier: Tier, gc_stress: bool) -> Config {
+    Config {
         durable: Some(DurableFile {
-            path: folder.path().join("cells"),
+            path: folder.join("cells"),
             medium: Medium::Memory,
         }),
         checks: Some(checks),
         tier,
         hot: 60,
         background: false,
-        gc_stress: stress,
+        gc_stress,
         ..Config::default()
-    };
-    let engine = Engine::new(config);
+    }
+}
+
+fn open(wat: &str, config: &Config) -> Result<(Store<()>, Instance)> {
+    let engine = Engine::new(config.clone());
     let module = Module::new(&engine, &wat::parse_str(wat).unwrap())?;
     let mut linker = Linker::new(&engine);
     placement::link(&mut linker);
-    let open = || {
-        let mut store = Store::new(&engine, ())?;
-        let instance = linker.instantiate(&mut store, &module)?;
-        Ok::<_, Error>((store, instance))
-    };
+    let mut store = Store::new(&engine, ())?;
+    let instance = linker.instantiate(&mut store, &module)?;
+    Ok((store, instance))
+}
+
+fn run(wat: &str, when: i32, checks: Checks, tier: Tier, stress: bool) -> Result<Ran> {
+    let folder = tempfile::tempdir().unwrap();
+    let config = config(folder.path(), checks, tier, stress);
     let (result, before, optimized) = {
-        let (mut store, instance) = open()?;
+        let (mut store, instance) = open(wat, &config)?;
         let result = call(&mut store, &instance, "run", &[ROUNDS, when])?;
         let total = call(&mut store, &instance, "total", &[])?;
         (result, total, store.compiler_stats().optimized)
     };
-    let (mut store, instance) = open()?;
+    let (mut store, instance) = open(wat, &config)?;
     let after = call(&mut store, &instance, "total", &[])?;
     Ok(Ran {
         result,
@@ -239,6 +245,74 @@ fn code_that_relies_on_nothing_being_durable_is_left_when_something_becomes_so()
                     assert_eq!(ran.total[0], ran.total[1], "{what}");
                 }
             }
+        }
+    }
+}
+
+/// A program with an enumeration of two colours, numbered as given.
+fn colours(a: i32, b: i32) -> String {
+    format!(
+        r#"(module
+        (type $chars (array (mut i16)))
+        (type $java.lang.Object (sub (struct)))
+        (type $java.lang.Enum (sub $java.lang.Object (struct
+            (field $name (mut (ref null $chars))) (field $ordinal (mut i32)))))
+        (type $Colour (sub $java.lang.Enum (struct
+            (field $name (mut (ref null $chars))) (field $ordinal (mut i32)) (field $uses (mut i32)))))
+        (import "varve" "root_unit" (func $unit (param i32)))
+        (import "varve" "set_root" (func $set_root (param (ref null $Colour))))
+        (import "varve" "root" (func $root (result (ref null $Colour))))
+        (global $a (mut (ref null $Colour)) (ref.null $Colour))
+        (global $b (mut (ref null $Colour)) (ref.null $Colour))
+        (func $name (param $c (ref $Colour)) (param $letter i32) (param $ordinal i32)
+            (struct.set $java.lang.Enum $name (local.get $c) (array.new_fixed $chars 1 (local.get $letter)))
+            (struct.set $java.lang.Enum $ordinal (local.get $c) (local.get $ordinal)))
+        (func $colour (param $letter i32) (param $ordinal i32) (result (ref $Colour)) (local $c (ref null $Colour))
+            (local.set $c (struct.new_default $Colour))
+            (call $name (ref.as_non_null (local.get $c)) (local.get $letter) (local.get $ordinal))
+            (ref.as_non_null (local.get $c)))
+        (func (export "run") (param $rounds i32) (param $when i32) (result i32)
+            (global.set $a (call $colour (i32.const 97) (i32.const {a})))
+            (global.set $b (call $colour (i32.const 98) (i32.const {b})))
+            (loop $more
+                (struct.set $Colour $uses (global.get $a)
+                    (i32.add (i32.const 1) (struct.get $Colour $uses (global.get $a))))
+                (if (i32.eq (local.get $rounds) (local.get $when)) (then
+                    (call $unit (i32.const 99))
+                    (call $set_root (global.get $a))))
+                (br_if $more (local.tee $rounds (i32.sub (local.get $rounds) (i32.const 1)))))
+            (struct.get $Colour $uses (global.get $a)))
+        ;; Which constant the root is, with its number and its uses.
+        (func (export "total") (result i32) (local $c (ref null $Colour))
+            (call $unit (i32.const 99))
+            (local.set $c (call $root))
+            (if (ref.is_null (local.get $c)) (then (return (i32.const -1))))
+            (i32.add
+                (i32.add
+                    (i32.mul (i32.const 10000) (ref.eq (local.get $c) (global.get $a)))
+                    (i32.mul (i32.const 20000) (ref.eq (local.get $c) (global.get $b))))
+                (i32.add
+                    (i32.mul (i32.const 1000) (struct.get $Colour $ordinal (local.get $c)))
+                    (struct.get $Colour $uses (local.get $c))))))"#
+    )
+}
+
+/// A new build may number constants otherwise: they are known by their names.
+#[test]
+fn constants_are_found_by_name_and_take_their_new_numbers() {
+    for checks in [Checks::Quick, Checks::Unbiased] {
+        for stress in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let run = |wat: &str, rounds: i32, when: i32| {
+                let (mut store, instance) =
+                    open(wat, &config(folder.path(), checks, Tier::Auto, stress)).unwrap();
+                let uses = call(&mut store, &instance, "run", &[rounds, when]).unwrap();
+                (uses, call(&mut store, &instance, "total", &[]).unwrap())
+            };
+            // Used 100 times; durable from the 60th on.
+            assert_eq!(run(&colours(0, 1), 100, 40), (100, 10_100));
+            assert_eq!(run(&colours(0, 1), 50, -1), (150, 10_150));
+            assert_eq!(run(&colours(5, 0), 50, -1), (200, 15_200));
         }
     }
 }
