@@ -107,6 +107,12 @@ impl Op {
         Op::new(Kind::Write, addr, size, instructions)
     }
 
+    /// Does the access touch one line of 64 B only?
+    #[inline(always)]
+    pub fn is_inside_a_line(&self) -> bool {
+        (self.addr & 63) + self.size as u64 <= 64
+    }
+
     /// The same op, waiting for the thread's previous load.
     #[inline(always)]
     pub fn after_load(mut self) -> Op {

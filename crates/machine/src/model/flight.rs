@@ -164,11 +164,12 @@ impl Flight {
         clock
     }
 
-    /// A store is retired into the store buffer; waits for room there.
+    /// An access that is a store is retired into the store buffer; waits for room there.
     #[inline(always)]
-    pub fn store(&mut self, clock: Ps) -> Ps {
-        self.stores_seen += 1;
-        if self.stores_seen < self.stores.first.limit {
+    pub fn store(&mut self, clock: Ps, store: bool) -> Ps {
+        // What is a store is often chance, and that the buffer is full is seldom.
+        self.stores_seen += store as u64;
+        if !store | (self.stores_seen < self.stores.first.limit) {
             return clock;
         }
         let until = self.stores.wait(self.stores_seen, clock);
@@ -331,7 +332,7 @@ pub mod tests {
                         slow.last_load = slow.clock + latency;
                     }
                     2 => {
-                        clock = fast.store(clock);
+                        clock = fast.store(clock, true);
                         clock = fast.room(clock);
                         fast.store_miss(clock + latency);
                         slow.stores_seen += 1;

@@ -121,6 +121,12 @@ impl Tlb {
         (page == vpn + 1).then_some(frame)
     }
 
+    /// Does the first level have a page?
+    #[inline(always)]
+    pub fn has(&self, vpn: u64) -> bool {
+        self.first.get(vpn as usize).0 == vpn + 1
+    }
+
     /// Brings a page into the first level.
     #[inline(always)]
     pub fn remember(&mut self, vpn: u64, frame: u32) {

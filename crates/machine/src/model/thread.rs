@@ -12,8 +12,11 @@ use super::time::{Ps, ps};
 use crate::describe::Machine;
 use crate::op::{Kind, Op};
 use crate::pager::{Fault, OutOfFrames, Pager, Sample, Source};
+use recent::Recent;
+use std::hint::select_unpredictable;
 use work::{FetchAhead, Instructions, Look, Missed, WriteThrough};
 
+mod recent;
 mod work;
 
 pub use work::Turn;
@@ -195,16 +198,12 @@ pub struct Thread {
     look_at: usize,
     /// How far the look-ahead has come in `ops`.
     looked: usize,
-    /// Second-level misses when it last looked: it pays only where there are some.
-    looked_misses: u64,
     /// Physical lines of the ops that it looked at, `NONE` for one that has none, and where they go in the last level.
     ahead: [(u64, Place); 2 * CHUNK],
-    /// Physical line of the last access.
+    /// Virtual line of the last access.
     last_line: u64,
-    /// Its virtual line, while its page stands in the first-level TLB; `NONE` otherwise.
-    last_virtual: u64,
-    /// The last line is known to be dirty in the first level.
-    last_dirty: bool,
+    /// The lines that hits ask for first.
+    recent: Recent,
     /// Address of the access that runs, for samples.
     address: u64,
     /// Lines in flight beyond the second level.
@@ -256,11 +255,9 @@ impl Thread {
             tag: (space as u64) << (super::table::ADDRESS_BITS - page_shift),
             look_at: 0,
             looked: 0,
-            looked_misses: 0,
             ahead: [(NONE, Place::default()); 2 * CHUNK],
             last_line: NONE,
-            last_virtual: NONE,
-            last_dirty: false,
+            recent: Recent::new(m.l1.bytes.0 / 64 / u64::from(m.l1.ways.max(1))),
             address: 0,
             queue: Entries::new(m.core.super_queue),
             prefetching: false,
@@ -270,7 +267,8 @@ impl Thread {
     /// Forgets the translation of a page.
     pub fn shoot_down(&mut self, vpn: u64) {
         self.tlb.forget(vpn);
-        self.last_virtual = NONE;
+        self.recent.forget_all();
+        self.last_line = NONE;
     }
 
     /// New ops are in `ops`.
@@ -299,12 +297,10 @@ impl Thread {
     /// Returns that op.
     #[inline(always)]
     fn run<L: Level>(&mut self, level: L, limit: Ps, s: &mut Shared) -> Option<Op> {
-        while let Some(&op) = self.ops.get(self.next) {
+        loop {
+            let &op = self.ops.get(self.next)?;
             if self.clock > limit {
                 return None;
-            }
-            if self.next >= self.look_at {
-                level.run(Look(self, s));
             }
             self.next += 1;
             self.work(op.instructions, &s.lat);
@@ -320,17 +316,12 @@ impl Thread {
                 _ => return Some(op),
             }
         }
-        None
     }
 
     /// Touches the host memory that ops a little ahead will need: page-table entry, cache sets, DRAM-cache tag.
     #[inline(always)]
     fn look_ahead(&mut self, s: &mut Shared) {
-        self.look_at = self.next + CHUNK;
-        if self.looked_misses == self.counts.l2_misses {
-            return;
-        }
-        self.looked_misses = self.counts.l2_misses;
+        self.look_at = self.next + CHUNK - 1;
         let llc = &s.llc[self.socket];
         let table = &s.tables[self.space];
         let cached = s.memory.has_cache();
@@ -463,71 +454,76 @@ impl Thread {
         if op.dependent != 0 {
             self.clock = self.flight.depend(self.clock);
         }
-        let inside = (op.addr & 63) + op.size as u64 <= 64;
-        if !store && inside && op.addr >> 6 == self.last_virtual {
-            // The most recent line of the first level again: nothing moves.
-            self.flight.last_load = self.flight.last_load.max(self.clock + s.lat.l1);
+        self.counts.updates += (op.kind == Kind::Update) as u64;
+        self.clock = self.flight.store(self.clock, store);
+        let line = op.addr >> 6;
+        // One jump for all of it: what is a store, and what hits, is often chance.
+        let hit = self.recent.has(line, store)
+            & self.tlb.has((op.addr >> self.page_shift) | self.tag)
+            & op.is_inside_a_line()
+            & (!store | (s.sample_period == 0));
+        if hit {
+            if op.kind != Kind::Write {
+                // The line of the last access may still be on its way.
+                let still = select_unpredictable(
+                    (line == self.last_line) & !store,
+                    self.flight.last_load,
+                    0,
+                );
+                self.flight.last_load = still.max(self.clock + s.lat.l1);
+            }
+            self.last_line = line;
             return;
         }
-        self.access_line(level, op, store, s);
-        if !inside {
+        self.address = op.addr;
+        let physical = self.access_line(level, op, op.addr, store, s);
+        if s.sample_period != 0 && store {
+            self.count_sample(physical, Source::Store, s);
+        }
+        if !op.is_inside_a_line() {
             self.access_rest(level, op, store, s);
         }
     }
 
-    /// The first line of an access.
+    /// The line of an access that lies at an address; returns where that is.
     #[inline(always)]
-    fn access_line<L: Level>(&mut self, level: L, op: Op, store: bool, s: &mut Shared) {
-        self.address = op.addr;
-        let load = op.kind != Kind::Write;
-        if store {
-            self.counts.updates += load as u64;
-            self.clock = self.flight.store(self.clock);
-        }
-        let (physical, cost) = self.translate(op.addr, store, s);
-        let line = physical >> 6;
-        if line == self.last_line && cost == 0 && (!store || self.last_dirty) {
-            // As above; a store finds the line dirty.
-            if load {
-                let last = if store { 0 } else { self.flight.last_load };
-                self.flight.last_load = last.max(self.clock + s.lat.l1);
-            }
-        } else {
-            self.line(level, line, load, store, cost, s);
-            self.last_line = line;
-            self.last_dirty = store;
-        }
-        self.last_virtual = if cost == 0 { op.addr >> 6 } else { NONE };
-        if s.sample_period != 0 && store {
-            self.count_sample(physical, Source::Store, s);
-        }
+    fn access_line<L: Level>(
+        &mut self,
+        level: L,
+        op: Op,
+        address: u64,
+        store: bool,
+        s: &mut Shared,
+    ) -> u64 {
+        let (physical, walk) = self.translate(address, store, s);
+        let again = address >> 6 == self.last_line && walk == 0 && !store;
+        self.line(level, physical >> 6, op.kind, walk, again, s);
+        self.last_line = address >> 6;
+        self.recent.note(address >> 6, store);
+        physical
     }
 
     /// The other lines of an access.
     #[inline(never)]
     fn access_rest<L: Level>(&mut self, level: L, op: Op, store: bool, s: &mut Shared) {
-        let load = op.kind != Kind::Write;
         let last = (op.addr + op.size as u64 - 1) >> 6;
-        for at in (op.addr >> 6) + 1..=last {
-            let (physical, cost) = self.translate(at << 6, store, s);
-            self.line(level, physical >> 6, load, store, cost, s);
-            self.last_line = physical >> 6;
-            self.last_dirty = store;
-            self.last_virtual = if cost == 0 { at } else { NONE };
+        for line in (op.addr >> 6) + 1..=last {
+            self.access_line(level, op, line << 6, store, s);
         }
     }
 
-    /// One line through the caches.
+    /// One line through the caches. `again`: it is the line of the last access.
     #[inline(always)]
     fn line<L: Level>(
         &mut self,
         level: L,
         line: u64,
-        load: bool,
-        store: bool,
+        kind: Kind,
         walk: Ps,
+        again: bool,
         s: &mut Shared,
     ) {
+        let (load, store) = (kind != Kind::Write, kind != Kind::Read);
         let found = if self.l1.is_small() {
             self.l1.access::<8>(line, store)
         } else {
@@ -535,7 +531,9 @@ impl Thread {
         };
         let Found::Miss(out) = found else {
             if load {
-                self.flight.last_load = self.clock + s.lat.l1 + walk;
+                // The line of the last access may still be on its way.
+                let last = select_unpredictable(again, self.flight.last_load, 0);
+                self.flight.last_load = last.max(self.clock + s.lat.l1 + walk);
             }
             if walk > s.lat.stlb {
                 // A walk for a line that is cached all the same holds up the loads behind it like a miss.
@@ -591,6 +589,9 @@ impl Thread {
             }),
             Found::Miss(out) => {
                 self.counts.l2_misses += 1;
+                if self.next > self.look_at {
+                    level.run(Look(self, s));
+                }
                 self.beyond(line, out, start, true, s)
             }
         };
@@ -720,7 +721,6 @@ impl Thread {
             if s.out_of_frames.is_some() {
                 return;
             }
-            self.last_virtual = NONE;
             self.counts.l1_misses += 1;
             let start = self.clock + cost;
             let line = physical >> 6;
@@ -744,10 +744,10 @@ impl Thread {
     fn write_through(&mut self, op: Op, s: &mut Shared) {
         self.counts.accesses += 1;
         self.last_line = NONE;
-        self.last_virtual = NONE;
         let last = (op.addr + op.size.max(1) as u64 - 1) >> 6;
         for at in op.addr >> 6..last + 1 {
             self.address = at << 6;
+            self.recent.forget(at);
             let (physical, cost) = self.translate(at << 6, true, s);
             if s.out_of_frames.is_some() {
                 return;
