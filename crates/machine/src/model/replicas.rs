@@ -11,9 +11,11 @@
 //! A lag as short as a few requests takes keeps the loop closed: when memory is busy, the simulated instance waits, and so
 //! do the others. Caches that instances share are divided among them, see [`share`].
 
+use super::host::{Common, Level, Newer, Work};
 use super::memory::{Memory, Node};
 use super::time::Ps;
 use std::collections::VecDeque;
+use std::hint::select_unpredictable;
 
 /// The others' lags are spread over this time, ps. An assumption: a few requests to slow memory, so that bursts of
 /// instances meet, but not request by request.
@@ -22,12 +24,23 @@ const LAG: Ps = 1_000_000;
 /// Bytes in which the others' pages lie somewhere else: those of the smallest pages.
 const PAGE: u64 = 4096;
 
+/// What the simulated instance asked for.
 #[derive(Clone, Copy)]
 struct Request {
     at: Ps,
-    physical: u64,
+    /// The memory (or rank), the page of it, and where in the page.
+    memory: usize,
+    page: u64,
+    inside: u64,
     socket: usize,
     write: bool,
+}
+
+/// Where an instance has its pages of one memory (or rank).
+#[derive(Clone, Copy)]
+struct Span {
+    base: u64,
+    pages: u64,
 }
 
 /// The instances that are not simulated.
@@ -40,11 +53,17 @@ pub struct Replicas {
     lag: Vec<Ps>,
     next: Vec<u64>,
     due: Vec<Ps>,
-    /// Instances alternate between the sockets.
-    spread: bool,
+    /// Of each other instance: how many sockets further it runs.
+    across: Vec<usize>,
+    /// How many of them have done all that there is to do.
+    idle: usize,
     sockets: usize,
     /// Memories, or where channels are not interleaved their ranks: ascending, those of one kind and socket together.
     nodes: Vec<Node>,
+    /// For each of them, what it is for an instance that runs so many sockets further.
+    spans: Vec<Vec<Span>>,
+    /// The instructions that the others are run with.
+    newer: Option<Newer>,
 }
 
 impl Replicas {
@@ -55,17 +74,25 @@ impl Replicas {
         sockets: u32,
         nodes: Vec<Node>,
     ) -> Option<Box<Replicas>> {
-        let others = u64::from(instances.max(1)) - 1;
+        let others = instances.max(1) as usize - 1;
+        let sockets = sockets.max(1) as usize;
         (others > 0).then(|| {
             Box::new(Replicas {
                 requests: VecDeque::new(),
                 gone: 0,
-                lag: (1..=others).map(|i| LAG * i / others).collect(),
-                next: vec![0; others as usize],
-                due: vec![Ps::MAX; others as usize],
-                spread,
-                sockets: sockets.max(1) as usize,
+                lag: (1..=others as u64)
+                    .map(|i| LAG * i / others as u64)
+                    .collect(),
+                next: vec![0; others],
+                due: vec![Ps::MAX; others],
+                across: (1..=others)
+                    .map(|i| if spread { i % sockets } else { 0 })
+                    .collect(),
+                idle: others,
+                sockets,
+                spans: (0..sockets).map(|s| spans(&nodes, s, sockets)).collect(),
                 nodes,
+                newer: Newer::detect(),
             })
         })
     }
@@ -80,55 +107,82 @@ impl Replicas {
         write: bool,
         memory: &mut Memory,
     ) {
-        loop {
-            let (mut first, mut when) = (0, Ps::MAX);
-            for (i, &due) in self.due.iter().enumerate() {
-                if due < when {
-                    (first, when) = (i, due);
-                }
-            }
-            if when > at {
-                break;
-            }
-            self.send(first, when, memory);
+        let newer = self.newer;
+        let others = Others {
+            replicas: self,
+            memory,
+            until: at,
+        };
+        match newer {
+            Some(newer) => newer.run(others),
+            None => Common.run(others),
         }
         // Requests come almost in the order of their times; here they follow each other.
         let at = self.requests.back().map_or(at, |last| at.max(last.at));
         let number = self.gone + self.requests.len() as u64;
+        let after = self.nodes.partition_point(|n| n.base + n.bytes <= physical);
+        let memory = after.min(self.nodes.len() - 1);
+        let local = physical.wrapping_sub(self.nodes[memory].base);
         self.requests.push_back(Request {
             at,
-            physical,
+            memory,
+            page: local / PAGE,
+            inside: local % PAGE,
             socket,
             write,
         });
-        for (i, due) in self.due.iter_mut().enumerate() {
-            if self.next[i] == number {
-                *due = at + self.lag[i];
+        if self.idle > 0 {
+            for (i, due) in self.due.iter_mut().enumerate() {
+                if self.next[i] == number {
+                    *due = at + self.lag[i];
+                }
             }
+            self.idle = 0;
+        }
+    }
+
+    /// What all do that is due until `until`.
+    #[inline(always)]
+    fn catch_up(&mut self, until: Ps, memory: &mut Memory) {
+        loop {
+            let (mut first, mut when) = (0, Ps::MAX);
+            for (i, &due) in self.due.iter().enumerate() {
+                // Whose turn it is changes all the time: these are to be no jumps.
+                let earlier = due < when;
+                first = select_unpredictable(earlier, i, first);
+                when = select_unpredictable(earlier, due, when);
+            }
+            if when > until || when == Ps::MAX {
+                break;
+            }
+            self.send(first, when, memory);
         }
     }
 
     /// Instance `i` sends its next request.
+    #[inline(always)]
     fn send(&mut self, i: usize, at: Ps, memory: &mut Memory) {
         let request = self.requests[(self.next[i] - self.gone) as usize];
-        let other = i as u64 + 1;
-        let across = if self.spread {
-            other as usize % self.sockets
+        let across = self.across[i];
+        let span = self.spans[across][request.memory];
+        // In a page drawn by chance.
+        let drawn = scatter(request.page ^ ((i as u64 + 1) << 40));
+        let page = ((u128::from(drawn) * u128::from(span.pages)) >> 64) as u64;
+        let physical = span.base + page * PAGE + request.inside;
+        let further = request.socket + across;
+        let socket = if further < self.sockets {
+            further
         } else {
-            0
+            further - self.sockets
         };
-        let physical = self.place(request.physical, other, across);
-        let socket = (request.socket + across) % self.sockets;
-        match request.write {
-            true => {
-                memory.write(at, physical, socket);
-            }
-            false => {
-                memory.read(at, physical, socket);
-            }
+        if request.write {
+            memory.write(at, physical, socket);
+        } else {
+            memory.read(at, physical, socket);
         }
         self.next[i] += 1;
         let following = self.requests.get((self.next[i] - self.gone) as usize);
+        self.idle += following.is_none() as usize;
         self.due[i] = following.map_or(Ps::MAX, |r| r.at + self.lag[i]);
         // The last one lags most: what it has done, all have.
         if i + 1 == self.next.len() {
@@ -136,27 +190,42 @@ impl Replicas {
             self.gone += 1;
         }
     }
+}
 
-    /// Where another instance has what is at `physical` for the simulated one: in a page drawn by chance of the same
-    /// memory (or rank), on the socket that is `across` further.
-    fn place(&self, physical: u64, other: u64, across: usize) -> u64 {
-        let after = self.nodes.partition_point(|n| n.base + n.bytes <= physical);
-        let at = after.min(self.nodes.len() - 1);
-        let from = &self.nodes[at];
-        let wanted = (from.socket + across) % self.sockets;
-        let of = |socket| {
-            let same = move |n: &&Node| n.backing == from.backing && n.socket == socket;
-            self.nodes.iter().filter(same)
-        };
-        // The memory of the same number on that socket.
-        let number = of(from.socket).take_while(|n| n.base < from.base).count();
-        let to = of(wanted).nth(number).unwrap_or(from);
-        let local = physical.wrapping_sub(from.base);
-        let pages = (to.bytes / PAGE).max(1);
-        let drawn = scatter((local / PAGE) ^ (other << 40));
-        let page = ((u128::from(drawn) * u128::from(pages)) >> 64) as u64;
-        to.base + page * PAGE + local % PAGE
+/// What the other instances do until a time.
+struct Others<'r> {
+    replicas: &'r mut Replicas,
+    memory: &'r mut Memory,
+    until: Ps,
+}
+
+impl Work for Others<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn work<L: Level>(self, _: L) {
+        self.replicas.catch_up(self.until, self.memory);
     }
+}
+
+/// Where an instance that runs `across` sockets further has what another has in each memory: in the memory of the same kind
+/// and number on its own socket.
+fn spans(nodes: &[Node], across: usize, sockets: usize) -> Vec<Span> {
+    let of = |from: &Node| {
+        let wanted = (from.socket + across) % sockets;
+        let backing = from.backing;
+        let on = |socket| {
+            let same = move |n: &&Node| n.backing == backing && n.socket == socket;
+            nodes.iter().filter(same)
+        };
+        let number = on(from.socket).take_while(|n| n.base < from.base).count();
+        let to = on(wanted).nth(number).unwrap_or(from);
+        Span {
+            base: to.base,
+            pages: (to.bytes / PAGE).max(1),
+        }
+    };
+    nodes.iter().map(of).collect()
 }
 
 /// A number that looks drawn by chance, always the same for the same one (the finalizer of SplitMix64).
