@@ -96,9 +96,9 @@ impl Chunks {
         let mut released = 0;
         for (index, chunk) in dirty {
             let start = index as u64 * CHUNK_SIZE;
-            memory.discard(start, CHUNK_SIZE);
-            if let Some(backing) = backing {
-                backing.release(memory.base_address() + start, CHUNK_SIZE);
+            let address = memory.base_address() + start;
+            if !backing.is_some_and(|backing| backing.release(address, CHUNK_SIZE)) {
+                memory.discard(start, CHUNK_SIZE);
             }
             *chunk = Chunk::Fresh;
             released += 1;

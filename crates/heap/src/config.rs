@@ -64,9 +64,11 @@ pub trait Backing: Send + Sync {
         None
     }
 
-    /// `bytes` at `address` went back to the system, and are nobody's until they are bound again.
-    fn release(&self, address: u64, bytes: u64) {
+    /// `bytes` at `address` are not needed any more, and are nobody's until they are bound again. True: the backing took their
+    /// memory away, so that they are zero now. Otherwise the heap gives it back to the system.
+    fn release(&self, address: u64, bytes: u64) -> bool {
         let _ = (address, bytes);
+        false
     }
 }
 

@@ -54,8 +54,9 @@ impl Backing for Map {
         }
     }
 
-    fn release(&self, address: u64, _: u64) {
+    fn release(&self, address: u64, _: u64) -> bool {
         self.0.lock().unwrap().remove(&address);
+        false
     }
 }
 

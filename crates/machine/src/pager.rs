@@ -91,6 +91,21 @@ pub trait Pager: Send {
     /// The program gave the page back; its frame is free.
     fn unmap(&mut self, vpn: u64, frame: u32);
 
+    /// A frame that somebody gave back, to be zeroed before the next one gets it, if there is one. A thread of its own does it,
+    /// beside the program, and says when with [`Pager::zeroed`].
+    fn to_zero(&mut self) -> Option<u32> {
+        None
+    }
+
+    /// A frame of [`Pager::to_zero`] is zero now.
+    fn zeroed(&mut self, _frame: u32) {}
+
+    /// Does the frame that [`Pager::fault`] just gave hold what somebody else left there? The thread that touched it then zeroes
+    /// it before it goes on.
+    fn is_dirty(&self, _frame: u32) -> bool {
+        false
+    }
+
     /// What runs beside the program.
     fn daemons(&self) -> Daemons {
         Daemons::default()

@@ -1,21 +1,42 @@
 //! A heap's spaces on the memory nodes of this machine.
 
-use std::sync::{Mutex, PoisonError};
-use varve_live::nodes::NodeMemory;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use varve_live::nodes::{CHUNK, NodeMemory, ZeroPool};
 use varve_runtime::{GcBacking, GcTier};
 
-/// Gives a heap the memory that its plan wants: tier 0 is fast, all others are slow.
+/// Gives a heap the memory that its plan wants: tier 0 is fast, all others are slow. Chunks of slow memory that a heap gives
+/// back are zeroed beside the program, for whichever heap wants them next.
 pub struct OnNodes {
     memory: NodeMemory,
+    /// Where chunks of slow memory go to and come from; none if the system refuses one.
+    pool: Option<Arc<ZeroPool>>,
+    /// Chunks that are slow memory now.
+    slow: Mutex<HashSet<u64>>,
     /// What went wrong first. All later collections would say the same.
     failure: Mutex<Option<String>>,
 }
 
 impl OnNodes {
-    /// Memory on these nodes.
-    pub fn new(memory: NodeMemory) -> OnNodes {
-        let failure = Mutex::new(None);
-        OnNodes { memory, failure }
+    /// Memory on these nodes, with a pool that it shares with other heaps, if there is one.
+    pub fn new(memory: NodeMemory, pool: Option<Arc<ZeroPool>>) -> OnNodes {
+        OnNodes {
+            memory,
+            pool,
+            slow: Mutex::default(),
+            failure: Mutex::default(),
+        }
+    }
+
+    fn slow(&self) -> MutexGuard<'_, HashSet<u64>> {
+        self.slow.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn settle(&self, address: u64, bytes: u64, tier: u8) {
+        if let Err(e) = self.memory.bind(address, bytes, tier) {
+            let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+            failure.get_or_insert_with(|| e.to_string());
+        }
     }
 }
 
@@ -25,14 +46,39 @@ impl GcBacking for OnNodes {
         if self.failure().is_some() {
             return;
         }
-        if let Err(e) = self.memory.bind(address, bytes, tier.0) {
-            let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-            failure.get_or_insert_with(|| e.to_string());
+        let (Some(pool), true) = (
+            &self.pool,
+            address.is_multiple_of(CHUNK) && bytes.is_multiple_of(CHUNK),
+        ) else {
+            return self.settle(address, bytes, tier.0);
+        };
+        let mut slow = self.slow();
+        if tier.0 == 0 {
+            slow.retain(|chunk| !(address..address + bytes).contains(chunk));
+            return self.settle(address, bytes, 0);
+        }
+        for chunk in (address..address + bytes).step_by(CHUNK as usize) {
+            // SAFETY: whole chunks are the heap's, private and anonymous, and it needs nothing of what they hold when it binds
+            // them.
+            if !slow.insert(chunk) || !unsafe { pool.take(chunk) } {
+                self.settle(chunk, CHUNK, tier.0);
+            }
         }
     }
 
     fn failure(&self) -> Option<String> {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.clone()
+    }
+
+    fn release(&self, address: u64, bytes: u64) -> bool {
+        let mut slow = self.slow();
+        let mut all = true;
+        for chunk in (address..address + bytes).step_by(CHUNK as usize) {
+            let pool = self.pool.as_ref().filter(|_| slow.remove(&chunk));
+            // SAFETY: as above; the heap needs the chunk no more.
+            all &= pool.is_some_and(|pool| unsafe { pool.give(chunk) });
+        }
+        all
     }
 }

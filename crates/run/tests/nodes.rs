@@ -2,12 +2,13 @@
 //! Skipped where all memory is alike.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use varve_heap::layout::new_header;
 use varve_heap::{
     AnyPlan, Config, Heap, Interval, Kind, Mutator, Ref, Shape, Shapes, Tier, Unobserved, plans,
 };
-use varve_live::nodes::{Kinds, NodeMemory, positions};
+use varve_live::nodes::{Kinds, NodeMemory, ZeroPool, positions};
 use varve_live::probe::Topology;
 use varve_run::OnNodes;
 
@@ -31,7 +32,10 @@ impl World {
         let memory = NodeMemory::new(kinds.clone()).expect("nodes can be used");
         let config = Config {
             max: 64 << 20,
-            backing: Some(Box::new(OnNodes::new(memory))),
+            backing: Some(Box::new(OnNodes::new(
+                memory,
+                ZeroPool::new().map(Arc::new),
+            ))),
             ..Config::default()
         };
         let mut shapes = Shapes::new();

@@ -4,16 +4,19 @@
 //! kinds.rs      which nodes are fast memory and which are slow: what firmware and kernel say, or what the user says
 //! memory.rs     binds addresses to a kind, and looks whether they are there
 //! positions.rs  on which nodes pages are
+//! pool.rs       slow memory that is zero before anybody wants it
 //! sys.rs        the system calls
 //! ```
 
 mod error;
 mod kinds;
 mod memory;
+mod pool;
 mod positions;
 mod sys;
 
 pub use error::NodeError;
 pub use kinds::{Kinds, NoKinds};
 pub use memory::NodeMemory;
+pub use pool::{CHUNK, PoolCounts, ZeroPool};
 pub use positions::{Positions, positions};

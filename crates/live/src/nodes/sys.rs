@@ -1,4 +1,5 @@
-//! `mbind`, `move_pages` and the advice to have memory now. All of them leave what memory holds as it is.
+//! `mbind`, `move_pages` and the advice to have memory now, all of which leave what memory holds as it is; and `mremap`, which
+//! does not.
 
 use std::io;
 
@@ -105,6 +106,18 @@ fn move_pages(pages: &[usize], nodes: *const i32, status: &mut [i32]) -> io::Res
     check(result)
 }
 
+/// Moves the memory of a range to another address, in the place of what is there. The range stays, with no memory and so with
+/// zeros (`MREMAP_DONTUNMAP`, Linux 5.7).
+///
+/// # Safety
+/// Both ranges are private anonymous memory of the caller's own, and nobody needs what they hold where they hold it.
+pub unsafe fn move_pages_of(from: u64, to: u64, bytes: u64) -> io::Result<()> {
+    let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
+    // SAFETY: the caller's promise; the kernel touches no other address.
+    let result = unsafe { libc::syscall(libc::SYS_mremap, from, bytes, bytes, flags, to) };
+    check(result)
+}
+
 fn check(result: i64) -> io::Result<()> {
     match result {
         0.. => Ok(()),
@@ -112,8 +125,8 @@ fn check(result: i64) -> io::Result<()> {
     }
 }
 
-/// Memory of our own to try things with; given back when dropped.
-pub struct Trial(*mut libc::c_void, usize);
+/// Memory of our own, its address and bytes; given back when dropped.
+pub struct Trial(usize, usize);
 
 impl Trial {
     /// `bytes` that nobody touched yet.
@@ -124,19 +137,19 @@ impl Trial {
         let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, prot, flags, -1, 0) };
         match start {
             libc::MAP_FAILED => Err(io::Error::last_os_error()),
-            _ => Ok(Trial(start, bytes)),
+            _ => Ok(Trial(start.expose_provenance(), bytes)),
         }
     }
 
     /// Where it is.
     pub fn address(&self) -> u64 {
-        self.0.expose_provenance() as u64
+        self.0 as u64
     }
 }
 
 impl Drop for Trial {
     fn drop(&mut self) {
         // SAFETY: mapped by `new`, and nobody has a reference into it.
-        unsafe { libc::munmap(self.0, self.1) };
+        unsafe { libc::munmap(std::ptr::with_exposed_provenance_mut(self.0), self.1) };
     }
 }

@@ -18,6 +18,8 @@ pub struct Events {
     running: Option<(Move, Ps)>,
     /// The page of `running` went away while it was copied.
     void: bool,
+    /// The frame that is being zeroed and when that is done.
+    zeroing: Option<(u32, Ps)>,
     slice: Ps,
     next_slice: Ps,
     slices: u64,
@@ -25,10 +27,8 @@ pub struct Events {
     shared_cores: usize,
     remap: Ps,
     shootdown: Ps,
-    lanes: usize,
     seed: u64,
-    /// What was moved.
-    pub counts: MoveCounts,
+    counts: MoveCounts,
 }
 
 impl Events {
@@ -52,13 +52,13 @@ impl Events {
             at: 0,
             running: None,
             void: false,
+            zeroing: None,
             slice,
             next_slice: if shared_cores == 0 { Ps::MAX } else { slice },
             slices: 0,
             shared_cores,
             remap: ps(m.os.remap_ns),
             shootdown: ps(m.os.shootdown_ns),
-            lanes: o.move_lanes as usize,
             seed: o.seed,
             counts: MoveCounts::default(),
         }
@@ -68,7 +68,8 @@ impl Events {
     #[inline(always)]
     pub fn next(&self) -> Ps {
         let moved = self.running.map_or(Ps::MAX, |(_, end)| end);
-        self.next_tick.min(moved).min(self.next_slice)
+        let zeroed = self.zeroing.map_or(Ps::MAX, |(_, end)| end);
+        self.next_tick.min(moved).min(zeroed).min(self.next_slice)
     }
 
     /// A page went back to the operating system: moves of it are off.
@@ -90,6 +91,14 @@ impl Events {
         {
             self.finish(done, threads, s);
             self.begin(end, threads, s);
+        }
+        if let Some((frame, end)) = self.zeroing
+            && now >= end
+        {
+            self.counts.zeroed += 1 << s.page_shift;
+            s.pager.zeroed(frame);
+            self.zeroing = None;
+            self.zero_next(end, s);
         }
         if now >= self.next_tick {
             self.next_tick = now - now % self.period + self.period;
@@ -119,6 +128,23 @@ impl Events {
         }
     }
 
+    /// Frames may have been given back: begins to zero one, unless it is about another one already.
+    pub fn zero_next(&mut self, now: Ps, s: &mut Shared) {
+        if self.zeroing.is_none()
+            && let Some(frame) = s.pager.to_zero()
+        {
+            self.zeroing = Some((frame, s.zero(now, frame)));
+        }
+    }
+
+    /// What was moved and zeroed.
+    pub fn counts(&self, s: &Shared) -> MoveCounts {
+        MoveCounts {
+            zeroed_late: s.zeroed_late,
+            ..self.counts
+        }
+    }
+
     /// Begins the next move: the page is write-protected, its translation shot down, and copied.
     fn begin(&mut self, now: Ps, threads: &mut [Thread], s: &mut Shared) {
         while let Some(&m) = self.queue.get(self.at) {
@@ -135,7 +161,7 @@ impl Events {
                 (m.from as u64) << s.page_shift,
                 (m.to as u64) << s.page_shift,
             );
-            let end = s.memory.copy(now, from, to, bytes, self.lanes) + self.remap;
+            let end = s.memory.copy(now, from, to, bytes, s.lanes) + self.remap;
             s.moving = Some((m.vpn, end));
             self.running = Some((m, end));
             return;

@@ -373,6 +373,11 @@ impl Memory {
         &self.nodes[after - 1]
     }
 
+    /// The socket that the memory of an address hangs on.
+    pub fn socket_of(&self, physical: u64) -> usize {
+        self.node(physical).socket
+    }
+
     /// Is the address in fast memory, as far as its node says?
     pub fn is_fast(&self, physical: u64) -> bool {
         matches!(self.node(physical).backing, Backing::Dram | Backing::Cached)

@@ -74,7 +74,7 @@ pub struct Options {
     /// Threads that run on each core at once (simultaneous multithreading), all the time: each has its part of the core's
     /// first two caches and buffers, and of the instructions that the core does.
     pub per_core: u32,
-    /// Lines that a page move keeps in flight.
+    /// Lines that a page move, or a page that is zeroed, keeps in flight.
     pub move_lanes: u32,
     /// Seed of everything that is drawn by chance.
     pub seed: u64,
@@ -252,6 +252,8 @@ impl<'a> Model<'a> {
             sample_period: daemons.sample_period,
             moving: None,
             replicas: Replicas::new(o.replicas, o.spread, m.sockets, memory::ranks(m)),
+            lanes: o.move_lanes as usize,
+            zeroed_late: 0,
             out_of_frames: None,
         };
         Model {
@@ -433,6 +435,8 @@ impl<'a> Model<'a> {
                 }
             }
         }
+        self.events
+            .zero_next(self.threads[i].clock, &mut self.shared);
     }
 
     /// Everything that is due at `now`: snapshots, daemons, time slices.

@@ -24,6 +24,10 @@ pub struct MoveCounts {
     pub promoted: u64,
     /// Moves from fast to slow memory.
     pub demoted: u64,
+    /// Bytes zeroed beside the program.
+    pub zeroed: u64,
+    /// Bytes that the program zeroed itself, since nothing was zero yet.
+    pub zeroed_late: u64,
     /// Slices that program threads lost to daemons on their cores.
     pub preemptions: u64,
 }
@@ -37,6 +41,8 @@ impl MoveCounts {
             bytes: self.bytes - e.bytes,
             promoted: self.promoted - e.promoted,
             demoted: self.demoted - e.demoted,
+            zeroed: self.zeroed - e.zeroed,
+            zeroed_late: self.zeroed_late - e.zeroed_late,
             preemptions: self.preemptions - e.preemptions,
         }
     }
@@ -215,7 +221,7 @@ impl Recorder {
         self.snapshots.push(Snapshot {
             now_ns: now / 1000,
             counts: sum(threads),
-            moved_bytes: events.counts.bytes,
+            moved_bytes: events.counts(s).bytes,
         });
         self.activity.push(s.memory.activity(now));
         if self.snapshots.len() >= MAX_SNAPSHOTS {
@@ -255,7 +261,7 @@ impl Recorder {
             stalls: threads.iter().map(|t| t.flight.stalls).collect(),
             sockets: s.memory.counts(),
             channels: s.memory.activity(now),
-            moves: events.counts,
+            moves: events.counts(s),
         }
     }
 

@@ -95,3 +95,93 @@ fn sixteen_threads_share_the_bandwidth_and_nobody_starves() {
         );
     }
 }
+
+/// Frames of slow memory, of which those that were given back are zeroed beside the program, or not at all.
+struct Recycled {
+    first: u32,
+    free: Vec<u32>,
+    dirty: Vec<u32>,
+    zeroes: bool,
+    last: Option<u32>,
+}
+
+impl Pager for Recycled {
+    fn page_bytes(&self) -> u64 {
+        4096
+    }
+    fn fault(&mut self, _: &Fault) -> Result<u32, OutOfFrames> {
+        self.last = None;
+        if let Some(frame) = self.free.pop() {
+            return Ok(self.first + frame);
+        }
+        self.last = self.dirty.pop();
+        let none = OutOfFrames {
+            pages: 0,
+            page_bytes: 4096,
+        };
+        self.last.ok_or(none)
+    }
+    fn unmap(&mut self, _: u64, frame: u32) {
+        self.dirty.push(frame);
+    }
+    fn to_zero(&mut self) -> Option<u32> {
+        self.zeroes.then(|| self.dirty.pop()).flatten()
+    }
+    fn zeroed(&mut self, frame: u32) {
+        self.free.push(frame - self.first);
+    }
+    fn is_dirty(&self, frame: u32) -> bool {
+        self.last == Some(frame)
+    }
+}
+
+/// A thread that touches a page and gives it back, over and over, with so much time in between.
+fn recycle(zeroes: bool, gap: u64) -> Outcome {
+    let m = Machine::load("optane-6242").unwrap();
+    let slow = model::nodes(&m)
+        .into_iter()
+        .find(|n| n.backing == model::Backing::Pm);
+    let mut pager = Recycled {
+        first: (slow.unwrap().base / 4096) as u32,
+        free: vec![0],
+        dirty: Vec::new(),
+        zeroes,
+        last: None,
+    };
+    let mut ops = Vec::new();
+    for _ in 0..50 {
+        ops.push(Op::write(1 << 32, 8, 10));
+        ops.push(Op::new(Kind::Unmap, 1 << 32, 1, 0));
+        ops.push(Op::mark(Kind::Sleep, gap));
+    }
+    let mut program = Fixed::new(vec![ops]);
+    let options = Options::default();
+    model::run(&m, &mut pager, &mut [&mut program], &options, &mut |_| true).unwrap()
+}
+
+#[test]
+fn pages_are_zeroed_beside_the_program_or_by_it() {
+    let gap = 100_000;
+    let (beside, itself) = (recycle(true, gap), recycle(false, gap));
+    let moves = |o: &Outcome| {
+        (
+            o.last().moves.zeroed / 4096,
+            o.last().moves.zeroed_late / 4096,
+        )
+    };
+    // The last one may still be under way.
+    assert!(
+        matches!(moves(&beside), (49 | 50, 0)),
+        "{:?}",
+        moves(&beside)
+    );
+    assert_eq!(moves(&itself), (0, 49));
+    // 64 lines to a page, and a write for each that memory keeps.
+    let written = |o: &Outcome| o.last().memory().pm.writes;
+    assert!(written(&beside) >= 49 * 64 && written(&itself) >= 49 * 64);
+    // The program waits for its own until the controllers have taken it: their queues hold most of a page.
+    let lost = |o: &Outcome| o.last().stalls.system;
+    let longer = (lost(&itself) - lost(&beside)) / 1000 / 49;
+    assert!((50..2000).contains(&longer), "{longer} ns a page");
+    assert!(itself.ns > beside.ns);
+}

@@ -146,11 +146,31 @@ pub struct Shared<'a> {
     pub moving: Option<(u64, Ps)>,
     /// The instances that are not simulated, if there are any (symmetric replication).
     pub replicas: Option<Box<Replicas>>,
+    /// Lines that a page move, or a page that is zeroed, keeps in flight.
+    pub lanes: usize,
+    /// Bytes that threads zeroed themselves.
+    pub zeroed_late: u64,
     /// Set when the pager had no frame left.
     pub out_of_frames: Option<OutOfFrames>,
 }
 
 impl Shared<'_> {
+    /// Zeroes a frame from `now` on, by stores that go by the caches; returns when that is done.
+    pub fn zero(&mut self, now: Ps, frame: u32) -> Ps {
+        let first = u64::from(frame) << self.page_shift;
+        let socket = self.memory.socket_of(first);
+        let mut flight = vec![now; self.lanes.max(1)];
+        let mut end = now;
+        for i in 0..1 << (self.page_shift - 6) {
+            let lane = &mut flight[i % self.lanes.max(1)];
+            let line = first + 64 * i as u64;
+            self.others(*lane, line, socket, true);
+            *lane = self.memory.write(*lane, line, socket).max(*lane);
+            end = end.max(*lane);
+        }
+        end
+    }
+
     /// The simulated instance is about to ask for a line: the others ask for theirs.
     #[inline(always)]
     fn others(&mut self, at: Ps, physical: u64, socket: usize, write: bool) {
@@ -430,6 +450,10 @@ impl Thread {
                         self.counts.faults += 1;
                         s.tables[self.space].map(vpn, frame);
                         self.lose(s.lat.fault);
+                        if s.pager.is_dirty(frame) {
+                            s.zeroed_late += 1 << s.page_shift;
+                            self.lose(s.zero(self.clock, frame) - self.clock);
+                        }
                         frame
                     }
                     Err(e) => {

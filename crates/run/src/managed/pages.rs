@@ -1,7 +1,7 @@
 //! Where pages of a managed program go: to the memory that their range is bound to.
 
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use varve_machine::model::ADDRESS_BITS;
 use varve_machine::{Fault, Kind, Op, OutOfFrames, Pager};
@@ -118,8 +118,19 @@ impl Tiers {
 }
 
 /// Places pages in the memory that their range is bound to; what is not bound is in fast memory.
+///
+/// Pages of slow memory are zero when an instance gets them. What an instance gives back waits in a queue; a thread of its own
+/// zeroes it, and then it is for all instances (paper A, section 6.2, "Cleanup and Hold-off"). All of it is zero in the
+/// beginning. Pages of fast memory are the system's, and what it takes to zero them is in the time of a page fault.
 pub struct TierPager {
+    /// Those of slow memory that are free are zero.
     frames: Frames,
+    /// Frames that wait to be zeroed, of each node.
+    dirty: Vec<VecDeque<u32>>,
+    /// The frame that is being zeroed, unless somebody could not wait.
+    zeroing: Option<u32>,
+    /// The frame that was given last, if nobody had zeroed it.
+    late: Option<u32>,
     /// Nodes of each tier and socket.
     nodes: [Vec<usize>; TIERS],
     tiers: Arc<Tiers>,
@@ -139,6 +150,9 @@ impl TierPager {
         let share = |n: &varve_pages::NodeFrames| n.frames / instances.max(1);
         TierPager {
             frames: Frames::in_order(topology),
+            dirty: vec![VecDeque::new(); topology.nodes.len()],
+            zeroing: None,
+            late: None,
             nodes: [of(true), of(false)],
             tiers,
             numa,
@@ -153,9 +167,17 @@ impl TierPager {
 
     fn take(&mut self, node: usize) -> Option<u32> {
         let used = self.frames.node(node).frames - self.frames.free(node);
-        (used < self.most[node])
+        let zero = (used < self.most[node])
             .then(|| self.frames.take_from(node))
-            .flatten()
+            .flatten();
+        self.late = match zero {
+            Some(_) => None,
+            None => self.dirty[node].pop_front().or_else(|| {
+                self.zeroing
+                    .take_if(|frame| self.frames.node_of(*frame) == Some(node))
+            }),
+        };
+        zero.or(self.late)
     }
 }
 
@@ -181,6 +203,148 @@ impl Pager for TierPager {
     }
 
     fn unmap(&mut self, _vpn: u64, frame: u32) {
-        self.frames.give(frame);
+        match self.frames.node_of(frame) {
+            Some(node) if !self.frames.is_fast(frame) => self.dirty[node].push_back(frame),
+            _ => {
+                self.frames.give(frame);
+            }
+        }
+    }
+
+    fn to_zero(&mut self) -> Option<u32> {
+        self.zeroing = self.dirty.iter_mut().find_map(VecDeque::pop_front);
+        self.zeroing
+    }
+
+    fn zeroed(&mut self, frame: u32) {
+        if self.zeroing == Some(frame) {
+            self.zeroing = None;
+            self.frames.give(frame);
+        }
+    }
+
+    fn is_dirty(&self, frame: u32) -> bool {
+        self.late == Some(frame)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashSet;
+    use varve_machine::Machine;
+
+    const PAGE: u64 = 2 << 20;
+
+    fn fault(vpn: u64) -> Fault {
+        Fault {
+            vpn,
+            thread: 0,
+            socket: 0,
+            write: true,
+            now: 0,
+        }
+    }
+
+    /// Two instances' pager on a machine with so little memory that pages come round.
+    fn pager() -> (TierPager, Arc<Tiers>, u64) {
+        let mut machine = Machine::load("optane-6242").unwrap();
+        machine.sockets = 1;
+        machine.pm.as_mut().unwrap().dimm_bytes.0 = 4 * PAGE;
+        let pages = 4 * u64::from(machine.pm.as_ref().unwrap().dimms);
+        let tiers = Arc::new(Tiers::new(PAGE));
+        let topology = Topology::of(&machine, PAGE).unwrap();
+        let pager = TierPager::new(&topology, Arc::clone(&tiers), Numa::Local, 1);
+        (pager, tiers, pages)
+    }
+
+    #[test]
+    fn slow_pages_are_zeroed_beside_the_program_before_the_next_one_gets_them() {
+        let (mut pager, tiers, pages) = pager();
+        tiers.bind(0, 0, 2 * pages * PAGE, 1, &mut Vec::new());
+        let first: Vec<u32> = (0..pages)
+            .map(|vpn| pager.fault(&fault(vpn)).unwrap())
+            .collect();
+        assert!(first.iter().all(|&frame| !pager.is_dirty(frame)));
+        assert_eq!(pager.to_zero(), None, "nobody gave anything back");
+        assert!(pager.fault(&fault(pages)).is_err(), "all pages are in use");
+        pager.unmap(0, first[0]);
+        pager.unmap(1, first[1]);
+        // One is zeroed in time; the other is wanted before.
+        assert_eq!(pager.to_zero(), Some(first[0]));
+        let early = pager.fault(&fault(pages)).unwrap();
+        assert_eq!(early, first[1]);
+        assert!(pager.is_dirty(early));
+        pager.zeroed(first[0]);
+        let zero = pager.fault(&fault(pages + 1)).unwrap();
+        assert_eq!(zero, first[0]);
+        assert!(!pager.is_dirty(zero));
+        assert_eq!(pager.to_zero(), None);
+        // Whoever cannot wait gets the one that is being zeroed.
+        pager.unmap(5, first[5]);
+        assert_eq!(pager.to_zero(), Some(first[5]));
+        assert_eq!(pager.fault(&fault(5)).unwrap(), first[5]);
+        assert!(pager.is_dirty(first[5]));
+        pager.zeroed(first[5]);
+        assert!(pager.fault(&fault(0)).is_err());
+    }
+
+    #[test]
+    fn fast_pages_are_free_at_once() {
+        let (mut pager, _, _) = pager();
+        let frame = pager.fault(&fault(7)).unwrap();
+        assert!(pager.is_fast(frame));
+        pager.unmap(7, frame);
+        assert_eq!(pager.to_zero(), None);
+        assert_eq!(pager.fault(&fault(8)).unwrap(), frame);
+        assert!(!pager.is_dirty(frame));
+    }
+
+    proptest! {
+        /// No frame is in two places: in use, waiting, being zeroed, or free.
+        #[test]
+        fn a_frame_is_in_one_place(steps in prop::collection::vec((0u8..4, 0u64..64), 1..400)) {
+            let (mut pager, tiers, pages) = pager();
+            tiers.bind(0, 0, 64 * PAGE, 1, &mut Vec::new());
+            let (mut used, mut dirty) = (HashMap::new(), HashSet::new());
+            let mut zeroing: Option<u32> = None;
+            for (what, vpn) in steps {
+                match what {
+                    0 | 1 if !used.contains_key(&vpn) => {
+                        let waits = dirty.len() + zeroing.is_some() as usize;
+                        let zero = pages as usize - used.len() - waits;
+                        match pager.fault(&fault(vpn)) {
+                            Ok(frame) => {
+                                prop_assert_eq!(pager.is_dirty(frame), zero == 0);
+                                let waited = dirty.remove(&frame) || zeroing.take_if(|z| *z == frame).is_some();
+                                prop_assert_eq!(waited, zero == 0);
+                                prop_assert!(used.values().all(|&f| f != frame));
+                                used.insert(vpn, frame);
+                            }
+                            Err(_) => prop_assert!(zero == 0 && waits == 0),
+                        }
+                    }
+                    2 => {
+                        if let Some(frame) = used.remove(&vpn) {
+                            pager.unmap(vpn, frame);
+                            dirty.insert(frame);
+                        }
+                    }
+                    3 => match zeroing.take() {
+                        Some(frame) => pager.zeroed(frame),
+                        None => {
+                            let next = pager.to_zero();
+                            prop_assert_eq!(next.is_some(), !dirty.is_empty());
+                            if let Some(frame) = next {
+                                prop_assert!(dirty.remove(&frame));
+                                zeroing = Some(frame);
+                            }
+                        }
+                    },
+                    _ => {}
+                }
+            }
+        }
     }
 }

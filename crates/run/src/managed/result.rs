@@ -187,6 +187,12 @@ pub struct PlanResult {
     pub slow_read_bytes: u64,
     /// Bytes written to slow memory.
     pub slow_written_bytes: u64,
+    /// Bytes of slow memory that were zeroed beside one instance once it had given them back.
+    #[serde(default)]
+    pub zeroed_bytes: u64,
+    /// Bytes of slow memory that one instance had to zero itself: it wanted more than was zero.
+    #[serde(default)]
+    pub zeroed_late_bytes: u64,
     /// Bytes of one instance's touched pages in DRAM at the end.
     pub fast_bytes: u64,
     /// Bytes of one instance's touched pages in slow memory at the end.
@@ -269,6 +275,8 @@ impl PlanResult {
             fast_written_bytes: 64 * memory.dram.writes,
             slow_read_bytes: 64 * (memory.pm.reads + memory.cxl_reads),
             slow_written_bytes: 64 * (memory.pm.writes + memory.cxl_writes),
+            zeroed_bytes: last.moves.zeroed / run,
+            zeroed_late_bytes: last.moves.zeroed_late / run,
             fast_bytes: pages(true),
             slow_bytes: pages(false),
             minor: Pauses::of(stats, GcKind::Minor),

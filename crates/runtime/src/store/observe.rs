@@ -357,8 +357,9 @@ impl Backing for Bound {
         self.0.bind(address, bytes, tier);
     }
 
-    fn release(&self, address: u64, bytes: u64) {
+    fn release(&self, address: u64, bytes: u64) -> bool {
         self.0.release(address, bytes);
+        false
     }
 }
 

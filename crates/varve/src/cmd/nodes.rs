@@ -5,15 +5,24 @@ use crate::args::RunArgs;
 use crate::ui::{Failure, wrong};
 use std::collections::BTreeSet;
 use std::path::Path;
-use varve_live::nodes::{Kinds, NodeMemory, Positions, positions};
+use std::sync::Arc;
+use varve_live::nodes::{Kinds, NodeMemory, Positions, ZeroPool, positions};
 use varve_live::probe::Topology;
 use varve_run::OnNodes;
 use varve_runtime::host::State;
 use varve_runtime::{Engine, Error, Store, plans};
 
+/// Memory for a heap.
+#[derive(Clone)]
+pub struct Placed {
+    memory: NodeMemory,
+    /// Slow memory that is zero already.
+    pool: Option<Arc<ZeroPool>>,
+}
+
 /// Where the plan's memories are on this machine; none if nobody asked for a plan, or there is one kind of memory. That a plan
 /// places nothing is a line for the user.
-pub fn memory(a: &RunArgs, file: &str) -> Result<(Option<NodeMemory>, Option<String>), Failure> {
+pub fn memory(a: &RunArgs, file: &str) -> Result<(Option<Placed>, Option<String>), Failure> {
     let Some(plan) = &a.plan else {
         return match a.live {
             true => Err(wrong(format!(
@@ -39,24 +48,22 @@ pub fn memory(a: &RunArgs, file: &str) -> Result<(Option<NodeMemory>, Option<Str
         },
     };
     let memory = NodeMemory::new(kinds).map_err(wrong)?;
-    Ok((Some(memory), None))
+    let pool = ZeroPool::new().map(Arc::new);
+    Ok((Some(Placed { memory, pool }), None))
 }
 
 /// A store whose heap is there.
-pub fn store(
-    engine: &Engine,
-    state: State,
-    memory: Option<NodeMemory>,
-) -> Result<Store<State>, Error> {
-    match memory {
-        Some(memory) => Store::placed(engine, state, Box::new(OnNodes::new(memory))),
+pub fn store(engine: &Engine, state: State, placed: Option<Placed>) -> Result<Store<State>, Error> {
+    match placed {
+        Some(p) => Store::placed(engine, state, Box::new(OnNodes::new(p.memory, p.pool))),
         None => Store::new(engine, state),
     }
 }
 
 /// Says where the spaces' pages are, as the kernel tells; with `all` in a table, otherwise only if any are not where the plan
 /// wants them.
-pub fn tell(store: &Store<State>, memory: &NodeMemory, all: bool) {
+pub fn tell(store: &Store<State>, placed: &Placed, all: bool) {
+    let memory = &placed.memory;
     let kinds = memory.kinds();
     let mut seen = Vec::new();
     for space in store.gc_ranges() {
@@ -76,6 +83,16 @@ pub fn tell(store: &Store<State>, memory: &NodeMemory, all: bool) {
             .map(|(s, _, p)| (&*s.name, s.tier.0, p))
             .collect();
         eprintln!("{}", table(store, kinds, &rows));
+        if let Some(pool) = &placed.pool {
+            let c = pool.counts();
+            eprintln!(
+                "pool of slow memory, MiB: {:.1} given back, {:.1} taken zero, {:.1} zero, {:.1} not yet",
+                mib(c.given),
+                mib(c.taken),
+                mib(c.zero),
+                mib(c.dirty)
+            );
+        }
     }
     for (space, nodes, found) in &seen {
         let elsewhere = found.outside(nodes);

@@ -74,8 +74,8 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
         }
     }
     // A program that failed has its own line.
-    if let Some(memory) = placed.filter(|_| a.gc_stats || outcome.is_ok()) {
-        nodes::tell(&store, &memory, a.gc_stats);
+    if let Some(placed) = placed.filter(|_| a.gc_stats || outcome.is_ok()) {
+        nodes::tell(&store, &placed, a.gc_stats);
     }
     // As everywhere, what does not fit a byte loses its upper bits.
     outcome
