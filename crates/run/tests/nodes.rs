@@ -22,6 +22,7 @@ struct World {
     mutator: Mutator,
     roots: Vec<Ref>,
     kinds: Kinds,
+    pool: Arc<ZeroPool>,
     intervals: u64,
     now: Duration,
 }
@@ -30,12 +31,10 @@ impl World {
     /// A heap on the nodes, with numbered objects and a large one.
     fn new(kinds: Kinds) -> World {
         let memory = NodeMemory::new(kinds.clone()).expect("nodes can be used");
+        let pool = Arc::new(ZeroPool::new().expect("there is room for a pool"));
         let config = Config {
             max: 64 << 20,
-            backing: Some(Box::new(OnNodes::new(
-                memory,
-                ZeroPool::new().map(Arc::new),
-            ))),
+            backing: Some(Box::new(OnNodes::new(memory, Some(Arc::clone(&pool))))),
             ..Config::default()
         };
         let mut shapes = Shapes::new();
@@ -48,6 +47,7 @@ impl World {
             heap,
             roots: Vec::new(),
             kinds,
+            pool,
             intervals: 0,
             now: Duration::ZERO,
         };
@@ -124,6 +124,17 @@ fn pima_moves_live_objects_to_pages_of_the_other_nodes_and_back() {
     // A handshake, two intervals in slow memory, and two in fast memory, which pay. A second later they do not.
     world.intervals([30, 30, 30, 10, 10]);
     world.check(Tier::FAST);
+    let given = world.pool.counts();
+    assert!(
+        given.given >= 6 << 20,
+        "objects and the large one: {given:?}"
+    );
+    while world.pool.counts().dirty > 0 {
+        std::thread::yield_now();
+    }
     world.intervals([1000, 10, 10, 12, 12]);
     world.check(Tier::SLOW);
+    // Slow memory came back as zeros that are on the slow nodes, which `check` has seen.
+    let taken = world.pool.counts();
+    assert!(taken.taken >= 6 << 20, "{taken:?}");
 }
