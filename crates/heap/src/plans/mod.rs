@@ -281,12 +281,12 @@ pub fn plans() -> &'static [Entry] {
             profile: true,
             params: &[Param {
                 key: "capacity",
-                want: Want::Number,
+                want: Want::Part,
                 default: "0.05",
                 about: "the part of all accesses that slow sites may have together: the paper tries 0.01 to 0.2",
             }],
             make: |v, p| {
-                let cold = classify::cold_by_knapsack(p, v.number("capacity"))?;
+                let cold = classify::cold_by_knapsack(p, v.part("capacity"))?;
                 Ok(Box::new(BySite::new("knapsack", Hot::AllBut(cold))))
             },
         },
@@ -455,6 +455,18 @@ mod tests {
         assert!(says("pima:alpha=0.5").contains("must be at least 1"));
         assert!(says("pima:intervals=0").contains("at least 1"));
         assert!(says("pima:hold-off=50").contains("hold-off=50 will not do: a time"));
+        assert!(says("knapsack:capacity=five").contains("will not do: a part, such as 0.05 or 5%"));
+        let profiled = |spec: &str| by_name(spec, Some(&Profile::default()));
+        assert!(profiled("knapsack:capacity=5%").is_ok());
+        for wrong in ["101%", "0%", "1.01", "0"] {
+            let error = profiled(&format!("knapsack:capacity={wrong}"))
+                .err()
+                .unwrap();
+            assert!(
+                error.to_string().contains("above 0 and at most 1"),
+                "{error}"
+            );
+        }
     }
 
     #[test]

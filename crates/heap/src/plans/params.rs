@@ -23,6 +23,8 @@ pub struct Param {
 pub enum Want {
     /// A number: `1.5`.
     Number,
+    /// A part of something: `0.05` or `5%`.
+    Part,
     /// A whole number: `2`.
     Count,
     /// A time: `50s`, `200ms`, `10us`.
@@ -93,6 +95,11 @@ impl Values {
         number(self.word(key)).expect("checked when it was read")
     }
 
+    /// A part of something, 1 being all of it.
+    pub fn part(&self, key: &str) -> f64 {
+        part(self.word(key)).expect("checked when it was read")
+    }
+
     /// A whole number.
     pub fn count(&self, key: &str) -> u32 {
         self.word(key).parse().expect("checked when it was read")
@@ -128,6 +135,7 @@ impl Want {
     fn fits(self, value: &str) -> bool {
         match self {
             Want::Number => number(value).is_some(),
+            Want::Part => part(value).is_some(),
             Want::Count => value.parse::<u32>().is_ok(),
             Want::Time => time(value).is_some(),
             Want::Word(words) => words.contains(&value),
@@ -139,6 +147,7 @@ impl std::fmt::Display for Want {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Want::Number => f.write_str("a number that is not negative, such as 1.5"),
+            Want::Part => f.write_str("a part, such as 0.05 or 5%"),
             Want::Count => f.write_str("a whole number, such as 2"),
             Want::Time => f.write_str("a time, such as 50s or 200ms"),
             Want::Word(words) => write!(f, "one of {}", words.join(", ")),
@@ -150,6 +159,13 @@ fn number(text: &str) -> Option<f64> {
     text.parse()
         .ok()
         .filter(|n: &f64| n.is_finite() && *n >= 0.0)
+}
+
+fn part(text: &str) -> Option<f64> {
+    match text.strip_suffix('%') {
+        Some(percent) => Some(number(percent.trim_end())? / 100.0),
+        None => number(text),
+    }
 }
 
 fn time(text: &str) -> Option<Duration> {

@@ -72,7 +72,7 @@ fn hot_shares(all: &[u64], top: f64) -> Vec<f64> {
 pub enum KnapsackError {
     /// Of nothing, or of more than all.
     #[error(
-        "a capacity of {0}: it is a part of all accesses, above 0 and at most 1, such as 0.05 for 5 %"
+        "a capacity of {0}: it is a part of all accesses, above 0 and at most 1, such as 0.05 or 5%"
     )]
     Capacity(f64),
     /// The sums mean nothing.
