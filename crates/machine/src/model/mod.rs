@@ -195,13 +195,17 @@ struct Model<'a> {
     /// Threads of each program that wait at its barrier.
     waiting: Vec<Vec<usize>>,
     ended: Vec<bool>,
+    /// Ops that programs gave since the watcher was called.
+    fetched: usize,
 }
 
 /// Crossing a barrier once all have arrived: a cache line that goes round, ns (a few remote transfers; assumption).
 const BARRIER_NS: f64 = 500.0;
 
-/// Turns between two calls of the watcher.
-const WATCH_EVERY: u32 = 1 << 14;
+/// Turns between two calls of the watcher, at most.
+const WATCH_TURNS: u32 = 1 << 14;
+/// Ops between two calls of the watcher, about and at most: some tenths of a second.
+const WATCH_OPS: usize = 1 << 22;
 
 impl<'a> Model<'a> {
     fn new(
@@ -259,6 +263,7 @@ impl<'a> Model<'a> {
         Model {
             keys: vec![0; threads.len()],
             ended: vec![false; threads.len()],
+            fetched: 0,
             live: programs.iter().map(|p| p.threads().max(1)).collect(),
             waiting: vec![Vec::new(); programs.len()],
             events: Events::new(m, o, &daemons, threads.len()),
@@ -298,8 +303,8 @@ impl<'a> Model<'a> {
                 continue;
             }
             turns += 1;
-            if turns >= WATCH_EVERY {
-                turns = 0;
+            if turns >= WATCH_TURNS || self.fetched >= WATCH_OPS {
+                (turns, self.fetched) = (0, 0);
                 if !watch(&self.recorder.progress(now, &self.threads)) {
                     return Err(RunError::Interrupted);
                 }
@@ -347,6 +352,7 @@ impl<'a> Model<'a> {
             t.ops.clear();
             let more = programs[t.space].fill(t.number, t.clock / 1000, &mut t.ops);
             t.refilled();
+            self.fetched += t.ops.len();
             self.ended[i] = !more;
             if t.ops.is_empty() {
                 if more {

@@ -185,3 +185,55 @@ fn pages_are_zeroed_beside_the_program_or_by_it() {
     assert!((50..2000).contains(&longer), "{longer} ns a page");
     assert!(itself.ns > beside.ns);
 }
+
+/// No more than so many frames.
+struct Few(InOrder, u32);
+
+impl Pager for Few {
+    fn page_bytes(&self) -> u64 {
+        self.0.page_bytes()
+    }
+    fn fault(&mut self, fault: &Fault) -> Result<u32, OutOfFrames> {
+        if self.0.next == self.1 {
+            return Err(OutOfFrames {
+                pages: self.1.into(),
+                page_bytes: self.page_bytes(),
+            });
+        }
+        self.0.fault(fault)
+    }
+    fn unmap(&mut self, _: u64, _: u32) {}
+}
+
+#[test]
+fn memory_that_is_full_ends_the_run_wherever_it_is() {
+    let m = Machine::load("optane-6242").unwrap();
+    for kind in [
+        Kind::Read,
+        Kind::Write,
+        Kind::Fetch,
+        Kind::NtWrite,
+        Kind::Flush,
+    ] {
+        for frames in [0, 1, 5, 40, 200] {
+            let inner = InOrder {
+                page_bytes: 4096,
+                next: 0,
+            };
+            let mut pager = Few(inner, frames);
+            let mut program = Fixed::new(vec![random(kind, 1 << 30, 600, 7); 2]);
+            let ended = model::run(
+                &m,
+                &mut pager,
+                &mut [&mut program],
+                &Options::default(),
+                &mut |_| true,
+            );
+            let full = OutOfFrames {
+                pages: frames.into(),
+                page_bytes: 4096,
+            };
+            assert_eq!(ended.err(), Some(model::RunError::OutOfFrames(full)));
+        }
+    }
+}

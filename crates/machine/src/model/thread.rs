@@ -356,7 +356,8 @@ impl Thread {
                 }
             }
         }
-        let from = self.looked.max(self.next);
+        // There are none left when memory is full and the run about to end.
+        let from = self.looked.max(self.next).min(self.ops.len());
         let to = (self.next + 2 * CHUNK).min(self.ops.len()).max(from);
         for (i, op) in (from..).zip(&self.ops[from..to]) {
             let mut ahead = (NONE, Place::default());

@@ -20,9 +20,6 @@ use varve_runtime::Sink;
 
 /// Buffers of accesses, which is how far a program may be ahead.
 const BUFFERS: usize = 16;
-/// Accesses that the model gets at a time. It asks whether to go on after so many portions, not after so many accesses: small ones
-/// let Ctrl-C end a run soon.
-const PORTION: usize = 256;
 
 enum Message {
     Ops(Vec<Op>),
@@ -40,8 +37,6 @@ pub fn pair(space: usize, tiers: Arc<Tiers>) -> (Teller, Told) {
         give_back,
         tiers,
         space,
-        ops: Vec::new(),
-        next: 0,
         done_with: Vec::with_capacity(BUFFERS),
     };
     let teller = Teller {
@@ -100,21 +95,21 @@ pub struct Told {
     give_back: Sender<Vec<Vec<Op>>>,
     tiers: Arc<Tiers>,
     space: usize,
-    /// A buffer, and what of it the model has not got yet.
-    ops: Vec<Op>,
-    next: usize,
     done_with: Vec<Vec<Op>>,
 }
 
 impl Told {
-    /// Takes the next buffer, and gives others back.
-    fn begin(&mut self, ops: Vec<Op>) {
-        let last = std::mem::replace(&mut self.ops, ops);
-        self.next = 0;
-        // Before the first one there was none.
-        if last.capacity() > 0 {
-            self.done_with.push(last);
-        }
+    /// Gives the model a buffer in exchange for the one that it has done with, and that one back.
+    fn exchange(&mut self, ops: Vec<Op>, out: &mut Vec<Op>) {
+        let last = match out.is_empty() {
+            true => std::mem::replace(out, ops),
+            // Pages were given back before these accesses.
+            false => {
+                out.extend_from_slice(&ops);
+                ops
+            }
+        };
+        self.done_with.push(last);
         if self.done_with.len() >= BUFFERS / 2 {
             // A program that has ended wants none.
             let _ = self.give_back.send(std::mem::take(&mut self.done_with));
@@ -133,14 +128,11 @@ impl Program for Told {
 
     fn fill(&mut self, _thread: usize, now: u64, out: &mut Vec<Op>) -> bool {
         loop {
-            if self.next < self.ops.len() {
-                let end = (self.next + PORTION).min(self.ops.len());
-                out.extend_from_slice(&self.ops[self.next..end]);
-                self.next = end;
-                return true;
-            }
             match self.receive.recv() {
-                Ok(Message::Ops(ops)) => self.begin(ops),
+                Ok(Message::Ops(ops)) => {
+                    self.exchange(ops, out);
+                    return true;
+                }
                 Ok(Message::Bind {
                     address,
                     bytes,
