@@ -153,6 +153,50 @@ fn a_user_may_take_one_node_for_both_memories() {
     check(&said.err, |_| vec![node]);
 }
 
+/// A plan that moves objects to and fro gives back slow memory, which comes again.
+#[test]
+fn slow_memory_that_objects_leave_goes_through_the_pool() {
+    let Some(first) = nodes("has_memory").first().copied() else {
+        return eprintln!("skipped: the kernel has no NUMA support");
+    };
+    let (fast, slow) = match two_kinds() {
+        true => kinds(),
+        false => (vec![first], vec![first]),
+    };
+    let run = |plan: &str| {
+        let nodes = format!("--nodes=fast={},slow={}", fast[0], slow[0]);
+        let graph = "run programs/dist/graph.wasm --gc-stats".split(' ');
+        let input = "-- pagerank --scale 10 --iterations 6 --top 2".split(' ');
+        let options = [plan, &nodes];
+        varve(&graph.chain(options).chain(input).collect::<Vec<_>>())
+    };
+    // Intervals take longer than that, so that each hold-off ends in another try.
+    let said = run("--plan=pima:hold-off=1us");
+    if said.err.contains("sandbox") {
+        return eprintln!("skipped: {}", said.err);
+    }
+    let said = said.well();
+    assert_eq!(said.out, run("--plan=kg-n").well().out);
+    check(&said.err, |tier| match tier {
+        0 => fast[..1].to_vec(),
+        _ => slow[..1].to_vec(),
+    });
+    let line = said
+        .err
+        .lines()
+        .find(|l| l.starts_with("pool of slow memory"));
+    let line = line.unwrap_or_else(|| panic!("no line of the pool in {}", said.err));
+    let mib: Vec<f64> = line
+        .split([' ', ':', ','])
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    let [given, taken, zero, dirty] = mib[..] else {
+        panic!("{line}");
+    };
+    assert!(given >= 2.0, "{line}");
+    assert_eq!(given, taken + zero + dirty, "{line}");
+}
+
 /// Every page of every space is on the nodes that its memory is on, and what spaces hold is in memory.
 fn check(err: &str, nodes: impl Fn(u8) -> Vec<u32>) {
     let rows = table(err);
