@@ -161,7 +161,8 @@ fn recycle(zeroes: bool, gap: u64) -> Outcome {
 
 #[test]
 fn pages_are_zeroed_beside_the_program_or_by_it() {
-    let gap = 100_000;
+    // A page is zeroed in a quarter of a millisecond.
+    let gap = 400_000;
     let (beside, itself) = (recycle(true, gap), recycle(false, gap));
     let moves = |o: &Outcome| {
         (

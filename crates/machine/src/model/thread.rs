@@ -155,13 +155,12 @@ pub struct Shared<'a> {
 }
 
 impl Shared<'_> {
-    /// Zeroes a frame from `now` on, by stores that go by the caches; returns when that is done.
-    pub fn zero(&mut self, now: Ps, frame: u32) -> Ps {
-        let first = u64::from(frame) << self.page_shift;
+    /// Zeroes bytes of a page from `now` on, by stores that go by the caches; returns when that is done.
+    pub fn zero(&mut self, now: Ps, first: u64, bytes: u64) -> Ps {
         let socket = self.memory.socket_of(first);
         let mut flight = vec![now; self.lanes.max(1)];
         let mut end = now;
-        for i in 0..1 << (self.page_shift - 6) {
+        for i in 0..bytes as usize / 64 {
             let lane = &mut flight[i % self.lanes.max(1)];
             let line = first + 64 * i as u64;
             self.others(*lane, line, socket, true);
@@ -452,8 +451,10 @@ impl Thread {
                         s.tables[self.space].map(vpn, frame);
                         self.lose(s.lat.fault);
                         if s.pager.is_dirty(frame) {
-                            s.zeroed_late += 1 << s.page_shift;
-                            self.lose(s.zero(self.clock, frame) - self.clock);
+                            let bytes = 1 << s.page_shift;
+                            s.zeroed_late += bytes;
+                            let end = s.zero(self.clock, self.physical(frame, 0), bytes);
+                            self.lose(end - self.clock);
                         }
                         frame
                     }
