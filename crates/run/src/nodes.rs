@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use varve_live::nodes::{CHUNK, NodeMemory, ZeroPool};
+use varve_live::nodes::{CHUNK, NodeError, NodeMemory, ZeroPool};
 use varve_runtime::{GcBacking, GcTier};
 
 /// Gives a heap the memory that its plan wants: tier 0 is fast, all others are slow. Chunks of slow memory that a heap gives
@@ -33,7 +33,11 @@ impl OnNodes {
     }
 
     fn settle(&self, address: u64, bytes: u64, tier: u8) {
-        if let Err(e) = self.memory.bind(address, bytes, tier) {
+        self.note(self.memory.bind(address, bytes, tier));
+    }
+
+    fn note(&self, done: Result<(), NodeError>) {
+        if let Err(e) = done {
             let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
             failure.get_or_insert_with(|| e.to_string());
         }
@@ -60,8 +64,19 @@ impl GcBacking for OnNodes {
         for chunk in (address..address + bytes).step_by(CHUNK as usize) {
             // SAFETY: whole chunks are the heap's, private and anonymous, and it needs nothing of what they hold when it binds
             // them.
-            if !slow.insert(chunk) || !unsafe { pool.take(chunk) } {
-                self.settle(chunk, CHUNK, tier.0);
+            let take = || unsafe { pool.take(chunk) };
+            if slow.insert(chunk) && take() {
+                continue;
+            }
+            match self.memory.bind(chunk, CHUNK, tier.0) {
+                // The pool may hold what the node lacks.
+                Err(NodeError::Full { .. }) if pool.counts().dirty > 0 => {
+                    pool.settle();
+                    if !take() {
+                        self.settle(chunk, CHUNK, tier.0);
+                    }
+                }
+                done => self.note(done),
             }
         }
     }

@@ -129,9 +129,7 @@ fn pima_moves_live_objects_to_pages_of_the_other_nodes_and_back() {
         given.given >= 6 << 20,
         "objects and the large one: {given:?}"
     );
-    while world.pool.counts().dirty > 0 {
-        std::thread::yield_now();
-    }
+    world.pool.settle();
     world.intervals([1000, 10, 10, 12, 12]);
     world.check(Tier::SLOW);
     // Slow memory came back as zeros that are on the slow nodes, which `check` has seen.

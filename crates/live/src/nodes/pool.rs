@@ -39,12 +39,13 @@ pub struct ZeroPool {
 }
 
 struct Shared {
-    /// Places for chunks, the first of them at `first`.
+    /// Places for chunks.
     _arena: Trial,
-    first: u64,
     state: Mutex<State>,
     /// Something is dirty, or the end has come.
     work: Condvar,
+    /// Nothing is dirty any more.
+    settled: Condvar,
 }
 
 #[derive(Default)]
@@ -87,6 +88,9 @@ impl Shared {
             state = self.lock();
             state.zeroing = false;
             state.zero.push_back(place);
+            if state.dirty.is_empty() {
+                self.settled.notify_all();
+            }
         }
     }
 }
@@ -102,9 +106,9 @@ impl ZeroPool {
         };
         let shared = Arc::new(Shared {
             _arena: arena,
-            first,
             state: Mutex::new(state),
             work: Condvar::new(),
+            settled: Condvar::new(),
         });
         let thread = {
             let shared = Arc::clone(&shared);
@@ -168,9 +172,12 @@ impl ZeroPool {
         }
     }
 
-    /// The addresses that the pool's own memory is at, and their bytes.
-    pub fn range(&self) -> (u64, u64) {
-        (self.shared.first, MOST as u64 * CHUNK)
+    /// Waits until all that was given back is zero.
+    pub fn settle(&self) {
+        let shared = &self.shared;
+        let busy = |s: &mut State| s.zeroing || !s.dirty.is_empty();
+        let settled = shared.settled.wait_while(shared.lock(), busy);
+        drop(settled.unwrap_or_else(PoisonError::into_inner));
     }
 }
 
@@ -222,12 +229,6 @@ mod tests {
         }
     }
 
-    fn settled(pool: &ZeroPool) {
-        while pool.counts().dirty > 0 {
-            std::thread::yield_now();
-        }
-    }
-
     #[test]
     fn what_was_given_back_comes_again_as_zeros() {
         let pool = ZeroPool::new().unwrap();
@@ -238,7 +239,7 @@ mod tests {
             assert!(chunks.give(i, &pool));
             assert!(chunks.bytes(i).iter().all(|&b| b == 0), "it is gone");
         }
-        settled(&pool);
+        pool.settle();
         assert_eq!(pool.counts().zero, 2 * CHUNK);
         // To where something else is, and to where a chunk came from.
         chunks.bytes(2).fill(7);
@@ -281,7 +282,7 @@ mod tests {
                         let i = round % 4;
                         if round % 20 == 19 {
                             // Something is zero for somebody then.
-                            settled(pool);
+                            pool.settle();
                         }
                         if chunks.take(i, pool) {
                             assert!(chunks.bytes(i).iter().all(|&b| b == 0));
@@ -296,7 +297,7 @@ mod tests {
                 });
             }
         });
-        settled(&pool);
+        pool.settle();
         let counts = pool.counts();
         assert!(counts.taken > 0);
         assert_eq!(counts.given - counts.taken, counts.zero);
