@@ -195,10 +195,13 @@ impl<P: Places, O: Observer> Heap<P, O> {
             Space::Old(tier) => usize::from(tier.0),
             Space::Observer => unreachable!("large objects have no observer space"),
         };
-        let r = self.large[tier]
+        let run = self.large[tier]
             .alloc(&self.tables, bytes, false)
             .ok_or_else(|| self.out_of_memory(bytes))?;
-        if pages >= CHUNK_SIZE {
+        let r = run.at;
+        if run.fresh {
+            // Zero from the system, or from whoever gives memory.
+        } else if pages >= CHUNK_SIZE && self.tables.backing.is_none() {
             self.tables.memory.discard(r.offset(), pages);
         } else {
             self.tables.memory.zero(r.offset(), pages);
@@ -226,10 +229,9 @@ impl<P: Places, O: Observer> Heap<P, O> {
             });
         }
         self.stats.allocated += bytes;
-        self.hot += match Header(header).temperature() & HOT {
-            0 => 0,
-            _ => bytes,
-        };
+        if Header(header).temperature() & HOT != 0 && tier != usize::from(Tier::FAST.0) {
+            self.hot += bytes;
+        }
         // What it takes is no room for survivors any more.
         self.nursery.shrink(self.sizing.nursery(self.used()));
         Ok(r)

@@ -28,6 +28,14 @@ enum Chunk {
     Dirty,
 }
 
+/// Chunks in a row that somebody took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Taken {
+    pub first: u32,
+    /// None of them was touched before.
+    pub fresh: bool,
+}
+
 impl Chunks {
     /// The chunks from `first` to the end of `extent` bytes, of which the last `emergency` serve collections alone.
     pub fn new(first: u32, extent: u64, emergency: u32) -> Chunks {
@@ -44,8 +52,8 @@ impl Chunks {
         }
     }
 
-    /// Takes `count` chunks in a row, the lowest there are, and gives the first one's number.
-    pub fn take(&self, count: u32, for_collection: bool) -> Option<u32> {
+    /// Takes `count` chunks in a row, the lowest there are.
+    pub fn take(&self, count: u32, for_collection: bool) -> Option<Taken> {
         let mut state = self.lock();
         let end = if for_collection {
             state.chunks.len() as u32
@@ -61,11 +69,13 @@ impl Chunks {
             };
             if run == count {
                 let first = chunk + 1 - count;
-                state.chunks[first as usize..=chunk as usize].fill(Chunk::Taken);
+                let chunks = &mut state.chunks[first as usize..=chunk as usize];
+                let fresh = chunks.iter().all(|&chunk| chunk == Chunk::Fresh);
+                chunks.fill(Chunk::Taken);
                 if first == state.hint {
                     state.hint = chunk + 1;
                 }
-                return Some(first);
+                return Some(Taken { first, fresh });
             }
         }
         None
@@ -93,17 +103,19 @@ impl Chunks {
             .enumerate()
             .filter(|(_, chunk)| **chunk == Chunk::Dirty)
             .skip(keep as usize);
-        let mut released = 0;
+        let mut count = 0;
         for (index, chunk) in dirty {
             let start = index as u64 * CHUNK_SIZE;
             let address = memory.base_address() + start;
-            if !backing.is_some_and(|backing| backing.release(address, CHUNK_SIZE)) {
+            // SAFETY: a chunk of the heap's own that is nobody's, and stays so while `state` is locked.
+            let released = |backing: &dyn Backing| unsafe { backing.release(address, CHUNK_SIZE) };
+            if !backing.is_some_and(released) {
                 memory.discard(start, CHUNK_SIZE);
             }
             *chunk = Chunk::Fresh;
-            released += 1;
+            count += 1;
         }
-        released
+        count
     }
 
     /// Whether no emergency chunk is in use, so that a program may go on.
@@ -151,19 +163,20 @@ mod tests {
     #[test]
     fn runs_are_the_lowest_that_fit() {
         let chunks = Chunks::new(1, 10 * CHUNK_SIZE, 2);
-        assert_eq!(chunks.take(2, false), Some(1));
-        assert_eq!(chunks.take(1, false), Some(3));
-        assert_eq!(chunks.take(3, false), Some(4));
+        let taken = |first, fresh| Some(Taken { first, fresh });
+        assert_eq!(chunks.take(2, false), taken(1, true));
+        assert_eq!(chunks.take(1, false), taken(3, true));
+        assert_eq!(chunks.take(3, false), taken(4, true));
         chunks.give_back(1, 2);
         assert_eq!(
             chunks.take(3, false),
             None,
             "the last two are kept for collections"
         );
-        assert_eq!(chunks.take(3, true), Some(7));
+        assert_eq!(chunks.take(3, true), taken(7, true));
         assert!(!chunks.reserve_is_whole());
-        assert_eq!(chunks.take(1, false), Some(1));
-        assert_eq!(chunks.take(1, false), Some(2));
+        assert_eq!(chunks.take(1, false), taken(1, false));
+        assert_eq!(chunks.take(1, false), taken(2, false));
         assert_eq!(chunks.take(1, true), None);
         assert_eq!(chunks.free_for_programs(), 0);
         chunks.give_back(7, 3);
@@ -173,7 +186,7 @@ mod tests {
     #[test]
     fn the_next_chunks_are_touched_once() {
         let chunks = Chunks::new(1, 10 * CHUNK_SIZE, 2);
-        assert_eq!(chunks.take(3, false), Some(1));
+        assert_eq!(chunks.take(3, false).map(|t| t.first), Some(1));
         chunks.give_back(2, 1);
         assert_eq!(chunks.touch_next(3), [4, 5], "the second was used before");
         assert!(chunks.touch_next(3).is_empty());
@@ -184,7 +197,7 @@ mod tests {
     fn released_chunks_are_zero_again() {
         let memory = Memory::reserve(4 * CHUNK_SIZE).unwrap();
         let chunks = Chunks::new(1, 4 * CHUNK_SIZE, 1);
-        assert_eq!(chunks.take(2, false), Some(1));
+        assert_eq!(chunks.take(2, false).map(|t| t.first), Some(1));
         memory.write(CHUNK_SIZE, &[1]);
         memory.write(2 * CHUNK_SIZE, &[1]);
         chunks.give_back(1, 2);

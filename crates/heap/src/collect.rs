@@ -1,6 +1,7 @@
 //! One collection, from roots to swept spaces.
 
 use std::sync::atomic::AtomicI64;
+use std::time::Duration;
 
 use crate::heap::Heap;
 use crate::layout::*;
@@ -138,6 +139,8 @@ impl<P: Places, O: Observer> Heap<P, O> {
             .expect("there is always one thread");
         let mut worker = Worker::<P, O, FULL, PAR>::new(&trace, bumps);
         roots.visit(&mut |r| *r = worker.root(*r));
+        let clock = |heap_clock: Option<Duration>| heap_clock.unwrap_or_else(|| self.made.elapsed());
+        let begun = clock(self.observer.now());
         // After a collection nothing refers to the nursery, and every object outside of it is to be logged at its
         // next store.
         if !FULL {
@@ -156,7 +159,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
         }
         trace.observer.stage(kind, Stage::Trace);
         let whole = Whole;
-        let (counts, mut slots) = std::thread::scope(|scope| {
+        let (mut counts, mut slots) = std::thread::scope(|scope| {
             let mut waiting = Some(others);
             let mut helpers = Vec::new();
             worker.drain(|| {
@@ -189,6 +192,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
             }
             (counts, slots)
         });
+        counts.tracing = clock(self.observer.now()).saturating_sub(begun);
         std::mem::forget(whole);
         trace.observer.stage(kind, Stage::Rest);
         self.old_to_observed.append(&mut slots);

@@ -56,7 +56,11 @@ pub type Log = Box<dyn FnMut(&Record) + Send>;
 pub trait Backing: Send + Sync {
     /// `bytes` at `address` are to be memory of `tier` from now on. What they hold is not needed any more. Whole
     /// chunks of the heap, but for tables of the collector, which are neither aligned nor empty.
-    fn bind(&self, address: u64, bytes: u64, tier: Tier);
+    ///
+    /// # Safety
+    /// The range is private anonymous memory of the caller's own. If it is whole chunks, nobody needs what they hold, and nobody
+    /// reads or writes them meanwhile: their memory may be exchanged.
+    unsafe fn bind(&self, address: u64, bytes: u64, tier: Tier);
 
     /// Why memory of some tier could not be given, in one line, if that ever happened. Objects are in other memory then than their plan
     /// wants, and stay usable: whoever runs the program asks between collections, and decides.
@@ -66,7 +70,10 @@ pub trait Backing: Send + Sync {
 
     /// `bytes` at `address` are not needed any more, and are nobody's until they are bound again. True: the backing took their
     /// memory away, so that they are zero now. Otherwise the heap gives it back to the system.
-    fn release(&self, address: u64, bytes: u64) -> bool {
+    ///
+    /// # Safety
+    /// As of [`Backing::bind`], whole chunks.
+    unsafe fn release(&self, address: u64, bytes: u64) -> bool {
         let _ = (address, bytes);
         false
     }
@@ -111,15 +118,34 @@ pub const MIN_NURSERY: u64 = 8 * LARGE_THRESHOLD;
 /// The smallest heap.
 pub const MIN_HEAP: u64 = 1 << 20;
 
+/// Bytes as they are told.
+struct Size(u64);
+
+impl std::fmt::Display for Size {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
+        match units.iter().find(|(_, shift)| self.0 >> shift != 0) {
+            Some(&(unit, shift)) if self.0.is_multiple_of(1 << shift) => {
+                write!(f, "{} {unit}", self.0 >> shift)
+            }
+            Some(&(unit, shift)) => {
+                write!(f, "{:.1} {unit}", self.0 as f64 / (1u64 << shift) as f64)
+            }
+            None => write!(f, "{} B", self.0),
+        }
+    }
+}
+
 /// Why a heap cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// Too small to hold anything.
-    #[error("a heap of {0} bytes is too small: give it at least {MIN_HEAP}")]
+    #[error("a heap of {} is too small: give it at least {}", Size(*.0), Size(MIN_HEAP))]
     TooSmall(u64),
     /// References do not reach that far.
     #[error(
-        "a heap of {max} bytes with a nursery of up to {nursery_max} does not fit into {HEAP_SPAN} bytes of references: the heap's maximum and 4 times the nursery's must"
+        "a heap of {} with a nursery of up to {} is too large: references of 32 bits reach {}, for the heap and 4 times the nursery; make it smaller",
+        Size(*max), Size(*nursery_max), Size(HEAP_SPAN)
     )]
     TooLarge {
         /// The maximum asked for.
@@ -129,7 +155,8 @@ pub enum ConfigError {
     },
     /// A nursery out of range.
     #[error(
-        "a nursery of {nursery} bytes that grows up to {nursery_max}: it must have at least {MIN_NURSERY}, and not begin larger than it may become"
+        "a nursery of {} that grows up to {}: it must have at least {}, and not begin larger than it may become",
+        Size(*nursery), Size(*nursery_max), Size(MIN_NURSERY)
     )]
     Nursery {
         /// Bytes in the beginning.
@@ -139,8 +166,8 @@ pub enum ConfigError {
     },
     /// The range of durable objects would be used for others.
     #[error(
-        "a heap of {max} bytes leaves no addresses to durable objects, which begin {start} bytes from the heap's base: make it smaller",
-        start = DURABLE_START
+        "a heap of {} leaves no addresses to durable objects, which begin {} from the heap's base: make it smaller",
+        Size(*max), Size(DURABLE_START)
     )]
     Durable {
         /// The maximum asked for.
@@ -151,7 +178,8 @@ pub enum ConfigError {
     Growth(f64),
     /// Not even the nursery would fit.
     #[error(
-        "fast memory of {fast_max} bytes is too small for a nursery of {young} (with its observer space, if the plan has one): give it more, or make the nursery smaller"
+        "fast memory of {} is too small for {}, a nursery and the observer space of plans that have one: give it more, or make the nursery smaller",
+        Size(*fast_max), Size(*young)
     )]
     FastMemory {
         /// The limit of fast memory.
@@ -169,7 +197,8 @@ pub enum ConfigError {
     },
     /// The system refused the address range.
     #[error(
-        "cannot reserve {HEAP_SPAN} bytes of address range and use {extent} of them: {source} (look at `ulimit -v` and vm.overcommit_memory)"
+        "cannot reserve {} of address range and use {} of it: {source} (look at `ulimit -v` and vm.overcommit_memory)",
+        Size(HEAP_SPAN), Size(*extent)
     )]
     Reserve {
         /// Bytes that were to be usable.

@@ -46,7 +46,7 @@ pub struct Heap<P = Dram, O = Unobserved> {
     pub(crate) old_to_observed: Vec<u32>,
     /// What survived the nursery the last time.
     last_survived: u64,
-    /// Bytes of hot objects outside of nursery and observer space, as far as it is known: some may have died since
+    /// Bytes of old hot objects that are not in fast memory, as far as it is known: some may have died since
     /// everything was last collected.
     pub(crate) hot: u64,
     /// This heap's place among those that sample together.
@@ -115,14 +115,18 @@ impl<P: Places, O: Observer> Heap<P, O> {
             Some(_) => config.observer_half(),
             None => 0,
         };
+        if half != 0 {
+            // The observer space has room for what survives nurseries of this size, and does not grow.
+            config.nursery_max = config.nursery;
+        }
         if let Some(fast_max) = config.fast_max.filter(|_| tiers > 1) {
-            let nursery = match asked.nursery() {
-                Tier::FAST => config.nursery,
-                _ => 0,
-            };
-            let young = nursery + 2 * half;
+            let is_fast = asked.nursery() == Tier::FAST;
+            let young = if is_fast { config.nursery } else { 0 } + 2 * half;
             if young > fast_max {
                 return Err(ConfigError::FastMemory { fast_max, young });
+            }
+            if is_fast {
+                config.nursery_max = config.nursery_max.min(fast_max - 2 * half);
             }
         }
         let extent = config.extent(tiers, half);
@@ -153,13 +157,15 @@ impl<P: Places, O: Observer> Heap<P, O> {
         if let Some(backing) = &tables.backing {
             for table in [tables.lines.bytes(), tables.blocks.bytes()] {
                 let address = table.as_ptr().addr() as u64;
-                backing.bind(address, table.len() as u64, asked.metadata());
+                // SAFETY: the table is this heap's, mapped and not aligned to chunks.
+                unsafe { backing.bind(address, table.len() as u64, asked.metadata()) };
             }
         }
         let monitors = asked.monitors();
-        // Who never samples is not waited for: its place is free again at once.
+        // Who never samples, or does so alone, is not waited for: its place is free again at once.
         let seat = config.instances.take().map(|instances| instances.join());
-        let seat = seat.filter(|_| asked.pima().is_some());
+        let together = asked.pima().is_some_and(|p| p.is_coordinated());
+        let seat = seat.filter(|_| together);
         let threads = config.threads.max(1);
         Ok(Heap {
             ahead: Ahead::default(),
@@ -257,6 +263,18 @@ impl<P: Places, O: Observer> Heap<P, O> {
         Ok(to)
     }
 
+    /// An object is about to become hot while it lives: its owner is going to set that in its header.
+    pub fn heats(&mut self, object: Ref) {
+        let durable = self.config.durable && object.offset() >= DURABLE_START;
+        let young = object.offset() < self.config.young_range(self.observed.size());
+        if durable || young || self.tier_of(object) == Tier::FAST {
+            return;
+        }
+        if self.tables.memory.header(object).temperature() & HOT == 0 {
+            self.hot += self.object_size(object);
+        }
+    }
+
     /// Bytes of fast memory that are free, by [`Config::fast_max`].
     pub(crate) fn fast_left(&self) -> u64 {
         let plan = self.plan.plan();
@@ -282,13 +300,12 @@ impl<P: Places, O: Observer> Heap<P, O> {
     }
 
     fn fast_memory(&self) -> FastMemory {
-        let old_in_fast = self.old_in(Tier::FAST);
         let old = (1..self.mature.len() as u8).map(|tier| self.old_in(Tier(tier)));
         FastMemory {
             // What survives next needs room too.
             left: self.fast_left().saturating_sub(self.nursery.size()),
             old: old.sum(),
-            hot: self.hot.saturating_sub(old_in_fast),
+            hot: self.hot,
         }
     }
 
@@ -328,6 +345,13 @@ impl<P: Places, O: Observer> Heap<P, O> {
     /// Has `log` called after each collection, instead of [`Config::log`].
     pub fn set_log(&mut self, log: Option<Log>) {
         self.config.log = log;
+    }
+
+    /// The same, and what was born since the last collection.
+    pub fn stats_now(&self, mutator: &Mutator) -> Stats {
+        let mut stats = self.stats.clone();
+        stats.allocated += self.nursery.used(mutator);
+        stats
     }
 
     /// Bytes in use outside of the nursery.
@@ -477,7 +501,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
             kind => kind,
         };
         let before = self.used();
-        let nursery = self.nursery.used(mutator);
+        let (size, nursery) = (self.nursery.size(), self.nursery.used(mutator));
         self.plan.begin(self.fast_is_full(nursery, cause));
         let counts = self.run(
             mutator,
@@ -493,7 +517,10 @@ impl<P: Places, O: Observer> Heap<P, O> {
             _ => self.hot + counts.hot,
         };
         match kind {
-            Kind::Minor | Kind::Observer => self.sizing.after_nursery(nursery, promoted),
+            Kind::Minor | Kind::Observer if cause == Cause::NurseryFull => {
+                self.sizing.after_nursery(size, promoted);
+            }
+            Kind::Minor | Kind::Observer => {}
             Kind::Full => {
                 self.sizing.after_full(after);
                 // Memory that everything has left is for other programs; else the heap will grow into it.
@@ -533,6 +560,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
             cause,
             at,
             pause,
+            tracing: counts.tracing,
             nursery,
             promoted,
             live: (kind == Kind::Full).then(|| counts.live()),

@@ -27,6 +27,13 @@ struct State {
     held_chunks: u64,
 }
 
+/// Pages for an object.
+pub(crate) struct Run {
+    pub at: Ref,
+    /// They are zero, because nobody had them before.
+    pub fresh: bool,
+}
+
 /// Bytes that an object takes in a large-object space.
 pub(crate) fn large_bytes(bytes: u64) -> u64 {
     bytes.next_multiple_of(PAGE_SIZE)
@@ -86,21 +93,22 @@ impl Large {
     }
 
     /// Pages for an object of `bytes`; they are not zeroed. `None` if the address range is used up.
-    pub fn alloc(&self, tables: &Tables, bytes: u64, for_collection: bool) -> Option<Ref> {
+    pub fn alloc(&self, tables: &Tables, bytes: u64, for_collection: bool) -> Option<Run> {
         let pages = u32::try_from(large_bytes(bytes) / PAGE_SIZE).ok()?;
         let mut state = self.lock();
         let fitting = state
             .free
             .iter()
             .find(|&(_, &run)| run >= pages)
-            .map(|(&start, &run)| (start, run));
-        let (start, run) = match fitting {
+            .map(|(&start, &run)| (start, run, false));
+        let (start, run, fresh) = match fitting {
             Some(found) => found,
             None => {
                 let count = pages.div_ceil(PAGES_PER_CHUNK);
-                let first = tables.take(count, for_collection, Role::Other, self.tier)?;
+                let taken = tables.take(count, for_collection, Role::Other, self.tier)?;
                 state.held_chunks += u64::from(count);
-                (first * PAGES_PER_CHUNK, count * PAGES_PER_CHUNK)
+                let (start, run) = (taken.first * PAGES_PER_CHUNK, count * PAGES_PER_CHUNK);
+                (start, run, taken.fresh)
             }
         };
         state.free.remove(&start);
@@ -109,7 +117,10 @@ impl Large {
         }
         state.objects.insert(start, pages);
         state.used_pages += u64::from(pages);
-        Some(Ref::at(u64::from(start) * PAGE_SIZE))
+        Some(Run {
+            at: Ref::at(u64::from(start) * PAGE_SIZE),
+            fresh,
+        })
     }
 
     /// Frees all objects that are not marked, and gives back chunks that became empty.
@@ -206,7 +217,7 @@ mod tests {
             2 * CHUNK_SIZE,
             10 << 10,
         ];
-        let objects = sizes.map(|bytes| space.alloc(&tables, bytes, false).unwrap());
+        let objects = sizes.map(|bytes| space.alloc(&tables, bytes, false).unwrap().at);
         assert_eq!(
             space.used(),
             sizes.iter().map(|&bytes| large_bytes(bytes)).sum::<u64>()
@@ -233,7 +244,7 @@ mod tests {
         );
         assert!(!space.contains(objects[1]));
         let again = space.alloc(&tables, 3 * CHUNK_SIZE, false).unwrap();
-        assert_eq!(again.offset(), 2 * CHUNK_SIZE);
+        assert_eq!((again.at.offset(), again.fresh), (2 * CHUNK_SIZE, false));
         space.sweep(&tables, MARK_A, false);
         assert_eq!((space.used(), space.held()), (0, 0));
     }

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::blocks::{Blocks, Role, is_evacuated};
-use crate::chunks::Chunks;
+use crate::chunks::{Chunks, Taken};
 use crate::config::Backing;
 use crate::layout::*;
 use crate::lines::{Lines, Swept};
@@ -22,20 +22,22 @@ pub(crate) struct Tables {
 
 impl Tables {
     /// Takes chunks for a space in a tier's memory, as [`Chunks::take`] does, and gives their blocks that role.
-    pub fn take(&self, count: u32, for_collection: bool, role: Role, tier: Tier) -> Option<u32> {
-        let first = self.chunks.take(count, for_collection)?;
+    pub fn take(&self, count: u32, for_collection: bool, role: Role, tier: Tier) -> Option<Taken> {
+        let taken = self.chunks.take(count, for_collection)?;
+        let first = taken.first;
         for block in (first..first + count).flat_map(blocks_of) {
             self.blocks.set(block, role, tier.0);
         }
         let (start, bytes) = (u64::from(first) * CHUNK_SIZE, u64::from(count) * CHUNK_SIZE);
         self.bind(start, bytes, tier);
-        Some(first)
+        Some(taken)
     }
 
-    /// Has a range of the heap backed by a tier's memory.
+    /// Has a range of the heap backed by a tier's memory: whole chunks that the caller just took, or young space that is empty.
     pub fn bind(&self, offset: u64, bytes: u64, tier: Tier) {
         if let Some(backing) = &self.backing {
-            backing.bind(self.memory.base_address() + offset, bytes, tier);
+            // SAFETY: the heap's own memory, in which there is no object.
+            unsafe { backing.bind(self.memory.base_address() + offset, bytes, tier) };
         }
     }
 }
@@ -99,7 +101,7 @@ impl Mature {
     fn take_free(&self, tables: &Tables) -> Option<u32> {
         let mut state = self.lock();
         if state.free.is_empty() {
-            let chunk = tables.take(1, true, Role::Mature, self.tier)?;
+            let chunk = tables.take(1, true, Role::Mature, self.tier)?.first;
             let at = state.chunks.partition_point(|&other| other < chunk);
             state.chunks.insert(at, chunk);
             let first = chunk * BLOCKS_PER_CHUNK;

@@ -230,6 +230,11 @@ impl Pima {
         self.phase
     }
 
+    /// Whether it begins its samples together with others.
+    pub fn is_coordinated(&self) -> bool {
+        self.settings.coordinated
+    }
+
     /// Every phase that began, in order.
     pub fn log(&self) -> &[Entry] {
         &self.log
@@ -384,7 +389,8 @@ impl fmt::Display for Entry {
                 lacking,
             } => {
                 let (slow, fast) = (millis(slow), millis(fast));
-                let ratio = slow / fast;
+                // Intervals without any time say nothing.
+                let ratio = if fast > 0.0 { slow / fast } else { 1.0 };
                 let than = if ratio > alpha {
                     "more than"
                 } else {

@@ -293,7 +293,7 @@ pub(crate) mod tests {
         assert_eq!(
             error.to_string(),
             "p.sites: a profile of p.wasm, not of q.wasm: 0 of its 2 allocation sites are in functions of this program; \
-             make one with `varve profile q.wasm`"
+             make one with `varve profile q.wasm -o FILE.sites`"
         );
         assert!(profile([]).check("p.sites", "q.wasm", |_| false).is_ok());
     }

@@ -99,6 +99,9 @@ pub struct Record {
     pub at: Duration,
     /// For how long the program stood still.
     pub pause: Duration,
+    /// Part of that in which objects were scanned and copied, from what the write barrier remembered on. The rest looked at roots,
+    /// weak references and tables.
+    pub tracing: Duration,
     /// What was in the nursery.
     pub nursery: u64,
     /// What of it survived.
@@ -172,6 +175,8 @@ pub struct Stats {
     minor: Vec<u64>,
     observer: Vec<u64>,
     full: Vec<u64>,
+    /// Of the pauses, what went into scanning and copying: minor, observer, full.
+    tracing: [Duration; 3],
     /// Bytes of objects born up to the last collection.
     pub allocated: u64,
     /// Bytes that survived the nursery.
@@ -199,6 +204,11 @@ impl Stats {
         Duration::from_nanos(self.of(kind).iter().sum())
     }
 
+    /// What of that went into scanning and copying: see [`Record::tracing`].
+    pub fn tracing(&self, kind: Kind) -> Duration {
+        self.tracing[kind as usize]
+    }
+
     /// The pause of a kind that `percent` of them do not exceed: 50 is the median, 100 the longest. `None` without
     /// collections.
     pub fn pause(&self, kind: Kind, percent: f64) -> Option<Duration> {
@@ -220,6 +230,7 @@ impl Stats {
             Kind::Full => &mut self.full,
         };
         pauses.push(record.pause.as_nanos() as u64);
+        self.tracing[record.kind as usize] += record.tracing;
         self.allocated += record.nursery;
         self.promoted += record.promoted;
         self.evacuated += record.evacuated;
@@ -313,6 +324,7 @@ mod tests {
             cause: Cause::NurseryFull,
             at: Duration::from_millis(1500),
             pause: Duration::from_micros(pause),
+            tracing: Duration::ZERO,
             nursery: 4 << 20,
             promoted: 1 << 20,
             live: (kind == Kind::Full).then_some(9 << 20),

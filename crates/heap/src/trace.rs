@@ -9,6 +9,7 @@
 mod room;
 
 use std::ops::Range;
+use std::time::Duration;
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
 
 use crate::blocks::is_evacuated;
@@ -81,8 +82,10 @@ pub(crate) struct Counts {
     pub evacuated: u64,
     /// Bytes found live and left in place.
     pub marked: u64,
-    /// Bytes of hot objects among those outside of the observer space.
+    /// Bytes of hot objects among those outside of the observer space and of fast memory.
     pub hot: u64,
+    /// For how long young objects were scanned and copied. Of all threads together.
+    pub tracing: Duration,
 }
 
 impl Counts {
@@ -474,16 +477,18 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
             self.mark_lines(r, bytes);
         }
         self.counts.marked += bytes;
-        self.count_hot(header, bytes);
+        if P::SEVERAL && header.temperature() & HOT != 0 {
+            self.count_hot(Tier(self.trace.tables.blocks.tier(r.offset())), bytes);
+        }
         if info.has_refs {
             self.stack.push(Entry::from(r.0));
         }
     }
 
-    /// Counts an object among the hot ones, if it is one.
+    /// Counts a hot object that is in a memory now.
     #[inline(always)]
-    fn count_hot(&mut self, header: Header, bytes: u64) {
-        if P::SEVERAL && header.temperature() & HOT != 0 {
+    fn count_hot(&mut self, tier: Tier, bytes: u64) {
+        if tier != Tier::FAST {
             self.counts.hot += bytes;
         }
     }

@@ -42,7 +42,7 @@ fn config() -> Config {
 struct Map(Arc<Mutex<BTreeMap<u64, (u64, Tier)>>>);
 
 impl Backing for Map {
-    fn bind(&self, address: u64, bytes: u64, tier: Tier) {
+    unsafe fn bind(&self, address: u64, bytes: u64, tier: Tier) {
         let mut map = self.0.lock().unwrap();
         // Chunk by chunk, because they come and go one at a time; tables are no chunks.
         if address.is_multiple_of(CHUNK_SIZE) {
@@ -54,7 +54,7 @@ impl Backing for Map {
         }
     }
 
-    fn release(&self, address: u64, _: u64) -> bool {
+    unsafe fn release(&self, address: u64, _: u64) -> bool {
         self.0.lock().unwrap().remove(&address);
         false
     }
@@ -974,4 +974,28 @@ fn a_large_object_is_coloured_by_the_samples_before_its_birth() {
     world.table(20_000);
     assert_eq!(world.tiers(), [SLOW, FAST, SLOW]);
     world.verify();
+}
+
+/// The nursery grows while much survives it, though objects seldom end where it does; but not beyond what fast memory it may have.
+#[test]
+fn a_nursery_grows_when_much_survives_and_stays_within_fast_memory() {
+    let grown = |spec: &str, fast_max: Option<u64>| {
+        let config = Config {
+            nursery: 256 << 10,
+            nursery_max: 2 << 20,
+            fast_max,
+            ..config()
+        };
+        let mut world = World::with(spec, config);
+        let start = world.heap.spaces()[0].used;
+        for _ in 0..200_000 {
+            world.node(0);
+        }
+        assert_eq!(world.heap.spaces()[0].name, "nursery");
+        (start, world.heap.spaces()[0].used)
+    };
+    assert_eq!(grown("kg-n", None), (256 << 10, 2 << 20));
+    assert_eq!(grown("kg-n", Some(700 << 10)), (256 << 10, 700 << 10));
+    let (_, observed) = grown("kg-w", None);
+    assert_eq!(observed, 256 << 10, "its observer space does not grow either");
 }

@@ -552,14 +552,14 @@ fn settings_that_cannot_work_are_refused_in_one_line() {
             max: 1000,
             ..config()
         })
-        .contains("a heap of 1000 bytes is too small")
+        .contains("a heap of 1000 B is too small")
     );
     assert!(
         refused(Config {
             nursery: 1000,
             ..config()
         })
-        .contains("a nursery of 1000 bytes")
+        .contains("a nursery of 1000 B")
     );
     assert!(
         refused(Config {
@@ -574,7 +574,7 @@ fn settings_that_cannot_work_are_refused_in_one_line() {
             max: 16 << 30,
             ..config()
         })
-        .contains("does not fit")
+        .contains("is too large")
     );
     assert!(
         refused(Config {

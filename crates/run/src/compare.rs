@@ -114,45 +114,43 @@ pub fn compare_managed(
 /// Is told of a run's progress by its number (`None` when it has ended), and ends everything by returning `false`.
 pub type Watch<'a> = &'a (dyn Fn(usize, Option<&Progress>) -> bool + Sync);
 
-/// Does `count` pieces of work on `workers` host threads; what came of them, in order.
+/// Does `count` pieces of work on `workers` host threads; what came of them, in order. Once `watch` has ended it, no other begins.
 ///
 /// # Panics
 /// If a piece of work does.
-pub fn side_by_side<T: Send>(
+pub fn side_by_side<T: Send, E: Send + From<Error>>(
     count: usize,
     workers: usize,
     watch: Watch,
-    work: impl Fn(usize, &mut dyn FnMut(&Progress) -> bool) -> T + Sync,
-) -> Vec<T> {
+    work: impl Fn(usize, &mut dyn FnMut(&Progress) -> bool) -> Result<T, E> + Sync,
+) -> Vec<Result<T, E>> {
     let next = AtomicUsize::new(0);
     let stopped = AtomicBool::new(false);
-    let results: Vec<Mutex<Option<T>>> = (0..count).map(|_| Mutex::new(None)).collect();
+    let results: Vec<Mutex<Option<Result<T, E>>>> =
+        (0..count).map(|_| Mutex::new(None)).collect();
     thread::scope(|scope| {
         for _ in 0..workers.clamp(1, count.max(1)) {
             scope.spawn(|| {
-                loop {
+                while !stopped.load(Ordering::Relaxed) {
                     let i = next.fetch_add(1, Ordering::Relaxed);
                     let Some(place) = results.get(i) else { return };
-                    let mut go_on = |p: &Progress| {
-                        if !watch(i, Some(p)) {
+                    let tell = |p: Option<&Progress>| {
+                        if !watch(i, p) {
                             stopped.store(true, Ordering::Relaxed);
                         }
                         !stopped.load(Ordering::Relaxed)
                     };
-                    let result = work(i, &mut go_on);
-                    watch(i, None);
+                    let result = work(i, &mut |p| tell(Some(p)));
+                    tell(None);
                     *place.lock().expect("no holder panics") = Some(result);
                 }
             });
         }
     });
-    results
+    let made = results
         .into_iter()
-        .map(|r| {
-            r.into_inner()
-                .expect("no holder panics")
-                .expect("every run was made")
-        })
+        .map(|r| r.into_inner().expect("no holder panics"));
+    made.map(|r| r.unwrap_or_else(|| Err(Error::interrupted().into())))
         .collect()
 }
 

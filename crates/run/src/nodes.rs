@@ -45,7 +45,7 @@ impl OnNodes {
 }
 
 impl GcBacking for OnNodes {
-    fn bind(&self, address: u64, bytes: u64, tier: GcTier) {
+    unsafe fn bind(&self, address: u64, bytes: u64, tier: GcTier) {
         // The program is about to end then; its collection goes on in any memory.
         if self.failure().is_some() {
             return;
@@ -62,21 +62,20 @@ impl GcBacking for OnNodes {
             return self.settle(address, bytes, 0);
         }
         for chunk in (address..address + bytes).step_by(CHUNK as usize) {
-            // SAFETY: whole chunks are the heap's, private and anonymous, and it needs nothing of what they hold when it binds
-            // them.
+            // SAFETY: whole chunks, of which the caller promises what `take` asks for.
             let take = || unsafe { pool.take(chunk) };
             if slow.insert(chunk) && take() {
                 continue;
             }
-            match self.memory.bind(chunk, CHUNK, tier.0) {
-                // The pool may hold what the node lacks.
-                Err(NodeError::Full { .. }) if pool.counts().dirty > 0 => {
-                    pool.settle();
-                    if !take() {
-                        self.settle(chunk, CHUNK, tier.0);
-                    }
-                }
-                done => self.note(done),
+            let bound = self.memory.bind(chunk, CHUNK, tier.0);
+            // The pool may hold what the node lacks, or get it in a moment.
+            let full = matches!(bound, Err(NodeError::Full { .. }));
+            if full {
+                pool.settle();
+            }
+            if bound.is_err() && !(full && take()) {
+                slow.remove(&chunk);
+                self.note(bound);
             }
         }
     }
@@ -86,12 +85,12 @@ impl GcBacking for OnNodes {
         failure.clone()
     }
 
-    fn release(&self, address: u64, bytes: u64) -> bool {
+    unsafe fn release(&self, address: u64, bytes: u64) -> bool {
         let mut slow = self.slow();
         let mut all = true;
         for chunk in (address..address + bytes).step_by(CHUNK as usize) {
             let pool = self.pool.as_ref().filter(|_| slow.remove(&chunk));
-            // SAFETY: as above; the heap needs the chunk no more.
+            // SAFETY: as above.
             all &= pool.is_some_and(|pool| unsafe { pool.give(chunk) });
         }
         all

@@ -5,6 +5,7 @@
 
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
+use wasmparser::{Parser, Payload};
 
 /// Where code of a module comes from.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -13,6 +14,9 @@ pub struct SourceMap {
     files: Vec<String>,
     /// From which offset on what comes from which file and line, counted from 1; none where nobody knows. In order.
     places: Vec<(u64, Option<(u32, u32)>)>,
+    /// Where functions begin, ascending. What comes from nowhere, because a compiler made it up, does not come from where the
+    /// function before it does.
+    functions: Vec<u64>,
 }
 
 #[derive(Deserialize)]
@@ -30,11 +34,13 @@ impl SourceMap {
     pub fn of(file: &Path, module: &[u8]) -> Result<Option<SourceMap>, String> {
         let mut beside = file.as_os_str().to_owned();
         beside.push(".map");
-        let named = named(module).and_then(|name| Some(file.parent()?.join(name)));
+        let (name, functions) = look_into(module);
+        let named = name.and_then(|name| Some(file.parent()?.join(name)));
         for path in named.into_iter().chain([PathBuf::from(beside)]) {
             match std::fs::read_to_string(&path) {
                 Ok(text) => {
                     let map = SourceMap::parse(&text);
+                    let map = map.map(|map| SourceMap { functions, ..map });
                     return map.map(Some).map_err(|e| {
                         format!(
                             "{}: not a source map of a module: {e}; remove it, or build the module anew",
@@ -65,6 +71,7 @@ impl SourceMap {
         let mut map = SourceMap {
             files: file.sources.iter().map(without_folders).collect(),
             places: Vec::new(),
+            functions: Vec::new(),
         };
         // Offset, file, line: each as the difference to the one before.
         let (mut at, mut source, mut line) = (0i64, 0i64, 0i64);
@@ -95,37 +102,31 @@ impl SourceMap {
 
     /// File and line of what is at an offset of the module, such as `Engine.java:88`.
     pub fn line(&self, offset: u64) -> Option<String> {
+        let before = self.functions.partition_point(|f| *f <= offset);
+        let function = before.checked_sub(1).map_or(0, |i| self.functions[i]);
         let after = self.places.partition_point(|p| p.0 <= offset);
-        let (file, line) = self.places.get(after.checked_sub(1)?)?.1?;
+        let &(at, place) = self.places.get(after.checked_sub(1)?)?;
+        let (file, line) = place.filter(|_| at >= function)?;
         Some(format!("{}:{line}", self.files[file as usize]))
     }
 }
 
-/// What a module's `sourceMappingURL` says: a name, not a place on the net or data.
-fn named(module: &[u8]) -> Option<String> {
-    const NAME: &[u8] = b"\x10sourceMappingURL";
-    let mut rest = module.get(8..)?;
-    while let Some((&id, after)) = rest.split_first() {
-        let (bytes, after) = size(after)?;
-        let section = after.get(..bytes)?;
-        rest = &after[bytes..];
-        if id == 0
-            && let Some(text) = section.strip_prefix(NAME)
-        {
-            let (bytes, text) = size(text)?;
-            let name = std::str::from_utf8(text.get(..bytes)?).ok()?;
-            return (!name.contains(':')).then(|| name.to_string());
+/// What a module's `sourceMappingURL` says, if that is a name and no place on the net or data, and where its functions begin. Of a
+/// damaged module, what comes before the damage.
+fn look_into(module: &[u8]) -> (Option<String>, Vec<u64>) {
+    let (mut name, mut functions) = (None, Vec::new());
+    for payload in Parser::new(0).parse_all(module).map_while(Result::ok) {
+        match payload {
+            Payload::CodeSectionEntry(body) => functions.push(body.range().start as u64),
+            Payload::CustomSection(section) if section.name() == "sourceMappingURL" => {
+                let mut text = wasmparser::BinaryReader::new(section.data(), 0);
+                let text = text.read_string().ok().filter(|text| !text.contains(':'));
+                name = name.or(text.map(String::from));
+            }
+            _ => {}
         }
     }
-    None
-}
-
-/// A number of seven bits in a byte, and what is after it.
-fn size(bytes: &[u8]) -> Option<(usize, &[u8])> {
-    let end = bytes.iter().take(5).position(|b| b & 0x80 == 0)?;
-    let number = bytes[..=end].iter().rev();
-    let number = number.fold(0u64, |n, b| n << 7 | u64::from(b & 0x7f));
-    Some((usize::try_from(number).ok()?, &bytes[end + 1..]))
+    (name, functions)
 }
 
 /// Numbers with signs of five bits in a letter.
@@ -204,19 +205,30 @@ mod tests {
     }
 
     #[test]
-    fn a_module_names_its_map() {
+    fn what_a_compiler_made_up_is_on_no_line() {
+        let mut map = map("UAIA,UEDA").unwrap();
+        map.functions = vec![8, 14, 20];
+        assert_eq!(map.line(13).as_deref(), Some("One.java:5"));
+        assert_eq!(map.line(14), None, "another function began");
+        assert_eq!(map.line(19), None);
+        assert_eq!(map.line(20).as_deref(), Some("Two.kt:4"));
+    }
+
+    #[test]
+    fn a_module_names_its_map_and_has_functions() {
         let mut module = b"\0asm\x01\0\0\0".to_vec();
-        assert_eq!(named(&module), None);
-        // Another section before it.
-        module.extend([1, 2, 7, 7]);
+        assert_eq!(look_into(&module), (None, vec![]));
+        // A type, a function of it, and its code, which does nothing.
+        module.extend([1, 4, 1, 0x60, 0, 0, 3, 2, 1, 0, 10, 4, 1, 2, 0, 0x0b]);
+        let code = module.len() as u64 - 2;
+        module.push(0);
         let mut content = b"\x10sourceMappingURL".to_vec();
         content.extend(b"\x05x.map");
-        module.push(0);
         module.push(content.len() as u8);
         module.extend(&content);
-        assert_eq!(named(&module).as_deref(), Some("x.map"));
+        assert_eq!(look_into(&module), (Some("x.map".into()), vec![code]));
         for cut in 0..module.len() {
-            assert_eq!(named(&module[..cut]), None, "{cut}");
+            assert_eq!(look_into(&module[..cut]).0, None, "{cut}");
         }
     }
 }

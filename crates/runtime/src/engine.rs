@@ -93,8 +93,10 @@ pub struct DurableFile {
 pub struct Config {
     /// Most bytes of the garbage-collected heap.
     pub heap_max: u64,
-    /// Bytes of the nursery.
+    /// Bytes of the nursery in the beginning.
     pub nursery: u64,
+    /// Bytes that the nursery may grow to while much of it survives; no less than it begins with.
+    pub nursery_max: u64,
     /// Bytes of the stack on which compiled code and the host functions that it calls run.
     pub stack: usize,
     /// Which memory objects are in: a plan of [`varve_heap::plans`], `name` or `name:key=value,...`. Without one there is one memory.
@@ -134,6 +136,7 @@ impl Default for Config {
         Config {
             heap_max: 2 << 30,
             nursery: 4 << 20,
+            nursery_max: 32 << 20,
             stack: 8 << 20,
             plan: None,
             fast_max: None,

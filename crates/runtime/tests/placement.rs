@@ -381,3 +381,31 @@ fn a_limit_of_fast_memory_is_kept() {
     let (_, outcome) = run(limited("pima"), &list(MARKED), OBJECTS);
     outcome.unwrap();
 }
+
+/// A large array is where its site wants it from birth on, and not only once everything was collected.
+#[test]
+fn large_objects_of_hot_sites_are_born_in_fast_memory() {
+    let wat = r#"(module
+        (type $bytes (array (mut i8)))
+        (global $kept (mut (ref null $bytes)) (ref.null $bytes))
+        (func (export "f") (param i32)
+            (global.set $kept (array.new_default $bytes (local.get 0)))))"#;
+    for tier in TIERS {
+        // Without any profiled site every site with a name is worth its room.
+        for (plan, place) in [("knapsack", "large 0"), ("kg-n", "large 1")] {
+            let profile = (plan == "knapsack").then(|| Arc::new(sites::Profile::default()));
+            let config = Config {
+                profile,
+                ..config(plan, tier)
+            };
+            let (store, outcome) = run(config, wat, 200_000);
+            outcome.unwrap();
+            let spaces = store.gc_spaces();
+            let there = spaces.iter().find(|s| s.name == place);
+            assert!(
+                there.is_some_and(|s| s.used >= 200_000),
+                "{plan} {tier:?}: {spaces:?}"
+            );
+        }
+    }
+}

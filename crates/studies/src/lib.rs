@@ -14,7 +14,7 @@ use varve_run::{Error, Keep};
 /// How much a study does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// Coarse, in under a minute.
+    /// Coarse: smaller and fewer programs.
     Quick,
     /// What the claims need.
     Full,

@@ -2,8 +2,9 @@
 
 use crate::{StudyOptions, StudyProgress, Watch};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use varve_run::{Error, ManagedProgram, ManagedSpec, PlanResult, compare_managed};
+use varve_run::{Error, ManagedProgram, ManagedSpec, PlanResult, compare_managed, side_by_side};
 use varve_runtime::Config;
 use varve_runtime::sites::Profile;
 
@@ -23,17 +24,46 @@ macro_rules! module {
 }
 pub(crate) use module;
 
-/// The site profile of a program. Nothing is compiled in the background, so that it is the same each time.
+/// A program whose site profile is wanted, under a name.
+pub struct Profiled {
+    pub name: &'static str,
+    /// With its training input.
+    pub program: ManagedProgram,
+    pub config: Config,
+}
+
+/// The site profiles of programs. Nothing is compiled in the background, so that they are the same each time.
 ///
 /// # Errors
-/// The program fails.
-pub fn profile(program: &ManagedProgram, config: Config) -> Result<Arc<Profile>, Error> {
+/// A program fails; or the user ends it.
+pub fn profiles(
+    programs: &[Profiled],
+    options: &StudyOptions,
+    watch: Watch,
+) -> Result<Vec<Arc<Profile>>, Error> {
+    let begun = AtomicUsize::new(0);
+    let made = side_by_side(programs.len(), options.workers, &|_, _| true, |i, _| {
+        let go_on = watch(&StudyProgress {
+            done: begun.fetch_add(1, Ordering::Relaxed),
+            runs: programs.len(),
+            what: format!("site profile of {}", programs[i].name),
+        });
+        if go_on {
+            profile(&programs[i])
+        } else {
+            Err(Error::interrupted())
+        }
+    });
+    made.into_iter().collect()
+}
+
+fn profile(of: &Profiled) -> Result<Arc<Profile>, Error> {
     let config = Config {
         background: false,
-        ..config
+        ..of.config.clone()
     };
-    let made = program.profile(config).map_err(|error| Error::Managed {
-        file: program.file.clone(),
+    let made = of.program.profile(config).map_err(|error| Error::Managed {
+        file: of.program.file.clone(),
         error: Box::new(error),
         err: Vec::new(),
     })?;

@@ -83,7 +83,11 @@ pub enum Command {
         varve jobs run examples/group1.toml --live")]
     Jobs(JobsArgs),
     /// List the page policies and their parameters
+    #[command(after_help = "Examples:\n  varve policy\n  varve policy dynamic")]
     Policy(ListArgs),
+    /// List the heap plans of managed programs and their parameters
+    #[command(after_help = "Examples:\n  varve plan\n  varve plan pima")]
+    Plan(ListArgs),
     /// List the workloads and their parameters
     Workload(ListArgs),
     /// Serve a key-value store over memcached's protocol; the store is a managed program
@@ -179,7 +183,10 @@ pub struct RunArgs {
     /// Nursery of a WebAssembly program's objects in the beginning (4MiB if it is not given)
     #[arg(long, requires = "work")]
     pub nursery: Option<Bytes>,
-    /// Which memory a WebAssembly program's objects are in: `all`, or heap plans such as `kg-n`, separated by commas. With
+    /// What it may grow to while much of it survives (32MiB if it is not given)
+    #[arg(long, requires = "work")]
+    pub nursery_max: Option<Bytes>,
+    /// Which memory a WebAssembly program's objects are in: `all`, or heap plans such as `kg-n`, separated by commas (see `varve plan`). With
     /// --machine it runs once under each on the modelled machine; without, under one of them as fast as it can, on this machine's
     /// memory nodes if it has fast and slow ones
     #[arg(long, requires = "work", value_name = "PLANS")]
@@ -567,7 +574,7 @@ pub struct StudyArgs {
     /// `list`, or a study's name
     #[arg(default_value = "list")]
     pub name: String,
-    /// A coarse version in under a minute
+    /// A coarse version: smaller and fewer programs, in some minutes at most
     #[arg(long)]
     pub quick: bool,
     /// Only these claims, such as D5,D8

@@ -1,5 +1,13 @@
 //! The command line of Varve. Thin: every command is a call into a library crate and a table.
 
+/// As the standard one, which panics where standard error is full or gone: then there is nobody to tell, and the exit code says it.
+macro_rules! eprintln {
+    ($($what:tt)*) => {{
+        use std::io::Write;
+        let _ = writeln!(std::io::stderr(), $($what)*);
+    }};
+}
+
 mod args;
 mod cmd;
 mod ui;
@@ -23,6 +31,7 @@ fn main() -> ExitCode {
         Some(Command::Machine(a)) => cmd::machine::machine(&a),
         Some(Command::Jobs(a)) => cmd::jobs::jobs(&a),
         Some(Command::Policy(a)) => cmd::list::policies(&a),
+        Some(Command::Plan(a)) => cmd::list::plans(&a),
         Some(Command::Workload(a)) => cmd::list::workloads(&a),
         Some(Command::Serve(a)) => cmd::serve::serve(&a),
         Some(Command::Ycsb(a)) => cmd::ycsb::ycsb(&a),

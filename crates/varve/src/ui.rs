@@ -108,6 +108,31 @@ pub fn workers(asked: usize) -> usize {
     std::thread::available_parallelism().map_or(1, |n| n.get())
 }
 
+/// Whether results can be written into a folder that need not exist yet: found out before the work is done, and nothing is left
+/// there.
+///
+/// `option` is what the user named it with.
+pub fn can_hold_results(path: &Path, option: &str) -> Result<(), Failure> {
+    let there = path.ancestors().find(|p| p.symlink_metadata().is_ok());
+    let there = there.unwrap_or(Path::new("."));
+    let shown = path.display();
+    if !there.is_dir() {
+        let what = match there == path {
+            true => "a file, and no folder".into(),
+            false => format!("{} is a file, and no folder", there.display()),
+        };
+        return Err(wrong(format!("{shown}: {what}; choose another {option}")));
+    }
+    let probe = there.join(format!(".varve-{}", std::process::id()));
+    let made = fs::File::create(&probe);
+    let _ = fs::remove_file(&probe);
+    made.map(drop).map_err(|e| {
+        wrong(format!(
+            "{shown}: cannot write there: {e}; choose another {option}"
+        ))
+    })
+}
+
 /// Makes a folder for results.
 pub fn folder(path: &Path) -> Result<(), Failure> {
     fs::create_dir_all(path).map_err(|e| {
@@ -157,15 +182,38 @@ pub fn lost() -> Option<Failure> {
     LOST.get().map(failed)
 }
 
-/// The command as the user gave it, to stand in reports.
+/// The command as the user gave it, to stand in reports: a shell understands it again.
 pub fn command_line() -> String {
-    let words: Vec<String> = std::env::args()
-        .enumerate()
-        .map(|(i, w)| match i {
-            0 => "varve".into(),
-            _ if w.contains([' ', ';', '*', '$']) => format!("'{w}'"),
-            _ => w,
-        })
-        .collect();
-    words.join(" ")
+    let given = std::env::args_os().skip(1);
+    let words = given.map(|word| quoted(&word.to_string_lossy()));
+    let all: Vec<String> = std::iter::once("varve".into()).chain(words).collect();
+    all.join(" ")
+}
+
+/// A word as a shell has to be given it.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.into();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn words_are_what_a_shell_takes() {
+        for (word, expected) in [
+            ("pagerank", "pagerank"),
+            ("--scale=8", "--scale=8"),
+            ("", "''"),
+            ("random;static", "'random;static'"),
+            ("it's", r"'it'\''s'"),
+            ("a\nb", "'a\nb'"),
+        ] {
+            assert_eq!(quoted(word), expected);
+        }
+    }
 }

@@ -29,7 +29,7 @@ pub enum ProfileError {
     },
     /// Of a later version of this program.
     #[error(
-        "{file}: a site profile of version {version}, and this program reads version {VERSION}; make it anew with `varve profile`"
+        "{file}: a site profile of version {version}, and this program reads version {VERSION}; make it anew with `varve profile PROGRAM -o FILE.sites`"
     )]
     Version {
         /// The file.
@@ -38,7 +38,7 @@ pub enum ProfileError {
         version: u32,
     },
     /// It begins as a profile does, and goes on otherwise.
-    #[error("{file}: damaged site profile: {what}")]
+    #[error("{file}: damaged site profile: {what}; make it anew with `varve profile PROGRAM -o FILE.sites`")]
     Damaged {
         /// The file.
         file: String,
@@ -47,7 +47,7 @@ pub enum ProfileError {
     },
     /// It does not fit the program.
     #[error(
-        "{file}: a profile of {of}, not of {program}: {known} of its {sites} allocation sites are in functions of this program; make one with `varve profile {program}`"
+        "{file}: a profile of {of}, not of {program}: {known} of its {sites} allocation sites are in functions of this program; make one with `varve profile {program} -o FILE.sites`"
     )]
     Foreign {
         /// The file.

@@ -31,7 +31,9 @@ impl<P: Places, O: Observer, const FULL: bool, const PAR: bool> Worker<'_, '_, P
         if let From::Old(now) = from {
             return self.room_to_move(header, bytes, now, tier);
         }
-        self.count_hot(header, bytes);
+        if P::SEVERAL && header.temperature() & HOT != 0 {
+            self.count_hot(tier, bytes);
+        }
         match from {
             From::Observer if P::SEVERAL => self.counts.sorted[to] += bytes,
             _ => self.counts.promoted[to] += bytes,
@@ -42,7 +44,7 @@ impl<P: Places, O: Observer, const FULL: bool, const PAR: bool> Worker<'_, '_, P
             let to = trace.large[to]
                 .alloc(trace.tables, bytes, true)
                 .expect("collections keep room for a nursery");
-            return Some((to, bits | LARGE));
+            return Some((to.at, bits | LARGE));
         }
         let to = self.bumps[to].alloc(&trace.mature[to], trace.tables, bytes);
         Some((to.expect("collections keep room for a nursery"), bits))
@@ -61,7 +63,8 @@ impl<P: Places, O: Observer, const FULL: bool, const PAR: bool> Worker<'_, '_, P
         if self.allowance < bytes as i64 {
             let more = ALLOWANCE.max(bytes as i64);
             if trace.budget.fetch_sub(more, Ordering::Relaxed) < more {
-                trace.budget.store(0, Ordering::Relaxed);
+                // A smaller one may still find room.
+                trace.budget.fetch_add(more, Ordering::Relaxed);
                 return None;
             }
             self.allowance += more;
@@ -69,7 +72,7 @@ impl<P: Places, O: Observer, const FULL: bool, const PAR: bool> Worker<'_, '_, P
         let bits = UNLOGGED | self.mark;
         let found = match P::SEVERAL && header.has(LARGE) {
             true => (
-                trace.large[index].alloc(trace.tables, bytes, false)?,
+                trace.large[index].alloc(trace.tables, bytes, false)?.at,
                 bits | LARGE,
             ),
             false => (
@@ -78,7 +81,9 @@ impl<P: Places, O: Observer, const FULL: bool, const PAR: bool> Worker<'_, '_, P
             ),
         };
         self.allowance -= bytes as i64;
-        self.count_hot(header, bytes);
+        if P::SEVERAL && header.temperature() & HOT != 0 {
+            self.count_hot(tier, bytes);
+        }
         match P::SEVERAL && now != tier {
             true => self.counts.moved[index] += bytes,
             false => self.counts.evacuated += bytes,

@@ -164,7 +164,11 @@ fn node_list(text: &str) -> Option<Vec<u32>> {
                 .ok()
                 .filter(|&n| n < super::sys::MAX_NODES)
         };
-        nodes.extend(number(first)?..=number(last)?);
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last {
+            return None;
+        }
+        nodes.extend(first..=last);
     }
     nodes.sort_unstable();
     nodes.dedup();

@@ -107,7 +107,8 @@ fn move_pages(pages: &[usize], nodes: *const i32, status: &mut [i32]) -> io::Res
 }
 
 /// Moves the memory of a range to another address, in the place of what is there. The range stays, with no memory and so with
-/// zeros (`MREMAP_DONTUNMAP`, Linux 5.7).
+/// zeros (`MREMAP_DONTUNMAP`, Linux 5.7). On an error `from` is as it was, and `to` is memory still, with zeros or with what it
+/// held.
 ///
 /// # Safety
 /// Both ranges are private anonymous memory of the caller's own, and nobody needs what they hold where they hold it.
@@ -115,7 +116,35 @@ pub unsafe fn move_pages_of(from: u64, to: u64, bytes: u64) -> io::Result<()> {
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
     // SAFETY: the caller's promise; the kernel touches no other address.
     let result = unsafe { libc::syscall(libc::SYS_mremap, from, bytes, bytes, flags, to) };
-    check(result)
+    let moved = check(result);
+    if moved.is_err() {
+        fill_hole(to, bytes);
+    }
+    moved
+}
+
+/// Maps zeros to a range if nothing is there: a move that fails may have unmapped the place it was to go to.
+fn fill_hole(at: u64, bytes: u64) {
+    // SAFETY: without touching what is mapped, which `MAP_FIXED_NOREPLACE` refuses.
+    let mapped = unsafe {
+        libc::mmap(
+            std::ptr::with_exposed_provenance_mut(at as usize),
+            bytes as usize,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE
+                | libc::MAP_ANONYMOUS
+                | libc::MAP_NORESERVE
+                | libc::MAP_FIXED_NOREPLACE,
+            -1,
+            0,
+        )
+    };
+    let error = io::Error::last_os_error();
+    if mapped == libc::MAP_FAILED && error.raw_os_error() != Some(libc::EEXIST) {
+        // Whoever owns the range believes that it has memory: any other thread's mapping might come there.
+        eprintln!("varve: the system took memory away and gives none back: {error}; the process ends");
+        std::process::abort();
+    }
 }
 
 fn check(result: i64) -> io::Result<()> {

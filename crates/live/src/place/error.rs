@@ -22,8 +22,8 @@ impl fmt::Display for PlaceError {
         match self {
             PlaceError::Geometry(why) | PlaceError::NoMemory(why) | PlaceError::Table(why) => f.write_str(why),
             PlaceError::Hidden => f.write_str(
-                "the kernel hides frame numbers in /proc/PID/pagemap from this process: run as root or grant CAP_SYS_ADMIN \
-                 (for example `sudo setcap cap_sys_admin,cap_sys_ptrace+ep` on the program that runs)",
+                "the kernel hides frame numbers in /proc/PID/pagemap from this process: run as root, or with CAP_SYS_ADMIN as an \
+                 ambient capability (see `setpriv --ambient-caps`)",
             ),
             PlaceError::System(what, error) => write!(f, "{what}: {error}"),
         }

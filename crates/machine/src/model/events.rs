@@ -6,7 +6,7 @@ use super::{MoveCounts, Options};
 use crate::describe::Machine;
 use crate::pager::{Daemons, Move};
 
-/// Bytes that a thread zeroes in a second beside a program, as long as there is something to zero. An assumption: there is no
+/// Bytes that a thread zeroes in a second beside each program, as long as there is something to zero. An assumption: there is no
 /// hurry while other memory is zero, and 32 such threads take a twentieth of the bandwidth that six Optane DIMMs have for
 /// writes. Threads that zeroed as fast as they can would be felt by every program, right when one has moved its objects.
 const ZERO_RATE: u64 = 16 << 20;
@@ -166,7 +166,8 @@ impl Events {
         let at = (u64::from(z.frame) << s.page_shift) + z.bytes;
         let end = s.zero(z.next, at, ZERO_PIECE);
         z.bytes += ZERO_PIECE;
-        z.next = end.max(z.next + ZERO_PIECE * 1_000_000_000_000 / ZERO_RATE);
+        let rate = ZERO_RATE * s.tables.len().max(1) as u64;
+        z.next = end.max(z.next + ZERO_PIECE * 1_000_000_000_000 / rate);
         self.zeroing = Some(z);
     }
 

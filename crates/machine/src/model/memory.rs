@@ -400,16 +400,26 @@ impl Memory {
         }
     }
 
+    /// The node of an address.
+    pub fn node_of(&self, physical: u64) -> Node {
+        *self.node(physical)
+    }
+
     /// A line is read for a core of `socket`, starting at `now` behind the last-level cache.
     #[inline(always)]
     pub fn read(&mut self, now: Ps, physical: u64, socket: usize) -> Reply {
         let n = *self.node(physical);
+        self.read_in(&n, now, physical - n.base, socket)
+    }
+
+    /// The same for the line at an address within a node.
+    #[inline(always)]
+    pub fn read_in(&mut self, n: &Node, now: Ps, local: u64, socket: usize) -> Reply {
         let s = &mut self.sockets[n.socket];
         let mut at = now;
         if n.socket != socket {
             at += s.link.read(now, self.fixed.link_line) + self.fixed.link;
         }
-        let local = physical - n.base;
         let f = &self.fixed;
         match n.backing {
             Backing::Dram => Reply {
@@ -432,12 +442,17 @@ impl Memory {
     #[inline(always)]
     pub fn write(&mut self, now: Ps, physical: u64, socket: usize) -> Ps {
         let n = *self.node(physical);
+        self.write_in(&n, now, physical - n.base, socket)
+    }
+
+    /// The same for the line at an address within a node.
+    #[inline(always)]
+    pub fn write_in(&mut self, n: &Node, now: Ps, local: u64, socket: usize) -> Ps {
         let s = &mut self.sockets[n.socket];
         let mut at = now;
         if n.socket != socket {
             at += s.link.read(now, self.fixed.link_line) + self.fixed.link / 2;
         }
-        let local = physical - n.base;
         let f = &self.fixed;
         match n.backing {
             Backing::Dram => s.dram_write(at, local, f),

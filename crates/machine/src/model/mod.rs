@@ -238,6 +238,9 @@ impl<'a> Model<'a> {
                 ));
             }
         }
+        let memory = Memory::new(m);
+        let ranks = memory::ranks(m);
+        let replicas = Replicas::new(o.replicas, o.spread, m.sockets, ranks, &memory);
         let shared = Shared {
             llc: (0..m.sockets)
                 .map(|_| {
@@ -245,7 +248,7 @@ impl<'a> Model<'a> {
                     Cache::new(bytes, m.llc.ways)
                 })
                 .collect(),
-            memory: Memory::new(m),
+            memory,
             tables: programs
                 .iter()
                 .map(|_| PageTable::new(page_bytes))
@@ -255,7 +258,7 @@ impl<'a> Model<'a> {
             page_shift: page_bytes.ilog2(),
             sample_period: daemons.sample_period,
             moving: None,
-            replicas: Replicas::new(o.replicas, o.spread, m.sockets, memory::ranks(m)),
+            replicas,
             lanes: o.move_lanes as usize,
             zeroed_late: 0,
             out_of_frames: None,

@@ -14,8 +14,7 @@
 use super::host::{Common, Level, Newer, Work};
 use super::memory::{Memory, Node};
 use super::time::Ps;
-use std::collections::VecDeque;
-use std::hint::select_unpredictable;
+use turns::Turns;
 
 /// The others' lags are spread over this time, ps. An assumption: a few requests to slow memory, so that bursts of
 /// instances meet, but not request by request.
@@ -39,22 +38,31 @@ struct Request {
 /// Where an instance has its pages of one memory (or rank).
 #[derive(Clone, Copy)]
 struct Span {
-    base: u64,
+    node: Node,
+    /// Where in the node they begin.
+    first: u64,
     pages: u64,
+}
+
+/// Requests that all others have sent are dropped by at least so many.
+const DROPPED: usize = 4096;
+
+/// An instance that is not simulated.
+struct Other {
+    lag: Ps,
+    /// Its next request, by its place in `requests`.
+    next: usize,
+    /// How many sockets further it runs.
+    across: usize,
 }
 
 /// The instances that are not simulated.
 pub struct Replicas {
-    /// What the simulated instance asked for, as far as some other has still to do so.
-    requests: VecDeque<Request>,
-    /// Requests that are gone from the front.
-    gone: u64,
-    /// Of each other instance: its lag, the number of its next request, and when that is due.
-    lag: Vec<Ps>,
-    next: Vec<u64>,
-    due: Vec<Ps>,
-    /// Of each other instance: how many sockets further it runs.
-    across: Vec<usize>,
+    /// What the simulated instance asked for, as far as some other has still to do so, and a little before.
+    requests: Vec<Request>,
+    others: Vec<Other>,
+    /// When the next request of each is due.
+    turns: Turns,
     /// How many of them have done all that there is to do.
     idle: usize,
     sockets: usize,
@@ -73,24 +81,23 @@ impl Replicas {
         spread: bool,
         sockets: u32,
         nodes: Vec<Node>,
+        memory: &Memory,
     ) -> Option<Box<Replicas>> {
         let others = instances.max(1) as usize - 1;
         let sockets = sockets.max(1) as usize;
+        let other = |i| Other {
+            lag: LAG * i as u64 / others as u64,
+            next: 0,
+            across: if spread { i % sockets } else { 0 },
+        };
         (others > 0).then(|| {
             Box::new(Replicas {
-                requests: VecDeque::new(),
-                gone: 0,
-                lag: (1..=others as u64)
-                    .map(|i| LAG * i / others as u64)
-                    .collect(),
-                next: vec![0; others],
-                due: vec![Ps::MAX; others],
-                across: (1..=others)
-                    .map(|i| if spread { i % sockets } else { 0 })
-                    .collect(),
+                requests: Vec::new(),
+                others: (1..=others).map(other).collect(),
+                turns: Turns::new(others),
                 idle: others,
                 sockets,
-                spans: (0..sockets).map(|s| spans(&nodes, s, sockets)).collect(),
+                spans: (0..sockets).map(|s| spans(&nodes, s, sockets, memory)).collect(),
                 nodes,
                 newer: Newer::detect(),
             })
@@ -118,12 +125,15 @@ impl Replicas {
             None => Common.run(others),
         }
         // Requests come almost in the order of their times; here they follow each other.
-        let at = self.requests.back().map_or(at, |last| at.max(last.at));
-        let number = self.gone + self.requests.len() as u64;
+        let at = match self.requests.last() {
+            Some(last) if self.idle < self.others.len() => at.max(last.at),
+            _ => at,
+        };
+        self.forget_old();
         let after = self.nodes.partition_point(|n| n.base + n.bytes <= physical);
         let memory = after.min(self.nodes.len() - 1);
         let local = physical.wrapping_sub(self.nodes[memory].base);
-        self.requests.push_back(Request {
+        self.requests.push(Request {
             at,
             memory,
             page: local / PAGE,
@@ -132,29 +142,32 @@ impl Replicas {
             write,
         });
         if self.idle > 0 {
-            for (i, due) in self.due.iter_mut().enumerate() {
-                if self.next[i] == number {
-                    *due = at + self.lag[i];
+            let last = self.requests.len() - 1;
+            for (i, other) in self.others.iter().enumerate() {
+                if other.next == last {
+                    self.turns.set(i, at + other.lag);
                 }
             }
             self.idle = 0;
         }
     }
 
+    /// Drops requests that nobody needs any more. The last of the others lags most: what it has done, all have.
+    #[inline(always)]
+    fn forget_old(&mut self) {
+        let done = self.others[self.others.len() - 1].next;
+        if done >= DROPPED && 2 * done >= self.requests.len() {
+            self.requests.drain(..done);
+            for other in &mut self.others {
+                other.next -= done;
+            }
+        }
+    }
+
     /// What all do that is due until `until`.
     #[inline(always)]
     fn catch_up(&mut self, until: Ps, memory: &mut Memory) {
-        loop {
-            let (mut first, mut when) = (0, Ps::MAX);
-            for (i, &due) in self.due.iter().enumerate() {
-                // Whose turn it is changes all the time: these are to be no jumps.
-                let earlier = due < when;
-                first = select_unpredictable(earlier, i, first);
-                when = select_unpredictable(earlier, due, when);
-            }
-            if when > until || when == Ps::MAX {
-                break;
-            }
+        while let Some((first, when)) = self.turns.first(until) {
             self.send(first, when, memory);
         }
     }
@@ -162,32 +175,31 @@ impl Replicas {
     /// Instance `i` sends its next request.
     #[inline(always)]
     fn send(&mut self, i: usize, at: Ps, memory: &mut Memory) {
-        let request = self.requests[(self.next[i] - self.gone) as usize];
-        let across = self.across[i];
-        let span = self.spans[across][request.memory];
+        let other = &mut self.others[i];
+        let request = &self.requests[other.next];
+        let span = &self.spans[other.across][request.memory];
         // In a page drawn by chance.
         let drawn = scatter(request.page ^ ((i as u64 + 1) << 40));
         let page = ((u128::from(drawn) * u128::from(span.pages)) >> 64) as u64;
-        let physical = span.base + page * PAGE + request.inside;
-        let further = request.socket + across;
+        let local = span.first + page * PAGE + request.inside;
+        let further = request.socket + other.across;
         let socket = if further < self.sockets {
             further
         } else {
             further - self.sockets
         };
         if request.write {
-            memory.write(at, physical, socket);
+            memory.write_in(&span.node, at, local, socket);
         } else {
-            memory.read(at, physical, socket);
+            memory.read_in(&span.node, at, local, socket);
         }
-        self.next[i] += 1;
-        let following = self.requests.get((self.next[i] - self.gone) as usize);
-        self.idle += following.is_none() as usize;
-        self.due[i] = following.map_or(Ps::MAX, |r| r.at + self.lag[i]);
-        // The last one lags most: what it has done, all have.
-        if i + 1 == self.next.len() {
-            self.requests.pop_front();
-            self.gone += 1;
+        other.next += 1;
+        match self.requests.get(other.next) {
+            Some(following) => self.turns.set(i, following.at + other.lag),
+            None => {
+                self.idle += 1;
+                self.turns.rest(i);
+            }
         }
     }
 }
@@ -210,7 +222,7 @@ impl Work for Others<'_> {
 
 /// Where an instance that runs `across` sockets further has what another has in each memory: in the memory of the same kind
 /// and number on its own socket.
-fn spans(nodes: &[Node], across: usize, sockets: usize) -> Vec<Span> {
+fn spans(nodes: &[Node], across: usize, sockets: usize, memory: &Memory) -> Vec<Span> {
     let of = |from: &Node| {
         let wanted = (from.socket + across) % sockets;
         let backing = from.backing;
@@ -220,8 +232,10 @@ fn spans(nodes: &[Node], across: usize, sockets: usize) -> Vec<Span> {
         };
         let number = on(from.socket).take_while(|n| n.base < from.base).count();
         let to = on(wanted).nth(number).unwrap_or(from);
+        let node = memory.node_of(to.base);
         Span {
-            base: to.base,
+            node,
+            first: to.base - node.base,
             pages: (to.bytes / PAGE).max(1),
         }
     };
@@ -245,6 +259,8 @@ pub fn share(bytes: u64, instances: u32, spread: bool, sockets: u32) -> u64 {
     };
     bytes / u64::from(on_socket.max(1))
 }
+
+mod turns;
 
 #[cfg(test)]
 mod tests;

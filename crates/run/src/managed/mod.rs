@@ -10,7 +10,7 @@ mod trays;
 pub use member::ManagedMember;
 pub use pages::{Numa, TIERS};
 pub use program::{End, ManagedProgram, Ran, unknown_sites};
-pub use result::{Pauses, Phase, PlanResult, StallStack, Turnaround};
+pub use result::{GcStack, Pauses, Phase, PlanResult, StallStack, Turnaround};
 pub use trays::{DimmUse, PowerPoint, TrayOptions, TrayUse};
 
 use crate::Error;

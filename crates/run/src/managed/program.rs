@@ -235,7 +235,7 @@ impl ManagedProgram {
         told?;
         Ok(End {
             code,
-            stats: store.gc_stats().clone(),
+            stats: store.gc_stats(),
             phases: store.phases().to_vec(),
             untold: store.untold(),
             unknown: unknown_sites(&mut store),

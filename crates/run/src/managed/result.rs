@@ -68,6 +68,49 @@ impl StallStack {
     }
 }
 
+/// What slow memory adds to collections of the nursery, as shares of their time with all memory in DRAM (paper A, section 4.4,
+/// figure 4b).
+///
+/// The paper's formulas give the nursery in slow memory to *copy* and the mature space there to *scan*; its text, the speed-ups
+/// beside it and the names say the opposite, and so it is here.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GcStack {
+    /// Copying into slow memory.
+    pub copy: f64,
+    /// Scanning in slow memory.
+    pub scan: f64,
+    /// What both add together beyond what each does alone; negative where they overlap.
+    pub interference: f64,
+    /// Roots, tables and weak references.
+    pub rest: f64,
+}
+
+impl GcStack {
+    /// Of runs under the plans `dram`, `slow`, `slow-scan` and `slow-copy`; none without collections.
+    pub fn of(
+        dram: &PlanResult,
+        slow: &PlanResult,
+        slow_scan: &PlanResult,
+        slow_copy: &PlanResult,
+    ) -> Option<GcStack> {
+        let base = Some(dram.minor_seconds).filter(|s| *s > 0.0)?;
+        let traced = |r: &PlanResult| (r.minor_tracing_seconds - dram.minor_tracing_seconds) / base;
+        let rest = |r: &PlanResult| r.minor_seconds - r.minor_tracing_seconds;
+        let (copy, scan) = (traced(slow_copy), traced(slow_scan));
+        Some(GcStack {
+            copy,
+            scan,
+            interference: traced(slow) - copy - scan,
+            rest: (rest(slow) - rest(dram)) / base,
+        })
+    }
+
+    /// All of them.
+    pub fn total(&self) -> f64 {
+        self.copy + self.scan + self.interference + self.rest
+    }
+}
+
 /// How long several instances take beside the same instances on another plan (Eyerman and Eeckhout, IEEE Micro 2008;
 /// paper A, section 3).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -97,6 +140,9 @@ pub struct Phase {
     pub fast: Option<bool>,
     /// Bytes of objects that were moved.
     pub moved_bytes: u64,
+    /// Whether they were moved to fast memory.
+    #[serde(default)]
+    pub moved_to_fast: Option<bool>,
     /// For how long the program stood still for that, s.
     pub moved_s: f64,
 }
@@ -122,6 +168,12 @@ impl Phase {
             slowdown,
             fast: fast.filter(|_| slowdown.is_some()),
             moved_bytes,
+            moved_to_fast: match entry.phase {
+                PimaPhase::Sample(tier) | PimaPhase::Cleanup(tier) | PimaPhase::HoldOff(tier) => {
+                    Some(tier.0 == 0).filter(|_| moved_bytes > 0)
+                }
+                PimaPhase::Default | PimaPhase::Prepare => None,
+            },
             moved_s: took.as_secs_f64(),
         }
     }
@@ -205,6 +257,9 @@ pub struct PlanResult {
     pub full: Pauses,
     /// Time in collections of the nursery, s.
     pub minor_seconds: f64,
+    /// What of it young objects were scanned and copied, s: δ of paper A, section 4.4.
+    #[serde(default)]
+    pub minor_tracing_seconds: f64,
     /// Time in collections of the observer space, s.
     pub observer_seconds: f64,
     /// Time in full collections, s.
@@ -283,6 +338,7 @@ impl PlanResult {
             observer: Pauses::of(stats, GcKind::Observer),
             full: Pauses::of(stats, GcKind::Full),
             minor_seconds: total(GcKind::Minor),
+            minor_tracing_seconds: stats.tracing(GcKind::Minor).as_secs_f64(),
             observer_seconds: total(GcKind::Observer),
             full_seconds: total(GcKind::Full),
             allocated_bytes: stats.allocated,

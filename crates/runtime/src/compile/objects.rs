@@ -731,6 +731,7 @@ impl Translator<'_, '_> {
         // On one of several paths: what it takes along is in memory.
         self.forget_recorded();
         self.observe(Access::Read, Some(reference), address, 0, 4);
+        self.forget_recorded();
         self.b.ins().band_imm_u(low, (1 << layout::TYPE_BITS) - 1)
     }
 

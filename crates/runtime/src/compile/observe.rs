@@ -16,14 +16,13 @@
 
 use super::translate::Translator;
 use crate::helpers::Helper;
-use crate::store::observe::{HEAP, Recording, code_at, code_bytes, memory_at};
+use crate::store::observe::{HEAP, Recording, SLACK, code_at, code_bytes, memory_at};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, InstructionData, MemFlagsData, Value, types};
 use varve_machine::{Kind, Op};
 use wasmparser::Operator;
 
 /// What is known, while code is translated, of what was recorded.
-#[derive(Default)]
 pub(super) struct Recorded {
     /// Instructions since the last access or block.
     pending: u32,
@@ -31,10 +30,29 @@ pub(super) struct Recorded {
     counted: bool,
     /// What the last access loaded.
     loaded: Option<Value>,
+    /// Accesses that were appended since the buffer was last found to have room.
+    unchecked: u32,
+}
+
+impl Default for Recorded {
+    /// Where blocks of code meet: nothing is known, and the next access looks whether the buffer is full.
+    fn default() -> Recorded {
+        Recorded {
+            pending: 0,
+            counted: false,
+            loaded: None,
+            unchecked: MOST_UNCHECKED,
+        }
+    }
 }
 
 /// Bytes of code that a call of a function fetches at most: of a longer one seldom all runs.
 const MOST_CODE: u64 = 1024;
+
+/// Accesses in straight code of which only the last looks whether the buffer is full. Each look may call, and for each call it is
+/// noted which references live across it: code that makes a table of thousands of objects would be noted for minutes.
+const MOST_UNCHECKED: u32 = 64;
+const _: () = assert!(MOST_UNCHECKED < SLACK as u32);
 
 /// Instructions in an iteration of a loop after which they are told even without an access: far from what a counter holds.
 const MOST_INSTRUCTIONS: i64 = 1 << 30;
@@ -275,11 +293,26 @@ impl Translator<'_, '_> {
         self.b.ins().store(flags, word, next, 8);
         let next = self.b.ins().iadd_imm_s(next, size_of::<Op>() as i64);
         self.b.ins().store(flags, next, recording, ins);
+        self.recorded.loaded = None;
+        self.recorded.unchecked += 1;
+        if self.recorded.unchecked > MOST_UNCHECKED {
+            self.tell_if_full(recording, next);
+        }
+        Some(constant)
+    }
+
+    /// Hands the buffer over if it is full.
+    fn tell_if_full(&mut self, recording: Value, next: Value) {
+        self.recorded.unchecked = 0;
+        let flags = MemFlagsData::trusted();
         let end = self
             .b
             .ins()
             .load(types::I64, flags, recording, Recording::END);
-        let full = self.b.ins().icmp(IntCC::Equal, next, end);
+        let full = self
+            .b
+            .ins()
+            .icmp(IntCC::UnsignedGreaterThanOrEqual, next, end);
         let (tell, go_on) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(tell);
         self.b.ins().brif(full, tell, &[], go_on, &[]);
@@ -289,7 +322,5 @@ impl Translator<'_, '_> {
         self.b.ins().jump(go_on, &[]);
         self.b.seal_block(go_on);
         self.b.switch_to_block(go_on);
-        self.recorded.loaded = None;
-        Some(constant)
     }
 }

@@ -45,8 +45,15 @@ impl Vm {
         }
     }
 
+    /// What collections did so far.
+    pub(super) fn gc_stats(&self) -> varve_heap::Stats {
+        // SAFETY: as `with_heap`; nobody changes the mutator meanwhile.
+        let mutator = unsafe { &(*self.context).mutator };
+        self.heap().stats_now(mutator)
+    }
+
     /// Whether all memory that the heap's plan asked for was there.
-    fn check_memory(&self) -> Result<()> {
+    pub(super) fn check_memory(&self) -> Result<()> {
         match self.heap().failure() {
             None => Ok(()),
             Some(failure) => Err(Error::System(failure)),
@@ -66,34 +73,21 @@ impl Vm {
 
     /// A struct with its header; the rest is zero.
     pub(crate) fn alloc_struct(&mut self, ty: TypeIndex, site: u32) -> Result<u32> {
-        let number = site & !MARKED;
-        let r =
-            self.allocate(|heap, mutator, roots| heap.alloc_struct(mutator, ty, number, roots))?;
-        self.set_temperature(r, site);
-        Ok(r)
+        self.alloc_array(ty, 0, site)
     }
 
     /// An array with its header and length; the rest is zero.
     pub(crate) fn alloc_array(&mut self, ty: TypeIndex, len: u32, site: u32) -> Result<u32> {
-        let number = site & !MARKED;
-        let r = self
-            .allocate(|heap, mutator, roots| heap.alloc_array(mutator, ty, number, len, roots))?;
-        self.set_temperature(r, site);
-        Ok(r)
+        let header = layout::new_header(ty, site & !MARKED, self.temperature(site));
+        self.allocate(|heap, mutator, roots| heap.alloc(mutator, header, len, roots))
     }
 
-    /// What compiled code sets by itself in the headers of objects that it allocates.
-    fn set_temperature(&self, reference: u32, site: u32) {
-        let mut temperature = self.sites.temperature(site & !MARKED);
-        if site & MARKED != 0 {
-            temperature |= self.heap().marked();
-        }
-        if temperature != 0 {
-            let at = self
-                .object(reference)
-                .wrapping_add(layout::TEMPERATURE_BYTE as usize);
-            // SAFETY: the byte is in the header of an object that was just born.
-            unsafe { at.write(at.read() | temperature) };
+    /// What compiled code sets by itself in the headers of objects that it allocates. A large one has it before its place is chosen.
+    fn temperature(&self, site: u32) -> u8 {
+        let known = self.sites.temperature(site & !MARKED);
+        match site & MARKED {
+            0 => known,
+            _ => known | self.heap().marked(),
         }
     }
 

@@ -25,18 +25,11 @@ pub(crate) trait Managed {
     fn base_address(&self) -> u64;
     fn attach(&mut self) -> Mutator;
     fn shapes_mut(&mut self) -> &mut Shapes;
-    fn alloc_struct(
+    /// An object with this header; `len` is for arrays.
+    fn alloc(
         &mut self,
         mutator: &mut Mutator,
-        ty: u32,
-        site: u32,
-        roots: &mut dyn Roots,
-    ) -> Result<Ref, OutOfMemory>;
-    fn alloc_array(
-        &mut self,
-        mutator: &mut Mutator,
-        ty: u32,
-        site: u32,
+        header: u64,
         len: u32,
         roots: &mut dyn Roots,
     ) -> Result<Ref, OutOfMemory>;
@@ -51,7 +44,8 @@ pub(crate) trait Managed {
     /// Collects everything, and gives the durable objects that are referred to.
     fn collect_durable(&mut self, mutator: &mut Mutator, roots: &mut dyn Roots) -> Vec<Ref>;
     fn set_log(&mut self, log: Option<varve_heap::Log>);
-    fn stats(&self) -> &Stats;
+    /// What collections did, and what was born since the last one.
+    fn stats_now(&self, mutator: &Mutator) -> Stats;
     fn spaces(&self) -> Vec<SpaceUse>;
     fn ranges(&self) -> Vec<SpaceRanges>;
     /// Why memory that the plan asked for was not there, if it was not.
@@ -71,6 +65,8 @@ pub(crate) trait Managed {
             hinted: true,
         })
     }
+    /// See [`varve_heap::Heap::heats`].
+    fn heats(&mut self, object: Ref);
     /// See [`varve_heap::Heap::interval`].
     fn interval(
         &mut self,
@@ -99,25 +95,14 @@ impl<P: Places + 'static, O: Observer + 'static> Managed for varve_heap::Heap<P,
         self.shapes_mut()
     }
 
-    fn alloc_struct(
+    fn alloc(
         &mut self,
         mutator: &mut Mutator,
-        ty: u32,
-        site: u32,
-        roots: &mut dyn Roots,
-    ) -> Result<Ref, OutOfMemory> {
-        self.alloc_struct(mutator, ty, site, roots)
-    }
-
-    fn alloc_array(
-        &mut self,
-        mutator: &mut Mutator,
-        ty: u32,
-        site: u32,
+        header: u64,
         len: u32,
         roots: &mut dyn Roots,
     ) -> Result<Ref, OutOfMemory> {
-        self.alloc_array(mutator, ty, site, len, roots)
+        self.alloc(mutator, header, len, roots)
     }
 
     fn alloc_host(
@@ -142,8 +127,8 @@ impl<P: Places + 'static, O: Observer + 'static> Managed for varve_heap::Heap<P,
         self.set_log(log);
     }
 
-    fn stats(&self) -> &Stats {
-        self.stats()
+    fn stats_now(&self, mutator: &Mutator) -> Stats {
+        self.stats_now(mutator)
     }
 
     fn spaces(&self) -> Vec<SpaceUse> {
@@ -172,6 +157,10 @@ impl<P: Places + 'static, O: Observer + 'static> Managed for varve_heap::Heap<P,
 
     fn plan(&self) -> &dyn Plan {
         self.plan()
+    }
+
+    fn heats(&mut self, object: Ref) {
+        self.heats(object);
     }
 
     fn interval(
@@ -223,7 +212,7 @@ pub(crate) fn new(config: &Config, watched: Watched) -> Result<Box<Heap>> {
     let settings = varve_heap::Config {
         max: config.heap_max,
         nursery: config.nursery,
-        nursery_max: default.nursery_max.max(config.nursery),
+        nursery_max: config.nursery_max.max(config.nursery),
         stress: if config.gc_stress {
             Stress::Full(1)
         } else {
@@ -243,10 +232,8 @@ pub(crate) fn new(config: &Config, watched: Watched) -> Result<Box<Heap>> {
         ..default
     };
     let failed = |e: varve_heap::ConfigError| match e {
-        varve_heap::ConfigError::FastMemory { .. } | varve_heap::ConfigError::Durable { .. } => {
-            Error::usage(e.to_string())
-        }
-        _ => Error::System(e.to_string()),
+        varve_heap::ConfigError::Reserve { .. } => Error::System(e.to_string()),
+        _ => Error::usage(e.to_string()),
     };
     if profiled {
         if config.plan.is_some() {

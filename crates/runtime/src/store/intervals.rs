@@ -4,7 +4,7 @@ use super::Vm;
 use crate::compile::hints::holds_part;
 use crate::error::{Error, Result};
 use std::time::{Duration, Instant};
-use varve_heap::{Entry, Interval, layout};
+use varve_heap::{Entry, Interval, Ref, layout};
 use varve_machine::Kind as Access;
 
 /// Told of each phase.
@@ -60,7 +60,8 @@ impl Vm {
         let outcome =
             self.with_heap(|heap, mutator, vm| heap.interval(mutator, interval, vm, &now));
         self.tell_phases();
-        outcome.map(|_| ()).map_err(Error::Report)
+        outcome.map_err(Error::Report)?;
+        self.check_memory()
     }
 
     fn tell_phases(&mut self) {
@@ -81,9 +82,9 @@ impl Vm {
         }
         self.sites.mark();
         self.heat(reference);
-        self.parts(reference)
-            .into_iter()
-            .for_each(|part| self.heat(part));
+        for part in self.parts(reference) {
+            self.heat(part);
+        }
     }
 
     fn parts(&self, reference: u32) -> Vec<u32> {
@@ -102,11 +103,15 @@ impl Vm {
         parts.filter(|&part| part != 0).collect()
     }
 
-    fn heat(&self, reference: u32) {
+    fn heat(&mut self, reference: u32) {
+        let marked = self.heap().marked();
+        if marked != 0 {
+            self.heap_mut().heats(Ref(reference));
+        }
         let object = self.object(reference);
         let at = object.wrapping_add(layout::TEMPERATURE_BYTE as usize);
         // SAFETY: the byte is in the header of a live object.
-        unsafe { at.write(at.read() | self.heap().marked()) };
+        unsafe { at.write(at.read() | marked) };
         self.observe(Access::Update, at, 1);
     }
 

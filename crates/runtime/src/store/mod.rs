@@ -144,9 +144,10 @@ impl<T> Store<T> {
         self.inner.vm.heap_mut().set_log(Some(Box::new(log)));
     }
 
-    /// What collections did so far: counts, pauses, bytes. They show themselves as a small table.
-    pub fn gc_stats(&self) -> &crate::GcStats {
-        self.inner.vm.heap().stats()
+    /// What collections did so far: counts, pauses, bytes; what was born after the last one counts too. They show themselves as a
+    /// small table.
+    pub fn gc_stats(&self) -> crate::GcStats {
+        self.inner.vm.gc_stats()
     }
 
     /// The spaces of the heap, with the memory that each is in.

@@ -40,8 +40,10 @@ const BASELINE: u64 = 10;
 const OPTIMIZED: u64 = 4;
 const PAGE: u64 = 4096;
 
-/// Accesses that the buffer holds.
+/// Accesses after which the buffer counts as full.
 const ACCESSES: usize = 4096;
+/// Accesses for which there is room beyond: straight code looks only now and then whether the buffer is full.
+pub(crate) const SLACK: usize = 128;
 /// Bytes of an access at most; longer ones are several.
 const MOST_BYTES: u64 = 4096;
 
@@ -129,7 +131,7 @@ impl Recording {
     pub const INSTRUCTIONS: i32 = offset_of!(Cursor, instructions) as i32;
 
     pub fn new(sink: Box<dyn Sink>) -> Recording {
-        let empty = vec![Op::read(0, 0, 0); ACCESSES].into_boxed_slice();
+        let empty = vec![Op::read(0, 0, 0); ACCESSES + SLACK].into_boxed_slice();
         let buffer = Box::into_raw(empty);
         let start = buffer.cast::<Op>();
         Recording {
@@ -227,7 +229,7 @@ impl Recording {
                     .next
                     .write(Op::new(kind, at, (to - from) as u16, instructions));
                 cursor.next = cursor.next.add(1);
-                cursor.next == cursor.end
+                cursor.next >= cursor.end
             };
             if full {
                 self.drain_into(rest);
@@ -353,11 +355,11 @@ impl Observer for Watch {
 pub(crate) struct Bound(pub Arc<Recording>);
 
 impl Backing for Bound {
-    fn bind(&self, address: u64, bytes: u64, tier: Tier) {
+    unsafe fn bind(&self, address: u64, bytes: u64, tier: Tier) {
         self.0.bind(address, bytes, tier);
     }
 
-    fn release(&self, address: u64, bytes: u64) -> bool {
+    unsafe fn release(&self, address: u64, bytes: u64) -> bool {
         self.0.release(address, bytes);
         false
     }

@@ -17,7 +17,7 @@ use varve_report::{Better, Claim, Column, RunTable, StudyResult, Value};
 use varve_run::{Error, Numa, PlanResult, VERSION};
 
 pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
-    let suite = Suite::new(options)?;
+    let suite = Suite::new(options, watch)?;
     let mut plan = ManagedPlan::default();
     let mut ask = Ask {
         suite: &suite,
@@ -121,7 +121,7 @@ impl Results<'_> {
     }
 
     fn named(&self, name: &str) -> Option<&'static Entry> {
-        self.suite.programs.iter().copied().find(|e| e.name == name)
+        self.suite.named(name)
     }
 
     /// The mean over programs of what `of` says; `None` if it says nothing of any.

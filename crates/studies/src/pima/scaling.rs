@@ -138,7 +138,7 @@ fn distance(all: &Results, out: &mut StudyResult) {
         128.0,
         worst,
         "%",
-        note,
+        "beside automatic balancing; the paper's is the worst of its suites' means",
     ));
     let mean = |plan: &str| all.mean(&all.suite.programs, |e| beside_auto(e, plan));
     let more = mean("slow").zip(mean("dram")).map(|(a, b)| a > b);

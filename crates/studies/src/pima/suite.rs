@@ -1,8 +1,8 @@
 //! The programs: three on a graph engine, as in the paper, and others that spread over rates of allocation and survival as the
 //! paper's do (its table 1). They are not DaCapo.
 
-use crate::managed::{module, profile};
-use crate::{Effort, StudyOptions};
+use crate::managed::{Profiled, module, profiles};
+use crate::{Effort, StudyOptions, Watch};
 use std::sync::Arc;
 use varve_machine::Machine;
 use varve_run::{Error, ManagedProgram, ManagedSpec, Numa};
@@ -224,7 +224,7 @@ pub struct Suite {
 
 impl Suite {
     /// Profiles every program on its training input.
-    pub fn new(options: &StudyOptions) -> Result<Suite, Error> {
+    pub fn new(options: &StudyOptions, watch: Watch) -> Result<Suite, Error> {
         let quick = options.effort != Effort::Full;
         let programs: Vec<&Entry> = ALL.iter().filter(|e| e.quick || !quick).collect();
         let (size, cores) = match options.effort {
@@ -240,15 +240,14 @@ impl Suite {
             seed: options.seed,
             profiles: Vec::new(),
         };
-        for entry in suite.programs.clone() {
-            let arguments = if size == 0 {
-                entry.input[0]
-            } else {
-                entry.training
-            };
-            let made = profile(&program(entry, arguments), suite.config(entry))?;
-            suite.profiles.push((entry.name, made));
-        }
+        let training = |entry: &&Entry| Profiled {
+            name: entry.name,
+            program: program(entry, if size == 0 { entry.input[0] } else { entry.training }),
+            config: suite.config(entry),
+        };
+        let wanted: Vec<Profiled> = suite.programs.iter().map(training).collect();
+        let made = profiles(&wanted, options, watch)?;
+        suite.profiles = suite.programs.iter().map(|e| e.name).zip(made).collect();
         Ok(suite)
     }
 
@@ -261,10 +260,18 @@ impl Suite {
             (_, true) => 32 << 20,
             (_, false) => 4 << 20,
         };
+        let nursery = whole / entry.threads;
         Config {
-            nursery: whole / entry.threads,
+            nursery,
+            // The paper's do not grow.
+            nursery_max: nursery,
             ..Config::default()
         }
+    }
+
+    /// A program by its name, if this version of the study has it.
+    pub fn named(&self, name: &str) -> Option<&'static Entry> {
+        self.programs.iter().copied().find(|e| e.name == name)
     }
 
     /// The most cores.

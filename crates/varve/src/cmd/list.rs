@@ -1,9 +1,10 @@
-//! `varve policy` and `varve workload`: what there is, and its parameters.
+//! `varve policy`, `varve plan` and `varve workload`: what there is, and its parameters.
 
 use crate::args::ListArgs;
 use crate::ui::{Done, print, wrong};
 use serde_json::{Value, json};
 use std::process::ExitCode;
+use varve_runtime::plans;
 
 /// One thing with its parameters.
 struct Item {
@@ -28,6 +29,26 @@ pub fn policies(a: &ListArgs) -> Done {
         })
         .collect();
     list(a, "policy", items)
+}
+
+pub fn plans(a: &ListArgs) -> Done {
+    let items = plans::plans()
+        .iter()
+        .map(|p| Item {
+            name: p.name,
+            about: match p.profile {
+                true => format!("{} ({}); needs a site profile", p.about, p.source),
+                false => format!("{} ({})", p.about, p.source),
+            },
+            params: p
+                .params
+                .iter()
+                .chain([&plans::CODE])
+                .map(|q| (q.key, q.default, q.about))
+                .collect(),
+        })
+        .collect();
+    list(a, "plan", items)
 }
 
 pub fn workloads(a: &ListArgs) -> Done {

@@ -7,8 +7,9 @@ use std::io::{IsTerminal, Read, Write};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
-use varve_machine::Bytes;
 use varve_machine::energy::Energy;
+use varve_machine::model::nodes;
+use varve_machine::{Bytes, Machine};
 use varve_report::{Look, Origin, RunReport, fmt, table as terminal};
 use varve_run::{
     End, Error, Keep, ManagedProgram, ManagedSpec, PlanResult, TrayOptions, VERSION,
@@ -21,8 +22,14 @@ pub fn run(a: &RunArgs, name: &str, config: Config, mut program: ManagedProgram)
     let machine = machine::named(name)?;
     let colours = varve_run::has_one_memory(&machine);
     // What is wrong with the machine is said before the program runs, which it does for a profile.
+    if colours && machine.dram.interleave_bytes.0 != 0 {
+        return Err(wrong(Error::NoTiers(machine.name)));
+    }
     if colours {
         Energy::during(&machine, 0.0, &[]).map_err(wrong)?;
+    }
+    if let Some(asked) = a.heap_max {
+        fits(asked, &machine)?;
     }
     let trays = match &a.trays {
         Some(_) if !colours => return Err(wrong(Error::NoTrays(machine.name))),
@@ -51,7 +58,7 @@ pub fn run(a: &RunArgs, name: &str, config: Config, mut program: ManagedProgram)
     };
     let specs: Vec<ManagedSpec> = plans.iter().map(spec).collect();
     let log = a.pima_log.as_deref().map(phases::Log::open).transpose()?;
-    let results = all(a, &specs)?;
+    let (results, refused) = all(a, &specs)?;
     if let Some(mut log) = log {
         for r in &results {
             r.phases
@@ -59,7 +66,20 @@ pub fn run(a: &RunArgs, name: &str, config: Config, mut program: ManagedProgram)
                 .for_each(|p| log.line(&format!("{} {p}", r.plan)));
         }
     }
-    show(a, &specs[0], &results)
+    show(a, &specs[0], &results, refused)
+}
+
+/// Whether a heap that the user asked for fits into all memory of the machine.
+fn fits(asked: Bytes, machine: &Machine) -> Result<(), Failure> {
+    let all: u64 = nodes(machine).iter().map(|n| n.bytes).sum();
+    if asked.0 <= all {
+        return Ok(());
+    }
+    Err(wrong(format!(
+        "--heap-max {asked} is more than the {} of memory that `{}` has: give it less, or take a larger machine",
+        Bytes(all),
+        machine.name
+    )))
 }
 
 /// A profile for plans by allocation sites where none was given: of this very run. Better than leaving such plans out, and said.
@@ -79,8 +99,12 @@ fn own_profile(program: &ManagedProgram, config: &Config) -> Result<Profile, Fai
     Ok(profile)
 }
 
-/// Makes all runs; what is known of a plan is on the terminal as soon as its run has ended.
-fn all(a: &RunArgs, specs: &[ManagedSpec]) -> Result<Vec<PlanResult>, Failure> {
+/// Makes all runs; what is known of a plan is on the terminal as soon as its run has ended. Why plans did not run comes as lines, if
+/// others did.
+fn all(
+    a: &RunArgs,
+    specs: &[ManagedSpec],
+) -> Result<(Vec<PlanResult>, Vec<String>), Failure> {
     // Before the first run has come far enough to ask for it.
     let stop = ui::stop_flag();
     let bar = ui::bar(specs.len() as u64, "plans");
@@ -122,11 +146,21 @@ fn all(a: &RunArgs, specs: &[ManagedSpec]) -> Result<Vec<PlanResult>, Failure> {
         },
     );
     bar.finish_and_clear();
-    let mut done = Vec::new();
-    for result in results {
-        done.push(result.map_err(|e| failure(&e))?);
+    let (mut done, mut errors) = (Vec::new(), Vec::new());
+    for (spec, result) in specs.iter().zip(results) {
+        match result {
+            Ok(result) => done.push(result),
+            Err(e) => errors.push((spec, e)),
+        }
     }
-    Ok(done)
+    let interrupt = errors.iter().find(|(_, e)| e.is_interrupt());
+    match interrupt.or(errors.first().filter(|_| done.is_empty())) {
+        Some((_, e)) => Err(failure(e)),
+        None => {
+            let line = |(spec, e): &(&ManagedSpec, Error)| format!("{}: {e}", spec.plan);
+            Ok((done, errors.iter().map(line).collect()))
+        }
+    }
 }
 
 fn output(a: &RunArgs, end: &End) {
@@ -164,7 +198,10 @@ fn input() -> std::io::Result<Vec<u8>> {
 }
 
 /// Prints and writes what came out.
-fn show(a: &RunArgs, spec: &ManagedSpec, results: &[PlanResult]) -> Done {
+fn show(a: &RunArgs, spec: &ManagedSpec, results: &[PlanResult], refused: Vec<String>) -> Done {
+    let mut table = plan_table::of(spec, results);
+    let refused = refused.iter().map(|line| format!("Not run: {line}"));
+    table.notes.splice(0..0, refused);
     let report = RunReport {
         origin: Origin {
             machine: spec.machine.name.clone(),
@@ -172,7 +209,7 @@ fn show(a: &RunArgs, spec: &ManagedSpec, results: &[PlanResult]) -> Done {
             version: VERSION.into(),
             command: command_line(),
         },
-        table: plan_table::of(spec, results),
+        table,
         details: plan_table::details(results),
         charts: plan_table::charts(results),
         runs: results
@@ -181,16 +218,16 @@ fn show(a: &RunArgs, spec: &ManagedSpec, results: &[PlanResult]) -> Done {
             .collect::<Result<_, _>>()
             .map_err(failed)?,
     };
-    if let Some(folder) = &a.out {
-        ui::save(&report, folder)?;
-    }
     if a.json {
         print(report.to_json());
-        return Ok(ExitCode::SUCCESS);
+    } else {
+        // What is looked at first stands last, above the prompt.
+        for table in report.details.iter().chain([&report.table]) {
+            print(terminal::runs(table, Look::stdout()));
+        }
     }
-    // What is looked at first stands last, above the prompt.
-    for table in report.details.iter().chain([&report.table]) {
-        print(terminal::runs(table, Look::stdout()));
+    match &a.out {
+        Some(folder) => ui::save(&report, folder).map(|()| ExitCode::SUCCESS),
+        None => Ok(ExitCode::SUCCESS),
     }
-    Ok(ExitCode::SUCCESS)
 }

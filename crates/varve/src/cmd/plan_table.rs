@@ -3,7 +3,7 @@
 use super::tray_table;
 use varve_report::fmt::{self, Format};
 use varve_report::{Axis, Bars, Better, Chart, Column, Data, RunTable, Value};
-use varve_run::{ManagedSpec, PlanResult};
+use varve_run::{GcStack, ManagedSpec, PlanResult};
 
 /// Within this factor two times count as equal.
 const EQUAL: f64 = 1.03;
@@ -179,36 +179,24 @@ fn stalls(base: &PlanResult, results: &[PlanResult]) -> RunTable {
     table
 }
 
-/// What slow memory adds to nursery collections (paper A, section 4.4, figure 4b), where the four plans that tell it were run.
-///
-/// The paper's formulas give the nursery in slow memory to *copy* and the mature space there to *scan*, its text the other way
-/// round; here it is as in the text.
+/// What slow memory adds to nursery collections, where the four plans that tell it were run: see [`GcStack`].
 fn slowdown_stack(results: &[PlanResult]) -> Option<RunTable> {
-    let of = |plan: &str| {
-        let found = results.iter().find(|r| r.plan == plan);
-        found.map(|r| r.minor_seconds).filter(|s| *s > 0.0)
-    };
-    let dram = of("dram")?;
-    let more = |s: f64| 100.0 * (s - dram) / dram;
-    let (copy, scan, all) = (
-        more(of("slow-copy")?),
-        more(of("slow-scan")?),
-        more(of("slow")?),
-    );
+    let of = |plan: &str| results.iter().find(|r| r.plan == plan);
+    let stack = GcStack::of(of("dram")?, of("slow")?, of("slow-scan")?, of("slow-copy")?)?;
     let mut table = RunTable::new(
         "What slow memory adds to the time of nursery collections",
         "part",
     );
     table.columns =
         vec![Column::new("added", Format::Percent, Better::Neither).with_unit("% dram")];
-    let rest = all - copy - scan;
-    for (name, value) in [
-        ("copying into slow memory", copy),
-        ("scanning in slow memory", scan),
-        ("both at once, and the rest", rest),
-        ("all", all),
+    for (name, share) in [
+        ("copying into slow memory", stack.copy),
+        ("scanning in slow memory", stack.scan),
+        ("interference of both", stack.interference),
+        ("roots, tables, and the rest", stack.rest),
+        ("all", stack.total()),
     ] {
-        table.push(name, [value.into()]);
+        table.push(name, [(100.0 * share).into()]);
     }
     Some(table)
 }
@@ -250,7 +238,7 @@ pub fn charts(results: &[PlanResult]) -> Vec<Chart> {
             vec![
                 bars("loads", &|r| 100.0 * r.stalls.load),
                 bars("stores", &|r| 100.0 * (r.stalls.store + r.stalls.fence)),
-                bars("system", &|r| 100.0 * r.stalls.system),
+                bars("system", &|r| 100.0 * (r.stalls.system + r.stalls.fetch)),
             ],
             true,
         ),
@@ -282,7 +270,7 @@ pub fn charts(results: &[PlanResult]) -> Vec<Chart> {
     all
 }
 
-/// Which plan to use, and what it saves.
+/// Which plan to use, and what it saves: by the two columns whose frontier is marked.
 fn advice(results: &[PlanResult]) -> Option<String> {
     let dram = results.iter().find(|r| r.plan == "dram")?;
     if results.len() == 1 {
@@ -292,32 +280,33 @@ fn advice(results: &[PlanResult]) -> Option<String> {
         1 => "with one instance".to_string(),
         n => format!("with {n} instances"),
     };
-    let near = results
-        .iter()
-        .filter(|r| r.plan != "dram" && r.fast_bytes < dram.fast_bytes)
-        .filter(|r| r.turnaround(dram).mntt <= EQUAL);
     let percent = |share: f64| format!("{} %", fmt::significant(100.0 * share, 2));
-    let time = |r: &PlanResult| percent(r.turnaround(dram).mntt);
-    let saved = |r: &PlanResult| percent(1.0 - r.fast_bytes as f64 / dram.fast_bytes as f64);
-    if let Some(r) = near.min_by(|a, b| a.fast_bytes.cmp(&b.fast_bytes)) {
+    let time = |r: &PlanResult| r.turnaround(dram).mntt;
+    let saved = |r: &PlanResult| percent(dram.dram_share() - r.dram_share());
+    let others = results
+        .iter()
+        .filter(|r| r.plan != "dram" && r.dram_share() < dram.dram_share());
+    let near = others.clone().filter(|r| time(r) <= EQUAL);
+    let least = near.min_by(|a, b| {
+        let share = a.dram_share().total_cmp(&b.dram_share());
+        share.then(time(a).total_cmp(&time(b)))
+    });
+    if let Some(r) = least {
         return Some(format!(
-            "Advice: {load}, use `{}`: it saves {} of the DRAM that `dram` takes, at {} of its time.",
+            "Advice: {load}, use `{}`: it keeps {} of its memory out of DRAM, at {} of the time of `dram`.",
             r.plan,
             saved(r),
-            time(r),
+            percent(time(r)),
         ));
     }
     let stay = format!("Advice: {load}, stay with `dram` if time counts most");
-    let others = results
-        .iter()
-        .filter(|r| r.plan != "dram" && r.fast_bytes < dram.fast_bytes);
-    let fastest = others.min_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    let fastest = others.min_by(|a, b| time(a).total_cmp(&time(b)));
     Some(match fastest {
         Some(r) => format!(
-            "{stay}; `{}` comes next: it saves {} of the DRAM, at {} of the time.",
+            "{stay}; `{}` comes next: it keeps {} of its memory out of DRAM, at {} of the time.",
             r.plan,
             saved(r),
-            time(r)
+            percent(time(r))
         ),
         None => format!("{stay}: no other plan of these takes less DRAM."),
     })

@@ -154,8 +154,8 @@ fn say(a: &ProfileArgs, profile: &Profile) {
         fmt::integer(sum(|c| c.reads) as f64),
         fmt::integer(sum(|c| c.writes) as f64),
     );
+    let (file, program) = (ui::quoted(&shown.to_string()), ui::quoted(&a.program));
     eprintln!(
-        "varve: `varve sites {shown}` shows them, `varve run {} --profile {shown} --plan cgz-f` uses them",
-        a.program
+        "varve: `varve sites {file}` shows them, `varve run {program} --profile {file} --plan cgz-f` uses them"
     );
 }

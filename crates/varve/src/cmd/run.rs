@@ -18,23 +18,16 @@ const WORKLOAD_SCALE: u32 = 64;
 const POINT_NS: u64 = 10_000;
 
 pub fn run(a: &RunArgs) -> Done {
+    if let Some(folder) = &a.out {
+        ui::can_hold_results(folder, "--out")?;
+    }
     if let Some(file) = a.work.as_deref().filter(|w| wasm::is_wasm(w)) {
         return wasm::run(a, file);
     }
-    let of_programs = a.invoke.is_some() || a.heap_max.is_some() || a.nursery.is_some();
-    let of_programs =
-        of_programs || a.plan.is_some() || a.instances.is_some() || a.profile.is_some();
-    let of_programs = of_programs || a.trays.is_some();
-    if of_programs
-        || a.tier.is_some()
-        || a.gc_log.is_some()
-        || a.gc_stats
-        || a.pima_log.is_some()
-        || a.fast_max.is_some()
-    {
-        return Err(wrong(
-            "--invoke, --heap-max, --nursery, --plan, --profile, --trays, --tier, --fast-max, --gc-log, --gc-stats and --pima-log are for WebAssembly programs, and this is none",
-        ));
+    if let Some(option) = of_programs(a) {
+        return Err(wrong(format!(
+            "{option} is for WebAssembly programs, and this is none: leave it out"
+        )));
     }
     if a.live {
         return live::run(a);
@@ -188,15 +181,39 @@ fn show(
             .collect::<Result<_, _>>()
             .map_err(failed)?,
     };
-    if let Some(folder) = &a.out {
-        ui::save(&report, folder)?;
-    }
     if a.json {
         print(report.to_json());
     } else {
         print(terminal::runs(&report.table, Look::stdout()));
     }
-    Ok(ExitCode::SUCCESS)
+    match &a.out {
+        Some(folder) => ui::save(&report, folder).map(|()| ExitCode::SUCCESS),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// An option that only managed programs have, if one was given.
+fn of_programs(a: &RunArgs) -> Option<&'static str> {
+    let given = [
+        ("--invoke", a.invoke.is_some()),
+        ("--heap-max", a.heap_max.is_some()),
+        ("--nursery", a.nursery.is_some()),
+        ("--nursery-max", a.nursery_max.is_some()),
+        ("--fast-max", a.fast_max.is_some()),
+        ("--plan", a.plan.is_some()),
+        ("--profile", a.profile.is_some()),
+        ("--instances", a.instances.is_some()),
+        ("--numa", a.numa.is_some()),
+        ("--trays", a.trays.is_some()),
+        ("--tier", a.tier.is_some()),
+        ("--gc-log", a.gc_log.is_some()),
+        ("--gc-stats", a.gc_stats),
+        ("--pima-log", a.pima_log.is_some()),
+        ("--durable", a.durable.durable.is_some()),
+        ("--checks", a.durable.checks.is_some()),
+        ("--check-stats", a.durable.check_stats),
+    ];
+    given.iter().find(|g| g.1).map(|g| g.0)
 }
 
 /// Records the command into a file that vanishes with the guard.

@@ -153,9 +153,13 @@ fn summary(number: usize, j: &Judged, profile: &Profile) -> String {
     let share = |of: &dyn Fn(&Counts) -> u64| 100.0 * sum(of, true) / sum(of, false).max(1.0);
     let sites = profile.sites.iter().zip(&j.hot);
     let hot = sites.filter(|(site, hot)| **hot && site.counts.objects > 0);
+    // One with parameters has a line of its own.
+    let name = match j.heuristic.len() {
+        0..=12 => format!("{:<12}", j.heuristic),
+        _ => format!("{}\n     {:<12}", j.heuristic, ""),
+    };
     format!(
-        "  {number}  {:<12} {:>5} sites, {:>5.1} % of what survived, {:>5.1} % of its accesses",
-        j.heuristic,
+        "  {number}  {name} {:>5} sites, {:>5.1} % of what survived, {:>5.1} % of its accesses",
         hot.count(),
         share(&|c| c.survived_bytes),
         share(&old),

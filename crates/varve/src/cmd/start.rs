@@ -21,6 +21,7 @@ Try it:
 Look around:
   varve machine list        machines; varve machine --doctor: this one
   varve policy              page policies and their parameters
+  varve plan                heap plans and their parameters
   varve study johnny-cache  a paper's experiments, published beside ours
 
 varve COMMAND --help has examples. The book is in docs/.";

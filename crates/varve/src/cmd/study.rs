@@ -28,7 +28,7 @@ pub fn study(a: &StudyArgs) -> Done {
     let Some(study) = studies.iter().find(|s| s.name == a.name) else {
         let known: Vec<&str> = studies.iter().map(|s| s.name).collect();
         return Err(wrong(format!(
-            "no study is called `{}`; there are {}",
+            "no study is called `{}`; there are list (which shows them), {}",
             a.name,
             known.join(", ")
         )));
@@ -45,6 +45,12 @@ pub fn study(a: &StudyArgs) -> Done {
         Some(folder) => Keep::in_folder(folder),
         None => Keep::usual(),
     };
+    if let Some(folder) = &a.out {
+        ui::can_hold_results(folder, "--out")?;
+    }
+    if let Some(folder) = a.keep.as_ref().filter(|f| f.as_os_str() != "none") {
+        ui::can_hold_results(folder, "--keep")?;
+    }
     let options = StudyOptions {
         effort: if a.quick { Effort::Quick } else { Effort::Full },
         only: a.only.clone(),
@@ -63,6 +69,11 @@ pub fn study(a: &StudyArgs) -> Done {
     bar.finish_and_clear();
     let mut result = result.map_err(|e| ui::of_run(&e))?;
     result.command = ui::command_line();
+    if a.json {
+        print(result.to_json());
+    } else {
+        print(table::claims(&result, Look::stdout()));
+    }
     if let Some(folder) = &a.out {
         ui::folder(folder)?;
         let files = result.save(folder).map_err(failed)?;
@@ -72,11 +83,6 @@ pub fn study(a: &StudyArgs) -> Done {
         {
             eprintln!("wrote {} and its data", file.display());
         }
-    }
-    if a.json {
-        print(result.to_json());
-    } else {
-        print(table::claims(&result, Look::stdout()));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -9,6 +9,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use varve_machine::Bytes;
 use varve_run::{ManagedProgram, unknown_sites};
 use varve_runtime::host::{Console, State};
 use varve_runtime::sites::Profile;
@@ -21,16 +22,32 @@ pub fn is_wasm(file: &str) -> bool {
     (begins.is_ok() && magic == *b"\0asm") || file.ends_with(".wasm")
 }
 
+/// The nursery, as far as the user says.
+fn sizes(a: &RunArgs, config: &mut Config) -> Result<(), Failure> {
+    let most = a.nursery_max.map(|b| b.0);
+    if let (Some(begin), Some(most)) = (a.nursery, most)
+        && begin.0 > most
+    {
+        return Err(wrong(format!(
+            "--nursery {begin} is more than --nursery-max {}: a nursery cannot begin larger than it may become",
+            Bytes(most)
+        )));
+    }
+    config.nursery_max = most.unwrap_or(config.nursery_max);
+    config.nursery = a
+        .nursery
+        .map_or(config.nursery.min(config.nursery_max), |b| b.0)
+        .min(config.heap_max);
+    Ok(())
+}
+
 pub fn run(a: &RunArgs, file: &str) -> Done {
     if let Some((option, why)) = refused(a, a.machine.is_some()) {
         return Err(wrong(format!("{file}: {option} {why}: leave it out")));
     }
     let mut config = Config::default();
     config.heap_max = a.heap_max.map_or(config.heap_max, |b| b.0);
-    config.nursery = a
-        .nursery
-        .map_or(config.nursery, |b| b.0)
-        .min(config.heap_max);
+    sizes(a, &mut config)?;
     config.tier = a.tier.unwrap_or_default();
     config.fast_max = a.fast_max.map(|b| b.0);
     let program = program(file, a.invoke.as_deref(), &a.command)?;
@@ -201,6 +218,10 @@ fn refused(a: &RunArgs, on_model: bool) -> Option<(&'static str, &'static str)> 
 pub fn of(file: &str, e: &Error) -> Failure {
     let line = format!("{file}: {e}");
     match e {
+        // Its reader went away, which is no failure of the program: `... | head`.
+        Error::Output { error, .. } if error.kind() == std::io::ErrorKind::BrokenPipe => {
+            Failure::Quiet(0)
+        }
         Error::Trap(_)
         | Error::Exception { .. }
         | Error::Host(_)

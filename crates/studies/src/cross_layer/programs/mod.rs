@@ -43,7 +43,7 @@ pub fn run(
     if !setup.options.wants("B9") {
         return Ok(None);
     }
-    let suite = Suite::new(setup, model)?;
+    let suite = Suite::new(setup, model, watch)?;
     let (mut first, mut second) = (ManagedPlan::default(), ManagedPlan::default());
     let usual = suite.trays(With::Nothing, None).unwrap_or_default();
     let counts = |entry: &Entry| {

@@ -1,8 +1,8 @@
 //! The programs and their runs: what is run, on which machine, under which strategies.
 
 use super::super::Setup;
-use crate::Effort;
-use crate::managed::{module, profile};
+use crate::{Effort, Watch};
+use crate::managed::{Profiled, module, profiles};
 use std::sync::Arc;
 use varve_machine::Machine;
 use varve_pages::governor::BandwidthModel;
@@ -158,7 +158,11 @@ pub struct Suite {
 }
 
 impl Suite {
-    pub(super) fn new(setup: &Setup, model: Option<&BandwidthModel>) -> Result<Suite, Error> {
+    pub(super) fn new(
+        setup: &Setup,
+        model: Option<&BandwidthModel>,
+        watch: Watch,
+    ) -> Result<Suite, Error> {
         let (shrink, size) = match setup.options.effort {
             Effort::Tiny => (64, 0),
             Effort::Quick => (64, 1),
@@ -173,10 +177,13 @@ impl Suite {
             profiles: Vec::new(),
             model: model.cloned(),
         };
-        for entry in suite.entries.clone() {
-            let program = suite.program(entry, entry.training);
-            suite.profiles.push(profile(&program, suite.config())?);
-        }
+        let training = |entry: &&Entry| Profiled {
+            name: entry.name,
+            program: suite.program(entry, entry.training),
+            config: suite.config(),
+        };
+        let wanted: Vec<Profiled> = suite.entries.iter().map(training).collect();
+        suite.profiles = profiles(&wanted, setup.options, watch)?;
         Ok(suite)
     }
 
