@@ -139,7 +139,8 @@ impl<P: Places, O: Observer> Heap<P, O> {
             .expect("there is always one thread");
         let mut worker = Worker::<P, O, FULL, PAR>::new(&trace, bumps);
         roots.visit(&mut |r| *r = worker.root(*r));
-        let clock = |heap_clock: Option<Duration>| heap_clock.unwrap_or_else(|| self.made.elapsed());
+        let clock =
+            |heap_clock: Option<Duration>| heap_clock.unwrap_or_else(|| self.made.elapsed());
         let begun = clock(self.observer.now());
         // After a collection nothing refers to the nursery, and every object outside of it is to be logged at its
         // next store.

@@ -9,8 +9,8 @@
 mod room;
 
 use std::ops::Range;
-use std::time::Duration;
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
+use std::time::Duration;
 
 use crate::blocks::is_evacuated;
 use crate::durable::DurableMarks;

@@ -997,5 +997,9 @@ fn a_nursery_grows_when_much_survives_and_stays_within_fast_memory() {
     assert_eq!(grown("kg-n", None), (256 << 10, 2 << 20));
     assert_eq!(grown("kg-n", Some(700 << 10)), (256 << 10, 700 << 10));
     let (_, observed) = grown("kg-w", None);
-    assert_eq!(observed, 256 << 10, "its observer space does not grow either");
+    assert_eq!(
+        observed,
+        256 << 10,
+        "its observer space does not grow either"
+    );
 }

@@ -126,8 +126,7 @@ pub fn side_by_side<T: Send, E: Send + From<Error>>(
 ) -> Vec<Result<T, E>> {
     let next = AtomicUsize::new(0);
     let stopped = AtomicBool::new(false);
-    let results: Vec<Mutex<Option<Result<T, E>>>> =
-        (0..count).map(|_| Mutex::new(None)).collect();
+    let results: Vec<Mutex<Option<Result<T, E>>>> = (0..count).map(|_| Mutex::new(None)).collect();
     thread::scope(|scope| {
         for _ in 0..workers.clamp(1, count.max(1)) {
             scope.spawn(|| {
@@ -156,7 +155,25 @@ pub fn side_by_side<T: Send, E: Send + From<Error>>(
 
 #[cfg(test)]
 mod tests {
-    use super::policy_list;
+    use super::{policy_list, side_by_side};
+    use crate::Error;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn nothing_begins_after_the_end() {
+        let begun = AtomicUsize::new(0);
+        let results = side_by_side(5, 1, &|i, done| done.is_some() || i < 1, |i, _| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            Ok::<_, Error>(i)
+        });
+        assert_eq!(begun.into_inner(), 2, "the second one's end was the end");
+        assert!(matches!(results[..2], [Ok(0), Ok(1)]));
+        assert!(
+            results[2..]
+                .iter()
+                .all(|r| r.as_ref().is_err_and(Error::is_interrupt))
+        );
+    }
 
     #[test]
     fn a_plus_joins_policies_and_is_part_of_ranges() {

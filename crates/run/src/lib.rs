@@ -30,8 +30,8 @@ pub use compare::{Watch, compare, compare_managed, policies_for, policy_list, si
 pub use error::Error;
 pub use keep::Keep;
 pub use managed::{
-    DimmUse, End, ManagedMember, ManagedProgram, ManagedRun, ManagedSpec, Numa, Pauses, Phase,
-    GcStack, PlanResult, PowerPoint, Ran, StallStack, TIERS, TrayOptions, TrayUse, Turnaround,
+    DimmUse, End, GcStack, ManagedMember, ManagedProgram, ManagedRun, ManagedSpec, Numa, Pauses,
+    Phase, PlanResult, PowerPoint, Ran, StallStack, TIERS, TrayOptions, TrayUse, Turnaround,
     has_one_memory, run_managed, unknown_sites,
 };
 pub use nodes::OnNodes;

@@ -38,7 +38,9 @@ pub enum ProfileError {
         version: u32,
     },
     /// It begins as a profile does, and goes on otherwise.
-    #[error("{file}: damaged site profile: {what}; make it anew with `varve profile PROGRAM -o FILE.sites`")]
+    #[error(
+        "{file}: damaged site profile: {what}; make it anew with `varve profile PROGRAM -o FILE.sites`"
+    )]
     Damaged {
         /// The file.
         file: String,

@@ -142,7 +142,9 @@ fn fill_hole(at: u64, bytes: u64) {
     let error = io::Error::last_os_error();
     if mapped == libc::MAP_FAILED && error.raw_os_error() != Some(libc::EEXIST) {
         // Whoever owns the range believes that it has memory: any other thread's mapping might come there.
-        eprintln!("varve: the system took memory away and gives none back: {error}; the process ends");
+        eprintln!(
+            "varve: the system took memory away and gives none back: {error}; the process ends"
+        );
         std::process::abort();
     }
 }

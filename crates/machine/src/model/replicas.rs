@@ -97,7 +97,9 @@ impl Replicas {
                 turns: Turns::new(others),
                 idle: others,
                 sockets,
-                spans: (0..sockets).map(|s| spans(&nodes, s, sockets, memory)).collect(),
+                spans: (0..sockets)
+                    .map(|s| spans(&nodes, s, sockets, memory))
+                    .collect(),
                 nodes,
                 newer: Newer::detect(),
             })

@@ -400,8 +400,8 @@ impl<'a> Reading<'a> {
             },
             None => Error::Invalid {
                 message: match cut(self.bytes) || offset >= self.bytes.len() as u64 {
-                    true => format!("{}: {INCOMPLETE}", printable(in_a_line(e.message()))),
-                    false => printable(in_a_line(e.message())).into_owned(),
+                    true => format!("{}: {INCOMPLETE}", printable(without_bytes(e.message()))),
+                    false => printable(without_bytes(e.message())).into_owned(),
                 },
                 offset,
                 function,
@@ -444,9 +444,8 @@ fn memory(ty: wp::MemoryType) -> MemoryType {
 }
 
 /// A message without the list of bytes that some end with.
-fn in_a_line(message: &str) -> &str {
-    let line = message.lines().next().unwrap_or_default();
-    line.split(" - expected").next().unwrap_or(line)
+fn without_bytes(message: &str) -> &str {
+    message.split(" - expected=[").next().unwrap_or(message)
 }
 
 /// The proposal that a module needs and the engine lacks.

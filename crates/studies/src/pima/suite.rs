@@ -242,7 +242,14 @@ impl Suite {
         };
         let training = |entry: &&Entry| Profiled {
             name: entry.name,
-            program: program(entry, if size == 0 { entry.input[0] } else { entry.training }),
+            program: program(
+                entry,
+                if size == 0 {
+                    entry.input[0]
+                } else {
+                    entry.training
+                },
+            ),
             config: suite.config(entry),
         };
         let wanted: Vec<Profiled> = suite.programs.iter().map(training).collect();

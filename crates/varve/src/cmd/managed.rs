@@ -101,10 +101,7 @@ fn own_profile(program: &ManagedProgram, config: &Config) -> Result<Profile, Fai
 
 /// Makes all runs; what is known of a plan is on the terminal as soon as its run has ended. Why plans did not run comes as lines, if
 /// others did.
-fn all(
-    a: &RunArgs,
-    specs: &[ManagedSpec],
-) -> Result<(Vec<PlanResult>, Vec<String>), Failure> {
+fn all(a: &RunArgs, specs: &[ManagedSpec]) -> Result<(Vec<PlanResult>, Vec<String>), Failure> {
     // Before the first run has come far enough to ask for it.
     let stop = ui::stop_flag();
     let bar = ui::bar(specs.len() as u64, "plans");

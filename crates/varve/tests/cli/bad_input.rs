@@ -175,3 +175,39 @@ fn live_placement_says_what_it_lacks() {
     let said = varve(&["run", "--live", "--machine", "cxl-spr", "--", "true"]);
     said.refuses(2, &["cxl-spr", "--bins"]);
 }
+
+/// What would be written at the end is tried at the beginning.
+#[test]
+fn results_that_could_not_be_written_are_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let inside = file.join("more");
+    for (path, why) in [
+        (&file, "a file, and no folder"),
+        (&inside, "is a file, and no folder"),
+    ] {
+        let path = path.to_str().unwrap();
+        varve(&["run", TINY, "--out", path]).refuses(2, &[path, why, "choose another --out"]);
+        varve(&["study", "app-aware", "--quick", "--keep", path])
+            .refuses(2, &[path, why, "choose another --keep"]);
+    }
+    varve(&["run", TINY, "--numa", "auto", "--machine", "optane-6242"])
+        .refuses(2, &["--numa", "WebAssembly"]);
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+    assert_eq!(left.len(), 1, "nothing is left there");
+}
+
+/// An argument that is no UTF-8 is a program's own affair.
+#[test]
+fn arguments_may_be_any_bytes() {
+    use std::os::unix::ffi::OsStrExt;
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_varve"));
+    let module = crate::common::home().join("programs/dist/hello.wasm");
+    command.arg("run").arg(module);
+    command.args(["--machine", "optane-6242", "--plan", "dram", "--json", "--"]);
+    command.arg(std::ffi::OsStr::from_bytes(b"A\xffda"));
+    let said = command.output().unwrap();
+    assert!(said.status.success(), "{said:?}");
+    assert!(String::from_utf8_lossy(&said.stdout).contains("A\u{fffd}da"));
+}

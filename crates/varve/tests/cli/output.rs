@@ -16,6 +16,7 @@ fn json_is_json_everywhere() {
         &["machine", "--doctor", "--json"],
         &["policy", "--json"],
         &["policy", "dynamic", "--json"],
+        &["plan", "--json"],
         &["workload", "--json"],
         &["workload", "gups", "--json"],
         &["study", "list", "--json"],

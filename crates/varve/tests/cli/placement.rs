@@ -174,7 +174,7 @@ fn what_makes_no_sense_is_one_line() {
         (&["--fast-max", "1MiB"], &["--fast-max", "--plan"]),
         (
             &["--plan", "hints", "--fast-max", "1KiB"],
-            &["1024 bytes", "make the nursery smaller"],
+            &["1 KiB", "make the nursery smaller"],
         ),
     ] {
         graph(options).refuses(2, parts);
@@ -219,4 +219,44 @@ fn instances_share_a_machine_one_for_all_or_each_by_itself() {
         4
     );
     assert!((one / each - 1.0).abs() < 0.15, "{one} {each}");
+}
+
+#[test]
+fn a_heap_beyond_the_machine_or_its_references_is_one_line() {
+    let hello = |options: &[&str]| varve(&[&["run", "programs/dist/hello.wasm"], options].concat());
+    hello(&["--machine", "optane-6242", "--heap-max", "4TiB"])
+        .refuses(2, &["--heap-max 4TiB", "1896GiB", "`optane-6242`"]);
+    hello(&["--heap-max", "1TiB"]).refuses(2, &["a heap of 1 TiB", "too large"]);
+    hello(&["--nursery", "2MiB", "--nursery-max", "1MiB"])
+        .refuses(2, &["--nursery 2MiB", "--nursery-max 1MiB"]);
+    hello(&["--machine", "here", "--plan", "dram,kg-n"])
+        .refuses(2, &["`here`", "no slow memory of its own"]);
+}
+
+#[test]
+fn a_plan_that_cannot_run_does_not_lose_the_others() {
+    let said = graph(&[
+        "--machine",
+        "optane-6242",
+        "--plan",
+        "dram,kg-w,kg-n",
+        "--nursery",
+        "256KiB",
+        "--fast-max",
+        "1MiB",
+    ])
+    .well();
+    assert!(said.out.contains("Not run: kg-w:"), "{}", said.out);
+    assert!(said.out.contains("kg-n  "), "{}", said.out);
+}
+
+#[test]
+fn plans_are_listed_with_their_parameters() {
+    let all = varve(&["plan"]).well();
+    for plan in ["dram", "kg-w", "cgz+pima"] {
+        assert!(all.out.contains(plan), "{plan}");
+    }
+    let one = varve(&["plan", "pima"]).well();
+    assert!(one.out.contains("hold-off=50s"), "{}", one.out);
+    varve(&["plan", "nothing"]).refuses(2, &["no plan is called `nothing`", "kg-n"]);
 }

@@ -1,8 +1,8 @@
 //! The programs and their runs: what is run, on which machine, under which strategies.
 
 use super::super::Setup;
-use crate::{Effort, Watch};
 use crate::managed::{Profiled, module, profiles};
+use crate::{Effort, Watch};
 use std::sync::Arc;
 use varve_machine::Machine;
 use varve_pages::governor::BandwidthModel;
