@@ -117,7 +117,7 @@ fn look_into(module: &[u8]) -> (Option<String>, Vec<u64>) {
     let (mut name, mut functions) = (None, Vec::new());
     for payload in Parser::new(0).parse_all(module).map_while(Result::ok) {
         match payload {
-            Payload::CodeSectionEntry(body) => functions.push(body.range().start as u64),
+            Payload::CodeSectionEntry(body) => functions.push(body.range().start),
             Payload::CustomSection(section) if section.name() == "sourceMappingURL" => {
                 let mut text = wasmparser::BinaryReader::new(section.data(), 0);
                 let text = text.read_string().ok().filter(|text| !text.contains(':'));

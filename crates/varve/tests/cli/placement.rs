@@ -235,7 +235,9 @@ fn a_heap_beyond_the_machine_or_its_references_is_one_line() {
 
 #[test]
 fn a_plan_that_cannot_run_does_not_lose_the_others() {
-    let said = graph(&[
+    let said = varve(&[
+        "run",
+        "programs/dist/hello.wasm",
         "--machine",
         "optane-6242",
         "--plan",
