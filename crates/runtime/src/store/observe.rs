@@ -187,6 +187,7 @@ impl Recording {
         let ops = unsafe {
             let cursor = &mut *self.cursor.get();
             let len = cursor.next.offset_from_unsigned(start);
+            assert!(len <= ACCESSES + SLACK, "compiled code looks too seldom");
             cursor.next = start;
             std::slice::from_raw_parts(start, len)
         };
