@@ -250,7 +250,7 @@ impl Suite {
                     entry.training
                 },
             ),
-            config: suite.config(entry),
+            config: suite.training(entry),
         };
         let wanted: Vec<Profiled> = suite.programs.iter().map(training).collect();
         let made = profiles(&wanted, options, watch)?;
@@ -279,6 +279,17 @@ impl Suite {
     /// A program by its name, if this version of the study has it.
     pub fn named(&self, name: &str) -> Option<&'static Entry> {
         self.programs.iter().copied().find(|e| e.name == name)
+    }
+
+    /// A profile's nursery is smaller, as its input is: what nothing survives knows no site that is hot.
+    fn training(&self, entry: &Entry) -> Config {
+        let config = self.config(entry);
+        let nursery = (config.nursery / 16).max(64 << 10);
+        Config {
+            nursery,
+            nursery_max: nursery,
+            ..config
+        }
     }
 
     /// The most cores.
