@@ -92,14 +92,18 @@ fn store<'a>(
     let quiet = quiet == Some(b"noreply");
     let bytes = unsigned(bytes).filter(|n| *n <= i32::MAX as u64 - 2);
     let flags = unsigned(flags).and_then(|f| u32::try_from(f).ok());
-    let cas = cas.map(unsigned);
+    let (cas, no_number) = match cas.map(unsigned) {
+        Some(None) => (None, true),
+        Some(number) => (number, false),
+        None => (None, false),
+    };
     let (Some(flags), Some(expiry), Some(bytes)) = (flags, signed(expiry), bytes) else {
         return Command::Refused {
             answer: FORMAT,
             swallow: bytes,
         };
     };
-    if key.len() > MOST_KEY || cas == Some(None) {
+    if key.len() > MOST_KEY || no_number {
         return Command::Refused {
             answer: FORMAT,
             swallow: Some(bytes),
@@ -115,7 +119,7 @@ fn store<'a>(
             mode,
             flags,
             expiry,
-            cas: cas.flatten(),
+            cas,
             quiet,
         },
     })

@@ -219,9 +219,11 @@ impl Recording {
     ) {
         let mut from = address;
         while from < address + bytes {
-            // Up to the page's end: the next one may be elsewhere.
-            let to = (from + 1).next_multiple_of(MOST_BYTES).min(address + bytes);
             let at = place(rest, from);
+            // Up to the page's end: the next one may be elsewhere. It is the page that the sink knows: a table begins anywhere in one
+            // of the host's, and elsewhere in the next run.
+            let left = MOST_BYTES - at % MOST_BYTES;
+            let to = (from + left).min(address + bytes);
             // SAFETY: as in `drain_into`: `next` is inside of the buffer whenever nobody appends.
             let full = unsafe {
                 let cursor = &mut *self.cursor.get();
@@ -462,6 +464,53 @@ impl Vm {
         match &self.recording {
             Some(recording) if !recording.drain() => Err(Error::Unobserved),
             _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Heard(Arc<Mutex<Vec<Op>>>);
+
+    impl Sink for Heard {
+        fn take(&mut self, ops: &[Op]) -> bool {
+            self.0.lock().unwrap().extend_from_slice(ops);
+            true
+        }
+
+        fn bind(&mut self, _: u64, _: u64, _: u8) {}
+
+        fn now(&mut self) -> Duration {
+            Duration::ZERO
+        }
+    }
+
+    /// What is told of accesses all over a table that begins at an address of the host.
+    fn told(table: u64) -> Vec<Op> {
+        let heard = Heard::default();
+        let recording = Recording::new(Box::new(heard.clone()));
+        recording.set_heap(1 << 46);
+        recording.bind(table, 3 * PAGE, Tier::FAST);
+        for at in (0..2 * PAGE).step_by(100) {
+            recording.record(Kind::Write, table + at, 1 + at / 3);
+        }
+        recording.drain();
+        heard.0.lock().unwrap().clone()
+    }
+
+    /// A table of the collector begins anywhere in a page of the host, and in the same process elsewhere than in the run before.
+    #[test]
+    fn where_the_host_has_a_table_is_not_told() {
+        let page = 5 << 40;
+        let first = told(page);
+        let bytes: u64 = first.iter().map(|o| u64::from(o.size)).sum();
+        let all: u64 = (0..2 * PAGE).step_by(100).map(|at| 1 + at / 3).sum();
+        assert_eq!(bytes, all);
+        for inside in [16, 2064, 4080] {
+            assert!(told(page + inside) == first, "{inside}");
         }
     }
 }
