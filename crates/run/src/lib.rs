@@ -31,7 +31,7 @@ pub use error::Error;
 pub use keep::Keep;
 pub use managed::{
     DimmUse, End, GcStack, ManagedMember, ManagedProgram, ManagedRun, ManagedSpec, Numa, Pauses,
-    Phase, PlanResult, PowerPoint, Ran, StallStack, TIERS, TrayOptions, TrayUse, Turnaround,
+    Phase, PlanResult, PowerPoint, Ran, SEED, StallStack, TIERS, TrayOptions, TrayUse, Turnaround,
     has_one_memory, run_managed, unknown_sites,
 };
 pub use nodes::OnNodes;

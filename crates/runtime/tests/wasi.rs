@@ -7,7 +7,7 @@ use std::fs;
 use std::io::Cursor;
 use std::path::Path;
 use varve_runtime::host::{State, Wasi, wasi};
-use varve_runtime::{Engine, Module, Store};
+use varve_runtime::{Clock, Engine, Module, Store};
 
 /// The functions of WASI that the programs here use, a memory, and a few words for their lists of buffers.
 const PRELUDE: &str = r#"
@@ -50,6 +50,10 @@ const PRELUDE: &str = r#"
 
 /// Exit code, output and errors of a program of this text.
 fn run(text: &str, wasi: Wasi, input: &str) -> (i32, String, String) {
+    run_by(text, wasi, Clock::default(), input)
+}
+
+fn run_by(text: &str, wasi: Wasi, clock: Clock, input: &str) -> (i32, String, String) {
     let engine = Engine::default();
     let bytes = wat::parse_str(format!("(module {PRELUDE} {text})")).unwrap();
     let module = Module::new(&engine, &bytes).unwrap();
@@ -61,7 +65,7 @@ fn run(text: &str, wasi: Wasi, input: &str) -> (i32, String, String) {
         State {
             console,
             wasi,
-            clock: Default::default(),
+            clock,
         },
     )
     .unwrap();
@@ -98,6 +102,50 @@ fn a_program_sees_its_arguments_and_its_environment() {
     assert_eq!(code, 22);
     assert_eq!(out, "program\0größ\0grö");
     assert_eq!(err, "B=two\0A=3\0");
+}
+
+/// Looks at two clocks, sleeps for an hour, looks again, and draws 8 bytes: what it saw, in hexadecimal digits.
+const LOOKS: &str = r#"
+    (func $look (param $clock i32) (param $at i32)
+        (call $expect (call $clock (local.get $clock) (i64.const 1) (local.get $at)) (i32.const 0)))
+    (func $digit (param $n i32) (result i32)
+        (i32.add (local.get $n) (select (i32.const 87) (i32.const 48) (i32.gt_u (local.get $n) (i32.const 9)))))
+    (func (export "_start") (local $i i32)
+        (call $look (i32.const 0) (i32.const 512))
+        (call $look (i32.const 1) (i32.const 520))
+        (i32.store8 (i32.const 256) (i32.const 0))
+        (i32.store (i32.const 264) (i32.const 0))
+        (i32.store (i32.const 272) (i32.const 1))
+        (i64.store (i32.const 280) (i64.const 3600000000000))
+        (call $expect (call $poll (i32.const 256) (i32.const 320) (i32.const 1) (i32.const 360)) (i32.const 0))
+        (call $look (i32.const 1) (i32.const 528))
+        (call $expect (call $random (i32.const 536) (i32.const 8)) (i32.const 0))
+        (loop $more
+            (i32.store8 (i32.add (i32.const 1024) (i32.shl (local.get $i) (i32.const 1)))
+                (call $digit (i32.shr_u (i32.load8_u (i32.add (i32.const 512) (local.get $i))) (i32.const 4))))
+            (i32.store8 (i32.add (i32.const 1025) (i32.shl (local.get $i) (i32.const 1)))
+                (call $digit (i32.and (i32.load8_u (i32.add (i32.const 512) (local.get $i))) (i32.const 15))))
+            (local.set $i (i32.add (local.get $i) (i32.const 1)))
+            (br_if $more (i32.lt_u (local.get $i) (i32.const 32))))
+        (call $print (i32.const 1) (i32.const 1024) (i32.const 64)))"#;
+
+#[test]
+fn a_program_that_must_do_the_same_every_time_sees_the_same() {
+    let once = |seed| run_by(LOOKS, Wasi::new().seed(seed), Clock::counted(), "");
+    let (code, out, err) = once(7);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let time = |i: usize| {
+        u64::from_str_radix(&out[16 * i..][..16], 16)
+            .unwrap()
+            .swap_bytes()
+    };
+    // A look is a microsecond; the sleep took none of ours.
+    assert_eq!((time(0), time(1)), (0, 1000));
+    let hour = 3_600_000_000_000;
+    assert!((hour..hour + 10_000).contains(&time(2)), "{}", time(2));
+    assert_eq!(once(7).1, out);
+    assert_ne!(once(8).1[48..], out[48..], "other seeds, other numbers");
+    assert_eq!(once(8).1[..48], out[..48]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! tells every access. All of its heap is in one memory; which one, the model's pager says.
 
 use super::pages::Tiers;
-use super::program::{End, Failed, ManagedProgram};
+use super::program::{End, Failed, ManagedProgram, SEED};
 use super::told::{self, Told};
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
@@ -42,7 +42,7 @@ impl ManagedMember {
             ..Config::default()
         };
         let program = self.program.clone();
-        let thread = Builder::new().spawn(move || program.observed(config, Box::new(teller)));
+        let thread = Builder::new().spawn(move || program.observed(config, SEED, Box::new(teller)));
         self.state = match thread {
             Ok(thread) => State::Running(told, thread),
             Err(e) => {

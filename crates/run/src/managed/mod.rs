@@ -9,7 +9,7 @@ mod trays;
 
 pub use member::ManagedMember;
 pub use pages::{Numa, TIERS};
-pub use program::{End, ManagedProgram, Ran, unknown_sites};
+pub use program::{End, ManagedProgram, Ran, SEED, unknown_sites};
 pub use result::{GcStack, Pauses, Phase, PlanResult, StallStack, Turnaround};
 pub use trays::{DimmUse, PowerPoint, TrayOptions, TrayUse};
 
@@ -227,7 +227,8 @@ pub fn run_managed(
         for space in 0..run as usize {
             let (teller, told) = told::pair(space, Arc::clone(&tiers));
             let (program, config) = (&spec.program, config.clone());
-            threads.push(scope.spawn(move || program.observed(config, Box::new(teller))));
+            threads
+                .push(scope.spawn(move || program.observed(config, spec.seed, Box::new(teller))));
             programs.push(told);
         }
         let mut told: Vec<&mut dyn varve_machine::Program> = Vec::new();

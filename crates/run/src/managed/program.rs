@@ -10,6 +10,9 @@ use varve_runtime::{
     Clock, Config, Engine, Error, GcStats, Linker, Module, PimaEntry, Sink, Store, Val, ValType,
 };
 
+/// The seed of random numbers where nobody chooses it.
+pub const SEED: u64 = 1;
+
 /// A program and what it is given.
 #[derive(Clone, Debug)]
 pub struct ManagedProgram {
@@ -138,6 +141,20 @@ impl ManagedProgram {
         })
     }
 
+    /// The same, but that its clocks count how often it looks at them, and random numbers are a sequence that the seed says: what it does is the
+    /// same every time.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn repeatable(&self, console: Console, seed: u64) -> Result<State, Error> {
+        let state = self.state(console)?;
+        Ok(State {
+            wasi: state.wasi.seed(seed),
+            clock: Clock::counted(),
+            ..state
+        })
+    }
+
     /// Runs the program's main function, or the export that is asked for; its exit code.
     ///
     /// # Errors
@@ -154,7 +171,7 @@ impl ManagedProgram {
         }
     }
 
-    /// What the program does to the objects of each of its allocation sites.
+    /// What the program does to the objects of each of its allocation sites: the same every time, if nothing is compiled in the background.
     ///
     /// # Errors
     /// A module that is no program, and what goes wrong in it.
@@ -166,7 +183,7 @@ impl ManagedProgram {
             out: Output::new(Box::new(std::io::sink())),
             err: Output::new(Box::new(std::io::sink())),
         };
-        let mut store: Store<State> = Store::profiled(&engine, self.state(console)?)?;
+        let mut store: Store<State> = Store::profiled(&engine, self.repeatable(console, SEED)?)?;
         self.start(&mut store, &module)?;
         Ok(store.profile(self.name()).unwrap_or_default())
     }
@@ -203,10 +220,10 @@ impl ManagedProgram {
         })
     }
 
-    /// Runs the program to its end and tells `sink` of everything it accesses.
-    pub fn observed(&self, config: Config, sink: Box<dyn Sink>) -> Result<End, Failed> {
+    /// Runs the program to its end and tells `sink` of everything it accesses. Its random numbers are those of the seed.
+    pub fn observed(&self, config: Config, seed: u64, sink: Box<dyn Sink>) -> Result<End, Failed> {
         let (out, err) = (Kept::default(), Kept::default());
-        let end = self.run(config, sink, &out, &err);
+        let end = self.run(config, seed, sink, &out, &err);
         end.map_err(|error| Failed {
             error,
             err: err.take(),
@@ -216,6 +233,7 @@ impl ManagedProgram {
     fn run(
         &self,
         config: Config,
+        seed: u64,
         sink: Box<dyn Sink>,
         out: &Kept,
         err: &Kept,
@@ -227,7 +245,7 @@ impl ManagedProgram {
             out: Output::new(Box::new(out.clone())),
             err: Output::new(Box::new(err.clone())),
         };
-        let mut store = Store::observed(&engine, self.state(console)?, sink)?;
+        let mut store = Store::observed(&engine, self.repeatable(console, seed)?, sink)?;
         store.data_mut().clock = store.clock();
         let code = self.start(&mut store, &module);
         let told = store.tell();

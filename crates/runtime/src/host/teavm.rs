@@ -6,7 +6,7 @@
 
 use super::console::{Output, err_failed, out_failed};
 use super::js::Js;
-use super::{State, exit_code, js_string, wasi};
+use super::{State, Wasi, exit_code, js_string, wasi};
 use crate::*;
 use std::io;
 
@@ -159,8 +159,8 @@ fn math(linker: &mut Linker<State>) {
     for (name, leaf) in leaves.into_iter().chain(unary).chain(binary) {
         linker.func_leaf("teavmMath", name, leaf);
     }
-    linker.func_any("teavmMath", "random", (0, 1), |_: C<'_>, _, r| {
-        result(&mut r[0], random());
+    linker.func_any("teavmMath", "random", (0, 1), |mut c: C<'_>, _, r| {
+        result(&mut r[0], random(&mut c.data_mut().wasi)?);
         Ok(())
     });
 }
@@ -174,12 +174,12 @@ fn pow(x: f64, y: f64) -> f64 {
     }
 }
 
-/// A number from 0 to 1, from the system's source of randomness.
-fn random() -> f64 {
+/// A number from 0 to 1.
+fn random(wasi: &mut Wasi) -> Result<f64> {
     let mut bytes = [0u8; 8];
-    // SAFETY: the buffer has room for what is asked for.
-    unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
-    (u64::from_ne_bytes(bytes) >> 11) as f64 / (1u64 << 53) as f64
+    wasi.random(&mut bytes)
+        .map_err(|e| Error::Usage(format!("the system has no random numbers: {e}")))?;
+    Ok((u64::from_ne_bytes(bytes) >> 11) as f64 / (1u64 << 53) as f64)
 }
 
 fn exceptions(linker: &mut Linker<State>) {

@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use std::cell::UnsafeCell;
 use std::collections::HashMap;
 use std::mem::offset_of;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use varve_heap::layout::{self, HEAP_SPAN};
@@ -370,51 +371,75 @@ impl Backing for Bound {
 
 /// What a program's clocks show: the host's time, or that of whoever is told of its accesses.
 #[derive(Clone, Default)]
-pub struct Clock {
-    recording: Option<Arc<Recording>>,
-    processor: bool,
+pub struct Clock(Source);
+
+#[derive(Clone, Default)]
+enum Source {
+    #[default]
+    Host,
+    /// The host's, but for the clock that never goes back.
+    Processor,
+    Observed(Arc<Recording>),
+    /// Nanoseconds since the program began.
+    Counted(Arc<AtomicU64>),
 }
+
+/// What passes from one look at a counted clock to the next.
+const LOOK: Duration = Duration::from_micros(1);
 
 impl Clock {
     /// The host's time, but for the clock that never goes back: it shows for how long processors ran the program's thread. What else the
     /// machine does is not in that, nor is what the collector's other threads do.
     pub fn processor() -> Clock {
-        Clock {
-            recording: None,
-            processor: true,
-        }
+        Clock(Source::Processor)
+    }
+
+    /// A microsecond passes with each look at a clock, sleep takes none of the host's time, and 1970 has just begun: a program that does the
+    /// same sees the same.
+    pub fn counted() -> Clock {
+        Clock(Source::Counted(Arc::default()))
     }
 
     pub(crate) fn of(recording: Option<Arc<Recording>>) -> Clock {
-        Clock {
-            recording,
-            processor: false,
-        }
+        Clock(recording.map_or(Source::Host, Source::Observed))
     }
 
     /// Whether the clock that never goes back is the processors'.
     pub(crate) fn is_processor(&self) -> bool {
-        self.processor
+        matches!(self.0, Source::Processor)
     }
 
-    /// The time of an observed program, since it began; none if nobody observes it.
+    /// The time since the program began, if that is not the host's.
     ///
     /// Called on the program's own thread.
-    pub(crate) fn observed(&self) -> Option<Duration> {
-        self.recording.as_ref().map(|recording| recording.now())
-    }
-
-    /// Lets an observed program sleep; `false` if nobody observes it.
-    pub(crate) fn sleep(&self, time: Duration) -> bool {
-        if let Some(recording) = &self.recording {
-            recording.sleep(time);
+    pub(crate) fn virtual_time(&self) -> Option<Duration> {
+        match &self.0 {
+            Source::Host | Source::Processor => None,
+            Source::Observed(recording) => Some(recording.now()),
+            Source::Counted(time) => Some(Clock::pass(time, LOOK)),
         }
-        self.recording.is_some()
     }
 
-    /// The time since 1970; an observed program begins then.
+    /// Lets a program sleep whose time is not the host's; `false` if it is.
+    pub(crate) fn sleep(&self, time: Duration) -> bool {
+        match &self.0 {
+            Source::Host | Source::Processor => return false,
+            Source::Observed(recording) => recording.sleep(time),
+            Source::Counted(now) => {
+                Clock::pass(now, time);
+            }
+        }
+        true
+    }
+
+    fn pass(now: &AtomicU64, time: Duration) -> Duration {
+        let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        Duration::from_nanos(now.fetch_add(ns, Ordering::Relaxed))
+    }
+
+    /// The time since 1970; a program whose time is not the host's begins then.
     pub(crate) fn date(&self) -> Duration {
-        self.observed().unwrap_or_else(|| {
+        self.virtual_time().unwrap_or_else(|| {
             let now = SystemTime::now().duration_since(UNIX_EPOCH);
             now.unwrap_or_default()
         })

@@ -8,7 +8,7 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use varve_report::{fmt, write_atomically};
-use varve_run::{ManagedProgram, SourceMap};
+use varve_run::{ManagedProgram, SEED, SourceMap};
 use varve_runtime::host::{Console, Output, State};
 use varve_runtime::sites::Profile;
 use varve_runtime::{Config, Engine, Error, Module, Store};
@@ -86,7 +86,7 @@ fn run(
     module: &Module,
     bar: &ProgressBar,
 ) -> Result<(ExitCode, Profile), Error> {
-    let state = program.state(console(bar))?;
+    let state = program.repeatable(console(bar), SEED)?;
     let mut store: Store<State> = Store::profiled(engine, state)?;
     let shown = bar.clone();
     let mut collections = 0;

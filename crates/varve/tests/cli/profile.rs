@@ -125,6 +125,19 @@ fn json_has_all_of_each_site() {
     assert!(vertex["memory"]["cgz-f:threshold=4"].is_string());
 }
 
+/// The program prints how long it took, for one thing: into an array of characters, whose accesses count.
+#[test]
+fn the_same_input_gives_the_same_profile() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = ["one.sites", "two.sites"].map(|name| {
+        let file = folder.path().join(name);
+        let large = ["pagerank", "--scale", "11"];
+        profile(&file, &["--nursery", "256KiB"], &large).well();
+        std::fs::read_to_string(file).unwrap()
+    });
+    assert!(made[0] == made[1]);
+}
+
 #[test]
 fn runs_add_up_when_they_are_told_to() {
     let folder = tempfile::tempdir().unwrap();

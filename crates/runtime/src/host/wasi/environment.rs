@@ -4,7 +4,6 @@ use super::errno::{Errno, Outcome};
 use super::guest::Guest;
 use crate::Clock;
 use crate::host::State;
-use rustix::rand::{GetRandomFlags, getrandom};
 use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
 
 pub fn args_sizes_get(g: &mut Guest, s: &mut State, count: u32, bytes: u32) -> Outcome {
@@ -39,13 +38,13 @@ fn nanoseconds(t: Timespec) -> u64 {
         .wrapping_add(t.tv_nsec as u64)
 }
 
-/// A clock's time, ns. All clocks of an observed program show the same.
-pub(crate) fn now(observed: &Clock, id: u32) -> Outcome<u64> {
+/// A clock's time, ns. All clocks of a program whose time is not the host's show the same.
+pub(crate) fn now(clocks: &Clock, id: u32) -> Outcome<u64> {
     let id = match clock(id)? {
-        ClockId::Monotonic if observed.is_processor() => ClockId::ThreadCPUTime,
+        ClockId::Monotonic if clocks.is_processor() => ClockId::ThreadCPUTime,
         id => id,
     };
-    if let Some(now) = observed.observed() {
+    if let Some(now) = clocks.virtual_time() {
         return Ok(now.as_nanos() as u64);
     }
     Ok(nanoseconds(clock_gettime(id)))
@@ -65,12 +64,8 @@ pub fn clock_res_get(g: &mut Guest, _: &mut State, id: u32, resolution: u32) -> 
     g.put_u64(resolution, nanoseconds(clock_getres(clock(id)?)))
 }
 
-pub fn random_get(g: &mut Guest, _: &mut State, at: u32, size: u32) -> Outcome {
-    let mut rest = g.bytes_mut(at, size)?;
-    while !rest.is_empty() {
-        let done = rustix::io::retry_on_intr(|| getrandom(&mut *rest, GetRandomFlags::empty()))?;
-        rest = &mut rest[done..];
-    }
+pub fn random_get(g: &mut Guest, s: &mut State, at: u32, size: u32) -> Outcome {
+    s.wasi.random(g.bytes_mut(at, size)?)?;
     Ok(())
 }
 

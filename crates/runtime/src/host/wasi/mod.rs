@@ -16,6 +16,9 @@ use super::{State, exit_code};
 use crate::{Caller, Error, Extern, Linker, Memory, Module, Result, Store};
 use errno::Outcome;
 use guest::Guest;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+use rustix::rand::{GetRandomFlags, getrandom};
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -28,6 +31,8 @@ pub struct Wasi {
     arguments: Vec<Vec<u8>>,
     environment: Vec<Vec<u8>>,
     files: Table,
+    /// Where random numbers come from, if not from the system.
+    chance: Option<Box<ChaCha8Rng>>,
 }
 
 impl Default for Wasi {
@@ -43,7 +48,28 @@ impl Wasi {
             arguments: Vec::new(),
             environment: Vec::new(),
             files: Table::new(),
+            chance: None,
         }
+    }
+
+    /// Random numbers are a sequence that the seed says, so that a program that does the same gets the same.
+    pub fn seed(mut self, seed: u64) -> Wasi {
+        self.chance = Some(Box::new(ChaCha8Rng::seed_from_u64(seed)));
+        self
+    }
+
+    /// Fills a buffer with random bytes.
+    pub(crate) fn random(&mut self, mut rest: &mut [u8]) -> rustix::io::Result<()> {
+        if let Some(chance) = &mut self.chance {
+            chance.fill_bytes(rest);
+            return Ok(());
+        }
+        while !rest.is_empty() {
+            let done =
+                rustix::io::retry_on_intr(|| getrandom(&mut *rest, GetRandomFlags::empty()))?;
+            rest = &mut rest[done..];
+        }
+        Ok(())
     }
 
     /// Adds an argument. The first one is by custom the program's name.

@@ -116,7 +116,7 @@ fn until_first(clock: &Clock, waits: &[(u64, u8, Wait)]) -> Outcome<Vec<Event>> 
             }
         }
     }
-    // An observed program sleeps by the clock that it sees.
+    // A program sleeps by the clock that it sees.
     let slept = most.filter(|&time| files.is_empty() && clock.sleep(time));
     while slept.is_none() {
         // A time too far away for the host means forever.
