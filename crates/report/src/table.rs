@@ -35,21 +35,22 @@ pub fn claims(result: &StudyResult, look: Look) -> String {
     out.push_str(&wrap(&origin, look.width, ""));
     out.push_str("\n\n");
 
-    let mut rows = Vec::new();
+    let mut rows: Vec<Vec<String>> = Vec::new();
     for c in &result.claims {
         let what = if c.unit.is_empty() {
             c.what.clone()
         } else {
             format!("{} ({})", c.what, c.unit)
         };
-        rows.push(vec![
+        let cells = [
             c.id.clone(),
             what,
             c.published.to_string(),
             c.ours.to_string(),
             c.ratio.map_or(fmt::NONE.into(), fmt::ratio),
             c.agreement().symbol().into(),
-        ]);
+        ];
+        rows.push(cells.map(|cell| printable(&cell)).into());
     }
     let headings = ["id", "claim (unit)", "published", "ours", "ratio", ""].map(String::from);
     // Words give way to numbers, and numbers are never broken.
@@ -99,18 +100,26 @@ pub fn runs(table: &RunTable, look: Look) -> String {
         (_, false) => "  ",
     };
     let rows_are = format!("{}{}", mark(false), table.rows_are);
-    let named = |(r, row): (usize, &Row)| format!("{}{}", mark(frontier.contains(&r)), row.name);
+    let half = look.width / 2;
+    let indent = chars(mark(false));
+    let named = |(r, row): (usize, &Row)| {
+        let lines = name_lines(&printable(&row.name), half - indent);
+        let next = format!("\n{}", mark(false));
+        format!("{}{}", mark(frontier.contains(&r)), lines.join(&next))
+    };
     let names: Vec<String> = table.rows.iter().enumerate().map(named).collect();
     let name_width = names
         .iter()
-        .chain([&rows_are])
+        .flat_map(|name| name.lines())
+        .chain([rows_are.as_str()])
         .map(chars)
         .max()
         .unwrap_or(0)
-        .min(look.width / 2);
+        .min(half);
     let mut columns = Vec::new();
     for c in 0..table.columns.len() {
         let (heading, mut cells) = table.column_text(c);
+        cells.iter_mut().for_each(|cell| *cell = printable(cell));
         let best = table.best(c);
         // Where any cell carries the star, the others keep its place free, so that digits line up.
         for (r, cell) in cells.iter_mut().enumerate().filter(|_| !best.is_empty()) {
@@ -155,6 +164,24 @@ pub fn runs(table: &RunTable, look: Look) -> String {
         out.push('\n');
     }
     paint(out, look)
+}
+
+/// A run's name in lines of at most `width` characters, broken behind what joins its parts where possible.
+fn name_lines(name: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for part in name.split_inclusive([',', ':', '+', ' ']) {
+        let last = lines.last_mut().expect("there is a line");
+        if chars(&last) + chars(part) <= width {
+            last.push_str(part);
+            continue;
+        }
+        let part: Vec<char> = part.chars().collect();
+        lines.extend(part.chunks(width).map(String::from_iter));
+    }
+    if lines[0].is_empty() && lines.len() > 1 {
+        lines.remove(0);
+    }
+    lines
 }
 
 /// How many columns fit beside the names without breaking a word; at least one, where there is one.
@@ -213,7 +240,7 @@ fn grid(
         .set_width(width as u16)
         .set_header(headings.iter().map(|h| printable(h)));
     for row in rows {
-        table.add_row(row.iter().map(|cell| printable(cell)));
+        table.add_row(row);
     }
     let roomy = least
         .iter()
@@ -240,4 +267,41 @@ fn grid(
 fn is_number(cell: &str) -> bool {
     let number = cell.trim_end_matches(['★', ' ', 'x']);
     number.replace(',', "").parse::<f64>().is_ok() || number == fmt::NONE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fmt::Format;
+    use crate::{Better, Column};
+
+    #[test]
+    fn a_long_name_goes_on_below_itself() {
+        let mut table = RunTable::new("Plans", "plan");
+        table.columns = ["MNTT", "DRAM"]
+            .map(|name| Column::new(name, Format::Ratio, Better::Lower))
+            .into();
+        table.trade_off = Some((0, 1));
+        table.push("dram", [1.0.into(), 3.0.into()]);
+        table.push(
+            "pima:alpha=1.5,hold-off=5ms,intervals=3,together=yes",
+            [2.0.into(), 2.0.into()],
+        );
+        table.push("w".repeat(90), [3.0.into(), 3.0.into()]);
+        let text = runs(&table, Look::plain());
+        assert!(
+            text.contains("\n◆ pima:alpha=1.5,hold-off=5ms,      "),
+            "{text}"
+        );
+        assert!(text.contains("\n  intervals=3,together=yes\n"), "{text}");
+        assert!(
+            text.contains(&format!("\n  {}  ", "w".repeat(38))),
+            "{text}"
+        );
+        assert!(
+            text.contains(&format!("\n  {}\n", "w".repeat(14))),
+            "{text}"
+        );
+        assert!(text.lines().all(|line| chars(line) <= 80), "{text}");
+    }
 }
