@@ -98,6 +98,7 @@ fn json(profile: &Profile, judged: &[Judged]) -> serde_json::Value {
             "survivors": c.survivors, "survived_bytes": c.survived_bytes,
             "reads": c.reads, "writes": c.writes,
             "old_reads": c.old_reads, "old_writes": c.old_writes,
+            "accesses": c.accesses,
             "memory": judged.iter().map(memory).collect::<serde_json::Map<_, _>>(),
         })
     };

@@ -81,6 +81,25 @@ fn on_the_model_the_log_is_the_same_every_time_and_names_the_plan() {
     assert_eq!(pima, lines(&run(), "pima:hold-off=1ms at "));
 }
 
+/// Neither what ran before in the same process nor what runs beside is in the numbers.
+#[test]
+fn a_plan_gives_the_same_numbers_in_any_company() {
+    let of = |plans: &str, jobs: &str, plan: &str| {
+        let options = ["--machine", "optane-6242", "--instances", "16", "--json"];
+        let said = graph(&[&options[..], &["--plan", plans, "--jobs", jobs]].concat());
+        let json = said.well().json();
+        let runs = json["runs"].as_array().expect("a list").clone();
+        let run = runs.into_iter().find(|r| r["plan"] == plan);
+        run.expect("the plan was asked for")
+    };
+    for plan in ["pima", "kg-w"] {
+        let alone = of(plan, "1", plan);
+        let others = format!("slow,slow-scan,hints+pima,{plan}");
+        assert_eq!(of(&others, "1", plan), alone, "{plan} after others");
+        assert_eq!(of(&others, "2", plan), alone, "{plan} beside others");
+    }
+}
+
 #[test]
 fn hints_put_marked_objects_into_fast_memory() {
     let of = |plan: &str| {

@@ -121,6 +121,10 @@ fn json_has_all_of_each_site() {
     // 128 vertices, loaded in each of 4 iterations.
     assert_eq!(vertex["objects"], 4 * 128);
     assert!(vertex["reads"].as_u64() > Some(0) && vertex["offset"].as_u64() > Some(0));
+    // Survivors by how often they were accessed from then on: never, once, 2 to 3 times, and so on.
+    let accesses = vertex["accesses"].as_array().expect("a list");
+    let counted: u64 = accesses.iter().filter_map(|n| n.as_u64()).sum();
+    assert_eq!(vertex["survivors"].as_u64(), Some(counted));
     assert!(vertex["memory"]["cgz-f"].is_string());
     assert!(vertex["memory"]["cgz-f:threshold=4"].is_string());
 }
