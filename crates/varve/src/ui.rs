@@ -1,6 +1,6 @@
 //! What all commands share: failures with their exit codes, Ctrl-C, progress, output folders.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::fmt::Display;
 use std::fs;
 use std::io::{self, Write};
@@ -79,14 +79,22 @@ pub fn stopped() -> bool {
 pub fn bar(len: u64, what: &str) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(len), ProgressDrawTarget::stderr_with_hz(8));
     let style = ProgressStyle::with_template(
-        "{prefix} [{bar:24}] {pos}/{len}  {elapsed} (left {eta})  {wide_msg}",
+        "{prefix} [{bar:16}] {pos}/{len}  {elapsed} (left {left})  {wide_msg}",
     );
     if let Ok(style) = style {
-        bar.set_style(style.progress_chars("=> "));
+        bar.set_style(style.progress_chars("=> ").with_key("left", left));
     }
     bar.set_prefix(what.to_string());
     bar.enable_steady_tick(Duration::from_millis(250));
     bar
+}
+
+/// The time that is left; nobody knows before a piece is done.
+fn left(state: &ProgressState, out: &mut dyn std::fmt::Write) {
+    let _ = match state.pos() {
+        0 => out.write_char('?'),
+        _ => write!(out, "{:#}", HumanDuration(state.eta())),
+    };
 }
 
 /// What goes on for nobody knows how long; on a terminal only.

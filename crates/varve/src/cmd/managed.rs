@@ -1,5 +1,6 @@
 //! `varve run module.wasm --machine M --plan P`: a managed program on a modelled machine, once under each heap plan.
 
+use super::so_far::SoFar;
 use super::{machine, phases, plan_table, plans, wasm};
 use crate::args::RunArgs;
 use crate::ui::{self, Done, Failure, command_line, failed, of_run, print, wrong};
@@ -105,26 +106,23 @@ fn all(a: &RunArgs, specs: &[ManagedSpec]) -> Result<(Vec<PlanResult>, Vec<Strin
     // Before the first run has come far enough to ask for it.
     let stop = ui::stop_flag();
     let bar = ui::bar(specs.len() as u64, "plans");
-    let latest = Mutex::new(vec![(0, 0); specs.len()]);
+    let so_far = Mutex::new(SoFar::new(specs.len()));
     let said = Mutex::new(false);
     let results = compare_managed(
         specs,
         ui::workers(a.jobs),
         &Keep::nothing(),
         &|i, progress| {
+            let mut so_far = so_far.lock().expect("no holder panics");
             match progress {
                 Some(p) => {
-                    let mut latest = latest.lock().expect("no holder panics");
-                    latest[i] = (p.accesses, p.now_ns);
-                    let accesses: u64 = latest.iter().map(|l| l.0).sum();
-                    bar.set_message(format!(
-                        "{} at {}, {} M accesses",
-                        specs[i].plan,
-                        fmt::duration_ns(p.now_ns as f64),
-                        accesses / 1_000_000
-                    ));
+                    so_far.note(i, p.accesses, p.now_ns);
+                    bar.set_message(message(specs, &so_far));
                 }
-                None => bar.inc(1),
+                None => {
+                    so_far.end(i);
+                    bar.inc(1);
+                }
             }
             !stop.load(Ordering::Relaxed)
         },
@@ -158,6 +156,19 @@ fn all(a: &RunArgs, specs: &[ManagedSpec]) -> Result<(Vec<PlanResult>, Vec<Strin
             Ok((done, errors.iter().map(line).collect()))
         }
     }
+}
+
+/// How the runs do that go on: the first one's time, or how many times that of the first one it is for as many accesses.
+fn message(specs: &[ManagedSpec], so_far: &SoFar) -> String {
+    let of = |i: usize| {
+        let plan = &specs[i].plan;
+        match so_far.beside_first(i).filter(|_| i > 0) {
+            Some(ratio) => format!("{plan} {ratio:.2}x"),
+            None => format!("{plan} {}", fmt::duration_ns(so_far.ns(i) as f64)),
+        }
+    };
+    let runs: Vec<String> = so_far.going_on().map(of).collect();
+    format!("{} so far", runs.join(", "))
 }
 
 fn output(a: &RunArgs, end: &End) {

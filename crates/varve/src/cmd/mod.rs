@@ -22,6 +22,7 @@ pub mod profile;
 pub mod run;
 pub mod serve;
 pub mod sites;
+mod so_far;
 pub mod start;
 pub mod study;
 pub mod table;

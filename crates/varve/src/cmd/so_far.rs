@@ -1,0 +1,105 @@
+//! What is known of runs that have not ended: how long one took beside the first, for as many accesses.
+//!
+//! The same program makes about the same accesses under each plan; what its collector adds differs by little. So this is near the
+//! ratio of whole runs long before there is one, and it is shown, not kept.
+
+/// Accesses between two points that are remembered.
+const STEP: u64 = 1_000_000;
+
+/// Runs beside the first of them.
+pub struct SoFar {
+    runs: Vec<Run>,
+}
+
+/// How far a run is, and how far it was when: accesses and ns.
+#[derive(Default)]
+struct Run {
+    points: Vec<(u64, u64)>,
+    now: (u64, u64),
+    ended: bool,
+}
+
+impl SoFar {
+    /// So many runs, of which none has begun.
+    pub fn new(runs: usize) -> SoFar {
+        SoFar {
+            runs: (0..runs).map(|_| Run::default()).collect(),
+        }
+    }
+
+    /// A run has made so many accesses in so many ns.
+    pub fn note(&mut self, run: usize, accesses: u64, ns: u64) {
+        let run = &mut self.runs[run];
+        run.now = (accesses, ns);
+        let last = run.points.last().map_or(0, |p| p.0);
+        if accesses >= last + STEP {
+            run.points.push(run.now);
+        }
+    }
+
+    /// A run has ended.
+    pub fn end(&mut self, run: usize) {
+        self.runs[run].ended = true;
+    }
+
+    /// The numbers of runs that have begun and not ended.
+    pub fn going_on(&self) -> impl Iterator<Item = usize> {
+        let runs = self.runs.iter().enumerate();
+        runs.filter(|(_, run)| !run.ended && run.now.0 > 0)
+            .map(|(i, _)| i)
+    }
+
+    /// How far a run is, ns.
+    pub fn ns(&self, run: usize) -> u64 {
+        self.runs[run].now.1
+    }
+
+    /// The time of a run over that of the first, for as many accesses as both have made; nothing before that says much.
+    pub fn beside_first(&self, run: usize) -> Option<f64> {
+        let (first, run) = (self.runs.first()?, self.runs.get(run)?);
+        let accesses = first.now.0.min(run.now.0);
+        (accesses >= STEP).then(|| run.ns_of(accesses) / first.ns_of(accesses))
+    }
+}
+
+impl Run {
+    /// The time that so many accesses took, no more than there were, ns.
+    fn ns_of(&self, accesses: u64) -> f64 {
+        let after = self.points.partition_point(|p| p.0 < accesses);
+        let from = after.checked_sub(1).map_or((0, 0), |i| self.points[i]);
+        let to = *self.points.get(after).unwrap_or(&self.now);
+        let share = (accesses - from.0) as f64 / (to.0 - from.0).max(1) as f64;
+        from.1 as f64 + share * (to.1 - from.1) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_compared_as_far_as_both_have_come() {
+        let mut runs = SoFar::new(3);
+        assert_eq!(runs.beside_first(1), None);
+        for n in 1..=40 {
+            // Fast in the beginning, then half as fast.
+            let slower = u64::from(n > 20) * (n - 20);
+            runs.note(0, n * 500_000, n * 1_000_000 + slower * 1_000_000);
+        }
+        assert_eq!(runs.beside_first(0), Some(1.0));
+        runs.note(1, 600_000, 2_400_000);
+        assert_eq!(runs.beside_first(1), None, "too early");
+        runs.note(1, 10_000_000, 60_000_000);
+        let at = runs.beside_first(1).unwrap();
+        assert!((at - 3.0).abs() < 1e-9, "{at}");
+        // The one that is ahead is looked at where it was.
+        runs.note(1, 40_000_000, 240_000_000);
+        let at = runs.beside_first(1).unwrap();
+        assert!((at - 2.0).abs() < 1e-9, "{at}");
+        assert_eq!(runs.beside_first(2), None, "not begun");
+        assert_eq!(runs.ns(1), 240_000_000);
+        runs.end(0);
+        assert_eq!(runs.going_on().collect::<Vec<_>>(), [1]);
+        assert!(runs.beside_first(1).is_some(), "beside what has ended");
+    }
+}
