@@ -1,5 +1,6 @@
 //! Why a run could not be made or did not end well.
 
+use crate::Left;
 use std::path::PathBuf;
 
 /// See the module. Each is one line for a user.
@@ -94,8 +95,8 @@ pub enum Error {
         file: String,
         /// Why.
         error: Box<varve_runtime::Error>,
-        /// What it had written to standard error.
-        err: Vec<u8>,
+        /// What it left.
+        left: Left,
     },
     /// A managed program says that it failed, so that its time says nothing.
     #[error("{file}: the program ended with exit code {code}; see what it wrote above")]
@@ -104,8 +105,8 @@ pub enum Error {
         file: String,
         /// Its exit code.
         code: i32,
-        /// What it had written to standard error.
-        err: Vec<u8>,
+        /// What it left.
+        left: Left,
     },
     /// A kept result cannot be written.
     #[error("{}: {source}; choose another folder with --keep, or none", path.display())]
@@ -123,6 +124,14 @@ impl Error {
     /// What stands for a user who ended it.
     pub fn interrupted() -> Error {
         Error::Run(model::RunError::Interrupted)
+    }
+
+    /// What a program left that failed, if that is why.
+    pub fn left(&self) -> Option<&Left> {
+        match self {
+            Error::Managed { left, .. } | Error::Exit { left, .. } => Some(left),
+            _ => None,
+        }
     }
 
     /// Did a user end it?

@@ -10,7 +10,7 @@ mod trays;
 pub use member::ManagedMember;
 pub use pages::{Numa, TIERS};
 pub use program::{End, ManagedProgram, Ran, SEED, unknown_sites};
-pub use result::{GcStack, Pauses, Phase, PlanResult, StallStack, Turnaround};
+pub use result::{GcStack, Left, Pauses, Phase, PlanResult, StallStack, Turnaround};
 pub use trays::{DimmUse, PowerPoint, TrayOptions, TrayUse};
 
 use crate::Error;
@@ -247,7 +247,7 @@ pub fn run_managed(
             ends.push(end.map_err(|failed| Error::Managed {
                 file: spec.program.file.clone(),
                 error: Box::new(failed.error),
-                err: failed.err,
+                left: Left::new(failed.err, &failed.phases),
             })?);
         }
         if let Some(failed) = ends.iter().position(|end| end.code != 0) {
@@ -255,7 +255,7 @@ pub fn run_managed(
             return Err(Error::Exit {
                 file: spec.program.file.clone(),
                 code: end.code,
-                err: end.err,
+                left: Left::new(end.err, &end.phases),
             });
         }
         let is_fast = |frame| pager.is_fast(frame);

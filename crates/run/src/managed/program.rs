@@ -62,12 +62,14 @@ pub struct End {
     pub err: Vec<u8>,
 }
 
-/// A program that failed, and what it had written to standard error by then.
+/// A program that failed.
 pub struct Failed {
     /// Why.
     pub error: Error,
-    /// What it wrote.
+    /// What it wrote to standard error by then.
     pub err: Vec<u8>,
+    /// The phases of a plan that samples, by then.
+    pub phases: Vec<PimaEntry>,
 }
 
 /// Bytes that a program wrote, in a place that outlives it.
@@ -223,10 +225,12 @@ impl ManagedProgram {
     /// Runs the program to its end and tells `sink` of everything it accesses. Its random numbers are those of the seed.
     pub fn observed(&self, config: Config, seed: u64, sink: Box<dyn Sink>) -> Result<End, Failed> {
         let (out, err) = (Kept::default(), Kept::default());
-        let end = self.run(config, seed, sink, &out, &err);
+        let mut phases = Vec::new();
+        let end = self.run(config, seed, sink, (&out, &err), &mut phases);
         end.map_err(|error| Failed {
             error,
             err: err.take(),
+            phases,
         })
     }
 
@@ -235,8 +239,8 @@ impl ManagedProgram {
         config: Config,
         seed: u64,
         sink: Box<dyn Sink>,
-        out: &Kept,
-        err: &Kept,
+        (out, err): (&Kept, &Kept),
+        phases: &mut Vec<PimaEntry>,
     ) -> Result<End, Error> {
         let engine = Engine::new(config);
         let module = Module::new(&engine, &self.bytes)?;
@@ -249,12 +253,13 @@ impl ManagedProgram {
         store.data_mut().clock = store.clock();
         let code = self.start(&mut store, &module);
         let told = store.tell();
+        *phases = store.phases().to_vec();
         let code = code?;
         told?;
         Ok(End {
             code,
             stats: store.gc_stats(),
-            phases: store.phases().to_vec(),
+            phases: std::mem::take(phases),
             untold: store.untold(),
             unknown: unknown_sites(&mut store),
             out: out.take(),

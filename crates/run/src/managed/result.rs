@@ -179,6 +179,24 @@ impl Phase {
     }
 }
 
+/// What a program left that failed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Left {
+    /// What it wrote to standard error.
+    pub err: Vec<u8>,
+    /// The phases of a plan that samples.
+    pub phases: Vec<Phase>,
+}
+
+impl Left {
+    pub(super) fn new(err: Vec<u8>, phases: &[PimaEntry]) -> Left {
+        Left {
+            err,
+            phases: phases.iter().map(Phase::of).collect(),
+        }
+    }
+}
+
 /// A phase by the paper's name.
 fn name(phase: PimaPhase) -> &'static str {
     match phase {

@@ -59,14 +59,19 @@ pub fn run(a: &RunArgs, name: &str, config: Config, mut program: ManagedProgram)
     };
     let specs: Vec<ManagedSpec> = plans.iter().map(spec).collect();
     let log = a.pima_log.as_deref().map(phases::Log::open).transpose()?;
-    let (results, refused) = all(a, &specs)?;
+    let results = all(a, &specs);
     if let Some(mut log) = log {
-        for r in &results {
-            r.phases
+        for (spec, result) in specs.iter().zip(&results) {
+            let phases = match result {
+                Ok(result) => &result.phases[..],
+                Err(e) => e.left().map_or(&[][..], |left| &left.phases),
+            };
+            phases
                 .iter()
-                .for_each(|p| log.line(&format!("{} {p}", r.plan)));
+                .for_each(|p| log.line(&format!("{} {p}", spec.plan)));
         }
     }
+    let (results, refused) = ended_well(&specs, results)?;
     show(a, &specs[0], &results, refused)
 }
 
@@ -100,9 +105,8 @@ fn own_profile(program: &ManagedProgram, config: &Config) -> Result<Profile, Fai
     Ok(profile)
 }
 
-/// Makes all runs; what is known of a plan is on the terminal as soon as its run has ended. Why plans did not run comes as lines, if
-/// others did.
-fn all(a: &RunArgs, specs: &[ManagedSpec]) -> Result<(Vec<PlanResult>, Vec<String>), Failure> {
+/// Makes all runs; what is known of a plan is on the terminal as soon as its run has ended.
+fn all(a: &RunArgs, specs: &[ManagedSpec]) -> Vec<Result<PlanResult, Error>> {
     // Before the first run has come far enough to ask for it.
     let stop = ui::stop_flag();
     let bar = ui::bar(specs.len() as u64, "plans");
@@ -141,6 +145,14 @@ fn all(a: &RunArgs, specs: &[ManagedSpec]) -> Result<(Vec<PlanResult>, Vec<Strin
         },
     );
     bar.finish_and_clear();
+    results
+}
+
+/// What came out; why plans did not run comes as lines, if others did.
+fn ended_well(
+    specs: &[ManagedSpec],
+    results: Vec<Result<PlanResult, Error>>,
+) -> Result<(Vec<PlanResult>, Vec<String>), Failure> {
     let (mut done, mut errors) = (Vec::new(), Vec::new());
     for (spec, result) in specs.iter().zip(results) {
         match result {
@@ -180,12 +192,12 @@ fn output(a: &RunArgs, end: &End) {
 
 fn failure(e: &Error) -> Failure {
     match e {
-        Error::Managed { file, error, err } => {
-            let _ = std::io::stderr().write_all(err);
+        Error::Managed { file, error, left } => {
+            let _ = std::io::stderr().write_all(&left.err);
             wasm::of(file, error)
         }
-        Error::Exit { code, err, .. } => {
-            let _ = std::io::stderr().write_all(err);
+        Error::Exit { code, left, .. } => {
+            let _ = std::io::stderr().write_all(&left.err);
             // As everywhere, what does not fit a byte loses its upper bits.
             Failure::Line {
                 code: *code as u8,

@@ -222,6 +222,28 @@ fn a_program_that_fails_is_compared_with_nothing() {
     assert!(said.err.contains("ended with exit code 2"), "{}", said.err);
 }
 
+/// Phases are asked for most of all when something goes wrong.
+#[test]
+fn a_program_that_fails_on_the_model_leaves_its_phases() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("phases");
+    let to = format!("--pima-log={}", log.display());
+    let said = graph(&[
+        "--machine",
+        "optane-6242",
+        "--plan",
+        "pima:hold-off=0s",
+        &to,
+        "--heap-max",
+        "1500KiB",
+    ]);
+    assert_eq!((said.code, &*said.out), (1, ""), "{}", said.err);
+    assert!(said.err.contains("(see --heap-max)"), "{}", said.err);
+    let log = std::fs::read_to_string(log).unwrap();
+    assert!(log.contains("default, old objects in slow memory"), "{log}");
+    assert!(log.contains("sample fast memory"), "{log}");
+}
+
 #[test]
 fn instances_share_a_machine_one_for_all_or_each_by_itself() {
     let of = |options: &[&str]| {
