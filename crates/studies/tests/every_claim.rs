@@ -78,7 +78,10 @@ fn every_claim_has_a_number(result: &StudyResult) {
 
 #[test]
 fn pima_answers_every_claim_on_programs_that_were_profiled_on_other_inputs() {
-    let result = (study("pima").run)(&options(Keep::nothing()), &|_| true).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let keep = Keep::in_folder(folder.path());
+    let kept = || fs::read_dir(folder.path()).unwrap().count();
+    let result = (study("pima").run)(&options(keep.clone()), &|_| true).unwrap();
     let ids: BTreeSet<&str> = result.claims.iter().map(|c| c.id.as_str()).collect();
     let wanted: Vec<String> = (9..=16).map(|n| format!("A{n}")).collect();
     assert_eq!(ids, wanted.iter().map(String::as_str).collect());
@@ -96,6 +99,16 @@ fn pima_answers_every_claim_on_programs_that_were_profiled_on_other_inputs() {
     }
     assert_eq!(result.tables.last().unwrap().rows.len(), 7, "programs");
     files_can_be_read(&result);
+
+    // Nothing is run a second time: the profiles, which are made anew, are the same.
+    let runs = kept();
+    assert!(runs > 50, "{runs}");
+    let again = (study("pima").run)(&options(keep), &|_| true).unwrap();
+    assert_eq!(kept(), runs, "runs that were not kept");
+    assert!(
+        again.to_json() == result.to_json(),
+        "a resumed study differs"
+    );
 }
 
 #[test]
