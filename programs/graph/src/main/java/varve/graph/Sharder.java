@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 
-/** Cuts a graph into intervals with about as many incoming edges each, and sorts their edges into shards. */
+/** Cuts a graph into intervals with about as many edges each, and sorts their edges into shards. */
 final class Sharder {
     private final EdgeList edges;
     private final int vertices;
@@ -51,13 +51,16 @@ final class Sharder {
         return intervals;
     }
 
-    /** The last vertex of each interval. A vertex weighs as much as it has incoming edges, and one more. */
+    /**
+     * The last vertex of each interval. A vertex weighs as much as it has edges, of both directions, and one more: that is what an interval has to
+     * load and to update, so that intervals take about as long as each other.
+     */
     private List<Integer> ends(int count) {
-        long total = (long) edges.size() + vertices;
+        long total = 2L * edges.size() + vertices;
         List<Integer> ends = new ArrayList<>();
         long weight = 0;
         for (int v = 0; v < vertices; v++) {
-            weight += inDegrees[v] + 1;
+            weight += inDegrees[v] + outDegrees[v] + 1;
             if (weight * count >= total * (ends.size() + 1) || v == vertices - 1) {
                 ends.add(v);
             }
