@@ -246,7 +246,7 @@ pub fn run_managed(
         for end in all {
             ends.push(end.map_err(|failed| Error::Managed {
                 file: spec.program.file.clone(),
-                error: Box::new(failed.error),
+                error: failed.error,
                 left: Left::new(failed.err, &failed.phases),
             })?);
         }

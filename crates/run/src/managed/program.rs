@@ -65,7 +65,7 @@ pub struct End {
 /// A program that failed.
 pub struct Failed {
     /// Why.
-    pub error: Error,
+    pub error: Box<Error>,
     /// What it wrote to standard error by then.
     pub err: Vec<u8>,
     /// The phases of a plan that samples, by then.
@@ -228,7 +228,7 @@ impl ManagedProgram {
         let mut phases = Vec::new();
         let end = self.run(config, seed, sink, (&out, &err), &mut phases);
         end.map_err(|error| Failed {
-            error,
+            error: Box::new(error),
             err: err.take(),
             phases,
         })
