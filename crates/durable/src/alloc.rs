@@ -1,7 +1,8 @@
-//! Room for new objects: bumping through runs of free lines. Nothing of this is in the file; which lines are free is what recovery finds by
-//! following references from the roots.
+//! Room for new objects: bumping through runs of free lines. Which lines are free is what following references from the roots finds, or, in a
+//! region that was not followed yet, what the marks of its pages say.
 
 use crate::layout::CACHE_LINE;
+use crate::layout::PAGE;
 use varve_heap::layout::{LINE_SIZE, OBJECT_ALIGN};
 
 /// Which lines hold objects, and where the next objects go.
@@ -15,6 +16,8 @@ pub(crate) struct Allocator {
     medium: Gap,
     /// Lines that are taken.
     used: u64,
+    /// What was taken of free lines last, from and to, which nobody has prepared for objects yet.
+    pub fresh: Option<(u64, u64)>,
 }
 
 /// Free bytes of the file, and the line from which to look for more.
@@ -70,6 +73,68 @@ impl Allocator {
         self.taken[(line / 64) as usize] >> (line % 64) & 1 != 0
     }
 
+    /// Which lines of a page are taken, a bit for each.
+    pub fn lines_of_page(&self, page: u64) -> u16 {
+        let line = page * (PAGE / LINE_SIZE);
+        let word = self.taken.get((line / 64) as usize).copied();
+        (word.unwrap_or(0) >> (line % 64)) as u16
+    }
+
+    /// Takes these lines of a page.
+    pub fn take_lines(&mut self, page: u64, lines: u16) {
+        let line = page * (PAGE / LINE_SIZE);
+        let word = &mut self.taken[(line / 64) as usize];
+        let new = u64::from(lines) << (line % 64) & !*word;
+        *word |= new;
+        self.used += u64::from(new.count_ones());
+    }
+
+    /// Gives whole lines back.
+    pub fn free(&mut self, offset: u64, bytes: u64) {
+        let (from, to) = (offset.div_ceil(LINE_SIZE), (offset + bytes) / LINE_SIZE);
+        for line in (from..to).filter(|&l| l < self.lines) {
+            if self.is_taken(line) {
+                self.used -= 1;
+                self.taken[(line / 64) as usize] &= !(1 << (line % 64));
+            }
+        }
+        for gap in [&mut self.small, &mut self.medium] {
+            gap.next = gap.next.min(from);
+        }
+    }
+
+    /// Gives back what no object was put into, of what was taken for those to come.
+    pub fn retire(&mut self) {
+        for gap in [self.small, self.medium] {
+            let from = gap.cursor.next_multiple_of(LINE_SIZE);
+            self.free(from, gap.limit.saturating_sub(from));
+        }
+        self.small.limit = self.small.cursor;
+        self.medium.limit = self.medium.cursor;
+    }
+
+    /// Puts no more objects into what was taken last: their places cannot be used.
+    pub fn abandon(&mut self, bytes: u64) {
+        let gap = match bytes <= LINE_SIZE {
+            true => &mut self.small,
+            false => &mut self.medium,
+        };
+        gap.limit = gap.cursor;
+    }
+
+    /// Where the next objects go without another look for free lines: from and to.
+    pub fn gaps(&self) -> [(u64, u64); 2] {
+        [self.small, self.medium].map(|gap| (gap.cursor, gap.limit))
+    }
+
+    /// The end of the last line that is taken.
+    pub fn end(&self) -> u64 {
+        let last = self.taken.iter().rposition(|&w| w != 0);
+        last.map_or(0, |i| {
+            (64 * i as u64 + 64 - u64::from(self.taken[i].leading_zeros())) * LINE_SIZE
+        })
+    }
+
     /// Bytes of lines that are taken.
     pub fn used(&self) -> u64 {
         self.used * LINE_SIZE
@@ -82,7 +147,9 @@ impl Allocator {
         }
     }
 
-    /// Room for an object of `bytes`, a multiple of [`OBJECT_ALIGN`]: its offset; none if the file has to grow first.
+    /// Room for an object of `bytes`, a multiple of [`OBJECT_ALIGN`]: its offset; none if the file has to grow first. What was taken of free
+    /// lines for it and others is left in [`Allocator::fresh`], for the caller to take out.
+    #[inline]
     pub fn allocate(&mut self, bytes: u64) -> Option<u64> {
         debug_assert!(bytes.is_multiple_of(OBJECT_ALIGN) && bytes > 0);
         let small = bytes <= LINE_SIZE;
@@ -97,6 +164,7 @@ impl Allocator {
                 to.min(from + lines.max(CHUNK))
             };
             self.take(from, to);
+            self.fresh = Some((from * LINE_SIZE, to * LINE_SIZE));
             gap = Gap {
                 cursor: from * LINE_SIZE,
                 limit: to * LINE_SIZE,

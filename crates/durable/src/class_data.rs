@@ -2,13 +2,10 @@
 //!
 //! Most class data are constants: the program makes them when it begins, each at its place, and the file has their names. Some it makes on
 //! demand, such as those of arrays of a class. The file says how to make them again before the program runs: what they held, and which field
-//! of which other class data the program will look for them in. Records follow each other; the first that is not whole ends them.
+//! of which other class data the program will look for them in.
 
-use crate::domain::Fence;
-use crate::error::{Error, Result};
-use crate::header::{read_record, record};
-use crate::image::Image;
-use crate::layout::*;
+use crate::error::Result;
+use crate::records::Record;
 use crate::space::Space;
 use serde::{Deserialize, Serialize};
 
@@ -40,29 +37,10 @@ pub struct Late {
     pub held: Vec<Held>,
 }
 
-/// All records, and the offset behind them.
-pub(crate) fn all(image: &Image) -> (Vec<Late>, u64) {
-    let mut at = CLASS_DATA;
-    let mut records = Vec::new();
-    while let Some(bytes) = read_record(image, at, TABLES.saturating_sub(at)) {
-        let Ok(late) = serde_json::from_slice(&bytes) else {
-            break;
-        };
-        records.push(late);
-        at = (at + 8 + bytes.len() as u64).next_multiple_of(8);
-    }
-    (records, at)
-}
-
-/// A record's bytes.
-fn bytes_of(late: &Late) -> Vec<u8> {
-    record(&serde_json::to_vec(late).expect("a record is plain data"))
-}
-
 impl Space {
     /// Class data that programs made while they ran, to be made again before they run.
     pub fn late(&self) -> &[Late] {
-        &self.late
+        &self.records.late
     }
 
     /// Adds class data. They are in the medium before anything that is published later.
@@ -70,18 +48,8 @@ impl Space {
     /// # Errors
     /// If there is no room for them.
     pub fn add_late(&mut self, late: Late) -> Result<()> {
-        let bytes = bytes_of(&late);
-        if self.late_end + bytes.len() as u64 + 8 > TABLES {
-            return Err(Error::Usage(format!(
-                "{}: no room for more class data that the program makes while it runs",
-                self.path
-            )));
-        }
-        self.image.write(self.late_end, &bytes);
-        self.flush(self.late_end, bytes.len() as u64);
-        self.fence(Fence::Copied)?;
-        self.late_end = (self.late_end + bytes.len() as u64).next_multiple_of(8);
-        self.late.push(late);
+        self.add_record(&Record::Late(late.clone()))?;
+        self.records.late.push(late);
         Ok(())
     }
 }

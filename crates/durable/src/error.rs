@@ -18,12 +18,35 @@ pub enum Error {
     /// Another process has the file open.
     #[error("{0}: another process has this region open; wait until it ends, or use another file")]
     Locked(String),
+    /// Another process has the file open, and gives no copy of it to look at.
+    #[error(
+        "{path}: another process has this region open and gives no copy to look at ({why}); try again when it has ended"
+    )]
+    InUse {
+        /// The region file.
+        path: String,
+        /// What asking for one led to.
+        why: String,
+    },
+    /// The file's name leads to another file, or to none.
+    #[error(
+        "{0}: the file was removed or replaced while it was open: what is stored from now on could not be found again; what was over is in the file that was there"
+    )]
+    Gone(String),
+    /// The medium failed before: what it holds is not known.
+    #[error(
+        "{0}: nothing is stored any more, as the medium failed; what was over before that is there when the region is opened again"
+    )]
+    Failed(String),
     /// The file is something else.
-    #[error("{0}: this is no region file (it does not begin with VARVEREG)")]
+    #[error(
+        "{0}: this is no region file (it does not begin with VARVEREG); it stays as it is: use another name, or remove it"
+    )]
     Foreign(String),
     /// The file is of another version of the format.
     #[error(
-        "{path}: the file has version {found} of the format, this program reads {version}: open it with the varve that wrote it",
+        "{path}: the file has version {found} of the format, this program reads {oldest} to {version}: open it with the varve that wrote it",
+        oldest = crate::layout::OLDEST,
         version = crate::layout::VERSION
     )]
     Version {
@@ -33,7 +56,9 @@ pub enum Error {
         found: u32,
     },
     /// What the file says does not fit together.
-    #[error("{path}: the file is damaged: {what}; `varve durable check` says more")]
+    #[error(
+        "{path}: the file is damaged: {what}; `varve durable check` says more, `varve durable salvage` gets out what is whole"
+    )]
     Damaged {
         /// The region file.
         path: String,

@@ -1,18 +1,20 @@
-//! Opening a region by its file's name.
+//! Opening a region by its file's name, and what is done to a file as a whole.
 
 use crate::domain::{CacheLines, Domain, FileSync};
 use crate::error::{Error, Result};
-use crate::image::Image;
+use crate::header;
+use crate::image::{Image, Reservation};
 use crate::inspect::Inspection;
 use crate::layout::*;
-use crate::rewrite::{replace, rewritten};
-use crate::space::{Space, unreadable};
+use crate::name::{self, Draft, Found, Owned, own, own_file, resolved, share, tidy};
+use crate::rewrite::rewrite;
+use crate::space::{CHECKED_FIRST, Space, unreadable};
+use crate::transfer;
 use crate::types::Tables;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What kind of medium a region's file is on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -28,36 +30,88 @@ pub enum Medium {
     Memory,
 }
 
-/// A region's file, locked, and mapped at its addresses.
+/// A name that is this process's own, with a region or without one, and the addresses at which it is to be.
 pub struct Opened {
-    image: Image,
-    domain: Box<dyn Domain>,
+    found: Found,
     path: String,
     medium: Medium,
+    at: *mut u8,
 }
 
-/// Opens or creates a region file, and maps it at `at`.
+// SAFETY: the addresses were lent to this value alone.
+unsafe impl Send for Opened {}
+
+/// Takes a region file for this process, or the right to make it. Its region will be mapped at `at`.
 ///
 /// # Errors
-/// If the system refuses, or another process has it open.
+/// If the system refuses, another process has it open, or it is something else.
 ///
 /// # Safety
 /// [`MAX_FILE`] bytes at `at` are reserved, used by nobody else, and outlive what is opened.
 pub unsafe fn open_in_place(path: &Path, medium: Medium, at: *mut u8) -> Result<Opened> {
-    let name = path.display().to_string();
-    let io = |what: &'static str| {
-        let path = name.clone();
-        move |source| Error::Io { path, what, source }
+    let opened = Opened {
+        found: own(path)?,
+        path: path.display().to_string(),
+        medium,
+        at,
     };
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)
-        .map_err(io("the region file cannot be opened"))?;
-    lock(&file, &name)?;
-    check_begin(&file, &name)?;
+    if let Found::File(owned) = &opened.found {
+        tidy(owned);
+    }
+    Ok(opened)
+}
+
+impl Opened {
+    /// The region in the file; a new one if there is no file, or one of no bytes. If the program's types are others than the region's, and its
+    /// objects fit them, the region is rewritten for them first, as it is if its format is an older one.
+    ///
+    /// # Errors
+    /// As [`Space::open`] and [`Space::create`].
+    pub fn region(self, tables: &Tables) -> Result<Space> {
+        let owned = match self.found {
+            Found::New(draft) => {
+                let (image, domain) = mapped(draft.file(), self.medium, self.at, &self.path)?;
+                let mut space = Space::create(&self.path, image, domain, tables.clone())?;
+                space.keep(draft.publish()?, false)?;
+                return Ok(space);
+            }
+            Found::File(owned) => owned,
+        };
+        let owned = match must_be_rewritten(&owned, tables, &self.path)? {
+            false => owned,
+            true => {
+                let old = Inspection::of_owned(&owned, &self.path)?.whole()?;
+                replaced(owned, &old, tables)?
+            }
+        };
+        let (image, domain) = mapped(&owned.file, self.medium, self.at, &self.path)?;
+        let unchecked = image.len() > CHECKED_FIRST;
+        let mut space = Space::open(&self.path, image, domain, Some(tables))?;
+        space.keep(owned, unchecked)?;
+        Ok(space)
+    }
+
+    /// Whether there is no region yet.
+    pub fn is_new(&self) -> bool {
+        matches!(self.found, Found::New(_))
+    }
+}
+
+fn must_be_rewritten(owned: &Owned, tables: &Tables, path: &str) -> Result<bool> {
+    let image = Image::private(&owned.file).map_err(io_error(path, CANNOT_MAP))?;
+    let held = header::read(&image).map_err(|e| unreadable(path, e))?;
+    Ok(held.version != VERSION || held.tables != *tables)
+}
+
+const CANNOT_MAP: &str = "the region file cannot be mapped";
+
+/// Maps a file's bytes, at least those of a region without objects, with what has them reach the medium.
+fn mapped(
+    file: &File,
+    medium: Medium,
+    at: *mut u8,
+    path: &str,
+) -> Result<(Image, Box<dyn Domain>)> {
     let map = |sync| {
         let file = file.try_clone()?;
         // A file without bytes cannot be mapped, nor be asked whether it is DAX.
@@ -66,187 +120,209 @@ pub unsafe fn open_in_place(path: &Path, medium: Medium, at: *mut u8) -> Result<
             image.grow(FIRST_SIZE)?;
             return Ok(image);
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the promise of whoever gave the addresses.
         unsafe { Image::map(file, at, MAX_FILE, sync) }
     };
-    let sync_file = |interval| -> Result<Opened> {
-        let image = map(false).map_err(io("the region file cannot be mapped"))?;
-        let clone = file
-            .try_clone()
-            .map_err(io("the region file cannot be opened"))?;
-        let domain = FileSync::new(clone, interval).map_err(io("no thread that syncs it"))?;
-        Ok(Opened {
-            image,
-            domain: Box::new(domain),
-            path: name.clone(),
-            medium,
-        })
+    let sync_file = |interval| -> Result<(Image, Box<dyn Domain>)> {
+        let image = map(false).map_err(io_error(path, CANNOT_MAP))?;
+        let clone = file.try_clone().map_err(io_error(path, CANNOT_MAP))?;
+        let domain = FileSync::new(clone, interval);
+        let domain = domain.map_err(io_error(path, "no thread that syncs it"))?;
+        Ok((image, Box::new(domain)))
     };
-    let lines = |image, called| Opened {
-        image,
-        domain: Box::new(CacheLines::new(called)),
-        path: name.clone(),
-        medium,
-    };
+    let lines =
+        |image, called| -> (Image, Box<dyn Domain>) { (image, Box::new(CacheLines::new(called))) };
     match medium {
         Medium::Best => match map(true) {
             Ok(image) => Ok(lines(image, "dax")),
+            Err(e) if e.kind() == io::ErrorKind::StorageFull => {
+                Err(io_error(path, "the file cannot grow")(e))
+            }
             Err(_) => sync_file(None),
         },
-        Medium::Dax => map(true).map(|image| lines(image, "dax")).map_err(io(
+        Medium::Dax => map(true).map(|image| lines(image, "dax")).map_err(io_error(
+            path,
             "its file system does not map it as persistent memory (MAP_SYNC): mount one with DAX, or use --domain file",
         )),
         Medium::File(interval) => sync_file(interval),
         Medium::Memory => map(false)
             .map(|image| lines(image, "memory"))
-            .map_err(io("the region file cannot be mapped")),
+            .map_err(io_error(path, CANNOT_MAP)),
     }
 }
 
-impl Opened {
-    /// The region in the file; a new one if the file is empty. If the program's types are others than the region's, and its objects fit them,
-    /// the region is [rewritten](crate::rewritten) for them first.
-    ///
-    /// # Errors
-    /// As [`Space::open`] and [`Space::create`].
-    pub fn region(mut self, tables: &Tables) -> Result<Space> {
-        if self.is_new() {
-            return Space::create(&self.path, self.image, self.domain, tables.clone());
-        }
-        if self.differs(tables)? {
-            self = self.migrated(tables)?;
-        }
-        Space::open(&self.path, self.image, self.domain, Some(tables))
-    }
-
-    /// Rewrites the region for other tables, and opens the new file in the place of the old one.
-    fn migrated(self, tables: &Tables) -> Result<Opened> {
-        let copy = Image::memory(&self.image.to_vec(), self.image.len());
-        let old = Inspection::of(copy, &self.path)?.whole()?;
-        let bytes = rewritten(&old, tables)?;
-        let Opened {
-            image,
-            domain,
-            path,
-            medium,
-        } = self;
-        let at = image.base();
-        // The new file takes the name while the old one is locked still.
-        replace(Path::new(&path), &bytes)?;
-        drop(domain);
-        drop(image);
-        // SAFETY: the addresses are those that the old image was lent, which has given them back.
-        unsafe { open_in_place(Path::new(&path), medium, at) }
-    }
-
-    /// Whether the program has other types or constants than the region: then the region has to be [rewritten](crate::rewritten) for it.
-    ///
-    /// # Errors
-    /// If its beginning is damaged.
-    pub fn differs(&self, tables: &Tables) -> Result<bool> {
-        Ok(self.tables()?.is_some_and(|held| held != *tables))
-    }
-
-    /// Whether there is no region yet: no bytes, or those of a creation that was interrupted.
-    pub fn is_new(&self) -> bool {
-        self.image.len() < 8 || self.image.u64(0) == 0
-    }
-
-    /// The tables in the file, if it has any.
-    ///
-    /// # Errors
-    /// If its beginning is damaged.
-    pub fn tables(&self) -> Result<Option<Tables>> {
-        if self.is_new() {
-            return Ok(None);
-        }
-        let (_, tables) =
-            crate::header::read(&self.image).map_err(|e| unreadable(&self.path, e))?;
-        Ok(Some(tables))
-    }
+/// Has a file's place taken by one with what is live of it, for a program with these tables.
+fn replaced(owned: Owned, old: &Inspection, tables: &Tables) -> Result<Owned> {
+    let draft = Draft::replacing(owned)?;
+    write_new(&draft, |image| rewrite(old, tables, image))?;
+    draft.publish()
 }
 
-/// A region file that no other process opens meanwhile.
-pub struct Lock {
-    _file: File,
+/// Has a region written into a draft's file.
+fn write_new(draft: &Draft, write: impl FnOnce(Image) -> Result<Image>) -> Result<()> {
+    let path = draft.path().display().to_string();
+    let failed = || io_error(&path, "no new file can be written beside it");
+    let file = draft.file().try_clone().map_err(failed())?;
+    let (image, _reservation): (Image, Reservation) =
+        Image::of_new_file(file, MAX_FILE).map_err(failed())?;
+    // The image goes before the addresses do.
+    drop(write(image)?);
+    Ok(())
 }
 
-impl Lock {
-    /// Takes a file that is there.
-    ///
-    /// # Errors
-    /// If there is none, or another process has it.
-    pub fn take(path: &Path) -> Result<Lock> {
-        let name = path.display().to_string();
-        let file = File::open(path).map_err(|source| Error::Io {
-            path: name.clone(),
-            what: "the region file cannot be opened",
-            source,
-        })?;
-        lock(&file, &name)?;
-        Ok(Lock { _file: file })
-    }
+/// Has a region written under a name that is free, or a region's that nobody has open: its bytes.
+pub(crate) fn write_into_new(to: &Path, write: impl FnOnce(Image) -> Result<Image>) -> Result<u64> {
+    let draft = match own(to)? {
+        Found::New(draft) => draft,
+        Found::File(owned) => Draft::replacing(owned)?,
+    };
+    write_new(&draft, write)?;
+    let made = draft.publish()?;
+    Ok(made.file.metadata().map_or(0, |m| m.len()))
 }
 
-/// How long a process that was killed may take to go: it gives its memory back first, and its locks after that.
-const PATIENCE: Duration = Duration::from_secs(2);
-
-/// Takes the file for this process alone. The lock ends with the process, however that ends.
-fn lock(file: &File, name: &str) -> Result<()> {
-    let begun = Instant::now();
-    loop {
-        match try_lock(file, name) {
-            Err(Error::Locked(_)) if begun.elapsed() < PATIENCE => {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            other => return other,
-        }
-    }
+/// What a copy of a region has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copy {
+    /// Bytes of the file before.
+    pub before: u64,
+    /// Bytes of the new file.
+    pub bytes: u64,
+    /// Live objects.
+    pub objects: u64,
 }
 
-fn try_lock(file: &File, name: &str) -> Result<()> {
-    // SAFETY: a call without memory.
-    let failed = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
-    if failed == 0 {
-        return Ok(());
-    }
-    let source = io::Error::last_os_error();
-    Err(match source.kind() {
-        io::ErrorKind::WouldBlock => Error::Locked(name.into()),
-        _ => Error::Io {
-            path: name.into(),
-            what: "the region file cannot be locked",
-            source,
-        },
+/// Writes what is live in a region into a new file, which takes the old one's place.
+///
+/// # Errors
+/// If another process has it open, it is damaged, or there is no room. The file is as it was then.
+pub fn compact(path: &Path) -> Result<Copy> {
+    let name = path.display().to_string();
+    let owned = own_file(path)?;
+    tidy(&owned);
+    let old = Inspection::of_owned(&owned, &name)?.whole()?;
+    let new = replaced(owned, &old, &old.tables)?;
+    Ok(Copy {
+        before: old.image.len(),
+        bytes: new.file.metadata().map_or(0, |m| m.len()),
+        objects: old.walk.objects.len() as u64,
     })
 }
 
-/// Refuses a file with something else in it before anything is mapped or made longer.
-fn check_begin(file: &File, name: &str) -> Result<()> {
-    use std::os::unix::fs::FileExt;
-    let mut begin = [0; 8];
-    match file.read_at(&mut begin, 0) {
-        Ok(0) => Ok(()),
-        Ok(8) if begin == MAGIC || begin == [0; 8] => Ok(()),
-        Ok(_) => Err(Error::Foreign(name.into())),
-        Err(source) => Err(Error::Io {
-            path: name.into(),
-            what: "the region file cannot be read",
-            source,
-        }),
+/// Copies a region as it is at one instant, while another process may be using it. A region of `to`'s name is replaced, any other file stays.
+/// `progress` is told bytes that were copied, and all.
+///
+/// # Errors
+/// If the region is damaged, or there is no room; what was there under the name `to` is as it was then.
+pub fn backup(path: &Path, to: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Copy> {
+    let name = path.display().to_string();
+    if resolved(path)? == resolved(to)? {
+        return Err(Error::Usage(format!(
+            "{name}: the copy needs another name than the region"
+        )));
+    }
+    let source = Source::of(path)?;
+    let copy_name = to.display().to_string();
+    let draft = match own(to)? {
+        Found::New(draft) => draft,
+        Found::File(owned) => Draft::replacing(owned)?,
+    };
+    let failed = || io_error(&copy_name, "the copy cannot be written");
+    let before = source
+        .copy(draft.file(), progress)
+        .map_err(|e| match source.free {
+            true => failed()(e),
+            false => in_use(path, &e),
+        })?;
+    // As after a crash: what was not over is taken back, all is checked, and all pages get their checksums.
+    let file = draft.file().try_clone().map_err(failed())?;
+    let image = Image::private(&file).map_err(failed())?;
+    let region = Inspection::of(image, &name)?.whole()?;
+    let (objects, version) = (region.walk.objects.len() as u64, region.version);
+    drop(region);
+    if version == VERSION {
+        let (image, _reservation) = Image::of_new_file(file, MAX_FILE).map_err(failed())?;
+        let image = image.map_all().map_err(failed())?;
+        let domain = FileSync::new(draft.file().try_clone().map_err(failed())?, None);
+        let domain = Box::new(domain.map_err(failed())?);
+        Space::open_checked(&copy_name, image, domain, None, 0)?.close()?;
+    }
+    let made = draft.publish()?;
+    Ok(Copy {
+        before,
+        bytes: made.file.metadata().map_or(0, |m| m.len()),
+        objects,
+    })
+}
+
+/// Where a region's bytes can be had while nobody changes them.
+pub(crate) struct Source {
+    file: File,
+    /// Whether nobody has it open: then nobody can while this lives.
+    pub free: bool,
+}
+
+impl Source {
+    pub fn of(path: &Path) -> Result<Source> {
+        let (file, free) = share(path)?;
+        let metadata = file.metadata();
+        let metadata = metadata.map_err(io_error(&path.display().to_string(), CANNOT_MAP))?;
+        match metadata.is_file() {
+            true => Ok(Source { file, free }),
+            false => Err(Error::Foreign(path.display().to_string())),
+        }
+    }
+
+    /// Writes the bytes into a file that has none.
+    fn copy(&self, to: &File, progress: &mut dyn FnMut(u64, u64)) -> io::Result<u64> {
+        if !self.free {
+            return transfer::fetch(&self.file.metadata()?, to, progress);
+        }
+        let bytes = self.file.metadata()?.len();
+        io::copy(&mut &self.file, &mut &*to)?;
+        progress(bytes, bytes);
+        Ok(bytes)
     }
 }
 
-/// Reads a region file into memory, to look at: the file stays as it is, and nobody is kept from using it.
-///
-/// # Errors
-/// If it cannot be read.
-pub fn read_file(path: &Path) -> Result<Image> {
-    let bytes = std::fs::read(path).map_err(|source| Error::Io {
+/// A region's bytes at one instant, to look at: of the file if nobody has it open, else of a copy that its owner gives.
+pub(crate) fn look_at(path: &Path) -> Result<(Image, Source)> {
+    let name = path.display().to_string();
+    let mut tries = 0;
+    loop {
+        let source = Source::of(path)?;
+        if source.free {
+            let image = Image::private(&source.file).map_err(io_error(&name, CANNOT_MAP))?;
+            return Ok((image, source));
+        }
+        let copy = name::unnamed_beside(path)
+            .map_err(io_error(&name, "there is no room for a copy to look at"))?;
+        match source.copy(&copy, &mut |_, _| ()) {
+            Ok(_) => {
+                let image = Image::private(&copy).map_err(io_error(&name, CANNOT_MAP))?;
+                return Ok((image, source));
+            }
+            // It may just be opening the file, or closing it.
+            Err(_) if tries < 20 => {
+                tries += 1;
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            Err(e) => return Err(in_use(path, &e)),
+        }
+    }
+}
+
+fn in_use(path: &Path, e: &io::Error) -> Error {
+    Error::InUse {
         path: path.display().to_string(),
-        what: "the region file cannot be read",
-        source,
-    })?;
-    let len = bytes.len() as u64;
-    Ok(Image::memory(&bytes, len))
+        why: match e.kind() {
+            io::ErrorKind::UnexpectedEof => "it stopped in the middle".into(),
+            _ => e.to_string(),
+        },
+    }
+}
+
+pub(crate) fn io_error(path: &str, what: &'static str) -> impl FnOnce(io::Error) -> Error {
+    let path = path.to_string();
+    move |source| Error::Io { path, what, source }
 }

@@ -20,6 +20,27 @@ pub struct Commit {
     pub closed: bool,
     /// The medium that it was open on.
     pub domain: String,
+    /// Bytes of live objects that the last walk found.
+    #[serde(default)]
+    pub alive: u64,
+    /// The offset up to which records are whole.
+    #[serde(default)]
+    pub records: u64,
+}
+
+/// The beginning of a region: what the rest of the file is to be read by.
+#[derive(Clone, Debug)]
+pub struct Header {
+    /// The version of its format.
+    pub version: u32,
+    /// The commit record that counts.
+    pub commit: Commit,
+    /// Types and constants.
+    pub tables: Tables,
+    /// The offset of the first object.
+    pub first: u64,
+    /// Whether one of the two copies of the tables is damaged.
+    pub half_tables: bool,
 }
 
 /// A record: checksum, length, JSON.
@@ -60,47 +81,69 @@ pub(crate) fn commit_place(number: u64) -> u64 {
     COMMITS + number % 2 * COMMIT_STRIDE
 }
 
-/// Reads the beginning of a region: the commit record that counts, and the tables.
+/// Reads the beginning of a region.
 ///
 /// # Errors
 /// If it is none.
-pub fn read(image: &Image) -> Result<(Commit, Tables), Unreadable> {
+pub fn read(image: &Image) -> Result<Header, Unreadable> {
     if image.len() < 16 || image.bytes(0, 8) != MAGIC {
         return Err(Unreadable::Foreign);
     }
-    match image.u32(8) {
-        VERSION => {}
+    let version = image.u32(8);
+    let at = match version {
+        VERSION => TABLES,
+        2 => TABLES_2,
         other => return Err(Unreadable::Version(other)),
-    }
-    if image.len() < FIRST_SIZE {
-        let what = format!(
-            "it ends after {} bytes, in the middle of its header",
-            image.len()
-        );
-        return Err(Unreadable::Damaged(what));
-    }
-    let commit = (0..2)
-        .filter_map(|slot| read_record(image, commit_place(slot), COMMIT_STRIDE))
-        .filter_map(|bytes| serde_json::from_slice::<Commit>(&bytes).ok())
-        .max_by_key(|commit| commit.number);
-    let Some(commit) = commit else {
-        return Err(Unreadable::Damaged("neither commit record is whole".into()));
     };
     let damaged = |what: String| Unreadable::Damaged(what);
-    if TABLES
-        .checked_add(commit.tables)
+    if image.len() < at + GROWTH {
+        return Err(damaged(format!(
+            "it ends after {} bytes, in the middle of its header",
+            image.len()
+        )));
+    }
+    let mut commits: Vec<Commit> = (0..2)
+        .filter_map(|slot| read_record(image, commit_place(slot), COMMIT_STRIDE))
+        .filter_map(|bytes| serde_json::from_slice(&bytes).ok())
+        .collect();
+    commits.sort_by_key(|commit| std::cmp::Reverse(commit.number));
+    if commits.is_empty() {
+        return Err(damaged("neither commit record is whole".into()));
+    }
+    // The record before may be for other tables: it is not asked.
+    let commit = commits.swap_remove(0);
+    let copies = match version {
+        2 => 1,
+        _ => 2,
+    };
+    let room = tables_room(commit.tables);
+    if room
+        .checked_mul(copies)
+        .and_then(|bytes| bytes.checked_add(at))
         .is_none_or(|end| end > image.len())
     {
         return Err(damaged("the file ends in the middle of its tables".into()));
     }
-    let bytes = image.bytes(TABLES, commit.tables);
-    if crc32fast::hash(&bytes) != commit.tables_sum {
+    let whole: Vec<Vec<u8>> = (0..copies)
+        .map(|copy| image.bytes(at + copy * room, commit.tables))
+        .filter(|bytes| crc32fast::hash(bytes) == commit.tables_sum)
+        .collect();
+    let Some(bytes) = whole.first() else {
         return Err(damaged("the tables' checksum is wrong".into()));
-    }
-    let tables: Tables = serde_json::from_slice(&bytes)
+    };
+    let tables: Tables = serde_json::from_slice(bytes)
         .map_err(|e| damaged(format!("the tables do not read: {e}")))?;
-    match tables.broken() {
-        None => Ok((commit, tables)),
-        Some(what) => Err(damaged(format!("the tables make no sense: {what}"))),
+    if let Some(what) = tables.broken() {
+        return Err(damaged(format!("the tables make no sense: {what}")));
     }
+    Ok(Header {
+        version,
+        first: match version {
+            2 => objects_after_2(commit.tables),
+            _ => objects_after(commit.tables),
+        },
+        half_tables: whole.len() < copies as usize,
+        commit,
+        tables,
+    })
 }

@@ -1,7 +1,9 @@
 //! A region's bytes: a file that is mapped, or memory.
 
+use crate::snapshot::Watch;
 use std::fs::File;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The bytes of a region. They are reached by offsets from the file's first byte; all accesses are checked against the bytes that are there.
@@ -11,11 +13,20 @@ pub struct Image {
     /// Bytes up to which the image can grow in its place.
     capacity: u64,
     backing: Backing,
+    /// Who copies the image while it is stored to.
+    watch: Arc<Watch>,
 }
 
 enum Backing {
     Memory(#[allow(dead_code)] Vec<u64>),
-    Mapped { file: File, flags: libc::c_int },
+    Mapped {
+        file: File,
+        flags: libc::c_int,
+    },
+    /// Bytes of a file that are this process's own once they are written to.
+    Private {
+        bytes: u64,
+    },
 }
 
 // SAFETY: the image owns its bytes, or was lent them for itself alone.
@@ -34,6 +45,7 @@ impl Image {
             len: bytes.len() as u64,
             capacity,
             backing: Backing::Memory(words),
+            watch: Arc::default(),
         }
     }
 
@@ -47,6 +59,7 @@ impl Image {
             len: 0,
             capacity,
             backing: Backing::Memory(Vec::new()),
+            watch: Arc::default(),
         }
     }
 
@@ -70,6 +83,46 @@ impl Image {
         Ok(image)
     }
 
+    /// A file's bytes to look at: what is written to them stays in this process.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn private(file: &File) -> io::Result<Image> {
+        use std::os::fd::AsRawFd;
+        let len = file.metadata()?.len();
+        let mut image = Image::memory(&[], 0);
+        if len == 0 {
+            return Ok(image);
+        }
+        // SAFETY: a new mapping where the system likes. A file that somebody cuts off meanwhile ends the process, as documented.
+        let at = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                len as usize,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_NORESERVE,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        if at == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        (image.base, image.len, image.capacity) = (at.cast(), len, len);
+        image.backing = Backing::Private { bytes: len };
+        Ok(image)
+    }
+
+    /// A file that is being written, mapped where the system likes: it can grow to `capacity`.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn of_new_file(file: File, capacity: u64) -> io::Result<(Image, Reservation)> {
+        let reservation = Reservation::new(capacity)?;
+        let image = Image::unmapped(file, reservation.at, capacity, false);
+        Ok((image, reservation))
+    }
+
     /// A file of which nothing is mapped yet.
     pub(crate) fn unmapped(file: File, at: *mut u8, capacity: u64, synchronous: bool) -> Image {
         let flags = match synchronous {
@@ -81,7 +134,17 @@ impl Image {
             len: 0,
             capacity,
             backing: Backing::Mapped { file, flags },
+            watch: Arc::default(),
         }
+    }
+
+    /// Maps all that the file has.
+    pub(crate) fn map_all(mut self) -> io::Result<Image> {
+        if let Backing::Mapped { file, .. } = &self.backing {
+            let len = file.metadata()?.len();
+            self.map_up_to(len)?;
+        }
+        Ok(self)
     }
 
     /// Maps what the file has beyond what is mapped.
@@ -120,19 +183,50 @@ impl Image {
         if len <= self.len {
             return Ok(());
         }
-        let Backing::Mapped { file, .. } = &self.backing else {
+        match &self.backing {
+            Backing::Mapped { file, .. } => reserve(file, self.len, len)?,
+            Backing::Memory(_) => {
+                self.len = len;
+                self.watch.grown(len);
+                return Ok(());
+            }
+            Backing::Private { .. } => return Err(io::ErrorKind::Unsupported.into()),
+        }
+        self.map_up_to(len)?;
+        self.watch.grown(len);
+        Ok(())
+    }
+
+    /// Makes the image shorter.
+    pub(crate) fn shrink(&mut self, len: u64) -> io::Result<()> {
+        if len < self.len {
+            if let Backing::Mapped { file, .. } = &self.backing {
+                file.set_len(len)?;
+            }
             self.len = len;
-            return Ok(());
-        };
-        reserve(file, self.len, len)?;
-        self.map_up_to(len)
+        }
+        Ok(())
+    }
+
+    /// Has `watch` told of what is written.
+    pub(crate) fn watched(&mut self, watch: Arc<Watch>) {
+        watch.grown(self.len);
+        self.watch = watch;
+    }
+
+    /// Before bytes are written.
+    #[inline(always)]
+    fn before_write(&self, offset: u64, bytes: u64) {
+        if self.watch.is_copying() {
+            self.watch.keep(self.base, offset, bytes);
+        }
     }
 
     /// The file, if it is one.
     pub fn file(&self) -> Option<&File> {
         match &self.backing {
             Backing::Mapped { file, .. } => Some(file),
-            Backing::Memory(_) => None,
+            _ => None,
         }
     }
 
@@ -180,9 +274,16 @@ impl Image {
         copy
     }
 
+    /// Where `bytes` bytes at an offset can be written, once whoever copies the image has what is there.
+    pub(crate) fn to_write(&mut self, offset: u64, bytes: u64) -> *mut u8 {
+        let to = self.address(offset, bytes);
+        self.before_write(offset, bytes);
+        to
+    }
+
     /// Copies bytes in.
     pub fn write(&mut self, offset: u64, from: &[u8]) {
-        let to = self.address(offset, from.len() as u64);
+        let to = self.to_write(offset, from.len() as u64);
         // SAFETY: checked; `from` is somebody else's memory.
         unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
     }
@@ -204,7 +305,7 @@ impl Image {
     /// Writes 8 bytes at a multiple of 8 as one: all of them are in the medium after a crash, or none.
     pub fn set_u64(&mut self, offset: u64, value: u64) {
         assert!(offset.is_multiple_of(8));
-        let at = self.address(offset, 8);
+        let at = self.to_write(offset, 8);
         // SAFETY: checked, and aligned as the base is.
         unsafe { AtomicU64::from_ptr(at.cast()) }.store(value.to_le(), Relaxed);
     }
@@ -232,14 +333,54 @@ fn reserve(file: &File, from: u64, to: u64) -> io::Result<()> {
     }
 }
 
+/// Addresses that nothing is mapped at.
+pub(crate) struct Reservation {
+    at: *mut u8,
+    bytes: u64,
+}
+
+impl Reservation {
+    fn new(bytes: u64) -> io::Result<Reservation> {
+        // SAFETY: a new mapping where the system likes.
+        let at = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes as usize,
+                libc::PROT_NONE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        match at == libc::MAP_FAILED {
+            true => Err(io::Error::last_os_error()),
+            false => Ok(Reservation {
+                at: at.cast(),
+                bytes,
+            }),
+        }
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        // SAFETY: whoever has an image there drops that first.
+        unsafe { libc::munmap(self.at.cast(), self.bytes as usize) };
+    }
+}
+
 impl Drop for Image {
     fn drop(&mut self) {
-        if matches!(self.backing, Backing::Mapped { .. }) && self.len > 0 {
+        if let Backing::Private { bytes } = self.backing {
+            // SAFETY: mapped by `private`, and nobody else has it.
+            unsafe { libc::munmap(self.base.cast(), bytes as usize) };
+        }
+        if matches!(self.backing, Backing::Mapped { .. }) && self.capacity > 0 {
             // SAFETY: the addresses stay reserved, as they were lent, and lose what was mapped there.
             unsafe {
                 libc::mmap(
                     self.base.cast(),
-                    self.len as usize,
+                    self.capacity as usize,
                     libc::PROT_NONE,
                     libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED,
                     -1,

@@ -1,45 +1,66 @@
-//! Looks at a region without changing it: its bytes are copied, and recovered in the copy.
+//! Looks at a region without changing it: what is written to recover it stays in this process.
 
-use crate::class_data::{self, Late};
+use crate::class_data::Late;
 use crate::error::{Error, Result};
-use crate::file::read_file;
-use crate::header::{self, Commit};
+use crate::file::{Source, io_error, look_at};
+use crate::header::{self, Commit, Header};
 use crate::image::Image;
-use crate::layout::*;
 use crate::log;
+use crate::name::Owned;
+use crate::pages;
+use crate::records::Records;
 use crate::roots::{self, Root};
 use crate::space::unreadable;
 use crate::types::{Info, Tables};
-use crate::walk::{Walk, Walker};
+use crate::walk::{Damage, Walk, Walker};
 use std::path::Path;
+use varve_heap::Ref;
 
 /// A region as it would be after opening it.
 pub struct Inspection {
     /// Its bytes.
     pub image: Image,
+    /// The version of its format.
+    pub version: u32,
     /// The commit record that counts.
     pub commit: Commit,
     /// Types and constants.
     pub tables: Tables,
     /// Class data that programs made while they ran.
     pub late: Vec<Late>,
+    /// Objects that the program makes anew in each run and means the same ones.
+    pub named: Vec<Ref>,
     /// Roots that stand for something.
     pub roots: Vec<Root>,
     /// Cache lines of a region that was not over, which opening takes back.
     pub taken_back: u64,
-    /// What is reachable.
+    /// What is reachable, and all that is wrong.
     pub walk: Walk,
+    /// Pages whose checksums are wrong.
+    pub pages: Vec<u64>,
     pub(crate) infos: Vec<Info>,
     path: String,
+    /// Keeps others from opening it meanwhile.
+    _source: Option<Source>,
 }
 
 impl Inspection {
-    /// Looks at a file.
+    /// Looks at a file, which another process may be using: then at a copy of it that this process gives.
     ///
     /// # Errors
     /// If it cannot be read, or its header is damaged so that nothing can be known of the rest.
     pub fn of_file(path: &Path) -> Result<Inspection> {
-        Inspection::of(read_file(path)?, &path.display().to_string())
+        let (image, source) = look_at(path)?;
+        let mut region = Inspection::of(image, &path.display().to_string())?;
+        region._source = Some(source);
+        Ok(region)
+    }
+
+    /// Looks at a file that is ours.
+    pub(crate) fn of_owned(owned: &Owned, path: &str) -> Result<Inspection> {
+        let image = Image::private(&owned.file);
+        let image = image.map_err(io_error(path, "the region file cannot be read"))?;
+        Inspection::of(image, path)
     }
 
     /// Looks at bytes.
@@ -47,24 +68,62 @@ impl Inspection {
     /// # Errors
     /// As [`Inspection::of_file`].
     pub fn of(mut image: Image, path: &str) -> Result<Inspection> {
-        let (commit, tables) = header::read(&image).map_err(|e| unreadable(path, e))?;
-        let taken_back = log::take_back(&mut image).len() as u64;
-        let (late, _) = class_data::all(&image);
+        let header = header::read(&image).map_err(|e| unreadable(path, e))?;
+        let version = header.version;
+        let records = Records::read(&image);
+        let mut wrong: Vec<String> = records.damage(header.commit.records).into_iter().collect();
+        if header.half_tables {
+            wrong.push("one of the two copies of the tables is damaged".into());
+        }
+        if log::finished(&image, version).is_none() {
+            wrong.push("the number of the last failure-atomic region is damaged".into());
+        }
+        let taken_back = log::take_back(&mut image, version).len() as u64;
+        let pages = match version {
+            2 => Vec::new(),
+            _ => {
+                wrong.extend(pages::tables(&image).err());
+                pages::damaged(&image, header.first)
+            }
+        };
+        wrong.extend(pages.iter().map(|&page| pages::wrong_sum(page)));
+        Inspection::walked(image, header, records, path, &[], taken_back).map(|mut region| {
+            let all = wrong.into_iter().map(Damage::of_file);
+            region.walk.damages.splice(0..0, all);
+            region.pages = pages;
+            region
+        })
+    }
+
+    /// Follows references, but not to what is in these pages.
+    pub(crate) fn walked(
+        image: Image,
+        header: Header,
+        records: Records,
+        path: &str,
+        without: &[u64],
+        taken_back: u64,
+    ) -> Result<Inspection> {
         let mut roots = roots::all(&image);
         roots.retain(|r| !r.object.is_null());
-        let infos = tables.infos();
-        let first = objects_after(commit.tables);
-        let walk = Walker::new(&image, &tables, &infos, &late, first).run(&roots, &[]);
+        let infos = header.tables.infos();
+        let walk = Walker::new(&image, &header.tables, &infos, &records.late, header.first)
+            .without(without)
+            .run(&roots, &records.named);
         Ok(Inspection {
             image,
-            commit,
-            tables,
-            late,
+            version: header.version,
+            commit: header.commit,
+            tables: header.tables,
+            late: records.late,
+            named: records.named,
             roots,
             taken_back,
             walk,
+            pages: Vec::new(),
             infos,
             path: path.into(),
+            _source: None,
         })
     }
 

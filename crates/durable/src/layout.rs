@@ -1,9 +1,9 @@
-//! Where things are in a region file, and where the file is among references.
+//! Where things are in a region file, and where the file is among references. `docs/region-format.md` says what the bytes mean.
 //!
 //! ```text
-//! file      0         4 KiB     8 KiB    16 KiB        192 KiB     256 KiB              256 KiB + tables
-//!           | magic,  | commit  | roots  | undo log    | class     | tables: types,     | objects, in lines
-//!           | version | records |        |             | data      | constants (JSON)   | of 256 bytes ...
+//! file      0         4 KiB     8 KiB    16 KiB        192 KiB     256 KiB       384 KiB             first page after both tables
+//!           | magic,  | commit  | roots  | undo log    | records   | directory   | tables: types,    | objects, in lines
+//!           | version | records |        |             |           | of marks    | constants, twice  | of 256 bytes, and marks ...
 //!
 //! heap      DURABLE_START                    FILE_START = DURABLE_START + 64 MiB
 //!           | constants, not in the file ... | the file from its first byte on
@@ -16,8 +16,10 @@ use varve_heap::layout::{DURABLE_END, DURABLE_START, LINE_SIZE};
 
 /// The first eight bytes of a region file.
 pub const MAGIC: [u8; 8] = *b"VARVEREG";
-/// The version of the format that this crate reads and writes.
-pub const VERSION: u32 = 2;
+/// The version of the format that this crate writes. It reads [`OLDEST`] too.
+pub const VERSION: u32 = 3;
+/// The oldest version that this crate reads: a region of it is rewritten when it is opened.
+pub const OLDEST: u32 = 2;
 
 /// Bytes from the heap's base to the constants, which the file names and does not hold.
 pub const CONSTANTS_START: u64 = DURABLE_START;
@@ -40,12 +42,25 @@ pub const MAX_ROOTS: u64 = 64;
 pub const MAX_ROOT_NAME: usize = ROOT_BYTES as usize - 8;
 /// Offset of the undo log.
 pub const LOG: u64 = ROOTS + ROOT_BYTES * MAX_ROOTS;
-/// Offset of class data that programs make while they run.
+/// Offset of records: class data that programs make while they run, and objects that are the same in each run.
 pub const CLASS_DATA: u64 = 192 << 10;
+/// Offset of the directory of marks: where the marks of each group of pages are.
+pub const DIRECTORY: u64 = 256 << 10;
 /// Offset of the tables.
-pub const TABLES: u64 = 256 << 10;
+pub const TABLES: u64 = 384 << 10;
+/// Offset of the tables in version 2, which has no directory.
+pub const TABLES_2: u64 = 256 << 10;
 /// Bytes in which processors write back.
 pub const CACHE_LINE: u64 = 64;
+
+/// Bytes of a page, of which each has a mark: whether it may be written to, its checksum, which of its lines are taken.
+pub const PAGE: u64 = 4 << 10;
+/// Pages of a group, whose marks are together.
+pub const GROUP_PAGES: u64 = 4096;
+/// Bytes of a group's marks.
+pub const GROUP_MARKS: u64 = GROUP_PAGES * 8;
+/// Groups that the directory has room for.
+pub const MAX_GROUPS: u64 = (TABLES - DIRECTORY) / 8;
 
 /// Fewest bytes of a region file.
 pub const FIRST_SIZE: u64 = TABLES + GROWTH;
@@ -54,9 +69,42 @@ pub const GROWTH: u64 = 64 << 10;
 /// Most bytes that it grows by at a time, unless an object needs more.
 pub const MOST_GROWTH: u64 = 64 << 20;
 
-/// The first object after tables of so many bytes.
-pub fn objects_after(tables: u64) -> u64 {
-    (TABLES + tables).next_multiple_of(LINE_SIZE)
+/// The room for one copy of tables of so many bytes.
+pub fn tables_room(tables: u64) -> u64 {
+    tables.next_multiple_of(CACHE_LINE)
 }
 
-const _: () = assert!(LOG < CLASS_DATA && CLASS_DATA < TABLES && TABLES < FIRST_SIZE);
+/// The first object after tables of so many bytes, which are there twice.
+pub fn objects_after(tables: u64) -> u64 {
+    (TABLES + 2 * tables_room(tables)).next_multiple_of(PAGE)
+}
+
+/// The same in version 2, which has them once.
+pub fn objects_after_2(tables: u64) -> u64 {
+    (TABLES_2 + tables).next_multiple_of(LINE_SIZE)
+}
+
+/// A number below 2^48 with a checksum above it, so that both are written at once.
+pub fn with_sum(number: u64) -> u64 {
+    debug_assert!(number < 1 << 48);
+    number | u64::from(sum_of(number)) << 48
+}
+
+/// The number that [`with_sum`] was given; none if the word was never written by it.
+pub fn without_sum(word: u64) -> Option<u64> {
+    let number = word & ((1 << 48) - 1);
+    (with_sum(number) == word).then_some(number)
+}
+
+fn sum_of(number: u64) -> u16 {
+    let sum = crc32c::crc32c(&number.to_le_bytes());
+    // Zero has a sum of zero, as fresh files have.
+    match number {
+        0 => 0,
+        _ => (sum ^ sum >> 16) as u16,
+    }
+}
+
+const _: () = assert!(LOG < CLASS_DATA && CLASS_DATA < TABLES_2 && TABLES < FIRST_SIZE);
+const _: () = assert!(MAX_GROUPS * GROUP_PAGES * PAGE >= MAX_FILE);
+const _: () = assert!(PAGE / LINE_SIZE == 16, "a mark has a bit for each line");

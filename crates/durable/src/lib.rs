@@ -20,27 +20,32 @@
 //!
 //! # What is not in the file
 //!
-//! Which lines are free: recovery follows references from the roots and knows. So freeing writes nothing, and a crash can expose nothing
-//! half-done. Class data ([`Constant`]): the program makes them anew, each at the same place.
+//! What is garbage: following references from the roots tells. So freeing writes nothing, and a crash can expose nothing half-done. Class data
+//! ([`Constant`]): the program makes them anew, each at the same place.
 //!
 //! # Where things are
 //!
 //! | file | job |
 //! |---|---|
-//! | `layout`, `header`, `types`, `roots`, `class_data` | the file's format |
+//! | `layout`, `header`, `types`, `roots`, `records`, `class_data` | the file's format |
+//! | `pages` | marks of pages: checksums, and which lines are taken |
 //! | `image` | its bytes, mapped or in memory |
 //! | `domain` | when bytes are in the medium: cache lines, files, simulated |
 //! | `space` | a region in use: stores, regions, garbage |
 //! | `persist` | moves objects into it |
 //! | `log` | what regions would store over |
 //! | `alloc` | room for objects |
-//! | `walk` | follows references and believes nothing: recovery, checks, garbage |
-//! | `file` | opening by name, with a lock |
+//! | `walk` | follows references and believes nothing: checks, garbage |
+//! | `name` | who owns a file, and how one takes the place of another |
+//! | `file` | opening by name |
+//! | `keeper`, `snapshot`, `transfer` | beside a program: checking pages, copies for others, the file's name |
+//! | `guard` | faults in a region's addresses |
 //! | `inspect` | looks at one without changing it |
 //! | `rewrite` | copies a region: without garbage, for a program whose types changed |
+//! | `salvage` | gets out of a damaged region what is whole |
 //! | `export` | as JSON lines |
 //!
-//! `unsafe` is in `image`, `persist`, `file` and `domain`.
+//! `unsafe` is in `image`, `persist`, `name`, `guard`, `keeper`, `snapshot`, `transfer` and `domain`.
 
 mod alloc;
 mod class_data;
@@ -48,27 +53,38 @@ pub mod domain;
 mod error;
 mod export;
 mod file;
+mod guard;
 mod header;
 mod image;
 mod inspect;
+mod keeper;
 pub mod layout;
 mod log;
+mod name;
+pub mod pages;
 mod persist;
+mod records;
 mod rewrite;
 mod roots;
+mod salvage;
+mod snapshot;
 mod space;
+mod transfer;
 pub mod types;
 mod walk;
 
 pub use class_data::{Held, Late};
 pub use error::{Error, Result};
-pub use file::{Lock, Medium, Opened, open_in_place, read_file};
-pub use header::{Commit, Unreadable, read};
+pub use file::{Copy, Medium, Opened, backup, compact, open_in_place};
+pub use guard::end_if_in_region;
+pub use header::{Commit, Header, Unreadable, read};
 pub use image::Image;
 pub use inspect::Inspection;
+pub use name::abandon_drafts;
 pub use persist::Volatile;
-pub use rewrite::{replace, rewritten};
+pub use rewrite::rewritten;
 pub use roots::Root;
-pub use space::{Recovered, Space, Stats};
+pub use salvage::{Salvaged, salvage};
+pub use space::{CHECKED_FIRST, Recovered, Space, Stats};
 pub use types::{Constant, Field, Heap, Kind, Storage, Tables, Target, Type, difference};
 pub use walk::{Damage, Walk};

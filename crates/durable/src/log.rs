@@ -1,7 +1,7 @@
 //! The undo log: what cache lines held before a region stored into them.
 //!
 //! ```text
-//! LOG       number of the last region that is over (u64)
+//! LOG       number of the last region that is over, with its checksum (u64)
 //! LOG + 64  entry, entry, ...
 //!
 //! entry     checksum of what follows (u32)   bytes (u32)   offset in the file (u64)   region (u64)   the bytes, a multiple of 8
@@ -12,19 +12,27 @@
 //!
 //! An entry counts if its checksum is right and its region is the one after the last that is over: a torn entry, or one of an older region,
 //! ends the log. So an entry and its being valid need one write-back and one fence. Where the log's place in the file is full, it goes on in
-//! a longer one among the objects, which an entry of kind *elsewhere* (bytes 0, the offset of its continuation) says.
+//! a longer one among the objects, which an entry of kind *elsewhere* (bytes 0, the offset of its continuation) says. Regions that follow use
+//! the same ones again.
 
 use crate::image::Image;
 use crate::layout::*;
 
 const ENTRY: u64 = 24;
 
-/// Where the next entry goes.
-#[derive(Debug, Clone, Copy)]
+/// Where the next entry goes, and room among the objects for when its place is full.
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Log {
     cursor: u64,
     limit: u64,
+    /// Continuations, in the order in which they are used: offsets and bytes.
+    extents: Vec<(u64, u64)>,
+    /// Continuations that this region uses.
+    used: usize,
 }
+
+/// Bytes of continuations that are kept for the regions to come.
+const KEPT: u64 = 1 << 20;
 
 /// Bytes that an entry for so many bytes takes.
 pub(crate) fn entry_bytes(bytes: u64) -> u64 {
@@ -32,12 +40,42 @@ pub(crate) fn entry_bytes(bytes: u64) -> u64 {
 }
 
 impl Log {
-    /// The log's place before anything is in it.
-    pub fn empty() -> Log {
-        Log {
-            cursor: LOG + 64,
-            limit: CLASS_DATA,
-        }
+    /// For a new region: nothing is in it.
+    pub fn begin(&mut self) {
+        self.cursor = LOG + 64;
+        self.limit = CLASS_DATA;
+        self.used = 0;
+    }
+
+    /// The continuation that is there for when this one is full.
+    pub fn next_extent(&self) -> Option<(u64, u64)> {
+        self.extents.get(self.used).copied()
+    }
+
+    /// Adds a continuation.
+    pub fn add_extent(&mut self, offset: u64, bytes: u64) {
+        self.extents.push((offset, bytes));
+    }
+
+    /// Between regions: continuations that need not be kept.
+    pub fn give_back(&mut self) -> Vec<(u64, u64)> {
+        let mut kept = 0;
+        let keep = |&&(_, bytes): &&(u64, u64)| {
+            kept += bytes;
+            kept <= KEPT
+        };
+        let keep = self.extents.iter().take_while(keep).count();
+        self.extents.split_off(keep)
+    }
+
+    /// All continuations, which are the log's no more.
+    pub fn give_up(&mut self) -> Vec<(u64, u64)> {
+        std::mem::take(&mut self.extents)
+    }
+
+    /// Where the next entry for so many bytes would be, if that is among the objects.
+    pub fn among_objects(&self, bytes: u64) -> Option<(u64, u64)> {
+        (self.used > 0).then_some((self.cursor, entry_bytes(bytes) + ENTRY))
     }
 
     /// Whether an entry for so many bytes fits, and a link behind it.
@@ -53,8 +91,10 @@ impl Log {
         self.put(image, region, offset, &mut entry)
     }
 
-    /// Goes on in `bytes` at `offset`: where the link is, to be written back.
-    pub fn go_on(&mut self, image: &mut Image, region: u64, offset: u64, bytes: u64) -> (u64, u64) {
+    /// Goes on in the next continuation: where the link is, to be written back.
+    pub fn go_on(&mut self, image: &mut Image, region: u64) -> (u64, u64) {
+        let (offset, bytes) = self.extents[self.used];
+        self.used += 1;
         // What is there must not look like an entry.
         image.write(offset, &[0; ENTRY as usize]);
         let link = self.put(image, region, offset, &mut [0; ENTRY as usize]);
@@ -78,14 +118,20 @@ impl Log {
     }
 }
 
-/// The number of the last region that is over.
-pub(crate) fn finished(image: &Image) -> u64 {
-    image.u64(LOG)
+/// The number of the last region that is over; none if it is damaged.
+pub(crate) fn finished(image: &Image, version: u32) -> Option<u64> {
+    let word = image.u64(LOG);
+    match version {
+        2 => Some(word),
+        _ => without_sum(word),
+    }
 }
 
 /// The entries of a region that is not over, in their order: offset in the file, and what was there.
-pub(crate) fn entries(image: &Image) -> Vec<(u64, Vec<u8>)> {
-    let region = finished(image).wrapping_add(1);
+pub(crate) fn entries(image: &Image, version: u32) -> Vec<(u64, Vec<u8>)> {
+    let Some(region) = finished(image, version).map(|n| n.wrapping_add(1)) else {
+        return Vec::new();
+    };
     let mut entries = Vec::new();
     let mut at = LOG + 64;
     // A damaged file may link in a circle.
@@ -122,8 +168,8 @@ pub(crate) fn entries(image: &Image) -> Vec<(u64, Vec<u8>)> {
 }
 
 /// Takes back what the region stored that is not over, if there is one: the places that were restored.
-pub(crate) fn take_back(image: &mut Image) -> Vec<(u64, u64)> {
-    let entries = entries(image);
+pub(crate) fn take_back(image: &mut Image, version: u32) -> Vec<(u64, u64)> {
+    let entries = entries(image, version);
     let mut restored = Vec::with_capacity(entries.len());
     for (offset, held) in entries.into_iter().rev() {
         image.write(offset, &held);

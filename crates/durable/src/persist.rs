@@ -74,6 +74,7 @@ impl Space {
             self.note_class(value, classes);
             return Ok(value);
         }
+        let named = self.new_named.len();
         let mut work = Moving {
             forwarded: Vec::new(),
             pending: Vec::new(),
@@ -85,8 +86,10 @@ impl Space {
             for &(r, header) in &work.forwarded {
                 heap.set_header(r, header);
             }
+            self.new_named.truncate(named);
             return done;
         }
+        self.made = true;
         self.stats.moved += work.forwarded.len() as u64;
         for (from, to) in work.spans {
             self.stats.moved_bytes += to - from;
@@ -94,6 +97,7 @@ impl Space {
         }
         if !self.in_region() {
             self.fence(Fence::Copied)?;
+            self.add_named()?;
         }
         done
     }
@@ -178,9 +182,9 @@ impl Moving<'_> {
             0 => u64::from(info.size),
             element => array_size(element, heap.length(r)),
         };
-        let refers = !info.refs.is_empty();
+        let (refers, named) = (!info.refs.is_empty(), info.named);
         let at = space.allocate(bytes)?;
-        let to = space.image.address(at, bytes);
+        let to = space.image.to_write(at, bytes);
         // SAFETY: the object has `bytes` bytes in the heap, and so has its new place in the image; they do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(heap.at(r, 0), to, bytes as usize) };
         space.image.set_u64(at, header_of(ty));
@@ -193,6 +197,9 @@ impl Moving<'_> {
         self.forwarded.push((r, header));
         if refers {
             self.pending.push(at);
+        }
+        if named {
+            space.new_named.push(at);
         }
         Ok(new)
     }

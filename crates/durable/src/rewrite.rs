@@ -1,6 +1,7 @@
 //! Copies what is reachable in a region into a new one: without garbage, or for a program whose types changed.
 //!
-//! The new region is written beside the old one and takes its name once all of it is in the medium, so that a crash leaves one of both.
+//! The new region is written beside the old one, in a file that is mapped, and takes its name once all of it is in the medium: a crash leaves
+//! one of both.
 
 use crate::class_data::{Held, Late};
 use crate::domain::{Domain, Fence};
@@ -12,9 +13,7 @@ use crate::space::Space;
 use crate::types::{Field, Kind, Storage, Tables};
 use crate::walk::{Place, header_of, place, size_of_object};
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{self, Write};
-use std::path::Path;
+use std::io;
 use varve_heap::layout::*;
 use varve_heap::{Header, Ref};
 
@@ -43,8 +42,24 @@ struct TypeMap {
 /// The bytes of a region with the same objects, for a program with these tables.
 ///
 /// # Errors
-/// If objects do not fit the program's types: fields that were added get zero or null; all else must be as it was.
+/// If objects do not fit the program's types.
 pub fn rewritten(old: &Inspection, tables: &Tables) -> Result<Vec<u8>> {
+    let capacity = 2 * old.image.len() + 2 * MOST_GROWTH;
+    Ok(rewrite(old, tables, Image::memory(&[], capacity))?.to_vec())
+}
+
+/// The same, written into an image without bytes; closed in order.
+pub(crate) fn rewrite(old: &Inspection, tables: &Tables, image: Image) -> Result<Image> {
+    rewrite_without(old, tables, image, &|_| false)
+}
+
+/// The same without some objects: what referred to them is null.
+pub(crate) fn rewrite_without(
+    old: &Inspection,
+    tables: &Tables,
+    image: Image,
+    lost: &dyn Fn(u64) -> bool,
+) -> Result<Image> {
     let changed = |what: String| Error::OtherProgram {
         path: old.path().into(),
         what,
@@ -71,16 +86,13 @@ pub fn rewritten(old: &Inspection, tables: &Tables) -> Result<Vec<u8>> {
     }
     let constants = map_constants(old, tables);
     let infos = tables.infos();
-    let capacity = 2 * old.image.len() + MOST_GROWTH;
-    let mut new = Space::create(
-        old.path(),
-        Image::memory(&[], capacity),
-        Box::new(Later),
-        tables.clone(),
-    )?;
+    let mut new = Space::create(old.path(), image, Box::new(Later), tables.clone())?;
     // Places first, then contents: references lead anywhere.
-    let mut places = HashMap::new();
-    for &at in &old.walk.objects {
+    let mut places = vec![0; old.walk.objects.len()];
+    for (&at, place) in old.walk.objects.iter().zip(&mut places) {
+        if lost(at) {
+            continue;
+        }
         let ty = Header(old.image.u64(at)).type_index();
         let to = maps[&ty].to;
         let info = &infos[to as usize];
@@ -88,15 +100,16 @@ pub fn rewritten(old: &Inspection, tables: &Tables) -> Result<Vec<u8>> {
             0 => u64::from(info.size),
             _ => size_of_object(&old.image, at, &old.infos[ty as usize]),
         };
-        let place = new.allocate(bytes)?;
-        new.image.write(place, &vec![0; bytes as usize]);
-        new.image.set_u64(place, header_of(to));
-        places.insert(at, place);
+        *place = new.allocate(bytes)?;
+        new.image.write(*place, &header_of(to).to_le_bytes());
     }
     let moved = |r: Ref| -> Result<Ref> {
         match place(r) {
             _ if !r.is_object() => Ok(r),
-            Place::File(at) => Ok(Space::reference(places[&at])),
+            Place::File(at) => Ok(match old.walk.index(at).map(|i| places[i]) {
+                None | Some(0) => Ref::NULL,
+                Some(to) => Space::reference(to),
+            }),
             Place::Constant(offset) => match constants.get(&(offset as u32)) {
                 Some(&to) => Ok(Ref(((CONSTANTS_START + u64::from(to)) >> REF_SHIFT) as u32)),
                 None => Err(changed(format!(
@@ -107,9 +120,11 @@ pub fn rewritten(old: &Inspection, tables: &Tables) -> Result<Vec<u8>> {
             Place::Outside => Ok(r),
         }
     };
-    for &at in &old.walk.objects {
+    for (&at, &to) in old.walk.objects.iter().zip(&places) {
+        if to == 0 {
+            continue;
+        }
         let ty = Header(old.image.u64(at)).type_index();
-        let to = places[&at];
         let info = &old.infos[ty as usize];
         if info.element == 0 {
             for &(from, at_new, bytes, is_ref) in &maps[&ty].fields {
@@ -119,8 +134,10 @@ pub fn rewritten(old: &Inspection, tables: &Tables) -> Result<Vec<u8>> {
                         new.image.write(to + u64::from(at_new), &r.0.to_le_bytes());
                     }
                     false => {
-                        let held = old.image.bytes(at + u64::from(from), u64::from(bytes));
-                        new.image.write(to + u64::from(at_new), &held);
+                        let mut held = [0; 8];
+                        let held = &mut held[..bytes as usize];
+                        old.image.read(at + u64::from(from), held);
+                        new.image.write(to + u64::from(at_new), held);
                     }
                 }
             }
@@ -141,13 +158,20 @@ pub fn rewritten(old: &Inspection, tables: &Tables) -> Result<Vec<u8>> {
     for late in &old.late {
         new.add_late(map_late(old, late, &maps, &constants, tables).map_err(&changed)?)?;
     }
+    for &r in &old.named {
+        let to = moved(r)?;
+        if !to.is_null() {
+            new.new_named.push(Space::offset_of(to.offset()));
+        }
+    }
+    new.add_named()?;
     for root in &old.roots {
         new.set_root(&root.name, moved(root.object)?)?;
     }
     if let Some(damage) = new.check().damages.first() {
         return Err(changed(damage.to_string()));
     }
-    new.into_bytes()
+    new.into_image()
 }
 
 /// Types by name; of those with one name, the first is called `name`, the next `name#1`.
@@ -329,29 +353,4 @@ fn constant_name(old: &Inspection, offset: u64) -> String {
         .iter()
         .find(|c| u64::from(c.offset) == offset);
     named.map_or_else(|| format!("class data at {offset:#x}"), |c| c.name.clone())
-}
-
-/// Puts new bytes in the place of a region file: beside it first, and under its name once they are in the medium.
-///
-/// # Errors
-/// What the system says.
-pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
-    let io = |source| Error::Io {
-        path: path.display().to_string(),
-        what: "the new region cannot be written beside it",
-        source,
-    };
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    let write = || -> io::Result<()> {
-        let mut file = File::create(&beside)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        std::fs::rename(&beside, path)?;
-        let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
-        File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
-    };
-    write()
-        .inspect_err(|_| drop(std::fs::remove_file(&beside)))
-        .map_err(io)
 }

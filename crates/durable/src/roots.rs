@@ -37,11 +37,11 @@ pub(crate) fn all(image: &Image) -> Vec<Root> {
     (0..MAX_ROOTS).map(place).filter_map(read).collect()
 }
 
-/// A place for a new root.
+/// A place for a new root: one that stands for nothing.
 pub(crate) fn free(image: &Image) -> Option<u64> {
     (0..MAX_ROOTS)
         .map(|i| ROOTS + i * ROOT_BYTES)
-        .find(|&place| image.u64(place) == 0)
+        .find(|&place| image.u32(place) == 0)
 }
 
 impl Space {
@@ -58,7 +58,7 @@ impl Space {
         roots.into_iter().find(|r| r.name == name).map(|r| r.object)
     }
 
-    /// Has a name stand for a durable object, or for nothing.
+    /// Has a name stand for a durable object, or for nothing: then its place is free for another name.
     ///
     /// # Errors
     /// If the name is too long, there are too many, or the medium fails.
@@ -71,6 +71,12 @@ impl Space {
         }
         let known = all(&self.image).into_iter().find(|r| r.name == name);
         let place = match known {
+            Some(root) if object.is_null() => {
+                self.before_store(root.place, 8)?;
+                self.image.set_u64(root.place, 0);
+                return self.after_store(root.place, 8);
+            }
+            None if object.is_null() => return Ok(()),
             Some(root) => root.place,
             None => self.name_root(name)?,
         };
@@ -84,7 +90,8 @@ impl Space {
                 self.path
             ))
         })?;
-        // The name stays if a region around this is taken back: it stands for nothing then.
+        // In a region the place may be free because of it: all is logged, and a root is there again if the region is taken back.
+        self.before_store(place, ROOT_BYTES)?;
         self.image.write(place + 8, name.as_bytes());
         self.flush(place + 8, name.len() as u64);
         self.fence(Fence::Named)?;

@@ -4,16 +4,23 @@ mod regions;
 mod stores;
 
 use crate::alloc::Allocator;
-use crate::class_data::{self, Late};
 use crate::domain::{Domain, Fence};
 use crate::error::{Error, Result};
+use crate::guard::Guard;
 use crate::header::{self, Commit, Unreadable, commit_place, record};
 use crate::image::Image;
+use crate::keeper::Keeper;
 use crate::layout::*;
 use crate::log::{self, Log};
+use crate::name::Owned;
+use crate::pages;
+use crate::records::Records;
+use crate::snapshot::Watch;
 use crate::types::{Info, Tables, difference};
 use crate::walk::{Walk, Walker};
 use rustc_hash::FxHashSet;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use varve_heap::Ref;
 use varve_heap::layout::*;
 
@@ -45,14 +52,21 @@ pub struct Recovered {
     pub taken_back: u64,
     /// Whether the region had been closed in order.
     pub closed: bool,
-    /// Live objects and their bytes.
-    pub objects: u64,
-    /// Bytes of those.
+    /// Live objects; none if the region is too large to be followed while its program waits.
+    pub objects: Option<u64>,
+    /// Bytes of live objects, as far as is known.
     pub bytes: u64,
 }
 
+/// Regions of at most so many bytes are checked and followed before they are used; of larger ones, pages are checked behind.
+pub const CHECKED_FIRST: u64 = 32 << 20;
+
 /// A region: its bytes, its medium, and what is known of both.
 pub struct Space {
+    /// Before the image, which it looks at: it ends first.
+    keeper: Option<Keeper>,
+    _guard: Option<Guard>,
+    watch: Arc<Watch>,
     pub(crate) path: String,
     pub(crate) image: Image,
     pub(crate) domain: Box<dyn Domain>,
@@ -60,30 +74,39 @@ pub struct Space {
     pub(crate) infos: Vec<Info>,
     pub(crate) alloc: Allocator,
     pub(crate) stats: Stats,
-    pub(crate) late: Vec<Late>,
-    /// Objects that the program makes anew and means the same ones, as the last walk found them.
-    named: Vec<Ref>,
+    pub(crate) records: Records,
+    /// Objects that are the same in each run, became durable, and are not recorded yet: their offsets.
+    pub(crate) new_named: Vec<u64>,
     /// Bytes of constants that the tables name.
     pub(crate) named_end: u64,
-    /// Where the next record of class data goes.
-    pub(crate) late_end: u64,
     commit: Commit,
     recovered: Recovered,
     /// Offset of the first object.
-    first: u64,
+    pub(crate) first: u64,
     log: Log,
     /// Regions within regions.
-    depth: u32,
+    pub(crate) depth: u32,
     /// The number of the region that is open, or of the last one.
     region: u64,
     /// Cache lines that were logged in this region.
     logged: FxHashSet<u64>,
     /// The one that was logged last.
     last_logged: u64,
-    /// Where objects were made in this region, which is not logged: nothing refers to them if it is taken back.
-    fresh: Vec<(u64, u64)>,
+    /// Where objects are made in this region, from and to, which is not logged: nothing refers to them if it is taken back.
+    fresh: BTreeMap<u64, u64>,
+    /// Whether any was made.
+    pub(crate) made: bool,
     /// Bytes in use after which durable garbage is worth collecting.
     threshold: u64,
+    /// Where marks of pages are, by group.
+    pub(crate) tables_at: Vec<u64>,
+    /// Pages that were opened since all were sealed.
+    pub(crate) opened: Vec<u64>,
+    pub(crate) last_opened: u64,
+    /// Open pages after which all are sealed.
+    pub(crate) seal_at: u64,
+    /// The medium did not take what was written: nothing more is.
+    failed: bool,
 }
 
 impl Space {
@@ -105,15 +128,22 @@ impl Space {
             opened: 0,
             closed: true,
             domain: domain.name().into(),
+            alive: 0,
+            records: CLASS_DATA,
         };
         let mut space = Space::new(path, image, domain, tables, commit);
         space.first = objects_after(bytes.len() as u64);
-        let size = (space.first + GROWTH).next_multiple_of(GROWTH);
+        let size = (space.first + GROUP_MARKS + GROWTH).next_multiple_of(GROWTH);
         space.grow_to(size)?;
         space.alloc = Allocator::new(space.first);
         space.alloc.grow(size);
-        space.image.write(TABLES, &bytes);
-        space.flush(TABLES, bytes.len() as u64);
+        space.mark_groups()?;
+        let room = tables_room(bytes.len() as u64);
+        for copy in 0..2 {
+            let at = TABLES + copy * room;
+            space.image.write(at, &bytes);
+            space.flush(at, bytes.len() as u64);
+        }
         space.image.write(8, &VERSION.to_le_bytes());
         space.write_commit()?;
         // With these bytes it is a region: last.
@@ -124,54 +154,118 @@ impl Space {
         Ok(space)
     }
 
-    /// Opens a region: takes back what was not over, and finds its objects. `tables` are those of the program that opens it; without them the
-    /// region is opened as it is.
+    /// Opens a region: takes back what was not over, and finds what is free. `tables` are those of the program that opens it; without them the
+    /// region is opened as it is. A region of at most [`CHECKED_FIRST`] bytes is checked as a whole.
     ///
     /// # Errors
     /// If it is no region, of another program, or damaged.
     pub fn open(
         path: &str,
         image: Image,
-        mut domain: Box<dyn Domain>,
+        domain: Box<dyn Domain>,
         tables: Option<&Tables>,
     ) -> Result<Space> {
+        Space::open_checked(path, image, domain, tables, CHECKED_FIRST)
+    }
+
+    /// The same, with how many bytes a region may have that is checked before it is used.
+    ///
+    /// # Errors
+    /// As [`Space::open`].
+    pub fn open_checked(
+        path: &str,
+        image: Image,
+        mut domain: Box<dyn Domain>,
+        tables: Option<&Tables>,
+        checked_first: u64,
+    ) -> Result<Space> {
         domain.grown(image.len());
-        let (commit, held) = header::read(&image).map_err(|e| unreadable(path, e))?;
+        let header = header::read(&image).map_err(|e| unreadable(path, e))?;
+        if header.version != VERSION {
+            return Err(Error::Version {
+                path: path.into(),
+                found: header.version,
+            });
+        }
         if let Some(tables) = tables
-            && let Some(what) = difference(&held, tables)
+            && let Some(what) = difference(&header.tables, tables)
         {
             return Err(Error::OtherProgram {
                 path: path.into(),
                 what,
             });
         }
-        let mut space = Space::new(path, image, domain, held, commit);
-        space.first = objects_after(space.commit.tables);
-        (space.late, space.late_end) = class_data::all(&space.image);
-        let restored = log::take_back(&mut space.image);
-        space.recovered.taken_back = restored.len() as u64;
+        let mut space = Space::new(path, image, domain, header.tables, header.commit);
+        space.first = header.first;
+        space.records = Records::read(&space.image);
+        space.not_damaged(space.records.damage(space.commit.records))?;
+        if log::finished(&space.image, VERSION).is_none() {
+            let what = "the number of the last failure-atomic region is damaged";
+            space.not_damaged(Some(what.into()))?;
+        }
         space.recovered.closed = space.commit.closed;
-        if !restored.is_empty() {
-            for (offset, bytes) in restored {
-                space.flush(offset, bytes);
-            }
-            space.fence(Fence::TakenBack)?;
-            space.region = log::finished(&space.image) + 1;
-            space.finish_log()?;
+        space.recover_log()?;
+        space.alloc = Allocator::new(space.first);
+        space.alloc.grow(space.image.len());
+        space.mark_groups()?;
+        if space.image.len() <= checked_first {
+            space.check_all()?;
+        } else {
+            space.take_marked_lines();
+            space.take_marks();
+            space.recovered.bytes = space.commit.alive;
+            space.threshold = space.threshold_for(space.commit.alive);
+            space.not_damaged(space.wrong_named())?;
         }
-        space.region = log::finished(&space.image);
-        let walk = space.walk(&[]);
-        if let Some(damage) = walk.damages.first() {
-            return Err(Error::Damaged {
-                path: path.into(),
-                what: damage.to_string(),
-            });
-        }
-        space.adopt(&walk);
-        space.recovered.objects = walk.objects.len() as u64;
-        space.recovered.bytes = walk.bytes;
+        space.find_open();
         space.reopen()?;
         Ok(space)
+    }
+
+    fn recover_log(&mut self) -> Result<()> {
+        let restored = log::take_back(&mut self.image, VERSION);
+        self.region = log::finished(&self.image, VERSION).unwrap_or(0);
+        self.recovered.taken_back = restored.len() as u64;
+        if restored.is_empty() {
+            return Ok(());
+        }
+        for (offset, bytes) in restored {
+            self.flush(offset, bytes);
+        }
+        self.fence(Fence::TakenBack)?;
+        self.region += 1;
+        self.finish_log()
+    }
+
+    /// Checks all pages, and follows all references.
+    fn check_all(&mut self) -> Result<()> {
+        let damaged = pages::damaged(&self.image, self.first);
+        self.not_damaged(damaged.first().map(|&page| pages::wrong_sum(page)))?;
+        let walk = self.walk(&[]);
+        self.not_damaged(walk.damages.first().map(|d| d.to_string()))?;
+        self.not_damaged(self.wrong_named())?;
+        self.adopt(&walk);
+        self.recovered.objects = Some(walk.objects.len() as u64);
+        self.recovered.bytes = walk.bytes;
+        Ok(())
+    }
+
+    /// What is wrong with the records of objects that are the same in each run.
+    fn wrong_named(&self) -> Option<String> {
+        let wrong = |r: &&varve_heap::Ref| {
+            let at = r.offset().wrapping_sub(FILE_START);
+            let len = self.image.len();
+            let inside = at >= self.first && at.is_multiple_of(8) && at < len - 8;
+            let ty = || varve_heap::Header(self.image.u64(at)).type_index() as usize;
+            !(inside && self.infos.get(ty()).is_some_and(|i| i.named))
+        };
+        let wrong = self.records.named.iter().find(wrong)?;
+        Some(format!("the record of {wrong:?} is of no such object"))
+    }
+
+    fn not_damaged(&self, what: Option<String>) -> Result<()> {
+        let path = self.path.clone();
+        what.map_or(Ok(()), |what| Err(Error::Damaged { path, what }))
     }
 
     fn new(
@@ -182,6 +276,9 @@ impl Space {
         commit: Commit,
     ) -> Space {
         Space {
+            keeper: None,
+            _guard: None,
+            watch: Arc::default(),
             path: path.into(),
             image,
             domain,
@@ -193,44 +290,88 @@ impl Space {
             tables,
             alloc: Allocator::default(),
             stats: Stats::default(),
-            late: Vec::new(),
-            named: Vec::new(),
-            late_end: CLASS_DATA,
+            records: Records {
+                end: CLASS_DATA,
+                ..Records::default()
+            },
+            new_named: Vec::new(),
             commit,
             recovered: Recovered::default(),
             first: 0,
-            log: Log::empty(),
+            log: Log::default(),
             depth: 0,
             region: 0,
             logged: Default::default(),
             last_logged: u64::MAX,
-            fresh: Vec::new(),
+            fresh: BTreeMap::new(),
+            made: false,
             threshold: 0,
+            tables_at: Vec::new(),
+            opened: Vec::new(),
+            last_opened: u64::MAX,
+            seal_at: 64 << 20 >> 12,
+            failed: false,
         }
+    }
+
+    /// Has a thread look after the file beside the program: see [`keeper`](crate::keeper).
+    pub(crate) fn keep(&mut self, owned: Owned, unchecked: bool) -> Result<()> {
+        self.image.watched(self.watch.clone());
+        let base = self.image.base();
+        self._guard = Some(Guard::new(base, self.image.capacity(), &self.path));
+        let pages = match unchecked {
+            true => 0..self.image.len() / PAGE,
+            false => 0..0,
+        };
+        let tables = self.tables_at.clone();
+        // SAFETY: the image is dropped after the keeper, and never gets shorter.
+        let keeper = unsafe {
+            Keeper::start(
+                owned,
+                &self.path,
+                self.watch.clone(),
+                base,
+                pages,
+                tables,
+                self.first,
+            )
+        };
+        self.keeper = Some(keeper.map_err(|source| Error::Io {
+            path: self.path.clone(),
+            what: "no thread that looks after it",
+            source,
+        })?);
+        Ok(())
     }
 
     /// Takes over what a walk found.
     fn adopt(&mut self, walk: &Walk) {
-        if self.alloc.used() == 0 {
-            self.alloc = Allocator::new(self.first);
-        }
-        self.alloc.grow(self.image.len());
         self.alloc.clear_from(self.first);
-        self.named.clear();
+        // Between regions the log has nothing; its continuations are free as all else that is not live.
+        self.log.give_up();
+        self.take_marks();
         for &at in &walk.objects {
             let ty = varve_heap::Header(self.image.u64(at)).type_index();
             let info = &self.infos[ty as usize];
             let bytes = crate::walk::size_of_object(&self.image, at, info);
             self.alloc.take_object(at, bytes);
-            if info.named {
-                self.named.push(Space::reference(at));
-            }
         }
-        self.threshold = (2 * self.alloc.used()).max(16 << 20);
+        self.commit.alive = walk.bytes;
+        self.threshold = self.threshold_for(self.alloc.used());
+    }
+
+    /// When so much is alive: how much may be in use before garbage is looked for. Less where not twice as much has room.
+    fn threshold_for(&self, alive: u64) -> u64 {
+        let used = self.alloc.used().max(alive);
+        let room = self.image.capacity().saturating_sub(used);
+        (2 * used).max(16 << 20).min(used + room / 2)
     }
 
     fn reopen(&mut self) -> Result<()> {
-        self.threshold = (2 * self.alloc.used()).max(16 << 20);
+        self.threshold = match self.threshold {
+            0 => self.threshold_for(self.alloc.used()),
+            known => known,
+        };
         self.commit.opened += 1;
         self.commit.closed = false;
         self.commit.domain = self.domain.name().into();
@@ -239,6 +380,7 @@ impl Space {
 
     fn write_commit(&mut self) -> Result<()> {
         self.commit.number += 1;
+        self.commit.records = self.records.end;
         let bytes = record(&serde_json::to_vec(&self.commit).expect("a record is plain data"));
         let at = commit_place(self.commit.number);
         self.image.write(at, &bytes);
@@ -246,23 +388,44 @@ impl Space {
         self.fence(Fence::Header)
     }
 
-    /// Closes the region in order: an open region is taken back.
+    /// Closes the region in order: an open region is taken back, and all pages get their checksums.
     ///
     /// # Errors
     /// If the medium fails.
     pub fn close(mut self) -> Result<()> {
+        self.finish()
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        if self.failed {
+            return Ok(()); // Whoever opens it next recovers what is there.
+        }
         if self.depth > 0 {
             self.take_back()?;
         }
+        for (at, bytes) in self.log.give_up() {
+            self.alloc.free(at, bytes);
+        }
+        self.seal()?;
+        if self.stats.collections > 0 {
+            self.free_sealed_lines();
+        }
+        self.fence(Fence::Header)?;
         self.commit.closed = true;
         self.write_commit()
     }
 
-    /// Its bytes, closed in order.
-    pub(crate) fn into_bytes(mut self) -> Result<Vec<u8>> {
-        self.commit.closed = true;
-        self.write_commit()?;
-        Ok(self.image.to_vec())
+    /// Its bytes, closed in order, up to where objects end.
+    pub(crate) fn into_image(mut self) -> Result<Image> {
+        self.finish()?;
+        let end = self.alloc.end().next_multiple_of(GROWTH);
+        let mut image = std::mem::replace(&mut self.image, Image::memory(&[], 0));
+        image.shrink(end).map_err(|source| Error::Io {
+            path: self.path.clone(),
+            what: "the file cannot be made shorter",
+            source,
+        })?;
+        Ok(image)
     }
 
     // ---- the medium -------------------------------------------------------------------------------------------------------------
@@ -274,12 +437,28 @@ impl Space {
 
     pub(crate) fn fence(&mut self, why: Fence) -> Result<()> {
         self.stats.fences += 1;
-        let path = &self.path;
-        self.domain.fence(why).map_err(|source| Error::Io {
-            path: path.clone(),
-            what: "the medium did not take what was written",
-            source,
-        })
+        if self.failed {
+            return Err(Error::Failed(self.path.clone()));
+        }
+        match self.domain.fence(why) {
+            Ok(()) if !self.watch.is_gone() => Ok(()),
+            done => Err(self.fail(done)),
+        }
+    }
+
+    /// After a medium has failed it is not known what it holds, and to ask again may say that all is well: nothing more is stored.
+    #[cold]
+    fn fail(&mut self, done: std::io::Result<()>) -> Error {
+        self.failed = true;
+        let path = self.path.clone();
+        match done {
+            Err(source) => Error::Io {
+                path,
+                what: "the medium did not take what was written",
+                source,
+            },
+            Ok(()) => Error::Gone(path),
+        }
     }
 
     fn grow_to(&mut self, bytes: u64) -> Result<()> {
@@ -303,32 +482,81 @@ impl Space {
         Ok(())
     }
 
-    /// Room for so many bytes, a multiple of [`OBJECT_ALIGN`].
-    pub(crate) fn allocate(&mut self, bytes: u64) -> Result<u64> {
-        let at = loop {
-            if let Some(at) = self.alloc.allocate(bytes) {
-                break at;
-            }
-            let len = self.image.len();
-            let needed = bytes.next_multiple_of(GROWTH) + GROWTH;
-            let most = self.image.capacity() / GROWTH * GROWTH;
-            let wanted = (len + len.min(MOST_GROWTH).max(needed)).min(most);
-            if wanted <= len || wanted - len < bytes {
-                return Err(Error::Full {
-                    path: self.path.clone(),
-                    bytes,
-                    max: self.image.capacity(),
-                });
-            }
-            self.grow_to(wanted)?;
-        };
-        if self.depth > 0 {
-            match self.fresh.last_mut() {
-                Some((_, end)) if *end == at => *end = at + bytes,
-                _ => self.fresh.push((at, at + bytes)),
-            }
+    /// That there is no room for so many bytes.
+    fn full(&self, bytes: u64) -> Error {
+        Error::Full {
+            path: self.path.clone(),
+            bytes,
+            max: self.image.capacity(),
         }
-        Ok(at)
+    }
+
+    /// Room for so many bytes, a multiple of [`OBJECT_ALIGN`]. The pages are open.
+    #[inline]
+    pub(crate) fn allocate(&mut self, bytes: u64) -> Result<u64> {
+        match self.alloc.allocate(bytes) {
+            Some(at) if self.alloc.fresh.is_none() => Ok(at),
+            found => self.allocate_slowly(bytes, found),
+        }
+    }
+
+    #[inline(never)]
+    fn allocate_slowly(&mut self, bytes: u64, mut found: Option<u64>) -> Result<u64> {
+        if self.failed {
+            return Err(Error::Failed(self.path.clone()));
+        }
+        loop {
+            let Some(at) = found else {
+                self.grow_for(bytes)?;
+                found = self.alloc.allocate(bytes);
+                continue;
+            };
+            if let Some((from, to)) = self.alloc.fresh.take() {
+                match self.open_pages(from, to - from) {
+                    Ok(()) => {}
+                    Err(Error::Damaged { .. }) => {
+                        // Its lines stay taken: nothing is lost that was there.
+                        self.alloc.abandon(bytes);
+                        found = self.alloc.allocate(bytes);
+                        continue;
+                    }
+                    Err(e) => return Err(e),
+                }
+                if self.depth > 0 {
+                    self.fresh.insert(from, to);
+                }
+            }
+            return Ok(at);
+        }
+    }
+
+    /// Has the file grow, so that there are so many bytes in one piece: by as much as it has, or where the medium has no room for that, by
+    /// what is needed.
+    fn grow_for(&mut self, bytes: u64) -> Result<()> {
+        let len = self.image.len();
+        let covered = self.tables_at.len() as u64 * GROUP_PAGES * PAGE;
+        let end = len + bytes.next_multiple_of(GROWTH) + GROWTH;
+        let least = match end <= covered {
+            true => end,
+            // What is new begins with its marks.
+            false => {
+                let groups = bytes / (GROUP_PAGES * PAGE) + 2;
+                covered.max(len) + groups * GROUP_MARKS + (end - len)
+            }
+        };
+        let most = self.image.capacity() / GROWTH * GROWTH;
+        let least = least.next_multiple_of(GROWTH);
+        if least > most {
+            return Err(self.full(bytes));
+        }
+        let wanted = least.max((len + len.min(MOST_GROWTH)).min(most));
+        match self.grow_to(wanted) {
+            Err(Error::Io { source, .. }) if wanted > least && is_full(&source) => {
+                self.grow_to(least)?;
+            }
+            done => done?,
+        }
+        self.mark_groups()
     }
 
     // ---- garbage ----------------------------------------------------------------------------------------------------------------
@@ -351,7 +579,13 @@ impl Space {
                 self.stats.collections += 1;
             }
             // All stays as it is, for whoever opens the file next to see; not to be looked at again at each allocation.
-            false => self.threshold = 2 * self.alloc.used(),
+            false => {
+                eprintln!(
+                    "{}: garbage cannot be collected, as the file is damaged: {}",
+                    self.path, walk.damages[0]
+                );
+                self.threshold = 2 * self.alloc.used();
+            }
         }
     }
 
@@ -360,10 +594,12 @@ impl Space {
             &self.image,
             &self.tables,
             &self.infos,
-            &self.late,
+            &self.records.late,
             self.first,
         );
-        walker.run(&self.roots(), held)
+        let named = self.records.named.iter();
+        let held: Vec<Ref> = held.iter().chain(named).copied().collect();
+        walker.run(&self.roots(), &held)
     }
 
     /// Follows all references from the roots, and says what is wrong.
@@ -373,10 +609,10 @@ impl Space {
 
     // ---- what others ask --------------------------------------------------------------------------------------------------------
 
-    /// Objects whose types are [`named_by`](crate::Type::named_by) something, that were there when the region was opened or garbage was
-    /// collected last.
+    /// Objects whose types are [`named_by`](crate::Type::named_by) something. They are never garbage: they are few, and the program means them
+    /// in each run.
     pub fn named(&self) -> &[Ref] {
-        &self.named
+        &self.records.named
     }
 
     /// The region's types and constants.
@@ -430,6 +666,12 @@ impl Space {
     }
 }
 
+/// Whether there is no room in the medium, or none that this user may have.
+fn is_full(e: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(e.kind(), StorageFull | QuotaExceeded)
+}
+
 pub(crate) fn unreadable(path: &str, e: Unreadable) -> Error {
     let path = path.to_string();
     match e {
@@ -441,6 +683,11 @@ pub(crate) fn unreadable(path: &str, e: Unreadable) -> Error {
 
 #[doc(hidden)]
 impl Space {
+    /// Gives all pages their checksums, as closing does.
+    pub fn seal_for_tests(&mut self) {
+        self.seal().expect("the medium of tests does not fail");
+    }
+
     /// Has the domain look at what is in the medium by now.
     pub fn flush_for_tests(&mut self) {
         self.flush(0, 1);

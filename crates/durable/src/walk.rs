@@ -23,11 +23,26 @@ pub struct Damage {
 
 impl std::fmt::Display for Damage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "object at {:#x}: {}; {} refers to it",
-            self.at, self.what, self.from
-        )
+        match self.from.is_empty() {
+            true => f.write_str(&self.what),
+            false => write!(
+                f,
+                "object at {:#x}: {}; {} refers to it",
+                self.at, self.what, self.from
+            ),
+        }
+    }
+}
+
+impl Damage {
+    /// Something that is wrong with the file and no object.
+    pub(crate) fn of_file(what: String) -> Damage {
+        Damage {
+            at: 0,
+            what,
+            from: String::new(),
+            slot: 0,
+        }
     }
 }
 
@@ -42,6 +57,21 @@ pub struct Walk {
     pub by_type: Vec<(u64, u64)>,
     /// Everything that is wrong, as far as could be followed.
     pub damages: Vec<Damage>,
+    /// One bit for each 8 bytes of the file: an object begins there.
+    begins: Vec<u64>,
+    /// How many objects begin before those of each word.
+    before: Vec<u32>,
+}
+
+impl Walk {
+    /// The number of the object at an offset in the file, if it was found.
+    pub fn index(&self, at: u64) -> Option<usize> {
+        let (word, bit) = ((at / 8 / 64) as usize, at / 8 % 64);
+        let bits = *self.begins.get(word)?;
+        let below = bits & ((1 << bit) - 1);
+        (at.is_multiple_of(8) && bits >> bit & 1 == 1)
+            .then(|| self.before[word] as usize + below.count_ones() as usize)
+    }
 }
 
 /// The header of a durable object of a type.
@@ -74,9 +104,9 @@ pub(crate) struct Walker<'a> {
     /// Types of constants by their offset.
     constants: std::collections::HashMap<u64, u32>,
     first: u64,
-    /// One bit for each 8 bytes: an object begins there.
-    begins: Vec<u64>,
     pending: Vec<u64>,
+    /// Pages whose bytes are not to be believed, ascending.
+    without: &'a [u64],
     walk: Walk,
 }
 
@@ -96,13 +126,30 @@ impl<'a> Walker<'a> {
             tables,
             infos,
             first,
-            begins: vec![0; (image.len() / 8).div_ceil(64) as usize],
             pending: Vec::new(),
+            without: &[],
             walk: Walk {
+                begins: vec![0; (image.len() / 8).div_ceil(64) as usize],
                 by_type: vec![(0, 0); infos.len()],
                 ..Walk::default()
             },
         }
+    }
+
+    /// Does not follow references to what is in these pages, which are in order: they are damaged.
+    pub fn without(mut self, pages: &'a [u64]) -> Self {
+        self.without = pages;
+        self
+    }
+
+    /// Whether bytes are in a page that is not to be believed.
+    fn is_in_damaged(&self, at: u64, bytes: u64) -> bool {
+        let first = self
+            .without
+            .partition_point(|&page| (page + 1) * PAGE <= at);
+        self.without
+            .get(first)
+            .is_some_and(|&page| page * PAGE < at + bytes)
     }
 
     /// Follows roots, and references that the program holds.
@@ -213,6 +260,10 @@ impl<'a> Walker<'a> {
         {
             return Err((at, "no object can begin there".into()));
         }
+        let damaged = || "it is in a page whose checksum is wrong".to_string();
+        if self.is_in_damaged(at, HEADER_SIZE.into()) {
+            return Err((at, damaged()));
+        }
         let header = Header(self.image.u64(at));
         let ty = header.type_index();
         if header.0 != header_of(ty) {
@@ -231,12 +282,16 @@ impl<'a> Walker<'a> {
         if at + bytes > len {
             return Err((at, format!("its {bytes} bytes reach beyond the file's end")));
         }
+        if self.is_in_damaged(at, bytes) {
+            return Err((at, damaged()));
+        }
         if !self.tables.fits(ty, target.to) {
             return Err((at, wrong(self.tables, ty)));
         }
         let (word, bit) = ((at / 8 / 64) as usize, at / 8 % 64);
-        if self.begins[word] >> bit & 1 == 0 {
-            self.begins[word] |= 1 << bit;
+        let begins = &mut self.walk.begins[word];
+        if *begins >> bit & 1 == 0 {
+            *begins |= 1 << bit;
             self.pending.push(at);
             self.walk.bytes += bytes;
             let (objects, all) = &mut self.walk.by_type[ty as usize];
@@ -253,8 +308,9 @@ impl<'a> Walker<'a> {
     /// Lists the objects, and sees that none overlap.
     fn finish(mut self) -> Walk {
         let mut end = 0;
-        for (i, &word) in self.begins.iter().enumerate() {
-            let mut bits = word;
+        for i in 0..self.walk.begins.len() {
+            let mut bits = self.walk.begins[i];
+            self.walk.before.push(self.walk.objects.len() as u32);
             while bits != 0 {
                 let at = (i as u64 * 64 + u64::from(bits.trailing_zeros())) * 8;
                 bits &= bits - 1;

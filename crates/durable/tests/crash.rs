@@ -12,8 +12,12 @@ use varve_heap::Ref;
 
 /// One operation of a random program: a store outside of regions, a region, or one that is taken back.
 fn operation(world: &mut World, rng: &mut SmallRng) {
+    // Pages are sealed now and then, between operations: what follows opens them.
+    if rng.random_range(0..4) == 0 {
+        world.space().seal_for_tests();
+    }
     let head = world.root("list");
-    match rng.random_range(0..8) {
+    match rng.random_range(0..9) {
         // A new chain becomes reachable by one store.
         0 | 1 if !head.is_null() => {
             let next = world.load_ref(head, 24);
@@ -67,6 +71,19 @@ fn operation(world: &mut World, rng: &mut SmallRng) {
             let new = world.node(1, 2, Ref::NULL, Ref::NULL);
             world.store_ref(head, 24, new);
             world.space().take_back().unwrap();
+        }
+        // A root is no more, and its place is another's: alone, or in a region that is taken back.
+        7 if !head.is_null() => {
+            let name = format!("root {} {}", rng.random_range(0..3), "long".repeat(20));
+            let in_region = rng.random_range(0..2) == 0;
+            if in_region {
+                world.space().begin();
+            }
+            world.space().set_root(&name, Ref::NULL).unwrap();
+            if in_region {
+                world.space().set_root("short", head).unwrap();
+                world.space().take_back().unwrap();
+            }
         }
         // Another root, which may be new.
         6 => {
@@ -136,6 +153,7 @@ fn a_fence_that_is_left_out_is_noticed() {
         Fence::Finished,
         Fence::Named,
         Fence::TakenBack,
+        Fence::Opened,
     ] {
         let noticed = (0..20).any(|seed| explore(seed, 40, Some(fence)).0.is_some());
         assert!(noticed, "without {fence:?} all was well");

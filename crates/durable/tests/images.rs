@@ -180,7 +180,7 @@ fn compaction_leaves_the_same_objects_in_fewer_bytes() {
         bytes.len()
     );
     let region = open(&new).ok().unwrap();
-    assert_eq!(region.recovered().objects, 50);
+    assert_eq!(region.recovered().objects, Some(50));
 }
 
 /// Garbage is found again, live objects stay where they are, and what the program holds counts as live.

@@ -32,6 +32,8 @@ pub enum Fence {
     Named,
     /// A header or a table was written.
     Header,
+    /// Pages that were sealed are to be known as open before they are stored to.
+    Opened,
 }
 
 /// A kind of medium.
@@ -47,6 +49,11 @@ pub trait Domain: Send {
     /// # Errors
     /// If the system says that it cannot write them.
     fn fence(&mut self, why: Fence) -> io::Result<()>;
+
+    /// How many pages are worth opening together, as fences cost: a power of two.
+    fn pages_at_a_time(&self) -> u64 {
+        1
+    }
 
     /// The region's addresses and file have got longer.
     fn grown(&mut self, bytes: u64) {

@@ -3,20 +3,22 @@
 use super::Space;
 use crate::domain::Fence;
 use crate::error::{Error, Result};
-use crate::layout::LOG;
-use crate::log::{self, Log};
+use crate::layout::{LOG, VERSION, with_sum};
+use crate::log;
 
 impl Space {
     /// Begins a failure-atomic region, or one within that which is open.
     pub fn begin(&mut self) {
         self.depth += 1;
         if self.depth == 1 {
-            self.region = log::finished(&self.image) + 1;
-            self.log = Log::empty();
+            self.region += 1;
+            self.log.begin();
             self.logged.clear();
             self.last_logged = u64::MAX;
-            self.fresh.clear();
+            self.made = false;
             self.alloc.separate();
+            let gaps = self.alloc.gaps().into_iter();
+            self.fresh = gaps.filter(|(from, to)| from < to).collect();
         }
     }
 
@@ -32,11 +34,13 @@ impl Space {
             1 => {
                 self.depth = 0;
                 self.stats.regions += 1;
-                if self.logged.is_empty() && self.fresh.is_empty() {
+                if self.changed_nothing() {
                     return Ok(());
                 }
                 self.fence(Fence::Finished)?;
-                self.end_log()
+                self.add_named()?;
+                self.end_log()?;
+                self.seal_if_many()
             }
             _ => {
                 self.depth -= 1;
@@ -45,16 +49,28 @@ impl Space {
         }
     }
 
+    fn changed_nothing(&mut self) -> bool {
+        let nothing = self.logged.is_empty() && !self.made;
+        if nothing {
+            self.region -= 1;
+        }
+        nothing
+    }
+
     fn end_log(&mut self) -> Result<()> {
         self.alloc.separate();
         match self.logged.is_empty() {
-            true => Ok(()),
-            false => self.finish_log(),
+            true => self.region -= 1,
+            false => self.finish_log()?,
         }
+        for (at, bytes) in self.log.give_back() {
+            self.alloc.free(at, bytes);
+        }
+        Ok(())
     }
 
     pub(super) fn finish_log(&mut self) -> Result<()> {
-        self.image.set_u64(LOG, self.region);
+        self.image.set_u64(LOG, with_sum(self.region));
         self.flush(LOG, 8);
         self.fence(Fence::Committed)
     }
@@ -69,10 +85,11 @@ impl Space {
         }
         self.depth = 0;
         self.stats.taken_back += 1;
-        if self.logged.is_empty() && self.fresh.is_empty() {
+        self.new_named.clear();
+        if self.changed_nothing() {
             return Ok(());
         }
-        for (offset, bytes) in log::take_back(&mut self.image) {
+        for (offset, bytes) in log::take_back(&mut self.image, VERSION) {
             self.flush(offset, bytes);
         }
         self.fence(Fence::TakenBack)?;

@@ -13,10 +13,13 @@ impl Space {
     /// If the log has no room, or the medium fails.
     #[inline]
     pub fn before_store(&mut self, offset: u64, bytes: u64) -> Result<()> {
-        match self.depth {
-            0 => Ok(()),
-            _ => self.log_lines(offset, bytes),
+        self.open_pages(offset, bytes)?;
+        if self.depth > 0 {
+            self.log_lines(offset, bytes)?;
         }
+        // Whoever copies the region has what is there before the caller writes.
+        self.image.to_write(offset, bytes);
+        Ok(())
     }
 
     fn log_lines(&mut self, offset: u64, bytes: u64) -> Result<()> {
@@ -28,12 +31,16 @@ impl Space {
         let mut logged = false;
         for line in first..=last {
             let at = line * CACHE_LINE;
-            let is_fresh = |&(from, to): &(u64, u64)| from < at + CACHE_LINE && at < to;
-            if self.fresh.iter().rev().any(is_fresh) || !self.logged.insert(line) {
+            let before = self.fresh.range(..at + CACHE_LINE).next_back();
+            let is_fresh = before.is_some_and(|(_, &to)| at < to);
+            if is_fresh || !self.logged.insert(line) {
                 continue;
             }
             if !self.log.fits(CACHE_LINE) {
                 self.extend_log()?;
+            }
+            if let Some((place, bytes)) = self.log.among_objects(CACHE_LINE) {
+                self.open_pages(place, bytes)?;
             }
             let region = self.region;
             let (entry, bytes) = self.log.add(&mut self.image, region, at);
@@ -48,14 +55,21 @@ impl Space {
         }
     }
 
-    /// Gives the log room among the objects, for the rest of this region.
+    /// Gives the log room among the objects: what earlier regions had, or as much as this one has logged by now.
     fn extend_log(&mut self) -> Result<()> {
-        let bytes =
-            (self.stats.logged * log::entry_bytes(CACHE_LINE)).clamp(1 << 20, 64 << 20) / 8 * 8;
-        let at = self.allocate(bytes)?;
-        self.fresh.pop();
+        if self.log.next_extent().is_none() {
+            let logged = self.logged.len() as u64 * log::entry_bytes(CACHE_LINE);
+            let bytes = logged.clamp(64 << 10, 64 << 20) / PAGE * PAGE;
+            let at = self.allocate(bytes)?;
+            self.log.add_extent(at, bytes);
+        }
+        let (at, bytes) = self.log.next_extent().expect("just looked at");
+        self.open_pages(at, bytes)?;
         let region = self.region;
-        let (link, length) = self.log.go_on(&mut self.image, region, at, bytes);
+        if let Some((place, bytes)) = self.log.among_objects(0) {
+            self.open_pages(place, bytes)?;
+        }
+        let (link, length) = self.log.go_on(&mut self.image, region);
         self.flush(at, 64);
         self.fence(Fence::Logged)?;
         self.flush(link, length);
@@ -71,7 +85,10 @@ impl Space {
         self.stats.stores += 1;
         self.flush(offset, bytes);
         match self.depth {
-            0 => self.fence(Fence::Stored),
+            0 => {
+                self.fence(Fence::Stored)?;
+                self.seal_if_many()
+            }
             _ => Ok(()),
         }
     }

@@ -69,6 +69,10 @@ unsafe extern "C" fn handler(
         let running = RUNNING.get();
         let registers = &mut (*ucontext.cast::<libc::ucontext_t>()).uc_mcontext.gregs;
         let pc = registers[libc::REG_RIP as usize] as usize;
+        // A file that cannot be read is no mistake of the program.
+        if signal == libc::SIGSEGV || signal == libc::SIGBUS {
+            varve_durable::end_if_in_region(signal, (*info).si_addr() as usize);
+        }
         if !running.is_null() && (*running).code.contains(&pc) {
             let running = &*running;
             let context = &mut *running.context;

@@ -113,7 +113,8 @@ pub struct DurableArgs {
 
 #[derive(Subcommand, Debug)]
 pub enum DurableCommand {
-    /// Follow all references from the roots; exit code 1 and one line for each damage if there is any. The file stays as it is
+    /// Verify all checksums and follow all references from the roots; exit code 1 and one line for each damage if there is any. The file stays
+    /// as it is; if a program has it open, a copy of this instant is looked at
     Check {
         /// The region file
         file: PathBuf,
@@ -129,10 +130,33 @@ pub enum DurableCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Write what is reachable into a new file, and put that in the place of the old one
+    /// Write what is reachable into a new file, and put that in the place of the old one, with its mode, owner and attributes
     Compact {
         /// The region file
         file: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Copy a region as it is at one instant, also while a program has it open; the copy is verified
+    Backup {
+        /// The region file
+        file: PathBuf,
+        /// The copy: a name that is free, or of a region, which is replaced
+        copy: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write what is whole of a damaged region into a new one, and say what is not; exit code 1 if anything is lost. The file stays as it is
+    Salvage {
+        /// The damaged region file
+        file: PathBuf,
+        /// The new region: a name that is free, or of a region, which is replaced
+        into: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Print all that is reachable as JSON lines: one object each, roots first
     Export {

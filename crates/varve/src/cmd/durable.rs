@@ -2,13 +2,15 @@
 
 use crate::args::durable::{Domain, Sync};
 use crate::args::{DurableCommand, DurableRun};
-use crate::ui::{Done, Failure, failed, print, wrong};
+use crate::ui::{self, Done, Failure, failed, print, wrong};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use varve_durable::{Error, Inspection, Lock, replace, rewritten};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use varve_durable::{Error, Inspection};
 use varve_runtime::host::State;
 use varve_runtime::{Checks, Config, DurableFile, Medium, Store};
 
@@ -97,9 +99,12 @@ pub fn stats(store: &Store<State>) -> String {
 /// An error of a region with its exit code: 2 for a file that does not fit, 1 for what went wrong with one that does.
 pub fn failure(e: &Error) -> Failure {
     match e {
-        Error::Io { .. } | Error::Full { .. } | Error::Refused { .. } | Error::Usage(_) => {
-            failed(e)
-        }
+        Error::Io { .. }
+        | Error::Full { .. }
+        | Error::Refused { .. }
+        | Error::Usage(_)
+        | Error::Gone(_)
+        | Error::Failed(_) => failed(e),
         _ => wrong(e),
     }
 }
@@ -108,7 +113,9 @@ pub fn durable(command: &DurableCommand) -> Done {
     let done = match command {
         DurableCommand::Check { file, json } => check(file, *json),
         DurableCommand::Info { file, json } => info(file, *json),
-        DurableCommand::Compact { file } => compact(file),
+        DurableCommand::Compact { file, json } => compact(file, *json),
+        DurableCommand::Backup { file, copy, json } => backup(file, copy, *json),
+        DurableCommand::Salvage { file, into, json } => salvage(file, into, *json),
         DurableCommand::Export { file, root } => export(file, root.as_deref()),
     };
     done.unwrap_or_else(|e| {
@@ -152,7 +159,8 @@ fn check(file: &Path, as_json: bool) -> Outcome {
             region.walk.bytes,
             match damages.len() {
                 0 => "whole".to_string(),
-                n => format!("{n} damaged references"),
+                1 => "1 damage".to_string(),
+                n => format!("{n} damages"),
             }
         );
         if region.taken_back > 0 {
@@ -189,7 +197,7 @@ fn info(file: &Path, as_json: bool) -> Outcome {
         print(format!(
             "{:#}\n",
             json!({
-                "version": varve_durable::layout::VERSION,
+                "version": region.version,
                 "file_bytes": region.image.len(),
                 "objects": walk.objects.len(),
                 "bytes": walk.bytes,
@@ -208,7 +216,7 @@ fn info(file: &Path, as_json: bool) -> Outcome {
         text,
         "{}: format {}, {} bytes, opened {} times, {} ({})",
         file.display(),
-        varve_durable::layout::VERSION,
+        region.version,
         region.image.len(),
         region.commit.opened,
         match region.commit.closed {
@@ -231,19 +239,123 @@ fn info(file: &Path, as_json: bool) -> Outcome {
     Ok(Ok(ExitCode::SUCCESS))
 }
 
-fn compact(file: &Path) -> Outcome {
-    let _lock = Lock::take(file)?;
-    let region = Inspection::of_file(file)?.whole()?;
-    let before = region.image.len();
-    let bytes = rewritten(&region, &region.tables)?;
-    replace(file, &bytes)?;
-    print(format!(
-        "{}: {before} bytes before, {} now, {} objects\n",
-        file.display(),
-        bytes.len(),
-        region.walk.objects.len()
-    ));
+/// Does work that makes a new file, on a thread: Ctrl-C leaves nothing of the file behind.
+fn interruptible<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failure> {
+    let stop = ui::stop_flag();
+    let thread = std::thread::spawn(work);
+    while !thread.is_finished() {
+        if stop.load(Ordering::Relaxed) {
+            varve_durable::abandon_drafts();
+            return Err(ui::interrupted());
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Ok(thread
+        .join()
+        .unwrap_or_else(|e| std::panic::resume_unwind(e)))
+}
+
+fn compact(file: &Path, as_json: bool) -> Outcome {
+    let path = file.to_path_buf();
+    let copy = match interruptible(move || varve_durable::compact(&path)) {
+        Ok(done) => done?,
+        Err(stopped) => return Ok(Err(stopped)),
+    };
+    match as_json {
+        true => print(format!(
+            "{:#}\n",
+            json!({"bytes_before": copy.before, "bytes": copy.bytes, "objects": copy.objects})
+        )),
+        false => print(format!(
+            "{}: {} bytes before, {} now, {} objects\n",
+            file.display(),
+            copy.before,
+            copy.bytes,
+            copy.objects
+        )),
+    }
     Ok(Ok(ExitCode::SUCCESS))
+}
+
+fn backup(file: &Path, to: &Path, as_json: bool) -> Outcome {
+    let (path, copy) = (file.to_path_buf(), to.to_path_buf());
+    let work = move || {
+        let bar = ui::bar(1, "copying, MiB");
+        let done = varve_durable::backup(&path, &copy, &mut |done, all| {
+            bar.set_length(all >> 20);
+            bar.set_position(done >> 20);
+        });
+        bar.finish_and_clear();
+        done
+    };
+    let copy = match interruptible(work) {
+        Ok(done) => done?,
+        Err(stopped) => return Ok(Err(stopped)),
+    };
+    match as_json {
+        true => print(format!(
+            "{:#}\n",
+            json!({"copy": to, "bytes": copy.bytes, "objects": copy.objects})
+        )),
+        false => print(format!(
+            "{}: {} bytes, {} objects, verified\n",
+            to.display(),
+            copy.bytes,
+            copy.objects
+        )),
+    }
+    Ok(Ok(ExitCode::SUCCESS))
+}
+
+fn salvage(file: &Path, into: &Path, as_json: bool) -> Outcome {
+    let (path, to) = (file.to_path_buf(), into.to_path_buf());
+    let done = match interruptible(move || varve_durable::salvage(&path, &to)) {
+        Ok(done) => done?,
+        Err(stopped) => return Ok(Err(stopped)),
+    };
+    let lost = !done.lost.is_empty() || !done.roots.is_empty();
+    if as_json {
+        print(format!(
+            "{:#}\n",
+            json!({
+                "into": into,
+                "objects": done.copy.objects,
+                "bytes": done.copy.bytes,
+                "repaired": done.repaired,
+                "lost": done.lost,
+                "roots_lost": done.roots,
+            })
+        ));
+    } else {
+        let mut text = String::new();
+        for line in &done.repaired {
+            let _ = writeln!(text, "repaired: {line}");
+        }
+        for line in &done.lost {
+            let _ = writeln!(text, "lost: {line}");
+        }
+        for name in &done.roots {
+            let _ = writeln!(text, "lost: root \"{name}\"");
+        }
+        let _ = writeln!(
+            text,
+            "{}: {} objects, {} bytes, {}",
+            into.display(),
+            done.copy.objects,
+            done.copy.bytes,
+            match lost {
+                true => "all that is whole",
+                false => "nothing is lost",
+            }
+        );
+        print(&text);
+    }
+    Ok(Ok(match lost {
+        true => ExitCode::from(1),
+        false => ExitCode::SUCCESS,
+    }))
 }
 
 fn export(file: &Path, root: Option<&str>) -> Outcome {

@@ -1,0 +1,134 @@
+//! Faults in a region's addresses: a file that is cut off while it is open, a medium that cannot be read, a page that is not as it was sealed.
+//! They end the program in a line, as no store can be undone and no load has a value.
+
+use std::sync::Once;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+/// Regions that a process can have open at a time and be told of; of more, faults end the program as faults do.
+const MOST: usize = 32;
+
+struct Slot {
+    from: AtomicUsize,
+    to: AtomicUsize,
+    /// The file's name. It is never freed: a handler may be reading it.
+    name: AtomicPtr<String>,
+}
+
+static SLOTS: [Slot; MOST] = [const {
+    Slot {
+        from: AtomicUsize::new(0),
+        to: AtomicUsize::new(0),
+        name: AtomicPtr::new(std::ptr::null_mut()),
+    }
+}; MOST];
+
+/// Addresses whose faults are told of, until it is dropped.
+pub(crate) struct Guard(Option<usize>);
+
+impl Guard {
+    /// For the region file of a name.
+    pub fn new(base: *const u8, bytes: u64, name: &str) -> Guard {
+        install();
+        for (i, slot) in SLOTS.iter().enumerate() {
+            let taken =
+                slot.from
+                    .compare_exchange(0, base.addr(), Ordering::AcqRel, Ordering::Acquire);
+            if taken.is_ok() {
+                let name = Box::leak(Box::new(name.to_string()));
+                slot.name.store(name, Ordering::Release);
+                slot.to
+                    .store(base.addr() + bytes as usize, Ordering::Release);
+                return Guard(Some(i));
+            }
+        }
+        Guard(None)
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if let Some(i) = self.0 {
+            SLOTS[i].to.store(0, Ordering::Release);
+            SLOTS[i].from.store(0, Ordering::Release);
+        }
+    }
+}
+
+/// If an address is one of an open region's file, says what its fault means and ends the process with exit code 1. May be called by handlers of
+/// signals: it allocates nothing.
+pub fn end_if_in_region(signal: i32, address: usize) {
+    for slot in &SLOTS {
+        let (from, to) = (
+            slot.from.load(Ordering::Acquire),
+            slot.to.load(Ordering::Acquire),
+        );
+        if from == 0 || !(from..to).contains(&address) {
+            continue;
+        }
+        let name = slot.name.load(Ordering::Acquire);
+        // SAFETY: names are leaked.
+        let name = unsafe { name.as_ref() }.map_or("region", |n| n.as_str());
+        let why: &str = match signal {
+            libc::SIGBUS => {
+                ": the file was cut off while it was open, or its medium cannot be read; put a copy in its place, or try `varve durable salvage`\n"
+            }
+            _ => {
+                ": the program met a damaged place in the file; `varve durable check` says which, `varve durable salvage` gets out what is whole\n"
+            }
+        };
+        for text in [name, why] {
+            // SAFETY: bytes of a live string.
+            unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
+        }
+        // SAFETY: ends the process at once, as a handler may.
+        unsafe { libc::_exit(1) };
+    }
+}
+
+const SIGNALS: [libc::c_int; 2] = [libc::SIGBUS, libc::SIGSEGV];
+static mut PREVIOUS: [std::mem::MaybeUninit<libc::sigaction>; 2] =
+    [const { std::mem::MaybeUninit::uninit() }; 2];
+
+fn install() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        for (i, signal) in SIGNALS.into_iter().enumerate() {
+            // SAFETY: once, before the handler can run that reads PREVIOUS.
+            unsafe {
+                let mut action: libc::sigaction = std::mem::zeroed();
+                action.sa_sigaction = handler as *const () as usize;
+                action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
+                libc::sigemptyset(&mut action.sa_mask);
+                let mut old: libc::sigaction = std::mem::zeroed();
+                libc::sigaction(signal, &action, &mut old);
+                (&raw mut PREVIOUS[i]).write(std::mem::MaybeUninit::new(old));
+            }
+        }
+    });
+}
+
+unsafe extern "C" fn handler(
+    signal: libc::c_int,
+    info: *mut libc::siginfo_t,
+    context: *mut libc::c_void,
+) {
+    // SAFETY: the system passes valid pointers; PREVIOUS was written before this handler was installed for good.
+    unsafe {
+        end_if_in_region(signal, (*info).si_addr().addr());
+        let Some(i) = SIGNALS.iter().position(|&s| s == signal) else {
+            return;
+        };
+        let previous = (&raw const PREVIOUS[i]).read().assume_init();
+        if previous.sa_sigaction == libc::SIG_DFL || previous.sa_sigaction == libc::SIG_IGN {
+            // Let it happen again, with its default meaning.
+            libc::sigaction(signal, &previous, std::ptr::null_mut());
+        } else if previous.sa_flags & libc::SA_SIGINFO != 0 {
+            let f: unsafe extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) =
+                std::mem::transmute(previous.sa_sigaction);
+            f(signal, info, context);
+        } else {
+            let f: unsafe extern "C" fn(libc::c_int) = std::mem::transmute(previous.sa_sigaction);
+            f(signal);
+        }
+    }
+}

@@ -1,0 +1,469 @@
+//! Who owns a region file: one process for each *name*, whatever replaces the file under it.
+//!
+//! A lock (`flock`) is on a file, and files are replaced: by compaction, by migration. So whoever has waited for a lock asks whether the name
+//! still leads to the file that it has locked, and begins again if not; and whoever replaces a file has locked the new one before it takes the
+//! name. A new file is made beside the old one, under a hidden name, and takes the name once all of it is in the medium: a crash leaves the
+//! old file, the new one, or no file where there was none.
+
+use crate::error::{Error, Result};
+use crate::layout::MAGIC;
+use std::ffi::{CString, OsString};
+use std::fs::{File, Metadata, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A file that no other process owns meanwhile.
+pub(crate) struct Owned {
+    pub file: File,
+    /// The file's own name, where links lead to.
+    pub path: PathBuf,
+}
+
+/// What is under a name.
+pub(crate) enum Found {
+    /// A file with something in it, which is ours.
+    File(Owned),
+    /// No file, or one of no bytes, which is ours.
+    New(Draft),
+}
+
+/// How long a process that was killed may take to go: it gives its memory back first, and its locks after that.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Takes the file of a name, or the right to make it.
+pub(crate) fn own(path: &Path) -> Result<Found> {
+    let path = resolved(path)?;
+    let begun = Instant::now();
+    loop {
+        let file = OpenOptions::new().read(true).write(true).open(&path);
+        let file = match file {
+            Ok(file) => file,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                match Draft::begin(&path, None, begun)? {
+                    // Another process made the file meanwhile.
+                    draft if path.exists() => drop(draft),
+                    draft => return Ok(Found::New(draft)),
+                }
+                continue;
+            }
+            Err(e) => return Err(io_error(&path, "the region file cannot be opened", e)),
+        };
+        let metadata = file
+            .metadata()
+            .map_err(|e| io_error(&path, "the region file cannot be opened", e))?;
+        if !metadata.is_file() {
+            return Err(Error::Foreign(path.display().to_string()));
+        }
+        lock(&file, &path, begun)?;
+        if !is_named(&file, &path) {
+            continue;
+        }
+        let owned = Owned { file, path };
+        // Its length is known for certain only now.
+        let len = owned.file.metadata().map(|m| m.len());
+        if len.is_ok_and(|n| n == 0) {
+            let draft = Draft::begin(&owned.path.clone(), Some(owned.file), begun)?;
+            return Ok(Found::New(draft));
+        }
+        check_begin(&owned)?;
+        return Ok(Found::File(owned));
+    }
+}
+
+/// Takes a file that is there and has something in it.
+pub(crate) fn own_file(path: &Path) -> Result<Owned> {
+    match std::fs::metadata(path) {
+        Ok(m) if m.len() == 0 => return Err(Error::Foreign(path.display().to_string())),
+        Ok(_) => {}
+        Err(e) => return Err(io_error(path, "the region file cannot be opened", e)),
+    }
+    match own(path)? {
+        Found::File(owned) => Ok(owned),
+        Found::New(_) => Err(Error::Foreign(path.display().to_string())),
+    }
+}
+
+/// A file to look at, locked against whoever would own it; or nothing if somebody does.
+pub(crate) fn share(path: &Path) -> Result<(File, bool)> {
+    let io = |e| io_error(path, "the region file cannot be read", e);
+    loop {
+        let file = File::open(path).map_err(io)?;
+        // SAFETY: a call without memory.
+        let failed = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_SH | libc::LOCK_NB) };
+        let free = failed == 0;
+        if !free {
+            let e = io::Error::last_os_error();
+            if e.kind() != io::ErrorKind::WouldBlock {
+                return Err(io(e));
+            }
+        }
+        if is_named(&file, path) {
+            return Ok((file, free));
+        }
+    }
+}
+
+impl Owned {
+    /// Whether the name still leads to the file.
+    pub fn is_named(&self) -> bool {
+        is_named(&self.file, &self.path)
+    }
+}
+
+/// Drafts of this process, which are to go if it is interrupted.
+static DRAFTS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+fn drafts() -> MutexGuard<'static, Vec<PathBuf>> {
+    DRAFTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes files that were not finished, before the process ends in the middle of making them.
+pub fn abandon_drafts() {
+    let mut drafts = drafts();
+    for beside in drafts.drain(..) {
+        let _ = std::fs::remove_file(beside);
+    }
+    // Nothing takes its name any more.
+    std::mem::forget(drafts);
+}
+
+/// A new file beside the one whose name it is to take. It goes if it does not.
+pub(crate) struct Draft {
+    file: Option<File>,
+    beside: PathBuf,
+    path: PathBuf,
+    /// The file that it replaces, whose lock is held until then.
+    old: Option<File>,
+}
+
+impl Draft {
+    /// Makes the new file, which has no bytes. What a process left here that was killed is written over.
+    pub fn begin(path: &Path, old: Option<File>, begun: Instant) -> Result<Draft> {
+        let beside = beside(path);
+        loop {
+            let file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(if old.is_some() { 0o600 } else { 0o666 })
+                .custom_flags(libc::O_NOFOLLOW)
+                .open(&beside)
+                .map_err(|e| io_error(path, "no file can be made beside it", e))?;
+            lock(&file, path, begun)?;
+            if !is_named(&file, &beside) {
+                continue;
+            }
+            let mut first = [0; 8];
+            let read = file.read_at(&mut first, 0).unwrap_or(0);
+            if read > 0 && first != MAGIC && first != [0; 8] {
+                return Err(Error::Foreign(beside.display().to_string()));
+            }
+            file.set_len(0)
+                .map_err(|e| io_error(path, "no file can be made beside it", e))?;
+            drafts().push(beside.clone());
+            return Ok(Draft {
+                file: Some(file),
+                beside,
+                path: path.into(),
+                old,
+            });
+        }
+    }
+
+    /// To replace an owned file.
+    pub fn replacing(old: Owned) -> Result<Draft> {
+        Draft::begin(&old.path.clone(), Some(old.file), Instant::now())
+    }
+
+    /// The new file.
+    pub fn file(&self) -> &File {
+        self.file.as_ref().expect("until it is published")
+    }
+
+    /// The name that it is to take.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Has the new file take the name, with all that is in it in the medium. It has the mode, the owner and the extended attributes of the file
+    /// that it replaces.
+    pub fn publish(mut self) -> Result<Owned> {
+        let mut drafts = drafts();
+        let file = self.file.take().expect("once");
+        let done = self.place(&file);
+        drafts.retain(|d| *d != self.beside);
+        if let Err(e) = done {
+            let _ = std::fs::remove_file(&self.beside);
+            return Err(io_error(
+                &self.path,
+                "the new file cannot take its place",
+                e,
+            ));
+        }
+        Ok(Owned {
+            file,
+            path: self.path.clone(),
+        })
+    }
+
+    fn place(&self, file: &File) -> io::Result<()> {
+        if let Some(old) = &self.old {
+            let like = old.metadata()?;
+            if like.nlink() > 1 {
+                return Err(io::Error::other(
+                    "it has several names (hard links), and the others would keep the old bytes",
+                ));
+            }
+            if !is_named(old, &self.path) {
+                return Err(io::Error::other("it was replaced or removed meanwhile"));
+            }
+            keep_attributes(old, &like, file)?;
+        }
+        file.sync_all()?;
+        match self.old {
+            Some(_) => std::fs::rename(&self.beside, &self.path)?,
+            None => rename_new(&self.beside, &self.path)?,
+        }
+        sync_folder(&self.path)
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if self.file.is_some() {
+            drafts().retain(|d| *d != self.beside);
+            let _ = std::fs::remove_file(&self.beside);
+        }
+    }
+}
+
+/// The hidden name beside a file.
+fn beside(path: &Path) -> PathBuf {
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(".varve-new");
+    path.with_file_name(name)
+}
+
+/// Removes what a process left beside a file that was killed while it made a new one.
+pub(crate) fn tidy(owned: &Owned) {
+    let left = beside(&owned.path);
+    if left.exists()
+        && let Ok(draft) = Draft::begin(&owned.path, None, Instant::now())
+    {
+        drop(draft);
+    }
+}
+
+/// Where a name leads, through links; a file that is not there yet is where the last one leads.
+pub(crate) fn resolved(path: &Path) -> Result<PathBuf> {
+    let io = |e| io_error(path, "the region file cannot be opened", e);
+    let mut at = path.to_path_buf();
+    for _ in 0..40 {
+        match std::fs::canonicalize(&at) {
+            Ok(path) => return Ok(path),
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(io(e)),
+            Err(e) => {
+                let folder = at.parent().filter(|p| !p.as_os_str().is_empty());
+                let folder = folder.unwrap_or(Path::new("."));
+                let folder = std::fs::canonicalize(folder).map_err(io)?;
+                let Some(name) = at.file_name() else {
+                    return Err(io(e));
+                };
+                let here = folder.join(name);
+                match std::fs::read_link(&here) {
+                    Ok(target) => at = folder.join(target),
+                    Err(_) => return Ok(here),
+                }
+            }
+        }
+    }
+    Err(io(io::Error::from_raw_os_error(libc::ELOOP)))
+}
+
+/// Whether a name leads to this file.
+fn is_named(file: &File, path: &Path) -> bool {
+    let same = |a: Metadata, b: Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
+    match (file.metadata(), std::fs::metadata(path)) {
+        (Ok(a), Ok(b)) => same(a, b),
+        _ => false,
+    }
+}
+
+/// Takes the file for this process alone. The lock ends with the process, however that ends.
+fn lock(file: &File, path: &Path, begun: Instant) -> Result<()> {
+    loop {
+        // SAFETY: a call without memory.
+        let failed = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
+        if failed == 0 {
+            return Ok(());
+        }
+        let e = io::Error::last_os_error();
+        match e.kind() {
+            io::ErrorKind::WouldBlock if begun.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            io::ErrorKind::WouldBlock => return Err(Error::Locked(path.display().to_string())),
+            io::ErrorKind::Interrupted => {}
+            _ => return Err(io_error(path, "the region file cannot be locked", e)),
+        }
+    }
+}
+
+/// Refuses a file with something else in it before anything is mapped or made longer.
+fn check_begin(owned: &Owned) -> Result<()> {
+    let mut begin = [0; 8];
+    match owned.file.read_at(&mut begin, 0) {
+        Ok(8) if begin == MAGIC => Ok(()),
+        Ok(_) => Err(Error::Foreign(owned.path.display().to_string())),
+        Err(e) => Err(io_error(&owned.path, "the region file cannot be read", e)),
+    }
+}
+
+/// Has a new file look as an old one to everybody: mode, owner, group, extended attributes, which access lists are among.
+fn keep_attributes(old: &File, like: &Metadata, new: &File) -> io::Result<()> {
+    let now = new.metadata()?;
+    if (now.uid(), now.gid()) != (like.uid(), like.gid()) {
+        std::os::unix::fs::fchown(new, Some(like.uid()), Some(like.gid()))?;
+    }
+    new.set_permissions(like.permissions())?;
+    for name in attributes(old)? {
+        let value = attribute(old, &name)?;
+        // SAFETY: the name ends with a zero byte, and the value is as long as is said.
+        let failed = unsafe {
+            libc::fsetxattr(
+                new.as_raw_fd(),
+                name.as_ptr(),
+                value.as_ptr().cast(),
+                value.len(),
+                0,
+            )
+        };
+        if failed != 0 {
+            let e = io::Error::last_os_error();
+            // What the system alone may set (labels), it has set on the new file too.
+            let own = name.as_bytes().starts_with(b"security.");
+            if !own {
+                return Err(e);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn attributes(file: &File) -> io::Result<Vec<CString>> {
+    // SAFETY: without a buffer the call asks for the length.
+    let bytes = unsafe { libc::flistxattr(file.as_raw_fd(), std::ptr::null_mut(), 0) };
+    if bytes < 0 {
+        let e = io::Error::last_os_error();
+        return match e.raw_os_error() {
+            Some(libc::ENOTSUP) => Ok(Vec::new()),
+            _ => Err(e),
+        };
+    }
+    let mut names = vec![0u8; bytes as usize];
+    // SAFETY: the buffer is as long as is said.
+    let bytes =
+        unsafe { libc::flistxattr(file.as_raw_fd(), names.as_mut_ptr().cast(), names.len()) };
+    if bytes < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    names.truncate(bytes as usize);
+    let names = names.split(|&b| b == 0).filter(|n| !n.is_empty());
+    Ok(names.filter_map(|n| CString::new(n).ok()).collect())
+}
+
+fn attribute(file: &File, name: &CString) -> io::Result<Vec<u8>> {
+    // SAFETY: without a buffer the call asks for the length.
+    let bytes =
+        unsafe { libc::fgetxattr(file.as_raw_fd(), name.as_ptr(), std::ptr::null_mut(), 0) };
+    if bytes < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let mut value = vec![0u8; bytes as usize];
+    // SAFETY: the buffer is as long as is said.
+    let bytes = unsafe {
+        libc::fgetxattr(
+            file.as_raw_fd(),
+            name.as_ptr(),
+            value.as_mut_ptr().cast(),
+            value.len(),
+        )
+    };
+    if bytes < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    value.truncate(bytes as usize);
+    Ok(value)
+}
+
+/// Gives a file a name that nothing has.
+pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    let c = |p: &Path| CString::new(p.as_os_str().as_bytes()).map_err(io::Error::other);
+    let (old, new) = (c(from)?, c(to)?);
+    // SAFETY: both names end with a zero byte.
+    let failed = unsafe {
+        libc::syscall(
+            libc::SYS_renameat2,
+            libc::AT_FDCWD,
+            old.as_ptr(),
+            libc::AT_FDCWD,
+            new.as_ptr(),
+            libc::RENAME_NOREPLACE,
+        )
+    };
+    if failed == 0 {
+        return Ok(());
+    }
+    let e = io::Error::last_os_error();
+    match e.raw_os_error() {
+        // A file system without that call: a second name, which fails if there is one, and the first one goes.
+        Some(libc::EINVAL | libc::ENOSYS) => {
+            std::fs::hard_link(from, to)?;
+            std::fs::remove_file(from)
+        }
+        _ => Err(e),
+    }
+}
+
+/// A file of no name on the same file system, or in memory.
+pub(crate) fn unnamed_beside(path: &Path) -> io::Result<File> {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+    let opened = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .mode(0o600)
+        .custom_flags(libc::O_TMPFILE)
+        .open(folder.unwrap_or(Path::new(".")));
+    if opened.is_ok() {
+        return opened;
+    }
+    // SAFETY: a name that ends with a zero byte; the number is a new file's, which nobody else has.
+    unsafe {
+        let fd = libc::memfd_create(c"varve region".as_ptr(), libc::MFD_CLOEXEC);
+        match fd {
+            -1 => Err(io::Error::last_os_error()),
+            fd => Ok(std::os::fd::FromRawFd::from_raw_fd(fd)),
+        }
+    }
+}
+
+/// Has a file's name in the medium.
+pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+fn io_error(path: &Path, what: &'static str, source: io::Error) -> Error {
+    Error::Io {
+        path: path.display().to_string(),
+        what,
+        source,
+    }
+}

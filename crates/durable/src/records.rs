@@ -1,0 +1,87 @@
+//! Records that a region gets while it is in use, one after the other: class data that programs made while they ran, and objects that the
+//! program makes anew in each run and means the same ones. None is ever changed.
+//!
+//! The commit record says up to where all of them are whole; behind that, the first that is not ends them.
+
+use crate::class_data::Late;
+use crate::domain::Fence;
+use crate::error::{Error, Result};
+use crate::header::{read_record, record};
+use crate::image::Image;
+use crate::layout::*;
+use crate::space::Space;
+use serde::{Deserialize, Serialize};
+use varve_heap::Ref;
+
+/// What a record says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Record {
+    /// How to make class data again.
+    Late(Late),
+    /// An object whose type is [`named_by`](crate::Type::named_by) something: its reference.
+    Named { named: u32 },
+}
+
+/// All records.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Records {
+    pub late: Vec<Late>,
+    pub named: Vec<Ref>,
+    /// The offset behind the last one.
+    pub end: u64,
+}
+
+impl Records {
+    /// Those of an image.
+    pub fn read(image: &Image) -> Records {
+        let mut all = Records {
+            end: CLASS_DATA,
+            ..Records::default()
+        };
+        while let Some(bytes) = read_record(image, all.end, DIRECTORY.saturating_sub(all.end)) {
+            match serde_json::from_slice(&bytes) {
+                Ok(Record::Late(late)) => all.late.push(late),
+                Ok(Record::Named { named }) => all.named.push(Ref(named)),
+                Err(_) => break,
+            }
+            all.end = (all.end + 8 + bytes.len() as u64).next_multiple_of(8);
+        }
+        all
+    }
+
+    /// What is wrong if they must be whole up to an offset.
+    pub fn damage(&self, whole: u64) -> Option<String> {
+        let missing = self.end < whole;
+        missing.then(|| format!("the record at {:#x} is damaged", self.end))
+    }
+}
+
+impl Space {
+    /// Adds a record, which is in the medium then.
+    pub(crate) fn add_record(&mut self, what: &Record) -> Result<()> {
+        let bytes = record(&serde_json::to_vec(what).expect("a record is plain data"));
+        let at = self.records.end;
+        if at + bytes.len() as u64 + 8 > DIRECTORY {
+            return Err(Error::Usage(format!(
+                "{}: no room for more class data and constants that the program makes while it runs",
+                self.path
+            )));
+        }
+        self.image.write(at, &bytes);
+        self.flush(at, bytes.len() as u64);
+        self.fence(Fence::Copied)?;
+        self.records.end = (at + bytes.len() as u64).next_multiple_of(8);
+        Ok(())
+    }
+
+    /// Records objects that are the same in each run, which became durable.
+    pub(crate) fn add_named(&mut self) -> Result<()> {
+        for at in std::mem::take(&mut self.new_named) {
+            let reference = Space::reference(at);
+            self.add_record(&Record::Named { named: reference.0 })?;
+            self.records.named.push(reference);
+        }
+        Ok(())
+    }
+}
