@@ -437,12 +437,19 @@ impl Space {
 
     pub(crate) fn fence(&mut self, why: Fence) -> Result<()> {
         self.stats.fences += 1;
-        if self.failed {
-            return Err(Error::Failed(self.path.clone()));
-        }
+        self.works()?;
         match self.domain.fence(why) {
             Ok(()) if !self.watch.is_gone() => Ok(()),
             done => Err(self.fail(done)),
+        }
+    }
+
+    /// That the medium has not failed so far.
+    #[inline]
+    pub(crate) fn works(&self) -> Result<()> {
+        match self.failed {
+            false => Ok(()),
+            true => Err(Error::Failed(self.path.clone())),
         }
     }
 
@@ -502,9 +509,7 @@ impl Space {
 
     #[inline(never)]
     fn allocate_slowly(&mut self, bytes: u64, mut found: Option<u64>) -> Result<u64> {
-        if self.failed {
-            return Err(Error::Failed(self.path.clone()));
-        }
+        self.works()?;
         loop {
             let Some(at) = found else {
                 self.grow_for(bytes)?;

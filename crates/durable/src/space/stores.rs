@@ -13,6 +13,7 @@ impl Space {
     /// If the log has no room, or the medium fails.
     #[inline]
     pub fn before_store(&mut self, offset: u64, bytes: u64) -> Result<()> {
+        self.works()?;
         self.open_pages(offset, bytes)?;
         if self.depth > 0 {
             self.log_lines(offset, bytes)?;

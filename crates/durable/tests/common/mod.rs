@@ -66,6 +66,26 @@ fn shapes() -> Shapes {
     shapes
 }
 
+fn heap() -> varve_heap::Heap {
+    let config = Config {
+        durable: true,
+        max: 16 << 20,
+        threads: 1,
+        ..Config::default()
+    };
+    varve_heap::Heap::new(config, shapes()).unwrap()
+}
+
+/// Addresses for a region in memory.
+fn room(heap: &varve_heap::Heap) -> *mut u8 {
+    let at = (heap.base_address() + FILE_START) as *mut u8;
+    // SAFETY: the heap leaves that range to us.
+    let failed =
+        unsafe { libc::mprotect(at.cast(), ROOM as usize, libc::PROT_READ | libc::PROT_WRITE) };
+    assert_eq!(failed, 0);
+    at
+}
+
 /// A program: its heap and its region.
 pub struct World {
     pub space: Option<Space>,
@@ -78,19 +98,9 @@ pub struct World {
 impl World {
     /// With a region on this domain, which is given the region's address.
     pub fn new(domain: impl FnOnce(*mut u8) -> Box<dyn Domain>) -> World {
-        let config = Config {
-            durable: true,
-            max: 16 << 20,
-            threads: 1,
-            ..Config::default()
-        };
-        let mut heap = varve_heap::Heap::new(config, shapes()).unwrap();
-        let at = (heap.base_address() + FILE_START) as *mut u8;
-        // SAFETY: the heap leaves that range to us.
-        let failed =
-            unsafe { libc::mprotect(at.cast(), ROOM as usize, libc::PROT_READ | libc::PROT_WRITE) };
-        assert_eq!(failed, 0);
-        // SAFETY: as above; the world drops the region before the heap.
+        let mut heap = heap();
+        let at = room(&heap);
+        // SAFETY: the heap leaves that range to us; the world drops the region before the heap.
         let image = unsafe { Image::at(at, ROOM) };
         let space = Space::create("test", image, domain(at), tables()).unwrap();
         let mutator = heap.attach();
@@ -100,6 +110,40 @@ impl World {
             mutator,
             held: Vec::new(),
         }
+    }
+
+    /// With the region of a file.
+    pub fn on_file(path: &std::path::Path, medium: Medium) -> Result<World> {
+        let mut heap = heap();
+        let at = (heap.base_address() + FILE_START) as *mut u8;
+        // SAFETY: the heap leaves that range to us; the world drops the region before the heap.
+        let space = unsafe { open_in_place(path, medium, at) }?.region(&tables())?;
+        let mutator = heap.attach();
+        Ok(World {
+            space: Some(space),
+            heap,
+            mutator,
+            held: Vec::new(),
+        })
+    }
+
+    /// With a region's bytes, opened with `checked_first`.
+    pub fn again(bytes: &[u8], checked_first: u64) -> Result<World> {
+        let mut heap = heap();
+        let at = room(&heap);
+        // SAFETY: the heap leaves that range to us; the world drops the region before the heap.
+        let mut image = unsafe { Image::at(at, ROOM) };
+        image.grow(bytes.len() as u64).unwrap();
+        image.write(0, bytes);
+        let domain = Box::new(varve_durable::domain::CacheLines::new("memory"));
+        let space = Space::open_checked("again", image, domain, Some(&tables()), checked_first)?;
+        let mutator = heap.attach();
+        Ok(World {
+            space: Some(space),
+            heap,
+            mutator,
+            held: Vec::new(),
+        })
     }
 
     pub fn space(&mut self) -> &mut Space {

@@ -2,7 +2,7 @@
 
 use crate::args::durable::{Domain, Sync};
 use crate::args::{DurableCommand, DurableRun};
-use crate::ui::{self, Done, Failure, failed, print, wrong};
+use crate::ui::{self, Done, Failure, failed, wrong};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::{BufWriter, Write};
@@ -129,6 +129,11 @@ pub fn durable(command: &DurableCommand) -> Done {
 }
 
 type Outcome = Result<Done, Error>;
+
+/// Lines to standard output.
+fn print(text: impl AsRef<str>) {
+    ui::print(text.as_ref().trim_end());
+}
 
 fn check(file: &Path, as_json: bool) -> Outcome {
     let region = Inspection::of_file(file)?;

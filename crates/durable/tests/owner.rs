@@ -1,0 +1,173 @@
+//! One owner for each name, whatever replaces the file; and what a file keeps when it is replaced.
+#![cfg(not(miri))]
+
+mod common;
+
+use common::World;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::time::Duration;
+use varve_durable::*;
+use varve_heap::Ref;
+
+fn with_a_list(path: &Path) {
+    let mut world = World::on_file(path, Medium::Memory).unwrap();
+    let mut list = Ref::NULL;
+    for i in 0..100 {
+        list = world.node(i, 0, list, Ref::NULL);
+    }
+    world.publish("list", list);
+    world.space.take().unwrap().close().unwrap();
+}
+
+fn objects(path: &Path) -> usize {
+    let region = Inspection::of_file(path).unwrap();
+    assert_eq!(region.walk.damages, []);
+    region.walk.objects.len()
+}
+
+/// Who waits for a file while another process replaces it must not go on with the one that has lost its name: what it stores would be gone.
+#[test]
+fn who_waited_for_a_file_that_was_replaced_has_the_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.region");
+    with_a_list(&path);
+    for round in 0..20u64 {
+        let holder = World::on_file(&path, Medium::Memory).unwrap();
+        let waiting = std::thread::spawn({
+            let path = path.clone();
+            move || {
+                let mut world = World::on_file(&path, Medium::Memory)?;
+                let node = world.node(round as i64, 0, Ref::NULL, Ref::NULL);
+                world.publish("late", node);
+                world.space.take().unwrap().close()
+            }
+        });
+        std::thread::sleep(Duration::from_millis(5));
+        drop(holder);
+        // Another that waits, or is first.
+        let compacted = compact(&path);
+        waiting.join().unwrap().unwrap();
+        compacted.unwrap();
+        let mut again = World::on_file(&path, Medium::Memory).unwrap();
+        let late = again.root("late");
+        assert_eq!(again.load(late, 8), round as i64, "round {round}");
+    }
+}
+
+#[test]
+fn only_a_file_that_is_missing_or_of_no_bytes_is_new() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.region");
+    with_a_list(&path);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[..8].fill(0);
+    let zeroes = vec![0; 100_000];
+    for foreign in [&bytes, &zeroes, &b"x".to_vec(), &zeroes[..3].to_vec()] {
+        std::fs::write(&path, foreign).unwrap();
+        let refused = World::on_file(&path, Medium::Memory).err().unwrap();
+        assert!(matches!(refused, Error::Foreign(_)), "{refused}");
+        assert!(compact(&path).is_err());
+        assert!(backup(Path::new("nowhere"), &path, &mut |_, _| ()).is_err());
+        assert_eq!(&std::fs::read(&path).unwrap(), foreign);
+    }
+    // Whoever made an empty file chose who may read it.
+    std::fs::write(&path, "").unwrap();
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();
+    with_a_list(&path);
+    assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o7777, 0o640);
+    assert_eq!(objects(&path), 100);
+}
+
+#[test]
+fn a_file_that_is_replaced_keeps_mode_links_and_attributes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, link) = (folder.path().join("a.region"), folder.path().join("link"));
+    symlink("a.region", &link).unwrap();
+    // Made through a link that leads nowhere yet.
+    with_a_list(&link);
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+    let named = |path: &Path| std::ffi::CString::new(path.to_str().unwrap()).unwrap();
+    // SAFETY: names that end, and a value of three bytes.
+    let set = unsafe {
+        libc::setxattr(
+            named(&path).as_ptr(),
+            c"user.note".as_ptr(),
+            c"own".as_ptr().cast(),
+            3,
+            0,
+        )
+    };
+    let before = std::fs::metadata(&path).unwrap();
+    let copy = compact(&link).unwrap();
+    assert!(copy.objects == 100 && copy.bytes < copy.before);
+    let after = std::fs::metadata(&path).unwrap();
+    assert_ne!(before.ino(), after.ino());
+    assert_eq!(after.mode() & 0o7777, 0o600);
+    assert_eq!((after.uid(), after.gid()), (before.uid(), before.gid()));
+    assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+    if set == 0 {
+        let mut value = [0u8; 8];
+        // SAFETY: a name that ends, and room for eight bytes.
+        let bytes = unsafe {
+            libc::getxattr(
+                named(&path).as_ptr(),
+                c"user.note".as_ptr(),
+                value.as_mut_ptr().cast(),
+                8,
+            )
+        };
+        assert_eq!((bytes, &value[..3]), (3, &b"own"[..]));
+    }
+    assert_eq!(objects(&link), 100);
+    // A second name would go on leading to the old bytes.
+    std::fs::hard_link(&path, folder.path().join("second")).unwrap();
+    let refused = compact(&path).unwrap_err().to_string();
+    assert!(refused.contains("hard links"), "{refused}");
+    let names = std::fs::read_dir(folder.path()).unwrap();
+    let left: Vec<_> = names.map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 3, "{left:?}");
+}
+
+/// What a process left that was killed while it made a new file is gone with the next opening, and in nobody's way.
+#[test]
+fn what_was_left_beside_a_file_is_tidied() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.region");
+    let left = folder.path().join(".a.region.varve-new");
+    std::fs::write(&left, &vec![0; 5000]).unwrap();
+    with_a_list(&path);
+    std::fs::copy(&path, &left).unwrap();
+    with_a_list(&path);
+    assert!(!left.exists());
+    std::fs::copy(&path, &left).unwrap();
+    compact(&path).unwrap();
+    assert!(!left.exists());
+}
+
+#[test]
+fn a_file_that_lost_its_name_is_stored_into_no_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.region");
+    for replaced in [false, true] {
+        with_a_list(&path);
+        let mut world = World::on_file(&path, Medium::Memory).unwrap();
+        let list = world.root("list");
+        match replaced {
+            true => {
+                std::fs::rename(&path, folder.path().join("old")).unwrap();
+                with_a_list(&path);
+            }
+            false => std::fs::remove_file(&path).unwrap(),
+        }
+        let offset = Space::offset_of(list.offset()) + 8;
+        let refused = (0..).find_map(|i| {
+            std::thread::sleep(Duration::from_millis(10));
+            assert!(i < 1000, "nobody noticed");
+            world.space().store(offset, &[1; 8]).err()
+        });
+        assert!(matches!(refused, Some(Error::Gone(_))));
+        assert!(world.space().store(offset, &[1; 8]).is_err());
+        assert!(world.space.take().unwrap().close().is_ok());
+    }
+}
