@@ -214,7 +214,9 @@ impl Space {
             space.take_marked_lines();
             space.take_marks();
             space.recovered.bytes = space.commit.alive;
-            space.threshold = space.threshold_for(space.commit.alive);
+            // What is free is known by pages and as of the last closing: more is in use than lives.
+            let used = space.alloc.used();
+            space.threshold = space.threshold_for(space.commit.alive).max(used + used / 4);
             space.not_damaged(space.wrong_named())?;
         }
         space.find_open();
@@ -362,9 +364,8 @@ impl Space {
 
     /// When so much is alive: how much may be in use before garbage is looked for. Less where not twice as much has room.
     fn threshold_for(&self, alive: u64) -> u64 {
-        let used = self.alloc.used().max(alive);
-        let room = self.image.capacity().saturating_sub(used);
-        (2 * used).max(16 << 20).min(used + room / 2)
+        let room = self.image.capacity().saturating_sub(alive);
+        (2 * alive).max(16 << 20).min(alive + room / 2)
     }
 
     fn reopen(&mut self) -> Result<()> {

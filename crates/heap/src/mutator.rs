@@ -86,6 +86,17 @@ impl Mutator {
         self.heap_base.addr() as u64
     }
 
+    /// Has the next allocation ask the heap's user, whatever room there is: gives what [`Mutator::go_on`] is to be given before the heap is used
+    /// again.
+    pub fn stop(&mut self) -> u64 {
+        std::mem::take(&mut self.limit)
+    }
+
+    /// Allocations go on up to where they would have before [`Mutator::stop`].
+    pub fn go_on(&mut self, limit: u64) {
+        self.limit = limit;
+    }
+
     /// Takes `size` bytes of the nursery, as compiled code does.
     #[inline(always)]
     pub(crate) fn bump(&mut self, size: u64) -> Option<Ref> {

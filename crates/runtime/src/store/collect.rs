@@ -20,6 +20,9 @@ impl Vm {
         let mut heap = self.heap.take().expect("a collection does not allocate");
         // SAFETY: the context lives as long as the store; nothing that a collection visits refers to the mutator.
         let mutator = unsafe { &mut (*self.context).mutator };
+        if let Some(limit) = self.stopped.take() {
+            mutator.go_on(limit);
+        }
         let result = work(&mut *heap, mutator, self);
         self.heap = Some(heap);
         result

@@ -162,7 +162,20 @@ impl Vm {
         if !classes.is_empty() {
             self.record_class_data(classes)?;
         }
+        self.look_for_garbage();
         Ok(placed.0)
+    }
+
+    /// If there may be much durable garbage: has the program's next allocation look for it, which knows what the program holds.
+    fn look_for_garbage(&mut self) {
+        let wants = self
+            .durable
+            .as_ref()
+            .is_some_and(|d| d.wants_collection(false));
+        if wants && self.stopped.is_none() {
+            // SAFETY: the context lives as long as the store; compiled code waits.
+            self.stopped = Some(unsafe { (*self.context).mutator.stop() });
+        }
     }
 
     /// A store into an object that is durable or became so: `at` bytes from its start.
@@ -255,7 +268,11 @@ impl Vm {
     /// Ends it.
     pub(crate) fn end_region(&mut self) -> Result<()> {
         match self.is_durable() {
-            true => Ok(self.space()?.end()?),
+            true => {
+                self.space()?.end()?;
+                self.look_for_garbage();
+                Ok(())
+            }
             false => Ok(()),
         }
     }

@@ -77,6 +77,8 @@ pub struct Vm {
     pub(crate) sampling: Option<Sampling>,
     /// What survives the program; before the heap, in whose reservation it is mapped.
     pub(crate) durable: Option<Box<Durable>>,
+    /// The end of the nursery, while allocation is stopped so that durable garbage is looked for.
+    pub(crate) stopped: Option<u64>,
     /// Counts of persistence checks in optimized code, if they are counted.
     pub(crate) check_counters: Option<Place>,
     /// Taken while it collects, when the rest of the store is its roots.
@@ -187,6 +189,7 @@ impl Vm {
             region,
             durable,
             check_counters,
+            stopped: None,
             heap: Some(heap),
             recording,
             counters,

@@ -3,6 +3,8 @@
 mod bad_input;
 mod common;
 mod durable;
+mod durable_files;
+mod durable_torture;
 mod help;
 mod jobs;
 mod jobs_managed;

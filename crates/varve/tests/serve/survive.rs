@@ -119,3 +119,95 @@ fn of_writers_that_never_stop_every_acknowledged_value_survives_every_kill() {
         }
     }
 }
+
+fn fill(server: &Server, values: u32, bytes: usize) {
+    let mut client = server.connect();
+    let value = "v".repeat(bytes);
+    for i in 0..values {
+        client.ask(
+            &format!("set f{i} 0 0 {bytes}\r\n{value}\r\n"),
+            "STORED\r\n",
+        );
+    }
+}
+
+/// A server that is started in the middle of a compaction must not serve the file that is about to be replaced: what it acknowledges would be gone.
+#[test]
+fn a_server_that_starts_while_the_region_is_compacted_keeps_what_it_acknowledges() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("values.region");
+    let server = start("pbtree", &file);
+    fill(&server, 4000, 1000);
+    server.signal("-TERM");
+    for round in 0..6u64 {
+        let mut compaction = std::process::Command::new(env!("CARGO_BIN_EXE_varve"))
+            .args(["durable", "compact"])
+            .arg(&file)
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        thread::sleep(Duration::from_millis(3 + round * 9));
+        let server = start("pbtree", &file);
+        let text = format!("{round:0>5}");
+        let mut client = server.connect();
+        client.ask(&format!("set late 0 0 5\r\n{text}\r\n"), "STORED\r\n");
+        compaction.wait().unwrap();
+        client.ask(&format!("set later 0 0 5\r\n{text}\r\n"), "STORED\r\n");
+        server.signal("-KILL");
+        let server = start("pbtree", &file);
+        server.connect().ask(
+            "get late later f77\r\n",
+            &format!("VALUE late 0 5\r\n{text}\r\nVALUE later 0 5\r\n{text}\r\nVALUE f77 0 1000\r\n{}\r\nEND\r\n", "v".repeat(1000)),
+        );
+        server.signal("-TERM");
+    }
+}
+
+/// Copies that are made while values are stored have each value that was acknowledged before, and open as regions do.
+#[test]
+fn a_backup_of_a_server_has_all_that_was_acknowledged_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, copy) = (
+        folder.path().join("values.region"),
+        folder.path().join("copy.region"),
+    );
+    let server = start("hbtree", &file);
+    fill(&server, 500, 1000);
+    let mut client = server.connect();
+    for round in 0..5u32 {
+        client.ask(&format!("set n 0 0 1\r\n{round}\r\n"), "STORED\r\n");
+        let writer = {
+            let mut client = server.connect();
+            thread::spawn(move || {
+                for i in 0..300 {
+                    client.ask(
+                        &format!("set w{} 0 0 4\r\n{i:0>4}\r\n", i % 50),
+                        "STORED\r\n",
+                    );
+                }
+            })
+        };
+        let made = std::process::Command::new(env!("CARGO_BIN_EXE_varve"))
+            .args(["durable", "backup"])
+            .args([&file, &copy])
+            .output()
+            .unwrap();
+        assert!(
+            made.status.success(),
+            "{}",
+            String::from_utf8_lossy(&made.stderr)
+        );
+        writer.join().unwrap();
+        let other = start("hbtree", &copy);
+        other.connect().ask(
+            "get n f499\r\n",
+            &format!(
+                "VALUE n 0 1\r\n{round}\r\nVALUE f499 0 1000\r\n{}\r\nEND\r\n",
+                "v".repeat(1000)
+            ),
+        );
+        other.signal("-TERM");
+    }
+    server.signal("-TERM");
+}
