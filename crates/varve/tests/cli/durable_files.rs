@@ -256,21 +256,17 @@ fn regions_that_store_much_leave_a_small_file() {
 fn ctrl_c_leaves_nothing_of_a_copy() {
     let folder = tempfile::tempdir().unwrap();
     let region = folder.path().join("a.region");
-    varve(&[
-        "ycsb",
-        "a",
-        "--store",
-        "pbtree",
-        "--records",
-        "20000",
-        "--operations",
-        "10",
+    let path = region.to_str().unwrap();
+    let begin = [
+        "run",
+        "programs/dist/durable.wasm",
         "--durable",
-        region.to_str().unwrap(),
+        path,
         "--domain",
         "memory",
-    ])
-    .well();
+    ];
+    let farray = ["--", "farray", "--size", "100000", "--operations", "1"];
+    varve(&[&begin[..], &farray].concat()).well();
     for wait in [1, 5, 15, 40, 80] {
         for kind in ["compact", "backup", "salvage"] {
             let mut words = vec!["durable", kind, region.to_str().unwrap()];
