@@ -75,31 +75,39 @@ impl Space {
             return Ok(value);
         }
         let named = self.new_named.len();
-        let mut work = Moving {
-            forwarded: Vec::new(),
-            pending: Vec::new(),
-            spans: Vec::new(),
-            classes,
-        };
-        let done = work.run(self, heap, value);
-        if done.is_err() {
-            for &(r, header) in &work.forwarded {
-                heap.set_header(r, header);
+        // The lists are kept: most moves are small, and there are many.
+        let mut work = std::mem::take(&mut self.moving);
+        let done = work.run(self, heap, value, classes);
+        match &done {
+            Ok(_) => self.moved(&work, named)?,
+            Err(_) => {
+                for &(r, header) in &work.forwarded {
+                    heap.set_header(r, header);
+                }
+                self.new_named.truncate(named);
             }
-            self.new_named.truncate(named);
-            return done;
         }
+        work.clear();
+        self.moving = work;
+        done
+    }
+
+    /// Has copies in the medium, and what is to be known of them.
+    fn moved(&mut self, work: &Moving, named: usize) -> Result<()> {
         self.made = true;
         self.stats.moved += work.forwarded.len() as u64;
-        for (from, to) in work.spans {
+        for &(from, to) in &work.spans {
             self.stats.moved_bytes += to - from;
             self.flush(from, to - from);
         }
-        if !self.in_region() {
-            self.fence(Fence::Copied)?;
-            self.add_named()?;
+        if self.in_region() {
+            return Ok(());
         }
-        done
+        self.fence(Fence::Copied)?;
+        match self.new_named.len() > named {
+            true => self.add_named(),
+            false => Ok(()),
+        }
     }
 
     /// Adds class data that nobody has recorded.
@@ -115,8 +123,9 @@ impl Space {
     }
 }
 
-struct Moving<'c> {
-    classes: &'c mut Vec<u32>,
+/// What is moved, while it is.
+#[derive(Default)]
+pub(crate) struct Moving {
     /// Originals with the headers that they had.
     forwarded: Vec<(Ref, Header)>,
     /// Copies whose references are still those of the originals: offsets in the file.
@@ -125,28 +134,46 @@ struct Moving<'c> {
     spans: Vec<(u64, u64)>,
 }
 
-impl Moving<'_> {
-    fn run(&mut self, space: &mut Space, heap: &Volatile, value: Ref) -> Result<Ref> {
+/// Most entries of lists that are kept for the next move.
+const KEPT: usize = 1 << 16;
+
+impl Moving {
+    fn clear(&mut self) {
+        if self.forwarded.capacity() > KEPT {
+            *self = Moving::default();
+        }
+        self.forwarded.clear();
+        self.pending.clear();
+        self.spans.clear();
+    }
+
+    fn run(
+        &mut self,
+        space: &mut Space,
+        heap: &Volatile,
+        value: Ref,
+        classes: &mut Vec<u32>,
+    ) -> Result<Ref> {
         let to = self.copy(space, heap, value, None)?;
         while let Some(at) = self.pending.pop() {
             let ty = Header(space.image.u64(at)).type_index();
             let info = &space.infos[ty as usize];
-            let slots: Vec<u64> = match info.element {
-                0 => info.refs.iter().map(|&(o, _)| at + u64::from(o)).collect(),
-                _ if info.refs.is_empty() => continue,
-                _ => {
-                    let length = u64::from(space.image.u32(at + ARRAY_LENGTH as u64));
-                    let first = at + u64::from(info.size);
-                    (0..length).map(|i| first + 4 * i).collect()
-                }
+            let (element, first, slots) = (info.element, u64::from(info.size), info.refs.len());
+            let slots = match element {
+                0 => slots,
+                _ => space.image.u32(at + ARRAY_LENGTH as u64) as usize,
             };
-            for slot in slots {
+            for i in 0..slots {
+                let slot = match element {
+                    0 => at + u64::from(space.infos[ty as usize].refs[i].0),
+                    _ => at + first + 4 * i as u64,
+                };
                 let held = Ref(space.image.u32(slot));
                 let child = heap.resolve(held);
                 let child = match child.is_object() && child.offset() < DURABLE_START {
                     true => self.copy(space, heap, child, Some(ty))?,
                     false => {
-                        space.note_class(child, self.classes);
+                        space.note_class(child, classes);
                         child
                     }
                 };

@@ -14,6 +14,7 @@ use crate::layout::*;
 use crate::log::{self, Log};
 use crate::name::Owned;
 use crate::pages;
+use crate::persist::Moving;
 use crate::records::Records;
 use crate::snapshot::Watch;
 use crate::types::{Info, Tables, difference};
@@ -77,6 +78,8 @@ pub struct Space {
     pub(crate) records: Records,
     /// Objects that are the same in each run, became durable, and are not recorded yet: their offsets.
     pub(crate) new_named: Vec<u64>,
+    /// What objects are moved with.
+    pub(crate) moving: Moving,
     /// Bytes of constants that the tables name.
     pub(crate) named_end: u64,
     commit: Commit,
@@ -297,6 +300,7 @@ impl Space {
                 ..Records::default()
             },
             new_named: Vec::new(),
+            moving: Moving::default(),
             commit,
             recovered: Recovered::default(),
             first: 0,

@@ -5,6 +5,7 @@ use crate::image::Image;
 use crate::layout::*;
 use crate::roots::Root;
 use crate::types::{Heap, Info, Tables, Target};
+use rustc_hash::FxHashMap;
 use varve_heap::layout::*;
 use varve_heap::{Header, Ref};
 
@@ -102,7 +103,7 @@ pub(crate) struct Walker<'a> {
     tables: &'a Tables,
     infos: &'a [Info],
     /// Types of constants by their offset.
-    constants: std::collections::HashMap<u64, u32>,
+    constants: FxHashMap<u64, u32>,
     first: u64,
     pending: Vec<u64>,
     /// Pages whose bytes are not to be believed, ascending.
@@ -143,7 +144,11 @@ impl<'a> Walker<'a> {
     }
 
     /// Whether bytes are in a page that is not to be believed.
+    #[inline]
     fn is_in_damaged(&self, at: u64, bytes: u64) -> bool {
+        if self.without.is_empty() {
+            return false;
+        }
         let first = self
             .without
             .partition_point(|&page| (page + 1) * PAGE <= at);

@@ -103,6 +103,9 @@ pub trait WasmTypes {
     fn load(vm: &mut Vm, types: &[ValType], values: &[u64]) -> Self;
 }
 
+/// Most values in a list.
+const MOST: usize = 8;
+
 /// Lists of results.
 pub trait WasmResults: WasmTypes {}
 impl<T: WasmTypes> WasmResults for T {}
@@ -191,11 +194,19 @@ impl<P: WasmTypes, R: WasmResults> TypedFunc<P, R> {
         let mut store = store.as_context_mut();
         let vm = store.vm();
         same_store(self.func.store, vm.id)?;
-        let ty = vm.func_type(self.func.id);
-        let mut values = vec![0u64; ty.params.len().max(ty.results.len()).max(1)];
-        args.store(vm, &ty.params, &mut values)?;
+        // Calls are many and small: nothing is allocated for one.
+        let mut params = [ValType::I32; MOST];
+        let mut results = params;
+        let counts = vm.with_func_type(self.func.id, |ty| {
+            params[..ty.params.len()].copy_from_slice(&ty.params);
+            results[..ty.results.len()].copy_from_slice(&ty.results);
+            (ty.params.len(), ty.results.len())
+        });
+        let mut values = [0u64; MOST];
+        let values = &mut values[..counts.0.max(counts.1).max(1)];
+        args.store(vm, &params[..counts.0], values)?;
         // SAFETY: the store is borrowed mutably for the call.
-        unsafe { Vm::call(store.vm_ptr(), self.func.id, &mut values) }?;
-        Ok(R::load(store.vm(), &ty.results, &values))
+        unsafe { Vm::call(store.vm_ptr(), self.func.id, values) }?;
+        Ok(R::load(store.vm(), &results[..counts.1], values))
     }
 }

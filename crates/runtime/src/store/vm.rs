@@ -321,10 +321,12 @@ impl Vm {
     }
 
     pub(crate) fn func_type(&self, func: u32) -> FuncType {
-        self.engine
-            .types()
-            .func(self.funcs[func as usize].ty)
-            .clone()
+        self.with_func_type(func, FuncType::clone)
+    }
+
+    /// Looks at a function's type.
+    pub(crate) fn with_func_type<R>(&self, func: u32, look: impl FnOnce(&FuncType) -> R) -> R {
+        look(self.engine.types().func(self.funcs[func as usize].ty))
     }
 
     /// What a host function is, and how many words its values take.
