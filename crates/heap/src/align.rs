@@ -75,6 +75,11 @@ impl ObjectAlign {
         Some(ObjectAlign { shift })
     }
 
+    /// The least alignment whose durable range has so many bytes; none if there is none.
+    pub fn for_durable(bytes: u64) -> Option<ObjectAlign> {
+        ObjectAlign::all().find(|align| align.durable_end() - align.durable_start() >= bytes)
+    }
+
     /// All of them, ascending.
     pub fn all() -> impl Iterator<Item = ObjectAlign> {
         (ObjectAlign::LEAST.shift..=ObjectAlign::MOST.shift).map(|shift| ObjectAlign { shift })
@@ -232,6 +237,14 @@ mod tests {
         let align = ObjectAlign::default();
         assert_eq!((align.bytes(), align.shift()), (8, 2));
         assert_eq!((align.span(), align.durable_start()), (16 << 30, 8 << 30));
+    }
+
+    #[test]
+    fn a_durable_range_has_the_least_alignment_that_it_needs() {
+        let needed = |bytes| ObjectAlign::for_durable(bytes).map(ObjectAlign::bytes);
+        assert_eq!((needed(0), needed(7 << 30)), (Some(8), Some(8)));
+        assert_eq!((needed(8 << 30), needed(100 << 30)), (Some(16), Some(128)));
+        assert_eq!((needed(255 << 30), needed(256 << 30)), (Some(256), None));
     }
 
     /// Whatever the alignment is, references of objects are even, and the upper half of them durable.
