@@ -2,11 +2,12 @@
 //! allocation, the write barrier.
 //!
 //! ```text
-//! cargo run --release -p varve-heap --example collect [-- THREADS [PLAN [PART]]]
+//! cargo run --release -p varve-heap --example collect [-- THREADS [PLAN [PART [ALIGN]]]]
 //! ```
 //!
 //! With a placement plan, such as `kg-w`, the heap asks it for every object; without one, or with `none`, there is
-//! nothing to ask. A part is `nursery`, `records`, `nearby`, `anywhere` or `mutator`; without one all are measured.
+//! nothing to ask. A part is `nursery`, `records`, `nearby`, `anywhere` or `mutator`; without one, or with
+//! `all`, all are measured. Objects are aligned to 8 bytes if nothing else is said.
 //!
 //! Prints medians of several rounds, in processor time. State how busy the machine was beside any of them.
 
@@ -14,8 +15,8 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use varve_heap::{
-    AnyPlan, Config, Dram, Heap, Kind, Mutator, Places, Ref, Shape, Shapes, Unobserved, plans,
-    sites,
+    AnyPlan, Config, Dram, Heap, Kind, Mutator, ObjectAlign, Places, Ref, Shape, Shapes,
+    Unobserved, plans, sites,
 };
 
 const MIB: f64 = (1 << 20) as f64;
@@ -143,9 +144,23 @@ fn fastest_and_median(mut times: Vec<Duration>) -> (Duration, Duration) {
     (times[0], times[times.len() / 2])
 }
 
-fn config(threads: usize) -> Config {
+/// What is asked for.
+#[derive(Clone, Copy)]
+struct Settings {
+    threads: usize,
+    align: ObjectAlign,
+}
+
+impl Settings {
+    fn alone(self) -> Settings {
+        Settings { threads: 1, ..self }
+    }
+}
+
+fn config(Settings { threads, align }: Settings) -> Config {
     Config {
         max: 4 << 30,
+        align,
         nursery: 4 << 20,
         nursery_max: 4 << 20,
         threads,
@@ -155,8 +170,8 @@ fn config(threads: usize) -> Config {
 
 /// A 4 MiB nursery of nodes in lists of ten, of which every tenth survives, after a warm-up; a mature heap of 100
 /// MiB lies beside it.
-fn nursery_pauses<P: Places>(threads: usize, plan: P) {
-    let mut world = World::new(config(threads), plan);
+fn nursery_pauses<P: Places>(settings: Settings, plan: P) {
+    let mut world = World::new(config(settings), plan);
     world.graph(4 << 20, Some(1000));
     world.collect(Kind::Full);
     let kept = world.roots.len();
@@ -164,7 +179,7 @@ fn nursery_pauses<P: Places>(threads: usize, plan: P) {
         let mut pauses = Vec::new();
         for _ in 0..60 {
             world.collect(Kind::Minor);
-            let in_nursery = (4 << 20) / 24 - 100;
+            let in_nursery = (4 << 20) / settings.align.object_size(24) - 100;
             let mut list = Ref::NULL;
             for i in 0..in_nursery {
                 let node = world.node();
@@ -178,7 +193,7 @@ fn nursery_pauses<P: Places>(threads: usize, plan: P) {
                 }
             }
             world.roots.push(list);
-            pauses.push(if threads == 1 {
+            pauses.push(if settings.threads == 1 {
                 world.pause()
             } else {
                 world.collect(Kind::Minor)
@@ -198,8 +213,8 @@ fn nursery_pauses<P: Places>(threads: usize, plan: P) {
 }
 
 /// Full collections of a heap that stays in place, and of one that moves as a whole.
-fn tracing<P: Places>(threads: usize, plan: P, what: &str, fill: impl Fn(&mut World<P>)) {
-    let mut world = World::new(config(threads), plan);
+fn tracing<P: Places>(settings: Settings, plan: P, what: &str, fill: impl Fn(&mut World<P>)) {
+    let mut world = World::new(config(settings), plan);
     fill(&mut world);
     let (tell, told) = std::sync::mpsc::channel();
     world.heap.set_log(Some(Box::new(move |record| {
@@ -228,8 +243,8 @@ fn tracing<P: Places>(threads: usize, plan: P, what: &str, fill: impl Fn(&mut Wo
 }
 
 /// Nodes that die at once.
-fn allocation() {
-    let mut world = World::new(config(1), Dram);
+fn allocation(settings: Settings) {
+    let mut world = World::new(config(settings.alone()), Dram);
     let rounds = (0..9).map(|_| {
         let begin = now();
         for _ in 0..10_000_000 {
@@ -241,13 +256,13 @@ fn allocation() {
     println!(
         "allocate 24-byte nodes: {:.2} ns each, {:.2} GB/s",
         time.as_nanos() as f64 / 1e7,
-        rate(240_000_000, time)
+        rate(10_000_000 * settings.align.object_size(24), time)
     );
 }
 
 /// Stores of a reference into an object that was logged already, and into plain memory.
-fn barrier() {
-    let mut world = World::new(config(1), Dram);
+fn barrier(settings: Settings) {
+    let mut world = World::new(config(settings.alone()), Dram);
     world.graph(1000, None);
     let table = world.roots[0];
     let node = world.heap.read_element(table, 0);
@@ -327,40 +342,44 @@ fn main() {
         .map_or(1, |n| n.parse().expect("THREADS is a number"));
     println!("{threads} collector thread(s); medians of processor time");
     let plan = words.next().filter(|plan| plan != "none");
-    let part = words.next();
+    let part = words.next().filter(|part| part != "all");
+    let align = words.next().map_or(ObjectAlign::default(), |bytes| {
+        bytes.parse().unwrap_or_else(|error| panic!("{error}"))
+    });
+    let settings = Settings { threads, align };
     let wanted = |name: &str| part.as_deref().is_none_or(|part| part == name);
     match plan {
-        None => collections(threads, || Dram, wanted),
+        None => collections(settings, || Dram, wanted),
         Some(spec) => {
             let plan = || {
                 let chosen = plans::by_name(&spec, Some(&sites::Profile::default()));
                 AnyPlan::new(chosen.unwrap_or_else(|error| panic!("{error}")).plan)
             };
-            collections(threads, plan, wanted)
+            collections(settings, plan, wanted)
         }
     }
     if wanted("mutator") {
-        allocation();
-        barrier();
+        allocation(settings);
+        barrier(settings);
     }
 }
 
-fn collections<P: Places>(threads: usize, plan: impl Fn() -> P, wanted: impl Fn(&str) -> bool) {
+fn collections<P: Places>(settings: Settings, plan: impl Fn() -> P, wanted: impl Fn(&str) -> bool) {
     if wanted("nursery") {
-        nursery_pauses(threads, plan());
+        nursery_pauses(settings, plan());
     }
     if wanted("records") {
-        tracing(threads, plan(), "records with texts", |world| {
+        tracing(settings, plan(), "records with texts", |world| {
             world.records(2 << 20)
         });
     }
     if wanted("nearby") {
-        tracing(threads, plan(), "24-byte nodes, edges nearby", |world| {
+        tracing(settings, plan(), "24-byte nodes, edges nearby", |world| {
             world.graph(8 << 20, Some(100));
         });
     }
     if wanted("anywhere") {
-        tracing(threads, plan(), "24-byte nodes, edges anywhere", |world| {
+        tracing(settings, plan(), "24-byte nodes, edges anywhere", |world| {
             world.graph(8 << 20, None);
         });
     }

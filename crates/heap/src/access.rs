@@ -40,12 +40,16 @@ impl<P: Places, O: Observer> Heap<P, O> {
     /// Reads bytes at `offset` in an object. Panics outside of the heap; which bytes belong to the object is the
     /// caller's knowledge.
     pub fn read(&self, object: Ref, offset: u64, into: &mut [u8]) {
-        self.tables.memory.read(object.offset() + offset, into);
+        self.tables
+            .memory
+            .read(self.tables.memory.offset(object) + offset, into);
     }
 
     /// Writes bytes at `offset` in an object; references must go through [`Heap::write_ref`].
     pub fn write(&mut self, object: Ref, offset: u64, from: &[u8]) {
-        self.tables.memory.write(object.offset() + offset, from);
+        self.tables
+            .memory
+            .write(self.tables.memory.offset(object) + offset, from);
         self.note_write(object);
     }
 
@@ -54,17 +58,16 @@ impl<P: Places, O: Observer> Heap<P, O> {
         Ref(self
             .tables
             .memory
-            .word(object.offset() + offset)
+            .word(self.tables.memory.offset(object) + offset)
             .load(Relaxed))
     }
 
     /// Writes the reference at `offset`, a multiple of 4, in an object, and logs the object if that is needed.
     pub fn write_ref(&mut self, mutator: &mut Mutator, object: Ref, offset: u64, value: Ref) {
         let memory = &self.tables.memory;
-        memory
-            .word(object.offset() + offset)
-            .store(value.0, Relaxed);
-        mutator.barrier(memory.header_word(object), object);
+        let at = memory.offset(object);
+        memory.word(at + offset).store(value.0, Relaxed);
+        mutator.barrier(memory.long(at), object);
         self.note_write(object);
     }
 
@@ -78,9 +81,10 @@ impl<P: Places, O: Observer> Heap<P, O> {
     pub fn write_element(&mut self, mutator: &mut Mutator, array: Ref, index: u32, value: Ref) {
         debug_assert!(index < self.array_length(array));
         let memory = &self.tables.memory;
-        let offset = array.offset() + u64::from(ARRAY_NARROW_BASE) + 4 * u64::from(index);
-        memory.word(offset).store(value.0, Relaxed);
-        mutator.element_barrier(memory.header_word(array), array, offset);
+        let at = memory.offset(array);
+        let element = at + u64::from(ARRAY_NARROW_BASE) + 4 * u64::from(index);
+        memory.word(element).store(value.0, Relaxed);
+        mutator.element_barrier(memory.long(at), array, element);
         self.note_write(array);
     }
 

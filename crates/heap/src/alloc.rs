@@ -1,5 +1,7 @@
 //! How objects are born: in the nursery if they fit, among the large ones if not, after a collection if there is no room.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use crate::config::Stress;
 use crate::header::Header;
 use crate::heap::Heap;
@@ -29,7 +31,7 @@ pub struct OutOfMemory {
 
 impl<P: Places, O: Observer> Heap<P, O> {
     /// Allocates what compiled code found no room for. `bytes` is the object's size, a multiple of
-    /// [`OBJECT_ALIGN`]. The object is zero but for its header, which is `header`, a value of [`new_header`], with
+    /// the [alignment](crate::ObjectAlign). The object is zero but for its header, which is `header`, a value of [`new_header`], with
     /// collector bits added: the caller must not write the header again. An array's length is the caller's to
     /// write, before anything else may collect.
     ///
@@ -42,7 +44,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
         bytes: u64,
         roots: &mut dyn Roots,
     ) -> Result<Ref, OutOfMemory> {
-        debug_assert!(bytes.is_multiple_of(OBJECT_ALIGN) && bytes > 0);
+        debug_assert!(self.config.align.is_aligned(bytes) && bytes > 0);
         self.stress(mutator, roots);
         if bytes > self.max_born_in_nursery() {
             return self.alloc_large(mutator, header, bytes, roots);
@@ -80,9 +82,10 @@ impl<P: Places, O: Observer> Heap<P, O> {
         let bytes = self.shapes.object_size(type_index, length);
         let r = self.alloc_bytes(mutator, header, bytes, roots)?;
         if self.shapes.info(type_index).is_array() {
-            self.tables
-                .memory
-                .write(r.offset() + ARRAY_LENGTH as u64, &length.to_ne_bytes());
+            self.tables.memory.write(
+                self.tables.memory.offset(r) + ARRAY_LENGTH as u64,
+                &length.to_ne_bytes(),
+            );
         }
         Ok(r)
     }
@@ -124,9 +127,10 @@ impl<P: Places, O: Observer> Heap<P, O> {
             "type {type_index} is not a host object's"
         );
         let r = self.alloc(mutator, new_header(type_index, 0, 0), 0, roots)?;
-        self.tables
-            .memory
-            .write(r.offset() + HOST_HANDLE as u64, &handle.to_ne_bytes());
+        self.tables.memory.write(
+            self.tables.memory.offset(r) + HOST_HANDLE as u64,
+            &handle.to_ne_bytes(),
+        );
         self.hosts.young.push(r);
         Ok(r)
     }
@@ -140,10 +144,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
         roots: &mut dyn Roots,
     ) -> Result<Ref, OutOfMemory> {
         match mutator.bump(bytes) {
-            Some(r) => {
-                self.tables.memory.set_header(r, Header(header));
-                Ok(r)
-            }
+            Some(at) => Ok(self.begin_object(at, header)),
             None => self.alloc_slow(mutator, header, bytes, roots),
         }
     }
@@ -157,7 +158,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
             let address = self.tables.memory.base_address() + zeroed.start;
             self.observer.write(address, zeroed.end - zeroed.start);
         }
-        let r = mutator.bump(bytes)?;
+        let at = mutator.bump(bytes)?;
         // Programs that never fill a nursery need no room for survivors.
         if !self.ahead.is_running() && self.nursery.used(mutator) > self.nursery.size() / 4 {
             self.touch_ahead(0);
@@ -165,8 +166,15 @@ impl<P: Places, O: Observer> Heap<P, O> {
         if stressed {
             mutator.limit = mutator.cursor;
         }
-        self.tables.memory.set_header(r, Header(header));
-        Some(r)
+        Some(self.begin_object(at, header))
+    }
+
+    /// Writes the header of an object that is born at an offset.
+    #[inline(always)]
+    fn begin_object(&self, at: u64, header: u64) -> Ref {
+        let memory = &self.tables.memory;
+        memory.long(at).store(header, Relaxed);
+        memory.reference(at)
     }
 
     fn alloc_large(
@@ -198,15 +206,15 @@ impl<P: Places, O: Observer> Heap<P, O> {
         let run = self.large[tier]
             .alloc(&self.tables, bytes, false)
             .ok_or_else(|| self.out_of_memory(bytes))?;
-        let r = run.at;
+        let r = self.config.align.reference(run.at);
         if run.fresh {
             // Zero from the system, or from whoever gives memory.
         } else if pages >= CHUNK_SIZE && self.tables.backing.is_none() {
-            self.tables.memory.discard(r.offset(), pages);
+            self.tables.memory.discard(run.at, pages);
         } else {
-            self.tables.memory.zero(r.offset(), pages);
+            self.tables.memory.zero(run.at, pages);
             if O::WATCHES {
-                let address = self.tables.memory.base_address() + r.offset();
+                let address = self.tables.memory.base_address() + run.at;
                 self.observer.write(address, pages);
             }
         }
@@ -217,7 +225,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
             .set_header(r, Header(header).with(LARGE | self.mark));
         mutator.remember(Remembered::Object(r));
         if O::WATCHES {
-            let address = self.tables.memory.base_address() + r.offset();
+            let address = self.tables.memory.base_address() + run.at;
             self.observer.moved(Moved {
                 header: Header(header),
                 bytes,

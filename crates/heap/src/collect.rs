@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
+use crate::align::{Aligned, Usual};
 use crate::heap::Heap;
 use crate::layout::*;
 use crate::lines::live_value;
@@ -21,6 +22,17 @@ use crate::traced::Traced;
 const FRAGMENTED: u64 = 8;
 /// Copies at most one part in this many of what is in use while defragmenting, or one chunk if that is more.
 const HEADROOM: u64 = 16;
+
+/// What a collection is to trace.
+#[derive(Clone, Copy)]
+struct Asked {
+    kind: Kind,
+    /// Bytes that may be copied without need.
+    budget: u64,
+    /// See [`Trace::young`] and [`Trace::nursery`].
+    young: (u32, u32),
+    nursery: (u32, u32),
+}
 
 impl<P: Places, O: Observer> Heap<P, O> {
     /// Traces, sweeps and empties the nursery. `everything`: move all that can move.
@@ -49,16 +61,17 @@ impl<P: Places, O: Observer> Heap<P, O> {
             young = self.observed.with_nursery(nursery);
             sorted = self.observed.flip();
         }
-        let (young, nursery) = (Ref::half_range(young), Ref::half_range(nursery));
-        let counts = match (kind, self.bumps.len() > 1) {
-            (Kind::Full, false) => {
-                self.trace::<true, false>(mutator, kind, budget, young, nursery, roots)
-            }
-            (Kind::Full, true) => {
-                self.trace::<true, true>(mutator, kind, budget, young, nursery, roots)
-            }
-            (_, false) => self.trace::<false, false>(mutator, kind, budget, young, nursery, roots),
-            (_, true) => self.trace::<false, true>(mutator, kind, budget, young, nursery, roots),
+        let align = self.config.align;
+        let (young, nursery) = (align.half_range(young), align.half_range(nursery));
+        let asked = Asked {
+            kind,
+            budget,
+            young,
+            nursery,
+        };
+        let counts = match align == Usual.align() {
+            true => self.trace_aligned(Usual, mutator, asked, roots),
+            false => self.trace_aligned(align, mutator, asked, roots),
         };
         if kind == Kind::Full {
             self.bumps.iter_mut().flatten().for_each(Bump::retire);
@@ -105,15 +118,34 @@ impl<P: Places, O: Observer> Heap<P, O> {
         self.tables.chunks.free_for_programs() * CHUNK_SIZE / 4 * 3
     }
 
-    fn trace<const FULL: bool, const PAR: bool>(
+    fn trace_aligned<A: Aligned>(
         &mut self,
+        align: A,
         mutator: &mut Mutator,
-        kind: Kind,
-        budget: u64,
-        young: (u32, u32),
-        nursery: (u32, u32),
+        asked: Asked,
         roots: &mut dyn Roots,
     ) -> Counts {
+        match (asked.kind, self.bumps.len() > 1) {
+            (Kind::Full, false) => self.trace::<A, true, false>(align, mutator, asked, roots),
+            (Kind::Full, true) => self.trace::<A, true, true>(align, mutator, asked, roots),
+            (_, false) => self.trace::<A, false, false>(align, mutator, asked, roots),
+            (_, true) => self.trace::<A, false, true>(align, mutator, asked, roots),
+        }
+    }
+
+    fn trace<A: Aligned, const FULL: bool, const PAR: bool>(
+        &mut self,
+        align: A,
+        mutator: &mut Mutator,
+        asked: Asked,
+        roots: &mut dyn Roots,
+    ) -> Counts {
+        let Asked {
+            kind,
+            budget,
+            young,
+            nursery,
+        } = asked;
         let trace = Trace {
             tables: &self.tables,
             shapes: &self.shapes,
@@ -126,7 +158,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
             observed: &self.observed,
             mark: self.mark,
             span: match self.config.durable {
-                true => Ref::half_range((0, DURABLE_START)).1 - 1,
+                true => DURABLE_BIT / 2 - 1,
                 false => u32::MAX >> 1,
             },
             durable: self.durable_marks.as_ref(),
@@ -137,7 +169,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
             .bumps
             .split_first_mut()
             .expect("there is always one thread");
-        let mut worker = Worker::<P, O, FULL, PAR>::new(&trace, bumps);
+        let mut worker = Worker::<P, O, A, FULL, PAR>::new(&trace, bumps, align);
         roots.visit(&mut |r| *r = worker.root(*r));
         let clock =
             |heap_clock: Option<Duration>| heap_clock.unwrap_or_else(|| self.made.elapsed());
@@ -169,7 +201,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
                     let trace = &trace;
                     let help = move || {
                         let whole = Whole;
-                        let mut worker = Worker::<P, O, FULL, PAR>::new(trace, bumps);
+                        let mut worker = Worker::<P, O, A, FULL, PAR>::new(trace, bumps, align);
                         worker.drain(|| ());
                         std::mem::forget(whole);
                         worker.finish()

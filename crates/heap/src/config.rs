@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::align::ObjectAlign;
 use crate::instances::Instances;
 use crate::layout::*;
 use crate::nursery::{Nursery, START};
@@ -42,9 +43,11 @@ pub struct Config {
     /// Bytes of address range right before the heap's base that the heap reserves and leaves to its owner, inaccessible: what an engine keeps
     /// there is reached from the base as objects are.
     pub before: u64,
-    /// Leaves the addresses from [`DURABLE_START`](crate::layout::DURABLE_START) to [`DURABLE_END`](crate::layout::DURABLE_END) to its
-    /// owner, who maps objects there that survive the program. Collections follow references into that range no further.
+    /// Leaves the addresses from [`ObjectAlign::durable_start`] to [`ObjectAlign::durable_end`] to its owner, who maps objects there
+    /// that survive the program. Collections follow references into that range no further.
     pub durable: bool,
+    /// What objects are aligned to. More than the default makes them larger, and the durable range with them.
+    pub align: ObjectAlign,
 }
 
 /// Receives one record per collection.
@@ -109,6 +112,7 @@ impl Default for Config {
             instances: None,
             before: 0,
             durable: false,
+            align: ObjectAlign::default(),
         }
     }
 }
@@ -142,10 +146,10 @@ pub enum ConfigError {
     /// Too small to hold anything.
     #[error("a heap of {} is too small: give it at least {}", Size(*.0), Size(MIN_HEAP))]
     TooSmall(u64),
-    /// References do not reach that far.
+    /// There are no addresses for that much.
     #[error(
-        "a heap of {} with a nursery of up to {} is too large: references of 32 bits reach {}, for the heap and 4 times the nursery; make it smaller",
-        Size(*max), Size(*nursery_max), Size(HEAP_SPAN)
+        "a heap of {} with a nursery of up to {} is too large: there are addresses for {}, for the heap and 4 times the nursery; make it smaller",
+        Size(*max), Size(*nursery_max), Size(HEAP_MAX)
     )]
     TooLarge {
         /// The maximum asked for.
@@ -167,11 +171,13 @@ pub enum ConfigError {
     /// The range of durable objects would be used for others.
     #[error(
         "a heap of {} leaves no addresses to durable objects, which begin {} from the heap's base: make it smaller",
-        Size(*max), Size(DURABLE_START)
+        Size(*max), Size(*start)
     )]
     Durable {
         /// The maximum asked for.
         max: u64,
+        /// Where durable objects begin.
+        start: u64,
     },
     /// A heap that must not grow could never be collected in time.
     #[error("a growth factor of {0}: it must be more than 1")]
@@ -198,9 +204,11 @@ pub enum ConfigError {
     /// The system refused the address range.
     #[error(
         "cannot reserve {} of address range and use {} of it: {source} (look at `ulimit -v` and vm.overcommit_memory)",
-        Size(HEAP_SPAN), Size(*extent)
+        Size(*span), Size(*extent)
     )]
     Reserve {
+        /// Bytes that references span.
+        span: u64,
         /// Bytes that were to be usable.
         extent: u64,
         /// What the system said.
@@ -214,13 +222,13 @@ impl Config {
             return Err(ConfigError::TooSmall(self.max));
         }
         let (nursery, nursery_max) = (self.nursery, self.nursery_max);
-        if nursery < MIN_NURSERY || nursery > nursery_max || nursery_max > HEAP_SPAN {
+        if nursery < MIN_NURSERY || nursery > nursery_max || nursery_max > HEAP_MAX {
             return Err(ConfigError::Nursery {
                 nursery,
                 nursery_max,
             });
         }
-        if self.max > HEAP_SPAN || self.max + 4 * nursery_max > HEAP_SPAN - (64 << 20) {
+        if self.max > HEAP_MAX || self.max + 4 * nursery_max > HEAP_MAX - (64 << 20) {
             return Err(ConfigError::TooLarge {
                 max: self.max,
                 nursery_max,
@@ -240,7 +248,7 @@ impl Config {
             0 => (2 * self.nursery).min(self.max / 8),
             given => given.min(self.max / 4),
         };
-        wanted & !(OBJECT_ALIGN - 1)
+        self.align.round_down(wanted)
     }
 
     /// Bytes of address range up to the first chunk that spaces share. `half` is [`Config::observer_half`], or 0.
@@ -260,6 +268,6 @@ impl Config {
     pub(crate) fn extent(&self, tiers: u8, half: u64) -> u64 {
         let emergency = u64::from(self.emergency_chunks(tiers, half)) * CHUNK_SIZE;
         let wanted = self.young_range(half) + emergency + 2 * self.max.next_multiple_of(CHUNK_SIZE);
-        wanted.min(HEAP_SPAN - CHUNK_SIZE)
+        wanted.min(HEAP_MAX - CHUNK_SIZE)
     }
 }

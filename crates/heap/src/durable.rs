@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
 use crate::heap::Heap;
-use crate::layout::*;
 use crate::observer::Observer;
 use crate::plan::Places;
 use crate::reference::Ref;
@@ -35,6 +34,8 @@ impl DurableMarks {
 impl<P: Places, O: Observer> Heap<P, O> {
     /// Whether a reference leads into the range that the heap leaves to durable objects.
     pub(crate) fn is_in_durable_range(&self, r: Ref) -> bool {
-        self.config.durable && (DURABLE_START..DURABLE_END).contains(&r.offset())
+        self.config.durable
+            && r.is_durable()
+            && self.config.align.offset(r) < self.config.align.durable_end()
     }
 }

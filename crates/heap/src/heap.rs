@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::ahead::Ahead;
+use crate::align::ObjectAlign;
 use crate::blocks::Blocks;
 use crate::chunks::Chunks;
 use crate::config::{Config, ConfigError, Log, Stress};
@@ -99,7 +100,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
     /// An empty heap whose objects `plan` places, and whose collections `observer` watches.
     pub fn with(
         mut config: Config,
-        shapes: Shapes,
+        mut shapes: Shapes,
         plan: P,
         observer: O,
     ) -> Result<Heap<P, O>, ConfigError> {
@@ -130,12 +131,20 @@ impl<P: Places, O: Observer> Heap<P, O> {
             }
         }
         let extent = config.extent(tiers, half);
-        if config.durable && extent > DURABLE_START {
-            return Err(ConfigError::Durable { max: config.max });
+        let (align, start) = (config.align, config.align.durable_start());
+        if config.durable && extent > start {
+            let max = config.max;
+            return Err(ConfigError::Durable { max, start });
         }
+        shapes.align(align);
         let first = (config.young_range(half) / CHUNK_SIZE) as u32;
-        let refused = |source| ConfigError::Reserve { extent, source };
-        let memory = Memory::reserve_after(config.before, extent).map_err(refused)?;
+        let span = align.span();
+        let refused = |source| ConfigError::Reserve {
+            span,
+            extent,
+            source,
+        };
+        let memory = Memory::reserve_after(config.before, extent, align).map_err(refused)?;
         let remembered = Buffer::reserve(extent).map_err(refused)?;
         let tables = Tables {
             memory,
@@ -204,6 +213,16 @@ impl<P: Places, O: Observer> Heap<P, O> {
         self.tables.memory.base_address()
     }
 
+    /// What objects are aligned to.
+    pub fn align(&self) -> ObjectAlign {
+        self.config.align
+    }
+
+    /// The address of an object, until the next collection.
+    pub fn address(&self, object: Ref) -> u64 {
+        self.base_address() + self.config.align.offset(object)
+    }
+
     /// The shapes of the heap's objects.
     pub fn shapes(&self) -> &Shapes {
         &self.shapes
@@ -265,8 +284,9 @@ impl<P: Places, O: Observer> Heap<P, O> {
 
     /// An object is about to become hot while it lives: its owner is going to set that in its header.
     pub fn heats(&mut self, object: Ref) {
-        let durable = self.config.durable && object.offset() >= DURABLE_START;
-        let young = object.offset() < self.config.young_range(self.observed.size());
+        let durable = self.config.durable && object.is_durable();
+        let young =
+            self.config.align.offset(object) < self.config.young_range(self.observed.size());
         if durable || young || self.tier_of(object) == Tier::FAST {
             return;
         }
@@ -325,8 +345,9 @@ impl<P: Places, O: Observer> Heap<P, O> {
     pub fn tier_of(&self, object: Ref) -> Tier {
         let plan = self.plan.plan();
         let young = self.config.young_range(self.observed.size());
-        match object.offset() {
-            _ if self.observed.contains(object) => plan.observer().unwrap_or(Tier::FAST),
+        let offset = self.config.align.offset(object);
+        match offset {
+            _ if self.observed.contains(offset) => plan.observer().unwrap_or(Tier::FAST),
             offset if offset < young => plan.nursery(),
             offset => Tier(self.tables.blocks.tier(offset)),
         }

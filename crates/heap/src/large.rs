@@ -7,7 +7,6 @@ use crate::blocks::Role;
 use crate::layout::*;
 use crate::mature::Tables;
 use crate::plan::Tier;
-use crate::reference::Ref;
 
 const PAGES_PER_CHUNK: u32 = (CHUNK_SIZE / PAGE_SIZE) as u32;
 
@@ -29,7 +28,8 @@ struct State {
 
 /// Pages for an object.
 pub(crate) struct Run {
-    pub at: Ref,
+    /// Bytes from the heap's base.
+    pub at: u64,
     /// They are zero, because nobody had them before.
     pub fresh: bool,
 }
@@ -78,18 +78,18 @@ impl Large {
         runs.into_iter().map(chunks).collect()
     }
 
-    /// Whether an object of this space begins at `r`.
-    pub fn contains(&self, r: Ref) -> bool {
-        let page = r.offset() / PAGE_SIZE;
-        r.offset().is_multiple_of(PAGE_SIZE) && self.lock().objects.contains_key(&(page as u32))
+    /// Whether an object of this space begins at `offset`.
+    pub fn contains(&self, offset: u64) -> bool {
+        let page = offset / PAGE_SIZE;
+        offset.is_multiple_of(PAGE_SIZE) && self.lock().objects.contains_key(&(page as u32))
     }
 
-    /// The object of this space that has the page of `offset`.
-    pub fn around(&self, offset: u64) -> Option<Ref> {
+    /// Where the object of this space begins that has the page of `offset`.
+    pub fn around(&self, offset: u64) -> Option<u64> {
         let page = (offset / PAGE_SIZE) as u32;
         let state = self.lock();
         let (&first, &pages) = state.objects.range(..=page).next_back()?;
-        (page < first + pages).then(|| Ref::at(u64::from(first) * PAGE_SIZE))
+        (page < first + pages).then(|| u64::from(first) * PAGE_SIZE)
     }
 
     /// Pages for an object of `bytes`; they are not zeroed. `None` if the address range is used up.
@@ -118,7 +118,7 @@ impl Large {
         state.objects.insert(start, pages);
         state.used_pages += u64::from(pages);
         Some(Run {
-            at: Ref::at(u64::from(start) * PAGE_SIZE),
+            at: u64::from(start) * PAGE_SIZE,
             fresh,
         })
     }
@@ -130,10 +130,8 @@ impl Large {
             .objects
             .iter()
             .filter(|&(&page, _)| {
-                !tables
-                    .memory
-                    .header(Ref::at(u64::from(page) * PAGE_SIZE))
-                    .is_marked(mark)
+                let object = tables.memory.reference(u64::from(page) * PAGE_SIZE);
+                !tables.memory.header(object).is_marked(mark)
             })
             .map(|(&page, &pages)| (page, pages))
             .collect();
@@ -227,14 +225,15 @@ mod tests {
             space.alloc(&tables, 3 * CHUNK_SIZE, false).is_none(),
             "the last two chunks are for collections"
         );
-        for (&r, bytes) in objects.iter().zip(sizes) {
-            assert!(space.contains(r));
-            assert_eq!(space.around(r.offset() + bytes - 1), Some(r));
+        for (&at, bytes) in objects.iter().zip(sizes) {
+            assert!(space.contains(at));
+            assert_eq!(space.around(at + bytes - 1), Some(at));
         }
-        assert_eq!(space.around(objects[4].offset() + (12 << 10)), None);
+        assert_eq!(space.around(objects[4] + (12 << 10)), None);
 
         // The first and the last live.
-        for r in [objects[0], objects[4]] {
+        for at in [objects[0], objects[4]] {
+            let r = tables.memory.reference(at);
             tables.memory.set_header(r, Header(0).marked(MARK_B));
         }
         space.sweep(&tables, MARK_B, false);
@@ -244,7 +243,7 @@ mod tests {
         );
         assert!(!space.contains(objects[1]));
         let again = space.alloc(&tables, 3 * CHUNK_SIZE, false).unwrap();
-        assert_eq!((again.at.offset(), again.fresh), (2 * CHUNK_SIZE, false));
+        assert_eq!((again.at, again.fresh), (2 * CHUNK_SIZE, false));
         space.sweep(&tables, MARK_A, false);
         assert_eq!((space.used(), space.held()), (0, 0));
     }

@@ -6,7 +6,7 @@
 //! ```text
 //! reference   0           null
 //!             odd         a 31-bit integer, (value << 1) | 1
-//!             even        an object at heap base + reference * 4
+//!             even        an object at heap base + reference * 4, or more: see ObjectAlign
 //!
 //! header      63........56 55........48 47............24 23.............0
 //!             temperature  collector    allocation site  type
@@ -17,22 +17,23 @@
 //! host        0: header    8: handle (u64)
 //! ```
 
-/// A reference counts units of `1 << REF_SHIFT` bytes from the heap's base.
-pub const REF_SHIFT: u32 = 2;
-/// Bytes that references can span: the address range that a heap reserves.
-pub const HEAP_SPAN: u64 = 1 << (32 + REF_SHIFT);
+/// Addresses that a heap itself uses at most, in bytes from its base, whatever the [alignment](crate::ObjectAlign) of objects is:
+/// places of references in it are told in 32 bits, as [slots](SLOT_SHIFT).
+pub const HEAP_MAX: u64 = 1 << (32 + SLOT_SHIFT);
+/// The place of a reference in the heap, a slot, counts units of `1 << SLOT_SHIFT` bytes from the heap's base.
+pub const SLOT_SHIFT: u32 = 2;
+pub use crate::usual::{
+    DURABLE_END, DURABLE_START, OBJECT_ALIGN, REF_SHIFT, array_size, object_size,
+};
+
 /// Bytes after the heap's base that are never mapped, so that an access through a null reference faults.
 /// A fixed offset below this needs no null check.
 pub const NULL_GUARD: u64 = 64 << 10;
-/// Where objects that survive the program are, in bytes from the heap's base: in the upper half of what references span, which a heap
-/// with [`Config::durable`](crate::Config::durable) leaves to whoever maps them there.
-pub const DURABLE_START: u64 = HEAP_SPAN / 2;
-/// Where that range ends.
-pub const DURABLE_END: u64 = HEAP_SPAN - CHUNK_SIZE;
-/// Every object begins at a multiple of this many bytes and occupies a multiple of it.
-pub const OBJECT_ALIGN: u64 = 8;
 /// The bit that is set in a reference which is a 31-bit integer.
 pub const I31_TAG: u32 = 1;
+/// The bit that is set in the reference of a durable object, if the heap leaves a range to them: see
+/// [`ObjectAlign::durable_start`](crate::ObjectAlign::durable_start).
+pub const DURABLE_BIT: u32 = 1 << 31;
 
 // ---- header
 // -----------------------------------------------------------------------------------------------------------------------
@@ -112,7 +113,7 @@ pub const ARRAY_NARROW_BASE: u32 = 12;
 pub const ARRAY_WIDE_BASE: u32 = 16;
 /// Offset of a host object's handle, a `u64`.
 pub const HOST_HANDLE: i32 = 8;
-/// Bytes of a host object.
+/// Bytes of a host object, but for what its alignment adds.
 pub const HOST_SIZE: u32 = 16;
 
 /// Offset of the elements of an array, by the bytes that one element takes.
@@ -122,16 +123,6 @@ pub const fn array_base(element_size: u32) -> u32 {
     } else {
         ARRAY_WIDE_BASE
     }
-}
-
-/// Bytes that an object with `bytes` of header and payload occupies.
-pub const fn object_size(bytes: u64) -> u64 {
-    (bytes + (OBJECT_ALIGN - 1)) & !(OBJECT_ALIGN - 1)
-}
-
-/// Bytes that an array of `length` elements of `element_size` bytes occupies. It cannot overflow.
-pub const fn array_size(element_size: u32, length: u32) -> u64 {
-    object_size(array_base(element_size) as u64 + element_size as u64 * length as u64)
 }
 
 // ---- what compiled code reads and writes in a mutator
@@ -190,17 +181,5 @@ mod tests {
         );
         assert_eq!(COLOUR_MASK & HOT & WRITTEN & AGE_MASK, 0);
         assert_eq!(new_header(0xabcdef, 0x123456, 0x7f), 0x7f00_1234_56ab_cdef);
-    }
-
-    #[test]
-    fn arrays_are_as_large_as_their_elements_need() {
-        assert_eq!(array_size(1, 0), 16);
-        assert_eq!(array_size(1, 4), 16);
-        assert_eq!(array_size(1, 5), 24);
-        assert_eq!(array_size(4, 1), 16);
-        assert_eq!(array_size(4, 2), 24);
-        assert_eq!(array_size(8, 0), 16);
-        assert_eq!(array_size(8, 1), 24);
-        assert_eq!(array_size(8, u32::MAX), 16 + 8 * u64::from(u32::MAX));
     }
 }

@@ -104,7 +104,7 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `layout`, `reference`, `header`, `shape` | what objects are, as data |
+//! | `layout`, `align`, `usual`, `reference`, `header`, `shape` | what objects are, as data |
 //! | `memory`, `chunks`, `blocks`, `lines` | the address range and the tables over it |
 //! | `nursery`, `observed`, `mature`, `large` | the kinds of spaces; `ahead` touches their memory |
 //! | `mutator`, `remembered` | what compiled code holds, and what its write barrier notes |
@@ -118,6 +118,7 @@
 
 mod access;
 mod ahead;
+mod align;
 mod alloc;
 mod blocks;
 mod chunks;
@@ -149,9 +150,11 @@ mod sizing;
 mod stats;
 mod trace;
 mod traced;
+mod usual;
 mod verify;
 pub mod warm;
 
+pub use align::{AlignError, ObjectAlign};
 pub use alloc::OutOfMemory;
 pub use config::{Backing, Config, ConfigError, Log, MIN_HEAP, MIN_NURSERY, Stress};
 pub use durable::DurableMarks;

@@ -9,7 +9,6 @@ use crate::layout::*;
 use crate::lines::{Lines, Swept};
 use crate::memory::Memory;
 use crate::plan::Tier;
-use crate::reference::Ref;
 
 /// The tables over the whole address range that spaces share.
 pub(crate) struct Tables {
@@ -240,12 +239,12 @@ struct Gap {
 
 impl Gap {
     #[inline(always)]
-    fn take(&mut self, bytes: u64) -> Option<Ref> {
+    fn take(&mut self, bytes: u64) -> Option<u64> {
         let next = self.cursor + bytes;
         if next > self.limit {
             return None;
         }
-        let at = Ref::at(self.cursor);
+        let at = self.cursor;
         self.cursor = next;
         Some(at)
     }
@@ -260,10 +259,10 @@ impl Gap {
 }
 
 impl Bump {
-    /// Room for an object of `bytes`, less than [`LARGE_THRESHOLD`]; `None` if the address range is used up. The
-    /// room is not zeroed.
+    /// Room for an object of `bytes`, less than [`LARGE_THRESHOLD`], in bytes from the heap's base; `None` if the address
+    /// range is used up. The room is not zeroed.
     #[inline(always)]
-    pub fn alloc(&mut self, space: &Mature, tables: &Tables, bytes: u64) -> Option<Ref> {
+    pub fn alloc(&mut self, space: &Mature, tables: &Tables, bytes: u64) -> Option<u64> {
         match self.small.take(bytes) {
             Some(at) => Some(at),
             None => self.alloc_slow(space, tables, bytes),
@@ -276,7 +275,7 @@ impl Bump {
     }
 
     #[cold]
-    fn alloc_slow(&mut self, space: &Mature, tables: &Tables, bytes: u64) -> Option<Ref> {
+    fn alloc_slow(&mut self, space: &Mature, tables: &Tables, bytes: u64) -> Option<u64> {
         debug_assert!(bytes < LARGE_THRESHOLD);
         if bytes > LINE_SIZE {
             // Looking for a hole that is long enough would give up the small ones on the way.
@@ -326,16 +325,16 @@ mod tests {
         let (tables, space, mut bump) = (tables(6), Mature::new(Tier(0)), Bump::default());
         let live = live_value(MARK_A);
         // Two chunks full of 64-byte objects; every 16th (one in four lines) survives, in the first chunk alone.
-        let all: Vec<Ref> = (0..2 * CHUNK_SIZE / 64)
+        let all: Vec<u64> = (0..2 * CHUNK_SIZE / 64)
             .map(|_| bump.alloc(&space, &tables, 64).unwrap())
             .collect();
         assert_eq!(
             (space.used(), space.held()),
             (2 * CHUNK_SIZE, 2 * CHUNK_SIZE)
         );
-        let survivors: Vec<Ref> = all[..all.len() / 2].iter().copied().step_by(16).collect();
-        for r in &survivors {
-            mark(tables.lines.bytes(), r.offset(), 64, live);
+        let survivors: Vec<u64> = all[..all.len() / 2].iter().copied().step_by(16).collect();
+        for &at in &survivors {
+            mark(tables.lines.bytes(), at, 64, live);
         }
         bump.retire();
         space.sweep(&tables, live, !cfg!(miri));
@@ -345,17 +344,13 @@ mod tests {
             "a line and its neighbour of every four"
         );
         // What is allocated now fills the holes first, and meets no survivor's line.
-        let again: Vec<Ref> = (0..CHUNK_SIZE / 2 / 64)
+        let again: Vec<u64> = (0..CHUNK_SIZE / 2 / 64)
             .map(|_| bump.alloc(&space, &tables, 64).unwrap())
             .collect();
         assert_eq!(space.held(), CHUNK_SIZE);
         let lines: std::collections::HashSet<u64> =
-            survivors.iter().map(|r| r.offset() / LINE_SIZE).collect();
-        assert!(
-            again
-                .iter()
-                .all(|r| !lines.contains(&(r.offset() / LINE_SIZE)))
-        );
+            survivors.iter().map(|at| at / LINE_SIZE).collect();
+        assert!(again.iter().all(|at| !lines.contains(&(at / LINE_SIZE))));
         assert_eq!(space.used(), CHUNK_SIZE);
     }
 
@@ -367,7 +362,7 @@ mod tests {
             .map(|_| {
                 let at = bump.alloc(&space, &tables, 8).unwrap();
                 assert!((1..BLOCK_SIZE / 8).all(|_| bump.alloc(&space, &tables, 8).is_some()));
-                (at.offset() / BLOCK_SIZE) as u32
+                (at / BLOCK_SIZE) as u32
             })
             .collect();
         // 10, 20, 30 and 100 live lines.
@@ -389,7 +384,7 @@ mod tests {
         assert_eq!(chosen, [true, true, false, false]);
         // Their holes are not allocated from.
         let at = bump.alloc(&space, &tables, 8).unwrap();
-        assert_eq!((at.offset() / BLOCK_SIZE) as u32, blocks[2]);
+        assert_eq!((at / BLOCK_SIZE) as u32, blocks[2]);
     }
 
     /// Live blocks become recyclable and then free; nothing is handed out twice on the way.
@@ -397,7 +392,7 @@ mod tests {
     fn a_block_is_free_or_has_holes_but_not_both() {
         let (tables, space, mut bump) = (tables(4), Mature::new(Tier(0)), Bump::default());
         let first = bump.alloc(&space, &tables, 8).unwrap();
-        let used = [first.offset(), first.offset() + BLOCK_SIZE];
+        let used = [first, first + BLOCK_SIZE];
         for (round, live) in [&used[..], &used[..1]].into_iter().enumerate() {
             let value = live_value([MARK_A, MARK_B][round]);
             for &offset in live {
@@ -420,22 +415,14 @@ mod tests {
         let (tables, space, mut bump) = (tables(4), Mature::new(Tier(0)), Bump::default());
         let live = live_value(MARK_A);
         let first = bump.alloc(&space, &tables, 8).unwrap();
-        mark(
-            tables.lines.bytes(),
-            first.offset() + 10 * LINE_SIZE,
-            8,
-            live,
-        );
+        mark(tables.lines.bytes(), first + 10 * LINE_SIZE, 8, live);
         bump.retire();
         space.sweep(&tables, live, false);
         let small = bump.alloc(&space, &tables, 16).unwrap();
-        assert_eq!(small.offset(), first.offset(), "into the hole of ten lines");
+        assert_eq!(small, first, "into the hole of ten lines");
         let medium = bump.alloc(&space, &tables, 4096).unwrap();
-        assert_ne!(medium.offset() / BLOCK_SIZE, first.offset() / BLOCK_SIZE);
-        assert_eq!(
-            bump.alloc(&space, &tables, 16).unwrap().offset(),
-            first.offset() + 16
-        );
+        assert_ne!(medium / BLOCK_SIZE, first / BLOCK_SIZE);
+        assert_eq!(bump.alloc(&space, &tables, 16).unwrap(), first + 16);
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! The heap's bytes: one reserved address range, and the few ways in which anybody touches it.
 //!
-//! Every reference lies in the range by construction (32 bits times 4 bytes), so that a wrong one faults or reads a
+//! Every reference lies in the range by construction (32 bits times half of the alignment), so that a wrong one faults or reads a
 //! wrong object, but never reaches memory of somebody else.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
+use crate::align::{Aligned, ObjectAlign};
 use crate::header::Header;
 use crate::layout::*;
 use crate::reference::Ref;
@@ -21,8 +22,9 @@ pub(crate) struct Memory {
 /// The way to objects: where references count from. It is a copy that tracing keeps close, and must not outlive its
 /// [`Memory`].
 #[derive(Clone, Copy)]
-pub(crate) struct View {
+pub(crate) struct View<A = ObjectAlign> {
     base: *mut u8,
+    align: A,
     #[cfg(debug_assertions)]
     extent: u64,
 }
@@ -36,9 +38,9 @@ impl std::ops::Deref for Memory {
 }
 
 // SAFETY: a view is used as the memory that it comes from.
-unsafe impl Send for View {}
+unsafe impl<A> Send for View<A> {}
 // SAFETY: as above.
-unsafe impl Sync for View {}
+unsafe impl<A> Sync for View<A> {}
 // SAFETY: the range is owned by this value until it is dropped; concurrent accesses go through atomics, or through
 // the functions below that ask their callers for exclusive ranges.
 unsafe impl Send for Memory {}
@@ -46,16 +48,30 @@ unsafe impl Send for Memory {}
 unsafe impl Sync for Memory {}
 
 impl View {
-    fn new(base: *mut u8, extent: u64) -> View {
+    fn new(base: *mut u8, extent: u64, align: ObjectAlign) -> View {
         #[cfg(not(debug_assertions))]
         let _ = extent;
         View {
             base,
+            align,
             #[cfg(debug_assertions)]
             extent,
         }
     }
 
+    /// The same for who knows the alignment, which must be that of the memory.
+    pub fn aligned<A: Aligned>(self, align: A) -> View<A> {
+        assert_eq!(self.align, align.align());
+        View {
+            base: self.base,
+            align,
+            #[cfg(debug_assertions)]
+            extent: self.extent,
+        }
+    }
+}
+
+impl<A: Aligned> View<A> {
     /// The address that references count from.
     pub fn base(&self) -> *mut u8 {
         self.base
@@ -66,12 +82,30 @@ impl View {
         self.base.expose_provenance() as u64
     }
 
+    /// What objects are aligned to.
+    #[inline(always)]
+    pub fn align(&self) -> ObjectAlign {
+        self.align.align()
+    }
+
+    /// Bytes from the base to an object.
+    #[inline(always)]
+    pub fn offset(&self, r: Ref) -> u64 {
+        self.align().offset(r)
+    }
+
+    /// The reference of the object at an offset.
+    #[inline(always)]
+    pub fn reference(&self, offset: u64) -> Ref {
+        self.align().reference(offset)
+    }
+
     #[inline(always)]
     fn at(&self, offset: u64) -> *mut u8 {
         #[cfg(debug_assertions)]
         assert!(
             (NULL_GUARD..self.extent).contains(&offset)
-                || (DURABLE_START..DURABLE_END).contains(&offset),
+                || (self.align().durable_start()..self.align().durable_end()).contains(&offset),
             "offset {offset:#x} is outside of the heap"
         );
         // SAFETY: all offsets come from references or from ranges inside of the extent, and the range reserved
@@ -83,7 +117,7 @@ impl View {
     #[inline(always)]
     pub fn header_word(&self, r: Ref) -> &AtomicU64 {
         // SAFETY: objects are 8-byte aligned and headers are only accessed as atomics while several threads run.
-        unsafe { AtomicU64::from_ptr(self.at(r.offset()).cast()) }
+        unsafe { AtomicU64::from_ptr(self.at(self.offset(r)).cast()) }
     }
 
     #[inline(always)]
@@ -96,6 +130,13 @@ impl View {
         self.header_word(r).store(header.0, Relaxed);
     }
 
+    /// The 8 bytes at `offset`, which is a multiple of 8.
+    #[inline(always)]
+    pub fn long(&self, offset: u64) -> &AtomicU64 {
+        // SAFETY: in the range as `at` says, aligned as the caller says.
+        unsafe { AtomicU64::from_ptr(self.at(offset).cast()) }
+    }
+
     /// The 4 bytes at `offset`, which is a multiple of 4.
     #[inline(always)]
     pub fn word(&self, offset: u64) -> &AtomicU32 {
@@ -106,7 +147,8 @@ impl View {
     /// The length of the array at `r`.
     #[inline(always)]
     pub fn array_length(&self, r: Ref) -> u32 {
-        self.word(r.offset() + ARRAY_LENGTH as u64).load(Relaxed)
+        self.word(self.offset(r) + ARRAY_LENGTH as u64)
+            .load(Relaxed)
     }
 
     /// Tells the processor that the object at `r` will be looked at soon.
@@ -116,7 +158,7 @@ impl View {
         // SAFETY: a prefetch has no effect that a program could see, whatever the address is.
         unsafe {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T0>(self.base.wrapping_add(r.offset() as usize).cast());
+            _mm_prefetch::<_MM_HINT_T0>(self.base.wrapping_add(self.offset(r) as usize).cast());
         }
         #[cfg(any(not(target_arch = "x86_64"), miri))]
         let _ = r;
@@ -141,8 +183,8 @@ impl View {
     /// The calling thread owns both objects but for their headers, they do not overlap, and both have `bytes` bytes.
     #[inline(always)]
     pub unsafe fn copy_payload(&self, from: Ref, to: Ref, bytes: u64) {
-        let from = self.at(from.offset()).cast::<u64>();
-        let to = self.at(to.offset()).cast::<u64>();
+        let from = self.at(self.offset(from)).cast::<u64>();
+        let to = self.at(self.offset(to)).cast::<u64>();
         // SAFETY: the caller's promise. The small sizes are spelled out because a call would cost more than the copy.
         unsafe {
             match bytes {
@@ -179,7 +221,7 @@ impl Memory {
     /// The handle of the host object at `r`.
     pub fn host_handle(&self, r: Ref) -> u64 {
         let mut bytes = [0; 8];
-        self.read(r.offset() + HOST_HANDLE as u64, &mut bytes);
+        self.read(self.offset(r) + HOST_HANDLE as u64, &mut bytes);
         u64::from_ne_bytes(bytes)
     }
 
@@ -262,19 +304,19 @@ pub(crate) const POISON: u32 = 0xffff_fff0;
 
 #[cfg(test)]
 impl Memory {
-    /// Reserves the span of all references, and makes the first `extent` bytes usable.
+    /// Reserves the span of all references at the usual alignment, and makes the first `extent` bytes usable.
     pub fn reserve(extent: u64) -> io::Result<Memory> {
-        Memory::reserve_after(0, extent)
+        Memory::reserve_after(0, extent, ObjectAlign::default())
     }
 }
 
 #[cfg(not(miri))]
 impl Memory {
     /// Reserves the span of all references with `before` bytes before it, and makes the first `extent` bytes usable.
-    pub fn reserve_after(before: u64, extent: u64) -> io::Result<Memory> {
-        assert!(extent.is_multiple_of(CHUNK_SIZE) && (CHUNK_SIZE..=HEAP_SPAN).contains(&extent));
+    pub fn reserve_after(before: u64, extent: u64, align: ObjectAlign) -> io::Result<Memory> {
+        assert!(extent.is_multiple_of(CHUNK_SIZE) && (CHUNK_SIZE..=HEAP_MAX).contains(&extent));
         // The tail takes fixed offsets from the highest references.
-        let bytes = (before + HEAP_SPAN + NULL_GUARD) as usize + CHUNK_SIZE as usize;
+        let bytes = (before + align.span() + NULL_GUARD) as usize + CHUNK_SIZE as usize;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: a new mapping at an address that the system chooses.
         let start =
@@ -289,7 +331,7 @@ impl Memory {
             first.add(first.align_offset(CHUNK_SIZE as usize))
         };
         let memory = Memory {
-            view: View::new(base, extent),
+            view: View::new(base, extent, align),
             extent,
             mapping: (start, bytes),
         };
@@ -323,13 +365,13 @@ impl Drop for Memory {
 /// The interpreter of undefined behaviour knows no reservations: it gets an allocation of the extent, and no guard.
 #[cfg(miri)]
 impl Memory {
-    pub fn reserve_after(_: u64, extent: u64) -> io::Result<Memory> {
+    pub fn reserve_after(_: u64, extent: u64, align: ObjectAlign) -> io::Result<Memory> {
         let layout =
             std::alloc::Layout::from_size_align(extent as usize, CHUNK_SIZE as usize).unwrap();
         // SAFETY: the extent is not zero.
         let base = unsafe { std::alloc::alloc_zeroed(layout) };
         Ok(Memory {
-            view: View::new(base, extent),
+            view: View::new(base, extent, align),
             extent,
             mapping: (base, extent as usize),
         })
@@ -353,19 +395,22 @@ mod tests {
     #[test]
     fn the_range_is_zero_and_holds_what_is_written() {
         let memory = Memory::reserve(2 * CHUNK_SIZE).unwrap();
-        let (a, b) = (Ref::at(NULL_GUARD), Ref::at(2 * CHUNK_SIZE - 64));
+        let (a, b) = (
+            memory.reference(NULL_GUARD),
+            memory.reference(2 * CHUNK_SIZE - 64),
+        );
         assert_eq!(memory.header(a), Header(0));
         memory.set_header(a, Header(new_header(1, 2, 3)));
         for field in 1..8u64 {
-            memory.write(a.offset() + 8 * field, &field.to_ne_bytes());
+            memory.write(memory.offset(a) + 8 * field, &field.to_ne_bytes());
         }
         for bytes in [8, 16, 24, 32, 40, 64] {
-            memory.zero(b.offset(), 64);
+            memory.zero(memory.offset(b), 64);
             // SAFETY: both objects are this test's own.
             unsafe { memory.copy_payload(a, b, bytes) };
             for field in 1..8u64 {
                 let mut copied = [0; 8];
-                memory.read(b.offset() + 8 * field, &mut copied);
+                memory.read(memory.offset(b) + 8 * field, &mut copied);
                 assert_eq!(
                     u64::from_ne_bytes(copied),
                     if 8 * field < bytes { field } else { 0 }
@@ -373,10 +418,10 @@ mod tests {
             }
         }
         assert_eq!(memory.header(b), Header(0), "headers are not copied");
-        memory.poison(b.offset(), 64);
-        assert_eq!(memory.word(b.offset() + 60).load(Relaxed), POISON);
+        memory.poison(memory.offset(b), 64);
+        assert_eq!(memory.word(memory.offset(b) + 60).load(Relaxed), POISON);
         memory.discard(CHUNK_SIZE, CHUNK_SIZE);
-        assert_eq!(memory.word(b.offset() + 60).load(Relaxed), 0);
+        assert_eq!(memory.word(memory.offset(b) + 60).load(Relaxed), 0);
     }
 
     #[test]

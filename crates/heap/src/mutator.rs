@@ -3,6 +3,7 @@
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
+use crate::align::ObjectAlign;
 use crate::header::Header;
 use crate::layout::*;
 use crate::memory::Memory;
@@ -12,7 +13,7 @@ use crate::remembered::{Buffer, Remembered};
 /// A thread's share of the heap. Compiled code reads and writes the first fields at the offsets of
 /// [`layout`](crate::layout).
 ///
-/// To allocate `size` bytes (a multiple of [`OBJECT_ALIGN`]), compiled code computes `cursor + size`. If that is at
+/// To allocate `size` bytes (a multiple of the [alignment](ObjectAlign)), compiled code computes `cursor + size`. If that is at
 /// most `limit`, the object begins at the old cursor, the sum is the new cursor, all bytes of the object are zero,
 /// and the header (and an array's length) is to be written. Otherwise it calls
 /// [`Heap::alloc_slow`](crate::Heap::alloc_slow), which gives an object whose header is written already.
@@ -53,7 +54,8 @@ pub struct Mutator {
     remembered: *mut u32,
     /// One byte for each line of the heap; only those in large-object spaces are used as cards.
     cards: *const AtomicU8,
-    lines: usize,
+    lines: u32,
+    align: ObjectAlign,
     /// The first entry of the remembered set.
     entries: *mut u32,
 }
@@ -76,7 +78,8 @@ impl Mutator {
             heap_base: memory.base(),
             remembered: buffer.start(),
             cards: cards.as_ptr(),
-            lines: cards.len(),
+            lines: cards.len() as u32,
+            align: memory.align(),
             entries: buffer.start(),
         }
     }
@@ -97,16 +100,16 @@ impl Mutator {
         self.limit = limit;
     }
 
-    /// Takes `size` bytes of the nursery, as compiled code does.
+    /// Takes `size` bytes of the nursery, as compiled code does: their distance from the heap's base.
     #[inline(always)]
-    pub(crate) fn bump(&mut self, size: u64) -> Option<Ref> {
+    pub(crate) fn bump(&mut self, size: u64) -> Option<u64> {
         let next = self.cursor.checked_add(size)?;
         if next > self.limit {
             return None;
         }
-        let r = Ref::at(self.cursor - self.heap_base());
+        let at = self.cursor - self.heap_base();
         self.cursor = next;
-        Some(r)
+        Some(at)
     }
 
     /// What was stored into since the last collection.
@@ -144,7 +147,7 @@ impl Mutator {
     }
 
     fn card(&self, line: u32) -> &AtomicU8 {
-        assert!((line as usize) < self.lines);
+        assert!(line < self.lines);
         // SAFETY: inside of the heap's table, which lives as long as the heap, as the mutator's user promised.
         unsafe { &*self.cards.add(line as usize) }
     }
@@ -199,7 +202,12 @@ pub unsafe extern "C" fn log_slow(mutator: *mut Mutator, object: u32) {
     // SAFETY: the caller's promise; headers are 8-byte aligned.
     let (mutator, header) = unsafe {
         let mutator = &mut *mutator;
-        let header = AtomicU64::from_ptr(mutator.heap_base.add(object.offset() as usize).cast());
+        let header = AtomicU64::from_ptr(
+            mutator
+                .heap_base
+                .add(mutator.align.offset(object) as usize)
+                .cast(),
+        );
         (mutator, header)
     };
     mutator.log(header, object);
@@ -216,7 +224,12 @@ pub unsafe extern "C" fn log_element_slow(mutator: *mut Mutator, array: u32, add
     // SAFETY: the caller's promise; headers are 8-byte aligned.
     let (mutator, header) = unsafe {
         let mutator = &mut *mutator;
-        let header = AtomicU64::from_ptr(mutator.heap_base.add(array.offset() as usize).cast());
+        let header = AtomicU64::from_ptr(
+            mutator
+                .heap_base
+                .add(mutator.align.offset(array) as usize)
+                .cast(),
+        );
         (mutator, header)
     };
     let offset = address - mutator.heap_base();

@@ -139,8 +139,8 @@ mod tests {
             let mut bytes = 0;
             let mut size = 8;
             loop {
-                let r = match mutator.bump(size) {
-                    Some(r) => r,
+                let at = match mutator.bump(size) {
+                    Some(at) => at,
                     None if nursery
                         .extend(&memory, &mut mutator, size, round == 1)
                         .is_some() =>
@@ -150,12 +150,12 @@ mod tests {
                     None => break,
                 };
                 let mut content = vec![1; size as usize];
-                memory.read(r.offset(), &mut content);
+                memory.read(at, &mut content);
                 assert!(
                     content.iter().all(|&byte| byte == 0),
-                    "{r:?} in round {round}"
+                    "{at:#x} in round {round}"
                 );
-                memory.write(r.offset(), &vec![0xff; size as usize]);
+                memory.write(at, &vec![0xff; size as usize]);
                 bytes += size;
                 size = size % 3000 + 8;
                 assert_eq!(nursery.used(&mutator), bytes);

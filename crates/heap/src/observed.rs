@@ -12,7 +12,6 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::layout::*;
-use crate::reference::Ref;
 
 /// Bytes that a collector thread takes at a time.
 const SHARE: u64 = 32 << 10;
@@ -87,9 +86,9 @@ impl ObserverSpace {
     }
 
     /// Whether an object can be there.
-    pub fn contains(&self, r: Ref) -> bool {
+    pub fn contains(&self, offset: u64) -> bool {
         let start = self.starts[self.active];
-        (start..start + self.used()).contains(&r.offset())
+        (start..start + self.used()).contains(&offset)
     }
 
     /// The bytes from the active half's begin to the nursery's end, or the other way round: what is collected when
@@ -148,7 +147,7 @@ mod tests {
         assert_eq!((from, to), (start, start + SHARE));
         space.give_back(from + 24, to);
         assert_eq!((space.used(), space.room()), (24, size - 24));
-        assert!(space.contains(Ref::at(start + 16)) && !space.contains(Ref::at(start + 24)));
+        assert!(space.contains(start + 16) && !space.contains(start + 24));
         let mut bytes = 24;
         while let Some((from, to)) = space.take(8) {
             assert_eq!(from, start + bytes);

@@ -1,8 +1,9 @@
 //! References as programs hold them: 32 bits.
 
-use crate::layout::{I31_TAG, REF_SHIFT};
+use crate::layout::{DURABLE_BIT, I31_TAG};
 
-/// A reference: null, a 31-bit integer, or an object of the heap. See [`layout`](crate::layout) for the bits.
+/// A reference: null, a 31-bit integer, or an object of the heap. See [`layout`](crate::layout) for the bits, and
+/// [`ObjectAlign`](crate::ObjectAlign) for where the object is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct Ref(pub u32);
@@ -32,6 +33,13 @@ impl Ref {
         self.is_object_in(1, u32::MAX >> 1)
     }
 
+    /// Whether this leads into the range that heaps leave to durable objects, if they do: it has [`DURABLE_BIT`] and is no
+    /// integer.
+    #[inline(always)]
+    pub const fn is_durable(self) -> bool {
+        self.0 & (DURABLE_BIT | I31_TAG) == DURABLE_BIT
+    }
+
     /// Whether this refers to an object of a range, given as half of its first reference and half of how many
     /// references it spans.
     ///
@@ -42,31 +50,9 @@ impl Ref {
         self.0.rotate_right(1).wrapping_sub(half_start) < half_span
     }
 
-    /// Half of the first reference to a range of bytes, and half of how many references it spans: see
-    /// [`Ref::is_object_in`].
-    pub(crate) fn half_range((start, end): (u64, u64)) -> (u32, u32) {
-        (
-            Ref::at(start).0 / 2,
-            ((end - start) >> REF_SHIFT) as u32 / 2,
-        )
-    }
-
     /// The integer that [`Ref::i31`] made this from, sign-extended from 31 bits.
     pub const fn as_i31(self) -> i32 {
         self.0 as i32 >> 1
-    }
-
-    /// Bytes from the heap's base to the object.
-    pub const fn offset(self) -> u64 {
-        (self.0 as u64) << REF_SHIFT
-    }
-
-    /// The reference of an object that is `offset` bytes from the heap's base.
-    pub(crate) const fn at(offset: u64) -> Ref {
-        debug_assert!(
-            offset.is_multiple_of(crate::layout::OBJECT_ALIGN) && offset < crate::layout::HEAP_SPAN
-        );
-        Ref((offset >> REF_SHIFT) as u32)
     }
 }
 
@@ -75,7 +61,7 @@ impl std::fmt::Debug for Ref {
         match self {
             r if r.is_null() => f.write_str("null"),
             r if r.is_i31() => write!(f, "i31({})", r.as_i31()),
-            r => write!(f, "@{:#x}", r.offset()),
+            r => write!(f, "@{:#x}", r.0),
         }
     }
 }

@@ -6,8 +6,8 @@
 //!
 //! # Why it never overflows
 //!
-//! The buffer has an entry for every [`OBJECT_ALIGN`] bytes of the heap's range, which is all addresses that an
-//! object can have, whatever its space and tier, the observer space included. Between two collections no memory
+//! The buffer has an entry for every 8 bytes of the heap's range, which is all addresses that an object can have,
+//! whatever its alignment, its space and tier, the observer space included. Between two collections no memory
 //! outside of the nursery is used again, so that an address means one object, and:
 //!
 //! - an object is noted at most once: noting takes its [`UNLOGGED`] bit away, and only collections, which empty the
@@ -21,6 +21,7 @@
 
 use std::io;
 
+use crate::align::ObjectAlign;
 use crate::layout::*;
 use crate::reference::Ref;
 
@@ -78,7 +79,7 @@ impl Buffer {
 
     /// Bytes of entries for a heap with a range of `extent` bytes.
     fn bytes_for(extent: u64) -> usize {
-        (extent / OBJECT_ALIGN) as usize * size_of::<u32>()
+        (extent / ObjectAlign::LEAST.bytes()) as usize * size_of::<u32>()
     }
 
     /// Gives memory back that is seldom needed. The first `used` bytes held entries, which nobody needs any more.
@@ -170,7 +171,7 @@ mod tests {
             Remembered::Object(Ref(0xffff_fffe)),
             Remembered::Object(Ref(2)),
             Remembered::Line(0),
-            Remembered::Line((HEAP_SPAN / LINE_SIZE - 1) as u32),
+            Remembered::Line((HEAP_MAX / LINE_SIZE - 1) as u32),
         ] {
             assert_eq!(Remembered::of(entry.bits()), entry);
         }
@@ -181,7 +182,7 @@ mod tests {
     fn every_object_of_the_range_has_an_entry() {
         let extent = 2 * CHUNK_SIZE;
         let buffer = Buffer::reserve(2 * CHUNK_SIZE).unwrap();
-        let entries = (extent / OBJECT_ALIGN) as usize;
+        let entries = (extent / ObjectAlign::LEAST.bytes()) as usize;
         for round in 0..2 {
             // SAFETY: the buffer has as many entries, and is this test's own.
             let all = unsafe { std::slice::from_raw_parts_mut(buffer.start(), entries) };

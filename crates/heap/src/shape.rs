@@ -1,5 +1,6 @@
 //! What objects look like inside, as data: which bytes are references, and how many bytes there are.
 
+use crate::align::ObjectAlign;
 use crate::layout::*;
 
 /// The kind of an object: what the collector must know to copy and to scan it.
@@ -7,7 +8,7 @@ use crate::layout::*;
 pub enum ShapeKind {
     /// Fixed fields.
     Struct {
-        /// Bytes including the header. Rounded up to a multiple of [`OBJECT_ALIGN`].
+        /// Bytes including the header. Rounded up to a multiple of the heap's [alignment](ObjectAlign).
         size: u32,
         /// Byte offsets of the fields that are references, ascending.
         refs: Vec<u32>,
@@ -147,6 +148,7 @@ pub struct Shapes {
     shapes: Vec<Shape>,
     infos: Vec<Info>,
     offsets: Vec<u32>,
+    align: ObjectAlign,
 }
 
 impl Shapes {
@@ -182,13 +184,21 @@ impl Shapes {
         self.shapes.is_empty()
     }
 
-    /// Bytes of an object of a type; `length` counts only for arrays.
+    /// From now on these are the shapes of a heap with such an alignment.
+    pub(crate) fn align(&mut self, align: ObjectAlign) {
+        self.align = align;
+        for info in self.infos.iter_mut().filter(|info| !info.is_array()) {
+            info.size = align.object_size(info.size.into()) as u32;
+        }
+    }
+
+    /// Bytes of an object of a type, by the alignment of the heap that has the shapes; `length` counts only for arrays.
     ///
     /// Panics if the type does not exist.
     pub fn object_size(&self, type_index: u32, length: u32) -> u64 {
         let info = self.info(type_index);
         if info.is_array() {
-            array_size(info.element_size, length)
+            self.align.array_size(info.element_size, length)
         } else {
             u64::from(info.size)
         }
@@ -221,7 +231,7 @@ impl Shapes {
         };
         match &shape.kind {
             ShapeKind::Host => Ok(Info {
-                size: HOST_SIZE,
+                size: self.align.object_size(HOST_SIZE.into()) as u32,
                 is_host: true,
                 ..none
             }),
@@ -255,7 +265,7 @@ impl Shapes {
                     free_from = offset + 4;
                 }
                 let mut info = Info {
-                    size: object_size(u64::from(size)) as u32,
+                    size: self.align.object_size(size.into()) as u32,
                     has_refs: !refs.is_empty(),
                     ..none
                 };

@@ -1,7 +1,7 @@
 //! How large the nursery is, and when everything is collected. Pure arithmetic over what collections found.
 
+use crate::align::ObjectAlign;
 use crate::config::{Config, MIN_NURSERY};
-use crate::layout::OBJECT_ALIGN;
 
 /// Of a heap's maximum, one part in this many must be free after a full collection. Less would be spent collecting.
 const MIN_FREE: u64 = 50;
@@ -15,6 +15,7 @@ pub(crate) struct Sizing {
     nursery_max: u64,
     initial: u64,
     growth: f64,
+    align: ObjectAlign,
     /// The nursery that is wanted, room permitting.
     nursery: u64,
     /// Survivors above this are a reason for a full collection.
@@ -28,6 +29,7 @@ impl Sizing {
             nursery_max: config.nursery_max,
             initial: config.initial,
             growth: config.growth,
+            align: config.align,
             nursery: config.nursery,
             threshold: 0,
         };
@@ -57,7 +59,8 @@ impl Sizing {
         if free < 2 * MIN_NURSERY {
             return 0;
         }
-        self.nursery.min((free / 4).max(MIN_NURSERY)) & !(OBJECT_ALIGN - 1)
+        let wanted = self.nursery.min((free / 4).max(MIN_NURSERY));
+        self.align.round_down(wanted)
     }
 
     /// Whether a full collection is due.

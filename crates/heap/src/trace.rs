@@ -1,7 +1,8 @@
 //! The tracer: follows references, marks what stays, copies what moves.
 //!
 //! One body serves all collections. `FULL` collections reach every object; others stop at everything that is not in
-//! the nursery. With `PAR` several threads trace at once: who changes a header first moves the object.
+//! the nursery. With `PAR` several threads trace at once: who changes a header first moves the object. The usual alignment of
+//! objects is known when this is compiled.
 //!
 //! Order of work: references that are found wait in a short ring while the processor fetches the headers behind
 //! them; objects that were reached are scanned last in, first out, while their lines are still in the cache.
@@ -12,6 +13,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
 use std::time::Duration;
 
+use crate::align::Aligned;
 use crate::blocks::is_evacuated;
 use crate::durable::DurableMarks;
 use crate::header::Header;
@@ -139,7 +141,7 @@ impl<P, O> Trace<'_, P, O> {
 }
 
 /// One thread of a collection.
-pub(crate) struct Worker<'t, 'h, P, O, const FULL: bool, const PAR: bool> {
+pub(crate) struct Worker<'t, 'h, P, O, A, const FULL: bool, const PAR: bool> {
     trace: &'t Trace<'h, P, O>,
     bumps: &'t mut [Bump],
     stack: Vec<Entry>,
@@ -150,7 +152,7 @@ pub(crate) struct Worker<'t, 'h, P, O, const FULL: bool, const PAR: bool> {
     allowance: i64,
     pub counts: Counts,
     // What every step needs, copied here because the compiler must assume that other threads change what is shared.
-    memory: View,
+    memory: View<A>,
     infos: &'h [Info],
     lines: &'h [AtomicU8],
     blocks: &'h [AtomicU8],
@@ -159,8 +161,8 @@ pub(crate) struct Worker<'t, 'h, P, O, const FULL: bool, const PAR: bool> {
     mark: u8,
     live: u8,
     moves_old: bool,
-    /// The first reference behind nursery and observer space, if there is one.
-    old: u32,
+    /// The first byte behind nursery and observer space, if there is one.
+    old: u64,
     /// What is left of this thread's share of the observer space: its first byte, and the first one behind it.
     share: (u64, u64),
     /// The slots of the large array that was looked at last because of a line of it.
@@ -169,11 +171,11 @@ pub(crate) struct Worker<'t, 'h, P, O, const FULL: bool, const PAR: bool> {
     pub old_to_observed: Vec<u32>,
 }
 
-impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
-    Worker<'t, 'h, P, O, FULL, PAR>
+impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bool>
+    Worker<'t, 'h, P, O, A, FULL, PAR>
 {
     /// A thread that allocates from `bumps`, one per tier.
-    pub fn new(trace: &'t Trace<'h, P, O>, bumps: &'t mut [Bump]) -> Self {
+    pub fn new(trace: &'t Trace<'h, P, O>, bumps: &'t mut [Bump], align: A) -> Self {
         Worker {
             trace,
             bumps,
@@ -182,7 +184,7 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
             at: 0,
             allowance: 0,
             counts: Counts::default(),
-            memory: trace.tables.memory.view(),
+            memory: trace.tables.memory.view().aligned(align),
             infos: trace.shapes.infos(),
             lines: trace.tables.lines.bytes(),
             blocks: trace.tables.blocks.bytes(),
@@ -191,7 +193,7 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
             mark: trace.mark,
             live: live_value(trace.mark),
             moves_old: trace.plan.moves_old(),
-            old: (trace.observed.end() >> REF_SHIFT) as u32,
+            old: trace.observed.end(),
             share: (0, 0),
             card_slots: 0..0,
             old_to_observed: Vec::new(),
@@ -257,13 +259,13 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
 
     /// Has the reference in a slot of an old object followed.
     pub fn old_slot(&mut self, slot: u32) {
-        self.note_read(Ref(slot), 4);
+        self.note_read(place(slot), 4);
         self.slot(slot);
     }
 
     /// Has the references followed that are in one line, counted from the heap's base, of a large array.
     fn card(&mut self, line: u32) {
-        let units = (LINE_SIZE >> REF_SHIFT) as u32;
+        let units = (LINE_SIZE >> SLOT_SHIFT) as u32;
         let of_line = line * units..(line + 1) * units;
         // Many lines of one array follow each other.
         if !self.card_slots.contains(&of_line.start)
@@ -273,7 +275,7 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
         }
         let of_array = self.card_slots.clone();
         let slots = of_line.start.max(of_array.start)..of_line.end.min(of_array.end);
-        self.note_read(Ref(slots.start), LINE_SIZE);
+        self.note_read(place(slots.start), LINE_SIZE);
         slots.for_each(|slot| self.slot(slot));
     }
 
@@ -282,8 +284,8 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
         let tier = usize::from(self.trace.tables.blocks.tier(offset));
         let array = self.trace.large[tier].around(offset);
         let array = array.expect("lines are noted of large arrays alone");
-        let first = array.0 + (ARRAY_NARROW_BASE >> REF_SHIFT);
-        first..first + self.memory.array_length(array)
+        let first = slot_at(array + u64::from(ARRAY_NARROW_BASE));
+        first..first + self.memory.array_length(self.memory.reference(array))
     }
 
     /// Works until nobody has anything left. `busy` is called now and then once this thread has had much to do.
@@ -338,15 +340,15 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
     /// Puts a slot and what it holds into the ring, and follows the one that has been there longest.
     #[inline(always)]
     fn exchange(&mut self, slot: u32, child: Ref) {
-        let place = &mut self.ring[self.at as usize % RING];
-        let (oldest, old) = std::mem::replace(place, (slot, child));
+        let turn = &mut self.ring[self.at as usize % RING];
+        let (oldest, old) = std::mem::replace(turn, (slot, child));
         self.at = self.at.wrapping_add(1);
         if oldest != 0 {
             let new = self.reach(old);
             if new != old {
-                let word = self.memory.word(u64::from(oldest) << REF_SHIFT);
+                let word = self.memory.word(place(oldest));
                 word.store(new.0, Ordering::Relaxed);
-                self.note_write(Ref(oldest), 4);
+                self.note_write(place(oldest), 4);
             }
             if P::SEVERAL && self.is_old_to_observed(oldest, new) {
                 self.old_to_observed.push(oldest);
@@ -360,6 +362,7 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
         let trace = self.trace;
         let memory = self.memory;
         let r = Ref(entry as u32);
+        let at = memory.offset(r);
         let info = self.info(memory.header(r));
         if info.is_array() {
             if !info.has_refs {
@@ -370,23 +373,23 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
             if end < length {
                 self.stack.push(entry + (1 << 32));
             }
-            self.note_read(r, (end - first) * 4);
-            let base = r.0 + (ARRAY_NARROW_BASE >> REF_SHIFT);
+            self.note_read(at, (end - first) * 4);
+            let base = slot_at(at + u64::from(ARRAY_NARROW_BASE));
             for index in first as u32..end as u32 {
                 self.slot(base + index);
             }
         } else if info.listed == 0 {
-            self.note_read(r, u64::from(info.size));
-            let base = r.0 + (STRUCT_BASE >> REF_SHIFT);
+            self.note_read(at, u64::from(info.size));
+            let base = slot_at(at + u64::from(STRUCT_BASE));
             let mut bits = info.bits;
             while bits != 0 {
                 self.slot(base + bits.trailing_zeros());
                 bits &= bits - 1;
             }
         } else {
-            self.note_read(r, u64::from(info.size));
-            for offset in trace.shapes.listed(info) {
-                self.slot(r.0 + (offset >> REF_SHIFT));
+            self.note_read(at, u64::from(info.size));
+            for &offset in trace.shapes.listed(info) {
+                self.slot(slot_at(at + u64::from(offset)));
             }
         }
     }
@@ -395,9 +398,7 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
     #[inline(always)]
     fn slot(&mut self, slot: u32) {
         let memory = self.memory;
-        let child = Ref(memory
-            .word(u64::from(slot) << REF_SHIFT)
-            .load(Ordering::Relaxed));
+        let child = Ref(memory.word(place(slot)).load(Ordering::Relaxed));
         if self.is_interesting(child) {
             memory.prefetch(child);
             self.exchange(slot, child);
@@ -413,7 +414,13 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
     /// nursery when this is asked, or will be changed by the collection that asks.
     #[inline(always)]
     fn is_old_to_observed(&self, slot: u32, child: Ref) -> bool {
-        slot >= self.old && child.0 < self.old && child.is_object()
+        place(slot) >= self.old && self.is_before_old(child) && child.is_object()
+    }
+
+    /// Whether a reference leads to the nursery or the observer space, if it leads to an object.
+    #[inline(always)]
+    fn is_before_old(&self, r: Ref) -> bool {
+        self.memory.offset(r) < self.old
     }
 
     /// Makes sure that an object lives on, and gives its place.
@@ -438,9 +445,9 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
             };
             return self.copy(r, header, from);
         }
-        let evacuated = !header.has(LARGE) && is_evacuated(self.blocks, r.offset());
+        let evacuated = !header.has(LARGE) && is_evacuated(self.blocks, self.memory.offset(r));
         if P::SEVERAL && self.moves_old || evacuated {
-            let tier = Tier(trace.tables.blocks.tier(r.offset()));
+            let tier = Tier(trace.tables.blocks.tier(self.memory.offset(r)));
             let from = From::Old(tier);
             if evacuated || trace.plan.place(header, header.has(LARGE), from) != Space::Old(tier) {
                 return self.copy(r, header, from);
@@ -455,7 +462,7 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
     fn mark(&mut self, r: Ref, header: Header) -> Ref {
         self.memory
             .set_header(r, self.seen(header).marked(self.mark));
-        self.note_write(r, u64::from(HEADER_SIZE));
+        self.note_write(self.memory.offset(r), u64::from(HEADER_SIZE));
         let info = self.info(header);
         let bytes = self.object_size(r, info);
         self.keep_in_place(r, header, info, bytes);
@@ -478,7 +485,10 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
         }
         self.counts.marked += bytes;
         if P::SEVERAL && header.temperature() & HOT != 0 {
-            self.count_hot(Tier(self.trace.tables.blocks.tier(r.offset())), bytes);
+            self.count_hot(
+                Tier(self.trace.tables.blocks.tier(self.memory.offset(r))),
+                bytes,
+            );
         }
         if info.has_refs {
             self.stack.push(Entry::from(r.0));
@@ -495,11 +505,12 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
 
     #[inline(always)]
     fn mark_lines(&self, r: Ref, bytes: u64) {
-        mark(self.lines, r.offset(), bytes, self.live);
+        let at = self.memory.offset(r);
+        mark(self.lines, at, bytes, self.live);
         let table = self.lines.as_ptr().addr() as u64;
         self.trace
             .observer
-            .write(table + r.offset() / LINE_SIZE, bytes.div_ceil(LINE_SIZE));
+            .write(table + at / LINE_SIZE, bytes.div_ceil(LINE_SIZE));
     }
 
     /// Copies an object to the space that the plan chooses, unless another thread does.
@@ -549,10 +560,10 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
         memory
             .header_word(r)
             .store(Header::forwarded(to).0, Ordering::Release);
-        self.note_read(r, bytes);
-        self.note_write(to, bytes);
-        self.note_write(r, u64::from(HEADER_SIZE));
-        let observed = P::SEVERAL && to.0 < self.old;
+        self.note_read(memory.offset(r), bytes);
+        self.note_write(memory.offset(to), bytes);
+        self.note_write(memory.offset(r), u64::from(HEADER_SIZE));
+        let observed = P::SEVERAL && self.is_before_old(to);
         if O::WATCHES {
             self.tell_moved(header, bytes, from, r, to);
         }
@@ -566,17 +577,17 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
     }
 
     fn tell_moved(&self, header: Header, bytes: u64, from: From, r: Ref, to: Ref) {
-        let base = self.memory.base_address();
+        let (base, at) = (self.memory.base_address(), self.memory.offset(to));
         self.trace.observer.moved(Moved {
             header,
             bytes,
             from,
-            from_address: base + r.offset(),
-            to: match to.0 < self.old {
+            from_address: base + self.memory.offset(r),
+            to: match at < self.old {
                 true => Space::Observer,
-                false => Space::Old(Tier(self.trace.tables.blocks.tier(to.offset()))),
+                false => Space::Old(Tier(self.trace.tables.blocks.tier(at))),
             },
-            to_address: base + to.offset(),
+            to_address: base + at,
             to_ref: to,
         });
     }
@@ -589,23 +600,36 @@ impl<'t, 'h, P: Places, O: Observer, const FULL: bool, const PAR: bool>
     #[inline(always)]
     fn object_size(&self, r: Ref, info: &Info) -> u64 {
         if info.is_array() {
-            array_size(info.element_size, self.memory.array_length(r))
+            let length = self.memory.array_length(r);
+            self.memory.align().array_size(info.element_size, length)
         } else {
             u64::from(info.size)
         }
     }
 
     #[inline(always)]
-    fn note_read(&self, r: Ref, bytes: u64) {
+    fn note_read(&self, at: u64, bytes: u64) {
         self.trace
             .observer
-            .read(self.memory.base_address() + r.offset(), bytes);
+            .read(self.memory.base_address() + at, bytes);
     }
 
     #[inline(always)]
-    fn note_write(&self, r: Ref, bytes: u64) {
+    fn note_write(&self, at: u64, bytes: u64) {
         self.trace
             .observer
-            .write(self.memory.base_address() + r.offset(), bytes);
+            .write(self.memory.base_address() + at, bytes);
     }
+}
+
+/// Bytes from the heap's base to a slot.
+#[inline(always)]
+fn place(slot: u32) -> u64 {
+    u64::from(slot) << SLOT_SHIFT
+}
+
+/// The slot at an offset from the heap's base.
+#[inline(always)]
+pub(crate) fn slot_at(offset: u64) -> u32 {
+    (offset >> SLOT_SHIFT) as u32
 }

@@ -53,7 +53,7 @@ impl<'a> Traced<'a> {
     pub fn each_born(&self, mut f: impl FnMut(Ref, Header, u64, Option<Ref>)) {
         let (mut at, end) = self.born;
         while at < end {
-            let r = Ref::at(at);
+            let r = self.tables.memory.reference(at);
             let now = self.place(r);
             let whole = now.unwrap_or(r);
             let header = self.header(whole);

@@ -12,6 +12,7 @@ use crate::plan::Places;
 use crate::reference::Ref;
 use crate::remembered::Remembered;
 use crate::roots::Roots;
+use crate::trace::slot_at;
 
 /// What is reachable in a heap that is whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,9 +73,10 @@ impl<P: Places, O: Observer> Heap<P, O> {
             verified.bytes += bytes;
             let young = self.is_young(mutator, r);
             verified.young += u64::from(young);
+            let at = self.config.align.offset(r);
             self.each_ref(r, |offset, child| {
                 let logged = || {
-                    let line = Remembered::Line(((r.offset() + offset) / LINE_SIZE) as u32);
+                    let line = Remembered::Line(((at + offset) / LINE_SIZE) as u32);
                     remembered.contains(&r.0) || remembered.contains(&line.bits())
                 };
                 if !young && child.is_object() && self.is_young(mutator, child) && !logged() {
@@ -82,15 +84,9 @@ impl<P: Places, O: Observer> Heap<P, O> {
                         format!("it refers to {child:?} in the nursery but is not remembered");
                     return Err(damaged(what));
                 }
-                let sorted =
-                    || observed_slots.contains(&(((r.offset() + offset) >> REF_SHIFT) as u32));
-                let old = !young && !self.observed.contains(r);
-                if old
-                    && child.is_object()
-                    && self.observed.contains(child)
-                    && !logged()
-                    && !sorted()
-                {
+                let sorted = || observed_slots.contains(&slot_at(at + offset));
+                let old = !young && !self.is_observed(r);
+                if old && child.is_object() && self.is_observed(child) && !logged() && !sorted() {
                     let what =
                         format!("it refers to {child:?} in the observer space and nobody knows");
                     return Err(damaged(what));
@@ -101,7 +97,8 @@ impl<P: Places, O: Observer> Heap<P, O> {
         }
         let mut end = (Ref::NULL, 0);
         for (&r, &bytes) in &seen {
-            if r.offset() < end.1 {
+            let at = self.config.align.offset(r);
+            if at < end.1 {
                 let what = format!("it overlaps with {}", self.describe(end.0));
                 return Err(Damage {
                     object: r,
@@ -109,7 +106,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
                     from: "the walk's list".into(),
                 });
             }
-            end = (r, r.offset() + bytes);
+            end = (r, at + bytes);
         }
         Ok(verified)
     }
@@ -119,7 +116,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
         let mut at = self.nursery.start();
         let end = at + self.nursery.used(mutator);
         while at < end {
-            let r = Ref::at(at);
+            let r = self.config.align.reference(at);
             let bytes = self.object_size(r);
             f(r, self.header(r), bytes);
             at += bytes;
@@ -128,25 +125,30 @@ impl<P: Places, O: Observer> Heap<P, O> {
 
     fn is_young(&self, mutator: &Mutator, r: Ref) -> bool {
         let start = self.nursery.start();
-        (start..start + self.nursery.used(mutator)).contains(&r.offset())
+        let used = start..start + self.nursery.used(mutator);
+        used.contains(&self.config.align.offset(r))
+    }
+
+    fn is_observed(&self, r: Ref) -> bool {
+        self.observed.contains(self.config.align.offset(r))
     }
 
     /// Whether there can be an object at all.
     fn check_place(&self, mutator: &Mutator, r: Ref) -> Result<(), String> {
-        let tables = &self.tables;
-        if !r.offset().is_multiple_of(OBJECT_ALIGN) {
+        let (tables, at) = (&self.tables, self.config.align.offset(r));
+        if !self.config.align.is_aligned(at) {
             return Err("it is not aligned".into());
         }
-        let inside = (NULL_GUARD..tables.memory.extent()).contains(&r.offset());
+        let inside = (NULL_GUARD..tables.memory.extent()).contains(&at);
         if inside
             && (self.is_young(mutator, r)
-                || self.observed.contains(r)
-                || self.large.iter().any(|space| space.contains(r)))
+                || self.observed.contains(at)
+                || self.large.iter().any(|space| space.contains(at)))
         {
             return Ok(());
         }
-        match inside && tables.blocks.is_mature(r.offset()) {
-            true if tables.lines.in_use(r.offset()) => Ok(()),
+        match inside && tables.blocks.is_mature(at) {
+            true if tables.lines.in_use(at) => Ok(()),
             true => Err("it begins in a free line".into()),
             false => Err("it is in no space".into()),
         }
@@ -166,8 +168,8 @@ impl<P: Places, O: Observer> Heap<P, O> {
         if header.type_index() as usize >= self.shapes.len() {
             return wrong("its type does not exist");
         }
-        let bytes = self.object_size(r);
-        let end = r.offset() + bytes;
+        let (at, bytes) = (self.config.align.offset(r), self.object_size(r));
+        let end = at + bytes;
         if self.is_young(mutator, r) {
             if header.collector() != 0 {
                 return wrong("it is in the nursery and has collector bits");
@@ -179,14 +181,14 @@ impl<P: Places, O: Observer> Heap<P, O> {
                 wrong("it reaches out of the nursery")
             };
         }
-        let observed = self.observed.contains(r);
+        let observed = self.observed.contains(at);
         if observed && header.has(LARGE) {
             return wrong("it is large and in the observer space");
         }
-        if !observed && header.has(LARGE) == self.tables.blocks.is_mature(r.offset()) {
+        if !observed && header.has(LARGE) == self.tables.blocks.is_mature(at) {
             return wrong("its header and its place disagree on whether it is large");
         }
-        if !observed && !header.has(LARGE) && (end - 1) / BLOCK_SIZE != r.offset() / BLOCK_SIZE {
+        if !observed && !header.has(LARGE) && (end - 1) / BLOCK_SIZE != at / BLOCK_SIZE {
             return wrong("it reaches out of its block");
         }
         if !header.is_marked(self.mark) {

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use varve_heap::layout::*;
 use varve_heap::plans::by_name;
 use varve_heap::{
-    AnyPlan, Config, Dram, Heap, Kind, Mutator, Places, Ref, Shape, Shapes, Unobserved,
-    log_element_slow, log_slow,
+    AnyPlan, Config, Dram, Heap, Kind, Mutator, ObjectAlign, Places, Ref, Shape, Shapes,
+    Unobserved, log_element_slow, log_slow,
 };
 
 const PAIR: u32 = 0;
@@ -49,26 +49,26 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Tells the heap that the reference at an address, in an object, was stored.
-type Barrier = fn(&mut Mutator, object: Ref, address: u64, whole: bool);
+/// Tells the heap that a reference was stored into an object, which begins at `start`, at an address.
+type Barrier = fn(&mut Mutator, object: Ref, start: u64, address: u64, whole: bool);
 
 /// By calling, as far as a byte of the header says that it is needed.
-fn called(mutator: &mut Mutator, object: Ref, address: u64, whole: bool) {
+fn called(mutator: &mut Mutator, object: Ref, start: u64, address: u64, whole: bool) {
     // SAFETY: the mutator is the test's; the object is one of its heap, and the address an element's.
     unsafe {
         match whole {
             true => log_slow(mutator, object.0),
-            false if *header_byte(mutator, object) & UNLOGGED == 0 => (),
+            false if *collector_byte(start) & UNLOGGED == 0 => (),
             false => log_element_slow(mutator, object.0, address),
         }
     }
 }
 
 /// As compiled code does it.
-fn inline(mutator: &mut Mutator, object: Ref, address: u64, whole: bool) {
+fn inline(mutator: &mut Mutator, object: Ref, start: u64, address: u64, whole: bool) {
     // SAFETY: the contract of `layout` and `Mutator`.
     unsafe {
-        let byte = header_byte(mutator, object);
+        let byte = collector_byte(start);
         if *byte & UNLOGGED == 0 {
             return;
         }
@@ -97,11 +97,8 @@ unsafe fn field(mutator: *mut Mutator, offset: i32) -> *mut u64 {
     unsafe { mutator.byte_offset(offset as isize).cast() }
 }
 
-unsafe fn header_byte(mutator: *mut Mutator, object: Ref) -> *mut u8 {
-    // SAFETY: the caller's object is one of the mutator's heap.
-    let base = unsafe { *field(mutator, MUTATOR_HEAP_BASE) };
-    let byte = base + object.offset() + COLLECTOR_BYTE as u64;
-    std::ptr::with_exposed_provenance_mut(byte as usize)
+fn collector_byte(start: u64) -> *mut u8 {
+    std::ptr::with_exposed_provenance_mut((start + COLLECTOR_BYTE as u64) as usize)
 }
 
 struct World<P> {
@@ -112,17 +109,18 @@ struct World<P> {
 }
 
 impl<P: Places> World<P> {
-    fn new(plan: P, barrier: Barrier) -> World<P> {
+    fn new(plan: P, barrier: Barrier, align: ObjectAlign) -> World<P> {
         let mut shapes = Shapes::new();
         shapes.add(Shape::structure("pair", 16, [8, 12])).unwrap();
         shapes.add(Shape::ref_array("refs")).unwrap();
         let config = Config {
-            max: 16 << 20,
+            max: 64 << 20,
             nursery: 128 << 10,
             nursery_max: 128 << 10,
             initial: 1 << 20,
             threads: 1,
             poison: true,
+            align,
             ..Config::default()
         };
         let mut heap = Heap::with(config, shapes, plan, Unobserved).unwrap();
@@ -169,8 +167,8 @@ impl<P: Places> World<P> {
                 }
                 let offset = u64::from(base + 4 * (slot % slots));
                 heap.write(object, offset, &value.0.to_ne_bytes());
-                let address = heap.base_address() + object.offset() + offset;
-                (self.barrier)(mutator, object, address, whole || !is_array);
+                let start = heap.address(object);
+                (self.barrier)(mutator, object, start, start + offset, whole || !is_array);
             }
             Step::Drop(root) if !roots.is_empty() => {
                 let root = root % roots.len();
@@ -203,8 +201,14 @@ impl<P: Places> World<P> {
     }
 }
 
-fn both_ways<P: Places>(plan: impl Fn() -> P, steps: &[Step]) {
-    let mut worlds = [World::new(plan(), called), World::new(plan(), inline)];
+/// The usual alignment most of the time, all others too.
+fn align() -> impl Strategy<Value = ObjectAlign> {
+    let all: Vec<ObjectAlign> = ObjectAlign::all().collect();
+    prop_oneof![Just(ObjectAlign::default()), prop::sample::select(all)]
+}
+
+fn both_ways<P: Places>(plan: impl Fn() -> P, align: ObjectAlign, steps: &[Step]) {
+    let mut worlds = [called as Barrier, inline].map(|barrier| World::new(plan(), barrier, align));
     for step in steps {
         worlds.iter_mut().for_each(|world| world.step(step));
         if matches!(step, Step::Collect(_)) {
@@ -220,13 +224,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 200 }))]
 
     #[test]
-    fn the_inline_barrier_is_the_called_one(steps in prop::collection::vec(step(), 1..200)) {
-        both_ways(|| Dram, &steps);
+    fn the_inline_barrier_is_the_called_one(align in align(), steps in prop::collection::vec(step(), 1..200)) {
+        both_ways(|| Dram, align, &steps);
     }
 
     #[test]
-    fn with_an_observer_space_too(steps in prop::collection::vec(step(), 1..200)) {
-        both_ways(|| AnyPlan::new(by_name("kg-w", None).unwrap().plan), &steps);
+    fn with_an_observer_space_too(align in align(), steps in prop::collection::vec(step(), 1..200)) {
+        both_ways(|| AnyPlan::new(by_name("kg-w", None).unwrap().plan), align, &steps);
     }
 }
 
@@ -234,11 +238,17 @@ proptest! {
 /// most that can be noted, twice.
 #[test]
 fn everything_there_is_can_be_remembered() {
-    let mut world = World::new(Dram, inline);
-    let (pairs, length) = if cfg!(miri) {
-        (100, 10_000)
-    } else {
-        (200_000, 1 << 20)
+    for align in [ObjectAlign::LEAST, ObjectAlign::MOST] {
+        everything_is_remembered(align);
+    }
+}
+
+fn everything_is_remembered(align: ObjectAlign) {
+    let mut world = World::new(Dram, inline, align);
+    let (pairs, length) = match (cfg!(miri), align) {
+        (true, _) => (100, 10_000),
+        (_, ObjectAlign::LEAST) => (800_000, 4 << 20),
+        (_, _) => (80_000, 4 << 20),
     };
     for _ in 0..pairs {
         world.step(&Step::Pair);

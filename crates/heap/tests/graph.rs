@@ -10,8 +10,8 @@ use varve_heap::layout::{HOT, new_header};
 use varve_heap::plans::{Entry, by_name, plans};
 use varve_heap::sites::Profile;
 use varve_heap::{
-    AnyPlan, Config, Dram, Heap, Interval, Kind, Mutator, Places, Ref, Roots, Shape, Shapes,
-    Stress, Unobserved,
+    AnyPlan, Config, Dram, Heap, Interval, Kind, Mutator, ObjectAlign, Places, Ref, Roots, Shape,
+    Shapes, Stress, Unobserved,
 };
 
 const PAIR: u32 = 0;
@@ -402,7 +402,13 @@ fn offset(shape: u32, field: usize) -> u64 {
     base + 4 * field as u64
 }
 
-fn small(stress: Stress, threads: usize) -> Config {
+/// The usual alignment most of the time, all others too.
+fn align() -> impl Strategy<Value = ObjectAlign> {
+    let all: Vec<ObjectAlign> = ObjectAlign::all().collect();
+    prop_oneof![Just(ObjectAlign::default()), prop::sample::select(all)]
+}
+
+fn small(align: ObjectAlign, stress: Stress, threads: usize) -> Config {
     let nursery = 64 << 10;
     Config {
         max: 1 << 30,
@@ -412,6 +418,7 @@ fn small(stress: Stress, threads: usize) -> Config {
         threads,
         stress,
         poison: true,
+        align,
         ..Config::default()
     }
 }
@@ -444,53 +451,59 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 2 } else { 96 }, ..ProptestConfig::default() })]
 
     #[test]
-    fn programs_see_the_same_graph(steps in prop::collection::vec(step(), 1..400)) {
-        tell(small(Stress::Off, 1), Dram, &steps);
+    fn programs_see_the_same_graph(align in align(), steps in prop::collection::vec(step(), 1..400)) {
+        tell(small(align, Stress::Off, 1), Dram, &steps);
     }
 
     #[test]
-    fn with_a_collection_before_every_allocation(steps in prop::collection::vec(step(), 1..120)) {
-        tell(small(Stress::Minor(1), 1), Dram, &steps);
+    fn with_a_collection_before_every_allocation(align in align(), steps in prop::collection::vec(step(), 1..120)) {
+        tell(small(align, Stress::Minor(1), 1), Dram, &steps);
     }
 
     #[test]
-    fn with_everything_moving_before_every_allocation(steps in prop::collection::vec(step(), 1..100)) {
-        tell(small(Stress::Full(1), 1), Dram, &steps);
+    fn with_everything_moving_before_every_allocation(align in align(), steps in prop::collection::vec(step(), 1..100)) {
+        tell(small(align, Stress::Full(1), 1), Dram, &steps);
     }
 
     #[test]
-    fn with_several_threads(steps in prop::collection::vec(step(), 1..400)) {
-        tell(small(Stress::Full(7), 3), Dram, &steps);
+    fn with_several_threads(align in align(), steps in prop::collection::vec(step(), 1..400)) {
+        tell(small(align, Stress::Full(7), 3), Dram, &steps);
     }
 
     #[test]
-    fn with_any_plan(which in 0..plans().len(), steps in prop::collection::vec(step(), 1..400)) {
-        tell(small(Stress::Off, 1), plan(&plans()[which]), &steps);
+    fn with_any_plan(
+        which in 0..plans().len(), align in align(), steps in prop::collection::vec(step(), 1..400)
+    ) {
+        tell(small(align, Stress::Off, 1), plan(&plans()[which]), &steps);
     }
 
     #[test]
-    fn with_any_plan_and_everything_moving(which in 0..plans().len(), steps in prop::collection::vec(step(), 1..150)) {
-        tell(small(Stress::Full(2), 1), plan(&plans()[which]), &steps);
+    fn with_any_plan_and_everything_moving(
+        which in 0..plans().len(), align in align(), steps in prop::collection::vec(step(), 1..150)
+    ) {
+        tell(small(align, Stress::Full(2), 1), plan(&plans()[which]), &steps);
     }
 
     #[test]
     fn with_any_plan_several_threads_and_many_collections(
-        which in 0..plans().len(), steps in prop::collection::vec(step(), 1..300)
+        which in 0..plans().len(), align in align(), steps in prop::collection::vec(step(), 1..300)
     ) {
-        tell(small(Stress::Minor(3), 3), plan(&plans()[which]), &steps);
+        tell(small(align, Stress::Minor(3), 3), plan(&plans()[which]), &steps);
     }
 }
 
-/// Every plan at least once, whatever is drawn above.
+/// Every plan and every alignment at least once, whatever is drawn above.
 #[test]
 fn every_plan_of_the_registry() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let mut aligns = ObjectAlign::all().collect::<Vec<_>>().into_iter().cycle();
     for entry in plans() {
         for stress in [Stress::Off, Stress::Minor(1), Stress::Full(1)] {
+            let align = aligns.next().expect("it has no end");
             let steps = prop::collection::vec(step(), 100..120);
             let steps = steps.new_tree(&mut runner).unwrap().current();
-            println!("{} under {stress:?}: {steps:?}", entry.name);
-            tell(small(stress, 1), plan(entry), &steps);
+            println!("{} under {stress:?}, {align:?}: {steps:?}", entry.name);
+            tell(small(align, stress, 1), plan(entry), &steps);
         }
     }
 }

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use varve_heap::layout::*;
-use varve_heap::plans::{by_name, plans};
+use varve_heap::plans::{Entry, by_name, plans};
 use varve_heap::sites::{Counts, Key, Profile, SiteProfile};
 use varve_heap::{
-    AnyPlan, Backing, Config, From, Heap, Interval, Kind, Moved, Mutator, Object, Observer, Phase,
-    Record, Ref, Shape, Shapes, Site, Space, Stage, Stress, Tier,
+    AnyPlan, Backing, Config, From, Heap, Interval, Kind, Moved, Mutator, Object, ObjectAlign,
+    Observer, Phase, Record, Ref, Shape, Shapes, Site, Space, Stage, Stress, Tier,
 };
 
 /// `id, left, right`
@@ -161,7 +161,7 @@ impl World {
     fn verify(&mut self) {
         self.heap.verify(&self.mutator, &mut self.roots).unwrap();
         for &r in self.roots.iter().filter(|r| r.is_object()) {
-            let address = self.heap.base_address() + r.offset();
+            let address = self.heap.address(r);
             assert_eq!(self.map.tier(address), Some(self.heap.tier_of(r)), "{r:?}");
         }
         self.verify_ranges();
@@ -184,7 +184,7 @@ impl World {
             assert_eq!((&space.name, bytes), (&held.name, held.held));
         }
         for r in self.roots.iter().filter(|r| r.is_object()) {
-            let address = self.heap.base_address() + r.offset();
+            let address = self.heap.address(*r);
             let holds = |&(start, bytes): &(u64, u64)| (start..start + bytes).contains(&address);
             let holders = ranges.iter().filter(|s| s.ranges.iter().any(holds));
             let tiers: Vec<Tier> = holders.map(|s| s.tier).collect();
@@ -355,7 +355,8 @@ fn kingsguard_writers_goes_on_watching_old_objects() {
             moved,
             "a large object moves between memories alone"
         );
-        let expected = [24 + array_size(4, 3000), 24].map(|bytes| if moved { bytes } else { 0 });
+        let expected = [24 + world.heap.align().array_size(4, 3000), 24]
+            .map(|bytes| if moved { bytes } else { 0 });
         assert_eq!(record.moved[..2], expected, "{spec}");
     }
 }
@@ -480,7 +481,10 @@ fn pima_tries_both_memories_and_moves_everything_to_the_better_one() {
     assert!(world.tiers().iter().all(|&tier| tier == FAST));
     let record = world.records.lock().unwrap().last().unwrap().clone();
     assert_eq!(record.cause.to_string(), "moving");
-    assert_eq!(record.moved[0], 1000 * 24 + array_size(4, 60_000));
+    assert_eq!(
+        record.moved[0],
+        1000 * 24 + world.heap.align().array_size(4, 60_000)
+    );
     let pima = world.heap.plan().pima().unwrap();
     assert_eq!(pima.phase(), Phase::HoldOff(FAST));
     // Survivors follow. A second later it no longer pays.
@@ -526,89 +530,103 @@ fn with_hints_pima_decides_about_the_marked_objects_alone() {
 #[test]
 fn every_plan_keeps_its_word() {
     for entry in plans() {
-        let mut world = World::new(entry.name);
-        for round in 0..30u64 {
-            for id in 0..8000u64 {
-                let hot = if id.is_multiple_of(7) { HOT } else { 0 };
-                world.node(hot);
-                if !id.is_multiple_of(20) {
-                    world.roots.pop();
-                }
-            }
-            if round.is_multiple_of(5) {
-                world.table(3000 + 7000 * (round as u32 % 3));
-            }
-            for root in (0..world.roots.len()).step_by(11) {
-                world.write(root);
-            }
-            let drop = world.roots.len() / 4;
-            world.roots.drain(..drop);
-            world.interval(10 + round);
-            world.verify();
-        }
-        world.collect(Kind::Full);
-        let plan = world.heap.plan();
-        for &r in &world.roots {
-            let (header, tier) = (world.heap.header(r), world.heap.tier_of(r));
-            let object = Object {
-                from: From::Old(tier),
-                large: header.has(LARGE),
-                hot: header.temperature() & HOT != 0,
-                written: false,
-                colour: 0,
-            };
-            // What a plan that watches wants depends on writes that it has seen and forgotten, or on what has been warm.
-            if !plan.monitors() && plan.warmth().is_none() {
-                assert_eq!(
-                    plan.place(object),
-                    Space::Old(tier),
-                    "{}: {r:?}",
-                    entry.name
-                );
+        every_word_is_kept(entry, ObjectAlign::LEAST);
+        every_word_is_kept(entry, ObjectAlign::MOST);
+    }
+}
+
+fn every_word_is_kept(entry: &Entry, align: ObjectAlign) {
+    let config = Config {
+        max: config().max * align.bytes() / 8,
+        align,
+        ..config()
+    };
+    let mut world = World::with(entry.name, config);
+    for round in 0..30u64 {
+        for id in 0..8000u64 {
+            let hot = if id.is_multiple_of(7) { HOT } else { 0 };
+            world.node(hot);
+            if !id.is_multiple_of(20) {
+                world.roots.pop();
             }
         }
-        let told = world.heap.observer();
-        let moved = told.moved.lock().unwrap();
-        let bytes = |what: &dyn Fn(&Moved) -> bool| -> u64 {
-            moved.iter().filter(|m| what(m)).map(|m| m.bytes).sum()
+        if round.is_multiple_of(5) {
+            world.table(3000 + 7000 * (round as u32 % 3));
+        }
+        for root in (0..world.roots.len()).step_by(11) {
+            world.write(root);
+        }
+        let drop = world.roots.len() / 4;
+        world.roots.drain(..drop);
+        world.interval(10 + round);
+        world.verify();
+    }
+    world.collect(Kind::Full);
+    let plan = world.heap.plan();
+    for &r in &world.roots {
+        let (header, tier) = (world.heap.header(r), world.heap.tier_of(r));
+        let object = Object {
+            from: From::Old(tier),
+            large: header.has(LARGE),
+            hot: header.temperature() & HOT != 0,
+            written: false,
+            colour: 0,
         };
-        let stats = world.heap.stats();
-        let young = bytes(&|m| m.from == From::Nursery);
-        assert_eq!(young, stats.promoted, "{}", entry.name);
-        for tier in [FAST, SLOW] {
-            let to = Space::Old(tier);
-            let sorted = bytes(&|m| m.from == From::Observer && m.to == to);
-            let moved = bytes(&|m| matches!(m.from, From::Old(from) if from != tier) && m.to == to);
-            let index = usize::from(tier.0);
+        // What a plan that watches wants depends on writes that it has seen and forgotten, or on what has been warm.
+        if !plan.monitors() && plan.warmth().is_none() {
             assert_eq!(
-                (sorted, moved),
-                (stats.sorted[index], stats.moved[index]),
-                "{}",
+                plan.place(object),
+                Space::Old(tier),
+                "{}: {r:?}",
                 entry.name
             );
         }
-        let stages = told.stages.lock().unwrap();
-        let whole = [Stage::Roots, Stage::Trace, Stage::Rest, Stage::End];
-        assert!(
-            stages.chunks(4).all(|stages| stages == whole),
+    }
+    let told = world.heap.observer();
+    let moved = told.moved.lock().unwrap();
+    let bytes = |what: &dyn Fn(&Moved) -> bool| -> u64 {
+        moved.iter().filter(|m| what(m)).map(|m| m.bytes).sum()
+    };
+    let stats = world.heap.stats();
+    let young = bytes(&|m| m.from == From::Nursery);
+    assert_eq!(young, stats.promoted, "{}", entry.name);
+    for tier in [FAST, SLOW] {
+        let to = Space::Old(tier);
+        let sorted = bytes(&|m| m.from == From::Observer && m.to == to);
+        let moved = bytes(&|m| matches!(m.from, From::Old(from) if from != tier) && m.to == to);
+        let index = usize::from(tier.0);
+        assert_eq!(
+            (sorted, moved),
+            (stats.sorted[index], stats.moved[index]),
             "{}",
             entry.name
         );
     }
+    let stages = told.stages.lock().unwrap();
+    let whole = [Stage::Roots, Stage::Trace, Stage::Rest, Stage::End];
+    assert!(
+        stages.chunks(4).all(|stages| stages == whole),
+        "{}",
+        entry.name
+    );
 }
 
 /// The same program ends with the same objects under every plan, several threads, and moves at every allocation.
 #[test]
 fn every_plan_under_stress() {
     for entry in plans() {
-        for (stress, threads) in [
-            (Stress::Minor(1), 1),
-            (Stress::Full(1), 1),
-            (Stress::Full(3), 2),
+        for (stress, threads, align) in [
+            (Stress::Minor(1), 1, 8),
+            (Stress::Full(1), 1, 8),
+            (Stress::Full(3), 2, 8),
+            (Stress::Full(1), 1, 16),
+            (Stress::Full(3), 2, 64),
+            (Stress::Minor(1), 1, 256),
         ] {
             let config = Config {
                 stress,
                 threads,
+                align: ObjectAlign::new(align).unwrap(),
                 poison: true,
                 ..config()
             };
@@ -640,9 +658,14 @@ fn every_plan_under_stress() {
 #[test]
 fn every_plan_with_several_threads() {
     let count = 60_000;
-    for entry in plans() {
+    let aligns = [ObjectAlign::LEAST, ObjectAlign::MOST];
+    for (entry, align) in plans()
+        .iter()
+        .flat_map(|entry| aligns.map(|align| (entry, align)))
+    {
         let config = Config {
             max: 256 << 20,
+            align,
             nursery: 16 << 20,
             nursery_max: 16 << 20,
             initial: 128 << 20,
@@ -732,7 +755,7 @@ fn tables_are_in_the_memory_that_the_plan_says() {
         let heap = world.heap.base_address();
         let tables = map
             .iter()
-            .filter(|(start, _)| !(heap..heap + HEAP_SPAN).contains(start));
+            .filter(|(start, _)| !(heap..heap + world.heap.align().span()).contains(start));
         let tiers: Vec<Tier> = tables.map(|(_, (_, tier))| *tier).collect();
         assert_eq!(tiers, [tier; 2], "{spec}");
     }
@@ -741,6 +764,12 @@ fn tables_are_in_the_memory_that_the_plan_says() {
 /// What compiled code does for a profile, checked against a list of all that happened.
 #[test]
 fn a_recorder_counts_every_access_of_every_site() {
+    for align in [ObjectAlign::LEAST, ObjectAlign::MOST] {
+        every_access_is_counted(align);
+    }
+}
+
+fn every_access_is_counted(align: ObjectAlign) {
     use std::collections::HashMap;
     use varve_heap::sites::record::{READS, Recorder, WRITES};
     use varve_heap::{Dram, Roots};
@@ -771,6 +800,7 @@ fn a_recorder_counts_every_access_of_every_site() {
         }
     }
 
+    let config = || Config { align, ..config() };
     let recorder = Recorder::new(&config()).unwrap();
     let mut heap = Heap::with(config(), shapes(), Dram, recorder).unwrap();
     let mut mutator = heap.attach();

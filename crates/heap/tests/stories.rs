@@ -133,7 +133,7 @@ fn compiled_code_needs_the_published_offsets_alone() {
         assert!(address + 24 <= *limit);
         *cursor = address + 24;
         let offset = address - *base;
-        let r = Ref((offset >> REF_SHIFT) as u32);
+        let r = world.heap.align().reference(offset);
         let header = new_header(NODE, 5, HOT);
         world.heap.write(r, 8, &2u64.to_ne_bytes());
         // A header is eight bytes like any others to compiled code.
@@ -189,7 +189,7 @@ fn a_heap_that_is_full_says_so_and_goes_on_once_something_dies() {
     };
     assert_eq!(
         (error.requested, error.max),
-        (array_size(1, 1000), 64 << 20)
+        (world.heap.align().array_size(1, 1000), 64 << 20)
     );
     assert!(error.used > 55 << 20 && error.used <= error.max, "{error}");
     assert!(
@@ -222,7 +222,7 @@ fn objects_too_large_for_the_heap_are_refused_without_a_collection() {
         .heap
         .alloc_array(&mut world.mutator, REFS, 0, u32::MAX, &mut world.roots)
         .unwrap_err();
-    assert_eq!(error.requested, array_size(4, u32::MAX));
+    assert_eq!(error.requested, world.heap.align().array_size(4, u32::MAX));
     assert_eq!(world.heap.stats().count(Kind::Full), 0);
     // One that could fit if the heap were empty, and one that does.
     assert!(
@@ -300,7 +300,7 @@ fn a_store_into_a_large_array_is_remembered_by_line() {
         .verify(&world.mutator, &mut world.roots)
         .unwrap_err();
     assert!(damage.to_string().contains("not remembered"), "{damage}");
-    let address = world.heap.base_address() + array.offset() + 12 + 4 * 5000;
+    let address = world.heap.address(array) + 12 + 4 * 5000;
     // SAFETY: the mutator is this test's, and the address an element's.
     unsafe { log_element_slow(&mut world.mutator, array.0, address) };
     world.verify();
@@ -668,7 +668,7 @@ fn nothing_is_mapped_around_null_and_behind_the_heap() {
         Some("---p")
     );
     assert_eq!(
-        around(base + HEAP_SPAN as usize - 1).as_deref(),
+        around(base + world.heap.align().span() as usize - 1).as_deref(),
         Some("---p")
     );
     assert_eq!(around(base + CHUNK_SIZE as usize).as_deref(), Some("rw-p"));

@@ -100,7 +100,7 @@ impl World {
             assert_eq!(self.heap.tier_of(r), tier, "object {id}");
             // The pages of some, and of the large one.
             if id % 1000 == 0 {
-                let page = (self.heap.base_address() + r.offset()) & !4095;
+                let page = (self.heap.address(r)) & !4095;
                 let found = positions(&[(page, 4096)]).unwrap();
                 let elsewhere = found.outside(self.kinds.of_tier(tier.0));
                 assert_eq!((found.total(), elsewhere), (4096, 0), "object {id}");

@@ -7,7 +7,7 @@ use crate::types::Registry;
 use cranelift_codegen::isa::OwnedTargetIsa;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
-use varve_heap::Instances;
+use varve_heap::{Instances, ObjectAlign};
 
 /// Which compilers the functions of a store go through.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -110,6 +110,9 @@ pub struct Config {
     /// What is known of the program's allocation sites, for plans that go by it. That it is a profile of the program is for
     /// [`check_profile`](crate::Module::check_profile) to say.
     pub profile: Option<Arc<varve_heap::sites::Profile>>,
+    /// What objects are aligned to. More than the default, 8 bytes, makes durable regions of more than 8 GiB possible, and all objects
+    /// larger: see [`ObjectAlign`].
+    pub object_align: ObjectAlign,
     /// Where objects survive the program, if they do.
     pub durable: Option<DurableFile>,
     /// How the code checks whether objects are durable; not at all if it is not given and no objects are.
@@ -142,6 +145,7 @@ impl Default for Config {
             fast_max: None,
             instances: None,
             profile: None,
+            object_align: ObjectAlign::default(),
             durable: None,
             checks: None,
             count_checks: false,

@@ -57,6 +57,7 @@ pub use types::{FuncType, HeapType, Kind, RefType, ValType};
 pub use varve_durable::{Medium, Recovered as DurableRecovered, Stats as DurableStats};
 pub use varve_heap::plans;
 pub use varve_heap::sites;
+pub use varve_heap::{AlignError, ObjectAlign};
 pub use varve_heap::{
     Backing as GcBacking, Kind as GcKind, Record as GcRecord, Site as GcSite,
     SpaceRanges as GcRanges, SpaceUse as GcSpace, Stats as GcStats, Tier as GcTier,

@@ -148,6 +148,28 @@ fn and_in_a_small_heap_with_many_collections() {
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
+/// Wherever objects may begin.
+#[test]
+fn and_with_objects_that_are_aligned_to_more() {
+    let cases = cases();
+    for (bytes, tier, nursery) in [
+        (16, Tier::Auto, 256 << 10),
+        (64, Tier::Optimizing, 4 << 20),
+        (256, Tier::Auto, 1 << 20),
+    ] {
+        let config = Config {
+            object_align: ObjectAlign::new(bytes).unwrap(),
+            heap_max: 4 << 30,
+            nursery,
+            tier,
+            hot: 1000,
+            ..Config::default()
+        };
+        let failures = failures(config, cases.iter());
+        assert!(failures.is_empty(), "{bytes}: {}", failures.join("\n\n"));
+    }
+}
+
 /// Wherever objects are, and however often they move while the program runs: it prints the same.
 #[test]
 fn and_under_plans_that_go_by_marks_and_intervals() {

@@ -262,10 +262,13 @@ fn what_a_maker_makes_counts_as_made_by_its_caller() {
 /// A collection at every allocation, which moves all objects: they take their counts along.
 #[test]
 fn counts_follow_objects_that_move() {
-    for config in tiers() {
+    let aligns = [8, 64, 256].map(|bytes| ObjectAlign::new(bytes).unwrap());
+    let all = aligns.map(|align| tiers().into_iter().map(move |config| (align, config)));
+    for (object_align, config) in all.into_iter().flatten() {
         let run = |gc_stress| {
             let config = Config {
                 gc_stress,
+                object_align,
                 hot: 20,
                 ..config.clone()
             };
@@ -278,7 +281,7 @@ fn counts_follow_objects_that_move() {
             all.map(|(key, c)| (key, (c.objects, c.bytes, c.reads, c.writes)))
                 .collect::<Vec<_>>()
         };
-        assert_eq!(run(true), run(false), "{:?}", config.tier);
+        assert_eq!(run(true), run(false), "{:?} {object_align:?}", config.tier);
     }
 }
 

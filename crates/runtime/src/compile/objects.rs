@@ -38,7 +38,7 @@ impl Translator<'_, '_> {
     /// The address of what belongs to an object and is as far from `base` as the object is from the heap's base.
     pub(super) fn object_at(&mut self, base: Value, reference: Value) -> Value {
         let wide = self.b.ins().uextend(types::I64, reference);
-        let byte = self.b.ins().ishl_imm_u(wide, layout::REF_SHIFT as i64);
+        let byte = self.b.ins().ishl_imm_u(wide, self.env.align.shift() as i64);
         self.b.ins().iadd(base, byte)
     }
 
@@ -268,7 +268,7 @@ impl Translator<'_, '_> {
     fn reference_to(&mut self, address: Value) -> Value {
         let base = self.base();
         let byte = self.b.ins().isub(address, base);
-        let wide = self.b.ins().ushr_imm_u(byte, layout::REF_SHIFT as i64);
+        let wide = self.b.ins().ushr_imm_u(byte, self.env.align.shift() as i64);
         self.b.ins().ireduce(types::I32, wide)
     }
 
@@ -287,7 +287,8 @@ impl Translator<'_, '_> {
             return self.allocate_class_data(ty);
         }
         let site = self.site();
-        let size = self.i64(self.env.types.get(ty).layout.size as i64);
+        let size = self.env.types.get(ty).layout.size;
+        let size = self.i64(self.env.align.object_size(size.into()) as i64);
         let (slow, done) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(slow);
         let result = self.b.append_block_param(done, types::I32);
@@ -343,11 +344,12 @@ impl Translator<'_, '_> {
             .b
             .ins()
             .ishl_imm_u(wide, element.trailing_zeros() as i64);
+        let most = self.env.align.bytes() as i64 - 1;
         let bytes = self
             .b
             .ins()
-            .iadd_imm_s(bytes, array_base(element) as i64 + 7);
-        let size = self.b.ins().band_imm_s(bytes, !7);
+            .iadd_imm_s(bytes, array_base(element) as i64 + most);
+        let size = self.b.ins().band_imm_s(bytes, !most);
         let address = self.bump(size, slow);
         let header = self.header(address, ty, site);
         let flags = self.trusted(Region::Lengths);

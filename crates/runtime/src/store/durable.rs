@@ -15,7 +15,7 @@ use crate::types::TypeIndex;
 use std::collections::HashSet;
 use varve_durable::layout::{CONSTANTS_START, FILE_START};
 use varve_durable::{Opened, Space, Volatile, open_in_place};
-use varve_heap::{Ref, layout};
+use varve_heap::{ObjectAlign, Ref, layout};
 
 /// A store's durable region, and the constants that its objects refer to.
 pub(crate) struct Durable {
@@ -26,11 +26,16 @@ pub(crate) struct Durable {
     /// Types whose objects are constants, those made later too.
     class_types: HashSet<TypeIndex>,
     heap_base: usize,
+    /// The offset of the file's first byte from the heap's base.
+    file_start: u64,
     /// Enumerations of the program, whose constants are the same objects in each run.
     pub enumeration: Option<types::Enumeration>,
     /// The name of a root while the program spells it, in UTF-16.
     name: Vec<u16>,
 }
+
+/// Bytes from the begin of the durable range, where the constants are, to the file.
+const FILE_DISTANCE: u64 = FILE_START - CONSTANTS_START;
 
 /// What a store's helper is told instead of how many bytes the value has, if it is a reference.
 pub(crate) const REFERENCE: u32 = 16;
@@ -40,19 +45,30 @@ impl Durable {
     ///
     /// # Safety
     /// The heap at `heap_base` leaves its durable range to the result, and outlives it.
-    pub unsafe fn open(file: &DurableFile, heap_base: usize) -> Result<Durable> {
-        let at = std::ptr::with_exposed_provenance_mut::<u8>(heap_base + FILE_START as usize);
+    pub unsafe fn open(
+        file: &DurableFile,
+        heap_base: usize,
+        align: ObjectAlign,
+    ) -> Result<Durable> {
+        if align != ObjectAlign::default() {
+            return Err(Error::usage(format!(
+                "a region file has objects that are aligned to 8 bytes, and not to {align}"
+            )));
+        }
+        let constants_start = align.durable_start();
+        let file_start = constants_start + FILE_DISTANCE;
+        let at = std::ptr::with_exposed_provenance_mut::<u8>(heap_base + file_start as usize);
         // SAFETY: as this function.
         let opened = unsafe { open_in_place(&file.path, file.medium, at) }?;
-        let constants = heap_base + CONSTANTS_START as usize;
         // SAFETY: as this function.
-        let constants = unsafe { Constants::new(constants) }?;
+        let constants = unsafe { Constants::new(heap_base + constants_start as usize, align) }?;
         Ok(Durable {
             opened: Some(opened),
             space: None,
             constants,
             class_types: HashSet::new(),
             heap_base,
+            file_start,
             enumeration: None,
             name: Vec::new(),
         })
@@ -192,7 +208,7 @@ impl Vm {
             true => (u64::from(self.persist(bits as u32)?).to_le_bytes(), 4),
             false => (bytes, width as usize),
         };
-        let offset = Space::offset_of(Ref(holder).offset()) + at;
+        let offset = self.file_offset(holder) + at;
         self.space()?.store(offset, &bytes[..count])?;
         Ok(())
     }
@@ -206,7 +222,13 @@ impl Vm {
                 .add(layout::COLLECTOR_BYTE as usize)
                 .read()
         };
-        (byte & layout::DURABLE != 0).then(|| Space::offset_of(Ref(reference).offset()))
+        (byte & layout::DURABLE != 0).then(|| self.file_offset(reference))
+    }
+
+    /// The offset in the region's file of an object that is durable.
+    fn file_offset(&self, reference: u32) -> u64 {
+        let start = self.durable.as_ref().map_or(0, |d| d.file_start);
+        self.align.offset(Ref(reference)) - start
     }
 
     /// Before a range of an object's bytes is written by the runtime.

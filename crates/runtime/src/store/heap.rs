@@ -223,6 +223,7 @@ pub(crate) fn new(config: &Config, watched: Watched) -> Result<Box<Heap>> {
         instances: config.instances.clone(),
         before: REGION as u64,
         durable: config.durable.is_some(),
+        align: config.object_align,
         threads,
         backing: match watched {
             Watched::Told(recording) => Some(Box::new(Bound(recording))),

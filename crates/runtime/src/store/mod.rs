@@ -3,6 +3,8 @@
 pub(crate) mod collect;
 pub(crate) mod constexpr;
 pub(crate) mod durable;
+#[cfg(test)]
+mod far;
 pub(crate) mod heap;
 pub(crate) mod instance;
 mod intervals;

@@ -3,7 +3,7 @@
 use super::Vm;
 use crate::error::Result;
 use crate::types::{Storage, TypeIndex, ValType, array_base};
-use varve_heap::layout;
+use varve_heap::{Ref, layout};
 
 /// An array in its place; valid until the next allocation.
 pub(crate) struct Array {
@@ -24,7 +24,7 @@ impl Vm {
     /// The address of an object; valid until the next allocation.
     pub(crate) fn object(&self, reference: u32) -> *mut u8 {
         debug_assert!(reference != 0 && reference & layout::I31_TAG == 0);
-        (self.heap_base + ((reference as usize) << layout::REF_SHIFT)) as *mut u8
+        (self.heap_base + self.align.offset(Ref(reference)) as usize) as *mut u8
     }
 
     /// Where an object is, which may have become durable.

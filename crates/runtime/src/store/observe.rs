@@ -19,8 +19,7 @@ use std::mem::offset_of;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use varve_heap::layout::{self, HEAP_SPAN};
-use varve_heap::{Backing, Observer, Tier};
+use varve_heap::{Backing, ObjectAlign, Observer, Tier, layout};
 use varve_machine::{Kind, Op};
 
 use super::region::REGION;
@@ -106,6 +105,7 @@ struct Rest {
     sink: Box<dyn Sink>,
     /// The host's address of the heap's base.
     heap: u64,
+    align: ObjectAlign,
     /// Ranges elsewhere that were bound: address, bytes, and where they are for the sink.
     ranges: Vec<(u64, u64, u64)>,
     /// Where other pages of the host are, by their numbers.
@@ -145,6 +145,7 @@ impl Recording {
                 buffer,
                 sink,
                 heap: 0,
+                align: ObjectAlign::default(),
                 ranges: Vec::new(),
                 pages: HashMap::new(),
                 next: OTHERS,
@@ -165,10 +166,10 @@ impl Recording {
     }
 
     /// The heap's base on the host, once it is known.
-    pub fn set_heap(&self, base: u64) {
+    pub fn set_heap(&self, base: u64, align: ObjectAlign) {
         let early = {
             let mut rest = self.rest();
-            rest.heap = base;
+            (rest.heap, rest.align) = (base, align);
             std::mem::take(&mut rest.early)
         };
         for (address, bytes, tier) in early {
@@ -308,7 +309,7 @@ impl Drop for Recording {
 
 impl Rest {
     fn is_in_heap(&self, address: u64) -> bool {
-        (self.heap - REGION as u64..self.heap + HEAP_SPAN).contains(&address)
+        (self.heap - REGION as u64..self.heap + self.align.span()).contains(&address)
     }
 
     /// Gives a range of the host pages of its own.
@@ -517,7 +518,7 @@ mod tests {
     fn told(table: u64) -> Vec<Op> {
         let heard = Heard::default();
         let recording = Recording::new(Box::new(heard.clone()));
-        recording.set_heap(1 << 46);
+        recording.set_heap(1 << 46, ObjectAlign::default());
         recording.bind(table, 3 * PAGE, Tier::FAST);
         for at in (0..2 * PAGE).step_by(100) {
             recording.record(Kind::Write, table + at, 1 + at / 3);

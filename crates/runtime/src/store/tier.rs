@@ -134,6 +134,7 @@ impl Vm {
             check_counters: self.check_counters,
             durable: self.durable.as_deref(),
             heap: self.heap.as_deref().expect("no collection compiles"),
+            align: self.align,
             samples: self.sampling.as_ref().is_some_and(Sampling::reads_word),
         };
         compile::translate(isa, &mut c.scratch, env, job)

@@ -29,7 +29,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use varve_heap::layout;
+use varve_heap::{ObjectAlign, layout};
 
 /// A function of the host: gets its arguments in an array, where it puts its results.
 pub type HostFunction = Arc<dyn Fn(*mut Vm, &mut [u64]) -> Result<()> + Send + Sync>;
@@ -84,6 +84,8 @@ pub struct Vm {
     /// Taken while it collects, when the rest of the store is its roots.
     pub(crate) heap: Option<Box<Heap>>,
     pub(crate) heap_base: usize,
+    /// What the heap's objects are aligned to.
+    pub(crate) align: ObjectAlign,
     /// Who is told of what the program and its collector access.
     pub(crate) recording: Option<Arc<Recording>>,
     /// How far from an object its counters are, if accesses are counted.
@@ -117,8 +119,9 @@ impl Vm {
         let recording = watched.recording().cloned();
         let mut heap = heap::new(engine.config(), watched)?;
         let heap_base = heap.base_address() as usize;
+        let align = engine.config().object_align;
         if let Some(recording) = &recording {
-            recording.set_heap(heap_base as u64);
+            recording.set_heap(heap_base as u64, align);
         }
         let counters = heap.profiled().map(|heap| {
             let recorder = heap.observer();
@@ -128,7 +131,7 @@ impl Vm {
         let mut region = unsafe { Region::new((heap_base - REGION) as *mut u8) }?;
         let durable = match &engine.config().durable {
             // SAFETY: the heap leaves that range to its owner, and outlives what is mapped there: see the order of fields.
-            Some(file) => Some(Box::new(unsafe { Durable::open(file, heap_base) }?)),
+            Some(file) => Some(Box::new(unsafe { Durable::open(file, heap_base, align) }?)),
             None => None,
         };
         let counted = engine.config().count_checks && engine.checks().is_some();
@@ -194,6 +197,7 @@ impl Vm {
             recording,
             counters,
             heap_base,
+            align,
             stack,
             code,
             funcs: vec![],

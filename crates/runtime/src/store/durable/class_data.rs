@@ -9,9 +9,8 @@ use crate::error::{Error, Result};
 use crate::store::Vm;
 use crate::types::{Composite, Registry, Storage, TypeIndex, ValType};
 use std::collections::HashMap;
-use varve_durable::layout::CONSTANTS_START;
 use varve_durable::{Constant, Held, Late};
-use varve_heap::{Header, Ref, layout};
+use varve_heap::{Header, ObjectAlign, Ref, layout};
 
 /// Bytes that class data may take.
 const ROOM: usize = 64 << 20;
@@ -19,6 +18,8 @@ const ROOM: usize = 64 << 20;
 /// The range of class data.
 pub(crate) struct Constants {
     base: usize,
+    /// What they are aligned to, as all objects.
+    align: ObjectAlign,
     next: u32,
     /// Those that the program began with.
     named: Vec<Constant>,
@@ -31,8 +32,8 @@ unsafe impl Send for Constants {}
 
 impl Constants {
     /// # Safety
-    /// `ROOM` bytes at `base` are reserved, used by nobody else, and outlive the result.
-    pub unsafe fn new(base: usize) -> Result<Constants> {
+    /// `ROOM` bytes at `base`, the begin of the durable range, are reserved, used by nobody else, and outlive the result.
+    pub unsafe fn new(base: usize, align: ObjectAlign) -> Result<Constants> {
         let at = std::ptr::with_exposed_provenance_mut::<libc::c_void>(base);
         // SAFETY: as this function.
         let failed = unsafe { libc::mprotect(at, ROOM, libc::PROT_READ | libc::PROT_WRITE) };
@@ -42,6 +43,7 @@ impl Constants {
         }
         Ok(Constants {
             base,
+            align,
             next: 0,
             named: Vec::new(),
             all: Vec::new(),
@@ -71,6 +73,7 @@ impl Constants {
     /// A zeroed object at an offset, or behind the last one.
     fn add(&mut self, ty: TypeIndex, at: Option<u32>, types: &Registry) -> Result<u32> {
         let size = types.get(ty).layout.size;
+        let size = self.align.object_size(size.into()) as u32;
         let at = at.unwrap_or(self.next);
         if at < self.next || at as usize + size as usize > ROOM {
             return Err(Error::usage(
@@ -91,13 +94,15 @@ impl Constants {
         Ok(at)
     }
 
-    fn reference(at: u32) -> u32 {
-        ((CONSTANTS_START + u64::from(at)) >> layout::REF_SHIFT) as u32
+    fn reference(&self, at: u32) -> u32 {
+        let offset = self.align.durable_start() + u64::from(at);
+        self.align.reference(offset).0
     }
 
     /// The offset of class data that a reference leads to.
     fn offset(&self, reference: u32) -> Option<u32> {
-        let offset = Ref(reference).offset().checked_sub(CONSTANTS_START)?;
+        let offset = self.align.offset(Ref(reference));
+        let offset = offset.checked_sub(self.align.durable_start())?;
         (reference & layout::I31_TAG == 0 && offset < u64::from(self.next)).then_some(offset as u32)
     }
 }
@@ -162,9 +167,9 @@ impl Vm {
                 ty: kind,
             });
             let to = durable.constants.word(at).cast::<u8>();
+            let new = durable.constants.reference(at);
             drop(types);
             let from = self.object(raw);
-            let new = Constants::reference(at);
             // SAFETY: both objects have the type's size; what follows the header is copied, and the original says where it is now.
             unsafe {
                 std::ptr::copy_nonoverlapping(from.add(8), to.add(8), size - 8);
@@ -181,9 +186,8 @@ impl Vm {
     pub(crate) fn alloc_class_data(&mut self, ty: TypeIndex) -> Result<u32> {
         let types = self.engine.types();
         let durable = self.durable.as_mut().expect("code asks while there is one");
-        Ok(Constants::reference(
-            durable.constants.add(ty, None, &types)?,
-        ))
+        let at = durable.constants.add(ty, None, &types)?;
+        Ok(durable.constants.reference(at))
     }
 
     /// Makes class data again that durable objects refer to and programs make on demand.
@@ -236,7 +240,7 @@ impl Vm {
         }
         if let Some((base, at)) = late.link {
             self.known_class(base)?;
-            let reference = Constants::reference(late.offset);
+            let reference = self.constants().reference(late.offset);
             let word = self.constants().word(base + at);
             // SAFETY: a field of class data that are there. The program finds what it would make otherwise.
             unsafe {
@@ -260,7 +264,7 @@ impl Vm {
     fn known_class(&self, offset: u32) -> Result<u32> {
         let all = &self.constants().all;
         match all.iter().any(|a| a.0 == offset) {
-            true => Ok(Constants::reference(offset)),
+            true => Ok(self.constants().reference(offset)),
             false => Err(Error::usage(
                 "the region's class data refer to some that are not there",
             )),
@@ -324,7 +328,7 @@ impl Vm {
             }
         });
         let held = held.collect();
-        let reference = Constants::reference(at);
+        let reference = constants.reference(at);
         let link = constants
             .all
             .iter()
