@@ -98,6 +98,7 @@ impl Inspection {
         match storage {
             Storage::I8 => (bits as i8).into(),
             Storage::I16 => (bits as i16).into(),
+            Storage::U16 => (bits as u16).into(),
             Storage::I32 => (bits as i32).into(),
             Storage::I64 => (bits as i64).into(),
             Storage::F32 => f64::from(f32::from_bits(bits as u32)).into(),

@@ -37,6 +37,7 @@
 //! | `walk` | follows references and believes nothing: recovery, checks, garbage |
 //! | `file` | opening by name, with a lock |
 //! | `inspect` | looks at one without changing it |
+//! | `evolve` | how objects of one program become objects of another |
 //! | `rewrite` | copies a region: without garbage, for a program whose types changed |
 //! | `export` | as JSON lines |
 //!
@@ -46,6 +47,7 @@ mod alloc;
 mod class_data;
 pub mod domain;
 mod error;
+pub mod evolve;
 mod export;
 mod file;
 mod header;
@@ -70,5 +72,5 @@ pub use persist::Volatile;
 pub use rewrite::{replace, rewritten};
 pub use roots::Root;
 pub use space::{Recovered, Space, Stats};
-pub use types::{Constant, Field, Heap, Kind, Storage, Tables, Target, Type, difference};
+pub use types::{Constant, Field, Heap, Kind, Renamed, Storage, Tables, Target, Type, difference};
 pub use walk::{Damage, Walk};

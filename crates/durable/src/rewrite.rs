@@ -2,14 +2,14 @@
 //!
 //! The new region is written beside the old one and takes its name once all of it is in the medium, so that a crash leaves one of both.
 
-use crate::class_data::{Held, Late};
 use crate::domain::{Domain, Fence};
 use crate::error::{Error, Result};
+use crate::evolve::{Convert, Live, Plan};
 use crate::image::Image;
 use crate::inspect::Inspection;
 use crate::layout::*;
 use crate::space::Space;
-use crate::types::{Field, Kind, Storage, Tables};
+use crate::types::Tables;
 use crate::walk::{Place, header_of, place, size_of_object};
 use std::collections::HashMap;
 use std::fs::File;
@@ -33,43 +33,17 @@ impl Domain for Later {
     }
 }
 
-/// How objects of a type become objects of another program's type of the same name.
-struct TypeMap {
-    to: u32,
-    /// For structs: where in the old object, where in the new one, bytes, whether it is a reference.
-    fields: Vec<(u32, u32, u32, bool)>,
-}
-
 /// The bytes of a region with the same objects, for a program with these tables.
 ///
 /// # Errors
-/// If objects do not fit the program's types: fields that were added get zero or null; all else must be as it was.
+/// If objects do not fit the program's types: see [`Plan`].
 pub fn rewritten(old: &Inspection, tables: &Tables) -> Result<Vec<u8>> {
     let changed = |what: String| Error::OtherProgram {
         path: old.path().into(),
         what,
     };
-    let mut used: Vec<bool> = old.walk.by_type.iter().map(|c| c.0 > 0).collect();
-    old.late.iter().for_each(|l| used[l.ty as usize] = true);
-    let by_name = names(tables);
-    let old_names = numbered(&old.tables);
-    let mut maps: HashMap<u32, TypeMap> = HashMap::new();
-    for ty in (0..used.len() as u32).filter(|&ty| used[ty as usize]) {
-        let same = old.tables.types.get(ty as usize) == tables.types.get(ty as usize);
-        let to = match by_name.get(&old_names[ty as usize]) {
-            Some(&to) => to,
-            None if same => ty,
-            None => {
-                return Err(changed(format!(
-                    "there are objects of type {}, which it does not have",
-                    old.tables.name(ty)
-                )));
-            }
-        };
-        let fields = map_fields(old, ty, tables, to).map_err(&changed)?;
-        maps.insert(ty, TypeMap { to, fields });
-    }
-    let constants = map_constants(old, tables);
+    let plan = Plan::new(&old.tables, &old.late, &live(old), tables).map_err(&changed)?;
+    let of_type = |ty: u32| plan.of_type(ty).expect("all live types are planned");
     let infos = tables.infos();
     let capacity = 2 * old.image.len() + MOST_GROWTH;
     let mut new = Space::create(
@@ -82,7 +56,7 @@ pub fn rewritten(old: &Inspection, tables: &Tables) -> Result<Vec<u8>> {
     let mut places = HashMap::new();
     for &at in &old.walk.objects {
         let ty = Header(old.image.u64(at)).type_index();
-        let to = maps[&ty].to;
+        let to = of_type(ty).to;
         let info = &infos[to as usize];
         let bytes = match info.element {
             0 => u64::from(info.size),
@@ -93,18 +67,15 @@ pub fn rewritten(old: &Inspection, tables: &Tables) -> Result<Vec<u8>> {
         new.image.set_u64(place, header_of(to));
         places.insert(at, place);
     }
-    let moved = |r: Ref| -> Result<Ref> {
+    let moved = |r: Ref| -> Ref {
         match place(r) {
-            _ if !r.is_object() => Ok(r),
-            Place::File(at) => Ok(Space::reference(places[&at])),
-            Place::Constant(offset) => match constants.get(&(offset as u32)) {
-                Some(&to) => Ok(Ref(((CONSTANTS_START + u64::from(to)) >> REF_SHIFT) as u32)),
-                None => Err(changed(format!(
-                    "it needs {}, which it does not have",
-                    constant_name(old, offset)
-                ))),
-            },
-            Place::Outside => Ok(r),
+            _ if !r.is_object() => r,
+            Place::File(at) => Space::reference(places[&at]),
+            Place::Constant(offset) => {
+                let to = plan.constants[&(offset as u32)];
+                Ref(((CONSTANTS_START + u64::from(to)) >> REF_SHIFT) as u32)
+            }
+            Place::Outside => r,
         }
     };
     for &at in &old.walk.objects {
@@ -112,17 +83,16 @@ pub fn rewritten(old: &Inspection, tables: &Tables) -> Result<Vec<u8>> {
         let to = places[&at];
         let info = &old.infos[ty as usize];
         if info.element == 0 {
-            for &(from, at_new, bytes, is_ref) in &maps[&ty].fields {
-                match is_ref {
-                    true => {
-                        let r = moved(Ref(old.image.u32(at + u64::from(from))))?;
-                        new.image.write(to + u64::from(at_new), &r.0.to_le_bytes());
-                    }
-                    false => {
-                        let held = old.image.bytes(at + u64::from(from), u64::from(bytes));
-                        new.image.write(to + u64::from(at_new), &held);
-                    }
-                }
+            for step in &of_type(ty).steps {
+                let (mut bits, bytes) = ([0; 8], step.convert.reads() as usize);
+                old.image
+                    .read(at + u64::from(step.from), &mut bits[..bytes]);
+                let bits = match step.convert {
+                    Convert::Reference => u64::from(moved(Ref(u64::from_le_bytes(bits) as u32)).0),
+                    other => other.apply(u64::from_le_bytes(bits)),
+                };
+                let bytes = &bits.to_le_bytes()[..step.convert.bytes() as usize];
+                new.image.write(to + u64::from(step.to), bytes);
             }
             continue;
         }
@@ -133,16 +103,16 @@ pub fn rewritten(old: &Inspection, tables: &Tables) -> Result<Vec<u8>> {
             let length = u64::from(old.image.u32(at + ARRAY_LENGTH as u64));
             for i in 0..length {
                 let slot = u64::from(info.size) + 4 * i;
-                let r = moved(Ref(old.image.u32(at + slot)))?;
+                let r = moved(Ref(old.image.u32(at + slot)));
                 new.image.write(to + slot, &r.0.to_le_bytes());
             }
         }
     }
-    for late in &old.late {
-        new.add_late(map_late(old, late, &maps, &constants, tables).map_err(&changed)?)?;
+    for late in &plan.late {
+        new.add_late(late.clone())?;
     }
     for root in &old.roots {
-        new.set_root(&root.name, moved(root.object)?)?;
+        new.set_root(&root.name, moved(root.object))?;
     }
     if let Some(damage) = new.check().damages.first() {
         return Err(changed(damage.to_string()));
@@ -150,185 +120,33 @@ pub fn rewritten(old: &Inspection, tables: &Tables) -> Result<Vec<u8>> {
     new.into_bytes()
 }
 
-/// Types by name; of those with one name, the first is called `name`, the next `name#1`.
-fn names(tables: &Tables) -> HashMap<String, u32> {
-    let numbered = numbered(tables).into_iter().enumerate();
-    numbered
-        .filter(|(_, name)| !name.is_empty())
-        .map(|(i, name)| (name, i as u32))
-        .collect()
-}
-
-fn numbered(tables: &Tables) -> Vec<String> {
-    let mut before: HashMap<&str, u32> = HashMap::new();
-    let name = |t: &'_ crate::types::Type, nth: u32| match nth {
-        _ if t.name.is_empty() => String::new(),
-        0 => t.name.clone(),
-        n => format!("{}#{n}", t.name),
+/// What of a region a plan must map: the types of its objects, and the constants that they and roots refer to.
+fn live(old: &Inspection) -> Live {
+    let mut live = Live {
+        types: old.walk.by_type.iter().map(|c| c.0 > 0).collect(),
+        ..Live::default()
     };
-    let mut all = Vec::new();
-    for t in &tables.types {
-        let nth = before.entry(&t.name).or_default();
-        all.push(name(t, *nth));
-        *nth += 1;
-    }
-    all
-}
-
-fn map_fields(
-    old: &Inspection,
-    ty: u32,
-    tables: &Tables,
-    to: u32,
-) -> std::result::Result<Vec<(u32, u32, u32, bool)>, String> {
-    let name = old.tables.name(ty);
-    let same = |a: &Storage, b: &Storage| match (a, b) {
-        (Storage::Ref(_), Storage::Ref(_)) => true,
-        (a, b) => a == b,
-    };
-    match (
-        &old.tables.types[ty as usize].kind,
-        &tables.types[to as usize].kind,
-    ) {
-        (Kind::Array(a), Kind::Array(b)) if same(a, b) => Ok(Vec::new()),
-        (Kind::Struct { fields: a, .. }, Kind::Struct { fields: b, .. }) => {
-            let find = |f: &Field, i: usize| match f.name.is_empty() {
-                true => b.get(i).filter(|n| n.name.is_empty()),
-                false => b.iter().find(|n| n.name == f.name),
-            };
-            let mut map = Vec::new();
-            for (i, f) in a.iter().enumerate() {
-                let Some(n) = find(f, i) else {
-                    return Err(format!("field {} of {name} is not there any more", f.name));
-                };
-                if !same(&f.storage, &n.storage) {
-                    return Err(format!("field {} of {name} has another type", f.name));
-                }
-                let is_ref = matches!(f.storage, Storage::Ref(_));
-                map.push((f.offset, n.offset, f.storage.bytes(), is_ref));
-            }
-            let kept = |n: &Field| map.iter().any(|m| m.1 == n.offset);
-            for n in b.iter().filter(|n| !kept(n)) {
-                if matches!(n.storage, Storage::Ref(t) if !t.nullable) {
-                    return Err(format!(
-                        "field {} of {name} is new and has no default",
-                        n.name
-                    ));
-                }
-            }
-            Ok(map)
-        }
-        _ => Err(format!("{name} is something else")),
-    }
-}
-
-/// Offsets of constants in the old and the new program, those that are made later too.
-fn map_constants(old: &Inspection, tables: &Tables) -> HashMap<u32, u32> {
-    let new: HashMap<&str, u32> = tables
-        .constants
-        .iter()
-        .map(|c| (c.name.as_str(), c.offset))
-        .collect();
-    let named = old.tables.constants.iter();
-    let mut map: HashMap<u32, u32> = named
-        .filter_map(|c| Some((c.offset, *new.get(c.name.as_str())?)))
-        .collect();
-    let size = |ty: u32, tables: &Tables| match tables.types.get(ty as usize).map(|t| &t.kind) {
-        Some(Kind::Struct { size, .. }) => *size,
-        _ => 8,
-    };
-    let by_name = names(tables);
-    let mut next = tables
-        .constants
-        .last()
-        .map_or(0, |c| c.offset + size(c.ty, tables));
-    for late in &old.late {
-        map.insert(late.offset, next);
-        let ty = by_name
-            .get(&old.tables.name(late.ty))
-            .copied()
-            .unwrap_or(late.ty);
-        next += size(ty, tables);
-    }
-    map
-}
-
-fn map_late(
-    old: &Inspection,
-    late: &Late,
-    maps: &HashMap<u32, TypeMap>,
-    constants: &HashMap<u32, u32>,
-    tables: &Tables,
-) -> std::result::Result<Late, String> {
-    let map = &maps[&late.ty];
-    let fields = |tables: &Tables, ty: u32| match &tables.types[ty as usize].kind {
-        Kind::Struct { fields, .. } => fields.clone(),
-        _ => Vec::new(),
-    };
-    let moved = |at: u32| {
-        let to = constants.get(&at).copied();
-        to.ok_or_else(|| {
-            format!(
-                "it needs {}, which it does not have",
-                constant_name(old, u64::from(at))
-            )
-        })
-    };
-    let (before, now) = (fields(&old.tables, late.ty), fields(tables, map.to));
-    let mut held = vec![Held::Null; now.len()];
-    for (field, value) in before.iter().zip(&late.held) {
-        let to = map.fields.iter().find(|m| m.0 == field.offset).map(|m| m.1);
-        let Some(i) = now.iter().position(|n| Some(n.offset) == to) else {
-            continue;
-        };
-        held[i] = match value {
-            Held::Class(at) => Held::Class(moved(*at)?),
-            other => other.clone(),
-        };
-    }
-    let link = match late.link {
-        None => None,
-        Some((base, offset)) => {
-            let of = old
-                .tables
-                .constants
-                .iter()
-                .find(|c| c.offset == base)
-                .map(|c| c.ty);
-            let of = of.or_else(|| old.late.iter().find(|l| l.offset == base).map(|l| l.ty));
-            let field = of.and_then(|ty| {
-                fields(&old.tables, ty)
-                    .into_iter()
-                    .find(|f| f.offset == offset)
-            });
-            let ty = tables
-                .constants
-                .iter()
-                .find(|c| Some(&c.offset) == constants.get(&base))
-                .map(|c| c.ty);
-            let ty = ty.or_else(|| of.and_then(|ty| maps.get(&ty)).map(|m| m.to));
-            let now = match (field, ty) {
-                (Some(f), Some(ty)) => fields(tables, ty).into_iter().find(|n| n.name == f.name),
-                _ => None,
-            };
-            Some((moved(base)?, now.map_or(offset, |n| n.offset)))
+    let mut note = |r: Ref| {
+        if let Place::Constant(offset) = place(r)
+            && r.is_object()
+        {
+            live.constants.insert(offset as u32);
         }
     };
-    Ok(Late {
-        offset: moved(late.offset)?,
-        ty: map.to,
-        link,
-        held,
-    })
-}
-
-fn constant_name(old: &Inspection, offset: u64) -> String {
-    let named = old
-        .tables
-        .constants
-        .iter()
-        .find(|c| u64::from(c.offset) == offset);
-    named.map_or_else(|| format!("class data at {offset:#x}"), |c| c.name.clone())
+    old.roots.iter().for_each(|root| note(root.object));
+    for &at in &old.walk.objects {
+        let info = &old.infos[Header(old.image.u64(at)).type_index() as usize];
+        if info.element == 0 {
+            info.refs
+                .iter()
+                .for_each(|&(offset, _)| note(Ref(old.image.u32(at + u64::from(offset)))));
+        } else if !info.refs.is_empty() {
+            let length = u64::from(old.image.u32(at + ARRAY_LENGTH as u64));
+            let first = at + u64::from(info.size);
+            (0..length).for_each(|i| note(Ref(old.image.u32(first + 4 * i))));
+        }
+    }
+    live
 }
 
 /// Puts new bytes in the place of a region file: beside it first, and under its name once they are in the medium.

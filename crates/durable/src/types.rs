@@ -10,6 +10,8 @@ use varve_heap::layout::*;
 pub enum Storage {
     I8,
     I16,
+    /// Sixteen bits without a sign, where the program says so: characters.
+    U16,
     I32,
     I64,
     F32,
@@ -25,7 +27,7 @@ impl Storage {
     pub fn bytes(&self) -> u32 {
         match self {
             Storage::I8 => 1,
-            Storage::I16 => 2,
+            Storage::I16 | Storage::U16 => 2,
             Storage::I64 | Storage::F64 => 8,
             _ => 4,
         }
@@ -119,13 +121,42 @@ pub struct Constant {
 }
 
 /// What a region's tables hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Tables {
     /// All types, by the numbers that objects' headers have.
     pub types: Vec<Type>,
     /// All constants.
     pub constants: Vec<Constant>,
+    /// Whether fields have the names that they have in the program's source, all of them. Otherwise a toolchain has named them, which may
+    /// have numbered equal ones, and may have left out those that the program does not use.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_source: bool,
+    /// What the program says had another name before. Not in files: it is for the opening that finds the old names.
+    #[serde(skip)]
+    pub renamed: Vec<Renamed>,
 }
+
+/// A class or a field that had another name in an older version of the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Renamed {
+    /// The class, by its name now.
+    pub class: String,
+    /// The field, by its name now; none: it is the class that had the other name.
+    pub field: Option<String>,
+    /// The old name.
+    pub was: String,
+}
+
+/// Tables are equal if the same file would do for them: whatever was renamed to have them so.
+impl PartialEq for Tables {
+    fn eq(&self, other: &Tables) -> bool {
+        self.types == other.types
+            && self.constants == other.constants
+            && self.from_source == other.from_source
+    }
+}
+
+impl Eq for Tables {}
 
 /// What walks and copies need of a type.
 #[derive(Clone, Debug)]
@@ -291,6 +322,9 @@ pub fn difference(file: &Tables, program: &Tables) -> Option<String> {
         .find(|(a, b)| a != b);
     Some(match differ {
         Some((a, b)) => format!("constant {} is where the program has {}", a.name, b.name),
+        None if file.constants.len() == program.constants.len() => {
+            "its fields are not named as in the program's source".into()
+        }
         None => format!(
             "it has {} constants, the program {}",
             file.constants.len(),

@@ -35,7 +35,7 @@ fn tables() -> Tables {
             named("node", Kind::Struct { size: 24, fields }),
             named("table", Kind::Array(target(Heap::Any))),
         ],
-        constants: vec![],
+        ..Tables::default()
     }
 }
 

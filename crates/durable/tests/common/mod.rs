@@ -48,7 +48,7 @@ pub fn tables() -> Tables {
             named("table", Kind::Array(any)),
             named("bytes", Kind::Array(Storage::I8)),
         ],
-        constants: vec![],
+        ..Tables::default()
     }
 }
 
