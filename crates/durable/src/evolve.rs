@@ -20,6 +20,7 @@ use crate::class_data::{Held, Late};
 use crate::types::{Kind, Storage, Tables};
 use fields::map_fields;
 use names::Names;
+pub use names::{each_class, without_number};
 use std::collections::{HashMap, HashSet};
 
 /// What of a region must live on.

@@ -73,35 +73,39 @@ impl Names {
     /// What a name of the old program is now: a class, a class within one, or one of the compiler's names with classes in it, such as
     /// `Array<a.B>@vt`.
     pub fn new_name(&self, name: &str) -> String {
-        if self.renamed.is_empty() {
-            return name.to_string();
+        match self.renamed.is_empty() {
+            true => name.to_string(),
+            false => each_class(name, |class| self.renamed.get(class).map(String::as_str)),
         }
-        let mut now = String::new();
-        let mut rest = name;
-        while !rest.is_empty() {
-            let end = rest.find(['<', '>', '@']).unwrap_or(rest.len());
-            now += &self.new_class(&rest[..end]);
-            let next = rest[end..]
-                .chars()
-                .next()
-                .map_or(end, |c| end + c.len_utf8());
-            now += &rest[end..next];
-            rest = &rest[next..];
-        }
-        now
     }
+}
 
-    fn new_class(&self, class: &str) -> String {
-        // The longest part that has another name: of a class within a class, it may be the one around.
-        let mut end = class.len();
-        loop {
-            if let Some(now) = self.renamed.get(&class[..end]) {
-                return format!("{now}{}", &class[end..]);
-            }
-            match class[..end].rfind(['$', '#']) {
-                Some(shorter) => end = shorter,
-                None => return class.to_string(),
-            }
+/// A name with each class in it replaced by another: names of compilers have classes in them, such as `Array<a.B>@vt`. A class within a class
+/// goes with it.
+pub fn each_class<'a>(name: &str, to: impl Fn(&str) -> Option<&'a str>) -> String {
+    let mut now = String::new();
+    let mut rest = name;
+    while !rest.is_empty() {
+        let end = rest.find(['<', '>', '@']).unwrap_or(rest.len());
+        now += &one_class(&rest[..end], &to);
+        // Those are single bytes.
+        let next = (end + 1).min(rest.len());
+        now += &rest[end..next];
+        rest = &rest[next..];
+    }
+    now
+}
+
+fn one_class<'a>(class: &str, to: impl Fn(&str) -> Option<&'a str>) -> String {
+    // The longest part that has another name: of a class within a class, it may be the one around.
+    let mut end = class.len();
+    loop {
+        if let Some(now) = to(&class[..end]) {
+            return format!("{now}{}", &class[end..]);
+        }
+        match class[..end].rfind(['$', '#']) {
+            Some(shorter) => end = shorter,
+            None => return class.to_string(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Objects that survive the program: between the store and its durable region.
 
 pub(crate) mod class_data;
+mod classes;
 mod stats;
 mod types;
 
@@ -25,6 +26,8 @@ pub(crate) struct Durable {
     pub constants: Constants,
     /// Types whose objects are constants, those made later too.
     class_types: HashSet<TypeIndex>,
+    /// The type of objects that stand for classes, which are class data too: the same objects in each run.
+    class_objects: Option<TypeIndex>,
     heap_base: usize,
     /// Enumerations of the program, whose constants are the same objects in each run.
     pub enumeration: Option<types::Enumeration>,
@@ -52,6 +55,7 @@ impl Durable {
             space: None,
             constants,
             class_types: HashSet::new(),
+            class_objects: None,
             heap_base,
             enumeration: None,
             name: Vec::new(),
@@ -110,7 +114,10 @@ impl Vm {
         self.collect()?;
         let tables = self.durable_tables(instance);
         let enumeration = self.enumeration(instance);
+        let class_objects = self.class_objects(instance);
         let durable = self.durable.as_mut().expect("looked at above");
+        durable.class_types.extend(class_objects);
+        durable.class_objects = class_objects;
         durable.enumeration = enumeration;
         let opened = durable.opened.take().expect("opened with the store");
         durable.space = Some(opened.region(&tables)?);

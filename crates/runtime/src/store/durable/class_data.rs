@@ -2,7 +2,8 @@
 //! must be where durable objects look for them: in a range of their own, each at a place that the region's tables name.
 //!
 //! Which objects are class data: those that immutable globals begin with, if they have references to functions, and all others of the same
-//! types. Programs make some of them on demand; if durable objects refer to those, the region says how to make them again.
+//! types. Programs make some of them on demand; if durable objects refer to those, the region says how to make them again. So it is with the
+//! objects that stand for classes in the program, `Thing.class` in Java: tables of methods lead to them.
 
 use super::Durable;
 use crate::error::{Error, Result};
@@ -306,6 +307,10 @@ impl Vm {
         let constants = self.constants();
         let own = constants.all.iter().find(|a| a.0 == at);
         let ty = own.expect("a reference into the range is of an object").1;
+        let is_class = self
+            .durable
+            .as_ref()
+            .is_some_and(|d| d.class_objects == Some(ty));
         let types = self.engine.types();
         let fields = types.fields(ty).iter().zip(&types.get(ty).layout.offsets);
         let held = fields.map(|(field, &offset)| {
@@ -320,6 +325,8 @@ impl Vm {
                     Some(at) => Held::Class(at),
                     None => Held::Null,
                 },
+                // What has been worked out for a class in this run, such as its name, is not there in the next.
+                _ if is_class => Held::Bits(0),
                 _ => Held::Bits(bits),
             }
         });
