@@ -10,6 +10,7 @@ public final class VarvePlugin implements TeaVMPlugin {
     public void install(TeaVMHost host) {
         host.add(new VarveTransformer());
         host.add(new MarkTransformer(host.getResourceProvider()));
+        host.add(new EnumMapTransformer());
         DurableClasses classes = new DurableClasses();
         host.add(classes);
         TeaVMWasmGCHost wasm = host.getExtension(TeaVMWasmGCHost.class);
