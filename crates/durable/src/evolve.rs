@@ -17,7 +17,7 @@ mod fields;
 mod names;
 
 use crate::class_data::{Held, Late};
-use crate::types::{Kind, Storage, Tables};
+use crate::types::{Heap, Kind, Storage, Tables, Target};
 use fields::map_fields;
 use names::Names;
 pub use names::{each_class, without_number};
@@ -52,6 +52,19 @@ pub struct TypePlan {
     pub steps: Vec<Step>,
     /// For arrays: what each element becomes.
     pub element: Option<Convert>,
+    /// Of the steps: references that may lead to an object that does not fit there any more. Whoever copies asks [`Plan::fits`] first.
+    pub narrowed: Vec<Narrowed>,
+}
+
+/// A field that has another class than it had, which not all objects are that may be there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Narrowed {
+    /// The field's offset in the old object.
+    pub from: u32,
+    /// Its name.
+    pub field: String,
+    /// What may be there now.
+    pub target: Target,
 }
 
 /// One field: from an offset in the old object to one in the new object.
@@ -212,8 +225,38 @@ impl Plan {
                 planner.add_type(ty)?;
             }
         }
+        planner.add_narrowed();
         planner.add_constants(late, live)?;
         Ok(planner.plan)
+    }
+
+    /// Whether an object of an old type may be where a field of the old type `holder` refers to it, after it was copied.
+    ///
+    /// # Errors
+    /// With class and field.
+    pub fn fits(
+        &self,
+        old: &Tables,
+        new: &Tables,
+        holder: u32,
+        field: &Narrowed,
+        ty: u32,
+    ) -> Result<(), String> {
+        match self.of_type(ty) {
+            Some(planned) if new.fits(planned.to, field.target.to) => Ok(()),
+            _ => {
+                let wanted = match field.target.to {
+                    Heap::Type(to) => new.name(to),
+                    other => format!("{other:?}"),
+                };
+                Err(format!(
+                    "field {} of {} holds a {}, and is to hold a {wanted} now",
+                    field.field,
+                    old.name(holder),
+                    old.name(ty)
+                ))
+            }
+        }
     }
 
     /// How objects of a type are copied, if any of it are alive.
@@ -257,6 +300,7 @@ impl Planner<'_> {
                     to,
                     steps: Vec::new(),
                     element: Some(same),
+                    narrowed: Vec::new(),
                 },
                 _ => return Err(format!("{name} is something else")),
             },
@@ -264,11 +308,47 @@ impl Planner<'_> {
                 to,
                 steps: map_fields(self.old, ty, self.new, to, &self.names)?,
                 element: None,
+                narrowed: Vec::new(),
             },
             _ => return Err(format!("{name} is something else")),
         };
         self.plan.types[ty as usize] = Some(planned);
         Ok(())
+    }
+
+    /// Finds the fields whose objects may not fit any more.
+    fn add_narrowed(&mut self) {
+        let live: Vec<(u32, u32)> = (0u32..)
+            .zip(&self.plan.types)
+            .filter_map(|(ty, planned)| Some((ty, planned.as_ref()?.to)))
+            .collect();
+        let (old, new) = (self.old, self.new);
+        for &(ty, to) in &live {
+            let target = |tables: &Tables, ty, offset| {
+                let field = fields::of(tables, ty).iter().find(|f| f.offset == offset)?;
+                match field.storage {
+                    Storage::Ref(target) => Some((field.name.clone(), target)),
+                    _ => None,
+                }
+            };
+            let planned = self.plan.types[ty as usize].as_mut().expect("just listed");
+            for step in &planned.steps {
+                let (Some((field, was)), Some((_, target))) =
+                    (target(old, ty, step.from), target(new, to, step.to))
+                else {
+                    continue;
+                };
+                let fails =
+                    |&(l, now): &(u32, u32)| old.fits(l, was.to) && !new.fits(now, target.to);
+                if live.iter().any(fails) {
+                    planned.narrowed.push(Narrowed {
+                        from: step.from,
+                        field,
+                        target,
+                    });
+                }
+            }
+        }
     }
 
     /// Constants by name; behind them class data that the program makes while it runs, as far as something needs them.

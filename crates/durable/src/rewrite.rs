@@ -43,6 +43,7 @@ pub fn rewritten(old: &Inspection, tables: &Tables) -> Result<Vec<u8>> {
         what,
     };
     let plan = Plan::new(&old.tables, &old.late, &live(old), tables).map_err(&changed)?;
+    check_narrowed(old, &plan, tables).map_err(&changed)?;
     let of_type = |ty: u32| plan.of_type(ty).expect("all live types are planned");
     let infos = tables.infos();
     let capacity = 2 * old.image.len() + MOST_GROWTH;
@@ -147,6 +148,30 @@ fn live(old: &Inspection) -> Live {
         }
     }
     live
+}
+
+/// Looks at what fields refer to that have another class now.
+fn check_narrowed(
+    old: &Inspection,
+    plan: &Plan,
+    tables: &Tables,
+) -> std::result::Result<(), String> {
+    for &at in &old.walk.objects {
+        let ty = Header(old.image.u64(at)).type_index();
+        for field in plan
+            .of_type(ty)
+            .map_or(&[][..], |planned| &planned.narrowed)
+        {
+            let r = Ref(old.image.u32(at + u64::from(field.from)));
+            if let Place::File(to) = place(r)
+                && r.is_object()
+            {
+                let of = Header(old.image.u64(to)).type_index();
+                plan.fits(&old.tables, tables, ty, field, of)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Puts new bytes in the place of a region file: beside it first, and under its name once they are in the medium.

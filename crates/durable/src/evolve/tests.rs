@@ -1,5 +1,5 @@
 use super::*;
-use crate::types::{Field, Heap, Renamed, Target, Type};
+use crate::types::{Field, Renamed, Type};
 use proptest::prelude::*;
 
 /// A class: its name, its superclass by number, and its own fields.
@@ -291,6 +291,31 @@ fn class_data_that_nothing_needs_are_forgotten() {
         Plan::new(&old, &all, &live, &new)
             .unwrap_err()
             .contains("class data of type Gone")
+    );
+}
+
+#[test]
+fn a_field_of_another_class_is_looked_at_where_something_may_not_fit() {
+    let classes = |field: u32| -> Tables {
+        tables(&[
+            ("Top", None, &[]),
+            ("Sub", Some(0), &[]),
+            ("Other", None, &[]),
+            ("Box", None, &[("it", reference(field))]),
+        ])
+    };
+    let (top, sub) = (classes(0), classes(1));
+    let narrowed =
+        |old: &Tables, new: &Tables| plan(old, new).unwrap().of_type(3).unwrap().narrowed.clone();
+    assert_eq!(narrowed(&sub, &top), []);
+    assert_eq!(narrowed(&top, &top), []);
+    let field = &narrowed(&top, &sub)[0];
+    let plan = plan(&top, &sub).unwrap();
+    assert_eq!(plan.fits(&top, &sub, 3, field, 1), Ok(()));
+    let error = plan.fits(&top, &sub, 3, field, 0).unwrap_err();
+    assert_eq!(
+        error,
+        "field it of Box holds a Top, and is to hold a Sub now"
     );
 }
 

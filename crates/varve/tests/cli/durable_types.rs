@@ -66,7 +66,7 @@ fn names_in_a_region_are_those_of_the_source() {
             .lines()
             .find(|l| l.contains("\"type\":\"java.util.ArrayDeque\""))
             .unwrap();
-        for field in ["\"version\":", "\"head\":", "\"tail\":", "\"elements\":"] {
+        for field in ["\"version\":", "\"head\":", "\"tail\":", "\"array\":"] {
             assert!(deque.contains(field), "no {field} in {deque}");
         }
         // One class declares a field that its superclass has too.
@@ -91,20 +91,22 @@ fn classes_without_names_stay_what_they_are() {
     assert_eq!(lines(on(&region, AFTER, &[]))[2], "KEEP DROP");
 }
 
-/// A lambda has a number for a name, and nothing else.
+/// A lambda has a number for a name, and nothing else; a set of constants has their numbers.
 #[test]
-fn a_lambda_is_refused_with_its_line() {
+fn lambdas_with_their_lines_and_sets_of_numbers_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let region = folder.path().join("lambda.region");
     let said = on(&region, BEFORE, &["lambda"]);
     said.refuses(
-        2,
+        1,
         &[
             "varve.evolve.Main$lambda",
             "a lambda or a method reference in Main.java:",
             "make it a class with a name",
         ],
     );
+    let set = on(&region, BEFORE, &["set"]);
+    set.refuses(1, &["java.util.GenericEnumSet", "keep a HashSet"]);
     // Without a region it is as ever.
     let said = varve(&["run", BEFORE, "--", "lambda"]).well();
     assert_eq!(said.out, "KEEP\n");

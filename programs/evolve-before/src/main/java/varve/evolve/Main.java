@@ -1,5 +1,6 @@
 package varve.evolve;
 
+import java.util.EnumSet;
 import varve.Varve;
 
 /** A shop in its first version; {@code evolve-after} has the next one, of the same classes. */
@@ -11,6 +12,10 @@ public final class Main {
         String what = arguments.length == 0 ? "show" : arguments[0];
         if (what.equals("lambda")) {
             lambda();
+            return;
+        }
+        if (what.equals("set")) {
+            Varve.setRoot("moods", EnumSet.of(Mood.CALM));
             return;
         }
         Shop shop = Varve.root("shop", Main::open);
