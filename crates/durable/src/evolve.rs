@@ -374,7 +374,12 @@ impl Planner<'_> {
             .constants
             .last()
             .map_or(0, |c| c.offset + size(c.ty));
-        let needed: Vec<&Late> = late.iter().filter(|l| needed.contains(&l.offset)).collect();
+        let mut needed: Vec<&Late> = late.iter().filter(|l| needed.contains(&l.offset)).collect();
+        // What an older version made on demand, another may make when it begins.
+        needed.retain(|l| match new.get(self.names.new_name(&l.name).as_str()) {
+            Some(&to) => self.plan.constants.insert(l.offset, to).is_some(),
+            None => true,
+        });
         for l in &needed {
             let Some(to) = self.names.new_type(l.ty) else {
                 return Err(format!(
@@ -455,6 +460,7 @@ impl Planner<'_> {
             ty: to,
             link,
             held,
+            name: self.names.new_name(&late.name),
         })
     }
 }

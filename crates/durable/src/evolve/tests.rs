@@ -260,6 +260,7 @@ fn class_data_that_nothing_needs_are_forgotten() {
         ty,
         link: Some((of, 8)),
         held: vec![Held::Class(of), Held::Bits(7)],
+        name: format!("late {offset}"),
     };
     let all = [late(16, 0, 0), late(32, 0, 16), late(48, 1, 0)];
     let mut new = tables(&[(
@@ -279,13 +280,14 @@ fn class_data_that_nothing_needs_are_forgotten() {
     assert_eq!(Plan::new(&old, &all, &live, &new).unwrap().late, []);
     live.constants.insert(32);
     let planned = Plan::new(&old, &all, &live, &new).unwrap().late;
-    let expected = |offset, of| Late {
+    let expected = |offset, of, was| Late {
         offset,
         ty: 0,
         link: Some((of, 12)),
         held: vec![Held::Bits(7), Held::Class(of)],
+        name: format!("late {was}"),
     };
-    assert_eq!(planned, [expected(24, 8), expected(40, 24)]);
+    assert_eq!(planned, [expected(24, 8, 16), expected(40, 24, 32)]);
     live.constants.insert(48);
     assert!(
         Plan::new(&old, &all, &live, &new)

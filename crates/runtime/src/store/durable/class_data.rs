@@ -331,21 +331,65 @@ impl Vm {
             }
         });
         let held = held.collect();
-        let reference = Constants::reference(at);
-        let link = constants
-            .all
-            .iter()
-            .filter(|a| a.0 != at)
-            .find_map(|(base, _, refs)| {
-                // SAFETY: fields of class data.
-                let refers = |&&o: &&u32| unsafe { constants.word(base + o).read() } == reference;
-                refs.iter().find(refers).map(|&o| (*base, o))
-            });
         Late {
             offset: at,
             ty,
-            link,
+            link: self.link_of(at),
             held,
+            name: self.class_data_name(at, 8),
+        }
+    }
+
+    /// Where other class data refer to these: by offset, and the offset of the field.
+    fn link_of(&self, at: u32) -> Option<(u32, u32)> {
+        let constants = self.constants();
+        let reference = Constants::reference(at);
+        let others = constants.all.iter().filter(|a| a.0 != at);
+        others.into_iter().find_map(|(base, _, refs)| {
+            // SAFETY: fields of class data.
+            let refers = |&&o: &&u32| unsafe { constants.word(base + o).read() } == reference;
+            refs.iter().find(refers).map(|&o| (*base, o))
+        })
+    }
+
+    /// What class data would be called if the program began with them, after those that refer to them.
+    fn class_data_name(&self, at: u32, depth: u32) -> String {
+        let tables = self
+            .durable
+            .as_ref()
+            .and_then(|d| d.space.as_ref())
+            .map(|s| s.tables());
+        let Some(tables) = tables.filter(|_| depth > 0) else {
+            return String::new();
+        };
+        if let Some(named) = tables.constants.iter().find(|c| c.offset == at) {
+            return named.name.clone();
+        }
+        let Some((base, field)) = self.link_of(at) else {
+            return String::new();
+        };
+        let of = self.class_data_name(base, depth - 1);
+        let ty = self
+            .constants()
+            .all
+            .iter()
+            .find(|a| a.0 == base)
+            .map(|a| a.1);
+        let fields = match ty
+            .and_then(|ty| tables.types.get(ty as usize))
+            .map(|t| &t.kind)
+        {
+            Some(varve_durable::Kind::Struct { fields, .. }) => &fields[..],
+            _ => &[],
+        };
+        let field = fields
+            .iter()
+            .find(|f| f.offset == field)
+            .map(|f| f.name.as_str());
+        match (of.strip_suffix("@class"), field) {
+            (Some(class), Some("arrayType")) => format!("Array<{class}>@class"),
+            (Some(class), Some("vtable")) => format!("{class}@vt"),
+            _ => String::new(),
         }
     }
 

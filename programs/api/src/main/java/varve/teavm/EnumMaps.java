@@ -15,9 +15,12 @@ final class EnumMaps {
         return RUN;
     }
 
-    /** The constants of an enumeration, in their order now. */
+    /** The constants of an enumeration, in their order now: in an array of no class of their own, which becomes durable with the map. */
     static Object[] constants(Class<?> type) {
-        return type.getEnumConstants();
+        Object[] constants = type.getEnumConstants();
+        Object[] copy = new Object[constants.length];
+        System.arraycopy(constants, 0, copy, 0, copy.length);
+        return copy;
     }
 
     /** The values in the order of the constants now. */
