@@ -247,9 +247,11 @@ fn a_region_of_another_program_or_in_use_is_refused_in_a_line() {
     let folder = tempfile::tempdir().unwrap();
     let region = folder.path().join("accounts.region");
     on(&region, ACCOUNTS, &["10"]).well();
-    on(&region, DURABLE, &["marray"]).refuses(2, &["accounts.region", "another program"]);
+    let lists = folder.path().join("lists.region");
+    on(&lists, DURABLE, &["marray"]).well();
+    on(&lists, ACCOUNTS, &["10"]).refuses(2, &["lists.region", "another program"]);
     // It is as it was.
-    on(&region, ACCOUNTS, &["10"]).well();
+    on(&lists, DURABLE, &["marray"]).well();
     let letter = folder.path().join("letter");
     std::fs::write(&letter, "Dear reader").unwrap();
     on(&letter, ACCOUNTS, &["10"]).refuses(2, &["letter", "no region file"]);
