@@ -11,6 +11,8 @@ use varve_heap::Ref;
 fuzz_target!(|bytes: &[u8]| {
     let mut image = MAGIC.to_vec();
     image.extend(VERSION.to_le_bytes());
+    // Objects are aligned to 8 bytes.
+    image.extend(2u32.to_le_bytes());
     image.resize(4096, 0);
     image.extend(bytes);
     image.resize(image.len().max(FIRST_SIZE as usize), 0);
@@ -21,8 +23,16 @@ fuzz_target!(|bytes: &[u8]| {
             rewritten(&whole, &whole.tables).ok();
         }
     }
-    let domain = Box::new(CacheLines::new("memory"));
-    match Space::open("here.region", memory(), domain, None) {
+    let domain = || Box::new(CacheLines::new("memory"));
+    // As a large region, of which nothing is followed before it is used.
+    if let Ok(mut region) = Space::open_checked("here.region", memory(), domain(), None, 0) {
+        region.begin();
+        region.set_root("fuzzed", Ref::NULL).ok();
+        region.end().ok();
+        region.collect(&[]);
+        region.close().ok();
+    }
+    match Space::open("here.region", memory(), domain(), None) {
         Ok(mut region) => {
             assert!(region.check().damages.is_empty());
             region.begin();

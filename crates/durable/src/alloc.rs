@@ -140,10 +140,13 @@ impl Allocator {
         self.used * LINE_SIZE
     }
 
-    /// Has the next objects share no cache line with those before.
-    pub fn separate(&mut self) {
+    /// Has the next objects share no cache line with those before; objects are at multiples of `align`.
+    pub fn separate(&mut self, align: u64) {
         for gap in [&mut self.small, &mut self.medium] {
-            gap.cursor = gap.cursor.next_multiple_of(CACHE_LINE).min(gap.limit);
+            gap.cursor = gap
+                .cursor
+                .next_multiple_of(CACHE_LINE.max(align))
+                .min(gap.limit);
         }
     }
 
@@ -246,7 +249,7 @@ mod tests {
         let mut a = Allocator::new(0);
         a.grow(64 * LINE_SIZE);
         let first = a.allocate(24).unwrap();
-        a.separate();
+        a.separate(8);
         let second = a.allocate(24).unwrap();
         assert_ne!(first / CACHE_LINE, second / CACHE_LINE);
     }

@@ -35,6 +35,9 @@ pub struct Late {
     pub link: Option<(u32, u32)>,
     /// What their fields held when they became durable, in the order of the type's fields.
     pub held: Vec<Held>,
+    /// What they would be called if the program made them when it begins, as another version of it may; empty if that is not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
 }
 
 impl Space {

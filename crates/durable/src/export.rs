@@ -3,7 +3,6 @@
 use crate::inspect::Inspection;
 use crate::layout::*;
 use crate::types::{Kind, Storage};
-use crate::walk::{Place, place};
 use serde_json::{Map, Value, json};
 use std::collections::{HashSet, VecDeque};
 use std::io::{self, Write};
@@ -38,7 +37,9 @@ impl Inspection {
         }
         let mut seen = HashSet::new();
         while let Some(r) = pending.pop_front() {
-            let Place::File(at) = place(r) else { continue };
+            let Place::File(at) = Addresses(self.align).place(r) else {
+                continue;
+            };
             if !r.is_object() || !seen.insert(at) {
                 continue;
             }
@@ -98,6 +99,7 @@ impl Inspection {
         match storage {
             Storage::I8 => (bits as i8).into(),
             Storage::I16 => (bits as i16).into(),
+            Storage::U16 => (bits as u16).into(),
             Storage::I32 => (bits as i32).into(),
             Storage::I64 => (bits as i64).into(),
             Storage::F32 => f64::from(f32::from_bits(bits as u32)).into(),
@@ -105,7 +107,7 @@ impl Inspection {
             Storage::Func => Value::Null,
             Storage::Ref(_) => {
                 let r = Ref(bits as u32);
-                if matches!(place(r), Place::File(_)) && r.is_object() {
+                if matches!(Addresses(self.align).place(r), Place::File(_)) && r.is_object() {
                     pending.push_back(r);
                 }
                 self.value(r)
@@ -114,7 +116,7 @@ impl Inspection {
     }
 
     fn value(&self, r: Ref) -> Value {
-        match place(r) {
+        match Addresses(self.align).place(r) {
             _ if r.is_null() => Value::Null,
             _ if r.is_i31() => json!({"integer": r.as_i31()}),
             Place::File(at) => json!({"ref": at}),
@@ -129,7 +131,7 @@ impl Inspection {
                     None => json!({"constant": offset}),
                 }
             }
-            Place::Outside => json!({"outside": r.offset() + FILE_START}),
+            Place::Outside => json!({"outside": r.0}),
         }
     }
 }

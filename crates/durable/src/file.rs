@@ -15,6 +15,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
+use varve_heap::ObjectAlign;
 
 /// What kind of medium a region's file is on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -36,24 +37,58 @@ pub struct Opened {
     path: String,
     medium: Medium,
     at: *mut u8,
+    align: ObjectAlign,
 }
 
 // SAFETY: the addresses were lent to this value alone.
 unsafe impl Send for Opened {}
 
-/// Takes a region file for this process, or the right to make it. Its region will be mapped at `at`.
+/// What objects are aligned to in the region of a file; none if there is none.
+///
+/// # Errors
+/// If the file cannot be read, or is something else.
+pub fn alignment(path: &Path) -> Result<Option<ObjectAlign>> {
+    let name = path.display().to_string();
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(io_error(&name, "the region file cannot be opened")(e)),
+    };
+    let mut begin = [0; 16];
+    let read = std::os::unix::fs::FileExt::read_at(&file, &mut begin, 0);
+    match read.map_err(io_error(&name, "the region file cannot be read"))? {
+        0 => Ok(None),
+        16 if begin[..8] == MAGIC => {
+            let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| begin[at + i]));
+            Ok(match word(8) {
+                VERSION => ObjectAlign::of_shift(word(ALIGN_SHIFT as usize)),
+                _ => Some(ObjectAlign::LEAST),
+            })
+        }
+        _ => Err(Error::Foreign(name)),
+    }
+}
+
+/// Takes a region file for this process, or the right to make it. Its region will be mapped at `at`, with objects at multiples of `align`: a
+/// region where they are at others is rewritten.
 ///
 /// # Errors
 /// If the system refuses, another process has it open, or it is something else.
 ///
 /// # Safety
-/// [`MAX_FILE`] bytes at `at` are reserved, used by nobody else, and outlive what is opened.
-pub unsafe fn open_in_place(path: &Path, medium: Medium, at: *mut u8) -> Result<Opened> {
+/// As many bytes as [`Addresses::max_file`] says are reserved at `at`, used by nobody else, and outlive what is opened.
+pub unsafe fn open_in_place(
+    path: &Path,
+    medium: Medium,
+    at: *mut u8,
+    align: ObjectAlign,
+) -> Result<Opened> {
     let opened = Opened {
         found: own(path)?,
         path: path.display().to_string(),
         medium,
         at,
+        align,
     };
     if let Found::File(owned) = &opened.found {
         tidy(owned);
@@ -68,23 +103,25 @@ impl Opened {
     /// # Errors
     /// As [`Space::open`] and [`Space::create`].
     pub fn region(self, tables: &Tables) -> Result<Space> {
+        let (align, most) = (self.align, Addresses(self.align).max_file());
         let owned = match self.found {
             Found::New(draft) => {
-                let (image, domain) = mapped(draft.file(), self.medium, self.at, &self.path)?;
-                let mut space = Space::create(&self.path, image, domain, tables.clone())?;
+                let (image, domain) = mapped(draft.file(), self.medium, self.at, most, &self.path)?;
+                let tables = tables.clone();
+                let mut space = Space::create(&self.path, image, domain, tables, align)?;
                 space.keep(draft.publish()?, false)?;
                 return Ok(space);
             }
             Found::File(owned) => owned,
         };
-        let owned = match must_be_rewritten(&owned, tables, &self.path)? {
+        let owned = match must_be_rewritten(&owned, tables, align, &self.path)? {
             false => owned,
             true => {
                 let old = Inspection::of_owned(&owned, &self.path)?.whole()?;
-                replaced(owned, &old, tables)?
+                replaced(owned, &old, tables, align)?
             }
         };
-        let (image, domain) = mapped(&owned.file, self.medium, self.at, &self.path)?;
+        let (image, domain) = mapped(&owned.file, self.medium, self.at, most, &self.path)?;
         let unchecked = image.len() > CHECKED_FIRST;
         let mut space = Space::open(&self.path, image, domain, Some(tables))?;
         space.keep(owned, unchecked)?;
@@ -97,11 +134,25 @@ impl Opened {
     }
 }
 
-fn must_be_rewritten(owned: &Owned, tables: &Tables, path: &str) -> Result<bool> {
+fn must_be_rewritten(
+    owned: &Owned,
+    tables: &Tables,
+    align: ObjectAlign,
+    path: &str,
+) -> Result<bool> {
     let image = Image::private(&owned.file).map_err(io_error(path, CANNOT_MAP))?;
     let held = header::read(&image).map_err(|e| unreadable(path, e))?;
-    Ok(held.version != VERSION || held.tables != *tables)
+    if held.align > align {
+        return Err(Error::Usage(format!(
+            "{path}: its objects are aligned to {} bytes, more than was asked for: give a --region-max as before",
+            held.align.bytes()
+        )));
+    }
+    Ok(held.version != VERSION || held.tables != *tables || held.align != align)
 }
+
+/// Most bytes of any region file: of address range for one that is being written.
+const MOST_FILE: u64 = Addresses(ObjectAlign::MOST).max_file();
 
 const CANNOT_MAP: &str = "the region file cannot be mapped";
 
@@ -110,18 +161,19 @@ fn mapped(
     file: &File,
     medium: Medium,
     at: *mut u8,
+    most: u64,
     path: &str,
 ) -> Result<(Image, Box<dyn Domain>)> {
     let map = |sync| {
         let file = file.try_clone()?;
         // A file without bytes cannot be mapped, nor be asked whether it is DAX.
         if file.metadata()?.len() < FIRST_SIZE {
-            let mut image = Image::unmapped(file, at, MAX_FILE, sync);
+            let mut image = Image::unmapped(file, at, most, sync);
             image.grow(FIRST_SIZE)?;
             return Ok(image);
         }
         // SAFETY: the promise of whoever gave the addresses.
-        unsafe { Image::map(file, at, MAX_FILE, sync) }
+        unsafe { Image::map(file, at, most, sync) }
     };
     let sync_file = |interval| -> Result<(Image, Box<dyn Domain>)> {
         let image = map(false).map_err(io_error(path, CANNOT_MAP))?;
@@ -152,9 +204,9 @@ fn mapped(
 }
 
 /// Has a file's place taken by one with what is live of it, for a program with these tables.
-fn replaced(owned: Owned, old: &Inspection, tables: &Tables) -> Result<Owned> {
+fn replaced(owned: Owned, old: &Inspection, tables: &Tables, align: ObjectAlign) -> Result<Owned> {
     let draft = Draft::replacing(owned)?;
-    write_new(&draft, |image| rewrite(old, tables, image))?;
+    write_new(&draft, |image| rewrite(old, tables, align, image))?;
     draft.publish()
 }
 
@@ -164,7 +216,7 @@ fn write_new(draft: &Draft, write: impl FnOnce(Image) -> Result<Image>) -> Resul
     let failed = || io_error(&path, "no new file can be written beside it");
     let file = draft.file().try_clone().map_err(failed())?;
     let (image, _reservation): (Image, Reservation) =
-        Image::of_new_file(file, MAX_FILE).map_err(failed())?;
+        Image::of_new_file(file, MOST_FILE).map_err(failed())?;
     // The image goes before the addresses do.
     drop(write(image)?);
     Ok(())
@@ -201,7 +253,7 @@ pub fn compact(path: &Path) -> Result<Copy> {
     let owned = own_file(path)?;
     tidy(&owned);
     let old = Inspection::of_owned(&owned, &name)?.whole()?;
-    let new = replaced(owned, &old, &old.tables)?;
+    let new = replaced(owned, &old, &old.tables, old.align)?;
     Ok(Copy {
         before: old.image.len(),
         bytes: new.file.metadata().map_or(0, |m| m.len()),
@@ -241,7 +293,7 @@ pub fn backup(path: &Path, to: &Path, progress: &mut dyn FnMut(u64, u64)) -> Res
     let (objects, version) = (region.walk.objects.len() as u64, region.version);
     drop(region);
     if version == VERSION {
-        let (image, _reservation) = Image::of_new_file(file, MAX_FILE).map_err(failed())?;
+        let (image, _reservation) = Image::of_new_file(file, MOST_FILE).map_err(failed())?;
         let image = image.map_all().map_err(failed())?;
         let domain = FileSync::new(draft.file().try_clone().map_err(failed())?, None);
         let domain = Box::new(domain.map_err(failed())?);

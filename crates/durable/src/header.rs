@@ -4,6 +4,7 @@ use crate::image::Image;
 use crate::layout::*;
 use crate::types::Tables;
 use serde::{Deserialize, Serialize};
+use varve_heap::ObjectAlign;
 
 /// What changes while a region is in use, but not with its objects. There are two records, written in turn; the later one that is whole counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +40,8 @@ pub struct Header {
     pub tables: Tables,
     /// The offset of the first object.
     pub first: u64,
+    /// What objects are aligned to.
+    pub align: ObjectAlign,
     /// Whether one of the two copies of the tables is damaged.
     pub half_tables: bool,
 }
@@ -102,6 +105,13 @@ pub fn read(image: &Image) -> Result<Header, Unreadable> {
             image.len()
         )));
     }
+    let align = match version {
+        2 => Some(ObjectAlign::LEAST),
+        _ => ObjectAlign::of_shift(image.u32(ALIGN_SHIFT)),
+    };
+    let Some(align) = align else {
+        return Err(damaged("what objects are aligned to makes no sense".into()));
+    };
     let mut commits: Vec<Commit> = (0..2)
         .filter_map(|slot| read_record(image, commit_place(slot), COMMIT_STRIDE))
         .filter_map(|bytes| serde_json::from_slice(&bytes).ok())
@@ -142,6 +152,7 @@ pub fn read(image: &Image) -> Result<Header, Unreadable> {
             2 => objects_after_2(commit.tables),
             _ => objects_after(commit.tables),
         },
+        align,
         half_tables: whole.len() < copies as usize,
         commit,
         tables,

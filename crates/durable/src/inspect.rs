@@ -14,7 +14,7 @@ use crate::space::unreadable;
 use crate::types::{Info, Tables};
 use crate::walk::{Damage, Walk, Walker};
 use std::path::Path;
-use varve_heap::Ref;
+use varve_heap::{ObjectAlign, Ref};
 
 /// A region as it would be after opening it.
 pub struct Inspection {
@@ -38,6 +38,8 @@ pub struct Inspection {
     pub walk: Walk,
     /// Pages whose checksums are wrong.
     pub pages: Vec<u64>,
+    /// What objects are aligned to.
+    pub align: ObjectAlign,
     pub(crate) infos: Vec<Info>,
     path: String,
     /// Keeps others from opening it meanwhile.
@@ -106,10 +108,17 @@ impl Inspection {
     ) -> Result<Inspection> {
         let mut roots = roots::all(&image);
         roots.retain(|r| !r.object.is_null());
-        let infos = header.tables.infos();
-        let walk = Walker::new(&image, &header.tables, &infos, &records.late, header.first)
-            .without(without)
-            .run(&roots, &records.named);
+        let infos = header.tables.infos(header.align);
+        let walk = Walker::new(
+            &image,
+            &header.tables,
+            &infos,
+            &records.late,
+            header.first,
+            header.align,
+        )
+        .without(without)
+        .run(&roots, &records.named);
         Ok(Inspection {
             image,
             version: header.version,
@@ -121,6 +130,7 @@ impl Inspection {
             taken_back,
             walk,
             pages: Vec::new(),
+            align: header.align,
             infos,
             path: path.into(),
             _source: None,

@@ -9,10 +9,12 @@
 //!           | constants, not in the file ... | the file from its first byte on
 //! ```
 //!
-//! All numbers are little-endian. A reference is a multiple of 4 bytes from the heap's base, as everywhere, so that objects are at
-//! `FILE_START + offset in the file`: fixed, whatever the address of the heap.
+//! All numbers are little-endian. A reference counts units of half the alignment of objects from the heap's base, as everywhere, so that objects
+//! are at `FILE_START + offset in the file`: fixed, whatever the address of the heap. What objects are aligned to says how far references
+//! reach: see [`Addresses`].
 
 use varve_heap::layout::{DURABLE_END, DURABLE_START, LINE_SIZE};
+use varve_heap::{ObjectAlign, Ref};
 
 /// The first eight bytes of a region file.
 pub const MAGIC: [u8; 8] = *b"VARVEREG";
@@ -21,13 +23,73 @@ pub const VERSION: u32 = 3;
 /// The oldest version that this crate reads: a region of it is rewritten when it is opened.
 pub const OLDEST: u32 = 2;
 
-/// Bytes from the heap's base to the constants, which the file names and does not hold.
+/// Bytes from the heap's base to the constants, which the file names and does not hold, where objects are aligned to 8 bytes.
 pub const CONSTANTS_START: u64 = DURABLE_START;
-/// Bytes from the heap's base to the file's first byte.
-pub const FILE_START: u64 = DURABLE_START + (64 << 20);
-/// Most bytes of a region file.
+/// Bytes of address range that constants have, before the file's first byte.
+pub const CONSTANTS_ROOM: u64 = 64 << 20;
+/// Bytes from the heap's base to the file's first byte, where objects are aligned to 8 bytes.
+pub const FILE_START: u64 = DURABLE_START + CONSTANTS_ROOM;
+/// Most bytes of a region file, where objects are aligned to 8 bytes.
 pub const MAX_FILE: u64 = DURABLE_END - FILE_START;
 
+/// Where references lead, by what objects are aligned to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addresses(pub ObjectAlign);
+
+/// Where a reference leads.
+pub(crate) enum Place {
+    /// To an object at an offset in the file.
+    File(u64),
+    /// To a constant, at an offset in constants.
+    Constant(u64),
+    /// Elsewhere.
+    Outside,
+}
+
+impl Addresses {
+    /// Bytes from the heap's base to the constants.
+    pub const fn constants_start(self) -> u64 {
+        self.0.durable_start()
+    }
+
+    /// Bytes from the heap's base to the file's first byte.
+    pub const fn file_start(self) -> u64 {
+        self.constants_start() + CONSTANTS_ROOM
+    }
+
+    /// Most bytes of a region file.
+    pub const fn max_file(self) -> u64 {
+        self.0.durable_end() - self.file_start()
+    }
+
+    pub(crate) fn place(self, r: Ref) -> Place {
+        match self.0.offset(r) {
+            offset if offset >= self.file_start() => Place::File(offset - self.file_start()),
+            offset if offset >= self.constants_start() => {
+                Place::Constant(offset - self.constants_start())
+            }
+            _ => Place::Outside,
+        }
+    }
+
+    /// The offset in the file of an object that is there.
+    pub fn offset(self, r: Ref) -> u64 {
+        self.0.offset(r) - self.file_start()
+    }
+
+    /// The reference of the object at an offset in the file.
+    pub fn reference(self, offset: u64) -> Ref {
+        self.0.reference(self.file_start() + offset)
+    }
+
+    /// The reference of a constant.
+    pub fn constant(self, offset: u64) -> Ref {
+        self.0.reference(self.constants_start() + offset)
+    }
+}
+
+/// Offset of how far references are shifted to be distances: what objects are aligned to (u32).
+pub const ALIGN_SHIFT: u64 = 12;
 /// Offset of the two commit records.
 pub const COMMITS: u64 = 4 << 10;
 /// Bytes from one commit record to the other.
@@ -61,6 +123,7 @@ pub const GROUP_PAGES: u64 = 4096;
 pub const GROUP_MARKS: u64 = GROUP_PAGES * 8;
 /// Groups that the directory has room for.
 pub const MAX_GROUPS: u64 = (TABLES - DIRECTORY) / 8;
+const _: () = assert!(MAX_GROUPS * GROUP_PAGES * PAGE >= Addresses(ObjectAlign::MOST).max_file());
 
 /// Fewest bytes of a region file.
 pub const FIRST_SIZE: u64 = TABLES + GROWTH;
@@ -106,5 +169,4 @@ fn sum_of(number: u64) -> u16 {
 }
 
 const _: () = assert!(LOG < CLASS_DATA && CLASS_DATA < TABLES_2 && TABLES < FIRST_SIZE);
-const _: () = assert!(MAX_GROUPS * GROUP_PAGES * PAGE >= MAX_FILE);
 const _: () = assert!(PAGE / LINE_SIZE == 16, "a mark has a bit for each line");

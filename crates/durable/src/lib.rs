@@ -41,6 +41,7 @@
 //! | `keeper`, `snapshot`, `transfer` | beside a program: checking pages, copies for others, the file's name |
 //! | `guard` | faults in a region's addresses |
 //! | `inspect` | looks at one without changing it |
+//! | `evolve` | how objects of one program become objects of another |
 //! | `rewrite` | copies a region: without garbage, for a program whose types changed |
 //! | `salvage` | gets out of a damaged region what is whole |
 //! | `export` | as JSON lines |
@@ -51,6 +52,7 @@ mod alloc;
 mod class_data;
 pub mod domain;
 mod error;
+pub mod evolve;
 mod export;
 mod file;
 mod guard;
@@ -75,7 +77,7 @@ mod walk;
 
 pub use class_data::{Held, Late};
 pub use error::{Error, Result};
-pub use file::{Copy, Medium, Opened, backup, compact, open_in_place};
+pub use file::{Copy, Medium, Opened, alignment, backup, compact, open_in_place};
 pub use guard::end_if_in_region;
 pub use header::{Commit, Header, Unreadable, read};
 pub use image::Image;
@@ -86,5 +88,5 @@ pub use rewrite::rewritten;
 pub use roots::Root;
 pub use salvage::{Salvaged, salvage};
 pub use space::{CHECKED_FIRST, Recovered, Space, Stats};
-pub use types::{Constant, Field, Heap, Kind, Storage, Tables, Target, Type, difference};
+pub use types::{Constant, Field, Heap, Kind, Renamed, Storage, Tables, Target, Type, difference};
 pub use walk::{Damage, Walk};

@@ -5,28 +5,30 @@
 
 use crate::domain::Fence;
 use crate::error::{Error, Result};
-use crate::layout::{CONSTANTS_START, FILE_START};
+use crate::layout::Place;
 use crate::space::Space;
 use crate::walk::header_of;
 use varve_heap::layout::*;
-use varve_heap::{Header, Ref};
+use varve_heap::{Header, ObjectAlign, Ref};
 
 /// A heap of objects that do not survive, reached as its compiled code does.
 pub struct Volatile {
     base: *mut u8,
+    align: ObjectAlign,
 }
 
 impl Volatile {
     /// # Safety
     /// `base` is the base of a heap with [`durable`](varve_heap::Config::durable) set that lives longer than this, which nobody else uses
     /// while a method of [`Space`] is given this.
-    pub unsafe fn new(base: *mut u8) -> Volatile {
-        Volatile { base }
+    pub unsafe fn new(base: *mut u8, align: ObjectAlign) -> Volatile {
+        Volatile { base, align }
     }
 
     fn at(&self, r: Ref, offset: u64) -> *mut u8 {
-        debug_assert!(r.is_object() && r.offset() < DURABLE_START);
-        self.base.wrapping_add((r.offset() + offset) as usize)
+        debug_assert!(r.is_object() && !r.is_durable());
+        self.base
+            .wrapping_add((self.align.offset(r) + offset) as usize)
     }
 
     fn header(&self, r: Ref) -> Header {
@@ -46,7 +48,7 @@ impl Volatile {
 
     /// Where an object is now.
     pub fn resolve(&self, r: Ref) -> Ref {
-        if !r.is_object() || r.offset() >= DURABLE_START {
+        if !r.is_object() || r.is_durable() {
             return r;
         }
         let header = self.header(r);
@@ -70,7 +72,7 @@ impl Space {
         if !value.is_object() {
             return Ok(value);
         }
-        if value.offset() >= DURABLE_START {
+        if value.is_durable() {
             self.note_class(value, classes);
             return Ok(value);
         }
@@ -113,9 +115,11 @@ impl Space {
     /// Adds class data that nobody has recorded.
     #[inline]
     fn note_class(&self, r: Ref, classes: &mut Vec<u32>) {
-        let range = CONSTANTS_START + self.named_end..FILE_START;
-        if r.is_object() && range.contains(&r.offset()) {
-            let offset = (r.offset() - CONSTANTS_START) as u32;
+        if let Place::Constant(offset) = self.addresses.place(r)
+            && r.is_object()
+            && offset >= self.named_end
+        {
+            let offset = offset as u32;
             if self.late().iter().all(|late| late.offset != offset) && !classes.contains(&offset) {
                 classes.push(offset);
             }
@@ -170,7 +174,7 @@ impl Moving {
                 };
                 let held = Ref(space.image.u32(slot));
                 let child = heap.resolve(held);
-                let child = match child.is_object() && child.offset() < DURABLE_START {
+                let child = match child.is_object() && !child.is_durable() {
                     true => self.copy(space, heap, child, Some(ty))?,
                     false => {
                         space.note_class(child, classes);
@@ -207,7 +211,7 @@ impl Moving {
         }
         let bytes = match info.element {
             0 => u64::from(info.size),
-            element => array_size(element, heap.length(r)),
+            element => info.align.array_size(element, heap.length(r)),
         };
         let (refers, named) = (!info.refs.is_empty(), info.named);
         let at = space.allocate(bytes)?;
@@ -219,7 +223,7 @@ impl Moving {
             Some((_, end)) if *end == at => *end = at + bytes,
             _ => self.spans.push((at, at + bytes)),
         }
-        let new = Space::reference(at);
+        let new = space.addresses.reference(at);
         heap.set_header(r, header.became_durable(new));
         self.forwarded.push((r, header));
         if refers {

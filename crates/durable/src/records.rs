@@ -78,7 +78,7 @@ impl Space {
     /// Records objects that are the same in each run, which became durable.
     pub(crate) fn add_named(&mut self) -> Result<()> {
         for at in std::mem::take(&mut self.new_named) {
-            let reference = Space::reference(at);
+            let reference = self.addresses.reference(at);
             self.add_record(&Record::Named { named: reference.0 })?;
             self.records.named.push(reference);
         }

@@ -15,7 +15,6 @@ use crate::records::Records;
 use crate::rewrite::rewrite_without;
 use crate::space::unreadable;
 use crate::types::Target;
-use crate::walk::{Place, place};
 use std::collections::HashSet;
 use std::path::Path;
 use varve_heap::layout::*;
@@ -81,14 +80,17 @@ pub fn salvage(path: &Path, to: &Path) -> Result<Salvaged> {
         format!("{ty} at {at:#x}: it needs an object that is lost")
     }));
     lost.truncate(1000);
-    let kept = |r: Ref| match place(r) {
+    let addresses = Addresses(region.align);
+    let kept = |r: Ref| match addresses.place(r) {
         Place::File(at) => region.walk.index(at).is_some() && !without.contains(&at),
         _ => true,
     };
     let roots = region.roots.iter().filter(|root| !kept(root.object));
     let roots = roots.map(|root| root.name.clone()).collect();
     let bytes = write_into_new(to, |image| {
-        rewrite_without(&region, &region.tables, image, &|at| without.contains(&at))
+        rewrite_without(&region, &region.tables, region.align, image, &|at| {
+            without.contains(&at)
+        })
     })?;
     Ok(Salvaged {
         copy: Copy {
@@ -123,7 +125,7 @@ fn needs_lost(region: &Inspection, at: u64, out: &HashSet<u64>) -> bool {
     let info = &region.infos[ty as usize];
     let is_lost = |slot: u64, target: &Target| {
         let r = Ref(region.image.u32(slot));
-        match place(r) {
+        match Addresses(region.align).place(r) {
             _ if target.nullable => false,
             _ if !r.is_object() => r.is_null(),
             Place::File(to) => region.walk.index(to).is_none() || out.contains(&to),

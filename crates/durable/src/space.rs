@@ -22,8 +22,7 @@ use crate::walk::{Walk, Walker};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use varve_heap::Ref;
-use varve_heap::layout::*;
+use varve_heap::{ObjectAlign, Ref};
 
 /// What a region did so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,6 +71,7 @@ pub struct Space {
     pub(crate) image: Image,
     pub(crate) domain: Box<dyn Domain>,
     pub(crate) tables: Tables,
+    pub(crate) addresses: Addresses,
     pub(crate) infos: Vec<Info>,
     pub(crate) alloc: Allocator,
     pub(crate) stats: Stats,
@@ -122,6 +122,7 @@ impl Space {
         image: Image,
         domain: Box<dyn Domain>,
         tables: Tables,
+        align: ObjectAlign,
     ) -> Result<Space> {
         let bytes = serde_json::to_vec(&tables).expect("tables are plain data");
         let commit = Commit {
@@ -134,7 +135,7 @@ impl Space {
             alive: 0,
             records: CLASS_DATA,
         };
-        let mut space = Space::new(path, image, domain, tables, commit);
+        let mut space = Space::new(path, image, domain, tables, commit, align);
         space.first = objects_after(bytes.len() as u64);
         let size = (space.first + GROUP_MARKS + GROWTH).next_multiple_of(GROWTH);
         space.grow_to(size)?;
@@ -148,6 +149,8 @@ impl Space {
             space.flush(at, bytes.len() as u64);
         }
         space.image.write(8, &VERSION.to_le_bytes());
+        let shift = align.shift().to_le_bytes();
+        space.image.write(ALIGN_SHIFT, &shift);
         space.write_commit()?;
         // With these bytes it is a region: last.
         space.image.set_u64(0, u64::from_le_bytes(MAGIC));
@@ -198,7 +201,8 @@ impl Space {
                 what,
             });
         }
-        let mut space = Space::new(path, image, domain, header.tables, header.commit);
+        let align = header.align;
+        let mut space = Space::new(path, image, domain, header.tables, header.commit, align);
         space.first = header.first;
         space.records = Records::read(&space.image);
         space.not_damaged(space.records.damage(space.commit.records))?;
@@ -258,7 +262,9 @@ impl Space {
     /// What is wrong with the records of objects that are the same in each run.
     fn wrong_named(&self) -> Option<String> {
         let wrong = |r: &&varve_heap::Ref| {
-            let at = r.offset().wrapping_sub(FILE_START);
+            let Place::File(at) = self.addresses.place(**r) else {
+                return true;
+            };
             let len = self.image.len();
             let inside = at >= self.first && at.is_multiple_of(8) && at < len - 8;
             let ty = || varve_heap::Header(self.image.u64(at)).type_index() as usize;
@@ -279,6 +285,7 @@ impl Space {
         domain: Box<dyn Domain>,
         tables: Tables,
         commit: Commit,
+        align: ObjectAlign,
     ) -> Space {
         Space {
             keeper: None,
@@ -291,7 +298,8 @@ impl Space {
                 .constants
                 .last()
                 .map_or(0, |c| u64::from(c.offset) + 8),
-            infos: tables.infos(),
+            addresses: Addresses(align),
+            infos: tables.infos(align),
             tables,
             alloc: Allocator::default(),
             stats: Stats::default(),
@@ -606,6 +614,7 @@ impl Space {
             &self.infos,
             &self.records.late,
             self.first,
+            self.addresses.0,
         );
         let named = self.records.named.iter();
         let held: Vec<Ref> = held.iter().chain(named).copied().collect();
@@ -665,14 +674,14 @@ impl Space {
         &self.path
     }
 
-    /// The offset in the file of what is so many bytes from the heap's base.
+    /// The offset in the file of what is so many bytes from the heap's base, where objects are aligned to 8 bytes.
     pub fn offset_of(heap_offset: u64) -> u64 {
         heap_offset - FILE_START
     }
 
-    /// The reference of the object at an offset in the file.
-    pub fn reference(offset: u64) -> Ref {
-        Ref(((FILE_START + offset) >> REF_SHIFT) as u32)
+    /// Where references lead.
+    pub fn addresses(&self) -> Addresses {
+        self.addresses
     }
 }
 

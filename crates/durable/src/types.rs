@@ -1,6 +1,7 @@
 //! What a program's objects look like, by name and shape: the part of a region's tables that says what the bytes mean.
 
 use serde::{Deserialize, Serialize};
+use varve_heap::ObjectAlign;
 use varve_heap::layout::*;
 
 /// What a field or an element holds.
@@ -10,6 +11,8 @@ use varve_heap::layout::*;
 pub enum Storage {
     I8,
     I16,
+    /// Sixteen bits without a sign, where the program says so: characters.
+    U16,
     I32,
     I64,
     F32,
@@ -25,7 +28,7 @@ impl Storage {
     pub fn bytes(&self) -> u32 {
         match self {
             Storage::I8 => 1,
-            Storage::I16 => 2,
+            Storage::I16 | Storage::U16 => 2,
             Storage::I64 | Storage::F64 => 8,
             _ => 4,
         }
@@ -119,17 +122,48 @@ pub struct Constant {
 }
 
 /// What a region's tables hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Tables {
     /// All types, by the numbers that objects' headers have.
     pub types: Vec<Type>,
     /// All constants.
     pub constants: Vec<Constant>,
+    /// Whether fields have the names that they have in the program's source, all of them. Otherwise a toolchain has named them, which may
+    /// have numbered equal ones, and may have left out those that the program does not use.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_source: bool,
+    /// What the program says had another name before. Not in files: it is for the opening that finds the old names.
+    #[serde(skip)]
+    pub renamed: Vec<Renamed>,
 }
+
+/// A class or a field that had another name in an older version of the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Renamed {
+    /// The class, by its name now.
+    pub class: String,
+    /// The field, by its name now; none: it is the class that had the other name.
+    pub field: Option<String>,
+    /// The old name.
+    pub was: String,
+}
+
+/// Tables are equal if the same file would do for them: whatever was renamed to have them so.
+impl PartialEq for Tables {
+    fn eq(&self, other: &Tables) -> bool {
+        self.types == other.types
+            && self.constants == other.constants
+            && self.from_source == other.from_source
+    }
+}
+
+impl Eq for Tables {}
 
 /// What walks and copies need of a type.
 #[derive(Clone, Debug)]
 pub(crate) struct Info {
+    /// What objects are aligned to.
+    pub align: ObjectAlign,
     /// Struct: bytes, rounded. Array: offset of the elements.
     pub size: u32,
     /// Bytes of an element; 0 for structs.
@@ -178,11 +212,11 @@ impl Tables {
         }
     }
 
-    pub(crate) fn infos(&self) -> Vec<Info> {
-        self.types.iter().map(|t| self.info(t)).collect()
+    pub(crate) fn infos(&self, align: ObjectAlign) -> Vec<Info> {
+        self.types.iter().map(|t| self.info(t, align)).collect()
     }
 
-    fn info(&self, t: &Type) -> Info {
+    fn info(&self, t: &Type, align: ObjectAlign) -> Info {
         let mut refused = t.refused.clone();
         let mut refuse = |why: &str| {
             refused.get_or_insert_with(|| why.to_string());
@@ -213,10 +247,11 @@ impl Tables {
                         _ => {}
                     }
                 }
-                (object_size(u64::from(*size)) as u32, 0)
+                (align.object_size(u64::from(*size)) as u32, 0)
             }
         };
         Info {
+            align,
             size,
             element,
             refs,
@@ -291,6 +326,9 @@ pub fn difference(file: &Tables, program: &Tables) -> Option<String> {
         .find(|(a, b)| a != b);
     Some(match differ {
         Some((a, b)) => format!("constant {} is where the program has {}", a.name, b.name),
+        None if file.constants.len() == program.constants.len() => {
+            "its fields are not named as in the program's source".into()
+        }
         None => format!(
             "it has {} constants, the program {}",
             file.constants.len(),

@@ -7,7 +7,7 @@ use crate::roots::Root;
 use crate::types::{Heap, Info, Tables, Target};
 use rustc_hash::FxHashMap;
 use varve_heap::layout::*;
-use varve_heap::{Header, Ref};
+use varve_heap::{Header, ObjectAlign, Ref};
 
 /// Something in a region that cannot be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,28 +80,11 @@ pub(crate) const fn header_of(ty: u32) -> u64 {
     new_header(ty, 0, 0) | (DURABLE as u64) << COLLECTOR_SHIFT
 }
 
-/// Where a reference leads.
-pub(crate) enum Place {
-    /// To an object at an offset in the file.
-    File(u64),
-    /// To a constant, at an offset in constants.
-    Constant(u64),
-    /// Elsewhere.
-    Outside,
-}
-
-pub(crate) fn place(r: Ref) -> Place {
-    match r.offset() {
-        offset if offset >= FILE_START => Place::File(offset - FILE_START),
-        offset if offset >= CONSTANTS_START => Place::Constant(offset - CONSTANTS_START),
-        _ => Place::Outside,
-    }
-}
-
 pub(crate) struct Walker<'a> {
     image: &'a Image,
     tables: &'a Tables,
     infos: &'a [Info],
+    addresses: Addresses,
     /// Types of constants by their offset.
     constants: FxHashMap<u64, u32>,
     first: u64,
@@ -118,6 +101,7 @@ impl<'a> Walker<'a> {
         infos: &'a [Info],
         late: &[Late],
         first: u64,
+        align: ObjectAlign,
     ) -> Self {
         let constants = tables.constants.iter().map(|c| (u64::from(c.offset), c.ty));
         let late = late.iter().map(|l| (u64::from(l.offset), l.ty));
@@ -126,6 +110,7 @@ impl<'a> Walker<'a> {
             image,
             tables,
             infos,
+            addresses: Addresses(align),
             first,
             pending: Vec::new(),
             without: &[],
@@ -170,7 +155,8 @@ impl<'a> Walker<'a> {
             self.drain();
         }
         // Class data that the program made and nothing durable refers to are its own matter.
-        let durable = |r: &&Ref| matches!(place(**r), Place::File(_));
+        let addresses = self.addresses;
+        let durable = |r: &&Ref| matches!(addresses.place(**r), Place::File(_));
         for &r in held.iter().filter(durable) {
             self.follow(r, any, 0, || "the program".into());
         }
@@ -247,19 +233,19 @@ impl<'a> Walker<'a> {
             };
         }
         let wrong = |tables: &Tables, ty| format!("a {} does not fit where it is", tables.name(ty));
-        let at = match place(r) {
+        let at = match self.addresses.place(r) {
             Place::File(at) => at,
             Place::Constant(offset) => {
                 return match self.constants.get(&offset) {
                     Some(&ty) if self.tables.fits(ty, target.to) => Ok(()),
-                    Some(&ty) => Err((r.offset(), wrong(self.tables, ty))),
-                    None => Err((r.offset(), "there is no constant".into())),
+                    Some(&ty) => Err((offset, wrong(self.tables, ty))),
+                    None => Err((offset, "there is no constant".into())),
                 };
             }
-            Place::Outside => return Err((r.offset(), "it is outside of the region".into())),
+            Place::Outside => return Err((r.0.into(), "it is outside of the region".into())),
         };
         let len = self.image.len();
-        if !at.is_multiple_of(OBJECT_ALIGN)
+        if !self.addresses.0.is_aligned(at)
             || at < self.first
             || at + u64::from(ARRAY_NARROW_BASE) > len
         {
@@ -340,6 +326,8 @@ impl<'a> Walker<'a> {
 pub(crate) fn size_of_object(image: &Image, at: u64, info: &Info) -> u64 {
     match info.element {
         0 => u64::from(info.size),
-        element => array_size(element, image.u32(at + ARRAY_LENGTH as u64)),
+        element => info
+            .align
+            .array_size(element, image.u32(at + ARRAY_LENGTH as u64)),
     }
 }

@@ -3,8 +3,8 @@
 
 use varve_durable::domain::CacheLines;
 use varve_durable::*;
-use varve_heap::Ref;
 use varve_heap::layout::{ARRAY_LENGTH, new_header};
+use varve_heap::{ObjectAlign, Ref};
 
 const NODE: u32 = 1;
 const TABLE: u32 = 2;
@@ -35,7 +35,7 @@ fn tables() -> Tables {
             named("node", Kind::Struct { size: 24, fields }),
             named("table", Kind::Array(target(Heap::Any))),
         ],
-        constants: vec![],
+        ..Tables::default()
     }
 }
 
@@ -60,7 +60,7 @@ impl Objects {
 
     fn heap(&self) -> Volatile {
         // SAFETY: all objects lie in the words, which live as long as this.
-        unsafe { Volatile::new(self.base) }
+        unsafe { Volatile::new(self.base, ObjectAlign::LEAST) }
     }
 
     fn set(&mut self, at: usize, bytes: &[u8]) {
@@ -123,7 +123,14 @@ fn at(node: Ref, field: u64) -> u64 {
 
 #[test]
 fn objects_move_once_and_are_there_after_a_crash() {
-    let mut space = Space::create("by hand", Image::memory(&[], ROOM), domain(), tables()).unwrap();
+    let mut space = Space::create(
+        "by hand",
+        Image::memory(&[], ROOM),
+        domain(),
+        tables(),
+        ObjectAlign::LEAST,
+    )
+    .unwrap();
     let mut objects = Objects::new();
     // A cycle, an array that refers into it, and a small integer.
     let a = objects.node(1, Ref::NULL, Ref(7));
@@ -161,7 +168,14 @@ fn objects_move_once_and_are_there_after_a_crash() {
 
 #[test]
 fn what_nothing_reaches_is_room_for_others() {
-    let mut space = Space::create("by hand", Image::memory(&[], ROOM), domain(), tables()).unwrap();
+    let mut space = Space::create(
+        "by hand",
+        Image::memory(&[], ROOM),
+        domain(),
+        tables(),
+        ObjectAlign::LEAST,
+    )
+    .unwrap();
     let mut objects = Objects::new();
     let head = objects.node(0, Ref::NULL, Ref::NULL);
     let head = persist(&mut space, &objects.heap(), head);
@@ -186,7 +200,14 @@ fn what_nothing_reaches_is_room_for_others() {
 
 #[test]
 fn a_file_that_is_cut_off_is_refused() {
-    let space = Space::create("by hand", Image::memory(&[], ROOM), domain(), tables()).unwrap();
+    let space = Space::create(
+        "by hand",
+        Image::memory(&[], ROOM),
+        domain(),
+        tables(),
+        ObjectAlign::LEAST,
+    )
+    .unwrap();
     let whole = space.image().to_vec();
     for bytes in [0, 1, 9, 5000, 200_000] {
         let image = Image::memory(&whole[..bytes], bytes as u64);

@@ -7,6 +7,7 @@ use common::tables;
 use std::path::Path;
 use varve_durable::layout::MAX_FILE;
 use varve_durable::*;
+use varve_heap::ObjectAlign;
 
 /// Addresses that nobody else uses.
 fn reservation() -> *mut u8 {
@@ -27,7 +28,7 @@ fn reservation() -> *mut u8 {
 
 fn open(path: &Path, medium: Medium) -> Result<Space> {
     // SAFETY: the addresses were just reserved, and stay so until the process ends.
-    unsafe { open_in_place(path, medium, reservation()) }?.region(&tables())
+    unsafe { open_in_place(path, medium, reservation(), ObjectAlign::LEAST) }?.region(&tables())
 }
 
 #[test]
@@ -90,7 +91,8 @@ fn a_region_of_an_older_program_is_migrated() {
     newer.types.push(newer.types[3].clone());
     newer.types[4].name = "more bytes".into();
     // SAFETY: as `open`.
-    let opened = unsafe { open_in_place(&path, Medium::Memory, reservation()) }.unwrap();
+    let opened =
+        unsafe { open_in_place(&path, Medium::Memory, reservation(), ObjectAlign::LEAST) }.unwrap();
     let space = opened.region(&newer).unwrap();
     assert_eq!(space.tables(), &newer);
     assert!(compact(&path).is_err());

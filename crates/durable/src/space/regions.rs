@@ -16,7 +16,7 @@ impl Space {
             self.logged.clear();
             self.last_logged = u64::MAX;
             self.made = false;
-            self.alloc.separate();
+            self.alloc.separate(self.addresses.0.bytes());
             let gaps = self.alloc.gaps().into_iter();
             self.fresh = gaps.filter(|(from, to)| from < to).collect();
         }
@@ -58,7 +58,7 @@ impl Space {
     }
 
     fn end_log(&mut self) -> Result<()> {
-        self.alloc.separate();
+        self.alloc.separate(self.addresses.0.bytes());
         match self.logged.is_empty() {
             true => self.region -= 1,
             false => self.finish_log()?,

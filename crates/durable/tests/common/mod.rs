@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use varve_durable::domain::{Crash, Domain, Fence, Simulated};
 use varve_durable::layout::FILE_START;
 use varve_durable::*;
-use varve_heap::{Config, Mutator, Ref, Shape, Shapes};
+use varve_heap::{Config, Mutator, ObjectAlign, Ref, Shape, Shapes};
 
 pub const NODE: u32 = 1;
 pub const TABLE: u32 = 2;
@@ -48,7 +48,7 @@ pub fn tables() -> Tables {
             named("table", Kind::Array(any)),
             named("bytes", Kind::Array(Storage::I8)),
         ],
-        constants: vec![],
+        ..Tables::default()
     }
 }
 
@@ -102,7 +102,7 @@ impl World {
         let at = room(&heap);
         // SAFETY: the heap leaves that range to us; the world drops the region before the heap.
         let image = unsafe { Image::at(at, ROOM) };
-        let space = Space::create("test", image, domain(at), tables()).unwrap();
+        let space = Space::create("test", image, domain(at), tables(), ObjectAlign::LEAST).unwrap();
         let mutator = heap.attach();
         World {
             space: Some(space),
@@ -117,7 +117,8 @@ impl World {
         let mut heap = heap();
         let at = (heap.base_address() + FILE_START) as *mut u8;
         // SAFETY: the heap leaves that range to us; the world drops the region before the heap.
-        let space = unsafe { open_in_place(path, medium, at) }?.region(&tables())?;
+        let space =
+            unsafe { open_in_place(path, medium, at, ObjectAlign::LEAST) }?.region(&tables())?;
         let mutator = heap.attach();
         Ok(World {
             space: Some(space),
@@ -152,7 +153,7 @@ impl World {
 
     fn volatile(&self) -> Volatile {
         // SAFETY: the heap lives as long as the world, whose methods run one at a time.
-        unsafe { Volatile::new(self.heap.base_address() as *mut u8) }
+        unsafe { Volatile::new(self.heap.base_address() as *mut u8, ObjectAlign::LEAST) }
     }
 
     /// A volatile node.

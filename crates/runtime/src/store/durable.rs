@@ -1,6 +1,7 @@
 //! Objects that survive the program: between the store and its durable region.
 
 pub(crate) mod class_data;
+mod classes;
 mod stats;
 mod types;
 
@@ -13,7 +14,7 @@ use crate::engine::{Checks, DurableFile};
 use crate::error::{Error, Result};
 use crate::types::TypeIndex;
 use std::collections::HashSet;
-use varve_durable::layout::{CONSTANTS_START, FILE_START};
+use varve_durable::layout::Addresses;
 use varve_durable::{Opened, Space, Volatile, open_in_place};
 use varve_heap::{ObjectAlign, Ref, layout};
 
@@ -25,7 +26,10 @@ pub(crate) struct Durable {
     pub constants: Constants,
     /// Types whose objects are constants, those made later too.
     class_types: HashSet<TypeIndex>,
+    /// The type of objects that stand for classes, which are class data too: the same objects in each run.
+    class_objects: Option<TypeIndex>,
     heap_base: usize,
+    align: ObjectAlign,
     /// The offset of the file's first byte from the heap's base.
     file_start: u64,
     /// Enumerations of the program, whose constants are the same objects in each run.
@@ -33,9 +37,6 @@ pub(crate) struct Durable {
     /// The name of a root while the program spells it, in UTF-16.
     name: Vec<u16>,
 }
-
-/// Bytes from the begin of the durable range, where the constants are, to the file.
-const FILE_DISTANCE: u64 = FILE_START - CONSTANTS_START;
 
 /// What a store's helper is told instead of how many bytes the value has, if it is a reference.
 pub(crate) const REFERENCE: u32 = 16;
@@ -50,23 +51,20 @@ impl Durable {
         heap_base: usize,
         align: ObjectAlign,
     ) -> Result<Durable> {
-        if align != ObjectAlign::default() {
-            return Err(Error::usage(format!(
-                "a region file has objects that are aligned to 8 bytes, and not to {align}"
-            )));
-        }
         let constants_start = align.durable_start();
-        let file_start = constants_start + FILE_DISTANCE;
+        let file_start = Addresses(align).file_start();
         let at = std::ptr::with_exposed_provenance_mut::<u8>(heap_base + file_start as usize);
         // SAFETY: as this function.
-        let opened = unsafe { open_in_place(&file.path, file.medium, at) }?;
+        let opened = unsafe { open_in_place(&file.path, file.medium, at, align) }?;
         // SAFETY: as this function.
         let constants = unsafe { Constants::new(heap_base + constants_start as usize, align) }?;
         Ok(Durable {
             opened: Some(opened),
             space: None,
             constants,
+            align,
             class_types: HashSet::new(),
+            class_objects: None,
             heap_base,
             file_start,
             enumeration: None,
@@ -88,7 +86,7 @@ impl Durable {
     fn volatile(&self) -> Volatile {
         let base = std::ptr::with_exposed_provenance_mut::<u8>(self.heap_base);
         // SAFETY: the store's heap lives as long; helpers call while compiled code waits.
-        unsafe { Volatile::new(base) }
+        unsafe { Volatile::new(base, self.align) }
     }
 }
 
@@ -126,7 +124,10 @@ impl Vm {
         self.collect()?;
         let tables = self.durable_tables(instance);
         let enumeration = self.enumeration(instance);
+        let class_objects = self.class_objects(instance);
         let durable = self.durable.as_mut().expect("looked at above");
+        durable.class_types.extend(class_objects);
+        durable.class_objects = class_objects;
         durable.enumeration = enumeration;
         let opened = durable.opened.take().expect("opened with the store");
         durable.space = Some(opened.region(&tables)?);

@@ -16,6 +16,10 @@ pub struct DurableRun {
     /// as 100ms, after which a crash of the machine (not of the program) may lose or damage what is younger
     #[arg(long, requires = "durable", value_name = "commit|INTERVAL", value_parser = sync)]
     pub sync: Option<Sync>,
+    /// Most bytes that the region file may get: 8GiB if it is not given, or what was given before, up to 256GiB. Each doubling aligns all objects
+    /// of the program to twice as many bytes
+    #[arg(long, requires = "durable", value_name = "SIZE")]
+    pub region_max: Option<varve_machine::Bytes>,
     /// How optimized code of a WebAssembly program checks for durable objects: none, likely, unbiased, unlikely, deopt, profiled, by
     /// what baseline code counts, or quick, the same once anything is durable and none before (quick with --durable, none without, if it is not
     /// given)
@@ -39,6 +43,10 @@ pub struct DurableStore {
     /// crash of the machine (not of the program) may lose or damage what is younger
     #[arg(long, requires = "durable", value_name = "commit|INTERVAL", value_parser = sync)]
     pub sync: Option<Sync>,
+    /// Most bytes that the region file may get: 8GiB if it is not given, or what was given before, up to 256GiB. Each doubling aligns all objects
+    /// to twice as many bytes
+    #[arg(long, requires = "durable", value_name = "SIZE")]
+    pub region_max: Option<varve_machine::Bytes>,
     /// How optimized code checks for durable objects: none, likely, unbiased, unlikely, deopt, profiled, by what baseline code counts, or quick,
     /// the same once anything is durable and none before (quick with --durable, none without, if it is not given)
     #[arg(long, value_name = "KIND")]
@@ -51,6 +59,7 @@ impl From<&DurableStore> for DurableRun {
             durable: a.durable.clone(),
             domain: a.domain,
             sync: a.sync,
+            region_max: a.region_max,
             checks: a.checks,
             check_stats: false,
         }

@@ -11,8 +11,9 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use varve_durable::{Error, Inspection};
+use varve_machine::Bytes;
 use varve_runtime::host::State;
-use varve_runtime::{Checks, Config, DurableFile, Medium, Store};
+use varve_runtime::{Checks, Config, DurableFile, Medium, ObjectAlign, Store};
 
 /// What the command line says of durable objects and checks, as the engine's settings.
 pub fn configure(a: &DurableRun, config: &mut Config) -> Result<(), Failure> {
@@ -38,11 +39,27 @@ pub fn configure(a: &DurableRun, config: &mut Config) -> Result<(), Failure> {
             ));
         }
     };
+    config.object_align = alignment(path, a.region_max)?;
     config.durable = Some(DurableFile {
         path: path.clone(),
         medium,
     });
     Ok(())
+}
+
+/// What objects are aligned to so that references reach all of a region: what it has, or what is asked for.
+fn alignment(path: &Path, most: Option<Bytes>) -> Result<ObjectAlign, Failure> {
+    let held = varve_durable::alignment(path).map_err(|e| failure(&e))?;
+    let asked = match most {
+        None => None,
+        // A little of what references reach is taken for class data.
+        Some(bytes) => Some(ObjectAlign::for_durable(bytes.0 - bytes.0 / 64).ok_or_else(|| {
+            wrong(format!(
+                "--region-max {bytes}: references reach 256GiB at most"
+            ))
+        })?),
+    };
+    Ok(held.max(asked).unwrap_or_default())
 }
 
 /// What checks and the region did.

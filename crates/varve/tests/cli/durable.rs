@@ -232,7 +232,7 @@ fn a_region_tells_what_it_holds() {
         .collect();
     assert_eq!(lines[0]["root"], "accounts");
     assert_eq!(lines.len() as u64, 1 + info["objects"].as_u64().unwrap());
-    assert!(before.contains("\"value_0\":6000"), "{before}");
+    assert!(before.contains("\"value\":6000"), "{before}");
     let size = std::fs::metadata(path).unwrap().len();
     varve(&["durable", "compact", path]).well();
     assert!(std::fs::metadata(path).unwrap().len() < size);
@@ -247,9 +247,11 @@ fn a_region_of_another_program_or_in_use_is_refused_in_a_line() {
     let folder = tempfile::tempdir().unwrap();
     let region = folder.path().join("accounts.region");
     on(&region, ACCOUNTS, &["10"]).well();
-    on(&region, DURABLE, &["marray"]).refuses(2, &["accounts.region", "another program"]);
+    let lists = folder.path().join("lists.region");
+    on(&lists, DURABLE, &["marray"]).well();
+    on(&lists, ACCOUNTS, &["10"]).refuses(2, &["lists.region", "another program"]);
     // It is as it was.
-    on(&region, ACCOUNTS, &["10"]).well();
+    on(&lists, DURABLE, &["marray"]).well();
     let letter = folder.path().join("letter");
     std::fs::write(&letter, "Dear reader").unwrap();
     on(&letter, ACCOUNTS, &["10"]).refuses(2, &["letter", "no region file"]);

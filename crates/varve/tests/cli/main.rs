@@ -5,6 +5,7 @@ mod common;
 mod durable;
 mod durable_files;
 mod durable_torture;
+mod durable_types;
 mod help;
 mod jobs;
 mod jobs_managed;

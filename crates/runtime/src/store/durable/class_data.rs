@@ -2,7 +2,8 @@
 //! must be where durable objects look for them: in a range of their own, each at a place that the region's tables name.
 //!
 //! Which objects are class data: those that immutable globals begin with, if they have references to functions, and all others of the same
-//! types. Programs make some of them on demand; if durable objects refer to those, the region says how to make them again.
+//! types. Programs make some of them on demand; if durable objects refer to those, the region says how to make them again. So it is with the
+//! objects that stand for classes in the program, `Thing.class` in Java: tables of methods lead to them.
 
 use super::Durable;
 use crate::error::{Error, Result};
@@ -310,6 +311,10 @@ impl Vm {
         let constants = self.constants();
         let own = constants.all.iter().find(|a| a.0 == at);
         let ty = own.expect("a reference into the range is of an object").1;
+        let is_class = self
+            .durable
+            .as_ref()
+            .is_some_and(|d| d.class_objects == Some(ty));
         let types = self.engine.types();
         let fields = types.fields(ty).iter().zip(&types.get(ty).layout.offsets);
         let held = fields.map(|(field, &offset)| {
@@ -324,25 +329,71 @@ impl Vm {
                     Some(at) => Held::Class(at),
                     None => Held::Null,
                 },
+                // What has been worked out for a class in this run, such as its name, is not there in the next.
+                _ if is_class => Held::Bits(0),
                 _ => Held::Bits(bits),
             }
         });
         let held = held.collect();
-        let reference = constants.reference(at);
-        let link = constants
-            .all
-            .iter()
-            .filter(|a| a.0 != at)
-            .find_map(|(base, _, refs)| {
-                // SAFETY: fields of class data.
-                let refers = |&&o: &&u32| unsafe { constants.word(base + o).read() } == reference;
-                refs.iter().find(refers).map(|&o| (*base, o))
-            });
         Late {
             offset: at,
             ty,
-            link,
+            link: self.link_of(at),
             held,
+            name: self.class_data_name(at, 8),
+        }
+    }
+
+    /// Where other class data refer to these: by offset, and the offset of the field.
+    fn link_of(&self, at: u32) -> Option<(u32, u32)> {
+        let constants = self.constants();
+        let reference = constants.reference(at);
+        let others = constants.all.iter().filter(|a| a.0 != at);
+        others.into_iter().find_map(|(base, _, refs)| {
+            // SAFETY: fields of class data.
+            let refers = |&&o: &&u32| unsafe { constants.word(base + o).read() } == reference;
+            refs.iter().find(refers).map(|&o| (*base, o))
+        })
+    }
+
+    /// What class data would be called if the program began with them, after those that refer to them.
+    fn class_data_name(&self, at: u32, depth: u32) -> String {
+        let tables = self
+            .durable
+            .as_ref()
+            .and_then(|d| d.space.as_ref())
+            .map(|s| s.tables());
+        let Some(tables) = tables.filter(|_| depth > 0) else {
+            return String::new();
+        };
+        if let Some(named) = tables.constants.iter().find(|c| c.offset == at) {
+            return named.name.clone();
+        }
+        let Some((base, field)) = self.link_of(at) else {
+            return String::new();
+        };
+        let of = self.class_data_name(base, depth - 1);
+        let ty = self
+            .constants()
+            .all
+            .iter()
+            .find(|a| a.0 == base)
+            .map(|a| a.1);
+        let fields = match ty
+            .and_then(|ty| tables.types.get(ty as usize))
+            .map(|t| &t.kind)
+        {
+            Some(varve_durable::Kind::Struct { fields, .. }) => &fields[..],
+            _ => &[],
+        };
+        let field = fields
+            .iter()
+            .find(|f| f.offset == field)
+            .map(|f| f.name.as_str());
+        match (of.strip_suffix("@class"), field) {
+            (Some(class), Some("arrayType")) => format!("Array<{class}>@class"),
+            (Some(class), Some("vtable")) => format!("{class}@vt"),
+            _ => String::new(),
         }
     }
 

@@ -1,7 +1,8 @@
 //! A module's types as durable regions have them.
 
 use super::class_data::has_functions;
-use crate::error::Result;
+use super::classes::{self, Classes};
+use crate::error::{Error, Result};
 use crate::module::ModuleInner;
 use crate::store::Vm;
 use crate::types::{Canonical, Composite, HeapType, Hierarchy, Storage, TypeIndex, ValType};
@@ -11,16 +12,19 @@ use varve_heap::{Header, Ref, layout};
 
 /// Types of Java whose objects are something because of what else refers to them in one run of a program.
 const IDENTITIES: [(&str, &str); 3] = [
-    (
-        "java.lang.Class",
-        "classes are other objects in each run: keep their name",
-    ),
     ("java.lang.Thread", "threads end with the program"),
     (
         "java.io.OutputStream",
         "streams belong to files that this run has open",
     ),
+    (
+        "java.util.GenericEnumSet",
+        "an EnumSet has the numbers of its constants, which are others once constants are added or moved: keep a HashSet",
+    ),
 ];
+
+/// The type of Java whose objects are class data for programs: each class has one.
+const CLASS: &str = "java.lang.Class";
 
 /// The type of Java whose objects, the constants of enumerations, are the same in each run by their names.
 const ENUMERATION: &str = "java.lang.Enum";
@@ -70,10 +74,21 @@ impl Vm {
         let name = self.text_of(self.reference_at(constant, own.name));
         let candidates = self.durable.as_ref().and_then(|d| d.space());
         let candidates = candidates.map_or(vec![], |s| s.named().to_vec());
+        let enumeration = self.enumeration_of(ty, own);
         let found = candidates.into_iter().map(|r| r.0).find(|&r| {
-            self.type_of(r) == ty && self.text_of(self.reference_at(r, own.name)) == name
+            self.enumeration_of(self.type_of(r), own) == enumeration
+                && self.text_of(self.reference_at(r, own.name)) == name
         });
         let Some(found) = found else { return Ok(()) };
+        let was = self.type_of(found);
+        if was != ty {
+            let tables = self.space()?.tables();
+            return Err(Error::usage(format!(
+                "a constant of the durable region is a {} there, and a {} in the program: it got or lost code of its own, so that it cannot be the same object",
+                tables.name(was),
+                tables.name(ty)
+            )));
+        }
         self.begin_to_check()?;
         let header = self.object(constant).cast::<u64>();
         // SAFETY: a live object begins with its header; compiled code waits.
@@ -89,6 +104,16 @@ impl Vm {
             true => Ok(()),
             false => self.store_durable(found, own.number.1.into(), new.into(), 4),
         }
+    }
+
+    /// The enumeration that a constant is of: its type, or that of which its type is one constant's own.
+    fn enumeration_of(&self, ty: TypeIndex, own: Enumeration) -> TypeIndex {
+        let types = self.engine.types();
+        let display = &types.get(ty).display;
+        let below = display.iter().position(|&t| t == own.ty);
+        below
+            .and_then(|i| display.get(i + 1).copied())
+            .unwrap_or(ty)
     }
 
     /// The reference in a field of an object, resolved; 0 if it is to none.
@@ -139,20 +164,42 @@ impl Vm {
         }
     }
 
+    /// The type of a program's objects that stand for classes, if it has any.
+    pub(super) fn class_objects(&self, instance: u32) -> Option<TypeIndex> {
+        let module = &self.instances[instance as usize].module;
+        let found = module.type_names.iter().find(|(_, name)| *name == CLASS);
+        found.map(|(&i, _)| module.types[i as usize])
+    }
+
     /// The region's tables for an instance: all types, and its class data.
     pub(super) fn durable_tables(&self, instance: u32) -> Tables {
         let module = &self.instances[instance as usize].module;
         let names = names(module);
         let enumeration = self.enumeration(instance);
+        let classes = Classes::of(module);
         let types = self.engine.types();
-        let describe = |i: TypeIndex| describe(types.get(i), names.get(&i), module);
-        let mut all: Vec<Type> = (0..types.len() as TypeIndex).map(describe).collect();
-        // Types come after those that they extend.
+        let mut all: Vec<Type> = Vec::new();
+        // Types come after those that they extend, and have their fields first.
+        for i in 0..types.len() as TypeIndex {
+            let t = types.get(i);
+            let inherited =
+                t.ty.supertype
+                    .map_or(&[][..], |s| match &all[s as usize].kind {
+                        Kind::Struct { fields, .. } => fields,
+                        _ => &[],
+                    });
+            all.push(describe(t, names.get(&i), inherited, module, &classes));
+        }
+        let mut locals: HashMap<String, u32> = HashMap::new();
+        for local in all.iter().filter_map(|t| classes::local_name(&t.name)) {
+            *locals.entry(local).or_default() += 1;
+        }
         for i in 0..all.len() {
             let named = IDENTITIES.iter().find(|(name, _)| all[i].name == *name);
             let own = named.map(|(_, why)| why.to_string());
             let nameless = all[i].name == ENUMERATION && enumeration.is_none();
             let own = own.or(nameless.then(|| NAMELESS.into()));
+            let own = own.or_else(|| classes::unstable(&all[i].name, &classes, &locals));
             let of_super = all[i]
                 .supertype
                 .and_then(|s| all[s as usize].refused.clone());
@@ -161,9 +208,15 @@ impl Vm {
             all[i].named_by = enumeration.filter(extends).map(|e| e.name);
         }
         let durable = self.durable.as_ref().expect("asked while there is one");
+        let mut constants = durable.constants.named().to_vec();
+        for constant in &mut constants {
+            constant.name = classes.known_as(&constant.name);
+        }
         Tables {
             types: all,
-            constants: durable.constants.named().to_vec(),
+            constants,
+            from_source: classes.said,
+            renamed: classes.renamed,
         }
     }
 }
@@ -177,31 +230,58 @@ fn names(module: &ModuleInner) -> HashMap<TypeIndex, (String, u32)> {
     named.collect()
 }
 
-fn describe(ty: &Canonical, name: Option<&(String, u32)>, module: &ModuleInner) -> Type {
+/// A type as regions have it; `inherited` are the fields of the one that it extends.
+fn describe(
+    ty: &Canonical,
+    name: Option<&(String, u32)>,
+    inherited: &[Field],
+    module: &ModuleInner,
+    classes: &Classes,
+) -> Type {
+    let known_as = name.map(|n| classes.known_as(&n.0)).unwrap_or_default();
     let kind = match &ty.ty.composite {
         _ if ty.opaque => Kind::Opaque,
         Composite::Func(_) => Kind::Opaque,
         Composite::Array(e) => Kind::Array(storage(e.storage)),
         Composite::Struct(fields) => {
-            let fields = fields.iter().zip(&ty.layout.offsets).enumerate();
-            let field_name = |i: usize| {
+            let made = |i: usize| {
                 let key = (name?.1, i as u32);
                 module.field_names.get(&key).cloned()
             };
+            let first = inherited.len().min(fields.len());
+            let made: Vec<String> = (first..fields.len())
+                .map(|i| made(i).unwrap_or_default())
+                .collect();
+            let class = name.map_or("", |n| n.0.as_str());
+            let mut all = inherited[..first].to_vec();
+            let own = classes.fields(class, &made).into_iter();
+            for (i, (field, is_char)) in (first..).zip(own) {
+                // A superclass may have a field of that name.
+                let taken = !field.is_empty() && inherited.iter().any(|f| f.name == field);
+                all.push(Field {
+                    name: if taken {
+                        format!("{known_as}.{field}")
+                    } else {
+                        field
+                    },
+                    offset: ty.layout.offsets[i],
+                    storage: match storage(fields[i].storage) {
+                        varve_durable::Storage::I16 if is_char => varve_durable::Storage::U16,
+                        storage => storage,
+                    },
+                });
+            }
+            for (i, field) in all[..first].iter_mut().enumerate() {
+                field.offset = ty.layout.offsets[i];
+            }
             Kind::Struct {
                 size: ty.layout.size,
-                fields: fields
-                    .map(|(i, (f, &offset))| Field {
-                        name: field_name(i).unwrap_or_default(),
-                        offset,
-                        storage: storage(f.storage),
-                    })
-                    .collect(),
+                fields: all,
             }
         }
     };
     Type {
-        name: name.map(|n| n.0.clone()).unwrap_or_default(),
+        name: known_as,
         supertype: ty.ty.supertype,
         kind,
         refused: None,

@@ -1,5 +1,6 @@
 package varve.teavm;
 
+import org.teavm.backend.wasm.TeaVMWasmGCHost;
 import org.teavm.vm.spi.TeaVMHost;
 import org.teavm.vm.spi.TeaVMPlugin;
 
@@ -9,5 +10,16 @@ public final class VarvePlugin implements TeaVMPlugin {
     public void install(TeaVMHost host) {
         host.add(new VarveTransformer());
         host.add(new MarkTransformer(host.getResourceProvider()));
+        host.add(new EnumMapTransformer());
+        DurableClasses classes = new DurableClasses();
+        host.add(classes);
+        TeaVMWasmGCHost wasm = host.getExtension(TeaVMWasmGCHost.class);
+        if (wasm != null) {
+            wasm.contributeToCodeGen((context, registry) -> {
+                if (classes.found()) {
+                    ClassesSection.add(context, classes);
+                }
+            });
+        }
     }
 }

@@ -1,0 +1,498 @@
+//! How a region of one program becomes a region of another: which type of the old tables is which of the new ones, field by field.
+//!
+//! A [`Plan`] is computed from the old tables, what lives in the region, and the new tables, and from nothing else. Whoever copies objects
+//! follows it without asking further; what cannot be mapped is an error here, before anything is touched.
+//!
+//! | in the program | in the region |
+//! |---|---|
+//! | a field was added | zero or null |
+//! | a field was removed | left out, if no new field could be the same one under another name |
+//! | a field or a class was renamed | found by the old name, which the program says ([`Tables::renamed`]) |
+//! | a number became wider | converted, if no value is lost: `byte`, `short`, `int`, `long`; `float`, `double`; integers to wider floats |
+//! | a field has another class | copied; whoever copies checks that what is there fits |
+//! | a field moved to a superclass, a class has another superclass | found by its name |
+//! | a class was removed | forgotten, if none of its objects is alive |
+
+mod fields;
+mod names;
+
+use crate::class_data::{Held, Late};
+use crate::types::{Heap, Kind, Storage, Tables, Target};
+use fields::map_fields;
+use names::Names;
+pub use names::{each_class, without_number};
+use std::collections::{HashMap, HashSet};
+use varve_heap::ObjectAlign;
+
+/// What of a region must live on.
+#[derive(Clone, Debug, Default)]
+pub struct Live {
+    /// By type: whether there are objects of it.
+    pub types: Vec<bool>,
+    /// Offsets of the constants that objects and roots refer to.
+    pub constants: HashSet<u32>,
+}
+
+/// How a region's objects become those of another program.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// By the old number of a type; none where nothing of it is alive.
+    pub types: Vec<Option<TypePlan>>,
+    /// By the old offset of a constant: its new one. Those that live all have one.
+    pub constants: HashMap<u32, u32>,
+    /// Class data that the program makes while it runs and that live, for the new program.
+    pub late: Vec<Late>,
+}
+
+/// How objects of a type become objects of another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypePlan {
+    /// The new type, by its number.
+    pub to: u32,
+    /// For structs: what is written where. What no step writes is zero or null.
+    pub steps: Vec<Step>,
+    /// For arrays: what each element becomes.
+    pub element: Option<Convert>,
+    /// Of the steps: references that may lead to an object that does not fit there any more. Whoever copies asks [`Plan::fits`] first.
+    pub narrowed: Vec<Narrowed>,
+}
+
+/// A field that has another class than it had, which not all objects are that may be there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Narrowed {
+    /// The field's offset in the old object.
+    pub from: u32,
+    /// Its name.
+    pub field: String,
+    /// What may be there now.
+    pub target: Target,
+}
+
+/// One field: from an offset in the old object to one in the new object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Step {
+    pub from: u32,
+    pub to: u32,
+    pub convert: Convert,
+}
+
+/// What a value becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Convert {
+    /// The same bytes, so many.
+    Same(u32),
+    /// A reference to where the object is now.
+    Reference,
+    /// A wider number.
+    Wider(Number, Number),
+}
+
+/// Numbers as objects hold them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Number {
+    I8,
+    I16,
+    U16,
+    I32,
+    I64,
+    F32,
+    F64,
+}
+
+impl Number {
+    fn of(storage: &Storage) -> Option<Number> {
+        Some(match storage {
+            Storage::I8 => Number::I8,
+            Storage::I16 => Number::I16,
+            Storage::U16 => Number::U16,
+            Storage::I32 => Number::I32,
+            Storage::I64 => Number::I64,
+            Storage::F32 => Number::F32,
+            Storage::F64 => Number::F64,
+            Storage::Ref(_) | Storage::Func => return None,
+        })
+    }
+
+    /// Bytes that it takes.
+    pub fn bytes(self) -> u32 {
+        match self {
+            Number::I8 => 1,
+            Number::I16 | Number::U16 => 2,
+            Number::I32 | Number::F32 => 4,
+            Number::I64 | Number::F64 => 8,
+        }
+    }
+
+    /// Bits of a number without loss, and whether it is a float, and whether it has a sign.
+    fn range(self) -> (u32, bool, bool) {
+        match self {
+            Number::I8 => (7, false, true),
+            Number::I16 => (15, false, true),
+            Number::U16 => (16, false, false),
+            Number::I32 => (31, false, true),
+            Number::I64 => (63, false, true),
+            Number::F32 => (24, true, true),
+            Number::F64 => (53, true, true),
+        }
+    }
+
+    /// Whether each value of this kind is one of the other kind too.
+    fn widens_to(self, other: Number) -> bool {
+        let ((bits, float, sign), (room, to_float, to_sign)) = (self.range(), other.range());
+        bits <= room && (!float || to_float) && (!sign || to_sign)
+    }
+}
+
+impl Convert {
+    /// What a field of one kind becomes in a field of another, if nothing is lost.
+    pub fn between(old: &Storage, new: &Storage) -> Option<Convert> {
+        if let (Storage::Ref(_), Storage::Ref(_)) = (old, new) {
+            return Some(Convert::Reference);
+        }
+        let (from, to) = (Number::of(old)?, Number::of(new)?);
+        // Older regions do not tell characters from short numbers.
+        let same = from == to
+            || [from, to]
+                .iter()
+                .all(|n| matches!(n, Number::I16 | Number::U16));
+        match same {
+            true => Some(Convert::Same(from.bytes())),
+            false => from.widens_to(to).then_some(Convert::Wider(from, to)),
+        }
+    }
+
+    /// Bytes of the value that is written.
+    pub fn bytes(self) -> u32 {
+        match self {
+            Convert::Same(bytes) => bytes,
+            Convert::Reference => 4,
+            Convert::Wider(_, to) => to.bytes(),
+        }
+    }
+
+    /// Bytes of the value that is read.
+    pub fn reads(self) -> u32 {
+        match self {
+            Convert::Wider(from, _) => from.bytes(),
+            other => other.bytes(),
+        }
+    }
+
+    /// The bits of a number as they become; the old ones are in the low bytes. References are the copier's matter.
+    pub fn apply(self, bits: u64) -> u64 {
+        let Convert::Wider(from, to) = self else {
+            return bits;
+        };
+        let float = match from {
+            Number::F32 => Some(f64::from(f32::from_bits(bits as u32))),
+            Number::F64 => Some(f64::from_bits(bits)),
+            _ => None,
+        };
+        let integer = match from {
+            Number::I8 => i64::from(bits as i8),
+            Number::I16 => i64::from(bits as i16),
+            Number::U16 => i64::from(bits as u16),
+            Number::I32 => i64::from(bits as i32),
+            _ => bits as i64,
+        };
+        match to {
+            Number::F64 => float.unwrap_or(integer as f64).to_bits(),
+            Number::F32 => u64::from(float.map_or(integer as f32, |f| f as f32).to_bits()),
+            _ => integer as u64 & (u64::MAX >> (64 - 8 * to.bytes())),
+        }
+    }
+}
+
+impl Plan {
+    /// Plans the way from one program's tables to another's.
+    ///
+    /// # Errors
+    /// In one line, with class and field: what cannot be mapped, and what helps.
+    pub fn new(
+        old: &Tables,
+        late: &[Late],
+        live: &Live,
+        new: &Tables,
+        align: ObjectAlign,
+    ) -> Result<Plan, String> {
+        let mut planner = Planner {
+            names: Names::new(old, new),
+            refused: new.infos(align).into_iter().map(|i| i.refused).collect(),
+            old,
+            new,
+            align,
+            plan: Plan {
+                types: vec![None; old.types.len()],
+                ..Plan::default()
+            },
+        };
+        for ty in 0..old.types.len() as u32 {
+            if live.types.get(ty as usize) == Some(&true) {
+                planner.add_type(ty)?;
+            }
+        }
+        planner.add_narrowed();
+        planner.add_constants(late, live)?;
+        Ok(planner.plan)
+    }
+
+    /// Whether an object of an old type may be where a field of the old type `holder` refers to it, after it was copied.
+    ///
+    /// # Errors
+    /// With class and field.
+    pub fn fits(
+        &self,
+        old: &Tables,
+        new: &Tables,
+        holder: u32,
+        field: &Narrowed,
+        ty: u32,
+    ) -> Result<(), String> {
+        match self.of_type(ty) {
+            Some(planned) if new.fits(planned.to, field.target.to) => Ok(()),
+            _ => {
+                let wanted = match field.target.to {
+                    Heap::Type(to) => new.name(to),
+                    other => format!("{other:?}"),
+                };
+                Err(format!(
+                    "field {} of {} holds a {}, and is to hold a {wanted} now",
+                    field.field,
+                    old.name(holder),
+                    old.name(ty)
+                ))
+            }
+        }
+    }
+
+    /// How objects of a type are copied, if any of it are alive.
+    pub fn of_type(&self, ty: u32) -> Option<&TypePlan> {
+        self.types.get(ty as usize)?.as_ref()
+    }
+}
+
+struct Planner<'a> {
+    old: &'a Tables,
+    new: &'a Tables,
+    names: Names,
+    /// What objects of the new region are aligned to, class data too.
+    align: ObjectAlign,
+    /// Why the new program's types must not be in a region.
+    refused: Vec<Option<String>>,
+    plan: Plan,
+}
+
+impl Planner<'_> {
+    fn add_type(&mut self, ty: u32) -> Result<(), String> {
+        if self.plan.types[ty as usize].is_some() {
+            return Ok(());
+        }
+        let name = self.old.name(ty);
+        let Some(to) = self.names.new_type(ty) else {
+            return Err(format!(
+                "there are objects of type {name}, which it does not have; if the class has another name now, write @Renamed(\"{name}\") before it"
+            ));
+        };
+        if let Some(why) = &self.refused[to as usize] {
+            return Err(format!(
+                "there are objects of type {name}, which must not be durable: {why}"
+            ));
+        }
+        let planned = match (
+            &self.old.types[ty as usize].kind,
+            &self.new.types[to as usize].kind,
+        ) {
+            (Kind::Array(a), Kind::Array(b)) => match Convert::between(a, b) {
+                // Arrays keep their kind: their class is another one otherwise.
+                Some(same @ (Convert::Same(_) | Convert::Reference)) => TypePlan {
+                    to,
+                    steps: Vec::new(),
+                    element: Some(same),
+                    narrowed: Vec::new(),
+                },
+                _ => return Err(format!("{name} is something else")),
+            },
+            (Kind::Struct { .. }, Kind::Struct { .. }) => TypePlan {
+                to,
+                steps: map_fields(self.old, ty, self.new, to, &self.names)?,
+                element: None,
+                narrowed: Vec::new(),
+            },
+            _ => return Err(format!("{name} is something else")),
+        };
+        self.plan.types[ty as usize] = Some(planned);
+        Ok(())
+    }
+
+    /// Finds the fields whose objects may not fit any more.
+    fn add_narrowed(&mut self) {
+        let live: Vec<(u32, u32)> = (0u32..)
+            .zip(&self.plan.types)
+            .filter_map(|(ty, planned)| Some((ty, planned.as_ref()?.to)))
+            .collect();
+        let (old, new) = (self.old, self.new);
+        for &(ty, to) in &live {
+            let target = |tables: &Tables, ty, offset| {
+                let field = fields::of(tables, ty).iter().find(|f| f.offset == offset)?;
+                match field.storage {
+                    Storage::Ref(target) => Some((field.name.clone(), target)),
+                    _ => None,
+                }
+            };
+            let planned = self.plan.types[ty as usize].as_mut().expect("just listed");
+            for step in &planned.steps {
+                let (Some((field, was)), Some((_, target))) =
+                    (target(old, ty, step.from), target(new, to, step.to))
+                else {
+                    continue;
+                };
+                let fails =
+                    |&(l, now): &(u32, u32)| old.fits(l, was.to) && !new.fits(now, target.to);
+                if live.iter().any(fails) {
+                    planned.narrowed.push(Narrowed {
+                        from: step.from,
+                        field,
+                        target,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Constants by name; behind them class data that the program makes while it runs, as far as something needs them.
+    fn add_constants(&mut self, late: &[Late], live: &Live) -> Result<(), String> {
+        let new: HashMap<&str, u32> = self
+            .new
+            .constants
+            .iter()
+            .map(|c| (c.name.as_str(), c.offset))
+            .collect();
+        for c in &self.old.constants {
+            if let Some(&to) = new.get(self.names.new_name(&c.name).as_str()) {
+                self.plan.constants.insert(c.offset, to);
+            }
+        }
+        let needed = needed(late, live);
+        let size = |ty: u32| match self.new.types.get(ty as usize).map(|t| &t.kind) {
+            Some(Kind::Struct { size, .. }) => self.align.object_size(u64::from(*size)) as u32,
+            _ => self.align.bytes() as u32,
+        };
+        let mut next = self
+            .new
+            .constants
+            .last()
+            .map_or(0, |c| c.offset + size(c.ty));
+        let mut needed: Vec<&Late> = late.iter().filter(|l| needed.contains(&l.offset)).collect();
+        // What an older version made on demand, another may make when it begins.
+        needed.retain(|l| match new.get(self.names.new_name(&l.name).as_str()) {
+            Some(&to) => self.plan.constants.insert(l.offset, to).is_some(),
+            None => true,
+        });
+        for l in &needed {
+            let Some(to) = self.names.new_type(l.ty) else {
+                return Err(format!(
+                    "it needs class data of type {}, which it does not have",
+                    self.old.name(l.ty)
+                ));
+            };
+            self.plan.constants.insert(l.offset, next);
+            next += size(to);
+        }
+        for &offset in &live.constants {
+            self.constant(offset)?;
+        }
+        for l in needed {
+            let mapped = self.late(l, late)?;
+            self.plan.late.push(mapped);
+        }
+        Ok(())
+    }
+
+    /// The new offset of a constant.
+    fn constant(&self, offset: u32) -> Result<u32, String> {
+        let found = self.plan.constants.get(&offset).copied();
+        found.ok_or_else(|| {
+            let named = self.old.constants.iter().find(|c| c.offset == offset);
+            let name =
+                named.map_or_else(|| format!("class data at {offset:#x}"), |c| c.name.clone());
+            format!("it needs {name}, which it does not have")
+        })
+    }
+
+    /// Class data of the old program as the new one makes them.
+    fn late(&self, late: &Late, all: &[Late]) -> Result<Late, String> {
+        let to = self
+            .names
+            .new_type(late.ty)
+            .expect("looked up before its place was given");
+        // Tables of methods lose and gain entries with each version: what the new one has and the old one had not, the program fills in.
+        let steps = fields::same_names(self.old, late.ty, self.new, to, &self.names);
+        let (before, now) = (fields::of(self.old, late.ty), fields::of(self.new, to));
+        let mut held = vec![Held::Null; now.len()];
+        for (field, value) in before.iter().zip(&late.held) {
+            let at = steps.iter().find(|s| s.0 == field.offset).map(|s| s.1);
+            let Some(i) = now.iter().position(|n| Some(n.offset) == at) else {
+                continue;
+            };
+            held[i] = match value {
+                Held::Class(at) => Held::Class(self.constant(*at)?),
+                other => other.clone(),
+            };
+        }
+        let link = match late.link {
+            None => None,
+            Some((base, offset)) => {
+                let of = self
+                    .old
+                    .constants
+                    .iter()
+                    .find(|c| c.offset == base)
+                    .map(|c| c.ty);
+                let of = of.or_else(|| all.iter().find(|l| l.offset == base).map(|l| l.ty));
+                let at = of.and_then(|ty| {
+                    let to = self.names.new_type(ty)?;
+                    let steps = fields::same_names(self.old, ty, self.new, to, &self.names);
+                    steps.iter().find(|s| s.0 == offset).map(|s| s.1)
+                });
+                let at = at.ok_or_else(|| {
+                    format!(
+                        "its class data are kept otherwise than those of {}",
+                        self.old.name(late.ty)
+                    )
+                })?;
+                Some((self.constant(base)?, at))
+            }
+        };
+        Ok(Late {
+            offset: self.constant(late.offset)?,
+            ty: to,
+            link,
+            held,
+            name: self.names.new_name(&late.name),
+        })
+    }
+}
+
+/// Class data that something alive refers to, or other class data that something alive refers to.
+fn needed(late: &[Late], live: &Live) -> HashSet<u32> {
+    let mut needed = HashSet::new();
+    let mut pending: Vec<u32> = live.constants.iter().copied().collect();
+    while let Some(offset) = pending.pop() {
+        let Some(l) = late.iter().find(|l| l.offset == offset) else {
+            continue;
+        };
+        if needed.insert(offset) {
+            pending.extend(l.link.map(|(base, _)| base));
+            pending.extend(l.held.iter().filter_map(|h| match h {
+                Held::Class(at) => Some(*at),
+                _ => None,
+            }));
+        }
+    }
+    needed
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! Which type of one program is which of another, by their names.
+
+use crate::types::{Kind, Renamed, Storage, Tables};
+use std::collections::HashMap;
+
+/// The names of two programs, side by side.
+pub(super) struct Names {
+    /// By old type: the new one.
+    types: Vec<Option<u32>>,
+    /// Old names of classes and what they are called now.
+    renamed: HashMap<String, String>,
+    /// Old names of fields, by class as it is called now.
+    fields: HashMap<(String, String), String>,
+    /// Whether both have the names of their sources.
+    pub exact: bool,
+}
+
+impl Names {
+    pub fn new(old: &Tables, new: &Tables) -> Names {
+        let mut names = Names {
+            types: Vec::new(),
+            renamed: HashMap::new(),
+            fields: HashMap::new(),
+            exact: old.from_source && new.from_source,
+        };
+        for Renamed { class, field, was } in &new.renamed {
+            match field {
+                // Where the region has the new name already, it was opened with it before: another class may have the old one by now.
+                None if old.types.iter().any(|t| t.name == *class) => {}
+                None => drop(names.renamed.insert(was.clone(), class.clone())),
+                Some(field) => {
+                    let key = (class.clone(), was.clone());
+                    names.fields.insert(key, field.clone());
+                }
+            }
+        }
+        let by_name: HashMap<String, u32> = numbered(new)
+            .into_iter()
+            .enumerate()
+            .filter(|(_, name)| !name.is_empty())
+            .map(|(i, name)| (name, i as u32))
+            .collect();
+        // A type without a name is the same one where nothing has changed.
+        let same = |i: usize| old.types.get(i) == new.types.get(i);
+        let types = numbered(old).into_iter().enumerate().map(|(i, name)| {
+            let exact = by_name.get(&name).copied();
+            let renamed = || by_name.get(&names.new_name(&name)).copied();
+            let found = match name.is_empty() {
+                true => None,
+                // What another class was called before is not the class that has the name now.
+                false => match names.renamed.contains_key(&name) {
+                    true => renamed(),
+                    false => exact.or_else(renamed),
+                },
+            };
+            found.or_else(|| (name.is_empty() && same(i)).then_some(i as u32))
+        });
+        names.types = types.collect();
+        names
+    }
+
+    /// The new type that an old one is.
+    pub fn new_type(&self, ty: u32) -> Option<u32> {
+        self.types.get(ty as usize).copied().flatten()
+    }
+
+    /// The new name of a field, if the program says that it had an old one.
+    pub fn new_field(&self, class: &str, field: &str) -> Option<&str> {
+        let key = (class.to_string(), field.to_string());
+        self.fields.get(&key).map(String::as_str)
+    }
+
+    /// What a name of the old program is now: a class, a class within one, or one of the compiler's names with classes in it, such as
+    /// `Array<a.B>@vt`.
+    pub fn new_name(&self, name: &str) -> String {
+        match self.renamed.is_empty() {
+            true => name.to_string(),
+            false => each_class(name, |class| self.renamed.get(class).map(String::as_str)),
+        }
+    }
+}
+
+/// A name with each class in it replaced by another: names of compilers have classes in them, such as `Array<a.B>@vt`. A class within a class
+/// goes with it.
+pub fn each_class<'a>(name: &str, to: impl Fn(&str) -> Option<&'a str>) -> String {
+    let mut now = String::new();
+    let mut rest = name;
+    while !rest.is_empty() {
+        let end = rest.find(['<', '>', '@']).unwrap_or(rest.len());
+        now += &one_class(&rest[..end], &to);
+        // Those are single bytes.
+        let next = (end + 1).min(rest.len());
+        now += &rest[end..next];
+        rest = &rest[next..];
+    }
+    now
+}
+
+fn one_class<'a>(class: &str, to: impl Fn(&str) -> Option<&'a str>) -> String {
+    // The longest part that has another name: of a class within a class, it may be the one around.
+    let mut end = class.len();
+    loop {
+        if let Some(now) = to(&class[..end]) {
+            return format!("{now}{}", &class[end..]);
+        }
+        match class[..end].rfind(['$', '#']) {
+            Some(shorter) => end = shorter,
+            None => return class.to_string(),
+        }
+    }
+}
+
+/// Names of all types; of those with one name, the first is called `name`, the next `name#1`. Arrays of numbers that the program does not name
+/// are called by what they hold, as all of those are the same.
+fn numbered(tables: &Tables) -> Vec<String> {
+    let mut before: HashMap<String, u32> = HashMap::new();
+    let mut all = Vec::new();
+    for t in &tables.types {
+        let name = match &t.kind {
+            _ if !t.name.is_empty() => t.name.clone(),
+            Kind::Array(s) if !matches!(s, Storage::Ref(_) | Storage::Func) => {
+                // A space is in no class's name.
+                format!("array {s:?}")
+            }
+            _ => String::new(),
+        };
+        if name.is_empty() {
+            all.push(name);
+            continue;
+        }
+        let nth = before.entry(name.clone()).or_default();
+        all.push(match *nth {
+            0 => name,
+            n => format!("{name}#{n}"),
+        });
+        *nth += 1;
+    }
+    all
+}
+
+/// A field's name without the number that a compiler adds to tell equal names apart: `version_0` is `version`.
+pub fn without_number(name: &str) -> &str {
+    match name.rsplit_once('_') {
+        Some((base, number))
+            if !base.is_empty()
+                && !number.is_empty()
+                && number.bytes().all(|b| b.is_ascii_digit())
+                && (number == "0" || !number.starts_with('0')) =>
+        {
+            base
+        }
+        _ => name,
+    }
+}

@@ -1,0 +1,6 @@
+package varve.evolve;
+
+/** Says something. */
+interface Greeting {
+    String greet();
+}

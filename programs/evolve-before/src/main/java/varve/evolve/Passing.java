@@ -1,0 +1,6 @@
+package varve.evolve;
+
+/** Not there any more in the next version. */
+final class Passing {
+    final int number = 7;
+}
