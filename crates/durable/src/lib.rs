@@ -46,7 +46,7 @@
 //! | `salvage` | gets out of a damaged region what is whole |
 //! | `export` | as JSON lines |
 //!
-//! `unsafe` is in `image`, `persist`, `name`, `guard`, `keeper`, `snapshot`, `transfer` and `domain`.
+//! `unsafe` is in `image`, `persist`, `file`, `name`, `guard`, `keeper`, `snapshot`, `transfer` and `domain`.
 
 mod alloc;
 mod class_data;

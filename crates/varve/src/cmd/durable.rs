@@ -53,11 +53,13 @@ fn alignment(path: &Path, most: Option<Bytes>) -> Result<ObjectAlign, Failure> {
     let asked = match most {
         None => None,
         // A little of what references reach is taken for class data.
-        Some(bytes) => Some(ObjectAlign::for_durable(bytes.0 - bytes.0 / 64).ok_or_else(|| {
-            wrong(format!(
-                "--region-max {bytes}: references reach 256GiB at most"
-            ))
-        })?),
+        Some(bytes) => Some(
+            ObjectAlign::for_durable(bytes.0 - bytes.0 / 64).ok_or_else(|| {
+                wrong(format!(
+                    "--region-max {bytes}: references reach 256GiB at most"
+                ))
+            })?,
+        ),
     };
     Ok(held.max(asked).unwrap_or_default())
 }
