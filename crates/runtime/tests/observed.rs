@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use varve_machine::{Kind, Op};
-use varve_runtime::{Config, Engine, Error, Linker, Module, Sink, Store, Val};
+use varve_runtime::{Config, Engine, Error, Linker, Module, ObjectAlign, Sink, Store, Val};
 
 /// Where the model has linear memories.
 const MEMORY: u64 = 2 << 40;
@@ -38,9 +38,21 @@ impl Sink for Ear {
 
 /// Calls the export `f` with a number.
 fn hear(wat: &str, plan: &str, argument: i32, ear: &Ear) -> Result<(), Error> {
+    hear_aligned(wat, plan, ObjectAlign::default(), argument, ear)
+}
+
+/// The same, with objects that are aligned so.
+fn hear_aligned(
+    wat: &str,
+    plan: &str,
+    object_align: ObjectAlign,
+    argument: i32,
+    ear: &Ear,
+) -> Result<(), Error> {
     let config = Config {
         plan: Some(plan.into()),
         nursery: 64 << 10,
+        object_align,
         ..Config::default()
     };
     let engine = Engine::new(config);
@@ -127,6 +139,30 @@ fn two_runs_tell_the_same() {
         assert!(one.ops.len() > 60_000);
         assert!(one.ops == two.ops, "{plan}");
         assert_eq!(one.binds, two.binds, "{plan}");
+    }
+}
+
+/// As long as nothing is collected, the alignment of objects changes where they are and nothing else.
+#[test]
+fn accesses_are_the_same_at_every_alignment() {
+    let told = |align: ObjectAlign| {
+        let ear = Ear::default();
+        hear_aligned(LIST, "kg-n", align, 200, &ear).unwrap();
+        let told = ear.0.lock().unwrap();
+        told.ops.clone()
+    };
+    let what = |o: &Op| (o.kind, o.size, o.instructions, o.dependent);
+    let usual = told(ObjectAlign::default());
+    for align in ObjectAlign::all() {
+        let ops = told(align);
+        assert!(ops.iter().map(what).eq(usual.iter().map(what)), "{align:?}");
+        // A header is written when its object is born.
+        let is_born = |o: &&Op| (o.kind, o.size) == (Kind::Write, 8);
+        let born: Vec<u64> = ops.iter().filter(is_born).map(|o| o.addr).collect();
+        assert_eq!(born.len(), 200);
+        for two in born.windows(2) {
+            assert_eq!(two[1] - two[0], align.object_size(16), "{align:?}");
+        }
     }
 }
 
