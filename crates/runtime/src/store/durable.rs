@@ -29,6 +29,8 @@ pub(crate) struct Durable {
     /// The type of objects that stand for classes, which are class data too: the same objects in each run.
     class_objects: Option<TypeIndex>,
     heap_base: usize,
+    /// What constants of enumerations were called before.
+    renamed: Vec<varve_durable::Renamed>,
     /// Enumerations of the program, whose constants are the same objects in each run.
     pub enumeration: Option<types::Enumeration>,
     /// The name of a root while the program spells it, in UTF-16.
@@ -56,6 +58,7 @@ impl Durable {
             constants,
             class_types: HashSet::new(),
             class_objects: None,
+            renamed: Vec::new(),
             heap_base,
             enumeration: None,
             name: Vec::new(),
@@ -118,6 +121,8 @@ impl Vm {
         let durable = self.durable.as_mut().expect("looked at above");
         durable.class_types.extend(class_objects);
         durable.class_objects = class_objects;
+        let fields = tables.renamed.iter().filter(|r| r.field.is_some());
+        durable.renamed = fields.cloned().collect();
         durable.enumeration = enumeration;
         let opened = durable.opened.take().expect("opened with the store");
         durable.space = Some(opened.region(&tables)?);
