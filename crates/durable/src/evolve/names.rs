@@ -97,13 +97,13 @@ pub fn each_class<'a>(name: &str, to: impl Fn(&str) -> Option<&'a str>) -> Strin
 }
 
 fn one_class<'a>(class: &str, to: impl Fn(&str) -> Option<&'a str>) -> String {
-    // The longest part that has another name: of a class within a class, it may be the one around.
+    // The longest part that has another name: of a class within a class, or one that is a constant's own, it may be the one around.
     let mut end = class.len();
     loop {
         if let Some(now) = to(&class[..end]) {
             return format!("{now}{}", &class[end..]);
         }
-        match class[..end].rfind(['$', '#']) {
+        match class[..end].rfind(['$', '#', '.']) {
             Some(shorter) => end = shorter,
             None => return class.to_string(),
         }

@@ -214,6 +214,25 @@ fn renamed_classes_and_fields_are_found_by_their_old_names() {
 }
 
 #[test]
+fn what_is_within_a_renamed_class_goes_with_it() {
+    let to = |class: &str| (class == "a.Old").then_some("b.New");
+    for (was, now) in [
+        ("a.Old", "b.New"),
+        ("a.Old.DONE", "b.New.DONE"),
+        (
+            "Array<Array<a.Old$In$1>>$Data",
+            "Array<Array<b.New$In$1>>$Data",
+        ),
+        ("a.Old#2", "b.New#2"),
+        ("a.Older", "a.Older"),
+        ("x.a.Old", "x.a.Old"),
+        ("", ""),
+    ] {
+        assert_eq!(each_class(was, to), now);
+    }
+}
+
+#[test]
 fn constants_follow_the_names_of_their_classes() {
     let constant = |name: &str, offset| crate::Constant {
         name: name.into(),

@@ -32,6 +32,8 @@ pub(crate) struct Durable {
     align: ObjectAlign,
     /// The offset of the file's first byte from the heap's base.
     file_start: u64,
+    /// What constants of enumerations were called before.
+    renamed: Vec<varve_durable::Renamed>,
     /// Enumerations of the program, whose constants are the same objects in each run.
     pub enumeration: Option<types::Enumeration>,
     /// The name of a root while the program spells it, in UTF-16.
@@ -65,6 +67,7 @@ impl Durable {
             align,
             class_types: HashSet::new(),
             class_objects: None,
+            renamed: Vec::new(),
             heap_base,
             file_start,
             enumeration: None,
@@ -128,6 +131,8 @@ impl Vm {
         let durable = self.durable.as_mut().expect("looked at above");
         durable.class_types.extend(class_objects);
         durable.class_objects = class_objects;
+        let fields = tables.renamed.iter().filter(|r| r.field.is_some());
+        durable.renamed = fields.cloned().collect();
         durable.enumeration = enumeration;
         let opened = durable.opened.take().expect("opened with the store");
         durable.space = Some(opened.region(&tables)?);

@@ -96,7 +96,32 @@ impl Classes {
             renamed.class = known_as(&classes.names, &renamed.class);
         }
         classes.renamed.append(&mut numbers);
+        let constants = classes.renamed_constants();
+        classes.renamed.extend(constants);
         classes
+    }
+
+    /// Classes that are constants' own are renamed with the constants, under all names that the enumeration had.
+    fn renamed_constants(&self) -> Vec<Renamed> {
+        let mut all = Vec::new();
+        for r in &self.renamed {
+            let own = r.field.as_ref().map(|field| format!("{}.{field}", r.class));
+            let Some(own) = own.filter(|own| self.names.values().any(|n| n == own)) else {
+                continue;
+            };
+            let before = self
+                .renamed
+                .iter()
+                .filter(|b| b.field.is_none() && b.class == r.class);
+            for enumeration in before.map(|b| &b.was).chain([&r.class]) {
+                all.push(Renamed {
+                    class: own.clone(),
+                    field: None,
+                    was: format!("{enumeration}.{}", r.was),
+                });
+            }
+        }
+        all
     }
 
     fn add_renamed<'a>(
@@ -270,5 +295,15 @@ mod tests {
             .map(|r| (r.class.as_str(), r.was.as_str()))
             .collect();
         assert_eq!(was, [("a.S.DONE", "b.T"), ("a.S.DONE", "a.S$1")]);
+        let text =
+            "name\ta.S$1\ta.S.DONE\nfield\ta.S\tDONE\tOVER\nfield\ta.S\tOPEN\tNEW\nwas\ta.S\tb.T\n";
+        let classes = Classes::read(text);
+        let was: Vec<&str> = classes
+            .renamed
+            .iter()
+            .filter(|r| r.class == "a.S.DONE")
+            .map(|r| r.was.as_str())
+            .collect();
+        assert_eq!(was, ["a.S$1", "b.T.OVER", "a.S.OVER"]);
     }
 }

@@ -1,5 +1,6 @@
 //! A module's types as durable regions have them.
 
+use super::REFERENCE;
 use super::class_data::has_functions;
 use super::classes::{self, Classes};
 use crate::error::{Error, Result};
@@ -71,15 +72,29 @@ impl Vm {
             return Ok(());
         };
         let ty = self.type_of(constant);
-        let name = self.text_of(self.reference_at(constant, own.name));
+        let enumeration = self.enumeration_of(ty, own);
+        let own_name = self.reference_at(constant, own.name);
+        let name = self.text_of(own_name);
         let candidates = self.durable.as_ref().and_then(|d| d.space());
         let candidates = candidates.map_or(vec![], |s| s.named().to_vec());
-        let enumeration = self.enumeration_of(ty, own);
-        let found = candidates.into_iter().map(|r| r.0).find(|&r| {
-            self.enumeration_of(self.type_of(r), own) == enumeration
-                && self.text_of(self.reference_at(r, own.name)) == name
-        });
-        let Some(found) = found else { return Ok(()) };
+        let named = |name: &[u8]| {
+            candidates.iter().map(|r| r.0).find(|&r| {
+                self.enumeration_of(self.type_of(r), own) == enumeration
+                    && self.text_of(self.reference_at(r, own.name)) == name
+            })
+        };
+        let before = || {
+            self.old_names(enumeration, &name)
+                .iter()
+                .find_map(|old| named(old))
+        };
+        let (found, renamed) = match named(&name) {
+            Some(found) => (found, false),
+            None => match before() {
+                Some(found) => (found, true),
+                None => return Ok(()),
+            },
+        };
         let was = self.type_of(found);
         if was != ty {
             let tables = self.space()?.tables();
@@ -100,10 +115,31 @@ impl Vm {
             unsafe { at.cast::<u32>().read_unaligned() }
         };
         let (new, old) = (number(constant), number(found));
-        match new == old {
-            true => Ok(()),
-            false => self.store_durable(found, own.number.1.into(), new.into(), 4),
+        if new != old {
+            self.store_durable(found, own.number.1.into(), new.into(), 4)?;
         }
+        match renamed {
+            true => self.store_durable(found, own.name.into(), own_name.into(), REFERENCE),
+            false => Ok(()),
+        }
+    }
+
+    /// What a constant was called before, as the program's strings have it.
+    fn old_names(&self, enumeration: TypeIndex, name: &[u8]) -> Vec<Vec<u8>> {
+        let Some(durable) = self.durable.as_ref() else {
+            return Vec::new();
+        };
+        let class = durable.space().map(|s| s.tables().name(enumeration));
+        let units = |text: &str| {
+            text.encode_utf16()
+                .flat_map(u16::to_le_bytes)
+                .collect::<Vec<u8>>()
+        };
+        let of = |r: &&varve_durable::Renamed| {
+            Some(&r.class) == class.as_ref() && r.field.as_deref().is_some_and(|f| units(f) == name)
+        };
+        let old = durable.renamed.iter().filter(of);
+        old.map(|r| units(&r.was)).collect()
     }
 
     /// The enumeration that a constant is of: its type, or that of which its type is one constant's own.

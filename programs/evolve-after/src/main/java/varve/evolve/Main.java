@@ -27,7 +27,7 @@ public final class Main {
         Shop shop = new Shop();
         shop.wares.add(new Ware("kettle", 1L << 40));
         shop.visitors.add("Grace");
-        shop.moods.put(Mood.MERRY, 2);
+        shop.moods.put(Mood.GLAD, 2);
         shop.moods.put(Mood.CALM, 1);
         shop.moods.put(Mood.PLAIN, 3);
         return shop;

@@ -1,6 +1,8 @@
 package varve.evolve;
 
-/** One constant came, the others moved. */
+import varve.Renamed;
+
+/** One constant came, the others moved, and one is called otherwise. */
 enum Mood {
     PLAIN,
     SAD {
@@ -9,7 +11,8 @@ enum Mood {
             return "sad";
         }
     },
-    MERRY {
+    @Renamed("MERRY")
+    GLAD {
         @Override
         String says() {
             return "merry";
