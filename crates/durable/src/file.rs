@@ -34,6 +34,8 @@ pub struct Opened {
     domain: Box<dyn Domain>,
     path: String,
     medium: Medium,
+    /// Whether somebody handed in the domain, which a file that takes the place of this one has too.
+    handed_in: bool,
 }
 
 /// Opens or creates a region file, and maps it at `at`.
@@ -80,6 +82,7 @@ pub unsafe fn open_in_place(path: &Path, medium: Medium, at: *mut u8) -> Result<
             domain: Box::new(domain),
             path: name.clone(),
             medium,
+            handed_in: false,
         })
     };
     let lines = |image, called| Opened {
@@ -87,6 +90,7 @@ pub unsafe fn open_in_place(path: &Path, medium: Medium, at: *mut u8) -> Result<
         domain: Box::new(CacheLines::new(called)),
         path: name.clone(),
         medium,
+        handed_in: false,
     };
     match medium {
         Medium::Best => match map(true) {
@@ -104,6 +108,12 @@ pub unsafe fn open_in_place(path: &Path, medium: Medium, at: *mut u8) -> Result<
 }
 
 impl Opened {
+    /// The same on another medium than the file's own: one that somebody models.
+    pub fn on(mut self, domain: Box<dyn Domain>) -> Opened {
+        (self.domain, self.handed_in) = (domain, true);
+        self
+    }
+
     /// The region in the file; a new one if the file is empty. If the program's types are others than the region's, and its objects fit them,
     /// the region is [rewritten](crate::rewritten) for them first.
     ///
@@ -129,14 +139,20 @@ impl Opened {
             domain,
             path,
             medium,
+            handed_in,
         } = self;
         let at = image.base();
         // The new file takes the name while the old one is locked still.
         replace(Path::new(&path), &bytes)?;
-        drop(domain);
+        // A medium that is a file goes with it.
+        let domain = handed_in.then_some(domain);
         drop(image);
         // SAFETY: the addresses are those that the old image was lent, which has given them back.
-        unsafe { open_in_place(Path::new(&path), medium, at) }
+        let opened = unsafe { open_in_place(Path::new(&path), medium, at) }?;
+        Ok(match domain {
+            Some(domain) => opened.on(domain),
+            None => opened,
+        })
     }
 
     /// Whether the program has other types or constants than the region: then the region has to be [rewritten](crate::rewritten) for it.

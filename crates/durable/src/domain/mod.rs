@@ -6,10 +6,12 @@
 mod file;
 mod lines;
 mod simulated;
+mod told;
 
 pub use file::FileSync;
 pub use lines::{CacheLines, Instruction};
 pub use simulated::{Crash, Simulated};
+pub use told::{Step, Told};
 
 use std::io;
 

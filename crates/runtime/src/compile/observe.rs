@@ -19,6 +19,7 @@ use crate::helpers::Helper;
 use crate::store::observe::{HEAP, Recording, SLACK, code_at, code_bytes, memory_at};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, InstructionData, MemFlagsData, Value, types};
+use varve_heap::layout::COLLECTOR_BYTE;
 use varve_machine::{Kind, Op};
 use wasmparser::Operator;
 
@@ -68,6 +69,9 @@ const _: () = assert!(
         && std::mem::offset_of!(Op, kind) as i64 * 8 == 64 + KIND_SHIFT
         && std::mem::offset_of!(Op, dependent) as i64 * 8 == 64 + DEPENDENT_SHIFT
 );
+
+/// Instructions of a persistence check: a load with its test, and a branch.
+const CHECK: u32 = 2;
 
 /// Instructions of an operator.
 fn cost(op: &Operator<'_>) -> u32 {
@@ -238,6 +242,17 @@ impl Translator<'_, '_> {
             let at = self.b.ins().isub(address, base);
             let at = self.b.ins().iadd_imm_s(at, HEAP as i64 + i64::from(offset));
             self.append(kind, reference, at, bytes);
+        }
+    }
+
+    /// Records a persistence check: the header's byte that it loads, and its instructions. What the access after it loads depends on the
+    /// reference as the check does.
+    pub(super) fn observe_check(&mut self, reference: Value, address: Value) {
+        if self.observes() {
+            self.recorded.pending += CHECK;
+            let loaded = self.recorded.loaded;
+            self.observe(Kind::Read, Some(reference), address, COLLECTOR_BYTE, 1);
+            self.recorded.loaded = loaded;
         }
     }
 

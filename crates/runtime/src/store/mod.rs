@@ -54,8 +54,9 @@ impl<T> Store<T> {
         Store::with(engine, data, Watched::Not)
     }
 
-    /// A store whose program's accesses to data, and its collector's, are told to `sink` in their order. It runs in
-    /// baseline code, and collects on one thread: the same accesses in every run.
+    /// A store whose program's accesses to data, and its collector's, are told to `sink` in their order. It collects
+    /// on one thread; if nothing is compiled in the background, the accesses are the same in every run. Durable objects are in memory of the
+    /// slow tier, and what is written back and fenced is told, and not done.
     ///
     /// # Errors
     /// As [`Store::new`].

@@ -3,6 +3,7 @@
 mod bad_input;
 mod common;
 mod durable;
+mod durable_model;
 mod help;
 mod jobs;
 mod jobs_managed;
