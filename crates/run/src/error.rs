@@ -62,6 +62,9 @@ pub enum Error {
     /// The region file of a run on a model.
     #[error("{0}")]
     Region(String),
+    /// What drives a program on a model.
+    #[error("{0}")]
+    Hosted(String),
     /// Something is wrong with the options of trays.
     #[error("--trays {key}={value}: {want}")]
     TrayOption {

@@ -6,8 +6,8 @@ use std::fmt;
 use std::str::FromStr;
 use varve_runtime::host::{Console, Input, Output, State, Wasi, teavm};
 use varve_runtime::{
-    Clock, Config, Engine, Error as EngineError, GcKind, Memory, Module, Store as EngineStore,
-    TrapKind, TypedFunc, WasmResults, WasmTypes,
+    Clock, Config, Engine, Error as EngineError, GcKind, Memory, Module, Sink,
+    Store as EngineStore, TrapKind, TypedFunc, WasmResults, WasmTypes,
 };
 
 /// The program, built from `programs/store`.
@@ -112,6 +112,28 @@ impl Managed {
     /// # Errors
     /// What the engine says, such as that there is no memory for the heap.
     pub fn new(kind: Kind, config: Config) -> Result<Managed, EngineError> {
+        Managed::with(kind, config, EngineStore::new)
+    }
+
+    /// The same, and all that the program accesses is told. What the host does with keys and values is not, nor is a store outside of the program.
+    ///
+    /// # Errors
+    /// As [`Managed::new`].
+    pub fn observed(
+        kind: Kind,
+        config: Config,
+        sink: Box<dyn Sink>,
+    ) -> Result<Managed, EngineError> {
+        Managed::with(kind, config, |engine, state| {
+            EngineStore::observed(engine, state, sink)
+        })
+    }
+
+    fn with(
+        kind: Kind,
+        config: Config,
+        open: impl FnOnce(&Engine, State) -> Result<EngineStore<State>, EngineError>,
+    ) -> Result<Managed, EngineError> {
         let (config, tree) = match kind {
             Kind::Outside => {
                 let (config, tree) = outside::open(config)?;
@@ -130,7 +152,7 @@ impl Managed {
             wasi: Wasi::new().arg("store").arg(kind.name()),
             clock: Clock::default(),
         };
-        let mut store = EngineStore::new(&engine, state)?;
+        let mut store = open(&engine, state)?;
         let started = teavm::start(&mut store, &module, &[kind.name().into()])?;
         if started.code != 0 {
             return Err(EngineError::Exit(started.code));

@@ -1,5 +1,6 @@
 //! Managed programs on the modelled machine: each memory of their heaps' plan is a memory of the machine.
 
+mod hosted;
 mod member;
 mod pages;
 mod program;
@@ -8,6 +9,7 @@ mod result;
 mod told;
 mod trays;
 
+pub use hosted::run_hosted;
 pub use member::ManagedMember;
 pub use pages::{Numa, TIERS};
 pub use program::{End, ManagedProgram, Ran, SEED, unknown_sites};

@@ -189,6 +189,12 @@ impl<T> Store<T> {
         Clock::of(self.inner.vm.recording.clone())
     }
 
+    /// The time of whoever is told of accesses when all so far are done; none if nobody is.
+    pub fn observed_time(&self) -> Option<std::time::Duration> {
+        let recording = self.inner.vm.recording.as_ref();
+        recording.map(|recording| recording.now())
+    }
+
     /// Tells whoever is told of accesses about those that wait to be told.
     ///
     /// # Errors

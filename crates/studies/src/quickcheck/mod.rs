@@ -8,6 +8,7 @@
 mod biases;
 mod counted;
 mod instructions;
+mod modelled;
 mod programs;
 mod stores;
 mod turns;
@@ -78,6 +79,7 @@ pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
         ("C9", durable.len() * turns * 2),
         ("C9", stores::turns(&study) * stores::RUNS),
         ("C9", instructions::runs_durable(&study, &durable)),
+        ("C9", modelled::runs(&durable)),
     ]
     .iter()
     .filter(|(id, _)| options.wants(id))
@@ -94,6 +96,7 @@ pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
         kernels(&mut study, &durable, turns, &mut out)?;
         stores::stores(&mut study, &mut out)?;
         instructions::durable(&mut study, &durable, &mut out)?;
+        modelled::modelled(&mut study, &durable, &mut out)?;
     }
     for failure in study.failures {
         out.about.push(failure);
@@ -137,18 +140,22 @@ impl Study<'_> {
         Ok(())
     }
 
-    /// Runs a program. One that fails is told of, and left out.
-    fn run(&mut self, entry: &Entry, what: &str, config: Config) -> Result<Option<Ran>, Error> {
-        self.begin(format!("{} {what}", entry.name))?;
-        let rounds = self.rounds().to_string();
+    /// A program that does its work in so many rounds.
+    fn program(&self, entry: &Entry, rounds: usize) -> ManagedProgram {
+        let rounds = rounds.to_string();
         let words = entry.input[self.size()]
             .split(' ')
             .chain(["--rounds", &rounds]);
+        ManagedProgram::new(entry.module.0, entry.module.1).with_arguments(words)
+    }
+
+    /// Runs a program. One that fails is told of, and left out.
+    fn run(&mut self, entry: &Entry, what: &str, config: Config) -> Result<Option<Ran>, Error> {
+        self.begin(format!("{} {what}", entry.name))?;
         let program = ManagedProgram {
             processor_time: true,
-            ..ManagedProgram::new(entry.module.0, entry.module.1)
+            ..self.program(entry, self.rounds())
         };
-        let program = program.with_arguments(words);
         match program.ran(config) {
             Ok(ran) => Ok(Some(ran)),
             Err(e) => {
@@ -162,7 +169,12 @@ impl Study<'_> {
 
 /// The best of a run's later rounds, ms.
 fn best_round(ran: &Ran) -> Option<f64> {
-    let text = String::from_utf8_lossy(&ran.err);
+    best_of(&ran.err)
+}
+
+/// The same of what it said on standard error.
+fn best_of(err: &[u8]) -> Option<f64> {
+    let text = String::from_utf8_lossy(err);
     let rounds: Vec<f64> = text
         .lines()
         .filter_map(|line| {

@@ -2,7 +2,7 @@
 
 use super::turns::{Turns, mean};
 use super::{Scratch, Study};
-use crate::Effort;
+use crate::{Effort, StudyOptions};
 use rustix::time::{ClockId, clock_gettime};
 use varve_report::fmt::Format;
 use varve_report::{Better, Claim, Column, RunTable, StudyResult, Value};
@@ -121,7 +121,7 @@ fn processor_ns() -> f64 {
 }
 
 /// What a store's rows are called, by workload.
-fn rows(store: Kind) -> [&'static str; 5] {
+pub fn rows(store: Kind) -> [&'static str; 5] {
     match store {
         Kind::FhMap => ["FHMap A", "FHMap B", "FHMap C", "FHMap D", "FHMap F"],
         Kind::PbTree => ["PBTree A", "PBTree B", "PBTree C", "PBTree D", "PBTree F"],
@@ -153,10 +153,10 @@ fn rounds(study: &Study) -> usize {
     }
 }
 
-/// Turns, in which all stores run.
+/// Turns, in which all stores run. One of the full size takes a quarter of an hour.
 pub fn turns(study: &Study) -> usize {
     match study.options.effort {
-        Effort::Full => 3,
+        Effort::Full => 1,
         _ => study.turns(),
     }
 }
@@ -168,12 +168,24 @@ pub fn filled(
     config: Config,
 ) -> Result<(Spec, Local<Managed>), String> {
     let (records, operations) = sizes(study);
+    fill(study.options, (records, operations), config, |config| {
+        Managed::new(store, config)
+    })
+}
+
+/// A store of such a size, however it is opened.
+pub fn fill(
+    options: &StudyOptions,
+    (records, operations): (u64, u64),
+    config: Config,
+    open: impl FnOnce(Config) -> Result<Managed, varve_runtime::Error>,
+) -> Result<(Spec, Local<Managed>), String> {
     let spec = Spec {
         workload: Workload::ALL[0],
         records,
         operations,
         value: VALUE,
-        seed: study.options.seed,
+        seed: options.seed,
     };
     let memory = 2 * records * (VALUE as u64 + OVERHEAD + 32);
     let config = Config {
@@ -184,7 +196,7 @@ pub fn filled(
         value: VALUE,
         memory,
     };
-    let managed = Managed::new(store, config).map_err(|e| e.to_string())?;
+    let managed = open(config).map_err(|e| e.to_string())?;
     let cache = Cache::new(managed, limits, varve_serve::seconds()).map_err(|e| e.to_string())?;
     let mut target = Local::new(cache);
     ycsb::load(&spec, &mut target).map_err(|e| e.to_string())?;
