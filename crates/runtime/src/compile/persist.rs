@@ -183,6 +183,7 @@ impl Translator<'_, '_> {
             self.count_as(is, CellKind::Check);
         }
         let bias = self.bias();
+        self.execute_check(bias);
         self.count_bias(due, bias);
         Check { due, bias }
     }
@@ -310,6 +311,7 @@ impl Translator<'_, '_> {
         self.observe_check(reference, address);
         let due = self.b.ins().band_imm_u(byte, i64::from(layout::FORWARDED));
         let bias = Bias::Unlikely;
+        self.execute_check(bias);
         self.resolved(reference, &Check { due, bias })
     }
 
