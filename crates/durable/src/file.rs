@@ -38,6 +38,8 @@ pub struct Opened {
     medium: Medium,
     at: *mut u8,
     align: ObjectAlign,
+    /// The medium that somebody handed in.
+    handed_in: Option<Box<dyn Domain>>,
 }
 
 // SAFETY: the addresses were lent to this value alone.
@@ -89,6 +91,7 @@ pub unsafe fn open_in_place(
         medium,
         at,
         align,
+        handed_in: None,
     };
     if let Found::File(owned) = &opened.found {
         tidy(owned);
@@ -97,6 +100,12 @@ pub unsafe fn open_in_place(
 }
 
 impl Opened {
+    /// The same on another medium than the file's own: one that somebody models.
+    pub fn on(mut self, domain: Box<dyn Domain>) -> Opened {
+        self.handed_in = Some(domain);
+        self
+    }
+
     /// The region in the file; a new one if there is no file, or one of no bytes. If the program's types are others than the region's, and its
     /// objects fit them, the region is rewritten for them first, as it is if its format is an older one.
     ///
@@ -104,9 +113,11 @@ impl Opened {
     /// As [`Space::open`] and [`Space::create`].
     pub fn region(self, tables: &Tables) -> Result<Space> {
         let (align, most) = (self.align, Addresses(self.align).max_file());
+        let handed_in = self.handed_in;
         let owned = match self.found {
             Found::New(draft) => {
-                let (image, domain) = mapped(draft.file(), self.medium, self.at, most, &self.path)?;
+                let (image, own) = mapped(draft.file(), self.medium, self.at, most, &self.path)?;
+                let domain = handed_in.unwrap_or(own);
                 let tables = tables.clone();
                 let mut space = Space::create(&self.path, image, domain, tables, align)?;
                 space.keep(draft.publish()?, false)?;
@@ -121,7 +132,8 @@ impl Opened {
                 replaced(owned, &old, tables, align)?
             }
         };
-        let (image, domain) = mapped(&owned.file, self.medium, self.at, most, &self.path)?;
+        let (image, own) = mapped(&owned.file, self.medium, self.at, most, &self.path)?;
+        let domain = handed_in.unwrap_or(own);
         let unchecked = image.len() > CHECKED_FIRST;
         let mut space = Space::open(&self.path, image, domain, Some(tables))?;
         space.keep(owned, unchecked)?;

@@ -30,7 +30,7 @@
 //! | `layout`, `header`, `types`, `roots`, `records`, `class_data` | the file's format |
 //! | `pages` | marks of pages: checksums, and which lines are taken |
 //! | `image` | its bytes, mapped or in memory |
-//! | `domain` | when bytes are in the medium: cache lines, files, simulated |
+//! | `domain` | when bytes are in the medium: cache lines, files, simulated, a modelled machine |
 //! | `space` | a region in use: stores, regions, garbage |
 //! | `persist` | moves objects into it |
 //! | `log` | what regions would store over |

@@ -108,6 +108,25 @@ pub(crate) fn share(path: &Path) -> Result<(File, bool)> {
     }
 }
 
+/// A file of a name for this process alone, whatever is in it; made if there is none.
+pub(crate) fn own_any(path: &Path) -> Result<File> {
+    let path = resolved(path)?;
+    let begun = Instant::now();
+    loop {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(|e| io_error(&path, "the file cannot be opened", e))?;
+        lock(&file, &path, begun)?;
+        if is_named(&file, &path) {
+            return Ok(file);
+        }
+    }
+}
+
 impl Owned {
     /// Whether the name still leads to the file.
     pub fn is_named(&self) -> bool {

@@ -54,6 +54,17 @@ pub enum Error {
     /// Trays are about energy, and the machine has no data for it.
     #[error("{0}")]
     Energy(#[from] varve_machine::energy::NoEnergyData),
+    /// Objects are to survive on a machine whose memory does not.
+    #[error(
+        "machine `{0}` has no persistent memory beside its DRAM, where durable objects could be: take another machine, such as optane-6242"
+    )]
+    NotPersistent(String),
+    /// The region file of a run on a model.
+    #[error("{0}")]
+    Region(String),
+    /// What drives a program on a model.
+    #[error("{0}")]
+    Hosted(String),
     /// Something is wrong with the options of trays.
     #[error("--trays {key}={value}: {want}")]
     TrayOption {

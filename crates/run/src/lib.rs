@@ -32,7 +32,7 @@ pub use keep::Keep;
 pub use managed::{
     DimmUse, End, GcStack, Left, ManagedMember, ManagedProgram, ManagedRun, ManagedSpec, Numa,
     Pauses, Phase, PlanResult, PowerPoint, Ran, SEED, StallStack, TIERS, TrayOptions, TrayUse,
-    Turnaround, has_one_memory, run_managed, unknown_sites,
+    Turnaround, has_one_memory, run_hosted, run_managed, unknown_sites,
 };
 pub use nodes::OnNodes;
 pub use result::{ClassLatency, MemoryPower, PlacementState, Point, RunResult, StallShares};

@@ -54,7 +54,9 @@ pub use store::{
     AsContextMut, Caller, CheckStats, Clock, CompilerStats, Sink, SiteStats, Store, StoreContextMut,
 };
 pub use types::{FuncType, HeapType, Kind, RefType, ValType};
-pub use varve_durable::{Medium, Recovered as DurableRecovered, Stats as DurableStats};
+pub use varve_durable::{
+    Medium, Recovered as DurableRecovered, Stats as DurableStats, backup as copy_region,
+};
 pub use varve_heap::plans;
 pub use varve_heap::sites;
 pub use varve_heap::{AlignError, ObjectAlign};

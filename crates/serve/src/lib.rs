@@ -9,6 +9,7 @@
 //! answer meta  requests -> answers
 //! cache        expiry, unique numbers, limits
 //! store        values by key: the managed program, or a map to compare it with
+//! outside      values outside of the program's heap, behind serialization
 //! ```
 
 mod answer;
@@ -19,6 +20,7 @@ mod counters;
 mod flags;
 mod managed;
 mod meta;
+mod outside;
 mod parser;
 mod reference;
 mod request;

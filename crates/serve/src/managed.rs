@@ -1,12 +1,13 @@
 //! Stores that are a managed program: `programs/store`, whose exports are called with keys and values in a part of its linear memory.
 
+use crate::outside::{self, Outside};
 use crate::store::{MOST_KEY, Meta, Result, Store, StoreError};
 use std::fmt;
 use std::str::FromStr;
 use varve_runtime::host::{Console, Input, Output, State, Wasi, teavm};
 use varve_runtime::{
-    Clock, Config, Engine, Error as EngineError, GcKind, Memory, Module, Store as EngineStore,
-    TrapKind, TypedFunc, WasmResults, WasmTypes,
+    Clock, Config, Engine, Error as EngineError, GcKind, Memory, Module, Sink,
+    Store as EngineStore, TrapKind, TypedFunc, WasmResults, WasmTypes,
 };
 
 /// The program, built from `programs/store`.
@@ -34,11 +35,13 @@ pub enum Kind {
     PbTree,
     /// A B+ tree of which only the leaves are durable.
     HbTree,
+    /// A B+ tree in native code, which keys and values are serialized for: what the others are compared with.
+    Outside,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 3] = [Kind::FhMap, Kind::PbTree, Kind::HbTree];
+    pub const ALL: [Kind; 4] = [Kind::FhMap, Kind::PbTree, Kind::HbTree, Kind::Outside];
 
     /// Its name on the command line, and for the program.
     pub fn name(self) -> &'static str {
@@ -46,6 +49,7 @@ impl Kind {
             Kind::FhMap => "fhmap",
             Kind::PbTree => "pbtree",
             Kind::HbTree => "hbtree",
+            Kind::Outside => "outside",
         }
     }
 }
@@ -61,15 +65,15 @@ impl FromStr for Kind {
 
     fn from_str(s: &str) -> Result<Kind, String> {
         let found = Kind::ALL.into_iter().find(|k| k.name() == s);
-        found.ok_or_else(|| format!("no store {s:?}: fhmap, pbtree or hbtree"))
+        found.ok_or_else(|| format!("no store {s:?}: fhmap, pbtree, hbtree or outside"))
     }
 }
 
 /// A program that keeps values.
 pub struct Managed {
     kind: Kind,
-    store: EngineStore<State>,
-    memory: Memory,
+    pub(crate) store: EngineStore<State>,
+    pub(crate) memory: Memory,
     /// Offset of the mailbox in the memory.
     mailbox: usize,
     /// Bytes that the value's buffer has room for.
@@ -87,6 +91,8 @@ pub struct Managed {
     relieve: TypedFunc<(), ()>,
     restock: TypedFunc<(), ()>,
     room: Room,
+    /// Who has the values, if not the program.
+    pub(crate) outside: Option<Box<Outside>>,
 }
 
 /// What is known of the room in the program's heap.
@@ -106,6 +112,35 @@ impl Managed {
     /// # Errors
     /// What the engine says, such as that there is no memory for the heap.
     pub fn new(kind: Kind, config: Config) -> Result<Managed, EngineError> {
+        Managed::with(kind, config, EngineStore::new)
+    }
+
+    /// The same, and all that the program accesses is told. What the host does with keys and values is not, nor is a store outside of the program.
+    ///
+    /// # Errors
+    /// As [`Managed::new`].
+    pub fn observed(
+        kind: Kind,
+        config: Config,
+        sink: Box<dyn Sink>,
+    ) -> Result<Managed, EngineError> {
+        Managed::with(kind, config, |engine, state| {
+            EngineStore::observed(engine, state, sink)
+        })
+    }
+
+    fn with(
+        kind: Kind,
+        config: Config,
+        open: impl FnOnce(&Engine, State) -> Result<EngineStore<State>, EngineError>,
+    ) -> Result<Managed, EngineError> {
+        let (config, tree) = match kind {
+            Kind::Outside => {
+                let (config, tree) = outside::open(config)?;
+                (config, Some(tree))
+            }
+            _ => (config, None),
+        };
         let engine = Engine::new(config);
         let module = Module::new(&engine, PROGRAM)?;
         let state = State {
@@ -117,7 +152,7 @@ impl Managed {
             wasi: Wasi::new().arg("store").arg(kind.name()),
             clock: Clock::default(),
         };
-        let mut store = EngineStore::new(&engine, state)?;
+        let mut store = open(&engine, state)?;
         let started = teavm::start(&mut store, &module, &[kind.name().into()])?;
         if started.code != 0 {
             return Err(EngineError::Exit(started.code));
@@ -143,8 +178,13 @@ impl Managed {
             relieve: program.get_typed_func(&mut store, "relieve")?,
             restock: program.get_typed_func(&mut store, "restock")?,
             room: Room::Some,
+            outside: None,
             store,
         };
+        if let Some(tree) = tree {
+            let outside = Outside::new(tree, &program, &mut managed.store)?;
+            managed.outside = Some(Box::new(outside));
+        }
         managed.capacity = managed.number(mailbox::CAPACITY)? as usize;
         Ok(managed)
     }
@@ -155,7 +195,7 @@ impl Managed {
     }
 
     /// Calls the program. What it throws is told by its class.
-    fn call<P: WasmTypes, R: WasmResults>(
+    pub(crate) fn call<P: WasmTypes, R: WasmResults>(
         &mut self,
         function: TypedFunc<P, R>,
         with: P,
@@ -174,7 +214,7 @@ impl Managed {
     }
 
     /// The mailbox.
-    fn mailbox(&mut self) -> Result<&mut [u8], EngineError> {
+    pub(crate) fn mailbox(&mut self) -> Result<&mut [u8], EngineError> {
         let at = self.mailbox;
         Ok(&mut self.memory.data(&mut self.store)?[at..at + mailbox::BYTES])
     }
@@ -184,7 +224,7 @@ impl Managed {
     }
 
     /// Writes a key where the program finds it; its length.
-    fn address(&mut self, key: &[u8]) -> Result<i32, EngineError> {
+    pub(crate) fn address(&mut self, key: &[u8]) -> Result<i32, EngineError> {
         if key.len() > MOST_KEY {
             return Err(EngineError::Usage(format!(
                 "a key of {} bytes: {MOST_KEY} is the most",
@@ -204,7 +244,13 @@ impl Managed {
         Ok(())
     }
 
-    fn try_put(&mut self, key: &[u8], meta: Meta, value: &[u8]) -> Result<Option<usize>> {
+    /// Writes a key and a value where the program finds them; the key's length.
+    pub(crate) fn post(
+        &mut self,
+        key: &[u8],
+        meta: Meta,
+        value: &[u8],
+    ) -> Result<i32, EngineError> {
         self.make_room(value.len())?;
         let key = self.address(key)?;
         let mailbox = self.mailbox()?;
@@ -212,6 +258,23 @@ impl Managed {
         let buffer = u32_at(mailbox, mailbox::BUFFER) as usize;
         let memory = self.memory.data(&mut self.store)?;
         memory[buffer..buffer + value.len()].copy_from_slice(value);
+        Ok(key)
+    }
+
+    /// The value that the program has answered with.
+    pub(crate) fn answered(&mut self) -> Result<(Meta, &[u8]), EngineError> {
+        let at = self.mailbox;
+        let memory = &*self.memory.data(&mut self.store)?;
+        let mailbox = &memory[at..at + mailbox::BYTES];
+        let (meta, length) = head_at(mailbox);
+        let buffer = u32_at(mailbox, mailbox::BUFFER) as usize;
+        // The program makes its buffer larger for a value that needs it.
+        self.capacity = u32_at(mailbox, mailbox::CAPACITY) as usize;
+        Ok((meta, &memory[buffer..buffer + length]))
+    }
+
+    fn try_put(&mut self, key: &[u8], meta: Meta, value: &[u8]) -> Result<Option<usize>> {
+        let key = self.post(key, meta, value)?;
         Ok(length(self.call(self.put, key)?))
     }
 
@@ -233,8 +296,13 @@ fn put_key(mailbox: &mut [u8], key: &[u8]) {
 }
 
 fn key_at(mailbox: &[u8], length: usize, key: &mut Vec<u8>) {
+    key_of(&mailbox[mailbox::KEY..], length, key);
+}
+
+/// The key that such words are.
+pub(crate) fn key_of(words: &[u8], length: usize, key: &mut Vec<u8>) {
     key.clear();
-    for word in mailbox[mailbox::KEY..].chunks_exact(8) {
+    for word in words.chunks_exact(8) {
         key.extend(word.iter().rev());
         if key.len() >= length {
             break;
@@ -282,21 +350,20 @@ impl From<EngineError> for StoreError {
 
 impl Store for Managed {
     fn get(&mut self, key: &[u8]) -> Result<Option<(Meta, &[u8])>> {
+        if self.outside.is_some() {
+            return self.get_outside(key);
+        }
         let key = self.address(key)?;
         if self.call(self.get, key)? == 0 {
             return Ok(None);
         }
-        let at = self.mailbox;
-        let memory = &*self.memory.data(&mut self.store)?;
-        let mailbox = &memory[at..at + mailbox::BYTES];
-        let (meta, length) = head_at(mailbox);
-        let buffer = u32_at(mailbox, mailbox::BUFFER) as usize;
-        // The program makes its buffer larger for a value that needs it.
-        self.capacity = u32_at(mailbox, mailbox::CAPACITY) as usize;
-        Ok(Some((meta, &memory[buffer..buffer + length])))
+        Ok(Some(self.answered()?))
     }
 
     fn find(&mut self, key: &[u8]) -> Result<Option<(Meta, usize)>> {
+        if let Some(outside) = &self.outside {
+            return Ok(outside.find(key));
+        }
         let key = self.address(key)?;
         if self.call(self.find, key)? == 0 {
             return Ok(None);
@@ -305,6 +372,9 @@ impl Store for Managed {
     }
 
     fn put(&mut self, key: &[u8], meta: Meta, value: &[u8]) -> Result<Option<usize>> {
+        if self.outside.is_some() {
+            return self.put_outside(key, meta, value);
+        }
         match self.room {
             Room::Some => {}
             Room::None => return Err(StoreError::Full),
@@ -323,6 +393,9 @@ impl Store for Managed {
     }
 
     fn mark(&mut self, key: &[u8], meta: Meta) -> Result<()> {
+        if let Some(outside) = &mut self.outside {
+            return outside.mark(key, meta);
+        }
         let key = self.address(key)?;
         put_head(self.mailbox()?, meta, 0);
         self.call(self.mark, key)?;
@@ -330,6 +403,9 @@ impl Store for Managed {
     }
 
     fn remove(&mut self, key: &[u8]) -> Result<Option<usize>> {
+        if self.outside.is_some() {
+            return self.remove_outside(key);
+        }
         let key = self.address(key)?;
         let removed = length(self.call(self.remove, key)?);
         self.removed();
@@ -337,19 +413,33 @@ impl Store for Managed {
     }
 
     fn clear(&mut self) -> Result<()> {
+        if let Some(outside) = &mut self.outside {
+            return outside.clear();
+        }
         self.call(self.clear, ())?;
         self.removed();
         Ok(())
     }
+
     fn count(&mut self) -> Result<usize> {
+        if let Some(outside) = &self.outside {
+            return Ok(outside.count());
+        }
         Ok(self.call(self.size, ())? as usize)
     }
 
     fn scan(&mut self) -> Result<()> {
+        if let Some(outside) = &mut self.outside {
+            outside.scan();
+            return Ok(());
+        }
         Ok(self.call(self.scan, ())?)
     }
 
     fn next(&mut self, key: &mut Vec<u8>) -> Result<Option<(Meta, usize)>> {
+        if let Some(outside) = &mut self.outside {
+            return Ok(outside.next(key));
+        }
         let Some(length) = length(self.call(self.next, ())?) else {
             return Ok(None);
         };

@@ -538,7 +538,7 @@ pub struct YcsbArgs {
     /// Workloads: a, b, c, d, f (all of them if none is given)
     #[arg(value_name = "WORKLOAD")]
     pub workloads: Vec<varve_serve::ycsb::Workload>,
-    /// Stores to run in this process: fhmap, pbtree, hbtree (all of them if none is given)
+    /// Stores to run in this process: fhmap, pbtree, hbtree, or outside, a native B+ tree behind serialization (all of them if none is given)
     #[arg(long, value_delimiter = ',', conflicts_with = "server")]
     pub store: Vec<varve_serve::Kind>,
     /// A server to run them on; its records are written first

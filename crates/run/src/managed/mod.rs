@@ -1,12 +1,15 @@
 //! Managed programs on the modelled machine: each memory of their heaps' plan is a memory of the machine.
 
+mod hosted;
 mod member;
 mod pages;
 mod program;
+mod region;
 mod result;
 mod told;
 mod trays;
 
+pub use hosted::run_hosted;
 pub use member::ManagedMember;
 pub use pages::{Numa, TIERS};
 pub use program::{End, ManagedProgram, Ran, SEED, unknown_sites};
@@ -171,6 +174,9 @@ pub fn run_managed(
     let machine = &spec.machine;
     let topology = Topology::of(machine, spec.page_bytes).map_err(varve_pages::Error::from)?;
     let on_trays = !topology.has_tiers();
+    if spec.config.durable.is_some() {
+        region::check(machine, topology.has_tiers())?;
+    }
     if on_trays {
         // Before the program runs.
         Energy::during(machine, 0.0, &[])?;
@@ -222,11 +228,15 @@ pub fn run_managed(
         background: false,
         ..spec.config.clone()
     };
+    let regions: Vec<_> = (0..run)
+        .map(|_| region::Copy::of(&config))
+        .collect::<Result<_, _>>()?;
     std::thread::scope(|scope| {
         let (mut threads, mut programs) = (Vec::new(), Vec::new());
         for space in 0..run as usize {
             let (teller, told) = told::pair(space, Arc::clone(&tiers));
-            let (program, config) = (&spec.program, config.clone());
+            let config = region::Copy::settings(regions[space].as_ref(), &config);
+            let program = &spec.program;
             threads
                 .push(scope.spawn(move || program.observed(config, spec.seed, Box::new(teller))));
             programs.push(told);

@@ -46,14 +46,18 @@ pub(crate) enum Bias {
     Unbiased,
     /// Less than 5 %.
     Unlikely,
-    /// Never so far.
+    /// Never so far, and that often enough.
     VeryUnlikely,
 }
+
+/// Checks of a place from which on it says something that none of them was activated: by the rule of three (Hanley and Lippman-Hand, JAMA 249,
+/// 1983), if none of n was, their share is below 3/n with 95 % certainty; with 60 that is below the 5 % up to which an action is unlikely.
+pub(crate) const ENOUGH: u64 = 60;
 
 /// What baseline code's counters say of a check: bypassed, activated.
 fn bias_of(bypassed: u64, activated: u64) -> Bias {
     match activated as f64 / (bypassed + activated).max(1) as f64 {
-        _ if activated == 0 => Bias::VeryUnlikely,
+        _ if activated == 0 && bypassed >= ENOUGH => Bias::VeryUnlikely,
         share if share > 0.95 => Bias::Likely,
         share if share < 0.05 => Bias::Unlikely,
         _ => Bias::Unbiased,
@@ -168,6 +172,7 @@ impl Translator<'_, '_> {
             .b
             .ins()
             .load(types::I8, flags, address, layout::COLLECTOR_BYTE);
+        self.observe_check(reference, address);
         let due = self.b.ins().band_imm_u(byte, i64::from(bits));
         self.biased(due)
     }
@@ -178,6 +183,7 @@ impl Translator<'_, '_> {
             self.count_as(is, CellKind::Check);
         }
         let bias = self.bias();
+        self.execute_check(bias);
         self.count_bias(due, bias);
         Check { due, bias }
     }
@@ -302,8 +308,10 @@ impl Translator<'_, '_> {
             .b
             .ins()
             .load(types::I8, flags, address, layout::COLLECTOR_BYTE);
+        self.observe_check(reference, address);
         let due = self.b.ins().band_imm_u(byte, i64::from(layout::FORWARDED));
         let bias = Bias::Unlikely;
+        self.execute_check(bias);
         self.resolved(reference, &Check { due, bias })
     }
 
@@ -402,8 +410,11 @@ impl Translator<'_, '_> {
         let byte = |t: &mut Self, reference| {
             let address = t.object_address(reference);
             let flags = t.trusted(Region::Headers);
-            t.b.ins()
-                .load(types::I8, flags, address, layout::COLLECTOR_BYTE)
+            let byte =
+                t.b.ins()
+                    .load(types::I8, flags, address, layout::COLLECTOR_BYTE);
+            t.observe_check(reference, address);
+            byte
         };
         let (x, y) = (byte(self, a.value), byte(self, b.value));
         let either = self.b.ins().bor(x, y);
@@ -456,5 +467,23 @@ impl Translator<'_, '_> {
         let number = self.i32(i64::from(ty));
         let reference = self.call_helper(Helper::AllocClassData, &[number]);
         reference.expect("result")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_seen_seldom_is_not_said_never_to_happen() {
+        assert_eq!(bias_of(0, 0), Bias::Unlikely);
+        assert_eq!(bias_of(1, 0), Bias::Unlikely);
+        assert_eq!(bias_of(ENOUGH - 1, 0), Bias::Unlikely);
+        assert_eq!(bias_of(ENOUGH, 0), Bias::VeryUnlikely);
+        assert_eq!(bias_of(1_000_000, 1), Bias::Unlikely);
+        assert_eq!(bias_of(19, 1), Bias::Unbiased);
+        assert_eq!(bias_of(1, 19), Bias::Unbiased);
+        assert_eq!(bias_of(1, 99), Bias::Likely);
+        assert_eq!(bias_of(0, 1), Bias::Likely);
     }
 }

@@ -56,8 +56,9 @@ impl<T> Store<T> {
         Store::with(engine, data, Watched::Not)
     }
 
-    /// A store whose program's accesses to data, and its collector's, are told to `sink` in their order. It runs in
-    /// baseline code, and collects on one thread: the same accesses in every run.
+    /// A store whose program's accesses to data, and its collector's, are told to `sink` in their order. It collects
+    /// on one thread; if nothing is compiled in the background, the accesses are the same in every run. Durable objects are in memory of the
+    /// slow tier, and what is written back and fenced is told, and not done.
     ///
     /// # Errors
     /// As [`Store::new`].
@@ -188,6 +189,12 @@ impl<T> Store<T> {
     /// The clock of whoever is told of accesses; the host's if nobody is.
     pub fn clock(&self) -> Clock {
         Clock::of(self.inner.vm.recording.clone())
+    }
+
+    /// The time of whoever is told of accesses when all so far are done; none if nobody is.
+    pub fn observed_time(&self) -> Option<std::time::Duration> {
+        let recording = self.inner.vm.recording.as_ref();
+        recording.map(|recording| recording.now())
     }
 
     /// Tells whoever is told of accesses about those that wait to be told.

@@ -19,6 +19,8 @@ use std::mem::offset_of;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use varve_durable::domain::Step;
+use varve_durable::layout::CACHE_LINE;
 use varve_heap::{Backing, ObjectAlign, Observer, Tier, layout};
 use varve_machine::{Kind, Op};
 
@@ -226,21 +228,40 @@ impl Recording {
             // of the host's, and elsewhere in the next run.
             let left = MOST_BYTES - at % MOST_BYTES;
             let to = (from + left).min(address + bytes);
-            // SAFETY: as in `drain_into`: `next` is inside of the buffer whenever nobody appends.
-            let full = unsafe {
-                let cursor = &mut *self.cursor.get();
-                let instructions = std::mem::take(&mut cursor.instructions) as u32 + 1;
-                cursor
-                    .next
-                    .write(Op::new(kind, at, (to - from) as u16, instructions));
-                cursor.next = cursor.next.add(1);
-                cursor.next >= cursor.end
-            };
-            if full {
-                self.drain_into(rest);
-            }
+            self.push(rest, kind, at, (to - from) as u16);
             from = to;
         }
+    }
+
+    /// Appends an op, of one instruction.
+    fn push(&self, rest: &mut Rest, kind: Kind, at: u64, bytes: u16) {
+        // SAFETY: as in `drain_into`: `next` is inside of the buffer whenever nobody appends.
+        let full = unsafe {
+            let cursor = &mut *self.cursor.get();
+            let instructions = std::mem::take(&mut cursor.instructions) as u32 + 1;
+            cursor.next.write(Op::new(kind, at, bytes, instructions));
+            cursor.next = cursor.next.add(1);
+            cursor.next >= cursor.end
+        };
+        if full {
+            self.drain_into(rest);
+        }
+    }
+
+    /// Records what a durable region does to its medium, which is memory of the slow tier: the persistent one.
+    pub fn medium(&self, step: Step) {
+        match step {
+            Step::Grown(address, bytes) => self.bind(address, bytes, Tier::SLOW),
+            Step::Stored(address, bytes) => self.record(Kind::Write, address, bytes),
+            Step::WrittenBack(line) => self.record(Kind::Flush, line, CACHE_LINE),
+            Step::Fenced(_) => self.push(&mut self.rest(), Kind::Fence, 0, 0),
+        }
+    }
+
+    /// Instructions that the runtime executes before the next access, beside those that are told with accesses.
+    pub fn execute(&self, instructions: u64) {
+        // SAFETY: as in `drain_into`.
+        unsafe { (*self.cursor.get()).instructions += instructions }
     }
 
     fn sleep(&self, time: Duration) {

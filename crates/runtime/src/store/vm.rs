@@ -131,7 +131,9 @@ impl Vm {
         let mut region = unsafe { Region::new((heap_base - REGION) as *mut u8) }?;
         let durable = match &engine.config().durable {
             // SAFETY: the heap leaves that range to its owner, and outlives what is mapped there: see the order of fields.
-            Some(file) => Some(Box::new(unsafe { Durable::open(file, heap_base, align) }?)),
+            Some(file) => Some(Box::new(unsafe {
+                Durable::open(file, heap_base, align, recording.as_ref())
+            }?)),
             None => None,
         };
         let counted = engine.config().count_checks && engine.checks().is_some();

@@ -5,19 +5,23 @@
 //! are medians over the turns, of the ratios of best rounds within a turn: other work on the machine, which takes caches, makes rounds longer,
 //! never shorter, and what lasts longer than a turn makes all of them longer. What is left of it, the same code measured twice says.
 
+mod biases;
+mod counted;
+mod instructions;
+mod modelled;
 mod programs;
 mod stores;
 mod turns;
 
 use crate::{Effort, StudyOptions, StudyProgress, Watch};
+use counted::Counter;
 use programs::{DURABLE, Entry, VOLATILE};
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use turns::{Turns, mean};
 use varve_report::fmt::Format;
 use varve_report::{Better, Claim, Column, RunTable, StudyResult, Value};
 use varve_run::{Error, ManagedProgram, Ran, VERSION};
-use varve_runtime::{CheckStats, Checks, Config, DurableFile, Medium};
+use varve_runtime::{Checks, Config, DurableFile, Medium};
 
 /// Checks, their name, and the paper's means over Clean in percent, by suite.
 type Published = (Checks, &'static str, Option<(f64, f64)>);
@@ -35,21 +39,14 @@ const KINDS: [Published; 6] = [
 /// Clean, measured a second time in each turn.
 const AGAIN: &str = "Clean again";
 
-/// Paper's table 4, the kernels: dynamic checks that are likely, in percent.
-const TABLE4_LIKELY: [(&str, f64); 5] = [
-    ("MArray", 0.18),
-    ("MList", 0.38),
-    ("FARArray", 22.12),
-    ("FArray", 0.40),
-    ("FList", 0.03),
-];
-
 struct Study<'a> {
     options: &'a StudyOptions,
     watch: Watch<'a>,
     done: usize,
     runs: usize,
     failures: Vec<String>,
+    /// Who counts instructions, or why nobody does.
+    counter: Result<Counter, &'static str>,
 }
 
 pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
@@ -59,6 +56,7 @@ pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
         done: 0,
         runs: 0,
         failures: Vec::new(),
+        counter: Counter::find(),
     };
     let mut out = StudyResult::new("quickcheck", "here", options.seed, VERSION);
     out.title = "Objects that survive, and the checks that they need".into();
@@ -76,8 +74,12 @@ pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
     let turns = study.turns();
     study.runs = [
         ("C7", volatile.len() * turns * (2 + KINDS.len())),
-        ("C8", durable.len()),
-        ("C9", (durable.len() + stores::COUNT) * turns * 2),
+        ("C7", instructions::runs_volatile(&study, &volatile)),
+        ("C8", biases::runs(&durable)),
+        ("C9", durable.len() * turns * 2),
+        ("C9", stores::turns(&study) * stores::RUNS),
+        ("C9", instructions::runs_durable(&study, &durable)),
+        ("C9", modelled::runs(&durable)),
     ]
     .iter()
     .filter(|(id, _)| options.wants(id))
@@ -85,13 +87,16 @@ pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
     .sum();
     if options.wants("C7") {
         overheads(&mut study, &volatile, turns, &mut out)?;
+        instructions::volatile(&mut study, &volatile, &mut out)?;
     }
     if options.wants("C8") {
-        biases(&mut study, &durable, &mut out)?;
+        biases::biases(&mut study, &durable, &mut out)?;
     }
     if options.wants("C9") {
         kernels(&mut study, &durable, turns, &mut out)?;
-        stores::stores(&mut study, turns, &mut out)?;
+        stores::stores(&mut study, &mut out)?;
+        instructions::durable(&mut study, &durable, &mut out)?;
+        modelled::modelled(&mut study, &durable, &mut out)?;
     }
     for failure in study.failures {
         out.about.push(failure);
@@ -135,18 +140,22 @@ impl Study<'_> {
         Ok(())
     }
 
-    /// Runs a program. One that fails is told of, and left out.
-    fn run(&mut self, entry: &Entry, what: &str, config: Config) -> Result<Option<Ran>, Error> {
-        self.begin(format!("{} {what}", entry.name))?;
-        let rounds = self.rounds().to_string();
+    /// A program that does its work in so many rounds.
+    fn program(&self, entry: &Entry, rounds: usize) -> ManagedProgram {
+        let rounds = rounds.to_string();
         let words = entry.input[self.size()]
             .split(' ')
             .chain(["--rounds", &rounds]);
+        ManagedProgram::new(entry.module.0, entry.module.1).with_arguments(words)
+    }
+
+    /// Runs a program. One that fails is told of, and left out.
+    fn run(&mut self, entry: &Entry, what: &str, config: Config) -> Result<Option<Ran>, Error> {
+        self.begin(format!("{} {what}", entry.name))?;
         let program = ManagedProgram {
             processor_time: true,
-            ..ManagedProgram::new(entry.module.0, entry.module.1)
+            ..self.program(entry, self.rounds())
         };
-        let program = program.with_arguments(words);
         match program.ran(config) {
             Ok(ran) => Ok(Some(ran)),
             Err(e) => {
@@ -160,7 +169,12 @@ impl Study<'_> {
 
 /// The best of a run's later rounds, ms.
 fn best_round(ran: &Ran) -> Option<f64> {
-    let text = String::from_utf8_lossy(&ran.err);
+    best_of(&ran.err)
+}
+
+/// The same of what it said on standard error.
+fn best_of(err: &[u8]) -> Option<f64> {
+    let text = String::from_utf8_lossy(err);
     let rounds: Vec<f64> = text
         .lines()
         .filter_map(|line| {
@@ -283,95 +297,6 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
     }
-}
-
-fn biases(study: &mut Study, programs: &[&Entry], out: &mut StudyResult) -> Result<(), Error> {
-    let mut table = RunTable::new("Persistence checks by how they were biased", "program");
-    let names = [
-        "Likely",
-        "Unbiased",
-        "Unlikely",
-        "Very unlikely",
-        "Baseline code",
-        "Activated",
-        "Sites never activated",
-    ];
-    table.columns = names
-        .map(|n| Column::new(n, Format::Percent, Better::Neither))
-        .into();
-    let (mut bypassed, mut never, mut counted) = (Vec::new(), Vec::new(), BTreeMap::new());
-    for entry in programs {
-        let scratch = Scratch::new(entry.name);
-        let Some(ran) = study.run(entry, "counted", scratch.config(Checks::Profiled, true))? else {
-            continue;
-        };
-        let Some(checks) = ran.checks else { continue };
-        let (all, activated) = checks.total();
-        let share = |(b, a): (u64, u64)| percent(b + a, all);
-        let sites = ran.sites.always + ran.sites.sometimes + ran.sites.never;
-        bypassed.push(percent(all - activated, all));
-        never.push(percent(ran.sites.never, sites));
-        counted.insert(entry.name, likely_of_optimized(&checks));
-        let mut row: Vec<Value> = checks.optimized.iter().map(|&c| share(c).into()).collect();
-        row.extend(
-            [
-                share(checks.baseline),
-                percent(activated, all),
-                percent(ran.sites.never, sites),
-            ]
-            .map(Value::from),
-        );
-        table.push(entry.name, row);
-    }
-    table.notes.push("Dynamic checks in percent of all, and of them those activated; sites in percent of those that ran.".into());
-    out.tables.push(table);
-    let mean = |all: &[f64]| mean(all).map_or(Value::Missing, Value::from);
-    let more = Value::AtLeast { at_least: 99.0 };
-    let note = "kernels alone, whose code is nothing but durable lists";
-    out.claims.push(
-        Claim::new(
-            "C8",
-            "dynamic checks that are bypassed, mean",
-            more.clone(),
-            mean(&bypassed),
-            "%",
-        )
-        .with_note(note),
-    );
-    out.claims.push(
-        Claim::new(
-            "C8",
-            "sites that never activate, mean",
-            more,
-            mean(&never),
-            "%",
-        )
-        .with_note(note),
-    );
-    for (name, published) in TABLE4_LIKELY {
-        let ours = counted.get(name).map_or(Value::Missing, |&v| v.into());
-        out.claims.push(Claim::new(
-            "C8",
-            format!("{name}: checks biased to likely"),
-            published,
-            ours,
-            "%",
-        ));
-    }
-    Ok(())
-}
-
-fn percent(part: u64, all: u64) -> f64 {
-    100.0 * part as f64 / all.max(1) as f64
-}
-
-/// Optimized code's checks that are biased to likely, in percent of optimized code's.
-fn likely_of_optimized(checks: &CheckStats) -> f64 {
-    let sum = |&(b, a): &(u64, u64)| b + a;
-    percent(
-        sum(&checks.optimized[0]),
-        checks.optimized.iter().map(sum).sum(),
-    )
 }
 
 fn kernels(

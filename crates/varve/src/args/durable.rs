@@ -6,7 +6,8 @@ use std::time::Duration;
 
 #[derive(Args, Debug, Default)]
 pub struct DurableRun {
-    /// Durable roots of a WebAssembly program, and all that they reach, survive in this region file, which is made if it is not there
+    /// Durable roots of a WebAssembly program, and all that they reach, survive in this region file, which is made if it is not there. With
+    /// --machine they are in the machine's persistent memory, and the file stays as it is: each run gets a copy of it
     #[arg(long, requires = "work", value_name = "FILE")]
     pub durable: Option<PathBuf>,
     /// What the region file is on; dax if it can be mapped so, else file, if it is not given

@@ -88,8 +88,11 @@ pub fn stats(store: &Store<State>) -> String {
         let sites = store.check_sites();
         let _ = writeln!(
             text,
-            "sites: {} never activated, {} sometimes, {} always",
-            sites.never, sites.sometimes, sites.always
+            "sites: {} never activated, {} sometimes, {} always; {} checked too seldom to say",
+            sites.never,
+            sites.sometimes,
+            sites.always,
+            sites.all() - sites.known()
         );
     }
     let compiled = store.compiler_stats();

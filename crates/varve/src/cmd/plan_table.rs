@@ -156,6 +156,10 @@ fn stalls(base: &PlanResult, results: &[PlanResult]) -> RunTable {
         share("system"),
         Column::new("slow writes", Format::Bytes, Better::Lower),
     ];
+    let fences = results.iter().any(|r| r.stalls.fence > 0.0);
+    if fences {
+        table.columns.insert(5, share("fences"));
+    }
     let ratio = |a: f64, b: f64| match b > 0.0 {
         true => (a / b).into(),
         false => Value::Missing,
@@ -163,18 +167,19 @@ fn stalls(base: &PlanResult, results: &[PlanResult]) -> RunTable {
     let young = |r: &PlanResult| r.minor_seconds + r.observer_seconds;
     for r in results {
         let s = &r.stalls;
-        table.push(
-            &r.plan,
-            [
-                ratio(r.mutator_seconds(), base.mutator_seconds()),
-                ratio(young(r), young(base)),
-                ratio(r.full_seconds, base.full_seconds),
-                (100.0 * s.load).into(),
-                (100.0 * (s.store + s.fence)).into(),
-                (100.0 * (s.system + s.fetch)).into(),
-                (r.slow_written_bytes as f64).into(),
-            ],
-        );
+        let mut row = vec![
+            ratio(r.mutator_seconds(), base.mutator_seconds()),
+            ratio(young(r), young(base)),
+            ratio(r.full_seconds, base.full_seconds),
+            (100.0 * s.load).into(),
+            (100.0 * s.store).into(),
+            (100.0 * (s.system + s.fetch)).into(),
+            (r.slow_written_bytes as f64).into(),
+        ];
+        if fences {
+            row.insert(5, (100.0 * s.fence).into());
+        }
+        table.push(&r.plan, row);
     }
     table
 }

@@ -52,10 +52,10 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
     config.fast_max = a.fast_max.map(|b| b.0);
     let program = program(file, a.invoke.as_deref(), &a.command)?;
     config.profile = profile(a, file, &program.bytes)?;
+    super::durable::configure(&a.durable, &mut config)?;
     if let Some(machine) = &a.machine {
         return managed::run(a, machine, config, program);
     }
-    super::durable::configure(&a.durable, &mut config)?;
     let plan = a.plan.as_deref();
     let plan = plan.map(|spec| plans::named(spec, config.profile.as_deref()));
     config.plan = plan.transpose()?;
@@ -206,8 +206,8 @@ fn refused(a: &RunArgs, on_model: bool) -> Option<(&'static str, &'static str)> 
         (on_model && a.nodes.is_some(), "--nodes", REAL),
         (on_model && a.gc_log.is_some(), "--gc-log", REAL),
         (on_model && a.gc_stats, "--gc-stats", REAL),
-        (on_model && a.durable.durable.is_some(), "--durable", REAL),
-        (on_model && a.durable.checks.is_some(), "--checks", REAL),
+        (on_model && a.durable.domain.is_some(), "--domain", REAL),
+        (on_model && a.durable.sync.is_some(), "--sync", REAL),
         (on_model && a.durable.check_stats, "--check-stats", REAL),
     ]
     .into_iter()

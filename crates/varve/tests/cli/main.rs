@@ -4,6 +4,7 @@ mod bad_input;
 mod common;
 mod durable;
 mod durable_files;
+mod durable_model;
 mod durable_torture;
 mod durable_types;
 mod help;

@@ -1,6 +1,6 @@
 //! What is known of persistence checks: how often they were made, with what outcome, and how they were biased.
 
-use crate::compile::persist::Bias;
+use crate::compile::persist::{Bias, ENOUGH};
 use crate::store::{Store, Vm};
 
 /// Bytes of the counters in a store's region: for each bias, baseline code's last, checks that were bypassed and activated.
@@ -24,8 +24,38 @@ pub struct SiteStats {
     pub sometimes: u64,
     /// That were never activated.
     pub never: u64,
+    /// That were checked too seldom to be any of these, and never activated.
+    pub seldom: u64,
+    /// That were checked too seldom, and activated.
+    pub seldom_activated: u64,
     /// Checks that baseline code made: bypassed and activated.
     pub checks: (u64, u64),
+}
+
+impl SiteStats {
+    /// Adds a place with what was seen there.
+    fn note(&mut self, bypassed: u64, activated: u64) {
+        match (bypassed, activated) {
+            (0, 0) => {}
+            (b, 0) if b < ENOUGH => self.seldom += 1,
+            (b, a) if b + a < ENOUGH => self.seldom_activated += 1,
+            (0, _) => self.always += 1,
+            (_, 0) => self.never += 1,
+            _ => self.sometimes += 1,
+        }
+        self.checks.0 += bypassed;
+        self.checks.1 += activated;
+    }
+
+    /// Places that were checked often enough to say what they do.
+    pub fn known(&self) -> u64 {
+        self.always + self.sometimes + self.never
+    }
+
+    /// All places that ran.
+    pub fn all(&self) -> u64 {
+        self.known() + self.seldom + self.seldom_activated
+    }
 }
 
 impl CheckStats {
@@ -62,14 +92,7 @@ impl Vm {
         let mut stats = SiteStats::default();
         for feedback in self.code.tiers.feedback.values() {
             for (bypassed, activated) in feedback.checks(&self.region) {
-                match (bypassed, activated) {
-                    (0, 0) => continue,
-                    (0, _) => stats.always += 1,
-                    (_, 0) => stats.never += 1,
-                    _ => stats.sometimes += 1,
-                }
-                stats.checks.0 += bypassed;
-                stats.checks.1 += activated;
+                stats.note(bypassed, activated);
             }
         }
         stats
@@ -91,5 +114,35 @@ impl<T> Store<T> {
     pub fn durable_stats(&self) -> Option<(crate::DurableStats, crate::DurableRecovered)> {
         let space = self.vm().durable.as_ref()?.space()?;
         Some((space.stats(), space.recovered().clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_bypass_makes_no_place_that_never_acts() {
+        let mut sites = SiteStats::default();
+        for (bypassed, activated) in [
+            (0, 0),
+            (1, 0),
+            (ENOUGH, 0),
+            (0, ENOUGH),
+            (0, 1),
+            (ENOUGH, 1),
+        ] {
+            sites.note(bypassed, activated);
+        }
+        let expected = SiteStats {
+            always: 1,
+            sometimes: 1,
+            never: 1,
+            seldom: 1,
+            seldom_activated: 1,
+            checks: (2 * ENOUGH + 1, ENOUGH + 2),
+        };
+        assert_eq!(sites, expected);
+        assert_eq!((sites.known(), sites.all()), (3, 5));
     }
 }

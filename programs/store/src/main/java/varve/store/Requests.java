@@ -6,6 +6,7 @@ import org.teavm.interop.Export;
 final class Requests {
     private static final int SPARE_WORDS = 1 << 17;
 
+    /** Null if the host has the values. */
     private static Table table;
 
     /** Room that is given up when the heap is full, so that values can still be read and removed. */
@@ -119,5 +120,34 @@ final class Requests {
         Mailbox.putKey(cursor.key());
         Mailbox.putHead(cursor.value());
         return cursor.key().length;
+    }
+
+    // ---- a store outside of the managed heap: the host has it, and gets and gives keys and values in serialized form ----
+
+    /** The address of the {@link Wire} with room for a value of so many bytes. */
+    @Export(name = "wire")
+    static int wire(int bytes) {
+        return Wire.reserve(bytes);
+    }
+
+    /** Serializes the key of the mailbox. */
+    @Export(name = "packKey")
+    static void packKey(int keyLength) {
+        Wire.put(Mailbox.key(keyLength));
+    }
+
+    /** Serializes the key and the value of the mailbox; the wire's address. */
+    @Export(name = "pack")
+    static int pack(int keyLength) {
+        Wire.put(Mailbox.key(keyLength), Mailbox.value());
+        return Wire.reserve(0);
+    }
+
+    /** Makes an object of a serialized value, and answers with it. */
+    @Export(name = "unpack")
+    static void unpack() {
+        Value value = Wire.value();
+        Mailbox.putHead(value);
+        Mailbox.putBytes(value);
     }
 }

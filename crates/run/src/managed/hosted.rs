@@ -1,0 +1,44 @@
+//! A managed program that the host drives, such as a store that is given requests, on the modelled machine.
+
+use super::pages::{Numa, TierPager, Tiers};
+use super::{region, told};
+use crate::Error;
+use std::sync::Arc;
+use varve_machine::Machine;
+use varve_machine::model::{self, Options, Progress};
+use varve_pages::Topology;
+use varve_runtime::Sink;
+
+/// Runs a driver, whose store tells its accesses to the sink that it gets, on a machine with persistent memory. `watch` is called now and then and
+/// ends the run by returning `false`.
+///
+/// # Errors
+/// A machine without persistent memory of its own; what goes wrong on the model; and what the driver says.
+pub fn run_hosted<T: Send>(
+    machine: &Machine,
+    page_bytes: u64,
+    seed: u64,
+    driver: impl FnOnce(Box<dyn Sink>) -> Result<T, String> + Send,
+    watch: &mut dyn FnMut(&Progress) -> bool,
+) -> Result<T, Error> {
+    let topology = Topology::of(machine, page_bytes).map_err(varve_pages::Error::from)?;
+    region::check(machine, topology.has_tiers())?;
+    let tiers = Arc::new(Tiers::new(page_bytes));
+    let mut pager = TierPager::new(&topology, Arc::clone(&tiers), Numa::Local, 1);
+    let options = Options {
+        seed,
+        sockets: vec![0],
+        ..Options::default()
+    };
+    std::thread::scope(|scope| {
+        let (teller, mut told) = told::pair(0, tiers);
+        let thread = scope.spawn(move || driver(Box::new(teller)));
+        let outcome = model::run(machine, &mut pager, &mut [&mut told], &options, watch);
+        // If the model has stopped early, the driver hears of it when its store tells the next accesses.
+        drop(told);
+        let done = thread.join();
+        let done = done.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        outcome?;
+        done.map_err(Error::Hosted)
+    })
+}
