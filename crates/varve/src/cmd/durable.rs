@@ -5,7 +5,7 @@ use crate::args::{DurableCommand, DurableRun};
 use crate::ui::{self, Done, Failure, failed, wrong};
 use serde_json::json;
 use std::fmt::Write as _;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -140,13 +140,17 @@ pub fn durable(command: &DurableCommand) -> Done {
         DurableCommand::Salvage { file, into, json } => salvage(file, into, *json),
         DurableCommand::Export { file, root } => export(file, root.as_deref()),
     };
-    done.unwrap_or_else(|e| {
-        let line = failure(&e);
-        Err(match (&e, line) {
-            // A file that is not there is wrong input.
-            (Error::Io { .. }, _) => wrong(&e),
-            (_, line) => line,
-        })
+    done.unwrap_or_else(|e| match &e {
+        // A file that is not there, or that this user may not read, is wrong input.
+        Error::Io { source, .. }
+            if matches!(
+                source.kind(),
+                ErrorKind::NotFound | ErrorKind::PermissionDenied
+            ) =>
+        {
+            Err(wrong(&e))
+        }
+        _ => Err(failure(&e)),
     })
 }
 
