@@ -275,7 +275,7 @@ impl Image {
     }
 
     /// Where `bytes` bytes at an offset can be written, once whoever copies the image has what is there.
-    pub(crate) fn to_write(&mut self, offset: u64, bytes: u64) -> *mut u8 {
+    pub(crate) fn place_to_write(&mut self, offset: u64, bytes: u64) -> *mut u8 {
         let to = self.address(offset, bytes);
         self.before_write(offset, bytes);
         to
@@ -283,7 +283,7 @@ impl Image {
 
     /// Copies bytes in.
     pub fn write(&mut self, offset: u64, from: &[u8]) {
-        let to = self.to_write(offset, from.len() as u64);
+        let to = self.place_to_write(offset, from.len() as u64);
         // SAFETY: checked; `from` is somebody else's memory.
         unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
     }
@@ -305,7 +305,7 @@ impl Image {
     /// Writes 8 bytes at a multiple of 8 as one: all of them are in the medium after a crash, or none.
     pub fn set_u64(&mut self, offset: u64, value: u64) {
         assert!(offset.is_multiple_of(8));
-        let at = self.to_write(offset, 8);
+        let at = self.place_to_write(offset, 8);
         // SAFETY: checked, and aligned as the base is.
         unsafe { AtomicU64::from_ptr(at.cast()) }.store(value.to_le(), Relaxed);
     }

@@ -215,7 +215,7 @@ impl Moving {
         };
         let (refers, named) = (!info.refs.is_empty(), info.named);
         let at = space.allocate(bytes)?;
-        let to = space.image.to_write(at, bytes);
+        let to = space.image.place_to_write(at, bytes);
         // SAFETY: the object has `bytes` bytes in the heap, and so has its new place in the image; they do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(heap.at(r, 0), to, bytes as usize) };
         space.image.set_u64(at, header_of(ty));

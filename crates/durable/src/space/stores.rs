@@ -19,7 +19,7 @@ impl Space {
             self.log_lines(offset, bytes)?;
         }
         // Whoever copies the region has what is there before the caller writes.
-        self.image.to_write(offset, bytes);
+        self.image.place_to_write(offset, bytes);
         Ok(())
     }
 

@@ -233,9 +233,9 @@ pub fn run_managed(
         .collect::<Result<_, _>>()?;
     std::thread::scope(|scope| {
         let (mut threads, mut programs) = (Vec::new(), Vec::new());
-        for space in 0..run as usize {
+        for (space, region) in regions.iter().enumerate() {
             let (teller, told) = told::pair(space, Arc::clone(&tiers));
-            let config = region::Copy::settings(regions[space].as_ref(), &config);
+            let config = region::Copy::settings(region.as_ref(), &config);
             let program = &spec.program;
             threads
                 .push(scope.spawn(move || program.observed(config, spec.seed, Box::new(teller))));

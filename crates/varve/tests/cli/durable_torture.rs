@@ -90,10 +90,7 @@ fn any_command(rng: &mut SmallRng, region: &Path, folder: &Path) -> (Vec<String>
 
 /// What a command may say: that all is well, or that somebody else has the file.
 fn fine(words: &[String], said: &Said) {
-    let busy = [
-        "another process has this region open",
-        "No such file",
-    ];
+    let busy = ["another process has this region open", "No such file"];
     let refused = said.code == 2 && busy.iter().any(|b| said.err.contains(b));
     assert!(
         said.code == 0 || refused,
