@@ -385,10 +385,14 @@ impl Planner<'_> {
             .last()
             .map_or(0, |c| c.offset + size(c.ty));
         let mut needed: Vec<&Late> = late.iter().filter(|l| needed.contains(&l.offset)).collect();
-        // What an older version made on demand, another may make when it begins.
+        // What an older version made on demand, another may make when it begins. A program that does both means two.
+        let before: HashSet<&str> = self.old.constants.iter().map(|c| c.name.as_str()).collect();
         needed.retain(|l| match new.get(self.names.new_name(&l.name).as_str()) {
-            Some(&to) => self.plan.constants.insert(l.offset, to).is_some(),
-            None => true,
+            Some(&to) if !before.contains(l.name.as_str()) => {
+                self.plan.constants.insert(l.offset, to);
+                false
+            }
+            _ => true,
         });
         for l in &needed {
             let Some(to) = self.names.new_type(l.ty) else {

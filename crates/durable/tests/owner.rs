@@ -135,7 +135,7 @@ fn what_was_left_beside_a_file_is_tidied() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.region");
     let left = folder.path().join(".a.region.varve-new");
-    std::fs::write(&left, &vec![0; 5000]).unwrap();
+    std::fs::write(&left, vec![0; 5000]).unwrap();
     with_a_list(&path);
     std::fs::copy(&path, &left).unwrap();
     with_a_list(&path);

@@ -540,3 +540,37 @@ fn shapes() -> impl Strategy<Value = Vec<Vec<(usize, usize)>>> {
     let field = (0..6usize, 0..NUMBERS.len());
     prop::collection::vec(prop::collection::vec(field, 0..5), 1..4)
 }
+
+/// A program may begin with class data of a name and make others of that name later: they are two, and objects refer to each.
+#[test]
+fn class_data_of_one_name_that_are_two_stay_two() {
+    let mut old = tables(&[("Info", None, &[("bits", Storage::I32)])]);
+    let constant = |offset| crate::Constant {
+        name: "a@class".into(),
+        offset,
+        ty: 0,
+    };
+    let late = Late {
+        offset: 32,
+        ty: 0,
+        link: None,
+        held: vec![Held::Bits(7)],
+        name: "a@class".into(),
+    };
+    let live = Live {
+        types: vec![false],
+        constants: [32].into(),
+    };
+    // Made on demand before, and at the beginning now.
+    let mut new = old.clone();
+    new.constants = vec![constant(8)];
+    let all = [late];
+    let plan = Plan::new(&old, &all, &live, &new, ObjectAlign::LEAST).unwrap();
+    assert_eq!((plan.constants[&32], plan.late.len()), (8, 0));
+    // Both, then and now.
+    old.constants = vec![constant(0)];
+    let plan = Plan::new(&old, &all, &live, &new, ObjectAlign::LEAST).unwrap();
+    assert_eq!((plan.constants[&0], plan.late.len()), (8, 1));
+    assert_eq!(plan.constants[&32], plan.late[0].offset);
+    assert_ne!(plan.late[0].offset, 8);
+}

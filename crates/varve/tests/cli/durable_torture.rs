@@ -7,7 +7,7 @@
 use crate::common::{Said, command, home, varve};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -23,6 +23,8 @@ struct Program {
     /// The number of the last operation that is over.
     over: Arc<AtomicI64>,
     reader: Option<JoinHandle<()>>,
+    /// What it says when it ends by itself.
+    words: JoinHandle<String>,
 }
 
 impl Program {
@@ -34,9 +36,15 @@ impl Program {
             .args(options)
             .args(["--", "torture"])
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(Stdio::piped())
             .spawn()
             .expect("the binary runs");
+        let mut err = child.stderr.take().expect("piped");
+        let words = std::thread::spawn(move || {
+            let mut words = String::new();
+            let _ = err.read_to_string(&mut words);
+            words
+        });
         let out = BufReader::new(child.stdout.take().expect("piped"));
         let told = over.clone();
         let reader = std::thread::spawn(move || {
@@ -51,13 +59,24 @@ impl Program {
             child,
             over,
             reader: Some(reader),
+            words,
         }
     }
 
+    /// It runs until it is killed, unless somebody else had the file.
     fn kill(mut self) {
+        let ended = self.child.try_wait().expect("it was ours");
         self.child.kill().expect("it was ours");
         self.child.wait().expect("it was ours");
         self.reader.take().expect("once").join().expect("it reads");
+        let words = self.words.join().expect("it reads");
+        if let Some(status) = ended {
+            let busy = words.contains("another process has this region open");
+            assert!(
+                busy && status.code() == Some(2),
+                "it ended: {status}: {words}"
+            );
+        }
     }
 }
 
