@@ -84,31 +84,25 @@ pub struct Cache<S> {
 }
 
 impl<S: Store> Cache<S> {
-    /// A cache above a store, which may have values already: they are gone through.
+    /// A cache above a store, which may have values already: they are measured.
     ///
     /// # Errors
     /// What the store says.
     pub fn new(mut store: S, limits: Limits, now: i64) -> Result<Cache<S>> {
-        let (mut bytes, mut last_unique, mut expiring) = (0, 0, false);
-        let mut key = Vec::new();
-        store.scan()?;
-        while let Some((meta, value)) = store.next(&mut key)? {
-            bytes += size(&key, value);
-            last_unique = last_unique.max(meta.cas);
-            expiring |= meta.expiry != 0;
-        }
-        if bytes > 0 {
+        let there = store.measure()?;
+        let last_unique = match there.count {
+            0 => 0,
             // Clients may know greater numbers, of values that were there and are not any more.
-            last_unique = last_unique.max(now as u64 * 1_000_000);
-        }
+            _ => there.last_unique.max(now as u64 * 1_000_000),
+        };
         Ok(Cache {
             store,
             limits,
             now,
             last_unique,
-            bytes,
+            bytes: there.bytes + OVERHEAD * there.count,
             flush_at: None,
-            expiring,
+            expiring: there.expiring,
             sweeping: false,
             scratch: Vec::new(),
             counters: Counters::default(),

@@ -1,7 +1,7 @@
 //! Stores that are a managed program: `programs/store`, whose exports are called with keys and values in a part of its linear memory.
 
 use crate::outside::{self, Outside};
-use crate::store::{MOST_KEY, Meta, Result, Store, StoreError};
+use crate::store::{MOST_KEY, Meta, Result, Store, StoreError, Totals, measure_one_by_one};
 use std::fmt;
 use std::str::FromStr;
 use varve_runtime::host::{Console, Input, Output, State, Wasi, teavm};
@@ -88,6 +88,7 @@ pub struct Managed {
     size: TypedFunc<(), i32>,
     scan: TypedFunc<(), ()>,
     next: TypedFunc<(), i32>,
+    measure: TypedFunc<(), ()>,
     relieve: TypedFunc<(), ()>,
     restock: TypedFunc<(), ()>,
     room: Room,
@@ -175,6 +176,7 @@ impl Managed {
             size: program.get_typed_func(&mut store, "size")?,
             scan: program.get_typed_func(&mut store, "scan")?,
             next: program.get_typed_func(&mut store, "next")?,
+            measure: program.get_typed_func(&mut store, "measure")?,
             relieve: program.get_typed_func(&mut store, "relieve")?,
             restock: program.get_typed_func(&mut store, "restock")?,
             room: Room::Some,
@@ -426,6 +428,20 @@ impl Store for Managed {
             return Ok(outside.count());
         }
         Ok(self.call(self.size, ())? as usize)
+    }
+
+    fn measure(&mut self) -> Result<Totals> {
+        if self.outside.is_some() {
+            return measure_one_by_one(self);
+        }
+        self.call(self.measure, ())?;
+        let mailbox = self.mailbox()?;
+        Ok(Totals {
+            count: u32_at(mailbox, mailbox::LENGTH).into(),
+            bytes: u64_at(mailbox, mailbox::EXPIRY),
+            last_unique: u64_at(mailbox, mailbox::UNIQUE),
+            expiring: u32_at(mailbox, mailbox::FLAGS) != 0,
+        })
     }
 
     fn scan(&mut self) -> Result<()> {

@@ -66,6 +66,19 @@ impl std::error::Error for StoreError {}
 /// The result of a store.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 
+/// What all values of a store take together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Totals {
+    /// Values.
+    pub count: u64,
+    /// Bytes of values and keys.
+    pub bytes: u64,
+    /// The greatest unique number.
+    pub last_unique: u64,
+    /// Whether any expires.
+    pub expiring: bool,
+}
+
 /// Values by key. It knows no time: whether a value has expired is for others to say.
 pub trait Store {
     /// A value with its bytes.
@@ -123,6 +136,27 @@ pub trait Store {
     /// As [`Store::get`].
     fn next(&mut self, key: &mut Vec<u8>) -> Result<Option<(Meta, usize)>>;
 
+    /// What all values take together.
+    ///
+    /// # Errors
+    /// As [`Store::get`].
+    fn measure(&mut self) -> Result<Totals> {
+        measure_one_by_one(self)
+    }
+
     /// Names and values for `stats`.
     fn describe(&self) -> Vec<(&'static str, String)>;
+}
+
+/// Measures a store by going over all of its values.
+pub(crate) fn measure_one_by_one<S: Store + ?Sized>(store: &mut S) -> Result<Totals> {
+    let (mut totals, mut key) = (Totals::default(), Vec::new());
+    store.scan()?;
+    while let Some((meta, value)) = store.next(&mut key)? {
+        totals.count += 1;
+        totals.bytes += (key.len() + value) as u64;
+        totals.last_unique = totals.last_unique.max(meta.cas);
+        totals.expiring |= meta.expiry != 0;
+    }
+    Ok(totals)
 }

@@ -43,6 +43,8 @@ fn durable_garbage_goes_and_nothing_else() {
         for _ in 0..2 {
             let mut store = durable(kind, folder.path(), true);
             assert_eq!(all(&mut store), all(&mut map), "{kind}");
+            let totals = store.measure().unwrap();
+            assert_eq!(totals, map.measure().unwrap(), "{kind}");
             for _ in 0..2 {
                 let steps = steps().new_tree(&mut runner).unwrap().current();
                 for step in steps.into_iter().take(40) {

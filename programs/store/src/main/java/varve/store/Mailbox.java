@@ -76,6 +76,14 @@ final class Mailbox {
         BOX.add(24).putLong(value.unique);
     }
 
+    /** Of all values: how many, the bytes of them and their keys, the greatest unique number, and whether any expires; each where a value's own is. */
+    static void putTotals(int count, long bytes, long unique, boolean expiring) {
+        BOX.add(8).putInt(count);
+        BOX.add(12).putInt(expiring ? 1 : 0);
+        BOX.add(16).putLong(bytes);
+        BOX.add(24).putLong(unique);
+    }
+
     static void putBytes(Value value) {
         reserve(value.length);
         store(buffer(), value.words);

@@ -104,6 +104,23 @@ final class Requests {
         spare = new long[SPARE_WORDS];
     }
 
+    /** What all values take together, in the mailbox: see {@link Mailbox#putTotals}. */
+    @Export(name = "measure")
+    static void measure() {
+        int count = 0;
+        long bytes = 0;
+        long unique = 0;
+        boolean expiring = false;
+        for (Table.Cursor all = table.scan(); all.next();) {
+            Value value = all.value();
+            count++;
+            bytes += all.key().length + value.length;
+            unique = Math.max(unique, value.unique);
+            expiring |= value.expiry != 0;
+        }
+        Mailbox.putTotals(count, bytes, unique, expiring);
+    }
+
     /** Begins to go over all values anew. */
     @Export(name = "scan")
     static void scan() {
