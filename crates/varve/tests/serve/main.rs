@@ -107,7 +107,7 @@ fn wrong_settings_are_refused_in_one_line() {
     let taken = format!("127.0.0.1:{}", server.port);
     for (args, says) in [
         (&["--listen", &taken][..], "--listen"),
-        (&["--store", "btree"], "fhmap, pbtree or hbtree"),
+        (&["--store", "btree"], "fhmap, pbtree, hbtree or outside"),
         (&["--max-item-size", "0"], "--max-item-size"),
         (&["--memory-limit", "1KiB"], "--memory-limit"),
         (&["--domain", "file"], "--durable"),
