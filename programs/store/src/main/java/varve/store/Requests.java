@@ -115,7 +115,9 @@ final class Requests {
             Value value = all.value();
             count++;
             bytes += all.key().length + value.length;
-            unique = Math.max(unique, value.unique);
+            if (unique + Long.MIN_VALUE < value.unique + Long.MIN_VALUE) {
+                unique = value.unique;
+            }
             expiring |= value.expiry != 0;
         }
         Mailbox.putTotals(count, bytes, unique, expiring);
