@@ -29,11 +29,22 @@ final class Leaf {
         return slot < 0 ? null : entries[slot];
     }
 
-    /** The slot of a key; -1 if it is not here. */
+    /** Where a key is looked for first, and put if there is room. */
+    private static int home(int hash) {
+        return (hash >>> 1) % SLOTS;
+    }
+
+    /** The slot of a key; -1 if it is not here. It may be anywhere: the slots from its home on may have been taken when it came. */
     int slot(Key key) {
         int hash = key.hashCode();
+        int home = home(hash);
+        int slot = slot(key, hash, home, SLOTS);
+        return slot < 0 ? slot(key, hash, 0, home) : slot;
+    }
+
+    private int slot(Key key, int hash, int from, int to) {
         int[] hashes = this.hashes;
-        for (int i = 0; i < SLOTS; i++) {
+        for (int i = from; i < to; i++) {
             if (hashes[i] == hash) {
                 Entry entry = entries[i];
                 if (entry != null && entry.same(key)) {
@@ -46,7 +57,12 @@ final class Leaf {
 
     /** Whether there was room. */
     boolean add(Entry entry) {
-        for (int i = 0; i < SLOTS; i++) {
+        int home = home(entry.hashCode());
+        return add(entry, home, SLOTS) || add(entry, 0, home);
+    }
+
+    private boolean add(Entry entry, int from, int to) {
+        for (int i = from; i < to; i++) {
             if (entries[i] == null) {
                 hashes[i] = entry.hashCode();
                 entries[i] = entry;
