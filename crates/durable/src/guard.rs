@@ -1,7 +1,6 @@
 //! Faults in a region's addresses: a file that is cut off while it is open, a medium that cannot be read, a page that is not as it was sealed.
-//! They end the program in a line, as no store can be undone and no load has a value.
+//! They end the program in a line, as no store can be undone and no load has a value. Whoever handles signals asks: see [`end_if_in_region`].
 
-use std::sync::Once;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// Regions that a process can have open at a time and be told of; of more, faults end the program as faults do.
@@ -28,7 +27,6 @@ pub(crate) struct Guard(Option<usize>);
 impl Guard {
     /// For the region file of a name.
     pub fn new(base: *const u8, bytes: u64, name: &str) -> Guard {
-        install();
         for (i, slot) in SLOTS.iter().enumerate() {
             let taken =
                 slot.from
@@ -82,53 +80,5 @@ pub fn end_if_in_region(signal: i32, address: usize) {
         }
         // SAFETY: ends the process at once, as a handler may.
         unsafe { libc::_exit(1) };
-    }
-}
-
-const SIGNALS: [libc::c_int; 2] = [libc::SIGBUS, libc::SIGSEGV];
-static mut PREVIOUS: [std::mem::MaybeUninit<libc::sigaction>; 2] =
-    [const { std::mem::MaybeUninit::uninit() }; 2];
-
-fn install() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        for (i, signal) in SIGNALS.into_iter().enumerate() {
-            // SAFETY: once, before the handler can run that reads PREVIOUS.
-            unsafe {
-                let mut action: libc::sigaction = std::mem::zeroed();
-                action.sa_sigaction = handler as *const () as usize;
-                action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
-                libc::sigemptyset(&mut action.sa_mask);
-                let mut old: libc::sigaction = std::mem::zeroed();
-                libc::sigaction(signal, &action, &mut old);
-                (&raw mut PREVIOUS[i]).write(std::mem::MaybeUninit::new(old));
-            }
-        }
-    });
-}
-
-unsafe extern "C" fn handler(
-    signal: libc::c_int,
-    info: *mut libc::siginfo_t,
-    context: *mut libc::c_void,
-) {
-    // SAFETY: the system passes valid pointers; PREVIOUS was written before this handler was installed for good.
-    unsafe {
-        end_if_in_region(signal, (*info).si_addr().addr());
-        let Some(i) = SIGNALS.iter().position(|&s| s == signal) else {
-            return;
-        };
-        let previous = (&raw const PREVIOUS[i]).read().assume_init();
-        if previous.sa_sigaction == libc::SIG_DFL || previous.sa_sigaction == libc::SIG_IGN {
-            // Let it happen again, with its default meaning.
-            libc::sigaction(signal, &previous, std::ptr::null_mut());
-        } else if previous.sa_flags & libc::SA_SIGINFO != 0 {
-            let f: unsafe extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) =
-                std::mem::transmute(previous.sa_sigaction);
-            f(signal, info, context);
-        } else {
-            let f: unsafe extern "C" fn(libc::c_int) = std::mem::transmute(previous.sa_sigaction);
-            f(signal);
-        }
     }
 }
