@@ -166,6 +166,7 @@ impl Work {
                     self.name,
                     wrong_sum(page)
                 );
+                self.watch.set_damaged();
                 let at = self.base().wrapping_add((page * PAGE) as usize).cast_mut();
                 // SAFETY: a page of the image. Accesses to it end the program in a line, see `guard`.
                 unsafe { libc::mprotect(at.cast(), PAGE as usize, libc::PROT_NONE) };

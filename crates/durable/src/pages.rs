@@ -184,6 +184,12 @@ impl Space {
             n => n as u64 * GROUP_PAGES * PAGE,
         };
         for group in covered..tables.len() {
+            if at + GROUP_MARKS > self.image.len() {
+                return Err(Error::Damaged {
+                    path: self.path.clone(),
+                    what: "it ends where marks of pages must be".into(),
+                });
+            }
             self.alloc.take_object(at, GROUP_MARKS);
             self.image.write(at, &[0; GROUP_MARKS as usize]);
             self.flush(at, GROUP_MARKS);

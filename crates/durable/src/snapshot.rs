@@ -22,6 +22,8 @@ pub(crate) struct Watch {
     len: AtomicU64,
     /// The file's name leads to another file, or to none.
     gone: AtomicBool,
+    /// Some page is not as it was sealed, and cannot be reached any more.
+    damaged: AtomicBool,
     copy: Mutex<Copy>,
 }
 
@@ -72,6 +74,16 @@ impl Watch {
     /// The file lost its name.
     pub fn set_gone(&self) {
         self.gone.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether pages cannot be reached any more.
+    pub fn is_damaged(&self) -> bool {
+        self.damaged.load(Ordering::Acquire)
+    }
+
+    /// A page is about to be out of reach.
+    pub fn set_damaged(&self) {
+        self.damaged.store(true, Ordering::Release);
     }
 
     fn copy(&self) -> MutexGuard<'_, Copy> {

@@ -420,7 +420,8 @@ impl Space {
             self.alloc.free(at, bytes);
         }
         self.seal()?;
-        if self.stats.collections > 0 {
+        // What is damaged is not looked at again: the region closes all the same.
+        if self.stats.collections > 0 && !self.watch.is_damaged() {
             self.free_sealed_lines();
         }
         self.fence(Fence::Header)?;

@@ -41,6 +41,25 @@ fn open(bytes: &[u8]) -> Result<Space, Error> {
     Space::open("image", image, Box::new(CacheLines::new("memory")), None)
 }
 
+/// Uses the bytes as a large region's, of which nothing is followed before: whatever they are, that ends in no panic.
+fn use_unfollowed(bytes: &[u8]) {
+    let image = Image::memory(bytes, bytes.len() as u64 + (1 << 20));
+    let domain = Box::new(CacheLines::new("memory"));
+    let Ok(mut region) = Space::open_checked("image", image, domain, None, 0) else {
+        return;
+    };
+    let roots = region.roots();
+    region.begin();
+    for root in &roots {
+        region.set_root(&root.name, Ref::NULL).ok();
+        region.set_root("another", root.object).ok();
+    }
+    region.end().ok();
+    region.collect(&[]);
+    region.check();
+    region.close().ok();
+}
+
 #[test]
 fn an_open_region_is_taken_back() {
     let (before, during) = (image(false), image(true));
@@ -56,6 +75,7 @@ fn every_length_is_an_error_or_a_region() {
     let mut lengths: Vec<usize> = (0..whole.len()).step_by(997).collect();
     lengths.extend([0, 1, 7, 8, 11, 12, 16, 4095, 4096]);
     for length in lengths {
+        use_unfollowed(&whole[..length]);
         if let Ok(region) = open(&whole[..length]) {
             assert!(region.check().damages.is_empty(), "cut off after {length}");
         }
@@ -72,10 +92,11 @@ proptest! {
         let mut bytes = whole.clone();
         for (at, value, in_objects) in changes {
             // Most of an image is free: half of the changes are where something is.
-            let used = bytes.len().min(280 << 10);
+            let used = bytes.len().min(440 << 10);
             let at = at as usize % if in_objects { bytes.len() } else { used };
             bytes[at] ^= value;
         }
+        use_unfollowed(&bytes);
         if let Ok(mut region) = open(&bytes) {
             prop_assert!(region.check().damages.is_empty());
             // It can be used: what was found free is not in use.

@@ -171,3 +171,44 @@ fn a_file_that_lost_its_name_is_stored_into_no_more() {
         assert!(world.space.take().unwrap().close().is_ok());
     }
 }
+
+/// A damaged page of a large region is found while the program runs, which goes on as long as it does not need it.
+#[test]
+fn a_damaged_page_of_a_large_region_is_found_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.region");
+    let mut world = World::on_file(&path, Medium::Memory).unwrap();
+    let mut kept = Ref::NULL;
+    for i in 0..30 {
+        // Tables of four megabytes in a chain: the file is larger than what is checked before it is used.
+        let table = world.table(1 << 18);
+        let table = world.publish("newest", table);
+        kept = world.node(i, 0, kept, table);
+        kept = world.publish("list", kept);
+        if world.space().image().len() > 2 * CHECKED_FIRST {
+            break;
+        }
+    }
+    world.space.take().unwrap().close().unwrap();
+    drop(world);
+    let mut bytes = std::fs::read(&path).unwrap();
+    assert!(bytes.len() as u64 > CHECKED_FIRST);
+    // In the middle of a table that nobody asks for.
+    let at = bytes.len() / 2;
+    bytes[at] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    let found = Inspection::of_file(&path).unwrap().pages;
+    let mut world = World::on_file(&path, Medium::Memory).unwrap();
+    let list = world.root("list");
+    assert_eq!(world.space().recovered().objects, None);
+    for i in 0..20 {
+        world.store(list, 8, i);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(world.load(list, 8), 19);
+    world.space.take().unwrap().close().unwrap();
+    // It is damaged still, and what was stored is there.
+    let region = Inspection::of_file(&path).unwrap();
+    assert_eq!(region.pages, found);
+    assert_eq!(found.len(), 1);
+}
