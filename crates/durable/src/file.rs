@@ -280,11 +280,7 @@ pub fn compact(path: &Path) -> Result<Copy> {
 /// If the region is damaged, or there is no room; what was there under the name `to` is as it was then.
 pub fn backup(path: &Path, to: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Copy> {
     let name = path.display().to_string();
-    if resolved(path)? == resolved(to)? {
-        return Err(Error::Usage(format!(
-            "{name}: the copy needs another name than the region"
-        )));
-    }
+    is_another(to, path)?;
     let source = Source::of(path)?;
     let copy_name = to.display().to_string();
     let draft = match own(to)? {
@@ -317,6 +313,17 @@ pub fn backup(path: &Path, to: &Path, progress: &mut dyn FnMut(u64, u64)) -> Res
         bytes: made.file.metadata().map_or(0, |m| m.len()),
         objects,
     })
+}
+
+/// That what is made of a region has another name than the region, wherever links lead.
+pub(crate) fn is_another(to: &Path, path: &Path) -> Result<()> {
+    match resolved(path)? == resolved(to)? {
+        false => Ok(()),
+        true => Err(Error::Usage(format!(
+            "{}: the copy needs another name than the region",
+            path.display()
+        ))),
+    }
 }
 
 /// Where a region's bytes can be had while nobody changes them.

@@ -365,7 +365,7 @@ impl Space {
 }
 
 /// Most pages that are open before they are sealed, in small regions: 64 MiB.
-const MOST_OPEN: u64 = (64 << 20) / PAGE;
+pub(crate) const MOST_OPEN: u64 = (64 << 20) / PAGE;
 
 /// Where marks are, by group; all groups have them.
 pub(crate) fn tables_of(image: &Image) -> Vec<u64> {

@@ -4,7 +4,7 @@
 //! leads nowhere: who referred to it has null, or, where the program's types allow no null there, is left out too.
 
 use crate::error::Result;
-use crate::file::{Copy, look_at, write_into_new};
+use crate::file::{Copy, is_another, look_at, write_into_new};
 use crate::header;
 use crate::image::Image;
 use crate::inspect::Inspection;
@@ -39,6 +39,7 @@ pub struct Salvaged {
 /// If its header or tables are damaged so that nothing can be read, or the new file cannot be written.
 pub fn salvage(path: &Path, to: &Path) -> Result<Salvaged> {
     let name = path.display().to_string();
+    is_another(to, path)?;
     let (mut image, _source) = look_at(path)?;
     let header = header::read(&image).map_err(|e| unreadable(&name, e))?;
     let mut lost = Vec::new();

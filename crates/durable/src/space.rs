@@ -323,7 +323,7 @@ impl Space {
             tables_at: Vec::new(),
             opened: Vec::new(),
             last_opened: u64::MAX,
-            seal_at: 64 << 20 >> 12,
+            seal_at: pages::MOST_OPEN,
             failed: false,
         }
     }

@@ -154,6 +154,8 @@ fn what_is_whole_is_got_out() {
     drop(world);
     let done = salvage(&path, &into).unwrap();
     assert!(done.roots.contains(&"table".to_string()), "{done:?}");
+    let same = salvage(&path, &path).unwrap_err().to_string();
+    assert!(same.contains("another name"), "{same}");
     assert!(tables() == Inspection::of_file(&into).unwrap().tables);
 }
 
