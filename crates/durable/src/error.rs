@@ -110,6 +110,18 @@ pub enum Error {
     Usage(String),
 }
 
+impl Error {
+    /// Whether there is no room: in the region, in the medium, or in what this user may have of it.
+    pub fn is_full(&self) -> bool {
+        use io::ErrorKind::{QuotaExceeded, StorageFull};
+        match self {
+            Error::Full { .. } => true,
+            Error::Io { source, .. } => matches!(source.kind(), StorageFull | QuotaExceeded),
+            _ => false,
+        }
+    }
+}
+
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 

@@ -62,6 +62,7 @@ mod inspect;
 mod keeper;
 pub mod layout;
 mod log;
+mod mark;
 mod name;
 pub mod pages;
 mod persist;

@@ -22,6 +22,7 @@ mod managed;
 mod meta;
 mod outside;
 mod parser;
+mod reclaim;
 mod reference;
 mod request;
 mod server;

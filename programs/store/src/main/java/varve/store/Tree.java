@@ -99,15 +99,8 @@ final class Tree {
         // Not the entry itself, which would keep a value alive.
         Key least = new Key(middle);
         Inner above = parent == null ? new Inner() : parent;
-        // All that needs room is there now: a heap that is full leaves the tree as it was.
-        if (parent == null) {
-            above.children[0] = full;
-            above.count = 1;
-        }
-        above.insert(position, least, right);
-        if (parent == null) {
-            root = above;
-        }
+        // All that needs room of the heap is there now: one that is full leaves the tree as it was. A region that is full has what is durable taken
+        // back, and so that comes before what is not.
         full.next = right;
         for (int i = 0; i < Leaf.SLOTS; i++) {
             if (full.entries[i].compareTo(middle) >= 0) {
@@ -116,6 +109,14 @@ final class Tree {
         }
         if (entry.compareTo(middle) < 0) {
             full.add(entry);
+        }
+        if (parent == null) {
+            above.children[0] = full;
+            above.count = 1;
+        }
+        above.insert(position, least, right);
+        if (parent == null) {
+            root = above;
         }
     }
 
