@@ -8,11 +8,14 @@ use crate::image::Image;
 use crate::layout::*;
 use crate::types::Info;
 use crate::walk::object_at;
+use std::collections::VecDeque;
 use varve_heap::layout::{ARRAY_LENGTH, LINE_SIZE};
 use varve_heap::{Header, Ref};
 
 /// Slots of an array that are looked at together: longer ones are looked at in turns.
 const SLOTS: u32 = 1024;
+/// References whose objects are fetched while others are looked at: most of marking is waiting for memory.
+const AHEAD: usize = 16;
 
 /// What marking looks at, all of it somebody else's.
 #[derive(Clone, Copy)]
@@ -31,8 +34,12 @@ pub(crate) struct Marker {
     marked: Bits,
     /// One bit for each line: some object that was found is in it.
     lines: Vec<u64>,
-    /// Objects that were found and not looked into, and the first of their slots that was not.
-    pending: Vec<(u64, u32)>,
+    /// References to be followed.
+    pending: Vec<Ref>,
+    /// The next of them, whose objects are being fetched.
+    ahead: VecDeque<Ref>,
+    /// Arrays that are not looked into as a whole yet, and the first of their slots that was not.
+    arrays: Vec<(u64, u32)>,
     /// Bytes of objects that were found.
     pub bytes: u64,
     /// What cannot be, if there is something: then nothing that was found is to be believed.
@@ -48,36 +55,55 @@ impl Marker {
         }
     }
 
-    /// Follows a reference: what it leads to is marked, and looked into later.
-    pub fn follow(&mut self, view: View<'_>, r: Ref) {
-        if !r.is_object() {
-            return;
+    /// Has a reference followed: what it leads to now stays.
+    #[inline]
+    pub fn follow(&mut self, r: Ref) {
+        if r.is_object() {
+            self.pending.push(r);
         }
+    }
+
+    /// The next reference, while those after it are being fetched.
+    fn next(&mut self, view: View<'_>) -> Option<Ref> {
+        while self.ahead.len() < AHEAD
+            && let Some(r) = self.pending.pop()
+        {
+            if let Place::File(at) = view.addresses.place(r) {
+                view.image.fetch(at);
+            }
+            self.ahead.push_back(r);
+        }
+        self.ahead.pop_front()
+    }
+
+    /// Marks what a reference leads to, and looks into it; how many references it has.
+    fn mark(&mut self, view: View<'_>, r: Ref) -> u64 {
         let at = match view.addresses.place(r) {
             Place::File(at) => at,
             // Class data are no garbage, and hold nothing durable.
-            Place::Constant(_) => return,
+            Place::Constant(_) => return 0,
             Place::Outside => {
                 self.damage = Some(format!("{r:?} leads out of the region"));
-                return;
+                return 0;
             }
         };
         if self.marked.has(at) || view.alloc.is_recent(at) {
-            return;
+            return 0;
         }
         let found = object_at(view.image, view.infos, view.addresses.0, view.first, at);
         let (ty, bytes) = match found {
             Ok(found) => found,
             Err(what) => {
                 self.damage = Some(format!("object at {at:#x}: {what}"));
-                return;
+                return 0;
             }
         };
         self.marked.set(at);
         self.take_lines(at, bytes);
         self.bytes += bytes;
-        if !view.infos[ty as usize].refs.is_empty() {
-            self.pending.push((at, 0));
+        match view.infos[ty as usize].refs.is_empty() {
+            true => 0,
+            false => self.look_into(view, at, 0),
         }
     }
 
@@ -101,24 +127,27 @@ impl Marker {
         if info.element == 0 {
             let over = |slot: u64| slot + 4 > at && slot < at + bytes;
             for &(slot, _) in info.refs.iter().filter(|(slot, _)| over((*slot).into())) {
-                self.follow(view, Ref(view.image.u32(object + u64::from(slot))));
+                self.follow(Ref(view.image.u32(object + u64::from(slot))));
             }
         } else if !info.refs.is_empty() {
             for slot in (at / 4 * 4..at + bytes).step_by(4) {
-                self.follow(view, Ref(view.image.u32(object + slot)));
+                self.follow(Ref(view.image.u32(object + slot)));
             }
         }
     }
 
-    /// Looks into objects until so many bytes were found, or about so many references were followed; whether all are done with.
+    /// Marks until so many bytes were found, or about so many references were followed; whether all are done with.
     pub fn step(&mut self, view: View<'_>, bytes: u64, references: u64) -> bool {
         let enough = self.bytes.saturating_add(bytes);
         let mut followed = 0;
         while self.bytes < enough && followed < references && self.damage.is_none() {
-            let Some((at, from)) = self.pending.pop() else {
-                return true;
+            followed += 1 + match self.next(view) {
+                Some(r) => self.mark(view, r),
+                None => match self.arrays.pop() {
+                    Some((at, from)) => self.look_into(view, at, from),
+                    None => return true,
+                },
             };
-            followed += 1 + self.look_into(view, at, from);
         }
         self.is_done()
     }
@@ -129,25 +158,26 @@ impl Marker {
         let info = &view.infos[ty as usize];
         if info.element == 0 {
             for &(offset, _) in &info.refs {
-                self.follow(view, Ref(view.image.u32(at + u64::from(offset))));
+                self.follow(Ref(view.image.u32(at + u64::from(offset))));
             }
             return info.refs.len() as u64;
         }
         let length = view.image.u32(at + ARRAY_LENGTH as u64);
         let to = length.min(from.saturating_add(SLOTS));
         if to < length {
-            self.pending.push((at, to));
+            self.arrays.push((at, to));
         }
         for slot in from..to {
             let slot = at + u64::from(info.size) + 4 * u64::from(slot);
-            self.follow(view, Ref(view.image.u32(slot)));
+            self.follow(Ref(view.image.u32(slot)));
         }
         u64::from(to.saturating_sub(from))
     }
 
     /// Whether nothing is left to be followed.
     pub fn is_done(&self) -> bool {
-        self.pending.is_empty() || self.damage.is_some()
+        let nothing = self.pending.is_empty() && self.ahead.is_empty() && self.arrays.is_empty();
+        nothing || self.damage.is_some()
     }
 
     /// One bit for each line with something that was found.

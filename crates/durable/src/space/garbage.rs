@@ -17,7 +17,7 @@ use varve_heap::Ref;
 /// Fewest bytes that are marked at a time, so that it is worth beginning.
 const LEAST_STEP: u64 = 32 << 10;
 /// Most references that are followed at a time: some tenths of a millisecond.
-const MOST_REFERENCES: u64 = 4096;
+const MOST_REFERENCES: u64 = 2048;
 
 /// Garbage that is being looked for.
 pub(crate) struct Cycle {
@@ -59,12 +59,11 @@ impl Space {
             pace: used as f64 / until as f64,
         };
         let roots = self.roots();
-        let view = self.view();
         let roots = roots.iter().map(|root| &root.object);
         for &r in roots.chain(&self.records.named).chain(held) {
             // What the program holds may be elsewhere.
             if r.is_durable() {
-                cycle.marker.follow(view, r);
+                cycle.marker.follow(r);
             }
         }
         self.cycle = Some(cycle);

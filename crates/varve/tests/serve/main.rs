@@ -1,6 +1,9 @@
 //! `varve serve` as others use it: clients that others wrote, signals, and what survives `kill -9`.
 
 mod clients;
+mod full;
+#[path = "../shared/small_disk.rs"]
+mod small_disk;
 mod survive;
 
 use std::io::{BufRead, BufReader, Read, Write};
