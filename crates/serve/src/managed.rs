@@ -1,5 +1,6 @@
 //! Stores that are a managed program: `programs/store`, whose exports are called with keys and values in a part of its linear memory.
 
+use crate::cache::OVERHEAD;
 use crate::outside::{self, Outside};
 use crate::reclaim::{Reclaim, is_heap_full, is_region_full};
 use crate::store::{MOST_KEY, Meta, Result, Store, StoreError, Totals, measure_one_by_one};
@@ -407,7 +408,8 @@ impl Store for Managed {
         if let Some(outside) = &mut self.outside {
             return outside.mark(key, meta);
         }
-        self.freeing(|managed| {
+        let small = |_: &i32| OVERHEAD;
+        self.freeing(small, |managed| {
             let key = managed.address(key)?;
             put_head(managed.mailbox()?, meta, 0);
             managed.call(managed.mark, key)
@@ -419,7 +421,8 @@ impl Store for Managed {
         if self.outside.is_some() {
             return self.remove_outside(key);
         }
-        let removed = self.freeing(|managed| {
+        let bytes = |removed: &Option<usize>| removed.map_or(0, |n| n as u64 + OVERHEAD);
+        let removed = self.freeing(bytes, |managed| {
             let key = managed.address(key)?;
             Ok(length(managed.call(managed.remove, key)?))
         })?;
@@ -431,7 +434,8 @@ impl Store for Managed {
         if let Some(outside) = &mut self.outside {
             return outside.clear();
         }
-        self.freeing(|managed| managed.call(managed.clear, ()))?;
+        let all = self.store.durable_used();
+        self.freeing(|()| all, |managed| managed.call(managed.clear, ()))?;
         self.removed();
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! What to do when the region has no room: collect its garbage if that may help, and keep enough for removals, which need a little room too.
 
+use crate::cache::OVERHEAD;
 use crate::managed::Managed;
 use crate::store::{Meta, Result, StoreError};
 use std::time::{Duration, Instant};
@@ -7,14 +8,16 @@ use varve_runtime::{Error as EngineError, TrapKind};
 
 /// Bytes that are set aside for removals.
 const ASIDE: u64 = 256 << 10;
-/// Collecting all of a region's garbage takes at most one part in this many of the time.
+/// Collecting all of a region's garbage takes at most one part in this many of the time, unless there is much garbage for sure: more than one
+/// part in [`MUCH`] of what is in use.
 const SHARE: u32 = 20;
+const MUCH: u64 = 16;
 
 /// What is known of a region's room.
 #[derive(Default)]
 pub(crate) struct Reclaim {
-    /// Something was removed or replaced, or tried in vain, since all garbage was collected.
-    pub garbage: bool,
+    /// Bytes of values that were removed or replaced, or tried in vain, since all garbage was collected.
+    garbage: u64,
     /// When all garbage was collected last, and how long that took.
     last: Option<(Instant, Duration)>,
     /// What was set aside is in use.
@@ -23,9 +26,9 @@ pub(crate) struct Reclaim {
 
 impl Reclaim {
     /// Whether collecting all garbage may make room and is worth its time.
-    fn is_worth_it(&self) -> bool {
+    fn is_worth_it(&self, used: u64) -> bool {
         let rested = |(at, took): (Instant, Duration)| at.elapsed() >= SHARE * took;
-        self.garbage && self.last.is_none_or(rested)
+        self.garbage > used / MUCH || (self.garbage > 0 && self.last.is_none_or(rested))
     }
 }
 
@@ -57,7 +60,11 @@ impl Managed {
             outcome => outcome,
         };
         // What was replaced is garbage, and so is what was made before there was no room.
-        self.reclaim.garbage |= !matches!(outcome, Ok(None));
+        self.reclaim.garbage += match &outcome {
+            Ok(None) => 0,
+            Ok(Some(before)) => *before as u64 + OVERHEAD,
+            Err(_) => value.len() as u64,
+        };
         outcome
     }
 
@@ -75,9 +82,10 @@ impl Managed {
         Ok(())
     }
 
-    /// Does what frees room in the end: it may use what was set aside.
+    /// Does what makes so many bytes of values garbage: it may use what was set aside.
     pub(crate) fn freeing<T>(
         &mut self,
+        bytes: impl FnOnce(&T) -> u64,
         mut work: impl FnMut(&mut Managed) -> Result<T, EngineError>,
     ) -> Result<T> {
         let mut outcome = work(self);
@@ -90,12 +98,13 @@ impl Managed {
             self.collect();
             outcome = work(self);
         }
-        self.reclaim.garbage = true;
-        Ok(outcome?)
+        let outcome = outcome?;
+        self.reclaim.garbage += bytes(&outcome);
+        Ok(outcome)
     }
 
     fn collect_if_worth_it(&mut self) -> bool {
-        let worth_it = self.reclaim.is_worth_it();
+        let worth_it = self.reclaim.is_worth_it(self.store.durable_used());
         if worth_it {
             self.collect();
         }
@@ -106,7 +115,7 @@ impl Managed {
         let begun = Instant::now();
         self.store.collect_durable();
         self.reclaim.last = Some((begun, begun.elapsed()));
-        self.reclaim.garbage = false;
+        self.reclaim.garbage = 0;
     }
 }
 

@@ -116,6 +116,12 @@ impl<T> Store<T> {
         Some((space.stats(), space.recovered().clone()))
     }
 
+    /// Bytes of the region that are in use, garbage too; 0 without one.
+    pub fn durable_used(&self) -> u64 {
+        let durable = self.vm().durable.as_ref();
+        durable.and_then(|d| d.space()).map_or(0, |s| s.used())
+    }
+
     /// The longest time that the program waited while durable garbage was looked for.
     pub fn longest_durable_pause(&self) -> std::time::Duration {
         let durable = self.vm().durable.as_ref();
