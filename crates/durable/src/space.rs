@@ -1,5 +1,6 @@
 //! A region that is in use: where durable objects are made and stored into.
 
+mod commits;
 mod regions;
 mod stores;
 
@@ -426,7 +427,8 @@ impl Space {
         }
         self.fence(Fence::Header)?;
         self.commit.closed = true;
-        self.write_commit()
+        self.write_commit()?;
+        self.close_medium()
     }
 
     /// Its bytes, closed in order, up to where objects end.
@@ -484,8 +486,12 @@ impl Space {
 
     fn grow_to(&mut self, bytes: u64) -> Result<()> {
         let path = &self.path;
-        self.image
-            .grow(bytes)
+        let roomy = match bytes <= self.image.capacity() {
+            true => self.domain.make_room(bytes),
+            false => Ok(()),
+        };
+        roomy
+            .and_then(|()| self.image.grow(bytes))
             .map_err(|source| match source.kind() {
                 std::io::ErrorKind::OutOfMemory => Error::Full {
                     path: path.clone(),
