@@ -124,7 +124,7 @@ impl Opened {
             Found::New(draft) => {
                 write_new(&draft, |image| {
                     let tables = tables.clone();
-                    Space::create(&self.path, image, Box::new(Later), tables, align)?.into_image()
+                    Space::create(&self.path, image, Box::new(Later), tables, align)?.close()
                 })?;
                 draft.publish()?
             }
@@ -242,7 +242,7 @@ fn replaced(owned: Owned, old: &Inspection, tables: &Tables, align: ObjectAlign)
 }
 
 /// Has a region written into a draft's file.
-fn write_new(draft: &Draft, write: impl FnOnce(Image) -> Result<Image>) -> Result<()> {
+fn write_new<T>(draft: &Draft, write: impl FnOnce(Image) -> Result<T>) -> Result<()> {
     let path = draft.path().display().to_string();
     let failed = || io_error(&path, "no new file can be written beside it");
     let file = draft.file().try_clone().map_err(failed())?;

@@ -14,6 +14,8 @@ pub enum Sync {
     Committed,
     /// What transactions changed is to be in its place before they are forgotten.
     InPlace,
+    /// What is the region's from now on is to be zero before anything else is there.
+    Cleared,
     /// Where the journal is, and from which transaction on it counts, was written.
     Placed,
 }

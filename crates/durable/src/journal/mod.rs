@@ -87,6 +87,8 @@ pub struct Journal<D: Disk> {
     end: u64,
     /// Bytes of the journal that were ever written, with zeroes at least.
     prepared: u64,
+    /// The offset in the file up to which journals were ever written, wherever they began.
+    written: u64,
     /// What was announced and is not committed.
     changes: Changes,
     /// Pages that transactions in the journal changed.
@@ -129,6 +131,7 @@ impl<D: Disk> Journal<D> {
             number,
             end: 0,
             prepared: 0,
+            written: 0,
             changes: Changes::default(),
             touched: Changes::default(),
             grouped: false,
@@ -222,6 +225,7 @@ impl<D: Disk> Journal<D> {
             return Ok(());
         }
         self.prepared = (end + PREPARED).min(place.bytes);
+        self.written = self.written.max(place.at + self.prepared);
         let ahead = vec![0; (self.prepared - end) as usize];
         self.disk.write_at(&ahead, place.at + end)
     }
@@ -249,6 +253,7 @@ impl<D: Disk> Journal<D> {
         if place.bytes > self.limits.journal {
             self.disk.cut(place.at + self.limits.journal)?;
             self.prepared = self.prepared.min(self.limits.journal);
+            self.written = self.written.min(place.at + self.limits.journal);
         }
         self.give_back()
     }
@@ -286,9 +291,12 @@ impl<D: Disk> Journal<D> {
         self.disk.sync(Sync::Longer)?;
         self.write_in_place()?;
         self.put(region, self.limits.journal)?;
-        // What was written where the region goes on now. Nothing refers there yet: a crash may leave it.
-        let stale = self.prepared.min(region - place.at);
-        self.disk.write_at(&vec![0; stale as usize], place.at)?;
+        // What the journal wrote where the region goes on now. Nothing refers there before the next commit.
+        let stale = self.written.min(region).saturating_sub(place.at);
+        if stale > 0 {
+            self.disk.write_at(&vec![0; stale as usize], place.at)?;
+            self.disk.sync(Sync::Cleared)?;
+        }
         self.prepared = 0;
         self.give_back()
     }
