@@ -693,7 +693,7 @@ impl Space {
 }
 
 /// Whether there is no room in the medium, or none that this user may have.
-fn is_full(e: &std::io::Error) -> bool {
+pub(crate) fn is_full(e: &std::io::Error) -> bool {
     use std::io::ErrorKind::{QuotaExceeded, StorageFull};
     matches!(e.kind(), StorageFull | QuotaExceeded)
 }

@@ -254,13 +254,19 @@ impl Files {
                     0..=3 => crash.file(|i| choice >> i & 1 == 1),
                     _ => crash.file(|_| rng.random()),
                 };
-                let i = seen.files.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                let i = seen
+                    .files
+                    .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                 let state = match i % 2 {
                     0 => recovered(file).and_then(|bytes| inspect(&bytes)),
                     _ => inspect(&file),
                 };
                 let when = || format!("at {:?}, {n} pending", crash.at);
-                seen.states.lock().unwrap().entry(state).or_insert_with(when);
+                seen.states
+                    .lock()
+                    .unwrap()
+                    .entry(state)
+                    .or_insert_with(when);
             }
             *seen.latest.lock().unwrap() = crash.file(|_| false);
         };
@@ -318,7 +324,9 @@ fn explore_journal(
         return (Some(e.to_string()), 0);
     }
     let states = std::mem::take(&mut *seen.states.lock().unwrap());
-    let wrong = states.into_iter().find(|(s, _)| *s != Ok(committed.clone()));
+    let wrong = states
+        .into_iter()
+        .find(|(s, _)| *s != Ok(committed.clone()));
     (
         wrong.map(|(state, when)| format!("closing, {when}: {state:?}")),
         seen.files.load(std::sync::atomic::Ordering::Relaxed),

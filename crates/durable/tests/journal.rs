@@ -173,7 +173,10 @@ fn explore(seed: u64, operations: usize, without: Option<Sync>) -> (Option<Strin
     journal.close().unwrap();
     let mut expected = expected.lock().unwrap();
     (
-        expected.wrong.take().map(|wrong| format!("closing, {wrong}")),
+        expected
+            .wrong
+            .take()
+            .map(|wrong| format!("closing, {wrong}")),
         expected.looked_at,
         expected.in_recovery,
     )
@@ -201,7 +204,9 @@ fn interrupted(file: Vec<u8>, expected: &Expected, into: &mut Expected, rng: &mu
         match recovered(file) {
             Ok(bytes) if expected.allows(&bytes) => {}
             other => {
-                let what = other.err().unwrap_or("other bytes than were committed".into());
+                let what = other
+                    .err()
+                    .unwrap_or("other bytes than were committed".into());
                 into.wrong.get_or_insert(format!("in recovery: {what}"));
             }
         }
@@ -352,6 +357,24 @@ fn a_disk_that_is_full_has_not_failed() {
     region.journal.grown(96 << 10);
     region.store(10_000, 3).unwrap();
     region.journal.close().unwrap();
+}
+
+/// Where there is no room for a whole journal a shorter one does.
+#[test]
+fn a_disk_that_is_nearly_full_has_a_shorter_journal() {
+    let room = (64 << 10) + (80 << 10);
+    let disk = SimulatedDisk::new(file(64 << 10), |_| ()).with_room(room);
+    let mut memory = vec![0u64; ROOM / 8];
+    let base = memory.as_mut_ptr();
+    // SAFETY: the words live as long as the journal, and are written between its methods.
+    let mut journal = unsafe { Journal::new(disk, base.cast(), Limits::default()) }.unwrap();
+    for i in 64..2000 {
+        // SAFETY: one of the words.
+        unsafe { base.add(i).write(i as u64) };
+        journal.write_back(base.wrapping_add(i).cast(), 8);
+        journal.fence(Fence::Stored).unwrap();
+    }
+    journal.close().unwrap();
 }
 
 /// One transaction that is longer than the journal makes it longer, until it is in its place.

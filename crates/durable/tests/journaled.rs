@@ -4,11 +4,13 @@
 mod common;
 
 use common::World;
+use proptest::prelude::*;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use varve_durable::journal::{Disk, SimulatedDisk, recover};
 use varve_durable::layout::{JOURNALED, PAGE, VERSION};
 use varve_durable::*;
 use varve_heap::Ref;
@@ -61,7 +63,10 @@ fn a_journal_that_a_crash_left_is_seen_by_all_who_read_the_file() {
     left(&path);
     assert_eq!(version(&path), JOURNALED);
     let bytes = std::fs::read(&path).unwrap();
-    assert_eq!(alignment(&path).unwrap(), Some(varve_heap::ObjectAlign::LEAST));
+    assert_eq!(
+        alignment(&path).unwrap(),
+        Some(varve_heap::ObjectAlign::LEAST)
+    );
     // Whoever looks changes nothing.
     let region = Inspection::of_file(&path).unwrap();
     assert_eq!(numbers(&region), down_from(10));
@@ -78,7 +83,11 @@ fn a_journal_that_a_crash_left_is_seen_by_all_who_read_the_file() {
         assert_eq!(numbers(&Inspection::of_file(copy).unwrap()), down_from(10));
     }
     // Whoever opens it brings all to its place, on whatever medium.
-    for medium in [FILE, Medium::Memory, Medium::File(Some(std::time::Duration::from_millis(5)))] {
+    for medium in [
+        FILE,
+        Medium::Memory,
+        Medium::File(Some(std::time::Duration::from_millis(5))),
+    ] {
         std::fs::write(&path, &bytes).unwrap();
         let mut world = World::on_file(&path, medium).unwrap();
         add(&mut world, 10);
@@ -114,7 +123,11 @@ fn a_damaged_journal_is_told_of() {
         let Ok(region) = Inspection::of_file(&path) else {
             panic!("the header is whole");
         };
-        let told = region.walk.damages.iter().any(|d| d.to_string().contains("journal"));
+        let told = region
+            .walk
+            .damages
+            .iter()
+            .any(|d| d.to_string().contains("journal"));
         drop(region);
         if !told {
             continue;
@@ -130,7 +143,10 @@ fn a_damaged_journal_is_told_of() {
     }
     assert!(lengths.len() > 5, "{lengths:?}");
     // Its place in the first sector, and its end.
-    for (at, says) in [(70, "the place of the journal"), (0, "ends in the middle of its journal")] {
+    for (at, says) in [
+        (75, "the place of the journal"),
+        (0, "ends in the middle of its journal"),
+    ] {
         let mut damaged = bytes.clone();
         match at {
             0 => damaged.truncate(begin + (1 << 20)),
@@ -143,6 +159,52 @@ fn a_damaged_journal_is_told_of() {
         assert!(region.walk.damages[0].to_string().contains(says));
         drop(region);
         assert!(salvage(&path, &saved).unwrap().lost[0].contains(says));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    /// Whatever is wrong with a file that has a journal: an error or a region, never a panic.
+    #[test]
+    fn changed_bytes_of_a_journal_are_an_error_or_a_region(
+        changes in proptest::collection::vec((any::<u32>(), any::<u8>(), 0..3), 1..12),
+        cut in (0..4, any::<u32>()),
+    ) {
+        static LEFT: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
+        let whole = LEFT.get_or_init(|| {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("a.region");
+            left(&path);
+            let mut bytes = std::fs::read(&path).unwrap();
+            let begin = Inspection::of_file(&path).unwrap().image.len() as usize;
+            bytes.truncate(begin + (16 << 20));
+            bytes
+        });
+        let journal = whole.len() - (16 << 20);
+        let mut bytes = whole.clone();
+        for (at, value, which) in changes {
+            let at = match which {
+                0 => at as usize % 128,
+                1 => journal + at as usize % (32 << 10),
+                _ => at as usize % journal,
+            };
+            bytes[at] ^= value;
+        }
+        if cut.0 == 0 {
+            bytes.truncate(cut.1 as usize % bytes.len());
+        }
+        let _ = Inspection::of(Image::memory(&bytes, bytes.len() as u64), "changed");
+        let mut disk = SimulatedDisk::new(bytes, |_| ());
+        if recover(&mut disk).unwrap().is_none() {
+            let mut bytes = vec![0; disk.len().unwrap() as usize];
+            disk.read_at(&mut bytes, 0).unwrap();
+            let image = Image::memory(&bytes, bytes.len() as u64 + (1 << 20));
+            let domain = Box::new(varve_durable::domain::CacheLines::new("memory"));
+            if let Ok(region) = Space::open("changed", image, domain, None) {
+                prop_assert_eq!(region.check().damages, []);
+            }
+        }
     }
 }
 
@@ -228,7 +290,10 @@ fn copies_of_a_region_with_a_journal_are_of_one_instant() {
     }
     looking.join().unwrap();
     world.space.take().unwrap().close().unwrap();
-    assert_eq!(numbers(&Inspection::of_file(&path).unwrap()), down_from(next));
+    assert_eq!(
+        numbers(&Inspection::of_file(&path).unwrap()),
+        down_from(next)
+    );
 }
 
 /// Kilobytes of memory that are this process's own in the mapping at an address.
@@ -275,10 +340,7 @@ fn a_checkpoint_gives_memory_back() {
     let list = world.root("list");
     assert_eq!(world.load(list, 8), 23);
     drop(world);
-    assert_eq!(
-        numbers(&Inspection::of_file(&path).unwrap()),
-        down_from(24)
-    );
+    assert_eq!(numbers(&Inspection::of_file(&path).unwrap()), down_from(24));
 }
 
 /// The program of the next test: numbers go into the list and into the first node, and are said once they are over.
@@ -371,7 +433,12 @@ fn a_program_that_is_killed_finds_what_it_had_committed() {
             newest >= said && newest <= said + together,
             "round {round}: {said} was over, {newest} is there"
         );
-        let mut at = region.roots.iter().find(|r| r.name == "list").unwrap().object;
+        let mut at = region
+            .roots
+            .iter()
+            .find(|r| r.name == "list")
+            .unwrap()
+            .object;
         let mut offset = 0;
         while !at.is_null() {
             offset = Space::offset_of(at.offset());

@@ -2,7 +2,10 @@
 
 use crate::layout::{CACHE_LINE, PAGE};
 
-const _: () = assert!(PAGE / CACHE_LINE == 64, "a page's lines are the bits of a word");
+const _: () = assert!(
+    PAGE / CACHE_LINE == 64,
+    "a page's lines are the bits of a word"
+);
 
 /// Lines that were announced and are not in the journal yet.
 #[derive(Default)]
@@ -69,7 +72,10 @@ impl Changes {
                 line += u64::from(mask.trailing_zeros());
                 mask = self.masks[page as usize] >> line;
                 let lines = u64::from(mask.trailing_ones());
-                let (at, bytes) = (u64::from(page) * PAGE + line * CACHE_LINE, lines * CACHE_LINE);
+                let (at, bytes) = (
+                    u64::from(page) * PAGE + line * CACHE_LINE,
+                    lines * CACHE_LINE,
+                );
                 match runs.last_mut() {
                     Some((from, length)) if *from + *length == at => *length += bytes,
                     _ => runs.push((at, bytes)),

@@ -40,6 +40,7 @@ pub use simulated::{DiskCrash, SimulatedDisk};
 
 use crate::domain::{Domain, Fence};
 use crate::layout::PAGE;
+use crate::space::is_full;
 use changes::Changes;
 use place::{Place, Said};
 use std::fs::File;
@@ -68,6 +69,9 @@ impl Default for Limits {
 
 /// Bytes that are written with zeroes ahead of transactions. To overwrite takes a file system less than to fill what it only reserved.
 const PREPARED: u64 = 256 << 10;
+
+/// Bytes that a journal has at least.
+const LEAST: u64 = 64 << 10;
 
 /// A region's medium: its file with a journal.
 pub struct Journal<D: Disk> {
@@ -158,9 +162,25 @@ impl<D: Disk> Journal<D> {
         if let Some(place) = self.place {
             return Ok(place);
         }
-        self.disk.reserve(self.region + self.limits.journal)?;
+        while let Err(e) = self.reserve(self.region + self.limits.journal) {
+            // On a medium that is nearly full a shorter one does, with more checkpoints.
+            if self.limits.journal <= LEAST || !is_full(&e) {
+                return Err(e);
+            }
+            self.limits.journal /= 4;
+        }
         self.disk.sync(Sync::Longer)?;
         self.put(self.region, self.limits.journal)
+    }
+
+    /// Has the file be so long, or as long as it is.
+    fn reserve(&mut self, bytes: u64) -> io::Result<()> {
+        let held = self.disk.len()?;
+        let done = self.disk.reserve(bytes);
+        if done.is_err() {
+            let _ = self.disk.cut(held);
+        }
+        done
     }
 
     /// Has an empty journal be at an offset.
@@ -186,7 +206,7 @@ impl<D: Disk> Journal<D> {
             place = self.begun()?;
         }
         if bytes > place.bytes {
-            self.disk.reserve(place.at + bytes)?;
+            self.reserve(place.at + bytes)?;
             self.disk.sync(Sync::Longer)?;
             place = self.put(place.at, bytes)?;
         }
@@ -238,7 +258,9 @@ impl<D: Disk> Journal<D> {
         let journal = replay::read_bytes(&self.disk, place.at, self.end)?;
         let found = transaction::read(&journal, place.at, place.first);
         if found.damaged || found.transactions != self.number - place.first {
-            return Err(io::Error::other("the journal reads otherwise than it was written"));
+            return Err(io::Error::other(
+                "the journal reads otherwise than it was written",
+            ));
         }
         replay::write_in_place(&mut self.disk, &journal, &found)
     }
@@ -341,7 +363,7 @@ impl<D: Disk> Domain for Journal<D> {
     fn make_room(&mut self, bytes: u64) -> io::Result<()> {
         let journal = self.place.map_or(0, |_| self.limits.journal);
         // A medium that is full has not failed: all is as it was.
-        self.disk.reserve(bytes + journal)?;
+        self.reserve(bytes + journal)?;
         self.guarded(|journal| journal.move_to(bytes))?;
         self.region = bytes;
         Ok(())

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! 8     version (u32): 4 while there is a journal, 3 without
-//! 64    checksum of the next 24 bytes (u32)   zero (u32)   number of the first transaction (u64)   offset (u64)   bytes (u64)
+//! 64    checksum of the next 28 bytes (u32)   zero (u32)   number of the first transaction (u64)   offset (u64)   bytes (u64)
 //! ```
 
 use super::SECTOR;
@@ -45,9 +45,11 @@ pub(super) fn read(sector: &[u8]) -> Said {
         at: u64_at(AT + 16),
         bytes: u64_at(AT + 24),
     };
-    let whole = u32_at(AT) == crc32c::crc32c(&sector[AT + 8..AT + BYTES]);
+    let whole = u32_at(AT) == crc32c::crc32c(&sector[AT + 4..AT + BYTES]);
     match (u32_at(8), whole) {
-        (JOURNALED, true) if place.at > 0 && place.at.is_multiple_of(PAGE) => Said::At(place),
+        (VERSION | JOURNALED, true) if place.at > 0 && place.at.is_multiple_of(PAGE) => {
+            Said::At(place)
+        }
         (JOURNALED, _) => Said::Damaged,
         (_, true) => Said::None(place.first.max(1)),
         (_, false) => Said::None(1),
@@ -65,7 +67,7 @@ pub(super) fn write(sector: &mut [u8], place: Place) {
     sector[AT + 8..AT + 16].copy_from_slice(&place.first.to_le_bytes());
     sector[AT + 16..AT + 24].copy_from_slice(&place.at.to_le_bytes());
     sector[AT + 24..AT + 32].copy_from_slice(&place.bytes.to_le_bytes());
-    let sum = crc32c::crc32c(&sector[AT + 8..AT + BYTES]);
+    let sum = crc32c::crc32c(&sector[AT + 4..AT + BYTES]);
     sector[AT..AT + 4].copy_from_slice(&sum.to_le_bytes());
 }
 
@@ -103,7 +105,7 @@ mod tests {
         };
         write(&mut sector, place);
         assert_eq!(read(&sector), Said::At(place));
-        for bit in (8 * AT..8 * (AT + 4)).chain(8 * (AT + 8)..8 * (AT + BYTES)) {
+        for bit in 8 * AT..8 * (AT + BYTES) {
             let mut flipped = sector;
             flipped[bit / 8] ^= 1 << (bit % 8);
             assert_eq!(read(&flipped), Said::Damaged, "bit {bit}");

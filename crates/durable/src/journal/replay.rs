@@ -40,7 +40,8 @@ pub fn recover(disk: &mut dyn Disk) -> io::Result<Option<&'static str>> {
     }
     write_in_place(disk, &journal, &found)?;
     // Numbers are never used again: the next one may be in a torn transaction.
-    take_off(disk, place.at, place.first + found.transactions + 1)?;
+    let next = place.first.wrapping_add(found.transactions + 1);
+    take_off(disk, place.at, next)?;
     Ok(None)
 }
 

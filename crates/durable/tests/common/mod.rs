@@ -147,7 +147,8 @@ impl World {
         image.grow(bytes.len() as u64).unwrap();
         image.write(0, bytes);
         let tables = Some(tables());
-        let space = Space::open_checked("again", image, domain(at), tables.as_ref(), checked_first)?;
+        let space =
+            Space::open_checked("again", image, domain(at), tables.as_ref(), checked_first)?;
         let mutator = heap.attach();
         Ok(World {
             space: Some(space),

@@ -43,6 +43,8 @@ pub(crate) struct Durable {
     name: Vec<u16>,
     /// Stores, objects and logged lines whose instructions were told.
     told: [u64; 3],
+    /// Whether operations are committed together: see [`Space::set_grouped`].
+    grouped: bool,
 }
 
 /// What a store's helper is told instead of how many bytes the value has, if it is a reference.
@@ -106,6 +108,7 @@ impl Durable {
             enumeration: None,
             name: Vec::new(),
             told: [0; 3],
+            grouped: false,
         })
     }
 
@@ -169,8 +172,36 @@ impl Vm {
         durable.renamed = fields.cloned().collect();
         durable.enumeration = enumeration;
         let opened = durable.opened.take().expect("opened with the store");
-        durable.space = Some(opened.region(&tables)?);
+        let mut space = opened.region(&tables)?;
+        space.set_grouped(durable.grouped)?;
+        durable.space = Some(space);
         self.restore_class_data(instance)
+    }
+
+    /// Has operations be committed together from now on, or each by itself.
+    pub(super) fn group_durable(&mut self, grouped: bool) -> Result<()> {
+        let Some(durable) = &mut self.durable else {
+            return Ok(());
+        };
+        durable.grouped = grouped;
+        match &mut durable.space {
+            Some(space) => Ok(space.set_grouped(grouped)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Has all that was stored be in the medium.
+    pub(super) fn commit_durable(&mut self) -> Result<()> {
+        match self.durable.as_mut().and_then(|d| d.space.as_mut()) {
+            Some(space) => Ok(space.commit_now()?),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether anything that was stored waits for a commit.
+    pub(super) fn uncommitted(&self) -> bool {
+        let space = self.durable.as_ref().and_then(|d| d.space.as_ref());
+        space.is_some_and(Space::uncommitted)
     }
 
     /// Collects everything, and then what is durable and neither roots nor the program reach.
