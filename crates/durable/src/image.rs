@@ -170,6 +170,10 @@ impl Image {
         let Backing::Mapped { file, flags, .. } = &self.backing else {
             unreachable!("memory is there")
         };
+        if len > self.capacity {
+            let what = "it is longer than a region of its kind can be";
+            return Err(io::Error::other(what));
+        }
         // The page that a file ends in is mapped as a whole; of a private one, what was written to it must stay.
         let from = match flags & libc::MAP_PRIVATE {
             0 => self.len & !4095,

@@ -354,7 +354,7 @@ fn a_crash_leaves_what_was_committed_last_of_operations_in_groups() {
 
 #[test]
 fn a_sync_of_the_journal_that_is_left_out_is_noticed() {
-    for sync in [Sync::Longer, Sync::Committed, Sync::InPlace, Sync::Placed] {
+    for sync in [Sync::Length, Sync::Committed, Sync::InPlace, Sync::Placed] {
         let noticed = (0..10).any(|seed| explore_journal(seed, 60, 1, Some(sync)).0.is_some());
         assert!(noticed, "without {sync:?} all was well");
     }

@@ -25,6 +25,8 @@ fn file(bytes: usize) -> Vec<u8> {
 struct Expected {
     committed: Vec<u8>,
     next: Option<Vec<u8>>,
+    /// Bytes that the region has got by now.
+    region: usize,
     wrong: Option<String>,
     looked_at: u64,
     in_recovery: u64,
@@ -37,7 +39,7 @@ impl Expected {
             bytes.len() >= held.len()
                 && bytes[SECTOR as usize..held.len()] == held[SECTOR as usize..]
         };
-        is(&self.committed) || self.next.as_ref().is_some_and(is)
+        bytes.len() <= self.region && (is(&self.committed) || self.next.as_ref().is_some_and(is))
     }
 
     fn look(&mut self, file: Vec<u8>, when: &str) {
@@ -93,6 +95,7 @@ fn explore(seed: u64, operations: usize, without: Option<Sync>) -> (Option<Strin
     let begin = file(region);
     let expected = Arc::new(Mutex::new(Expected {
         committed: begin.clone(),
+        region,
         ..Expected::default()
     }));
     let look = {
@@ -128,6 +131,7 @@ fn explore(seed: u64, operations: usize, without: Option<Sync>) -> (Option<Strin
         match rng.random_range(0..20) {
             0 if region + (24 << 10) <= ROOM => {
                 let longer = region + 4096 * rng.random_range(1..6);
+                expected.lock().unwrap().region = longer;
                 journal.make_room(longer as u64).unwrap();
                 journal.grown(longer as u64);
                 region = longer;
@@ -186,6 +190,7 @@ fn expected_of(now: &Expected) -> Expected {
     Expected {
         committed: now.committed.clone(),
         next: now.next.clone(),
+        region: now.region,
         ..Expected::default()
     }
 }
@@ -229,7 +234,7 @@ fn recovery_finds_what_was_committed_last_whenever_the_power_fails() {
 #[test]
 fn a_sync_that_is_left_out_is_noticed() {
     for sync in [
-        Sync::Longer,
+        Sync::Length,
         Sync::Committed,
         Sync::InPlace,
         Sync::Placed,

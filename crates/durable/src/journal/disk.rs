@@ -8,8 +8,8 @@ use std::os::unix::fs::FileExt;
 /// Why a journal waits for the medium. Tests leave single ones out, to see that it is noticed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Sync {
-    /// The file is longer.
-    Longer,
+    /// The file has another length.
+    Length,
     /// A transaction is to be there.
     Committed,
     /// What transactions changed is to be in its place before they are forgotten.

@@ -162,6 +162,8 @@ impl<D: Disk> Journal<D> {
         if let Some(place) = self.place {
             return Ok(place);
         }
+        // The region ends here, however long the file is when a crash comes.
+        self.put(self.region, 0)?;
         while let Err(e) = self.reserve(self.region + self.limits.journal) {
             // On a medium that is nearly full a shorter one does, with more checkpoints.
             if self.limits.journal <= LEAST || !is_full(&e) {
@@ -169,7 +171,7 @@ impl<D: Disk> Journal<D> {
             }
             self.limits.journal /= 4;
         }
-        self.disk.sync(Sync::Longer)?;
+        self.disk.sync(Sync::Length)?;
         self.put(self.region, self.limits.journal)
     }
 
@@ -207,7 +209,7 @@ impl<D: Disk> Journal<D> {
         }
         if bytes > place.bytes {
             self.reserve(place.at + bytes)?;
-            self.disk.sync(Sync::Longer)?;
+            self.disk.sync(Sync::Length)?;
             place = self.put(place.at, bytes)?;
         }
         let at = place.at + self.end;
@@ -310,10 +312,10 @@ impl<D: Disk> Journal<D> {
         let Some(place) = self.place else {
             return Ok(());
         };
-        self.disk.sync(Sync::Longer)?;
+        self.disk.sync(Sync::Length)?;
         self.write_in_place()?;
         self.put(region, self.limits.journal)?;
-        // What the journal wrote where the region goes on now. Nothing refers there before the next commit.
+        // What the journal wrote where the region goes on now. A crash here leaves it in bytes that nothing refers to.
         let stale = self.written.min(region).saturating_sub(place.at);
         if stale > 0 {
             self.disk.write_at(&vec![0; stale as usize], place.at)?;

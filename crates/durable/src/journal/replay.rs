@@ -115,13 +115,15 @@ pub(super) fn write_place(disk: &mut dyn Disk, place: Place) -> io::Result<()> {
     disk.sync(Sync::Placed)
 }
 
-/// Has a file whose journal is not needed any more be its region alone.
+/// Has a file whose journal is not needed any more be its region alone. Until it is, it says that the region ends at the journal.
 pub(super) fn take_off(disk: &mut dyn Disk, region: u64, next: u64) -> io::Result<()> {
-    let none = Place {
+    let place = |at| Place {
         first: next,
-        at: 0,
+        at,
         bytes: 0,
     };
-    write_place(disk, none)?;
-    disk.cut(region)
+    write_place(disk, place(region))?;
+    disk.cut(region)?;
+    disk.sync(Sync::Length)?;
+    write_place(disk, place(0))
 }
