@@ -337,34 +337,28 @@ impl Drop for Small {
 
 #[test]
 fn a_full_disk_loses_nothing() {
-    let Some(small) = Small::new(4096) else {
-        return;
-    };
-    let region = small.0.path().join("a.region");
-    let path = region.to_str().unwrap();
-    let durable = "programs/dist/durable.wasm";
-    let begin = [
-        "run",
-        durable,
-        "--durable",
-        path,
-        "--domain",
-        "memory",
-        "--",
-    ];
-    let said = varve(&[&begin[..], &["farray", "--size", "20000"]].concat());
-    assert_eq!(said.code, 1, "{}", said.err);
-    assert!(
-        said.err.contains("a.region") && said.err.contains("make room"),
-        "{}",
-        said.err
-    );
-    varve(&["durable", "check", path]).well();
-    // A copy needs as much again: it is not made, and nothing is left of it.
-    let copy = small.0.path().join("copy.region");
-    varve(&["durable", "backup", path, copy.to_str().unwrap()])
-        .refuses(1, &["copy.region", "make room"]);
-    let left = std::fs::read_dir(small.0.path()).unwrap().count();
-    assert_eq!(left, 1);
-    varve(&["durable", "check", path]).well();
+    for domain in ["memory", "file"] {
+        let Some(small) = Small::new(4096) else {
+            return;
+        };
+        let region = small.0.path().join("a.region");
+        let path = region.to_str().unwrap();
+        let durable = "programs/dist/durable.wasm";
+        let begin = ["run", durable, "--durable", path, "--domain", domain, "--"];
+        let said = varve(&[&begin[..], &["farray", "--size", "20000"]].concat());
+        assert_eq!(said.code, 1, "{}", said.err);
+        assert!(
+            said.err.contains("a.region") && said.err.contains("make room"),
+            "{}",
+            said.err
+        );
+        varve(&["durable", "check", path]).well();
+        // A copy needs as much again: it is not made, and nothing is left of it.
+        let copy = small.0.path().join("copy.region");
+        varve(&["durable", "backup", path, copy.to_str().unwrap()])
+            .refuses(1, &["copy.region", "make room"]);
+        let left = std::fs::read_dir(small.0.path()).unwrap().count();
+        assert_eq!(left, 1);
+        varve(&["durable", "check", path]).well();
+    }
 }
