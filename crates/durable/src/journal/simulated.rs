@@ -8,7 +8,7 @@ const BYTES: usize = SECTOR as usize;
 /// What was asked of the disk and is not in the medium for certain.
 #[derive(Clone)]
 enum Pending {
-    Sector(u64, [u8; BYTES]),
+    Sector(u64, Box<[u8; BYTES]>),
     Len(u64),
 }
 
@@ -46,7 +46,7 @@ fn apply(file: &mut Vec<u8>, change: &Pending) {
             let at = *at as usize;
             // Without the length that it was written behind, it is nowhere.
             if let Some(sector) = file.get_mut(at..at + BYTES) {
-                sector.copy_from_slice(bytes);
+                sector.copy_from_slice(&bytes[..]);
             }
         }
     }
@@ -132,7 +132,7 @@ impl Disk for SimulatedDisk {
                 .copy_from_slice(&bytes[(from - offset) as usize..(to - offset) as usize]);
             // What a sector has already cannot be lost again.
             if held[..BYTES.min(held.len())] != sector[..BYTES.min(held.len())] {
-                self.change(Pending::Sector(at, sector));
+                self.change(Pending::Sector(at, Box::new(sector)));
             }
         }
         Ok(())
