@@ -156,6 +156,20 @@ impl Allocator {
         }
     }
 
+    /// Takes free lines, wherever they are, of so many bytes or as many as there are: from and to of each run.
+    pub fn take_free(&mut self, bytes: u64) -> Vec<(u64, u64)> {
+        let (mut runs, mut missing, mut line) = (Vec::new(), bytes.div_ceil(LINE_SIZE), 0);
+        while missing > 0
+            && let Some((from, to)) = self.find(line, 1)
+        {
+            let to = to.min(from + missing);
+            self.take(from, to);
+            runs.push((from * LINE_SIZE, to * LINE_SIZE));
+            (missing, line) = (missing - (to - from), to);
+        }
+        runs
+    }
+
     /// Gives back what no object was put into, of what was taken for those to come.
     pub fn retire(&mut self) {
         for gap in [self.small, self.medium] {

@@ -1,5 +1,6 @@
 //! What can go wrong, each with what to do about it.
 
+use crate::space::is_full;
 use std::io;
 
 /// Why a region cannot be opened, or what was asked of it cannot be done.
@@ -113,10 +114,9 @@ pub enum Error {
 impl Error {
     /// Whether there is no room: in the region, in the medium, or in what this user may have of it.
     pub fn is_full(&self) -> bool {
-        use io::ErrorKind::{QuotaExceeded, StorageFull};
         match self {
             Error::Full { .. } => true,
-            Error::Io { source, .. } => matches!(source.kind(), StorageFull | QuotaExceeded),
+            Error::Io { source, .. } => is_full(source),
             _ => false,
         }
     }

@@ -5,9 +5,10 @@ use crate::error::{Error, Result};
 use crate::header;
 use crate::image::{Image, Reservation};
 use crate::inspect::Inspection;
+use crate::journal::{self, Journal};
 use crate::layout::*;
 use crate::name::{self, Draft, Found, Owned, own, own_file, resolved, share, tidy};
-use crate::rewrite::rewrite;
+use crate::rewrite::{Later, rewrite};
 use crate::space::{CHECKED_FIRST, Space, unreadable};
 use crate::transfer;
 use crate::types::Tables;
@@ -20,12 +21,12 @@ use varve_heap::ObjectAlign;
 /// What kind of medium a region's file is on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Medium {
-    /// DAX if the file can be mapped so, else an ordinary file, synced at each fence.
+    /// DAX if the file can be mapped so, else an ordinary file with a journal.
     #[default]
     Best,
     /// Persistent memory, mapped synchronously: `MAP_SYNC`.
     Dax,
-    /// An ordinary file: synced at each fence, or at an interval.
+    /// An ordinary file: with a journal that is synced at each commit, or the file synced at an interval.
     File(Option<Duration>),
     /// As DAX, on a file that is none: survives the process, not the machine.
     Memory,
@@ -63,7 +64,7 @@ pub fn alignment(path: &Path) -> Result<Option<ObjectAlign>> {
         16 if begin[..8] == MAGIC => {
             let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| begin[at + i]));
             Ok(match word(8) {
-                VERSION => ObjectAlign::of_shift(word(ALIGN_SHIFT as usize)),
+                VERSION | JOURNALED => ObjectAlign::of_shift(word(ALIGN_SHIFT as usize)),
                 _ => Some(ObjectAlign::LEAST),
             })
         }
@@ -114,16 +115,23 @@ impl Opened {
     pub fn region(self, tables: &Tables) -> Result<Space> {
         let (align, most) = (self.align, Addresses(self.align).max_file());
         let handed_in = self.handed_in;
+        // What is modelled is in the file as it is in memory.
+        let medium = match handed_in {
+            Some(_) => Medium::Memory,
+            None => self.medium,
+        };
         let owned = match self.found {
             Found::New(draft) => {
-                let (image, own) = mapped(draft.file(), self.medium, self.at, most, &self.path)?;
-                let domain = handed_in.unwrap_or(own);
-                let tables = tables.clone();
-                let mut space = Space::create(&self.path, image, domain, tables, align)?;
-                space.keep(draft.publish()?, false)?;
-                return Ok(space);
+                write_new(&draft, |image| {
+                    let tables = tables.clone();
+                    Space::create(&self.path, image, Box::new(Later), tables, align)?.close()
+                })?;
+                draft.publish()?
             }
-            Found::File(owned) => owned,
+            Found::File(owned) => {
+                recovered(&owned.file, &self.path)?;
+                owned
+            }
         };
         let owned = match must_be_rewritten(&owned, tables, align, &self.path)? {
             false => owned,
@@ -132,7 +140,7 @@ impl Opened {
                 replaced(owned, &old, tables, align)?
             }
         };
-        let (image, own) = mapped(&owned.file, self.medium, self.at, most, &self.path)?;
+        let (image, own) = mapped(&owned.file, medium, self.at, most, &self.path)?;
         let domain = handed_in.unwrap_or(own);
         let unchecked = image.len() > CHECKED_FIRST;
         let mut space = Space::open(&self.path, image, domain, Some(tables))?;
@@ -168,7 +176,30 @@ const MOST_FILE: u64 = Addresses(ObjectAlign::MOST).max_file();
 
 const CANNOT_MAP: &str = "the region file cannot be mapped";
 
-/// Maps a file's bytes, at least those of a region without objects, with what has them reach the medium.
+/// Brings what a crash left in the file's journal to its place.
+fn recovered(file: &File, path: &str) -> Result<()> {
+    let failed = || io_error(path, "its journal cannot be brought to its place");
+    let mut file = file.try_clone().map_err(failed())?;
+    match journal::recover(&mut file).map_err(failed())? {
+        None => Ok(()),
+        Some(what) => Err(Error::Damaged {
+            path: path.into(),
+            what: what.into(),
+        }),
+    }
+}
+
+/// Whether the file's medium has so many bytes free, as far as it says.
+fn has_room(file: &File, bytes: u64) -> bool {
+    use std::os::fd::AsRawFd;
+    // SAFETY: all zeroes are such a value; the call fills it.
+    let mut fs: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the descriptor is the file's, and `fs` has room for the answer.
+    let asked = unsafe { libc::fstatvfs(file.as_raw_fd(), &raw mut fs) };
+    asked == 0 && fs.f_bavail * fs.f_frsize >= bytes
+}
+
+/// Maps the bytes of a region's file, with what has them reach the medium.
 fn mapped(
     file: &File,
     medium: Medium,
@@ -177,38 +208,41 @@ fn mapped(
     path: &str,
 ) -> Result<(Image, Box<dyn Domain>)> {
     let map = |sync| {
-        let file = file.try_clone()?;
-        // A file without bytes cannot be mapped, nor be asked whether it is DAX.
-        if file.metadata()?.len() < FIRST_SIZE {
-            let mut image = Image::unmapped(file, at, most, sync);
-            image.grow(FIRST_SIZE)?;
-            return Ok(image);
-        }
         // SAFETY: the promise of whoever gave the addresses.
-        unsafe { Image::map(file, at, most, sync) }
+        unsafe { Image::map(file.try_clone()?, at, most, sync) }
     };
-    let sync_file = |interval| -> Result<(Image, Box<dyn Domain>)> {
+    let journaled = || -> io::Result<(Image, Box<dyn Domain>)> {
+        // SAFETY: the promise of whoever gave the addresses; the region has the image and its journal, and uses them on one thread.
+        let image = unsafe { Image::map_private(file.try_clone()?, at, most) }?;
+        // SAFETY: as above.
+        let journal = unsafe { Journal::of_file(file.try_clone()?, image.base()) }?;
+        Ok((image, Box::new(journal)))
+    };
+    let synced = |interval| -> Result<(Image, Box<dyn Domain>)> {
         let image = map(false).map_err(io_error(path, CANNOT_MAP))?;
         let clone = file.try_clone().map_err(io_error(path, CANNOT_MAP))?;
         let domain = FileSync::new(clone, interval);
         let domain = domain.map_err(io_error(path, "no thread that syncs it"))?;
         Ok((image, Box::new(domain)))
     };
+    // On a medium that is full there is no room for a journal, and a region that is there already needs none.
+    let journaled = || match has_room(file, journal::LEAST) {
+        true => journaled().map_err(io_error(path, CANNOT_MAP)),
+        false => synced(None),
+    };
     let lines =
         |image, called| -> (Image, Box<dyn Domain>) { (image, Box::new(CacheLines::new(called))) };
     match medium {
         Medium::Best => match map(true) {
             Ok(image) => Ok(lines(image, "dax")),
-            Err(e) if e.kind() == io::ErrorKind::StorageFull => {
-                Err(io_error(path, "the file cannot grow")(e))
-            }
-            Err(_) => sync_file(None),
+            Err(_) => journaled(),
         },
         Medium::Dax => map(true).map(|image| lines(image, "dax")).map_err(io_error(
             path,
             "its file system does not map it as persistent memory (MAP_SYNC): mount one with DAX, or use --domain file",
         )),
-        Medium::File(interval) => sync_file(interval),
+        Medium::File(None) => journaled(),
+        Medium::File(interval) => synced(interval),
         Medium::Memory => map(false)
             .map(|image| lines(image, "memory"))
             .map_err(io_error(path, CANNOT_MAP)),
@@ -223,7 +257,7 @@ fn replaced(owned: Owned, old: &Inspection, tables: &Tables, align: ObjectAlign)
 }
 
 /// Has a region written into a draft's file.
-fn write_new(draft: &Draft, write: impl FnOnce(Image) -> Result<Image>) -> Result<()> {
+fn write_new<T>(draft: &Draft, write: impl FnOnce(Image) -> Result<T>) -> Result<()> {
     let path = draft.path().display().to_string();
     let failed = || io_error(&path, "no new file can be written beside it");
     let file = draft.file().try_clone().map_err(failed())?;
@@ -301,6 +335,7 @@ pub fn backup(path: &Path, to: &Path, progress: &mut dyn FnMut(u64, u64)) -> Res
     let (objects, version) = (region.walk.objects.len() as u64, region.version);
     drop(region);
     if version == VERSION {
+        recovered(draft.file(), &copy_name)?;
         let (image, _reservation) = Image::of_new_file(file, MOST_FILE).map_err(failed())?;
         let image = image.map_all().map_err(failed())?;
         let domain = FileSync::new(draft.file().try_clone().map_err(failed())?, None);

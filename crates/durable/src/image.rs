@@ -83,6 +83,23 @@ impl Image {
         Ok(image)
     }
 
+    /// The same, but what is written stays in this process: whoever has the image writes it to the file, and makes the file longer before the image
+    /// grows.
+    ///
+    /// # Errors
+    /// What the system says.
+    ///
+    /// # Safety
+    /// As [`Image::map`].
+    pub(crate) unsafe fn map_private(file: File, at: *mut u8, capacity: u64) -> io::Result<Image> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_NORESERVE;
+        let mut image = Image::unmapped(file, at, capacity, false);
+        if let Backing::Mapped { flags: of, .. } = &mut image.backing {
+            *of = flags;
+        }
+        image.map_all()
+    }
+
     /// A file's bytes to look at: what is written to them stays in this process.
     ///
     /// # Errors
@@ -153,7 +170,19 @@ impl Image {
         let Backing::Mapped { file, flags, .. } = &self.backing else {
             unreachable!("memory is there")
         };
-        let from = self.len & !4095;
+        if len > self.capacity {
+            let what = "it is longer than a region of its kind can be";
+            return Err(io::Error::other(what));
+        }
+        // The page that a file ends in is mapped as a whole; of a private one, what was written to it must stay.
+        let from = match flags & libc::MAP_PRIVATE {
+            0 => self.len & !4095,
+            _ => self.len.next_multiple_of(4096),
+        };
+        if from >= len {
+            self.len = len;
+            return Ok(());
+        }
         // SAFETY: inside of the addresses that the image was lent; what is mapped there already is mapped to the same bytes.
         let mapped = unsafe {
             libc::mmap(
@@ -184,6 +213,7 @@ impl Image {
             return Ok(());
         }
         match &self.backing {
+            Backing::Mapped { flags, .. } if flags & libc::MAP_PRIVATE != 0 => {}
             Backing::Mapped { file, .. } => reserve(file, self.len, len)?,
             Backing::Memory(_) => {
                 self.len = len;
@@ -206,6 +236,12 @@ impl Image {
             self.len = len;
         }
         Ok(())
+    }
+
+    /// Knows nothing of the bytes from an offset on, in memory that is this process's own: they are none of the region's.
+    pub(crate) fn forget_from(&mut self, len: u64) {
+        debug_assert!(!matches!(self.backing, Backing::Mapped { .. }));
+        self.len = self.len.min(len);
     }
 
     /// Has `watch` told of what is written.

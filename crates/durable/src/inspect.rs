@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::file::{Source, io_error, look_at};
 use crate::header::{self, Commit, Header};
 use crate::image::Image;
+use crate::journal;
 use crate::log;
 use crate::name::Owned;
 use crate::pages;
@@ -70,10 +71,12 @@ impl Inspection {
     /// # Errors
     /// As [`Inspection::of_file`].
     pub fn of(mut image: Image, path: &str) -> Result<Inspection> {
+        let torn = journal::recover_image(&mut image);
         let header = header::read(&image).map_err(|e| unreadable(path, e))?;
         let version = header.version;
         let records = Records::read(&image);
         let mut wrong: Vec<String> = records.damage(header.commit.records).into_iter().collect();
+        wrong.extend(torn.map(String::from));
         if header.half_tables {
             wrong.push("one of the two copies of the tables is damaged".into());
         }

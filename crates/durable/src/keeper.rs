@@ -1,6 +1,7 @@
 //! What goes on beside a program that has a region's file open, on a thread of its own: pages are checked against their checksums, copies are
 //! given to others, and the file's name is watched.
 
+use crate::journal;
 use crate::layout::{GROUP_PAGES, PAGE};
 use crate::name::Owned;
 use crate::pages::{self, Mark, sum_of, wrong_sum};
@@ -146,7 +147,11 @@ impl Work {
                 .watch
                 .fetch(self.base(), from, STEP.min(pages - from))
                 .ok_or(io::ErrorKind::OutOfMemory)?;
-            for (page, bytes) in fetched {
+            for (page, mut bytes) in fetched {
+                if page == 0 {
+                    // A copy has the region's bytes alone.
+                    journal::take_off_copy(&mut bytes[..]);
+                }
                 sender.send(page, &bytes)?;
             }
             if matches!(self.wait(0), Event::Stop) {

@@ -31,6 +31,7 @@
 //! | `pages` | marks of pages: checksums, and which lines are taken |
 //! | `image` | its bytes, mapped or in memory |
 //! | `domain` | when bytes are in the medium: cache lines, files, simulated, a modelled machine |
+//! | `journal` | has what was stored reach an ordinary file in one sync, by a redo log behind the region |
 //! | `space` | a region in use: stores, regions, garbage |
 //! | `persist` | moves objects into it |
 //! | `log` | what regions would store over |
@@ -46,7 +47,7 @@
 //! | `salvage` | gets out of a damaged region what is whole |
 //! | `export` | as JSON lines |
 //!
-//! `unsafe` is in `image`, `persist`, `file`, `name`, `guard`, `keeper`, `snapshot`, `transfer` and `domain`.
+//! `unsafe` is in `image`, `persist`, `file`, `name`, `guard`, `keeper`, `snapshot`, `transfer`, `journal` and `domain`.
 
 mod alloc;
 mod class_data;
@@ -59,6 +60,7 @@ mod guard;
 mod header;
 mod image;
 mod inspect;
+pub mod journal;
 mod keeper;
 pub mod layout;
 mod log;

@@ -17,7 +17,7 @@ use varve_heap::layout::*;
 use varve_heap::{Header, ObjectAlign, Ref};
 
 /// The region is written as a whole, once it is done.
-struct Later;
+pub(crate) struct Later;
 
 impl Domain for Later {
     fn name(&self) -> &'static str {

@@ -8,6 +8,7 @@ use crate::file::{Copy, is_another, look_at, write_into_new};
 use crate::header;
 use crate::image::Image;
 use crate::inspect::Inspection;
+use crate::journal;
 use crate::layout::*;
 use crate::log;
 use crate::pages::{self, Mark};
@@ -41,8 +42,9 @@ pub fn salvage(path: &Path, to: &Path) -> Result<Salvaged> {
     let name = path.display().to_string();
     is_another(to, path)?;
     let (mut image, _source) = look_at(path)?;
+    let mut lost: Vec<String> = Vec::new();
+    lost.extend(journal::recover_image(&mut image).map(String::from));
     let header = header::read(&image).map_err(|e| unreadable(&name, e))?;
-    let mut lost = Vec::new();
     let mut repaired = Vec::new();
     let mut damaged = Vec::new();
     if header.half_tables {

@@ -1,5 +1,6 @@
 //! A region that is in use: where durable objects are made and stored into.
 
+mod commits;
 mod garbage;
 mod regions;
 mod stores;
@@ -106,8 +107,8 @@ pub struct Space {
     threshold: u64,
     /// Garbage that is being looked for.
     cycle: Option<garbage::Cycle>,
-    /// Room that is kept for when there is no other: offset and bytes.
-    aside: Option<(u64, u64)>,
+    /// Room that is kept for when there is no other: from and to.
+    aside: Vec<(u64, u64)>,
     /// Where marks of pages are, by group.
     pub(crate) tables_at: Vec<u64>,
     /// Pages that are open, in the order in which they were opened.
@@ -326,7 +327,7 @@ impl Space {
             made: false,
             threshold: 0,
             cycle: None,
-            aside: None,
+            aside: Vec::new(),
             tables_at: Vec::new(),
             opened: VecDeque::new(),
             last_opened: u64::MAX,
@@ -411,7 +412,8 @@ impl Space {
         }
         self.fence(Fence::Header)?;
         self.commit.closed = true;
-        self.write_commit()
+        self.write_commit()?;
+        self.close_medium()
     }
 
     /// Its bytes, closed in order, up to where objects end.
@@ -469,8 +471,12 @@ impl Space {
 
     fn grow_to(&mut self, bytes: u64) -> Result<()> {
         let path = &self.path;
-        self.image
-            .grow(bytes)
+        let roomy = match bytes <= self.image.capacity() {
+            true => self.domain.make_room(bytes),
+            false => Ok(()),
+        };
+        roomy
+            .and_then(|()| self.image.grow(bytes))
             .map_err(|source| match source.kind() {
                 std::io::ErrorKind::OutOfMemory => Error::Full {
                     path: path.clone(),
@@ -545,22 +551,29 @@ impl Space {
         }
     }
 
-    /// Sets so many bytes aside, a multiple of a page, unless some are already.
+    /// Sets so many bytes aside, in pieces, unless some are already.
     ///
     /// # Errors
     /// If there is no room for them.
     pub fn set_aside(&mut self, bytes: u64) -> Result<()> {
-        if self.aside.is_none() {
-            let at = self.allocate(bytes)?;
-            self.aside = Some((at, bytes));
+        if !self.aside.is_empty() {
+            return Ok(());
         }
+        self.aside = self.alloc.take_free(bytes);
+        let taken: u64 = self.aside.iter().map(|(from, to)| to - from).sum();
+        if taken == bytes {
+            return Ok(());
+        }
+        self.use_aside();
+        self.grow_for(bytes)?;
+        self.aside = self.alloc.take_free(bytes);
         Ok(())
     }
 
     /// Gives up what was set aside: it is room for objects now.
     pub fn use_aside(&mut self) {
-        if let Some((at, bytes)) = self.aside.take() {
-            self.alloc.free(at, bytes);
+        for (from, to) in std::mem::take(&mut self.aside) {
+            self.alloc.free(from, to - from);
         }
     }
 
@@ -648,6 +661,12 @@ impl Space {
     pub fn addresses(&self) -> Addresses {
         self.addresses
     }
+}
+
+/// Whether there is no room in the medium, or none that this user may have.
+pub(crate) fn is_full(e: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(e.kind(), StorageFull | QuotaExceeded)
 }
 
 pub(crate) fn unreadable(path: &str, e: Unreadable) -> Error {

@@ -4,11 +4,15 @@
 
 mod common;
 
-use common::{Seen, World};
+use common::{Seen, World, inspect, tables};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use varve_durable::domain::Fence;
-use varve_heap::Ref;
+use std::sync::{Arc, Mutex};
+use varve_durable::domain::{CacheLines, Fence};
+use varve_durable::journal::{Disk, DiskCrash, Journal, Limits, SimulatedDisk, Sync, recover};
+use varve_durable::layout::VERSION;
+use varve_durable::{CHECKED_FIRST, Image, Space};
+use varve_heap::{ObjectAlign, Ref};
 
 /// One operation of a random program: a store outside of regions, a region, or one that is taken back.
 fn operation(world: &mut World, rng: &mut SmallRng) {
@@ -187,12 +191,171 @@ fn what_is_over_is_there() {
             let state = world.state();
             // The moment of the next write-back shows what is certain by then.
             world.space().flush_for_tests();
-            lost += u32::from(common::inspect(&medium.lock().unwrap()) != Ok(state));
+            lost += u32::from(inspect(&medium.lock().unwrap()) != Ok(state));
         }
         assert_eq!(
             lost == 0,
             whole,
             "without {fence:?}: {lost} operations lost"
         );
+    }
+}
+
+// ---- files with a journal -------------------------------------------------------------------------------------------------------
+
+/// A file with a region without objects, closed in order.
+fn new_file() -> Vec<u8> {
+    let domain = Box::new(CacheLines::new("memory"));
+    let image = Image::memory(&[], 1 << 20);
+    let mut space = Space::create("new", image, domain, tables(), ObjectAlign::LEAST).unwrap();
+    space.seal_for_tests();
+    space.image().to_vec()
+}
+
+/// Small ones, so that little is enough for a checkpoint.
+const LIMITS: Limits = Limits {
+    journal: 16 << 10,
+    pages: 40,
+};
+
+/// The bytes of a file after its journal was brought to its place.
+fn recovered(file: Vec<u8>) -> Result<Vec<u8>, String> {
+    let mut disk = SimulatedDisk::new(file, |_| ());
+    let wrong = recover(&mut disk).map_err(|e| e.to_string())?;
+    let mut bytes = vec![0; disk.len().unwrap() as usize];
+    disk.read_at(&mut bytes, 0).unwrap();
+    match wrong {
+        None if bytes[8] == VERSION as u8 => Ok(bytes),
+        None => Err("there is a journal still".into()),
+        Some(what) => Err(what.into()),
+    }
+}
+
+/// What files that a crash could have left hold: what whoever opens them finds, and whoever looks at them.
+#[derive(Clone, Default)]
+struct Files {
+    states: Arc<Mutex<std::collections::BTreeMap<Result<String, String>, String>>>,
+    files: Arc<std::sync::atomic::AtomicU64>,
+    latest: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Files {
+    fn disk(&self, seed: u64) -> SimulatedDisk {
+        let seen = self.clone();
+        let mut rng = SmallRng::seed_from_u64(seed);
+        let look = move |crash: &DiskCrash<'_>| {
+            let n = crash.pending();
+            let choices = match n {
+                0..=3 => 1 << n,
+                _ => 10,
+            };
+            for choice in 0..choices {
+                let file = match n {
+                    0..=3 => crash.file(|i| choice >> i & 1 == 1),
+                    _ => crash.file(|_| rng.random()),
+                };
+                let i = seen
+                    .files
+                    .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                let state = match i % 2 {
+                    0 => recovered(file).and_then(|bytes| inspect(&bytes)),
+                    _ => inspect(&file),
+                };
+                let when = || format!("at {:?}, {n} pending", crash.at);
+                seen.states
+                    .lock()
+                    .unwrap()
+                    .entry(state)
+                    .or_insert_with(when);
+            }
+            *seen.latest.lock().unwrap() = crash.file(|_| false);
+        };
+        SimulatedDisk::new(new_file(), look)
+    }
+}
+
+/// Runs a random program on a file with a journal, which commits all of `together` operations at once. Gives what a crash could leave that was
+/// neither committed nor about to be.
+fn explore_journal(
+    seed: u64,
+    operations: usize,
+    together: usize,
+    without: Option<Sync>,
+) -> (Option<String>, u64) {
+    let seen = Files::default();
+    let disk = seen.disk(seed);
+    let disk = match without {
+        None => disk,
+        Some(sync) => disk.without(sync),
+    };
+    let journal = |at: *mut u8| {
+        // SAFETY: the world has the region at this address as long as its domain, and uses both on this thread.
+        Box::new(unsafe { Journal::new(disk, at, LIMITS) }.unwrap()) as Box<_>
+    };
+    let mut world = World::on_bytes(&new_file(), CHECKED_FIRST, journal).unwrap();
+    let mut rng = SmallRng::seed_from_u64(seed);
+    world.space().set_grouped(together > 1).unwrap();
+    let mut before = world.state();
+    for i in 0..operations {
+        operation(&mut world, &mut rng);
+        let after = world.state();
+        let committed = together == 1 || i % together == together - 1;
+        if together > 1 && committed {
+            world.space().commit_now().unwrap();
+            assert!(!world.space().uncommitted());
+        }
+        for (state, when) in std::mem::take(&mut *seen.states.lock().unwrap()) {
+            let wrong = match state {
+                Ok(s) if s == before || (committed && s == after) => continue,
+                Ok(s) => format!("neither\n{before}\nnor\n{after}\nbut\n{s}"),
+                Err(e) => e,
+            };
+            return (Some(format!("operation {i}, {when}: {wrong}")), 0);
+        }
+        if committed {
+            before = after;
+        }
+    }
+    // Whoever was told that it is committed finds it, whatever comes next.
+    world.space().set_grouped(false).unwrap();
+    let committed = world.state();
+    seen.states.lock().unwrap().clear();
+    if let Err(e) = world.space.take().unwrap().close() {
+        return (Some(e.to_string()), 0);
+    }
+    let states = std::mem::take(&mut *seen.states.lock().unwrap());
+    let wrong = states
+        .into_iter()
+        .find(|(s, _)| *s != Ok(committed.clone()));
+    (
+        wrong.map(|(state, when)| format!("closing, {when}: {state:?}")),
+        seen.files.load(std::sync::atomic::Ordering::Relaxed),
+    )
+}
+
+#[test]
+fn a_crash_leaves_a_file_with_a_journal_before_an_operation_or_after_it() {
+    let mut files = 0;
+    for seed in 0..5 {
+        let (wrong, seen) = explore_journal(seed, 60, 1, None);
+        assert_eq!(wrong, None, "seed {seed}");
+        files += seen;
+    }
+    assert!(files > 1000, "only {files} files were looked at");
+}
+
+#[test]
+fn a_crash_leaves_what_was_committed_last_of_operations_in_groups() {
+    for (seed, together) in [(0, 2), (1, 7), (2, 20), (3, 64)] {
+        let (wrong, _) = explore_journal(seed, 128, together, None);
+        assert_eq!(wrong, None, "seed {seed}, {together} together");
+    }
+}
+
+#[test]
+fn a_sync_of_the_journal_that_is_left_out_is_noticed() {
+    for sync in [Sync::Length, Sync::Committed, Sync::InPlace, Sync::Placed] {
+        let noticed = (0..10).any(|seed| explore_journal(seed, 60, 1, Some(sync)).0.is_some());
+        assert!(noticed, "without {sync:?} all was well");
     }
 }

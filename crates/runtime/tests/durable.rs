@@ -307,3 +307,63 @@ fn constants_are_found_by_name_and_take_their_new_numbers() {
         }
     }
 }
+
+const COUNTER: &str = r#"(module
+    (type $cell (struct (field $n (mut i32))))
+    (import "varve" "root_unit" (func $unit (param i32)))
+    (import "varve" "set_root" (func $set_root (param (ref null $cell))))
+    (import "varve" "root" (func $get_root (result (ref null $cell))))
+    (func $root (result (ref null $cell)) (call $unit (i32.const 114)) (call $get_root))
+    (func (export "begin") (result i32)
+        (call $unit (i32.const 114))
+        (call $set_root (struct.new $cell (i32.const 0)))
+        (i32.const 0))
+    (func (export "put") (param $n i32) (result i32)
+        (struct.set $cell $n (ref.as_non_null (call $root)) (local.get $n))
+        (local.get $n))
+    (func (export "get") (result i32) (struct.get $cell $n (ref.as_non_null (call $root)))))"#;
+
+/// What a copy of the file has is what a crash would have left at that instant.
+#[test]
+fn grouped_stores_survive_from_the_next_commit_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| Config {
+        durable: Some(DurableFile {
+            path: folder.path().join(name),
+            medium: Medium::File(None),
+        }),
+        checks: Some(Checks::Quick),
+        ..Config::default()
+    };
+    let left = || -> i32 {
+        let (path, copy) = (folder.path().join("counter"), folder.path().join("copy"));
+        std::fs::copy(path, copy).unwrap();
+        let (mut store, instance) = open(COUNTER, &at("copy")).unwrap();
+        call(&mut store, &instance, "get", &[]).unwrap()
+    };
+    let (mut store, instance) = open(COUNTER, &at("counter")).unwrap();
+    call(&mut store, &instance, "begin", &[]).unwrap();
+    call(&mut store, &instance, "put", &[1]).unwrap();
+    assert_eq!(left(), 1);
+    store.group_durable(true).unwrap();
+    for n in 2..5 {
+        call(&mut store, &instance, "put", &[n]).unwrap();
+        assert!(store.uncommitted());
+        assert_eq!(left(), 1);
+    }
+    store.commit_durable().unwrap();
+    assert!(!store.uncommitted());
+    assert_eq!(left(), 4);
+    call(&mut store, &instance, "put", &[5]).unwrap();
+    assert_eq!(left(), 4);
+    store.group_durable(false).unwrap();
+    assert_eq!(left(), 5);
+    call(&mut store, &instance, "put", &[6]).unwrap();
+    assert_eq!(left(), 6);
+    // Without a region there is nothing to commit.
+    let none = Config::default();
+    let mut store = Store::new(&Engine::new(none), ()).unwrap();
+    store.group_durable(true).unwrap();
+    store.commit_durable().unwrap();
+    assert!(!store.uncommitted());
+}

@@ -81,6 +81,17 @@ impl Domain for FileSync {
         }
         Ok(())
     }
+
+    fn commit(&mut self) -> io::Result<()> {
+        match self.dirty.swap(false, Ordering::AcqRel) {
+            true => self.file.sync_data(),
+            false => Ok(()),
+        }
+    }
+
+    fn uncommitted(&self) -> bool {
+        self.dirty.load(Ordering::Acquire)
+    }
 }
 
 impl Drop for FileSync {

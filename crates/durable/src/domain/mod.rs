@@ -40,6 +40,15 @@ pub enum Fence {
     Opened,
 }
 
+impl Fence {
+    /// Whether the program may tell somebody once the fence is over. All others keep an order, and what is not over is nobody's business: objects
+    /// that nothing refers to yet, a log, the name of a root that stands for nothing. The end of what was taken back is
+    /// [`Fence::Committed`], too.
+    pub fn ends_something(self) -> bool {
+        matches!(self, Fence::Stored | Fence::Committed | Fence::Header)
+    }
+}
+
 /// A kind of medium.
 pub trait Domain: Send {
     /// Its name on the command line.
@@ -59,8 +68,43 @@ pub trait Domain: Send {
         1
     }
 
+    /// The region is about to have so many bytes: whoever keeps data of its own in the file makes room.
+    ///
+    /// # Errors
+    /// If the medium is full, or fails.
+    fn make_room(&mut self, bytes: u64) -> io::Result<()> {
+        let _ = bytes;
+        Ok(())
+    }
+
     /// The region's addresses and file have got longer.
     fn grown(&mut self, bytes: u64) {
         let _ = bytes;
+    }
+
+    /// Whether fences wait for nothing, and only [`Domain::commit`] does. Media that need nobody to wait for them do not ask.
+    fn set_grouped(&mut self, grouped: bool) {
+        let _ = grouped;
+    }
+
+    /// Has all that was written back be there.
+    ///
+    /// # Errors
+    /// As [`Domain::fence`].
+    fn commit(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Whether anything was written back that may not be there yet, and needs [`Domain::commit`].
+    fn uncommitted(&self) -> bool {
+        false
+    }
+
+    /// The region was closed in order: what is kept beside it goes.
+    ///
+    /// # Errors
+    /// As [`Domain::fence`].
+    fn close(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

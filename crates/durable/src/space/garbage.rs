@@ -122,8 +122,8 @@ impl Space {
             None => {
                 self.alloc.end_cycle(self.first, Some(marker.lines()));
                 self.take_marks();
-                if let Some((at, bytes)) = self.aside {
-                    self.alloc.take_object(at, bytes);
+                for &(from, to) in &self.aside {
+                    self.alloc.take_object(from, to - from);
                 }
                 self.commit.alive = marker.bytes;
                 self.threshold = self.threshold_for(self.alloc.used());

@@ -130,14 +130,25 @@ impl World {
 
     /// With a region's bytes, opened with `checked_first`.
     pub fn again(bytes: &[u8], checked_first: u64) -> Result<World> {
+        let domain = |_| Box::new(varve_durable::domain::CacheLines::new("memory")) as Box<_>;
+        World::on_bytes(bytes, checked_first, domain)
+    }
+
+    /// The same on this domain, which is given the region's address.
+    pub fn on_bytes(
+        bytes: &[u8],
+        checked_first: u64,
+        domain: impl FnOnce(*mut u8) -> Box<dyn Domain>,
+    ) -> Result<World> {
         let mut heap = heap();
         let at = room(&heap);
         // SAFETY: the heap leaves that range to us; the world drops the region before the heap.
         let mut image = unsafe { Image::at(at, ROOM) };
         image.grow(bytes.len() as u64).unwrap();
         image.write(0, bytes);
-        let domain = Box::new(varve_durable::domain::CacheLines::new("memory"));
-        let space = Space::open_checked("again", image, domain, Some(&tables()), checked_first)?;
+        let tables = Some(tables());
+        let space =
+            Space::open_checked("again", image, domain(at), tables.as_ref(), checked_first)?;
         let mutator = heap.attach();
         Ok(World {
             space: Some(space),

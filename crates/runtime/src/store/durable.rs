@@ -46,6 +46,8 @@ pub(crate) struct Durable {
     told: [u64; 3],
     /// The longest time that the program waited while durable garbage was looked for.
     pub longest_pause: Duration,
+    /// Whether operations are committed together: see [`Space::set_grouped`].
+    grouped: bool,
 }
 
 /// What a store's helper is told instead of how many bytes the value has, if it is a reference.
@@ -110,6 +112,7 @@ impl Durable {
             name: Vec::new(),
             told: [0; 3],
             longest_pause: Duration::ZERO,
+            grouped: false,
         })
     }
 
@@ -195,8 +198,36 @@ impl Vm {
         durable.renamed = fields.cloned().collect();
         durable.enumeration = enumeration;
         let opened = durable.opened.take().expect("opened with the store");
-        durable.space = Some(opened.region(&tables)?);
+        let mut space = opened.region(&tables)?;
+        space.set_grouped(durable.grouped)?;
+        durable.space = Some(space);
         self.restore_class_data(instance)
+    }
+
+    /// Has operations be committed together from now on, or each by itself.
+    pub(super) fn group_durable(&mut self, grouped: bool) -> Result<()> {
+        let Some(durable) = &mut self.durable else {
+            return Ok(());
+        };
+        durable.grouped = grouped;
+        match &mut durable.space {
+            Some(space) => Ok(space.set_grouped(grouped)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Has all that was stored be in the medium.
+    pub(super) fn commit_durable(&mut self) -> Result<()> {
+        match self.region_in_use() {
+            Some(space) => Ok(space.commit_now()?),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether anything that was stored waits for a commit.
+    pub(super) fn uncommitted(&self) -> bool {
+        let space = self.durable.as_ref().and_then(|d| d.space.as_ref());
+        space.is_some_and(Space::uncommitted)
     }
 
     /// Begins to look for what is durable and neither roots nor the program reach: collects everything else, for what it refers to.

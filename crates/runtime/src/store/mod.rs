@@ -205,6 +205,31 @@ impl<T> Store<T> {
         self.inner.vm.tell()
     }
 
+    /// Groups what is stored into durable objects: it survives from the next [`Store::commit_durable`] on, all of it or nothing, and not from the
+    /// end of each operation on. So one wait for the medium does for many requests, whose answers wait for it. What there is when grouping ends
+    /// is committed. Only a region in an ordinary file that is synced at each commit ([`Medium::File`](crate::Medium::File) without an interval)
+    /// waits for its medium so long: any other goes on as it is.
+    ///
+    /// # Errors
+    /// As [`Store::commit_durable`].
+    pub fn group_durable(&mut self, grouped: bool) -> Result<()> {
+        self.inner.vm.group_durable(grouped)
+    }
+
+    /// Has all that was stored into durable objects be in the medium. Does nothing if there is no region. A failure-atomic region that is open is
+    /// taken back after a crash, unless its end is committed too.
+    ///
+    /// # Errors
+    /// If the medium fails: nothing is stored any more then.
+    pub fn commit_durable(&mut self) -> Result<()> {
+        self.inner.vm.commit_durable()
+    }
+
+    /// Whether anything that was stored into durable objects waits for [`Store::commit_durable`].
+    pub fn uncommitted(&self) -> bool {
+        self.inner.vm.uncommitted()
+    }
+
     /// Collects all garbage now.
     ///
     /// # Errors

@@ -108,9 +108,10 @@ fn what_was_said_to_be_over_is_there_after_kill_9() {
             over = 0;
         }
         let checks = kinds[round as usize / 3 % 6];
-        // The system's cache survives with the process, whatever has been synced.
+        // The system's cache survives with the process, whatever has been synced; so does a journal.
         let domain = match round % 3 {
             2 => &["--domain", "file", "--sync", "5ms"][..],
+            1 => &["--domain", "file", "--sync", "commit"],
             _ => &["--domain", "memory"],
         };
         let options = [domain, &["--checks", checks]].concat();

@@ -1,6 +1,6 @@
 //! Region files as users meet them: damaged, in use, replaced, of an older format, on a full disk.
 
-use crate::common::{command, home, is_root, varve};
+use crate::common::{command, home, varve};
 use crate::small_disk::SmallDisk;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -306,34 +306,28 @@ fn ctrl_c_leaves_nothing_of_a_copy() {
 
 #[test]
 fn a_full_disk_loses_nothing() {
-    let Some(small) = SmallDisk::new(4096) else {
-        return;
-    };
-    let region = small.path().join("a.region");
-    let path = region.to_str().unwrap();
-    let durable = "programs/dist/durable.wasm";
-    let begin = [
-        "run",
-        durable,
-        "--durable",
-        path,
-        "--domain",
-        "memory",
-        "--",
-    ];
-    let said = varve(&[&begin[..], &["farray", "--size", "20000"]].concat());
-    assert_eq!(said.code, 1, "{}", said.err);
-    assert!(
-        said.err.contains("a.region") && said.err.contains("make room"),
-        "{}",
-        said.err
-    );
-    varve(&["durable", "check", path]).well();
-    // A copy needs as much again: it is not made, and nothing is left of it.
-    let copy = small.path().join("copy.region");
-    varve(&["durable", "backup", path, copy.to_str().unwrap()])
-        .refuses(1, &["copy.region", "make room"]);
-    let left = std::fs::read_dir(small.path()).unwrap().count();
-    assert_eq!(left, 1);
-    varve(&["durable", "check", path]).well();
+    for domain in ["memory", "file"] {
+        let Some(small) = SmallDisk::new(4096) else {
+            return;
+        };
+        let region = small.path().join("a.region");
+        let path = region.to_str().unwrap();
+        let durable = "programs/dist/durable.wasm";
+        let begin = ["run", durable, "--durable", path, "--domain", domain, "--"];
+        let said = varve(&[&begin[..], &["farray", "--size", "20000"]].concat());
+        assert_eq!(said.code, 1, "{}", said.err);
+        assert!(
+            said.err.contains("a.region") && said.err.contains("make room"),
+            "{}",
+            said.err
+        );
+        varve(&["durable", "check", path]).well();
+        // A copy needs as much again: it is not made, and nothing is left of it.
+        let copy = small.path().join("copy.region");
+        varve(&["durable", "backup", path, copy.to_str().unwrap()])
+            .refuses(1, &["copy.region", "make room"]);
+        let left = std::fs::read_dir(small.path()).unwrap().count();
+        assert_eq!(left, 1);
+        varve(&["durable", "check", path]).well();
+    }
 }

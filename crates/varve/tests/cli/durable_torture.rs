@@ -127,6 +127,7 @@ fn round(rng: &mut SmallRng, folder: &Path, over: &Arc<AtomicI64>) {
     let region = folder.join("torture.region");
     let domain = match rng.random_range(0..4) {
         0 => &["--domain", "file", "--sync", "5ms"][..],
+        1 => &["--domain", "file", "--sync", "commit"],
         _ => &["--domain", "memory"],
     };
     let moment = |rng: &mut SmallRng, most| Duration::from_micros(rng.random_range(0..most));
