@@ -11,7 +11,7 @@ pub(crate) struct Connection {
     pub stream: Stream,
     pub session: Session,
     /// Read, and not done with.
-    input: Vec<u8>,
+    pub input: Vec<u8>,
     /// Answered, from `sent` on not sent.
     output: Vec<u8>,
     sent: usize,
@@ -28,10 +28,19 @@ pub(crate) struct Connection {
     pub held: Option<usize>,
     /// The answers of other shards that this waits for: meanwhile nothing is read, sent or closed.
     pub round: Option<Box<Round>>,
+    pub retrieval: Retrieval,
     /// When it last got on.
     pub active: Instant,
     /// Bytes read and sent since.
     pub moved: usize,
+}
+
+/// A retrieval whose keys are answered one by one. One that failed has an error in the place of its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Retrieval {
+    None,
+    Open,
+    Failed,
 }
 
 /// What reading gave.
@@ -57,6 +66,7 @@ impl Connection {
             queued: false,
             held: None,
             round: None,
+            retrieval: Retrieval::None,
             active: now,
             moved: 0,
         }
@@ -126,11 +136,6 @@ impl Connection {
         }
     }
 
-    /// The session, what waits for it, whose it is, and when that got on.
-    pub fn parts(&mut self) -> (&mut Session, &[u8], &Stream, Instant) {
-        (&mut self.session, &self.input, &self.stream, self.active)
-    }
-
     /// What it does, in memcached's words.
     pub fn state(&self) -> &'static str {
         if self.owes() {
@@ -184,6 +189,9 @@ impl Connection {
     pub fn take_back(&mut self, error: &[u8]) {
         if let Some(answers) = self.held {
             self.output = error.repeat(answers);
+            if self.retrieval == Retrieval::Open {
+                self.retrieval = Retrieval::Failed;
+            }
         }
     }
 

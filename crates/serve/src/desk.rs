@@ -66,7 +66,8 @@ impl<'a, H: Host> Desk<'a, H> {
             Route::One(shard) if shard != self.number => {
                 self.letters[shard].asks.push(place, &request);
                 self.traffic.handed_over += 1;
-                waits.push(Wait::one(begin));
+                let part = matches!(request, Request::Get { .. });
+                waits.push(Wait::one(begin, part));
             }
             Route::Here | Route::One(_) => {
                 let (after, extra) = self.carry_out(request, out, list)?;

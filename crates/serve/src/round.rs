@@ -1,8 +1,10 @@
 //! Answers to a client of which other shards give some: they are sent when all are there, in the order of the requests.
 
 use crate::answer::Stats;
+use crate::desk::FAILED;
 use crate::exchange::Extra;
 use crate::stats::{Sums, World, put};
+use std::ops::Range;
 
 /// An answer that is waited for.
 pub(crate) struct Wait {
@@ -13,13 +15,16 @@ pub(crate) struct Wait {
     sums: Option<(Stats, Box<Sums>)>,
     /// Shards that have not answered yet.
     missing: usize,
+    /// It is about one key of a retrieval.
+    part: bool,
 }
 
 impl Wait {
-    /// Another shard's answer.
-    pub fn one(at: usize) -> Wait {
+    /// Another shard's answer, to a whole request or to one key of a retrieval.
+    pub fn one(at: usize, part: bool) -> Wait {
         Wait {
             at,
+            part,
             text: Vec::new(),
             sums: None,
             missing: 1,
@@ -32,6 +37,7 @@ impl Wait {
             at,
             text,
             sums,
+            part: false,
             missing: others,
         }
     }
@@ -42,6 +48,8 @@ pub(crate) struct Round {
     /// This shard's own answers.
     text: Vec<u8>,
     waits: Vec<Wait>,
+    /// Where in the text retrievals end, and what says so; nothing does if a key is refused.
+    ends: Vec<Range<usize>>,
     missing: usize,
     /// The turn of the event loop that it began in: until that is over, the own answers are not committed.
     pub turn: u64,
@@ -52,11 +60,12 @@ pub(crate) struct Round {
 }
 
 impl Round {
-    pub fn new(text: Vec<u8>, waits: Vec<Wait>, turn: u64) -> Round {
+    pub fn new(text: Vec<u8>, waits: Vec<Wait>, ends: Vec<Range<usize>>, turn: u64) -> Round {
         Round {
             text,
             missing: waits.iter().map(|w| w.missing).sum(),
             waits,
+            ends,
             turn,
             broken: false,
             overrun: false,
@@ -89,18 +98,32 @@ impl Round {
         self.missing == 0
     }
 
-    /// All answers in their order.
-    pub fn finish(self, world: &World<'_>) -> Vec<u8> {
-        let (mut out, mut from) = (Vec::with_capacity(self.holds()), 0);
-        for wait in self.waits {
-            out.extend_from_slice(&self.text[from..wait.at]);
-            from = wait.at;
-            match wait.sums {
-                Some((which, sums)) if wait.text.is_empty() => put(which, &sums, world, &mut out),
+    /// All answers in their order; and whether a retrieval that is not over has failed.
+    pub fn finish(self, world: &World<'_>) -> (Vec<u8>, bool) {
+        let mut out = Vec::with_capacity(self.holds());
+        let (mut from, mut failed) = (0, false);
+        let mut ends = self.ends.iter().peekable();
+        let mut own = |to: usize, failed: &mut bool, out: &mut Vec<u8>| {
+            while let Some(end) = ends.next_if(|end| end.start < to) {
+                out.extend_from_slice(&self.text[from..end.start]);
+                from = end.start;
+                if std::mem::take(failed) && !end.is_empty() {
+                    out.extend_from_slice(FAILED);
+                    from = end.end;
+                }
+            }
+            out.extend_from_slice(&self.text[from..to]);
+            from = to;
+        };
+        for wait in &self.waits {
+            own(wait.at, &mut failed, &mut out);
+            match &wait.sums {
+                _ if wait.part && wait.text == FAILED => failed = true,
+                Some((which, sums)) if wait.text.is_empty() => put(*which, sums, world, &mut out),
                 _ => out.extend_from_slice(&wait.text),
             }
         }
-        out.extend_from_slice(&self.text[from..]);
-        out
+        own(self.text.len(), &mut failed, &mut out);
+        (out, failed)
     }
 }

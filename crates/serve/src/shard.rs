@@ -2,7 +2,7 @@
 //!
 //! A turn of its loop carries out all that is ready, then commits once, then sends answers: nobody is told of what a loss of power could take back.
 
-use crate::connection::{Connection, Got};
+use crate::connection::{Connection, Got, Retrieval};
 use crate::desk::{Desk, FAILED};
 use crate::exchange::{Extra, Place};
 use crate::keeper::Keeper;
@@ -316,7 +316,10 @@ impl<'a, H: Host> Shard<'a, H> {
             if round.broken {
                 return Ok(false);
             }
-            let text = round.finish(&self.shared.world());
+            let (text, failed) = round.finish(&self.shared.world());
+            if failed {
+                connection.retrieval = Retrieval::Failed;
+            }
             self.desk.traffic.written += connection.send(&text)? as u64;
         }
         self.turns(place.client, connection)
@@ -452,30 +455,57 @@ impl<'a, H: Host> Shard<'a, H> {
             ..
         } = self;
         answers.clear();
-        let mut waits = Vec::new();
+        let (mut waits, mut ends) = (Vec::new(), Vec::new());
         // Answers so far, and whether some of them are lost that stand between those of others.
         let (mut made, mut broken) = (0, false);
-        let (session, input, stream, active) = connection.parts();
+        let Connection {
+            session,
+            input,
+            stream,
+            active,
+            retrieval,
+            ..
+        } = connection;
         let list = |out: &mut Vec<u8>| {
-            let client = shared.client_number(*number, token);
-            put_client(client, stream, "conn_parse_cmd", *now - active, shared, out);
+            let (client, idle) = (shared.client_number(*number, token), *now - *active);
+            put_client(client, stream, "conn_parse_cmd", idle, shared, out);
             put_clients(connections, shared, *now, *number, out);
         };
         let mut answer = |request: Request<'_>, out: &mut Vec<u8>| {
-            let (begin, waited, losses) = (out.len(), waits.len(), desk.keeper.losses);
+            let (begin, waited) = (out.len(), waits.len());
+            let (failed, losses) = (desk.keeper.failed, desk.keeper.losses);
             // The answers to the keys of a retrieval are one with its end.
-            let part = matches!(request, Request::Get { .. });
+            let (part, end) = (
+                matches!(request, Request::Get { .. }),
+                request == Request::GetEnd,
+            );
             let next = desk.request(token, request, out, &mut waits, &list)?;
+            let failed = desk.keeper.failed != failed;
+            if part && failed || end && *retrieval == Retrieval::Failed {
+                out.truncate(begin);
+            }
+            if end && *retrieval == Retrieval::Failed {
+                out.extend_from_slice(FAILED);
+            }
+            if *retrieval != Retrieval::None && !part && waited > 0 {
+                ends.push(begin..if end { out.len() } else { begin });
+            }
+            *retrieval = match (part, *retrieval) {
+                (false, _) => Retrieval::None,
+                (true, Retrieval::Failed) => Retrieval::Failed,
+                (true, _) if failed => Retrieval::Failed,
+                (true, _) => Retrieval::Open,
+            };
             made += usize::from(!part && out.len() > begin);
             if desk.keeper.losses != losses {
                 desk.take_back();
                 broken |= waited > 0;
-                *out = FAILED.repeat(made.max(1));
+                *out = FAILED.repeat(made);
             }
             Ok::<Next, Error>(next)
         };
         let whole = input.is_empty();
-        let bytes = if whole { &read[..fresh] } else { input };
+        let bytes = if whole { &read[..fresh] } else { &input[..] };
         let (used, pause) = session.converse(bytes, answers, &mut answer)?;
         match whole {
             true => connection.keep(&read[used..fresh]),
@@ -483,7 +513,7 @@ impl<'a, H: Host> Shard<'a, H> {
         }
         connection.pause = pause;
         if !waits.is_empty() {
-            let mut round = Round::new(answers.clone(), waits, *turn);
+            let mut round = Round::new(answers.clone(), waits, ends, *turn);
             round.broken = broken;
             connection.round = Some(Box::new(round));
         } else if desk.keeper.uncommitted() && !answers.is_empty() {

@@ -241,7 +241,7 @@ fn of_ten_shards_one_that_fails_begins_again_and_nine_go_on() {
         }
         // In the middle of other requests, each of which has its answer.
         clients[1].ask(
-            "mn\r\nset bomb 0 0 1\r\nB\r\nmn\r\nget bomb\r\nset k0 0 0 1\r\nA\r\n",
+            "mn\r\nset bomb 0 0 1\r\nB\r\nmn\r\nget none bomb none other\r\nget none\r\nset k0 0 0 1\r\nA\r\n",
             &format!("MN\r\n{FAILED}MN\r\n{FAILED}END\r\nSTORED\r\n"),
         );
         let gone = shard_of(b"bomb", shards);
