@@ -181,10 +181,13 @@ impl<'a, H: Host> Shard<'a, H> {
                         break;
                     }
                     Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
-                    // It went away while it waited.
-                    Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => return,
-                    // No descriptors are left, or so: again at the next turn.
-                    Err(_) => return self.accepts(false),
+                    // No descriptors are left, or a client went away while it waited: again at the next turn.
+                    Err(e) => {
+                        if e.kind() != io::ErrorKind::ConnectionAborted {
+                            self.accepts(false);
+                        }
+                        return;
+                    }
                 }
             }
             self.accepts(true);

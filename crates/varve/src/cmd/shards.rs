@@ -173,7 +173,7 @@ mod tests {
         let file = folder.path().join("v");
         for asked in [None, Some(1)] {
             let regions = Regions::find(&file, asked).ok().unwrap();
-            assert_eq!(regions.files(), [file.clone()]);
+            assert_eq!(regions.files(), std::slice::from_ref(&file));
             regions.note(false).ok().unwrap();
             make(&regions);
             regions.note(true).ok().unwrap();
