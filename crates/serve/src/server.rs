@@ -10,6 +10,7 @@ use mio::{Events, Interest, Poll, Token};
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::net::SocketAddr;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -277,10 +278,8 @@ impl Server {
                     let waiting = connection.unread().len() as u64;
                     let needed = self.traffic.buffered + waiting + more as u64;
                     if more > SMALL && needed > self.traffic.most_buffered {
-                        self.answers.clear();
-                        connection.session.refuse_value(&mut self.answers);
+                        connection.session.refuse_value();
                         connection.pause = Pause::Output;
-                        self.traffic.written += connection.send(&self.answers)? as u64;
                         continue;
                     }
                     match connection.read(&mut self.read)? {
@@ -368,8 +367,11 @@ impl From<StoreError> for Failure {
     }
 }
 
-/// Seconds since 1970.
+/// Seconds since 1970, as they go on since the first call: a clock that is set meanwhile lets no value expire, and none live for ever.
 pub fn seconds() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |d| d.as_secs() as i64)
+    static BEGAN: LazyLock<(i64, Instant)> = LazyLock::new(|| {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
+        (since_1970.map_or(0, |d| d.as_secs() as i64), Instant::now())
+    });
+    BEGAN.0 + BEGAN.1.elapsed().as_secs() as i64
 }

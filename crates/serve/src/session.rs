@@ -2,6 +2,7 @@
 
 use crate::answer::{After, Stats, answer};
 use crate::cache::Cache;
+use crate::list::List;
 use crate::parser::{Parsed, Parser};
 use crate::store::{Result, Store};
 
@@ -23,6 +24,8 @@ pub enum Pause {
 #[derive(Debug)]
 pub struct Session {
     parser: Parser,
+    /// Keys that are being listed.
+    list: Option<List>,
 }
 
 impl Session {
@@ -30,6 +33,7 @@ impl Session {
     pub fn new(most_value: usize) -> Session {
         Session {
             parser: Parser::new(most_value),
+            list: None,
         }
     }
 
@@ -44,6 +48,13 @@ impl Session {
         out: &mut Vec<u8>,
         stats: &mut impl FnMut(Stats, &mut Cache<S>, &mut Vec<u8>) -> Result<()>,
     ) -> Result<(usize, Pause)> {
+        if let Some(list) = &mut self.list {
+            // A part at a time, so that others have their turn.
+            if !cache.list_some(list, out)? {
+                return Ok((0, Pause::Output));
+            }
+            self.list = None;
+        }
         let mut used = 0;
         while out.len() < ENOUGH {
             let (now, parsed) = self.parser.next(&input[used..]);
@@ -54,16 +65,18 @@ impl Session {
                     After::Next => {}
                     After::Close => return Ok((used, Pause::End)),
                     After::Stats(which) => stats(which, cache, out)?,
+                    After::List(list) => {
+                        self.list = Some(list);
+                        return Ok((used, Pause::Output));
+                    }
                 },
             }
         }
         Ok((used, Pause::Output))
     }
 
-    /// Gives up a value that waits for its bytes, for which there is no room.
-    pub fn refuse_value(&mut self, out: &mut Vec<u8>) {
-        if self.parser.refuse_value() {
-            out.extend_from_slice(b"SERVER_ERROR out of memory reading request\r\n");
-        }
+    /// Gives up a value that waits for its bytes, for which there is no room. What is said of it comes when the conversation goes on.
+    pub fn refuse_value(&mut self) {
+        self.parser.refuse_value();
     }
 }

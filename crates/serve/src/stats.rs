@@ -77,7 +77,7 @@ pub fn put<S: Store>(
             stat(out, "maxconns", traffic.most_connections);
             stat(out, "item_size_max", limits.value);
             stat(out, "num_threads", 1);
-            stat(out, "evictions", "off");
+            stat(out, "evictions", if cache.evicts() { "on" } else { "off" });
             stat(out, "cas_enabled", "yes");
             stat(out, "flush_enabled", "yes");
             stat(out, "binding_protocol", "ascii");

@@ -514,23 +514,46 @@ pub struct ServeArgs {
     /// Address and port; 0 has the system choose a port
     #[arg(long, default_value = "127.0.0.1:11211", value_name = "ADDRESS:PORT")]
     pub listen: std::net::SocketAddr,
-    /// Most memory of all values, with their keys and 160 bytes for each; what finds no room is refused, nothing is evicted
+    /// Most memory of all values, with their keys and 160 bytes for each
     #[arg(short, long, default_value = "1GiB")]
     pub memory_limit: Bytes,
+    /// What makes room when values have reached --memory-limit, besides those that have expired: off, nothing, so that no value is lost and new
+    /// ones are refused; lru, values that were not asked for lately
+    #[arg(long, value_enum, default_value_t)]
+    pub evict: Evict,
     /// Most bytes of a value
     #[arg(short = 'I', long, default_value = "1MiB")]
     pub max_item_size: Bytes,
     /// Most connections
-    #[arg(short, long, default_value_t = 4096)]
+    #[arg(short, long, default_value = "4096", value_parser = connections)]
     pub connections: usize,
     /// Most memory for requests and answers that wait, of all connections together
     #[arg(long, default_value = "64MiB")]
     pub buffers: Bytes,
-    /// Most memory of the program's objects [default: half as much again as --memory-limit, and 128MiB]
+    /// Most memory of the program's objects [default: half as much again as --memory-limit, and 128MiB; with --durable as much of that as leaves
+    /// addresses to durable objects]
     #[arg(long)]
     pub heap_max: Option<Bytes>,
     #[command(flatten)]
     pub durable: durable::DurableStore,
+}
+
+/// What makes room for new values.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Evict {
+    /// Nothing.
+    #[default]
+    Off,
+    /// Values that were not asked for lately.
+    Lru,
+}
+
+fn connections(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("a server without connections serves nobody: 1 is the least".into()),
+        Ok(n) => Ok(n),
+        Err(e) => Err(format!("{e}")),
+    }
 }
 
 #[derive(clap::Args, Debug)]

@@ -1,10 +1,11 @@
 //! `varve serve`: a memcached server above a managed program.
 
 use super::durable;
-use crate::args::ServeArgs;
+use crate::args::{Evict, ServeArgs};
 use crate::ui::{self, Done, Failure, failed, wrong};
 use std::io::Write;
 use std::process::ExitCode;
+use varve_machine::Bytes;
 use varve_runtime::{Config, Error as EngineError};
 use varve_serve::{Cache, Error, Limits, Managed, Server, Settings};
 
@@ -23,13 +24,17 @@ pub fn serve(a: &ServeArgs) -> Done {
         buffers: a.buffers.0,
     })
     .map_err(wrong)?;
-    let mut config = Config {
-        heap_max: heap(a),
-        ..Config::default()
-    };
+    let mut config = Config::default();
     durable::configure(&(&a.durable).into(), &mut config)?;
+    config.heap_max = heap(a, &config)?;
+    let heap_max = config.heap_max;
     let store = Managed::new(a.store, config).map_err(|e| store_failed(a, &e))?;
-    let mut cache = Cache::new(store, limits, varve_serve::seconds()).map_err(failed)?;
+    let cache = Cache::new(store, limits, varve_serve::seconds()).map_err(failed)?;
+    // What `cache_memlimit` asks for must find room in the heap that there is.
+    let mut cache = cache.up_to(heap_max.max(limits.memory));
+    if a.evict == Evict::Lru {
+        cache = cache.evict();
+    }
     files(a.connections);
     // Whoever started this may wait for the line, and may not read on.
     let _ = writeln!(
@@ -65,6 +70,8 @@ fn files(connections: usize) {
 fn store_failed(a: &ServeArgs, e: &EngineError) -> Failure {
     match e {
         EngineError::Durable(e) => durable::failure(e),
+        // A file with the values of another store has its own line.
+        EngineError::Usage(_) => wrong(e),
         e => failed(format!("{}: {e}", a.store)),
     }
 }
@@ -89,8 +96,22 @@ fn limits(a: &ServeArgs) -> Result<Limits, Failure> {
     })
 }
 
-fn heap(a: &ServeArgs) -> u64 {
+/// Most memory of the program's objects: what was asked for, or what values of --memory-limit need with room for the collector. Values that survive are
+/// not in it, and the addresses that it may use are fewer.
+fn heap(a: &ServeArgs, config: &Config) -> Result<u64, Failure> {
     let memory = a.memory_limit.0;
-    a.heap_max
-        .map_or(memory + memory / 2 + (128 << 20), |heap| heap.0)
+    let usual = memory + memory / 2 + (128 << 20);
+    let most = match config.durable {
+        // A heap has twice its size in addresses, and some for its nursery.
+        Some(_) => config.object_align.durable_start() / 2 - 8 * config.nursery_max,
+        None => u64::MAX,
+    };
+    match a.heap_max {
+        Some(heap) if heap.0 > most => Err(wrong(format!(
+            "--heap-max {heap} leaves no addresses to durable objects: {} is the most with this --region-max",
+            Bytes(most)
+        ))),
+        Some(heap) => Ok(heap.0),
+        None => Ok(usual.min(most)),
+    }
 }
