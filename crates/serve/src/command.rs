@@ -214,7 +214,8 @@ fn meta<'a>(line: &'a [u8], name: &[u8], most_value: usize) -> Command<'a> {
 fn short<'a>(name: &'a [u8], rest: impl Iterator<Item = &'a [u8]>) -> Command<'a> {
     let mut all: Vec<&[u8]> = rest.take(8).collect();
     let is_http = all.last().is_some_and(|word| word.starts_with(b"HTTP/"));
-    let quiet = all.last() == Some(&&b"noreply"[..]);
+    // Alone behind `delete` it is a key.
+    let quiet = all.last() == Some(&&b"noreply"[..]) && (name != b"delete" || all.len() > 1);
     if quiet {
         all.pop();
     }
@@ -232,7 +233,7 @@ fn short<'a>(name: &'a [u8], rest: impl Iterator<Item = &'a [u8]>) -> Command<'a
     let request = match (name, all.as_slice()) {
         (b"delete", [_] | [_, b"0"]) if long() => return refused(FORMAT),
         (b"delete", [key] | [key, b"0"]) => Request::Delete { key, quiet },
-        (b"delete", [_, _]) => {
+        (b"delete", [_, _] | [_, _, _]) if all.len() == 2 || !quiet => {
             return refused("CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]");
         }
         (b"incr" | b"decr" | b"touch", [_, _]) if long() => return refused(FORMAT),
@@ -249,6 +250,7 @@ fn short<'a>(name: &'a [u8], rest: impl Iterator<Item = &'a [u8]>) -> Command<'a
             Some(expiry) => Request::Touch { key, expiry, quiet },
             None => return refused("CLIENT_ERROR invalid exptime argument"),
         },
+        (b"incr" | b"decr" | b"touch", [_]) if quiet => return refused(FORMAT),
         (b"flush_all", []) => Request::FlushAll { delay: 0, quiet },
         (b"flush_all", [delay]) => match signed(delay) {
             Some(delay) => Request::FlushAll { delay, quiet },

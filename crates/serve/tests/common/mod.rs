@@ -141,7 +141,6 @@ fn refused() -> impl Strategy<Value = Vec<u8>> {
         "x 0 19",
         "0 x 19",
         "-1 0 19",
-        "4294967296 0 19",
         "0 0 19 x x",
         "0 0 19 noreply x",
     ];
