@@ -9,8 +9,12 @@ const LIMITS: Limits = Limits {
     memory: 20_000,
 };
 
-fn converse(pieces: &[&[u8]]) -> (Vec<u8>, Cache<Reference>) {
-    let mut cache = Cache::new(Reference::default(), LIMITS, 1_700_000_000).expect("an empty map");
+fn converse(pieces: &[&[u8]], evicts: bool) -> (Vec<u8>, Cache<Reference>) {
+    let cache = Cache::new(Reference::default(), LIMITS, 1_700_000_000).expect("an empty map");
+    let mut cache = cache.up_to(LIMITS.memory);
+    if evicts {
+        cache = cache.evict();
+    }
     let mut session = Session::new(LIMITS.value);
     let (mut waiting, mut answers) = (Vec::new(), Vec::new());
     'pieces: for piece in pieces {
@@ -38,9 +42,10 @@ fn converse(pieces: &[&[u8]]) -> (Vec<u8>, Cache<Reference>) {
 
 fuzz_target!(|input: (u8, &[u8])| {
     let (cut, bytes) = input;
-    let (whole, mut cache) = converse(&[bytes]);
+    let evicts = cut & 1 == 1;
+    let (whole, mut cache) = converse(&[bytes], evicts);
     let pieces: Vec<&[u8]> = bytes.chunks(usize::from(cut) + 1).collect();
-    assert_eq!(converse(&pieces).0, whole);
+    assert_eq!(converse(&pieces, evicts).0, whole);
     assert!(cache.bytes() <= LIMITS.memory);
     let count = cache.count().expect("a map does not fail");
     let mut again = Cache::new(cache.into_store(), LIMITS, 0).expect("a map does not fail");
