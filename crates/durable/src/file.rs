@@ -189,16 +189,6 @@ fn recovered(file: &File, path: &str) -> Result<()> {
     }
 }
 
-/// Whether the file's medium has so many bytes free, as far as it says.
-fn has_room(file: &File, bytes: u64) -> bool {
-    use std::os::fd::AsRawFd;
-    // SAFETY: all zeroes are such a value; the call fills it.
-    let mut fs: libc::statvfs = unsafe { std::mem::zeroed() };
-    // SAFETY: the descriptor is the file's, and `fs` has room for the answer.
-    let asked = unsafe { libc::fstatvfs(file.as_raw_fd(), &raw mut fs) };
-    asked == 0 && fs.f_bavail * fs.f_frsize >= bytes
-}
-
 /// Maps the bytes of a region's file, with what has them reach the medium.
 fn mapped(
     file: &File,
@@ -226,7 +216,7 @@ fn mapped(
         Ok((image, Box::new(domain)))
     };
     // On a medium that is full there is no room for a journal, and a region that is there already needs none.
-    let journaled = || match has_room(file, journal::LEAST) {
+    let journaled = || match journal::free_bytes(file) >= journal::LEAST {
         true => journaled().map_err(io_error(path, CANNOT_MAP)),
         false => synced(None),
     };

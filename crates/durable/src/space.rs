@@ -506,10 +506,23 @@ impl Space {
     /// Room for so many bytes, a multiple of [`OBJECT_ALIGN`]. The pages are open.
     #[inline]
     pub(crate) fn allocate(&mut self, bytes: u64) -> Result<u64> {
+        if bytes > PAGE {
+            self.make_room_to_commit(bytes)?;
+        }
         match self.alloc.allocate(bytes) {
             Some(at) if self.alloc.fresh.is_none() => Ok(at),
             found => self.allocate_slowly(bytes, found),
         }
+    }
+
+    #[cold]
+    fn make_room_to_commit(&mut self, bytes: u64) -> Result<()> {
+        let made = self.domain.make_room_to_commit(bytes);
+        made.map_err(|source| Error::Io {
+            path: self.path.clone(),
+            what: "there is no room for what is to be committed",
+            source,
+        })
     }
 
     #[inline(never)]

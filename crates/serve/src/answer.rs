@@ -2,8 +2,8 @@
 
 use crate::cache::{Cache, Counted, Stored};
 use crate::meta;
-use crate::request::{Mode, Request, Retrieve};
-use crate::store::{Meta, Result, Store};
+use crate::request::{Mode, Request, Retrieve, Unread};
+use crate::store::{Meta, Result, Store, StoreError};
 use crate::words::put_number;
 
 /// The level of the protocol that is spoken, as clients look for it, and whose server this is.
@@ -18,6 +18,8 @@ pub enum After {
     Close,
     /// Numbers about the server belong here, which only the server has: those that this word asks for.
     Stats(Stats),
+    /// A part of a list of keys; whether it was the last one.
+    Listed(bool),
 }
 
 /// Numbers to ask for.
@@ -34,8 +36,26 @@ pub enum Stats {
 /// Answers a request: appends to `out`.
 ///
 /// # Errors
-/// What the store says: after that the server cannot go on.
+/// [`StoreError::Failed`]: after that the store cannot go on.
 pub fn answer<S: Store>(
+    cache: &mut Cache<S>,
+    request: Request<'_>,
+    out: &mut Vec<u8>,
+) -> Result<After> {
+    let begin = out.len();
+    match carry_out(cache, request, out) {
+        // Something besides a value found no room: it was not done.
+        Err(StoreError::Full) => {
+            out.truncate(begin);
+            out.extend_from_slice(text(Stored::NoMemory).as_bytes());
+            out.extend_from_slice(b"\r\n");
+            Ok(After::Next)
+        }
+        done => done,
+    }
+}
+
+fn carry_out<S: Store>(
     cache: &mut Cache<S>,
     request: Request<'_>,
     out: &mut Vec<u8>,
@@ -64,10 +84,17 @@ pub fn answer<S: Store>(
                 expiry,
                 ..Meta::default()
             };
-            let (stored, _) = store(cache, mode, key, meta, cas, value)?;
-            // Whoever wants no answers wants to know of this.
-            let fails = matches!(stored, Stored::NoMemory | Stored::TooLarge);
-            line(out, quiet && !fails, text(stored));
+            let how = Put {
+                mode,
+                cas,
+                ..Put::default()
+            };
+            let (stored, _, _) = store(cache, key, meta, value, how)?;
+            // An old value in place of a new one would be taken for it.
+            if no_room(stored) && mode == Mode::Set && cas.is_none() {
+                cache.remove(key)?;
+            }
+            line(out, quiet, text(stored));
         }
         Request::Delete { key, quiet } => {
             let there = cache.remove(key)?;
@@ -107,8 +134,8 @@ pub fn answer<S: Store>(
                 cache.counters = Default::default();
                 line(out, false, "RESET");
             }
-            // There are no slabs and no classes of items.
-            b"items" | b"slabs" => line(out, false, "END"),
+            b"items" => items(cache, out)?,
+            b"slabs" => slabs(cache, out)?,
             _ => line(out, false, "ERROR"),
         },
         Request::Version => line(out, false, &format!("VERSION {VERSION}")),
@@ -122,11 +149,30 @@ pub fn answer<S: Store>(
         } => meta::answer(cache, verb, key, flags, value, out)?,
         Request::MetaNoop => line(out, false, "MN"),
         Request::Refused { answer } => line(out, false, answer),
-        Request::TooLarge { key, quiet: _ } => {
-            // An old value in place of a new one would be taken for it.
-            cache.remove(key)?;
-            line(out, false, text(Stored::TooLarge));
+        Request::Unread {
+            key,
+            why,
+            forget,
+            quiet,
+        } => {
+            if forget {
+                cache.remove(key)?;
+            }
+            let said = match why {
+                Unread::TooLarge => {
+                    cache.counters.too_large += 1;
+                    text(Stored::TooLarge)
+                }
+                Unread::NoBuffer => "SERVER_ERROR out of memory reading request",
+            };
+            line(out, quiet, said);
         }
+        Request::MemoryLimit { megabytes, quiet } => {
+            line(out, quiet, memory_limit(cache, megabytes))
+        }
+        // Whoever has all shards begins a list.
+        Request::List { .. } => {}
+        Request::ListPart { part } => return Ok(After::Listed(cache.list_some(part, out)?)),
         Request::Lost { answer } => {
             line(out, false, answer);
             return Ok(After::Close);
@@ -149,6 +195,54 @@ pub(crate) fn text(stored: Stored) -> &'static str {
     }
 }
 
+/// Whether nothing was stored since it finds no room, now or ever.
+pub(crate) fn no_room(stored: Stored) -> bool {
+    matches!(stored, Stored::NoMemory | Stored::TooLarge)
+}
+
+/// Sets the limit of all values, in words of the protocol.
+fn memory_limit<S: Store>(cache: &mut Cache<S>, megabytes: u64) -> &'static str {
+    match megabytes {
+        ..8 => "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m",
+        1_000_000_001.. => "MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes",
+        _ if cache.set_memory(megabytes << 20) => "OK",
+        _ => "MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust",
+    }
+}
+
+/// All values are of one class, number 1: there are no slabs.
+fn items<S: Store>(cache: &mut Cache<S>, out: &mut Vec<u8>) -> Result<()> {
+    let count = cache.count()? as u64;
+    let c = cache.counters.clone();
+    let numbers = [
+        ("items:1:number", count),
+        ("items:1:evicted", c.evictions),
+        ("items:1:outofmemory", c.no_memory),
+        ("items:1:reclaimed", c.reclaimed),
+    ];
+    put_stats(out, if count > 0 { &numbers } else { &[] });
+    Ok(())
+}
+
+fn slabs<S: Store>(cache: &mut Cache<S>, out: &mut Vec<u8>) -> Result<()> {
+    let count = cache.count()? as u64;
+    let numbers = [
+        ("1:used_chunks", count),
+        ("1:mem_requested", cache.bytes()),
+        ("active_slabs", 1),
+        ("total_malloced", cache.bytes()),
+    ];
+    put_stats(out, if count > 0 { &numbers } else { &numbers[2..] });
+    Ok(())
+}
+
+fn put_stats(out: &mut Vec<u8>, numbers: &[(&str, u64)]) {
+    for (name, number) in numbers {
+        out.extend_from_slice(format!("STAT {name} {number}\r\n").as_bytes());
+    }
+    out.extend_from_slice(b"END\r\n");
+}
+
 fn get<S: Store>(cache: &mut Cache<S>, how: Retrieve, key: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let found = cache.get(key, |meta, value| {
         out.extend_from_slice(b"VALUE ");
@@ -166,64 +260,103 @@ fn get<S: Store>(cache: &mut Cache<S>, how: Retrieve, key: &[u8], out: &mut Vec<
         out.extend_from_slice(b"\r\n");
         meta
     })?;
-    cache.counters.cmd_get += 1;
-    cache.counters.get_hits += u64::from(found.is_some());
-    cache.counters.get_misses += u64::from(found.is_none());
-    if let Some(expiry) = how.touch {
-        cache.counters.cmd_touch += 1;
-        cache.counters.touch_hits += u64::from(found.is_some());
-        cache.counters.touch_misses += u64::from(found.is_none());
-        if let Some(meta) = found {
-            let expiry = cache.expiry(expiry);
-            cache.mark(key, Meta { expiry, ..meta })?;
-        }
+    if found.is_some() {
+        cache.fetched(key);
+    }
+    cache.counters.asked(how.touch.is_some(), found.is_some());
+    if let (Some(expiry), Some(meta)) = (how.touch, found) {
+        let expiry = cache.expiry(expiry);
+        cache.mark(key, Meta { expiry, ..meta })?;
     }
     Ok(())
 }
 
 fn touch<S: Store>(cache: &mut Cache<S>, key: &[u8], expiry: i64) -> Result<bool> {
     let found = cache.find(key)?;
-    cache.counters.cmd_touch += 1;
-    cache.counters.touch_hits += u64::from(found.is_some());
-    cache.counters.touch_misses += u64::from(found.is_none());
+    cache.counters.asked(true, found.is_some());
     if let Some((meta, _)) = found {
+        cache.fetched(key);
         let expiry = cache.expiry(expiry);
         cache.mark(key, Meta { expiry, ..meta })?;
     }
     Ok(found.is_some())
 }
 
-/// Stores as a command says; the unique number of what is stored.
+/// How a command stores.
+pub(crate) struct Put {
+    pub mode: Mode,
+    /// To be compared with; 0 is nobody's.
+    pub cas: Option<u64>,
+    /// A value with an older number than the one that is there takes its place, and is out of date as that is.
+    pub stale: bool,
+    /// When a value expires that is put where there was none to append to.
+    pub vivify: Option<i64>,
+}
+
+impl Default for Put {
+    fn default() -> Put {
+        Put {
+            mode: Mode::Set,
+            cas: None,
+            stale: false,
+            vivify: None,
+        }
+    }
+}
+
+/// Stores as a command says; the unique number of what is stored, and its bytes.
 pub(crate) fn store<S: Store>(
     cache: &mut Cache<S>,
-    mode: Mode,
     key: &[u8],
     meta: Meta,
-    cas: Option<u64>,
     value: &[u8],
-) -> Result<(Stored, u64)> {
+    how: Put,
+) -> Result<(Stored, u64, usize)> {
     cache.counters.cmd_set += 1;
-    if let Some(cas) = cas {
-        let Some((there, _)) = cache.find(key)? else {
-            cache.counters.cas_misses += 1;
-            return Ok((Stored::NotFound, 0));
-        };
-        if there.cas != cas {
-            cache.counters.cas_badval += 1;
-            return Ok((Stored::Exists, 0));
+    let there = cache.find(key)?.map(|(meta, _)| meta);
+    let replaces = matches!(how.mode, Mode::Set | Mode::Replace);
+    let mut meta = meta;
+    let stored = match (how.mode, there, how.cas) {
+        (_, Some(there), Some(cas)) if replaces => {
+            let older = how.stale && cas != 0 && cas < there.cas;
+            if older {
+                meta.expiry = there.expiry;
+                (meta.stale, meta.claimed) = (true, there.claimed);
+            }
+            match cas != 0 && cas == there.cas || older {
+                true => {
+                    cache.counters.cas_hits += 1;
+                    None
+                }
+                false => {
+                    cache.counters.cas_badval += 1;
+                    Some(Stored::Exists)
+                }
+            }
         }
-        cache.counters.cas_hits += 1;
-    }
-    let there = match mode {
-        Mode::Set => return cache.put(key, meta, value),
-        Mode::Append => return cache.join(key, true, value),
-        Mode::Prepend => return cache.join(key, false, value),
-        Mode::Add | Mode::Replace => cache.find(key)?.is_some(),
+        (_, None, Some(_)) if replaces => {
+            cache.counters.cas_misses += 1;
+            Some(Stored::NotFound)
+        }
+        (Mode::Set, _, _) | (Mode::Add, None, _) | (Mode::Replace, Some(_), _) => None,
+        (Mode::Add, Some(_), _) | (Mode::Replace, None, _) => Some(Stored::NotStored),
+        (Mode::Append | Mode::Prepend, Some(there), cas) => match cas {
+            Some(cas) if cas != 0 && cas != there.cas => Some(Stored::Exists),
+            _ => return cache.join(key, how.mode == Mode::Append, value, meta.cas),
+        },
+        (Mode::Append | Mode::Prepend, None, _) => match how.vivify {
+            Some(expiry) => {
+                meta.expiry = expiry;
+                None
+            }
+            None => Some(Stored::NotStored),
+        },
     };
-    match there == (mode == Mode::Replace) {
-        true => cache.put(key, meta, value),
-        false => Ok((Stored::NotStored, 0)),
+    if let Some(refused) = stored {
+        return Ok((refused, 0, value.len()));
     }
+    let (stored, unique) = cache.put(key, meta, value)?;
+    Ok((stored, unique, value.len()))
 }
 
 pub(crate) fn count<S: Store>(

@@ -1,7 +1,8 @@
 //! What the commands mean: values that expire, are compared, counted and limited, above a store that knows nothing of it.
 
+use crate::access::{Access, Seen};
 use crate::counters::Counters;
-use crate::store::{Meta, Result, Store, StoreError};
+use crate::store::{Cursor, Meta, Result, Store, StoreError};
 use crate::words::{put_number, unsigned};
 
 /// Longest time, in seconds, that is counted from now; a greater number is a date.
@@ -12,6 +13,12 @@ pub const OVERHEAD: u64 = 160;
 const GONE: i64 = 1;
 /// Values looked at for room, when there is none.
 const SWEEP_FOR_ROOM: usize = 4096;
+/// Most values that are looked at for one that is to be evicted.
+const LOOK: usize = 64;
+/// Room in the store's own memory that is made when it has none left, besides that for a value, and how often at most.
+const STORE_ROOM: (u64, u32) = (4 << 20, 4);
+/// A time so far ahead that it never comes.
+const NEVER: i64 = 1 << 48;
 
 /// What may be kept.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +70,7 @@ pub enum Counted {
 
 /// The values of a server, and the time.
 pub struct Cache<S> {
-    store: S,
+    pub(crate) store: S,
     limits: Limits,
     /// Seconds since 1970.
     now: i64,
@@ -79,6 +86,15 @@ pub struct Cache<S> {
     sweeping: bool,
     /// A value in the making.
     scratch: Vec<u8>,
+    access: Access,
+    /// What was not asked for makes room for what is new.
+    evicts: bool,
+    /// Most that the memory limit may become.
+    ceiling: u64,
+    /// The number of the list that is under way, or of the last one.
+    pub(crate) list: u64,
+    /// Caches that share what `cache_memlimit` gives.
+    shards: u64,
     /// What was done so far.
     pub counters: Counters,
 }
@@ -90,23 +106,65 @@ impl<S: Store> Cache<S> {
     /// What the store says.
     pub fn new(mut store: S, limits: Limits, now: i64) -> Result<Cache<S>> {
         let there = store.measure()?;
+        let flush_at = store.flush_at()?;
         let last_unique = match there.count {
             0 => 0,
-            // Clients may know greater numbers, of values that were there and are not any more.
-            _ => there.last_unique.max(now as u64 * 1_000_000),
+            // Clients may know greater numbers, of values that were there and are not any more. One that a client gave may be as great as it likes.
+            _ => (there.last_unique.min(u64::MAX / 2)).max(now as u64 * 1_000_000),
         };
-        Ok(Cache {
+        let mut cache = Cache {
             store,
             limits,
             now,
             last_unique,
             bytes: there.bytes + OVERHEAD * there.count,
-            flush_at: None,
+            flush_at: (flush_at != 0).then_some(flush_at),
             expiring: there.expiring,
             sweeping: false,
             scratch: Vec::new(),
+            access: Access::new(now),
+            evicts: false,
+            ceiling: u64::MAX,
+            list: 0,
+            shards: 1,
             counters: Counters::default(),
-        })
+        };
+        // What was to be forgotten while nobody was there.
+        cache.set_now(now)?;
+        Ok(cache)
+    }
+
+    /// Has values that were not asked for lately make room when there is none: otherwise new ones are refused.
+    pub fn evict(mut self) -> Cache<S> {
+        self.evicts = true;
+        self
+    }
+
+    /// The memory limit may be raised to so many bytes later, and no further.
+    pub fn up_to(mut self, ceiling: u64) -> Cache<S> {
+        self.ceiling = ceiling;
+        self
+    }
+
+    /// Whether values make room for new ones.
+    pub fn evicts(&self) -> bool {
+        self.evicts
+    }
+
+    /// The same as one of so many that share what `cache_memlimit` gives.
+    pub fn one_of(mut self, shards: usize) -> Cache<S> {
+        self.shards = shards as u64;
+        self
+    }
+
+    /// Sets the memory limit of this cache and those that share it; whether that is possible. What is there and finds no room any more goes when a value is stored, if it may.
+    pub fn set_memory(&mut self, bytes: u64) -> bool {
+        let bytes = bytes / self.shards;
+        let possible = bytes <= self.ceiling;
+        if possible {
+            self.limits.memory = bytes;
+        }
+        possible
     }
 
     /// The store.
@@ -157,8 +215,8 @@ impl<S: Store> Cache<S> {
     pub fn set_now(&mut self, now: i64) -> Result<()> {
         self.now = self.now.max(now);
         if self.flush_at.is_some_and(|at| at <= self.now) {
-            self.flush_at = None;
             self.clear()?;
+            self.promise_flush(0)?;
         }
         Ok(())
     }
@@ -169,7 +227,7 @@ impl<S: Store> Cache<S> {
             0 => return 0,
             ..0 => GONE,
             1..=RELATIVE => self.now + said,
-            _ => said,
+            _ => said.min(NEVER),
         };
         self.expiring = true;
         at
@@ -231,36 +289,67 @@ impl<S: Store> Cache<S> {
         if let Some(value) = self.store.remove(key)? {
             self.bytes -= size(key, value);
         }
+        self.access.forget(key);
         Ok(())
     }
 
-    /// Keeps a value in any case; its unique number is given to it here, and comes back with it.
+    /// Takes note that a value was asked for.
+    pub fn fetched(&mut self, key: &[u8]) {
+        self.access.fetched(key, self.now);
+    }
+
+    /// When a value that is there was last asked for.
+    pub fn seen(&self, key: &[u8]) -> Seen {
+        self.access.seen(key)
+    }
+
+    /// Keeps a value in any case. Its unique number is given to it here if it is 0, and comes back.
     ///
     /// # Errors
     /// What the store says.
     pub fn put(&mut self, key: &[u8], meta: Meta, value: &[u8]) -> Result<(Stored, u64)> {
+        let outcome = self.place(key, meta, value)?;
+        match outcome.0 {
+            Stored::TooLarge => self.counters.too_large += 1,
+            Stored::NoMemory => self.counters.no_memory += 1,
+            _ => self.access.stored(key, self.now),
+        }
+        Ok(outcome)
+    }
+
+    fn place(&mut self, key: &[u8], meta: Meta, value: &[u8]) -> Result<(Stored, u64)> {
         if value.len() > self.limits.value {
             return Ok((Stored::TooLarge, 0));
         }
         let more = size(key, value.len());
         if self.bytes + more > self.limits.memory && !self.make_room(key, more)? {
-            self.counters.no_memory += 1;
             return Ok((Stored::NoMemory, 0));
         }
-        let cas = self.next_unique();
-        match self.store.put(key, Meta { cas, ..meta }, value) {
-            Ok(before) => {
-                self.bytes += more;
-                self.bytes -= before.map_or(0, |before| size(key, before));
-                self.counters.total_items += 1;
-                Ok((Stored::Stored, cas))
+        let cas = match meta.cas {
+            0 => self.next_unique(),
+            given => given,
+        };
+        for attempt in 0.. {
+            match self.store.put(key, Meta { cas, ..meta }, value) {
+                Ok(before) => {
+                    self.bytes += more;
+                    self.bytes -= before.map_or(0, |before| size(key, before));
+                    self.counters.total_items += 1;
+                    break;
+                }
+                Err(StoreError::Full) if self.evicts && attempt < STORE_ROOM.1 => {
+                    // A cursor may hold values that are gone: it begins anew.
+                    self.store.scan(Cursor::Sweep)?;
+                    self.sweeping = true;
+                    let room = (STORE_ROOM.0 + 2 * more) << attempt;
+                    let target = self.bytes.saturating_sub(room);
+                    while self.bytes > target && self.evict_one(key)? {}
+                }
+                Err(StoreError::Full) => return Ok((Stored::NoMemory, 0)),
+                Err(e) => return Err(e),
             }
-            Err(StoreError::Full) => {
-                self.counters.no_memory += 1;
-                Ok((Stored::NoMemory, 0))
-            }
-            Err(e) => Err(e),
         }
+        Ok((Stored::Stored, cas))
     }
 
     /// A number that no value has yet.
@@ -269,29 +358,89 @@ impl<S: Store> Cache<S> {
         self.last_unique
     }
 
-    /// Whether there is room for so many bytes, once the key's value and some that have expired are gone.
+    /// Whether there is room for so many bytes, once the key's value is gone, and some that have expired, and, if they may, others.
     fn make_room(&mut self, key: &[u8], more: u64) -> Result<bool> {
-        let before = self
-            .store
-            .find(key)?
-            .map_or(0, |(_, value)| size(key, value));
-        let fits = |bytes: u64| bytes - before + more <= self.limits.memory;
-        if fits(self.bytes) {
+        if self.has_room(key, more)? {
             return Ok(true);
         }
-        self.sweep(SWEEP_FOR_ROOM)?;
-        let before = self
-            .store
-            .find(key)?
-            .map_or(0, |(_, value)| size(key, value));
+        if !self.evicts {
+            self.sweep(SWEEP_FOR_ROOM)?;
+            return self.has_room(key, more);
+        }
+        while self.evict_one(key)? {
+            if self.has_room(key, more)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn has_room(&mut self, key: &[u8], more: u64) -> Result<bool> {
+        let there = self.store.find(key)?;
+        let before = there.map_or(0, |(_, value)| size(key, value));
         Ok(self.bytes - before + more <= self.limits.memory)
     }
 
-    /// Keeps a value before or after the bytes of the one that is there.
+    /// Forgets one value that was not asked for lately, but not that of this key; whether there was any.
+    ///
+    /// A hand goes over all values, round and round. One that was not asked for since the hand came by last goes. Of a few that all were, the one
+    /// goes that was not for the longest time: so a store of a value never takes long.
+    fn evict_one(&mut self, but: &[u8]) -> Result<bool> {
+        let (mut key, mut oldest) = (Vec::new(), None::<(i64, Vec<u8>)>);
+        let (mut ends, mut looked) = (0, 0);
+        while looked < LOOK {
+            if !self.sweeping {
+                self.store.scan(Cursor::Sweep)?;
+                self.sweeping = true;
+            }
+            if self.store.next(Cursor::Sweep, &mut key)?.is_none() {
+                self.sweeping = false;
+                ends += 1;
+                if ends == 2 {
+                    break;
+                }
+                continue;
+            }
+            // What the hand comes by may be gone.
+            let Some((meta, _)) = self.store.find(&key)?.filter(|_| key != but) else {
+                continue;
+            };
+            looked += 1;
+            if meta.expired(self.now) {
+                self.drop_value(&key)?;
+                self.counters.reclaimed += 1;
+                return Ok(true);
+            }
+            match self.access.pass(&key) {
+                None => {
+                    oldest = Some((0, key));
+                    break;
+                }
+                Some(last) if oldest.as_ref().is_none_or(|(first, _)| last < *first) => {
+                    oldest = Some((last, key.clone()));
+                }
+                Some(_) => {}
+            }
+        }
+        let Some((_, key)) = oldest else {
+            return Ok(false);
+        };
+        self.drop_value(&key)?;
+        self.counters.evictions += 1;
+        Ok(true)
+    }
+
+    /// Keeps a value before or after the bytes of the one that is there, with a unique number or one that is given here; that, and the bytes of both.
     ///
     /// # Errors
     /// What the store says.
-    pub fn join(&mut self, key: &[u8], after: bool, more: &[u8]) -> Result<(Stored, u64)> {
+    pub fn join(
+        &mut self,
+        key: &[u8],
+        after: bool,
+        more: &[u8],
+        unique: u64,
+    ) -> Result<(Stored, u64, usize)> {
         let mut joined = std::mem::take(&mut self.scratch);
         joined.clear();
         let meta = self.get(key, |meta, value| {
@@ -301,11 +450,15 @@ impl<S: Store> Cache<S> {
             meta
         })?;
         let outcome = match meta {
-            Some(meta) => self.put(key, meta, &joined),
+            Some(meta) => {
+                let cas = unique;
+                self.put(key, Meta { cas, ..meta }, &joined)
+            }
             None => Ok((Stored::NotStored, 0)),
         };
+        let length = joined.len();
         self.keep_scratch(joined);
-        outcome
+        outcome.map(|(stored, cas)| (stored, cas, length))
     }
 
     fn keep_scratch(&mut self, mut scratch: Vec<u8>) {
@@ -342,28 +495,45 @@ impl<S: Store> Cache<S> {
         };
         put_number(&mut digits, number);
         digits.resize(digits.len().max(length), b' ');
+        meta.cas = 0;
         change(&mut meta);
-        Ok(match self.put(key, meta, &digits)? {
+        let seen = self.seen(key);
+        let outcome = self.put(key, meta, &digits)?;
+        // The same value, as memcached has it, if it has as many bytes.
+        if seen.fetched && digits.len() == length {
+            self.access.fetched(key, self.now);
+        }
+        Ok(match outcome {
             (Stored::Stored, cas) => (Counted::Now(number), cas),
             _ => (Counted::NoMemory, 0),
         })
     }
 
-    /// Forgets everything, at once or in so many seconds.
+    /// Forgets everything, at once or in so many seconds. What was said before of a later time does not count any more.
     ///
     /// # Errors
     /// What the store says.
     pub fn flush(&mut self, delay: i64) -> Result<()> {
-        match delay {
-            ..=0 => self.clear(),
-            delay => {
-                self.flush_at = Some(if delay > RELATIVE {
-                    delay
-                } else {
-                    self.now + delay
-                });
-                Ok(())
+        let at = match delay {
+            ..=0 => {
+                self.clear()?;
+                0
             }
+            1..=RELATIVE => self.now + delay,
+            date => date,
+        };
+        self.promise_flush(at)?;
+        // It may be a date that is over.
+        self.set_now(self.now)
+    }
+
+    /// Keeps when all values are to be forgotten, so that a crash does not forget it; 0 for never.
+    fn promise_flush(&mut self, at: i64) -> Result<()> {
+        let before = self.flush_at.unwrap_or(0);
+        self.flush_at = (at != 0).then_some(at);
+        match at == before {
+            true => Ok(()),
+            false => self.store.set_flush_at(at),
         }
     }
 
@@ -371,6 +541,7 @@ impl<S: Store> Cache<S> {
         self.store.clear()?;
         self.bytes = 0;
         self.sweeping = false;
+        self.access.clear();
         Ok(())
     }
 
@@ -383,12 +554,12 @@ impl<S: Store> Cache<S> {
             return Ok(());
         }
         if !self.sweeping {
-            self.store.scan()?;
+            self.store.scan(Cursor::Sweep)?;
             self.sweeping = true;
         }
         let mut key = Vec::new();
         for _ in 0..most {
-            let Some((meta, _)) = self.store.next(&mut key)? else {
+            let Some((meta, _)) = self.store.next(Cursor::Sweep, &mut key)? else {
                 self.sweeping = false;
                 break;
             };

@@ -45,11 +45,29 @@ pub struct Counters {
     pub total_items: u64,
     /// Values not stored for lack of room.
     pub no_memory: u64,
+    /// Values not stored since they were larger than values may be.
+    pub too_large: u64,
+    /// Values that made room for others before their time.
+    pub evictions: u64,
 }
 
 impl Counters {
+    /// A key was asked for, with a new expiry or without, and had a value or not.
+    pub fn asked(&mut self, touches: bool, found: bool) {
+        let (all, hits, misses) = match touches {
+            true => (
+                &mut self.cmd_touch,
+                &mut self.touch_hits,
+                &mut self.touch_misses,
+            ),
+            false => (&mut self.cmd_get, &mut self.get_hits, &mut self.get_misses),
+        };
+        *all += 1;
+        *(if found { hits } else { misses }) += 1;
+    }
+
     /// The counts with their names for `stats`.
-    pub fn list(&self) -> [(&'static str, u64); 21] {
+    pub fn list(&self) -> [(&'static str, u64); 23] {
         [
             ("cmd_get", self.cmd_get),
             ("cmd_set", self.cmd_set),
@@ -72,6 +90,8 @@ impl Counters {
             ("reclaimed", self.reclaimed),
             ("total_items", self.total_items),
             ("store_no_memory", self.no_memory),
+            ("store_too_large", self.too_large),
+            ("evictions", self.evictions),
         ]
     }
 }

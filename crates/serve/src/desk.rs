@@ -3,6 +3,7 @@
 use crate::answer::{After, Stats, answer};
 use crate::exchange::{Answers, Asks, Extra, Letter, Place};
 use crate::keeper::Keeper;
+use crate::list::Listed;
 use crate::request::{Request, Verb};
 use crate::round::Wait;
 use crate::route::Route;
@@ -62,20 +63,39 @@ impl<'a, H: Host> Desk<'a, H> {
             answer: waits.len(),
         };
         let begin = out.len();
-        match Route::of(&request, self.letters.len()) {
+        let shards = self.letters.len();
+        if let Request::List { listing } = request {
+            return Ok(self.shared.lists().begin(listing, out));
+        }
+        match Route::of(&request, shards) {
             Route::One(shard) if shard != self.number => {
                 self.letters[shard].asks.push(place, &request);
                 self.traffic.handed_over += 1;
                 let part = matches!(request, Request::Get { .. });
+                if matches!(request, Request::ListPart { .. }) {
+                    waits.push(Wait::one(begin, false));
+                    // What comes of it comes with the answer.
+                    return Ok(Next::Listed(Listed::More));
+                }
                 waits.push(Wait::one(begin, part));
             }
             Route::Here | Route::One(_) => {
+                let part = match request {
+                    Request::ListPart { part } => Some(part),
+                    _ => None,
+                };
                 let (after, extra) = self.carry_out(request, out, list)?;
                 if let (After::Stats(which), Extra::Sums(sums)) = (after, extra) {
                     put(which, &sums, &self.shared.world(), out);
                 }
-                if after == After::Close {
-                    return Ok(Next::End);
+                match (after, part) {
+                    (After::Close, _) => return Ok(Next::End),
+                    (After::Listed(last), Some(part)) => {
+                        return Ok(Next::Listed(part.over(last, shards, out)));
+                    }
+                    // The store failed: what it says is the end of the list.
+                    (_, Some(_)) => return Ok(Next::Listed(Listed::All)),
+                    _ => {}
                 }
             }
             Route::All => {
@@ -132,6 +152,7 @@ impl<'a, H: Host> Desk<'a, H> {
             sums.bytes = cache.bytes();
             sums.items = cache.count()? as u64;
             sums.memory = cache.limits().memory;
+            sums.evicts = cache.evicts();
             sums.store = cache.store().describe();
             Ok(())
         })?;
@@ -154,7 +175,18 @@ impl<'a, H: Host> Desk<'a, H> {
                 continue;
             }
             let losses = self.keeper.losses;
-            let (_, extra) = self.carry_out(request, &mut answers.bytes, list)?;
+            let part = match request {
+                Request::ListPart { part } => Some(part),
+                _ => None,
+            };
+            let (after, mut extra) = self.carry_out(request, &mut answers.bytes, list)?;
+            if let Some(part) = part {
+                let shards = self.shared.settings.shards;
+                extra = Extra::Listed(match after {
+                    After::Listed(last) => part.over(last, shards, &mut answers.bytes),
+                    _ => Listed::All,
+                });
+            }
             answers.push(place, extra);
             if self.keeper.losses != losses {
                 answers.replace_all(FAILED);
@@ -206,5 +238,6 @@ fn gives_value(request: &Request<'_>) -> bool {
                 verb: Verb::Get,
                 ..
             }
+            | Request::ListPart { .. }
     )
 }

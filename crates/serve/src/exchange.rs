@@ -1,5 +1,6 @@
 //! What shards send each other: requests, answers, and clients.
 
+use crate::list::Listed;
 use crate::request::Request;
 use crate::route::{parts, with_parts};
 use crate::stats::Sums;
@@ -51,6 +52,8 @@ pub(crate) enum Extra {
     None,
     /// Its part of numbers about the server.
     Sums(Box<Sums>),
+    /// What came of a part of a list.
+    Listed(Listed),
     /// That too much waits already; it has done nothing.
     TooMuch,
 }
@@ -76,7 +79,12 @@ impl Answers {
             if !bytes.is_empty() || matches!(extra, Extra::Sums(_)) {
                 self.bytes.extend_from_slice(with);
             }
-            self.push(place, Extra::None);
+            let extra = match extra {
+                // What is said instead is its end.
+                Extra::Listed(_) => Extra::Listed(Listed::All),
+                _ => Extra::None,
+            };
+            self.push(place, extra);
         }
     }
 

@@ -1,10 +1,16 @@
 //! The flags of meta commands.
 
+use crate::command::FORMAT;
 use crate::store::{MOST_KEY, Result};
 use crate::words::{signed, unsigned, words};
+use std::borrow::Cow;
 
 const INVALID: &str = "CLIENT_ERROR invalid flag";
-pub(crate) const TOKEN: &str = "CLIENT_ERROR bad token in command line format";
+const DUPLICATE: &str = "CLIENT_ERROR duplicate flag";
+const TOKEN: &str = "CLIENT_ERROR bad token in command line format";
+/// Most flags of a command, and most bytes of an opaque with its letter, as memcached has it.
+const MOST_FLAGS: usize = 17;
+const MOST_OPAQUE: usize = 32;
 
 /// What the flags of a command say.
 #[derive(Default)]
@@ -14,20 +20,41 @@ pub(crate) struct Flags<'a> {
 }
 
 impl<'a> Flags<'a> {
-    /// Those that a command knows.
-    fn parse(text: &'a [u8], known: &[u8]) -> Result<Flags<'a>, &'static str> {
+    /// All flags that any command knows: those that mean nothing to one are let through, as memcached has it, but their tokens must be right.
+    fn parse(text: &'a [u8]) -> Result<Flags<'a>, &'static str> {
         let mut flags = Flags::default();
+        let mut wrong = None;
         for word in words(text) {
             let (letter, token) = (word[0], &word[1..]);
-            if !known.contains(&letter) {
-                return Err(INVALID);
+            if flags.has(letter) || letter >= 127 {
+                return Err(DUPLICATE);
             }
-            if flags.has(letter) {
-                return Err("CLIENT_ERROR duplicate flag");
+            let right = match letter {
+                b'N' | b'T' | b'R' => signed(token).is_some(),
+                b'C' | b'E' | b'D' | b'J' => unsigned(token).is_some(),
+                b'F' => unsigned(token).is_some_and(|flags| u32::try_from(flags).is_ok()),
+                b'M' => token.len() == 1,
+                b'O' => word.len() <= MOST_OPAQUE,
+                b'b' | b'c' | b'f' | b'h' | b'I' | b'k' | b'L' | b'l' | b'P' | b'q' | b's'
+                | b't' | b'u' | b'v' | b'x' => true,
+                _ => return Err(INVALID),
+            };
+            if !right {
+                wrong = Some(match letter {
+                    b'D' => "CLIENT_ERROR invalid numeric delta value",
+                    b'J' => "CLIENT_ERROR invalid numeric initial value",
+                    b'M' => "CLIENT_ERROR incorrect length for M token",
+                    b'O' => "CLIENT_ERROR opaque token too long",
+                    b'F' => wrong.unwrap_or(FORMAT),
+                    _ => TOKEN,
+                });
             }
             flags.all.push((letter, token));
         }
-        Ok(flags)
+        if flags.all.len() > MOST_FLAGS {
+            return Err("CLIENT_ERROR options flags are too long");
+        }
+        wrong.map_or(Ok(flags), Err)
     }
 
     pub fn has(&self, letter: u8) -> bool {
@@ -38,14 +65,17 @@ impl<'a> Flags<'a> {
         self.all.iter().find(|(l, _)| *l == letter).map(|(_, t)| *t)
     }
 
-    pub fn signed(&self, letter: u8) -> Result<Option<i64>, &'static str> {
-        let token = self.token(letter);
-        token.map(|t| signed(t).ok_or(TOKEN)).transpose()
+    fn signed(&self, letter: u8) -> Option<i64> {
+        self.token(letter).and_then(signed)
     }
 
-    pub fn unsigned(&self, letter: u8) -> Result<Option<u64>, &'static str> {
-        let token = self.token(letter);
-        token.map(|t| unsigned(t).ok_or(TOKEN)).transpose()
+    pub fn unsigned(&self, letter: u8) -> Option<u64> {
+        self.token(letter).and_then(unsigned)
+    }
+
+    /// The letter of `M`.
+    pub fn mode(&self) -> Option<u8> {
+        self.token(b'M').map(|token| token[0])
     }
 }
 
@@ -54,30 +84,29 @@ pub(crate) struct Call<'a> {
     pub flags: Flags<'a>,
     /// As the client wrote it.
     pub written: &'a [u8],
-    pub key: Vec<u8>,
+    pub key: Cow<'a, [u8]>,
     pub ttl: Option<i64>,
     /// To be compared with.
     pub cas: Option<u64>,
+    /// To be given to what is stored.
+    pub unique: Option<u64>,
     pub vivify: Option<i64>,
+    /// How long before its end a value is to be replaced.
+    pub recache: Option<i64>,
 }
 
 impl<'a> Call<'a> {
-    pub fn new(written: &'a [u8], flags: &'a [u8], known: &[u8]) -> Result<Call<'a>, &'static str> {
-        let flags = Flags::parse(flags, known)?;
-        let key = match flags.has(b'b') {
-            true => base64(written).ok_or("CLIENT_ERROR error decoding key")?,
-            false => written.to_vec(),
-        };
-        if key.is_empty() || key.len() > MOST_KEY {
-            return Err("CLIENT_ERROR bad command line format");
-        }
+    pub fn new(written: &'a [u8], text: &'a [u8]) -> Result<Call<'a>, &'static str> {
+        let flags = Flags::parse(text)?;
         Ok(Call {
-            ttl: flags.signed(b'T')?,
-            cas: flags.unsigned(b'C')?,
-            vivify: flags.signed(b'N')?,
+            key: stored_key(written, text)?,
+            ttl: flags.signed(b'T'),
+            cas: flags.unsigned(b'C'),
+            unique: flags.unsigned(b'E'),
+            vivify: flags.signed(b'N'),
+            recache: flags.signed(b'R'),
             flags,
             written,
-            key,
         })
     }
 
@@ -110,6 +139,21 @@ impl<'a> Call<'a> {
 
     pub fn quiet(&self) -> bool {
         self.flags.has(b'q')
+    }
+}
+
+/// The key that a client means, by its flags.
+pub(crate) fn stored_key<'a>(
+    written: &'a [u8],
+    flags: &[u8],
+) -> Result<Cow<'a, [u8]>, &'static str> {
+    let key = match words(flags).any(|flag| flag[0] == b'b') {
+        true => Cow::Owned(base64(written).ok_or("CLIENT_ERROR error decoding key")?),
+        false => Cow::Borrowed(written),
+    };
+    match key.is_empty() || key.len() > MOST_KEY {
+        true => Err(FORMAT),
+        false => Ok(key),
     }
 }
 

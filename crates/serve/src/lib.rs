@@ -9,11 +9,13 @@
 //! session      one conversation: bytes in, bytes out
 //! parser       bytes -> requests, a state machine without I/O
 //! answer meta  requests -> answers
-//! cache        expiry, unique numbers, limits
+//! cache        expiry, unique numbers, limits, eviction
+//! access       when values were last asked for
 //! store        values by key: the managed program, or a map to compare it with
 //! outside      values outside of the program's heap, behind serialization
 //! ```
 
+mod access;
 mod answer;
 mod cache;
 mod command;
@@ -23,6 +25,7 @@ mod desk;
 mod exchange;
 mod flags;
 mod keeper;
+mod list;
 mod managed;
 mod meta;
 mod outside;
@@ -42,16 +45,18 @@ mod stream;
 mod words;
 pub mod ycsb;
 
+pub use access::Seen;
 pub use answer::{After, Stats, VERSION, answer};
 pub use cache::{Cache, Counted, Limits, OVERHEAD, Stored};
 pub use counters::Counters;
+pub use list::{List, Listed, Lists, Part};
 pub use managed::{Kind, Managed};
 pub use parser::{MOST_LINE, Parsed, Parser};
 pub use passwords::Passwords;
 pub use reference::Reference;
-pub use request::{Mode, Request, Retrieve, Verb};
+pub use request::{Listing, Mode, Request, Retrieve, Unread, Verb};
 pub use route::{HASH, shard_of};
 pub use server::{Error, Host, MOST_SHARDS, Server, Settings, Socket, seconds};
-pub use session::{ENOUGH, Next, Pause, Session};
+pub use session::{ENOUGH, Next, Pause, Session, answer_alone};
 pub use stats::Traffic;
-pub use store::{MOST_KEY, Meta, Store, StoreError};
+pub use store::{Cursor, MOST_KEY, Meta, Store, StoreError};

@@ -3,8 +3,9 @@
 use crate::cache::OVERHEAD;
 use crate::outside::{self, Outside};
 use crate::reclaim::{Reclaim, is_heap_full, is_region_full};
-use crate::store::{MOST_KEY, Meta, Result, Store, StoreError, Totals, measure_one_by_one};
+use crate::store::{Cursor, MOST_KEY, Meta, Result, Store, StoreError, Totals, measure_one_by_one};
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 use varve_runtime::host::{Console, Input, Output, State, Wasi, teavm};
 use varve_runtime::{
@@ -14,6 +15,9 @@ use varve_runtime::{
 
 /// The program, built from `programs/store`.
 const PROGRAM: &[u8] = include_bytes!("../../../programs/dist/store.wasm");
+
+/// Exit code of the program if the file holds the first of [`Kind::ALL`], and so on; see `Main.java`.
+const HOLDS: i32 = 10;
 
 /// Where things are in the mailbox; see `Mailbox.java`.
 mod mailbox {
@@ -88,8 +92,10 @@ pub struct Managed {
     remove: TypedFunc<i32, i32>,
     clear: TypedFunc<(), ()>,
     size: TypedFunc<(), i32>,
-    scan: TypedFunc<(), ()>,
-    next: TypedFunc<(), i32>,
+    scan: TypedFunc<i32, ()>,
+    next: TypedFunc<i32, i32>,
+    flush_at: TypedFunc<(), i64>,
+    set_flush_at: TypedFunc<i64, ()>,
     measure: TypedFunc<(), ()>,
     relieve: TypedFunc<(), ()>,
     restock: TypedFunc<(), ()>,
@@ -147,6 +153,7 @@ impl Managed {
             }
             _ => (config, None),
         };
+        let file = config.durable.as_ref().map(|file| file.path.clone());
         let engine = Engine::new(config);
         let module = Module::new(&engine, PROGRAM)?;
         let state = State {
@@ -160,8 +167,9 @@ impl Managed {
         };
         let mut store = open(&engine, state)?;
         let started = teavm::start(&mut store, &module, &[kind.name().into()])?;
-        if started.code != 0 {
-            return Err(EngineError::Exit(started.code));
+        match started.code {
+            0 => {}
+            code => return Err(not_opened(code, kind, file)),
         }
         let program = started.instance;
         let mailbox = program.get_typed_func::<(), i32>(&mut store, "mailbox")?;
@@ -181,6 +189,8 @@ impl Managed {
             size: program.get_typed_func(&mut store, "size")?,
             scan: program.get_typed_func(&mut store, "scan")?,
             next: program.get_typed_func(&mut store, "next")?,
+            flush_at: program.get_typed_func(&mut store, "flushAt")?,
+            set_flush_at: program.get_typed_func(&mut store, "setFlushAt")?,
             measure: program.get_typed_func(&mut store, "measure")?,
             relieve: program.get_typed_func(&mut store, "relieve")?,
             restock: program.get_typed_func(&mut store, "restock")?,
@@ -200,6 +210,15 @@ impl Managed {
             Err(e) if !is_region_full(&e) => Err(e),
             _ => Ok(managed),
         }
+    }
+
+    /// The same, with what is stored in the medium from the next [`Store::commit`] on, and not from the end of each operation on.
+    ///
+    /// # Errors
+    /// If the medium fails.
+    pub fn grouped(mut self) -> Result<Managed, EngineError> {
+        self.store.group_durable(true)?;
+        Ok(self)
     }
 
     /// The engine's store, for what it knows of collections and compilers.
@@ -300,6 +319,18 @@ impl Managed {
         if self.room == Room::None {
             self.room = Room::Perhaps;
         }
+    }
+}
+
+/// What the program says when it does not open its store: the file has another one.
+fn not_opened(code: i32, kind: Kind, file: Option<PathBuf>) -> EngineError {
+    let held = Kind::ALL.into_iter().find(|k| HOLDS + *k as i32 == code);
+    match (held, file) {
+        (Some(held), Some(file)) => EngineError::Usage(format!(
+            "{}: this file has the values of --store {held}, and none of {kind}: open it with --store {held}, or name another file",
+            file.display()
+        )),
+        _ => EngineError::Exit(code),
     }
 }
 
@@ -461,24 +492,49 @@ impl Store for Managed {
         })
     }
 
-    fn scan(&mut self) -> Result<()> {
+    fn scan(&mut self, cursor: Cursor) -> Result<()> {
         if let Some(outside) = &mut self.outside {
-            outside.scan();
+            outside.scan(cursor);
             return Ok(());
         }
-        Ok(self.call(self.scan, ())?)
+        Ok(self.call(self.scan, cursor as i32)?)
     }
 
-    fn next(&mut self, key: &mut Vec<u8>) -> Result<Option<(Meta, usize)>> {
+    fn next(&mut self, cursor: Cursor, key: &mut Vec<u8>) -> Result<Option<(Meta, usize)>> {
         if let Some(outside) = &mut self.outside {
-            return Ok(outside.next(key));
+            return Ok(outside.next(cursor, key));
         }
-        let Some(length) = length(self.call(self.next, ())?) else {
+        let Some(length) = length(self.call(self.next, cursor as i32)?) else {
             return Ok(None);
         };
         let mailbox = self.mailbox()?;
         key_at(mailbox, length, key);
         Ok(Some(head_at(mailbox)))
+    }
+
+    fn flush_at(&mut self) -> Result<i64> {
+        match &self.outside {
+            Some(outside) => Ok(outside.flush_at()),
+            None => Ok(self.call(self.flush_at, ())?),
+        }
+    }
+
+    fn set_flush_at(&mut self, at: i64) -> Result<()> {
+        match &mut self.outside {
+            Some(outside) => outside.set_flush_at(at),
+            None => self.freeing(
+                |()| OVERHEAD,
+                |managed| managed.call(managed.set_flush_at, at),
+            ),
+        }
+    }
+
+    fn uncommitted(&self) -> bool {
+        self.store.uncommitted()
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        Ok(self.store.commit_durable()?)
     }
 
     fn describe(&self) -> Vec<(&'static str, String)> {

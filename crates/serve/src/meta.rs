@@ -1,8 +1,9 @@
 //! Meta commands: one letter per wish.
 
-use crate::answer::{NOT_NUMBER, count, store, text};
+use crate::answer::{NOT_NUMBER, Put, count, store, text};
 use crate::cache::{Cache, Counted, Stored};
-use crate::flags::{Call, TOKEN};
+use crate::command::FORMAT;
+use crate::flags::{Call, stored_key};
 use crate::request::{Mode, Verb};
 use crate::store::{Meta, Result, Store};
 use crate::words::put_number;
@@ -19,22 +20,17 @@ pub(crate) fn answer<S: Store>(
     value: &[u8],
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    let known: &[u8] = match verb {
-        Verb::Get => b"bcfkOqstvNRT",
-        Verb::Set => b"bcCFIkOqsTM",
-        Verb::Delete => b"bCIkOqT",
-        Verb::Arithmetic => b"bcCDJkMNOqtTv",
-        Verb::Debug => b"b",
-    };
-    let refused = match Call::new(key, flags, known) {
-        Err(refused) => Err(refused),
-        Ok(call) => match verb {
-            Verb::Get => get(cache, &call, out)?,
-            Verb::Set => set(cache, &call, value, out)?,
-            Verb::Delete => delete(cache, &call, out)?,
-            Verb::Arithmetic => arithmetic(cache, &call, out)?,
-            Verb::Debug => debug(cache, &call, out)?,
-        },
+    let refused = match (Call::new(key, flags), verb) {
+        (_, Verb::Debug) => debug(cache, key, flags, out)?,
+        (Err(refused), _) => Err(match verb {
+            // As memcached has it.
+            Verb::Delete | Verb::Arithmetic => INVALID,
+            _ => refused,
+        }),
+        (Ok(call), Verb::Get) => get(cache, &call, out)?,
+        (Ok(call), Verb::Set) => set(cache, &call, value, out)?,
+        (Ok(call), Verb::Delete) => delete(cache, &call, out)?,
+        (Ok(call), Verb::Arithmetic) => arithmetic(cache, &call, out)?,
     };
     if let Err(refused) = refused {
         out.extend_from_slice(refused.as_bytes());
@@ -46,31 +42,22 @@ pub(crate) fn answer<S: Store>(
 /// An answer, or the line that refuses the command.
 type Answer = Result<(), &'static str>;
 
-/// The token of a flag, or the refusal of the command.
-macro_rules! given {
-    ($e:expr) => {
-        match $e {
-            Ok(v) => v,
-            Err(refused) => return Ok(Err(refused)),
-        }
-    };
-}
+const INVALID: &str = "CLIENT_ERROR invalid or duplicate flag";
 
 fn put_field(out: &mut Vec<u8>, letter: u8, number: u64) {
     out.extend_from_slice(&[b' ', letter]);
     put_number(out, number);
 }
 
-fn put_ttl(out: &mut Vec<u8>, meta: Meta, now: i64) {
-    match meta.expiry {
+fn put_ttl(out: &mut Vec<u8>, expiry: i64, now: i64) {
+    match expiry {
         0 => out.extend_from_slice(b" t-1"),
         at => put_field(out, b't', (at - now).max(0) as u64),
     }
 }
 
 fn get<S: Store>(cache: &mut Cache<S>, call: &Call<'_>, out: &mut Vec<u8>) -> Result<Answer> {
-    let recache = given!(call.flags.signed(b'R'));
-    let wants_value = call.flags.has(b'v');
+    let mut wants_value = call.flags.has(b'v');
     let mut bytes = Vec::new();
     let found = match wants_value {
         true => cache.get(&call.key, |meta, value| {
@@ -79,12 +66,10 @@ fn get<S: Store>(cache: &mut Cache<S>, call: &Call<'_>, out: &mut Vec<u8>) -> Re
         })?,
         false => cache.find(&call.key)?,
     };
-    cache.counters.cmd_get += 1;
-    cache.counters.get_hits += u64::from(found.is_some());
-    cache.counters.get_misses += u64::from(found.is_none());
     let (mut meta, length, mut won) = match (found, call.vivify) {
         (Some((meta, length)), _) => (meta, length, false),
         (None, None) => {
+            cache.counters.asked(call.ttl.is_some(), false);
             if !call.quiet() {
                 call.code("EN", out);
             }
@@ -94,6 +79,7 @@ fn get<S: Store>(cache: &mut Cache<S>, call: &Call<'_>, out: &mut Vec<u8>) -> Re
             let meta = Meta {
                 expiry: cache.expiry(ttl),
                 claimed: true,
+                cas: call.unique.unwrap_or(0),
                 ..Meta::default()
             };
             match cache.put(&call.key, meta, &[])? {
@@ -102,30 +88,42 @@ fn get<S: Store>(cache: &mut Cache<S>, call: &Call<'_>, out: &mut Vec<u8>) -> Re
             }
         }
     };
+    cache.counters.asked(call.ttl.is_some(), true);
+    let seen = cache.seen(&call.key);
+    if !call.flags.has(b'u') {
+        cache.fetched(&call.key);
+    }
     let (before, was_claimed) = (meta, meta.claimed && !won);
-    let soon = recache.is_some_and(|within| meta.expiry != 0 && meta.expiry - cache.now() < within);
+    let soon = call
+        .recache
+        .is_some_and(|within| meta.expiry != 0 && meta.expiry - cache.now() < within);
     won |= (soon || meta.stale) && !meta.claimed;
     meta.claimed |= won;
     if let Some(ttl) = call.ttl {
-        cache.counters.cmd_touch += 1;
-        cache.counters.touch_hits += 1;
         meta.expiry = cache.expiry(ttl);
     }
     if meta != before {
         cache.mark(&call.key, meta)?;
     }
+    // Who has the value already is told that it is still the same.
+    wants_value &= call.cas != Some(meta.cas);
     if wants_value {
         out.extend_from_slice(b"VA ");
         put_number(out, length as u64);
     } else {
         out.extend_from_slice(b"HD");
     }
+    let mut expiry = before.expiry;
     for &(letter, token) in &call.flags.all {
         match letter {
             b'c' => put_field(out, b'c', meta.cas),
             b'f' => put_field(out, b'f', u64::from(meta.flags)),
+            b'h' => put_field(out, b'h', u64::from(seen.fetched)),
+            b'l' => put_field(out, b'l', (cache.now() - seen.last).max(0) as u64),
             b's' => put_field(out, b's', length as u64),
-            b't' => put_ttl(out, meta, cache.now()),
+            // Flags mean something in their order, as memcached has it.
+            b'T' => expiry = meta.expiry,
+            b't' => put_ttl(out, expiry, cache.now()),
             _ => call.echo(letter, token, out),
         }
     }
@@ -148,47 +146,45 @@ fn set<S: Store>(
     value: &[u8],
     out: &mut Vec<u8>,
 ) -> Result<Answer> {
-    let flags = given!(call.flags.unsigned(b'F')).unwrap_or(0);
-    let Ok(flags) = u32::try_from(flags) else {
-        return Ok(Err(TOKEN));
-    };
-    let mode = match call.flags.token(b'M') {
-        None | Some(b"S" | b"s" | b"") => Mode::Set,
-        Some(b"E" | b"e") => Mode::Add,
-        Some(b"A" | b"a") => Mode::Append,
-        Some(b"P" | b"p") => Mode::Prepend,
-        Some(b"R" | b"r") => Mode::Replace,
+    let mode = match call.flags.mode() {
+        None | Some(b'S') => Mode::Set,
+        Some(b'E') => Mode::Add,
+        Some(b'A') => Mode::Append,
+        Some(b'P') => Mode::Prepend,
+        Some(b'R') => Mode::Replace,
         Some(_) => return Ok(Err("CLIENT_ERROR invalid mode for ms M token")),
     };
-    let mut cas = call.cas;
-    let mut stale = false;
-    if let (true, Some(wanted)) = (call.flags.has(b'I'), cas)
-        && let Some((there, _)) = cache.find(&call.key)?
-        && there.cas > wanted
-    {
-        // A value from before somebody invalidated the key: better than none, and out of date.
-        (cas, stale) = (None, true);
-    }
     let meta = Meta {
-        flags,
+        // What does not fit was refused.
+        flags: call.flags.unsigned(b'F').unwrap_or(0) as u32,
         expiry: cache.expiry(call.ttl.unwrap_or(0)),
-        stale,
+        cas: call.unique.unwrap_or(0),
         ..Meta::default()
     };
-    let (stored, unique) = store(cache, mode, &call.key, meta, cas, value)?;
+    let how = Put {
+        mode,
+        cas: call.cas,
+        stale: call.flags.has(b'I'),
+        vivify: call.vivify.map(|ttl| cache.expiry(ttl)),
+    };
+    let (stored, unique, length) = store(cache, &call.key, meta, value, how)?;
     let code = match stored {
         Stored::Stored if call.quiet() => return Ok(Ok(())),
         Stored::Stored => "HD",
         Stored::NotStored => "NS",
         Stored::Exists => "EX",
         Stored::NotFound => "NF",
-        other => return Ok(Err(text(other))),
+        other => {
+            // An old value in place of a new one would be taken for it.
+            cache.remove(&call.key)?;
+            return Ok(Err(text(other)));
+        }
     };
     out.extend_from_slice(code.as_bytes());
     for &(letter, token) in &call.flags.all {
         match letter {
             b'c' => put_field(out, b'c', unique),
-            b's' => put_field(out, b's', value.len() as u64),
+            b's' => put_field(out, b's', length as u64),
             _ => call.echo(letter, token, out),
         }
     }
@@ -201,25 +197,10 @@ fn delete<S: Store>(cache: &mut Cache<S>, call: &Call<'_>, out: &mut Vec<u8>) ->
     let code = match found {
         None => "NF",
         Some((there, _)) if call.cas.is_some_and(|cas| cas != there.cas) => "EX",
-        Some((there, _)) if call.flags.has(b'I') => {
-            let expiry = match call.ttl {
-                Some(ttl) => cache.expiry(ttl),
-                None => there.expiry,
-            };
-            let meta = Meta {
-                expiry,
-                stale: true,
-                claimed: false,
-                cas: cache.next_unique(),
-                ..there
-            };
-            cache.mark(&call.key, meta)?;
-            "HD"
-        }
-        Some(_) => {
-            cache.remove(&call.key)?;
-            "HD"
-        }
+        Some((there, _)) => match invalidate(cache, call, there)? {
+            Stored::Stored => "HD",
+            other => return Ok(Err(text(other))),
+        },
     };
     cache.counters.delete_hits += u64::from(code == "HD");
     cache.counters.delete_misses += u64::from(code == "NF");
@@ -229,28 +210,68 @@ fn delete<S: Store>(cache: &mut Cache<S>, call: &Call<'_>, out: &mut Vec<u8>) ->
     Ok(Ok(()))
 }
 
+/// Forgets a value, or its bytes alone (`x`), or says that it is out of date (`I`).
+fn invalidate<S: Store>(cache: &mut Cache<S>, call: &Call<'_>, there: Meta) -> Result<Stored> {
+    let (empties, stales) = (call.flags.has(b'x'), call.flags.has(b'I'));
+    let mut meta = there;
+    if empties {
+        let ttl = call.ttl.unwrap_or(0);
+        meta = Meta {
+            expiry: cache.expiry(ttl),
+            cas: call.unique.unwrap_or(there.cas),
+            ..Meta::default()
+        };
+        let (stored, cas) = cache.put(&call.key, meta, &[])?;
+        if stored != Stored::Stored {
+            return Ok(stored);
+        }
+        meta.cas = cas;
+    }
+    match stales {
+        true => {
+            if let Some(ttl) = call.ttl {
+                meta.expiry = cache.expiry(ttl);
+            }
+            (meta.stale, meta.claimed) = (true, false);
+            meta.cas = match call.unique {
+                Some(unique) => unique,
+                None => cache.next_unique(),
+            };
+            cache.mark(&call.key, meta)?;
+        }
+        false if !empties => {
+            cache.remove(&call.key)?;
+        }
+        false => {}
+    }
+    Ok(Stored::Stored)
+}
+
 fn arithmetic<S: Store>(
     cache: &mut Cache<S>,
     call: &Call<'_>,
     out: &mut Vec<u8>,
 ) -> Result<Answer> {
-    let number = "CLIENT_ERROR invalid or duplicate flag";
-    let delta = given!(call.flags.unsigned(b'D').map_err(|_| number)).unwrap_or(1);
-    let first = given!(call.flags.unsigned(b'J').map_err(|_| number)).unwrap_or(0);
-    let up = match call.flags.token(b'M') {
-        None | Some(b"I" | b"i" | b"+" | b"") => true,
-        Some(b"D" | b"d" | b"-") => false,
+    let delta = call.flags.unsigned(b'D').unwrap_or(1);
+    let first = call.flags.unsigned(b'J').unwrap_or(0);
+    let up = match call.flags.mode() {
+        None | Some(b'I' | b'+') => true,
+        Some(b'D' | b'-') => false,
         Some(_) => return Ok(Err("CLIENT_ERROR invalid mode for ma M token")),
     };
     let found = cache.find(&call.key)?;
     if let (Some(cas), Some((there, _))) = (call.cas, found)
+        && cas != 0
         && there.cas != cas
     {
         call.code("EX", out);
         return Ok(Ok(()));
     }
     let ttl = call.ttl.map(|ttl| cache.expiry(ttl));
-    let change = |meta: &mut Meta| meta.expiry = ttl.unwrap_or(meta.expiry);
+    let change = |meta: &mut Meta| {
+        meta.expiry = ttl.unwrap_or(meta.expiry);
+        meta.cas = call.unique.unwrap_or(0);
+    };
     let (now, unique) = match (count(cache, &call.key, up, delta, change)?, call.vivify) {
         ((Counted::Now(number), cas), _) => (number, cas),
         ((Counted::NotNumber, _), _) => return Ok(Err(NOT_NUMBER)),
@@ -264,6 +285,7 @@ fn arithmetic<S: Store>(
             put_number(&mut digits, first);
             let meta = Meta {
                 expiry: cache.expiry(ttl),
+                cas: call.unique.unwrap_or(0),
                 ..Meta::default()
             };
             match cache.put(&call.key, meta, &digits)? {
@@ -288,13 +310,7 @@ fn arithmetic<S: Store>(
     for &(letter, token) in &call.flags.all {
         match letter {
             b'c' => put_field(out, b'c', unique),
-            b't' => {
-                let meta = Meta {
-                    expiry,
-                    ..Meta::default()
-                };
-                put_ttl(out, meta, cache.now());
-            }
+            b't' => put_ttl(out, expiry, cache.now()),
             _ => call.echo(letter, token, out),
         }
     }
@@ -306,8 +322,16 @@ fn arithmetic<S: Store>(
     Ok(Ok(()))
 }
 
-fn debug<S: Store>(cache: &mut Cache<S>, call: &Call<'_>, out: &mut Vec<u8>) -> Result<Answer> {
-    let Some((meta, length)) = cache.find(&call.key)? else {
+fn debug<S: Store>(
+    cache: &mut Cache<S>,
+    written: &[u8],
+    flags: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<Answer> {
+    let Ok(key) = stored_key(written, flags) else {
+        return Ok(Err(FORMAT));
+    };
+    let Some((meta, length)) = cache.find(&key)? else {
         out.extend_from_slice(b"EN\r\n");
         return Ok(Ok(()));
     };
@@ -315,8 +339,19 @@ fn debug<S: Store>(cache: &mut Cache<S>, call: &Call<'_>, out: &mut Vec<u8>) -> 
         0 => -1,
         at => at - cache.now(),
     };
+    let seen = cache.seen(&key);
+    let (last, fetched) = (
+        (cache.now() - seen.last).max(0),
+        if seen.fetched { "yes" } else { "no" },
+    );
     out.extend_from_slice(b"ME ");
-    out.extend_from_slice(call.written);
-    out.extend_from_slice(format!(" exp={left} cas={} size={length}\r\n", meta.cas).as_bytes());
+    out.extend_from_slice(written);
+    out.extend_from_slice(
+        format!(
+            " exp={left} la={last} cas={} fetch={fetched} cls=1 size={length}\r\n",
+            meta.cas
+        )
+        .as_bytes(),
+    );
     Ok(Ok(()))
 }

@@ -1,9 +1,11 @@
 //! Bytes of a client to requests: a state machine that sees each byte once, in whatever pieces they come.
 
 use crate::command::{Command, FORMAT, Pending, UNKNOWN, What, command};
-use crate::request::{Request, Retrieve, Verb};
+use crate::flags::stored_key;
+use crate::request::{Mode, Request, Retrieve, Unread, Verb};
 use crate::store::MOST_KEY;
-use crate::words::signed;
+use crate::words::{signed, words};
+use std::borrow::Cow;
 
 /// Most bytes of a line, but for the keys of retrievals, of which there may be any number.
 pub const MOST_LINE: usize = 2048;
@@ -22,6 +24,8 @@ enum State {
     Keys { how: Retrieve, some: bool },
     /// A value, and the end of its line, for the command in `Parser::line`.
     Value(Pending),
+    /// The same, once there is no room to wait in.
+    Refused(Pending),
     /// The rest of a value that nobody wants, and of its line.
     Swallow { bytes: u64 },
     /// The end of a line that nobody wants.
@@ -70,17 +74,23 @@ impl Parser {
                     if rest.first() == Some(&0x80) {
                         return (used, lost(rest));
                     }
+                    let end = memchr::memchr(b'\n', &rest[..rest.len().min(MOST_LINE)]);
+                    if end.is_none() && rest.len() < MOST_LINE {
+                        return (used, Parsed::More(1));
+                    }
                     if let Some((words, state)) = retrieval(rest) {
-                        self.state = state;
                         used += words;
+                        self.state = state;
+                        // No key is answered if a later one is wrong, as memcached has it.
+                        if let Some(end) = end
+                            && self.has_long_key(&rest[words..end])
+                        {
+                            return self.skip(used, FORMAT);
+                        }
                         continue;
                     }
-                    let Some(end) = memchr::memchr(b'\n', &rest[..rest.len().min(MOST_LINE)])
-                    else {
-                        return match rest.len() < MOST_LINE {
-                            true => (used, Parsed::More(1)),
-                            false => (used, lost(rest)),
-                        };
+                    let Some(end) = end else {
+                        return (used, lost(rest));
                     };
                     used += end + 1;
                     match command(without_return(&rest[..end]), self.most_value) {
@@ -90,21 +100,43 @@ impl Parser {
                             self.line.extend_from_slice(without_return(&rest[..end]));
                             self.state = State::Value(pending);
                         }
-                        Command::Refused { answer, swallow } => {
+                        Command::Refused {
+                            answer,
+                            quiet,
+                            swallow,
+                        } => {
                             if let Some(bytes) = swallow {
                                 self.state = State::Swallow { bytes };
                             }
-                            return (used, Parsed::Request(Request::Refused { answer }));
+                            if !quiet {
+                                return (used, Parsed::Request(Request::Refused { answer }));
+                            }
                         }
-                        Command::TooLarge { key, quiet, bytes } => {
+                        Command::TooLarge {
+                            key,
+                            forget,
+                            quiet,
+                            bytes,
+                        } => {
                             self.state = State::Swallow { bytes };
-                            return (used, Parsed::Request(Request::TooLarge { key, quiet }));
+                            self.line.clear();
+                            self.line.extend_from_slice(&key);
+                            let request = Request::Unread {
+                                key: &self.line,
+                                why: Unread::TooLarge,
+                                forget,
+                                quiet,
+                            };
+                            return (used, Parsed::Request(request));
                         }
                     }
                 }
                 State::Expiry { cas } => {
                     let Some((word, after)) = word(rest) else {
-                        return self.incomplete(used, rest, EXPIRY);
+                        return match missing_word(rest) {
+                            Some(blanks) => (used + blanks, Parsed::More(1)),
+                            None => self.skip(used, EXPIRY),
+                        };
                     };
                     // A number as long as no key may be is refused whole too, as it is when it comes in pieces.
                     let Some(expiry) = signed(word).filter(|_| word.len() <= MOST_KEY) else {
@@ -121,7 +153,10 @@ impl Parser {
                 }
                 State::Keys { how, some } => {
                     let Some((key, after)) = word(rest) else {
-                        return self.incomplete(used, rest, FORMAT);
+                        return match missing_word(rest) {
+                            Some(blanks) => (used + blanks, Parsed::More(1)),
+                            None => (used, too_late()),
+                        };
                     };
                     if key.is_empty() {
                         // The end of the line is all that is left of it.
@@ -135,17 +170,28 @@ impl Parser {
                         return (used + after + 1, Parsed::Request(request));
                     }
                     if key.len() > MOST_KEY {
-                        return self.skip(used, FORMAT);
+                        return (used, too_late());
                     }
                     self.state = State::Keys { how, some: true };
                     return (used + after, Parsed::Request(Request::Get { how, key }));
                 }
-                State::Value(Pending { bytes, .. }) => {
-                    let Some(missing) = missing(rest, bytes) else {
+                State::Value(Pending {
+                    bytes, ref what, ..
+                }) => {
+                    if let Some(missing) = missing(rest, bytes) {
+                        return (used, Parsed::More(missing));
+                    }
+                    if rest[bytes..].starts_with(b"\r\n") {
                         return self.value(used, input);
-                    };
-                    return (used, Parsed::More(missing));
+                    }
+                    let quiet = matches!(what, What::Store { quiet: true, .. });
+                    self.state = State::Skip;
+                    used += bytes;
+                    if !quiet {
+                        return (used, Parsed::Request(Request::Refused { answer: CHUNK }));
+                    }
                 }
+                State::Refused(_) => return (used, Parsed::Request(self.unread())),
                 State::Swallow { bytes } => {
                     let now = (rest.len() as u64).min(bytes);
                     used += now as usize;
@@ -168,30 +214,57 @@ impl Parser {
         }
     }
 
-    /// Has a value that is waited for thrown away when it comes; whether there is one.
-    pub fn refuse_value(&mut self) -> bool {
-        let State::Value(Pending { bytes, .. }) = self.state else {
-            return false;
+    /// Has a value that is waited for thrown away when it comes: what is said of it is the next request.
+    pub fn refuse_value(&mut self) {
+        self.state = match std::mem::replace(&mut self.state, State::Line) {
+            State::Value(pending) => State::Refused(pending),
+            other => other,
         };
-        self.state = State::Swallow {
-            bytes: bytes as u64,
-        };
-        true
     }
 
-    /// A word of a retrieval whose end is not there yet; what to answer if it is longer than any may be.
-    fn incomplete<'a>(
-        &mut self,
-        used: usize,
-        rest: &'a [u8],
-        too_long: &'static str,
-    ) -> (usize, Parsed<'a>) {
-        let blanks = rest.iter().take_while(|&&b| b == b' ').count();
-        // A key, and the first half of the line's end.
-        match rest.len() - blanks <= MOST_KEY + 1 {
-            true => (used + blanks, Parsed::More(1)),
-            false => self.skip(used + blanks, too_long),
+    /// What is said of a value that is not wanted any more.
+    fn unread(&mut self) -> Request<'_> {
+        let State::Refused(pending) = std::mem::replace(&mut self.state, State::Line) else {
+            unreachable!("the state was looked at")
+        };
+        self.state = State::Swallow {
+            bytes: pending.bytes as u64,
+        };
+        let (key, forget, quiet) = match pending.what {
+            What::Store {
+                mode, cas, quiet, ..
+            } => {
+                let forget = mode == Mode::Set && cas.is_none();
+                (Some(self.line[pending.key].to_vec()), forget, quiet)
+            }
+            What::Meta { flags } => {
+                let key = stored_key(&self.line[pending.key], &self.line[flags]);
+                (key.ok().map(Cow::into_owned), true, false)
+            }
+        };
+        // One that cannot be decoded stands for nothing.
+        let forget = forget && key.is_some();
+        self.line = key.unwrap_or_default();
+        Request::Unread {
+            key: &self.line,
+            why: Unread::NoBuffer,
+            forget,
+            quiet,
         }
+    }
+
+    /// Whether a retrieval's words have a key that is too long. The expiry before the keys is looked at later.
+    fn has_long_key(&self, all: &[u8]) -> bool {
+        if all.len() <= MOST_KEY {
+            return false;
+        }
+        let mut keys = words(without_return(all));
+        if matches!(self.state, State::Expiry { .. })
+            && keys.next().is_none_or(|expiry| signed(expiry).is_none())
+        {
+            return false;
+        }
+        keys.any(|key| key.len() > MOST_KEY)
     }
 
     /// Refuses, and goes on with the next line.
@@ -200,15 +273,12 @@ impl Parser {
         (used, Parsed::Request(Request::Refused { answer }))
     }
 
-    /// A value is there, with what should be the end of its line.
+    /// A value is there, with the end of its line.
     fn value<'a>(&'a mut self, used: usize, input: &'a [u8]) -> (usize, Parsed<'a>) {
         let State::Value(pending) = std::mem::replace(&mut self.state, State::Line) else {
             unreachable!("the state was looked at")
         };
-        let (value, end) = input[used..].split_at(pending.bytes);
-        if !end.starts_with(b"\r\n") {
-            return self.skip(used + pending.bytes, CHUNK);
-        }
+        let value = &input[used..][..pending.bytes];
         let key = &self.line[pending.key];
         let request = match pending.what {
             What::Store {
@@ -251,13 +321,26 @@ fn without_return(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// A line that is too long, or another protocol.
+/// How many blanks precede a word whose end is not there yet; none if it is longer than any may be.
+fn missing_word(rest: &[u8]) -> Option<usize> {
+    let blanks = rest.iter().take_while(|&&b| b == b' ').count();
+    // A key, and the first half of the line's end.
+    (rest.len() - blanks <= MOST_KEY + 1).then_some(blanks)
+}
+
+/// A key that is too long, in a line so long that keys before it were answered. A client that reads on would take what follows for something else.
+fn too_late() -> Parsed<'static> {
+    Parsed::Request(Request::Lost { answer: FORMAT })
+}
+
+/// A line that is too long, or another protocol. As memcached has it, a line that never ends is not worth a word.
 fn lost(rest: &[u8]) -> Parsed<'static> {
-    let answer = match rest[0] {
-        0x80 => "CLIENT_ERROR the binary protocol is not spoken here, use text",
-        _ => "CLIENT_ERROR line too long",
-    };
-    Parsed::Request(Request::Lost { answer })
+    Parsed::Request(match rest[0] {
+        0x80 => Request::Lost {
+            answer: "CLIENT_ERROR the binary protocol is not spoken here, use text",
+        },
+        _ => Request::Quit,
+    })
 }
 
 /// The beginning of a retrieval's line: its bytes, and what comes next.

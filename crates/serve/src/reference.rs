@@ -1,6 +1,6 @@
 //! A store that is a map of the host: what the managed ones are compared with in tests and benchmarks.
 
-use crate::store::{Meta, Result, Store};
+use crate::store::{Cursor, Meta, Result, Store};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -8,8 +8,9 @@ use std::ops::Bound;
 #[derive(Debug, Default)]
 pub struct Reference {
     map: BTreeMap<Vec<u8>, (Meta, Vec<u8>)>,
-    /// The last key that a scan gave.
-    at: Option<Vec<u8>>,
+    /// The last keys that cursors gave.
+    at: [Option<Vec<u8>>; 2],
+    flush_at: i64,
 }
 
 impl Store for Reference {
@@ -46,24 +47,30 @@ impl Store for Reference {
         Ok(self.map.len())
     }
 
-    fn scan(&mut self) -> Result<()> {
-        self.at = None;
+    fn scan(&mut self, cursor: Cursor) -> Result<()> {
+        self.at[cursor as usize] = None;
         Ok(())
     }
 
-    fn next(&mut self, key: &mut Vec<u8>) -> Result<Option<(Meta, usize)>> {
-        let from = self.at.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
-        let found = self
-            .map
-            .range::<Vec<u8>, _>((from, Bound::Unbounded))
-            .next();
-        let Some((next, (meta, value))) = found else {
+    fn next(&mut self, cursor: Cursor, key: &mut Vec<u8>) -> Result<Option<(Meta, usize)>> {
+        let at = &mut self.at[cursor as usize];
+        let from = at.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let mut after = self.map.range::<Vec<u8>, _>((from, Bound::Unbounded));
+        let Some((next, (meta, value))) = after.next() else {
             return Ok(None);
         };
         key.clone_from(next);
-        let found = (*meta, value.len());
-        self.at = Some(key.clone());
-        Ok(Some(found))
+        *at = Some(next.clone());
+        Ok(Some((*meta, value.len())))
+    }
+
+    fn flush_at(&mut self) -> Result<i64> {
+        Ok(self.flush_at)
+    }
+
+    fn set_flush_at(&mut self, at: i64) -> Result<()> {
+        self.flush_at = at;
+        Ok(())
     }
 
     fn describe(&self) -> Vec<(&'static str, String)> {

@@ -1,5 +1,7 @@
 //! What clients ask for, as the parser hands it over.
 
+use crate::list::Part;
+
 /// What a retrieval does besides giving values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Retrieve {
@@ -119,18 +121,57 @@ pub enum Request<'a> {
         /// The answer, without the end of its line.
         answer: &'static str,
     },
-    /// A value that is too large: the one that is there is out of date.
-    TooLarge {
-        /// The key.
+    /// A value that is not even read: it is thrown away as it comes.
+    Unread {
+        /// The key, as the store has it.
         key: &'a [u8],
+        /// Why.
+        why: Unread,
+        /// The value that is there is out of date.
+        forget: bool,
         /// Without an answer.
         quiet: bool,
+    },
+    /// Another limit for all values together.
+    MemoryLimit {
+        /// Mebibytes.
+        megabytes: u64,
+        /// Without an answer.
+        quiet: bool,
+    },
+    /// All keys.
+    List {
+        /// How they are written.
+        listing: Listing,
+    },
+    /// The next part of a list of keys that is under way.
+    ListPart {
+        /// Which.
+        part: Part,
     },
     /// Something after which nothing can be understood: the answer is an error, and the end.
     Lost {
         /// The answer, without the end of its line.
         answer: &'static str,
     },
+}
+
+/// Why a value is not read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unread {
+    /// It is larger than values may be.
+    TooLarge,
+    /// Too much waits already, of all connections together.
+    NoBuffer,
+}
+
+/// How a list of keys is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Listing {
+    /// With what is kept with their values: `lru_crawler metadump`.
+    Described,
+    /// As commands that get them: `lru_crawler mgdump`.
+    Commands,
 }
 
 /// Meta commands with a key.

@@ -36,7 +36,10 @@ impl Route {
             return Route::Here;
         }
         match request {
-            Request::FlushAll { .. } | Request::Stats { .. } => Route::All,
+            Request::FlushAll { .. } | Request::Stats { .. } | Request::MemoryLimit { .. } => {
+                Route::All
+            }
+            Request::ListPart { part } => Route::One(part.shard),
             _ => key(request).map_or(Route::Here, |key| Route::One(shard_of(&key, shards))),
         }
     }
@@ -50,7 +53,7 @@ fn key<'a>(request: &Request<'a>) -> Option<Cow<'a, [u8]>> {
         | Request::Delete { key, .. }
         | Request::Count { key, .. }
         | Request::Touch { key, .. }
-        | Request::TooLarge { key, .. } => Some(key.into()),
+        | Request::Unread { key, .. } => Some(key.into()),
         Request::Meta { key, flags, .. } => match words(flags).any(|flag| flag[0] == b'b') {
             true => base64(key).map(Cow::Owned),
             false => Some(key.into()),
@@ -66,7 +69,7 @@ pub(crate) fn parts<'a>(request: &Request<'a>) -> [&'a [u8]; 3] {
         | Request::Delete { key, .. }
         | Request::Count { key, .. }
         | Request::Touch { key, .. }
-        | Request::TooLarge { key, .. } => [key, &[], &[]],
+        | Request::Unread { key, .. } => [key, &[], &[]],
         Request::Store { key, value, .. } => [key, &[], value],
         Request::Meta {
             key, flags, value, ..
@@ -123,7 +126,17 @@ pub(crate) fn with_parts<'a>(
         },
         Request::MetaNoop => Request::MetaNoop,
         Request::Refused { answer } => Request::Refused { answer },
-        Request::TooLarge { quiet, .. } => Request::TooLarge { key, quiet },
+        Request::Unread {
+            why, forget, quiet, ..
+        } => Request::Unread {
+            key,
+            why,
+            forget,
+            quiet,
+        },
+        Request::MemoryLimit { megabytes, quiet } => Request::MemoryLimit { megabytes, quiet },
+        Request::List { listing } => Request::List { listing },
+        Request::ListPart { part } => Request::ListPart { part },
         Request::Lost { answer } => Request::Lost { answer },
     }
 }

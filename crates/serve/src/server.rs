@@ -3,6 +3,7 @@
 use crate::cache::Cache;
 use crate::exchange::Mailbox;
 use crate::keeper::Keeper;
+use crate::list::Lists;
 use crate::passwords::Passwords;
 use crate::shard::{LETTERS, Shard};
 use crate::stats::{Traffic, World};
@@ -13,8 +14,8 @@ use mio::{Poll, Waker};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Most shards.
@@ -138,12 +139,18 @@ pub(crate) struct Shared<'a> {
     /// Whether the system lets connections be accepted.
     pub accepting: AtomicBool,
     most_value: AtomicUsize,
+    lists: Mutex<Lists>,
 }
 
 impl Shared<'_> {
     /// Whether the server ends.
     pub fn ends(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.ended.load(Ordering::Relaxed)
+    }
+
+    /// What is known of lists of keys.
+    pub fn lists(&self) -> MutexGuard<'_, Lists> {
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn end(&self) {
@@ -247,6 +254,7 @@ impl Server {
             buffered: AtomicU64::new(0),
             accepting: AtomicBool::new(true),
             most_value: AtomicUsize::new(0),
+            lists: Mutex::default(),
         };
         let mut polls = polls.into_iter().enumerate();
         let first = polls.next();
@@ -313,8 +321,11 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// Seconds since 1970.
+/// Seconds since 1970, as they go on since the first call: a clock that is set meanwhile lets no value expire, and none live for ever.
 pub fn seconds() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |d| d.as_secs() as i64)
+    static BEGAN: LazyLock<(i64, Instant)> = LazyLock::new(|| {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
+        (since_1970.map_or(0, |d| d.as_secs() as i64), Instant::now())
+    });
+    BEGAN.0 + BEGAN.1.elapsed().as_secs() as i64
 }

@@ -1,8 +1,12 @@
 //! One client's conversation: bytes in, bytes out.
 
+use crate::answer::{After, answer};
+use crate::cache::Cache;
+use crate::list::{List, Listed, Lists};
 use crate::parser::{Parsed, Parser};
 use crate::passwords::Passwords;
 use crate::request::{Mode, Request};
+use crate::store::{Result, Store};
 use std::sync::Arc;
 
 /// Bytes of answers after which no further request is answered until some are sent.
@@ -20,12 +24,16 @@ pub enum Pause {
 }
 
 /// What comes after a request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Debug)]
 pub enum Next {
     /// The next one.
     Request,
     /// The next one, once answers were sent.
     Pause,
+    /// A list of keys, part by part.
+    List(List),
+    /// What came of a part of a list.
+    Listed(Listed),
     /// The end of the conversation.
     End,
 }
@@ -37,6 +45,8 @@ pub struct Session {
     most_value: usize,
     /// Who may take part, until the client has said that it may.
     door: Option<Arc<Passwords>>,
+    /// Keys that are being listed.
+    list: Option<List>,
 }
 
 impl Session {
@@ -46,6 +56,7 @@ impl Session {
             parser: Parser::new(most_value),
             most_value,
             door: None,
+            list: None,
         }
     }
 
@@ -55,6 +66,7 @@ impl Session {
             parser: Parser::new(Passwords::MOST),
             most_value,
             door: Some(door),
+            list: None,
         }
     }
 
@@ -71,8 +83,16 @@ impl Session {
         &mut self,
         input: &[u8],
         out: &mut Vec<u8>,
-        answer: &mut impl FnMut(Request<'_>, &mut Vec<u8>) -> Result<Next, E>,
-    ) -> Result<(usize, Pause), E> {
+        answer: &mut impl FnMut(Request<'_>, &mut Vec<u8>) -> std::result::Result<Next, E>,
+    ) -> std::result::Result<(usize, Pause), E> {
+        if let Some(part) = self.list.as_ref().map(List::part) {
+            // A part at a time, so that others have their turn.
+            let next = answer(Request::ListPart { part }, out)?;
+            if let Next::Listed(listed) = next {
+                self.listed(listed);
+            }
+            return Ok((0, Pause::Output));
+        }
         let mut used = 0;
         while out.len() < ENOUGH {
             let (now, parsed) = self.parser.next(&input[used..]);
@@ -94,18 +114,29 @@ impl Session {
             };
             match next {
                 Next::Request => {}
-                Next::Pause => return Ok((used, Pause::Output)),
+                Next::Pause | Next::Listed(_) => return Ok((used, Pause::Output)),
+                Next::List(list) => {
+                    self.list = Some(list);
+                    return Ok((used, Pause::Output));
+                }
                 Next::End => return Ok((used, Pause::End)),
             }
         }
         Ok((used, Pause::Output))
     }
 
-    /// Gives up a value that waits for its bytes, for which there is no room.
-    pub fn refuse_value(&mut self, out: &mut Vec<u8>) {
-        if self.parser.refuse_value() {
-            out.extend_from_slice(b"SERVER_ERROR out of memory reading request\r\n");
+    /// What came of the part of a list that was asked for.
+    pub fn listed(&mut self, listed: Listed) {
+        match (listed, &mut self.list) {
+            (Listed::More, _) | (_, None) => {}
+            (Listed::Shard, Some(list)) => list.next_shard(),
+            (Listed::All, _) => self.list = None,
         }
+    }
+
+    /// Gives up a value that waits for its bytes, for which there is no room. What is said of it comes when the conversation goes on.
+    pub fn refuse_value(&mut self) {
+        self.parser.refuse_value();
     }
 }
 
@@ -129,4 +160,30 @@ fn knock(door: &Passwords, request: &Request<'_>, out: &mut Vec<u8>) -> (bool, N
     };
     out.extend_from_slice(line.as_bytes());
     (admitted, Next::Request)
+}
+
+/// Answers for a conversation with one cache, where there is no server with numbers about itself.
+///
+/// # Errors
+/// What the store says.
+pub fn answer_alone<S: Store>(
+    cache: &mut Cache<S>,
+    lists: &mut Lists,
+    request: Request<'_>,
+    out: &mut Vec<u8>,
+) -> Result<Next> {
+    let part = match request {
+        Request::List { listing } => return Ok(lists.begin(listing, out)),
+        Request::ListPart { part } => Some(part),
+        _ => None,
+    };
+    Ok(match (answer(cache, request, out)?, part) {
+        (After::Listed(last), Some(part)) => Next::Listed(part.over(last, 1, out)),
+        (After::Close, _) => Next::End,
+        (After::Stats(_), _) => {
+            out.extend_from_slice(b"END\r\n");
+            Next::Request
+        }
+        _ => Next::Request,
+    })
 }

@@ -311,6 +311,9 @@ impl<'a, H: Host> Shard<'a, H> {
         let Some(round) = connection.round.as_mut() else {
             return Ok(true);
         };
+        if let Extra::Listed(listed) = extra {
+            connection.session.listed(listed);
+        }
         if !round.answered(place.answer, text, extra) {
             return Ok(true);
         }
@@ -418,10 +421,8 @@ impl<'a, H: Host> Shard<'a, H> {
                     let waiting = connection.unread().len() as u64;
                     let others = self.shared.buffered.load(Ordering::Relaxed);
                     if more > SMALL && others + waiting + more as u64 > most {
-                        self.answers.clear();
-                        connection.session.refuse_value(&mut self.answers);
+                        connection.session.refuse_value();
                         connection.pause = Pause::Output;
-                        self.desk.traffic.written += connection.send(&self.answers)? as u64;
                         continue;
                     }
                     match connection.read(&mut self.read)? {

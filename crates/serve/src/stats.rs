@@ -64,6 +64,8 @@ pub(crate) struct Sums {
     pub bytes: u64,
     pub items: u64,
     pub memory: u64,
+    /// Whether values make room for new ones.
+    pub evicts: bool,
     /// What the store says of itself.
     pub store: Vec<(&'static str, String)>,
     /// Lines about connections.
@@ -172,7 +174,7 @@ pub(crate) fn put(which: Stats, sums: &Sums, world: &World<'_>, out: &mut Vec<u8
             stat(out, "maxconns", settings.connections);
             stat(out, "item_size_max", world.most_value);
             stat(out, "num_threads", settings.shards);
-            stat(out, "evictions", "off");
+            stat(out, "evictions", if sums.evicts { "on" } else { "off" });
             stat(out, "cas_enabled", "yes");
             stat(out, "flush_enabled", "yes");
             stat(out, "binding_protocol", "ascii");

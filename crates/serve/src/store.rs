@@ -79,6 +79,15 @@ pub struct Totals {
     pub expiring: bool,
 }
 
+/// Who goes over all values.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cursor {
+    /// The server, which looks for values that are to go.
+    Sweep,
+    /// A client that lists keys.
+    List,
+}
+
 /// Values by key. It knows no time: whether a value has expired is for others to say.
 pub trait Store {
     /// A value with its bytes.
@@ -123,18 +132,30 @@ pub trait Store {
     /// As [`Store::get`].
     fn count(&mut self) -> Result<usize>;
 
-    /// Begins to go over all values.
+    /// Has a cursor begin to go over all values anew.
     ///
     /// # Errors
     /// As [`Store::get`].
-    fn scan(&mut self) -> Result<()>;
+    fn scan(&mut self, cursor: Cursor) -> Result<()>;
 
-    /// The next key, what is kept with its value, and the bytes of the value; none after the last one. Values that are put or removed between
-    /// calls may be met or not, others are met at least once.
+    /// A cursor's next key, what is kept with its value, and the bytes of the value; none after the last one. Values that are put or removed
+    /// between calls may be met or not, others are met at least once.
     ///
     /// # Errors
     /// As [`Store::get`].
-    fn next(&mut self, key: &mut Vec<u8>) -> Result<Option<(Meta, usize)>>;
+    fn next(&mut self, cursor: Cursor, key: &mut Vec<u8>) -> Result<Option<(Meta, usize)>>;
+
+    /// When all values are to be forgotten, seconds since 1970; 0 if they are not. It survives as values do.
+    ///
+    /// # Errors
+    /// As [`Store::get`].
+    fn flush_at(&mut self) -> Result<i64>;
+
+    /// Keeps that time.
+    ///
+    /// # Errors
+    /// As [`Store::put`].
+    fn set_flush_at(&mut self, at: i64) -> Result<()>;
 
     /// What all values take together.
     ///
@@ -165,8 +186,8 @@ pub trait Store {
 /// Measures a store by going over all of its values.
 pub(crate) fn measure_one_by_one<S: Store + ?Sized>(store: &mut S) -> Result<Totals> {
     let (mut totals, mut key) = (Totals::default(), Vec::new());
-    store.scan()?;
-    while let Some((meta, value)) = store.next(&mut key)? {
+    store.scan(Cursor::Sweep)?;
+    while let Some((meta, value)) = store.next(Cursor::Sweep, &mut key)? {
         totals.count += 1;
         totals.bytes += (key.len() + value) as u64;
         totals.last_unique = totals.last_unique.max(meta.cas);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use varve_runtime::Error as EngineError;
-use varve_serve::{Cache, Host, Limits, Meta, Reference, Settings, Store, StoreError};
+use varve_serve::{Cache, Cursor, Host, Limits, Meta, Reference, Settings, Store, StoreError};
 
 type Values = BTreeMap<Vec<u8>, (Meta, Vec<u8>)>;
 type Result<T, E = StoreError> = std::result::Result<T, E>;
@@ -94,12 +94,20 @@ impl Store for Volatile {
         self.now.count()
     }
 
-    fn scan(&mut self) -> Result<()> {
-        self.now.scan()
+    fn scan(&mut self, cursor: Cursor) -> Result<()> {
+        self.now.scan(cursor)
     }
 
-    fn next(&mut self, key: &mut Vec<u8>) -> Result<Option<(Meta, usize)>> {
-        self.now.next(key)
+    fn next(&mut self, cursor: Cursor, key: &mut Vec<u8>) -> Result<Option<(Meta, usize)>> {
+        self.now.next(cursor, key)
+    }
+
+    fn flush_at(&mut self) -> Result<i64> {
+        self.now.flush_at()
+    }
+
+    fn set_flush_at(&mut self, at: i64) -> Result<()> {
+        self.now.set_flush_at(at)
     }
 
     fn uncommitted(&self) -> bool {

@@ -10,7 +10,8 @@ use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use varve_runtime::Error as EngineError;
 use varve_serve::{
-    Cache, Error, Host, Limits, Meta, Reference, Server, Settings, Store, StoreError, shard_of,
+    Cache, Cursor, Error, Host, Limits, Meta, Reference, Server, Settings, Store, StoreError,
+    shard_of,
 };
 
 type Result<T, E = StoreError> = std::result::Result<T, E>;
@@ -189,12 +190,20 @@ impl Store for Fragile {
         self.0.count()
     }
 
-    fn scan(&mut self) -> Result<()> {
-        self.0.scan()
+    fn scan(&mut self, cursor: Cursor) -> Result<()> {
+        self.0.scan(cursor)
     }
 
-    fn next(&mut self, key: &mut Vec<u8>) -> Result<Option<(Meta, usize)>> {
-        self.0.next(key)
+    fn next(&mut self, cursor: Cursor, key: &mut Vec<u8>) -> Result<Option<(Meta, usize)>> {
+        self.0.next(cursor, key)
+    }
+
+    fn flush_at(&mut self) -> Result<i64> {
+        self.0.flush_at()
+    }
+
+    fn set_flush_at(&mut self, at: i64) -> Result<()> {
+        self.0.set_flush_at(at)
     }
 
     fn describe(&self) -> Vec<(&'static str, String)> {
@@ -305,5 +314,41 @@ fn a_store_that_cannot_be_opened_is_the_servers_end() {
     match server.run(&Closed, &AtomicBool::new(false)) {
         Err(Error::Open { shard: 2, error }) => assert!(error.to_string().contains("no such file")),
         other => panic!("{other:?}"),
+    }
+}
+
+/// All shards' keys are listed one shard after the other, by one client at a time; one that leaves in the middle lets others list.
+#[test]
+fn all_keys_of_all_shards_are_listed() {
+    for shards in [1, 3] {
+        let server = start(Settings { shards, ..usual() });
+        let mut client = server.connect();
+        for i in 0..10_000 {
+            client.send(&format!("set key{i} 0 0 1 noreply\r\nv\r\n"));
+        }
+        client.ask("mn\r\n", "MN\r\n");
+        let mut gone = server.connect();
+        gone.send("lru_crawler metadump all\r\n");
+        assert!(gone.line().starts_with("key="));
+        drop(gone);
+        let keys = loop {
+            client.send("lru_crawler metadump all\r\nmn\r\n");
+            match client.lines_to("MN") {
+                busy if busy[0].starts_with("BUSY") => {}
+                keys => break keys,
+            }
+        };
+        assert_eq!(keys.last().map(String::as_str), Some("END"));
+        let names: std::collections::BTreeSet<&str> = keys
+            .iter()
+            .filter_map(|line| line.strip_prefix("key=")?.split(' ').next())
+            .collect();
+        assert_eq!(names.len(), 10_000);
+        // A limit is that of all shards together.
+        client.ask("cache_memlimit 64\r\n", "OK\r\n");
+        assert_eq!(
+            client.stat("limit_maxbytes"),
+            (64 << 20) / shards as u64 * shards as u64
+        );
     }
 }

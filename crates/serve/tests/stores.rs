@@ -9,7 +9,7 @@ use proptest::test_runner::TestRunner;
 use std::cell::RefCell;
 use std::path::Path;
 use varve_runtime::{Config, DurableFile, Medium};
-use varve_serve::{Cache, Kind, Limits, Managed, Meta, Reference, Store};
+use varve_serve::{Cache, Cursor, Kind, Limits, Managed, Meta, Reference, Store};
 
 fn managed(kind: Kind) -> Managed {
     let config = Config {
@@ -205,8 +205,8 @@ fn take(store: &mut Managed, map: &mut Reference, step: Step) -> Result<(), Test
 
 fn all(store: &mut impl Store) -> Vec<(Vec<u8>, Meta, usize)> {
     let (mut found, mut key) = (Vec::new(), Vec::new());
-    store.scan().unwrap();
-    while let Some((meta, length)) = store.next(&mut key).unwrap() {
+    store.scan(Cursor::Sweep).unwrap();
+    while let Some((meta, length)) = store.next(Cursor::Sweep, &mut key).unwrap() {
         found.push((key.clone(), meta, length));
     }
     found.sort_by(|a, b| a.0.cmp(&b.0));

@@ -528,14 +528,18 @@ pub struct ServeArgs {
     /// Threads, each with its part of the keys in a store of its own [default: 1, or as many as the region files of --durable were made with]
     #[arg(short = 't', long, value_name = "N")]
     pub shards: Option<usize>,
-    /// Most memory of all values, with their keys and 160 bytes for each; what finds no room is refused, nothing is evicted
+    /// Most memory of all values, with their keys and 160 bytes for each
     #[arg(short, long, default_value = "1GiB")]
     pub memory_limit: Bytes,
+    /// What makes room when values have reached --memory-limit, besides those that have expired: off, nothing, so that no value is lost and new
+    /// ones are refused; lru, values that were not asked for lately
+    #[arg(long, value_enum, default_value_t)]
+    pub evict: Evict,
     /// Most bytes of a value
     #[arg(short = 'I', long, default_value = "1MiB")]
     pub max_item_size: Bytes,
     /// Most connections
-    #[arg(short, long, default_value_t = 4096)]
+    #[arg(short, long, default_value = "4096", value_parser = connections)]
     pub connections: usize,
     /// Most memory for requests and answers that wait, of all connections together
     #[arg(long, default_value = "64MiB")]
@@ -546,7 +550,8 @@ pub struct ServeArgs {
     /// Close connections whose request has begun, or whose answer is not read, when less than 4 KiB of it move for so long; 0: never
     #[arg(long, default_value = "30", value_name = "SECONDS", value_parser = time_out)]
     pub stall_timeout: f64,
-    /// Most memory of the program's objects [default: half as much again as --memory-limit, and 128MiB]
+    /// Most memory of the program's objects [default: half as much again as --memory-limit, and 128MiB; with --durable as much of that as leaves
+    /// addresses to durable objects]
     #[arg(long)]
     pub heap_max: Option<Bytes>,
     #[command(flatten)]
@@ -566,6 +571,24 @@ fn time_out(text: &str) -> Result<f64, String> {
 fn mode(text: &str) -> Result<u32, String> {
     let mode = u32::from_str_radix(text, 8).ok().filter(|m| *m <= 0o777);
     mode.ok_or_else(|| format!("`{text}` is no mode such as 700 or 770"))
+}
+
+/// What makes room for new values.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Evict {
+    /// Nothing.
+    #[default]
+    Off,
+    /// Values that were not asked for lately.
+    Lru,
+}
+
+fn connections(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("a server without connections serves nobody: 1 is the least".into()),
+        Ok(n) => Ok(n),
+        Err(e) => Err(format!("{e}")),
+    }
 }
 
 #[derive(clap::Args, Debug)]

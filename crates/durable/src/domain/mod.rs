@@ -77,6 +77,15 @@ pub trait Domain: Send {
         Ok(())
     }
 
+    /// So many bytes are about to be stored and committed together with what is not committed yet: whoever needs room for that makes it.
+    ///
+    /// # Errors
+    /// If the medium is full, or fails. Nothing was done then.
+    fn make_room_to_commit(&mut self, bytes: u64) -> io::Result<()> {
+        let _ = bytes;
+        Ok(())
+    }
+
     /// The region's addresses and file have got longer.
     fn grown(&mut self, bytes: u64) {
         let _ = bytes;

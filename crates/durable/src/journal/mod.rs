@@ -326,6 +326,18 @@ impl<D: Disk> Journal<D> {
     }
 }
 
+/// Bytes that a file's medium has free, as far as it says.
+pub(crate) fn free_bytes(file: &File) -> u64 {
+    use std::os::fd::AsRawFd;
+    // SAFETY: all zeroes are such a value; the call fills it.
+    let mut fs: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the descriptor is the file's, and `fs` has room for the answer.
+    match unsafe { libc::fstatvfs(file.as_raw_fd(), &raw mut fs) } {
+        0 => fs.f_bavail * fs.f_frsize,
+        _ => 0,
+    }
+}
+
 impl Journal<File> {
     /// For a region's file that is mapped privately at `base`.
     ///
@@ -335,8 +347,15 @@ impl Journal<File> {
     /// # Safety
     /// As [`Journal::new`].
     pub(crate) unsafe fn of_file(file: File, base: *const u8) -> io::Result<Journal<File>> {
+        // Of a medium that is nearly full it takes a small part, and does with more checkpoints.
+        let usual = Limits::default();
+        let part = free_bytes(&file) / 8 / LEAST * LEAST;
+        let limits = Limits {
+            journal: part.clamp(LEAST, usual.journal),
+            ..usual
+        };
         // SAFETY: as this function.
-        let mut journal = unsafe { Journal::new(file, base, Limits::default()) }?;
+        let mut journal = unsafe { Journal::new(file, base, limits) }?;
         journal.mapped = true;
         Ok(journal)
     }
@@ -369,6 +388,21 @@ impl<D: Disk> Domain for Journal<D> {
         self.guarded(|journal| journal.move_to(bytes))?;
         self.region = bytes;
         Ok(())
+    }
+
+    fn make_room_to_commit(&mut self, bytes: u64) -> io::Result<()> {
+        // What each run of lines takes besides is less than an eighth.
+        let pending = self.changes.pages().len() as u64 * PAGE;
+        let needed = (pending + bytes) / 8 * 9 + PAGE;
+        let (at, there) = match self.place {
+            Some(place) => (place.at, place.bytes),
+            None => (self.region, self.limits.journal),
+        };
+        match needed <= there {
+            true => Ok(()),
+            // The journal is made so long when it is needed; the medium has the room by then.
+            false => self.reserve(at + needed),
+        }
     }
 
     fn grown(&mut self, bytes: u64) {

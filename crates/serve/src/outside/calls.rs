@@ -3,7 +3,7 @@
 use super::tree::Tree;
 use super::{head, set_head, wire};
 use crate::managed::{Managed, key_of};
-use crate::store::{Meta, Result, StoreError};
+use crate::store::{Cursor, Meta, Result, StoreError};
 use std::io;
 use varve_durable::domain::Pool;
 use varve_runtime::host::State;
@@ -122,12 +122,20 @@ impl Outside {
         self.tree.count()
     }
 
-    pub(crate) fn scan(&mut self) {
-        self.tree.begin_scan();
+    pub(crate) fn flush_at(&self) -> i64 {
+        self.tree.note()
     }
 
-    pub(crate) fn next(&mut self, key: &mut Vec<u8>) -> Option<(Meta, usize)> {
-        let (found, value) = self.tree.next()?;
+    pub(crate) fn set_flush_at(&mut self, at: i64) -> Result<()> {
+        self.tree.set_note(at).map_err(failed)
+    }
+
+    pub(crate) fn scan(&mut self, cursor: Cursor) {
+        self.tree.begin_scan(cursor);
+    }
+
+    pub(crate) fn next(&mut self, cursor: Cursor, key: &mut Vec<u8>) -> Option<(Meta, usize)> {
+        let (found, value) = self.tree.next(cursor)?;
         key.clear();
         key.extend_from_slice(found);
         Some(head(value))

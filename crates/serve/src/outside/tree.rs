@@ -2,9 +2,9 @@
 //! the trees are that studies of persistent memory compare with (Shull et al., VEE 2019, section 7.2: `kvtree3`).
 //!
 //! ```text
-//! pool   0        64      4096           8192
-//!        | magic  | head  | log: leaf,   | leaves and records, in units of a cache line
-//!        |        |       | its bytes    |
+//! pool   0        64      128     4096           8192
+//!        | magic  | head  | note  | log: leaf,   | leaves and records, in units of a cache line
+//!        |        |       |       | its bytes    |
 //! leaf   0 next   16 hashes of 48 keys   64 places of 48 records, 0: none
 //! record 0 bytes of the key (4), of the value (4)   8 key, value
 //! ```
@@ -13,6 +13,7 @@
 //! that is split changes in several places: what it held is logged first, and put back when the pool is opened with a log.
 
 use super::records::{Room, UNIT};
+use crate::store::Cursor;
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Bound;
@@ -20,6 +21,7 @@ use varve_durable::domain::{Fence, Pool};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"VARVEKV1");
 const HEAD: u64 = 64;
+const NOTE: u64 = 128;
 const LOG: u64 = 4096;
 const LOGGED: u64 = LOG + UNIT;
 const FIRST: u64 = 8192;
@@ -37,8 +39,8 @@ pub struct Tree {
     /// Leaves by the least key that they may have.
     index: BTreeMap<Vec<u8>, u64>,
     count: usize,
-    /// Where a scan is: a leaf and its next slot.
-    scan: Option<(u64, usize)>,
+    /// Where cursors are: a leaf and its next slot.
+    scans: [Option<(u64, usize)>; 2],
 }
 
 fn hash(key: &[u8]) -> u8 {
@@ -74,7 +76,7 @@ impl Tree {
             room: Room::default(),
             index: BTreeMap::new(),
             count: 0,
-            scan: None,
+            scans: [None; 2],
         };
         tree.find_all()?;
         Ok(tree)
@@ -87,7 +89,7 @@ impl Tree {
             pool,
             index: BTreeMap::new(),
             count: 0,
-            scan: None,
+            scans: [None; 2],
         };
         tree.clear()?;
         // With this it is a tree: last.
@@ -305,7 +307,7 @@ impl Tree {
         self.index.clear();
         self.index.insert(Vec::new(), leaf);
         self.count = 0;
-        self.scan = None;
+        self.scans = [None; 2];
         Ok(())
     }
 
@@ -314,26 +316,38 @@ impl Tree {
         self.count
     }
 
-    /// Begins to go over all values.
-    pub fn begin_scan(&mut self) {
-        self.scan = Some((self.pool.u64(HEAD), 0));
+    /// A number that is kept besides the values; 0 in the beginning.
+    pub fn note(&self) -> i64 {
+        self.pool.u64(NOTE) as i64
     }
 
-    /// The next key with its value; none after the last one.
-    pub fn next(&mut self) -> Option<(&[u8], &[u8])> {
-        let (mut leaf, mut slot) = self.scan?;
+    /// Keeps that number.
+    ///
+    /// # Errors
+    /// As [`Tree::put`].
+    pub fn set_note(&mut self, note: i64) -> io::Result<()> {
+        set(&mut self.pool, NOTE, note as u64, Fence::Stored)
+    }
+
+    /// Has a cursor begin to go over all values anew.
+    pub fn begin_scan(&mut self, cursor: Cursor) {
+        self.scans[cursor as usize] = Some((self.pool.u64(HEAD), 0));
+    }
+
+    /// A cursor's next key with its value; none after the last one.
+    pub fn next(&mut self, cursor: Cursor) -> Option<(&[u8], &[u8])> {
+        let (mut leaf, mut slot) = self.scans[cursor as usize].take()?;
         while leaf != 0 {
             while slot < SLOTS {
                 let record = self.place(leaf, slot);
                 slot += 1;
                 if record != 0 {
-                    self.scan = Some((leaf, slot));
+                    self.scans[cursor as usize] = Some((leaf, slot));
                     return Some((self.key(record), self.value(record)));
                 }
             }
             (leaf, slot) = (self.pool.u64(leaf), 0);
         }
-        self.scan = None;
         None
     }
 }
@@ -364,9 +378,9 @@ mod tests {
     }
 
     fn all(tree: &mut Tree) -> BTreeMap<Vec<u8>, Vec<u8>> {
-        tree.begin_scan();
+        tree.begin_scan(Cursor::Sweep);
         let mut all = BTreeMap::new();
-        while let Some((key, value)) = tree.next() {
+        while let Some((key, value)) = tree.next(Cursor::Sweep) {
             all.insert(key.to_vec(), value.to_vec());
         }
         all

@@ -4,9 +4,7 @@
 pub mod running;
 
 use proptest::prelude::*;
-use varve_serve::{
-    After, Cache, Limits, Next, Pause, Reference, Session, Store, StoreError, answer,
-};
+use varve_serve::{Cache, Limits, Lists, Pause, Reference, Session, Store, answer_alone};
 
 /// The time at which conversations without a network take place, seconds since 1970.
 pub const NOW: i64 = 1_700_000_000;
@@ -24,7 +22,7 @@ pub fn reference() -> Cache<Reference> {
 /// The answers to input that comes in pieces; and whether the conversation has ended.
 pub fn converse<S: Store>(cache: &mut Cache<S>, pieces: &[&[u8]]) -> (Vec<u8>, bool) {
     let mut session = Session::new(cache.limits().value);
-    let (mut waiting, mut answers) = (Vec::new(), Vec::new());
+    let (mut waiting, mut answers, mut lists) = (Vec::new(), Vec::new(), Lists::default());
     for piece in pieces {
         waiting.extend_from_slice(piece);
         loop {
@@ -32,14 +30,7 @@ pub fn converse<S: Store>(cache: &mut Cache<S>, pieces: &[&[u8]]) -> (Vec<u8>, b
             let mut out = Vec::new();
             let (used, pause) = session
                 .converse(&waiting, &mut out, &mut |request, out| {
-                    Ok::<_, StoreError>(match answer(cache, request, out)? {
-                        After::Next => Next::Request,
-                        After::Close => Next::End,
-                        After::Stats(_) => {
-                            out.extend_from_slice(b"END\r\n");
-                            Next::Request
-                        }
-                    })
+                    answer_alone(cache, &mut lists, request, out)
                 })
                 .expect("the store does not fail");
             waiting.drain(..used);
@@ -138,14 +129,85 @@ pub fn command() -> impl Strategy<Value = Vec<u8>> {
         3 => counting,
         3 => others,
         4 => meta(),
+        3 => refused(),
         1 => Just(b"mn\r\n".to_vec()),
     ]
+}
+
+/// Commands that are refused, with and without answers. Where memcached takes the value for a command, it is one that says and does nothing.
+fn refused() -> impl Strategy<Value = Vec<u8>> {
+    const VALUE: &str = "verbosity 1 noreply";
+    const STORES: &[&str] = &["set", "add", "replace", "append", "prepend"];
+    const WORDS: &[&str] = &[
+        "x 0 19",
+        "0 x 19",
+        "-1 0 19",
+        "0 0 19 x x",
+        "0 0 19 noreply x",
+    ];
+    let wrong = (word(STORES), key(), word(WORDS), quiet());
+    let wrong = wrong.prop_map(|(verb, key, words, quiet)| {
+        let line = format!(" {words}{quiet}\r\n{VALUE}\r\n");
+        [verb.as_bytes(), b" ", &key, line.as_bytes()].concat()
+    });
+    let long = (word(STORES), 251usize..300, quiet()).prop_map(|(verb, length, quiet)| {
+        let key = "k".repeat(length);
+        format!("{verb} {key} 0 0 19{quiet}\r\n{VALUE}\r\n").into_bytes()
+    });
+    let large = (word(STORES), key(), quiet()).prop_map(|(verb, key, quiet)| {
+        let line = format!(" 0 0 1048577{quiet}\r\n");
+        let value = vec![b'v'; 1_048_577];
+        [
+            verb.as_bytes(),
+            b" ",
+            &key,
+            line.as_bytes(),
+            &value,
+            b"\r\n",
+        ]
+        .concat()
+    });
+    let compared = (key(), word(&["x", "-1", "18446744073709551616"]), quiet());
+    let compared = compared.prop_map(|(key, number, quiet)| {
+        let line = format!(" 0 0 19 {number}{quiet}\r\n{VALUE}\r\n");
+        [b"cas ", &key[..], line.as_bytes()].concat()
+    });
+    let missing = (key(), 1u64..3).prop_map(|(key, number)| {
+        // Numbers that no value has: each server begins with others.
+        let line = format!(" 0 0 1 {}\r\nC\r\n", u64::MAX - number);
+        [b"cas ", &key[..], line.as_bytes()].concat()
+    });
+    let several = (key(), key(), word(&["get", "gat 0", "gets"])).prop_map(|(a, b, verb)| {
+        let long = [b'l'; 251];
+        [verb.as_bytes(), b" ", &a, b" ", &long, b" ", &b, b"\r\n"].concat()
+    });
+    let short = (
+        word(&[
+            "incr",
+            "decr",
+            "touch",
+            "delete",
+            "flush_all",
+            "verbosity",
+            "cache_memlimit",
+        ]),
+        word(&["", " x", " k1 x", " k1 -1x", " 5x", " k1 1 2", " k1 1 2 3"]),
+        quiet(),
+    );
+    let short =
+        short.prop_map(|(verb, words, quiet)| format!("{verb}{words}{quiet}\r\n").into_bytes());
+    prop_oneof![4 => wrong, 2 => long, 1 => large, 2 => compared, 1 => missing, 2 => several, 6 => short]
 }
 
 fn meta() -> impl Strategy<Value = Vec<u8>> {
     let get = (
         key(),
-        proptest::sample::subsequence(vec!["f", "k", "q", "s", "t", "v", "Oab"], 0..6),
+        proptest::sample::subsequence(
+            vec![
+                "f", "h", "k", "q", "s", "t", "u", "v", "Oab", "T0", "N0", "R30",
+            ],
+            0..8,
+        ),
     );
     let get = get.prop_map(|(key, flags)| {
         [b"mg ", &key[..], b" ", flags.join(" ").as_bytes(), b"\r\n"].concat()

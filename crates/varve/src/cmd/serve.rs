@@ -2,7 +2,7 @@
 
 use super::durable;
 use super::shards::Regions;
-use crate::args::{DurableRun, ServeArgs};
+use crate::args::{DurableRun, Evict, ServeArgs};
 use crate::ui::{self, Done, Failure, failed, wrong};
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
+use varve_machine::Bytes;
 use varve_runtime::{Config, Error as EngineError};
 use varve_serve::{
     Cache, Error, Host, Limits, MOST_SHARDS, Managed, Passwords, Server, Settings, Socket,
@@ -84,8 +85,17 @@ impl Host for Program<'_> {
     type Store = Managed;
 
     fn open(&self, shard: usize) -> Result<Cache<Managed>, StoreError> {
-        let store = Managed::new(self.a.store, self.configs[shard].clone())?;
-        Cache::new(store, self.limits, varve_serve::seconds())
+        let config = &self.configs[shard];
+        let store = Managed::new(self.a.store, config.clone())?.grouped()?;
+        let cache = Cache::new(store, self.limits, varve_serve::seconds())?;
+        // What `cache_memlimit` asks for must find room in the heap that there is.
+        let cache = cache
+            .up_to(config.heap_max.max(self.limits.memory))
+            .one_of(self.configs.len());
+        Ok(match self.a.evict {
+            Evict::Off => cache,
+            Evict::Lru => cache.evict(),
+        })
     }
 
     fn ready(&self) {
@@ -162,15 +172,13 @@ fn configs(
 ) -> Result<Vec<Config>, Failure> {
     let files = regions.map(Regions::files).unwrap_or_default();
     let config = |shard| {
-        let mut config = Config {
-            heap_max: heap(a) / shards as u64,
-            ..Config::default()
-        };
+        let mut config = Config::default();
         let durable = DurableRun {
             durable: files.get(shard).cloned(),
             ..(&a.durable).into()
         };
         durable::configure(&durable, &mut config)?;
+        config.heap_max = heap(a, &config, shards)?;
         Ok(config)
     };
     (0..shards).map(config).collect()
@@ -196,6 +204,8 @@ fn files(connections: usize, besides: usize) {
 fn store_failed(a: &ServeArgs, e: &EngineError) -> Failure {
     match e {
         EngineError::Durable(e) => durable::failure(e),
+        // A file with the values of another store has its own line.
+        EngineError::Usage(_) => wrong(e),
         e => failed(format!("{}: {e}", a.store)),
     }
 }
@@ -227,8 +237,23 @@ fn limits(a: &ServeArgs, shards: usize) -> Result<Limits, Failure> {
     })
 }
 
-fn heap(a: &ServeArgs) -> u64 {
+/// Most memory of the program's objects: what was asked for, or what values of --memory-limit need with room for the collector. Values that survive are
+/// not in it, and the addresses that it may use are fewer.
+fn heap(a: &ServeArgs, config: &Config, shards: usize) -> Result<u64, Failure> {
     let memory = a.memory_limit.0;
-    a.heap_max
-        .map_or(memory + memory / 2 + (128 << 20), |heap| heap.0)
+    let usual = memory + memory / 2 + (128 << 20);
+    let most = match config.durable {
+        // A heap has twice its size in addresses, and some for its nursery.
+        Some(_) => config.object_align.durable_start() / 2 - 8 * config.nursery_max,
+        None => u64::MAX,
+    };
+    let shards = shards as u64;
+    match a.heap_max {
+        Some(heap) if heap.0 / shards > most => Err(wrong(format!(
+            "--heap-max {heap} leaves no addresses to durable objects: {} is the most with this --region-max",
+            Bytes(most * shards)
+        ))),
+        Some(heap) => Ok(heap.0 / shards),
+        None => Ok((usual / shards).min(most)),
+    }
 }

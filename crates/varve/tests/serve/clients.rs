@@ -1,4 +1,4 @@
-//! Clients that others wrote: pymemcache, and the tools of libmemcached.
+//! Clients that others wrote: pymemcache, PHP's memcached, Dalli, and the tools of libmemcached.
 
 use crate::Server;
 use std::path::Path;
@@ -39,6 +39,51 @@ fn pymemcache_gets_what_it_expects() {
         assert!(output.status.success(), "{store}: {}", said(&output));
         assert!(said(&output).ends_with("done\n"), "{store}");
     }
+}
+
+/// Has a client's story told to servers of some stores, if the client is there: `probe` finds out.
+fn tell(story: &str, probe: &[&str], missing: &str) {
+    if !run(Command::new(probe[0]).args(&probe[1..])).is_some_and(|o| o.status.success()) {
+        eprintln!("skipped: {missing}");
+        return;
+    }
+    let story = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/serve")
+        .join(story);
+    for store in ["fhmap", "hbtree"] {
+        let server = Server::start(&["--store", store]);
+        let mut command = Command::new(probe[0]);
+        command.arg(&story).arg(server.port.to_string());
+        let output = run(&mut command).expect("it ran a moment ago");
+        assert!(output.status.success(), "{store}: {}", said(&output));
+        assert!(
+            said(&output).ends_with("done\n"),
+            "{store}: {}",
+            said(&output)
+        );
+    }
+}
+
+#[test]
+fn phps_memcached_gets_what_it_expects_with_answers_and_without() {
+    tell(
+        "php_story.php",
+        &["php", "-r", "exit(class_exists('Memcached') ? 0 : 1);"],
+        "no memcached for PHP (Debian: apt install php-cli php-memcached)",
+    );
+}
+
+#[test]
+fn dalli_gets_what_it_expects_of_the_meta_commands() {
+    tell(
+        "dalli_story.rb",
+        &[
+            "ruby",
+            "-e",
+            "require 'dalli'; exit(Dalli::VERSION.to_i >= 3)",
+        ],
+        "no Dalli from 3.0 on (Debian: apt install ruby-dalli)",
+    );
 }
 
 /// Whether the tools are there; says so if not.

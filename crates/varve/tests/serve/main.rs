@@ -106,6 +106,41 @@ fn signals_end_a_server_in_peace() {
     }
 }
 
+/// Values that survive are not in the heap, so a limit beyond what a heap can have beside them is no reason not to begin.
+#[test]
+fn a_durable_store_begins_with_a_limit_greater_than_its_heap() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("values.region");
+    let file = file.to_str().unwrap();
+    let server = Server::start(&["-m", "6GiB", "--durable", file, "--domain", "memory"]);
+    let mut client = server.connect();
+    client.ask("set a 0 0 1\r\nA\r\n", "STORED\r\n");
+}
+
+#[test]
+fn values_make_room_for_new_ones_where_they_may() {
+    for store in ["fhmap", "pbtree", "hbtree", "outside"] {
+        let server = Server::start(&["--store", store, "-m", "8MiB", "--evict", "lru"]);
+        let mut client = server.connect();
+        let value = "v".repeat(10_000);
+        for i in 0..4000 {
+            let request = format!("set k{i} 0 0 10000\r\n{value}\r\nget k0\r\n");
+            client.ask(&request, "STORED\r\n");
+            let there = client.line().unwrap();
+            assert_eq!(there, "VALUE k0 0 10000", "{store}, at {i}");
+            client.ask("", &format!("{value}\r\nEND\r\n"));
+        }
+        client.send("stats\r\n");
+        let mut evictions = 0;
+        while let Some(line) = client.line().filter(|line| line != "END") {
+            if let Some(n) = line.strip_prefix("STAT evictions ") {
+                evictions = n.parse().unwrap();
+            }
+        }
+        assert!(evictions > 3000, "{store}: {evictions}");
+    }
+}
+
 #[test]
 fn wrong_settings_are_refused_in_one_line() {
     let server = Server::start(&[]);
@@ -136,6 +171,12 @@ fn wrong_settings_are_refused_in_one_line() {
         (&["--idle-timeout", "0.001"], "from 0.01 on"),
         (&["--stall-timeout", "soon"], "or 0 for never"),
         (&["--durable", "/nowhere/at/all"], "/nowhere/at/all"),
+        (&["--connections", "0"], "--connections"),
+        (&["--evict", "fifo"], "--evict"),
+        (
+            &["--durable", "/nowhere/at/all", "--heap-max", "20GiB"],
+            "--heap-max",
+        ),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_varve"));
         command.arg("serve");

@@ -61,6 +61,11 @@ except Exception as e:
     assert "too large" in str(e), repr(e)
 same(client.get("larger"), None)
 
+# Most clients want no answer to a store, and read none: an error would be taken for the answer to what comes next.
+client.set("larger", large + b"x", noreply=True)
+same(client.get("larger"), None)
+same(client.get("large"), large)
+
 # Without answers, and then one that waits for all before.
 for i in range(1000):
     client.set(f"quiet{i}", str(i), noreply=True)

@@ -53,6 +53,66 @@ fn a_value_with_all_that_goes_with_it_survives_a_kill() {
     }
 }
 
+#[test]
+fn a_flush_that_was_promised_for_later_survives_a_kill() {
+    for store in ["fhmap", "pbtree", "hbtree", "outside"] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("values.region");
+        let server = start(store, &file);
+        server
+            .connect()
+            .ask("set a 0 0 1\r\nA\r\nflush_all 2\r\n", "STORED\r\nOK\r\n");
+        server.signal("-KILL");
+        thread::sleep(Duration::from_millis(3100));
+        let server = start(store, &file);
+        let mut client = server.connect();
+        client.ask("get a\r\nset b 0 0 1\r\nB\r\n", "END\r\nSTORED\r\n");
+        server.signal("-KILL");
+        // It came once, and not again.
+        let server = start(store, &file);
+        server
+            .connect()
+            .ask("get b\r\n", "VALUE b 0 1\r\nB\r\nEND\r\n");
+    }
+}
+
+#[test]
+fn a_file_with_the_values_of_another_store_is_refused_and_stays_as_it_is() {
+    for held in STORES {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("values.region");
+        let server = start(held, &file);
+        server.connect().ask("set a 0 0 1\r\nA\r\n", "STORED\r\n");
+        server.signal("-TERM");
+        for other in STORES.into_iter().filter(|other| *other != held) {
+            let output = std::process::Command::new(env!("CARGO_BIN_EXE_varve"))
+                .args([
+                    "serve",
+                    "--listen",
+                    "127.0.0.1:0",
+                    "--store",
+                    other,
+                    "--durable",
+                ])
+                .arg(&file)
+                .args(["--domain", "memory"])
+                .output()
+                .unwrap();
+            let err = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{held}, {other}: {err}");
+            assert!(output.stdout.is_empty(), "{held}, {other}");
+            for word in [&format!("--store {held}"), file.to_str().unwrap()] {
+                assert!(err.contains(word), "{held}, {other}: {err}");
+            }
+            assert_eq!(err.lines().count(), 1, "{err}");
+        }
+        let server = start(held, &file);
+        server
+            .connect()
+            .ask("get a\r\n", "VALUE a 0 1\r\nA\r\nEND\r\n");
+    }
+}
+
 /// Writes numbered values of few keys and has the server killed some time after so many of them; the last acknowledged number of each key, and
 /// the one that was under way.
 fn write_until_killed(

@@ -1,6 +1,8 @@
 package varve.store;
 
+import java.util.Arrays;
 import org.teavm.interop.Export;
+import varve.Varve;
 
 /** What the host calls, with keys and values in the {@link Mailbox}. */
 final class Requests {
@@ -11,13 +13,17 @@ final class Requests {
 
     /** Room that is given up when the heap is full, so that values can still be read and removed. */
     private static long[] spare = new long[SPARE_WORDS];
-    private static Table.Cursor cursor;
+
+    /** One goes over all values for the server, to find those that have expired, and one for a client that lists keys. */
+    private static final Table.Cursor[] cursors = new Table.Cursor[2];
+    private static Notes notes;
 
     private Requests() {
     }
 
     static void serve(Table opened) {
         table = opened;
+        notes = Varve.root("server", Notes::new);
     }
 
     @Export(name = "mailbox")
@@ -83,7 +89,7 @@ final class Requests {
 
     @Export(name = "clear")
     static void clear() {
-        cursor = null;
+        Arrays.fill(cursors, null);
         table.clear();
     }
 
@@ -123,22 +129,34 @@ final class Requests {
         Mailbox.putTotals(count, bytes, unique, expiring);
     }
 
-    /** Begins to go over all values anew. */
+    /** Has one of the cursors begin to go over all values anew. */
     @Export(name = "scan")
-    static void scan() {
-        cursor = table.scan();
+    static void scan(int which) {
+        cursors[which] = table.scan();
     }
 
-    /** The length of the next key, with all of its value but the bytes; -1 after the last one. */
+    /** The length of a cursor's next key, with all of its value but the bytes; -1 after the last one. */
     @Export(name = "next")
-    static int next() {
+    static int next(int which) {
+        Table.Cursor cursor = cursors[which];
         if (cursor == null || !cursor.next()) {
-            cursor = null;
+            cursors[which] = null;
             return -1;
         }
         Mailbox.putKey(cursor.key());
         Mailbox.putHead(cursor.value());
         return cursor.key().length;
+    }
+
+    /** When all values are to be forgotten, seconds since 1970; 0 if they are not. */
+    @Export(name = "flushAt")
+    static long flushAt() {
+        return notes.flushAt;
+    }
+
+    @Export(name = "setFlushAt")
+    static void setFlushAt(long seconds) {
+        notes.flushAt = seconds;
     }
 
     // ---- a store outside of the managed heap: the host has it, and gets and gives keys and values in serialized form ----
