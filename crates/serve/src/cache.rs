@@ -450,9 +450,15 @@ impl<S: Store> Cache<S> {
             meta
         })?;
         let outcome = match meta {
+            // What clients were told of the value before does not hold for this one.
             Some(meta) => {
-                let cas = unique;
-                self.put(key, Meta { cas, ..meta }, &joined)
+                let fresh = Meta {
+                    cas: unique,
+                    stale: false,
+                    claimed: false,
+                    ..meta
+                };
+                self.put(key, fresh, &joined)
             }
             None => Ok((Stored::NotStored, 0)),
         };
@@ -496,11 +502,14 @@ impl<S: Store> Cache<S> {
         put_number(&mut digits, number);
         digits.resize(digits.len().max(length), b' ');
         meta.cas = 0;
+        // The same value, as memcached has it, if it has as many bytes.
+        let same = digits.len() == length;
+        meta.stale &= same;
+        meta.claimed &= same;
         change(&mut meta);
         let seen = self.seen(key);
         let outcome = self.put(key, meta, &digits)?;
-        // The same value, as memcached has it, if it has as many bytes.
-        if seen.fetched && digits.len() == length {
+        if seen.fetched && same {
             self.access.fetched(key, self.now);
         }
         Ok(match outcome {

@@ -214,6 +214,39 @@ fn all(store: &mut impl Store) -> Vec<(Vec<u8>, Meta, usize)> {
 }
 
 #[test]
+fn two_cursors_go_over_all_values_beside_each_other_and_a_promise_is_kept() {
+    for kind in Kind::ALL {
+        let mut store = Managed::new(kind, Config::default()).unwrap();
+        for i in 0..200 {
+            let key = format!("key{i}");
+            store.put(key.as_bytes(), Meta::default(), b"v").unwrap();
+        }
+        let (mut found, mut key) = ([0; 2], Vec::new());
+        let cursors = [Cursor::Sweep, Cursor::List];
+        for cursor in cursors {
+            store.scan(cursor).unwrap();
+        }
+        for round in 0..400 {
+            for (cursor, found) in cursors.into_iter().zip(&mut found) {
+                // One is ahead.
+                let turns = if round == 0 {
+                    1 + cursor as usize * 50
+                } else {
+                    1
+                };
+                for _ in 0..turns {
+                    *found += i32::from(store.next(cursor, &mut key).unwrap().is_some());
+                }
+            }
+        }
+        assert_eq!(found, [200, 200], "{kind}");
+        assert_eq!(store.flush_at().unwrap(), 0, "{kind}");
+        store.set_flush_at(NOW).unwrap();
+        assert_eq!(store.flush_at().unwrap(), NOW, "{kind}");
+    }
+}
+
+#[test]
 fn a_heap_that_is_full_refuses_a_value_and_keeps_the_others() {
     for kind in Kind::ALL {
         let config = Config {

@@ -177,9 +177,10 @@ fn refused() -> impl Strategy<Value = Vec<u8>> {
         let line = format!(" 0 0 1 {}\r\nC\r\n", u64::MAX - number);
         [b"cas ", &key[..], line.as_bytes()].concat()
     });
-    let several = (key(), key(), word(&["get", "gat 0", "gets"])).prop_map(|(a, b, verb)| {
+    // Memcached takes note that what was there before the long key was asked for.
+    let several = (key(), word(&["get", "gat 0", "gets"])).prop_map(|(key, verb)| {
         let long = [b'l'; 251];
-        [verb.as_bytes(), b" ", &a, b" ", &long, b" ", &b, b"\r\n"].concat()
+        [verb.as_bytes(), b" never ", &long, b" ", &key, b"\r\n"].concat()
     });
     let short = (
         word(&[

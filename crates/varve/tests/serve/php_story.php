@@ -47,6 +47,7 @@ foreach ([false, true] as $quiet) {
     same($m->flush(), true, 'flush');
     same($m->get('text'), false, 'get after flush');
 }
+$m->setOption(Memcached::OPT_NOREPLY, false);
 $stats = array_values($m->getStats())[0];
 same($stats['curr_items'], 0, 'curr_items');
 echo "done\n";
