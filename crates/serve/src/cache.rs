@@ -587,10 +587,11 @@ impl<S: Store> Cache<S> {
     }
 }
 
-/// The number that a value begins with, up to a blank: as memcached has it.
+/// The number that a value begins with, up to a blank or a zero byte: as memcached has it, where blanks are those of C.
 fn decimal(value: &[u8]) -> Option<u64> {
-    let digits = value.trim_ascii_start();
-    unsigned(digits.split(u8::is_ascii_whitespace).next()?)
+    let is_blank = |b: &u8| b.is_ascii_whitespace() || *b == 0x0b;
+    let start = value.iter().position(|b| !is_blank(b))?;
+    unsigned(value[start..].split(|b| is_blank(b) || *b == 0).next()?)
 }
 
 fn size(key: &[u8], value: usize) -> u64 {

@@ -321,7 +321,7 @@ fn a_store_that_cannot_be_opened_is_the_servers_end() {
 #[test]
 fn all_keys_of_all_shards_are_listed() {
     for shards in [1, 3] {
-        let server = start(Settings { shards, ..usual() });
+        let server = start(of(shards));
         let mut client = server.connect();
         for i in 0..10_000 {
             client.send(&format!("set key{i} 0 0 1 noreply\r\nv\r\n"));
