@@ -295,6 +295,7 @@ impl Space {
         // Objects to come open the pages that they go to.
         self.alloc.retire();
         let mut opened = std::mem::take(&mut self.opened);
+        opened.retain(|page| !self.unsettled.contains(page));
         opened.sort_unstable();
         for page in opened {
             let lines = match page * PAGE < self.first {

@@ -107,6 +107,8 @@ pub struct Space {
     /// Pages that were opened since all were sealed.
     pub(crate) opened: Vec<u64>,
     pub(crate) last_opened: u64,
+    /// Pages with bytes that nobody announced: the medium may have others, so that they get no checksum in this run.
+    pub(crate) unsettled: FxHashSet<u64>,
     /// Open pages after which all are sealed.
     pub(crate) seal_at: u64,
     /// The medium did not take what was written: nothing more is.
@@ -324,6 +326,7 @@ impl Space {
             tables_at: Vec::new(),
             opened: Vec::new(),
             last_opened: u64::MAX,
+            unsettled: Default::default(),
             seal_at: pages::MOST_OPEN,
             failed: false,
         }
