@@ -2,7 +2,7 @@
 //! Bytes of a client, in pieces: never a panic, the same answers however they are cut, and bytes that are counted as they are kept.
 
 use libfuzzer_sys::fuzz_target;
-use varve_serve::{Cache, Limits, Pause, Reference, Session};
+use varve_serve::{After, Cache, Limits, Next, Pause, Reference, Session, StoreError, answer};
 
 const LIMITS: Limits = Limits {
     value: 2000,
@@ -18,7 +18,12 @@ fn converse(pieces: &[&[u8]]) -> (Vec<u8>, Cache<Reference>) {
         loop {
             let mut out = Vec::new();
             let (used, pause) = session
-                .converse(&mut cache, &waiting, &mut out, &mut |_, _, _| Ok(()))
+                .converse(&waiting, &mut out, &mut |request, out| {
+                    Ok::<_, StoreError>(match answer(&mut cache, request, out)? {
+                        After::Close => Next::End,
+                        After::Next | After::Stats(_) => Next::Request,
+                    })
+                })
                 .expect("a map does not fail");
             waiting.drain(..used);
             answers.extend(out);

@@ -108,7 +108,7 @@ fn store(c: &mut Criterion<ProcessorTime>) {
     group.bench_function("region", |b| {
         b.iter(|| {
             let at = next(start, &mut turn);
-            world.space().store(at, &turn.to_le_bytes()).unwrap();
+            world.space().store(at, 0, &turn.to_le_bytes()).unwrap();
         });
     });
     group.finish();
@@ -148,7 +148,7 @@ fn region(c: &mut Criterion<ProcessorTime>) {
                 for _ in 0..lines {
                     let at = next(start, &mut turn);
                     for i in 0..STORES / lines {
-                        space.store(at + 8 * i % 64, &turn.to_le_bytes()).unwrap();
+                        space.store(at, 8 * i % 64, &turn.to_le_bytes()).unwrap();
                     }
                 }
                 space.end().unwrap();

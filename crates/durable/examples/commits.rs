@@ -128,7 +128,9 @@ impl World {
         self.turn += 1;
         let element = self.turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let (at, turn) = (self.table + 8 * (element % (ELEMENTS - 1)), self.turn);
-        self.space().store(at, &turn.to_le_bytes()).expect("stored");
+        self.space()
+            .store(at, 0, &turn.to_le_bytes())
+            .expect("stored");
     }
 
     /// A new object that a root stands for.

@@ -102,12 +102,12 @@ fn main() -> Result<()> {
         let begun = Instant::now();
         let mut space = open(&heap, &path)?;
         let list = space.root("list").expect("it was kept");
-        let place = space.addresses().offset(list) + 8;
-        let newest = space.image().u64(place);
+        let object = space.addresses().offset(list);
+        let newest = space.image().u64(object + 8);
         let seconds = begun.elapsed().as_secs_f64();
         assert_eq!(newest, objects - 1);
         println!("first object after {:.1} ms, {how} before", 1e3 * seconds);
-        space.store(place, &newest.to_le_bytes())?;
+        space.store(object, 8, &newest.to_le_bytes())?;
         if i == 2 {
             space.close()?;
         }

@@ -18,6 +18,8 @@ pub(crate) struct Allocator {
     used: u64,
     /// What was taken of free lines last, from and to, which nobody has prepared for objects yet.
     pub fresh: Option<(u64, u64)>,
+    /// While garbage is looked for: one bit for each line, set if it was taken since that began.
+    recent: Option<Vec<u64>>,
 }
 
 /// Free bytes of the file, and the line from which to look for more.
@@ -40,7 +42,11 @@ impl Allocator {
     /// There are lines up to `bytes` now; new ones are free.
     pub fn grow(&mut self, bytes: u64) {
         self.lines = bytes / LINE_SIZE;
-        self.taken.resize(self.lines.div_ceil(64) as usize, 0);
+        let words = self.lines.div_ceil(64) as usize;
+        self.taken.resize(words, 0);
+        if let Some(recent) = &mut self.recent {
+            recent.resize(words, 0);
+        }
     }
 
     /// Frees all lines from the one of `offset` on.
@@ -66,6 +72,50 @@ impl Allocator {
                 self.used += 1;
             }
             self.taken[(line / 64) as usize] |= 1 << (line % 64);
+        }
+        if let Some(recent) = &mut self.recent {
+            for line in from..to {
+                recent[(line / 64) as usize] |= 1 << (line % 64);
+            }
+        }
+    }
+
+    /// From here on lines that are taken are known as such. What was taken before gets no more objects.
+    pub fn begin_cycle(&mut self) {
+        self.retire();
+        self.recent = Some(vec![0; self.taken.len()]);
+    }
+
+    /// Whether an offset is in a line that was taken since garbage is looked for.
+    #[inline]
+    pub fn is_recent(&self, offset: u64) -> bool {
+        let line = offset / LINE_SIZE;
+        let word = |bits: &Vec<u64>| bits.get((line / 64) as usize).copied();
+        let word = self.recent.as_ref().and_then(word).unwrap_or(0);
+        word >> (line % 64) & 1 != 0
+    }
+
+    /// Garbage was looked for: from the line of `offset` on, the lines of `live` and those that were taken since are taken, and no others. None if
+    /// it was all in vain.
+    pub fn end_cycle(&mut self, offset: u64, live: Option<&[u64]>) {
+        let (Some(recent), Some(live)) = (self.recent.take(), live) else {
+            return;
+        };
+        let first = offset.div_ceil(LINE_SIZE);
+        self.used = 0;
+        for (i, (taken, recent)) in self.taken.iter_mut().zip(recent).enumerate() {
+            let found = live.get(i).copied().unwrap_or(0) | recent;
+            // Lines of this word that are before the first.
+            let before = first.saturating_sub(64 * i as u64);
+            let kept = match before {
+                64.. => u64::MAX,
+                n => (1 << n) - 1,
+            };
+            *taken = *taken & kept | found & !kept;
+            self.used += u64::from(taken.count_ones());
+        }
+        for gap in [&mut self.small, &mut self.medium] {
+            gap.next = 0;
         }
     }
 
@@ -97,10 +147,27 @@ impl Allocator {
                 self.used -= 1;
                 self.taken[(line / 64) as usize] &= !(1 << (line % 64));
             }
+            if let Some(recent) = &mut self.recent {
+                recent[(line / 64) as usize] &= !(1 << (line % 64));
+            }
         }
         for gap in [&mut self.small, &mut self.medium] {
             gap.next = gap.next.min(from);
         }
+    }
+
+    /// Takes free lines, wherever they are, of so many bytes or as many as there are: from and to of each run.
+    pub fn take_free(&mut self, bytes: u64) -> Vec<(u64, u64)> {
+        let (mut runs, mut missing, mut line) = (Vec::new(), bytes.div_ceil(LINE_SIZE), 0);
+        while missing > 0
+            && let Some((from, to)) = self.find(line, 1)
+        {
+            let to = to.min(from + missing);
+            self.take(from, to);
+            runs.push((from * LINE_SIZE, to * LINE_SIZE));
+            (missing, line) = (missing - (to - from), to);
+        }
+        runs
     }
 
     /// Gives back what no object was put into, of what was taken for those to come.

@@ -1,5 +1,6 @@
 //! What can go wrong, each with what to do about it.
 
+use crate::space::is_full;
 use std::io;
 
 /// Why a region cannot be opened, or what was asked of it cannot be done.
@@ -108,6 +109,17 @@ pub enum Error {
     /// Wrong use by the program.
     #[error("{0}")]
     Usage(String),
+}
+
+impl Error {
+    /// Whether there is no room: in the region, in the medium, or in what this user may have of it.
+    pub fn is_full(&self) -> bool {
+        match self {
+            Error::Full { .. } => true,
+            Error::Io { source, .. } => is_full(source),
+            _ => false,
+        }
+    }
 }
 
 /// A result of this crate.

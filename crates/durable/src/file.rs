@@ -189,6 +189,16 @@ fn recovered(file: &File, path: &str) -> Result<()> {
     }
 }
 
+/// Whether the file's medium has so many bytes free, as far as it says.
+fn has_room(file: &File, bytes: u64) -> bool {
+    use std::os::fd::AsRawFd;
+    // SAFETY: all zeroes are such a value; the call fills it.
+    let mut fs: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the descriptor is the file's, and `fs` has room for the answer.
+    let asked = unsafe { libc::fstatvfs(file.as_raw_fd(), &raw mut fs) };
+    asked == 0 && fs.f_bavail * fs.f_frsize >= bytes
+}
+
 /// Maps the bytes of a region's file, with what has them reach the medium.
 fn mapped(
     file: &File,
@@ -208,7 +218,18 @@ fn mapped(
         let journal = unsafe { Journal::of_file(file.try_clone()?, image.base()) }?;
         Ok((image, Box::new(journal)))
     };
-    let journaled = || journaled().map_err(io_error(path, CANNOT_MAP));
+    let synced = |interval| -> Result<(Image, Box<dyn Domain>)> {
+        let image = map(false).map_err(io_error(path, CANNOT_MAP))?;
+        let clone = file.try_clone().map_err(io_error(path, CANNOT_MAP))?;
+        let domain = FileSync::new(clone, interval);
+        let domain = domain.map_err(io_error(path, "no thread that syncs it"))?;
+        Ok((image, Box::new(domain)))
+    };
+    // On a medium that is full there is no room for a journal, and a region that is there already needs none.
+    let journaled = || match has_room(file, journal::LEAST) {
+        true => journaled().map_err(io_error(path, CANNOT_MAP)),
+        false => synced(None),
+    };
     let lines =
         |image, called| -> (Image, Box<dyn Domain>) { (image, Box::new(CacheLines::new(called))) };
     match medium {
@@ -221,13 +242,7 @@ fn mapped(
             "its file system does not map it as persistent memory (MAP_SYNC): mount one with DAX, or use --domain file",
         )),
         Medium::File(None) => journaled(),
-        Medium::File(interval) => {
-            let image = map(false).map_err(io_error(path, CANNOT_MAP))?;
-            let clone = file.try_clone().map_err(io_error(path, CANNOT_MAP))?;
-            let domain = FileSync::new(clone, interval);
-            let domain = domain.map_err(io_error(path, "no thread that syncs it"))?;
-            Ok((image, Box::new(domain)))
-        }
+        Medium::File(interval) => synced(interval),
         Medium::Memory => map(false)
             .map(|image| lines(image, "memory"))
             .map_err(io_error(path, CANNOT_MAP)),

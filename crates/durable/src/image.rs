@@ -296,6 +296,19 @@ impl Image {
         self.base.wrapping_add(offset as usize)
     }
 
+    /// Has the processor fetch what is at an offset, if there is something: it will be needed soon.
+    #[inline]
+    pub(crate) fn fetch(&self, offset: u64) {
+        if offset < self.len {
+            let at = self.base.wrapping_add(offset as usize);
+            // SAFETY: fetching has no effect but on caches, whatever the address.
+            #[cfg(target_arch = "x86_64")]
+            unsafe {
+                std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
+            }
+        }
+    }
+
     /// Copies bytes out.
     pub fn read(&self, offset: u64, into: &mut [u8]) {
         let from = self.address(offset, into.len() as u64);

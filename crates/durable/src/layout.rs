@@ -132,8 +132,8 @@ const _: () = assert!(MAX_GROUPS * GROUP_PAGES * PAGE >= Addresses(ObjectAlign::
 pub const FIRST_SIZE: u64 = TABLES + GROWTH;
 /// A file is a multiple of this many bytes long.
 pub const GROWTH: u64 = 64 << 10;
-/// Most bytes that it grows by at a time, unless an object needs more.
-pub const MOST_GROWTH: u64 = 64 << 20;
+/// Most bytes that it grows by at a time, unless an object needs more: a file system that fills them with zeroes does so in milliseconds.
+pub const MOST_GROWTH: u64 = 16 << 20;
 
 /// The room for one copy of tables of so many bytes.
 pub fn tables_room(tables: u64) -> u64 {

@@ -64,6 +64,7 @@ pub mod journal;
 mod keeper;
 pub mod layout;
 mod log;
+mod mark;
 mod name;
 pub mod pages;
 mod persist;

@@ -258,7 +258,7 @@ impl Space {
         }
         self.image.set_u64(at, OPEN);
         self.flush(at, 8);
-        self.opened.push(page);
+        self.opened.push_back(page);
         Ok(())
     }
 
@@ -275,16 +275,30 @@ impl Space {
         }
     }
 
-    /// Whether so many pages are open that sealing them is worth it.
+    /// Where many pages are open, seals some of those that have been so longest: a bounded share of the cost of a store.
+    #[inline]
     pub(crate) fn seal_if_many(&mut self) -> Result<()> {
-        match self.opened.len() as u64 > self.seal_at && self.depth == 0 {
-            true => {
-                self.seal()?;
-                // The next time when as many again are open: storing everywhere costs a bounded share.
-                self.seal_at = MOST_OPEN.max(self.image.len() / PAGE / 8);
-                Ok(())
+        if self.opened.len() as u64 > MOST_OPEN && self.depth == 0 {
+            self.seal_some();
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn seal_some(&mut self) {
+        let most = MOST_OPEN.max(self.image.len() / PAGE / 8);
+        let gaps = self.alloc.gaps();
+        for _ in 0..SEALED_AT_A_TIME {
+            if self.opened.len() as u64 <= most {
+                return;
             }
-            false => Ok(()),
+            let page = self.opened.pop_front().expect("there are many");
+            let is_in = |&(from, to): &(u64, u64)| from < (page + 1) * PAGE && page * PAGE < to;
+            match gaps.iter().any(is_in) {
+                // The next objects go there.
+                true => self.opened.push_back(page),
+                false => self.seal_page(page),
+            }
         }
     }
 
@@ -294,20 +308,27 @@ impl Space {
         self.last_opened = u64::MAX;
         // Objects to come open the pages that they go to.
         self.alloc.retire();
-        let mut opened = std::mem::take(&mut self.opened);
-        opened.retain(|page| !self.unsettled.contains(page));
+        let mut opened = Vec::from(std::mem::take(&mut self.opened));
         opened.sort_unstable();
-        for page in opened {
-            let lines = match page * PAGE < self.first {
-                true => u16::MAX,
-                false => self.alloc.lines_of_page(page),
-            };
-            let (at, _) = self.mark_of(page);
-            let mark = self.sealed(page, lines);
-            self.image.set_u64(at, mark.word());
-            self.flush(at, 8);
-        }
+        opened.into_iter().for_each(|page| self.seal_page(page));
         Ok(())
+    }
+
+    fn seal_page(&mut self, page: u64) {
+        if self.unsettled.contains(&page) {
+            return;
+        }
+        let lines = match page * PAGE < self.first {
+            true => u16::MAX,
+            false => self.alloc.lines_of_page(page),
+        };
+        let (at, _) = self.mark_of(page);
+        let mark = self.sealed(page, lines);
+        self.image.set_u64(at, mark.word());
+        self.flush(at, 8);
+        if page == self.last_opened {
+            self.last_opened = u64::MAX;
+        }
     }
 
     /// Has sealed pages say which of their lines are free by now: garbage was collected.
@@ -359,14 +380,16 @@ impl Space {
     pub(crate) fn find_open(&mut self) {
         for page in 0..self.image.len() / PAGE {
             if is_marked(page, self.first) && self.mark_of(page).1 == Mark::Open {
-                self.opened.push(page);
+                self.opened.push_back(page);
             }
         }
     }
 }
 
-/// Most pages that are open before they are sealed, in small regions: 64 MiB.
-pub(crate) const MOST_OPEN: u64 = (64 << 20) / PAGE;
+/// Most pages that are open before some are sealed, in small regions: 64 MiB. In large ones it is an eighth of them.
+const MOST_OPEN: u64 = (64 << 20) / PAGE;
+/// Most pages that are sealed at a time, which takes some microseconds.
+const SEALED_AT_A_TIME: usize = 16;
 
 /// Where marks are, by group; all groups have them.
 pub(crate) fn tables_of(image: &Image) -> Vec<u64> {

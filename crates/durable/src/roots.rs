@@ -72,7 +72,7 @@ impl Space {
         let known = all(&self.image).into_iter().find(|r| r.name == name);
         let place = match known {
             Some(root) if object.is_null() => {
-                self.before_store(root.place, 8)?;
+                self.prepare(root.place, 8)?;
                 self.image.set_u64(root.place, 0);
                 return self.after_store(root.place, 8);
             }
@@ -80,7 +80,7 @@ impl Space {
             Some(root) => root.place,
             None => self.name_root(name)?,
         };
-        self.store(place, &object.0.to_le_bytes())
+        self.write(place, &object.0.to_le_bytes())
     }
 
     fn name_root(&mut self, name: &str) -> Result<u64> {
@@ -91,7 +91,7 @@ impl Space {
             ))
         })?;
         // In a region the place may be free because of it: all is logged, and a root is there again if the region is taken back.
-        self.before_store(place, ROOT_BYTES)?;
+        self.prepare(place, ROOT_BYTES)?;
         self.image.write(place + 8, name.as_bytes());
         self.flush(place + 8, name.len() as u64);
         self.fence(Fence::Named)?;

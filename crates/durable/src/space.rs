@@ -1,6 +1,7 @@
 //! A region that is in use: where durable objects are made and stored into.
 
 mod commits;
+mod garbage;
 mod regions;
 mod stores;
 
@@ -19,9 +20,8 @@ use crate::persist::Moving;
 use crate::records::Records;
 use crate::snapshot::Watch;
 use crate::types::{Info, Tables, difference};
-use crate::walk::{Walk, Walker};
 use rustc_hash::FxHashSet;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use varve_heap::{ObjectAlign, Ref};
 
@@ -58,6 +58,9 @@ pub struct Recovered {
     /// Bytes of live objects, as far as is known.
     pub bytes: u64,
 }
+
+/// Garbage that is not worth looking for: so many bytes.
+const MOST_GARBAGE: u64 = 16 << 20;
 
 /// Regions of at most so many bytes are checked and followed before they are used; of larger ones, pages are checked behind.
 pub const CHECKED_FIRST: u64 = 32 << 20;
@@ -102,15 +105,17 @@ pub struct Space {
     pub(crate) made: bool,
     /// Bytes in use after which durable garbage is worth collecting.
     threshold: u64,
+    /// Garbage that is being looked for.
+    cycle: Option<garbage::Cycle>,
+    /// Room that is kept for when there is no other: from and to.
+    aside: Vec<(u64, u64)>,
     /// Where marks of pages are, by group.
     pub(crate) tables_at: Vec<u64>,
-    /// Pages that were opened since all were sealed.
-    pub(crate) opened: Vec<u64>,
+    /// Pages that are open, in the order in which they were opened.
+    pub(crate) opened: VecDeque<u64>,
     pub(crate) last_opened: u64,
     /// Pages with bytes that nobody announced: the medium may have others, so that they get no checksum in this run.
     pub(crate) unsettled: FxHashSet<u64>,
-    /// Open pages after which all are sealed.
-    pub(crate) seal_at: u64,
     /// The medium did not take what was written: nothing more is.
     failed: bool,
 }
@@ -323,11 +328,12 @@ impl Space {
             fresh: BTreeMap::new(),
             made: false,
             threshold: 0,
+            cycle: None,
+            aside: Vec::new(),
             tables_at: Vec::new(),
-            opened: Vec::new(),
+            opened: VecDeque::new(),
             last_opened: u64::MAX,
             unsettled: Default::default(),
-            seal_at: pages::MOST_OPEN,
             failed: false,
         }
     }
@@ -360,28 +366,6 @@ impl Space {
             source,
         })?);
         Ok(())
-    }
-
-    /// Takes over what a walk found.
-    fn adopt(&mut self, walk: &Walk) {
-        self.alloc.clear_from(self.first);
-        // Between regions the log has nothing; its continuations are free as all else that is not live.
-        self.log.give_up();
-        self.take_marks();
-        for &at in &walk.objects {
-            let ty = varve_heap::Header(self.image.u64(at)).type_index();
-            let info = &self.infos[ty as usize];
-            let bytes = crate::walk::size_of_object(&self.image, at, info);
-            self.alloc.take_object(at, bytes);
-        }
-        self.commit.alive = walk.bytes;
-        self.threshold = self.threshold_for(self.alloc.used());
-    }
-
-    /// When so much is alive: how much may be in use before garbage is looked for. Less where not twice as much has room.
-    fn threshold_for(&self, alive: u64) -> u64 {
-        let room = self.image.capacity().saturating_sub(alive);
-        (2 * alive).max(16 << 20).min(alive + room / 2)
     }
 
     fn reopen(&mut self) -> Result<()> {
@@ -423,6 +407,7 @@ impl Space {
         for (at, bytes) in self.log.give_up() {
             self.alloc.free(at, bytes);
         }
+        self.use_aside();
         self.seal()?;
         // What is damaged is not looked at again: the region closes all the same.
         if self.stats.collections > 0 && !self.watch.is_damaged() {
@@ -535,8 +520,7 @@ impl Space {
         self.works()?;
         loop {
             let Some(at) = found else {
-                self.grow_for(bytes)?;
-                found = self.alloc.allocate(bytes);
+                found = self.allocate_more(bytes)?;
                 continue;
             };
             if let Some((from, to)) = self.alloc.fresh.take() {
@@ -555,6 +539,44 @@ impl Space {
                 }
             }
             return Ok(at);
+        }
+    }
+
+    /// Where nothing is free for so many bytes: the file grows, or what was found to be garbage makes room.
+    fn allocate_more(&mut self, bytes: u64) -> Result<Option<u64>> {
+        match self.grow_for(bytes) {
+            Ok(()) => Ok(self.alloc.allocate(bytes)),
+            Err(e) if e.is_full() && self.finish_collection() => match self.alloc.allocate(bytes) {
+                None => Err(e),
+                at => Ok(at),
+            },
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Sets so many bytes aside, in pieces, unless some are already.
+    ///
+    /// # Errors
+    /// If there is no room for them.
+    pub fn set_aside(&mut self, bytes: u64) -> Result<()> {
+        if !self.aside.is_empty() {
+            return Ok(());
+        }
+        self.aside = self.alloc.take_free(bytes);
+        let taken: u64 = self.aside.iter().map(|(from, to)| to - from).sum();
+        if taken == bytes {
+            return Ok(());
+        }
+        self.use_aside();
+        self.grow_for(bytes)?;
+        self.aside = self.alloc.take_free(bytes);
+        Ok(())
+    }
+
+    /// Gives up what was set aside: it is room for objects now.
+    pub fn use_aside(&mut self) {
+        for (from, to) in std::mem::take(&mut self.aside) {
+            self.alloc.free(from, to - from);
         }
     }
 
@@ -579,61 +601,10 @@ impl Space {
         }
         let wanted = least.max((len + len.min(MOST_GROWTH)).min(most));
         match self.grow_to(wanted) {
-            Err(Error::Io { source, .. }) if wanted > least && is_full(&source) => {
-                self.grow_to(least)?;
-            }
+            Err(e) if wanted > least && e.is_full() => self.grow_to(least)?,
             done => done?,
         }
         self.mark_groups()
-    }
-
-    // ---- garbage ----------------------------------------------------------------------------------------------------------------
-
-    /// Whether so much was allocated that looking for garbage is worth it.
-    pub fn wants_collection(&self) -> bool {
-        self.depth == 0 && self.alloc.used() > self.threshold
-    }
-
-    /// Frees what neither the roots nor the program, by the references given, can reach. Nothing moves and nothing is written: which lines
-    /// are free is not in the file.
-    pub fn collect(&mut self, held: &[Ref]) {
-        if self.depth > 0 {
-            return; // What the log holds counts too.
-        }
-        let walk = self.walk(held);
-        match walk.damages.is_empty() {
-            true => {
-                self.adopt(&walk);
-                self.stats.collections += 1;
-            }
-            // All stays as it is, for whoever opens the file next to see; not to be looked at again at each allocation.
-            false => {
-                eprintln!(
-                    "{}: garbage cannot be collected, as the file is damaged: {}",
-                    self.path, walk.damages[0]
-                );
-                self.threshold = 2 * self.alloc.used();
-            }
-        }
-    }
-
-    pub(crate) fn walk(&self, held: &[Ref]) -> Walk {
-        let walker = Walker::new(
-            &self.image,
-            &self.tables,
-            &self.infos,
-            &self.records.late,
-            self.first,
-            self.addresses.0,
-        );
-        let named = self.records.named.iter();
-        let held: Vec<Ref> = held.iter().chain(named).copied().collect();
-        walker.run(&self.roots(), &held)
-    }
-
-    /// Follows all references from the roots, and says what is wrong.
-    pub fn check(&self) -> Walk {
-        self.walk(&[])
     }
 
     // ---- what others ask --------------------------------------------------------------------------------------------------------
@@ -715,6 +686,12 @@ impl Space {
     /// Gives all pages their checksums, as closing does.
     pub fn seal_for_tests(&mut self) {
         self.seal().expect("the medium of tests does not fail");
+    }
+
+    /// Whether the line of an offset is taken.
+    pub fn holds_for_tests(&self, offset: u64) -> bool {
+        let lines = self.alloc.lines_of_page(offset / PAGE);
+        lines >> (offset % PAGE / varve_heap::layout::LINE_SIZE) & 1 != 0
     }
 
     /// Has the domain look at what is in the medium by now.

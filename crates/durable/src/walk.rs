@@ -244,34 +244,15 @@ impl<'a> Walker<'a> {
             }
             Place::Outside => return Err((r.0.into(), "it is outside of the region".into())),
         };
-        let len = self.image.len();
-        if !self.addresses.0.is_aligned(at)
-            || at < self.first
-            || at + u64::from(ARRAY_NARROW_BASE) > len
-        {
-            return Err((at, "no object can begin there".into()));
-        }
         let damaged = || "it is in a page whose checksum is wrong".to_string();
         if self.is_in_damaged(at, HEADER_SIZE.into()) {
             return Err((at, damaged()));
         }
-        let header = Header(self.image.u64(at));
-        let ty = header.type_index();
-        if header.0 != header_of(ty) {
-            return Err((
-                at,
-                format!("its header is none of a durable object: {:#018x}", header.0),
-            ));
-        }
-        let Some(info) = self.infos.get(ty as usize) else {
-            return Err((at, format!("its type, {ty}, does not exist")));
-        };
-        if let Some(why) = &info.refused {
+        let found = object_at(self.image, self.infos, self.addresses.0, self.first, at);
+        let (ty, bytes) = found.map_err(|what| (at, what))?;
+        let refused = &self.infos[ty as usize].refused;
+        if let Some(why) = refused {
             return Err((at, format!("it is a {}: {why}", self.tables.name(ty))));
-        }
-        let bytes = self.size(at, info);
-        if at + bytes > len {
-            return Err((at, format!("its {bytes} bytes reach beyond the file's end")));
         }
         if self.is_in_damaged(at, bytes) {
             return Err((at, damaged()));
@@ -290,10 +271,6 @@ impl<'a> Walker<'a> {
             *all += bytes;
         }
         Ok(())
-    }
-
-    fn size(&self, at: u64, info: &Info) -> u64 {
-        size_of_object(self.image, at, info)
     }
 
     /// Lists the objects, and sees that none overlap.
@@ -319,6 +296,36 @@ impl<'a> Walker<'a> {
             }
         }
         self.walk
+    }
+}
+
+/// The type and bytes of the object that a reference says is at an offset; what is wrong if there can be none.
+pub(crate) fn object_at(
+    image: &Image,
+    infos: &[Info],
+    align: ObjectAlign,
+    first: u64,
+    at: u64,
+) -> Result<(u32, u64), String> {
+    let len = image.len();
+    if !align.is_aligned(at) || at < first || at + u64::from(ARRAY_NARROW_BASE) > len {
+        return Err("no object can begin there".into());
+    }
+    let header = Header(image.u64(at));
+    let ty = header.type_index();
+    if header.0 != header_of(ty) {
+        return Err(format!(
+            "its header is none of a durable object: {:#018x}",
+            header.0
+        ));
+    }
+    let Some(info) = infos.get(ty as usize) else {
+        return Err(format!("its type, {ty}, does not exist"));
+    };
+    let bytes = size_of_object(image, at, info);
+    match at + bytes <= len {
+        true => Ok((ty, bytes)),
+        false => Err(format!("its {bytes} bytes reach beyond the file's end")),
     }
 }
 

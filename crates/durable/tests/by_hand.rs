@@ -149,11 +149,13 @@ fn objects_move_once_and_are_there_after_a_crash() {
 
     // What is stored in a region that is over is there, what is in one that is not is taken back.
     space.begin();
-    space.store(at(a, 8), &10i64.to_le_bytes()).unwrap();
+    space.store(at(a, 0), 8, &10i64.to_le_bytes()).unwrap();
     space.end().unwrap();
     space.begin();
-    space.store(at(a, 8), &99i64.to_le_bytes()).unwrap();
-    space.store(at(b, 16), &Ref::NULL.0.to_le_bytes()).unwrap();
+    space.store(at(a, 0), 8, &99i64.to_le_bytes()).unwrap();
+    space
+        .store(at(b, 0), 16, &Ref::NULL.0.to_le_bytes())
+        .unwrap();
     let crashed = space.image().to_vec();
     let again = opened(&crashed);
     assert_eq!(again.recovered().objects, Some(3));
@@ -183,7 +185,7 @@ fn what_nothing_reaches_is_room_for_others() {
     for i in 0..20 {
         let node = objects.node(i, Ref::NULL, Ref::NULL);
         let node = persist(&mut space, &objects.heap(), node);
-        space.store(at(head, 16), &node.0.to_le_bytes()).unwrap();
+        space.store(at(head, 0), 16, &node.0.to_le_bytes()).unwrap();
     }
     let before = space.used();
     space.collect(&[]);

@@ -190,8 +190,8 @@ fn nothing_is_stored_after_the_medium_has_failed() {
         world.space().set_root("node", node)?;
         world.space().set_root("last", node)?;
         world.space().end()?;
-        let place = Space::offset_of(node.offset()) + 8;
-        world.space().store(place, &[7; 8])
+        let object = Space::offset_of(node.offset());
+        world.space().store(object, 8, &[7; 8])
     };
     let mut failures = 0;
     for fail_at in 20.. {
@@ -205,7 +205,7 @@ fn nothing_is_stored_after_the_medium_has_failed() {
         let Some(error) = failed else { break };
         failures += 1;
         assert!(matches!(error, Error::Io { .. }), "{error}");
-        let refused = world.space().store(ROOTS, &[0; 4]);
+        let refused = world.space().store(ROOTS, 0, &[0; 4]);
         assert!(matches!(refused, Err(Error::Failed(_))));
         let bytes = world.space().image().to_vec();
         world.space.take().unwrap().close().unwrap();

@@ -160,14 +160,14 @@ fn a_file_that_lost_its_name_is_stored_into_no_more() {
             }
             false => std::fs::remove_file(&path).unwrap(),
         }
-        let offset = Space::offset_of(list.offset()) + 8;
+        let object = Space::offset_of(list.offset());
         let refused = (0..).find_map(|i| {
             std::thread::sleep(Duration::from_millis(10));
             assert!(i < 1000, "nobody noticed");
-            world.space().store(offset, &[1; 8]).err()
+            world.space().store(object, 8, &[1; 8]).err()
         });
         assert!(matches!(refused, Some(Error::Gone(_))));
-        assert!(world.space().store(offset, &[1; 8]).is_err());
+        assert!(world.space().store(object, 8, &[1; 8]).is_err());
         assert!(world.space.take().unwrap().close().is_ok());
     }
 }

@@ -1,6 +1,5 @@
 //! What a heap knows of durable objects: where they may be, and that they are none of its business.
 
-use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
 use crate::heap::Heap;
@@ -11,23 +10,20 @@ use crate::reference::Ref;
 /// Durable objects that something outside of their range refers to.
 #[derive(Default)]
 pub struct DurableMarks {
-    seen: Mutex<HashSet<u32>>,
+    seen: Mutex<Vec<Ref>>,
 }
 
 impl DurableMarks {
-    /// Notes a reference. Collector threads call.
-    pub(crate) fn mark(&self, r: Ref) {
-        self.seen
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(r.0);
+    /// Notes what a thread found.
+    pub(crate) fn add(&self, mut found: Vec<Ref>) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.append(&mut found);
     }
 
-    /// All of them, each once, in no order.
+    /// All of them, in no order; one may be there several times.
     pub fn into_refs(self) -> Vec<Ref> {
         let seen = self.seen.into_inner();
-        let seen = seen.unwrap_or_else(PoisonError::into_inner);
-        seen.into_iter().map(Ref).collect()
+        seen.unwrap_or_else(PoisonError::into_inner)
     }
 }
 

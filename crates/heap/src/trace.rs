@@ -169,6 +169,8 @@ pub(crate) struct Worker<'t, 'h, P, O, A, const FULL: bool, const PAR: bool> {
     card_slots: Range<u32>,
     /// Slots of old objects that refer to the observer space now.
     pub old_to_observed: Vec<u32>,
+    /// References to durable objects that were found, if anybody wants to know.
+    pub(crate) durable: Vec<Ref>,
 }
 
 impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bool>
@@ -197,6 +199,7 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
             share: (0, 0),
             card_slots: 0..0,
             old_to_observed: Vec::new(),
+            durable: Vec::new(),
         }
     }
 
@@ -212,16 +215,16 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
 
     /// Tells of a reference to a durable object.
     #[inline(always)]
-    fn note_durable(&self, r: Ref) {
+    fn note_durable(&mut self, r: Ref) {
         if FULL && r.is_object() && !r.is_object_in(1, self.span) {
             self.tell_durable(r);
         }
     }
 
     #[cold]
-    fn tell_durable(&self, r: Ref) {
-        if let Some(marks) = self.trace.durable {
-            marks.mark(r);
+    fn tell_durable(&mut self, r: Ref) {
+        if self.trace.durable.is_some() {
+            self.durable.push(r);
         }
     }
 

@@ -27,6 +27,8 @@ pub enum Stats {
     General,
     /// How the server was set up.
     Settings,
+    /// The connections, one by one.
+    Connections,
 }
 
 /// Answers a request: appends to `out`.
@@ -100,6 +102,7 @@ pub fn answer<S: Store>(
         Request::Stats { what } => match what {
             b"" => return Ok(After::Stats(Stats::General)),
             b"settings" => return Ok(After::Stats(Stats::Settings)),
+            b"conns" => return Ok(After::Stats(Stats::Connections)),
             b"reset" => {
                 cache.counters = Default::default();
                 line(out, false, "RESET");

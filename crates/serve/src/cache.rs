@@ -114,6 +114,14 @@ impl<S: Store> Cache<S> {
         &self.store
     }
 
+    /// All that was done so far is in the store's medium when this returns.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn commit(&mut self) -> Result<()> {
+        self.store.commit()
+    }
+
     /// The store, without the cache.
     pub fn into_store(self) -> S {
         self.store

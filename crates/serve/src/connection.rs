@@ -1,15 +1,17 @@
 //! A connection: what was read and not understood yet, and what was answered and not sent yet.
 
+use crate::round::Round;
 use crate::session::{Pause, Session};
-use mio::net::TcpStream;
+use crate::stream::Stream;
 use std::io::{self, Read, Write};
+use std::time::Instant;
 
 /// A client's socket with its conversation. One that waits for a request holds no buffer.
 pub(crate) struct Connection {
-    pub stream: TcpStream,
+    pub stream: Stream,
     pub session: Session,
     /// Read, and not done with.
-    input: Vec<u8>,
+    pub input: Vec<u8>,
     /// Answered, from `sent` on not sent.
     output: Vec<u8>,
     sent: usize,
@@ -22,6 +24,23 @@ pub(crate) struct Connection {
     pub ended: bool,
     /// Stands in the line of those that go on without being told by the system.
     pub queued: bool,
+    /// The output is so many answers, which wait for a commit.
+    pub held: Option<usize>,
+    /// The answers of other shards that this waits for: meanwhile nothing is read, sent or closed.
+    pub round: Option<Box<Round>>,
+    pub retrieval: Retrieval,
+    /// When it last got on.
+    pub active: Instant,
+    /// Bytes read and sent since.
+    pub moved: usize,
+}
+
+/// A retrieval whose keys are answered one by one. One that failed has an error in the place of its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Retrieval {
+    None,
+    Open,
+    Failed,
 }
 
 /// What reading gave.
@@ -33,10 +52,10 @@ pub(crate) enum Got {
 }
 
 impl Connection {
-    pub fn new(stream: TcpStream, most_value: usize) -> Connection {
+    pub fn new(stream: Stream, session: Session, now: Instant) -> Connection {
         Connection {
             stream,
-            session: Session::new(most_value),
+            session,
             input: Vec::new(),
             output: Vec::new(),
             sent: 0,
@@ -45,12 +64,28 @@ impl Connection {
             ending: false,
             ended: false,
             queued: false,
+            held: None,
+            round: None,
+            retrieval: Retrieval::None,
+            active: now,
+            moved: 0,
         }
     }
 
     /// Bytes that this holds.
-    pub fn held(&self) -> u64 {
-        (self.input.capacity() + self.output.capacity()) as u64
+    pub fn holds(&self) -> u64 {
+        let round = self.round.as_ref().map_or(0, |round| round.holds());
+        (self.input.capacity() + self.output.capacity() + round) as u64
+    }
+
+    /// Whether a request has begun, or its answer is not sent yet.
+    pub fn under_way(&self) -> bool {
+        self.owes() || !self.input.is_empty() || !self.session.between_requests()
+    }
+
+    /// Whether the next step is the server's, not the client's.
+    pub fn waits_for_us(&self) -> bool {
+        self.held.is_some() || self.round.is_some() || self.queued
     }
 
     /// Whether answers wait to be sent.
@@ -89,6 +124,7 @@ impl Connection {
             Ok(n) => {
                 // As epoll(7) says: less than there was room for means that there is no more now.
                 self.readable = n == room || self.ending;
+                self.moved += n;
                 Ok(Got::Bytes(n))
             }
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
@@ -100,9 +136,17 @@ impl Connection {
         }
     }
 
-    /// The session and what waits for it.
-    pub fn parts(&mut self) -> (&mut Session, &[u8]) {
-        (&mut self.session, &self.input)
+    /// What it does, in memcached's words.
+    pub fn state(&self) -> &'static str {
+        if self.owes() {
+            "conn_mwrite"
+        } else if self.waits_for_us() {
+            "conn_parse_cmd"
+        } else if self.under_way() {
+            "conn_nread"
+        } else {
+            "conn_read"
+        }
     }
 
     /// So many bytes of what was read are done with.
@@ -133,6 +177,24 @@ impl Connection {
         Ok(sent)
     }
 
+    /// Keeps so many answers until they may be sent.
+    pub fn hold(&mut self, bytes: &[u8], answers: usize) {
+        debug_assert!(self.held.is_none() && !self.owes());
+        self.held = Some(answers);
+        self.output = bytes.to_vec();
+        self.sent = 0;
+    }
+
+    /// What is held is not true any more: an error takes the place of each answer.
+    pub fn take_back(&mut self, error: &[u8]) {
+        if let Some(answers) = self.held {
+            self.output = error.repeat(answers);
+            if self.retrieval == Retrieval::Open {
+                self.retrieval = Retrieval::Failed;
+            }
+        }
+    }
+
     /// Sends what waits; the bytes that were sent.
     pub fn flush(&mut self) -> io::Result<usize> {
         let output = std::mem::take(&mut self.output);
@@ -153,7 +215,10 @@ impl Connection {
         while written < bytes.len() {
             match self.stream.write(&bytes[written..]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(n) => written += n,
+                Ok(n) => {
+                    written += n;
+                    self.moved += n;
+                }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),

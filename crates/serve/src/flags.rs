@@ -114,7 +114,7 @@ impl<'a> Call<'a> {
 }
 
 /// The bytes that a text in base 64 stands for.
-fn base64(text: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn base64(text: &[u8]) -> Option<Vec<u8>> {
     let digits = match text {
         [digits @ .., b'=', b'='] | [digits @ .., b'='] => digits,
         digits => digits,

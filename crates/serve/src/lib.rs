@@ -3,7 +3,9 @@
 //! Bytes go down and answers come up:
 //!
 //! ```text
-//! server       connections, epoll, time; bounded buffers
+//! server       listens, starts shards
+//! shard        one thread: its connections, epoll, time; bounded buffers; its part of the keys
+//! desk         carries requests out, or hands them to the shard that has the key
 //! session      one conversation: bytes in, bytes out
 //! parser       bytes -> requests, a state machine without I/O
 //! answer meta  requests -> answers
@@ -17,17 +19,26 @@ mod cache;
 mod command;
 mod connection;
 mod counters;
+mod desk;
+mod exchange;
 mod flags;
+mod keeper;
 mod managed;
 mod meta;
 mod outside;
 mod parser;
+mod passwords;
+mod reclaim;
 mod reference;
 mod request;
+mod round;
+mod route;
 mod server;
 mod session;
+mod shard;
 mod stats;
 mod store;
+mod stream;
 mod words;
 pub mod ycsb;
 
@@ -36,9 +47,11 @@ pub use cache::{Cache, Counted, Limits, OVERHEAD, Stored};
 pub use counters::Counters;
 pub use managed::{Kind, Managed};
 pub use parser::{MOST_LINE, Parsed, Parser};
+pub use passwords::Passwords;
 pub use reference::Reference;
 pub use request::{Mode, Request, Retrieve, Verb};
-pub use server::{Error, Server, Settings, seconds};
-pub use session::{ENOUGH, Pause, Session};
+pub use route::{HASH, shard_of};
+pub use server::{Error, Host, MOST_SHARDS, Server, Settings, Socket, seconds};
+pub use session::{ENOUGH, Next, Pause, Session};
 pub use stats::Traffic;
 pub use store::{MOST_KEY, Meta, Store, StoreError};

@@ -1,13 +1,15 @@
 //! Stores that are a managed program: `programs/store`, whose exports are called with keys and values in a part of its linear memory.
 
+use crate::cache::OVERHEAD;
 use crate::outside::{self, Outside};
+use crate::reclaim::{Reclaim, is_heap_full, is_region_full};
 use crate::store::{MOST_KEY, Meta, Result, Store, StoreError, Totals, measure_one_by_one};
 use std::fmt;
 use std::str::FromStr;
 use varve_runtime::host::{Console, Input, Output, State, Wasi, teavm};
 use varve_runtime::{
     Clock, Config, Engine, Error as EngineError, GcKind, Memory, Module, Sink,
-    Store as EngineStore, TrapKind, TypedFunc, WasmResults, WasmTypes,
+    Store as EngineStore, TypedFunc, WasmResults, WasmTypes,
 };
 
 /// The program, built from `programs/store`.
@@ -92,6 +94,9 @@ pub struct Managed {
     relieve: TypedFunc<(), ()>,
     restock: TypedFunc<(), ()>,
     room: Room,
+    /// Values are in a region.
+    durable: bool,
+    pub(crate) reclaim: Reclaim,
     /// Who has the values, if not the program.
     pub(crate) outside: Option<Box<Outside>>,
 }
@@ -180,6 +185,8 @@ impl Managed {
             relieve: program.get_typed_func(&mut store, "relieve")?,
             restock: program.get_typed_func(&mut store, "restock")?,
             room: Room::Some,
+            durable: store.durable_stats().is_some(),
+            reclaim: Reclaim::default(),
             outside: None,
             store,
         };
@@ -188,7 +195,11 @@ impl Managed {
             managed.outside = Some(Box::new(outside));
         }
         managed.capacity = managed.number(mailbox::CAPACITY)? as usize;
-        Ok(managed)
+        match managed.set_aside() {
+            // There is what there is: reads and removals work.
+            Err(e) if !is_region_full(&e) => Err(e),
+            _ => Ok(managed),
+        }
     }
 
     /// The engine's store, for what it knows of collections and compilers.
@@ -275,7 +286,12 @@ impl Managed {
         Ok((meta, &memory[buffer..buffer + length]))
     }
 
-    fn try_put(&mut self, key: &[u8], meta: Meta, value: &[u8]) -> Result<Option<usize>> {
+    pub(crate) fn try_put(
+        &mut self,
+        key: &[u8],
+        meta: Meta,
+        value: &[u8],
+    ) -> Result<Option<usize>, EngineError> {
         let key = self.post(key, meta, value)?;
         Ok(length(self.call(self.put, key)?))
     }
@@ -341,15 +357,6 @@ fn length(n: i32) -> Option<usize> {
     usize::try_from(n).ok()
 }
 
-impl From<EngineError> for StoreError {
-    fn from(e: EngineError) -> Self {
-        match &e {
-            EngineError::Trap(trap) if trap.kind == TrapKind::OutOfMemory => StoreError::Full,
-            _ => StoreError::Failed(e),
-        }
-    }
-}
-
 impl Store for Managed {
     fn get(&mut self, key: &[u8]) -> Result<Option<(Meta, &[u8])>> {
         if self.outside.is_some() {
@@ -386,21 +393,27 @@ impl Store for Managed {
                 self.room = Room::Some;
             }
         }
-        let outcome = self.try_put(key, meta, value);
-        if let Err(StoreError::Full) = outcome {
+        let outcome = match self.durable {
+            true => self.put_with_room(key, meta, value),
+            false => self.try_put(key, meta, value),
+        };
+        if matches!(&outcome, Err(e) if is_heap_full(e)) {
             self.call(self.relieve, ())?;
             self.room = Room::None;
         }
-        outcome
+        Ok(outcome?)
     }
 
     fn mark(&mut self, key: &[u8], meta: Meta) -> Result<()> {
         if let Some(outside) = &mut self.outside {
             return outside.mark(key, meta);
         }
-        let key = self.address(key)?;
-        put_head(self.mailbox()?, meta, 0);
-        self.call(self.mark, key)?;
+        let small = |_: &i32| OVERHEAD;
+        self.freeing(small, |managed| {
+            let key = managed.address(key)?;
+            put_head(managed.mailbox()?, meta, 0);
+            managed.call(managed.mark, key)
+        })?;
         Ok(())
     }
 
@@ -408,8 +421,11 @@ impl Store for Managed {
         if self.outside.is_some() {
             return self.remove_outside(key);
         }
-        let key = self.address(key)?;
-        let removed = length(self.call(self.remove, key)?);
+        let bytes = |removed: &Option<usize>| removed.map_or(0, |n| n as u64 + OVERHEAD);
+        let removed = self.freeing(bytes, |managed| {
+            let key = managed.address(key)?;
+            Ok(length(managed.call(managed.remove, key)?))
+        })?;
         self.removed();
         Ok(removed)
     }
@@ -418,7 +434,8 @@ impl Store for Managed {
         if let Some(outside) = &mut self.outside {
             return outside.clear();
         }
-        self.call(self.clear, ())?;
+        let all = self.store.durable_used();
+        self.freeing(|()| all, |managed| managed.call(managed.clear, ()))?;
         self.removed();
         Ok(())
     }
@@ -467,10 +484,16 @@ impl Store for Managed {
     fn describe(&self) -> Vec<(&'static str, String)> {
         let gc = self.store.gc_stats();
         let pause = gc.any_pause(100.0).unwrap_or_default();
+        let pause = pause.max(self.store.longest_durable_pause());
+        let durable = self.store.durable_stats();
         vec![
             ("store", self.kind.to_string()),
             ("gc_minor", gc.count(GcKind::Minor).to_string()),
             ("gc_full", gc.count(GcKind::Full).to_string()),
+            (
+                "gc_durable",
+                durable.map_or(0, |(d, _)| d.collections).to_string(),
+            ),
             ("gc_longest_pause_us", pause.as_micros().to_string()),
         ]
     }

@@ -55,6 +55,11 @@ impl Parser {
         }
     }
 
+    /// Whether the next byte begins a request.
+    pub fn between_requests(&self) -> bool {
+        matches!(self.state, State::Line)
+    }
+
     /// The next request in `input`, and how many of its bytes are done with: what is left is to be given again, with more behind it.
     pub fn next<'a>(&'a mut self, input: &'a [u8]) -> (usize, Parsed<'a>) {
         let mut used = 0;

@@ -1,370 +1,315 @@
-//! The server: one thread, which waits for all connections at once and owns the store.
+//! The server: it listens, and starts a thread for each shard.
 
 use crate::cache::Cache;
-use crate::connection::{Connection, Got};
-use crate::session::Pause;
-use crate::stats::{self, Traffic};
+use crate::exchange::Mailbox;
+use crate::keeper::Keeper;
+use crate::passwords::Passwords;
+use crate::shard::{LETTERS, Shard};
+use crate::stats::{Traffic, World};
 use crate::store::{Store, StoreError};
+use crate::stream::{Listener, Name, listen_at};
 use mio::net::TcpListener;
-use mio::{Events, Interest, Poll, Token};
-use std::collections::VecDeque;
-use std::io::{self, Write};
+use mio::{Poll, Waker};
+use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-const LISTENER: Token = Token(usize::MAX);
-/// Bytes that are read at a time.
-const READ: usize = 64 << 10;
-/// Bytes that every connection may wait for.
-const SMALL: usize = 4 << 10;
-/// Times that a connection is read before others have their turn.
-const TURNS: usize = 4;
-/// Time between looks for expired values, and how many are looked at.
-const SWEEP: (Duration, usize) = (Duration::from_millis(100), 1000);
-/// Longest wait: after it the clock and the flag are looked at.
-const TICK: Duration = Duration::from_millis(500);
-/// Longest time that answers are sent for after the server was asked to stop.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// Most shards.
+pub const MOST_SHARDS: usize = 256;
+
+/// A socket in the file system.
+#[derive(Clone, Debug)]
+pub struct Socket {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Who may use it: a file's mode.
+    pub mode: u32,
+}
 
 /// What a server is like.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where it listens.
-    pub listen: SocketAddr,
+    /// Where it listens in the network.
+    pub listen: Option<SocketAddr>,
+    /// Where it listens in the file system.
+    pub socket: Option<Socket>,
+    /// Threads, each with a store of its own; from 1 to [`MOST_SHARDS`].
+    pub shards: usize,
     /// Most connections.
     pub connections: usize,
     /// Most bytes of requests and answers that wait, of all connections together.
     pub buffers: u64,
+    /// How long a client may send nothing between two requests.
+    pub idle: Option<Duration>,
+    /// How long a request that has begun, or an answer that is not read, may take for a few kilobytes.
+    pub stall: Option<Duration>,
+    /// Who may use it.
+    pub passwords: Option<Arc<Passwords>>,
+}
+
+impl Default for Settings {
+    /// One shard on a port that the system chooses.
+    fn default() -> Self {
+        Settings {
+            listen: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
+            socket: None,
+            shards: 1,
+            connections: 4096,
+            buffers: 64 << 20,
+            idle: None,
+            stall: Some(Duration::from_secs(30)),
+            passwords: None,
+        }
+    }
+}
+
+/// Who runs a server: it opens the stores and is told what goes on.
+pub trait Host: Sync {
+    /// What keeps the values.
+    type Store: Store;
+
+    /// Opens a shard's store, on the shard's own thread: when the server begins, and again each time when its program has failed.
+    ///
+    /// # Errors
+    /// They end the server.
+    fn open(&self, shard: usize) -> Result<Cache<Self::Store>, StoreError>;
+
+    /// All stores are open, and clients are served from now on.
+    fn ready(&self) {}
+
+    /// A shard's program has failed and begins again.
+    fn failed(&self, shard: usize, error: &StoreError) {
+        let _ = (shard, error);
+    }
 }
 
 /// Why a server ended, or did not begin.
 #[derive(thiserror::Error, Debug)]
 pub enum Error {
     /// It cannot listen there.
-    #[error("{address}: cannot listen: {error}; choose another address or port with --listen")]
+    #[error("{place}: cannot listen: {error}; {remedy}")]
     Listen {
         /// Where.
-        address: SocketAddr,
+        place: String,
         /// Why.
         error: io::Error,
+        /// What to do.
+        remedy: &'static str,
     },
     /// The system does not let it wait.
     #[error("waiting for connections failed: {0}")]
     Wait(io::Error),
-    /// The store failed.
-    #[error("{0}")]
-    Store(#[from] StoreError),
+    /// A store cannot be opened.
+    #[error("{error}")]
+    Open {
+        /// The shard.
+        shard: usize,
+        /// Why.
+        error: StoreError,
+    },
+    /// A store's program fails again and again.
+    #[error("shard {shard} fails again and again: {error}")]
+    Failing {
+        /// The shard.
+        shard: usize,
+        /// Why it failed the last time.
+        error: StoreError,
+    },
+}
+
+/// What all shards of a server share.
+pub(crate) struct Shared<'a> {
+    pub settings: &'a Settings,
+    /// By shard.
+    pub mailboxes: Vec<Mailbox>,
+    /// Shards whose stores are open.
+    open: AtomicUsize,
+    stop: &'a AtomicBool,
+    /// A shard has ended, so all do.
+    ended: AtomicBool,
+    since: Instant,
+    /// Connections now.
+    pub connections: AtomicU64,
+    /// Bytes of requests and answers that wait.
+    pub buffered: AtomicU64,
+    /// Whether the system lets connections be accepted.
+    pub accepting: AtomicBool,
+    most_value: AtomicUsize,
+}
+
+impl Shared<'_> {
+    /// Whether the server ends.
+    pub fn ends(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.ended.load(Ordering::Relaxed)
+    }
+
+    fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+        self.mailboxes.iter().for_each(Mailbox::wake);
+    }
+
+    /// Most bytes of a value.
+    pub fn most_value(&self) -> usize {
+        self.most_value.load(Ordering::Relaxed)
+    }
+
+    /// A number for a client of a shard that no other one has.
+    pub fn client_number(&self, shard: usize, token: usize) -> usize {
+        token * self.settings.shards + shard
+    }
+
+    pub fn world(&self) -> World<'_> {
+        World {
+            settings: self.settings,
+            since: self.since,
+            now: seconds(),
+            connections: self.connections.load(Ordering::Relaxed),
+            buffered: self.buffered.load(Ordering::Relaxed),
+            accepting: self.accepting.load(Ordering::Relaxed),
+            most_value: self.most_value(),
+        }
+    }
 }
 
 /// A server that listens.
 pub struct Server {
-    poll: Poll,
-    listener: TcpListener,
-    address: SocketAddr,
-    /// By token.
-    connections: Vec<Option<Connection>>,
-    free: Vec<usize>,
-    /// Connections that go on without being told by the system.
-    queue: VecDeque<usize>,
-    /// There may be connections to accept.
-    accepting: bool,
-    traffic: Traffic,
-    /// What is read and answered right now.
-    read: Vec<u8>,
-    answers: Vec<u8>,
+    settings: Settings,
+    listeners: Vec<Listener>,
+    address: Option<SocketAddr>,
+    /// The socket in the file system goes with the server.
+    _name: Option<Name>,
 }
 
 impl Server {
     /// Listens.
     ///
     /// # Errors
-    /// An address that is taken or not this machine's.
+    /// An address that is taken or not this machine's; a socket that is in use or cannot be made.
     pub fn bind(settings: Settings) -> Result<Server, Error> {
-        let listen = |error| Error::Listen {
-            address: settings.listen,
-            error,
-        };
-        let poll = Poll::new().map_err(Error::Wait)?;
-        let mut listener = TcpListener::bind(settings.listen).map_err(listen)?;
-        let registry = poll.registry();
-        let registered = registry.register(&mut listener, LISTENER, Interest::READABLE);
-        registered.map_err(Error::Wait)?;
+        assert!((1..=MOST_SHARDS).contains(&settings.shards), "shards");
+        let (mut listeners, mut address, mut name) = (Vec::new(), None, None);
+        if let Some(asked) = settings.listen {
+            let listen = |error| Error::Listen {
+                place: asked.to_string(),
+                error,
+                remedy: "choose another address or port with --listen",
+            };
+            let listener = TcpListener::bind(asked).map_err(listen)?;
+            address = Some(listener.local_addr().map_err(listen)?);
+            listeners.push(Listener::Tcp(listener));
+        }
+        if let Some(Socket { path, mode }) = &settings.socket {
+            let (listener, made) = listen_at(path, *mode).map_err(|error| Error::Listen {
+                place: path.display().to_string(),
+                error,
+                remedy: "choose another --socket",
+            })?;
+            listeners.push(Listener::Unix(listener));
+            name = Some(made);
+        }
         Ok(Server {
-            address: listener.local_addr().map_err(listen)?,
-            poll,
-            listener,
-            connections: Vec::new(),
-            free: Vec::new(),
-            queue: VecDeque::new(),
-            accepting: false,
-            traffic: Traffic {
-                since: Instant::now(),
-                connections: 0,
-                total_connections: 0,
-                rejected: 0,
-                overrun: 0,
-                read: 0,
-                written: 0,
-                buffered: 0,
-                most_connections: settings.connections as u64,
-                most_buffered: settings.buffers,
-            },
-            read: vec![0; READ],
-            answers: Vec::new(),
+            settings,
+            listeners,
+            address,
+            _name: name,
         })
     }
 
-    /// Where it listens: the port that the system chose, if it was asked to.
-    pub fn address(&self) -> SocketAddr {
+    /// Where it listens in the network: with the port that the system chose, if it was asked to.
+    pub fn address(&self) -> Option<SocketAddr> {
         self.address
     }
 
-    /// What went over the connections so far.
-    pub fn traffic(&self) -> &Traffic {
-        &self.traffic
-    }
-
-    /// Serves until `stop` is set.
+    /// Serves until `stop` is set; what went over the connections. The first shard runs on the caller's thread.
     ///
     /// # Errors
-    /// What the store or the system says.
-    pub fn run<S: Store>(&mut self, cache: &mut Cache<S>, stop: &AtomicBool) -> Result<(), Error> {
-        let mut events = Events::with_capacity(1024);
-        let mut swept = Instant::now();
-        while !stop.load(Ordering::Relaxed) {
-            let wait = if self.queue.is_empty() {
-                TICK
-            } else {
-                Duration::ZERO
-            };
-            match self.poll.poll(&mut events, Some(wait)) {
-                Err(e) if e.kind() != io::ErrorKind::Interrupted => return Err(Error::Wait(e)),
-                _ => {}
-            }
-            cache.set_now(seconds())?;
-            for _ in 0..self.queue.len() {
-                let Some(token) = self.queue.pop_front() else {
-                    break;
-                };
-                if let Some(connection) = self.connections[token].as_mut() {
-                    connection.queued = false;
-                    self.serve(token, cache)?;
-                }
-            }
-            for event in &events {
-                if event.token() == LISTENER {
-                    self.accepting = true;
-                    continue;
-                }
-                let token = event.token().0;
-                // Closed since the event was noted.
-                let Some(connection) = self.connections.get_mut(token).and_then(Option::as_mut)
-                else {
-                    continue;
-                };
-                connection.readable |= event.is_readable();
-                connection.ending |= event.is_read_closed() || event.is_error();
-                self.serve(token, cache)?;
-            }
-            self.accept(cache.limits().value);
-            if swept.elapsed() >= SWEEP.0 {
-                swept = Instant::now();
-                cache.sweep(SWEEP.1)?;
-            }
+    /// What a store or the system says.
+    pub fn run<H: Host>(self, host: &H, stop: &AtomicBool) -> Result<Traffic, Error> {
+        let mut polls = Vec::new();
+        let mut mailboxes = Vec::new();
+        for _ in 0..self.settings.shards {
+            let poll = Poll::new().map_err(Error::Wait)?;
+            let waker = Waker::new(poll.registry(), LETTERS).map_err(Error::Wait)?;
+            polls.push(poll);
+            mailboxes.push(Mailbox::new(waker));
         }
-        self.finish();
-        Ok(())
-    }
-
-    fn accept(&mut self, most_value: usize) {
-        while self.accepting {
-            let mut stream = match self.listener.accept() {
-                Ok((stream, _)) => stream,
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    self.accepting = false;
-                    return;
-                }
-                Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => continue,
-                // No descriptors are left, or so: again at the next turn.
-                Err(_) => return,
-            };
-            if self.traffic.connections >= self.traffic.most_connections {
-                self.traffic.rejected += 1;
-                // Whether it is taken does not matter.
-                let _ = stream.write(b"ERROR Too many open connections\r\n");
-                continue;
-            }
-            // Answers are whole when they are sent.
-            let _ = stream.set_nodelay(true);
-            let token = self.free.pop().unwrap_or_else(|| {
-                self.connections.push(None);
-                self.connections.len() - 1
-            });
-            let interest = Interest::READABLE | Interest::WRITABLE;
-            let registry = self.poll.registry();
-            if registry
-                .register(&mut stream, Token(token), interest)
-                .is_err()
-            {
-                self.free.push(token);
-                continue;
-            }
-            self.traffic.connections += 1;
-            self.traffic.total_connections += 1;
-            self.connections[token] = Some(Connection::new(stream, most_value));
-        }
-    }
-
-    fn close(&mut self, token: usize) {
-        if let Some(mut connection) = self.connections[token].take() {
-            // It is closed right after, which deregisters it too.
-            let _ = self.poll.registry().deregister(&mut connection.stream);
-            self.traffic.connections -= 1;
-            self.traffic.buffered -= connection.held();
-            self.free.push(token);
-        }
-    }
-
-    /// Goes on with a connection as far as it goes now.
-    fn serve<S: Store>(&mut self, token: usize, cache: &mut Cache<S>) -> Result<(), StoreError> {
-        let Some(mut connection) = self.connections[token].take() else {
-            return Ok(());
+        let shared = Shared {
+            settings: &self.settings,
+            mailboxes,
+            open: AtomicUsize::new(0),
+            stop,
+            ended: AtomicBool::new(false),
+            since: Instant::now(),
+            connections: AtomicU64::new(0),
+            buffered: AtomicU64::new(0),
+            accepting: AtomicBool::new(true),
+            most_value: AtomicUsize::new(0),
         };
-        self.traffic.buffered -= connection.held();
-        let outcome = self.turns(&mut connection, cache);
-        let goes_on = match outcome {
-            Ok(goes_on) => goes_on,
-            Err(Failure::Store(e)) => return Err(e),
-            // The client is gone.
-            Err(Failure::Client) => false,
-        };
-        let buffered = self.traffic.buffered + connection.held();
-        let overrun = buffered > self.traffic.most_buffered && connection.owes();
-        self.traffic.overrun += u64::from(overrun && goes_on);
-        let more = connection.readable || connection.pause == Pause::Output;
-        let again = goes_on && !connection.owes() && more;
-        if again && !std::mem::replace(&mut connection.queued, true) {
-            self.queue.push_back(token);
-        }
-        self.traffic.buffered = buffered;
-        self.connections[token] = Some(connection);
-        if !goes_on || overrun {
-            self.close(token);
-        }
-        Ok(())
-    }
-
-    /// Some turns of a connection; whether it goes on.
-    fn turns<S: Store>(
-        &mut self,
-        connection: &mut Connection,
-        cache: &mut Cache<S>,
-    ) -> Result<bool, Failure> {
-        for _ in 0..TURNS {
-            if connection.owes() {
-                self.traffic.written += connection.flush()? as u64;
-                if connection.owes() {
-                    return Ok(true);
-                }
+        let mut polls = polls.into_iter().enumerate();
+        let first = polls.next();
+        std::thread::scope(|scope| {
+            let others: Vec<_> = polls
+                .map(|(number, poll)| {
+                    let shared = &shared;
+                    scope.spawn(move || serve(number, shared, poll, Vec::new(), host))
+                })
+                .collect();
+            let mut outcome = Ok(Traffic::default());
+            if let Some((number, poll)) = first {
+                outcome = serve(number, &shared, poll, self.listeners, host);
             }
-            match connection.pause {
-                Pause::End => return Ok(false),
-                Pause::Output => self.converse(connection, cache, 0)?,
-                Pause::Input(_) if connection.ended => return Ok(false),
-                Pause::Input(_) if !connection.readable && !connection.ending => return Ok(true),
-                Pause::Input(more) => {
-                    let waiting = connection.unread().len() as u64;
-                    let needed = self.traffic.buffered + waiting + more as u64;
-                    if more > SMALL && needed > self.traffic.most_buffered {
-                        self.answers.clear();
-                        connection.session.refuse_value(&mut self.answers);
-                        connection.pause = Pause::Output;
-                        self.traffic.written += connection.send(&self.answers)? as u64;
-                        continue;
+            for other in others {
+                let other = other
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                outcome = match (outcome, other) {
+                    (Ok(mut sum), Ok(more)) => {
+                        sum.add(&more);
+                        Ok(sum)
                     }
-                    match connection.read(&mut self.read)? {
-                        Got::Bytes(n) => {
-                            self.traffic.read += n as u64;
-                            self.converse(connection, cache, n)?;
-                        }
-                        Got::Nothing => return Ok(true),
-                        Got::End => return Ok(false),
-                    }
-                }
+                    (Err(e), _) | (_, Err(e)) => Err(e),
+                };
             }
-        }
-        Ok(true)
-    }
-
-    /// Answers what waits, or else the first `fresh` bytes of what was just read.
-    fn converse<S: Store>(
-        &mut self,
-        connection: &mut Connection,
-        cache: &mut Cache<S>,
-        fresh: usize,
-    ) -> Result<(), Failure> {
-        let Server {
-            traffic,
-            read,
-            answers,
-            ..
-        } = self;
-        answers.clear();
-        let mut stats =
-            |which, cache: &mut Cache<S>, out: &mut Vec<u8>| stats::put(which, traffic, cache, out);
-        if connection.unread().is_empty() {
-            let fresh = &read[..fresh];
-            let session = &mut connection.session;
-            let (used, pause) = session.converse(cache, fresh, answers, &mut stats)?;
-            connection.pause = pause;
-            connection.keep(&fresh[used..]);
-        } else {
-            let (session, input) = connection.parts();
-            let (used, pause) = session.converse(cache, input, answers, &mut stats)?;
-            connection.pause = pause;
-            connection.done_with(used);
-        }
-        self.traffic.written += connection.send(&self.answers)? as u64;
-        if self.answers.capacity() > 4 * READ {
-            self.answers = Vec::new();
-        }
-        Ok(())
-    }
-
-    /// Sends what was answered, for a little while.
-    fn finish(&mut self) {
-        let until = Instant::now() + LAST_WORDS;
-        while Instant::now() < until {
-            let mut owing = false;
-            for connection in self.connections.iter_mut().flatten() {
-                if connection.owes() && connection.flush().is_ok() {
-                    owing |= connection.owes();
-                }
-            }
-            if !owing {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
+            outcome
+        })
     }
 }
 
-/// Why a connection ends.
-enum Failure {
-    Store(StoreError),
-    Client,
-}
-
-impl From<io::Error> for Failure {
-    fn from(_: io::Error) -> Self {
-        Failure::Client
+/// A shard's thread, from the opening of its store on.
+fn serve<H: Host>(
+    number: usize,
+    shared: &Shared<'_>,
+    poll: Poll,
+    listeners: Vec<Listener>,
+    host: &H,
+) -> Result<Traffic, Error> {
+    // When one ends, all do, also by a panic.
+    let _ends = Ends(shared);
+    let keeper = Keeper::open(host, number)?;
+    let most_value = keeper.most_value();
+    shared.most_value.store(most_value, Ordering::Relaxed);
+    // Nobody is served before all stores are open.
+    shared.open.fetch_add(1, Ordering::Relaxed);
+    while shared.open.load(Ordering::Relaxed) < shared.settings.shards {
+        if shared.ends() {
+            return Ok(Traffic::default());
+        }
+        std::thread::sleep(Duration::from_millis(1));
     }
+    if number == 0 {
+        host.ready();
+    }
+    Shard::new(number, shared, poll, keeper, listeners)?.run()
 }
 
-impl From<StoreError> for Failure {
-    fn from(e: StoreError) -> Self {
-        Failure::Store(e)
+struct Ends<'a>(&'a Shared<'a>);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.end();
     }
 }
 

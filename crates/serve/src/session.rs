@@ -1,9 +1,9 @@
 //! One client's conversation: bytes in, bytes out.
 
-use crate::answer::{After, Stats, answer};
-use crate::cache::Cache;
 use crate::parser::{Parsed, Parser};
-use crate::store::{Result, Store};
+use crate::passwords::Passwords;
+use crate::request::{Mode, Request};
+use std::sync::Arc;
 
 /// Bytes of answers after which no further request is answered until some are sent.
 pub const ENOUGH: usize = 64 << 10;
@@ -19,10 +19,24 @@ pub enum Pause {
     End,
 }
 
+/// What comes after a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Next {
+    /// The next one.
+    Request,
+    /// The next one, once answers were sent.
+    Pause,
+    /// The end of the conversation.
+    End,
+}
+
 /// A conversation.
 #[derive(Debug)]
 pub struct Session {
     parser: Parser,
+    most_value: usize,
+    /// Who may take part, until the client has said that it may.
+    door: Option<Arc<Passwords>>,
 }
 
 impl Session {
@@ -30,31 +44,58 @@ impl Session {
     pub fn new(most_value: usize) -> Session {
         Session {
             parser: Parser::new(most_value),
+            most_value,
+            door: None,
         }
     }
 
-    /// Answers what is in `input`; how many bytes of it are done with, and what comes next. `stats` appends numbers about the server.
+    /// The same with a client that has to give a password first.
+    pub fn behind_door(most_value: usize, door: Arc<Passwords>) -> Session {
+        Session {
+            parser: Parser::new(Passwords::MOST),
+            most_value,
+            door: Some(door),
+        }
+    }
+
+    /// Whether the next byte begins a request.
+    pub fn between_requests(&self) -> bool {
+        self.parser.between_requests()
+    }
+
+    /// Hands the requests in `input` to `answer`, which appends to `out`; how many bytes of it are done with, and what comes next.
     ///
     /// # Errors
-    /// What the store says: after that the server cannot go on.
-    pub fn converse<S: Store>(
+    /// What `answer` says: after that the conversation cannot go on.
+    pub fn converse<E>(
         &mut self,
-        cache: &mut Cache<S>,
         input: &[u8],
         out: &mut Vec<u8>,
-        stats: &mut impl FnMut(Stats, &mut Cache<S>, &mut Vec<u8>) -> Result<()>,
-    ) -> Result<(usize, Pause)> {
+        answer: &mut impl FnMut(Request<'_>, &mut Vec<u8>) -> Result<Next, E>,
+    ) -> Result<(usize, Pause), E> {
         let mut used = 0;
         while out.len() < ENOUGH {
             let (now, parsed) = self.parser.next(&input[used..]);
             used += now;
-            match parsed {
+            let request = match parsed {
                 Parsed::More(bytes) => return Ok((used, Pause::Input(bytes))),
-                Parsed::Request(request) => match answer(cache, request, out)? {
-                    After::Next => {}
-                    After::Close => return Ok((used, Pause::End)),
-                    After::Stats(which) => stats(which, cache, out)?,
-                },
+                Parsed::Request(request) => request,
+            };
+            let next = match &self.door {
+                None => answer(request, out)?,
+                Some(door) => {
+                    let (admitted, next) = knock(door, &request, out);
+                    if admitted {
+                        self.door = None;
+                        self.parser = Parser::new(self.most_value);
+                    }
+                    next
+                }
+            };
+            match next {
+                Next::Request => {}
+                Next::Pause => return Ok((used, Pause::Output)),
+                Next::End => return Ok((used, Pause::End)),
             }
         }
         Ok((used, Pause::Output))
@@ -66,4 +107,26 @@ impl Session {
             out.extend_from_slice(b"SERVER_ERROR out of memory reading request\r\n");
         }
     }
+}
+
+/// Answers a client that has given no password yet, as memcached does: a `set` of any key with name and password as its value lets it in. Whether
+/// it is let in, and what comes next.
+fn knock(door: &Passwords, request: &Request<'_>, out: &mut Vec<u8>) -> (bool, Next) {
+    let (admitted, line) = match request {
+        Request::Store {
+            mode: Mode::Set,
+            cas: None,
+            value,
+            ..
+        } => match door.admits(value) {
+            true => (true, "STORED\r\n"),
+            false => (false, "CLIENT_ERROR authentication failure\r\n"),
+        },
+        // Each key of a retrieval is a request, and its line has one answer.
+        Request::Get { .. } => (false, ""),
+        Request::Quit | Request::Lost { .. } => return (false, Next::End),
+        _ => (false, "CLIENT_ERROR unauthenticated\r\n"),
+    };
+    out.extend_from_slice(line.as_bytes());
+    (admitted, Next::Request)
 }

@@ -144,6 +144,20 @@ pub trait Store {
         measure_one_by_one(self)
     }
 
+    /// Whether something was done that a loss of power may still take back. Who was told of it, or has read it, would have been told too early: answers
+    /// wait for [`Store::commit`].
+    fn uncommitted(&self) -> bool {
+        false
+    }
+
+    /// All that was done so far is in the medium when this returns.
+    ///
+    /// # Errors
+    /// [`StoreError::Failed`]: what was not committed may be gone.
+    fn commit(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// Names and values for `stats`.
     fn describe(&self) -> Vec<(&'static str, String)>;
 }

@@ -93,7 +93,9 @@ pub enum Command {
     /// Serve a key-value store over memcached's protocol; the store is a managed program
     #[command(after_help = "Examples:\n  \
         varve serve\n  \
-        varve serve --store hbtree --memory-limit 4GiB --listen 127.0.0.1:11311")]
+        varve serve --store hbtree --memory-limit 4GiB --listen 127.0.0.1:11311\n  \
+        varve serve --shards 4 --durable values.region\n  \
+        varve serve --socket /run/values.sock --socket-mode 770")]
     Serve(ServeArgs),
     /// Run the workloads of YCSB on a store in this process, or on a server of memcached's protocol
     #[command(after_help = "Examples:\n  \
@@ -511,9 +513,21 @@ pub struct ServeArgs {
     /// The data structure: fhmap (a functional hash map), pbtree (a B+ tree), hbtree (a B+ tree of which only the leaves are durable)
     #[arg(long, default_value_t)]
     pub store: varve_serve::Kind,
-    /// Address and port; 0 has the system choose a port
-    #[arg(long, default_value = "127.0.0.1:11211", value_name = "ADDRESS:PORT")]
-    pub listen: std::net::SocketAddr,
+    /// Address and port; 0 has the system choose a port [default: 127.0.0.1:11211, or none with --socket]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen: Option<std::net::SocketAddr>,
+    /// Listen on a socket in the file system, too if --listen is given
+    #[arg(short, long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Who may use the socket: a file's mode in octal digits
+    #[arg(short = 'a', long, value_name = "MODE", default_value = "700", value_parser = mode, requires = "socket")]
+    pub socket_mode: u32,
+    /// Have clients give a name and password first, as one of this file's lines of name:password has them
+    #[arg(short = 'Y', long, value_name = "FILE")]
+    pub auth_file: Option<PathBuf>,
+    /// Threads, each with its part of the keys in a store of its own [default: 1, or as many as the region files of --durable were made with]
+    #[arg(short = 't', long, value_name = "N")]
+    pub shards: Option<usize>,
     /// Most memory of all values, with their keys and 160 bytes for each; what finds no room is refused, nothing is evicted
     #[arg(short, long, default_value = "1GiB")]
     pub memory_limit: Bytes,
@@ -526,11 +540,32 @@ pub struct ServeArgs {
     /// Most memory for requests and answers that wait, of all connections together
     #[arg(long, default_value = "64MiB")]
     pub buffers: Bytes,
+    /// Close connections that send no request for so long; 0: never
+    #[arg(long, default_value = "0", value_name = "SECONDS", value_parser = time_out)]
+    pub idle_timeout: f64,
+    /// Close connections whose request has begun, or whose answer is not read, when less than 4 KiB of it move for so long; 0: never
+    #[arg(long, default_value = "30", value_name = "SECONDS", value_parser = time_out)]
+    pub stall_timeout: f64,
     /// Most memory of the program's objects [default: half as much again as --memory-limit, and 128MiB]
     #[arg(long)]
     pub heap_max: Option<Bytes>,
     #[command(flatten)]
     pub durable: durable::DurableStore,
+}
+
+/// Seconds, or 0 for never.
+fn time_out(text: &str) -> Result<f64, String> {
+    let seconds = text.parse::<f64>().ok();
+    let fits = |s: &f64| *s == 0.0 || (0.01..=1e9).contains(s);
+    seconds
+        .filter(fits)
+        .ok_or_else(|| format!("`{text}` is no number of seconds, from 0.01 on, or 0 for never"))
+}
+
+/// A file's mode.
+fn mode(text: &str) -> Result<u32, String> {
+    let mode = u32::from_str_radix(text, 8).ok().filter(|m| *m <= 0o777);
+    mode.ok_or_else(|| format!("`{text}` is no mode such as 700 or 770"))
 }
 
 #[derive(clap::Args, Debug)]

@@ -71,7 +71,7 @@ impl Default for Limits {
 const PREPARED: u64 = 256 << 10;
 
 /// Bytes that a journal has at least.
-const LEAST: u64 = 64 << 10;
+pub(crate) const LEAST: u64 = 64 << 10;
 
 /// A region's medium: its file with a journal.
 pub struct Journal<D: Disk> {

@@ -7,12 +7,20 @@ use crate::layout::*;
 use crate::log;
 
 impl Space {
-    /// Before `bytes` at an offset are stored to: in a region, what is there is logged.
+    /// Before `bytes` of an object, `at` from its start, are stored to: in a region, what is there is logged.
     ///
     /// # Errors
     /// If the log has no room, or the medium fails.
     #[inline]
-    pub fn before_store(&mut self, offset: u64, bytes: u64) -> Result<()> {
+    pub fn before_store(&mut self, object: u64, at: u64, bytes: u64) -> Result<()> {
+        self.prepare(object + at, bytes)?;
+        self.stored_over(object, at, bytes);
+        Ok(())
+    }
+
+    /// The same for what is in no object.
+    #[inline]
+    pub(crate) fn prepare(&mut self, offset: u64, bytes: u64) -> Result<()> {
         self.works()?;
         self.open_pages(offset, bytes)?;
         if self.depth > 0 {
@@ -94,12 +102,18 @@ impl Space {
         }
     }
 
-    /// Stores bytes at an offset.
+    /// Stores bytes into an object, `at` from its start.
     ///
     /// # Errors
     /// As [`Space::before_store`].
-    pub fn store(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.before_store(offset, bytes.len() as u64)?;
+    pub fn store(&mut self, object: u64, at: u64, bytes: &[u8]) -> Result<()> {
+        self.stored_over(object, at, bytes.len() as u64);
+        self.write(object + at, bytes)
+    }
+
+    /// Stores bytes that are in no object.
+    pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.prepare(offset, bytes.len() as u64)?;
         self.image.write(offset, bytes);
         self.after_store(offset, bytes.len() as u64)
     }

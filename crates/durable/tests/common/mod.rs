@@ -205,15 +205,18 @@ impl World {
 
     /// As compiled code stores a number.
     pub fn store(&mut self, object: Ref, at: u64, value: i64) {
-        let offset = Space::offset_of(object.offset()) + at;
-        self.space().store(offset, &value.to_le_bytes()).unwrap();
+        let object = Space::offset_of(object.offset());
+        self.space()
+            .store(object, at, &value.to_le_bytes())
+            .unwrap();
     }
 
     /// As compiled code stores a reference.
     pub fn store_ref(&mut self, object: Ref, at: u64, value: Ref) {
         let value = self.persist(value).unwrap();
-        let offset = Space::offset_of(object.offset()) + at;
-        self.space().store(offset, &value.0.to_le_bytes()).unwrap();
+        let object = Space::offset_of(object.offset());
+        let bytes = value.0.to_le_bytes();
+        self.space().store(object, at, &bytes).unwrap();
     }
 
     /// As compiled code loads a number.

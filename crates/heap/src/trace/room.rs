@@ -111,6 +111,9 @@ impl<P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bool>
     /// This thread is done: what it did, and the slots it found.
     pub fn finish(self) -> (Counts, Vec<u32>) {
         self.trace.observed.give_back(self.share.0, self.share.1);
+        if let Some(marks) = self.trace.durable {
+            marks.add(self.durable);
+        }
         (self.counts, self.old_to_observed)
     }
 }

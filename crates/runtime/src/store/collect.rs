@@ -38,7 +38,9 @@ impl Vm {
             .as_ref()
             .is_some_and(|d| d.wants_collection(stress))
         {
-            self.collect_durable();
+            self.begin_durable_collection();
+        } else if stress {
+            self.stress_durable();
         }
         let outcome = self.with_heap(work);
         self.check_memory()?;

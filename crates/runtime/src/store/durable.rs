@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::types::TypeIndex;
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use varve_durable::domain::Told;
 use varve_durable::layout::Addresses;
 use varve_durable::{Medium, Opened, Space, Volatile, open_in_place};
@@ -43,6 +44,8 @@ pub(crate) struct Durable {
     name: Vec<u16>,
     /// Stores, objects and logged lines whose instructions were told.
     told: [u64; 3],
+    /// The longest time that the program waited while durable garbage was looked for.
+    pub longest_pause: Duration,
     /// Whether operations are committed together: see [`Space::set_grouped`].
     grouped: bool,
 }
@@ -108,14 +111,33 @@ impl Durable {
             enumeration: None,
             name: Vec::new(),
             told: [0; 3],
+            longest_pause: Duration::ZERO,
             grouped: false,
         })
     }
 
-    /// Whether looking for durable garbage is worth it; under stress, whether it can be done.
+    /// Whether beginning to look for durable garbage is worth it; under stress, whether it can be done.
     pub fn wants_collection(&self, stress: bool) -> bool {
-        let wants = |s: &Space| s.wants_collection() || (stress && !s.in_region());
+        let can = |s: &Space| !s.in_region() && !s.is_collecting();
+        let wants = |s: &Space| s.wants_collection() || (stress && can(s));
         self.space.as_ref().is_some_and(wants)
+    }
+
+    /// Goes on looking for garbage, if that has begun and is due.
+    #[inline]
+    fn collect_some(&mut self) {
+        if self.space.as_ref().is_some_and(|s| s.due().is_some()) {
+            self.pause(Space::collect_some);
+        }
+    }
+
+    /// Has the program wait while garbage is looked for.
+    fn pause(&mut self, work: impl FnOnce(&mut Space)) {
+        let begun = Instant::now();
+        if let Some(space) = &mut self.space {
+            work(space);
+        }
+        self.longest_pause = self.longest_pause.max(begun.elapsed());
     }
 
     /// The region, which is there from the first instance on.
@@ -142,10 +164,14 @@ impl Drop for Durable {
 }
 
 impl Vm {
+    /// The region, if there is one.
+    pub(super) fn region_in_use(&mut self) -> Option<&mut Space> {
+        self.durable.as_mut()?.space.as_mut()
+    }
+
     /// The region in use.
     fn space(&mut self) -> Result<&mut Space> {
-        let durable = self.durable.as_mut();
-        let space = durable.and_then(|d| d.space.as_mut());
+        let space = self.region_in_use();
         space.ok_or_else(|| Error::Internal("a durable object without a region".into()))
     }
 
@@ -192,7 +218,7 @@ impl Vm {
 
     /// Has all that was stored be in the medium.
     pub(super) fn commit_durable(&mut self) -> Result<()> {
-        match self.durable.as_mut().and_then(|d| d.space.as_mut()) {
+        match self.region_in_use() {
             Some(space) => Ok(space.commit_now()?),
             None => Ok(()),
         }
@@ -204,11 +230,43 @@ impl Vm {
         space.is_some_and(Space::uncommitted)
     }
 
-    /// Collects everything, and then what is durable and neither roots nor the program reach.
-    pub(super) fn collect_durable(&mut self) {
+    /// Begins to look for what is durable and neither roots nor the program reach: collects everything else, for what it refers to.
+    pub(super) fn begin_durable_collection(&mut self) {
+        let begun = Instant::now();
         let held = self.with_heap(|heap, mutator, roots| heap.collect_durable(mutator, roots));
-        if let Some(space) = self.durable.as_mut().and_then(|d| d.space.as_mut()) {
-            space.collect(&held);
+        if let Some(durable) = &mut self.durable {
+            durable.pause(|space| space.begin_collection(&held));
+            durable.longest_pause = durable.longest_pause.max(begun.elapsed());
+        }
+    }
+
+    /// Frees all that is durable and that neither roots nor the program reach.
+    pub(super) fn collect_durable(&mut self) {
+        if let Some(durable) = &mut self.durable {
+            durable.pause(|space| {
+                space.finish_collection();
+            });
+        }
+        self.begin_durable_collection();
+        if let Some(durable) = &mut self.durable {
+            durable.pause(|space| {
+                space.finish_collection();
+            });
+        }
+    }
+
+    /// Under stress: a little of the work that looking for durable garbage takes.
+    pub(super) fn stress_durable(&mut self) {
+        if let Some(durable) = &mut self.durable {
+            durable.pause(|space| space.step(u64::MAX, 8));
+        }
+    }
+
+    /// Takes back a region that the program left open when it was ended by something that it cannot catch.
+    pub(super) fn take_back_left_open(&mut self) -> Result<()> {
+        match self.region_in_use() {
+            Some(space) if space.in_region() => Ok(space.take_back()?),
+            _ => Ok(()),
         }
     }
 
@@ -253,8 +311,11 @@ impl Vm {
         Ok(placed.0)
     }
 
-    /// If there may be much durable garbage: has the program's next allocation look for it, which knows what the program holds.
+    /// Goes on looking for durable garbage. If there may be much: has the program's next allocation begin, which knows what the program holds.
     fn look_for_garbage(&mut self) {
+        if let Some(durable) = &mut self.durable {
+            durable.collect_some();
+        }
         let wants = self
             .durable
             .as_ref()
@@ -279,8 +340,8 @@ impl Vm {
             true => (u64::from(self.persist(bits as u32)?).to_le_bytes(), 4),
             false => (bytes, width as usize),
         };
-        let offset = self.file_offset(holder) + at;
-        self.space()?.store(offset, &bytes[..count])?;
+        let object = self.file_offset(holder);
+        self.space()?.store(object, at, &bytes[..count])?;
         self.tell_work();
         Ok(())
     }
@@ -312,7 +373,7 @@ impl Vm {
 
     /// Before a range of an object's bytes is written by the runtime.
     pub(crate) fn before_durable(&mut self, object: u64, at: u64, bytes: u64) -> Result<()> {
-        Ok(self.space()?.before_store(object + at, bytes)?)
+        Ok(self.space()?.before_store(object, at, bytes)?)
     }
 
     /// After it was written.

@@ -404,6 +404,9 @@ impl Vm {
             .pending
             .take()
             .unwrap_or_else(|| Error::Internal("compiled code was left without reason".into()));
+        if stack != 0 {
+            vm.take_back_left_open()?;
+        }
         match error {
             Error::Exception { tag, exception } => {
                 // Its handle was made in scopes that are over: make one in the caller's.

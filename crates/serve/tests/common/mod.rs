@@ -1,8 +1,12 @@
 //! What several tests need: conversations without a network, and commands at random.
 #![allow(dead_code)]
 
+pub mod running;
+
 use proptest::prelude::*;
-use varve_serve::{Cache, Limits, Pause, Reference, Session, Store};
+use varve_serve::{
+    After, Cache, Limits, Next, Pause, Reference, Session, Store, StoreError, answer,
+};
 
 /// The time at which conversations without a network take place, seconds since 1970.
 pub const NOW: i64 = 1_700_000_000;
@@ -27,9 +31,15 @@ pub fn converse<S: Store>(cache: &mut Cache<S>, pieces: &[&[u8]]) -> (Vec<u8>, b
             // As the server does: answers are sent before more of them are made.
             let mut out = Vec::new();
             let (used, pause) = session
-                .converse(cache, &waiting, &mut out, &mut |_, _, out| {
-                    out.extend_from_slice(b"END\r\n");
-                    Ok(())
+                .converse(&waiting, &mut out, &mut |request, out| {
+                    Ok::<_, StoreError>(match answer(cache, request, out)? {
+                        After::Next => Next::Request,
+                        After::Close => Next::End,
+                        After::Stats(_) => {
+                            out.extend_from_slice(b"END\r\n");
+                            Next::Request
+                        }
+                    })
                 })
                 .expect("the store does not fail");
             waiting.drain(..used);

@@ -21,6 +21,7 @@ mod plans;
 pub mod profile;
 pub mod run;
 pub mod serve;
+mod shards;
 pub mod sites;
 mod so_far;
 pub mod start;

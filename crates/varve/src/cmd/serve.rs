@@ -1,62 +1,193 @@
 //! `varve serve`: a memcached server above a managed program.
 
 use super::durable;
-use crate::args::ServeArgs;
+use super::shards::Regions;
+use crate::args::{DurableRun, ServeArgs};
 use crate::ui::{self, Done, Failure, failed, wrong};
 use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
 use varve_runtime::{Config, Error as EngineError};
-use varve_serve::{Cache, Error, Limits, Managed, Server, Settings};
+use varve_serve::{
+    Cache, Error, Host, Limits, MOST_SHARDS, Managed, Passwords, Server, Settings, Socket,
+    StoreError,
+};
 
 /// Largest value that the protocol's numbers and a Java array allow, with room to spare.
 const LARGEST_VALUE: u64 = 1 << 30;
 
-/// Files of the server besides its connections, with some to spare.
+/// Where it listens if nothing is said.
+const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 11211);
+
+/// Files of the server besides its connections, with some to spare, and of each shard.
 const FILES: usize = 32;
+const FILES_OF_A_SHARD: usize = 8;
 
 pub fn serve(a: &ServeArgs) -> Done {
     let stop = ui::stop_flag();
-    let limits = limits(a)?;
-    let mut server = Server::bind(Settings {
-        listen: a.listen,
-        connections: a.connections,
-        buffers: a.buffers.0,
-    })
-    .map_err(wrong)?;
-    let mut config = Config {
-        heap_max: heap(a),
-        ..Config::default()
+    let regions = match &a.durable.durable {
+        Some(file) => Some(Regions::find(file, a.shards)?),
+        None => None,
     };
-    durable::configure(&(&a.durable).into(), &mut config)?;
-    let store = Managed::new(a.store, config).map_err(|e| store_failed(a, &e))?;
-    let mut cache = Cache::new(store, limits, varve_serve::seconds()).map_err(failed)?;
-    files(a.connections);
-    // Whoever started this may wait for the line, and may not read on.
-    let _ = writeln!(
-        std::io::stdout(),
-        "varve serve: {} on {}, Ctrl-C ends it",
-        a.store,
-        server.address()
-    );
-    server.run(&mut cache, &stop).map_err(|e| match e {
+    let shards = regions.as_ref().map_or(a.shards.unwrap_or(1), |r| r.shards);
+    if !(1..=MOST_SHARDS).contains(&shards) {
+        return Err(wrong(format!(
+            "--shards {shards}: from 1 to {MOST_SHARDS} are possible"
+        )));
+    }
+    let limits = limits(a, shards)?;
+    let configs = configs(a, shards, regions.as_ref())?;
+    let server = Server::bind(settings(a, shards)?).map_err(wrong)?;
+    if let Some(regions) = &regions {
+        regions.note(false)?;
+    }
+    files(a.connections, FILES + FILES_OF_A_SHARD * shards);
+    let mut places: Vec<String> = server
+        .address()
+        .map(|a| a.to_string())
+        .into_iter()
+        .collect();
+    places.extend(a.socket.as_ref().map(|s| s.display().to_string()));
+    let program = Program {
+        a,
+        limits,
+        configs,
+        regions,
+        place: places.join(" and "),
+    };
+    server.run(&program, &stop).map_err(|e| match e {
         Error::Listen { .. } => wrong(e),
+        Error::Open {
+            error: StoreError::Failed(e),
+            ..
+        } => store_failed(a, &e),
         e => failed(e),
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
+/// The managed programs of a server.
+struct Program<'a> {
+    a: &'a ServeArgs,
+    limits: Limits,
+    /// By shard.
+    configs: Vec<Config>,
+    regions: Option<Regions>,
+    place: String,
+}
+
+impl Host for Program<'_> {
+    type Store = Managed;
+
+    fn open(&self, shard: usize) -> Result<Cache<Managed>, StoreError> {
+        let store = Managed::new(self.a.store, self.configs[shard].clone())?;
+        Cache::new(store, self.limits, varve_serve::seconds())
+    }
+
+    fn ready(&self) {
+        if let Some(regions) = &self.regions
+            && let Err(Failure::Line { line, .. }) = regions.note(true)
+        {
+            eprintln!("warning: {line}");
+        }
+        let shards = match self.configs.len() {
+            1 => String::new(),
+            n => format!(" in {n} shards"),
+        };
+        // Whoever started this may wait for the line, and may not read on.
+        let _ = writeln!(
+            std::io::stdout(),
+            "varve serve: {}{shards} on {}, Ctrl-C ends it",
+            self.a.store,
+            self.place
+        );
+    }
+
+    fn failed(&self, shard: usize, error: &StoreError) {
+        let with = match self.regions {
+            Some(_) => "with what its region has",
+            None => "with no values",
+        };
+        eprintln!("varve serve: shard {shard}: {error}; it begins again {with}");
+    }
+}
+
+fn settings(a: &ServeArgs, shards: usize) -> Result<Settings, Failure> {
+    let listen = match (a.listen, &a.socket) {
+        (None, Some(_)) => None,
+        (listen, _) => Some(listen.unwrap_or(LISTEN)),
+    };
+    let passwords = a.auth_file.as_deref().map(passwords).transpose()?;
+    if let Some(address) = listen.filter(|l| !l.ip().is_loopback() && passwords.is_none()) {
+        eprintln!(
+            "warning: --listen {address}: whoever reaches it may read and write all values; --auth-file asks for passwords"
+        );
+    }
+    let time = |seconds: f64| (seconds > 0.0).then(|| Duration::from_secs_f64(seconds));
+    Ok(Settings {
+        listen,
+        socket: a.socket.as_ref().map(|path| Socket {
+            path: path.clone(),
+            mode: a.socket_mode,
+        }),
+        shards,
+        connections: a.connections,
+        buffers: a.buffers.0,
+        idle: time(a.idle_timeout),
+        stall: time(a.stall_timeout),
+        passwords,
+    })
+}
+
+fn passwords(file: &Path) -> Result<Arc<Passwords>, Failure> {
+    let passwords = Passwords::read(file).map_err(|e| wrong(format!("--auth-file {e}")))?;
+    if std::fs::metadata(file).is_ok_and(|m| m.mode() & 0o077 != 0) {
+        let shown = file.display();
+        eprintln!(
+            "warning: --auth-file {shown}: others than its owner may use it: chmod 600 {shown}"
+        );
+    }
+    Ok(Arc::new(passwords))
+}
+
+/// The settings of each shard's engine.
+fn configs(
+    a: &ServeArgs,
+    shards: usize,
+    regions: Option<&Regions>,
+) -> Result<Vec<Config>, Failure> {
+    let files = regions.map(Regions::files).unwrap_or_default();
+    let config = |shard| {
+        let mut config = Config {
+            heap_max: heap(a) / shards as u64,
+            ..Config::default()
+        };
+        let durable = DurableRun {
+            durable: files.get(shard).cloned(),
+            ..(&a.durable).into()
+        };
+        durable::configure(&durable, &mut config)?;
+        Ok(config)
+    };
+    (0..shards).map(config).collect()
+}
+
 /// Says so if the system allows fewer open files than connections need: those beyond it wait to be accepted.
-fn files(connections: usize) {
+fn files(connections: usize, besides: usize) {
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let line = limits
         .lines()
         .find_map(|l| l.strip_prefix("Max open files"));
     let most = line.and_then(|l| l.split_whitespace().next()?.parse::<usize>().ok());
-    if let Some(most) = most.filter(|&most| most < connections + FILES) {
+    if let Some(most) = most.filter(|&most| most < connections + besides) {
         eprintln!(
             "note: {most} files may be open here, so about {} of {connections} connections: ulimit -n {}",
-            most.saturating_sub(FILES),
-            connections + FILES
+            most.saturating_sub(besides),
+            connections + besides
         );
     }
 }
@@ -69,7 +200,7 @@ fn store_failed(a: &ServeArgs, e: &EngineError) -> Failure {
     }
 }
 
-fn limits(a: &ServeArgs) -> Result<Limits, Failure> {
+fn limits(a: &ServeArgs, shards: usize) -> Result<Limits, Failure> {
     let (value, memory) = (a.max_item_size.0, a.memory_limit.0);
     if value == 0 || value > LARGEST_VALUE {
         return Err(wrong(format!(
@@ -80,6 +211,13 @@ fn limits(a: &ServeArgs) -> Result<Limits, Failure> {
     if value > memory {
         return Err(wrong(format!(
             "--max-item-size {} is more than --memory-limit {}: no such value would find room",
+            a.max_item_size, a.memory_limit
+        )));
+    }
+    let memory = memory / shards as u64;
+    if value > memory {
+        return Err(wrong(format!(
+            "--max-item-size {}: a shard has {memory} bytes of --memory-limit {}, so that no such value would find room",
             a.max_item_size, a.memory_limit
         )));
     }

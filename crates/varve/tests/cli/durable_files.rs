@@ -1,6 +1,7 @@
 //! Region files as users meet them: damaged, in use, replaced, of an older format, on a full disk.
 
-use crate::common::{command, home, is_root, varve};
+use crate::common::{command, home, varve};
+use crate::small_disk::SmallDisk;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -303,45 +304,13 @@ fn ctrl_c_leaves_nothing_of_a_copy() {
     varve(&["durable", "check", region.to_str().unwrap()]).well();
 }
 
-/// A file system of so many KiB, until it is dropped.
-struct Small(tempfile::TempDir);
-
-impl Small {
-    fn new(kib: u32) -> Option<Small> {
-        if !is_root() {
-            return None;
-        }
-        let folder = tempfile::tempdir().unwrap();
-        let size = format!("size={kib}k");
-        let mount = ["-t", "tmpfs", "-o", &size, "none"];
-        let mounted = std::process::Command::new("mount")
-            .args(mount)
-            .arg(folder.path())
-            .status();
-        if !mounted.is_ok_and(|s| s.success()) {
-            eprintln!("skipped: no file system can be mounted here");
-            return None;
-        }
-        Some(Small(folder))
-    }
-}
-
-impl Drop for Small {
-    fn drop(&mut self) {
-        let _ = std::process::Command::new("umount")
-            .arg("-l")
-            .arg(self.0.path())
-            .status();
-    }
-}
-
 #[test]
 fn a_full_disk_loses_nothing() {
     for domain in ["memory", "file"] {
-        let Some(small) = Small::new(4096) else {
+        let Some(small) = SmallDisk::new(4096) else {
             return;
         };
-        let region = small.0.path().join("a.region");
+        let region = small.path().join("a.region");
         let path = region.to_str().unwrap();
         let durable = "programs/dist/durable.wasm";
         let begin = ["run", durable, "--durable", path, "--domain", domain, "--"];
@@ -354,10 +323,10 @@ fn a_full_disk_loses_nothing() {
         );
         varve(&["durable", "check", path]).well();
         // A copy needs as much again: it is not made, and nothing is left of it.
-        let copy = small.0.path().join("copy.region");
+        let copy = small.path().join("copy.region");
         varve(&["durable", "backup", path, copy.to_str().unwrap()])
             .refuses(1, &["copy.region", "make room"]);
-        let left = std::fs::read_dir(small.0.path()).unwrap().count();
+        let left = std::fs::read_dir(small.path()).unwrap().count();
         assert_eq!(left, 1);
         varve(&["durable", "check", path]).well();
     }

@@ -16,6 +16,8 @@ mod output;
 mod placement;
 mod profile;
 mod registries;
+#[path = "../shared/small_disk.rs"]
+mod small_disk;
 mod stop;
 mod traced;
 mod trays;

@@ -1,6 +1,7 @@
 //! Ctrl-C, closed pipes and full disks: the end comes soon and leaves nothing behind.
 
 use crate::common::{Said, command, is_root, varve};
+use crate::small_disk::SmallDisk;
 use std::fs;
 use std::io::Read;
 use std::path::Path;
@@ -84,37 +85,15 @@ fn a_reader_that_goes_away_is_no_error() {
     }
 }
 
-/// A file system of a few hundred kilobytes, gone with the guard.
-struct SmallDisk(tempfile::TempDir);
-
-impl SmallDisk {
-    fn new() -> Option<SmallDisk> {
-        let folder = tempfile::tempdir().unwrap();
-        let done = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"])
-            .arg(folder.path())
-            .output();
-        if done.is_ok_and(|o| o.status.success()) {
-            return Some(SmallDisk(folder));
-        }
-        eprintln!("skipped: needs the right to mount");
-        None
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.0.path()).status();
-    }
-}
-
 #[test]
 fn a_full_disk_is_one_error_and_the_trace_so_far_is_readable() {
     if !is_root() || !crate::common::can_trace() || !crate::common::has("gzip", "gzip") {
         return;
     }
-    let Some(disk) = SmallDisk::new() else { return };
-    let file = disk.0.path().join("gzip.trace");
+    let Some(disk) = SmallDisk::new(256) else {
+        return;
+    };
+    let file = disk.path().join("gzip.trace");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
     let big = crate::common::home().join("Cargo.lock");
     let words = [
@@ -144,9 +123,11 @@ fn a_full_disk_ends_a_report_with_one_error() {
     if !is_root() {
         return;
     }
-    let Some(disk) = SmallDisk::new() else { return };
-    fs::write(disk.0.path().join("ballast"), vec![0; 250 << 10]).unwrap();
-    let out = disk.0.path().to_str().unwrap();
+    let Some(disk) = SmallDisk::new(256) else {
+        return;
+    };
+    fs::write(disk.path().join("ballast"), vec![0; 250 << 10]).unwrap();
+    let out = disk.path().to_str().unwrap();
     let said = varve(&[
         "run",
         crate::common::TINY,

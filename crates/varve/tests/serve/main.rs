@@ -1,6 +1,11 @@
 //! `varve serve` as others use it: clients that others wrote, signals, and what survives `kill -9`.
 
 mod clients;
+mod doors;
+mod full;
+mod shards;
+#[path = "../shared/small_disk.rs"]
+mod small_disk;
 mod survive;
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -111,6 +116,25 @@ fn wrong_settings_are_refused_in_one_line() {
         (&["--max-item-size", "0"], "--max-item-size"),
         (&["--memory-limit", "1KiB"], "--memory-limit"),
         (&["--domain", "file"], "--durable"),
+        (&["--shards", "0"], "--shards 0: from 1"),
+        (&["--shards", "2000"], "--shards 2000"),
+        (
+            &["--shards", "64", "--memory-limit", "32MiB"],
+            "a shard has",
+        ),
+        (&["--socket-mode", "700"], "--socket"),
+        (&["--socket", "/tmp/s", "--socket-mode", "9"], "no mode"),
+        (
+            &["--socket", "/nowhere/at/all"],
+            "/nowhere/at/all: cannot listen",
+        ),
+        (
+            &["--auth-file", "/nowhere/at/all"],
+            "--auth-file /nowhere/at/all",
+        ),
+        (&["--auth-file", "/dev/null"], "no line of name:password"),
+        (&["--idle-timeout", "0.001"], "from 0.01 on"),
+        (&["--stall-timeout", "soon"], "or 0 for never"),
         (&["--durable", "/nowhere/at/all"], "/nowhere/at/all"),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_varve"));

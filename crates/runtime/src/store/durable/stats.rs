@@ -115,6 +115,45 @@ impl<T> Store<T> {
         let space = self.vm().durable.as_ref()?.space()?;
         Some((space.stats(), space.recovered().clone()))
     }
+
+    /// Bytes of the region that are in use, garbage too; 0 without one.
+    pub fn durable_used(&self) -> u64 {
+        let durable = self.vm().durable.as_ref();
+        durable.and_then(|d| d.space()).map_or(0, |s| s.used())
+    }
+
+    /// The longest time that the program waited while durable garbage was looked for.
+    pub fn longest_durable_pause(&self) -> std::time::Duration {
+        let durable = self.vm().durable.as_ref();
+        durable.map_or(Default::default(), |d| d.longest_pause)
+    }
+
+    /// Frees all durable objects that neither roots nor the program reach: for when there is no room for more. The program waits as long as
+    /// following all references takes.
+    pub fn collect_durable(&mut self) {
+        if self.vm().durable.is_some() {
+            self.inner.vm.collect_durable();
+        }
+    }
+
+    /// Sets so many bytes of the region aside, for when there is no room for anything else; what is set aside already counts. Without a region
+    /// nothing is.
+    ///
+    /// # Errors
+    /// If there is no room for that.
+    pub fn set_durable_aside(&mut self, bytes: u64) -> crate::Result<()> {
+        match self.inner.vm.region_in_use() {
+            Some(space) => Ok(space.set_aside(bytes)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives up what was set aside: it is room for objects now.
+    pub fn use_durable_aside(&mut self) {
+        if let Some(space) = self.inner.vm.region_in_use() {
+            space.use_aside();
+        }
+    }
 }
 
 #[cfg(test)]

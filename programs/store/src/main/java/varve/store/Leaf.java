@@ -24,6 +24,12 @@ final class Leaf {
     /** The leaf with the next greater keys; null after the last. */
     Leaf next;
 
+    /**
+     * The least key that belonged here when the leaf was made; null of the first one. Where leaves before it were taken out, lesser keys may be here
+     * by now. It is durable with the leaf, so that an index of it is no work for the collector.
+     */
+    Key from;
+
     Entry find(Key key) {
         int slot = slot(key);
         return slot < 0 ? null : entries[slot];

@@ -98,16 +98,10 @@ final class Tree {
         right.next = full.next;
         // Not the entry itself, which would keep a value alive.
         Key least = new Key(middle);
+        right.from = least;
         Inner above = parent == null ? new Inner() : parent;
-        // All that needs room is there now: a heap that is full leaves the tree as it was.
-        if (parent == null) {
-            above.children[0] = full;
-            above.count = 1;
-        }
-        above.insert(position, least, right);
-        if (parent == null) {
-            root = above;
-        }
+        // All that needs room of the heap is there now: one that is full leaves the tree as it was. A region that is full has what is durable taken
+        // back, and so that comes before what is not.
         full.next = right;
         for (int i = 0; i < Leaf.SLOTS; i++) {
             if (full.entries[i].compareTo(middle) >= 0) {
@@ -116,6 +110,14 @@ final class Tree {
         }
         if (entry.compareTo(middle) < 0) {
             full.add(entry);
+        }
+        if (parent == null) {
+            above.children[0] = full;
+            above.count = 1;
+        }
+        above.insert(position, least, right);
+        if (parent == null) {
+            root = above;
         }
     }
 
@@ -235,7 +237,11 @@ final class Tree {
         for (Leaf leaf = leaves.first; leaf != null; leaf = leaf.next) {
             nodes.add(leaf);
             Key key = leaf.least();
-            least.add(key == null ? null : new Key(key));
+            Key from = leaf.from;
+            if (from == null || key == null || from.compareTo(key) > 0) {
+                from = key == null ? null : new Key(key);
+            }
+            least.add(from);
         }
         while (nodes.size() > 1) {
             List<Object> above = new ArrayList<>();

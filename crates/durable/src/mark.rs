@@ -1,0 +1,222 @@
+//! Marks what is reachable, a little at a time, while the program goes on: a snapshot at the beginning.
+//!
+//! What was reachable when marking began stays, and so does all that was made since. For that, references that are stored over are followed
+//! too ([`Marker::stored_over`]); nothing else of what the program does matters, for all that it can get hold of was reachable then, or is new.
+
+use crate::alloc::Allocator;
+use crate::image::Image;
+use crate::layout::*;
+use crate::types::Info;
+use crate::walk::object_at;
+use std::collections::VecDeque;
+use varve_heap::layout::{ARRAY_LENGTH, LINE_SIZE};
+use varve_heap::{Header, Ref};
+
+/// Slots of an array that are looked at together: longer ones are looked at in turns.
+const SLOTS: u32 = 1024;
+/// References whose objects are fetched while others are looked at: most of marking is waiting for memory.
+const AHEAD: usize = 16;
+
+/// What marking looks at, all of it somebody else's.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a> {
+    pub image: &'a Image,
+    pub infos: &'a [Info],
+    pub addresses: Addresses,
+    /// Offset of the first object.
+    pub first: u64,
+    pub alloc: &'a Allocator,
+}
+
+/// What was found so far, and what is still to be followed.
+#[derive(Default)]
+pub(crate) struct Marker {
+    marked: Bits,
+    /// One bit for each line: some object that was found is in it.
+    lines: Vec<u64>,
+    /// References to be followed.
+    pending: Vec<Ref>,
+    /// The next of them, whose objects are being fetched.
+    ahead: VecDeque<Ref>,
+    /// Arrays that are not looked into as a whole yet, and the first of their slots that was not.
+    arrays: Vec<(u64, u32)>,
+    /// Bytes of objects that were found.
+    pub bytes: u64,
+    /// What cannot be, if there is something: then nothing that was found is to be believed.
+    pub damage: Option<String>,
+}
+
+impl Marker {
+    /// For a file of so many bytes.
+    pub fn new(bytes: u64) -> Marker {
+        Marker {
+            lines: vec![0; (bytes / LINE_SIZE).div_ceil(64) as usize],
+            ..Marker::default()
+        }
+    }
+
+    /// Has a reference followed: what it leads to now stays.
+    #[inline]
+    pub fn follow(&mut self, r: Ref) {
+        if r.is_object() {
+            self.pending.push(r);
+        }
+    }
+
+    /// The next reference, while those after it are being fetched.
+    fn next(&mut self, view: View<'_>) -> Option<Ref> {
+        while self.ahead.len() < AHEAD
+            && let Some(r) = self.pending.pop()
+        {
+            if let Place::File(at) = view.addresses.place(r) {
+                view.image.fetch(at);
+            }
+            self.ahead.push_back(r);
+        }
+        self.ahead.pop_front()
+    }
+
+    /// Marks what a reference leads to, and looks into it; how many references it has.
+    fn mark(&mut self, view: View<'_>, r: Ref) -> u64 {
+        let at = match view.addresses.place(r) {
+            Place::File(at) => at,
+            // Class data are no garbage, and hold nothing durable.
+            Place::Constant(_) => return 0,
+            Place::Outside => {
+                self.damage = Some(format!("{r:?} leads out of the region"));
+                return 0;
+            }
+        };
+        if self.marked.has(at) || view.alloc.is_recent(at) {
+            return 0;
+        }
+        let found = object_at(view.image, view.infos, view.addresses.0, view.first, at);
+        let (ty, bytes) = match found {
+            Ok(found) => found,
+            Err(what) => {
+                self.damage = Some(format!("object at {at:#x}: {what}"));
+                return 0;
+            }
+        };
+        self.marked.set(at);
+        self.take_lines(at, bytes);
+        self.bytes += bytes;
+        match view.infos[ty as usize].refs.is_empty() {
+            true => 0,
+            false => self.look_into(view, at, 0),
+        }
+    }
+
+    fn take_lines(&mut self, at: u64, bytes: u64) {
+        let (from, to) = (at / LINE_SIZE, (at + bytes).div_ceil(LINE_SIZE));
+        let words = to.div_ceil(64) as usize;
+        if self.lines.len() < words {
+            self.lines.resize(words, 0);
+        }
+        for line in from..to {
+            self.lines[(line / 64) as usize] |= 1 << (line % 64);
+        }
+    }
+
+    /// References of an object are about to be stored over: those that are there are followed.
+    pub fn stored_over(&mut self, view: View<'_>, object: u64, at: u64, bytes: u64) {
+        let ty = Header(view.image.u64(object)).type_index();
+        let Some(info) = view.infos.get(ty as usize) else {
+            return;
+        };
+        if info.element == 0 {
+            let over = |slot: u64| slot + 4 > at && slot < at + bytes;
+            for &(slot, _) in info.refs.iter().filter(|(slot, _)| over((*slot).into())) {
+                self.follow(Ref(view.image.u32(object + u64::from(slot))));
+            }
+        } else if !info.refs.is_empty() {
+            for slot in (at / 4 * 4..at + bytes).step_by(4) {
+                self.follow(Ref(view.image.u32(object + slot)));
+            }
+        }
+    }
+
+    /// Marks until so many bytes were found, or about so many references were followed; whether all are done with.
+    pub fn step(&mut self, view: View<'_>, bytes: u64, references: u64) -> bool {
+        let enough = self.bytes.saturating_add(bytes);
+        let mut followed = 0;
+        while self.bytes < enough && followed < references && self.damage.is_none() {
+            followed += 1 + match self.next(view) {
+                Some(r) => self.mark(view, r),
+                None => match self.arrays.pop() {
+                    Some((at, from)) => self.look_into(view, at, from),
+                    None => return true,
+                },
+            };
+        }
+        self.is_done()
+    }
+
+    /// Follows some references of an object; how many.
+    fn look_into(&mut self, view: View<'_>, at: u64, from: u32) -> u64 {
+        let ty = Header(view.image.u64(at)).type_index();
+        let info = &view.infos[ty as usize];
+        if info.element == 0 {
+            for &(offset, _) in &info.refs {
+                self.follow(Ref(view.image.u32(at + u64::from(offset))));
+            }
+            return info.refs.len() as u64;
+        }
+        let length = view.image.u32(at + ARRAY_LENGTH as u64);
+        let to = length.min(from.saturating_add(SLOTS));
+        if to < length {
+            self.arrays.push((at, to));
+        }
+        for slot in from..to {
+            let slot = at + u64::from(info.size) + 4 * u64::from(slot);
+            self.follow(Ref(view.image.u32(slot)));
+        }
+        u64::from(to.saturating_sub(from))
+    }
+
+    /// Whether nothing is left to be followed.
+    pub fn is_done(&self) -> bool {
+        let nothing = self.pending.is_empty() && self.ahead.is_empty() && self.arrays.is_empty();
+        nothing || self.damage.is_some()
+    }
+
+    /// One bit for each line with something that was found.
+    pub fn lines(&self) -> &[u64] {
+        &self.lines
+    }
+}
+
+/// Bytes of the file that a piece of [`Bits`] is about.
+const PIECE: u64 = 256 << 10;
+const WORDS: usize = (PIECE / 8 / 64) as usize;
+
+/// A bit for each 8 bytes of the file, in pieces that are there where a bit is set.
+#[derive(Default)]
+struct Bits(Vec<Option<Box<[u64; WORDS]>>>);
+
+impl Bits {
+    #[inline]
+    fn place(at: u64) -> (usize, usize, u64) {
+        let within = at % PIECE / 8;
+        let bit = 1 << (within % 64);
+        ((at / PIECE) as usize, (within / 64) as usize, bit)
+    }
+
+    #[inline]
+    fn has(&self, at: u64) -> bool {
+        let (piece, word, bit) = Bits::place(at);
+        match self.0.get(piece) {
+            Some(Some(piece)) => piece[word] & bit != 0,
+            _ => false,
+        }
+    }
+
+    fn set(&mut self, at: u64) {
+        let (piece, word, bit) = Bits::place(at);
+        if self.0.len() <= piece {
+            self.0.resize_with(piece + 1, || None);
+        }
+        let piece = self.0[piece].get_or_insert_with(|| Box::new([0; WORDS]));
+        piece[word] |= bit;
+    }
+}

@@ -1,0 +1,211 @@
+//! Durable garbage: found a little at a time while the program goes on.
+//!
+//! ```text
+//! used     threshold                      nothing is looked for below
+//!    begin: what roots and the program refer to; no line that was taken before gets new objects
+//!    some:  in step with what is allocated, so that marking is done before as much again is in use
+//!    end:   lines are free that nothing was found in and that were not taken since
+//! ```
+//!
+//! Nothing moves and nothing is written: which lines are free is not in the file, but for what the marks of pages say once they are sealed.
+
+use super::{MOST_GARBAGE, Space};
+use crate::mark::{Marker, View};
+use crate::walk::{Walk, Walker};
+use varve_heap::Ref;
+
+/// Fewest bytes that are marked at a time, so that it is worth beginning.
+const LEAST_STEP: u64 = 32 << 10;
+/// Most references that are followed at a time: some tenths of a millisecond.
+const MOST_REFERENCES: u64 = 2048;
+
+/// Garbage that is being looked for.
+pub(crate) struct Cycle {
+    marker: Marker,
+    /// Bytes that had become durable when it began.
+    moved: u64,
+    /// Bytes to be marked for each that becomes durable.
+    pace: f64,
+}
+
+impl Space {
+    /// Whether so much was allocated that looking for garbage is worth it.
+    pub fn wants_collection(&self) -> bool {
+        self.depth == 0 && self.cycle.is_none() && self.alloc.used() > self.threshold
+    }
+
+    /// Whether garbage is being looked for.
+    pub fn is_collecting(&self) -> bool {
+        self.cycle.is_some()
+    }
+
+    /// Begins to look for what neither the roots nor the program, by the references given, can reach now. Does nothing in a failure-atomic
+    /// region, or if that has begun already.
+    pub fn begin_collection(&mut self, held: &[Ref]) {
+        if self.depth > 0 || self.cycle.is_some() {
+            return;
+        }
+        // Between regions the log has nothing.
+        for (at, bytes) in self.log.give_up() {
+            self.alloc.free(at, bytes);
+        }
+        self.alloc.begin_cycle();
+        let used = self.alloc.used();
+        let room = self.image.capacity().saturating_sub(used);
+        let until = self.new_until(used).min(room / 2).max(1);
+        let mut cycle = Cycle {
+            marker: Marker::new(self.image.len()),
+            moved: self.stats.moved_bytes,
+            pace: used as f64 / until as f64,
+        };
+        let roots = self.roots();
+        let roots = roots.iter().map(|root| &root.object);
+        for &r in roots.chain(&self.records.named).chain(held) {
+            // What the program holds may be elsewhere.
+            if r.is_durable() {
+                cycle.marker.follow(r);
+            }
+        }
+        self.cycle = Some(cycle);
+    }
+
+    /// When so much is in use as marking begins: how much may become durable until it is done.
+    fn new_until(&self, used: u64) -> u64 {
+        (used / 4).max(MOST_GARBAGE / 2)
+    }
+
+    /// Bytes that are to be looked for by now, by what has become durable since that began; none if it is not worth it yet.
+    #[inline]
+    pub fn due(&self) -> Option<u64> {
+        let cycle = self.cycle.as_ref()?;
+        let made = self.stats.moved_bytes - cycle.moved;
+        let due = (made as f64 * cycle.pace) as u64;
+        let bytes = due.checked_sub(cycle.marker.bytes)?;
+        (bytes >= LEAST_STEP).then_some(bytes)
+    }
+
+    /// Looks for what is due, or as much of it as takes some tenths of a millisecond.
+    pub fn collect_some(&mut self) {
+        if let Some(bytes) = self.due() {
+            self.step(bytes, MOST_REFERENCES);
+        }
+    }
+
+    /// Looks for so many bytes of what is reachable, by about so many references.
+    pub fn step(&mut self, bytes: u64, references: u64) {
+        let Some(mut cycle) = self.cycle.take() else {
+            return;
+        };
+        let done = cycle.marker.step(self.view(), bytes, references);
+        match done {
+            true => self.end_collection(cycle.marker),
+            false => self.cycle = Some(cycle),
+        }
+    }
+
+    /// Looks for the rest of the garbage now; whether there was something to do.
+    pub fn finish_collection(&mut self) -> bool {
+        let begun = self.cycle.is_some();
+        self.step(u64::MAX, u64::MAX);
+        begun
+    }
+
+    /// Frees what neither the roots nor the program, by the references given, can reach.
+    pub fn collect(&mut self, held: &[Ref]) {
+        self.finish_collection();
+        self.begin_collection(held);
+        self.finish_collection();
+    }
+
+    fn end_collection(&mut self, marker: Marker) {
+        match &marker.damage {
+            None => {
+                self.alloc.end_cycle(self.first, Some(marker.lines()));
+                self.take_marks();
+                for &(from, to) in &self.aside {
+                    self.alloc.take_object(from, to - from);
+                }
+                self.commit.alive = marker.bytes;
+                self.threshold = self.threshold_for(self.alloc.used());
+                self.stats.collections += 1;
+            }
+            // All stays as it is, for whoever opens the file next to see; not to be looked at again at each allocation.
+            Some(what) => {
+                self.alloc.end_cycle(self.first, None);
+                eprintln!(
+                    "{}: garbage cannot be collected, as the file is damaged: {what}",
+                    self.path
+                );
+                self.threshold = 2 * self.alloc.used();
+            }
+        }
+    }
+
+    /// Before bytes of an object are stored over: while garbage is looked for, what they refer to is kept.
+    #[inline]
+    pub(crate) fn stored_over(&mut self, object: u64, at: u64, bytes: u64) {
+        if self.cycle.is_some() {
+            self.keep_stored_over(object, at, bytes);
+        }
+    }
+
+    #[cold]
+    fn keep_stored_over(&mut self, object: u64, at: u64, bytes: u64) {
+        if let Some(mut cycle) = self.cycle.take() {
+            cycle.marker.stored_over(self.view(), object, at, bytes);
+            self.cycle = Some(cycle);
+        }
+    }
+
+    fn view(&self) -> View<'_> {
+        View {
+            image: &self.image,
+            infos: &self.infos,
+            addresses: self.addresses,
+            first: self.first,
+            alloc: &self.alloc,
+        }
+    }
+
+    /// Takes over what a walk found: all else is free.
+    pub(super) fn adopt(&mut self, walk: &Walk) {
+        self.alloc.clear_from(self.first);
+        // Between regions the log has nothing; its continuations are free as all else that is not live.
+        self.log.give_up();
+        self.take_marks();
+        for &at in &walk.objects {
+            let ty = varve_heap::Header(self.image.u64(at)).type_index();
+            let info = &self.infos[ty as usize];
+            let bytes = crate::walk::size_of_object(&self.image, at, info);
+            self.alloc.take_object(at, bytes);
+        }
+        self.commit.alive = walk.bytes;
+        self.threshold = self.threshold_for(self.alloc.used());
+    }
+
+    /// When so much is alive: how much may be in use before garbage is looked for. Less where not as much again has room.
+    pub(super) fn threshold_for(&self, alive: u64) -> u64 {
+        let room = self.image.capacity().saturating_sub(alive);
+        (alive + alive / 2).max(MOST_GARBAGE).min(alive + room / 2)
+    }
+
+    /// Follows all references from the roots and those that the program holds.
+    pub(crate) fn walk(&self, held: &[Ref]) -> Walk {
+        let walker = Walker::new(
+            &self.image,
+            &self.tables,
+            &self.infos,
+            &self.records.late,
+            self.first,
+            self.addresses.0,
+        );
+        let named = self.records.named.iter();
+        let held: Vec<Ref> = held.iter().chain(named).copied().collect();
+        walker.run(&self.roots(), &held)
+    }
+
+    /// Follows all references from the roots, and says what is wrong.
+    pub fn check(&self) -> Walk {
+        self.walk(&[])
+    }
+}

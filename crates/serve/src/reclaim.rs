@@ -1,0 +1,129 @@
+//! What to do when the region has no room: collect its garbage if that may help, and keep enough for removals, which need a little room too.
+
+use crate::cache::OVERHEAD;
+use crate::managed::Managed;
+use crate::store::{Meta, Result, StoreError};
+use std::time::{Duration, Instant};
+use varve_runtime::{Error as EngineError, TrapKind};
+
+/// Bytes that are set aside for removals.
+const ASIDE: u64 = 256 << 10;
+/// Collecting all of a region's garbage takes at most one part in this many of the time, unless there is much garbage for sure: more than one
+/// part in [`MUCH`] of what is in use.
+const SHARE: u32 = 20;
+const MUCH: u64 = 16;
+
+/// What is known of a region's room.
+#[derive(Default)]
+pub(crate) struct Reclaim {
+    /// Bytes of values that were removed or replaced, or tried in vain, since all garbage was collected.
+    garbage: u64,
+    /// When all garbage was collected last, and how long that took.
+    last: Option<(Instant, Duration)>,
+    /// What was set aside is in use.
+    in_use: bool,
+}
+
+impl Reclaim {
+    /// Whether collecting all garbage may make room and is worth its time.
+    fn is_worth_it(&self, used: u64) -> bool {
+        let rested = |(at, took): (Instant, Duration)| at.elapsed() >= SHARE * took;
+        self.garbage > used / MUCH || (self.garbage > 0 && self.last.is_none_or(rested))
+    }
+}
+
+/// Whether the program's own heap has no room.
+pub(crate) fn is_heap_full(e: &EngineError) -> bool {
+    matches!(e, EngineError::Trap(trap) if trap.kind == TrapKind::OutOfMemory)
+}
+
+/// Whether there is no room in the region, or in its medium.
+pub(crate) fn is_region_full(e: &EngineError) -> bool {
+    matches!(e, EngineError::Durable(e) if e.is_full())
+}
+
+impl Managed {
+    /// Keeps a value; if there is no room, garbage is collected first.
+    pub(crate) fn put_with_room(
+        &mut self,
+        key: &[u8],
+        meta: Meta,
+        value: &[u8],
+    ) -> Result<Option<usize>, EngineError> {
+        if self.reclaim.in_use {
+            self.set_aside()?;
+        }
+        let outcome = match self.try_put(key, meta, value) {
+            Err(e) if is_region_full(&e) && self.collect_if_worth_it() => {
+                self.try_put(key, meta, value)
+            }
+            outcome => outcome,
+        };
+        // What was replaced is garbage, and so is what was made before there was no room.
+        self.reclaim.garbage += match &outcome {
+            Ok(None) => 0,
+            Ok(Some(before)) => *before as u64 + OVERHEAD,
+            Err(_) => value.len() as u64,
+        };
+        outcome
+    }
+
+    /// Sets room aside for removals.
+    pub(crate) fn set_aside(&mut self) -> Result<(), EngineError> {
+        self.reclaim.in_use = true;
+        let outcome = match self.store.set_durable_aside(ASIDE) {
+            Err(e) if is_region_full(&e) && self.collect_if_worth_it() => {
+                self.store.set_durable_aside(ASIDE)
+            }
+            outcome => outcome,
+        };
+        outcome?;
+        self.reclaim.in_use = false;
+        Ok(())
+    }
+
+    /// Does what makes so many bytes of values garbage: it may use what was set aside.
+    pub(crate) fn freeing<T>(
+        &mut self,
+        bytes: impl FnOnce(&T) -> u64,
+        mut work: impl FnMut(&mut Managed) -> Result<T, EngineError>,
+    ) -> Result<T> {
+        let mut outcome = work(self);
+        if matches!(&outcome, Err(e) if is_region_full(e)) {
+            self.store.use_durable_aside();
+            self.reclaim.in_use = true;
+            outcome = work(self);
+        }
+        if matches!(&outcome, Err(e) if is_region_full(e)) {
+            self.collect();
+            outcome = work(self);
+        }
+        let outcome = outcome?;
+        self.reclaim.garbage += bytes(&outcome);
+        Ok(outcome)
+    }
+
+    fn collect_if_worth_it(&mut self) -> bool {
+        let worth_it = self.reclaim.is_worth_it(self.store.durable_used());
+        if worth_it {
+            self.collect();
+        }
+        worth_it
+    }
+
+    fn collect(&mut self) {
+        let begun = Instant::now();
+        self.store.collect_durable();
+        self.reclaim.last = Some((begun, begun.elapsed()));
+        self.reclaim.garbage = 0;
+    }
+}
+
+impl From<EngineError> for StoreError {
+    fn from(e: EngineError) -> Self {
+        match is_heap_full(&e) || is_region_full(&e) {
+            true => StoreError::Full,
+            false => StoreError::Failed(e),
+        }
+    }
+}
