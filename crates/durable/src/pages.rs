@@ -315,6 +315,9 @@ impl Space {
     }
 
     fn seal_page(&mut self, page: u64) {
+        if self.unsettled.contains(&page) {
+            return;
+        }
         let lines = match page * PAGE < self.first {
             true => u16::MAX,
             false => self.alloc.lines_of_page(page),

@@ -5,7 +5,7 @@
 
 use crate::domain::Fence;
 use crate::error::{Error, Result};
-use crate::layout::Place;
+use crate::layout::{PAGE, Place};
 use crate::space::Space;
 use crate::walk::header_of;
 use varve_heap::layout::*;
@@ -87,6 +87,10 @@ impl Space {
                     heap.set_header(r, header);
                 }
                 self.new_named.truncate(named);
+                // Copies that are nobody's and never reach the medium.
+                for &(from, to) in &work.spans {
+                    self.unsettled.extend(from / PAGE..to.div_ceil(PAGE));
+                }
             }
         }
         work.clear();

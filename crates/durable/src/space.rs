@@ -114,6 +114,8 @@ pub struct Space {
     /// Pages that are open, in the order in which they were opened.
     pub(crate) opened: VecDeque<u64>,
     pub(crate) last_opened: u64,
+    /// Pages with bytes that nobody announced: the medium may have others, so that they get no checksum in this run.
+    pub(crate) unsettled: FxHashSet<u64>,
     /// The medium did not take what was written: nothing more is.
     failed: bool,
 }
@@ -331,6 +333,7 @@ impl Space {
             tables_at: Vec::new(),
             opened: VecDeque::new(),
             last_opened: u64::MAX,
+            unsettled: Default::default(),
             failed: false,
         }
     }

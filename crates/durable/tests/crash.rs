@@ -359,3 +359,32 @@ fn a_sync_of_the_journal_that_is_left_out_is_noticed() {
         assert!(noticed, "without {sync:?} all was well");
     }
 }
+
+/// Copies that were made before the disk was full are garbage, in pages that get checksums all the same.
+#[test]
+fn a_file_whose_disk_was_full_in_the_middle_of_a_move_is_whole() {
+    let seen = Files::default();
+    let begin = new_file();
+    let room = begin.len() as u64 + (512 << 10);
+    let disk = seen.disk(1).with_room(room);
+    let journal = |at: *mut u8| {
+        // SAFETY: as above.
+        Box::new(unsafe { Journal::new(disk, at, LIMITS) }.unwrap()) as Box<_>
+    };
+    let mut world = World::on_bytes(&begin, CHECKED_FIRST, journal).unwrap();
+    let kept = world.node(1, 2, Ref::NULL, Ref::NULL);
+    world.publish("list", kept);
+    let mut chain = Ref::NULL;
+    for i in 0..30_000 {
+        chain = world.node(i, i, chain, Ref::NULL);
+    }
+    assert!(world.persist(chain).is_err());
+    let state = world.state();
+    seen.states.lock().unwrap().clear();
+    world.space.take().unwrap().close().unwrap();
+    let states = std::mem::take(&mut *seen.states.lock().unwrap());
+    assert!(!states.is_empty());
+    for (left, when) in states {
+        assert_eq!(left.as_ref(), Ok(&state), "{when}");
+    }
+}
