@@ -10,6 +10,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
+/// Subscriptions of one call: more than all descriptors that a program may have, for both directions.
+const MOST_SUBSCRIPTIONS: u32 = 4096;
 const SUBSCRIPTION_BYTES: u32 = 48;
 const EVENT_BYTES: u32 = 32;
 const CLOCK: u8 = 0;
@@ -70,7 +72,7 @@ pub fn poll_oneoff(
     count: u32,
     done: u32,
 ) -> Outcome {
-    if count == 0 {
+    if count == 0 || count > MOST_SUBSCRIPTIONS {
         return Err(Errno::INVAL);
     }
     g.check(done, 4)?;
