@@ -11,6 +11,9 @@ pub struct Sandbox {
     /// each folder. Without any it gets the folder where varve was started, as `.`
     #[arg(long, value_name = "HOST[::GUEST][:ro]")]
     pub dir: Vec<Folder>,
+    /// Give a WebAssembly program no folder at all
+    #[arg(long, conflicts_with = "dir")]
+    pub no_dir: bool,
     /// Give a WebAssembly program this variable of the environment, with this value or the one that it has here. It sees no others
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub env: Vec<OsString>,
@@ -27,6 +30,7 @@ impl Sandbox {
     pub fn given(&self) -> Option<&'static str> {
         [
             ("--dir", !self.dir.is_empty()),
+            ("--no-dir", self.no_dir),
             ("--env", !self.env.is_empty()),
             ("--inherit-env", self.inherit_env),
             ("--timeout", self.timeout.is_some()),

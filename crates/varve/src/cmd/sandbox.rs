@@ -13,7 +13,7 @@ use varve_runtime::host::wasi::Refused;
 /// What the options give.
 pub fn access(a: &Sandbox) -> Result<Access, Failure> {
     let mut access = Access::default();
-    if !a.dir.is_empty() {
+    if a.no_dir || !a.dir.is_empty() {
         access.folders.clone_from(&a.dir);
     }
     check(&access.folders)?;

@@ -16,6 +16,7 @@ mod output;
 mod placement;
 mod profile;
 mod registries;
+mod sandbox;
 mod stop;
 mod traced;
 mod trays;

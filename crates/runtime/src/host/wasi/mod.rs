@@ -129,7 +129,7 @@ impl Wasi {
                 preopened: Some(name.into()),
                 listing: Vec::new(),
             }),
-            rights: rights::ALL,
+            rights: rights::OF_DIRECTORY,
             inheriting: rights::ALL,
             read_only,
         };

@@ -68,6 +68,9 @@ pub fn path_open(
     let path = g.bytes(at, size)?;
     let parent = s.wasi.files.any(fd)?;
     let directory = s.wasi.files.directory(fd, needed)?;
+    if how & how::DIRECTORY != 0 && base & rights::WRITE != 0 {
+        return Err(Errno::ISDIR);
+    }
     if parent.read_only && base & rights::WRITING != 0 && how & how::DIRECTORY == 0 {
         return Err(Errno::ROFS);
     }
@@ -91,8 +94,11 @@ pub fn path_open(
         Kind::File(file)
     };
     let entry = Entry {
+        rights: match kind {
+            Kind::Directory(_) => base & rights::OF_DIRECTORY,
+            _ => base,
+        },
         kind,
-        rights: base,
         inheriting,
         read_only,
     };

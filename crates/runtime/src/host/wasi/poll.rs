@@ -72,7 +72,7 @@ pub fn poll_oneoff(
     count: u32,
     done: u32,
 ) -> Outcome {
-    if count == 0 || count > MOST_SUBSCRIPTIONS {
+    if count == 0 {
         return Err(Errno::INVAL);
     }
     g.check(done, 4)?;
@@ -80,6 +80,9 @@ pub fn poll_oneoff(
     g.check(events, size)?;
     let size = count.checked_mul(SUBSCRIPTION_BYTES).ok_or(Errno::FAULT)?;
     let list = g.bytes(list, size)?;
+    if count > MOST_SUBSCRIPTIONS {
+        return Err(Errno::INVAL);
+    }
     let waits = list
         .chunks_exact(SUBSCRIPTION_BYTES as usize)
         .map(|of| wait(of, s))

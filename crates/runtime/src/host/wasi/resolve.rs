@@ -225,3 +225,83 @@ fn components(path: &[u8]) -> Vec<Vec<u8>> {
     components.reverse();
     components
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+
+    fn folder(host: &Path) -> Arc<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Arc::new(openat(CWD, host, flags, Mode::empty()).unwrap())
+    }
+
+    /// What a place leads to, as the file's number.
+    fn file(place: Outcome<Place>) -> Outcome<u64> {
+        let place = place?;
+        assert!(!place.follow, "the host follows nothing");
+        let flags = OFlags::PATH | OFlags::NOFOLLOW;
+        let file = openat(
+            &*place.directory,
+            place.name.as_slice(),
+            flags,
+            Mode::empty(),
+        )?;
+        Ok(rustix::fs::fstat(file)?.st_ino)
+    }
+
+    /// Folders, files and links that lead everywhere, some of them out.
+    fn maze(outside: &Path) -> std::path::PathBuf {
+        let top = outside.join("top");
+        fs::create_dir_all(top.join("a/b")).unwrap();
+        fs::write(outside.join("a"), "secret").unwrap();
+        fs::write(top.join("f"), "").unwrap();
+        fs::write(top.join("a/b/f"), "").unwrap();
+        for (to, name) in [
+            ("a/b", "l"),
+            ("..", "up"),
+            ("../f", "a/l"),
+            ("../../l/b", "a/b/l"),
+            ("../../..", "a/b/up"),
+            ("loop", "loop"),
+            ("/", "a/root"),
+            ("f/", "slash"),
+        ] {
+            symlink(to, top.join(name)).unwrap();
+        }
+        top
+    }
+
+    proptest! {
+        /// The kernel and the walk agree about every path, and neither ever leaves.
+        #[test]
+        fn both_ways_lead_to_the_same_place(
+            words in prop::collection::vec(
+                prop::sample::select(vec!["a", "b", "f", "l", "up", "loop", "root", "slash", "none", "..", ".", ""]), 1..8),
+            follow: bool,
+        ) {
+            let outside = tempfile::tempdir().unwrap();
+            let top = maze(outside.path());
+            let path = words.join("/");
+            let from = folder(&top);
+            prop_assume!(check(path.as_bytes()).is_ok());
+            if !kernel_can() {
+                return Ok(());
+            }
+            let walked = file(walk(&from, path.as_bytes(), follow));
+            let by_kernel = file(by_kernel(&from, path.as_bytes(), follow));
+            match (walked, by_kernel) {
+                (Ok(a), Ok(b)) => prop_assert_eq!(a, b, "{}", path),
+                // Which of two mistakes in a path is told of is up to the way.
+                (a, b) => prop_assert_eq!(a.is_ok(), b.is_ok(), "{}: {:?} {:?}", path, a, b),
+            }
+            if let Ok(inode) = walked {
+                let secret = fs::metadata(outside.path().join("a")).unwrap();
+                prop_assert_ne!(inode, std::os::unix::fs::MetadataExt::ino(&secret));
+            }
+        }
+    }
+}

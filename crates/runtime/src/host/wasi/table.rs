@@ -38,6 +38,8 @@ pub(crate) mod rights {
     pub const ALL: u64 = (1 << 30) - 1;
     /// What opens a file for writing.
     pub const WRITING: u64 = WRITE | ALLOCATE | SET_SIZE;
+    /// Those that mean something for a directory itself: it has no position, no size, and is never written to.
+    pub const OF_DIRECTORY: u64 = ALL & !(WRITING | SEEK | TELL);
     /// Those that nobody has in a folder that is only to be read.
     pub const CHANGING: u64 = WRITING
         | SET_TIMES
