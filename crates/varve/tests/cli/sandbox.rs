@@ -1,6 +1,6 @@
 //! What a WebAssembly program is given of the system, and what ends one that asks for more.
 
-use crate::common::{Said, varve, varve_in};
+use crate::common::{Said, has, home, varve, varve_in};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -128,7 +128,7 @@ fn a_path_that_leads_out_is_named_with_the_option_that_gives_it() {
     let file = place.here().join("f");
     let elsewhere = tempfile::tempdir().unwrap();
     // The user has named a file, and the program did not find it.
-    let graph = crate::common::home().join("programs/dist/graph.wasm");
+    let graph = home().join("programs/dist/graph.wasm");
     let words = ["run", text(&graph), "--", "pagerank", text(&file)];
     let said = varve_in(elsewhere.path(), &words);
     assert_eq!(said.code, 1);
@@ -286,4 +286,61 @@ fn memory_without_end_ends_at_heap_max() {
         ],
     );
     place.run("large", &["--heap-max", "128MiB"]).well();
+}
+
+/// `tests/wasi/run` on tests of ours: what is given, what is expected, and what is left out.
+#[test]
+fn the_runner_of_wasi_tests_knows_passes_from_failures() {
+    if !has("python3", "python3") {
+        return;
+    }
+    let place = Place::new();
+    let suite = tempfile::tempdir().unwrap();
+    let (ours, other) = (suite.path().join("ours"), suite.path().join("other"));
+    for folder in [&ours, &other] {
+        fs::create_dir_all(folder.join("root")).unwrap();
+        fs::write(folder.join("root/f"), "").unwrap();
+        fs::copy(place.0.path().join("opens.wasm"), folder.join("finds.wasm")).unwrap();
+        fs::copy(place.0.path().join("opens.wasm"), folder.join("lacks.wasm")).unwrap();
+        fs::copy(
+            place.0.path().join("environment.wasm"),
+            folder.join("prints.wasm"),
+        )
+        .unwrap();
+        fs::write(
+            folder.join("finds.json"),
+            r#"{"root": "root", "exit_code": 0}"#,
+        )
+        .unwrap();
+        let prints = r#"{"env": {"A": "1"}, "stdout": "A=1\u0000"}"#;
+        fs::write(folder.join("prints.json"), prints).unwrap();
+    }
+    fs::write(
+        other.join("manifest.json"),
+        r#"{"version": "wasm32-wasip3"}"#,
+    )
+    .unwrap();
+    let run = |names: &[&str]| {
+        let mut c = std::process::Command::new(home().join("tests/wasi/run"));
+        c.arg(suite.path()).args(names);
+        Said::of(
+            c.env("VARVE", env!("CARGO_BIN_EXE_varve"))
+                .output()
+                .unwrap(),
+        )
+    };
+    let said = run(&[]);
+    assert_eq!(said.code, 1, "{}", said.err);
+    assert!(
+        said.out.contains("FAIL  lacks: exit code 8, not 0"),
+        "{}",
+        said.out
+    );
+    assert!(
+        said.out.ends_with("2 pass, 1 fail, 1 not as known\n"),
+        "{}",
+        said.out
+    );
+    assert_eq!(run(&["finds", "prints"]).code, 0);
+    assert_eq!(run(&["none"]).code, 2);
 }
