@@ -12,7 +12,8 @@ use varve_machine::Bytes;
     name = "varve",
     version,
     max_term_width = 80,
-    after_help = "Exit codes: 0 done, 1 the work failed, 2 wrong usage or input, 124 --timeout, 130 interrupted.\n\
+    after_help = "Exit codes: 0 done, 1 the work failed, 2 wrong usage or input,\n\
+                  124 out of time (--timeout), 130 interrupted.\n\
                   The book is in docs/; start with docs/start.md."
 )]
 pub struct Args {
@@ -29,7 +30,7 @@ pub enum Command {
         varve run --machine cxl-spr --policy all -- python3 script.py\n  \
         varve run program.wasm -- ARGUMENTS\n  \
         varve run program.wasm --machine optane-6242 --plan all --instances 8 -- ARGUMENTS\n  \
-        varve run program.wasm --dir . --dir /srv/data:ro --env LANG --timeout 30s -- ARGUMENTS\n  \
+        varve run program.wasm --dir data:ro --env LANG --timeout 30s -- ARGUMENTS\n  \
         varve run module.wasm --invoke add -- 1 2\n  \
         varve run --live --bins 48GiB -- ./server --port 7000\n  \
         varve run program.wasm --live --plan kg-n -- ARGUMENTS")]

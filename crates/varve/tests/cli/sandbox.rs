@@ -125,14 +125,15 @@ fn a_path_that_leads_out_is_named_with_the_option_that_gives_it() {
         "{}",
         said.err
     );
-    let file = place.here().join("f");
+    let here = place.here();
+    let file = here.join("f");
     let elsewhere = tempfile::tempdir().unwrap();
     // The user has named a file, and the program did not find it.
     let graph = home().join("programs/dist/graph.wasm");
     let words = ["run", text(&graph), "--", "pagerank", text(&file)];
     let said = varve_in(elsewhere.path(), &words);
     assert_eq!(said.code, 1);
-    let option = format!("--dir . --dir {}", text(&place.here()));
+    let option = format!("--dir . --dir {}", text(&here));
     assert!(
         said.err.contains(text(&file)) && said.err.contains(&option),
         "{}",
@@ -145,7 +146,7 @@ fn a_path_that_leads_out_is_named_with_the_option_that_gives_it() {
         "--dir",
         ".",
         "--dir",
-        text(&place.here()),
+        text(&here),
         "--",
         "components",
         text(&file),

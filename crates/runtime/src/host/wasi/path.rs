@@ -138,14 +138,22 @@ pub fn path_filestat_get(
     size: u32,
     result: u32,
 ) -> Outcome {
-    let p = place(g, s, rights::PATH_STATUS, fd, lookup, at, size)?;
-    let stat = rustix::fs::statat(&*p.directory, p.name.as_slice(), p.at_flags())
-        .map_err(Errno::from)
-        .inspect_err(|&e| {
+    let ask = |g: &Guest, s: &mut State, lookup| -> Outcome<_> {
+        let p = place(g, s, rights::PATH_STATUS, fd, lookup, at, size)?;
+        let stat = rustix::fs::statat(&*p.directory, p.name.as_slice(), p.at_flags());
+        stat.map_err(|e| {
+            let e = Errno::from(e);
             if let Ok(path) = g.bytes(at, size) {
                 s.wasi.refuse(fd, path, e);
             }
-        })?;
+            e
+        })
+    };
+    // Few names are links: whether one is need not be asked twice.
+    let mut stat = ask(g, s, lookup & !FOLLOW)?;
+    if lookup & FOLLOW != 0 && FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
+        stat = ask(g, s, lookup)?;
+    }
     g.put(result, &status::status(&stat))
 }
 

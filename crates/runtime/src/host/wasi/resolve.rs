@@ -88,8 +88,8 @@ pub(crate) fn open(from: &Directory, path: &[u8], follow: bool, flags: OFlags) -
 fn check(path: &[u8]) -> Outcome {
     match path {
         [] => Err(Errno::NOENT),
-        [b'/', ..] => Err(Errno::NOTCAPABLE),
         _ if path.len() > MOST_BYTES => Err(Errno::NAMETOOLONG),
+        [b'/', ..] => Err(Errno::NOTCAPABLE),
         _ if path.contains(&0) => Err(Errno::INVAL),
         _ => Ok(()),
     }
