@@ -51,7 +51,10 @@ fn check(folders: &[Folder]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn environment(a: &Sandbox) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Failure> {
+/// A variable of the environment: its name and its value.
+type Variable = (Vec<u8>, Vec<u8>);
+
+fn environment(a: &Sandbox) -> Result<Vec<Variable>, Failure> {
     let mut variables = Vec::new();
     if a.inherit_env {
         let bytes = |text: &OsStr| text.as_bytes().to_vec();
