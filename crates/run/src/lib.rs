@@ -30,9 +30,9 @@ pub use compare::{Watch, compare, compare_managed, policies_for, policy_list, si
 pub use error::Error;
 pub use keep::Keep;
 pub use managed::{
-    DimmUse, End, GcStack, Left, ManagedMember, ManagedProgram, ManagedRun, ManagedSpec, Numa,
-    Pauses, Phase, PlanResult, PowerPoint, Ran, SEED, StallStack, TIERS, TrayOptions, TrayUse,
-    Turnaround, has_one_memory, run_hosted, run_managed, unknown_sites,
+    Access, DimmUse, End, Folder, GcStack, Left, ManagedMember, ManagedProgram, ManagedRun,
+    ManagedSpec, Numa, Pauses, Phase, PlanResult, PowerPoint, Ran, SEED, StallStack, TIERS,
+    TrayOptions, TrayUse, Turnaround, has_one_memory, run_hosted, run_managed, unknown_sites,
 };
 pub use nodes::OnNodes;
 pub use result::{ClassLatency, MemoryPower, PlacementState, Point, RunResult, StallShares};

@@ -93,6 +93,8 @@ pub struct DurableFile {
 pub struct Config {
     /// Most bytes of the garbage-collected heap.
     pub heap_max: u64,
+    /// Most bytes of a store's linear memories and tables, all together.
+    pub linear_max: u64,
     /// Bytes of the nursery in the beginning.
     pub nursery: u64,
     /// Bytes that the nursery may grow to while much of it survives; no less than it begins with.
@@ -121,6 +123,9 @@ pub struct Config {
     pub count_checks: bool,
     /// Collect at every allocation and move everything: for tests.
     pub gc_stress: bool,
+    /// Code looks in each iteration of a loop whether somebody [stops](crate::Interrupt) it; without this, only where functions are
+    /// entered.
+    pub interruptible: bool,
     /// Which compilers functions go through.
     pub tier: Tier,
     /// Iterations of loops after which code is hot; a call counts as ten. Tests make it small.
@@ -138,6 +143,7 @@ impl Default for Config {
     fn default() -> Self {
         Config {
             heap_max: 2 << 30,
+            linear_max: 4 << 30,
             nursery: 4 << 20,
             nursery_max: 32 << 20,
             stack: 8 << 20,
@@ -150,6 +156,7 @@ impl Default for Config {
             checks: None,
             count_checks: false,
             gc_stress: false,
+            interruptible: false,
             tier: Tier::Auto,
             background: std::thread::available_parallelism().is_ok_and(|n| n.get() > 1),
             hot: Config::HOT,

@@ -186,10 +186,12 @@ pub enum TrapKind {
     /// A segment's elements or bytes are read beyond its end.
     ElementOutOfBounds,
     TableLimit,
+    /// Somebody stopped the program: see [`Interrupt`](crate::Interrupt).
+    Interrupted,
 }
 
 impl TrapKind {
-    pub(crate) const ALL: [TrapKind; 16] = [
+    pub(crate) const ALL: [TrapKind; 17] = [
         TrapKind::Unreachable,
         TrapKind::MemoryOutOfBounds,
         TrapKind::TableOutOfBounds,
@@ -206,6 +208,7 @@ impl TrapKind {
         TrapKind::BadConversion,
         TrapKind::ElementOutOfBounds,
         TrapKind::TableLimit,
+        TrapKind::Interrupted,
     ];
 }
 
@@ -228,6 +231,7 @@ impl fmt::Display for TrapKind {
             TrapKind::BadConversion => "invalid conversion to integer",
             TrapKind::ElementOutOfBounds => "out of bounds segment access",
             TrapKind::TableLimit => "table grows beyond its limit",
+            TrapKind::Interrupted => "interrupted",
         })
     }
 }

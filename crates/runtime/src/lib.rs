@@ -51,7 +51,8 @@ pub use error::{Error, FrameInfo, Result, Trap, TrapKind};
 pub use module::Module;
 pub use store::root::{RootScope, Rooted};
 pub use store::{
-    AsContextMut, Caller, CheckStats, Clock, CompilerStats, Sink, SiteStats, Store, StoreContextMut,
+    AsContextMut, Caller, CheckStats, Clock, CompilerStats, Interrupt, Sink, SiteStats, Store,
+    StoreContextMut,
 };
 pub use types::{FuncType, HeapType, Kind, RefType, ValType};
 pub use varve_durable::{

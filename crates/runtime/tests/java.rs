@@ -76,10 +76,9 @@ fn failure(engine: &Engine, module: &Module, case: &Case) -> Option<String> {
         .then(|| WRITER.lock().unwrap_or_else(PoisonError::into_inner));
     let (out, err) = (Shared::default(), Shared::default());
     let here = programs();
-    let wasi = Wasi::new().env("PWD", here.to_str().unwrap());
     let state = State {
         console: console(Cursor::new(case.input.clone()), &out, &err),
-        wasi: wasi.preopen("/".as_ref(), "/").unwrap(),
+        wasi: Wasi::new().preopen(&here, ".").unwrap(),
         clock: Default::default(),
     };
     let mut store = Store::new(engine, state).unwrap();

@@ -371,7 +371,7 @@ fn bad_pointers_and_descriptors_are_errors_and_nothing_else() {
             "(call $clock (i32.const 9) (i64.const 0) (i32.const 8))",
             28,
         ),
-        ("(call $shutdown (i32.const 1) (i32.const 0))", 58),
+        ("(call $shutdown (i32.const 1) (i32.const 0))", 57),
         (
             "(call $write (i32.const 1) (i32.const 48) (i32.const 1) (i32.const 8))",
             0,

@@ -12,7 +12,8 @@ use varve_machine::Bytes;
     name = "varve",
     version,
     max_term_width = 80,
-    after_help = "Exit codes: 0 done, 1 the work failed, 2 wrong usage or input, 130 interrupted.\n\
+    after_help = "Exit codes: 0 done, 1 the work failed, 2 wrong usage or input,\n\
+                  124 out of time (--timeout), 130 interrupted.\n\
                   The book is in docs/; start with docs/start.md."
 )]
 pub struct Args {
@@ -29,6 +30,7 @@ pub enum Command {
         varve run --machine cxl-spr --policy all -- python3 script.py\n  \
         varve run program.wasm -- ARGUMENTS\n  \
         varve run program.wasm --machine optane-6242 --plan all --instances 8 -- ARGUMENTS\n  \
+        varve run program.wasm --dir data:ro --env LANG --timeout 30s -- ARGUMENTS\n  \
         varve run module.wasm --invoke add -- 1 2\n  \
         varve run --live --bins 48GiB -- ./server --port 7000\n  \
         varve run program.wasm --live --plan kg-n -- ARGUMENTS")]
@@ -119,8 +121,10 @@ pub enum Command {
 }
 
 pub mod durable;
+mod sandbox;
 
 pub use durable::{DurableArgs, DurableCommand, DurableRun};
+pub use sandbox::Sandbox;
 
 /// The machine that programs run on when none is named.
 pub const DEFAULT_MACHINE: &str = "optane-6230-memory-mode";
@@ -179,7 +183,7 @@ pub struct RunArgs {
     /// Call this export of a WebAssembly module, with the arguments after `--`, and print its results
     #[arg(long, value_name = "NAME", requires = "work")]
     pub invoke: Option<String>,
-    /// Most memory of a WebAssembly program's objects (2GiB if it is not given)
+    /// Most memory of a WebAssembly program's objects (2GiB if it is not given), and of its linear memories and tables (4GiB)
     #[arg(long, requires = "work")]
     pub heap_max: Option<Bytes>,
     /// Nursery of a WebAssembly program's objects in the beginning (4MiB if it is not given)
@@ -234,6 +238,8 @@ pub struct RunArgs {
     pub pima_log: Option<PathBuf>,
     #[command(flatten)]
     pub durable: DurableRun,
+    #[command(flatten)]
+    pub sandbox: Sandbox,
     /// A command to trace while it runs; or the arguments of a WebAssembly program
     #[arg(last = true)]
     pub command: Vec<OsString>,
@@ -265,7 +271,7 @@ pub struct ProfileArgs {
     /// Call this export, with the arguments after `--`, in place of the program's main function
     #[arg(long, value_name = "NAME")]
     pub invoke: Option<String>,
-    /// Most memory of the program's objects (2GiB if it is not given)
+    /// Most memory of the program's objects (2GiB if it is not given), and of its linear memories and tables (4GiB)
     #[arg(long)]
     pub heap_max: Option<Bytes>,
     /// Nursery in the beginning (4MiB if it is not given): what leaves it has survived
@@ -274,6 +280,8 @@ pub struct ProfileArgs {
     /// Compilers: baseline, optimizing, or auto; all count the same
     #[arg(long, value_name = "TIER")]
     pub tier: Option<varve_runtime::Tier>,
+    #[command(flatten)]
+    pub sandbox: Sandbox,
     /// The program's arguments
     #[arg(last = true)]
     pub command: Vec<OsString>,

@@ -13,6 +13,8 @@ use varve_runtime::{Kind as TypeKind, RootScope};
 pub fn configurations(case: &Case) -> Vec<(&'static str, Config)> {
     let small = Config {
         heap_max: 64 << 20,
+        // Each memory and table for itself, as on the other engine.
+        linear_max: u64::MAX,
         nursery: 1 << 20,
         background: false,
         ..Config::default()
@@ -239,5 +241,6 @@ fn ended(store: &mut impl AsContextMut, e: Error) -> End {
         TrapKind::IntegerDivisionByZero => "division",
         TrapKind::BadConversion => "conversion",
         TrapKind::TableLimit => "table limit",
+        TrapKind::Interrupted => unreachable!("nobody interrupts"),
     })
 }

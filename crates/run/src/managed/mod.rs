@@ -1,5 +1,6 @@
 //! Managed programs on the modelled machine: each memory of their heaps' plan is a memory of the machine.
 
+mod access;
 mod hosted;
 mod member;
 mod pages;
@@ -9,6 +10,7 @@ mod result;
 mod told;
 mod trays;
 
+pub use access::{Access, Folder};
 pub use hosted::run_hosted;
 pub use member::ManagedMember;
 pub use pages::{Numa, TIERS};
@@ -81,7 +83,8 @@ impl ManagedSpec {
     pub(crate) fn identity(&self) -> String {
         let mut hash = DefaultHasher::new();
         let p = &self.program;
-        (&p.bytes, &p.arguments, &p.invoke, &p.input, &p.file).hash(&mut hash);
+        (&p.bytes, &p.arguments, &p.access).hash(&mut hash);
+        (&p.invoke, &p.input, &p.file).hash(&mut hash);
         format!(
             "{:016x} {:?} {} {} {} {} {} {} {:?} {}",
             hash.finish(),

@@ -1,8 +1,8 @@
 //! A managed program: what is run, and how it is started.
 
+use super::access::Access;
 use std::collections::HashSet;
 use std::io::{Cursor, Write};
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use varve_runtime::host::{Console, Input, Output, State, Wasi, placement, teavm, wasi};
 use varve_runtime::sites::{Key, Profile};
@@ -22,6 +22,8 @@ pub struct ManagedProgram {
     pub bytes: Arc<[u8]>,
     /// Its arguments.
     pub arguments: Vec<Vec<u8>>,
+    /// What it may see of the system.
+    pub access: Access,
     /// An export to call instead of its main function; the arguments are then those of the call.
     pub invoke: Option<String>,
     /// What it reads from standard input.
@@ -101,6 +103,7 @@ impl ManagedProgram {
             file: file.into(),
             bytes: bytes.into(),
             arguments: Vec::new(),
+            access: Access::default(),
             invoke: None,
             input: Arc::new([]),
             processor_time: false,
@@ -121,21 +124,18 @@ impl ManagedProgram {
         self.file.rsplit('/').next().unwrap_or(&self.file)
     }
 
-    /// What the program sees: its console, the environment, and the files as every process does.
+    /// What the program sees: its console, its arguments, and what it is given of the system.
     ///
     /// # Errors
-    /// Files that cannot be reached.
+    /// A folder that cannot be opened.
     pub fn state(&self, console: Console) -> Result<State, Error> {
-        let mut wasi = Wasi::new().arg(&*self.file).inherit_env();
-        if let Ok(here) = std::env::current_dir() {
-            wasi = wasi.env("PWD", here.into_os_string().into_encoded_bytes());
-        }
+        let mut wasi = Wasi::new().arg(&*self.file);
         for word in &self.arguments {
             wasi = wasi.arg(word.as_slice());
         }
         Ok(State {
             console,
-            wasi: wasi.preopen(Path::new("/"), "/")?,
+            wasi: self.access.grant(wasi)?,
             clock: match self.processor_time {
                 true => Clock::processor(),
                 false => Clock::default(),

@@ -200,9 +200,9 @@ impl Memory {
         let mut store = store.as_context_mut();
         let vm = store.vm();
         same_store(self.store, vm.id)?;
-        vm.memories[self.id as usize].grow(pages).ok_or_else(|| {
+        vm.grow_memory(self.id, pages).ok_or_else(|| {
             Error::usage(format!(
-                "the memory cannot grow by {pages} pages: see its maximum"
+                "the memory cannot grow by {pages} pages: see its maximum, and Config::linear_max"
             ))
         })
     }

@@ -13,6 +13,8 @@ use std::sync::Once;
 pub(crate) struct Running {
     pub context: *mut Context,
     pub code: Range<usize>,
+    /// Frames below this address overflow the stack.
+    pub limit: usize,
     /// The part of the stack below its limit, where overflows land.
     pub overflow_stack: usize,
     pub guard: Range<usize>,
@@ -84,7 +86,7 @@ unsafe extern "C" fn handler(
                 0
             };
             let mut sp = registers[libc::REG_RSP as usize] as usize - 256;
-            if sp < context.stack_limit || running.guard.contains(&context.fault_address) {
+            if sp < running.limit || running.guard.contains(&context.fault_address) {
                 sp = running.overflow_stack;
             }
             registers[libc::REG_RDI as usize] = running.context as i64;

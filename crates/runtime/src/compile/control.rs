@@ -216,6 +216,7 @@ impl Translator<'_, '_> {
                     self.note_running();
                 }
                 self.tell_long_loop();
+                self.look_for_interrupt();
                 self.open(FrameKind::Loop, header, after, params, results);
             }
             Operator::If { blockty } => {

@@ -49,6 +49,8 @@ pub(crate) struct Env<'a> {
     pub align: ObjectAlign,
     /// Whether code says what runs, for a sampler.
     pub samples: bool,
+    /// Whether loops look if somebody stops the program.
+    pub interruptible: bool,
 }
 
 impl<'a> Env<'a> {

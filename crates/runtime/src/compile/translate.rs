@@ -332,6 +332,18 @@ impl<'a, 'e> Translator<'a, 'e> {
         self.b.ins().trapnz(low, trap_code(TrapKind::StackOverflow));
     }
 
+    /// In a loop: whether somebody stops the program, which raises the stack's limit.
+    pub(super) fn look_for_interrupt(&mut self) {
+        if !self.env.interruptible {
+            return;
+        }
+        self.check_stack();
+        let (flags, base) = (self.trusted(Region::Context), self.base());
+        let zero = self.b.ins().iconst(types::I64, 0);
+        let at = displacement(CONTEXT) + offset_of!(Context, looked) as i32;
+        self.b.ins().store(flags, zero, base, at);
+    }
+
     pub(super) fn declare_local(&mut self, ty: ValType, value: Value) {
         let variable = self.b.declare_var(clif_type(ty));
         if ty.is_managed() {

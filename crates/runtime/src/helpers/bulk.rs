@@ -7,7 +7,7 @@ use varve_machine::Kind;
 
 helper! {
     /// `memory.grow`: the old size in pages, or -1.
-    memory_grow(vm, memory: u32, pages: u32) -> u32 { Ok(vm.memories[memory as usize].grow(pages).unwrap_or(u32::MAX)) }
+    memory_grow(vm, memory: u32, pages: u32) -> u32 { Ok(vm.grow_memory(memory, pages).unwrap_or(u32::MAX)) }
 }
 
 helper! {
@@ -54,7 +54,7 @@ helper! {
 helper! {
     /// `table.grow`: the old size, or -1.
     table_grow(vm, table: u32, value: u32, by: u32) -> u32 {
-        Ok(vm.tables[table as usize].grow(by, value).unwrap_or(u32::MAX))
+        Ok(vm.grow_table(table, by, value).unwrap_or(u32::MAX))
     }
 }
 

@@ -78,6 +78,8 @@ unsafe fn fault(vm: &Vm, context: &Context) -> Error {
     let info = vm.code.map.find(pc);
     let known = info.and_then(|i| i.trap(pc));
     let kind = match known {
+        // The stack's limit was raised, which is no overflow.
+        Some(TrapKind::StackOverflow) if context.interrupted() => TrapKind::Interrupted,
         _ if vm.stack.guard().contains(&context.fault_address) => TrapKind::StackOverflow,
         Some(kind) => kind,
         None => {

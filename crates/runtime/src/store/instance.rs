@@ -1,8 +1,7 @@
 //! Instances: a module with its imports, and the work of making one.
 
 use super::Vm;
-use super::linear::{LinearMemory, TableData};
-use super::region::{MemoryRecord, Place, TableRecord};
+use super::region::Place;
 use super::vm::GlobalData;
 use crate::error::{Error, Result, TrapKind};
 use crate::extern_::{Extern, ExternId};
@@ -255,24 +254,6 @@ impl Vm {
         self.set_global_bits(place, bits);
         self.globals.push(GlobalData { place, ty });
         Ok(place)
-    }
-
-    /// A linear memory.
-    pub(crate) fn new_memory(&mut self, ty: crate::module::MemoryType) -> Result<u32> {
-        let place = self.region.allocate(std::mem::size_of::<MemoryRecord>())?;
-        // SAFETY: the record's place was just allocated; memories are dropped before the region.
-        let memory = unsafe { LinearMemory::new(ty, place, self.region.address(place)) }?;
-        self.memories.push(memory);
-        Ok(self.memories.len() as u32 - 1)
-    }
-
-    /// A table filled with a value.
-    pub(crate) fn new_table(&mut self, ty: crate::module::TableType, value: u32) -> Result<u32> {
-        let place = self.region.allocate(std::mem::size_of::<TableRecord>())?;
-        // SAFETY: the record's place was just allocated; tables are dropped before the region.
-        let table = unsafe { TableData::new(ty, place, self.region.address(place), value) }?;
-        self.tables.push(table);
-        Ok(self.tables.len() as u32 - 1)
     }
 
     /// The bytes of a data segment; none once it was dropped.

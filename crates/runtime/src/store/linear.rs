@@ -1,5 +1,6 @@
 //! Linear memories and tables.
 
+use super::Vm;
 use super::region::{MemoryRecord, Place, TableRecord};
 use crate::error::{Error, Result};
 use crate::module::{MemoryType, TableType};
@@ -9,8 +10,70 @@ pub(crate) const PAGE: usize = 65536;
 /// Bytes that a memory reserves: all that a 32-bit index and a 32-bit offset reach, and the widest access.
 const RESERVED: usize = (8 << 30) + PAGE;
 const MAX_PAGES: u32 = 65536;
+/// Bytes of an element of a table.
+const ELEMENT: u64 = 4;
 /// Elements that a table may have: more would be a table of over 400 MB.
 const MAX_ELEMENTS: u32 = 100_000_000;
+
+impl Vm {
+    /// A linear memory.
+    pub(crate) fn new_memory(&mut self, ty: MemoryType) -> Result<u32> {
+        let pages = u64::from(ty.min_pages);
+        self.has_room("linear memory", pages * PAGE as u64)?;
+        let place = self.region.allocate(std::mem::size_of::<MemoryRecord>())?;
+        // SAFETY: the record's place was just allocated; memories are dropped before the region.
+        let memory = unsafe { LinearMemory::new(ty, place, self.region.address(place)) }?;
+        self.memories.push(memory);
+        Ok(self.memories.len() as u32 - 1)
+    }
+
+    /// A table filled with a value.
+    pub(crate) fn new_table(&mut self, ty: TableType, value: u32) -> Result<u32> {
+        self.has_room("a table", u64::from(ty.min) * ELEMENT)?;
+        let place = self.region.allocate(std::mem::size_of::<TableRecord>())?;
+        // SAFETY: the record's place was just allocated; tables are dropped before the region.
+        let table = unsafe { TableData::new(ty, place, self.region.address(place), value) }?;
+        self.tables.push(table);
+        Ok(self.tables.len() as u32 - 1)
+    }
+
+    /// The old size in pages; none if the memory cannot grow so far, or the store may not have more.
+    pub(crate) fn grow_memory(&mut self, memory: u32, by: u32) -> Option<u32> {
+        match u64::from(by) * PAGE as u64 <= self.room() {
+            true => self.memories[memory as usize].grow(by),
+            false => None,
+        }
+    }
+
+    /// The same for a table, in elements.
+    pub(crate) fn grow_table(&mut self, table: u32, by: u32, value: u32) -> Option<u32> {
+        match u64::from(by) * ELEMENT <= self.room() {
+            true => self.tables[table as usize].grow(by, value),
+            false => None,
+        }
+    }
+
+    /// Bytes that linear memories and tables may still take.
+    fn room(&self) -> u64 {
+        let memories = self.memories.iter().map(|m| m.record().bytes);
+        let tables = self
+            .tables
+            .iter()
+            .map(|t| t.elements.len() as u64 * ELEMENT);
+        let most = self.engine.config().linear_max;
+        most.saturating_sub(memories.chain(tables).sum())
+    }
+
+    fn has_room(&self, what: &str, bytes: u64) -> Result<()> {
+        let room = self.room();
+        if bytes <= room {
+            return Ok(());
+        }
+        Err(Error::Usage(format!(
+            "the module asks for {bytes} bytes of {what}, and {room} are left: a larger --heap-max allows it"
+        )))
+    }
+}
 
 pub(crate) struct LinearMemory {
     pub ty: MemoryType,

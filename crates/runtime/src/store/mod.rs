@@ -7,6 +7,7 @@ pub(crate) mod durable;
 mod far;
 pub(crate) mod heap;
 pub(crate) mod instance;
+mod interrupt;
 mod intervals;
 pub(crate) mod linear;
 pub(crate) mod objects;
@@ -21,6 +22,7 @@ mod vm;
 
 pub(crate) use collect::MARKED;
 pub use durable::{CheckStats, SiteStats};
+pub use interrupt::Interrupt;
 pub use observe::{Clock, Sink};
 pub use tier::CompilerStats;
 pub(crate) use vm::{FuncData, FuncKind, HostFunction, Vm};

@@ -70,8 +70,11 @@ pub(crate) struct Context {
     pub durable: u64,
     /// Where the next object is born.
     pub mutator: Mutator,
+    /// Written by each iteration of a loop that looks whether it is to stop: so the compiler, which knows of no other threads, has the
+    /// limit read in the next one too.
+    pub looked: u64,
     /// So that what follows has a cache line of its own.
-    pub padding: [u64; 7],
+    pub padding: [u64; 6],
     /// The function that runs, by its number in the store plus 1, where somebody samples it; 0 before the first one. Who reads it
     /// takes its cache line away: nothing else that code needs is there.
     pub running: u32,

@@ -135,6 +135,7 @@ impl Vm {
             durable: self.durable.as_deref(),
             heap: self.heap.as_deref().expect("no collection compiles"),
             align: self.align,
+            interruptible: self.engine.config().interruptible,
             samples: self.sampling.as_ref().is_some_and(Sampling::reads_word),
         };
         compile::translate(isa, &mut c.scratch, env, job)

@@ -4,6 +4,7 @@ use super::Inline;
 use super::durable::Durable;
 use super::heap::{self, Heap, Watched};
 use super::instance::InstanceData;
+use super::interrupt::Limit;
 use super::intervals::Intervals;
 use super::linear::{LinearMemory, TableData};
 use super::observe::Recording;
@@ -73,6 +74,8 @@ pub struct Vm {
     pub(crate) tables: Vec<TableData>,
     pub(crate) context: *mut Context,
     pub(crate) region: Region,
+    /// Where others stop the program; before the heap, as the context is in its reservation.
+    pub(crate) limit: Limit,
     /// Who samples what runs, if the heap's plan goes by it. Before the heap: it reads the region.
     pub(crate) sampling: Option<Sampling>,
     /// What survives the program; before the heap, in whose reservation it is mapped.
@@ -162,7 +165,8 @@ impl Vm {
                 heap_base,
                 durable: 0,
                 mutator: heap.attach(),
-                padding: [0; 7],
+                looked: 0,
+                padding: [0; 6],
                 running: 0,
             });
         }
@@ -192,6 +196,8 @@ impl Vm {
             tables: vec![],
             context,
             region,
+            // SAFETY: the context is in the heap's reservation, which is dropped after this.
+            limit: unsafe { Limit::new(context) },
             durable,
             check_counters,
             stopped: None,
@@ -375,6 +381,7 @@ impl Vm {
             let running = signals::Running {
                 context: vm.context,
                 code: vm.code.memory.range(),
+                limit: vm.stack.limit(),
                 overflow_stack: vm.stack.overflow_start(),
                 guard: vm.stack.guard(),
             };

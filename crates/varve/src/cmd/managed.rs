@@ -1,7 +1,8 @@
 //! `varve run module.wasm --machine M --plan P`: a managed program on a modelled machine, once under each heap plan.
 
 use super::so_far::SoFar;
-use super::{machine, phases, plan_table, plans, wasm};
+use super::timeout::Timeout;
+use super::{machine, phases, plan_table, plans, sandbox, wasm};
 use crate::args::RunArgs;
 use crate::ui::{self, Done, Failure, command_line, failed, of_run, print, wrong};
 use std::io::{IsTerminal, Read, Write};
@@ -21,6 +22,8 @@ use varve_runtime::sites::Profile;
 
 pub fn run(a: &RunArgs, name: &str, config: Config, mut program: ManagedProgram) -> Done {
     let machine = machine::named(name)?;
+    // Whoever tells the model of accesses is not to be stopped between two of them: the whole command ends.
+    let _timeout = Timeout::begin(a.sandbox.timeout, &program.file);
     let colours = varve_run::has_one_memory(&machine);
     // What is wrong with the machine is said before the program runs, which it does for a profile.
     if colours && machine.dram.interleave_bytes.0 != 0 {
@@ -71,7 +74,8 @@ pub fn run(a: &RunArgs, name: &str, config: Config, mut program: ManagedProgram)
                 .for_each(|p| log.line(&format!("{} {p}", spec.plan)));
         }
     }
-    let (results, refused) = ended_well(&specs, results)?;
+    let ended = ended_well(&specs, results);
+    let (results, refused) = ended.inspect_err(|_| sandbox::tell(&specs[0].program, &[]))?;
     show(a, &specs[0], &results, refused)
 }
 

@@ -1,6 +1,7 @@
 //! `varve profile program.wasm -o p.sites -- ARGUMENTS`: counts what a program does to the objects of each allocation site.
 
-use super::{files, wasm};
+use super::timeout::Timeout;
+use super::{files, sandbox, wasm};
 use crate::args::ProfileArgs;
 use crate::ui::{self, Done, Failure, failed, wrong};
 use indicatif::ProgressBar;
@@ -15,8 +16,9 @@ use varve_runtime::{Config, Engine, Error, Module, Store};
 
 pub fn profile(a: &ProfileArgs) -> Done {
     let (file, program) = (&a.program[..], wasm::name(&a.program));
-    let managed = wasm::program(file, a.invoke.as_deref(), &a.command)?;
+    let managed = wasm::program(file, a.invoke.as_deref(), &a.command, &a.sandbox)?;
     let before = before(a)?;
+    let timeout = Timeout::begin(a.sandbox.timeout, file);
     let engine = Engine::new(config(a));
     let module = Module::new(&engine, &managed.bytes).map_err(|e| wasm::of(file, &e))?;
     if let Some(before) = &before {
@@ -25,9 +27,9 @@ pub fn profile(a: &ProfileArgs) -> Done {
         fits.map_err(wrong)?;
     }
     let bar = ui::spinner("profiling");
-    let outcome = run(&managed, &engine, &module, &bar);
+    let outcome = run(&managed, &engine, &module, &bar, timeout.as_ref());
     bar.finish_and_clear();
-    let (code, mut profile) = outcome.map_err(|e| wasm::of(file, &e))?;
+    let (code, mut profile) = outcome.map_err(|e| wasm::ended(timeout.as_ref(), file, &e))?;
     profile.program = program.into();
     add_lines(&mut profile, &managed);
     if let Some(mut sum) = before {
@@ -56,15 +58,17 @@ fn before(a: &ProfileArgs) -> Result<Option<Profile>, Failure> {
 
 fn config(a: &ProfileArgs) -> Config {
     let usual = Config::default();
-    let heap_max = a.heap_max.map_or(usual.heap_max, |b| b.0);
-    Config {
-        heap_max,
-        nursery: a.nursery.map_or(usual.nursery, |b| b.0).min(heap_max),
+    let mut config = Config {
+        interruptible: a.sandbox.timeout.is_some(),
         tier: a.tier.unwrap_or_default(),
         // The same input gives the same profile.
         background: false,
         ..usual
-    }
+    };
+    wasm::heap_max(a.heap_max, &mut config);
+    let nursery = a.nursery.map_or(config.nursery, |b| b.0);
+    config.nursery = nursery.min(config.heap_max);
+    config
 }
 
 /// Adds source lines, where a source map knows them. Without a map that can be read there are none, and nothing else is missing.
@@ -85,6 +89,7 @@ fn run(
     engine: &Engine,
     module: &Module,
     bar: &ProgressBar,
+    timeout: Option<&Timeout>,
 ) -> Result<(ExitCode, Profile), Error> {
     let state = program.repeatable(console(bar), SEED)?;
     let mut store: Store<State> = Store::profiled(engine, state)?;
@@ -94,7 +99,14 @@ fn run(
         collections += 1;
         shown.set_message(format!("{collections} collections"));
     });
-    let code = program.start(&mut store, module)?;
+    if let Some(timeout) = timeout {
+        timeout.stops(store.interrupt());
+    }
+    let outcome = program.start(&mut store, module);
+    if !matches!(outcome, Ok(0)) {
+        bar.suspend(|| sandbox::tell(program, store.data().wasi.refused()));
+    }
+    let code = outcome?;
     let profile = store.profile(program.name());
     Ok((
         ExitCode::from(code as u8),

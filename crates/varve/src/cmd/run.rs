@@ -213,7 +213,8 @@ fn of_programs(a: &RunArgs) -> Option<&'static str> {
         ("--checks", a.durable.checks.is_some()),
         ("--check-stats", a.durable.check_stats),
     ];
-    given.iter().find(|g| g.1).map(|g| g.0)
+    let given = given.iter().find(|g| g.1).map(|g| g.0);
+    given.or(a.sandbox.given())
 }
 
 /// Records the command into a file that vanishes with the guard.

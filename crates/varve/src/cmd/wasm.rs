@@ -1,7 +1,8 @@
 //! `varve run module.wasm`: runs a program of WebAssembly on the engine.
 
-use super::{managed, nodes, phases, plans};
-use crate::args::RunArgs;
+use super::timeout::Timeout;
+use super::{managed, nodes, phases, plans, sandbox};
+use crate::args::{RunArgs, Sandbox};
 use crate::ui::{Done, Failure, failed, wrong};
 use std::ffi::OsString;
 use std::fs::File;
@@ -46,22 +47,24 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
         return Err(wrong(format!("{file}: {option} {why}: leave it out")));
     }
     let mut config = Config::default();
-    config.heap_max = a.heap_max.map_or(config.heap_max, |b| b.0);
+    heap_max(a.heap_max, &mut config);
     sizes(a, &mut config)?;
     config.tier = a.tier.unwrap_or_default();
     config.fast_max = a.fast_max.map(|b| b.0);
-    let program = program(file, a.invoke.as_deref(), &a.command)?;
+    let program = program(file, a.invoke.as_deref(), &a.command, &a.sandbox)?;
     config.profile = profile(a, file, &program.bytes)?;
     super::durable::configure(&a.durable, &mut config)?;
     if let Some(machine) = &a.machine {
         return managed::run(a, machine, config, program);
     }
+    config.interruptible = a.sandbox.timeout.is_some();
     let plan = a.plan.as_deref();
     let plan = plan.map(|spec| plans::named(spec, config.profile.as_deref()));
     config.plan = plan.transpose()?;
     plans::check_log(a.pima_log.is_some(), config.plan.as_slice())?;
     let phases = a.pima_log.as_deref().map(phases::Log::open).transpose()?;
     let (placed, note) = nodes::memory(a, file)?;
+    let timeout = Timeout::begin(a.sandbox.timeout, file);
     let engine = Engine::new(config);
     let module = Module::new(&engine, &program.bytes).map_err(|e| of(file, &e))?;
     let mut store = program
@@ -74,6 +77,9 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
     }
     if let Some(mut log) = phases {
         store.on_phase(move |entry| log.line(entry));
+    }
+    if let Some(timeout) = &timeout {
+        timeout.stops(store.interrupt());
     }
     let outcome = program.start(&mut store, &module);
     if let Some(lacks) = store.untold() {
@@ -95,9 +101,25 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
         nodes::tell(&store, &placed, a.gc_stats);
     }
     // As everywhere, what does not fit a byte loses its upper bits.
+    if !matches!(outcome, Ok(0)) {
+        sandbox::tell(&program, store.data().wasi.refused());
+    }
     outcome
         .map(|code| ExitCode::from(code as u8))
-        .map_err(|e| of(file, &e))
+        .map_err(|e| ended(timeout.as_ref(), file, &e))
+}
+
+/// The memory that a program may have, if the user says it: as much for its objects as for its linear memories and tables.
+pub fn heap_max(asked: Option<Bytes>, config: &mut Config) {
+    if let Some(Bytes(most)) = asked {
+        (config.heap_max, config.linear_max) = (most, most);
+    }
+}
+
+/// The failure of a program that may have been stopped.
+pub fn ended(timeout: Option<&Timeout>, file: &str, error: &Error) -> Failure {
+    let stopped = timeout.and_then(|timeout| timeout.failure(error));
+    stopped.unwrap_or_else(|| of(file, error))
 }
 
 /// A program in a file, with what it is given.
@@ -105,6 +127,7 @@ pub fn program(
     file: &str,
     invoke: Option<&str>,
     words: &[OsString],
+    sandbox: &Sandbox,
 ) -> Result<ManagedProgram, Failure> {
     let bytes = std::fs::read(file).map_err(|e| {
         wrong(format!(
@@ -114,6 +137,7 @@ pub fn program(
     let arguments = words.iter().map(|w| w.as_encoded_bytes().to_vec());
     Ok(ManagedProgram {
         arguments: arguments.collect(),
+        access: super::sandbox::access(sandbox)?,
         invoke: invoke.map(String::from),
         ..ManagedProgram::new(file, bytes)
     })

@@ -84,6 +84,12 @@ pub fn varve<S: AsRef<OsStr>>(words: &[S]) -> Said {
     Said::of(command(words).output().expect("varve starts"))
 }
 
+/// The same, started in another folder.
+pub fn varve_in<S: AsRef<OsStr>>(folder: &Path, words: &[S]) -> Said {
+    let mut c = command(words);
+    Said::of(c.current_dir(folder).output().expect("varve starts"))
+}
+
 /// A workload so small that a run takes a moment.
 pub const TINY: &str = "gups:bytes=1GiB,updates=20k,threads=2";
 

@@ -16,6 +16,7 @@ mod output;
 mod placement;
 mod profile;
 mod registries;
+mod sandbox;
 #[path = "../shared/small_disk.rs"]
 mod small_disk;
 mod stop;

@@ -6,6 +6,7 @@ mod errno;
 mod guest;
 mod path;
 mod poll;
+mod refused;
 mod resolve;
 mod socket;
 mod status;
@@ -18,8 +19,8 @@ use errno::Outcome;
 use guest::Guest;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
+pub use refused::Refused;
 use rustix::rand::{GetRandomFlags, getrandom};
-use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::sync::Arc;
 use table::{Directory, Entry, Kind, Table, rights};
@@ -31,6 +32,8 @@ pub struct Wasi {
     arguments: Vec<Vec<u8>>,
     environment: Vec<Vec<u8>>,
     files: Table,
+    /// Paths that led out of all that.
+    refused: Vec<Refused>,
     /// Where random numbers come from, if not from the system.
     chance: Option<Box<ChaCha8Rng>>,
 }
@@ -48,6 +51,7 @@ impl Wasi {
             arguments: Vec::new(),
             environment: Vec::new(),
             files: Table::new(),
+            refused: Vec::new(),
             chance: None,
         }
     }
@@ -88,33 +92,48 @@ impl Wasi {
         self
     }
 
-    /// Sets the variables of the process's own environment.
-    pub fn inherit_env(self) -> Wasi {
-        std::env::vars_os().fold(self, |w, (name, value)| {
-            w.env(name.into_vec(), value.into_vec())
-        })
-    }
-
     /// Opens a directory in advance, for the program under another name: the first one is descriptor 3. Paths lead out of it
-    /// only if it is the root.
+    /// only if it is the host's root.
+    ///
+    /// Libraries of C find files by these names: relative paths in a directory named `.`, absolute ones in the directory whose
+    /// name they begin with.
     ///
     /// # Errors
-    /// If it cannot be opened.
-    pub fn preopen(mut self, host: &Path, name: &str) -> Result<Wasi> {
-        use rustix::fs::{CWD, Mode, OFlags};
+    /// If it cannot be opened, or is one too many.
+    pub fn preopen(self, host: &Path, name: &str) -> Result<Wasi> {
+        self.open(host, name, false)
+    }
+
+    /// The same for a directory that the program, and whatever it opens there, cannot change.
+    ///
+    /// # Errors
+    /// As [`Wasi::preopen`].
+    pub fn preopen_read_only(self, host: &Path, name: &str) -> Result<Wasi> {
+        self.open(host, name, true)
+    }
+
+    fn open(mut self, host: &Path, name: &str, read_only: bool) -> Result<Wasi> {
+        use rustix::fs::{CWD, Mode, OFlags, fstat, openat, stat};
+        let failed = |e| Error::System(format!("{}: {e}", host.display()));
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(CWD, host, flags, Mode::empty())
-            .map_err(|e| Error::System(format!("{}: {e}", host.display())))?;
-        self.files.add(Entry {
+        let fd = openat(CWD, host, flags, Mode::empty()).map_err(failed)?;
+        let (opened, root) = (fstat(&fd).map_err(failed)?, stat("/").map_err(failed)?);
+        let n = self
+            .files
+            .free()
+            .map_err(|_| Error::usage("too many directories are opened in advance"))?;
+        let entry = Entry {
             kind: Kind::Directory(Directory {
                 fd: Arc::new(fd),
-                whole: host == Path::new("/"),
+                whole: (opened.st_dev, opened.st_ino) == (root.st_dev, root.st_ino),
                 preopened: Some(name.into()),
                 listing: Vec::new(),
             }),
-            rights: rights::ALL,
+            rights: rights::OF_DIRECTORY,
             inheriting: rights::ALL,
-        });
+            read_only,
+        };
+        self.files.put(n, entry);
         Ok(self)
     }
 }

@@ -3,7 +3,7 @@
 
 use super::errno::{Errno, Outcome};
 use super::guest::Guest;
-use super::resolve::{Place, resolve};
+use super::resolve::{self, Place, resolve};
 use super::status;
 use super::table::{Directory, Entry, Kind, rights};
 use crate::host::State;
@@ -15,7 +15,7 @@ const FOLLOW: u32 = 1;
 /// Follows a path in memory, from a directory that has the right.
 fn place(
     g: &Guest,
-    s: &State,
+    s: &mut State,
     right: u64,
     fd: u32,
     lookup: u32,
@@ -24,11 +24,12 @@ fn place(
 ) -> Outcome<Place> {
     let path = g.bytes(at, size)?;
     let directory = s.wasi.files.directory(fd, right)?;
-    resolve(directory, path, lookup & FOLLOW != 0)
+    let answer = resolve(directory, path, lookup & FOLLOW != 0);
+    answer.inspect_err(|&e| s.wasi.refuse(fd, path, e))
 }
 
 /// As [`place`], for a name that is to be made or removed: a slash at its end means nothing then.
-fn name(g: &Guest, s: &State, right: u64, fd: u32, at: u32, size: u32) -> Outcome<Place> {
+fn name(g: &Guest, s: &mut State, right: u64, fd: u32, at: u32, size: u32) -> Outcome<Place> {
     let path = g.bytes(at, size)?;
     let slashes = path.iter().rev().take_while(|&&b| b == b'/').count() as u32;
     place(g, s, right, fd, 0, at, size - slashes)
@@ -64,28 +65,23 @@ pub fn path_open(
             needed |= right;
         }
     }
-    let place = place(g, s, needed, fd, lookup, at, size)?;
+    let path = g.bytes(at, size)?;
     let parent = s.wasi.files.any(fd)?;
+    let directory = s.wasi.files.directory(fd, needed)?;
+    if how & how::DIRECTORY != 0 && base & rights::WRITE != 0 {
+        return Err(Errno::ISDIR);
+    }
+    if parent.read_only && base & rights::WRITING != 0 && how & how::DIRECTORY == 0 {
+        return Err(Errno::ROFS);
+    }
+    let n = s.wasi.files.free()?;
     // What more is asked for than may be had is left out.
     let (base, inheriting) = (base & parent.inheriting, inheriting & parent.inheriting);
-    let whole = matches!(&parent.kind, Kind::Directory(d) if d.whole);
-
-    let flags = open_flags(how, base) | status::host_flags(flags);
-    let links = if place.follow {
-        OFlags::empty()
-    } else {
-        OFlags::NOFOLLOW
-    };
-    let always = OFlags::CLOEXEC | OFlags::NOCTTY;
-    let mode = Mode::from_raw_mode(0o666);
-    let file = rustix::io::retry_on_intr(|| {
-        rustix::fs::openat(
-            &*place.directory,
-            place.name.as_slice(),
-            flags | links | always,
-            mode,
-        )
-    })?;
+    let (whole, read_only) = (directory.whole, parent.read_only);
+    let flags =
+        open_flags(how, base) | status::host_flags(flags) | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let answer = resolve::open(directory, path, lookup & FOLLOW != 0, flags);
+    let file = answer.inspect_err(|&e| s.wasi.refuse(fd, path, e))?;
     let mode = rustix::fs::fstat(&file)?.st_mode;
     let kind = if FileType::from_raw_mode(mode) == FileType::Directory {
         Kind::Directory(Directory {
@@ -97,16 +93,21 @@ pub fn path_open(
     } else {
         Kind::File(file)
     };
-    let n = s.wasi.files.add(Entry {
+    let entry = Entry {
+        rights: match kind {
+            Kind::Directory(_) => base & rights::OF_DIRECTORY,
+            _ => base,
+        },
         kind,
-        rights: base,
         inheriting,
-    });
+        read_only,
+    };
+    s.wasi.files.put(n, entry);
     g.put_u32(opened, n)
 }
 
 fn open_flags(how: u32, base: u64) -> OFlags {
-    let write = base & (rights::WRITE | rights::ALLOCATE | rights::SET_SIZE) != 0;
+    let write = base & rights::WRITING != 0;
     let read = base & (rights::READ | rights::READ_DIRECTORY) != 0;
     let mut flags = match (read, write) {
         // Directories are never open for writing, whatever may be done with them.
@@ -137,8 +138,22 @@ pub fn path_filestat_get(
     size: u32,
     result: u32,
 ) -> Outcome {
-    let p = place(g, s, rights::PATH_STATUS, fd, lookup, at, size)?;
-    let stat = rustix::fs::statat(&*p.directory, p.name.as_slice(), p.at_flags())?;
+    let ask = |g: &Guest, s: &mut State, lookup| -> Outcome<_> {
+        let p = place(g, s, rights::PATH_STATUS, fd, lookup, at, size)?;
+        let stat = rustix::fs::statat(&*p.directory, p.name.as_slice(), p.at_flags());
+        stat.map_err(|e| {
+            let e = Errno::from(e);
+            if let Ok(path) = g.bytes(at, size) {
+                s.wasi.refuse(fd, path, e);
+            }
+            e
+        })
+    };
+    // Few names are links: whether one is need not be asked twice.
+    let mut stat = ask(g, s, lookup & !FOLLOW)?;
+    if lookup & FOLLOW != 0 && FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
+        stat = ask(g, s, lookup)?;
+    }
     g.put(result, &status::status(&stat))
 }
 

@@ -10,6 +10,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
+/// Subscriptions of one call: more than all descriptors that a program may have, for both directions.
+const MOST_SUBSCRIPTIONS: u32 = 4096;
 const SUBSCRIPTION_BYTES: u32 = 48;
 const EVENT_BYTES: u32 = 32;
 const CLOCK: u8 = 0;
@@ -78,6 +80,9 @@ pub fn poll_oneoff(
     g.check(events, size)?;
     let size = count.checked_mul(SUBSCRIPTION_BYTES).ok_or(Errno::FAULT)?;
     let list = g.bytes(list, size)?;
+    if count > MOST_SUBSCRIPTIONS {
+        return Err(Errno::INVAL);
+    }
     let waits = list
         .chunks_exact(SUBSCRIPTION_BYTES as usize)
         .map(|of| wait(of, s))

@@ -36,6 +36,24 @@ pub(crate) mod rights {
     pub const POLL: u64 = 1 << 27;
     /// All there are, with those of sockets.
     pub const ALL: u64 = (1 << 30) - 1;
+    /// What opens a file for writing.
+    pub const WRITING: u64 = WRITE | ALLOCATE | SET_SIZE;
+    /// Those that mean something for a directory itself: it has no position, no size, and is never written to.
+    pub const OF_DIRECTORY: u64 = ALL & !(WRITING | SEEK | TELL);
+    /// Those that nobody has in a folder that is only to be read.
+    pub const CHANGING: u64 = WRITING
+        | SET_TIMES
+        | PATH_CREATE_DIRECTORY
+        | PATH_CREATE_FILE
+        | PATH_LINK_SOURCE
+        | PATH_LINK_TARGET
+        | PATH_RENAME_SOURCE
+        | PATH_RENAME_TARGET
+        | PATH_SET_SIZE
+        | PATH_SET_TIMES
+        | PATH_SYMLINK
+        | PATH_REMOVE_DIRECTORY
+        | PATH_UNLINK_FILE;
 }
 
 pub(crate) enum Kind {
@@ -68,10 +86,16 @@ pub(crate) struct Entry {
     pub rights: u64,
     /// Rights of what is opened through this.
     pub inheriting: u64,
+    /// It is, or is below, a folder that is only to be read. Programs ask for more rights than they use, so these are not taken
+    /// away: using one is what is refused.
+    pub read_only: bool,
 }
 
 impl Entry {
     pub fn may(&self, right: u64) -> Outcome {
+        if self.read_only && right & rights::CHANGING != 0 {
+            return Err(Errno::ROFS);
+        }
         if self.rights & right == right {
             Ok(())
         } else {
@@ -79,6 +103,9 @@ impl Entry {
         }
     }
 }
+
+/// Descriptors that a program may have, as on most systems.
+const MOST_OPEN: usize = 1024;
 
 pub(crate) struct Table(Vec<Option<Entry>>);
 
@@ -90,6 +117,7 @@ impl Table {
                 kind,
                 rights: rights | rights::STATUS | rights::POLL | rights::SET_FLAGS,
                 inheriting: 0,
+                read_only: false,
             })
         };
         Table(vec![
@@ -99,15 +127,22 @@ impl Table {
         ])
     }
 
-    /// Takes the lowest free number.
-    pub fn add(&mut self, entry: Entry) -> u32 {
+    /// The lowest free number: for [`Table::put`], once there is something to put there.
+    pub fn free(&self) -> Outcome<u32> {
         let free = self.0.iter().position(Option::is_none);
-        let n = free.unwrap_or_else(|| {
+        match free.unwrap_or(self.0.len()) {
+            n if n < MOST_OPEN => Ok(n as u32),
+            _ => Err(Errno::MFILE),
+        }
+    }
+
+    /// Gives a free number its meaning.
+    pub fn put(&mut self, free: u32, entry: Entry) {
+        let free = free as usize;
+        if free == self.0.len() {
             self.0.push(None);
-            self.0.len() - 1
-        });
-        self.0[n] = Some(entry);
-        n as u32
+        }
+        self.0[free] = Some(entry);
     }
 
     pub fn any(&self, fd: u32) -> Outcome<&Entry> {

@@ -8,6 +8,9 @@ use rustix::fs::{Advice, FallocateFlags, SeekFrom};
 use rustix::io::retry_on_intr;
 use std::num::NonZeroU64;
 
+/// Bytes that are put together before a stream takes them.
+const MOST_AT_ONCE: usize = 64 << 10;
+
 /// Reads into the first buffer that has room only: a second read might wait although there is something to give.
 pub fn fd_read(g: &mut Guest, s: &mut State, fd: u32, list: u32, count: u32, done: u32) -> Outcome {
     let to = first_buffer(g, list, count)?;
@@ -49,9 +52,18 @@ pub fn fd_write(
         Kind::Directory(_) => return Err(Errno::ISDIR),
         Kind::Input => return Err(Errno::BADF),
     };
-    let bytes: Vec<u8> = from.iter().flat_map(|part| part.iter().copied()).collect();
-    stream.bytes(&bytes)?;
-    g.put_u32(done, bytes.len() as u32)
+    let total: usize = from.iter().map(|part| part.len()).sum();
+    // Small parts are written at once, as a line of text; large ones as they are: many may be of the same memory, and all of them
+    // together more than the host has.
+    if total <= MOST_AT_ONCE {
+        let bytes: Vec<u8> = from.iter().flat_map(|part| part.iter().copied()).collect();
+        stream.bytes(&bytes)?;
+    } else {
+        for part in from.iter().flat_map(|part| part.chunks(MOST_AT_ONCE)) {
+            stream.bytes(part)?;
+        }
+    }
+    g.put_u32(done, total as u32)
 }
 
 pub fn fd_pread(

@@ -1,0 +1,86 @@
+//! What the command line takes for what a WebAssembly program may see, and for how long it may run.
+
+use clap::Args;
+use std::ffi::OsString;
+use std::time::Duration;
+use varve_run::Folder;
+
+#[derive(Args, Debug, Default)]
+pub struct Sandbox {
+    /// Give a WebAssembly program this folder and all below it, under another name if one is given, with :ro only to be read; once for
+    /// each folder. Without any it gets the folder where varve was started, as `.`
+    #[arg(long, value_name = "HOST[::GUEST][:ro]")]
+    pub dir: Vec<Folder>,
+    /// Give a WebAssembly program no folder at all
+    #[arg(long, conflicts_with = "dir")]
+    pub no_dir: bool,
+    /// Give a WebAssembly program this variable of the environment, with this value or the one that it has here. It sees no others
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    pub env: Vec<OsString>,
+    /// Give a WebAssembly program all variables of the environment
+    #[arg(long)]
+    pub inherit_env: bool,
+    /// End a WebAssembly program with exit code 124 once it has run for this long, such as 500ms, 5s or 2m
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub timeout: Option<Duration>,
+}
+
+impl Sandbox {
+    /// An option that was given.
+    pub fn given(&self) -> Option<&'static str> {
+        [
+            ("--dir", !self.dir.is_empty()),
+            ("--no-dir", self.no_dir),
+            ("--env", !self.env.is_empty()),
+            ("--inherit-env", self.inherit_env),
+            ("--timeout", self.timeout.is_some()),
+        ]
+        .iter()
+        .find(|g| g.1)
+        .map(|g| g.0)
+    }
+}
+
+/// The longest time that may be asked for: a year.
+const LONGEST: f64 = 365.0 * 86_400.0;
+
+fn time(text: &str) -> Result<Duration, String> {
+    let at = text.find(|c: char| c.is_ascii_alphabetic());
+    let (number, unit) = text.split_at(at.unwrap_or(text.len()));
+    let scale = match unit {
+        "ms" => 1e-3,
+        "s" | "" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(format!("`{text}` is no time such as 500ms, 5s, 2m or 1h")),
+    };
+    match number.parse::<f64>().map(|n| n * scale) {
+        Ok(s) if (1e-3..=LONGEST).contains(&s) => Ok(Duration::from_secs_f64(s)),
+        Ok(_) => Err("a time is 1ms to a year".into()),
+        Err(_) => Err(format!("`{text}` is no time such as 500ms, 5s, 2m or 1h")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::time;
+    use std::time::Duration;
+
+    #[test]
+    fn times_have_units() {
+        for (text, ms) in [
+            ("500ms", 500),
+            ("5s", 5000),
+            ("2", 2000),
+            ("1.5m", 90_000),
+            ("1h", 3_600_000),
+        ] {
+            assert_eq!(time(text), Ok(Duration::from_millis(ms)), "{text}");
+        }
+        for text in [
+            "", "s", "5 s", "5d", "-5s", "0", "1us", "1e99s", "NaN", "inf",
+        ] {
+            assert!(time(text).is_err(), "{text}");
+        }
+    }
+}
