@@ -39,6 +39,8 @@ pub struct Opened {
     medium: Medium,
     at: *mut u8,
     align: ObjectAlign,
+    /// Regions of at most so many bytes are checked before they are used.
+    checked_first: u64,
     /// The medium that somebody handed in.
     handed_in: Option<Box<dyn Domain>>,
 }
@@ -92,6 +94,7 @@ pub unsafe fn open_in_place(
         medium,
         at,
         align,
+        checked_first: CHECKED_FIRST,
         handed_in: None,
     };
     if let Found::File(owned) = &opened.found {
@@ -104,6 +107,12 @@ impl Opened {
     /// The same on another medium than the file's own: one that somebody models.
     pub fn on(mut self, domain: Box<dyn Domain>) -> Opened {
         self.handed_in = Some(domain);
+        self
+    }
+
+    /// The same, and a region is checked as a whole before it is used, however large it is: whoever made it may be an enemy.
+    pub fn verified(mut self) -> Opened {
+        self.checked_first = u64::MAX;
         self
     }
 
@@ -142,8 +151,9 @@ impl Opened {
         };
         let (image, own) = mapped(&owned.file, medium, self.at, most, &self.path)?;
         let domain = handed_in.unwrap_or(own);
-        let unchecked = image.len() > CHECKED_FIRST;
-        let mut space = Space::open(&self.path, image, domain, Some(tables))?;
+        let checked = self.checked_first;
+        let unchecked = image.len() > checked;
+        let mut space = Space::open_checked(&self.path, image, domain, Some(tables), checked)?;
         space.keep(owned, unchecked)?;
         Ok(space)
     }

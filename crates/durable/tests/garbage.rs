@@ -72,7 +72,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 struct Program {
     world: World,
     slots: HashMap<(u32, u64), Ref>,
-    before: Option<HashMap<(u32, u64), Ref>>,
+    /// What it was when the open region began, and what could be reached then.
+    before: Option<(HashMap<(u32, u64), Ref>, HashSet<u32>)>,
     table: Ref,
     kept: Vec<Ref>,
     collections: u64,
@@ -178,7 +179,7 @@ impl Program {
             }
             Step::Begin if !in_region => {
                 self.world.space().begin();
-                self.before = Some(self.slots.clone());
+                self.before = Some((self.slots.clone(), self.reachable()));
             }
             Step::End if in_region => {
                 self.world.space().end().unwrap();
@@ -186,10 +187,10 @@ impl Program {
             }
             Step::TakeBack if in_region => {
                 self.world.space().take_back().unwrap();
-                self.slots = self.before.take().unwrap();
-                // What was made in the region is not reachable, whatever the program kept of it: a language gives it up too.
-                let known: HashSet<u32> = self.slots.keys().map(|(object, _)| *object).collect();
-                self.kept.retain(|r| known.contains(&r.0));
+                let (slots, alive) = self.before.take().unwrap();
+                self.slots = slots;
+                // What was made in the region is gone, whatever the program kept of it: a language gives it up too.
+                self.kept.retain(|r| alive.contains(&r.0));
             }
             Step::Look => {
                 let kept = self.kept.clone();

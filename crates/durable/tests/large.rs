@@ -6,6 +6,8 @@ mod common;
 use common::{World, inspect};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
+use varve_durable::domain::CacheLines;
+use varve_durable::{Error, Space};
 use varve_heap::Ref;
 
 /// Runs a random program in many runs, some of which end without closing, and keeps what the list has beside.
@@ -140,4 +142,25 @@ fn the_log_gives_its_room_back() {
     assert_eq!(world.space().image().len(), longest);
     assert_eq!(world.space().stats().collections, 0);
     assert_eq!(world.load(head, 16), 198);
+}
+
+/// Checksums find damage, and no enemy: who knows the format can make them right. A region that is verified is followed first.
+#[test]
+fn an_object_of_a_wrong_type_is_found_when_a_region_is_verified() {
+    let mut world = World::new(|_| Box::new(CacheLines::new("memory")));
+    let table = world.table(3);
+    let table = world.publish("table", table);
+    let node = world.node(1, 2, Ref::NULL, Ref::NULL);
+    let node = world.publish("node", node);
+    // A table where there can only be a node.
+    let object = Space::offset_of(node.offset());
+    let bytes = table.0.to_le_bytes();
+    world.space().store(object, 24, &bytes).unwrap();
+    world.space().seal_for_tests();
+    let bytes = world.space().image().to_vec();
+    assert!(World::again(&bytes, 0).is_ok(), "its pages are right");
+    let Err(Error::Damaged { what, .. }) = World::again(&bytes, u64::MAX) else {
+        panic!("not found");
+    };
+    assert!(what.contains("table"), "{what}");
 }

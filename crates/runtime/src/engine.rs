@@ -86,6 +86,20 @@ pub struct DurableFile {
     pub path: std::path::PathBuf,
     /// What it is on.
     pub medium: varve_durable::Medium,
+    /// Whether all of it is checked before the program begins, which a large region is not otherwise: for a file that somebody else made, as code
+    /// relies on what types objects have.
+    pub verify: bool,
+}
+
+impl DurableFile {
+    /// A file on a kind of medium, of which nobody makes another than this program.
+    pub fn new(path: impl Into<std::path::PathBuf>, medium: varve_durable::Medium) -> DurableFile {
+        DurableFile {
+            path: path.into(),
+            medium,
+            verify: false,
+        }
+    }
 }
 
 /// Sizes and settings of the stores of an engine.

@@ -164,10 +164,7 @@ struct Ran {
 
 fn config(folder: &Path, checks: Checks, tier: Tier, gc_stress: bool) -> Config {
     Config {
-        durable: Some(DurableFile {
-            path: folder.join("cells"),
-            medium: Medium::Memory,
-        }),
+        durable: Some(DurableFile::new(folder.join("cells"), Medium::Memory)),
         checks: Some(checks),
         tier,
         hot: 60,
@@ -328,10 +325,10 @@ const COUNTER: &str = r#"(module
 fn grouped_stores_survive_from_the_next_commit_on() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| Config {
-        durable: Some(DurableFile {
-            path: folder.path().join(name),
-            medium: Medium::File(None),
-        }),
+        durable: Some(DurableFile::new(
+            folder.path().join(name),
+            Medium::File(None),
+        )),
         checks: Some(Checks::Quick),
         ..Config::default()
     };

@@ -8,9 +8,10 @@ use varve_runtime::{Error as EngineError, TrapKind};
 
 /// Bytes that are set aside for removals.
 const ASIDE: u64 = 256 << 10;
-/// Collecting all of a region's garbage takes at most one part in this many of the time, unless there is much garbage for sure: more than one
-/// part in [`MUCH`] of what is in use.
+/// Collecting all of a region's garbage takes at most one part in this many of the time, unless it takes no longer than other requests may, or there
+/// is much garbage for sure: more than one part in [`MUCH`] of what is in use.
 const SHARE: u32 = 20;
+const SHORT: Duration = Duration::from_millis(10);
 const MUCH: u64 = 16;
 
 /// What is known of a region's room.
@@ -27,7 +28,8 @@ pub(crate) struct Reclaim {
 impl Reclaim {
     /// Whether collecting all garbage may make room and is worth its time.
     fn is_worth_it(&self, used: u64) -> bool {
-        let rested = |(at, took): (Instant, Duration)| at.elapsed() >= SHARE * took;
+        let rested =
+            |(at, took): (Instant, Duration)| took <= SHORT || at.elapsed() >= SHARE * took;
         self.garbage > used / MUCH || (self.garbage > 0 && self.last.is_none_or(rested))
     }
 }

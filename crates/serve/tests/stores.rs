@@ -23,10 +23,10 @@ fn managed(kind: Kind) -> Managed {
 fn durable(kind: Kind, folder: &Path, gc_stress: bool) -> Managed {
     let config = Config {
         heap_max: 512 << 20,
-        durable: Some(DurableFile {
-            path: folder.join(format!("{kind}.region")),
-            medium: Medium::Memory,
-        }),
+        durable: Some(DurableFile::new(
+            folder.join(format!("{kind}.region")),
+            Medium::Memory,
+        )),
         gc_stress,
         ..Config::default()
     };

@@ -92,6 +92,9 @@ impl Durable {
         };
         // SAFETY: as this function.
         let mut opened = unsafe { open_in_place(&file.path, medium, at, align) }?;
+        if file.verify {
+            opened = opened.verified();
+        }
         if let Some(recording) = recording.cloned() {
             let told = Told::new(first as u64, move |step| recording.medium(step));
             opened = opened.on(Box::new(told));

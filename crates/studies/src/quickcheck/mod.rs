@@ -284,10 +284,7 @@ impl Scratch {
         Config {
             checks: Some(checks),
             count_checks: count,
-            durable: Some(DurableFile {
-                path: self.0.clone(),
-                medium: Medium::Memory,
-            }),
+            durable: Some(DurableFile::new(&self.0, Medium::Memory)),
             ..Config::default()
         }
     }

@@ -21,6 +21,10 @@ pub struct DurableRun {
     /// of the program to twice as many bytes
     #[arg(long, requires = "durable", value_name = "SIZE")]
     pub region_max: Option<varve_machine::Bytes>,
+    /// Check all of the region file before the program begins; otherwise of a file of more than 32MiB only its pages are checked, while the
+    /// program runs. For a file that somebody else made: a hostile one could do what it likes
+    #[arg(long, requires = "durable")]
+    pub verify: bool,
     /// How optimized code of a WebAssembly program checks for durable objects: none, likely, unbiased, unlikely, deopt, profiled, by
     /// what baseline code counts, or quick, the same once anything is durable and none before (quick with --durable, none without, if it is not
     /// given)
@@ -48,6 +52,10 @@ pub struct DurableStore {
     /// to twice as many bytes
     #[arg(long, requires = "durable", value_name = "SIZE")]
     pub region_max: Option<varve_machine::Bytes>,
+    /// Check all of the region file before the server begins; otherwise of a file of more than 32MiB only its pages are checked, while it
+    /// runs. For a file that somebody else made: a hostile one could do what it likes
+    #[arg(long, requires = "durable")]
+    pub verify: bool,
     /// How optimized code checks for durable objects: none, likely, unbiased, unlikely, deopt, profiled, by what baseline code counts, or quick,
     /// the same once anything is durable and none before (quick with --durable, none without, if it is not given)
     #[arg(long, value_name = "KIND")]
@@ -61,6 +69,7 @@ impl From<&DurableStore> for DurableRun {
             domain: a.domain,
             sync: a.sync,
             region_max: a.region_max,
+            verify: a.verify,
             checks: a.checks,
             check_stats: false,
         }

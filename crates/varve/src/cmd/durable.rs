@@ -17,6 +17,15 @@ use varve_runtime::{Checks, Config, DurableFile, Medium, ObjectAlign, Store};
 
 /// What the command line says of durable objects and checks, as the engine's settings.
 pub fn configure(a: &DurableRun, config: &mut Config) -> Result<(), Failure> {
+    configure_file(a, config)?;
+    if let Some(path) = &a.durable {
+        config.object_align = alignment(path, a.region_max)?;
+    }
+    Ok(())
+}
+
+/// The same for a file that need not be a region.
+pub fn configure_file(a: &DurableRun, config: &mut Config) -> Result<(), Failure> {
     config.checks = a.checks;
     config.count_checks = a.check_stats;
     let Some(path) = &a.durable else {
@@ -39,10 +48,10 @@ pub fn configure(a: &DurableRun, config: &mut Config) -> Result<(), Failure> {
             ));
         }
     };
-    config.object_align = alignment(path, a.region_max)?;
     config.durable = Some(DurableFile {
         path: path.clone(),
         medium,
+        verify: a.verify,
     });
     Ok(())
 }

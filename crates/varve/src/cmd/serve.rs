@@ -14,7 +14,7 @@ use std::time::Duration;
 use varve_machine::Bytes;
 use varve_runtime::{Config, Error as EngineError};
 use varve_serve::{
-    Cache, Error, Host, Limits, MOST_SHARDS, Managed, Passwords, Server, Settings, Socket,
+    Cache, Error, Host, Kind, Limits, MOST_SHARDS, Managed, Passwords, Server, Settings, Socket,
     StoreError,
 };
 
@@ -177,7 +177,11 @@ fn configs(
             durable: files.get(shard).cloned(),
             ..(&a.durable).into()
         };
-        durable::configure(&durable, &mut config)?;
+        match a.store {
+            // Its file is no region.
+            Kind::Outside => durable::configure_file(&durable, &mut config)?,
+            _ => durable::configure(&durable, &mut config)?,
+        }
         config.heap_max = heap(a, &config, shards)?;
         Ok(config)
     };

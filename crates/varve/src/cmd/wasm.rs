@@ -109,10 +109,13 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
         .map_err(|e| ended(timeout.as_ref(), file, &e))
 }
 
+/// Linear memory that a program may have in any case: managed programs have some, however small their heaps are.
+const LEAST_LINEAR: u64 = 16 << 20;
+
 /// The memory that a program may have, if the user says it: as much for its objects as for its linear memories and tables.
 pub fn heap_max(asked: Option<Bytes>, config: &mut Config) {
     if let Some(Bytes(most)) = asked {
-        (config.heap_max, config.linear_max) = (most, most);
+        (config.heap_max, config.linear_max) = (most, most.max(LEAST_LINEAR));
     }
 }
 
