@@ -25,6 +25,8 @@ pub struct Part {
     pub list: u64,
     /// The shard whose keys it has.
     pub shard: usize,
+    /// Whether it is the shard's first.
+    pub first: bool,
 }
 
 /// What came of a part of a list.
@@ -69,6 +71,7 @@ impl Lists {
                 listing,
                 list: self.last,
                 shard: 0,
+                first: true,
             },
             _ticket: ticket,
         })
@@ -81,9 +84,10 @@ impl List {
         self.part
     }
 
-    /// Goes on with the next shard.
-    pub fn next_shard(&mut self) {
-        self.part.shard += 1;
+    /// Goes on, with the shard or with the next one.
+    pub fn go_on(&mut self, next_shard: bool) {
+        self.part.shard += usize::from(next_shard);
+        self.part.first = next_shard;
     }
 }
 
@@ -110,9 +114,13 @@ impl<S: Store> Cache<S> {
     /// # Errors
     /// What the store says.
     pub fn list_some(&mut self, part: Part, out: &mut Vec<u8>) -> Result<bool> {
-        if self.list != part.list {
+        if part.first {
             self.list = part.list;
             self.store.scan(Cursor::List)?;
+        }
+        if self.list != part.list {
+            // Whoever asked for it is gone, or it was another program, which has failed.
+            return Ok(true);
         }
         let mut key = Vec::new();
         for _ in 0..PART {

@@ -17,8 +17,11 @@ const MUCH: u64 = 16;
 /// What is known of a region's room.
 #[derive(Default)]
 pub(crate) struct Reclaim {
-    /// Bytes of values that were removed or replaced, or tried in vain, since all garbage was collected.
-    garbage: u64,
+    /// Bytes of values that were removed or replaced since all garbage was collected, and of those that were added.
+    removed: u64,
+    added: u64,
+    /// Bytes that had become durable when all garbage was collected.
+    moved: u64,
     /// When all garbage was collected last, and how long that took.
     last: Option<(Instant, Duration)>,
     /// What was set aside is in use.
@@ -27,10 +30,12 @@ pub(crate) struct Reclaim {
 
 impl Reclaim {
     /// Whether collecting all garbage may make room and is worth its time.
-    fn is_worth_it(&self, used: u64) -> bool {
+    fn is_worth_it(&self, used: u64, moved: u64) -> bool {
+        // What became durable and is no value's was in the way to one, or was tried in vain.
+        let garbage = (moved - self.moved + self.removed).saturating_sub(self.added);
         let rested =
             |(at, took): (Instant, Duration)| took <= SHORT || at.elapsed() >= SHARE * took;
-        self.garbage > used / MUCH || (self.garbage > 0 && self.last.is_none_or(rested))
+        garbage > used / MUCH || (garbage > 0 && self.last.is_none_or(rested))
     }
 }
 
@@ -61,12 +66,10 @@ impl Managed {
             }
             outcome => outcome,
         };
-        // What was replaced is garbage, and so is what was made before there was no room.
-        self.reclaim.garbage += match &outcome {
-            Ok(None) => 0,
-            Ok(Some(before)) => *before as u64 + OVERHEAD,
-            Err(_) => value.len() as u64,
-        };
+        if let Ok(before) = &outcome {
+            self.reclaim.added += value.len() as u64 + OVERHEAD;
+            self.reclaim.removed += before.map_or(0, |bytes| bytes as u64 + OVERHEAD);
+        }
         outcome
     }
 
@@ -101,12 +104,13 @@ impl Managed {
             outcome = work(self);
         }
         let outcome = outcome?;
-        self.reclaim.garbage += bytes(&outcome);
+        self.reclaim.removed += bytes(&outcome);
         Ok(outcome)
     }
 
     fn collect_if_worth_it(&mut self) -> bool {
-        let worth_it = self.reclaim.is_worth_it(self.store.durable_used());
+        let used = self.store.durable_used();
+        let worth_it = self.reclaim.is_worth_it(used, self.moved_bytes());
         if worth_it {
             self.collect();
         }
@@ -116,8 +120,17 @@ impl Managed {
     fn collect(&mut self) {
         let begun = Instant::now();
         self.store.collect_durable();
-        self.reclaim.last = Some((begun, begun.elapsed()));
-        self.reclaim.garbage = 0;
+        self.reclaim = Reclaim {
+            last: Some((begun, begun.elapsed())),
+            moved: self.moved_bytes(),
+            in_use: self.reclaim.in_use,
+            ..Reclaim::default()
+        };
+    }
+
+    fn moved_bytes(&self) -> u64 {
+        let stats = self.store.durable_stats();
+        stats.map_or(0, |(durable, _)| durable.moved_bytes)
     }
 }
 

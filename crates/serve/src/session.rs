@@ -128,9 +128,8 @@ impl Session {
     /// What came of the part of a list that was asked for.
     pub fn listed(&mut self, listed: Listed) {
         match (listed, &mut self.list) {
-            (Listed::More, _) | (_, None) => {}
-            (Listed::Shard, Some(list)) => list.next_shard(),
-            (Listed::All, _) => self.list = None,
+            (Listed::All, _) | (_, None) => self.list = None,
+            (listed, Some(list)) => list.go_on(listed == Listed::Shard),
         }
     }
 

@@ -412,7 +412,8 @@ impl Vm {
             .take()
             .unwrap_or_else(|| Error::Internal("compiled code was left without reason".into()));
         if stack != 0 {
-            vm.take_back_left_open()?;
+            // If that fails, the medium has failed, and what ended the call says so.
+            let _ = vm.take_back_left_open();
         }
         match error {
             Error::Exception { tag, exception } => {

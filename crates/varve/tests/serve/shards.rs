@@ -19,6 +19,11 @@ fn values_of_all_shards_survive_a_kill_and_are_found_again_by_their_number() {
     for i in 0..300 {
         client.ask(&format!("set k{i} 0 0 6\r\n{i:06}\r\n"), "STORED\r\n");
     }
+    // A limit is that of all shards together.
+    client.ask("cache_memlimit 96\r\n", "OK\r\n");
+    client.send("stats settings\r\n");
+    let limit = std::iter::from_fn(|| client.line()).find(|l| l.starts_with("STAT maxbytes "));
+    assert_eq!(limit.unwrap(), format!("STAT maxbytes {}", 96 << 20));
     server.signal("-KILL");
     let mut names: Vec<String> = std::fs::read_dir(&folder)
         .unwrap()
