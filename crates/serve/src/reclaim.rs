@@ -2,7 +2,7 @@
 
 use crate::cache::OVERHEAD;
 use crate::managed::Managed;
-use crate::store::{Meta, Result, StoreError};
+use crate::store::{Cursor, Meta, Result, StoreError};
 use std::time::{Duration, Instant};
 use varve_runtime::{Error as EngineError, TrapKind};
 
@@ -119,6 +119,8 @@ impl Managed {
 
     fn collect(&mut self) {
         let begun = Instant::now();
+        // A cursor over a map that never changes holds the map as it was. If the program fails in this, it says so with what is asked for next.
+        let _ = self.call(self.forget, Cursor::Sweep as i32);
         self.store.collect_durable();
         self.reclaim = Reclaim {
             last: Some((begun, begun.elapsed())),

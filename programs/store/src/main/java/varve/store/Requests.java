@@ -135,6 +135,12 @@ final class Requests {
         cursors[which] = table.scan();
     }
 
+    /** Ends one of the cursors: what it alone refers to is garbage. */
+    @Export(name = "forget")
+    static void forget(int which) {
+        cursors[which] = null;
+    }
+
     /** The length of a cursor's next key, with all of its value but the bytes; -1 after the last one. */
     @Export(name = "next")
     static int next(int which) {
