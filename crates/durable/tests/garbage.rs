@@ -68,12 +68,15 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..300)
 }
 
-/// The region, and what it should be: the references of each object by where they are.
+/// References by the objects that have them and where they are there.
+type Slots = HashMap<(u32, u64), Ref>;
+
+/// The region, and what it should be.
 struct Program {
     world: World,
-    slots: HashMap<(u32, u64), Ref>,
+    slots: Slots,
     /// What it was when the open region began, and what could be reached then.
-    before: Option<(HashMap<(u32, u64), Ref>, HashSet<u32>)>,
+    before: Option<(Slots, HashSet<u32>)>,
     table: Ref,
     kept: Vec<Ref>,
     collections: u64,
@@ -118,7 +121,11 @@ impl Program {
         if !choice.is_multiple_of(3) {
             // Few of them, at both ends: they are stored over again and again.
             let (near, far) = (u64::from(choice) % 7, u64::from(LENGTH) - 1);
-            let index = if choice % 2 == 0 { near } else { far - near };
+            let index = if choice.is_multiple_of(2) {
+                near
+            } else {
+                far - near
+            };
             return (self.table, ELEMENTS + 4 * index);
         }
         let mut nodes: Vec<u32> = self.reachable().into_iter().collect();

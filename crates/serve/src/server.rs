@@ -140,6 +140,8 @@ pub(crate) struct Shared<'a> {
     pub accepting: AtomicBool,
     most_value: AtomicUsize,
     lists: Mutex<Lists>,
+    /// Where the server listens, as `stats conns` has it: in the network, in the file system.
+    pub places: [Option<String>; 2],
 }
 
 impl Shared<'_> {
@@ -165,7 +167,8 @@ impl Shared<'_> {
 
     /// A number for a client of a shard that no other one has.
     pub fn client_number(&self, shard: usize, token: usize) -> usize {
-        token * self.settings.shards + shard
+        // Listeners have the first ones.
+        self.places.len() + token * self.settings.shards + shard
     }
 
     pub fn world(&self) -> World<'_> {
@@ -177,6 +180,7 @@ impl Shared<'_> {
             buffered: self.buffered.load(Ordering::Relaxed),
             accepting: self.accepting.load(Ordering::Relaxed),
             most_value: self.most_value(),
+            places: &self.places,
         }
     }
 }
@@ -243,6 +247,7 @@ impl Server {
             polls.push(poll);
             mailboxes.push(Mailbox::new(waker));
         }
+        let socket = self.settings.socket.as_ref();
         let shared = Shared {
             settings: &self.settings,
             mailboxes,
@@ -255,6 +260,10 @@ impl Server {
             accepting: AtomicBool::new(true),
             most_value: AtomicUsize::new(0),
             lists: Mutex::default(),
+            places: [
+                self.address.map(|a| format!("tcp:{a}")),
+                socket.map(|s| format!("unix:{}", s.path.display())),
+            ],
         };
         let mut polls = polls.into_iter().enumerate();
         let first = polls.next();

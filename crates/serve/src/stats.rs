@@ -4,7 +4,6 @@ use crate::answer::{Stats, VERSION};
 use crate::server::{Settings, Shared};
 use crate::stream::Stream;
 use std::fmt::Display;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// What a server, or a shard of it, counts of its connections.
@@ -101,6 +100,7 @@ pub(crate) struct World<'a> {
     pub buffered: u64,
     pub accepting: bool,
     pub most_value: usize,
+    pub places: &'a [Option<String>; 2],
 }
 
 /// Appends what `stats conns` says of a client.
@@ -112,13 +112,16 @@ pub(crate) fn put_client(
     shared: &Shared<'_>,
     out: &mut Vec<u8>,
 ) {
-    let socket = shared.settings.socket.as_ref();
-    let (peer, local) = stream.addresses(socket.map_or(Path::new(""), |s| &s.path));
+    let [network, socket] = &shared.places;
+    let (peer, place) = match stream {
+        Stream::Tcp(stream) => (stream.peer_addr().map(|a| format!("tcp:{a}")), network),
+        Stream::Unix(_) => (Ok("unix:client".into()), socket),
+    };
     let mut put = |name: &str, value: &dyn Display| {
         stat(out, &format!("{number}:{name}"), value);
     };
-    put("addr", &peer);
-    put("listen_addr", &local);
+    put("addr", &peer.unwrap_or_else(|_| "tcp:gone".into()));
+    put("listen_addr", &place.as_deref().unwrap_or(""));
     put("state", &state);
     put("secs_since_last_cmd", &idle.as_secs());
 }
@@ -185,7 +188,15 @@ pub(crate) fn put(which: Stats, sums: &Sums, world: &World<'_>, out: &mut Vec<u8
             stat(out, "stall_timeout", seconds(settings.stall));
             stat(out, "buffered_bytes_max", settings.buffers);
         }
-        Stats::Connections => out.extend_from_slice(&sums.connections),
+        Stats::Connections => {
+            for (number, place) in world.places.iter().enumerate() {
+                if let Some(place) = place {
+                    stat(out, &format!("{number}:addr"), place);
+                    stat(out, &format!("{number}:state"), "conn_listening");
+                }
+            }
+            out.extend_from_slice(&sums.connections);
+        }
     }
     out.extend_from_slice(b"END\r\n");
 }

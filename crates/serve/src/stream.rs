@@ -5,7 +5,6 @@ use mio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use mio::{Interest, Registry, Token};
 use std::fs;
 use std::io::{self, Read, Write};
-use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -24,19 +23,6 @@ macro_rules! either {
             $kind::Unix($of) => $do,
         }
     };
-}
-
-impl Stream {
-    /// Who it is, and where it came in, for `stats conns`; `socket` is the one in the file system.
-    pub fn addresses(&self, socket: &Path) -> (String, String) {
-        let shown = |address: io::Result<SocketAddr>| {
-            address.map_or_else(|_| "tcp:gone".into(), |a| format!("tcp:{a}"))
-        };
-        match self {
-            Stream::Tcp(stream) => (shown(stream.peer_addr()), shown(stream.local_addr())),
-            Stream::Unix(_) => ("unix:client".into(), format!("unix:{}", socket.display())),
-        }
-    }
 }
 
 impl Read for Stream {

@@ -100,8 +100,9 @@ fn what_is_for_all_goes_to_all_shards() {
     let count = |what: &str| lines.iter().filter(|l| l.contains(what)).count();
     assert_eq!(
         (count(":addr tcp:127.0.0.1:"), count(":state conn_")),
-        (2, 2)
+        (3, 3)
     );
+    assert_eq!(count(":state conn_listening"), 1);
     assert_eq!(count(":secs_since_last_cmd "), 2);
     client.send("stats settings\r\n");
     assert!(
