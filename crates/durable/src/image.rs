@@ -302,7 +302,7 @@ impl Image {
         if offset < self.len {
             let at = self.base.wrapping_add(offset as usize);
             // SAFETY: fetching has no effect but on caches, whatever the address.
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
             unsafe {
                 std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
             }

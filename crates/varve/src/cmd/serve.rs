@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
+use varve_durable::layout::Addresses;
 use varve_machine::Bytes;
 use varve_runtime::{Config, Error as EngineError};
 use varve_serve::{
@@ -47,6 +48,7 @@ pub fn serve(a: &ServeArgs) -> Done {
         regions.note(false)?;
     }
     files(a.connections, FILES + FILES_OF_A_SHARD * shards);
+    note_region(a, &limits, &configs);
     let mut places: Vec<String> = server
         .address()
         .map(|a| a.to_string())
@@ -186,6 +188,23 @@ fn configs(
         Ok(config)
     };
     (0..shards).map(config).collect()
+}
+
+/// Says so if the memory limit is more than the regions can have: values are refused before it is reached.
+fn note_region(a: &ServeArgs, limits: &Limits, configs: &[Config]) {
+    let most = configs
+        .iter()
+        .filter(|config| config.durable.is_some() && a.store != Kind::Outside)
+        .map(|config| Addresses(config.object_align).max_file())
+        .min();
+    if let Some(most) = most.filter(|&most| limits.memory > most) {
+        let shards = configs.len() as u64;
+        eprintln!(
+            "note: --memory-limit {} is more than the {} that the region may have: --region-max",
+            a.memory_limit,
+            Bytes(most * shards)
+        );
+    }
 }
 
 /// Says so if the system allows fewer open files than connections need: those beyond it wait to be accepted.

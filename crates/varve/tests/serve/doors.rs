@@ -112,6 +112,20 @@ fn a_server_that_others_can_reach_without_a_password_is_told_of() {
 }
 
 #[test]
+fn a_limit_that_no_region_has_room_for_is_told_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("values");
+    let file = file.to_str().unwrap();
+    let here = ["--listen", "127.0.0.1:0", "--durable", file];
+    let said = start(&[&here[..], &["-m", "12GiB", "--heap-max", "512MiB"]].concat()).end();
+    assert!(
+        said.starts_with("note: --memory-limit 12GiB") && said.contains("--region-max"),
+        "{said}"
+    );
+    assert_eq!(start(&here).end(), "");
+}
+
+#[test]
 fn a_request_that_stalls_is_given_up() {
     let server = Server::start(&["--stall-timeout", "0.1"]);
     let mut client = server.connect();
