@@ -35,6 +35,9 @@ pub(crate) enum Found {
 /// How long a process that was killed may take to go: it gives its memory back first, and its locks after that.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// Time between two looks at a lock that another process has.
+const PAUSE: Duration = Duration::from_millis(20);
+
 /// Takes the file of a name, or the right to make it.
 pub(crate) fn own(path: &Path) -> Result<Found> {
     let path = resolved(path)?;
@@ -165,6 +168,8 @@ impl Draft {
     pub fn begin(path: &Path, old: Option<File>, begun: Instant) -> Result<Draft> {
         let beside = beside(path);
         loop {
+            // Held from before the file is there until it is in the list: an interruption finds it there, or it is never made.
+            let mut drafts = drafts();
             let file = OpenOptions::new()
                 .read(true)
                 .write(true)
@@ -174,7 +179,12 @@ impl Draft {
                 .custom_flags(libc::O_NOFOLLOW)
                 .open(&beside)
                 .map_err(|e| io_error(path, "no file can be made beside it", e))?;
-            lock(&file, path, begun)?;
+            if !try_lock(&file, path, begun)? {
+                // It is another process's, which is waited for without the list.
+                drop(drafts);
+                std::thread::sleep(PAUSE);
+                continue;
+            }
             if !is_named(&file, &beside) {
                 continue;
             }
@@ -185,7 +195,7 @@ impl Draft {
             }
             file.set_len(0)
                 .map_err(|e| io_error(path, "no file can be made beside it", e))?;
-            drafts().push(beside.clone());
+            drafts.push(beside.clone());
             return Ok(Draft {
                 file: Some(file),
                 beside,
@@ -256,8 +266,9 @@ impl Draft {
 impl Drop for Draft {
     fn drop(&mut self) {
         if self.file.is_some() {
-            drafts().retain(|d| *d != self.beside);
+            let mut drafts = drafts();
             let _ = std::fs::remove_file(&self.beside);
+            drafts.retain(|d| *d != self.beside);
         }
     }
 }
@@ -317,17 +328,23 @@ fn is_named(file: &File, path: &Path) -> bool {
 
 /// Takes the file for this process alone. The lock ends with the process, however that ends.
 fn lock(file: &File, path: &Path, begun: Instant) -> Result<()> {
+    while !try_lock(file, path, begun)? {
+        std::thread::sleep(PAUSE);
+    }
+    Ok(())
+}
+
+/// Takes the file for this process alone, if no other has it; an error if one has had it for too long since `begun`.
+fn try_lock(file: &File, path: &Path, begun: Instant) -> Result<bool> {
     loop {
         // SAFETY: a call without memory.
         let failed = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
         if failed == 0 {
-            return Ok(());
+            return Ok(true);
         }
         let e = io::Error::last_os_error();
         match e.kind() {
-            io::ErrorKind::WouldBlock if begun.elapsed() < PATIENCE => {
-                std::thread::sleep(Duration::from_millis(20));
-            }
+            io::ErrorKind::WouldBlock if begun.elapsed() < PATIENCE => return Ok(false),
             io::ErrorKind::WouldBlock => return Err(Error::Locked(path.display().to_string())),
             io::ErrorKind::Interrupted => {}
             _ => return Err(io_error(path, "the region file cannot be locked", e)),
