@@ -21,12 +21,33 @@ enum Backing {
     Memory(#[allow(dead_code)] Vec<u64>),
     Mapped {
         file: File,
-        flags: libc::c_int,
+        mapping: Mapping,
     },
     /// Bytes of a file that are this process's own once they are written to.
     Private {
         bytes: u64,
     },
+}
+
+/// How a file is mapped.
+#[derive(Clone, Copy)]
+pub(crate) enum Mapping {
+    /// What is written is the file's, once the system writes it back.
+    Shared,
+    /// What is written back from the processor's caches is in the medium.
+    Synchronous,
+    /// What is written stays in this process.
+    Private,
+}
+
+impl Mapping {
+    fn flags(self) -> libc::c_int {
+        match self {
+            Mapping::Shared => libc::MAP_SHARED,
+            Mapping::Synchronous => libc::MAP_SHARED_VALIDATE | libc::MAP_SYNC,
+            Mapping::Private => libc::MAP_PRIVATE | libc::MAP_NORESERVE,
+        }
+    }
 }
 
 // SAFETY: the image owns its bytes, or was lent them for itself alone.
@@ -77,10 +98,11 @@ impl Image {
         capacity: u64,
         synchronous: bool,
     ) -> io::Result<Image> {
-        let len = file.metadata()?.len();
-        let mut image = Image::unmapped(file, at, capacity, synchronous);
-        image.map_up_to(len)?;
-        Ok(image)
+        let mapping = match synchronous {
+            true => Mapping::Synchronous,
+            false => Mapping::Shared,
+        };
+        Image::unmapped(file, at, capacity, mapping).map_all()
     }
 
     /// The same, but what is written stays in this process: whoever has the image writes it to the file, and makes the file longer before the image
@@ -92,12 +114,7 @@ impl Image {
     /// # Safety
     /// As [`Image::map`].
     pub(crate) unsafe fn map_private(file: File, at: *mut u8, capacity: u64) -> io::Result<Image> {
-        let flags = libc::MAP_PRIVATE | libc::MAP_NORESERVE;
-        let mut image = Image::unmapped(file, at, capacity, false);
-        if let Backing::Mapped { flags: of, .. } = &mut image.backing {
-            *of = flags;
-        }
-        image.map_all()
+        Image::unmapped(file, at, capacity, Mapping::Private).map_all()
     }
 
     /// A file's bytes to look at: what is written to them stays in this process.
@@ -136,21 +153,17 @@ impl Image {
     /// What the system says.
     pub(crate) fn of_new_file(file: File, capacity: u64) -> io::Result<(Image, Reservation)> {
         let reservation = Reservation::new(capacity)?;
-        let image = Image::unmapped(file, reservation.at, capacity, false);
+        let image = Image::unmapped(file, reservation.at, capacity, Mapping::Shared);
         Ok((image, reservation))
     }
 
     /// A file of which nothing is mapped yet.
-    pub(crate) fn unmapped(file: File, at: *mut u8, capacity: u64, synchronous: bool) -> Image {
-        let flags = match synchronous {
-            true => libc::MAP_SHARED_VALIDATE | libc::MAP_SYNC,
-            false => libc::MAP_SHARED,
-        };
+    pub(crate) fn unmapped(file: File, at: *mut u8, capacity: u64, mapping: Mapping) -> Image {
         Image {
             base: at,
             len: 0,
             capacity,
-            backing: Backing::Mapped { file, flags },
+            backing: Backing::Mapped { file, mapping },
             watch: Arc::default(),
         }
     }
@@ -167,7 +180,7 @@ impl Image {
     /// Maps what the file has beyond what is mapped.
     fn map_up_to(&mut self, len: u64) -> io::Result<()> {
         use std::os::fd::AsRawFd;
-        let Backing::Mapped { file, flags, .. } = &self.backing else {
+        let Backing::Mapped { file, mapping, .. } = &self.backing else {
             unreachable!("memory is there")
         };
         if len > self.capacity {
@@ -175,9 +188,9 @@ impl Image {
             return Err(io::Error::other(what));
         }
         // The page that a file ends in is mapped as a whole; of a private one, what was written to it must stay.
-        let from = match flags & libc::MAP_PRIVATE {
-            0 => self.len & !4095,
-            _ => self.len.next_multiple_of(4096),
+        let from = match mapping {
+            Mapping::Shared | Mapping::Synchronous => self.len & !4095,
+            Mapping::Private => self.len.next_multiple_of(4096),
         };
         if from >= len {
             self.len = len;
@@ -189,7 +202,7 @@ impl Image {
                 self.base.add(from as usize).cast(),
                 (len - from) as usize,
                 libc::PROT_READ | libc::PROT_WRITE,
-                flags | libc::MAP_FIXED,
+                mapping.flags() | libc::MAP_FIXED,
                 file.as_raw_fd(),
                 from as libc::off_t,
             )
@@ -213,8 +226,11 @@ impl Image {
             return Ok(());
         }
         match &self.backing {
-            Backing::Mapped { flags, .. } if flags & libc::MAP_PRIVATE != 0 => {}
-            Backing::Mapped { file, .. } => reserve(file, self.len, len)?,
+            Backing::Mapped { file, mapping } => match mapping {
+                Mapping::Shared | Mapping::Synchronous => reserve(file, self.len, len)?,
+                // Whoever has the image has made the file longer.
+                Mapping::Private => {}
+            },
             Backing::Memory(_) => {
                 self.len = len;
                 self.watch.grown(len);

@@ -10,6 +10,7 @@
 
 mod by_site;
 pub(crate) mod dram;
+mod first_touch;
 mod kg_n;
 mod kg_w;
 mod params;
@@ -20,6 +21,7 @@ mod slow_scan;
 mod stacks;
 
 pub use by_site::{BySite, Hot};
+pub use first_touch::FirstTouch;
 pub use kg_n::KgN;
 pub use kg_w::KgW;
 pub use params::{CODE, Param, Values, Want};
@@ -182,6 +184,14 @@ pub fn plans() -> &'static [Entry] {
             profile: false,
             params: NONE,
             make: |_, _| Ok(Box::new(Slow)),
+        },
+        Entry {
+            name: "first-touch",
+            about: "everything in fast memory until it is full, then in slow memory; nothing moves",
+            source: "Linux's default policy: set_mempolicy(2), MPOL_DEFAULT",
+            profile: false,
+            params: NONE,
+            make: |_, _| Ok(Box::new(FirstTouch)),
         },
         Entry {
             name: "slow-scan",
@@ -479,7 +489,7 @@ mod tests {
         assert_eq!(code("kg-n:code=slow"), Tier::SLOW);
     }
 
-    /// What the paper's table of systems says, A1 to A8.
+    /// What the papers' tables of systems say.
     #[test]
     fn plans_place_as_their_paper_says() {
         let key = Key::default();
@@ -495,6 +505,7 @@ mod tests {
         for (name, nursery, cold, hot) in [
             ("dram", Tier::FAST, fast, fast),
             ("slow", Tier::SLOW, slow, slow),
+            ("first-touch", Tier::FAST, fast, fast),
             ("slow-scan", Tier::SLOW, fast, fast),
             ("slow-copy", Tier::FAST, slow, slow),
             ("kg-n", Tier::FAST, slow, slow),
@@ -525,5 +536,9 @@ mod tests {
         let sorted =
             [false, true].map(|written| kg_w.place(object(From::Observer, false, written)));
         assert_eq!(sorted, [slow, fast]);
+        let first_touch = by_name("first-touch", None).unwrap().plan;
+        let stays = [Tier::FAST, Tier::SLOW]
+            .map(|tier| first_touch.place(object(From::Old(tier), false, false)));
+        assert_eq!(stays, [fast, slow]);
     }
 }
