@@ -9,6 +9,7 @@
 //! A comment on the line above a block says when it is run:
 //! `<!-- needs: qemu-user, sqlite3 -->`, `<!-- slow -->` (with `VARVE_SLOW=1` only), `<!-- not run: why -->`.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -305,31 +306,143 @@ fn replaced(lines: &[&str], changed: &[(usize, usize, String)]) -> String {
     text
 }
 
-/// Links between pages, and to files of the sources, lead somewhere.
+/// Links between pages, and to files of the sources, lead somewhere: to a file, and to a heading of it where they name one.
 #[test]
 fn every_link_leads_somewhere() {
     let mut broken = Vec::new();
-    let more =
-        ["ARCHITECTURE.md", "CONTRIBUTING.md", "traces/README.md"].map(|name| home().join(name));
+    let more = [
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "traces/README.md",
+    ]
+    .map(|name| home().join(name));
     for page in pages().into_iter().chain(more) {
         let text = fs::read_to_string(&page).expect("a page is readable");
         for rest in text.split("](").skip(1) {
             let target = rest.split(')').next().unwrap_or_default();
-            let file = target.split('#').next().unwrap_or_default();
-            if file.is_empty() || file.contains("://") {
+            if target.contains("://") {
                 continue;
             }
-            if !page
-                .parent()
-                .expect("a file is in a folder")
-                .join(file)
-                .exists()
-            {
+            let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+            let folder = page.parent().expect("a file is in a folder");
+            let file = match file {
+                "" => page.clone(),
+                file => folder.join(file),
+            };
+            if !file.exists() || !(heading.is_empty() || anchors(&file).contains(heading)) {
                 broken.push(format!("{}: {target}", page.display()));
             }
         }
     }
     assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+/// What links call the headings of a page: in small letters, without marks, with dashes for blanks.
+fn anchors(page: &Path) -> HashSet<String> {
+    let text = fs::read_to_string(page).unwrap_or_default();
+    let heading = |line: &str| {
+        Some(
+            line.trim_start_matches('#')
+                .strip_prefix(' ')?
+                .to_lowercase(),
+        )
+    };
+    let anchor = |heading: String| -> String {
+        let kept = heading
+            .chars()
+            .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+    };
+    text.lines()
+        .filter(|line| line.starts_with('#'))
+        .filter_map(heading)
+        .map(anchor)
+        .collect()
+}
+
+/// Most words of a sentence. What is longer, a reader has to take apart.
+const LONGEST: usize = 45;
+
+#[test]
+fn no_sentence_is_longer_than_45_words() {
+    let mut long = Vec::new();
+    for page in pages() {
+        let text = fs::read_to_string(&page).expect("a page is readable");
+        for sentence in paragraphs(&text).iter().flat_map(|p| sentences(p)) {
+            if sentence.len() > LONGEST {
+                let name = page.strip_prefix(home()).unwrap_or(&page).display();
+                long.push(format!(
+                    "{name}: {} words: {}",
+                    sentence.len(),
+                    sentence.join(" ")
+                ));
+            }
+        }
+    }
+    assert!(long.is_empty(), "{}", long.join("\n"));
+}
+
+/// The paragraphs and list items of a page, without code, drawings, tables, headings and comments.
+fn paragraphs(text: &str) -> Vec<String> {
+    let mut found = vec![String::new()];
+    let (mut code, mut drawing, mut above) = (false, false, "");
+    for line in text.lines() {
+        let bare = line.trim();
+        let fence = bare.starts_with("```");
+        code ^= fence;
+        // A drawing is indented by four blanks and stands below an empty line.
+        drawing = line.starts_with("    ") && (drawing || above.is_empty());
+        above = bare;
+        let (item, words) = list_item(bare);
+        let apart = fence || code || drawing || bare.starts_with(['|', '#']);
+        let apart = apart || bare.is_empty() || bare.starts_with("<!--");
+        if apart || item {
+            found.push(String::new());
+        }
+        if !apart {
+            let paragraph = found.last_mut().expect("there is always one");
+            paragraph.push(' ');
+            paragraph.push_str(words);
+        }
+    }
+    found.retain(|paragraph| !paragraph.is_empty());
+    found
+}
+
+/// Whether a line begins an item of a list, and its words.
+fn list_item(line: &str) -> (bool, &str) {
+    let Some((mark, words)) = line.split_once(' ') else {
+        return (false, line);
+    };
+    let number = mark.strip_suffix('.').unwrap_or_default();
+    let counts = !number.is_empty() && number.chars().all(|c| c.is_ascii_digit());
+    match mark == "-" || counts {
+        true => (true, words),
+        false => (false, line),
+    }
+}
+
+/// The sentences of a paragraph, as words. Where links lead is left out.
+fn sentences(paragraph: &str) -> Vec<Vec<String>> {
+    let mut links = paragraph.split("](");
+    let mut text = links.next().unwrap_or_default().to_string();
+    for rest in links {
+        text.push(']');
+        text.push_str(rest.split_once(')').map_or(rest, |(_, after)| after));
+    }
+    let mut found = vec![Vec::new()];
+    for word in text.split_whitespace() {
+        if word.chars().any(char::is_alphanumeric) {
+            let sentence = found.last_mut().expect("there is always one");
+            sentence.push(word.to_string());
+        }
+        let end = word.trim_end_matches([')', ']', '"', '\'', '*', '_', '`']);
+        if end.ends_with(['.', '!', '?']) && !["e.g.", "i.e.", "al."].contains(&end) {
+            found.push(Vec::new());
+        }
+    }
+    found
 }
 
 /// The contents of the book name every page.
@@ -365,4 +478,13 @@ fn an_output_is_recognized_whatever_its_numbers_but_not_whatever_its_words() {
         Some(page[3])
     );
     assert_eq!(missing(&page[..2], good), Some("(the end)"));
+}
+
+#[test]
+fn a_sentence_ends_at_its_full_stop_and_not_within_a_name() {
+    let page = "# A heading. With two.\n\nRead `a.rs` in [the book](docs/start.md#x). It\nis *short.* And\n\n```sh\nno prose here\n```\n\n\
+                1. an item\n   goes on\n- another\n\n    a drawing\n    of two lines\n\n| a | table |\n";
+    let lengths = |p: &String| sentences(p).iter().map(Vec::len).collect::<Vec<_>>();
+    let found: Vec<_> = paragraphs(page).iter().map(lengths).collect();
+    assert_eq!(found, [vec![5, 3, 1], vec![4], vec![1]]);
 }
