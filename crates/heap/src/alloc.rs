@@ -9,11 +9,12 @@ use crate::large::large_bytes;
 use crate::layout::*;
 use crate::mutator::Mutator;
 use crate::observer::{Moved, Observer};
-use crate::plan::{From, Places, Space, Tier};
+use crate::plan::{From, Places, Space};
 use crate::reference::Ref;
 use crate::remembered::Remembered;
 use crate::roots::Roots;
 use crate::stats::{Cause, Kind};
+use crate::tier::Tier;
 
 /// There is no room for an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -7,8 +7,8 @@ use crate::instances::Instances;
 use crate::layout::*;
 use crate::nursery::{Nursery, START};
 use crate::observed::ObserverSpace;
-use crate::plan::Tier;
 use crate::stats::Record;
+use crate::tier::Tier;
 
 /// Settings of a heap. Sizes are in bytes.
 pub struct Config {
@@ -194,7 +194,7 @@ pub enum ConfigError {
         young: u64,
     },
     /// A plan with no tiers, or with too many.
-    #[error("plan {plan} has {tiers} tiers: 1 to {max} are possible", max = crate::plan::MAX_TIERS)]
+    #[error("plan {plan} has {tiers} tiers: 1 to {max} are possible", max = crate::tier::MAX_TIERS)]
     Tiers {
         /// The plan's name.
         plan: String,

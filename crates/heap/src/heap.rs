@@ -1,6 +1,6 @@
 //! The heap: what programs and hosts call.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::ahead::Ahead;
 use crate::align::ObjectAlign;
@@ -18,15 +18,16 @@ use crate::mutator::Mutator;
 use crate::nursery::{Nursery, START};
 use crate::observed::ObserverSpace;
 use crate::observer::{Observer, Stage, Unobserved};
-use crate::pima::{Interval, Phase, PimaError};
-use crate::plan::{AnyPlan, FastIsFull, FastMemory, MAX_TIERS, Places, Plan, Site, Tier};
+use crate::plan::{AnyPlan, FastIsFull, Places, Plan, Site};
 use crate::plans::dram::Dram;
 use crate::reference::Ref;
 use crate::remembered::Buffer;
 use crate::roots::Roots;
+use crate::sampler::{FastMemory, Sampler};
 use crate::shape::Shapes;
 use crate::sizing::Sizing;
 use crate::stats::{Cause, Kind, Record, SpaceRanges, SpaceUse, Stats};
+use crate::tier::{MAX_TIERS, Tier};
 
 /// A heap of objects with a program running on it. See the [crate](crate) for how it works.
 pub struct Heap<P = Dram, O = Unobserved> {
@@ -51,7 +52,7 @@ pub struct Heap<P = Dram, O = Unobserved> {
     /// everything was last collected.
     pub(crate) hot: u64,
     /// This heap's place among those that sample together.
-    seat: Option<Seat>,
+    pub(crate) seat: Option<Seat>,
     /// By collector thread and tier.
     pub(crate) bumps: Vec<Vec<Bump>>,
     pub(crate) plan: P,
@@ -173,7 +174,10 @@ impl<P: Places, O: Observer> Heap<P, O> {
         let monitors = asked.monitors();
         // Who never samples, or does so alone, is not waited for: its place is free again at once.
         let seat = config.instances.take().map(|instances| instances.join());
-        let together = asked.pima().is_some_and(|p| p.is_coordinated());
+        let together = asked
+            .sampler()
+            .and_then(Sampler::intervals)
+            .is_some_and(|told| told.is_coordinated());
         let seat = seat.filter(|_| together);
         let threads = config.threads.max(1);
         Ok(Heap {
@@ -252,36 +256,6 @@ impl<P: Places, O: Observer> Heap<P, O> {
         }
     }
 
-    /// Tells the plan that the program finished an interval of its work, and moves old objects if the plan says so.
-    /// `now` gives the time after that, by the same clock as the report's. Gives the memory that objects moved to.
-    ///
-    /// # Errors
-    /// If the report is out of order.
-    pub fn interval(
-        &mut self,
-        mutator: &mut Mutator,
-        interval: Interval,
-        roots: &mut dyn Roots,
-        now: impl FnOnce() -> Duration,
-    ) -> Result<Option<Tier>, PimaError> {
-        let fast = self.fast_memory();
-        let to = self.plan.plan_mut().interval(interval, fast)?;
-        if let Some(to) = to {
-            let moved = |heap: &Self| heap.stats.moved[usize::from(to.0)];
-            let before = moved(self);
-            self.collect_for(mutator, Kind::Full, Cause::Moving, roots);
-            let bytes = moved(self) - before;
-            self.plan.plan_mut().moved(now(), bytes);
-        }
-        let Some(pima) = self.plan.plan_mut().pima_mut() else {
-            return Ok(to);
-        };
-        if pima.phase() == Phase::Prepare && self.seat.as_mut().is_none_or(Seat::may_start) {
-            pima.start(interval.now);
-        }
-        Ok(to)
-    }
-
     /// An object is about to become hot while it lives: its owner is going to set that in its header.
     pub fn heats(&mut self, object: Ref) {
         let durable = self.config.durable && object.is_durable();
@@ -319,7 +293,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
         mature.map(Mature::used).sum::<u64>() + large.map(Large::used).sum::<u64>()
     }
 
-    fn fast_memory(&self) -> FastMemory {
+    pub(crate) fn fast_memory(&self) -> FastMemory {
         let old = (1..self.mature.len() as u8).map(|tier| self.old_in(Tier(tier)));
         FastMemory {
             // What survives next needs room too.

@@ -18,7 +18,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::plan::Tier;
+use crate::sampler::{Interval, ReportError};
+use crate::tier::Tier;
 
 /// The settings that the paper calls alpha, N_i and hold-off.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,19 +46,6 @@ impl Default for PimaSettings {
     }
 }
 
-/// What the program says at the end of an interval of its work: for a graph engine, a part of the vertices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interval {
-    /// Counts up, over all iterations.
-    pub id: u64,
-    /// Time to load the interval's part of the graph.
-    pub load: Duration,
-    /// Time to update its vertices.
-    pub update: Duration,
-    /// When it ended, by the program's clock.
-    pub now: Duration,
-}
-
 /// What cannot be.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum PimaError {
@@ -67,26 +55,6 @@ pub enum PimaError {
     /// Nothing to compare.
     #[error("pima: a sample of 0 intervals says nothing: intervals must be at least 1")]
     NoIntervals,
-    /// Reports overtook each other, or one came twice.
-    #[error(
-        "pima: interval {id} was reported after interval {last}: number intervals upwards over all iterations"
-    )]
-    Order {
-        /// The interval reported.
-        id: u64,
-        /// The one before.
-        last: u64,
-    },
-    /// The program's clock went backwards.
-    #[error("pima: interval {id} ended at {now:?}, before the one that was reported at {last:?}")]
-    Clock {
-        /// The interval reported.
-        id: u64,
-        /// When it ended.
-        now: Duration,
-        /// When the last one did.
-        last: Duration,
-    },
 }
 
 /// The five phases.
@@ -245,14 +213,18 @@ impl Pima {
     ///
     /// # Errors
     /// If the report is out of order. Nothing changes then.
-    pub fn interval(&mut self, interval: Interval, room: Room) -> Result<Option<Tier>, PimaError> {
+    pub fn interval(
+        &mut self,
+        interval: Interval,
+        room: Room,
+    ) -> Result<Option<Tier>, ReportError> {
         let Interval { id, now, .. } = interval;
         if let Some((last, at)) = self.last {
             if id <= last {
-                return Err(PimaError::Order { id, last });
+                return Err(ReportError::Order { id, last });
             }
             if now < at {
-                return Err(PimaError::Clock { id, now, last: at });
+                return Err(ReportError::Clock { id, now, last: at });
             }
         }
         self.last = Some((id, now));

@@ -5,27 +5,11 @@
 //! that a collection copies there is one load from that table, whatever the plan is. What asks is [`Places`]: with
 //! [`Dram`](crate::Dram) even the load is gone, and all that only several memories need.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use crate::header::Header;
 use crate::layout::*;
-use crate::pima::{Interval, PimaError};
-use crate::warm::{HotNow, Warmth};
-
-/// A kind of memory, by its number in the plan. 0 is the fastest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Tier(pub u8);
-
-impl Tier {
-    /// The small, fast memory: DRAM.
-    pub const FAST: Tier = Tier(0);
-    /// The large, slow memory.
-    pub const SLOW: Tier = Tier(1);
-}
-
-/// Kinds of memory that a plan may use at most.
-pub const MAX_TIERS: u8 = 4;
+use crate::sampler::{Intervals, Sampler};
+use crate::tier::{MAX_TIERS, Tier};
+use crate::warm::HotNow;
 
 /// Where an object is when its place is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -64,18 +48,6 @@ pub struct Object {
     pub written: bool,
     /// The colour that it was given at birth, 0 to 3.
     pub colour: u8,
-}
-
-/// What a plan may know of fast memory when it decides whether old objects move there. In bytes; without a limit there is
-/// no end of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FastMemory {
-    /// What is free for old objects, with room for what survives next.
-    pub left: u64,
-    /// Old objects that are elsewhere.
-    pub old: u64,
-    /// Those of them that are hot, at most.
-    pub hot: u64,
 }
 
 /// An allocation site, as far as a plan may know it.
@@ -139,35 +111,14 @@ pub trait Plan: Send + Sync {
         false
     }
 
-    /// The program finished an interval of its work. `Some` says that old objects are to move now: everything should
-    /// be collected, and [`Plan::moved`] called then.
-    fn interval(
-        &mut self,
-        interval: Interval,
-        fast: FastMemory,
-    ) -> Result<Option<Tier>, PimaError> {
-        let _ = (interval, fast);
-        Ok(None)
-    }
-
-    /// What samples of the program say of methods and types, if the plan goes by that: hot is then what they say, and not what is in
-    /// an object's header.
-    fn warmth(&self) -> Option<&Arc<Warmth>> {
+    /// What the plan is told of the running program besides its objects, if it goes by that. Samples of what runs take the
+    /// place of [`Plan::is_hot`]: hot is then what they say, and not what is in an object's header.
+    fn sampler(&self) -> Option<Sampler<'_>> {
         None
     }
 
-    /// Old objects were moved, so many bytes, which was done at `now`.
-    fn moved(&mut self, now: Duration, bytes: u64) {
-        let _ = (now, bytes);
-    }
-
-    /// The state machine inside, if it is one that works in phases: it wants to be told of intervals.
-    fn pima(&self) -> Option<&crate::pima::Pima> {
-        None
-    }
-
-    /// The same, to have it begin a sample.
-    fn pima_mut(&mut self) -> Option<&mut crate::pima::Pima> {
+    /// The same where it is intervals, to tell the plan of them.
+    fn intervals_mut(&mut self) -> Option<&mut dyn Intervals> {
         None
     }
 }
@@ -338,7 +289,8 @@ impl Places for AnyPlan {
     }
 
     fn look(&mut self) {
-        self.hot = self.plan.warmth().map(|warmth| warmth.now());
+        let stacks = self.plan.sampler().and_then(Sampler::stacks);
+        self.hot = stacks.map(|warmth| warmth.now());
     }
 
     fn moves_old(&self) -> bool {
@@ -367,6 +319,8 @@ fn sampled(hot: &HotNow, header: Header, from: From) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sampler::{FastMemory, Interval, ReportError};
+    use std::time::Duration;
 
     /// Uses all that a plan may know.
     struct Picky;
@@ -409,14 +363,33 @@ mod tests {
                 Space::Old(self.0)
             }
 
+            fn intervals_mut(&mut self) -> Option<&mut dyn Intervals> {
+                Some(self)
+            }
+        }
+
+        impl Intervals for One {
+            fn interval(
+                &mut self,
+                _: Interval,
+                _: FastMemory,
+            ) -> Result<Option<Tier>, ReportError> {
+                Ok(None)
+            }
+
             fn moved(&mut self, _: Duration, _: u64) {
                 self.0 = Tier::FAST;
+            }
+
+            fn log(&self) -> &[crate::pima::Entry] {
+                &[]
             }
         }
 
         let mut places = AnyPlan::new(Box::new(One(Tier::SLOW)));
         assert!(!places.moves_old());
-        places.plan_mut().moved(Duration::ZERO, 0);
+        let told = places.plan_mut().intervals_mut().unwrap();
+        told.moved(Duration::ZERO, 0);
         let full = FastIsFull {
             for_survivors: true,
             for_old: true,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::plan::{MAX_TIERS, Tier};
+use crate::tier::{MAX_TIERS, Tier};
 
 /// How much a collection collects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -24,11 +24,12 @@ use crate::mature::{Bump, Mature, Tables};
 use crate::memory::View;
 use crate::observed::ObserverSpace;
 use crate::observer::{Moved, Observer};
-use crate::plan::{From, MAX_TIERS, Places, Space, Tier};
+use crate::plan::{From, Places, Space};
 use crate::pool::{Entry, Pool};
 use crate::reference::Ref;
 use crate::remembered::Remembered;
 use crate::shape::{Info, Shapes};
+use crate::tier::{MAX_TIERS, Tier};
 
 /// References that wait for their target's header. A power of two; about as many as a core has miss buffers.
 const RING: usize = 16;

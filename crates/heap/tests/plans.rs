@@ -9,7 +9,7 @@ use varve_heap::plans::{Entry, by_name, plans};
 use varve_heap::sites::{Counts, Key, Profile, SiteProfile};
 use varve_heap::{
     AnyPlan, Backing, Config, From, Heap, Interval, Kind, Moved, Mutator, Object, ObjectAlign,
-    Observer, Phase, Record, Ref, Shape, Shapes, Site, Space, Stage, Stress, Tier,
+    Observer, Phase, Record, Ref, Sampler, Shape, Shapes, Site, Space, Stage, Stress, Tier,
 };
 
 /// `id, left, right`
@@ -97,6 +97,12 @@ struct World {
 }
 
 impl World {
+    /// Every phase that the plan has entered.
+    fn phases(&self) -> &[varve_heap::Entry] {
+        let told = self.heap.plan().sampler().and_then(Sampler::intervals);
+        told.unwrap().log()
+    }
+
     fn new(spec: &str) -> World {
         World::with(spec, config())
     }
@@ -485,8 +491,7 @@ fn pima_tries_both_memories_and_moves_everything_to_the_better_one() {
         record.moved[0],
         1000 * 24 + world.heap.align().array_size(4, 60_000)
     );
-    let pima = world.heap.plan().pima().unwrap();
-    assert_eq!(pima.phase(), Phase::HoldOff(FAST));
+    assert_eq!(world.phases().last().unwrap().phase, Phase::HoldOff(FAST));
     // Survivors follow. A second later it no longer pays.
     world.node(0);
     world.collect(Kind::Minor);
@@ -573,7 +578,7 @@ fn every_word_is_kept(entry: &Entry, align: ObjectAlign) {
             colour: 0,
         };
         // What a plan that watches wants depends on writes that it has seen and forgotten, or on what has been warm.
-        if !plan.monitors() && plan.warmth().is_none() {
+        if !plan.monitors() && plan.sampler().and_then(Sampler::stacks).is_none() {
             assert_eq!(
                 plan.place(object),
                 Space::Old(tier),
@@ -924,7 +929,7 @@ fn pima_leaves_fast_memory_alone_that_is_too_small() {
         world.collect(Kind::Minor);
         let moved: Vec<_> = [30, 30, 30, 10, 10].map(|ms| world.interval(ms)).into();
         assert_eq!(moved.contains(&Some(FAST)), moves, "{mib} MiB");
-        let log = world.heap.plan().pima().unwrap().log();
+        let log = world.phases();
         let said = log.iter().any(|e| e.to_string().contains("do not fit"));
         assert_eq!(said, !moves, "{mib} MiB");
     }
@@ -973,7 +978,7 @@ fn heaps_of_several_threads_sample_together() {
             },
         )
     };
-    let phase = |world: &World| world.heap.plan().pima().unwrap().phase();
+    let phase = |world: &World| world.phases().last().unwrap().phase;
     let (mut one, mut two) = (world(), world());
     for _ in 0..5 {
         assert_eq!(one.interval(30), None);
@@ -995,7 +1000,14 @@ fn heaps_of_several_threads_sample_together() {
 #[test]
 fn a_large_object_is_coloured_by_the_samples_before_its_birth() {
     let mut world = World::new("sampled:cool=100ms");
-    let warmth = Arc::clone(world.heap.plan().warmth().unwrap());
+    let warmth = Arc::clone(
+        world
+            .heap
+            .plan()
+            .sampler()
+            .and_then(Sampler::stacks)
+            .unwrap(),
+    );
     warmth.learn(7, [REFS]);
     world.table(20_000);
     warmth.sample(Duration::from_millis(1), Some(7));

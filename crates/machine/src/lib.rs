@@ -9,7 +9,6 @@ mod op;
 mod pager;
 mod program;
 pub mod units;
-pub mod written;
 
 pub use describe::{Machine, Mode};
 pub use load::{LoadError, Node, NodeKind, Problem, Summary};

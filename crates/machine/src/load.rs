@@ -138,7 +138,8 @@ pub fn file_text(name_or_path: &str, folders: &[PathBuf]) -> Result<(String, Str
         return Ok((text.to_string(), file_name));
     }
     let known = names(folders);
-    let meant = fields::nearest(name_or_path, known.iter().map(String::as_str)).map(String::from);
+    let meant =
+        varve_spec::nearest(name_or_path, known.iter().map(String::as_str)).map(String::from);
     Err(LoadError::Unknown {
         name: name_or_path.into(),
         known,

@@ -3,49 +3,32 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
+use varve_spec::written;
 
 /// A number of bytes, written `64GiB`, `16 KB` or `256`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
 pub struct Bytes(pub u64);
 
-const SUFFIXES: [(&str, u64); 9] = [
+const UNITS: [(&str, u64); 4] = [
     ("TiB", 1 << 40),
     ("GiB", 1 << 30),
     ("MiB", 1 << 20),
     ("KiB", 1 << 10),
-    ("TB", 1_000_000_000_000),
-    ("GB", 1_000_000_000),
-    ("MB", 1_000_000),
-    ("KB", 1_000),
-    ("B", 1),
 ];
 
 impl FromStr for Bytes {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Bytes, String> {
-        let wrong = || format!("`{text}` is not a size; write it like 48GiB, 2MiB or 4096");
-        let t = text.trim();
-        let (number, unit) = SUFFIXES
-            .iter()
-            .find_map(|&(s, u)| t.strip_suffix(s).map(|n| (n.trim(), u)))
-            .unwrap_or((t, 1));
-        if let Ok(n) = number.parse::<u64>() {
-            return n.checked_mul(unit).map(Bytes).ok_or_else(wrong);
-        }
-        let n: f64 = number.parse().map_err(|_| wrong())?;
-        let bytes = n * unit as f64;
-        if !n.is_finite() || n < 0.0 || bytes >= u64::MAX as f64 || bytes.fract() != 0.0 {
-            return Err(wrong());
-        }
-        Ok(Bytes(bytes as u64))
+        let bytes = written::bytes(text.trim()).map(Bytes);
+        bytes.ok_or_else(|| format!("`{text}` is not a size; write it like 48GiB, 2MiB or 4096"))
     }
 }
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Quarters keep capacities such as 27.5 MiB readable.
-        for (suffix, unit) in SUFFIXES.iter().filter(|(s, _)| s.ends_with("iB")) {
+        for (suffix, unit) in &UNITS {
             if self.0 >= *unit && self.0.is_multiple_of(unit / 4) {
                 return write!(f, "{}{suffix}", self.0 as f64 / *unit as f64);
             }

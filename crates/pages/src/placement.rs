@@ -8,9 +8,9 @@ use std::collections::{HashMap, HashSet};
 use serde::Serialize;
 use varve_machine::{Daemons, Fault, Machine, Move, OutOfFrames, Pager, Sample};
 
+use crate::error::Error;
 use crate::frames::Frames;
-use crate::params::Error;
-use crate::policies;
+use crate::policies::{self, Entry};
 use crate::policy::{Policy, Remap};
 use crate::topology::Topology;
 
@@ -78,10 +78,21 @@ impl Placement {
     /// # Errors
     /// As [`Placement::new`].
     pub fn on(spec: &str, topology: Topology) -> Result<Placement, Error> {
-        let (entry, values) = policies::parse(spec)?;
-        entry.needs.check(entry.name, &topology)?;
-        let (frames, policy) = (entry.build)(&values, &topology)?;
+        let (frames, policy) = policies::entry(spec)?.make(varve_spec::split(spec).1, &topology)?;
         Ok(Placement::with(spec, topology, frames, policy))
+    }
+
+    /// The same for a policy that need not be one of the house's, with the parameters `given`.
+    ///
+    /// # Errors
+    /// A wrong parameter, or a machine that it does not go with.
+    pub fn of(entry: &Entry, given: &str, topology: Topology) -> Result<Placement, Error> {
+        let spec = match given {
+            "" => entry.name.to_string(),
+            given => format!("{}:{given}", entry.name),
+        };
+        let (frames, policy) = entry.make(given, &topology)?;
+        Ok(Placement::with(&spec, topology, frames, policy))
     }
 
     /// A policy made by hand, on frames laid out as it wants them.

@@ -156,7 +156,7 @@ fn thresholds_that_contradict_each_other_are_refused() {
         .to_string();
     assert_eq!(
         error,
-        "page policy `hotset`: cool=8 will not do: more than hot-loads and hot-stores (8), or no page stays hot"
+        "page policy `hotset`: `cool=8`: must be more than hot-loads and hot-stores (8), or no page stays hot"
     );
 }
 

@@ -243,7 +243,7 @@ fn interleave_takes_turns_by_weight_and_passes_full_nodes() {
         .to_string();
     assert_eq!(
         error,
-        "page policy `interleave`: slow=0 will not do: a weight above 0, or no node gets any page"
+        "page policy `interleave`: `slow=0`: must be a weight above 0, or no node gets any page"
     );
 }
 

@@ -8,65 +8,31 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use varve_machine::Machine;
 use varve_machine::model::Progress;
-use varve_pages::policies::{self, Needs};
-use varve_pages::trays::DimmMap;
+use varve_pages::policies;
 use varve_pages::{Topology, policies as all_policies};
 
-/// The policies that a list names: `all` for every one that goes with the machine and needs no knowledge of the
-/// program, or names and specifications separated by `;` or `+`. (A `+` before a digit is one of a range, `BASE+BYTES`.)
+/// The policies that a list names, separated by commas: names and specifications, or `all` for every one that goes with the
+/// machine and needs no knowledge of the program.
 ///
 /// # Errors
 /// A policy that is unknown, or none that goes with the machine.
 pub fn policies_for(list: &str, machine: &Machine, page_bytes: u64) -> Result<Vec<String>, Error> {
-    if list != "all" {
-        let named = policy_list(list);
-        for spec in &named {
-            policies::parse(spec)?;
-        }
-        return if named.is_empty() {
-            Err(Error::NoPolicy(list.into()))
-        } else {
-            Ok(named)
-        };
-    }
     let topology = Topology::of(machine, page_bytes).map_err(varve_pages::Error::from)?;
-    let cached = topology.nodes.iter().any(|n| n.bins.is_some());
-    let tiers = topology.nodes.iter().any(|n| n.fast) && topology.nodes.iter().any(|n| !n.fast);
-    let fits = |needs| match needs {
-        Needs::Any => true,
-        Needs::MemoryMode => cached,
-        Needs::Flat => tiers && !cached,
-        Needs::Trays => DimmMap::of(&topology).is_ok(),
-    };
-    let asks = |p: &policies::Entry| p.params.iter().any(|q| q.default.is_empty());
-    let named: Vec<String> = all_policies()
-        .iter()
-        .filter(|p| fits(p.needs) && !asks(p))
-        // With one kind of memory, taking nodes in turn is taking the only one.
-        .filter(|p| p.name != "interleave" || topology.nodes.len() > 1)
-        .map(|p| p.name.to_string())
-        .collect();
-    if named.is_empty() {
-        Err(Error::NoPolicy(list.into()))
-    } else {
-        Ok(named)
+    let able = all_policies().iter().filter(|p| p.is_for(&topology));
+    let able: Vec<&str> = able.map(|p| p.name).collect();
+    let named = varve_spec::expand(list, &able);
+    for spec in &named {
+        policies::parse(spec)?;
+    }
+    match named.is_empty() {
+        true => Err(Error::NoPolicy(list.into())),
+        false => Ok(named),
     }
 }
 
 /// The policies that a list of them names, without looking whether there are such.
 pub fn policy_list(list: &str) -> Vec<String> {
-    let mut all: Vec<String> = Vec::new();
-    for part in list.split(';') {
-        for (i, piece) in part.split('+').enumerate() {
-            let in_range = i > 0 && piece.starts_with(|c: char| c.is_ascii_digit());
-            match all.last_mut() {
-                Some(last) if in_range => *last = format!("{last}+{piece}"),
-                _ => all.push(piece.into()),
-            }
-        }
-    }
-    let trimmed = all.iter().map(|s| s.trim().to_string());
-    trimmed.filter(|s| !s.is_empty()).collect()
+    varve_spec::list(list)
 }
 
 /// Makes all runs of a list on `workers` host threads, kept results first, and returns their results in order.
@@ -160,7 +126,7 @@ pub fn side_by_side<T: Send, E: Send + From<Error>>(
 
 #[cfg(test)]
 mod tests {
-    use super::{policy_list, side_by_side};
+    use super::{policies_for, side_by_side};
     use crate::Error;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -181,15 +147,31 @@ mod tests {
     }
 
     #[test]
-    fn a_plus_joins_policies_and_is_part_of_ranges() {
+    fn all_is_what_the_machine_can_have_wherever_it_stands_in_a_list() {
+        let named = |list: &str, machine: &str| {
+            let machine = varve_machine::Machine::load(machine).unwrap();
+            policies_for(list, &machine, 2 << 20).map_err(|e| e.to_string())
+        };
+        let (cached, flat) = ("optane-6230-memory-mode", "optane-6230n");
         assert_eq!(
-            policy_list("random + hotset;static"),
-            ["random", "hotset", "static"]
+            named("all", cached).unwrap(),
+            ["first-touch", "interleave", "random", "static", "dynamic"]
         );
         assert_eq!(
-            policy_list("trays:hot=0x10+1GiB/8+4KiB,map=0+64GiB+channels"),
-            ["trays:hot=0x10+1GiB/8+4KiB,map=0+64GiB", "channels"]
+            named("dynamic:period=5ms,threads=1,all;static", cached).unwrap(),
+            [
+                "dynamic:period=5ms,threads=1",
+                "first-touch",
+                "interleave",
+                "random",
+                "static",
+                "dynamic"
+            ]
         );
-        assert!(policy_list(" ;+ ").is_empty());
+        let all = named("all", flat).unwrap();
+        assert!(all.contains(&"hotset".into()) && !all.contains(&"static".into()));
+        let error = named("static,statc", cached).unwrap_err();
+        assert!(error.ends_with("(did you mean `static`?)"), "{error}");
+        assert!(named(" ;, ", cached).is_err());
     }
 }

@@ -14,7 +14,7 @@ pub enum Error {
     Policy(#[from] varve_pages::Error),
     /// The workload.
     #[error("{0}")]
-    Workload(#[from] varve_workloads::params::Error),
+    Workload(#[from] varve_spec::Error),
     /// The trace.
     #[error("{0}")]
     Trace(#[from] varve_trace::TraceError),
@@ -65,16 +65,6 @@ pub enum Error {
     /// What drives a program on a model.
     #[error("{0}")]
     Hosted(String),
-    /// Something is wrong with the options of trays.
-    #[error("--trays {key}={value}: {want}")]
-    TrayOption {
-        /// The option.
-        key: String,
-        /// Its value.
-        value: String,
-        /// What would do.
-        want: String,
-    },
     /// More instances than there are cores.
     #[error(
         "machine `{machine}` has {room} hardware threads for --numa {numa}, and {instances} instances want one each: run 1 to {room}"

@@ -74,7 +74,7 @@ pub enum Error {
     Unobserved,
     /// The program reported an interval that cannot be.
     #[error("the program's report is wrong: {0}")]
-    Report(#[from] varve_heap::PimaError),
+    Report(#[from] varve_heap::ReportError),
     /// Objects that were to survive do not, or cannot.
     #[error("{0}")]
     Durable(#[from] varve_durable::Error),

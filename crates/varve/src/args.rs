@@ -247,14 +247,10 @@ pub struct RunArgs {
 
 /// A span of time that is worth running.
 fn seconds(text: &str) -> Result<f64, String> {
-    let s = text
-        .trim_end_matches('s')
-        .parse::<f64>()
-        .map_err(|_| format!("`{text}` is not a number of seconds"))?;
-    if s.is_finite() && s > 0.0 {
-        Ok(s)
-    } else {
-        Err("a run takes more than 0 s".into())
+    match varve_spec::written::seconds(text) {
+        Some(s) if s > 0.0 => Ok(s),
+        Some(_) => Err("a run takes more than 0 s".into()),
+        None => Err(format!("`{text}` is no time such as 30s, 2m or 500ms")),
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use varve_machine::{Kind, Op};
 
-fn main() -> Result<(), varve_workloads::params::Error> {
+fn main() -> Result<(), varve_spec::Error> {
     for line in std::env::args().skip(1) {
         let start = Instant::now();
         let mut program = varve_workloads::build(&line)?;

@@ -24,7 +24,6 @@ pub mod limit;
 pub mod loops;
 pub mod nas;
 pub mod node;
-pub mod params;
 pub mod registry;
 pub mod rng;
 pub mod streams;

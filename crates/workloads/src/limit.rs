@@ -1,11 +1,11 @@
 //! When a thread of an endless loop stops: after so much work, or at a virtual time.
 
-use crate::params::{Error, Param, Unit, Values};
+use varve_spec::{Error, Param, Values, Want};
 
 /// The parameter `time`, for kernels that can be stopped by the clock.
 pub const TIME: Param = Param::new(
     "time",
-    Unit::Time,
+    Want::Time,
     "0",
     "stop after this much virtual time from the end of initialization; 0: no such limit",
 );
@@ -32,7 +32,7 @@ impl Limit {
     pub fn new(values: &Values, key: &str, threads: usize) -> Result<Limit, Error> {
         let (work, time) = (values.count(key), values.count("time"));
         if work == 0 && time == 0 {
-            return Err(values.bad(key, format!("the run must end: set `{key}` or `time`")));
+            return Err(values.refuse(key, format!("the run must end: set `{key}` or `time`")));
         }
         Ok(Limit {
             work,

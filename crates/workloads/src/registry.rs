@@ -2,7 +2,41 @@
 
 use varve_machine::Program;
 
-pub use crate::params::{Error, Param, Unit, Values};
+pub use varve_spec::{Error, Param, Values, Want};
+
+/// What a workload is called in errors.
+const KIND: &str = "workload";
+
+/// Parameters that every workload has. One that declares such a key itself has another default, or another help.
+pub const COMMON: &[Param] = &[
+    THREADS,
+    Param::new("seed", Want::COUNT, "1", "seed of every random choice"),
+    Param::new(
+        "scale",
+        Want::Count {
+            min: 1,
+            max: 1 << 40,
+        },
+        "1",
+        "divide every size by this, to go with a machine that is scaled down by the same factor",
+    ),
+    Param::new(
+        TOUCH,
+        Want::Bytes,
+        "4KiB",
+        "bytes between two first touches at initialization: 64 writes every line, 4KiB every page once",
+    ),
+];
+
+/// Simulated threads, 16 of them.
+pub const THREADS: Param = Param::new(
+    "threads",
+    Want::Count { min: 1, max: 1024 },
+    "16",
+    "simulated threads",
+);
+
+const TOUCH: &str = "touch";
 
 /// One workload: what it is called, what it takes, how it is made.
 #[derive(Clone, Copy)]
@@ -11,14 +45,26 @@ pub struct Entry {
     pub name: &'static str,
     /// One line: what it does and what real program it stands for.
     pub about: &'static str,
-    /// Its own parameters; [`crate::params::COMMON`] come on top.
+    /// Its own parameters; [`COMMON`] come on top.
     pub params: &'static [Param],
     /// Makes it, ready to run.
     pub build: fn(&Values) -> Result<Box<dyn Program>, Error>,
 }
 
+impl Entry {
+    /// Reads its parameters, `key=value,...`.
+    ///
+    /// # Errors
+    /// The first parameter that is unknown, repeated or unreadable.
+    pub fn values(&self, text: &str) -> Result<Values, Error> {
+        let values = Values::parse(KIND, self.name, self.params, COMMON, text)?;
+        values.count_in(TOUCH, 1, u64::MAX)?;
+        Ok(values)
+    }
+}
+
 /// Every workload, in the order of the documentation.
-pub fn list() -> Vec<&'static Entry> {
+pub fn list() -> Vec<Entry> {
     let modules = [
         crate::gups::ENTRIES,
         crate::kv::ENTRIES,
@@ -28,25 +74,18 @@ pub fn list() -> Vec<&'static Entry> {
         crate::nas::ENTRIES,
         crate::apps::ENTRIES,
     ];
-    modules.into_iter().flatten().collect()
+    modules.concat()
 }
 
 /// Reads a specification, `NAME` or `NAME:key=value,...`, without making the workload.
 ///
 /// # Errors
 /// An unknown name, or the first parameter that is unknown, repeated or unreadable.
-pub fn parse(line: &str) -> Result<(&'static Entry, Values), Error> {
-    let (name, text) = line.split_once(':').unwrap_or((line, ""));
-    let name = name.trim();
-    let Some(entry) = list().into_iter().find(|entry| entry.name == name) else {
-        let known: Vec<&str> = list().iter().map(|entry| entry.name).collect();
-        let known = known.join(", ");
-        return Err(Error::UnknownWorkload {
-            name: name.into(),
-            known,
-        });
-    };
-    Ok((entry, Values::parse(entry.name, entry.params, text)?))
+pub fn parse(line: &str) -> Result<(Entry, Values), Error> {
+    let list = list();
+    let entry = *varve_spec::find(KIND, line, &list, |entry| entry.name)?;
+    let values = entry.values(varve_spec::split(line).1)?;
+    Ok((entry, values))
 }
 
 /// Makes the workload that `line` specifies, such as `gups:bytes=96GiB,hot=10%,threads=16`.
@@ -67,8 +106,7 @@ mod tests {
     fn every_default_reads_and_names_are_unique() {
         let mut names = Vec::new();
         for entry in list() {
-            let values = Values::parse(entry.name, entry.params, "").unwrap();
-            assert!(values.threads().is_ok(), "{}", entry.name);
+            assert!(entry.values("").is_ok(), "{}", entry.name);
             assert!(!entry.about.is_empty());
             names.push(entry.name);
         }
@@ -106,5 +144,6 @@ mod tests {
             error.starts_with("no workload is called `gupps`; there are "),
             "{error}"
         );
+        assert!(error.ends_with("(did you mean `gups`?)"), "{error}");
     }
 }

@@ -7,8 +7,9 @@
 
 use std::collections::HashSet;
 
-use crate::plan::{Object, Plan, Site, Space, Tier};
+use crate::plan::{Object, Plan, Site, Space};
 use crate::sites::Key;
+use crate::tier::Tier;
 
 /// By allocation site.
 #[derive(Clone, Debug)]

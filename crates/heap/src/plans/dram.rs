@@ -2,8 +2,19 @@
 //!
 //! A heap that is made with it needs no table: there is one memory, and nothing to choose.
 
+use super::Entry;
 use crate::header::Header;
-use crate::plan::{FastIsFull, From, Object, Places, Plan, Space, Tier};
+use crate::plan::{FastIsFull, From, Object, Places, Plan, Space};
+use crate::tier::Tier;
+
+/// What there is to know of it.
+pub const ENTRY: Entry = Entry {
+    source: "A1, DRAM-only",
+    colours: true,
+    ..Entry::new("dram", "everything in fast memory", |_, _| {
+        Ok(Box::new(Dram))
+    })
+};
 
 /// Everything in one memory.
 #[derive(Clone, Copy, Debug, Default)]
@@ -11,7 +22,7 @@ pub struct Dram;
 
 impl Plan for Dram {
     fn name(&self) -> &str {
-        "dram"
+        ENTRY.name
     }
 
     fn tiers(&self) -> u8 {

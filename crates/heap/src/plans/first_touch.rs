@@ -1,7 +1,19 @@
 //! `first-touch`: what Linux does with a program that says nothing. Memory is fast until there is no more of it, then slow, and
 //! what is somewhere stays there.
 
-use crate::plan::{From, Object, Plan, Space, Tier};
+use super::Entry;
+use crate::plan::{From, Object, Plan, Space};
+use crate::tier::Tier;
+
+/// What there is to know of it.
+pub const ENTRY: Entry = Entry {
+    source: "Linux's default policy: set_mempolicy(2), MPOL_DEFAULT",
+    ..Entry::new(
+        "first-touch",
+        "everything in fast memory until it is full, then in slow memory; nothing moves",
+        |_, _| Ok(Box::new(FirstTouch)),
+    )
+};
 
 /// Fast memory as long as there is some, then slow memory.
 #[derive(Clone, Copy, Debug)]
@@ -9,7 +21,7 @@ pub struct FirstTouch;
 
 impl Plan for FirstTouch {
     fn name(&self) -> &str {
-        "first-touch"
+        ENTRY.name
     }
 
     fn place(&self, object: Object) -> Space {

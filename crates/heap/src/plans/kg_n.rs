@@ -1,6 +1,18 @@
 //! `kg-n`: Kingsguard-nursery (A3). New objects in fast memory, survivors in slow memory.
 
-use crate::plan::{Object, Plan, Space, Tier};
+use super::Entry;
+use crate::plan::{Object, Plan, Space};
+use crate::tier::Tier;
+
+/// What there is to know of it.
+pub const ENTRY: Entry = Entry {
+    source: "A3, Kingsguard-nursery",
+    ..Entry::new(
+        "kg-n",
+        "the nursery in fast memory, old objects in slow memory",
+        |_, _| Ok(Box::new(KgN)),
+    )
+};
 
 /// The nursery in fast memory, old objects in slow memory.
 #[derive(Clone, Copy, Debug)]
@@ -8,7 +20,7 @@ pub struct KgN;
 
 impl Plan for KgN {
     fn name(&self) -> &str {
-        "kg-n"
+        ENTRY.name
     }
 
     fn place(&self, _: Object) -> Space {

@@ -14,7 +14,30 @@
 //!
 //! The price is real: compiled code notes every write to every object in its header, and an object is copied twice.
 
-use crate::plan::{From, Object, Plan, Space, Tier};
+use super::Entry;
+use crate::plan::{From, Object, Plan, Space};
+use crate::tier::Tier;
+use varve_spec::{Param, Want};
+
+/// What there is to know of it.
+pub const ENTRY: Entry = Entry {
+    source: "A4, Kingsguard-writers",
+    params: &[Param::new(
+        "old",
+        Want::Word(&["watched", "kept"]),
+        "watched",
+        "whether old objects are sorted again whenever everything is collected",
+    )],
+    ..Entry::new(
+        "kg-w",
+        "survivors are watched; those written to in fast memory, others in slow memory",
+        |v, _| {
+            Ok(Box::new(KgW {
+                old: v.word("old") == "watched",
+            }))
+        },
+    )
+};
 
 /// By what was written to.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +48,7 @@ pub struct KgW {
 
 impl Plan for KgW {
     fn name(&self) -> &str {
-        "kg-w"
+        ENTRY.name
     }
 
     fn observer(&self) -> Option<Tier> {

@@ -1,71 +1,75 @@
-//! `pima`, `hints+pima`, `cgz+pima`: the memory of old objects is found by trying both (A8). The state machine is in
-//! `pima.rs`; here is what its choice is about: all old objects, or those of hot allocation sites alone, while the
-//! others stay in slow memory.
+//! `sampled`: objects of warm types in fast memory, the others in slow memory, by samples of what runs (B3).
+//!
+//! An object that is born outside of the nursery, or leaves it, is hot if the method that it was born in, or its type, is; when everything
+//! is collected, objects are placed anew by their types. The nursery itself is hot: it is written from end to end again and again,
+//! whatever is born there, and a cold half of it would keep a cold DIMM awake. What is warm is found out in `warm.rs`; that it counts in place of the bit in an object's
+//! header is done by the table of answers, which looks it up when [`Plan::sampler`] has it.
 
-use std::time::Duration;
+use std::sync::Arc;
 
-use super::by_site::Hot;
-use crate::pima::{Interval, Pima, PimaError, Room};
-use crate::plan::{FastMemory, Object, Plan, Site, Space, Tier};
+use super::Entry;
+use crate::plan::{Object, Plan, Space};
+use crate::sampler::Sampler;
+use crate::tier::Tier;
+use crate::warm::{WarmSettings, Warmth};
+use varve_spec::{Param, Want};
 
-/// By what the program's own intervals showed.
-#[derive(Clone, Debug)]
-pub struct Sampled {
-    name: &'static str,
-    pima: Pima,
-    /// What the choice is about; `None` is everything.
-    about: Option<Hot>,
+/// What there is to know of it.
+pub const ENTRY: Entry = Entry {
+    source: "B3, Olson et al., TACO 2018, section 7.1.2",
+    colours: true,
+    params: &[
+        Param::new(
+            "interval",
+            Want::Time,
+            "1ms",
+            "time between two samples of what runs, 0s for none: the paper tries 0s and 10us to 1s, and finds 1ms best for small loads",
+        ),
+        Param::new(
+            "cool",
+            Want::Time,
+            "100ms",
+            "methods and types that were not sampled for so long are cold (section 8.2: 0.1 s)",
+        ),
+    ],
+    ..Entry::new(
+        "sampled",
+        "objects of types that running methods touch in fast memory, others in slow memory, found by sampling what runs",
+        |v, _| {
+            let (interval, cool) = (v.time("interval"), v.time("cool"));
+            if cool.is_zero() {
+                let refused = v.refuse("cool", "must be a time above 0, such as 100ms");
+                return Err(refused.into());
+            }
+            Ok(Box::new(Stacks::new(WarmSettings { interval, cool })))
+        },
+    )
+};
+
+/// By what runs.
+pub struct Stacks {
+    warmth: Arc<Warmth>,
 }
 
-impl Sampled {
-    /// A plan of this name.
-    pub fn new(name: &'static str, pima: Pima, about: Option<Hot>) -> Sampled {
-        Sampled { name, pima, about }
+impl Stacks {
+    /// With a sampler that works so.
+    pub fn new(settings: WarmSettings) -> Stacks {
+        Stacks {
+            warmth: Warmth::new(settings),
+        }
     }
 }
 
-impl Plan for Sampled {
+impl Plan for Stacks {
     fn name(&self) -> &str {
-        self.name
+        ENTRY.name
     }
 
     fn place(&self, o: Object) -> Space {
-        match self.about.is_none() || o.hot {
-            true => Space::Old(self.pima.memory()),
-            false => Space::Old(Tier::SLOW),
-        }
+        Space::Old(if o.hot { Tier::FAST } else { Tier::SLOW })
     }
 
-    fn is_hot(&self, site: Site<'_>) -> bool {
-        self.about.as_ref().is_some_and(|hot| hot.is_hot(site))
-    }
-
-    fn takes_hints(&self) -> bool {
-        matches!(self.about, Some(Hot::Hinted))
-    }
-
-    fn interval(
-        &mut self,
-        interval: Interval,
-        fast: FastMemory,
-    ) -> Result<Option<Tier>, PimaError> {
-        let need = match self.about {
-            None => fast.old,
-            Some(_) => fast.hot,
-        };
-        let left = fast.left;
-        self.pima.interval(interval, Room { need, left })
-    }
-
-    fn moved(&mut self, now: Duration, bytes: u64) {
-        self.pima.moved(now, bytes);
-    }
-
-    fn pima(&self) -> Option<&Pima> {
-        Some(&self.pima)
-    }
-
-    fn pima_mut(&mut self) -> Option<&mut Pima> {
-        Some(&mut self.pima)
+    fn sampler(&self) -> Option<Sampler<'_>> {
+        Some(Sampler::Stacks(&self.warmth))
     }
 }

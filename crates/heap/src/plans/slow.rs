@@ -1,6 +1,18 @@
 //! `slow`: everything in slow memory (A1, Optane-only), the collector's tables and compiled code too.
 
-use crate::plan::{Object, Plan, Space, Tier};
+use super::Entry;
+use crate::plan::{Object, Plan, Space};
+use crate::tier::Tier;
+
+/// What there is to know of it.
+pub const ENTRY: Entry = Entry {
+    source: "A1, Optane-only",
+    ..Entry::new(
+        "slow",
+        "everything in slow memory, code and tables too",
+        |_, _| Ok(Box::new(Slow)),
+    )
+};
 
 /// Everything in slow memory.
 #[derive(Clone, Copy, Debug)]
@@ -8,7 +20,7 @@ pub struct Slow;
 
 impl Plan for Slow {
     fn name(&self) -> &str {
-        "slow"
+        ENTRY.name
     }
 
     fn nursery(&self) -> Tier {

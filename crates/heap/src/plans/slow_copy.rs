@@ -2,7 +2,17 @@
 //! memory costs: section 4.4 of the paper. All but the nursery is as in `slow`; with tables and code in fast memory
 //! it would be `kg-n`.
 
-use crate::plan::{Object, Plan, Space, Tier};
+use super::Entry;
+use crate::plan::{Object, Plan, Space};
+use crate::tier::Tier;
+
+/// What there is to know of it.
+pub const ENTRY: Entry = Entry {
+    source: "A2, Optane-C",
+    ..Entry::new("slow-copy", "all but the nursery in slow memory", |_, _| {
+        Ok(Box::new(SlowCopy))
+    })
+};
 
 /// Only the nursery in fast memory.
 #[derive(Clone, Copy, Debug)]
@@ -10,7 +20,7 @@ pub struct SlowCopy;
 
 impl Plan for SlowCopy {
     fn name(&self) -> &str {
-        "slow-copy"
+        ENTRY.name
     }
 
     fn metadata(&self) -> Tier {

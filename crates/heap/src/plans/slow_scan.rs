@@ -1,7 +1,17 @@
 //! `slow-scan`: the nursery in slow memory, old objects in fast memory (A2, Optane-S). It shows what scanning the
 //! nursery in slow memory costs: section 4.4 of the paper. All but old objects is as in `slow`.
 
-use crate::plan::{Object, Plan, Space, Tier};
+use super::Entry;
+use crate::plan::{Object, Plan, Space};
+use crate::tier::Tier;
+
+/// What there is to know of it.
+pub const ENTRY: Entry = Entry {
+    source: "A2, Optane-S",
+    ..Entry::new("slow-scan", "all but old objects in slow memory", |_, _| {
+        Ok(Box::new(SlowScan))
+    })
+};
 
 /// Only old objects in fast memory.
 #[derive(Clone, Copy, Debug)]
@@ -9,7 +19,7 @@ pub struct SlowScan;
 
 impl Plan for SlowScan {
     fn name(&self) -> &str {
-        "slow-scan"
+        ENTRY.name
     }
 
     fn nursery(&self) -> Tier {

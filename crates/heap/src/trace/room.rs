@@ -7,8 +7,9 @@ use crate::align::Aligned;
 use crate::header::Header;
 use crate::layout::*;
 use crate::observer::Observer;
-use crate::plan::{From, Places, Space, Tier};
+use crate::plan::{From, Places, Space};
 use crate::reference::Ref;
+use crate::tier::Tier;
 
 impl<P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bool>
     Worker<'_, '_, P, O, A, FULL, PAR>

@@ -214,7 +214,7 @@ impl<'f, 'a> Keys<'f, 'a> {
             if asked.contains(&key) {
                 continue;
             }
-            let remedy = match nearest(key, asked.iter().copied()) {
+            let remedy = match varve_spec::nearest(key, asked.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => {
                     let mut known = asked.clone();
@@ -228,12 +228,4 @@ impl<'f, 'a> Keys<'f, 'a> {
                 .wrong(line, &self.full(key), "unknown key", remedy);
         }
     }
-}
-
-/// The nearest of some names, if it is near.
-pub fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    let distance = |k: &str| strsim::damerau_levenshtein(name, k);
-    known
-        .min_by_key(|k| distance(k))
-        .filter(|k| distance(k) <= 1 + k.len() / 4)
 }

@@ -1,7 +1,7 @@
 //! A group from its file.
 
 use super::check;
-use super::keys::{File, Keys, nearest};
+use super::keys::{File, Keys};
 use super::{Group, Live, Memory, Modelled, OnFailure, Program, Published};
 use crate::class::Class;
 use crate::error::Error;
@@ -204,7 +204,7 @@ fn resolve(file: &File, programs: &mut [Program], afters: &[Vec<String>]) {
             match names.iter().position(|n| n == name) {
                 Some(i) => program.after.push(i),
                 None => {
-                    let near = nearest(name, names.iter().map(String::as_str));
+                    let near = varve_spec::nearest(name, names.iter().map(String::as_str));
                     let remedy = match near {
                         Some(near) => format!("did you mean `{near}`?"),
                         None => format!("there are {}", names.join(", ")),
@@ -222,12 +222,8 @@ fn resolve(file: &File, programs: &mut [Program], afters: &[Vec<String>]) {
 
 /// `90s`, `10min`, `2h`, more than 0.
 fn seconds(text: &str) -> Option<f64> {
-    let units = [("ms", 0.001), ("min", 60.0), ("s", 1.0), ("h", 3600.0)];
-    let (number, unit) = units
-        .iter()
-        .find_map(|(u, f)| Some((text.strip_suffix(u)?, f)))?;
-    let number: f64 = number.trim().parse().ok()?;
-    (number.is_finite() && number > 0.0).then_some(number * unit)
+    let ns = varve_spec::written::nanoseconds(text)?;
+    (ns > 0).then_some(ns as f64 / 1e9)
 }
 
 fn environment(keys: &Keys) -> Vec<(String, String)> {

@@ -381,30 +381,3 @@ pub fn is_section(key: &str) -> bool {
             .is_some_and(|rest| rest.starts_with('.'))
     })
 }
-
-/// The known key nearest to a mistyped one, if one is near.
-pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    known
-        .map(|k| (distance(word, k), k))
-        .filter(|&(d, k)| d <= 1 + k.len() / 4)
-        .min()
-        .map(|(_, k)| k)
-}
-
-/// Levenshtein's distance of two short words.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, &cb) in b.iter().enumerate() {
-            let next = (diagonal + usize::from(ca != cb))
-                .min(row[j] + 1)
-                .min(row[j + 1] + 1);
-            diagonal = row[j + 1];
-            row[j + 1] = next;
-        }
-    }
-    row[b.len()]
-}

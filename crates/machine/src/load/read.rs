@@ -174,7 +174,7 @@ impl<'a> Document<'a> {
                     );
                 }
             } else {
-                let remedy = match fields::nearest(&key, FIELDS.iter().map(|f| f.key)) {
+                let remedy = match varve_spec::nearest(&key, FIELDS.iter().map(|f| f.key)) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => "remove it, or see docs/machines.md for the known keys".into(),
                 };

@@ -3,63 +3,54 @@
 
 use varve_machine::Daemons;
 
+use varve_spec::{Error, Param, Values, Want};
+
 use crate::heat::Thresholds;
-use crate::params::{Error, Param, Unit, Values};
 
 /// The parameters, each with its source.
 pub const PARAMS: &[Param] = &[
-    Param {
-        key: "sample-period",
-        unit: Unit::Count {
-            min: 0,
-            max: u64::MAX,
-        },
-        default: "10k",
-        scaled: true,
-        about: "one access in this many is sampled, 0 for none; HeMem's default according to paper D, section 5.4.2",
-    },
-    Param {
-        key: "period",
-        unit: Unit::Time,
-        default: "10ms",
-        scaled: true,
-        about: "time between two wake-ups of the migration daemon, 0s for none; HeMem (SOSP 2021), its artifact's PEBS_KSWAPD_INTERVAL",
-    },
-    Param {
-        key: "threads",
-        unit: Unit::Count { min: 1, max: 2 },
-        default: "2",
-        scaled: false,
-        about: "daemon threads: one samples, one migrates; paper D, section 5.2",
-    },
-    Param {
-        key: "hot-loads",
-        unit: Unit::Count { min: 1, max: 255 },
-        default: "8",
-        scaled: false,
-        about: "a page is hot from this many sampled loads on; HeMem's artifact, HOT_READ_THRESHOLD",
-    },
-    Param {
-        key: "hot-stores",
-        unit: Unit::Count { min: 1, max: 255 },
-        default: "4",
-        scaled: false,
-        about: "or from this many sampled stores on; HeMem's artifact, HOT_WRITE_THRESHOLD",
-    },
-    Param {
-        key: "cool",
-        unit: Unit::Count { min: 2, max: 255 },
-        default: "16",
-        scaled: false,
-        about: "all heat is halved when the loads or the stores of a page reach this: double the hot threshold, paper D, section 4.3 (HeMem's artifact has 18)",
-    },
-    Param {
-        key: "rate",
-        unit: Unit::Rate,
-        default: "10GB/s",
-        scaled: false,
-        about: "most that is moved; HeMem's artifact, PEBS_KSWAPD_MIGRATE_RATE",
-    },
+    Param::scaled(
+        "sample-period",
+        Want::COUNT,
+        "10k",
+        "one access in this many is sampled, 0 for none; HeMem's default according to paper D, section 5.4.2",
+    ),
+    Param::scaled(
+        "period",
+        Want::Time,
+        "10ms",
+        "time between two wake-ups of the migration daemon, 0s for none; HeMem (SOSP 2021), its artifact's PEBS_KSWAPD_INTERVAL",
+    ),
+    Param::new(
+        "threads",
+        Want::Count { min: 1, max: 2 },
+        "2",
+        "daemon threads: one samples, one migrates; paper D, section 5.2",
+    ),
+    Param::new(
+        "hot-loads",
+        Want::Count { min: 1, max: 255 },
+        "8",
+        "a page is hot from this many sampled loads on; HeMem's artifact, HOT_READ_THRESHOLD",
+    ),
+    Param::new(
+        "hot-stores",
+        Want::Count { min: 1, max: 255 },
+        "4",
+        "or from this many sampled stores on; HeMem's artifact, HOT_WRITE_THRESHOLD",
+    ),
+    Param::new(
+        "cool",
+        Want::Count { min: 2, max: 255 },
+        "16",
+        "all heat is halved when the loads or the stores of a page reach this: double the hot threshold, paper D, section 4.3 (HeMem's artifact has 18)",
+    ),
+    Param::new(
+        "rate",
+        Want::Rate,
+        "10GB/s",
+        "most that is moved; HeMem's artifact, PEBS_KSWAPD_MIGRATE_RATE",
+    ),
 ];
 
 /// The settings of a daemon.
@@ -80,23 +71,24 @@ impl Settings {
     /// A cooling threshold that no hot page could reach.
     pub fn of(values: &Values, page_bytes: u64) -> Result<Settings, Error> {
         let thresholds = Thresholds {
-            loads: values.number("hot-loads") as u32,
-            stores: values.number("hot-stores") as u32,
-            cool: values.number("cool") as u32,
+            loads: values.count("hot-loads") as u32,
+            stores: values.count("hot-stores") as u32,
+            cool: values.count("cool") as u32,
         };
         let highest = thresholds.loads.max(thresholds.stores);
         if thresholds.cool <= highest {
-            let want =
-                format!("more than hot-loads and hot-stores ({highest}), or no page stays hot");
+            let want = format!(
+                "must be more than hot-loads and hot-stores ({highest}), or no page stays hot"
+            );
             return Err(values.refuse("cool", want));
         }
         let daemons = Daemons {
-            threads: values.number("threads") as u32,
-            period: values.number("period"),
-            sample_period: values.number("sample-period"),
+            threads: values.count("threads") as u32,
+            period: values.count("period"),
+            sample_period: values.count("sample-period"),
         };
         // Time and pages shrink together with the machine, so that the pages moved per wake-up do not depend on it.
-        let bytes = u128::from(values.number("rate")) * u128::from(daemons.period) / 1_000_000_000;
+        let bytes = u128::from(values.count("rate")) * u128::from(daemons.period) / 1_000_000_000;
         let moves = (bytes / u128::from(page_bytes.max(1))).clamp(1, 1 << 32) as usize;
         Ok(Settings {
             daemons,

@@ -9,11 +9,30 @@ use std::collections::BTreeSet;
 use varve_machine::{Daemons, Fault, Source};
 
 use super::daemon::Settings;
+use super::entry::{Advised, Entry, Needs};
 use crate::frames::Frames;
 use crate::heat::Heat;
 use crate::policy::{Policy, Remap};
 use crate::rng::Ties;
 use crate::topology::Topology;
+
+/// What there is to know of it.
+pub const ENTRY: Entry = Entry {
+    source: "paper D, section 4.3",
+    needs: Needs::MemoryMode,
+    advised: Advised::Anywhere,
+    params: &super::with_daemon(super::SEED),
+    ..Entry::new(
+        "dynamic",
+        "the coldest bin, and a daemon that parts hot pages in one bin: JC-dyn",
+        |values, topology| {
+            let settings = Settings::of(values, topology.page_bytes)?;
+            let frames = Frames::in_bins(topology, LEVELS);
+            let policy = Dynamic::new(topology, settings, values.count("seed"));
+            Ok((frames, Box::new(policy)))
+        },
+    )
+};
 
 /// Levels of heat of a bin: the heat of its pages added up, which only very hot bins outgrow (they count as equals).
 pub const LEVELS: u32 = 256;

@@ -6,9 +6,25 @@
 
 use varve_machine::Fault;
 
+use super::entry::{Advised, Entry, Needs};
 use crate::frames::Frames;
 use crate::policy::Policy;
 use crate::topology::Topology;
+
+/// What there is to know of it.
+pub const ENTRY: Entry = Entry {
+    source: "Linux's default; paper D, section 2.1",
+    advised: Advised::NotUnderCache,
+    linux: Some(Needs::Flat),
+    ..Entry::new(
+        "first-touch",
+        "lowest free frame of the nearest memory: Linux on a fresh, unfragmented system",
+        |_, topology| {
+            let policy = FirstTouch::new(topology);
+            Ok((Frames::in_order(topology), Box::new(policy)))
+        },
+    )
+};
 
 /// Nodes by distance, for each socket.
 pub struct FirstTouch {

@@ -8,12 +8,39 @@
 use varve_machine::{Daemons, Fault, Source};
 
 use super::daemon::Settings;
+use super::entry::{Advised, Entry, Needs};
 use super::{nearest_of, seen_from};
 use crate::frames::Frames;
 use crate::heat::Heat;
 use crate::lists::Lists;
 use crate::policy::{Policy, Remap};
 use crate::topology::Topology;
+use varve_spec::{Param, Want};
+
+/// What there is to know of it.
+pub const ENTRY: Entry = Entry {
+    source: "Raybuck et al., HeMem, SOSP 2021; paper D, section 2.1",
+    needs: Needs::Flat,
+    advised: Advised::Anywhere,
+    params: &super::with_daemon(SPARE),
+    ..Entry::new(
+        "hotset",
+        "DRAM first; a daemon exchanges hot pages of slow memory for cold ones of DRAM: HeMem",
+        |values, topology| {
+            let settings = Settings::of(values, topology.page_bytes)?;
+            let spare = (values.count("spare") / topology.page_bytes).min(u64::from(u32::MAX));
+            let policy = HotSet::new(topology, settings, spare as u32);
+            Ok((Frames::in_order(topology), Box::new(policy)))
+        },
+    )
+};
+
+const SPARE: Param = Param::scaled(
+    "spare",
+    Want::Bytes,
+    "0",
+    "DRAM of each socket kept free for new pages; HeMem's artifact makes room only for a hot page, hence 0",
+);
 
 /// Hot pages of DRAM that are looked at for having cooled, per wake-up: HeMem's artifact, COOLING_PAGES.
 const COOLING_PAGES: u64 = 8192;

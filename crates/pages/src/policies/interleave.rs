@@ -3,9 +3,48 @@
 
 use varve_machine::Fault;
 
+use super::entry::{Advised, Entry};
 use crate::frames::Frames;
 use crate::policy::Policy;
 use crate::topology::Topology;
+use varve_spec::{Param, Want};
+
+/// What there is to know of it.
+pub const ENTRY: Entry = Entry {
+    source: "Linux, set_mempolicy(2): MPOL_INTERLEAVE, MPOL_WEIGHTED_INTERLEAVE",
+    several_nodes: true,
+    advised: Advised::NotUnderCache,
+    params: &[
+        Param::new(
+            "fast",
+            Want::Count { min: 0, max: 1000 },
+            "1",
+            "pages to each fast node in a turn; 1 is Linux's default",
+        ),
+        Param::new(
+            "slow",
+            Want::Count { min: 0, max: 1000 },
+            "1",
+            "pages to each slow node in a turn; 1 is Linux's default",
+        ),
+    ],
+    ..Entry::new(
+        "interleave",
+        "pages in turn over all nodes: Linux's (weighted) interleave",
+        |values, topology| {
+            let (fast, slow) = (values.count("fast"), values.count("slow"));
+            let of_kind = |fast| topology.nodes.iter().any(|node| node.fast == fast);
+            if !(fast > 0 && of_kind(true) || slow > 0 && of_kind(false)) {
+                let key = if of_kind(true) { "fast" } else { "slow" };
+                return Err(values
+                    .refuse(key, "must be a weight above 0, or no node gets any page")
+                    .into());
+            }
+            let policy = Interleave::new(topology, fast, slow);
+            Ok((Frames::in_order(topology), Box::new(policy)))
+        },
+    )
+};
 
 /// Whose turn it is.
 pub struct Interleave {

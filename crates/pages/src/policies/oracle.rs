@@ -8,10 +8,34 @@ use std::ops::Range;
 
 use varve_machine::Fault;
 
+use super::entry::Entry;
 use super::seen_from;
 use crate::frames::Frames;
 use crate::policy::Policy;
 use crate::topology::Topology;
+use varve_spec::{Param, Want};
+
+/// What there is to know of it.
+pub const ENTRY: Entry = Entry {
+    source: "paper D, section 5.2: all hot data manually allocated in DRAM",
+    params: &[Param::new(
+        "hot",
+        Want::Ranges,
+        "",
+        "hot ranges of virtual addresses, BASE+BYTES joined by /",
+    )],
+    ..Entry::new(
+        "oracle",
+        "knows the hot pages, as no system does: hot pages in DRAM, or in bins of their own",
+        |values, topology| {
+            let page = topology.page_bytes;
+            let ranges = values.ranges("hot").iter().filter(|(_, bytes)| *bytes > 0);
+            let hot = ranges.map(|(base, bytes)| base / page..(base + bytes).div_ceil(page));
+            let policy = Oracle::new(topology, hot.collect());
+            Ok((Oracle::frames(topology), Box::new(policy)))
+        },
+    )
+};
 
 /// The hot pages, and where they go.
 pub struct Oracle {

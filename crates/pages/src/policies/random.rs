@@ -11,10 +11,37 @@
 
 use varve_machine::Fault;
 
+use super::entry::{Advised, Entry, Needs};
 use crate::frames::Frames;
 use crate::policy::Policy;
 use crate::rng::Rng;
 use crate::topology::Topology;
+use varve_spec::{Param, Want};
+
+/// What there is to know of it.
+pub const ENTRY: Entry = Entry {
+    source: "paper D, section 5.1",
+    advised: Advised::Anywhere,
+    linux: Some(Needs::MemoryMode),
+    params: &[
+        Param::scaled(
+            "run",
+            Want::Bytes,
+            "4MiB",
+            "contiguous bytes of free memory: the largest block of Linux's buddy allocator on x86-64 (MAX_ORDER), which fragmentation leaves whole",
+        ),
+        Param::new("seed", Want::COUNT, "1", "seed of the order"),
+    ],
+    ..Entry::new(
+        "random",
+        "runs of free frames in random order: Linux whose memory is fragmented",
+        |values, topology| {
+            let run = (values.count("run") / topology.page_bytes).clamp(1, u64::from(u32::MAX));
+            let policy = Random::new(topology, run as u32, values.count("seed"));
+            Ok((Frames::in_order(topology), Box::new(policy)))
+        },
+    )
+};
 
 /// Runs of free frames of each node in random order.
 pub struct Random {

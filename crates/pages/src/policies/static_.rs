@@ -7,10 +7,29 @@
 
 use varve_machine::Fault;
 
+use super::entry::{Advised, Entry, Needs};
 use crate::frames::Frames;
 use crate::policy::Policy;
 use crate::rng::Ties;
 use crate::topology::Topology;
+
+/// What there is to know of it.
+pub const ENTRY: Entry = Entry {
+    source: "paper D, section 4.2",
+    needs: Needs::MemoryMode,
+    advised: Advised::Anywhere,
+    live: true,
+    params: &[super::SEED],
+    ..Entry::new(
+        "static",
+        "a bin with the fewest pages: JC-static",
+        |values, topology| {
+            let frames = Frames::in_bins(topology, super::pages_per_bin(topology) + 1);
+            let policy = Static::new(topology, values.count("seed"));
+            Ok((frames, Box::new(policy)))
+        },
+    )
+};
 
 /// Nodes by distance, for each socket; the counting is the heat of the bins.
 pub struct Static {

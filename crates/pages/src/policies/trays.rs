@@ -1,16 +1,170 @@
-//! `trays`: hot pages on few DIMMs, cold ones packed on others, so that those left over sleep (Olson et al., TACO 2018). `channels`:
-//! pages in turn over all DIMMs, what channel interleaving does, by pages.
+//! `trays`: hot pages on few DIMMs, cold ones packed on others, so that those left over sleep (Olson et al., TACO 2018).
 //!
 //! Which pages are hot is told, as ranges of addresses; what else there is to decide is in `trays.rs` and `governor.rs`.
 
 use std::ops::Range;
 
 use varve_machine::{Daemons, Fault};
+use varve_spec::{Param, Values, Want};
 
+use super::entry::{Entry, Made, Needs};
+use crate::error::Error;
 use crate::frames::Frames;
 use crate::governor::{BandwidthModel, Decision, Governor};
 use crate::policy::{Policy, Remap};
-use crate::trays::{Colour, TrayState, Trays};
+use crate::topology::Topology;
+use crate::trays::{Colour, DimmMap, TrayState, Trays};
+
+/// What there is to know of it.
+pub const ENTRY: Entry = Entry {
+    source: "Olson et al., TACO 2018, sections 4.1, 7.2 and 8.2.3",
+    needs: Needs::Trays,
+    params: &[
+        Param::new(
+            "hot",
+            Want::Ranges,
+            "",
+            "hot ranges of virtual addresses, BASE+BYTES joined by /; all else is cold",
+        ),
+        Param::new(
+            "remote",
+            Want::Ranges,
+            "0+0",
+            "ranges whose pages go to the other socket",
+        ),
+        DIMMS,
+        Param::new(
+            "map",
+            Want::Ranges,
+            "0+0",
+            "DIMMs as ranges of physical addresses of the machine at full size, in the order of their use; 0+0: what the machine's file says",
+        ),
+        LIMIT,
+        MODEL,
+        UNDO,
+        SAMPLE,
+        TICK,
+    ],
+    ..Entry::new(
+        "trays",
+        "hot pages on few DIMMs, cold ones packed on others, so that those left over sleep",
+        build,
+    )
+};
+
+const DIMMS: Param = Param::new(
+    "dimms",
+    Want::Count { min: 0, max: 64 },
+    "1",
+    "hot DIMMs of each socket in the beginning, 0 for all; paper B, section 8.2.3: one",
+);
+const LIMIT: Param = Param::scaled(
+    "limit",
+    Want::Bytes,
+    "0",
+    "most hot bytes of a DIMM: on overflow another one becomes hot, and pages move; 0: the DIMM's size",
+);
+const MODEL: Param = Param::new(
+    "model",
+    Want::Limits,
+    "0",
+    "GB/s that 1, 2, ... hot DIMMs sustain, joined by / (`varve machine governor` makes them): bandwidth is watched and pages move; 0: not",
+);
+const UNDO: Param = Param::new(
+    "undo",
+    Want::Flag,
+    "yes",
+    "yes: a remap to more DIMMs that does not raise the bandwidth is undone; no: as in the paper",
+);
+const SAMPLE: Param = Param::scaled(
+    "sample",
+    Want::Time,
+    "1s",
+    "time between two samples of the bandwidth; paper B, section 7.2: one second",
+);
+const TICK: Param = Param::scaled(
+    "tick",
+    Want::Time,
+    "10ms",
+    "time between two wake-ups in which pages move; an assumption",
+);
+
+/// How pages are put on DIMMs, whoever says which of them are hot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TraySettings {
+    /// Hot DIMMs in the beginning.
+    pub hot: usize,
+    /// Most hot bytes of a DIMM.
+    pub limit: Option<u64>,
+    /// What so many hot DIMMs sustain, if bandwidth is watched.
+    pub model: Option<BandwidthModel>,
+    /// Whether a remap that did not raise the bandwidth is undone.
+    pub undo: bool,
+    /// Time between two samples of the bandwidth, ns.
+    pub sample_ns: u64,
+    /// Time between two wake-ups in which pages move, ns.
+    pub tick_ns: u64,
+}
+
+impl Default for TraySettings {
+    /// One hot DIMM without a limit, as in the paper's first evaluation; a sample a second.
+    fn default() -> TraySettings {
+        TraySettings::parse("").expect("the defaults can be read")
+    }
+}
+
+impl TraySettings {
+    /// The settings of programs whose objects a heap plan calls hot or cold: those of the policy, but for its ranges. Their
+    /// first DIMMs are called `hot`, at least one, and pages move more often, because such runs are short.
+    pub const PARAMS: &[Param] = &[
+        Param {
+            key: "hot",
+            want: Want::Count { min: 1, max: 64 },
+            about: "hot DIMMs of each socket in the beginning",
+            ..DIMMS
+        },
+        LIMIT,
+        MODEL,
+        UNDO,
+        SAMPLE,
+        Param {
+            default: "1ms",
+            ..TICK
+        },
+    ];
+
+    /// Reads `key=value,...` as [`TraySettings::PARAMS`] say.
+    ///
+    /// # Errors
+    /// A key that there is not, or a value that cannot be.
+    pub fn parse(text: &str) -> Result<TraySettings, Error> {
+        let values = Values::parse("--trays", "", TraySettings::PARAMS, &[], text)?;
+        TraySettings::of(&values, "hot")
+    }
+
+    /// From values, of which `hot` is the number of hot DIMMs.
+    fn of(values: &Values, hot: &str) -> Result<TraySettings, Error> {
+        let time = |key: &str| match values.count(key) {
+            0 => Err(values.refuse(key, "must be a time above 0, such as 1s or 10ms")),
+            ns => Ok(ns),
+        };
+        let model = match values.limits(MODEL.key) {
+            [0.0] => None,
+            limits => Some(
+                BandwidthModel::new(limits.to_vec())
+                    .map_err(|e| values.refuse(MODEL.key, e.to_string()))?,
+            ),
+        };
+        Ok(TraySettings {
+            hot: values.count(hot) as usize,
+            limit: Some(values.count(LIMIT.key)).filter(|bytes| *bytes > 0),
+            model,
+            undo: values.flag(UNDO.key),
+            sample_ns: time(SAMPLE.key)?,
+            tick_ns: time(TICK.key)?,
+        })
+    }
+}
 
 /// Says of a page that is touched for the first time what colour it has, and near which socket it is to be.
 pub type ColourOf = Box<dyn Fn(&Fault) -> (Colour, u32) + Send>;
@@ -86,6 +240,42 @@ pub fn by_ranges(hot: Vec<Range<u64>>, remote: Vec<Range<u64>>) -> ColourOf {
     })
 }
 
+fn build(values: &Values, topology: &Topology) -> Result<Made, Error> {
+    let page = topology.page_bytes;
+    let pages = |key: &str| {
+        let ranges = values.ranges(key).iter().filter(|(_, bytes)| *bytes > 0);
+        let whole =
+            ranges.map(|(base, bytes)| base / page..base.saturating_add(*bytes).div_ceil(page));
+        whole.collect::<Vec<_>>()
+    };
+    let map = match values.ranges("map") {
+        [(0, 0)] | [] => DimmMap::of(topology)?,
+        given => {
+            // The map is of the machine at full size, and so is what is said of it.
+            let scale = values.scale();
+            let scaled: Vec<_> = given.iter().map(|(b, n)| (b / scale, n / scale)).collect();
+            DimmMap::given(topology, &scaled).map_err(|e| e.at_full_size(scale))?
+        }
+    };
+    let settings = TraySettings::of(values, DIMMS.key)?;
+    let limit = settings.limit;
+    let limit = limit.map(|bytes| (bytes / page).clamp(1, u64::from(u32::MAX)) as u32);
+    let trays = Trays::new(&map, settings.hot, limit)?;
+    let TraySettings {
+        sample_ns, undo, ..
+    } = settings;
+    let meter = settings
+        .model
+        .map(|model| Meter::new(model, &trays, sample_ns, undo));
+    let tick = match meter.is_some() || limit.is_some() {
+        true => settings.tick_ns,
+        false => 0,
+    };
+    let colour = by_ranges(pages("hot"), pages("remote"));
+    let policy = TrayPolicy::new(trays, colour, meter, tick);
+    Ok((Frames::in_order(topology), Box::new(policy)))
+}
+
 impl Policy for TrayPolicy {
     fn place(&mut self, frames: &mut Frames, fault: &Fault) -> Option<u32> {
         let (colour, socket) = (self.colour)(fault);
@@ -131,5 +321,37 @@ impl Policy for TrayPolicy {
 
     fn cancelled(&mut self, _frames: &mut Frames, remap: Remap) {
         self.trays.cancelled(remap);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_policy_and_plans_read_the_same_settings() {
+        let values = ENTRY
+            .values("hot=0+4KiB,limit=8MiB,model=10.1/12.5,undo=0,tick=1ms")
+            .unwrap();
+        let policy = TraySettings::of(&values, DIMMS.key).unwrap();
+        let plans = TraySettings::parse("limit=8MiB,model=10.1/12.5,undo=no").unwrap();
+        assert_eq!(policy, plans);
+        assert_eq!(plans.limit, Some(8 << 20));
+        assert!(!plans.undo);
+        assert_eq!(TraySettings::default().tick_ns, 1_000_000);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_in_one_line() {
+        let says = |text: &str| TraySettings::parse(text).unwrap_err().to_string();
+        assert_eq!(
+            says("hot=0"),
+            "--trays: `hot=0`: must be a whole number from 1 to 64"
+        );
+        assert!(
+            says("sample=0s").ends_with("`sample=0s`: must be a time above 0, such as 1s or 10ms")
+        );
+        assert!(says("model=3/2").contains("`model=3/2`: a bandwidth model with 2 GB/s"));
+        assert!(says("hots=1").ends_with("(did you mean `hot`?)"));
     }
 }

@@ -8,135 +8,16 @@ use crate::Error;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use varve_machine::model::Outcome;
-use varve_machine::{Bytes, Machine, energy, written};
-use varve_pages::governor::{BandwidthModel, Decision};
-use varve_pages::policies::{Meter, TrayPolicy};
+use varve_machine::{Machine, energy};
+use varve_pages::governor::Decision;
+pub use varve_pages::policies::TraySettings as TrayOptions;
+use varve_pages::policies::{Meter, TrayPolicy, trays};
 use varve_pages::trays::{Colour, DimmMap, TrayError, TrayState, Trays};
 use varve_pages::{Frames, Placement, Topology};
 use varve_runtime::plans;
 
 /// Time between two points of power over time in the beginning, ns; it grows with the run.
 pub const FIRST_SNAPSHOT_NS: u64 = 100_000;
-
-/// How pages are put on DIMMs: see [`TrayOptions::parse`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct TrayOptions {
-    /// Hot DIMMs in the beginning.
-    pub hot: usize,
-    /// Most hot bytes of a DIMM.
-    pub limit: Option<u64>,
-    /// What so many hot DIMMs sustain, if bandwidth is watched.
-    pub model: Option<BandwidthModel>,
-    /// Whether a remap that did not raise the bandwidth is undone.
-    pub undo: bool,
-    /// Time between two samples of the bandwidth, ns.
-    pub sample_ns: u64,
-    /// Time between two wake-ups in which pages move, ns.
-    pub tick_ns: u64,
-}
-
-impl Default for TrayOptions {
-    /// One hot DIMM without a limit, as in the paper's first evaluation; a sample a second.
-    fn default() -> TrayOptions {
-        TrayOptions {
-            hot: 1,
-            limit: None,
-            model: None,
-            undo: true,
-            sample_ns: 1_000_000_000,
-            tick_ns: 1_000_000,
-        }
-    }
-}
-
-impl TrayOptions {
-    /// Keys, what they take, and what they mean.
-    pub const KEYS: [(&'static str, &'static str, &'static str); 6] = [
-        ("hot", "1", "hot DIMMs of each socket in the beginning"),
-        (
-            "limit",
-            "8MiB",
-            "most hot bytes of a DIMM: on overflow another DIMM becomes hot",
-        ),
-        (
-            "model",
-            "10.1/12.5/16.3",
-            "GB/s that 1, 2, ... hot DIMMs sustain: bandwidth is watched, and pages move",
-        ),
-        (
-            "undo",
-            "yes",
-            "whether a remap that did not raise the bandwidth is undone: yes or no",
-        ),
-        ("sample", "1s", "time between two samples of the bandwidth"),
-        (
-            "tick",
-            "1ms",
-            "time between two wake-ups in which pages move",
-        ),
-    ];
-
-    /// Reads `key=value,...`.
-    ///
-    /// # Errors
-    /// A key that there is not, or a value that cannot be.
-    pub fn parse(text: &str) -> Result<TrayOptions, Error> {
-        let mut options = TrayOptions::default();
-        for part in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
-            let (key, value) = part.split_once('=').unwrap_or((part, ""));
-            options.set(key.trim(), value.trim())?;
-        }
-        Ok(options)
-    }
-
-    fn set(&mut self, key: &str, value: &str) -> Result<(), Error> {
-        let wrong = |want: String| Error::TrayOption {
-            key: key.into(),
-            value: value.into(),
-            want,
-        };
-        let time = || {
-            written::nanoseconds(value)
-                .filter(|ns| *ns > 0)
-                .ok_or_else(|| wrong("a time above 0, such as 1s or 10ms".into()))
-        };
-        match key {
-            "hot" => {
-                let hot = value.parse().ok().filter(|hot| *hot > 0);
-                self.hot = hot.ok_or_else(|| wrong("a number of DIMMs, from 1 on".into()))?;
-            }
-            "limit" => {
-                let bytes = value.parse::<Bytes>().ok().filter(|b| b.0 > 0);
-                self.limit = Some(bytes.ok_or_else(|| wrong("bytes, such as 8MiB".into()))?.0);
-            }
-            "model" => {
-                let limits = value.split('/').map(|t| t.trim().parse::<f64>());
-                let limits = limits.collect::<Result<Vec<f64>, _>>();
-                let limits =
-                    limits.map_err(|_| wrong("GB/s joined by /, such as 10.1/12.5/16.3".into()))?;
-                let model = BandwidthModel::new(limits).map_err(|e| wrong(e.to_string()))?;
-                self.model = Some(model);
-            }
-            "undo" => {
-                self.undo = match value {
-                    "yes" => true,
-                    "no" => false,
-                    _ => return Err(wrong("yes or no".into())),
-                }
-            }
-            "sample" => self.sample_ns = time()?,
-            "tick" => self.tick_ns = time()?,
-            _ => {
-                let known: Vec<&str> = TrayOptions::KEYS.iter().map(|k| k.0).collect();
-                return Err(wrong(format!(
-                    "no such key; there are {}",
-                    known.join(", ")
-                )));
-            }
-        }
-        Ok(())
-    }
-}
 
 /// Where pages of a managed program go.
 pub fn placement(
@@ -181,7 +62,7 @@ pub fn placement(
     let policy = TrayPolicy::new(trays, colour, meter, tick);
     let frames = Frames::in_order(topology);
     Ok(Placement::with(
-        "trays",
+        trays::ENTRY.name,
         topology.clone(),
         frames,
         Box::new(policy),

@@ -16,7 +16,7 @@ use crate::store::{FuncData, FuncKind};
 use crate::types::{FuncType, Registry, ValType};
 use cranelift_codegen::ir::{self, types};
 use cranelift_codegen::isa::CallConv;
-use varve_heap::ObjectAlign;
+use varve_heap::{ObjectAlign, Sampler};
 
 /// What translation reads of the store, and the few lists that it adds to.
 pub(crate) struct Env<'a> {
@@ -97,7 +97,7 @@ impl<'a> Env<'a> {
             false => 0,
         };
         let site = self.sites.add(origin, temperature);
-        if let Some(warmth) = self.heap.plan().warmth() {
+        if let Some(warmth) = self.heap.plan().sampler().and_then(Sampler::stacks) {
             warmth.born_in(site, func);
         }
         site

@@ -11,7 +11,7 @@ use std::time::Duration;
 use varve_heap::plan::Places;
 use varve_heap::sites::Recorder;
 use varve_heap::{
-    Backing, Dram, Interval, Kind, Observer, OutOfMemory, PimaError, Plan, Ref, Roots, Shape,
+    Backing, Dram, Interval, Kind, Observer, OutOfMemory, Plan, Ref, ReportError, Roots, Shape,
     Shapes, Site, SpaceRanges, SpaceUse, Stats, Stress, Tier, Unobserved, plans,
 };
 
@@ -74,7 +74,7 @@ pub(crate) trait Managed {
         interval: Interval,
         roots: &mut dyn Roots,
         now: &dyn Fn() -> Duration,
-    ) -> Result<Option<Tier>, PimaError>;
+    ) -> Result<Option<Tier>, ReportError>;
     /// The same heap, if it is one that counts accesses.
     fn profiled(&self) -> Option<&Profiled>;
 }
@@ -169,7 +169,7 @@ impl<P: Places + 'static, O: Observer + 'static> Managed for varve_heap::Heap<P,
         interval: Interval,
         roots: &mut dyn Roots,
         now: &dyn Fn() -> Duration,
-    ) -> Result<Option<Tier>, PimaError> {
+    ) -> Result<Option<Tier>, ReportError> {
         self.interval(mutator, interval, roots, now)
     }
 

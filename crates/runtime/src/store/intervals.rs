@@ -4,14 +4,14 @@ use super::Vm;
 use crate::compile::hints::holds_part;
 use crate::error::{Error, Result};
 use std::time::{Duration, Instant};
-use varve_heap::{Entry, Interval, Ref, layout};
+use varve_heap::{Entry, Interval, Intervals, Ref, Sampler, layout};
 use varve_machine::Kind as Access;
 
 /// Told of each phase.
 type Log = Box<dyn FnMut(&Entry) + Send>;
 
 /// What a store knows of its program's intervals.
-pub(crate) struct Intervals {
+pub(crate) struct Reports {
     /// When the store was made: where nobody observes it, times count from there.
     began: Instant,
     reported: u64,
@@ -20,9 +20,9 @@ pub(crate) struct Intervals {
     told: usize,
 }
 
-impl Default for Intervals {
-    fn default() -> Intervals {
-        Intervals {
+impl Default for Reports {
+    fn default() -> Reports {
+        Reports {
             began: Instant::now(),
             reported: 0,
             log: None,
@@ -34,7 +34,16 @@ impl Default for Intervals {
 impl Vm {
     /// Whether the plan wants to know of intervals.
     pub(crate) fn samples(&self) -> bool {
-        self.heap().plan().pima().is_some()
+        self.told().is_some()
+    }
+
+    fn told(&self) -> Option<&dyn Intervals> {
+        self.heap().plan().sampler().and_then(Sampler::intervals)
+    }
+
+    /// Every phase that the plan has entered, if it is one that wants to know of intervals.
+    pub(crate) fn phases(&self) -> &[Entry] {
+        self.told().map_or(&[], |told| told.log())
     }
 
     /// The program finished an interval. Objects may move.
@@ -68,7 +77,7 @@ impl Vm {
         let Some(mut log) = self.intervals.log.take() else {
             return;
         };
-        let phases = self.heap().plan().pima().map_or(&[][..], |p| p.log());
+        let phases = self.phases();
         phases[self.intervals.told..].iter().for_each(&mut log);
         self.intervals.told = phases.len();
         self.intervals.log = Some(log);

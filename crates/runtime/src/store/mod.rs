@@ -168,8 +168,7 @@ impl<T> Store<T> {
 
     /// Every phase that a plan which samples has entered; none under other plans.
     pub fn phases(&self) -> &[crate::PimaEntry] {
-        let pima = self.inner.vm.heap().plan().pima();
-        pima.map_or(&[], |pima| pima.log())
+        self.inner.vm.phases()
     }
 
     /// What the sampler of a plan that goes by what runs has done; none under other plans.

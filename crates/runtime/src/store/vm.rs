@@ -5,7 +5,7 @@ use super::durable::Durable;
 use super::heap::{self, Heap, Watched};
 use super::instance::InstanceData;
 use super::interrupt::Limit;
-use super::intervals::Intervals;
+use super::intervals::Reports;
 use super::linear::{LinearMemory, TableData};
 use super::observe::Recording;
 use super::region::*;
@@ -30,7 +30,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use varve_heap::{ObjectAlign, layout};
+use varve_heap::{ObjectAlign, Sampler, layout};
 
 /// A function of the host: gets its arguments in an array, where it puts its results.
 pub type HostFunction = Arc<dyn Fn(*mut Vm, &mut [u64]) -> Result<()> + Send + Sync>;
@@ -102,7 +102,7 @@ pub struct Vm {
     pub(crate) instances: Vec<InstanceData>,
     pub(crate) roots: Roots,
     pub(crate) sites: Sites,
-    pub(crate) intervals: Intervals,
+    pub(crate) intervals: Reports,
     /// Values of the host by the handles in their objects.
     pub(crate) host_values: Vec<Option<Box<dyn Any + Send>>>,
     /// Why compiled code is being left.
@@ -184,7 +184,7 @@ impl Vm {
             trampolines: HashMap::new(),
             tiers: Tiers::default(),
         };
-        let warmth = heap.plan().warmth().cloned();
+        let warmth = heap.plan().sampler().and_then(Sampler::stacks).cloned();
         // SAFETY: the context is in the heap's reservation, and the store drops what samples before the heap.
         let sampling =
             warmth.map(|warmth| unsafe { Sampling::new(warmth, context, recording.as_ref()) });
@@ -214,7 +214,7 @@ impl Vm {
             instances: vec![],
             roots: Roots::new(id),
             sites: Sites::default(),
-            intervals: Intervals::default(),
+            intervals: Reports::default(),
             host_values: vec![],
             pending: None,
             panic: None,

@@ -45,19 +45,10 @@ impl Sandbox {
 const LONGEST: f64 = 365.0 * 86_400.0;
 
 fn time(text: &str) -> Result<Duration, String> {
-    let at = text.find(|c: char| c.is_ascii_alphabetic());
-    let (number, unit) = text.split_at(at.unwrap_or(text.len()));
-    let scale = match unit {
-        "ms" => 1e-3,
-        "s" | "" => 1.0,
-        "m" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(format!("`{text}` is no time such as 500ms, 5s, 2m or 1h")),
-    };
-    match number.parse::<f64>().map(|n| n * scale) {
-        Ok(s) if (1e-3..=LONGEST).contains(&s) => Ok(Duration::from_secs_f64(s)),
-        Ok(_) => Err("a time is 1ms to a year".into()),
-        Err(_) => Err(format!("`{text}` is no time such as 500ms, 5s, 2m or 1h")),
+    match varve_spec::written::seconds(text) {
+        Some(s) if (1e-3..=LONGEST).contains(&s) => Ok(Duration::from_secs_f64(s)),
+        Some(_) => Err("a time is 1ms to a year".into()),
+        None => Err(format!("`{text}` is no time such as 500ms, 5s, 2m or 1h")),
     }
 }
 
@@ -71,15 +62,14 @@ mod tests {
         for (text, ms) in [
             ("500ms", 500),
             ("5s", 5000),
+            ("5 s", 5000),
             ("2", 2000),
             ("1.5m", 90_000),
             ("1h", 3_600_000),
         ] {
             assert_eq!(time(text), Ok(Duration::from_millis(ms)), "{text}");
         }
-        for text in [
-            "", "s", "5 s", "5d", "-5s", "0", "1us", "1e99s", "NaN", "inf",
-        ] {
+        for text in ["", "s", "5d", "-5s", "0", "1us", "1e99s", "NaN", "inf"] {
             assert!(time(text).is_err(), "{text}");
         }
     }

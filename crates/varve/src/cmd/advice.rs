@@ -1,20 +1,9 @@
 //! The sentence at the end of a comparison: which policy to use, and what it saves.
 
 use super::table::speed;
+use varve_pages::policies::{self, policies};
 use varve_report::fmt;
 use varve_run::RunResult;
-
-/// Policies that a system can have, the simplest first: of two that are equally good the simpler one is advised.
-/// `oracle` and `fast` are limits, not policies, and `slow` is a floor. Under a DRAM cache `first-touch` and `interleave`
-/// are not to be had either: they take frames in order, which only a freshly booted system has.
-const SIMPLEST_FIRST: [&str; 6] = [
-    "first-touch",
-    "interleave",
-    "random",
-    "static",
-    "dynamic",
-    "hotset",
-];
 
 /// Within this factor two speeds count as equal.
 const EQUAL: f64 = 1.03;
@@ -22,33 +11,27 @@ const EQUAL: f64 = 1.03;
 /// One or two sentences, or none when there is nothing to choose from.
 pub fn advice(results: &[RunResult]) -> Vec<String> {
     let (_, rate) = speed(results);
-    let base = |r: &RunResult| r.policy.split(':').next().unwrap_or_default().to_string();
-    let to_be_had = |r: &&RunResult| {
-        let name = base(r);
-        let fresh_only =
-            r.placement.bins > 0 && ["first-touch", "interleave"].contains(&name.as_str());
-        SIMPLEST_FIRST.contains(&name.as_str()) && !fresh_only
+    let cached = |r: &RunResult| r.placement.bins > 0;
+    // Policies are listed from the simplest on.
+    let order = |r: &RunResult| {
+        let entry = policies::entry(&r.policy).ok()?;
+        let place = policies().iter().position(|p| p.name == entry.name)?;
+        entry.is_advised(cached(r)).then_some(place)
     };
-    let mut real: Vec<&RunResult> = results.iter().filter(to_be_had).collect();
-    real.sort_by_key(|r| SIMPLEST_FIRST.iter().position(|p| *p == base(r)));
+    let mut real: Vec<&RunResult> = results.iter().filter(|r| order(r).is_some()).collect();
+    real.sort_by_key(|r| order(r));
     if real.len() < 2 {
         return Vec::new();
-    }
-    // Under a DRAM cache nobody can choose to have unfragmented memory: `random` is what a running system has.
-    if real.iter().any(|r| r.placement.bins > 0) && real.iter().any(|r| base(r) == "random") {
-        real.retain(|r| !["first-touch", "interleave"].contains(&base(r).as_str()));
     }
     let best = real.iter().map(|r| rate(r)).fold(0.0, f64::max);
     let Some(chosen) = real.iter().find(|r| rate(r) * EQUAL >= best) else {
         return Vec::new();
     };
-    // What a system does today: fragmented Linux under a DRAM cache, first touch on nodes of their own.
-    let today = if chosen.placement.bins > 0 {
-        "random"
-    } else {
-        "first-touch"
+    let does_today = |r: &&&RunResult| {
+        let entry = policies::entry(&r.policy);
+        entry.is_ok_and(|p| p.is_linux(cached(chosen)))
     };
-    let Some(linux) = real.iter().find(|r| base(r) == today) else {
+    let Some(linux) = real.iter().find(does_today) else {
         return vec![format!("Advice: use `{}`.", chosen.policy)];
     };
     let gain = rate(chosen) / rate(linux);

@@ -4,28 +4,29 @@ use crate::args::ListArgs;
 use crate::ui::{Done, print, wrong};
 use serde_json::{Value, json};
 use std::process::ExitCode;
+use varve_pages::policies::SCALE;
 use varve_runtime::plans;
+use varve_spec::{Param, all_params};
+use varve_workloads::registry::COMMON;
 
 /// One thing with its parameters.
+#[derive(Clone)]
 struct Item {
     name: &'static str,
     about: String,
-    params: Vec<(&'static str, &'static str, &'static str)>,
+    params: Vec<Param>,
 }
 
 pub fn policies(a: &ListArgs) -> Done {
-    let common = &varve_pages::params::SCALE;
     let items = varve_pages::policies()
         .iter()
         .map(|p| Item {
             name: p.name,
-            about: format!("{} ({})", p.about, p.source),
-            params: p
-                .params
-                .iter()
-                .chain([common])
-                .map(|q| (q.key, q.default, q.about))
-                .collect(),
+            about: match p.live {
+                true => format!("{} ({}); also with --live", p.about, p.source),
+                false => format!("{} ({})", p.about, p.source),
+            },
+            params: all_params(p.params, &[SCALE]),
         })
         .collect();
     list(a, "policy", items)
@@ -40,12 +41,7 @@ pub fn plans(a: &ListArgs) -> Done {
                 true => format!("{} ({}); needs a site profile", p.about, p.source),
                 false => format!("{} ({})", p.about, p.source),
             },
-            params: p
-                .params
-                .iter()
-                .chain([&plans::CODE])
-                .map(|q| (q.key, q.default, q.about))
-                .collect(),
+            params: all_params(p.params, &[plans::CODE]),
         })
         .collect();
     list(a, "plan", items)
@@ -57,31 +53,18 @@ pub fn workloads(a: &ListArgs) -> Done {
         .map(|w| Item {
             name: w.name,
             about: w.about.into(),
-            params: w
-                .params
-                .iter()
-                .chain(varve_workloads::params::COMMON)
-                .map(|q| (q.key, q.default, q.about))
-                .collect(),
+            params: all_params(w.params, COMMON),
         })
         .collect();
     list(a, "workload", items)
 }
 
-fn list(a: &ListArgs, what: &str, items: Vec<Item>) -> Done {
+fn list(a: &ListArgs, what: &'static str, items: Vec<Item>) -> Done {
     let items: Vec<Item> = match &a.name {
         None => items,
         Some(name) => {
-            let known: Vec<&str> = items.iter().map(|i| i.name).collect();
-            let unknown = format!(
-                "no {what} is called `{name}`; there are {}",
-                known.join(", ")
-            );
-            let found: Vec<Item> = items.into_iter().filter(|i| i.name == name).collect();
-            if found.is_empty() {
-                return Err(wrong(unknown));
-            }
-            found
+            let found = varve_spec::find(what, name, &items, |i| i.name).map_err(wrong)?;
+            vec![found.clone()]
         }
     };
     if a.json {
@@ -91,7 +74,7 @@ fn list(a: &ListArgs, what: &str, items: Vec<Item>) -> Done {
                 let params: Vec<Value> = i
                     .params
                     .iter()
-                    .map(|(key, default, about)| json!({"key": key, "default": default, "about": about}))
+                    .map(|p| json!({"key": p.key, "default": p.default, "about": p.about}))
                     .collect();
                 json!({"name": i.name, "about": i.about, "parameters": params})
             })
@@ -102,13 +85,12 @@ fn list(a: &ListArgs, what: &str, items: Vec<Item>) -> Done {
     for item in &items {
         print(hang(item.name, 14, &item.about));
         if a.name.is_some() {
-            for (key, default, about) in &item.params {
-                let default = if default.is_empty() {
-                    "(must be given)"
-                } else {
-                    default
+            for p in &item.params {
+                let default = match p.default {
+                    "" => "(must be given)",
+                    default => default,
                 };
-                print(hang(&format!("  {key}={default}"), 24, about));
+                print(hang(&format!("  {}={default}", p.key), 24, p.about));
             }
             print(format!("\nWritten `{}:key=value,...`", item.name));
         }

@@ -4,13 +4,14 @@ use super::tray_table;
 use varve_report::fmt::{self, Format};
 use varve_report::{Axis, Bars, Better, Chart, Column, Data, RunTable, Value};
 use varve_run::{GcStack, ManagedSpec, PlanResult};
+use varve_runtime::plans;
 
 /// Within this factor two times count as equal.
 const EQUAL: f64 = 1.03;
 
 /// The run that others are compared with: all in DRAM, else the first.
 fn base(results: &[PlanResult]) -> &PlanResult {
-    let dram = results.iter().find(|r| r.plan == "dram");
+    let dram = results.iter().find(|r| r.plan == plans::dram::ENTRY.name);
     dram.unwrap_or(&results[0])
 }
 
@@ -186,8 +187,13 @@ fn stalls(base: &PlanResult, results: &[PlanResult]) -> RunTable {
 
 /// What slow memory adds to nursery collections, where the four plans that tell it were run: see [`GcStack`].
 fn slowdown_stack(results: &[PlanResult]) -> Option<RunTable> {
-    let of = |plan: &str| results.iter().find(|r| r.plan == plan);
-    let stack = GcStack::of(of("dram")?, of("slow")?, of("slow-scan")?, of("slow-copy")?)?;
+    let of = |plan: &plans::Entry| results.iter().find(|r| r.plan == plan.name);
+    let stack = GcStack::of(
+        of(&plans::dram::ENTRY)?,
+        of(&plans::slow::ENTRY)?,
+        of(&plans::slow_scan::ENTRY)?,
+        of(&plans::slow_copy::ENTRY)?,
+    )?;
     let mut table = RunTable::new(
         "What slow memory adds to the time of nursery collections",
         "part",
@@ -277,7 +283,7 @@ pub fn charts(results: &[PlanResult]) -> Vec<Chart> {
 
 /// Which plan to use, and what it saves: by the two columns whose frontier is marked.
 fn advice(results: &[PlanResult]) -> Option<String> {
-    let dram = results.iter().find(|r| r.plan == "dram")?;
+    let dram = results.iter().find(|r| r.plan == plans::dram::ENTRY.name)?;
     if results.len() == 1 {
         return None;
     }
@@ -290,7 +296,7 @@ fn advice(results: &[PlanResult]) -> Option<String> {
     let saved = |r: &PlanResult| percent(dram.dram_share() - r.dram_share());
     let others = results
         .iter()
-        .filter(|r| r.plan != "dram" && r.dram_share() < dram.dram_share());
+        .filter(|r| r.plan != plans::dram::ENTRY.name && r.dram_share() < dram.dram_share());
     let near = others.clone().filter(|r| time(r) <= EQUAL);
     let least = near.min_by(|a, b| {
         let share = a.dram_share().total_cmp(&b.dram_share());

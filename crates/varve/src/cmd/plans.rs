@@ -16,17 +16,13 @@ pub fn named(spec: &str, profile: Option<&Profile>) -> Result<String, Failure> {
     }
 }
 
-/// The plans that a list names, `all` for every one that needs nothing but the program and, if there is one, the profile; where
-/// memories are `colours`, those of them that are about hot and cold.
+/// The plans that a list names: names and specifications, or `all` for every one that needs nothing but the program and, if
+/// there is one, the profile; where memories are `colours`, those of them that are about hot and cold.
 pub fn list(specs: &str, profile: Option<&Profile>, colours: bool) -> Result<Vec<String>, Failure> {
-    if specs == "all" {
-        let able = plans::plans()
-            .iter()
-            .filter(|p| !colours || p.colours())
-            .filter(|p| !p.profile || profile.is_some());
-        return Ok(able.map(|p| p.name.to_string()).collect());
-    }
-    let all = self::specs(specs);
+    let able = plans::plans().iter();
+    let able = able.filter(|p| p.is_for(profile.is_some(), colours));
+    let able: Vec<&str> = able.map(|p| p.name).collect();
+    let all = varve_spec::expand(specs, &able);
     let goes_by_it = |spec: &String| plans::entry(spec).is_ok_and(|p| p.profile);
     for spec in &all {
         plans::by_name(spec, profile).map_err(|e| match e {
@@ -45,33 +41,23 @@ pub fn list(specs: &str, profile: Option<&Profile>, colours: bool) -> Result<Vec
     Ok(all)
 }
 
-/// The plans in a list: a comma also stands between the parameters of one.
-pub fn specs(list: &str) -> Vec<String> {
-    let mut all: Vec<String> = Vec::new();
-    for part in list.split(',').map(str::trim) {
-        let name = part.split(':').next().unwrap_or_default();
-        match all.last_mut() {
-            Some(last) if name.contains('=') => *last = format!("{last},{part}"),
-            _ => all.push(part.into()),
-        }
-    }
-    all
-}
-
 /// Whether any of the plans tries both memories.
 fn any_samples(specs: &[String]) -> bool {
-    let samples = |spec: &String| plans::entry(spec).is_ok_and(|plan| plan.samples());
+    let samples = |spec: &String| plans::entry(spec).is_ok_and(|plan| plan.intervals);
     specs.iter().any(samples)
 }
 
 /// What is wrong about `--pima-log`, if no plan has anything to say there.
 pub fn check_log(log: bool, specs: &[String]) -> Result<(), Failure> {
-    match log && !any_samples(specs) {
-        true => Err(wrong(
-            "--pima-log: none of these heap plans samples: give --plan pima, hints+pima or cgz+pima",
-        )),
-        false => Ok(()),
+    if !log || any_samples(specs) {
+        return Ok(());
     }
+    let able = plans::plans().iter().filter(|plan| plan.intervals);
+    let able: Vec<&str> = able.map(|plan| plan.name).collect();
+    Err(wrong(format!(
+        "--pima-log: none of these heap plans samples: give --plan with one of {}",
+        able.join(", ")
+    )))
 }
 
 /// MiB.

@@ -56,10 +56,10 @@ fn old(c: &Counts) -> u64 {
 fn judged(profile: &Profile, list: Option<&str>) -> Result<Vec<Judged>, Failure> {
     let usual: Vec<&str> = plans::plans()
         .iter()
-        .filter(|p| p.profile && p.name != "cgz+pima")
+        .filter(|p| p.profile && !p.intervals)
         .map(|p| p.name)
         .collect();
-    let specs = super::plans::specs(list.unwrap_or(&usual.join(",")));
+    let specs = varve_spec::expand(list.unwrap_or(varve_spec::ALL), &usual);
     let judge = |spec: &String| {
         let entry = plans::entry(spec).map_err(wrong)?;
         if !entry.profile {

@@ -3,9 +3,9 @@
 use super::shapes::{Random, Shape};
 use crate::init::{By, FirstTouch, chunk};
 use crate::layout::{Array, Layout};
-use crate::params::{Error, Values};
 use crate::rng::Rng;
 use varve_machine::{Kind, Op, Program, Region};
+use varve_spec::{Error, Values};
 
 /// Bytes of a line, the unit of a step.
 const LINE: u64 = 64;
@@ -54,7 +54,7 @@ impl App {
     /// # Errors
     /// Too little memory for a line of each array and thread.
     pub fn new(shape: &'static Shape, values: &Values) -> Result<App, Error> {
-        let threads = values.threads()?;
+        let threads = values.count("threads") as usize;
         let walked = u64::from(shape.reads + shape.writes);
         let least = LINE * (walked + 1) * threads as u64;
         let bytes = values.count_in("bytes", least, 1 << 46)?;

@@ -10,9 +10,9 @@
 mod kernel;
 mod shapes;
 
-use crate::params::{Error, Param, Unit, Values};
-use crate::registry::Entry;
+use crate::registry::{self, Entry};
 use varve_machine::Program;
+use varve_spec::{Error, Param, Values, Want};
 
 pub use kernel::App;
 pub use shapes::{Random, Shape};
@@ -24,10 +24,10 @@ macro_rules! entry {
             name: $shape.name,
             about: $shape.about,
             params: &[
-                Param::scaled("bytes", Unit::Bytes, $bytes, "memory that it uses"),
+                Param::scaled("bytes", Want::Bytes, $bytes, "memory that it uses"),
                 Param::new(
                     "passes",
-                    Unit::Count,
+                    Want::COUNT,
                     $passes,
                     "times that it goes over its memory",
                 ),
@@ -38,7 +38,11 @@ macro_rules! entry {
     };
 }
 
-const THREADS: Param = Param::new("threads", Unit::Count, "8", "simulated threads");
+/// Fewer than other workloads have.
+const THREADS: Param = Param {
+    default: "8",
+    ..registry::THREADS
+};
 
 /// The workloads of this module. Sizes are those of the suites' own large inputs where they can be worked out
 /// (`shapes.rs`); passes are chosen so that each takes some seconds with eight threads in DRAM.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use varve_machine::Program;
 
 use crate::loops::{Loops, Share};
-use crate::params::{Error, Param, Unit, Values};
 use crate::registry::Entry;
+use varve_spec::{Error, Param, Values, Want};
 
 pub mod bc;
 pub mod build;
@@ -25,26 +25,26 @@ const fn graph_params() -> [Param; 5] {
     [
         Param::scaled(
             "vertices",
-            Unit::Count,
+            Want::COUNT,
             "1048576",
             "vertices of the Kronecker graph, rounded down to a power of two (2^27 is 134217728)",
         ),
-        Param::new("degree", Unit::Count, "16", "edges generated per vertex"),
+        Param::new("degree", Want::COUNT, "16", "edges generated per vertex"),
         Param::new(
             "id",
-            Unit::Choice(&["4", "8"]),
+            Want::Word(&["4", "8"]),
             "4",
             "bytes per vertex name in the modelled arrays",
         ),
         Param::new(
             "iterations",
-            Unit::Count,
+            Want::COUNT,
             "4",
             "iterations: start vertices, or sweeps over the graph",
         ),
         Param::new(
             "schedule",
-            Unit::Choice(&["static", "dynamic"]),
+            Want::Word(&["static", "dynamic"]),
             "dynamic",
             "how a loop over vertices is shared among threads: equal parts, or 64 at a time to whoever is free",
         ),
@@ -98,14 +98,14 @@ fn common(values: &Values) -> Result<Common, Error> {
     };
     Ok(Common {
         generated: shape.edges(),
-        id: if values.choice("id") == "8" { 8 } else { 4 },
+        id: if values.word("id") == "8" { 8 } else { 4 },
         iterations: values.count_in("iterations", 1, 1 << 20)? as usize,
-        share: match values.choice("schedule") {
+        share: match values.word("schedule") {
             "dynamic" => Share::Dynamic(64),
             _ => Share::Static,
         },
         touch: values.count_in("touch", 64, u64::MAX)?,
-        threads: values.threads()?,
+        threads: values.count("threads") as usize,
         graph: Arc::new(shape.build()),
     })
 }

@@ -20,9 +20,9 @@ use varve_machine::{Kind, Op, Program, Region};
 use crate::init::{By, FirstTouch, chunk};
 use crate::layout::{Array, Layout};
 use crate::limit::{Limit, TIME};
-use crate::params::{Error, Param, Unit, Values};
 use crate::registry::Entry;
 use crate::rng::{Permutation, Rng, mix};
+use varve_spec::{Error, Param, Values, Want};
 
 /// Bytes of an item.
 const ITEM: u64 = 8;
@@ -41,42 +41,42 @@ pub const ENTRIES: &[Entry] = &[Entry {
     name: "gups",
     about: "random 8-byte updates, most of them to a hot part of a large array (HeMem's GUPS)",
     params: &[
-        Param::scaled("bytes", Unit::Bytes, "96GiB", "size of the array"),
-        Param::new("hot", Unit::Share, "10%", "share of the items that are hot"),
+        Param::scaled("bytes", Want::Bytes, "96GiB", "size of the array"),
+        Param::new("hot", Want::Part, "10%", "share of the items that are hot"),
         Param::new(
             "to_hot",
-            Unit::Share,
+            Want::Part,
             "90%",
             "share of the updates that go to hot items",
         ),
         Param::new(
             "place",
-            Unit::Choice(&["shares", "one", "scattered"]),
+            Want::Word(&["shares", "one", "scattered"]),
             "shares",
             "hot items: at the start of each thread's share, in one piece, or single items anywhere",
         ),
         Param::new(
             "group",
-            Unit::Count,
+            Want::COUNT,
             "1",
             "scattered hot items come in groups of this many neighbours; 8 fill a cache line",
         ),
         Param::new(
             "updates",
-            Unit::Count,
+            Want::COUNT,
             "1M",
             "updates per thread; 0: no such limit",
         ),
         TIME,
         Param::new(
             "shift",
-            Unit::Time,
+            Want::Time,
             "0",
             "move the hot set every so often; 0: never",
         ),
         Param::new(
             "values",
-            Unit::Flag,
+            Want::Flag,
             "false",
             "hold and update a real array (up to 4 GiB)",
         ),
@@ -164,15 +164,15 @@ impl Gups {
     /// # Errors
     /// An array with less than one item per thread, or too large to hold when `values` is asked for; no limit.
     pub fn new(values: &Values) -> Result<Gups, Error> {
-        let threads = values.threads()?;
+        let threads = values.count("threads") as usize;
         let bytes = values.count_in("bytes", ITEM * threads as u64, 1 << 46)?;
         let held = values.flag("values");
         if held && bytes > VALUES_LIMIT {
             let want =
                 "values are held up to 4GiB; raise `scale`, lower `bytes`, or leave `values`";
-            return Err(values.bad("bytes", want));
+            return Err(values.refuse("bytes", want));
         }
-        let place = match values.choice("place") {
+        let place = match values.word("place") {
             "shares" => Place::Shares,
             "one" => Place::One,
             _ => Place::Scattered,
@@ -186,8 +186,8 @@ impl Gups {
             layout,
             array,
             place,
-            hot: values.share("hot"),
-            to_hot: (values.share("to_hot") * (1u64 << 32) as f64) as u64,
+            hot: values.part("hot"),
+            to_hot: (values.part("to_hot") * (1u64 << 32) as f64) as u64,
             shift: values.count("shift"),
             group: values.count_in("group", 1, items)?,
             seed: values.count("seed"),

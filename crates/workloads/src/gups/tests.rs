@@ -8,7 +8,7 @@ use crate::harness::{self, Order};
 const SMALL: &str = "bytes=1MiB,threads=3,updates=2000,values";
 
 fn make(text: &str) -> Gups {
-    Gups::new(&Values::parse("gups", ENTRIES[0].params, text).unwrap()).unwrap()
+    Gups::new(&ENTRIES[0].values(text).unwrap()).unwrap()
 }
 
 fn updated_items(gups: &mut Gups) -> Vec<(usize, u64)> {
@@ -123,13 +123,13 @@ fn the_clock_ends_it() {
 
 #[test]
 fn a_run_without_end_is_refused() {
-    let values = Values::parse("gups", ENTRIES[0].params, "updates=0").unwrap();
+    let values = ENTRIES[0].values("updates=0").unwrap();
     let error = Gups::new(&values).err().unwrap().to_string();
     assert_eq!(
         error,
-        "workload `gups`: updates=0 will not do: the run must end: set `updates` or `time`"
+        "workload `gups`: `updates=0`: the run must end: set `updates` or `time`"
     );
-    let values = Values::parse("gups", ENTRIES[0].params, "values").unwrap();
+    let values = ENTRIES[0].values("values").unwrap();
     assert!(
         Gups::new(&values)
             .err()

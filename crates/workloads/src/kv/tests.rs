@@ -9,7 +9,7 @@ use crate::harness::{self, Order, Tally};
 const LIMIT: u64 = 1 << 26;
 
 fn make(text: &str) -> Ycsb {
-    Ycsb::new(&Values::parse("ycsb", ENTRY.params, text).unwrap()).unwrap()
+    Ycsb::new(&ENTRY.values(text).unwrap()).unwrap()
 }
 
 fn run(text: &str) -> (Ycsb, Tally) {
@@ -142,14 +142,14 @@ fn full_size_is_made_at_once() {
 #[test]
 fn what_does_not_fit_together_is_refused() {
     let say = |text: &str| {
-        let values = Values::parse("ycsb", ENTRY.params, text).unwrap();
+        let values = ENTRY.values(text).unwrap();
         Ycsb::new(&values).err().unwrap().to_string()
     };
     assert_eq!(
         say("load=inserts"),
-        "workload `ycsb`: load=inserts will not do: inserts need tree=real"
+        "workload `ycsb`: `load=inserts`: inserts need tree=real"
     );
-    assert!(say("tree=real").contains("items=1G will not do: a real tree holds up to 64M items"));
-    assert!(say("theta=1").contains("theta=1 will not do: below 1"));
+    assert!(say("tree=real").contains("`items=1G`: a real tree holds up to 64M items"));
+    assert!(say("theta=1").contains("`theta=1`: must be below 1"));
     assert!(say("items=10,scale=20").contains("0 after dividing by scale=20"));
 }

@@ -17,9 +17,9 @@ use super::zipf::Zipf;
 use crate::layout::{Array, Layout};
 use crate::limit::{Limit, TIME};
 use crate::node::NODE;
-use crate::params::{Error, Param, Unit, Values};
 use crate::registry::Entry;
 use crate::rng::{Permutation, Rng, mix};
+use varve_spec::{Error, Param, Values, Want};
 
 /// Instructions of the client between two requests: a random number, Zipf's power (100), scrambling and making the key,
 /// choosing the operation, the call.
@@ -36,34 +36,34 @@ pub const ENTRY: Entry = Entry {
     name: "ycsb",
     about: "key-value store: B+-tree over 128 B items under YCSB A, B, C, D or F (Masstree)",
     params: &[
-        Param::scaled("items", Unit::Count, "1G", "items at the start"),
+        Param::scaled("items", Want::COUNT, "1G", "items at the start"),
         Param::new(
             "mix",
-            Unit::Choice(&["A", "B", "C", "D", "F"]),
+            Want::Word(&["A", "B", "C", "D", "F"]),
             "C",
             "YCSB's core workload",
         ),
         Param::new(
             "theta",
-            Unit::Share,
+            Want::Part,
             "0.99",
             "skew of the Zipf distribution; 0 is even, below 1",
         ),
         Param::new(
             "tree",
-            Unit::Choice(&["implicit", "real"]),
+            Want::Word(&["implicit", "real"]),
             "implicit",
             "computed, of any size; or held and checked, up to 64M items",
         ),
         Param::new(
             "load",
-            Unit::Choice(&["touch", "inserts"]),
+            Want::Word(&["touch", "inserts"]),
             "touch",
             "initialization touches the loaded store's memory, or inserts every item (real tree only)",
         ),
         Param::new(
             "requests",
-            Unit::Count,
+            Want::COUNT,
             "625k",
             "requests per thread; 0: no such limit",
         ),
@@ -122,22 +122,22 @@ impl Ycsb {
     /// # Errors
     /// No items, too many for a real tree, a skew of 1, inserts into an implicit tree at loading, or no limit.
     pub fn new(values: &Values) -> Result<Ycsb, Error> {
-        let threads = values.threads()?;
+        let threads = values.count("threads") as usize;
         let items = values.count_in("items", 1, 1 << 36)?;
-        let real = values.choice("tree") == "real";
+        let real = values.word("tree") == "real";
         if real && items > REAL_LIMIT {
             let want = "a real tree holds up to 64M items; raise `scale` or set tree=implicit";
-            return Err(values.bad("items", want));
+            return Err(values.refuse("items", want));
         }
-        let theta = values.share("theta");
+        let theta = values.part("theta");
         if theta >= 1.0 {
-            return Err(values.bad("theta", "below 1"));
+            return Err(values.refuse("theta", "must be below 1"));
         }
-        let by_inserts = values.choice("load") == "inserts";
+        let by_inserts = values.word("load") == "inserts";
         if by_inserts && !real {
-            return Err(values.bad("load", "inserts need tree=real"));
+            return Err(values.refuse("load", "inserts need tree=real"));
         }
-        let percent = mix_of(values.choice("mix"));
+        let percent = mix_of(values.word("mix"));
         let limit = Limit::new(values, "requests", threads)?;
         let spare = spare_items(
             items,

@@ -15,7 +15,7 @@ use super::lcg::SEED;
 use super::setup::{Class, Setup};
 use crate::layout::{Array, Layout};
 use crate::loops::{Kernel, Loops, Stage, Work, run};
-use crate::params::Error;
+use varve_spec::Error;
 
 /// Points of a line per step.
 const CHUNK: usize = 48;

@@ -20,7 +20,7 @@ use super::setup::{Class, Setup};
 use crate::init::{By, FirstTouch};
 use crate::layout::{Array, Layout};
 use crate::loops::{Kernel, LINE, Loops, Stage, Work};
-use crate::params::Error;
+use varve_spec::Error;
 
 /// Steps of conjugate gradients per iteration.
 const STEPS: u32 = 25;

@@ -17,7 +17,7 @@ use super::setup::{Class, Setup};
 use crate::init::{By, FirstTouch};
 use crate::layout::{Array, Layout};
 use crate::loops::{Kernel, LINE, Loops, Stage, Work};
-use crate::params::Error;
+use varve_spec::Error;
 
 /// Pairs in a batch (the benchmark's MK = 16).
 const BATCH: u64 = 1 << 16;

@@ -15,7 +15,7 @@ use super::setup::Setup;
 use crate::init::{By, FirstTouch};
 use crate::layout::{Array, Layout};
 use crate::loops::{Stage, Work, run};
-use crate::params::Error;
+use varve_spec::Error;
 
 /// Points of a row per step.
 pub const BLOCK: usize = 48;

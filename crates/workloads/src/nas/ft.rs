@@ -18,11 +18,11 @@ use varve_machine::{Kind, Op, Region};
 
 use super::fft::{Complex, Fft, times};
 use super::lcg::{Lcg, SEED};
-use super::setup::{Class, Setup};
+use super::setup::{Class, Setup, refuse};
 use crate::init::{By, FirstTouch};
 use crate::layout::{Array, Layout};
 use crate::loops::{Kernel, Loops, Stage, Work, run};
-use crate::params::Error;
+use varve_spec::Error;
 
 /// Pencils transformed at once.
 const PENCILS: usize = 16;
@@ -105,12 +105,7 @@ pub fn program(setup: &Setup) -> Result<Loops<Ft>, Error> {
     for edge in edges {
         setup.check_size("ft", edge, PENCILS as u64, 1 << 13)?;
         if !edge.is_power_of_two() {
-            return Err(Error::BadValue {
-                workload: "ft".into(),
-                key: "size".into(),
-                value: edge.to_string(),
-                want: "a power of two".into(),
-            });
+            return Err(refuse("ft", "size", edge, "must be a power of two"));
         }
     }
     let points = (edges[0] + 1) * edges[1] * edges[2];

@@ -22,7 +22,7 @@ use super::setup::{Class, Setup};
 use crate::init::{By, FirstTouch, chunk};
 use crate::layout::{Array, Layout};
 use crate::loops::{Kernel, Loops, Stage, Work};
-use crate::params::Error;
+use varve_spec::Error;
 
 mod steps;
 

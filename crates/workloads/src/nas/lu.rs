@@ -18,7 +18,7 @@ use super::setup::{Class, Setup};
 use crate::init::chunk;
 use crate::layout::{Array, Layout};
 use crate::loops::{Kernel, Loops, Stage, Work, run};
-use crate::params::Error;
+use varve_spec::Error;
 
 /// Points of a row per step.
 const BLOCK: usize = 16;

@@ -19,11 +19,11 @@ use varve_machine::{Op, Region};
 use super::lcg::SEED;
 use super::mg_data::Data;
 use super::mg_grid::{Grid, Level};
-use super::setup::{Class, Setup};
+use super::setup::{Class, Setup, refuse};
 use crate::init::{By, FirstTouch};
 use crate::layout::Layout;
 use crate::loops::{Kernel, Loops, Stage, Work};
-use crate::params::Error;
+use varve_spec::Error;
 
 /// Coefficients of the residual, by distance from the centre.
 pub const A: [f64; 4] = [-8.0 / 3.0, 0.0, 1.0 / 6.0, 1.0 / 12.0];
@@ -111,12 +111,7 @@ pub fn program(setup: &Setup) -> Result<Loops<Mg>, Error> {
     let (edge, iterations) = sizes(setup.class);
     let edge = setup.size.unwrap_or(edge);
     if !edge.is_power_of_two() {
-        return Err(Error::BadValue {
-            workload: "mg".into(),
-            key: "size".into(),
-            value: edge.to_string(),
-            want: "a power of two".into(),
-        });
+        return Err(refuse("mg", "size", edge, "must be a power of two"));
     }
     let edges = setup.scaled_powers([edge; 3], 4);
     setup.check_size("mg", edges[2], 4, 4096)?;
@@ -262,7 +257,7 @@ mod tests {
             .unwrap();
         assert_eq!(
             error.to_string(),
-            "workload `mg`: size=33 will not do: a power of two"
+            "workload `mg`: `size=33`: must be a power of two"
         );
     }
 }

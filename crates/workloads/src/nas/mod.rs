@@ -10,8 +10,8 @@
 
 use varve_machine::Program;
 
-use crate::params::{Error, Values};
 use crate::registry::Entry;
+use varve_spec::{Error, Values};
 
 pub mod block;
 pub mod bt;

@@ -1,7 +1,7 @@
 //! What the NAS-like kernels have in common: classes, sizes, and whether there is real data behind the addresses.
 
 use super::lcg::Lcg;
-use crate::params::{Error, Param, Unit, Values};
+use varve_spec::{Error, Param, Values, Want};
 
 /// A problem class of the NAS parallel benchmarks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,31 +28,31 @@ const CLASSES: &[&str] = &["S", "W", "A", "B", "C", "D", "E"];
 pub const PARAMS: &[Param] = &[
     Param::new(
         "class",
-        Unit::Choice(CLASSES),
+        Want::Word(CLASSES),
         "A",
         "problem class, which sets sizes and iterations",
     ),
     Param::new(
         "seed",
-        Unit::Count,
+        Want::COUNT,
         "1",
         "seed of every random choice; 1: the benchmark's own numbers",
     ),
     Param::new(
         "size",
-        Unit::Count,
+        Want::COUNT,
         "0",
         "another size than the class's: points along an edge of the grid (bt, ft, lu, mg, sp), rows (cg), keys (is), pairs (ep); 0: the class's",
     ),
     Param::new(
         "iterations",
-        Unit::Count,
+        Want::COUNT,
         "0",
         "iterations of the outer loop; 0: the class's",
     ),
     Param::new(
         "data",
-        Unit::Choice(&["auto", "real", "addresses"]),
+        Want::Word(&["auto", "real", "addresses"]),
         "auto",
         "real: compute on real data; addresses: the same accesses without data; auto: real up to 2 GiB of host memory",
     ),
@@ -84,13 +84,23 @@ pub struct Setup {
     pub data: &'static str,
 }
 
+/// The error that a value breaks a rule.
+pub fn refuse(
+    workload: &str,
+    key: &str,
+    value: impl std::fmt::Display,
+    rule: impl Into<String>,
+) -> Error {
+    Error::rule("workload", workload, key, value, rule)
+}
+
 impl Setup {
     /// Reads the common parameters.
     ///
     /// # Errors
     /// A value out of range.
     pub fn new(values: &Values) -> Result<Setup, Error> {
-        let class = match values.choice("class") {
+        let class = match values.word("class") {
             "S" => Class::S,
             "W" => Class::W,
             "A" => Class::A,
@@ -107,8 +117,8 @@ impl Setup {
             seed: values.count("seed"),
             scale: values.scale(),
             touch: values.count_in("touch", 64, u64::MAX)?,
-            threads: values.threads()?,
-            data: values.choice("data"),
+            threads: values.count("threads") as usize,
+            data: values.word("data"),
         })
     }
 
@@ -142,16 +152,14 @@ impl Setup {
     pub fn real(&self, workload: &str, bytes: u64) -> Result<bool, Error> {
         match self.data {
             "addresses" => Ok(false),
-            "real" if bytes > MOST_BYTES => Err(Error::BadValue {
-                workload: workload.into(),
-                key: "data".into(),
-                value: "real".into(),
-                want: format!(
+            "real" if bytes > MOST_BYTES => {
+                let rule = format!(
                     "the data would take {} GiB of host memory, more than {} GiB; take data=addresses, a smaller class or a larger scale",
                     bytes >> 30,
                     MOST_BYTES >> 30
-                ),
-            }),
+                );
+                Err(refuse(workload, "data", "real", rule))
+            }
             "real" => Ok(true),
             _ => Ok(bytes <= AUTO_BYTES),
         }
@@ -171,15 +179,9 @@ impl Setup {
         if (least..=most).contains(&size) {
             return Ok(());
         }
-        Err(Error::BadValue {
-            workload: workload.into(),
-            key: "size".into(),
-            value: size.to_string(),
-            want: format!(
-                "between {least} and {most}, after dividing by scale={}",
-                self.scale
-            ),
-        })
+        let scale = self.scale;
+        let rule = format!("must be from {least} to {most}, after dividing by scale={scale}");
+        Err(refuse(workload, "size", size, rule))
     }
 
     /// The edge of a cube of `edge` points whose volume is divided by the scale, rounded.
@@ -225,7 +227,7 @@ mod tests {
         let setup = Setup::tiny(Class::D, 0, 0, 1, true);
         let error = setup.real("ft", 80 << 30).unwrap_err().to_string();
         assert!(
-            error.starts_with("workload `ft`: data=real will not do: the data would take 80 GiB"),
+            error.starts_with("workload `ft`: `data=real`: the data would take 80 GiB"),
             "{error}"
         );
         assert!(

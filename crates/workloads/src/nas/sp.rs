@@ -14,7 +14,7 @@ use super::lcg::SEED;
 use super::setup::{Class, Setup};
 use crate::layout::{Array, Layout};
 use crate::loops::{Kernel, Loops, Stage, Work, run};
-use crate::params::Error;
+use varve_spec::Error;
 
 // Instructions per line of 1.6 points, of 150 per point and direction besides right-hand side and changes of
 // variables (see `flow_ops`): 40 to set up, 85 forward, 25 backward.

@@ -11,9 +11,9 @@ use varve_machine::{Kind, Op, Program, Region};
 use crate::init::{By, FirstTouch, chunk};
 use crate::layout::{Array, Layout};
 use crate::limit::{Limit, TIME};
-use crate::params::{Error, Param, Unit, Values};
 use crate::registry::Entry;
 use crate::rng::Rng;
+use varve_spec::{Error, Param, Values, Want};
 
 /// Bytes per op: one cache line. A larger block is as many ops in a row.
 const LINE: u64 = 64;
@@ -29,35 +29,35 @@ pub const ENTRY: Entry = Entry {
     name: "access",
     about: "sequential or random reads, writes, updates, non-temporal or flushed writes",
     params: &[
-        Param::scaled("bytes", Unit::Bytes, "16GiB", "size of the array"),
+        Param::scaled("bytes", Want::Bytes, "16GiB", "size of the array"),
         Param::new(
             "pattern",
-            Unit::Choice(&["sequential", "random"]),
+            Want::Word(&["sequential", "random"]),
             "sequential",
             "each thread through its share in order, or anywhere",
         ),
         Param::new(
             "op",
-            Unit::Choice(&["read", "write", "update", "nt", "flush"]),
+            Want::Word(&["read", "write", "update", "nt", "flush"]),
             "read",
             "load, store, load and store, non-temporal store, store and write back",
         ),
         Param::new(
             "block",
-            Unit::Bytes,
+            Want::Bytes,
             "64",
             "bytes accessed at each place, in lines of 64",
         ),
         Param::new(
             "fence",
-            Unit::Count,
+            Want::COUNT,
             "1",
             "blocks between two fences of nt and flush; 0: none",
         ),
-        Param::new("delay", Unit::Time, "0", "pause after each block"),
+        Param::new("delay", Want::Time, "0", "pause after each block"),
         Param::new(
             "blocks",
-            Unit::Count,
+            Want::COUNT,
             "1M",
             "blocks per thread; 0: no such limit",
         ),
@@ -95,15 +95,15 @@ impl Access {
     /// # Errors
     /// An array with less than a block per thread; a block that is no multiple of a line; no limit.
     pub fn new(values: &Values) -> Result<Access, Error> {
-        let threads = values.threads()?;
+        let threads = values.count("threads") as usize;
         let block = values.count_in("block", LINE, 1 << 20)?;
         if !block.is_multiple_of(LINE) {
-            return Err(values.bad("block", "a multiple of 64 bytes"));
+            return Err(values.refuse("block", "must be a multiple of 64 bytes"));
         }
         let bytes = values.count_in("bytes", block * threads as u64, 1 << 46)?;
         let mut layout = Layout::new();
         let blocks = layout.array("array", bytes / block, block);
-        let (kind, flush) = match values.choice("op") {
+        let (kind, flush) = match values.word("op") {
             "read" => (Kind::Read, false),
             "write" => (Kind::Write, false),
             "update" => (Kind::Update, false),
@@ -126,7 +126,7 @@ impl Access {
         Ok(Access {
             layout,
             blocks,
-            random: values.choice("pattern") == "random",
+            random: values.word("pattern") == "random",
             kind,
             flush,
             fence: if ordered { values.count("fence") } else { 0 },
@@ -217,7 +217,7 @@ mod tests {
     use crate::harness::{self, Order};
 
     fn make(text: &str) -> Access {
-        Access::new(&Values::parse("access", ENTRY.params, text).unwrap()).unwrap()
+        Access::new(&ENTRY.values(text).unwrap()).unwrap()
     }
 
     #[test]
@@ -270,11 +270,11 @@ mod tests {
 
     #[test]
     fn a_block_is_whole_lines() {
-        let values = Values::parse("access", ENTRY.params, "block=100").unwrap();
+        let values = ENTRY.values("block=100").unwrap();
         let error = Access::new(&values).err().unwrap().to_string();
         assert_eq!(
             error,
-            "workload `access`: block=100 will not do: a multiple of 64 bytes"
+            "workload `access`: `block=100`: must be a multiple of 64 bytes"
         );
     }
 }

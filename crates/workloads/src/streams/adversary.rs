@@ -18,9 +18,9 @@ use varve_machine::{Kind, Op, Program, Region};
 use crate::init::{By, FirstTouch};
 use crate::layout::{Array, Layout};
 use crate::limit::{Limit, TIME};
-use crate::params::{Error, Param, Unit, Values};
 use crate::registry::Entry;
 use crate::rng::Rng;
+use varve_spec::{Error, Param, Values, Want};
 
 /// Bytes of an item.
 const ITEM: u64 = 8;
@@ -35,25 +35,25 @@ pub const ENTRY: Entry = Entry {
     params: &[
         Param::scaled(
             "cache",
-            Unit::Bytes,
+            Want::Bytes,
             "48GiB",
             "capacity of the machine's DRAM cache",
         ),
         Param::new(
             "hot",
-            Unit::Share,
+            Want::Part,
             "25%",
             "share of each half of the array that is hot",
         ),
         Param::new(
             "to_hot",
-            Unit::Share,
+            Want::Part,
             "90%",
             "share of the updates that go to hot pages",
         ),
         Param::new(
             "updates",
-            Unit::Count,
+            Want::COUNT,
             "1M",
             "updates per thread; 0: no such limit",
         ),
@@ -81,7 +81,7 @@ impl Adversary {
     /// # Errors
     /// A cache of less than a page, or no limit.
     pub fn new(values: &Values) -> Result<Adversary, Error> {
-        let threads = values.threads()?;
+        let threads = values.count("threads") as usize;
         let half = values.count_in("cache", 4096, 1 << 45)? / ITEM;
         let mut layout = Layout::new();
         let array = layout.array("array", 2 * half, ITEM);
@@ -91,8 +91,8 @@ impl Adversary {
             layout,
             array,
             half,
-            hot: ((half as f64 * values.share("hot")) as u64).max(1),
-            to_hot: (values.share("to_hot") * (1u64 << 32) as f64) as u64,
+            hot: ((half as f64 * values.part("hot")) as u64).max(1),
+            to_hot: (values.part("to_hot") * (1u64 << 32) as f64) as u64,
             init: FirstTouch::new(touched, values.count("touch"), By::First, threads),
             limit: Limit::new(values, "updates", threads)?,
             threads: (0..threads)
@@ -146,7 +146,7 @@ mod tests {
     use crate::harness::{self, Order};
 
     fn make(text: &str) -> Adversary {
-        Adversary::new(&Values::parse("adversary", ENTRY.params, text).unwrap()).unwrap()
+        Adversary::new(&ENTRY.values(text).unwrap()).unwrap()
     }
 
     /// The slow obvious placement: bins in a row, each page into the first bin with the fewest pages.

@@ -9,9 +9,9 @@ use varve_machine::{Op, Program, Region};
 use crate::init::{By, FirstTouch, chunk};
 use crate::layout::{Array, Layout};
 use crate::limit::{Limit, TIME};
-use crate::params::{Error, Param, Unit, Values};
 use crate::registry::Entry;
 use crate::rng::Permutation;
+use varve_spec::{Error, Param, Values, Want};
 
 /// Instructions per step: the load, and a share of the unrolled loop's counter.
 const INSTRUCTIONS: u32 = 2;
@@ -21,16 +21,16 @@ pub const ENTRY: Entry = Entry {
     name: "chase",
     about: "pointer chasing round one random cycle: idle latency",
     params: &[
-        Param::scaled("bytes", Unit::Bytes, "16GiB", "size of the array"),
+        Param::scaled("bytes", Want::Bytes, "16GiB", "size of the array"),
         Param::new(
             "node",
-            Unit::Bytes,
+            Want::Bytes,
             "64",
             "bytes per node; its first 8 are the pointer",
         ),
         Param::new(
             "steps",
-            Unit::Count,
+            Want::COUNT,
             "1M",
             "steps per thread; 0: no such limit",
         ),
@@ -56,7 +56,7 @@ impl Chase {
     /// # Errors
     /// An array without nodes, nodes without room for a pointer, or no limit.
     pub fn new(values: &Values) -> Result<Chase, Error> {
-        let threads = values.threads()?;
+        let threads = values.count("threads") as usize;
         let node = values.count_in("node", 8, 1 << 30)?;
         let bytes = values.count_in("bytes", node * threads as u64, 1 << 46)?;
         let mut layout = Layout::new();
@@ -118,7 +118,7 @@ mod tests {
     use varve_machine::Kind;
 
     fn make(text: &str) -> Chase {
-        Chase::new(&Values::parse("chase", ENTRY.params, text).unwrap()).unwrap()
+        Chase::new(&ENTRY.values(text).unwrap()).unwrap()
     }
 
     #[test]

@@ -12,9 +12,9 @@ use varve_machine::{Op, Program, Region};
 use crate::init::{By, FirstTouch, chunk};
 use crate::layout::{Array, Layout};
 use crate::limit::{Limit, TIME};
-use crate::params::{Error, Param, Unit, Values};
-use crate::registry::Entry;
+use crate::registry::{self, Entry};
 use crate::rng::Permutation;
+use varve_spec::{Error, Param, Values, Want};
 
 /// Bytes of an object: HotSpot's 12-byte header with compressed class pointers and the 4-byte integer.
 const OBJECT: u64 = 16;
@@ -36,31 +36,34 @@ pub const ENTRY: Entry = Entry {
     name: "membench",
     about: "writes to hot objects among cold ones, with a pause between two (MemBench)",
     params: &[
-        Param::new("threads", Unit::Count, "12", "simulated threads"),
-        Param::scaled("hot", Unit::Bytes, "200MB", "size of all hot objects"),
-        Param::scaled("cold", Unit::Bytes, "2GB", "size of all cold objects"),
-        Param::new("delay", Unit::Time, "0", "pause after each write"),
+        Param {
+            default: "12",
+            ..registry::THREADS
+        },
+        Param::scaled("hot", Want::Bytes, "200MB", "size of all hot objects"),
+        Param::scaled("cold", Want::Bytes, "2GB", "size of all cold objects"),
+        Param::new("delay", Want::Time, "0", "pause after each write"),
         Param::new(
             "organize",
-            Unit::Flag,
+            Want::Flag,
             "false",
             "hot and cold objects in regions of their own",
         ),
         Param::new(
             "shuffle",
-            Unit::Flag,
+            Want::Flag,
             "true",
             "hot objects in random order; false: one after the other, as they lie",
         ),
         Param::new(
             "remote",
-            Unit::Count,
+            Want::COUNT,
             "0",
             "percent of the hot objects that lie in a region of their own, for the other socket (NUMABench)",
         ),
         Param::new(
             "writes",
-            Unit::Count,
+            Want::COUNT,
             "1M",
             "writes per thread; 0: no such limit",
         ),
@@ -100,7 +103,7 @@ impl MemBench {
     /// # Errors
     /// Fewer hot objects than threads, or no limit.
     pub fn new(values: &Values) -> Result<MemBench, Error> {
-        let threads = values.threads()?;
+        let threads = values.count("threads") as usize;
         let hot = values.count_in("hot", OBJECT * threads as u64, 1 << 40)? / OBJECT;
         let cold = values.count_in("cold", 0, 1 << 40)? / OBJECT;
         let far = hot * values.count_in("remote", 0, 100)? / 100;
@@ -227,7 +230,7 @@ mod tests {
     use crate::harness::{self, Order};
 
     fn make(text: &str) -> MemBench {
-        MemBench::new(&Values::parse("membench", ENTRY.params, text).unwrap()).unwrap()
+        MemBench::new(&ENTRY.values(text).unwrap()).unwrap()
     }
 
     #[test]

@@ -8,8 +8,8 @@ use varve_machine::{Kind, Op, Program, Region};
 
 use crate::init::{By, FirstTouch, chunk};
 use crate::layout::{Array, Layout};
-use crate::params::{Error, Param, Unit, Values};
 use crate::registry::Entry;
+use varve_spec::{Error, Param, Values, Want};
 
 /// Doubles per vector of 32 bytes (AVX2), the step of the loops.
 const LANES: u64 = 4;
@@ -36,21 +36,21 @@ pub const ENTRY: Entry = Entry {
     params: &[
         Param::scaled(
             "bytes",
-            Unit::Bytes,
+            Want::Bytes,
             "24GiB",
             "size of the three arrays together",
         ),
         Param::new(
             "op",
-            Unit::Choice(&["all", "copy", "scale", "add", "triad"]),
+            Want::Word(&["all", "copy", "scale", "add", "triad"]),
             "all",
             "which loop; all: the four in turn",
         ),
-        Param::new("passes", Unit::Count, "10", "how often"),
-        Param::new("nt", Unit::Flag, "false", "non-temporal stores"),
+        Param::new("passes", Want::COUNT, "10", "how often"),
+        Param::new("nt", Want::Flag, "false", "non-temporal stores"),
         Param::new(
             "values",
-            Unit::Flag,
+            Want::Flag,
             "false",
             "hold and compute the arrays (up to 3GiB)",
         ),
@@ -121,19 +121,19 @@ impl Stream {
     /// # Errors
     /// Arrays with less than one vector per thread, or too large to hold.
     pub fn new(values: &Values) -> Result<Stream, Error> {
-        let threads = values.threads()?;
+        let threads = values.count("threads") as usize;
         let bytes = values.count_in("bytes", 3 * VECTOR * threads as u64, 1 << 46)?;
         let held = values.flag("values");
         if held && bytes > 3 << 30 {
             let want =
                 "values are held up to 3GiB; raise `scale`, lower `bytes`, or leave `values`";
-            return Err(values.bad("bytes", want));
+            return Err(values.refuse("bytes", want));
         }
         let vectors = bytes / 3 / VECTOR;
         let mut layout = Layout::new();
         let arrays = ["a", "b", "c"].map(|name| layout.array(name, vectors, VECTOR));
         let ranges = FirstTouch::ranges(&arrays);
-        let loops = match values.choice("op") {
+        let loops = match values.word("op") {
             "copy" => vec![COPY],
             "scale" => vec![SCALE],
             "add" => vec![ADD],
@@ -244,7 +244,7 @@ mod tests {
     use crate::harness;
 
     fn make(text: &str) -> Stream {
-        Stream::new(&Values::parse("stream", ENTRY.params, text).unwrap()).unwrap()
+        Stream::new(&ENTRY.values(text).unwrap()).unwrap()
     }
 
     #[test]

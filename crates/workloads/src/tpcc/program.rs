@@ -10,9 +10,9 @@ use super::transactions::{CLASSES, PERCENT, Worker};
 use crate::init::{By, FirstTouch, chunk};
 use crate::layout::Layout;
 use crate::limit::{Limit, TIME};
-use crate::params::{Error, Param, Unit, Values};
 use crate::registry::Entry;
 use crate::rng::Rng;
+use varve_spec::{Error, Param, Values, Want};
 
 /// Most warehouses: about 2.2 MB of the host's memory each.
 const WAREHOUSES: u64 = 4000;
@@ -29,10 +29,10 @@ pub const ENTRY: Entry = Entry {
     name: "tpcc",
     about: "TPC-C-like transactions on an in-memory database with optimistic concurrency (Silo)",
     params: &[
-        Param::scaled("warehouses", Unit::Count, "1100", "warehouses, 91 MB each"),
+        Param::scaled("warehouses", Want::COUNT, "1100", "warehouses, 91 MB each"),
         Param::new(
             "transactions",
-            Unit::Count,
+            Want::COUNT,
             "100k",
             "per thread; 0: no such limit",
         ),
@@ -60,7 +60,7 @@ impl Tpcc {
     /// # Errors
     /// No warehouse or too many for the host's memory; no limit.
     pub fn new(values: &Values) -> Result<Tpcc, Error> {
-        let threads = values.threads()?;
+        let threads = values.count("threads") as usize;
         let warehouses = values.count_in("warehouses", 1, WAREHOUSES)?;
         let limit = Limit::new(values, "transactions", threads)?;
         let transactions = match values.count("transactions") {

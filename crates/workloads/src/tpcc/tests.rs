@@ -8,7 +8,7 @@ use varve_machine::Kind;
 const LIMIT: u64 = 1 << 26;
 
 fn make(text: &str) -> Tpcc {
-    Tpcc::new(&Values::parse("tpcc", ENTRY.params, text).unwrap()).unwrap()
+    Tpcc::new(&ENTRY.values(text).unwrap()).unwrap()
 }
 
 fn run(text: &str, order: Order) -> (Tpcc, Tally) {

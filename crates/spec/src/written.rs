@@ -27,10 +27,13 @@ const TIMES: Suffixes = &[
     ("us", 1_000),
     ("ms", 1_000_000),
     ("s", 1_000_000_000),
+    ("min", 60_000_000_000),
+    ("m", 60_000_000_000),
+    ("h", 3_600_000_000_000),
 ];
 
 /// A decimal number with one of the suffixes; `None` unless it is whole once multiplied and fits 64 bits.
-fn number(text: &str, suffixes: Suffixes) -> Option<u64> {
+fn whole(text: &str, suffixes: Suffixes) -> Option<u64> {
     let (digits, factor) = suffixes.iter().find_map(|&(suffix, factor)| {
         let digits = text.strip_suffix(suffix)?.trim_end();
         let plain = digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
@@ -57,20 +60,48 @@ fn number(text: &str, suffixes: Suffixes) -> Option<u64> {
 
 /// Bytes: `4096`, `2MiB`, `96GiB`, `1GB`.
 pub fn bytes(text: &str) -> Option<u64> {
-    number(text, BYTES)
+    whole(text, BYTES)
 }
 
 /// A whole number, with `k`, `M`, `G` for thousands, millions, billions.
 pub fn count(text: &str) -> Option<u64> {
-    number(text, COUNTS)
+    whole(text, COUNTS)
 }
 
-/// Time in ns: `5ns`, `2ms`, `1.5s`; zero needs no unit.
+/// Time in ns: `5ns`, `2ms`, `1.5s`, `10min` (or `10m`), `1h`; zero needs no unit.
 pub fn nanoseconds(text: &str) -> Option<u64> {
     match text {
         "0" => Some(0),
-        _ => number(text, TIMES),
+        _ => whole(text, TIMES),
     }
+}
+
+/// Time in seconds: as [`nanoseconds`], or a number of seconds without a unit. Finite, and not negative.
+pub fn seconds(text: &str) -> Option<f64> {
+    match nanoseconds(text) {
+        Some(ns) => Some(ns as f64 / 1e9),
+        None => number(text),
+    }
+}
+
+/// A number that is finite and not negative: `1.5`.
+pub fn number(text: &str) -> Option<f64> {
+    let number: f64 = text.parse().ok()?;
+    (number.is_finite() && number >= 0.0).then_some(number)
+}
+
+/// A part of something, 0 to 1: `0.05` or `5%`.
+pub fn part(text: &str) -> Option<f64> {
+    let part = match text.strip_suffix('%') {
+        Some(percent) => number(percent.trim_end())? / 100.0,
+        None => number(text)?,
+    };
+    (part <= 1.0).then_some(part)
+}
+
+/// Whether a number has no unit.
+pub fn is_bare(text: &str) -> bool {
+    text.ends_with(|c: char| c.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -97,19 +128,29 @@ mod tests {
             ("3ms", TIMES, Some(3_000_000)),
             ("10", TIMES, None),
             ("3", TIMES, None),
+            ("1.5min", TIMES, Some(90_000_000_000)),
+            ("2m", TIMES, Some(120_000_000_000)),
+            ("1 h", TIMES, Some(3_600_000_000_000)),
         ];
         for (text, suffixes, want) in cases {
-            assert_eq!(number(text, suffixes), want, "{text:?}");
+            assert_eq!(whole(text, suffixes), want, "{text:?}");
         }
         assert_eq!(nanoseconds("0"), Some(0));
         assert_eq!(nanoseconds("10"), None, "a unit is missing");
+        assert_eq!(seconds("10"), Some(10.0));
+        assert_eq!(seconds("10ms"), Some(0.01));
+        assert_eq!(seconds("-1"), None);
+        assert_eq!(seconds("inf"), None);
+        assert_eq!(part("5 %"), Some(0.05));
+        assert_eq!(part("1.01"), None);
+        assert_eq!(part("-0.1"), None);
     }
 
     proptest::proptest! {
         #[test]
         fn written_numbers_read_back(n in 0u64..1 << 40) {
-            proptest::prop_assert_eq!(number(&n.to_string(), BYTES), Some(n));
-            proptest::prop_assert_eq!(number(&format!("{n}KiB"), BYTES), n.checked_mul(1024));
+            proptest::prop_assert_eq!(whole(&n.to_string(), BYTES), Some(n));
+            proptest::prop_assert_eq!(whole(&format!("{n}KiB"), BYTES), n.checked_mul(1024));
         }
     }
 }

@@ -1,0 +1,28 @@
+//! `cgz-f`: sites are hot by writes per object (A5, Crystal Gazer).
+
+use super::{BySite, Entry, Hot};
+use crate::sites::classify;
+use varve_spec::{Param, Want};
+
+/// What there is to know of it.
+pub const ENTRY: Entry = Entry {
+    source: "A5, Crystal Gazer, CGZ-F1",
+    profile: true,
+    params: &[THRESHOLD],
+    ..Entry::new(
+        "cgz-f",
+        "sites whose objects are written to often in fast memory",
+        |v, p| {
+            let hot = classify::by_frequency(p, v.number(THRESHOLD.key));
+            Ok(Box::new(BySite::new(ENTRY.name, Hot::Profiled(hot))))
+        },
+    )
+};
+
+/// From how many writes on a site is hot.
+pub(super) const THRESHOLD: Param = Param::new(
+    "threshold",
+    Want::Number,
+    "1",
+    "writes per surviving object from which a site is hot (section 5.3)",
+);

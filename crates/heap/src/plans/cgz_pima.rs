@@ -1,0 +1,23 @@
+//! `cgz+pima`: both memories are tried for objects of the sites of `cgz-f` alone (A8).
+
+use super::cgz_f::THRESHOLD;
+use super::pima::{ALPHA, HOLD_OFF, INTERVALS, TOGETHER, TriesBoth, settled};
+use super::{Entry, Hot};
+use crate::sites::classify;
+
+/// What there is to know of it.
+pub const ENTRY: Entry = Entry {
+    source: "A8, CGZ+PIMA",
+    profile: true,
+    intervals: true,
+    params: &[THRESHOLD, ALPHA, INTERVALS, HOLD_OFF, TOGETHER],
+    ..Entry::new(
+        "cgz+pima",
+        "the same for the sites of cgz-f alone, others in slow memory",
+        |v, p| {
+            let hot = classify::by_frequency(p, v.number(THRESHOLD.key));
+            let about = Some(Hot::Profiled(hot));
+            Ok(Box::new(TriesBoth::new(ENTRY.name, settled(v)?, about)))
+        },
+    )
+};

@@ -1,0 +1,14 @@
+//! `hints`: sites are hot if the programmer marked them (A7).
+
+use super::{BySite, Entry, Hot};
+
+/// What there is to know of it.
+pub const ENTRY: Entry = Entry {
+    source: "A7, criticality hints",
+    colours: true,
+    ..Entry::new(
+        "hints",
+        "sites that the programmer marked as critical in fast memory",
+        |_, _| Ok(Box::new(BySite::new(ENTRY.name, Hot::Hinted))),
+    )
+};

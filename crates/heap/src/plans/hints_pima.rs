@@ -1,0 +1,19 @@
+//! `hints+pima`: both memories are tried for objects of marked sites alone (A8).
+
+use super::pima::{PARAMS, TriesBoth, settled};
+use super::{Entry, Hot};
+
+/// What there is to know of it.
+pub const ENTRY: Entry = Entry {
+    source: "A8, CH+PIMA",
+    intervals: true,
+    params: PARAMS,
+    ..Entry::new(
+        "hints+pima",
+        "the same for marked sites alone, others in slow memory",
+        |v, _| {
+            let about = Some(Hot::Hinted);
+            Ok(Box::new(TriesBoth::new(ENTRY.name, settled(v)?, about)))
+        },
+    )
+};

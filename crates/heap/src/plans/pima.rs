@@ -1,0 +1,146 @@
+//! `pima`, `hints+pima`, `cgz+pima`: the memory of old objects is found by trying both (A8). The state machine is in
+//! `pima.rs`; here is what its choice is about: all old objects, or those of hot allocation sites alone, while the
+//! others stay in slow memory.
+
+use std::time::Duration;
+use varve_spec::{Param, Values, Want};
+
+use super::Entry;
+use super::by_site::Hot;
+use crate::pima::{self, Phase, Pima, PimaError, PimaSettings, Room};
+use crate::plan::{Object, Plan, Site, Space};
+use crate::sampler::{FastMemory, Interval, Intervals, ReportError, Sampler};
+use crate::tier::Tier;
+
+/// What there is to know of it.
+pub const ENTRY: Entry = Entry {
+    source: "A8, PIMA",
+    intervals: true,
+    params: PARAMS,
+    ..Entry::new(
+        "pima",
+        "old objects where the program runs well, found by sampling both memories",
+        |v, _| Ok(Box::new(TriesBoth::new(ENTRY.name, settled(v)?, None))),
+    )
+};
+
+/// The parameters of the state machine.
+pub(super) const PARAMS: &[Param] = &[ALPHA, INTERVALS, HOLD_OFF, TOGETHER];
+
+pub(super) const ALPHA: Param = Param::new(
+    "alpha",
+    Want::Number,
+    "1.5",
+    "fast memory is chosen if the program is slower by more than this factor in slow memory, at least 1 (section 6.4)",
+);
+pub(super) const INTERVALS: Param = Param::new(
+    "intervals",
+    Want::Count {
+        min: 1,
+        max: u32::MAX as u64,
+    },
+    "2",
+    "intervals per memory in a sample, N_i (section 6.4)",
+);
+pub(super) const HOLD_OFF: Param = Param::new(
+    "hold-off",
+    Want::Time,
+    "50s",
+    "time from a decision to the next sample (section 6.4)",
+);
+pub(super) const TOGETHER: Param = Param::new(
+    "together",
+    Want::Flag,
+    "yes",
+    "whether the samples of several instances begin when all of them are ready (section 6.2)",
+);
+
+/// The state machine with the settings that were given.
+pub(super) fn settled(v: &Values) -> Result<Pima, PimaError> {
+    Pima::new(PimaSettings {
+        alpha: v.number(ALPHA.key),
+        intervals: v.count(INTERVALS.key) as u32,
+        hold_off: v.time(HOLD_OFF.key),
+        coordinated: v.flag(TOGETHER.key),
+    })
+}
+
+/// By what the program's own intervals showed.
+#[derive(Clone, Debug)]
+pub struct TriesBoth {
+    name: &'static str,
+    pima: Pima,
+    /// What the choice is about; `None` is everything.
+    about: Option<Hot>,
+}
+
+impl TriesBoth {
+    /// A plan of this name.
+    pub fn new(name: &'static str, pima: Pima, about: Option<Hot>) -> TriesBoth {
+        TriesBoth { name, pima, about }
+    }
+}
+
+impl Plan for TriesBoth {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn place(&self, o: Object) -> Space {
+        match self.about.is_none() || o.hot {
+            true => Space::Old(self.pima.memory()),
+            false => Space::Old(Tier::SLOW),
+        }
+    }
+
+    fn is_hot(&self, site: Site<'_>) -> bool {
+        self.about.as_ref().is_some_and(|hot| hot.is_hot(site))
+    }
+
+    fn takes_hints(&self) -> bool {
+        matches!(self.about, Some(Hot::Hinted))
+    }
+
+    fn sampler(&self) -> Option<Sampler<'_>> {
+        Some(Sampler::Intervals(self))
+    }
+
+    fn intervals_mut(&mut self) -> Option<&mut dyn Intervals> {
+        Some(self)
+    }
+}
+
+impl Intervals for TriesBoth {
+    fn interval(
+        &mut self,
+        interval: Interval,
+        fast: FastMemory,
+    ) -> Result<Option<Tier>, ReportError> {
+        let need = match self.about {
+            None => fast.old,
+            Some(_) => fast.hot,
+        };
+        let left = fast.left;
+        self.pima.interval(interval, Room { need, left })
+    }
+
+    fn moved(&mut self, now: Duration, bytes: u64) {
+        self.pima.moved(now, bytes);
+    }
+
+    fn log(&self) -> &[pima::Entry] {
+        self.pima.log()
+    }
+
+    fn is_coordinated(&self) -> bool {
+        self.pima.is_coordinated()
+    }
+
+    fn is_ready(&self) -> bool {
+        self.pima.phase() == Phase::Prepare
+    }
+
+    fn start(&mut self, now: Duration) {
+        self.pima.start(now);
+    }
+}

@@ -1,0 +1,169 @@
+//! Plans that go by how the program runs, and not by its objects alone: what they are told, and who tells it.
+//!
+//! ```text
+//!   the program reports an interval  -> Heap::interval -> Intervals   may have old objects move
+//!   somebody samples what runs       -> Warmth                        what is hot when a collection begins
+//! ```
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::heap::Heap;
+use crate::instances::Seat;
+use crate::mutator::Mutator;
+use crate::observer::Observer;
+use crate::pima::Entry;
+use crate::plan::Places;
+use crate::roots::Roots;
+use crate::stats::{Cause, Kind};
+use crate::tier::Tier;
+use crate::warm::Warmth;
+
+/// What a plan is told of the running program.
+#[derive(Clone, Copy)]
+pub enum Sampler<'p> {
+    /// Intervals of its work, which it reports itself.
+    Intervals(&'p dyn Intervals),
+    /// Samples of what runs.
+    Stacks(&'p Arc<Warmth>),
+}
+
+impl<'p> Sampler<'p> {
+    /// Who is told of intervals.
+    pub fn intervals(self) -> Option<&'p dyn Intervals> {
+        match self {
+            Sampler::Intervals(told) => Some(told),
+            Sampler::Stacks(_) => None,
+        }
+    }
+
+    /// Where samples of what runs go.
+    pub fn stacks(self) -> Option<&'p Arc<Warmth>> {
+        match self {
+            Sampler::Stacks(warmth) => Some(warmth),
+            Sampler::Intervals(_) => None,
+        }
+    }
+}
+
+/// A plan that is told of intervals of the program's work, and may have old objects move because of them.
+pub trait Intervals {
+    /// The program finished an interval. `Some` says that old objects are to move to that memory now: everything is
+    /// collected, and [`Intervals::moved`] is called then.
+    ///
+    /// # Errors
+    /// If the report is out of order. Nothing changes then.
+    fn interval(
+        &mut self,
+        interval: Interval,
+        fast: FastMemory,
+    ) -> Result<Option<Tier>, ReportError>;
+
+    /// Old objects were moved, so many bytes, which was done at `now`.
+    fn moved(&mut self, now: Duration, bytes: u64);
+
+    /// Every phase that began, in order.
+    fn log(&self) -> &[Entry];
+
+    /// Whether it begins its samples together with other instances.
+    fn is_coordinated(&self) -> bool {
+        false
+    }
+
+    /// Whether it waits for [`Intervals::start`].
+    fn is_ready(&self) -> bool {
+        false
+    }
+
+    /// A sample begins: all instances that sample together are ready.
+    fn start(&mut self, now: Duration) {
+        let _ = now;
+    }
+}
+
+/// What the program says at the end of an interval of its work: for a graph engine, a part of the vertices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interval {
+    /// Counts up, over all iterations.
+    pub id: u64,
+    /// Time to load the interval's part of the graph.
+    pub load: Duration,
+    /// Time to update its vertices.
+    pub update: Duration,
+    /// When it ended, by the program's clock.
+    pub now: Duration,
+}
+
+/// What a plan may know of fast memory when it decides whether old objects move there. In bytes; without a limit there is
+/// no end of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FastMemory {
+    /// What is free for old objects, with room for what survives next.
+    pub left: u64,
+    /// Old objects that are elsewhere.
+    pub old: u64,
+    /// Those of them that are hot, at most.
+    pub hot: u64,
+}
+
+/// What cannot be about a report.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum ReportError {
+    /// Reports overtook each other, or one came twice.
+    #[error(
+        "pima: interval {id} was reported after interval {last}: number intervals upwards over all iterations"
+    )]
+    Order {
+        /// The interval reported.
+        id: u64,
+        /// The one before.
+        last: u64,
+    },
+    /// The program's clock went backwards.
+    #[error("pima: interval {id} ended at {now:?}, before the one that was reported at {last:?}")]
+    Clock {
+        /// The interval reported.
+        id: u64,
+        /// When it ended.
+        now: Duration,
+        /// When the last one did.
+        last: Duration,
+    },
+}
+
+impl<P: Places, O: Observer> Heap<P, O> {
+    /// Tells the plan that the program finished an interval of its work, and moves old objects if the plan says so.
+    /// `now` gives the time after that, by the same clock as the report's. Gives the memory that objects moved to.
+    ///
+    /// # Errors
+    /// If the report is out of order.
+    pub fn interval(
+        &mut self,
+        mutator: &mut Mutator,
+        interval: Interval,
+        roots: &mut dyn Roots,
+        now: impl FnOnce() -> Duration,
+    ) -> Result<Option<Tier>, ReportError> {
+        let fast = self.fast_memory();
+        let Some(told) = self.plan.plan_mut().intervals_mut() else {
+            return Ok(None);
+        };
+        let to = told.interval(interval, fast)?;
+        if let Some(to) = to {
+            let moved = |heap: &Self| heap.stats.moved[usize::from(to.0)];
+            let before = moved(self);
+            self.collect_for(mutator, Kind::Full, Cause::Moving, roots);
+            let bytes = moved(self) - before;
+            if let Some(told) = self.plan.plan_mut().intervals_mut() {
+                told.moved(now(), bytes);
+            }
+        }
+        if let Some(told) = self.plan.plan_mut().intervals_mut()
+            && told.is_ready()
+            && self.seat.as_mut().is_none_or(Seat::may_start)
+        {
+            told.start(interval.now);
+        }
+        Ok(to)
+    }
+}

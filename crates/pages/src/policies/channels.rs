@@ -1,0 +1,21 @@
+//! `channels`: pages in turn over all DIMMs, what channel interleaving does, by pages. It is `trays` without a cold page.
+
+use super::TrayPolicy;
+use super::entry::{Entry, Needs};
+use crate::frames::Frames;
+use crate::trays::{Colour, DimmMap, Trays};
+
+/// What there is to know of it.
+pub const ENTRY: Entry = Entry {
+    source: "paper B, section 8.1: the baseline",
+    needs: Needs::Trays,
+    ..Entry::new(
+        "channels",
+        "pages in turn over all DIMMs: what channel interleaving does, by pages",
+        |_, topology| {
+            let trays = Trays::new(&DimmMap::of(topology)?, 0, None)?;
+            let policy = TrayPolicy::new(trays, Box::new(|f| (Colour::Hot, f.socket)), None, 0);
+            Ok((Frames::in_order(topology), Box::new(policy)))
+        },
+    )
+};

@@ -1,0 +1,19 @@
+//! `fast`: all pages in fast memory, an end that everything else lies within.
+
+use super::Only;
+use super::entry::{Entry, Needs};
+use crate::frames::Frames;
+
+/// What there is to know of it.
+pub const ENTRY: Entry = Entry {
+    source: "paper D, section 5.3: Linux-DRAM",
+    needs: Needs::Flat,
+    ..Entry::new(
+        "fast",
+        "DRAM only; a footprint larger than DRAM is out of memory",
+        |_, topology| {
+            let policy = Only::new(topology, true);
+            Ok((Frames::in_order(topology), Box::new(policy)))
+        },
+    )
+};

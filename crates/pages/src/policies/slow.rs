@@ -1,0 +1,19 @@
+//! `slow`: all pages in slow memory, an end that everything else lies within.
+
+use super::Only;
+use super::entry::{Entry, Needs};
+use crate::frames::Frames;
+
+/// What there is to know of it.
+pub const ENTRY: Entry = Entry {
+    source: "the other end of the scale",
+    needs: Needs::Flat,
+    ..Entry::new(
+        "slow",
+        "slow memory only: what DRAM is worth",
+        |_, topology| {
+            let policy = Only::new(topology, false);
+            Ok((Frames::in_order(topology), Box::new(policy)))
+        },
+    )
+};

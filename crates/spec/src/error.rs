@@ -1,0 +1,129 @@
+//! What can be wrong about a specification.
+
+use std::fmt;
+
+/// Whose parameters they are: a kind of thing and a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Whose {
+    /// The kind, such as `page policy`.
+    pub kind: &'static str,
+    /// The name, such as `static`; empty where there is only one of the kind.
+    pub name: String,
+}
+
+impl fmt::Display for Whose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name.as_str() {
+            "" => f.write_str(self.kind),
+            name => write!(f, "{} `{name}`", self.kind),
+        }
+    }
+}
+
+/// One line for a user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Nothing of the kind has that name.
+    #[error("no {kind} is called `{name}`; there are {known}{}", suggestion(meant))]
+    Unknown {
+        /// The kind of thing.
+        kind: &'static str,
+        /// The name given.
+        name: String,
+        /// Every name, separated by commas.
+        known: String,
+        /// The nearest of them, if one is near.
+        meant: Option<String>,
+    },
+    /// It has no such parameter.
+    #[error(
+        "{whose} has no parameter `{key}`; it takes {known}{}",
+        suggestion(meant)
+    )]
+    UnknownKey {
+        /// Who was given it.
+        whose: Whose,
+        /// The key given.
+        key: String,
+        /// Its keys, separated by commas.
+        known: String,
+        /// The nearest of them, if one is near.
+        meant: Option<String>,
+    },
+    /// The same key was given twice.
+    #[error("{whose}: parameter `{key}` is given twice")]
+    Twice {
+        /// Who was given it.
+        whose: Whose,
+        /// The key.
+        key: String,
+    },
+    /// A parameter without a default is missing.
+    #[error("{whose} needs `{key}=...`: {want}")]
+    Needed {
+        /// Who needs it.
+        whose: Whose,
+        /// The key.
+        key: String,
+        /// How it is written.
+        want: String,
+    },
+    /// A value cannot be read, or cannot be used.
+    #[error("{whose}: `{key}={value}`{why}")]
+    Value {
+        /// Who was given it.
+        whose: Whose,
+        /// The key.
+        key: String,
+        /// The value, as it was written.
+        value: String,
+        /// What is wrong, and what to write.
+        why: Why,
+    },
+}
+
+/// What is wrong about a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// It lacks its unit; a value that has one.
+    NoUnit(String),
+    /// A rule that it breaks: `must be ...`.
+    Rule(String),
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Why::NoUnit(remedy) => write!(f, " has no unit: write {remedy}"),
+            Why::Rule(rule) => write!(f, ": {rule}"),
+        }
+    }
+}
+
+impl Error {
+    /// A value that breaks a rule, such as `must be a power of two`, where no [`Values`](crate::Values) are at hand.
+    pub fn rule(
+        kind: &'static str,
+        name: &str,
+        key: &str,
+        value: impl fmt::Display,
+        rule: impl Into<String>,
+    ) -> Error {
+        Error::Value {
+            whose: Whose {
+                kind,
+                name: name.into(),
+            },
+            key: key.into(),
+            value: value.to_string(),
+            why: Why::Rule(rule.into()),
+        }
+    }
+}
+
+fn suggestion(meant: &Option<String>) -> String {
+    match meant {
+        Some(name) => format!(" (did you mean `{name}`?)"),
+        None => String::new(),
+    }
+}
