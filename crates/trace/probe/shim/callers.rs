@@ -33,7 +33,10 @@ fn is_mapped(address: usize) -> bool {
         return true;
     }
     let mut resident = 0u8;
-    let mapped = system(MINCORE, [page * PAGE, PAGE, &raw mut resident as usize, 0, 0, 0]) == 0;
+    let mapped = system(
+        MINCORE,
+        [page * PAGE, PAGE, &raw mut resident as usize, 0, 0, 0],
+    ) == 0;
     if mapped {
         known.store(page, Relaxed);
     }
@@ -49,11 +52,20 @@ impl Callers {
         let (mut below, mut frame) = (self.place as usize, self.frame);
         for caller in &mut found[1..] {
             // a frame lies above the last one and is aligned
-            if frame <= below || frame - below > MOST_FRAME_BYTES || frame % 16 != 0 || !is_mapped(frame) {
+            if frame <= below
+                || frame - below > MOST_FRAME_BYTES
+                || frame % 16 != 0
+                || !is_mapped(frame)
+            {
                 break;
             }
             // SAFETY: the page is mapped, and 16 aligned bytes are on one page.
-            let (next, back) = unsafe { ((frame as *const usize).read(), (frame as *const usize).add(1).read()) };
+            let (next, back) = unsafe {
+                (
+                    (frame as *const usize).read(),
+                    (frame as *const usize).add(1).read(),
+                )
+            };
             *caller = back;
             if back == 0 {
                 break;

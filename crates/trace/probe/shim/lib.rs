@@ -9,8 +9,8 @@
 mod callers;
 mod environment;
 
-use core::arch::{asm, naked_asm};
 use callers::Callers;
+use core::arch::{asm, naked_asm};
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
@@ -64,7 +64,17 @@ fn tell_free(pointer: *mut c_void) {
 fn told(pointer: *mut c_void, bytes: usize, from: Callers) -> *mut c_void {
     if !pointer.is_null() {
         let callers = from.walk();
-        system(CALL_ALLOC, [pointer as usize, bytes, callers[0], callers[1], callers[2], callers[3]]);
+        system(
+            CALL_ALLOC,
+            [
+                pointer as usize,
+                bytes,
+                callers[0],
+                callers[1],
+                callers[2],
+                callers[3],
+            ],
+        );
     }
     pointer
 }
@@ -95,11 +105,14 @@ struct Next {
 }
 
 /// Stands for a function that is being looked up.
-const LOOKING: *mut c_void = 1 as *mut c_void;
+const LOOKING: *mut c_void = core::ptr::without_provenance_mut(1);
 
 impl Next {
     const fn new(name: &'static core::ffi::CStr) -> Next {
-        Next { name, function: AtomicPtr::new(null_mut()) }
+        Next {
+            name,
+            function: AtomicPtr::new(null_mut()),
+        }
     }
 
     /// The function; `None` while `dlsym` is looking for it (and allocates).
@@ -131,6 +144,9 @@ type Placed = unsafe extern "C" fn(*mut *mut c_void, usize, usize) -> c_int;
 macro_rules! with_callers {
     ($name:ident, $inner:ident, $place:literal, $frame:literal) => {
         /// The function of the C library with this name.
+        ///
+        /// # Safety
+        /// As for the C function.
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name() {
@@ -161,7 +177,11 @@ static FREE: Next = Next::new(c"free");
 extern "C" fn on_malloc(bytes: usize, from: Callers) -> *mut c_void {
     match MALLOC.get() {
         // SAFETY: the C library's function of this type.
-        Some(next) => told(unsafe { core::mem::transmute::<*mut c_void, OneSize>(next)(bytes) }, bytes, from),
+        Some(next) => told(
+            unsafe { core::mem::transmute::<*mut c_void, OneSize>(next)(bytes) },
+            bytes,
+            from,
+        ),
         None => early(bytes),
     }
 }
@@ -169,7 +189,11 @@ extern "C" fn on_malloc(bytes: usize, from: Callers) -> *mut c_void {
 extern "C" fn on_valloc(bytes: usize, from: Callers) -> *mut c_void {
     match VALLOC.get() {
         // SAFETY: the C library's function of this type.
-        Some(next) => told(unsafe { core::mem::transmute::<*mut c_void, OneSize>(next)(bytes) }, bytes, from),
+        Some(next) => told(
+            unsafe { core::mem::transmute::<*mut c_void, OneSize>(next)(bytes) },
+            bytes,
+            from,
+        ),
         None => null_mut(),
     }
 }
@@ -178,7 +202,8 @@ extern "C" fn on_calloc(count: usize, bytes: usize, from: Callers) -> *mut c_voi
     match CALLOC.get() {
         Some(next) => {
             // SAFETY: the C library's function of this type.
-            let pointer = unsafe { core::mem::transmute::<*mut c_void, TwoSizes>(next)(count, bytes) };
+            let pointer =
+                unsafe { core::mem::transmute::<*mut c_void, TwoSizes>(next)(count, bytes) };
             told(pointer, count.wrapping_mul(bytes), from)
         }
         // fresh static memory is zero already
@@ -200,11 +225,18 @@ extern "C" fn on_realloc(old: *mut c_void, bytes: usize, from: Callers) -> *mut 
     }
 }
 
-extern "C" fn on_reallocarray(old: *mut c_void, count: usize, bytes: usize, from: Callers) -> *mut c_void {
+extern "C" fn on_reallocarray(
+    old: *mut c_void,
+    count: usize,
+    bytes: usize,
+    from: Callers,
+) -> *mut c_void {
     match REALLOCARRAY.get() {
         Some(next) if !is_early(old) => {
             // SAFETY: the C library's function of this type.
-            let pointer = unsafe { core::mem::transmute::<*mut c_void, ResizeArray>(next)(old, count, bytes) };
+            let pointer = unsafe {
+                core::mem::transmute::<*mut c_void, ResizeArray>(next)(old, count, bytes)
+            };
             retold(old, pointer, count.wrapping_mul(bytes), from)
         }
         _ => null_mut(),
@@ -227,7 +259,11 @@ fn move_early(old: *mut c_void, bytes: usize, from: Callers) -> *mut c_void {
         for at in 0..bytes.min(rest) {
             // SAFETY: `new` has `bytes` bytes, and the early memory has `rest` from `old` on. Byte by byte, since
             // the C library's copy may not be usable yet.
-            unsafe { new.cast::<u8>().add(at).write_volatile(old.cast::<u8>().add(at).read()) };
+            unsafe {
+                new.cast::<u8>()
+                    .add(at)
+                    .write_volatile(old.cast::<u8>().add(at).read())
+            };
         }
     }
     new
@@ -236,7 +272,11 @@ fn move_early(old: *mut c_void, bytes: usize, from: Callers) -> *mut c_void {
 extern "C" fn on_memalign(alignment: usize, bytes: usize, from: Callers) -> *mut c_void {
     match MEMALIGN.get() {
         // SAFETY: the C library's function of this type.
-        Some(next) => told(unsafe { core::mem::transmute::<*mut c_void, TwoSizes>(next)(alignment, bytes) }, bytes, from),
+        Some(next) => told(
+            unsafe { core::mem::transmute::<*mut c_void, TwoSizes>(next)(alignment, bytes) },
+            bytes,
+            from,
+        ),
         None => null_mut(),
     }
 }
@@ -244,17 +284,28 @@ extern "C" fn on_memalign(alignment: usize, bytes: usize, from: Callers) -> *mut
 extern "C" fn on_aligned_alloc(alignment: usize, bytes: usize, from: Callers) -> *mut c_void {
     match ALIGNED_ALLOC.get() {
         // SAFETY: the C library's function of this type.
-        Some(next) => told(unsafe { core::mem::transmute::<*mut c_void, TwoSizes>(next)(alignment, bytes) }, bytes, from),
+        Some(next) => told(
+            unsafe { core::mem::transmute::<*mut c_void, TwoSizes>(next)(alignment, bytes) },
+            bytes,
+            from,
+        ),
         None => null_mut(),
     }
 }
 
-extern "C" fn on_posix_memalign(place: *mut *mut c_void, alignment: usize, bytes: usize, from: Callers) -> c_int {
+extern "C" fn on_posix_memalign(
+    place: *mut *mut c_void,
+    alignment: usize,
+    bytes: usize,
+    from: Callers,
+) -> c_int {
     const NO_MEMORY: c_int = 12;
     match POSIX_MEMALIGN.get() {
         Some(next) => {
             // SAFETY: the C library's function of this type; `place` is the program's.
-            let code = unsafe { core::mem::transmute::<*mut c_void, Placed>(next)(place, alignment, bytes) };
+            let code = unsafe {
+                core::mem::transmute::<*mut c_void, Placed>(next)(place, alignment, bytes)
+            };
             if code == 0 {
                 // SAFETY: the call succeeded, so it has written the pointer.
                 told(unsafe { *place }, bytes, from);
@@ -266,8 +317,11 @@ extern "C" fn on_posix_memalign(place: *mut *mut c_void, alignment: usize, bytes
 }
 
 /// Frees like the C library.
+///
+/// # Safety
+/// As for the C function.
 #[unsafe(no_mangle)]
-pub extern "C" fn free(pointer: *mut c_void) {
+pub unsafe extern "C" fn free(pointer: *mut c_void) {
     if pointer.is_null() || is_early(pointer) {
         return;
     }

@@ -59,7 +59,11 @@ pub fn range(addr: usize, bytes: usize, kind: u64) {
         slot = find_slot();
     }
     if !slot.is_null() {
-        shared().put(number_of(slot), EVENT_RANGE, &[addr as u64, bytes as u64, kind]);
+        shared().put(
+            number_of(slot),
+            EVENT_RANGE,
+            &[addr as u64, bytes as u64, kind],
+        );
     }
 }
 

@@ -4,7 +4,9 @@
 use crate::access::{READ, UPDATE, WRITE, record};
 use core::arch::asm;
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::SeqCst, compiler_fence, fence};
+use core::sync::atomic::{
+    AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::SeqCst, compiler_fence, fence,
+};
 
 /// The operations on one width. `$atomic` is an atomic of `$value`.
 macro_rules! atomics {
@@ -157,7 +159,13 @@ pub unsafe extern "C" fn __tsan_atomic128_store(at: *mut u128, value: u128, _: c
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __tsan_atomic128_compare_exchange_val(at: *mut u128, expected: u128, value: u128, _: c_int, _: c_int) -> u128 {
+pub unsafe extern "C" fn __tsan_atomic128_compare_exchange_val(
+    at: *mut u128,
+    expected: u128,
+    value: u128,
+    _: c_int,
+    _: c_int,
+) -> u128 {
     record(at as usize, UPDATE, 16, 0);
     Wide(at).compare_exchange(expected, value)
 }
@@ -180,7 +188,13 @@ pub unsafe extern "C" fn __tsan_atomic128_compare_exchange_strong(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __tsan_atomic128_compare_exchange_weak(at: *mut u128, expected: *mut u128, value: u128, a: c_int, b: c_int) -> c_int {
+pub unsafe extern "C" fn __tsan_atomic128_compare_exchange_weak(
+    at: *mut u128,
+    expected: *mut u128,
+    value: u128,
+    a: c_int,
+    b: c_int,
+) -> c_int {
     // SAFETY: the same contract.
     unsafe { __tsan_atomic128_compare_exchange_strong(at, expected, value, a, b) }
 }

@@ -3,7 +3,9 @@
 
 use crate::access::{READ, WRITE, range, record};
 use crate::ring::*;
-use crate::thread::{called_from, find_slot, is_recorded, number_of, replacing, shared, slot, waiting};
+use crate::thread::{
+    called_from, find_slot, is_recorded, number_of, replacing, shared, slot, waiting,
+};
 use core::arch::naked_asm;
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::Ordering::SeqCst;
@@ -29,7 +31,9 @@ macro_rules! wrap {
 /// Bytes up to and with the final zero, but at most `most`.
 fn length(text: *const c_char, most: usize) -> usize {
     // SAFETY: the program says that a string is here, as long as `most` at most; read byte by byte to its end.
-    (0..most).find(|&at| unsafe { text.add(at).read() } == 0).map_or(most, |zero| zero + 1)
+    (0..most)
+        .find(|&at| unsafe { text.add(at).read() } == 0)
+        .map_or(most, |zero| zero + 1)
 }
 
 /// Bytes that a comparison of two strings looks at.
@@ -339,7 +343,12 @@ allocate! {
         |caller, pointer| allocated(pointer, bytes, caller);
 }
 
-extern "C" fn on_posix_memalign(place: *mut *mut c_void, align: usize, bytes: usize, caller: usize) -> c_int {
+extern "C" fn on_posix_memalign(
+    place: *mut *mut c_void,
+    align: usize,
+    bytes: usize,
+    caller: usize,
+) -> c_int {
     unsafe extern "C" {
         fn __real_posix_memalign(place: *mut *mut c_void, align: usize, bytes: usize) -> c_int;
     }
@@ -361,13 +370,21 @@ pub unsafe extern "C" fn __wrap_posix_memalign() {
 
 /// Clang calls these for copies that it makes itself.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __tsan_memcpy(to: *mut c_void, from: *const c_void, bytes: usize) -> *mut c_void {
+pub unsafe extern "C" fn __tsan_memcpy(
+    to: *mut c_void,
+    from: *const c_void,
+    bytes: usize,
+) -> *mut c_void {
     // SAFETY: the program's own arguments.
     unsafe { __wrap_memcpy(to, from, bytes) }
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __tsan_memmove(to: *mut c_void, from: *const c_void, bytes: usize) -> *mut c_void {
+pub unsafe extern "C" fn __tsan_memmove(
+    to: *mut c_void,
+    from: *const c_void,
+    bytes: usize,
+) -> *mut c_void {
     // SAFETY: the program's own arguments.
     unsafe { __wrap_memmove(to, from, bytes) }
 }

@@ -28,25 +28,33 @@ global_asm!(
 pub fn slot() -> *mut Slot {
     let slot: *mut Slot;
     // SAFETY: reads a thread-local word that exists in every thread of the executable.
-    unsafe { asm!("mov {}, qword ptr fs:[varve_thread@TPOFF]", out(reg) slot, options(nostack, readonly, preserves_flags)) };
+    unsafe {
+        asm!("mov {}, qword ptr fs:[varve_thread@TPOFF]", out(reg) slot, options(nostack, readonly, preserves_flags))
+    };
     slot
 }
 
 fn set_slot(slot: *mut Slot) {
     // SAFETY: writes the calling thread's own word.
-    unsafe { asm!("mov qword ptr fs:[varve_thread@TPOFF], {}", in(reg) slot, options(nostack, preserves_flags)) };
+    unsafe {
+        asm!("mov qword ptr fs:[varve_thread@TPOFF], {}", in(reg) slot, options(nostack, preserves_flags))
+    };
 }
 
 fn is_over() -> bool {
     let over: u64;
     // SAFETY: reads the calling thread's own word.
-    unsafe { asm!("mov {}, qword ptr fs:[varve_thread@TPOFF+8]", out(reg) over, options(nostack, readonly, preserves_flags)) };
+    unsafe {
+        asm!("mov {}, qword ptr fs:[varve_thread@TPOFF+8]", out(reg) over, options(nostack, readonly, preserves_flags))
+    };
     over != 0
 }
 
 fn set_over() {
     // SAFETY: writes the calling thread's own word.
-    unsafe { asm!("mov qword ptr fs:[varve_thread@TPOFF+8], {}", in(reg) 1u64, options(nostack, preserves_flags)) };
+    unsafe {
+        asm!("mov qword ptr fs:[varve_thread@TPOFF+8], {}", in(reg) 1u64, options(nostack, preserves_flags))
+    };
 }
 
 /// The compiler calls this when a function begins, with the function's return address.
@@ -76,14 +84,18 @@ pub unsafe extern "C" fn __tsan_func_exit() {
 pub fn called_from(level: usize) -> usize {
     let depth: usize;
     // SAFETY: reads the calling thread's own word.
-    unsafe { asm!("mov {}, qword ptr fs:[varve_thread@TPOFF+16]", out(reg) depth, options(nostack, readonly, preserves_flags)) };
+    unsafe {
+        asm!("mov {}, qword ptr fs:[varve_thread@TPOFF+16]", out(reg) depth, options(nostack, readonly, preserves_flags))
+    };
     if level >= depth.min(LEVELS) {
         return 0;
     }
     let place = (depth - 1 - level) % LEVELS;
     let caller: usize;
     // SAFETY: reads the calling thread's own words; the place is among them.
-    unsafe { asm!("mov {}, qword ptr fs:[{}*8+varve_thread@TPOFF+24]", out(reg) caller, in(reg) place, options(nostack, readonly, preserves_flags)) };
+    unsafe {
+        asm!("mov {}, qword ptr fs:[{}*8+varve_thread@TPOFF+24]", out(reg) caller, in(reg) place, options(nostack, readonly, preserves_flags))
+    };
     caller
 }
 
@@ -92,7 +104,11 @@ unsafe extern "C" {
     fn getpid() -> c_int;
     fn pthread_key_create(key: *mut u32, destructor: extern "C" fn(*mut c_void)) -> c_int;
     fn pthread_setspecific(key: u32, value: *const c_void) -> c_int;
-    fn pthread_atfork(prepare: *const c_void, parent: *const c_void, child: extern "C" fn()) -> c_int;
+    fn pthread_atfork(
+        prepare: *const c_void,
+        parent: *const c_void,
+        child: extern "C" fn(),
+    ) -> c_int;
     fn open(path: *const c_char, flags: c_int, ...) -> c_int;
     fn read(fd: c_int, to: *mut c_void, bytes: usize) -> isize;
     fn close(fd: c_int) -> c_int;
@@ -108,7 +124,9 @@ static PROCESS: AtomicU32 = AtomicU32::new(0);
 static mut KEY: u32 = 0;
 
 pub fn shared() -> Shared {
-    Shared { base: BASE.load(Relaxed) }
+    Shared {
+        base: BASE.load(Relaxed),
+    }
 }
 
 /// Does anybody listen? All that a program that runs alone asks per access.
@@ -132,7 +150,9 @@ pub extern "C" fn __tsan_init() {
         core::ffi::CStr::from_ptr(text)
     };
     let Some(shared) = attach(path) else { return };
-    let Some((process, replaced)) = shared.begin_program(pid()) else { return };
+    let Some((process, replaced)) = shared.begin_program(pid()) else {
+        return;
+    };
     PROCESS.store(process, Relaxed);
     REPLACED.store(replaced, Relaxed);
     shared.header().mode.store(2, SeqCst);
@@ -161,7 +181,7 @@ pub fn find_slot() -> *mut Slot {
     }
     shared().start_thread(number, PROCESS.load(Relaxed));
     // SAFETY: the key was created before the base was published. The value only has to be non-null.
-    unsafe { pthread_setspecific(KEY, 1 as *const c_void) };
+    unsafe { pthread_setspecific(KEY, core::ptr::without_provenance(1)) };
     slot()
 }
 
