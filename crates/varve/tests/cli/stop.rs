@@ -3,15 +3,17 @@
 use crate::common::{Said, command, is_root, varve};
 use crate::small_disk::SmallDisk;
 use std::fs;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-fn signal(pid: u32, name: &str) {
+/// Sends a signal to a process, or to a group, whose number has a minus.
+fn signal(whom: &str, name: &str) {
     let done = Command::new("kill")
-        .args([format!("-{name}"), pid.to_string()])
+        .args(["-s", name, "--", whom])
         .status()
         .expect("kill is there");
     assert!(done.success());
@@ -44,7 +46,7 @@ fn ctrl_c_ends_a_run_with_130_and_leaves_nothing() {
         .spawn()
         .unwrap();
         sleep(Duration::from_millis(700));
-        signal(child.id(), name);
+        signal(&child.id().to_string(), name);
         let begun = Instant::now();
         let said = Said::of(child.wait_with_output().unwrap());
         assert_eq!(said.code, 130, "{}", said.err);
@@ -56,6 +58,58 @@ fn ctrl_c_ends_a_run_with_130_and_leaves_nothing() {
             is_empty(scratch.path()),
             "{name}: something was left in the folder for temporary files"
         );
+    }
+}
+
+/// A program whose pages are placed, and its run, end by a signal. The tables that all runs share are removed by who is last:
+/// the run, or the program when the run was killed.
+#[test]
+fn a_live_run_that_is_ended_leaves_no_table_behind() {
+    // A size that no other test has.
+    const BINS: [&str; 4] = ["run", "--live", "--bins", "52MiB"];
+    let table = Path::new("/dev/shm/varve-bins-13312x1");
+    let can_place = varve(&[&BINS[..], &["--", "true"]].concat()).code == 0;
+    if !can_place || !crate::common::has("cc", "gcc") {
+        return println!("skipped: needs a C compiler and the right to read frame numbers");
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let array = scratch.path().join("array");
+    let source = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../live/tests/programs/array.c"
+    );
+    let compiled = Command::new("cc")
+        .arg("-o")
+        .args([&array, Path::new(source)]);
+    assert!(compiled.status().unwrap().success());
+    for (name, code) in [("INT", Some(130)), ("TERM", Some(143)), ("KILL", None)] {
+        let temporary = tempfile::tempdir().unwrap();
+        let words = [array.to_str().unwrap(), "24", "wait"];
+        let mut run = command(&[&BINS[..], &["--"], &words].concat())
+            .env("TMPDIR", temporary.path())
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut out = BufReader::new(run.stdout.take().unwrap());
+        let mut line = String::new();
+        out.read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        assert!(table.exists());
+        match name {
+            // The keyboard's goes to both.
+            "INT" => signal(&format!("-{}", run.id()), name),
+            _ => signal(&run.id().to_string(), name),
+        }
+        // A program without its run ends when its input does.
+        drop(run.stdin.take());
+        assert_eq!(run.wait().unwrap().code(), code, "{name}");
+        // The end of its output is the end of the program.
+        out.read_line(&mut line).unwrap();
+        assert!(!table.exists(), "{name}");
+        assert!(name == "KILL" || is_empty(temporary.path()), "{name}");
     }
 }
 
