@@ -30,6 +30,7 @@
 //! | `layout`, `header`, `types`, `roots`, `records`, `class_data` | the file's format |
 //! | `pages` | marks of pages: checksums, and which lines are taken |
 //! | `image` | its bytes, mapped or in memory |
+//! | `arch` | what of it is the processor's |
 //! | `domain` | when bytes are in the medium: cache lines, files, simulated, a modelled machine |
 //! | `journal` | has what was stored reach an ordinary file in one sync, by a redo log behind the region |
 //! | `space` | a region in use: stores, regions, garbage |
@@ -47,9 +48,10 @@
 //! | `salvage` | gets out of a damaged region what is whole |
 //! | `export` | as JSON lines |
 //!
-//! `unsafe` is in `image`, `persist`, `file`, `name`, `guard`, `keeper`, `snapshot`, `transfer`, `journal` and `domain`.
+//! `unsafe` is in `image`, `persist`, `file`, `name`, `guard`, `keeper`, `snapshot`, `transfer`, `journal`, `domain` and `arch`.
 
 mod alloc;
+mod arch;
 mod class_data;
 pub mod domain;
 mod error;

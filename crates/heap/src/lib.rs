@@ -120,6 +120,7 @@ mod access;
 mod ahead;
 mod align;
 mod alloc;
+mod arch;
 mod blocks;
 mod chunks;
 mod collect;
