@@ -1,5 +1,6 @@
 //! The trace format, its readers and writers, importers, and the recorder of native programs.
 
+mod arch;
 mod error;
 pub mod format;
 pub mod host;

@@ -2,6 +2,7 @@
 //! with numbers of our own, by which the allocation shim inside the guest speaks to the plugin.
 
 use crate::api::Id;
+use crate::guest::*;
 use crate::ring::*;
 use crate::*;
 
@@ -9,32 +10,6 @@ use crate::*;
 const CALL_ALLOC: i64 = 0x7661_0001;
 /// `args[0]` is about to be freed.
 const CALL_FREE: i64 = 0x7661_0002;
-
-const MMAP: i64 = 9;
-const MUNMAP: i64 = 11;
-const BRK: i64 = 12;
-const MREMAP: i64 = 25;
-const MADVISE: i64 = 28;
-const CLONE: i64 = 56;
-const FORK: i64 = 57;
-const VFORK: i64 = 58;
-const EXECVE: i64 = 59;
-const EXIT: i64 = 60;
-const EXIT_GROUP: i64 = 231;
-const EXECVEAT: i64 = 322;
-const CLONE3: i64 = 435;
-
-/// Calls that may wait for something that another thread or the outside does.
-fn may_wait(call: i64) -> bool {
-    // read, write, poll, readv, select, pause, nanosleep, connect, accept, sendto, recvfrom, sendmsg, recvmsg,
-    // wait4, flock, rt_sigtimedwait, rt_sigsuspend, futex, clock_nanosleep, epoll_wait, waitid, pselect6, ppoll,
-    // epoll_pwait, accept4, recvmmsg
-    matches!(
-        call,
-        0 | 1 | 7 | 19 | 23 | 34 | 35 | 42
-            ..=47 | 61 | 73 | 128 | 130 | 202 | 230 | 232 | 247 | 270 | 271 | 281 | 288 | 299
-    )
-}
 
 pub extern "C" fn on_call(
     _: Id,

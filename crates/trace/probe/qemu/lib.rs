@@ -4,6 +4,10 @@
 //! when code is translated goes into the table of sites, addresses that follow from others included (`plan.rs`); a run
 //! of code then writes its number and the addresses that are left, 8 bytes each.
 
+#[path = "../../src/arch/x86_64/decode.rs"]
+mod decode;
+#[path = "../../src/arch/x86_64/guest.rs"]
+mod guest;
 #[path = "../ring.rs"]
 mod ring;
 
@@ -11,7 +15,6 @@ mod api;
 mod calls;
 mod follow;
 mod plan;
-mod x86;
 
 use api::*;
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -22,9 +25,6 @@ use ring::*;
 /// The version of the interface that this plugin speaks.
 #[unsafe(no_mangle)]
 pub static qemu_plugin_version: c_int = 1;
-
-/// Bytes of an instruction, at most.
-const LONGEST_INSTRUCTION: u64 = 15;
 
 /// QEMU numbers threads from 0 and reuses the numbers of the newest ones.
 const VCPUS: usize = 1024;
@@ -326,10 +326,10 @@ extern "C" fn on_translate(_: Id, block: *mut Block) {
                 qemu_plugin_insn_size(insn),
             );
             let pc = qemu_plugin_insn_vaddr(insn);
-            let mut shape = x86::decode(bytes);
+            let mut shape = decode::decode(bytes);
             // QEMU 7.2 ends a block before an instruction that goes on in the next page, but still lists what it has read
             // of it: such a one must not be believed in before it runs
-            if index + 1 == count && pc & 0xfff > 0x1000 - LONGEST_INSTRUCTION {
+            if index + 1 == count && pc & 0xfff > 0x1000 - decode::LONGEST_INSTRUCTION {
                 shape = shape.unknown();
             }
             let known = plan.next(&shape, pc, bytes.len());
@@ -345,7 +345,7 @@ extern "C" fn on_translate(_: Id, block: *mut Block) {
                 non_temporal: u8::from(shape.non_temporal),
                 accesses: known,
             });
-            let both = shape.accesses[1].is_some() || known[0].kind == x86::UPDATE;
+            let both = shape.accesses[1].is_some() || known[0].kind == decode::UPDATE;
             for (access, known) in shape.accesses.iter().zip(known) {
                 let vector = access.is_some_and(|access| access.vector);
                 ask(insn, (first + index) as u64, vector, both, known);
@@ -368,7 +368,7 @@ extern "C" fn on_translate(_: Id, block: *mut Block) {
 /// `insn` is an instruction of the block that is being translated.
 unsafe fn ask(insn: *mut Insn, site: u64, vector: bool, both: bool, known: SiteAccess) {
     let pieces = u64::from(known.size) << VECTOR_SHIFT;
-    let loads = known.kind == x86::READ;
+    let loads = known.kind == decode::READ;
     let (callback, data): (OnAccess, _) = match known.source {
         FIRST if vector => (on_first_vector, site | pieces),
         NEXT if vector => (on_next_vector, site | pieces),

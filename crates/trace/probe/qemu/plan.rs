@@ -2,8 +2,8 @@
 //! earlier one (the stack, the fields of one object) follows from it, and one that is relative to the instruction is
 //! known already.
 
+use crate::decode::{Access, Insn, Place, RSP};
 use crate::ring::*;
-use crate::x86::{Access, Insn, Place, RSP};
 
 /// A register's value: one that is not known, and a distance from it.
 #[derive(Clone, Copy, PartialEq, Eq)]

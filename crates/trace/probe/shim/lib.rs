@@ -6,28 +6,24 @@
 
 #![no_std]
 
+#[path = "../../src/arch/x86_64/shim.rs"]
+mod arch;
 mod callers;
+#[path = "../../src/arch/x86_64/entry.rs"]
+mod entry;
 mod environment;
 
+use arch::system;
 use callers::Callers;
-use core::arch::{asm, naked_asm};
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
+use entry::with_callers;
 
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo) -> ! {
     loop {}
 }
-
-// `core` was compiled to unwind and names this function in its tables; here nothing unwinds. Hidden, so that programs
-// that have the real one keep it.
-core::arch::global_asm!(
-    ".hidden rust_eh_personality",
-    ".globl rust_eh_personality",
-    "rust_eh_personality:",
-    "ud2",
-);
 
 unsafe extern "C" {
     fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
@@ -44,18 +40,6 @@ static ON_LOAD: extern "C" fn(c_int, *mut *mut c_char, *mut *mut u8) = environme
 /// See `calls.rs` of the plugin.
 const CALL_ALLOC: usize = 0x7661_0001;
 const CALL_FREE: usize = 0x7661_0002;
-
-/// A system call that leaves `errno` alone.
-fn system(call: usize, words: [usize; 6]) -> isize {
-    let result;
-    // SAFETY: only called with calls that the kernel does not know, and with `mincore`, whose result lives during the
-    // call; registers are declared.
-    unsafe {
-        asm!("syscall", inlateout("rax") call => result, in("rdi") words[0], in("rsi") words[1], in("rdx") words[2],
-             in("r10") words[3], in("r8") words[4], in("r9") words[5], lateout("rcx") _, lateout("r11") _, options(nostack));
-    }
-    result
-}
 
 fn tell_free(pointer: *mut c_void) {
     system(CALL_FREE, [pointer as usize, 0, 0, 0, 0, 0]);
@@ -139,30 +123,14 @@ type ResizeArray = unsafe extern "C" fn(*mut c_void, usize, usize) -> *mut c_voi
 type Release = unsafe extern "C" fn(*mut c_void);
 type Placed = unsafe extern "C" fn(*mut *mut c_void, usize, usize) -> c_int;
 
-/// Calls `$inner` with the arguments as they are and, in the two registers that are free next, where the return address
-/// is and the frame pointer.
-macro_rules! with_callers {
-    ($name:ident, $inner:ident, $place:literal, $frame:literal) => {
-        /// The function of the C library with this name.
-        ///
-        /// # Safety
-        /// As for the C function.
-        #[unsafe(naked)]
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name() {
-            naked_asm!(concat!("mov ", $place, ", rsp"), concat!("mov ", $frame, ", rbp"), "jmp {inner}", inner = sym $inner)
-        }
-    };
-}
-
-with_callers!(malloc, on_malloc, "rsi", "rdx");
-with_callers!(valloc, on_valloc, "rsi", "rdx");
-with_callers!(calloc, on_calloc, "rdx", "rcx");
-with_callers!(realloc, on_realloc, "rdx", "rcx");
-with_callers!(memalign, on_memalign, "rdx", "rcx");
-with_callers!(aligned_alloc, on_aligned_alloc, "rdx", "rcx");
-with_callers!(reallocarray, on_reallocarray, "rcx", "r8");
-with_callers!(posix_memalign, on_posix_memalign, "rcx", "r8");
+with_callers!(malloc = on_malloc, 1);
+with_callers!(valloc = on_valloc, 1);
+with_callers!(calloc = on_calloc, 2);
+with_callers!(realloc = on_realloc, 2);
+with_callers!(memalign = on_memalign, 2);
+with_callers!(aligned_alloc = on_aligned_alloc, 2);
+with_callers!(reallocarray = on_reallocarray, 3);
+with_callers!(posix_memalign = on_posix_memalign, 3);
 
 static MALLOC: Next = Next::new(c"malloc");
 static VALLOC: Next = Next::new(c"valloc");

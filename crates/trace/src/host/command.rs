@@ -1,6 +1,7 @@
 //! From what a user types to the file that runs: PATH, scripts, and what kind of program it is.
 
 use super::error::RecordError;
+use crate::arch;
 use object::{Object, ObjectSection};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -149,7 +150,7 @@ fn program(path: PathBuf, bytes: &[u8], args: Vec<OsString>) -> Result<Target, R
     let Ok(file) = object::File::parse(bytes) else {
         return refuse("is a damaged ELF file");
     };
-    if file.architecture() != object::Architecture::X86_64 || !file.is_64() {
+    if file.architecture() != arch::PROGRAMS || !file.is_64() {
         return refuse(&format!(
             "is a program for {:?}; only 64-bit x86 programs can be recorded",
             file.architecture()

@@ -4,6 +4,9 @@
 
 use crate::ring::NO_REGISTER;
 
+/// Bytes of an instruction, at most.
+pub const LONGEST_INSTRUCTION: u64 = 15;
+
 pub const RAX: u8 = 0;
 pub const RCX: u8 = 1;
 pub const RDX: u8 = 2;
