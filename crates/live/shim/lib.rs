@@ -13,6 +13,7 @@ mod alloc;
 mod big;
 mod config;
 mod growth;
+mod holes;
 mod hooks_malloc;
 mod hooks_map;
 mod lazy;

@@ -48,6 +48,14 @@ pub fn set_errno(value: i32) {
     unsafe { *__errno_location() = value }
 }
 
+/// Keeps `errno` as it was: success must not change it.
+pub fn keeping_errno<T>(action: impl FnOnce() -> T) -> T {
+    let errno = errno();
+    let result = action();
+    set_errno(errno);
+    result
+}
+
 fn check(result: i64) -> io::Result<usize> {
     if result < 0 {
         Err(io::Error::from_raw_os_error(errno()))

@@ -20,6 +20,31 @@ pub enum Mode {
     Compiled,
 }
 
+/// How a program is recorded; the default records any program with its allocation sites.
+#[derive(Clone, Debug)]
+pub struct RecorderOptions {
+    /// Under QEMU or by the compiled probe.
+    pub mode: Mode,
+    /// Record allocations with their call sites.
+    pub allocations: bool,
+    /// Threads that a live program has on the model; more are not seen.
+    pub max_threads: usize,
+    /// Have QEMU say the address of every access, rather than only of those that do not follow from others. Slow; the
+    /// result is the same, which tests check.
+    pub ask_all: bool,
+}
+
+impl Default for RecorderOptions {
+    fn default() -> RecorderOptions {
+        RecorderOptions {
+            mode: Mode::Auto,
+            allocations: true,
+            max_threads: 16,
+            ask_all: false,
+        }
+    }
+}
+
 /// A program that can be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {

@@ -1,9 +1,8 @@
 //! Starts a program with a probe inside.
 
-use super::command::{Mode, Target};
+use super::command::{Mode, RecorderOptions, Target};
 use super::error::RecordError;
 use super::memory::SharedMemory;
-use super::record::RecorderOptions;
 use crate::arch;
 use std::ffi::OsString;
 use std::os::fd::AsRawFd;
