@@ -6,6 +6,7 @@ use std::process::Command;
 
 fn main() {
     println!("cargo:rerun-if-changed=shim");
+    println!("cargo:rerun-if-changed=src/arch");
     println!("cargo:rerun-if-changed=src/place");
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rustc-check-cfg=cfg(varve_live_shim)");

@@ -4,9 +4,6 @@
 //! demand, such as those of arrays of a class. The file says how to make them again before the program runs: what they held, and which field
 //! of which other class data the program will look for them in.
 
-use crate::error::Result;
-use crate::records::Record;
-use crate::space::Space;
 use serde::{Deserialize, Serialize};
 
 /// What a field of class data holds.
@@ -38,21 +35,4 @@ pub struct Late {
     /// What they would be called if the program made them when it begins, as another version of it may; empty if that is not known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-}
-
-impl Space {
-    /// Class data that programs made while they ran, to be made again before they run.
-    pub fn late(&self) -> &[Late] {
-        &self.records.late
-    }
-
-    /// Adds class data. They are in the medium before anything that is published later.
-    ///
-    /// # Errors
-    /// If there is no room for them.
-    pub fn add_late(&mut self, late: Late) -> Result<()> {
-        self.add_record(&Record::Late(late.clone()))?;
-        self.records.late.push(late);
-        Ok(())
-    }
 }

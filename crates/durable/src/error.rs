@@ -1,6 +1,5 @@
 //! What can go wrong, each with what to do about it.
 
-use crate::space::is_full;
 use std::io;
 
 /// Why a region cannot be opened, or what was asked of it cannot be done.
@@ -133,4 +132,10 @@ fn remedy(source: &io::Error) -> &'static str {
         }
         _ => "",
     }
+}
+
+/// Whether there is no room in the medium, or none that this user may have.
+pub(crate) fn is_full(e: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(e.kind(), StorageFull | QuotaExceeded)
 }

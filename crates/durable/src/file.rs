@@ -7,10 +7,10 @@ use crate::image::{Image, Reservation};
 use crate::inspect::Inspection;
 use crate::journal::{self, Journal};
 use crate::layout::*;
-use crate::name::{self, Draft, Found, Owned, own, own_file, resolved, share, tidy};
+use crate::name::{Draft, Found, Owned, own, own_file, resolved, tidy};
 use crate::rewrite::{Later, rewrite};
+use crate::source::{CANNOT_MAP, Source, in_use, io_error};
 use crate::space::{CHECKED_FIRST, Space, unreadable};
-use crate::transfer;
 use crate::types::Tables;
 use std::fs::File;
 use std::io;
@@ -183,8 +183,6 @@ fn must_be_rewritten(
 
 /// Most bytes of any region file: of address range for one that is being written.
 const MOST_FILE: u64 = Addresses(ObjectAlign::MOST).max_file();
-
-const CANNOT_MAP: &str = "the region file cannot be mapped";
 
 /// Brings what a crash left in the file's journal to its place.
 fn recovered(file: &File, path: &str) -> Result<()> {
@@ -359,76 +357,4 @@ pub(crate) fn is_another(to: &Path, path: &Path) -> Result<()> {
             path.display()
         ))),
     }
-}
-
-/// Where a region's bytes can be had while nobody changes them.
-pub(crate) struct Source {
-    file: File,
-    /// Whether nobody has it open: then nobody can while this lives.
-    pub free: bool,
-}
-
-impl Source {
-    pub fn of(path: &Path) -> Result<Source> {
-        let (file, free) = share(path)?;
-        let metadata = file.metadata();
-        let metadata = metadata.map_err(io_error(&path.display().to_string(), CANNOT_MAP))?;
-        match metadata.is_file() {
-            true => Ok(Source { file, free }),
-            false => Err(Error::Foreign(path.display().to_string())),
-        }
-    }
-
-    /// Writes the bytes into a file that has none.
-    fn copy(&self, to: &File, progress: &mut dyn FnMut(u64, u64)) -> io::Result<u64> {
-        if !self.free {
-            return transfer::fetch(&self.file.metadata()?, to, progress);
-        }
-        let bytes = self.file.metadata()?.len();
-        io::copy(&mut &self.file, &mut &*to)?;
-        progress(bytes, bytes);
-        Ok(bytes)
-    }
-}
-
-/// A region's bytes at one instant, to look at: of the file if nobody has it open, else of a copy that its owner gives.
-pub(crate) fn look_at(path: &Path) -> Result<(Image, Source)> {
-    let name = path.display().to_string();
-    let mut tries = 0;
-    loop {
-        let source = Source::of(path)?;
-        if source.free {
-            let image = Image::private(&source.file).map_err(io_error(&name, CANNOT_MAP))?;
-            return Ok((image, source));
-        }
-        let copy = name::unnamed_beside(path)
-            .map_err(io_error(&name, "there is no room for a copy to look at"))?;
-        match source.copy(&copy, &mut |_, _| ()) {
-            Ok(_) => {
-                let image = Image::private(&copy).map_err(io_error(&name, CANNOT_MAP))?;
-                return Ok((image, source));
-            }
-            // It may just be opening the file, or closing it.
-            Err(_) if tries < 20 => {
-                tries += 1;
-                std::thread::sleep(Duration::from_millis(50));
-            }
-            Err(e) => return Err(in_use(path, &e)),
-        }
-    }
-}
-
-fn in_use(path: &Path, e: &io::Error) -> Error {
-    Error::InUse {
-        path: path.display().to_string(),
-        why: match e.kind() {
-            io::ErrorKind::UnexpectedEof => "it stopped in the middle".into(),
-            _ => e.to_string(),
-        },
-    }
-}
-
-pub(crate) fn io_error(path: &str, what: &'static str) -> impl FnOnce(io::Error) -> Error {
-    let path = path.to_string();
-    move |source| Error::Io { path, what, source }
 }

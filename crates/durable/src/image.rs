@@ -1,5 +1,6 @@
 //! A region's bytes: a file that is mapped, or memory.
 
+use crate::arch;
 use crate::snapshot::Watch;
 use std::fs::File;
 use std::io;
@@ -316,12 +317,7 @@ impl Image {
     #[inline]
     pub(crate) fn fetch(&self, offset: u64) {
         if offset < self.len {
-            let at = self.base.wrapping_add(offset as usize);
-            // SAFETY: fetching has no effect but on caches, whatever the address.
-            #[cfg(all(target_arch = "x86_64", not(miri)))]
-            unsafe {
-                std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
-            }
+            arch::fetch(self.base.wrapping_add(offset as usize));
         }
     }
 

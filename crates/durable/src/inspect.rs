@@ -2,7 +2,6 @@
 
 use crate::class_data::Late;
 use crate::error::{Error, Result};
-use crate::file::{Source, io_error, look_at};
 use crate::header::{self, Commit, Header};
 use crate::image::Image;
 use crate::journal;
@@ -11,6 +10,7 @@ use crate::name::Owned;
 use crate::pages;
 use crate::records::Records;
 use crate::roots::{self, Root};
+use crate::source::{Source, io_error, look_at};
 use crate::space::unreadable;
 use crate::types::{Info, Tables};
 use crate::walk::{Damage, Walk, Walker};

@@ -30,15 +30,16 @@
 //! | `layout`, `header`, `types`, `roots`, `records`, `class_data` | the file's format |
 //! | `pages` | marks of pages: checksums, and which lines are taken |
 //! | `image` | its bytes, mapped or in memory |
+//! | `arch` | what of it is the processor's |
 //! | `domain` | when bytes are in the medium: cache lines, files, simulated, a modelled machine |
 //! | `journal` | has what was stored reach an ordinary file in one sync, by a redo log behind the region |
-//! | `space` | a region in use: stores, regions, garbage |
-//! | `persist` | moves objects into it |
+//! | `space` | a region in use: `stores`, `regions`, `garbage`; what is written of `roots` and `records`; when pages are opened and sealed |
+//! | `space/persist` | moves objects into it |
 //! | `log` | what regions would store over |
 //! | `alloc` | room for objects |
 //! | `walk` | follows references and believes nothing: checks, garbage |
 //! | `name` | who owns a file, and how one takes the place of another |
-//! | `file` | opening by name |
+//! | `file`, `source` | opening by name; looking at one that may be in use |
 //! | `keeper`, `snapshot`, `transfer` | beside a program: checking pages, copies for others, the file's name |
 //! | `guard` | faults in a region's addresses |
 //! | `inspect` | looks at one without changing it |
@@ -47,9 +48,10 @@
 //! | `salvage` | gets out of a damaged region what is whole |
 //! | `export` | as JSON lines |
 //!
-//! `unsafe` is in `image`, `persist`, `file`, `name`, `guard`, `keeper`, `snapshot`, `transfer`, `journal` and `domain`.
+//! `unsafe` is in `image`, `space/persist`, `file`, `name`, `guard`, `keeper`, `snapshot`, `transfer`, `journal`, `domain` and `arch`.
 
 mod alloc;
+mod arch;
 mod class_data;
 pub mod domain;
 mod error;
@@ -67,12 +69,12 @@ mod log;
 mod mark;
 mod name;
 pub mod pages;
-mod persist;
 mod records;
 mod rewrite;
 mod roots;
 mod salvage;
 mod snapshot;
+mod source;
 mod space;
 mod transfer;
 pub mod types;
@@ -86,10 +88,9 @@ pub use header::{Commit, Header, Unreadable, read};
 pub use image::Image;
 pub use inspect::Inspection;
 pub use name::abandon_drafts;
-pub use persist::Volatile;
 pub use rewrite::rewritten;
 pub use roots::Root;
 pub use salvage::{Salvaged, salvage};
-pub use space::{CHECKED_FIRST, Recovered, Space, Stats};
+pub use space::{CHECKED_FIRST, Recovered, Space, Stats, Volatile};
 pub use types::{Constant, Field, Heap, Kind, Renamed, Storage, Tables, Target, Type, difference};
 pub use walk::{Damage, Walk};

@@ -4,12 +4,9 @@
 //! The commit record says up to where all of them are whole; behind that, the first that is not ends them.
 
 use crate::class_data::Late;
-use crate::domain::Fence;
-use crate::error::{Error, Result};
-use crate::header::{read_record, record};
+use crate::header::read_record;
 use crate::image::Image;
 use crate::layout::*;
-use crate::space::Space;
 use serde::{Deserialize, Serialize};
 use varve_heap::Ref;
 
@@ -54,34 +51,5 @@ impl Records {
     pub fn damage(&self, whole: u64) -> Option<String> {
         let missing = self.end < whole;
         missing.then(|| format!("the record at {:#x} is damaged", self.end))
-    }
-}
-
-impl Space {
-    /// Adds a record, which is in the medium then.
-    pub(crate) fn add_record(&mut self, what: &Record) -> Result<()> {
-        let bytes = record(&serde_json::to_vec(what).expect("a record is plain data"));
-        let at = self.records.end;
-        if at + bytes.len() as u64 + 8 > DIRECTORY {
-            return Err(Error::Usage(format!(
-                "{}: no room for more class data and constants that the program makes while it runs",
-                self.path
-            )));
-        }
-        self.image.write(at, &bytes);
-        self.flush(at, bytes.len() as u64);
-        self.fence(Fence::Copied)?;
-        self.records.end = (at + bytes.len() as u64).next_multiple_of(8);
-        Ok(())
-    }
-
-    /// Records objects that are the same in each run, which became durable.
-    pub(crate) fn add_named(&mut self) -> Result<()> {
-        for at in std::mem::take(&mut self.new_named) {
-            let reference = self.addresses.reference(at);
-            self.add_record(&Record::Named { named: reference.0 })?;
-            self.records.named.push(reference);
-        }
-        Ok(())
     }
 }

@@ -4,7 +4,7 @@
 //! leads nowhere: who referred to it has null, or, where the program's types allow no null there, is left out too.
 
 use crate::error::Result;
-use crate::file::{Copy, is_another, look_at, write_into_new};
+use crate::file::{Copy, is_another, write_into_new};
 use crate::header;
 use crate::image::Image;
 use crate::inspect::Inspection;
@@ -14,6 +14,7 @@ use crate::log;
 use crate::pages::{self, Mark};
 use crate::records::Records;
 use crate::rewrite::rewrite_without;
+use crate::source::look_at;
 use crate::space::unreadable;
 use crate::types::Target;
 use std::collections::HashSet;

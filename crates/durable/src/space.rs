@@ -1,9 +1,15 @@
-//! A region that is in use: where durable objects are made and stored into.
+//! A region that is in use: where durable objects are made and stored into. The files beside it are parts of it.
 
 mod commits;
 mod garbage;
+mod persist;
+mod records;
 mod regions;
+mod roots;
+mod sealing;
 mod stores;
+
+pub use persist::Volatile;
 
 use crate::alloc::Allocator;
 use crate::domain::{Domain, Fence};
@@ -16,10 +22,10 @@ use crate::layout::*;
 use crate::log::{self, Log};
 use crate::name::Owned;
 use crate::pages;
-use crate::persist::Moving;
 use crate::records::Records;
 use crate::snapshot::Watch;
 use crate::types::{Info, Tables, difference};
+use persist::Moving;
 use rustc_hash::FxHashSet;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -677,12 +683,6 @@ impl Space {
     pub fn addresses(&self) -> Addresses {
         self.addresses
     }
-}
-
-/// Whether there is no room in the medium, or none that this user may have.
-pub(crate) fn is_full(e: &std::io::Error) -> bool {
-    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
-    matches!(e.kind(), StorageFull | QuotaExceeded)
 }
 
 pub(crate) fn unreadable(path: &str, e: Unreadable) -> Error {

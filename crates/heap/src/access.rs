@@ -11,6 +11,13 @@ use crate::plan::Places;
 use crate::reference::Ref;
 
 impl<P: Places, O: Observer> Heap<P, O> {
+    /// Whether a reference leads into the range that the heap leaves to durable objects.
+    pub(crate) fn is_in_durable_range(&self, r: Ref) -> bool {
+        self.config.durable
+            && r.is_durable()
+            && self.config.align.offset(r) < self.config.align.durable_end()
+    }
+
     /// An object's header.
     pub fn header(&self, object: Ref) -> Header {
         self.tables.memory.header(object)

@@ -235,9 +235,13 @@ impl<P: Places, O: Observer> Heap<P, O> {
                 self.nursery.start() + self.nursery.used(mutator),
             );
             let resolve = |r| trace.resolve(r, FULL);
-            trace
-                .observer
-                .traced(&Traced::new(kind, &trace, born, &resolve));
+            trace.observer.traced(&Traced::new(
+                kind,
+                trace.tables,
+                trace.shapes,
+                born,
+                &resolve,
+            ));
         }
         let hosts = &mut self.hosts;
         let mut settle = |r: Ref| {

@@ -1,10 +1,7 @@
-//! What a heap knows of durable objects: where they may be, and that they are none of its business.
+//! What collections tell of durable objects, which are none of their business.
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::heap::Heap;
-use crate::observer::Observer;
-use crate::plan::Places;
 use crate::reference::Ref;
 
 /// Durable objects that something outside of their range refers to.
@@ -24,14 +21,5 @@ impl DurableMarks {
     pub fn into_refs(self) -> Vec<Ref> {
         let seen = self.seen.into_inner();
         seen.unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<P: Places, O: Observer> Heap<P, O> {
-    /// Whether a reference leads into the range that the heap leaves to durable objects.
-    pub(crate) fn is_in_durable_range(&self, r: Ref) -> bool {
-        self.config.durable
-            && r.is_durable()
-            && self.config.align.offset(r) < self.config.align.durable_end()
     }
 }

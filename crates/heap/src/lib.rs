@@ -105,7 +105,7 @@
 //! | file | job |
 //! |---|---|
 //! | `layout`, `align`, `usual`, `reference`, `header`, `shape` | what objects are, as data |
-//! | `memory`, `chunks`, `blocks`, `lines` | the address range and the tables over it |
+//! | `memory`, `chunks`, `blocks`, `lines` | the address range and the tables over it; `arch`: what is the processor's |
 //! | `nursery`, `observed`, `mature`, `large` | the kinds of spaces; `ahead` touches their memory |
 //! | `mutator`, `remembered` | what compiled code holds, and what its write barrier notes |
 //! | `plan`, `observer`, `roots`, `config` | what others decide, watch and provide |
@@ -114,12 +114,13 @@
 //! | `trace`, `pool`, `collect`, `traced`, `sizing` | a collection, its threads, what it found, and when the next one comes |
 //! | `heap`, `alloc`, `access`, `stats`, `verify` | what others call |
 //!
-//! `unsafe` is in `memory`, `lines`, `mutator`, `remembered`, and one call in `trace`.
+//! `unsafe` is in `arch`, `memory`, `lines`, `mutator`, `remembered`, and one call in `trace`.
 
 mod access;
 mod ahead;
 mod align;
 mod alloc;
+mod arch;
 mod blocks;
 mod chunks;
 mod collect;

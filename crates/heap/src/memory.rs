@@ -7,6 +7,7 @@ use std::io;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::align::{Aligned, ObjectAlign};
+use crate::arch;
 use crate::header::Header;
 use crate::layout::*;
 use crate::reference::Ref;
@@ -154,14 +155,7 @@ impl<A: Aligned> View<A> {
     /// Tells the processor that the object at `r` will be looked at soon.
     #[inline(always)]
     pub fn prefetch(&self, r: Ref) {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: a prefetch has no effect that a program could see, whatever the address is.
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T0>(self.base.wrapping_add(self.offset(r) as usize).cast());
-        }
-        #[cfg(any(not(target_arch = "x86_64"), miri))]
-        let _ = r;
+        arch::fetch(self.base.wrapping_add(self.offset(r) as usize));
     }
 
     /// Has the system give memory for a range of whole pages now. What it holds stays; other threads may use it.

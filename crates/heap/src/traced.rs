@@ -5,7 +5,6 @@ use crate::mature::Tables;
 use crate::reference::Ref;
 use crate::shape::Shapes;
 use crate::stats::Kind;
-use crate::trace::Trace;
 
 /// A heap right after tracing, before anything that died is overwritten.
 pub struct Traced<'a> {
@@ -18,16 +17,17 @@ pub struct Traced<'a> {
 }
 
 impl<'a> Traced<'a> {
-    pub(crate) fn new<P, O>(
+    pub(crate) fn new(
         kind: Kind,
-        trace: &'a Trace<'_, P, O>,
+        tables: &'a Tables,
+        shapes: &'a Shapes,
         born: (u64, u64),
         resolve: &'a dyn Fn(Ref) -> Option<Ref>,
     ) -> Traced<'a> {
         Traced {
             kind,
-            tables: trace.tables,
-            shapes: trace.shapes,
+            tables,
+            shapes,
             born,
             resolve,
         }

@@ -2,12 +2,12 @@
 //!
 //! They start at page boundaries, which tells a pointer that cannot be one of them apart without the lock.
 
-use crate::hooks_map::{MAP_THRESHOLD, keeping_errno, map_aligned_to};
+use crate::hooks_map::{MAP_THRESHOLD, map_aligned_to};
 use crate::lazy;
 use crate::place::bins::{HUGE, PAGE};
 use crate::place::engine::Fill;
 use crate::place::reserve::Unit;
-use crate::place::sys;
+use crate::place::sys::{self, keeping_errno};
 use crate::state::with_state;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,7 +37,7 @@ pub fn new(size: usize, align: usize) -> Option<*mut c_void> {
             // SAFETY: a new mapping.
             let start = unsafe { map_aligned_to(len, align) }.ok()?;
             // SAFETY: mapped just now, and nobody knows it yet.
-            unsafe { s.settle(start, len, false) };
+            unsafe { lazy::settle(s, start, len, false) };
             s.blocks.insert(start, len);
             BLOCKS.fetch_add(1, Ordering::Relaxed);
             Some(start as *mut c_void)

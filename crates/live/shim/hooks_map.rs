@@ -4,7 +4,7 @@ use crate::lazy;
 use crate::place::bins::{HUGE, PAGE};
 use crate::place::engine::Fill;
 use crate::place::reserve::Unit;
-use crate::place::sys;
+use crate::place::sys::{self, keeping_errno};
 use crate::state::{may_hold, with_state};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,14 +28,6 @@ fn pointer(result: std::io::Result<usize>) -> *mut c_void {
 
 fn status(result: std::io::Result<()>) -> i32 {
     if result.is_ok() { 0 } else { -1 }
-}
-
-/// Keeps `errno` as it was: success must not change it.
-pub fn keeping_errno<T>(action: impl FnOnce() -> T) -> T {
-    let errno = sys::errno();
-    let result = action();
-    sys::set_errno(errno);
-    result
 }
 
 fn whole_pages(bytes: usize) -> usize {
@@ -67,7 +59,7 @@ pub unsafe extern "C" fn mmap(
                 // SAFETY: a new mapping at an address that the kernel chooses.
                 let start = unsafe { map_aligned(len, s.config.unit) }.ok()?;
                 // SAFETY: mapped just now, and nobody knows it yet.
-                unsafe { s.settle(start, whole_pages(len), false) };
+                unsafe { lazy::settle(s, start, whole_pages(len), false) };
                 Some(start as *mut c_void)
             })
         });
@@ -89,7 +81,7 @@ pub unsafe extern "C" fn mmap(
                     }
                     if place {
                         // SAFETY: mapped just now; the caller cannot know that the call has succeeded.
-                        unsafe { s.settle(start, end - start, sparse) };
+                        unsafe { lazy::settle(s, start, end - start, sparse) };
                     }
                 })
             });

@@ -5,14 +5,15 @@
 //! Whenever that thread cannot help at once, it hands the place back to the kernel, so that nobody waits
 //! for something that does not come.
 
+use crate::holes::{in_memory, place_holes};
 use crate::place::bins::{HUGE, PAGE};
 use crate::place::engine::Fill;
 use crate::place::mover::{self, FaultEvent};
 use crate::place::reserve::Unit;
 use crate::place::sys;
-use crate::state::{State, note_range, with_state, with_state_within};
+use crate::state::{FAULTS, Lazy, State, note_range, with_state, with_state_within};
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Filled at a time: the least, and the most for a program that goes through its memory in order, bytes.
@@ -24,20 +25,23 @@ const PATIENCE: Duration = Duration::from_millis(20);
 /// Without a fault for this long, milliseconds, candidates are given back.
 const IDLE: i32 = 200;
 
-/// The userfaultfd that the thread reads; -1 without such a thread.
-static FAULTS: AtomicI32 = AtomicI32::new(-1);
-
 /// Is the thread to be started?
 static DUE: AtomicBool = AtomicBool::new(false);
 
-/// A registered range.
-pub struct Lazy {
-    /// Its end.
-    pub end: usize,
-    /// Where the last filling ended.
-    next: usize,
-    /// How much was filled.
-    step: usize,
+/// Looks after a new mapping: at first touch when it is large or sparse and the kernel can do that; else
+/// now, unless it is sparse.
+///
+/// # Safety
+/// As for `place_range` with a fresh range.
+pub unsafe fn settle(state: &mut State, start: usize, bytes: usize, sparse: bool) {
+    let wait = sparse || bytes >= state.config.lazy;
+    if wait && begin(state, start, bytes) {
+        return;
+    }
+    if !sparse {
+        // SAFETY: passed on.
+        unsafe { state.place(start, bytes, state.config.unit, Fill::Fresh) };
+    }
 }
 
 /// Has `start..start + bytes` placed at first touch. `false` when the kernel cannot do that; the range
@@ -189,11 +193,6 @@ fn start_thread(fd: i32) -> bool {
     started
 }
 
-/// Is there a thread that gives the pools back when nothing happens?
-pub fn running() -> bool {
-    FAULTS.load(Ordering::Relaxed) >= 0
-}
-
 extern "C" fn serve(fd: *mut c_void) -> *mut c_void {
     let fd = fd as usize as i32;
     // An error means that the program has closed the descriptor: the kernel then fills holes by itself.
@@ -241,6 +240,6 @@ fn fill(state: &mut State, fd: i32, page: usize) -> bool {
     let to = (from / LEAST * LEAST + lazy.step).min(lazy.end);
     lazy.next = to;
     let unit = state.config.unit;
-    crate::growth::place_holes(state, from, to, unit, Fill::Registered(fd));
-    crate::growth::in_memory(page)
+    place_holes(state, from, to, unit, Fill::Registered(fd));
+    in_memory(page)
 }

@@ -13,6 +13,7 @@ mod alloc;
 mod big;
 mod config;
 mod growth;
+mod holes;
 mod hooks_malloc;
 mod hooks_map;
 mod lazy;
@@ -22,5 +23,9 @@ mod next;
 mod report;
 mod state;
 
+// The shim uses a part of what is there.
+#[allow(dead_code)]
+#[path = "../src/arch/mod.rs"]
+mod arch;
 #[path = "../src/place/mod.rs"]
 mod place;

@@ -12,7 +12,7 @@ use crate::place::reserve::{Pools, Unit, page_bins};
 use crate::place::table::Table;
 use crate::place::tally::Tally;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// The state; `None` until the environment has been read, and for good when it asks for nothing.
@@ -21,6 +21,19 @@ pub static STATE: OwnedLock<Option<State>> = OwnedLock::new(None);
 /// Lowest and highest address that was ever placed: calls outside pass without taking the lock.
 static LOWEST: AtomicUsize = AtomicUsize::new(usize::MAX);
 static HIGHEST: AtomicUsize = AtomicUsize::new(0);
+
+/// The userfaultfd of the thread that places memory at first touch, and gives candidates back when nothing happens; -1 without one.
+pub static FAULTS: AtomicI32 = AtomicI32::new(-1);
+
+/// A range that is placed at first touch.
+pub struct Lazy {
+    /// Its end.
+    pub end: usize,
+    /// Where the last filling ended.
+    pub next: usize,
+    /// How much was filled.
+    pub step: usize,
+}
 
 /// A placed range: bins per page as first given and as placed, `NO_BIN` once a page is given back.
 struct Placed {
@@ -75,7 +88,7 @@ pub struct State {
     /// Growth that the allocator asks for at a time, bytes; 0 before the heap is followed.
     pub heap_step: usize,
     /// Ranges that are placed at first touch.
-    pub lazy: BTreeMap<usize, crate::lazy::Lazy>,
+    pub lazy: BTreeMap<usize, Lazy>,
     /// Candidates kept between placements, while a thread is there to give them back.
     pub pools: Pools,
     table: Table,
@@ -118,7 +131,7 @@ impl State {
         let mut limits = self.config.limits;
         // Piece by piece no more is held than a placement of all pages at once would hold.
         let mut most = 0;
-        if crate::lazy::running() {
+        if FAULTS.load(Ordering::Relaxed) >= 0 {
             let placed = self.after.pages() as usize * PAGE + bytes;
             most = (placed as f64 * limits.extra_factor) as usize;
             let room = most.saturating_sub(self.pools.bytes());
@@ -141,22 +154,6 @@ impl State {
         match result {
             Ok(outcome) => self.remember(start, outcome),
             Err(error) => self.failed(&error),
-        }
-    }
-
-    /// Looks after a new mapping: at first touch when it is large or sparse and the kernel can do that; else
-    /// now, unless it is sparse.
-    ///
-    /// # Safety
-    /// As for `place_range` with a fresh range.
-    pub unsafe fn settle(&mut self, start: usize, bytes: usize, sparse: bool) {
-        let wait = sparse || bytes >= self.config.lazy;
-        if wait && crate::lazy::begin(self, start, bytes) {
-            return;
-        }
-        if !sparse {
-            // SAFETY: passed on.
-            unsafe { self.place(start, bytes, self.config.unit, Fill::Fresh) };
         }
     }
 

@@ -13,6 +13,16 @@ pub enum LiveError {
     /// No command was given.
     #[error("no command to run: give one after `--`, such as `-- ./program argument`")]
     NoCommand,
+    /// The size of the DRAM cache is not known.
+    #[error(
+        "the kernel tells of no DRAM cache on this machine (/sys/devices/system/node/node*/memory_side_cache): give its size, such as --bins 48GiB"
+    )]
+    NoCache,
+    /// Nodes have DRAM caches of different sizes.
+    #[error(
+        "the nodes of this machine have different DRAM caches ({0}): bind the program to one node, and give the size of that node's with --bins"
+    )]
+    SeveralCaches(String),
     /// The command is not a program that can be found.
     #[error("cannot find the program {0:?} in PATH")]
     NotFound(PathBuf),

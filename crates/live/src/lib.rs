@@ -44,6 +44,7 @@
 //! - On a machine with several nodes each node has a DRAM cache of its own. Bind the program to one node
 //!   (`numactl --cpunodebind=0 --membind=0`) and give the size of that node's cache.
 
+mod arch;
 pub mod curves;
 pub mod doctor;
 mod error;

@@ -14,6 +14,7 @@ use crate::verdict::machine_conflicts;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 /// Runs `command` (a program and its arguments) with its pages placed, waits for it, and reports. The
@@ -55,12 +56,13 @@ pub fn run(command: &[OsString], options: &LiveOptions) -> Result<LiveReport, Li
     child
         .args(arguments)
         .envs(environment(options, &library, &report_file, run_name));
-    let _interrupts = Interrupts::left_to_the_program();
+    let interrupts = Interrupts::left_to_the_program();
     let begun = Instant::now();
     let child = child.spawn().map_err(|error| LiveError::Start {
         program: PathBuf::from(name),
         error,
     })?;
+    interrupts.begin(&child);
     let mut watch = Watch {
         bins,
         run_name,
@@ -69,14 +71,15 @@ pub fn run(command: &[OsString], options: &LiveOptions) -> Result<LiveReport, Li
         placed: 0,
         notes: Vec::new(),
     };
-    let status = watch
-        .until_end(child, &table)
-        .map_err(|error| LiveError::Start {
-            program: PathBuf::from(name),
-            error,
-        })?;
+    let ended = watch.until_end(child, &table);
+    interrupts.end();
+    let status = ended.map_err(|error| LiveError::Start {
+        program: PathBuf::from(name),
+        error,
+    })?;
     let seconds = begun.elapsed().as_secs_f64();
     table.tidy();
+    Table::tidy_all(&options.table_dir);
 
     let text = std::fs::read_to_string(&report_file).unwrap_or_default();
     let (processes, torn) = read_lines(&text);
@@ -164,28 +167,68 @@ fn environment(
     ]
 }
 
-/// While it lives, an interrupt from the keyboard (SIGINT, SIGQUIT) ends the program and not us, so that its report
-/// is still read and its files are removed.
-struct Interrupts([libc::sighandler_t; 2]);
+/// While it lives, signals that end programs end the run's program and not us, so that its report is still read and
+/// its files are removed. The keyboard's (SIGINT, SIGQUIT) reach the program by themselves; the others are passed on.
+///
+/// Handlers belong to the process: of several runs at a time, the program that was started last gets them.
+struct Interrupts([libc::sighandler_t; 4]);
 
 const KEYBOARD: [i32; 2] = [libc::SIGINT, libc::SIGQUIT];
+const PASSED_ON: [i32; 2] = [libc::SIGTERM, libc::SIGHUP];
+
+/// The program of the run; 0 before it is started, [`GONE`] when it has ended.
+static PROGRAM: AtomicI32 = AtomicI32::new(0);
+const GONE: i32 = -1;
+/// A signal that came before the program was started; 0 for none.
+static EARLY: AtomicI32 = AtomicI32::new(0);
+
+extern "C" fn leave_alone(_: i32) {}
+
+extern "C" fn pass_on(signal: i32) {
+    match PROGRAM.load(SeqCst) {
+        0 => EARLY.store(signal, SeqCst),
+        GONE => {}
+        // SAFETY: takes no memory.
+        program => _ = unsafe { libc::kill(program, signal) },
+    }
+}
 
 impl Interrupts {
     fn left_to_the_program() -> Interrupts {
-        extern "C" fn nothing(_: i32) {}
-        // A handler, unlike ignoring, is not inherited by the program.
-        let handler = nothing as extern "C" fn(i32) as libc::sighandler_t;
-        // SAFETY: the handler does nothing, which is safe at any instant.
-        Interrupts(KEYBOARD.map(|signal| unsafe { libc::signal(signal, handler) }))
+        // Handlers, unlike ignoring, are not inherited by the program.
+        let handle = |signal, handler: extern "C" fn(i32)| {
+            // SAFETY: one handler does nothing and the other makes one system call, which is safe at any instant.
+            unsafe { libc::signal(signal, handler as libc::sighandler_t) }
+        };
+        let [int, quit] = KEYBOARD.map(|signal| handle(signal, leave_alone));
+        let [term, hup] = PASSED_ON.map(|signal| handle(signal, pass_on));
+        Interrupts([int, quit, term, hup])
+    }
+
+    /// From now on there is somebody to pass signals on to.
+    fn begin(&self, program: &Child) {
+        PROGRAM.store(program.id() as i32, SeqCst);
+        match EARLY.swap(0, SeqCst) {
+            0 => {}
+            signal => pass_on(signal),
+        }
+    }
+
+    /// The program has ended, and its number is another's soon. What is left of the run takes no time worth a signal.
+    fn end(&self) {
+        PROGRAM.store(GONE, SeqCst);
     }
 }
 
 impl Drop for Interrupts {
     fn drop(&mut self) {
-        for (signal, old) in KEYBOARD.into_iter().zip(self.0) {
+        let signals = KEYBOARD.into_iter().chain(PASSED_ON);
+        for (signal, old) in signals.zip(self.0) {
             // SAFETY: the handler that was there before.
             unsafe { libc::signal(signal, old) };
         }
+        PROGRAM.store(0, SeqCst);
+        EARLY.store(0, SeqCst);
     }
 }
 

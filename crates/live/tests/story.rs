@@ -167,6 +167,26 @@ fn a_program_that_asks_for_far_more_than_it_uses_stays_small() {
     }
 }
 
+/// Is there a load table in the directory?
+fn has_table(dir: &std::path::Path) -> bool {
+    let names = std::fs::read_dir(dir).unwrap().flatten();
+    let mut names = names.map(|entry| entry.file_name());
+    names.any(|name| name.to_string_lossy().starts_with("varve-bins-"))
+}
+
+#[test]
+fn the_last_run_leaves_no_load_table() {
+    let Some(dir) = allowed("the last run") else {
+        return;
+    };
+    let Some(array) = program("the last run", "array", dir.path()) else {
+        return;
+    };
+    let report = run(&command(&array, &["24"]), &options(dir.path())).unwrap();
+    assert!(after(&report).pages >= 24 * 256, "{report:?}");
+    assert!(!has_table(dir.path()));
+}
+
 #[test]
 fn a_killed_program_leaves_no_load_behind() {
     let Some(dir) = allowed("a killed program") else {
@@ -196,6 +216,7 @@ fn a_killed_program_leaves_no_load_behind() {
         report.notes.iter().any(|n| n.contains("no report")),
         "{report:?}"
     );
+    assert!(!has_table(dir.path()), "it was the last program");
     // The next run finds an empty table: its own pages alone fit without a conflict.
     let report = run(&command(&array, &["24"]), &options(dir.path())).unwrap();
     assert!(after(&report).excess < 24, "{report:?}");

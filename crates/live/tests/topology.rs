@@ -134,3 +134,30 @@ fn an_empty_tree_is_noted_and_no_error() {
     assert!(t.nodes.is_empty() && t.caches.is_empty());
     assert!(notes.iter().any(|n| n.contains("memory nodes")));
 }
+
+fn with_caches(sizes: &[&str]) -> Topology {
+    let root = tempfile::tempdir().unwrap();
+    for (node, size) in sizes.iter().enumerate() {
+        let cache = format!("sys/devices/system/node/node{node}/memory_side_cache/index1/size");
+        put(root.path(), &[(&cache, size)]);
+    }
+    Topology::read(root.path()).0
+}
+
+#[test]
+fn the_dram_cache_is_as_large_as_the_kernel_says() {
+    let two = with_caches(&["51539607552\n", "51539607552\n"]);
+    assert_eq!(two.dram_cache_bytes().unwrap(), 48 << 30);
+}
+
+#[test]
+fn where_the_kernel_does_not_say_how_large_the_dram_cache_is_the_option_is_named() {
+    let none = with_caches(&[]).dram_cache_bytes().unwrap_err().to_string();
+    assert!(none.contains("--bins 48GiB"), "{none}");
+    let two = with_caches(&["51539607552\n", "1073741824\n"]);
+    let two = two.dram_cache_bytes().unwrap_err().to_string();
+    assert!(
+        two.contains("node 1: 1024 MiB") && two.contains("--bins"),
+        "{two}"
+    );
+}

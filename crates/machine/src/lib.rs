@@ -1,5 +1,6 @@
 //! The ground floor: machine descriptions, the model of a machine, and the live Linux machine.
 
+mod arch;
 pub mod calibrate;
 pub mod describe;
 pub mod energy;

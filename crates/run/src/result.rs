@@ -30,12 +30,33 @@ pub struct StallShares {
     pub load: f64,
     /// Waiting for room in the store buffer.
     pub store: f64,
+    /// Waiting for instructions.
+    pub fetch: f64,
     /// Waiting at fences.
     pub fence: f64,
     /// Waiting at barriers.
     pub barrier: f64,
     /// Operating system: faults, samples, shoot-downs, moves, daemons on the core.
     pub system: f64,
+}
+
+impl StallShares {
+    fn of(s: &Stalls, all_ps: f64) -> StallShares {
+        let share = |ps: u64| ps as f64 / all_ps.max(1.0);
+        StallShares {
+            load: share(s.load),
+            store: share(s.store),
+            fetch: share(s.fetch),
+            fence: share(s.fence),
+            barrier: share(s.barrier),
+            system: share(s.system),
+        }
+    }
+
+    /// All of them.
+    pub fn total(&self) -> f64 {
+        self.load + self.store + self.fetch + self.fence + self.barrier + self.system
+    }
 }
 
 /// One point of the timeline: rates since the point before.
@@ -232,7 +253,7 @@ impl RunResult {
             demoted: last.moves.demoted,
             samples: last.counts.samples,
             faults: out.phases.iter().map(|p| p.counts.faults).sum(),
-            stalls: shares(&last.stalls, last.ns() as f64 * 1000.0 * threads),
+            stalls: StallShares::of(&last.stalls, last.ns() as f64 * 1000.0 * threads),
             latencies: out
                 .latencies
                 .iter()
@@ -283,17 +304,6 @@ impl RunResult {
     }
 }
 
-pub(crate) fn shares(s: &Stalls, all: f64) -> StallShares {
-    let share = |ps: u64| ps as f64 / all.max(1.0);
-    StallShares {
-        load: share(s.load),
-        store: share(s.store + s.fetch),
-        fence: share(s.fence),
-        barrier: share(s.barrier),
-        system: share(s.system),
-    }
-}
-
 fn timeline(out: &Outcome, f: u64) -> Vec<Point> {
     out.snapshots
         .windows(2)
@@ -311,4 +321,25 @@ fn timeline(out: &Outcome, f: u64) -> Vec<Point> {
             }
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each reason has a share of its own, and all of them are the time that was lost.
+    #[test]
+    fn waiting_for_instructions_is_not_waiting_for_stores() {
+        let lost = Stalls {
+            load: 100,
+            store: 200,
+            fetch: 300,
+            fence: 40,
+            barrier: 50,
+            system: 10,
+        };
+        let shares = StallShares::of(&lost, 1000.0);
+        assert_eq!((shares.store, shares.fetch), (0.2, 0.3));
+        assert!((shares.total() - 0.7).abs() < 1e-12, "{shares:?}");
+    }
 }

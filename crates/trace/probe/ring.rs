@@ -10,6 +10,9 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
+#[path = "../src/arch/x86_64/futex.rs"]
+mod arch;
+
 /// Changes with every change of this file; both sides check it.
 pub const LAYOUT: u64 = 0x7661_7276_6501_0005;
 /// Threads that can be recorded at the same time.
@@ -227,7 +230,6 @@ unsafe extern "C" {
     fn syscall(number: i64, ...) -> i64;
 }
 
-const SYS_FUTEX: i64 = 202;
 const FUTEX_WAIT: i32 = 0;
 const FUTEX_WAKE: i32 = 1;
 
@@ -246,7 +248,7 @@ pub fn futex_wait(word: &AtomicU32, value: u32, milliseconds: u32) {
     // SAFETY: the word and the time outlive the call; the kernel only reads them.
     unsafe {
         syscall(
-            SYS_FUTEX,
+            arch::FUTEX,
             word.as_ptr(),
             FUTEX_WAIT,
             value,
@@ -262,7 +264,7 @@ pub fn futex_wake(word: &AtomicU32) {
     // SAFETY: the kernel only uses the word's address.
     unsafe {
         syscall(
-            SYS_FUTEX,
+            arch::FUTEX,
             word.as_ptr(),
             FUTEX_WAKE,
             i32::MAX,

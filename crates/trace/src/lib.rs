@@ -1,5 +1,6 @@
 //! The trace format, its readers and writers, importers, and the recorder of native programs.
 
+mod arch;
 mod error;
 pub mod format;
 pub mod host;
@@ -15,7 +16,8 @@ mod writer;
 pub use error::TraceError;
 pub use format::{Event, EventAt, FileHeader};
 pub use info::{PAGE_BYTES, SiteInfo, ThreadInfo, TraceInfo};
+pub use parts::Block;
 pub use program::TraceProgram;
-pub use reader::{Block, Cut, TraceReader};
+pub use reader::{Cut, TraceReader};
 pub use stream::TraceStream;
 pub use writer::{BLOCK_OPS, BlockPlace, CallSite, End, TraceWriter};

@@ -1,13 +1,26 @@
-//! The parts of a trace that both readers take apart: the file's header, payloads, the end block.
+//! The parts of a trace that both readers take apart: blocks, the file's header, payloads, the end block.
 
 use crate::error::TraceError;
 use crate::format::{
-    BLOCK_HEADER_BYTES, BlockHeader, BlockKind, FileHeader, MAGIC, OpDecoder, PADDING, Templates,
-    VERSION, checksum_matches, decode_events,
+    BLOCK_HEADER_BYTES, BlockHeader, BlockKind, EventAt, FileHeader, MAGIC, OpDecoder, PADDING,
+    Templates, VERSION, checksum_matches, decode_events,
 };
-use crate::reader::Block;
 use crate::writer::End;
 use std::path::Path;
+use varve_machine::Op;
+
+/// The ops and events of a block, decoded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Block {
+    /// Its thread.
+    pub thread: u32,
+    /// Instructions of all threads before the block.
+    pub first_instruction: u64,
+    /// The ops.
+    pub ops: Vec<Op>,
+    /// The events, in order of their places among the ops.
+    pub events: Vec<EventAt>,
+}
 
 /// Length of the fixed part of the file's header: magic, version, length of the JSON.
 pub(crate) const FIXED_BYTES: usize = 16;

@@ -2,7 +2,8 @@
 
 use crate::error::TraceError;
 use crate::format::{Event, OpDecoder};
-use crate::reader::{Block, TraceReader};
+use crate::parts::Block;
+use crate::reader::TraceReader;
 use std::path::Path;
 use varve_machine::{Kind, Op, Program};
 

@@ -2,28 +2,14 @@
 
 use crate::error::TraceError;
 use crate::format::{
-    BLOCK_HEADER_BYTES, BlockHeader, BlockKind, EventAt, FileHeader, OpDecoder, TRAILER_BYTES,
+    BLOCK_HEADER_BYTES, BlockHeader, BlockKind, FileHeader, OpDecoder, TRAILER_BYTES,
     TRAILER_MAGIC, Templates,
 };
-use crate::parts::{FIXED_BYTES, decode_block, read_file_header, split_end, unpack};
+use crate::parts::{Block, FIXED_BYTES, decode_block, read_file_header, split_end, unpack};
 use crate::writer::{BlockPlace, CallSite, End};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use varve_machine::Op;
-
-/// The ops and events of a block, decoded.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Block {
-    /// Its thread.
-    pub thread: u32,
-    /// Instructions of all threads before the block.
-    pub first_instruction: u64,
-    /// The ops.
-    pub ops: Vec<Op>,
-    /// The events, in order of their places among the ops.
-    pub events: Vec<EventAt>,
-}
 
 /// Where a trace stops before its end.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use crate::error::TraceError;
 use crate::format::{BLOCK_HEADER_BYTES, BlockHeader, BlockKind, FileHeader, OpDecoder, Templates};
+use crate::parts::Block;
 use crate::parts::{FIXED_BYTES, decode_block, read_file_header, split_end, unpack};
-use crate::reader::Block;
 use crate::writer::{CallSite, End};
 use std::io::Read;
 use std::path::{Path, PathBuf};

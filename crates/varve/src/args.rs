@@ -171,7 +171,7 @@ pub struct RunArgs {
     /// with its objects on the memory nodes that --plan wants, or not at all
     #[arg(long, conflicts_with_all = ["policy", "scale", "until", "seed", "cores", "out", "jobs"])]
     pub live: bool,
-    /// With --live: size of the DRAM that acts as cache
+    /// With --live: size of the DRAM that acts as cache; without it, what the kernel tells of this machine, or --machine has
     #[arg(long, requires = "live")]
     pub bins: Option<Bytes>,
     /// With --live: ways of that cache

@@ -9,8 +9,9 @@ mod pool;
 mod simulated;
 mod told;
 
+pub use crate::arch::Instruction;
 pub use file::FileSync;
-pub use lines::{CacheLines, Instruction};
+pub use lines::CacheLines;
 pub use pool::Pool;
 pub use simulated::{Crash, Simulated};
 pub use told::{Step, Told};

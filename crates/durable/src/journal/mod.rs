@@ -39,8 +39,8 @@ pub(crate) use replay::recover_image;
 pub use simulated::{DiskCrash, SimulatedDisk};
 
 use crate::domain::{Domain, Fence};
+use crate::error::is_full;
 use crate::layout::PAGE;
-use crate::space::is_full;
 use changes::Changes;
 use place::{Place, Said};
 use std::fs::File;

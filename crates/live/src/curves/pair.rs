@@ -1,6 +1,7 @@
 //! Two programs beside each other, each in its memory: what one does to the other's bandwidth.
 
-use super::pattern::{How, Order, Pattern, Rate, can_stream, together};
+use super::pattern::{How, Order, Pattern, Rate, together};
+use crate::arch::can_stream;
 use crate::probe::memory::{Memory, STEP};
 use std::time::Duration;
 

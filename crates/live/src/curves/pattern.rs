@@ -1,5 +1,6 @@
 //! What a measuring thread does: the patterns of published studies, in plain loops over memory of its own.
 
+use crate::arch::{fence, store_and_write_back, stream};
 use crate::probe::memory::STEP;
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -238,79 +239,10 @@ fn load(words: &[u64]) {
     black_box(all);
 }
 
-#[cfg(target_arch = "x86_64")]
-mod x86 {
-    use super::STEP;
-    use std::arch::asm;
-    use std::arch::x86_64::{__m128i, _mm_set1_epi64x, _mm_sfence, _mm_stream_si128};
-
-    /// Stores whole lines past the caches.
-    pub fn stream(words: &mut [u64]) {
-        assert!(words.as_ptr().cast::<__m128i>().is_aligned());
-        // SAFETY: SSE2 is part of x86-64. The pieces of 16 B lie within `words`, which is borrowed mutably and
-        // aligned as just checked.
-        unsafe {
-            let value = _mm_set1_epi64x(1);
-            for piece in words.as_chunks_mut::<2>().0 {
-                _mm_stream_si128(piece.as_mut_ptr().cast(), value);
-            }
-        }
-    }
-
-    /// Stores whole lines and writes each back. The processor must know CLWB (see [`super::can_write_back`]).
-    pub fn store_and_write_back(words: &mut [u64]) {
-        for line in words.as_chunks_mut::<STEP>().0 {
-            line.fill(1);
-            // SAFETY: CLWB writes a line back and changes nothing that the program can see; the address is that of
-            // borrowed memory. That the processor knows it was checked before this pattern was made.
-            unsafe {
-                asm!("clwb [{}]", in(reg) line.as_ptr(), options(nostack, preserves_flags));
-            }
-        }
-    }
-
-    /// Waits until stores before it are done.
-    pub fn fence() {
-        // SAFETY: SSE is part of x86-64.
-        unsafe { _mm_sfence() };
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-use x86::{fence, store_and_write_back, stream};
-
-#[cfg(not(target_arch = "x86_64"))]
-mod other {
-    //! Never called: [`super::can_stream`] says no.
-    pub fn stream(words: &mut [u64]) {
-        words.fill(1);
-    }
-    pub fn store_and_write_back(words: &mut [u64]) {
-        words.fill(1);
-    }
-    pub fn fence() {
-        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
-    }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-use other::{fence, store_and_write_back, stream};
-
-/// Can stores go past the caches here?
-pub fn can_stream() -> bool {
-    cfg!(target_arch = "x86_64")
-}
-
-/// Does the processor know CLWB?
-pub fn can_write_back() -> bool {
-    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let flags = cpuinfo.lines().find(|l| l.starts_with("flags"));
-    cfg!(target_arch = "x86_64") && flags.is_some_and(|f| f.split_whitespace().any(|w| w == "clwb"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arch::{can_stream, can_write_back};
 
     fn pattern(how: How, order: Order, block: usize) -> Pattern {
         let pace = 0;

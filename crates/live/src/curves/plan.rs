@@ -1,7 +1,7 @@
 //! Where and at which points curves are measured.
 
 use super::free;
-use super::pattern::{can_stream, can_write_back};
+use crate::arch::{can_stream, can_write_back};
 use crate::probe::Topology;
 use crate::probe::cpus::{allowed_cpus, pairs};
 use crate::probe::sysfs::{parse_list, text};

@@ -1,6 +1,7 @@
 //! Memory: frames, page sizes, faults, nodes, persistence.
 
 use super::{Check, Found, check, last_error, no, partly, yes};
+use crate::arch::{self, WriteBack};
 use crate::nodes::{Kinds, NodeMemory};
 use crate::place::bins::HUGE;
 use crate::place::huge::frames;
@@ -320,46 +321,11 @@ fn persistent(topology: &Topology) -> Found {
     no("no DAX device, no DAX file system, no NVDIMM")
 }
 
-#[cfg(target_arch = "x86_64")]
 fn flush() -> Found {
-    use std::arch::x86_64::{__cpuid, __cpuid_count};
-    // CPUID is part of every x86-64 processor; bits from the Intel SDM, volume 2A, CPUID.
-    // SAFETY: see above. (Newer compilers know that these calls are safe.)
-    #[allow(unused_unsafe)]
-    let features = unsafe {
-        if __cpuid(0).eax >= 7 {
-            __cpuid_count(7, 0).ebx
-        } else {
-            0
-        }
-    };
-    let (clflushopt, clwb) = (features & 1 << 23 != 0, features & 1 << 24 != 0);
-    let line = [0u8; 64];
-    // SAFETY: the instructions are announced by the processor, and the line is ours.
-    unsafe {
-        if clwb {
-            std::arch::asm!("clwb [{}]", in(reg) line.as_ptr(), options(nostack));
-        }
-        if clflushopt {
-            std::arch::asm!("clflushopt [{}]", in(reg) line.as_ptr(), options(nostack));
-        }
-    }
-    match (clwb, clflushopt) {
-        (true, _) => yes("CLWB and CLFLUSHOPT executed"),
-        (false, true) => partly("CLFLUSHOPT executed, no CLWB: a flushed line leaves the cache"),
-        (false, false) => partly("CLFLUSH alone: flushes wait for each other"),
-    }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn flush() -> Found {
-    // DC CVAP may be used by programs when the kernel says so (HWCAP_DCPOP, bit 16, asm/hwcap.h).
-    // SAFETY: reads the auxiliary vector.
-    let hwcap = unsafe { libc::getauxval(libc::AT_HWCAP) };
-    if hwcap & 1 << 16 != 0 {
-        yes("DC CVAP")
-    } else {
-        no("no DC CVAP for programs")
+    match arch::write_back() {
+        WriteBack::Full(how) => yes(how),
+        WriteBack::Partial(how) => partly(how),
+        WriteBack::Missing(what) => no(what),
     }
 }
 

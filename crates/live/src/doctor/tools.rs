@@ -1,21 +1,16 @@
 //! Programs that Varve can use, and control groups. Each program is started once, to print its version.
 
 use super::{Check, Found, check, no, partly, yes};
+use crate::arch;
 use std::process::{Command, Stdio};
 
 pub fn checks() -> Vec<Check> {
-    let arch = if cfg!(target_arch = "aarch64") {
-        "aarch64"
-    } else {
-        "x86_64"
-    };
-    let qemu = format!("qemu-{arch}");
     vec![
         check(
             "qemu-user",
             "running unmodified programs on the model",
             "install qemu-user (Debian: apt install qemu-user)",
-            version(&[&qemu]),
+            version(&[arch::QEMU]),
         ),
         check(
             "valgrind",

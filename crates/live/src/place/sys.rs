@@ -3,32 +3,8 @@
 // The constants carry the kernel's own names.
 #![allow(missing_docs)]
 
+use crate::arch::call;
 use std::io;
-
-#[cfg(target_arch = "x86_64")]
-mod number {
-    pub const MMAP: i64 = 9;
-    pub const MUNMAP: i64 = 11;
-    pub const IOCTL: i64 = 16;
-    pub const MREMAP: i64 = 25;
-    pub const MADVISE: i64 = 28;
-    pub const FLOCK: i64 = 73;
-    pub const FUTEX: i64 = 202;
-    pub const EXIT_GROUP: i64 = 231;
-    pub const USERFAULTFD: i64 = 323;
-}
-#[cfg(target_arch = "aarch64")]
-mod number {
-    pub const MMAP: i64 = 222;
-    pub const MUNMAP: i64 = 215;
-    pub const IOCTL: i64 = 29;
-    pub const MREMAP: i64 = 216;
-    pub const MADVISE: i64 = 233;
-    pub const FLOCK: i64 = 32;
-    pub const FUTEX: i64 = 98;
-    pub const EXIT_GROUP: i64 = 94;
-    pub const USERFAULTFD: i64 = 282;
-}
 
 // From the kernel's uapi headers (asm-generic/mman-common.h, linux/mman.h, linux/userfaultfd.h).
 pub const PROT_NONE: i32 = 0;
@@ -72,6 +48,14 @@ pub fn set_errno(value: i32) {
     unsafe { *__errno_location() = value }
 }
 
+/// Keeps `errno` as it was: success must not change it.
+pub fn keeping_errno<T>(action: impl FnOnce() -> T) -> T {
+    let errno = errno();
+    let result = action();
+    set_errno(errno);
+    result
+}
+
 fn check(result: i64) -> io::Result<usize> {
     if result < 0 {
         Err(io::Error::from_raw_os_error(errno()))
@@ -95,7 +79,7 @@ pub unsafe fn mmap(
     // SAFETY: the caller answers for MAP_FIXED; otherwise the kernel picks unused addresses.
     check(unsafe {
         syscall(
-            number::MMAP,
+            call::MMAP,
             addr,
             len,
             i64::from(prot),
@@ -112,7 +96,7 @@ pub unsafe fn mmap(
 /// Nothing may use the range afterwards.
 pub unsafe fn munmap(addr: usize, len: usize) -> io::Result<()> {
     // SAFETY: the caller answers for the range.
-    check(unsafe { syscall(number::MUNMAP, addr, len) }).map(drop)
+    check(unsafe { syscall(call::MUNMAP, addr, len) }).map(drop)
 }
 
 /// `mremap`.
@@ -127,7 +111,7 @@ pub unsafe fn mremap(
     new: usize,
 ) -> io::Result<usize> {
     // SAFETY: the caller answers for both ranges.
-    check(unsafe { syscall(number::MREMAP, old, old_len, new_len, i64::from(flags), new) })
+    check(unsafe { syscall(call::MREMAP, old, old_len, new_len, i64::from(flags), new) })
 }
 
 /// `madvise`.
@@ -136,13 +120,13 @@ pub unsafe fn mremap(
 /// Advice that drops contents (`MADV_DONTNEED`) needs a range whose contents nobody needs.
 pub unsafe fn madvise(addr: usize, len: usize, advice: i32) -> io::Result<()> {
     // SAFETY: the caller answers for the contents.
-    check(unsafe { syscall(number::MADVISE, addr, len, i64::from(advice)) }).map(drop)
+    check(unsafe { syscall(call::MADVISE, addr, len, i64::from(advice)) }).map(drop)
 }
 
 /// `userfaultfd`.
 pub fn userfaultfd(flags: i32) -> io::Result<i32> {
     // SAFETY: takes no pointer.
-    check(unsafe { syscall(number::USERFAULTFD, i64::from(flags)) }).map(|fd| fd as i32)
+    check(unsafe { syscall(call::USERFAULTFD, i64::from(flags)) }).map(|fd| fd as i32)
 }
 
 /// `ioctl` with a pointer to `argument`.
@@ -154,7 +138,7 @@ pub unsafe fn ioctl<T>(fd: i32, request: u64, argument: &mut T) -> io::Result<us
     // SAFETY: `argument` is valid for the call; the caller answers for the request.
     check(unsafe {
         syscall(
-            number::IOCTL,
+            call::IOCTL,
             i64::from(fd),
             request,
             std::ptr::from_mut(argument),
@@ -173,7 +157,7 @@ pub fn lock_file(fd: i32) -> io::Result<()> {
     const EINTR: i32 = 4;
     loop {
         // SAFETY: takes no pointer.
-        match check(unsafe { syscall(number::FLOCK, i64::from(fd), LOCK_EX) }) {
+        match check(unsafe { syscall(call::FLOCK, i64::from(fd), LOCK_EX) }) {
             Err(e) if e.raw_os_error() == Some(EINTR) => {}
             result => return result.map(drop),
         }
@@ -192,7 +176,7 @@ pub fn futex_wait(word: &std::sync::atomic::AtomicU32, expected: u32) {
     // SAFETY: the word is valid for the call.
     unsafe {
         syscall(
-            number::FUTEX,
+            call::FUTEX,
             word.as_ptr(),
             128i64,
             i64::from(expected),
@@ -205,14 +189,14 @@ pub fn futex_wait(word: &std::sync::atomic::AtomicU32, expected: u32) {
 pub fn futex_wake(word: &std::sync::atomic::AtomicU32) {
     // FUTEX_WAKE | FUTEX_PRIVATE_FLAG.
     // SAFETY: the word is valid for the call.
-    unsafe { syscall(number::FUTEX, word.as_ptr(), 129i64, 1i64) };
+    unsafe { syscall(call::FUTEX, word.as_ptr(), 129i64, 1i64) };
 }
 
 /// Ends the process at once.
 pub fn exit_group(status: i32) -> ! {
     loop {
         // SAFETY: does not return.
-        unsafe { syscall(number::EXIT_GROUP, i64::from(status)) };
+        unsafe { syscall(call::EXIT_GROUP, i64::from(status)) };
     }
 }
 

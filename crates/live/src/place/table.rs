@@ -6,13 +6,16 @@
 //! - `<pid>-<start time>`: a process's own counts in the same form. When the process has died without giving
 //!   its pages back, the next one subtracts this file from `loads`.
 //!
-//! Files are sparse: a bin that nobody uses costs no memory.
+//! Files are sparse: a bin that nobody uses costs no memory. The last process that leaves removes the directory; one that has
+//! the table open still makes it anew when it places again.
 
 use super::bins::Bins;
 use super::error::PlaceError;
 use super::sys;
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
@@ -43,16 +46,35 @@ struct Header {
 struct Counts {
     base: usize,
     sets: usize,
+    /// Which file it is, should another one take its name.
+    file: Option<Identity>,
+}
+
+/// Device and number of a file.
+type Identity = (u64, u64);
+
+fn identity(of: fs::Metadata) -> Identity {
+    (of.dev(), of.ino())
 }
 
 impl Counts {
+    /// Maps the file; makes it where it is not there.
     fn open(path: &Path, bins: Bins) -> Result<Counts, PlaceError> {
+        Counts::map(path, bins, true)
+    }
+
+    /// Maps another process's file, unless that process has removed it.
+    fn existing(path: &Path, bins: Bins) -> Result<Counts, PlaceError> {
+        Counts::map(path, bins, false)
+    }
+
+    fn map(path: &Path, bins: Bins, create: bool) -> Result<Counts, PlaceError> {
         let broken =
             |why: String| PlaceError::Table(format!("load table {}: {why}", path.display()));
         let file = File::options()
             .read(true)
             .write(true)
-            .create(true)
+            .create(create)
             .truncate(false)
             .open(path)
             .map_err(|e| broken(e.to_string()))?;
@@ -64,7 +86,11 @@ impl Counts {
         // SAFETY: no MAP_FIXED; the file is as long as the mapping.
         let base = unsafe { sys::mmap(0, bytes, prot, sys::MAP_SHARED, file.as_raw_fd(), 0) }
             .map_err(|e| broken(e.to_string()))?;
-        let counts = Counts { base, sets };
+        let counts = Counts {
+            base,
+            sets,
+            file: file.metadata().ok().map(identity),
+        };
         let h = counts.header();
         if h.magic.compare_exchange(0, MAGIC, ORDER, ORDER).is_ok() {
             h.sets.store(bins.sets, ORDER);
@@ -78,6 +104,11 @@ impl Counts {
             ));
         }
         Ok(counts)
+    }
+
+    /// Is it still the file of this name?
+    fn is_at(&self, path: &Path) -> bool {
+        self.file.is_some() && self.file == fs::metadata(path).ok().map(identity)
     }
 
     fn header(&self) -> &Header {
@@ -148,14 +179,7 @@ impl Table {
     /// # Errors
     /// [`PlaceError::Table`] naming the file when it cannot be made or belongs to another cache.
     pub fn open(base: &Path, bins: Bins, run: u64) -> Result<Table, PlaceError> {
-        let dir = base.join(format!("varve-bins-{}x{}", bins.sets, bins.ways));
-        let broken =
-            |e: std::io::Error| PlaceError::Table(format!("load table {}: {e}", dir.display()));
-        match std::os::unix::fs::DirBuilderExt::mode(&mut fs::DirBuilder::new(), 0o700).create(&dir)
-        {
-            Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => return Err(broken(e)),
-            _ => {}
-        }
+        let dir = base.join(name_of(bins));
         let lock = lock(&dir)?;
         let total = Counts::open(&dir.join("loads"), bins)?;
         let mut table = Table {
@@ -181,12 +205,18 @@ impl Table {
         &self.dir
     }
 
-    /// Takes the lock.
+    /// Takes the lock. A directory that was removed since, when nobody had pages placed, is made anew.
     ///
     /// # Errors
-    /// [`PlaceError::Table`] when the lock file is gone or cannot be locked.
-    pub fn lock(&self) -> Result<TableLock, PlaceError> {
-        lock(&self.dir)
+    /// [`PlaceError::Table`] when the directory cannot be made or the file cannot be locked.
+    pub fn lock(&mut self) -> Result<TableLock, PlaceError> {
+        let lock = lock(&self.dir)?;
+        let loads = self.dir.join("loads");
+        if !self.total.is_at(&loads) {
+            self.total = Counts::open(&loads, self.bins)?;
+            self.own = None;
+        }
+        Ok(lock)
     }
 
     /// Pages in `bin`, over all processes.
@@ -262,18 +292,19 @@ impl Table {
         own.header().seen.load(ORDER) == 1
     }
 
-    /// Gives back all pages of this process and its file.
+    /// Gives back all pages of this process and its file; the last one removes the table.
     pub fn leave(&mut self) {
-        let Ok(_lock) = lock(&self.dir) else { return };
+        let Ok(lock) = self.lock() else { return };
         if let Some((path, own)) = self.own.take() {
             subtract_all(&self.total, &own);
             let _ = fs::remove_file(path);
         }
+        self.remove_unused(lock);
     }
 
     /// At the start of a program that may have been started by `exec`: what the process counted before is gone.
     pub fn after_exec(&mut self) {
-        let Ok(_lock) = lock(&self.dir) else { return };
+        let Ok(_lock) = self.lock() else { return };
         if let Some(name) = own_name() {
             self.bury(&name);
         }
@@ -295,10 +326,7 @@ impl Table {
 
     fn bury(&mut self, name: &str) {
         let path = self.dir.join(name);
-        if !path.exists() {
-            return;
-        }
-        if let Ok(counts) = Counts::open(&path, self.bins) {
+        if let Ok(counts) = Counts::existing(&path, self.bins) {
             subtract_all(&self.total, &counts);
         }
         let _ = fs::remove_file(path);
@@ -311,11 +339,11 @@ impl Table {
             let Some(pid) = name.split('-').next().and_then(|p| p.parse().ok()) else {
                 continue;
             };
-            // The file may vanish between the listing and here; opening must not create it anew.
-            if !alive(&name) || !self.dir.join(&name).exists() {
+            if !alive(&name) {
                 continue;
             }
-            let Ok(counts) = Counts::open(&self.dir.join(&name), self.bins) else {
+            // The file may have vanished since the listing.
+            let Ok(counts) = Counts::existing(&self.dir.join(&name), self.bins) else {
                 continue;
             };
             let h = counts.header();
@@ -335,32 +363,70 @@ impl Table {
     pub fn dismiss(&self, pid: u32) {
         let prefix = format!("{pid}-");
         for name in process_files(&self.dir) {
-            let path = self.dir.join(&name);
             if name.starts_with(&prefix)
-                && path.exists()
-                && let Ok(counts) = Counts::open(&path, self.bins)
+                && let Ok(counts) = Counts::existing(&self.dir.join(&name), self.bins)
             {
                 counts.header().seen.store(1, ORDER);
             }
         }
     }
 
-    /// When no process is left, gives the memory of the table back and starts over at zero.
+    /// Takes out the pages of processes that have died, and removes the table when none is left.
     pub fn tidy(&mut self) {
-        let Ok(_lock) = lock(&self.dir) else { return };
+        let Ok(lock) = self.lock() else { return };
         self.bury_the_dead();
-        if process_files(&self.dir).is_empty() {
-            // SAFETY: MADV_REMOVE punches a hole into our own shared mapping; counts read as zero afterwards.
-            let _ = unsafe {
-                sys::madvise(
-                    self.total.base + HEADER,
-                    (self.total.sets * 2).next_multiple_of(4096),
-                    MADV_REMOVE,
-                )
-            };
-            self.total.header().pages.store(0, ORDER);
+        self.remove_unused(lock);
+    }
+
+    /// The same for all tables below `base`: a run that was killed together with its program left one.
+    pub fn tidy_all(base: &Path) {
+        let names = fs::read_dir(base).into_iter().flatten().flatten();
+        for name in names.filter_map(|entry| entry.file_name().into_string().ok()) {
+            if let Some(bins) = bins_of(&name)
+                && let Ok(mut table) = Table::open(base, bins, 0)
+            {
+                table.tidy();
+            }
         }
     }
+
+    /// Removes the table when no process has pages in it.
+    fn remove_unused(&mut self, lock: TableLock) {
+        if !process_files(&self.dir).is_empty() {
+            return;
+        }
+        // SAFETY: MADV_REMOVE punches a hole into our own shared mapping. Counts read as zero afterwards, also for whoever
+        // has the file mapped still.
+        let _ = unsafe {
+            sys::madvise(
+                self.total.base + HEADER,
+                (self.total.sets * 2).next_multiple_of(4096),
+                MADV_REMOVE,
+            )
+        };
+        self.total.header().pages.store(0, ORDER);
+        // Who waits for the lock sees, once it has it, that this is no longer the file. The directory stays if somebody has
+        // made another lock meanwhile.
+        for name in ["loads", "lock"] {
+            let _ = fs::remove_file(self.dir.join(name));
+        }
+        let _ = fs::remove_dir(&self.dir);
+        drop(lock);
+    }
+}
+
+/// The directory of a table is called after its geometry.
+fn name_of(bins: Bins) -> String {
+    format!("varve-bins-{}x{}", bins.sets, bins.ways)
+}
+
+fn bins_of(name: &str) -> Option<Bins> {
+    let (sets, ways) = name.strip_prefix("varve-bins-")?.split_once('x')?;
+    let bins = Bins {
+        sets: sets.parse().ok()?,
+        ways: ways.parse().ok()?,
+    };
+    (name_of(bins) == name).then_some(bins)
 }
 
 const MADV_REMOVE: i32 = 9;
@@ -374,18 +440,32 @@ fn subtract_all(total: &Counts, part: &Counts) {
     }
 }
 
+/// Takes the lock of a table's directory; makes both where they are not there.
 fn lock(dir: &Path) -> Result<TableLock, PlaceError> {
     let path = dir.join("lock");
     let failed =
         |e: std::io::Error| PlaceError::Table(format!("cannot lock {}: {e}", path.display()));
-    let file = File::options()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&path)
-        .map_err(failed)?;
-    sys::lock_file(file.as_raw_fd()).map_err(failed)?;
-    Ok(TableLock(file))
+    loop {
+        match fs::DirBuilder::new().mode(0o700).create(dir) {
+            Err(e) if e.kind() != ErrorKind::AlreadyExists => return Err(failed(e)),
+            _ => {}
+        }
+        let opened = File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path);
+        let file = match opened {
+            // The last process has removed the directory just now.
+            Err(e) if e.kind() == ErrorKind::NotFound && !dir.exists() => continue,
+            opened => opened.map_err(failed)?,
+        };
+        sys::lock_file(file.as_raw_fd()).map_err(failed)?;
+        let held = file.metadata().map(identity).map_err(failed)?;
+        if fs::metadata(&path).map(identity).ok() == Some(held) {
+            return Ok(TableLock(file));
+        }
+    }
 }
 
 /// Names of the processes' own files.

@@ -113,11 +113,65 @@ fn a_table_of_something_else_is_refused_by_name() {
     assert!(error.contains(&*loads.to_string_lossy()), "{error}");
 }
 
+fn is_empty(dir: &Path) -> bool {
+    fs::read_dir(dir).unwrap().next().is_none()
+}
+
 #[test]
-fn an_unused_table_is_emptied() {
+fn an_unused_table_is_emptied_and_removed() {
     let dir = tempfile::tempdir().unwrap();
     let mut table = Table::open(dir.path(), bins(), 0).unwrap();
     table.total.add(3);
     table.tidy();
     assert_eq!((table.pages(), table.load(3)), (0, 0));
+    assert!(is_empty(dir.path()));
+}
+
+#[test]
+fn the_last_process_that_leaves_removes_the_table() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut first = Table::open(dir.path(), bins(), 0).unwrap();
+    let mut last = Table::open(dir.path(), bins(), 0).unwrap();
+    last.add([4]).unwrap();
+    first.leave();
+    assert_eq!((first.load(4), is_empty(dir.path())), (1, false));
+    last.leave();
+    assert!(is_empty(dir.path()));
+}
+
+/// Somebody else's last page may go, and the directory with it, while this process is about to place its first one.
+#[test]
+fn a_table_that_was_removed_is_made_anew_by_who_still_uses_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut early = Table::open(dir.path(), bins(), 0).unwrap();
+    let mut other = Table::open(dir.path(), bins(), 0).unwrap();
+    other.tidy();
+    assert!(is_empty(dir.path()));
+    let lock = early.lock().unwrap();
+    early.add([4, 5]).unwrap();
+    drop(lock);
+    let later = Table::open(dir.path(), bins(), 0).unwrap();
+    assert_eq!((later.load(4), later.pages()), (1, 2));
+    early.leave();
+    assert!(is_empty(dir.path()));
+}
+
+/// A run and its program were killed together, so nobody was left to clear up: the next run does, whatever its cache is.
+#[test]
+fn the_tables_of_killed_runs_are_removed_by_the_next_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let others = dir.path().join("varve-bins-many");
+    fs::create_dir(&others).unwrap();
+    let mut killed = Table::open(dir.path(), bins(), 0).unwrap();
+    killed.add([1]).unwrap();
+    let own = process_files(killed.dir());
+    // No process has this number and began when the machine did.
+    fs::rename(
+        killed.dir().join(&own[0]),
+        killed.dir().join("4194304000-1"),
+    )
+    .unwrap();
+    Table::tidy_all(dir.path());
+    assert!(!killed.dir().exists());
+    assert!(others.exists(), "it is nobody's table");
 }

@@ -2,6 +2,7 @@
 
 use super::dimm::{Dimm, dimms};
 use super::sysfs::{names, number, numbered, parse_list, size, text};
+use crate::error::LiveError;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -166,6 +167,27 @@ impl Topology {
             dimms,
         };
         (topology, notes)
+    }
+
+    /// The DRAM that acts as a cache in front of one node's other memory, bytes.
+    ///
+    /// # Errors
+    /// [`LiveError::NoCache`] when the kernel tells of none, [`LiveError::SeveralCaches`] when nodes have different ones.
+    pub fn dram_cache_bytes(&self) -> Result<u64, LiveError> {
+        let caches = || {
+            self.nodes
+                .iter()
+                .flat_map(|n| n.side_caches.iter().map(move |c| (n.id, c.bytes)))
+                .filter(|&(_, bytes)| bytes > 0)
+        };
+        let (_, first) = caches().next().ok_or(LiveError::NoCache)?;
+        if caches().all(|(_, bytes)| bytes == first) {
+            return Ok(first);
+        }
+        let all: Vec<String> = caches()
+            .map(|(node, bytes)| format!("node {node}: {} MiB", bytes >> 20))
+            .collect();
+        Err(LiveError::SeveralCaches(all.join(", ")))
     }
 
     /// The largest cache of the processor, bytes; 0 when unknown.

@@ -4,8 +4,9 @@
 //! 4-bit way numbers, most recent lowest; a dirty bit for each; and their tags, which never move. Making a way the most
 //! recent is then a few shifts of one word.
 
-use super::divide::{Divisor, equal_among_8, equal_among_12, equal_among_16, prefetch};
+use super::divide::{Divisor, prefetch};
 use super::host::Zeroed;
+use crate::arch::{equal_among_8, equal_among_12, equal_among_16};
 
 /// See the module.
 pub struct Cache {

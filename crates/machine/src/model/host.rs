@@ -1,5 +1,5 @@
 //! What the model asks of the host: large zeroed arrays that cost memory only where they are touched, on huge pages where
-//! it has them, and code for the processor that it runs on.
+//! it has them, and code for the processor that it runs on (see `arch`).
 
 use std::ptr::NonNull;
 
@@ -120,50 +120,6 @@ impl Level for Common {
     fn run<W: Work>(self, work: W) -> W::Out {
         work.work(self)
     }
-}
-
-/// AVX2, BMI and what came with them (x86-64-v3). Only [`Newer::detect`] makes one, where the processor has them.
-#[derive(Clone, Copy, Debug)]
-pub struct Newer(());
-
-impl Newer {
-    /// Asks the processor.
-    #[cfg(target_arch = "x86_64")]
-    pub fn detect() -> Option<Newer> {
-        (is_x86_feature_detected!("avx2")
-            && is_x86_feature_detected!("bmi1")
-            && is_x86_feature_detected!("bmi2")
-            && is_x86_feature_detected!("lzcnt")
-            && is_x86_feature_detected!("popcnt"))
-        .then_some(Newer(()))
-    }
-
-    /// Other processors are not asked.
-    #[cfg(not(target_arch = "x86_64"))]
-    pub fn detect() -> Option<Newer> {
-        None
-    }
-}
-
-impl Level for Newer {
-    #[cfg(target_arch = "x86_64")]
-    #[inline(always)]
-    fn run<W: Work>(self, work: W) -> W::Out {
-        // SAFETY: the processor has these instructions: there is no `Newer` otherwise.
-        unsafe { with_newer(self, work) }
-    }
-
-    #[cfg(not(target_arch = "x86_64"))]
-    fn run<W: Work>(self, work: W) -> W::Out {
-        work.work(self)
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-#[inline(never)]
-fn with_newer<W: Work>(level: Newer, work: W) -> W::Out {
-    work.work(level)
 }
 
 impl Drop for Zeroed {

@@ -1,8 +1,9 @@
 //! One persistent-memory DIMM: media lines of 256 B behind a small buffer that combines writes (Optane-class).
 
-use super::divide::{Divisor, equal_among_8};
+use super::divide::Divisor;
 use super::queue::{Drain, Server};
 use super::time::{Ps, ps, transfer};
+use crate::arch::equal_among_8;
 use crate::describe::Pm;
 use std::collections::VecDeque;
 

@@ -2,12 +2,12 @@
 //! op to the last count; memory itself is the same in both and has tests of its own.
 
 use super::flight::tests::Slow as Window;
-use super::host::Newer;
 use super::memory::Memory;
 use super::prefetcher::Prefetcher;
 use super::tests::{Fixed, InOrder};
 use super::thread::{INSTRUCTIONS, ThreadCounts};
 use super::time::{Ps, ps};
+use crate::arch::Newer;
 use crate::describe::Machine;
 use crate::model::{self, Options};
 use crate::pager::Source;

@@ -11,9 +11,10 @@
 //! A lag as short as a few requests takes keeps the loop closed: when memory is busy, the simulated instance waits, and so
 //! do the others. Caches that instances share are divided among them, see [`share`].
 
-use super::host::{Common, Level, Newer, Work};
+use super::host::{Common, Level, Work};
 use super::memory::{Memory, Node};
 use super::time::Ps;
+use crate::arch::Newer;
 use turns::Turns;
 
 /// The others' lags are spread over this time, ps. An assumption: a few requests to slow memory, so that bursts of

@@ -155,18 +155,26 @@ impl Durable {
     }
 }
 
+impl Durable {
+    /// Closes the region in order: what one that is open stored is taken back.
+    fn close(&mut self) -> Result<()> {
+        Ok(self.space.take().map_or(Ok(()), Space::close)?)
+    }
+}
+
 impl Drop for Durable {
     fn drop(&mut self) {
-        // What an open region stored is taken back. A medium that fails now leaves that to the next opening.
-        if let Some(space) = self.space.take()
-            && let Err(e) = space.close()
-        {
-            eprintln!("{e}");
-        }
+        // A medium that fails now leaves to the next opening what closing would have done; nothing is lost. Who wants to be told closes.
+        let _ = self.close();
     }
 }
 
 impl Vm {
+    /// Closes the region, if there is one.
+    pub(super) fn close_region(&mut self) -> Result<()> {
+        self.durable.as_mut().map_or(Ok(()), Durable::close)
+    }
+
     /// The region, if there is one.
     pub(super) fn region_in_use(&mut self) -> Option<&mut Space> {
         self.durable.as_mut()?.space.as_mut()

@@ -149,6 +149,14 @@ impl<T> Store<T> {
         self.inner.vm.heap_mut().set_log(Some(Box::new(log)));
     }
 
+    /// Ends the store, and closes its durable region in order. A store that is dropped does the same, and tells nobody what failed.
+    ///
+    /// # Errors
+    /// If the region's medium fails. All that was in it before is found when it is opened next.
+    pub fn close(mut self) -> Result<()> {
+        self.inner.vm.close_region()
+    }
+
     /// What collections did so far: counts, pauses, bytes; what was born after the last one counts too. They show themselves as a
     /// small table.
     pub fn gc_stats(&self) -> crate::GcStats {

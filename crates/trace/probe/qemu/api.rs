@@ -34,7 +34,12 @@ pub const READS_AND_WRITES: c_int = 3;
 unsafe extern "C" {
     pub fn qemu_plugin_register_vcpu_init_cb(id: Id, callback: OnVcpu);
     pub fn qemu_plugin_register_vcpu_tb_trans_cb(id: Id, callback: OnBlock);
-    pub fn qemu_plugin_register_vcpu_tb_exec_cb(block: *mut Block, callback: OnRun, flags: c_int, data: *mut c_void);
+    pub fn qemu_plugin_register_vcpu_tb_exec_cb(
+        block: *mut Block,
+        callback: OnRun,
+        flags: c_int,
+        data: *mut c_void,
+    );
     pub fn qemu_plugin_register_vcpu_mem_cb(
         insn: *mut Insn,
         callback: OnAccess,

@@ -2,6 +2,7 @@
 //! with numbers of our own, by which the allocation shim inside the guest speaks to the plugin.
 
 use crate::api::Id;
+use crate::guest::*;
 use crate::ring::*;
 use crate::*;
 
@@ -10,30 +11,19 @@ const CALL_ALLOC: i64 = 0x7661_0001;
 /// `args[0]` is about to be freed.
 const CALL_FREE: i64 = 0x7661_0002;
 
-const MMAP: i64 = 9;
-const MUNMAP: i64 = 11;
-const BRK: i64 = 12;
-const MREMAP: i64 = 25;
-const MADVISE: i64 = 28;
-const CLONE: i64 = 56;
-const FORK: i64 = 57;
-const VFORK: i64 = 58;
-const EXECVE: i64 = 59;
-const EXIT: i64 = 60;
-const EXIT_GROUP: i64 = 231;
-const EXECVEAT: i64 = 322;
-const CLONE3: i64 = 435;
-
-/// Calls that may wait for something that another thread or the outside does.
-fn may_wait(call: i64) -> bool {
-    // read, write, poll, readv, select, pause, nanosleep, connect, accept, sendto, recvfrom, sendmsg, recvmsg,
-    // wait4, flock, rt_sigtimedwait, rt_sigsuspend, futex, clock_nanosleep, epoll_wait, waitid, pselect6, ppoll,
-    // epoll_pwait, accept4, recvmmsg
-    matches!(call,
-        0 | 1 | 7 | 19 | 23 | 34 | 35 | 42..=47 | 61 | 73 | 128 | 130 | 202 | 230 | 232 | 247 | 270 | 271 | 281 | 288 | 299)
-}
-
-pub extern "C" fn on_call(_: Id, number: c_uint, call: i64, a: u64, b: u64, c: u64, d: u64, e: u64, f: u64, _: u64, _: u64) {
+pub extern "C" fn on_call(
+    _: Id,
+    number: c_uint,
+    call: i64,
+    a: u64,
+    b: u64,
+    c: u64,
+    d: u64,
+    e: u64,
+    f: u64,
+    _: u64,
+    _: u64,
+) {
     if is_deaf(number) {
         return;
     }
@@ -92,7 +82,9 @@ pub extern "C" fn on_return(_: Id, number: c_uint, call: i64, result: i64) {
         }
         BRK => on_break(&shared, slot, result as u64),
         // MADV_DONTNEED, MADV_FREE, MADV_REMOVE
-        MADVISE if !failed && matches!(args[2], 4 | 8 | 9) => shared.put(slot, EVENT_DISCARD, &[args[0], args[1]]),
+        MADVISE if !failed && matches!(args[2], 4 | 8 | 9) => {
+            shared.put(slot, EVENT_DISCARD, &[args[0], args[1]])
+        }
         _ => {}
     }
 }
@@ -126,7 +118,11 @@ pub fn write_modules(shared: &Shared) {
 fn write_module(shared: &Shared, start: u64, bytes: u64, offset: u64, fd: i32) {
     if let Ok(path) = std::fs::read_link(format!("/proc/self/fd/{fd}")) {
         let process = PROCESS.load(Relaxed);
-        let line = format!("{process} {start:x}-{:x} r-xp {offset:x} 0:0 0 {}\n", start + bytes, path.display());
+        let line = format!(
+            "{process} {start:x}-{:x} r-xp {offset:x} 0:0 0 {}\n",
+            start + bytes,
+            path.display()
+        );
         shared.add_modules(line.as_bytes());
     }
 }

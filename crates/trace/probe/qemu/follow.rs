@@ -23,15 +23,24 @@ const MOST_WORDS: usize = 1 << 20;
 const MOST_BYTES: usize = 1 << 17;
 
 unsafe extern "C" {
-    fn execve(path: *const c_char, args: *const *const c_char, environment: *const *const c_char) -> c_int;
+    fn execve(
+        path: *const c_char,
+        args: *const *const c_char,
+        environment: *const *const c_char,
+    ) -> c_int;
     fn access(path: *const c_char, mode: c_int) -> c_int;
 }
 
 /// Remembers how QEMU was started: `words` options before the program.
 pub fn keep_words(words: usize) {
     PID.store(std::process::id(), Relaxed);
-    let Ok(line) = std::fs::read("/proc/self/cmdline") else { return };
-    let words = line.split(|&byte| byte == 0).take(words + 1).filter_map(|word| CString::new(word).ok());
+    let Ok(line) = std::fs::read("/proc/self/cmdline") else {
+        return;
+    };
+    let words = line
+        .split(|&byte| byte == 0)
+        .take(words + 1)
+        .filter_map(|word| CString::new(word).ok());
     if let Ok(mut kept) = QEMU.lock() {
         *kept = words.collect();
     }
@@ -56,10 +65,23 @@ fn guest(at: u64, into: &mut [u8]) -> usize {
         bytes: usize,
     }
     unsafe extern "C" {
-        fn process_vm_readv(pid: c_int, to: *const Range, to_count: u64, from: *const Range, from_count: u64, flags: u64) -> isize;
+        fn process_vm_readv(
+            pid: c_int,
+            to: *const Range,
+            to_count: u64,
+            from: *const Range,
+            from_count: u64,
+            flags: u64,
+        ) -> isize;
     }
-    let to = Range { start: into.as_mut_ptr(), bytes: into.len() };
-    let from = Range { start: at as *mut u8, bytes: into.len() };
+    let to = Range {
+        start: into.as_mut_ptr(),
+        bytes: into.len(),
+    };
+    let from = Range {
+        start: at as *mut u8,
+        bytes: into.len(),
+    };
     // SAFETY: the kernel writes into `into` only, and refuses what cannot be read.
     let got = unsafe { process_vm_readv(std::process::id() as c_int, &to, 1, &from, 1, 0) };
     usize::try_from(got).unwrap_or(0)
@@ -128,22 +150,37 @@ fn find(path: &Path) -> Found {
     let mut program = path.to_path_buf();
     for _ in 0..=MOST_SCRIPTS {
         const CAN_RUN: c_int = 1;
-        let Ok(name) = CString::new(program.as_os_str().as_bytes()) else { return Found::Nothing };
+        let Ok(name) = CString::new(program.as_os_str().as_bytes()) else {
+            return Found::Nothing;
+        };
         let mode = std::fs::metadata(&program).map(|meta| meta.permissions().mode());
         // SAFETY: the path is a string.
         let can_run = unsafe { access(name.as_ptr(), CAN_RUN) == 0 };
-        let (true, Ok(mode)) = (can_run, mode) else { return Found::Nothing };
+        let (true, Ok(mode)) = (can_run, mode) else {
+            return Found::Nothing;
+        };
         let mut start = Vec::new();
-        let read = std::fs::File::open(&program).map(|file| file.take(LINE_BYTES as u64).read_to_end(&mut start));
+        let read = std::fs::File::open(&program)
+            .map(|file| file.take(LINE_BYTES as u64).read_to_end(&mut start));
         if !matches!(read, Ok(Ok(_))) || mode & 0o6000 != 0 {
             return Found::Other;
         }
         if let Some(line) = start.strip_prefix(b"#!") {
-            let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default().trim_ascii();
+            let line = line
+                .split(|&byte| byte == b'\n')
+                .next()
+                .unwrap_or_default()
+                .trim_ascii();
             let mut parts = line.splitn(2, |byte| byte.is_ascii_whitespace());
             let interpreter = parts.next().unwrap_or_default();
-            let option = parts.next().map(<[u8]>::trim_ascii).filter(|option| !option.is_empty());
-            let mut before: Vec<CString> = option.and_then(|option| CString::new(option).ok()).into_iter().collect();
+            let option = parts
+                .next()
+                .map(<[u8]>::trim_ascii)
+                .filter(|option| !option.is_empty());
+            let mut before: Vec<CString> = option
+                .and_then(|option| CString::new(option).ok())
+                .into_iter()
+                .collect();
             before.push(name);
             before.append(&mut words);
             words = before;
@@ -152,7 +189,11 @@ fn find(path: &Path) -> Found {
         }
         // 64 bits, for this processor
         let fits = start.starts_with(b"\x7fELF\x02") && start.get(18..20) == Some(&[62, 0]);
-        return if fits { Found::Program(program, words) } else { Found::Other };
+        return if fits {
+            Found::Program(program, words)
+        } else {
+            Found::Other
+        };
     }
     Found::Nothing
 }
@@ -160,7 +201,12 @@ fn find(path: &Path) -> Found {
 /// `execve` of the guest. Returns when the program is not there or cannot be followed; QEMU goes on then.
 pub fn exec(slot: usize, path: u64, args: u64, environment: u64) {
     if let Some(path) = text(path) {
-        start(slot, Path::new(std::ffi::OsStr::from_bytes(path.as_bytes())), args, environment);
+        start(
+            slot,
+            Path::new(std::ffi::OsStr::from_bytes(path.as_bytes())),
+            args,
+            environment,
+        );
     }
 }
 
@@ -199,8 +245,12 @@ fn start(slot: usize, path: &Path, args: u64, environment: u64) {
     if program.is_relative() {
         program = Path::new(".").join(program);
     }
-    let (Some(args), Some(environment)) = (texts(args), texts(environment)) else { return };
-    let Ok(program) = CString::new(program.as_os_str().as_bytes()) else { return };
+    let (Some(args), Some(environment)) = (texts(args), texts(environment)) else {
+        return;
+    };
+    let Ok(program) = CString::new(program.as_os_str().as_bytes()) else {
+        return;
+    };
     let mut line = QEMU.lock().map(|words| words.clone()).unwrap_or_default();
     if line.is_empty() {
         return lose(header);
@@ -212,7 +262,11 @@ fn start(slot: usize, path: &Path, args: u64, environment: u64) {
     line.extend(before);
     line.extend(args.into_iter().skip(1));
     let pointers = |words: &[CString]| -> Vec<*const c_char> {
-        words.iter().map(|word| word.as_ptr()).chain([core::ptr::null()]).collect()
+        words
+            .iter()
+            .map(|word| word.as_ptr())
+            .chain([core::ptr::null()])
+            .collect()
     };
     let (words, variables) = (pointers(&line), pointers(&environment));
     shared().publish(slot);

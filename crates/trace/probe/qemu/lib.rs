@@ -4,6 +4,10 @@
 //! when code is translated goes into the table of sites, addresses that follow from others included (`plan.rs`); a run
 //! of code then writes its number and the addresses that are left, 8 bytes each.
 
+#[path = "../../src/arch/x86_64/decode.rs"]
+mod decode;
+#[path = "../../src/arch/x86_64/guest.rs"]
+mod guest;
 #[path = "../ring.rs"]
 mod ring;
 
@@ -11,7 +15,6 @@ mod api;
 mod calls;
 mod follow;
 mod plan;
-mod x86;
 
 use api::*;
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -23,9 +26,6 @@ use ring::*;
 #[unsafe(no_mangle)]
 pub static qemu_plugin_version: c_int = 1;
 
-/// Bytes of an instruction, at most.
-const LONGEST_INSTRUCTION: u64 = 15;
-
 /// QEMU numbers threads from 0 and reuses the numbers of the newest ones.
 const VCPUS: usize = 1024;
 
@@ -36,7 +36,8 @@ struct Vcpu {
     args: [u64; 6],
 }
 
-const NO_SLOT: Slot = Slot {
+/// Where threads that are not recorded write: the same run, over and over.
+static mut DEAF: Slot = Slot {
     cursor: null_mut(),
     limit: null_mut(),
     pending: 0,
@@ -50,14 +51,14 @@ const NO_SLOT: Slot = Slot {
     _line2: [0; 7],
     filled: [const { AtomicU32::new(0) }; RING as usize],
 };
-
-/// Where threads that are not recorded write: the same run, over and over.
-static mut DEAF: Slot = NO_SLOT;
 /// Room for a run of each of more threads than a process can have under QEMU.
 static mut NOWHERE: [u64; 1 << 22] = [0; 1 << 22];
 /// The slot of each thread, or [`DEAF`].
 static mut SLOT: [*mut Slot; VCPUS] = [null_mut(); VCPUS];
-static mut VCPU: [Vcpu; VCPUS] = [Vcpu { number: 0, args: [0; 6] }; VCPUS];
+static mut VCPU: [Vcpu; VCPUS] = [Vcpu {
+    number: 0,
+    args: [0; 6],
+}; VCPUS];
 static mut SHARED: Shared = Shared { base: null_mut() };
 /// The number of this process.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
@@ -79,13 +80,21 @@ fn shared() -> Shared {
 /// The thread's entry; numbers beyond the table share the last one, which is never recorded.
 fn vcpu(number: c_uint) -> *mut Vcpu {
     // SAFETY: inside the table. Each thread only uses its own entry.
-    unsafe { addr_of_mut!(VCPU).cast::<Vcpu>().add((number as usize).min(VCPUS - 1)) }
+    unsafe {
+        addr_of_mut!(VCPU)
+            .cast::<Vcpu>()
+            .add((number as usize).min(VCPUS - 1))
+    }
 }
 
 #[inline(always)]
 fn slot(number: c_uint) -> *mut *mut Slot {
     // SAFETY: inside the table. Each thread only uses its own entry.
-    unsafe { addr_of_mut!(SLOT).cast::<*mut Slot>().add((number as usize).min(VCPUS - 1)) }
+    unsafe {
+        addr_of_mut!(SLOT)
+            .cast::<*mut Slot>()
+            .add((number as usize).min(VCPUS - 1))
+    }
 }
 
 fn is_deaf(number: c_uint) -> bool {
@@ -211,7 +220,12 @@ extern "C" fn on_first_vector(number: c_uint, info: u32, addr: u64, data: *mut c
     unsafe {
         let slot = *slot(number);
         if first_piece(slot, info, addr, data) {
-            on_first(number, info, addr, (data as u64 & 0xffff_ffff) as *mut c_void);
+            on_first(
+                number,
+                info,
+                addr,
+                (data as u64 & 0xffff_ffff) as *mut c_void,
+            );
         }
     }
 }
@@ -233,7 +247,9 @@ extern "C" fn on_single(number: c_uint, info: u32, addr: u64, site: *mut c_void)
         let mut slot = *slot(number);
         // what belongs to one instruction stays in one chunk, where the recorder puts it together
         let over = (*slot).cursor.offset_from((*slot).limit);
-        let same = over > 0 && over < MARGIN as isize / 2 && (*slot).cursor.sub(2).read() as u32 == site as u64 as u32;
+        let same = over > 0
+            && over < MARGIN as isize / 2
+            && (*slot).cursor.sub(2).read() as u32 == site as u64 as u32;
         if over > 0 && !same {
             slot = with_room(number);
         }
@@ -275,7 +291,10 @@ extern "C" fn on_translate(_: Id, block: *mut Block) {
         // SAFETY: a block has an instruction, whose bytes are valid during the callback.
         let sees = unsafe {
             let insn = qemu_plugin_tb_get_insn(block, 0);
-            let bytes = core::slice::from_raw_parts(qemu_plugin_insn_data(insn), qemu_plugin_insn_size(insn));
+            let bytes = core::slice::from_raw_parts(
+                qemu_plugin_insn_data(insn),
+                qemu_plugin_insn_size(insn),
+            );
             follow::sees_guest(qemu_plugin_insn_vaddr(insn), bytes)
         };
         let words = WORDS.load(Relaxed) as usize;
@@ -302,12 +321,15 @@ extern "C" fn on_translate(_: Id, block: *mut Block) {
         let mut accesses = false;
         for index in 0..count {
             let insn = qemu_plugin_tb_get_insn(block, index);
-            let bytes = core::slice::from_raw_parts(qemu_plugin_insn_data(insn), qemu_plugin_insn_size(insn));
+            let bytes = core::slice::from_raw_parts(
+                qemu_plugin_insn_data(insn),
+                qemu_plugin_insn_size(insn),
+            );
             let pc = qemu_plugin_insn_vaddr(insn);
-            let mut shape = x86::decode(bytes);
+            let mut shape = decode::decode(bytes);
             // QEMU 7.2 ends a block before an instruction that goes on in the next page, but still lists what it has read
             // of it: such a one must not be believed in before it runs
-            if index + 1 == count && pc & 0xfff > 0x1000 - LONGEST_INSTRUCTION {
+            if index + 1 == count && pc & 0xfff > 0x1000 - decode::LONGEST_INSTRUCTION {
                 shape = shape.unknown();
             }
             let known = plan.next(&shape, pc, bytes.len());
@@ -323,14 +345,19 @@ extern "C" fn on_translate(_: Id, block: *mut Block) {
                 non_temporal: u8::from(shape.non_temporal),
                 accesses: known,
             });
-            let both = shape.accesses[1].is_some() || known[0].kind == x86::UPDATE;
+            let both = shape.accesses[1].is_some() || known[0].kind == decode::UPDATE;
             for (access, known) in shape.accesses.iter().zip(known) {
                 let vector = access.is_some_and(|access| access.vector);
                 ask(insn, (first + index) as u64, vector, both, known);
             }
         }
         if !accesses {
-            qemu_plugin_register_vcpu_tb_exec_cb(block, on_quiet_block, NO_REGISTERS, count as *mut c_void);
+            qemu_plugin_register_vcpu_tb_exec_cb(
+                block,
+                on_quiet_block,
+                NO_REGISTERS,
+                count as *mut c_void,
+            );
         }
     }
 }
@@ -341,7 +368,7 @@ extern "C" fn on_translate(_: Id, block: *mut Block) {
 /// `insn` is an instruction of the block that is being translated.
 unsafe fn ask(insn: *mut Insn, site: u64, vector: bool, both: bool, known: SiteAccess) {
     let pieces = u64::from(known.size) << VECTOR_SHIFT;
-    let loads = known.kind == x86::READ;
+    let loads = known.kind == decode::READ;
     let (callback, data): (OnAccess, _) = match known.source {
         FIRST if vector => (on_first_vector, site | pieces),
         NEXT if vector => (on_next_vector, site | pieces),
@@ -355,7 +382,15 @@ unsafe fn ask(insn: *mut Insn, site: u64, vector: bool, both: bool, known: SiteA
         _ => return,
     };
     // SAFETY: promised by the caller.
-    unsafe { qemu_plugin_register_vcpu_mem_cb(insn, callback, NO_REGISTERS, READS_AND_WRITES, data as *mut c_void) };
+    unsafe {
+        qemu_plugin_register_vcpu_mem_cb(
+            insn,
+            callback,
+            NO_REGISTERS,
+            READS_AND_WRITES,
+            data as *mut c_void,
+        )
+    };
 }
 
 /// A thread of the guest is about to begin.
@@ -368,7 +403,9 @@ extern "C" fn on_thread(_: Id, number: c_uint) {
 
 /// Takes a slot for a thread that does not run yet, or for the one that calls.
 fn begin_thread(number: c_uint) {
-    let Some(taken) = shared().take_slot() else { return make_deaf(number) };
+    let Some(taken) = shared().take_slot() else {
+        return make_deaf(number);
+    };
     // SAFETY: the entry is nobody's but ours.
     unsafe {
         (*vcpu(number)).number = taken;
@@ -408,11 +445,19 @@ fn begin_child(number: c_uint) {
 
 /// Is QEMU's access info laid out as the recorder reads it? (Bits 4-6: log2 of the size; bit 17: store.)
 fn info_is_known() -> bool {
-    (0..1u32 << 18).step_by(16).filter(|info| info >> 16 != 0).all(|info| {
-        // SAFETY: pure functions of their argument.
-        let (shift, store) = unsafe { (qemu_plugin_mem_size_shift(info), qemu_plugin_mem_is_store(info)) };
-        shift == info >> 4 & 7 && store == (info >> 17 & 1 == 1)
-    })
+    (0..1u32 << 18)
+        .step_by(16)
+        .filter(|info| info >> 16 != 0)
+        .all(|info| {
+            // SAFETY: pure functions of their argument.
+            let (shift, store) = unsafe {
+                (
+                    qemu_plugin_mem_size_shift(info),
+                    qemu_plugin_mem_is_store(info),
+                )
+            };
+            shift == info >> 4 & 7 && store == (info >> 17 & 1 == 1)
+        })
 }
 
 /// Entry: called by QEMU when it has loaded the plugin.
@@ -420,26 +465,48 @@ fn info_is_known() -> bool {
 /// # Safety
 /// `info` and `argv` are QEMU's and valid during the call.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn qemu_plugin_install(id: Id, info: *const Info, argc: c_int, argv: *const *const c_char) -> c_int {
+pub unsafe extern "C" fn qemu_plugin_install(
+    id: Id,
+    info: *const Info,
+    argc: c_int,
+    argv: *const *const c_char,
+) -> c_int {
     // SAFETY: promised by the caller.
     let (info, args) = unsafe { (&*info, core::slice::from_raw_parts(argv, argc as usize)) };
     // SAFETY: QEMU passes strings that end in a zero byte.
-    let words: Vec<&CStr> = args.iter().map(|&arg| unsafe { CStr::from_ptr(arg) }).collect();
-    let value = |name: &[u8]| words.iter().find_map(|word| word.to_bytes_with_nul().strip_prefix(name));
+    let words: Vec<&CStr> = args
+        .iter()
+        .map(|&arg| unsafe { CStr::from_ptr(arg) })
+        .collect();
+    let value = |name: &[u8]| {
+        words
+            .iter()
+            .find_map(|word| word.to_bytes_with_nul().strip_prefix(name))
+    };
     let ring = value(b"ring=").and_then(|path| CStr::from_bytes_with_nul(path).ok());
     let Some(ring) = ring else {
         eprintln!("varve: the QEMU plugin is started by varve, not by hand (no ring= argument)");
         return 1;
     };
     if info.oldest_version > qemu_plugin_version || info.whole_system || !info_is_known() {
-        eprintln!("varve: this QEMU's plugin interface differs from version 1 (Debian 12: apt install qemu-user)");
+        eprintln!(
+            "varve: this QEMU's plugin interface differs from version 1 (Debian 12: apt install qemu-user)"
+        );
         return 1;
     }
     let Some(shared) = attach(ring) else {
-        eprintln!("varve: the QEMU plugin cannot map the recorder's memory ({})", ring.to_string_lossy());
+        eprintln!(
+            "varve: the QEMU plugin cannot map the recorder's memory ({})",
+            ring.to_string_lossy()
+        );
         return 1;
     };
-    let number = |text: &[u8]| core::str::from_utf8(text.strip_suffix(b"\0")?).ok()?.parse().ok();
+    let number = |text: &[u8]| {
+        core::str::from_utf8(text.strip_suffix(b"\0")?)
+            .ok()?
+            .parse()
+            .ok()
+    };
     WORDS.store(value(b"words=").and_then(number).unwrap_or(0), Relaxed);
     ASK_ALL.store(value(b"ask=all").is_some(), Relaxed);
     // SAFETY: no callback is registered yet, so nobody reads it.

@@ -2,8 +2,8 @@
 //! earlier one (the stack, the fields of one object) follows from it, and one that is relative to the instruction is
 //! known already.
 
+use crate::decode::{Access, Insn, Place, RSP};
 use crate::ring::*;
-use crate::x86::{Access, Insn, Place, RSP};
 
 /// A register's value: one that is not known, and a distance from it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,10 @@ pub struct Plan {
 impl Plan {
     pub fn new(ask_all: bool) -> Plan {
         let mut plan = Plan {
-            registers: [Value { version: 0, offset: 0 }; 16],
+            registers: [Value {
+                version: 0,
+                offset: 0,
+            }; 16],
             versions: 0,
             leaders: Vec::new(),
             ask_all,
@@ -47,7 +50,10 @@ impl Plan {
     /// The registers in the mask have values that are not known.
     fn forget(&mut self, mask: u16) {
         for register in (0..16).filter(|register| mask >> register & 1 != 0) {
-            self.registers[register] = Value { version: self.versions, offset: 0 };
+            self.registers[register] = Value {
+                version: self.versions,
+                offset: 0,
+            };
             self.versions += 1;
         }
     }
@@ -73,7 +79,13 @@ impl Plan {
     }
 
     fn access(&mut self, access: &Access, pc: u64, length: usize) -> SiteAccess {
-        let site = |source, leader, offset| SiteAccess { offset, source, leader, size: access.size, kind: access.kind };
+        let site = |source, leader, offset| SiteAccess {
+            offset,
+            source,
+            leader,
+            size: access.size,
+            kind: access.kind,
+        };
         if self.leaders.len() == RUN_ADDRESSES {
             self.leaders.clear();
         }
@@ -93,24 +105,44 @@ impl Plan {
         }
         let source = if self.leaders.is_empty() { FIRST } else { NEXT };
         // an address of 32 bits wraps, so it leads nobody: its group is one that nothing else has
-        let group = if access.place.narrow || access.place.relative { self.alone() } else { group };
+        let group = if access.place.narrow || access.place.relative {
+            self.alone()
+        } else {
+            group
+        };
         self.leaders.push((group, offset));
         site(source, (self.leaders.len() - 1) as u8, 0)
     }
 
     fn alone(&mut self) -> Group {
         self.versions += 1;
-        Group { base: self.versions - 1, index: NO_VERSION, scale: 0, segment: 0 }
+        Group {
+            base: self.versions - 1,
+            index: NO_VERSION,
+            scale: 0,
+            segment: 0,
+        }
     }
 
     fn group(&self, place: &Place) -> (Group, i64) {
         let value = |register: u8| match register {
-            NO_REGISTER => Value { version: NO_VERSION, offset: 0 },
+            NO_REGISTER => Value {
+                version: NO_VERSION,
+                offset: 0,
+            },
             register => self.registers[usize::from(register & 15)],
         };
         let (base, index) = (value(place.base), value(place.index));
-        let group = Group { base: base.version, index: index.version, scale: place.scale, segment: place.segment };
-        let offset = place.displacement.wrapping_add(base.offset).wrapping_add(index.offset << place.scale);
+        let group = Group {
+            base: base.version,
+            index: index.version,
+            scale: place.scale,
+            segment: place.segment,
+        };
+        let offset = place
+            .displacement
+            .wrapping_add(base.offset)
+            .wrapping_add(index.offset << place.scale);
         (group, offset)
     }
 
@@ -122,7 +154,13 @@ impl Plan {
         }
         let assigned = effect.assigns.map(|(to, from, distance)| {
             let value = self.registers[usize::from(from)];
-            (to, Value { offset: value.offset.wrapping_add(distance), ..value })
+            (
+                to,
+                Value {
+                    offset: value.offset.wrapping_add(distance),
+                    ..value
+                },
+            )
         });
         let stack = &mut self.registers[usize::from(RSP)];
         stack.offset = stack.offset.wrapping_add(effect.stack);

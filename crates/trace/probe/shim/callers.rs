@@ -3,7 +3,7 @@
 //! Programs that were compiled without frame pointers have something else in that register. Each step is therefore
 //! checked here as far as needed not to crash, and the recorder drops return addresses that follow no call.
 
-use crate::system;
+use crate::arch::{self, FRAME_ALIGN, MINCORE, system};
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 /// Where a function of the allocator was called from. Two words, as its arguments are passed.
@@ -21,7 +21,6 @@ pub const MOST: usize = 4;
 /// No frame is larger.
 const MOST_FRAME_BYTES: usize = 1 << 20;
 const PAGE: usize = 4096;
-const MINCORE: usize = 27;
 
 /// Pages that are known to be mapped, by their low bits.
 static MAPPED: [AtomicUsize; 64] = [const { AtomicUsize::new(0) }; 64];
@@ -33,7 +32,10 @@ fn is_mapped(address: usize) -> bool {
         return true;
     }
     let mut resident = 0u8;
-    let mapped = system(MINCORE, [page * PAGE, PAGE, &raw mut resident as usize, 0, 0, 0]) == 0;
+    let mapped = system(
+        MINCORE,
+        [page * PAGE, PAGE, &raw mut resident as usize, 0, 0, 0],
+    ) == 0;
     if mapped {
         known.store(page, Relaxed);
     }
@@ -49,11 +51,15 @@ impl Callers {
         let (mut below, mut frame) = (self.place as usize, self.frame);
         for caller in &mut found[1..] {
             // a frame lies above the last one and is aligned
-            if frame <= below || frame - below > MOST_FRAME_BYTES || frame % 16 != 0 || !is_mapped(frame) {
+            if frame <= below
+                || frame - below > MOST_FRAME_BYTES
+                || frame % FRAME_ALIGN != 0
+                || !is_mapped(frame)
+            {
                 break;
             }
             // SAFETY: the page is mapped, and 16 aligned bytes are on one page.
-            let (next, back) = unsafe { ((frame as *const usize).read(), (frame as *const usize).add(1).read()) };
+            let (next, back) = unsafe { arch::frame(frame) };
             *caller = back;
             if back == 0 {
                 break;

@@ -6,12 +6,17 @@ use core::ffi::{c_char, c_int};
 /// Length of a string without its zero byte.
 fn length(text: *const u8) -> usize {
     // SAFETY: strings of the program end in a zero byte.
-    (0..).find(|&at| unsafe { text.add(at).read_volatile() } == 0).unwrap_or(0)
+    (0..)
+        .find(|&at| unsafe { text.add(at).read_volatile() } == 0)
+        .unwrap_or(0)
 }
 
 fn starts_with(text: *const u8, start: &[u8]) -> bool {
     // SAFETY: the comparison stops at the first difference, so not behind the zero byte.
-    start.iter().enumerate().all(|(at, &byte)| unsafe { text.add(at).read_volatile() } == byte)
+    start
+        .iter()
+        .enumerate()
+        .all(|(at, &byte)| unsafe { text.add(at).read_volatile() } == byte)
 }
 
 /// Runs before the program.
@@ -25,7 +30,10 @@ pub extern "C" fn on_load(_: c_int, _: *mut *mut c_char, environment: *mut *mut 
                 place = place.add(1);
                 continue;
             }
-            match (0..length(text)).rev().find(|&at| text.add(at).read() == b':') {
+            match (0..length(text))
+                .rev()
+                .find(|&at| text.add(at).read() == b':')
+            {
                 Some(colon) => {
                     text.add(colon).write(0);
                     place = place.add(1);

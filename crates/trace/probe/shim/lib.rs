@@ -6,28 +6,24 @@
 
 #![no_std]
 
+#[path = "../../src/arch/x86_64/shim.rs"]
+mod arch;
 mod callers;
+#[path = "../../src/arch/x86_64/entry.rs"]
+mod entry;
 mod environment;
 
-use core::arch::{asm, naked_asm};
+use arch::system;
 use callers::Callers;
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
+use entry::with_callers;
 
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo) -> ! {
     loop {}
 }
-
-// `core` was compiled to unwind and names this function in its tables; here nothing unwinds. Hidden, so that programs
-// that have the real one keep it.
-core::arch::global_asm!(
-    ".hidden rust_eh_personality",
-    ".globl rust_eh_personality",
-    "rust_eh_personality:",
-    "ud2",
-);
 
 unsafe extern "C" {
     fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
@@ -45,18 +41,6 @@ static ON_LOAD: extern "C" fn(c_int, *mut *mut c_char, *mut *mut u8) = environme
 const CALL_ALLOC: usize = 0x7661_0001;
 const CALL_FREE: usize = 0x7661_0002;
 
-/// A system call that leaves `errno` alone.
-fn system(call: usize, words: [usize; 6]) -> isize {
-    let result;
-    // SAFETY: only called with calls that the kernel does not know, and with `mincore`, whose result lives during the
-    // call; registers are declared.
-    unsafe {
-        asm!("syscall", inlateout("rax") call => result, in("rdi") words[0], in("rsi") words[1], in("rdx") words[2],
-             in("r10") words[3], in("r8") words[4], in("r9") words[5], lateout("rcx") _, lateout("r11") _, options(nostack));
-    }
-    result
-}
-
 fn tell_free(pointer: *mut c_void) {
     system(CALL_FREE, [pointer as usize, 0, 0, 0, 0, 0]);
 }
@@ -64,7 +48,17 @@ fn tell_free(pointer: *mut c_void) {
 fn told(pointer: *mut c_void, bytes: usize, from: Callers) -> *mut c_void {
     if !pointer.is_null() {
         let callers = from.walk();
-        system(CALL_ALLOC, [pointer as usize, bytes, callers[0], callers[1], callers[2], callers[3]]);
+        system(
+            CALL_ALLOC,
+            [
+                pointer as usize,
+                bytes,
+                callers[0],
+                callers[1],
+                callers[2],
+                callers[3],
+            ],
+        );
     }
     pointer
 }
@@ -95,11 +89,14 @@ struct Next {
 }
 
 /// Stands for a function that is being looked up.
-const LOOKING: *mut c_void = 1 as *mut c_void;
+const LOOKING: *mut c_void = core::ptr::without_provenance_mut(1);
 
 impl Next {
     const fn new(name: &'static core::ffi::CStr) -> Next {
-        Next { name, function: AtomicPtr::new(null_mut()) }
+        Next {
+            name,
+            function: AtomicPtr::new(null_mut()),
+        }
     }
 
     /// The function; `None` while `dlsym` is looking for it (and allocates).
@@ -126,27 +123,14 @@ type ResizeArray = unsafe extern "C" fn(*mut c_void, usize, usize) -> *mut c_voi
 type Release = unsafe extern "C" fn(*mut c_void);
 type Placed = unsafe extern "C" fn(*mut *mut c_void, usize, usize) -> c_int;
 
-/// Calls `$inner` with the arguments as they are and, in the two registers that are free next, where the return address
-/// is and the frame pointer.
-macro_rules! with_callers {
-    ($name:ident, $inner:ident, $place:literal, $frame:literal) => {
-        /// The function of the C library with this name.
-        #[unsafe(naked)]
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name() {
-            naked_asm!(concat!("mov ", $place, ", rsp"), concat!("mov ", $frame, ", rbp"), "jmp {inner}", inner = sym $inner)
-        }
-    };
-}
-
-with_callers!(malloc, on_malloc, "rsi", "rdx");
-with_callers!(valloc, on_valloc, "rsi", "rdx");
-with_callers!(calloc, on_calloc, "rdx", "rcx");
-with_callers!(realloc, on_realloc, "rdx", "rcx");
-with_callers!(memalign, on_memalign, "rdx", "rcx");
-with_callers!(aligned_alloc, on_aligned_alloc, "rdx", "rcx");
-with_callers!(reallocarray, on_reallocarray, "rcx", "r8");
-with_callers!(posix_memalign, on_posix_memalign, "rcx", "r8");
+with_callers!(malloc = on_malloc, 1);
+with_callers!(valloc = on_valloc, 1);
+with_callers!(calloc = on_calloc, 2);
+with_callers!(realloc = on_realloc, 2);
+with_callers!(memalign = on_memalign, 2);
+with_callers!(aligned_alloc = on_aligned_alloc, 2);
+with_callers!(reallocarray = on_reallocarray, 3);
+with_callers!(posix_memalign = on_posix_memalign, 3);
 
 static MALLOC: Next = Next::new(c"malloc");
 static VALLOC: Next = Next::new(c"valloc");
@@ -161,7 +145,11 @@ static FREE: Next = Next::new(c"free");
 extern "C" fn on_malloc(bytes: usize, from: Callers) -> *mut c_void {
     match MALLOC.get() {
         // SAFETY: the C library's function of this type.
-        Some(next) => told(unsafe { core::mem::transmute::<*mut c_void, OneSize>(next)(bytes) }, bytes, from),
+        Some(next) => told(
+            unsafe { core::mem::transmute::<*mut c_void, OneSize>(next)(bytes) },
+            bytes,
+            from,
+        ),
         None => early(bytes),
     }
 }
@@ -169,7 +157,11 @@ extern "C" fn on_malloc(bytes: usize, from: Callers) -> *mut c_void {
 extern "C" fn on_valloc(bytes: usize, from: Callers) -> *mut c_void {
     match VALLOC.get() {
         // SAFETY: the C library's function of this type.
-        Some(next) => told(unsafe { core::mem::transmute::<*mut c_void, OneSize>(next)(bytes) }, bytes, from),
+        Some(next) => told(
+            unsafe { core::mem::transmute::<*mut c_void, OneSize>(next)(bytes) },
+            bytes,
+            from,
+        ),
         None => null_mut(),
     }
 }
@@ -178,7 +170,8 @@ extern "C" fn on_calloc(count: usize, bytes: usize, from: Callers) -> *mut c_voi
     match CALLOC.get() {
         Some(next) => {
             // SAFETY: the C library's function of this type.
-            let pointer = unsafe { core::mem::transmute::<*mut c_void, TwoSizes>(next)(count, bytes) };
+            let pointer =
+                unsafe { core::mem::transmute::<*mut c_void, TwoSizes>(next)(count, bytes) };
             told(pointer, count.wrapping_mul(bytes), from)
         }
         // fresh static memory is zero already
@@ -200,11 +193,18 @@ extern "C" fn on_realloc(old: *mut c_void, bytes: usize, from: Callers) -> *mut 
     }
 }
 
-extern "C" fn on_reallocarray(old: *mut c_void, count: usize, bytes: usize, from: Callers) -> *mut c_void {
+extern "C" fn on_reallocarray(
+    old: *mut c_void,
+    count: usize,
+    bytes: usize,
+    from: Callers,
+) -> *mut c_void {
     match REALLOCARRAY.get() {
         Some(next) if !is_early(old) => {
             // SAFETY: the C library's function of this type.
-            let pointer = unsafe { core::mem::transmute::<*mut c_void, ResizeArray>(next)(old, count, bytes) };
+            let pointer = unsafe {
+                core::mem::transmute::<*mut c_void, ResizeArray>(next)(old, count, bytes)
+            };
             retold(old, pointer, count.wrapping_mul(bytes), from)
         }
         _ => null_mut(),
@@ -227,7 +227,11 @@ fn move_early(old: *mut c_void, bytes: usize, from: Callers) -> *mut c_void {
         for at in 0..bytes.min(rest) {
             // SAFETY: `new` has `bytes` bytes, and the early memory has `rest` from `old` on. Byte by byte, since
             // the C library's copy may not be usable yet.
-            unsafe { new.cast::<u8>().add(at).write_volatile(old.cast::<u8>().add(at).read()) };
+            unsafe {
+                new.cast::<u8>()
+                    .add(at)
+                    .write_volatile(old.cast::<u8>().add(at).read())
+            };
         }
     }
     new
@@ -236,7 +240,11 @@ fn move_early(old: *mut c_void, bytes: usize, from: Callers) -> *mut c_void {
 extern "C" fn on_memalign(alignment: usize, bytes: usize, from: Callers) -> *mut c_void {
     match MEMALIGN.get() {
         // SAFETY: the C library's function of this type.
-        Some(next) => told(unsafe { core::mem::transmute::<*mut c_void, TwoSizes>(next)(alignment, bytes) }, bytes, from),
+        Some(next) => told(
+            unsafe { core::mem::transmute::<*mut c_void, TwoSizes>(next)(alignment, bytes) },
+            bytes,
+            from,
+        ),
         None => null_mut(),
     }
 }
@@ -244,17 +252,28 @@ extern "C" fn on_memalign(alignment: usize, bytes: usize, from: Callers) -> *mut
 extern "C" fn on_aligned_alloc(alignment: usize, bytes: usize, from: Callers) -> *mut c_void {
     match ALIGNED_ALLOC.get() {
         // SAFETY: the C library's function of this type.
-        Some(next) => told(unsafe { core::mem::transmute::<*mut c_void, TwoSizes>(next)(alignment, bytes) }, bytes, from),
+        Some(next) => told(
+            unsafe { core::mem::transmute::<*mut c_void, TwoSizes>(next)(alignment, bytes) },
+            bytes,
+            from,
+        ),
         None => null_mut(),
     }
 }
 
-extern "C" fn on_posix_memalign(place: *mut *mut c_void, alignment: usize, bytes: usize, from: Callers) -> c_int {
+extern "C" fn on_posix_memalign(
+    place: *mut *mut c_void,
+    alignment: usize,
+    bytes: usize,
+    from: Callers,
+) -> c_int {
     const NO_MEMORY: c_int = 12;
     match POSIX_MEMALIGN.get() {
         Some(next) => {
             // SAFETY: the C library's function of this type; `place` is the program's.
-            let code = unsafe { core::mem::transmute::<*mut c_void, Placed>(next)(place, alignment, bytes) };
+            let code = unsafe {
+                core::mem::transmute::<*mut c_void, Placed>(next)(place, alignment, bytes)
+            };
             if code == 0 {
                 // SAFETY: the call succeeded, so it has written the pointer.
                 told(unsafe { *place }, bytes, from);
@@ -266,8 +285,11 @@ extern "C" fn on_posix_memalign(place: *mut *mut c_void, alignment: usize, bytes
 }
 
 /// Frees like the C library.
+///
+/// # Safety
+/// As for the C function.
 #[unsafe(no_mangle)]
-pub extern "C" fn free(pointer: *mut c_void) {
+pub unsafe extern "C" fn free(pointer: *mut c_void) {
     if pointer.is_null() || is_early(pointer) {
         return;
     }

@@ -5,7 +5,6 @@
 
 use crate::ring::*;
 use crate::thread::{find_slot, is_recorded, number_of, shared, slot, still_here};
-use core::arch::naked_asm;
 
 pub const READ: u64 = 0;
 pub const WRITE: u64 = 1;
@@ -59,7 +58,11 @@ pub fn range(addr: usize, bytes: usize, kind: u64) {
         slot = find_slot();
     }
     if !slot.is_null() {
-        shared().put(number_of(slot), EVENT_RANGE, &[addr as u64, bytes as u64, kind]);
+        shared().put(
+            number_of(slot),
+            EVENT_RANGE,
+            &[addr as u64, bytes as u64, kind],
+        );
     }
 }
 
@@ -70,11 +73,7 @@ macro_rules! accesses {
             record(addr, $kind, $size, caller);
         }
         $(
-            #[unsafe(naked)]
-            #[unsafe(no_mangle)]
-            pub unsafe extern "C" fn $name() {
-                naked_asm!("mov rsi, [rsp]", "jmp {inner}", inner = sym $inner)
-            }
+            crate::entry::with_caller!($name = $inner, 1);
         )*
     };
 }

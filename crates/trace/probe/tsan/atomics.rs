@@ -2,9 +2,11 @@
 //! weaker one allows.
 
 use crate::access::{READ, UPDATE, WRITE, record};
-use core::arch::asm;
+use crate::arch;
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::SeqCst, compiler_fence, fence};
+use core::sync::atomic::{
+    AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::SeqCst, compiler_fence, fence,
+};
 
 /// The operations on one width. `$atomic` is an atomic of `$value`.
 macro_rules! atomics {
@@ -89,21 +91,14 @@ atomics!(u64, AtomicU64, 8: __tsan_atomic64_load __tsan_atomic64_store __tsan_at
     __tsan_atomic64_fetch_add = fetch_add, __tsan_atomic64_fetch_sub = fetch_sub, __tsan_atomic64_fetch_and = fetch_and,
     __tsan_atomic64_fetch_or = fetch_or, __tsan_atomic64_fetch_xor = fetch_xor, __tsan_atomic64_fetch_nand = fetch_nand);
 
-/// 16 bytes: the standard library has no such atomic, the processor has (CMPXCHG16B).
+/// 16 bytes: the standard library has no such atomic, the processor has.
 struct Wide(*mut u128);
 
 impl Wide {
     /// Puts `value` where `expected` was; returns what was there.
     fn compare_exchange(&self, expected: u128, value: u128) -> u128 {
-        let (low, high): (u64, u64);
-        // SAFETY: the program's own atomic object, aligned to 16 bytes. rbx is the compiler's, so it is put back.
-        unsafe {
-            asm!("xchg {low}, rbx", "lock cmpxchg16b [{at}]", "mov rbx, {low}",
-                 low = inout(reg) value as u64 => _, at = in(reg) self.0,
-                 inout("rax") expected as u64 => low, inout("rdx") (expected >> 64) as u64 => high,
-                 in("rcx") (value >> 64) as u64, options(nostack));
-        }
-        u128::from(low) | u128::from(high) << 64
+        // SAFETY: the program's own atomic object, aligned to 16 bytes.
+        unsafe { arch::compare_exchange(self.0, expected, value) }
     }
 
     fn load(&self) -> u128 {
@@ -157,7 +152,13 @@ pub unsafe extern "C" fn __tsan_atomic128_store(at: *mut u128, value: u128, _: c
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __tsan_atomic128_compare_exchange_val(at: *mut u128, expected: u128, value: u128, _: c_int, _: c_int) -> u128 {
+pub unsafe extern "C" fn __tsan_atomic128_compare_exchange_val(
+    at: *mut u128,
+    expected: u128,
+    value: u128,
+    _: c_int,
+    _: c_int,
+) -> u128 {
     record(at as usize, UPDATE, 16, 0);
     Wide(at).compare_exchange(expected, value)
 }
@@ -180,7 +181,13 @@ pub unsafe extern "C" fn __tsan_atomic128_compare_exchange_strong(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __tsan_atomic128_compare_exchange_weak(at: *mut u128, expected: *mut u128, value: u128, a: c_int, b: c_int) -> c_int {
+pub unsafe extern "C" fn __tsan_atomic128_compare_exchange_weak(
+    at: *mut u128,
+    expected: *mut u128,
+    value: u128,
+    a: c_int,
+    b: c_int,
+) -> c_int {
     // SAFETY: the same contract.
     unsafe { __tsan_atomic128_compare_exchange_strong(at, expected, value, a, b) }
 }

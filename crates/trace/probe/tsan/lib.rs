@@ -10,6 +10,10 @@
 
 #![no_std]
 
+#[path = "../../src/arch/x86_64/tsan.rs"]
+mod arch;
+#[path = "../../src/arch/x86_64/entry.rs"]
+mod entry;
 #[path = "../ring.rs"]
 mod ring;
 

@@ -2,9 +2,11 @@
 //! (`--wrap`), since the library itself is not instrumented.
 
 use crate::access::{READ, WRITE, range, record};
+use crate::entry::{after_call, with_caller};
 use crate::ring::*;
-use crate::thread::{called_from, find_slot, is_recorded, number_of, replacing, shared, slot, waiting};
-use core::arch::naked_asm;
+use crate::thread::{
+    called_from, find_slot, is_recorded, number_of, replacing, shared, slot, waiting,
+};
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::Ordering::SeqCst;
 
@@ -29,7 +31,9 @@ macro_rules! wrap {
 /// Bytes up to and with the final zero, but at most `most`.
 fn length(text: *const c_char, most: usize) -> usize {
     // SAFETY: the program says that a string is here, as long as `most` at most; read byte by byte to its end.
-    (0..most).find(|&at| unsafe { text.add(at).read() } == 0).map_or(most, |zero| zero + 1)
+    (0..most)
+        .find(|&at| unsafe { text.add(at).read() } == 0)
+        .map_or(most, |zero| zero + 1)
 }
 
 /// Bytes that a comparison of two strings looks at.
@@ -197,25 +201,6 @@ extern "C" fn replaced() {
     }
 }
 
-/// Functions that replace the program, with any number of arguments: all registers are passed on as they are.
-macro_rules! replace {
-    ($($real:ident as $wrapper:ident)*) => {
-        $(
-            #[unsafe(naked)]
-            #[unsafe(no_mangle)]
-            pub unsafe extern "C" fn $wrapper() {
-                naked_asm!(
-                    "push rdi", "push rsi", "push rdx", "push rcx", "push r8", "push r9", "push rax",
-                    "call {replaced}",
-                    "pop rax", "pop r9", "pop r8", "pop rcx", "pop rdx", "pop rsi", "pop rdi",
-                    concat!("jmp ", stringify!($real), "@PLT"),
-                    replaced = sym replaced
-                )
-            }
-        )*
-    };
-}
-
 /// The program has started another process; whether that one is recorded shows when it arrives.
 fn spawned(result: c_int) {
     if result == 0 && is_recorded() {
@@ -249,15 +234,14 @@ wrap! {
     __real_wait as __wrap_wait(status: *mut c_int) -> c_int { waiting(|| real!()) }
 }
 
-replace! {
-    __real_execve as __wrap_execve
-    __real_execv as __wrap_execv
-    __real_execvp as __wrap_execvp
-    __real_execvpe as __wrap_execvpe
-    __real_execl as __wrap_execl
-    __real_execlp as __wrap_execlp
-    __real_execle as __wrap_execle
-}
+// Functions that replace the program.
+after_call!(__wrap_execve = __real_execve after replaced);
+after_call!(__wrap_execv = __real_execv after replaced);
+after_call!(__wrap_execvp = __real_execvp after replaced);
+after_call!(__wrap_execvpe = __real_execvpe after replaced);
+after_call!(__wrap_execl = __real_execl after replaced);
+after_call!(__wrap_execlp = __real_execlp after replaced);
+after_call!(__wrap_execle = __real_execle after replaced);
 
 fn tell(event: u64, words: &[u64]) {
     let mut slot = slot();
@@ -292,9 +276,9 @@ fn allocated(pointer: *mut c_void, bytes: usize, caller: usize) -> *mut c_void {
     pointer
 }
 
-/// Allocating functions: the wrapper passes its return address on behind the arguments.
+/// Allocating functions: the wrapper passes its return address on behind the arguments, whose number comes first.
 macro_rules! allocate {
-    ($($register:literal: $real:ident as $wrapper:ident = $inner:ident ($($arg:ident: $type:ty),*) |$caller:ident, $pointer:ident| $told:expr;)*) => {
+    ($($arguments:tt: $real:ident as $wrapper:ident = $inner:ident ($($arg:ident: $type:ty),*) |$caller:ident, $pointer:ident| $told:expr;)*) => {
         $(
             extern "C" fn $inner($($arg: $type,)* $caller: usize) -> *mut c_void {
                 unsafe extern "C" { fn $real($($arg: $type),*) -> *mut c_void; }
@@ -303,29 +287,25 @@ macro_rules! allocate {
                 $told
             }
 
-            #[unsafe(naked)]
-            #[unsafe(no_mangle)]
-            pub unsafe extern "C" fn $wrapper() {
-                naked_asm!(concat!("mov ", $register, ", [rsp]"), "jmp {inner}", inner = sym $inner)
-            }
+            with_caller!($wrapper = $inner, $arguments);
         )*
     };
 }
 
 allocate! {
-    "rsi": __real_malloc as __wrap_malloc = on_malloc(bytes: usize) |caller, pointer| allocated(pointer, bytes, caller);
-    "rdx": __real_calloc as __wrap_calloc = on_calloc(count: usize, bytes: usize)
+    1: __real_malloc as __wrap_malloc = on_malloc(bytes: usize) |caller, pointer| allocated(pointer, bytes, caller);
+    2: __real_calloc as __wrap_calloc = on_calloc(count: usize, bytes: usize)
         |caller, pointer| allocated(pointer, count.wrapping_mul(bytes), caller);
-    "rdx": __real_realloc as __wrap_realloc = on_realloc(old: *mut c_void, bytes: usize) |caller, pointer| {
+    2: __real_realloc as __wrap_realloc = on_realloc(old: *mut c_void, bytes: usize) |caller, pointer| {
         if !pointer.is_null() || bytes == 0 {
             freed(old);
         }
         allocated(pointer, bytes, caller)
     };
-    "rdx": __real_memalign as __wrap_memalign = on_memalign(align: usize, bytes: usize) |caller, pointer| allocated(pointer, bytes, caller);
-    "rdx": __real_aligned_alloc as __wrap_aligned_alloc = on_aligned_alloc(align: usize, bytes: usize)
+    2: __real_memalign as __wrap_memalign = on_memalign(align: usize, bytes: usize) |caller, pointer| allocated(pointer, bytes, caller);
+    2: __real_aligned_alloc as __wrap_aligned_alloc = on_aligned_alloc(align: usize, bytes: usize)
         |caller, pointer| allocated(pointer, bytes, caller);
-    "rsi": __real_strdup as __wrap_strdup = on_strdup(text: *const c_char) |caller, pointer| {
+    1: __real_strdup as __wrap_strdup = on_strdup(text: *const c_char) |caller, pointer| {
         let bytes = length(text, usize::MAX);
         range(text as usize, bytes, READ);
         if !pointer.is_null() {
@@ -333,13 +313,18 @@ allocate! {
         }
         allocated(pointer, bytes, caller)
     };
-    "rsi": __real__Znwm as __wrap__Znwm = on_new(bytes: usize) |caller, pointer| allocated(pointer, bytes, caller);
-    "rsi": __real__Znam as __wrap__Znam = on_new_array(bytes: usize) |caller, pointer| allocated(pointer, bytes, caller);
-    "rdx": __real__ZnwmSt11align_val_t as __wrap__ZnwmSt11align_val_t = on_new_aligned(bytes: usize, align: usize)
+    1: __real__Znwm as __wrap__Znwm = on_new(bytes: usize) |caller, pointer| allocated(pointer, bytes, caller);
+    1: __real__Znam as __wrap__Znam = on_new_array(bytes: usize) |caller, pointer| allocated(pointer, bytes, caller);
+    2: __real__ZnwmSt11align_val_t as __wrap__ZnwmSt11align_val_t = on_new_aligned(bytes: usize, align: usize)
         |caller, pointer| allocated(pointer, bytes, caller);
 }
 
-extern "C" fn on_posix_memalign(place: *mut *mut c_void, align: usize, bytes: usize, caller: usize) -> c_int {
+extern "C" fn on_posix_memalign(
+    place: *mut *mut c_void,
+    align: usize,
+    bytes: usize,
+    caller: usize,
+) -> c_int {
     unsafe extern "C" {
         fn __real_posix_memalign(place: *mut *mut c_void, align: usize, bytes: usize) -> c_int;
     }
@@ -353,21 +338,25 @@ extern "C" fn on_posix_memalign(place: *mut *mut c_void, align: usize, bytes: us
     }
 }
 
-#[unsafe(naked)]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn __wrap_posix_memalign() {
-    naked_asm!("mov rcx, [rsp]", "jmp {inner}", inner = sym on_posix_memalign)
-}
+with_caller!(__wrap_posix_memalign = on_posix_memalign, 3);
 
 /// Clang calls these for copies that it makes itself.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __tsan_memcpy(to: *mut c_void, from: *const c_void, bytes: usize) -> *mut c_void {
+pub unsafe extern "C" fn __tsan_memcpy(
+    to: *mut c_void,
+    from: *const c_void,
+    bytes: usize,
+) -> *mut c_void {
     // SAFETY: the program's own arguments.
     unsafe { __wrap_memcpy(to, from, bytes) }
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __tsan_memmove(to: *mut c_void, from: *const c_void, bytes: usize) -> *mut c_void {
+pub unsafe extern "C" fn __tsan_memmove(
+    to: *mut c_void,
+    from: *const c_void,
+    bytes: usize,
+) -> *mut c_void {
     // SAFETY: the program's own arguments.
     unsafe { __wrap_memmove(to, from, bytes) }
 }

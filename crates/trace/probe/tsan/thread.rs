@@ -1,90 +1,20 @@
 //! Where the calling thread writes: found once per thread, kept in thread-local storage.
 
+pub use crate::arch::slot;
+use crate::arch::{self, LEVELS, is_over, set_over, set_slot};
 use crate::ring::*;
-use core::arch::{asm, global_asm, naked_asm};
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
 
-/// Return addresses of the functions that a thread is in are kept for this many levels.
-const LEVELS: usize = 64;
-
-// Words per thread: its slot; whether it has ended (or found none), so that it is not asked again; the functions that it
-// is in; and from where they were called.
-global_asm!(
-    ".pushsection .tbss,\"awT\",@nobits",
-    ".p2align 4",
-    ".hidden varve_thread",
-    ".globl varve_thread",
-    ".type varve_thread, @object",
-    ".size varve_thread, 536",
-    "varve_thread:",
-    ".zero 536",
-    ".popsection",
-);
-
-/// The calling thread's slot, or null.
-#[inline(always)]
-pub fn slot() -> *mut Slot {
-    let slot: *mut Slot;
-    // SAFETY: reads a thread-local word that exists in every thread of the executable.
-    unsafe { asm!("mov {}, qword ptr fs:[varve_thread@TPOFF]", out(reg) slot, options(nostack, readonly, preserves_flags)) };
-    slot
-}
-
-fn set_slot(slot: *mut Slot) {
-    // SAFETY: writes the calling thread's own word.
-    unsafe { asm!("mov qword ptr fs:[varve_thread@TPOFF], {}", in(reg) slot, options(nostack, preserves_flags)) };
-}
-
-fn is_over() -> bool {
-    let over: u64;
-    // SAFETY: reads the calling thread's own word.
-    unsafe { asm!("mov {}, qword ptr fs:[varve_thread@TPOFF+8]", out(reg) over, options(nostack, readonly, preserves_flags)) };
-    over != 0
-}
-
-fn set_over() {
-    // SAFETY: writes the calling thread's own word.
-    unsafe { asm!("mov qword ptr fs:[varve_thread@TPOFF+8], {}", in(reg) 1u64, options(nostack, preserves_flags)) };
-}
-
-/// The compiler calls this when a function begins, with the function's return address.
-#[unsafe(naked)]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn __tsan_func_entry(_: usize) {
-    naked_asm!(
-        "mov rax, qword ptr fs:[varve_thread@TPOFF+16]",
-        "mov ecx, eax",
-        "and ecx, {mask}",
-        "mov qword ptr fs:[rcx*8+varve_thread@TPOFF+24], rdi",
-        "inc rax",
-        "mov qword ptr fs:[varve_thread@TPOFF+16], rax",
-        "ret",
-        mask = const LEVELS - 1,
-    )
-}
-
-/// And this when it ends.
-#[unsafe(naked)]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn __tsan_func_exit() {
-    naked_asm!("dec qword ptr fs:[varve_thread@TPOFF+16]", "ret")
-}
-
 /// From where the function that is `level` levels up was called; 0 when there is none.
 pub fn called_from(level: usize) -> usize {
-    let depth: usize;
-    // SAFETY: reads the calling thread's own word.
-    unsafe { asm!("mov {}, qword ptr fs:[varve_thread@TPOFF+16]", out(reg) depth, options(nostack, readonly, preserves_flags)) };
-    if level >= depth.min(LEVELS) {
-        return 0;
+    let depth = arch::depth();
+    match level < depth.min(LEVELS) {
+        // SAFETY: the place is among the thread's words.
+        true => unsafe { arch::caller((depth - 1 - level) % LEVELS) },
+        false => 0,
     }
-    let place = (depth - 1 - level) % LEVELS;
-    let caller: usize;
-    // SAFETY: reads the calling thread's own words; the place is among them.
-    unsafe { asm!("mov {}, qword ptr fs:[{}*8+varve_thread@TPOFF+24]", out(reg) caller, in(reg) place, options(nostack, readonly, preserves_flags)) };
-    caller
 }
 
 unsafe extern "C" {
@@ -92,7 +22,11 @@ unsafe extern "C" {
     fn getpid() -> c_int;
     fn pthread_key_create(key: *mut u32, destructor: extern "C" fn(*mut c_void)) -> c_int;
     fn pthread_setspecific(key: u32, value: *const c_void) -> c_int;
-    fn pthread_atfork(prepare: *const c_void, parent: *const c_void, child: extern "C" fn()) -> c_int;
+    fn pthread_atfork(
+        prepare: *const c_void,
+        parent: *const c_void,
+        child: extern "C" fn(),
+    ) -> c_int;
     fn open(path: *const c_char, flags: c_int, ...) -> c_int;
     fn read(fd: c_int, to: *mut c_void, bytes: usize) -> isize;
     fn close(fd: c_int) -> c_int;
@@ -108,7 +42,9 @@ static PROCESS: AtomicU32 = AtomicU32::new(0);
 static mut KEY: u32 = 0;
 
 pub fn shared() -> Shared {
-    Shared { base: BASE.load(Relaxed) }
+    Shared {
+        base: BASE.load(Relaxed),
+    }
 }
 
 /// Does anybody listen? All that a program that runs alone asks per access.
@@ -132,7 +68,9 @@ pub extern "C" fn __tsan_init() {
         core::ffi::CStr::from_ptr(text)
     };
     let Some(shared) = attach(path) else { return };
-    let Some((process, replaced)) = shared.begin_program(pid()) else { return };
+    let Some((process, replaced)) = shared.begin_program(pid()) else {
+        return;
+    };
     PROCESS.store(process, Relaxed);
     REPLACED.store(replaced, Relaxed);
     shared.header().mode.store(2, SeqCst);
@@ -161,7 +99,7 @@ pub fn find_slot() -> *mut Slot {
     }
     shared().start_thread(number, PROCESS.load(Relaxed));
     // SAFETY: the key was created before the base was published. The value only has to be non-null.
-    unsafe { pthread_setspecific(KEY, 1 as *const c_void) };
+    unsafe { pthread_setspecific(KEY, core::ptr::without_provenance(1)) };
     slot()
 }
 

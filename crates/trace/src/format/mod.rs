@@ -1,6 +1,7 @@
 //! The bytes of a trace file; `docs/trace-format.md` describes them for readers in other languages.
 
 mod block;
+mod difference;
 mod event;
 mod ops;
 mod runs;
@@ -9,8 +10,9 @@ pub use block::{
     BLOCK_HEADER_BYTES, BlockHeader, BlockKind, FileHeader, MAGIC, TRAILER_BYTES, TRAILER_MAGIC,
     VERSION, checksum_matches,
 };
+pub use difference::BadOps;
 pub use event::{BadEvents, Event, EventAt, decode_events, encode_events};
-pub use ops::{BadOps, OpDecoder, OpEncoder, PADDING};
+pub use ops::{OpDecoder, OpEncoder, PADDING};
 pub use runs::{ABSOLUTE, MAX_ADDRESSES, MAX_TEMPLATE_OPS, Template, TemplateOp, Templates};
 pub(crate) use runs::{
     CONTEXTS, Columns, LONG, NUMBER, NUMBER_AND_MORE, RunEncoder, SHORT, next_context,

@@ -14,24 +14,14 @@
 //!
 //! The three columns (control, shapes, differences) follow each other, and the whole is compressed with LZ4.
 
+use super::difference::{BYTES_BY_MODE, BadOps, MIX, REGIONS, region_of, width_class};
 use super::runs::{RunDecoder, Templates};
 use varve_machine::{Kind, Op};
 
 /// Entries of the prediction table; with 24 bytes each it stays in a first-level cache.
 const CONTEXTS: usize = 1024;
-/// Regions, since there are 3 bits for them.
-pub(super) const REGIONS: usize = 8;
-/// Addresses that differ only in this many low bits are in one region.
-const REGION_BITS: u32 = 20;
-/// An odd constant with well-mixed bits (the golden ratio in 64 bits) for multiplicative hashing.
-const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
-
 const PREDICTED: u8 = 1 << 3;
 const SHORT_SHAPE: u8 = 1 << 4;
-
-/// Bytes of difference by mode. 0: the entry's last address plus its stride. 1-3: a difference to the entry's last
-/// address. 4-7: a difference to the region's last address.
-pub(super) const BYTES_BY_MODE: [u8; 8] = [0, 1, 2, 4, 1, 2, 4, 8];
 
 #[derive(Clone, Copy, Default)]
 struct Entry {
@@ -64,11 +54,6 @@ impl Model {
 #[inline(always)]
 fn next_context(context: u64, shape: u64) -> u64 {
     ((context << 3) ^ (shape.wrapping_mul(MIX) >> 54)) & (CONTEXTS as u64 - 1)
-}
-
-#[inline(always)]
-pub(super) fn region_of(addr: u64) -> u8 {
-    ((addr >> REGION_BITS).wrapping_mul(MIX) >> 61) as u8
 }
 
 #[inline(always)]
@@ -121,13 +106,6 @@ impl Default for OpEncoder {
             differences: Vec::new(),
         }
     }
-}
-
-/// The smallest of 1, 2, 4, 8 bytes that hold `value` as a signed number, as 0, 1, 2, 3.
-#[inline(always)]
-pub(super) fn width_class(value: i64) -> u8 {
-    let bits = 65 - (value ^ (value >> 63)).leading_zeros();
-    (bits > 8) as u8 + (bits > 16) as u8 + (bits > 32) as u8
 }
 
 impl OpEncoder {
@@ -204,10 +182,6 @@ impl Default for OpDecoder {
         }
     }
 }
-
-/// Why coded ops cannot be read: the block says more than it holds, or names a kind that does not exist.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BadOps;
 
 impl OpDecoder {
     /// The same as [`OpDecoder::decode`] for a block of runs of templates. All blocks that one decoder reads must be of

@@ -1,8 +1,8 @@
 //! Ops as runs of templates: what a recorder knows of code before it runs is written once, and a run of the code only
 //! says which template it is and the addresses that the template leaves open.
 
+use super::difference::{BYTES_BY_MODE, BadOps, REGIONS, region_of, width_class};
 use super::event::{BadEvents, get, put, unzigzag, zigzag};
-use super::ops::{BYTES_BY_MODE, BadOps, REGIONS, region_of, width_class};
 use varve_machine::{Kind, Op};
 
 /// Addresses that a template may leave open.

@@ -1,6 +1,7 @@
 //! From what a user types to the file that runs: PATH, scripts, and what kind of program it is.
 
 use super::error::RecordError;
+use crate::arch;
 use object::{Object, ObjectSection};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -17,6 +18,31 @@ pub enum Mode {
     Qemu,
     /// By the probe that `varve cc` compiled into it.
     Compiled,
+}
+
+/// How a program is recorded; the default records any program with its allocation sites.
+#[derive(Clone, Debug)]
+pub struct RecorderOptions {
+    /// Under QEMU or by the compiled probe.
+    pub mode: Mode,
+    /// Record allocations with their call sites.
+    pub allocations: bool,
+    /// Threads that a live program has on the model; more are not seen.
+    pub max_threads: usize,
+    /// Have QEMU say the address of every access, rather than only of those that do not follow from others. Slow; the
+    /// result is the same, which tests check.
+    pub ask_all: bool,
+}
+
+impl Default for RecorderOptions {
+    fn default() -> RecorderOptions {
+        RecorderOptions {
+            mode: Mode::Auto,
+            allocations: true,
+            max_threads: 16,
+            ask_all: false,
+        }
+    }
 }
 
 /// A program that can be started.
@@ -149,7 +175,7 @@ fn program(path: PathBuf, bytes: &[u8], args: Vec<OsString>) -> Result<Target, R
     let Ok(file) = object::File::parse(bytes) else {
         return refuse("is a damaged ELF file");
     };
-    if file.architecture() != object::Architecture::X86_64 || !file.is_64() {
+    if file.architecture() != arch::PROGRAMS || !file.is_64() {
         return refuse(&format!(
             "is a program for {:?}; only 64-bit x86 programs can be recorded",
             file.architecture()

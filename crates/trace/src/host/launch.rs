@@ -1,9 +1,9 @@
 //! Starts a program with a probe inside.
 
-use super::command::{Mode, Target};
+use super::command::{Mode, RecorderOptions, Target};
 use super::error::RecordError;
 use super::memory::SharedMemory;
-use super::record::RecorderOptions;
+use crate::arch;
 use std::ffi::OsString;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
@@ -12,10 +12,6 @@ use std::process::{Child, Command};
 
 const QEMU_PLUGIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/qemu.so"));
 const SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/shim.so"));
-
-/// The processor that QEMU shows to programs: all it can do, but without fast string instructions, which make the C
-/// library copy with `rep movsb`. QEMU does those byte by byte, where a real processor moves whole lines.
-const CPU: &str = "max,-erms,-fsrm";
 
 /// Tells a compiled probe the path of the shared memory.
 pub(super) const RING_VARIABLE: &str = "VARVE_RING";
@@ -72,7 +68,7 @@ pub(super) fn start(
         std::fs::write(&plugin, QEMU_PLUGIN).map_err(io(&plugin))?;
         let mut words: Vec<OsString> = Vec::new();
         if std::env::var_os("QEMU_CPU").is_none() {
-            words.extend(["-cpu".into(), CPU.into()]);
+            words.extend(["-cpu".into(), arch::QEMU_CPU.into()]);
         }
         if options.allocations {
             std::fs::write(&shim, SHIM).map_err(io(&shim))?;
@@ -123,9 +119,8 @@ fn preload(shim: &Path) -> OsString {
 
 fn find_qemu() -> Result<PathBuf, RecordError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    // not qemu-x86_64-static: a static QEMU cannot load plugins
     std::env::split_paths(&path)
-        .map(|folder| folder.join("qemu-x86_64"))
+        .map(|folder| folder.join(arch::QEMU))
         .find(|file| file.is_file())
         .ok_or(RecordError::NoQemu)
 }

@@ -29,8 +29,15 @@ pub struct LiveProgram {
     asked: u64,
 }
 
+impl Recorder {
+    /// The program as the model runs it, while it runs.
+    pub fn live(self) -> LiveProgram {
+        LiveProgram::new(self)
+    }
+}
+
 impl LiveProgram {
-    pub(super) fn new(recorder: Recorder) -> LiveProgram {
+    fn new(recorder: Recorder) -> LiveProgram {
         LiveProgram {
             recorder,
             batch: Expander::default(),

@@ -21,7 +21,7 @@ mod walk;
 mod ring;
 
 pub use cc::{Language, compile};
-pub use command::{Mode, Target, resolve};
+pub use command::{Mode, RecorderOptions, Target, resolve};
 pub use error::RecordError;
 pub use live::LiveProgram;
-pub use record::{Recorder, RecorderOptions};
+pub use record::Recorder;

@@ -1,6 +1,6 @@
 //! Which file an instruction's address belongs to, and the name of the function there.
 
-use crate::CallSite;
+use crate::{CallSite, arch};
 use object::{Object, ObjectSegment, ObjectSymbol, SymbolKind};
 use std::collections::HashMap;
 use std::os::unix::fs::FileExt;
@@ -108,19 +108,17 @@ impl Modules {
 
     /// Is there a call instruction just before?
     fn follows_call(&mut self, site: &CallSite) -> bool {
-        const MOST_BYTES: u64 = 7;
         let Some(symbols) = self.symbols(&site.module) else {
             return false;
         };
-        let mut before = [0; MOST_BYTES as usize];
-        let Some(start) = site.offset.checked_sub(MOST_BYTES) else {
+        let mut before = [0; arch::CALL_BYTES];
+        let Some(start) = site.offset.checked_sub(before.len() as u64) else {
             return false;
         };
         if symbols.file.read_exact_at(&mut before, start).is_err() {
             return false;
         }
-        // E8 and four bytes, or FF with operand /2 in two to seven bytes
-        before[2] == 0xe8 || (0..=5).any(|at| before[at] == 0xff && before[at + 1] >> 3 & 7 == 2)
+        arch::ends_in_call(&before)
     }
 }
 

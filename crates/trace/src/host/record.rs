@@ -1,9 +1,8 @@
 //! The recorder: a running program on one side, a trace or a live stream of ops on the other.
 
-use super::command::{Mode, resolve};
+use super::command::{RecorderOptions, resolve};
 use super::error::RecordError;
 use super::launch::{self, Started};
-use super::live::LiveProgram;
 use super::memory::{SharedMemory, ThreadState};
 use super::ring::{PROCESSES, SLOTS};
 use super::sink::Sink;
@@ -18,31 +17,6 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Instant;
-
-/// How a program is recorded; the default records any program with its allocation sites.
-#[derive(Clone, Debug)]
-pub struct RecorderOptions {
-    /// Under QEMU or by the compiled probe.
-    pub mode: Mode,
-    /// Record allocations with their call sites.
-    pub allocations: bool,
-    /// Threads that a live program has on the model; more are not seen.
-    pub max_threads: usize,
-    /// Have QEMU say the address of every access, rather than only of those that do not follow from others. Slow; the
-    /// result is the same, which tests check.
-    pub ask_all: bool,
-}
-
-impl Default for RecorderOptions {
-    fn default() -> RecorderOptions {
-        RecorderOptions {
-            mode: Mode::Auto,
-            allocations: true,
-            max_threads: 16,
-            ask_all: false,
-        }
-    }
-}
 
 /// Milliseconds between looks at whether the program has ended, when it does not ring.
 const LOOK_EVERY_MS: u32 = 20;
@@ -133,10 +107,6 @@ impl Recorder {
         self.memory.take_rest(slot, |words, sites| {
             walker.walk(words, sites, compiled, registry, out)
         });
-    }
-
-    pub(super) fn registry(&self) -> &Registry {
-        &self.registry
     }
 
     /// Child processes that have gone: calls `rest` for each slot of a thread that did not end by itself, when all
@@ -261,11 +231,6 @@ impl Recorder {
         Err(RecordError::NoProbe(why))
     }
 
-    /// The program as the model runs it, while it runs.
-    pub fn live(self) -> LiveProgram {
-        LiveProgram::new(self)
-    }
-
     /// Records until the program ends. Interrupts (Ctrl-C) go to the program alone meanwhile, so that its trace
     /// is finished like any other.
     ///
@@ -306,14 +271,14 @@ impl Recorder {
             for slot in 0..self.memory.slots() {
                 if self.take(slot, sink.coder(slot)) {
                     any = true;
-                    sink.put(slot, &self)?;
+                    sink.put(slot, &self.memory, &self.registry)?;
                 }
             }
             if looked.elapsed().as_millis() >= u128::from(LOOK_EVERY_MS) {
                 looked = Instant::now();
                 self.bury(|recorder, slot| {
                     recorder.take_rest(slot, sink.coder(slot));
-                    sink.put(slot, recorder)
+                    sink.put(slot, &recorder.memory, &recorder.registry)
                 })?;
             }
             if any {
@@ -330,7 +295,7 @@ impl Recorder {
         for slot in 0..self.memory.slots() {
             self.take_rest(slot, sink.coder(slot));
             sink.coder(slot).close();
-            sink.put(slot, &self)?;
+            sink.put(slot, &self.memory, &self.registry)?;
         }
         let (_, end) = sink.writer.finish(self.end())?;
         Ok(end)

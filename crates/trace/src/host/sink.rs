@@ -4,8 +4,8 @@ use super::coder::{Coder, Piece};
 use super::error::RecordError;
 use super::memory::SharedMemory;
 use super::modules::Modules;
-use super::record::Recorder;
 use super::ring::CALLERS;
+use super::templates::Registry;
 use super::walk::RawEvent;
 use crate::Event;
 use crate::format::EventAt;
@@ -59,10 +59,15 @@ impl<W: Write> Sink<W> {
     }
 
     /// Writes the blocks of a slot that are finished.
-    pub fn put(&mut self, slot: usize, recorder: &Recorder) -> Result<(), RecordError> {
+    pub fn put(
+        &mut self,
+        slot: usize,
+        memory: &SharedMemory,
+        registry: &Registry,
+    ) -> Result<(), RecordError> {
         for mut piece in std::mem::take(&mut self.coder(slot).done) {
-            self.name(slot, &mut piece, &recorder.memory);
-            let templates = &recorder.registry().templates;
+            self.name(slot, &mut piece, memory);
+            let templates = &registry.templates;
             if self.next_template < templates.next() {
                 templates.encode(self.next_template, self.writer.templates());
                 self.next_template = templates.next();
@@ -76,7 +81,7 @@ impl<W: Write> Sink<W> {
                 .push_runs(thread, piece.ops, piece.instructions, content)?;
         }
         let mut open = std::mem::take(&mut self.coder(slot).open);
-        self.name(slot, &mut open, &recorder.memory);
+        self.name(slot, &mut open, memory);
         self.coder(slot).open = open;
         Ok(())
     }

@@ -1,9 +1,11 @@
 //! `varve run --live`: the program on this machine, its pages placed in the bins of a DRAM cache.
 
-use crate::args::{DEFAULT_MACHINE, RunArgs};
+use crate::args::RunArgs;
 use crate::ui::{Done, Failure, print, wrong};
 use serde_json::json;
+use std::path::Path;
 use std::process::ExitCode;
+use varve_live::probe::Topology;
 use varve_live::{Conflicts, LiveOptions, LiveReport, PageSize};
 use varve_machine::Machine;
 
@@ -15,17 +17,7 @@ pub fn run(a: &RunArgs) -> Done {
     }
     let cache_bytes = match a.bins {
         Some(bytes) => bytes.0,
-        None => {
-            let name = a.machine.as_deref().unwrap_or(DEFAULT_MACHINE);
-            let machine = Machine::load(name).map_err(wrong)?;
-            let none = || {
-                wrong(format!(
-                    "{} has no DRAM cache; give its size with --bins",
-                    machine.name
-                ))
-            };
-            machine.dram_cache.as_ref().ok_or_else(none)?.bytes.0
-        }
+        None => dram_cache(a.machine.as_deref())?,
     };
     let mut options = LiveOptions::new(cache_bytes);
     options.ways = a.ways;
@@ -44,6 +36,22 @@ pub fn run(a: &RunArgs) -> Done {
         eprint!("{}", as_text(&report));
     }
     end(&report)
+}
+
+/// Bytes of the DRAM cache of the machine that is named, or of this one, as its kernel tells.
+fn dram_cache(machine: Option<&str>) -> Result<u64, Failure> {
+    let Some(name) = machine else {
+        let (topology, _) = Topology::read(Path::new("/"));
+        return topology.dram_cache_bytes().map_err(wrong);
+    };
+    let machine = Machine::load(name).map_err(wrong)?;
+    let cache = machine.dram_cache.as_ref().ok_or_else(|| {
+        wrong(format!(
+            "{} has no DRAM cache; give its size with --bins",
+            machine.name
+        ))
+    })?;
+    Ok(cache.bytes.0)
 }
 
 /// Ends as the program ended.

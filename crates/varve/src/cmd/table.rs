@@ -90,8 +90,7 @@ pub fn of(spec: &RunSpec, name: &str, results: &[RunResult]) -> RunTable {
             let p = &r.placement;
             row.push((100.0 * p.fast_pages as f64 / p.pages.max(1) as f64).into());
         }
-        let s = &r.stalls;
-        row.push((100.0 * (s.load + s.store + s.fence + s.barrier + s.system)).into());
+        row.push((100.0 * r.stalls.total()).into());
         row.push((r.moved_bytes as f64).into());
         if latency {
             row.push((r.latencies.iter().map(|l| l.p99_ns).max().unwrap_or(0) as f64).into());
@@ -153,6 +152,15 @@ pub fn charts(results: &[RunResult]) -> Vec<Chart> {
     let share = |name: &str, f: fn(&RunResult) -> f64| {
         Bars::new(name, results.iter().map(|r| 100.0 * f(r)).collect())
     };
+    let mut lost = vec![
+        share("loads", |r| r.stalls.load),
+        share("stores", |r| r.stalls.store + r.stalls.fence),
+        share("barriers", |r| r.stalls.barrier),
+        share("system", |r| r.stalls.system),
+    ];
+    if results.iter().any(|r| r.stalls.fetch > 0.0) {
+        lost.insert(2, share("instructions", |r| r.stalls.fetch));
+    }
     charts.push(Chart::new(
         "stalls",
         "Where the threads' time goes",
@@ -160,12 +168,7 @@ pub fn charts(results: &[RunResult]) -> Vec<Chart> {
         Axis::new("share of time", "", Format::Percent).between(0.0, 100.0),
         Data::Bars {
             groups,
-            bars: vec![
-                share("loads", |r| r.stalls.load),
-                share("stores", |r| r.stalls.store + r.stalls.fence),
-                share("barriers", |r| r.stalls.barrier),
-                share("system", |r| r.stalls.system),
-            ],
+            bars: lost,
             stacked: true,
         },
     ));

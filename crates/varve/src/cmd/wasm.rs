@@ -104,8 +104,9 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
     if !matches!(outcome, Ok(0)) {
         sandbox::tell(&program, store.data().wasi.refused());
     }
+    let closed = store.close();
     outcome
-        .map(|code| ExitCode::from(code as u8))
+        .and_then(|code| closed.map(|()| ExitCode::from(code as u8)))
         .map_err(|e| ended(timeout.as_ref(), file, &e))
 }
 

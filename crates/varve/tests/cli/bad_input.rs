@@ -174,6 +174,16 @@ fn live_placement_says_what_it_lacks() {
     assert_eq!(said.code, 2, "{}", said.err);
     let said = varve(&["run", "--live", "--machine", "cxl-spr", "--", "true"]);
     said.refuses(2, &["cxl-spr", "--bins"]);
+    if kernel_tells_of_no_cache() {
+        varve(&["run", "--live", "--", "true"]).refuses(2, &["no DRAM cache", "--bins 48GiB"]);
+    }
+}
+
+fn kernel_tells_of_no_cache() -> bool {
+    let nodes = std::fs::read_dir("/sys/devices/system/node");
+    let nodes = nodes.into_iter().flatten().flatten();
+    let mut caches = nodes.map(|node| node.path().join("memory_side_cache"));
+    !caches.any(|cache| cache.exists())
 }
 
 /// What would be written at the end is tried at the beginning.

@@ -3,15 +3,17 @@
 use crate::common::{Said, command, is_root, varve};
 use crate::small_disk::SmallDisk;
 use std::fs;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-fn signal(pid: u32, name: &str) {
+/// Sends a signal to a process, or to a group, whose number has a minus.
+fn signal(whom: &str, name: &str) {
     let done = Command::new("kill")
-        .args([format!("-{name}"), pid.to_string()])
+        .args(["-s", name, "--", whom])
         .status()
         .expect("kill is there");
     assert!(done.success());
@@ -24,12 +26,22 @@ fn is_empty(folder: &Path) -> bool {
         .is_none()
 }
 
+/// Has a run begun to work? It listens for signals then, and has threads for its work.
+fn works(pid: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
+    let caught = field("SigCgt:").and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    let threads = field("Threads:").and_then(|count| count.trim().parse().ok());
+    const INT_AND_TERM: u64 = 1 << 1 | 1 << 14;
+    caught.is_some_and(|mask| mask & INT_AND_TERM == INT_AND_TERM) && threads > Some(1u32)
+}
+
 /// A run of minutes is interrupted while it works.
 #[test]
 fn ctrl_c_ends_a_run_with_130_and_leaves_nothing() {
     for name in ["INT", "TERM"] {
         let scratch = tempfile::tempdir().unwrap();
-        let child = command(&[
+        let mut child = command(&[
             "run",
             "gups:updates=0,time=1000s",
             "--scale",
@@ -43,19 +55,71 @@ fn ctrl_c_ends_a_run_with_130_and_leaves_nothing() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-        sleep(Duration::from_millis(700));
-        signal(child.id(), name);
-        let begun = Instant::now();
+        while !works(child.id()) {
+            assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+            sleep(Duration::from_millis(5));
+        }
+        signal(&child.id().to_string(), name);
         let said = Said::of(child.wait_with_output().unwrap());
         assert_eq!(said.code, 130, "{}", said.err);
         assert!(said.err.contains("interrupted"), "{}", said.err);
         assert_eq!(said.out, "");
-        // Generous, for a busy host; the run itself would take minutes.
-        assert!(begun.elapsed() < Duration::from_secs(60));
         assert!(
             is_empty(scratch.path()),
             "{name}: something was left in the folder for temporary files"
         );
+    }
+}
+
+/// A program whose pages are placed, and its run, end by a signal. The tables that all runs share are removed by who is last:
+/// the run, or the program when the run was killed.
+#[test]
+fn a_live_run_that_is_ended_leaves_no_table_behind() {
+    // A size that no other test has.
+    const BINS: [&str; 4] = ["run", "--live", "--bins", "52MiB"];
+    let table = Path::new("/dev/shm/varve-bins-13312x1");
+    let can_place = varve(&[&BINS[..], &["--", "true"]].concat()).code == 0;
+    if !can_place || !crate::common::has("cc", "gcc") {
+        return println!("skipped: needs a C compiler and the right to read frame numbers");
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let array = scratch.path().join("array");
+    let source = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../live/tests/programs/array.c"
+    );
+    let compiled = Command::new("cc")
+        .arg("-o")
+        .args([&array, Path::new(source)]);
+    assert!(compiled.status().unwrap().success());
+    for (name, code) in [("INT", Some(130)), ("TERM", Some(143)), ("KILL", None)] {
+        let temporary = tempfile::tempdir().unwrap();
+        let words = [array.to_str().unwrap(), "24", "wait"];
+        let mut run = command(&[&BINS[..], &["--"], &words].concat())
+            .env("TMPDIR", temporary.path())
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut out = BufReader::new(run.stdout.take().unwrap());
+        let mut line = String::new();
+        out.read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        assert!(table.exists());
+        match name {
+            // The keyboard's goes to both.
+            "INT" => signal(&format!("-{}", run.id()), name),
+            _ => signal(&run.id().to_string(), name),
+        }
+        // A program without its run ends when its input does.
+        drop(run.stdin.take());
+        assert_eq!(run.wait().unwrap().code(), code, "{name}");
+        // The end of its output is the end of the program.
+        out.read_line(&mut line).unwrap();
+        assert!(!table.exists(), "{name}");
+        assert!(name == "KILL" || is_empty(temporary.path()), "{name}");
     }
 }
 

@@ -4,6 +4,9 @@
 
 use crate::ring::NO_REGISTER;
 
+/// Bytes of an instruction, at most.
+pub const LONGEST_INSTRUCTION: u64 = 15;
+
 pub const RAX: u8 = 0;
 pub const RCX: u8 = 1;
 pub const RDX: u8 = 2;
@@ -90,13 +93,21 @@ impl Insn {
     pub fn unknown(mut self) -> Insn {
         self.unknown = true;
         self.accesses = [None; 2];
-        self.effect = Effect { all: true, ..Effect::default() };
+        self.effect = Effect {
+            all: true,
+            ..Effect::default()
+        };
         self
     }
 
     fn access(&mut self, place: Place, kind: u8, size: u8) {
         let at = usize::from(self.accesses[0].is_some());
-        self.accesses[at] = Some(Access { place, kind, size, vector: false });
+        self.accesses[at] = Some(Access {
+            place,
+            kind,
+            size,
+            vector: false,
+        });
     }
 
     fn clobber(&mut self, register: u8) {
@@ -111,7 +122,15 @@ impl Insn {
 
 /// A place relative to the stack pointer.
 fn stack(displacement: i64) -> Place {
-    Place { base: RSP, index: NO_REGISTER, scale: 0, segment: 0, relative: false, narrow: false, displacement }
+    Place {
+        base: RSP,
+        index: NO_REGISTER,
+        scale: 0,
+        segment: 0,
+        relative: false,
+        narrow: false,
+        displacement,
+    }
 }
 
 /// The bytes before the operand.
@@ -139,8 +158,18 @@ fn byte(bytes: &[u8], at: usize) -> u8 {
 fn head(bytes: &[u8]) -> Head {
     let byte = |at| byte(bytes, at);
     let mut head = Head {
-        at: 0, prefix: 0, operand_16: false, segment: 0, narrow: false, repeat: false,
-        rex: 0, has_rex: false, vex: false, map: 0, opcode: 0, width: 16,
+        at: 0,
+        prefix: 0,
+        operand_16: false,
+        segment: 0,
+        narrow: false,
+        repeat: false,
+        rex: 0,
+        has_rex: false,
+        vex: false,
+        map: 0,
+        opcode: 0,
+        width: 16,
     };
     loop {
         match byte(head.at) {
@@ -205,8 +234,13 @@ fn operand(bytes: &[u8], head: &Head) -> (u8, Option<Place>, usize) {
         return (code, None, at);
     }
     let mut place = Place {
-        base: NO_REGISTER, index: NO_REGISTER, scale: 0, segment: head.segment,
-        relative: false, narrow: head.narrow, displacement: 0,
+        base: NO_REGISTER,
+        index: NO_REGISTER,
+        scale: 0,
+        segment: head.segment,
+        relative: false,
+        narrow: head.narrow,
+        displacement: 0,
     };
     let mut long = mode == 2;
     match code & 7 {
@@ -284,7 +318,10 @@ pub fn decode(bytes: &[u8]) -> Insn {
     if !known {
         return insn.unknown();
     }
-    if insn.vector > 8 && let Some(access) = &mut insn.accesses[0] && access.size == insn.vector {
+    if insn.vector > 8
+        && let Some(access) = &mut insn.accesses[0]
+        && access.size == insn.vector
+    {
         access.vector = true;
     }
     insn
@@ -307,11 +344,22 @@ fn without_operand(head: &Head, mut insn: Insn) -> Insn {
             insn.effect.stack = 8;
         }
         (0, 0xc9) if !head.operand_16 => {
-            insn.access(Place { base: RBP, ..stack(0) }, READ, 8);
+            insn.access(
+                Place {
+                    base: RBP,
+                    ..stack(0)
+                },
+                READ,
+                8,
+            );
             insn.effect.clobbers = 1 << RBP;
             insn.effect.assigns = Some((RSP, RBP, 8));
         }
-        (0, 0x04 | 0x0c | 0x14 | 0x1c | 0x24 | 0x2c | 0x34 | 0x3c | 0x05 | 0x0d | 0x15 | 0x1d | 0x25 | 0x2d | 0x35 | 0x3d) => {
+        (
+            0,
+            0x04 | 0x0c | 0x14 | 0x1c | 0x24 | 0x2c | 0x34 | 0x3c | 0x05 | 0x0d | 0x15 | 0x1d
+            | 0x25 | 0x2d | 0x35 | 0x3d,
+        ) => {
             insn.clobber(RAX);
         }
         (0, 0x70..=0x7f | 0xa8 | 0xa9 | 0xe9 | 0xeb) => {}
@@ -338,10 +386,25 @@ fn without_operand(head: &Head, mut insn: Insn) -> Insn {
 
 /// Instructions of the first table with an operand byte. `false`: not known.
 #[allow(clippy::too_many_arguments, reason = "the parts of one instruction")]
-fn one_byte(insn: &mut Insn, head: &Head, bytes: &[u8], code: u8, register: u8, other: u8, place: Option<Place>, end: usize) -> bool {
+fn one_byte(
+    insn: &mut Insn,
+    head: &Head,
+    bytes: &[u8],
+    code: u8,
+    register: u8,
+    other: u8,
+    place: Option<Place>,
+    end: usize,
+) -> bool {
     let opcode = head.opcode;
     let wide = head.rex & 8 != 0;
-    let operand = if wide { 8 } else if head.operand_16 { 2 } else { 4 };
+    let operand = if wide {
+        8
+    } else if head.operand_16 {
+        2
+    } else {
+        4
+    };
     let size = if opcode & 1 == 0 { 1 } else { operand };
     let extension = code >> 3 & 7;
     // registers 4 to 7 of a byte without a REX prefix are the second bytes of registers 0 to 3
@@ -384,12 +447,18 @@ fn one_byte(insn: &mut Insn, head: &Head, bytes: &[u8], code: u8, register: u8, 
         0x80 | 0x81 | 0x83 => {
             let value = match opcode {
                 0x83 => i64::from(byte(bytes, end) as i8),
-                _ => i64::from(i32::from_le_bytes([byte(bytes, end), byte(bytes, end + 1), byte(bytes, end + 2), byte(bytes, end + 3)])),
+                _ => i64::from(i32::from_le_bytes([
+                    byte(bytes, end),
+                    byte(bytes, end + 1),
+                    byte(bytes, end + 2),
+                    byte(bytes, end + 3),
+                ])),
             };
             match (extension, place) {
                 (7, _) => reads(insn, size),
                 (0 | 5, None) if wide && opcode != 0x80 => {
-                    insn.effect.assigns = Some((other, other, if extension == 0 { value } else { -value }));
+                    insn.effect.assigns =
+                        Some((other, other, if extension == 0 { value } else { -value }));
                 }
                 _ => changes(insn),
             }
@@ -412,7 +481,12 @@ fn one_byte(insn: &mut Insn, head: &Head, bytes: &[u8], code: u8, register: u8, 
             }
         },
         0x8d => match place {
-            Some(place) if wide && place.base != NO_REGISTER && place.index == NO_REGISTER && !place.narrow => {
+            Some(place)
+                if wide
+                    && place.base != NO_REGISTER
+                    && place.index == NO_REGISTER
+                    && !place.narrow =>
+            {
                 insn.effect.assigns = Some((register, place.base, place.displacement));
             }
             _ => insn.clobber(register),
@@ -450,9 +524,22 @@ fn one_byte(insn: &mut Insn, head: &Head, bytes: &[u8], code: u8, register: u8, 
 }
 
 /// Instructions of the second table with an operand byte. `false`: not known.
-fn two_bytes(insn: &mut Insn, head: &Head, code: u8, register: u8, other: u8, place: Option<Place>) -> bool {
+fn two_bytes(
+    insn: &mut Insn,
+    head: &Head,
+    code: u8,
+    register: u8,
+    other: u8,
+    place: Option<Place>,
+) -> bool {
     let (opcode, prefix) = (head.opcode, head.prefix);
-    let operand = if head.rex & 8 != 0 { 8 } else if head.operand_16 { 2 } else { 4 };
+    let operand = if head.rex & 8 != 0 {
+        8
+    } else if head.operand_16 {
+        2
+    } else {
+        4
+    };
     let vector = head.width;
     let Some(place) = place else {
         // registers only; whatever is written is one of the two, but for a few
@@ -460,10 +547,16 @@ fn two_bytes(insn: &mut Insn, head: &Head, code: u8, register: u8, other: u8, pl
         insn.clobber(other);
         insn.clobber(other & 3);
         return match opcode {
-            0x0d | 0x10..=0x17 | 0x18..=0x1f | 0x28..=0x2f | 0x40..=0x76 | 0x7c..=0x7f | 0x90..=0x9f => true,
+            0x0d
+            | 0x10..=0x17
+            | 0x18..=0x1f
+            | 0x28..=0x2f
+            | 0x40..=0x76
+            | 0x7c..=0x7f
+            | 0x90..=0x9f => true,
             0xa3..=0xa5 | 0xab..=0xad | 0xaf | 0xb3 | 0xb6..=0xb8 | 0xba..=0xbf => true,
             0xc2 | 0xc4..=0xc6 | 0xd0..=0xf6 | 0xf8..=0xfe => true, // 0xf7 stores at rdi
-            0xae => prefix == 0 && !head.vex, // fences
+            0xae => prefix == 0 && !head.vex,                       // fences
             _ => false,
         };
     };
@@ -511,7 +604,18 @@ fn two_bytes(insn: &mut Insn, head: &Head, code: u8, register: u8, other: u8, pl
         0xc6 if scalar.is_none() => (READ, vector),
         0xd6 if prefix == 0x66 => (WRITE, 8),
         0xe7 if prefix == 0x66 => (WRITE, vector),
-        0xd4 | 0xd5 | 0xd8..=0xdf | 0xe0 | 0xe3..=0xe5 | 0xe8..=0xef | 0xf4..=0xf6 | 0xf8..=0xfe if prefix == 0x66 => (READ, vector),
+        0xd4
+        | 0xd5
+        | 0xd8..=0xdf
+        | 0xe0
+        | 0xe3..=0xe5
+        | 0xe8..=0xef
+        | 0xf4..=0xf6
+        | 0xf8..=0xfe
+            if prefix == 0x66 =>
+        {
+            (READ, vector)
+        }
         _ => return false,
     };
     if access.1 == vector {
@@ -540,7 +644,10 @@ fn two_byte_operand(opcode: u8) -> bool {
 
 fn loads_register(map: u8, opcode: u8) -> bool {
     match map {
-        0 => matches!(opcode, 0x8a | 0x8b | 0x63 | 0x69 | 0x6b) || opcode < 0x38 && matches!(opcode & 7, 2 | 3),
+        0 => {
+            matches!(opcode, 0x8a | 0x8b | 0x63 | 0x69 | 0x6b)
+                || opcode < 0x38 && matches!(opcode & 7, 2 | 3)
+        }
         1 => matches!(opcode, 0x40..=0x4f | 0xaf | 0xb6 | 0xb7 | 0xb8 | 0xbc..=0xbf),
         _ => false,
     }
@@ -553,11 +660,19 @@ fn full_vector(map: u8, opcode: u8, prefix: u8) -> bool {
             0x10 | 0x11 | 0x51 | 0x54..=0x59 | 0x5c..=0x5f => matches!(prefix, 0 | 0x66),
             0x14 | 0x15 | 0x28 | 0x29 | 0x2b | 0x5b | 0xc6 | 0xe7 => true,
             0x6f | 0x7f | 0x70 => prefix != 0,
-            0x60..=0x6d | 0x74..=0x76 | 0xd0..=0xd5 | 0xd8..=0xdf | 0xe0..=0xe5 | 0xe8..=0xef | 0xf1..=0xfe => prefix == 0x66,
+            0x60..=0x6d
+            | 0x74..=0x76
+            | 0xd0..=0xd5
+            | 0xd8..=0xdf
+            | 0xe0..=0xe5
+            | 0xe8..=0xef
+            | 0xf1..=0xfe => prefix == 0x66,
             0xf0 => prefix == 0xf2,
             _ => false,
         },
-        2 => matches!(opcode, 0x00..=0x0b | 0x10 | 0x14..=0x17 | 0x1c..=0x1e | 0x28..=0x2b | 0x37..=0x41 | 0xdb..=0xdf),
+        2 => {
+            matches!(opcode, 0x00..=0x0b | 0x10 | 0x14..=0x17 | 0x1c..=0x1e | 0x28..=0x2b | 0x37..=0x41 | 0xdb..=0xdf)
+        }
         3 => matches!(opcode, 0x08 | 0x09 | 0x0c..=0x0f | 0x44 | 0x60..=0x63 | 0xdf),
         _ => false,
     }

@@ -3,10 +3,10 @@
 //! Copies are made first, written back and fenced, and only then may anything durable refer to them. The originals become forwarding objects
 //! (see [`Header::became_durable`]): they keep what they held, and the next full collection has nobody refer to them any more.
 
+use super::Space;
 use crate::domain::Fence;
 use crate::error::{Error, Result};
 use crate::layout::{PAGE, Place};
-use crate::space::Space;
 use crate::walk::header_of;
 use varve_heap::layout::*;
 use varve_heap::{Header, ObjectAlign, Ref};
