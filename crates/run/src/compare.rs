@@ -53,6 +53,30 @@ pub fn policies_for(list: &str, machine: &Machine, page_bytes: u64) -> Result<Ve
     }
 }
 
+/// Looks whether there are the policies that a list names, with the parameters that are given, and whether they go with the machine:
+/// all that can be known before it is known at which scale the machine is.
+///
+/// # Errors
+/// A policy that is unknown or does not go with the machine, a parameter that it does not take or that cannot be.
+pub fn check_policies(list: &str, machine: &Machine) -> Result<(), Error> {
+    if list == "all" {
+        return Ok(());
+    }
+    let named = policy_list(list);
+    if named.is_empty() {
+        return Err(Error::NoPolicy(list.into()));
+    }
+    for spec in &named {
+        let (entry, _) = policies::parse(spec)?;
+        let topology = Topology::of(machine, LARGE_PAGE).map_err(varve_pages::Error::from)?;
+        entry.needs.check(entry.name, &topology)?;
+    }
+    Ok(())
+}
+
+/// Pages so large that a machine has few of them, bytes.
+const LARGE_PAGE: u64 = 2 << 20;
+
 /// The policies that a list of them names, without looking whether there are such.
 pub fn policy_list(list: &str) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();

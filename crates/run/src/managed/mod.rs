@@ -155,6 +155,14 @@ impl Pages {
         }
     }
 
+    /// The most frames that were in use at a time, if that was counted.
+    fn peak(&self) -> u64 {
+        match self {
+            Pages::Tiers(pager) => pager.peak(),
+            Pages::Trays(_) => 0,
+        }
+    }
+
     /// Is the frame in DRAM, or hot?
     fn is_fast(&self, frame: u32) -> bool {
         match self {
@@ -221,11 +229,9 @@ pub fn run_managed(
     };
     let fast = topology.nodes.iter().filter(|node| node.fast);
     let fast: u64 = fast.map(|n| u64::from(n.frames) * spec.page_bytes).sum();
+    let share = fast / u64::from(spec.instances);
     let config = Config {
-        fast_max: spec
-            .config
-            .fast_max
-            .or(Some(fast / u64::from(spec.instances))),
+        fast_max: Some(spec.config.fast_max.map_or(share, |most| most.min(share))),
         plan: Some(spec.plan.clone()),
         // The same every time.
         background: false,
@@ -273,6 +279,8 @@ pub fn run_managed(
         }
         let is_fast = |frame| pager.is_fast(frame);
         let mut result = PlanResult::new(spec, &outcome, &is_fast, &ends);
+        let peak = pager.peak() * spec.page_bytes / u64::from(run);
+        result.most_bytes = peak.max(result.fast_bytes + result.slow_bytes);
         if let Pages::Trays(placement) = &pager {
             result.trays = placement
                 .policy()

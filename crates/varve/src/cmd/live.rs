@@ -1,43 +1,29 @@
 //! `varve run --live`: the program on this machine, its pages placed in the bins of a DRAM cache.
 
-use crate::args::{DEFAULT_MACHINE, RunArgs};
+use crate::args::run::job::LivePages;
 use crate::ui::{Done, Failure, print, wrong};
 use serde_json::json;
+use std::ffi::OsString;
 use std::process::ExitCode;
 use varve_live::{Conflicts, LiveOptions, LiveReport, PageSize};
-use varve_machine::Machine;
 
-pub fn run(a: &RunArgs) -> Done {
-    if let Some(work) = &a.work {
-        return Err(wrong(format!(
-            "{work}: --live runs a command of this machine, given after `--`, or a WebAssembly program, and this is neither"
-        )));
-    }
-    let cache_bytes = match a.bins {
-        Some(bytes) => bytes.0,
-        None => {
-            let name = a.machine.as_deref().unwrap_or(DEFAULT_MACHINE);
-            let machine = Machine::load(name).map_err(wrong)?;
-            let none = || {
-                wrong(format!(
-                    "{} has no DRAM cache; give its size with --bins",
-                    machine.name
-                ))
-            };
-            machine.dram_cache.as_ref().ok_or_else(none)?.bytes.0
-        }
+pub fn run(command: &[OsString], a: &LivePages) -> Done {
+    let Some(bins) = a.cache.bins else {
+        return Err(wrong(
+            "--live places pages in the bins of a DRAM cache: say how large that is on this machine, such as --bins 48GiB",
+        ));
     };
-    let mut options = LiveOptions::new(cache_bytes);
-    options.ways = a.ways;
-    options.count_only = a.count_only;
-    options.pages = match a.page.map(|b| b.0) {
+    let mut options = LiveOptions::new(bins.0);
+    options.ways = a.cache.ways;
+    options.count_only = a.cache.count_only;
+    options.pages = match a.page.page.map(|b| b.0) {
         None => PageSize::Auto,
         Some(4096) => PageSize::Base,
         Some(0x20_0000) => PageSize::Huge,
         Some(_) => return Err(wrong("--page of a live run is 4KiB or 2MiB")),
     };
-    let report = varve_live::run(&a.command, &options).map_err(wrong)?;
-    if a.json {
+    let report = varve_live::run(command, &options).map_err(wrong)?;
+    if a.json.json {
         print(serde_json::to_string_pretty(&as_json(&report)).unwrap_or_default());
     } else {
         // The program's own output is on standard output; ours goes beside it.
