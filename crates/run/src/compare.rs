@@ -1,8 +1,6 @@
 //! The same program under several policies.
 
-use crate::{
-    End, Error, Keep, ManagedSpec, PlanResult, RunResult, RunSpec, keep, run, run_managed,
-};
+use crate::{Error, Keep, Spec};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -96,47 +94,26 @@ pub fn policy_list(list: &str) -> Vec<String> {
 /// Makes all runs of a list on `workers` host threads, kept results first, and returns their results in order.
 ///
 /// `watch` is told of each run's progress by its number in the list (`None` when it has ended) and ends everything
-/// by returning `false`.
-pub fn compare(
-    specs: &[RunSpec],
+/// by returning `false`. `done` gets each run when it has ended, in whatever order they end; kept ones have left nothing.
+pub fn compare<S: Spec>(
+    specs: &[S],
     workers: usize,
     keep: &Keep,
     watch: Watch,
-) -> Vec<Result<RunResult, Error>> {
-    side_by_side(specs.len(), workers, watch, |i, go_on| {
-        let key = keep::key(&specs[i]);
-        match keep.get(&key) {
-            Some(kept) => Ok(kept),
-            None => {
-                run(&specs[i], go_on).and_then(|result| keep.put(&key, &result).map(|()| result))
-            }
-        }
-    })
-}
-
-/// The same for managed programs. `done` gets each run when it has ended, in whatever order they end; kept ones have no
-/// output.
-pub fn compare_managed(
-    specs: &[ManagedSpec],
-    workers: usize,
-    keep: &Keep,
-    watch: Watch,
-    done: &(dyn Fn(usize, &PlanResult, Option<&End>) + Sync),
-) -> Vec<Result<PlanResult, Error>> {
+    done: &(dyn Fn(usize, &S::Result, Option<&S::End>) + Sync),
+) -> Vec<Result<S::Result, Error>> {
     side_by_side(specs.len(), workers, watch, |i, go_on| {
         let key = specs[i].identity();
-        // What a region file holds is not part of the name.
-        let durable = specs[i].config.durable.is_some();
-        if let Some(kept) = keep.get::<PlanResult>(&key).filter(|_| !durable) {
+        if let Some(kept) = key.as_deref().and_then(|key| keep.get(key)) {
             done(i, &kept, None);
             return Ok(kept);
         }
-        let run = run_managed(&specs[i], go_on)?;
-        done(i, &run.result, Some(&run.end));
-        if durable {
-            return Ok(run.result);
+        let (result, end) = specs[i].run(go_on)?;
+        done(i, &result, Some(&end));
+        if let Some(key) = key {
+            keep.put(&key, &result)?;
         }
-        keep.put(&key, &run.result).map(|()| run.result)
+        Ok(result)
     })
 }
 

@@ -26,20 +26,18 @@ mod source_map;
 mod spec;
 mod work;
 
-pub use compare::{
-    Watch, check_policies, compare, compare_managed, policies_for, policy_list, side_by_side,
-};
+pub use compare::{Watch, check_policies, compare, policies_for, policy_list, side_by_side};
 pub use error::Error;
 pub use keep::Keep;
 pub use managed::{
-    Access, DimmUse, End, Folder, GcStack, Left, ManagedMember, ManagedProgram, ManagedRun,
-    ManagedSpec, Numa, Pauses, Phase, PlanResult, PowerPoint, Ran, SEED, StallStack, TIERS,
-    TrayOptions, TrayUse, Turnaround, has_one_memory, run_hosted, run_managed, unknown_sites,
+    Access, DimmUse, End, Folder, GcStack, Left, ManagedMember, ManagedProgram, ManagedSpec, Numa,
+    Pauses, Phase, PlanResult, PowerPoint, Ran, SEED, StallStack, TIERS, TrayOptions, TrayUse,
+    Turnaround, has_one_memory, run_hosted, run_managed, unknown_sites,
 };
 pub use nodes::OnNodes;
 pub use result::{ClassLatency, MemoryPower, PlacementState, Point, RunResult, StallShares};
 pub use source_map::SourceMap;
-pub use spec::RunSpec;
+pub use spec::{RunSpec, Spec};
 pub use work::Work;
 
 use varve_machine::Program;

@@ -18,8 +18,7 @@ use varve_machine::model::{Progress, RunError, nodes};
 use varve_machine::{Bytes, Machine};
 use varve_report::{Look, Origin, RunReport, fmt, table as terminal};
 use varve_run::{
-    End, Error, Keep, ManagedProgram, ManagedSpec, PlanResult, TrayOptions, VERSION,
-    compare_managed,
+    End, Error, Keep, ManagedProgram, ManagedSpec, PlanResult, TrayOptions, VERSION, compare,
 };
 use varve_runtime::Config;
 use varve_runtime::sites::Profile;
@@ -169,7 +168,7 @@ impl Runs<'_> {
     fn make(&self, specs: &[ManagedSpec], from: usize) -> Vec<Result<PlanResult, Error>> {
         // Before the first run has come far enough to ask for it.
         let stop = ui::stop_flag();
-        compare_managed(
+        compare(
             specs,
             ui::workers(self.a.model.jobs),
             &Keep::nothing(),

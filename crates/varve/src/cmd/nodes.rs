@@ -43,9 +43,18 @@ pub fn memory(
             }
         },
     };
+    let both = kinds.fast.iter().find(|node| kinds.slow.contains(node));
+    let note = both
+        .map(|node| format!("node {node} is both fast and slow by --nodes: memory is alike there"));
+    if let Some(why) = note.as_ref().filter(|_| a.live.live) {
+        return Err(wrong(format!(
+            "{file}: --live: {why}: leave --live out, or name different nodes"
+        )));
+    }
+    let note = note.map(|why| format!("varve: note: {why}, and times say nothing of slow memory"));
     let memory = NodeMemory::new(kinds).map_err(wrong)?;
     let pool = ZeroPool::new().map(Arc::new);
-    Ok((Some(Placed { memory, pool }), None))
+    Ok((Some(Placed { memory, pool }), note))
 }
 
 /// A store whose heap is there.

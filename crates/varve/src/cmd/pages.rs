@@ -10,6 +10,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
+use varve_machine::model::Progress;
 use varve_machine::{Bytes, Machine};
 use varve_report::{Look, RunReport, table as terminal};
 use varve_run::{Keep, RunResult, RunSpec, Work, compare};
@@ -125,26 +126,23 @@ fn all(
     let done = ui::WorkDone::default();
     let bar = ui::bar_of(specs.len() as u64, "runs", done.clone());
     let so_far = Mutex::new(SoFar::of_length(specs.len(), accesses));
-    let results = compare(
-        specs,
-        ui::workers(jobs),
-        &Keep::nothing(),
-        &|i, progress| {
-            let mut so_far = so_far.lock().expect("no holder panics");
-            match progress {
-                Some(p) => {
-                    so_far.note(i, p.accesses, p.now_ns);
-                    bar.set_message(format!("{} M accesses", so_far.accesses() / 1_000_000));
-                }
-                None => {
-                    so_far.end(i);
-                    bar.inc(1);
-                }
+    let watch = |i: usize, progress: Option<&Progress>| {
+        let mut so_far = so_far.lock().expect("no holder panics");
+        match progress {
+            Some(p) => {
+                so_far.note(i, p.accesses, p.now_ns);
+                bar.set_message(format!("{} M accesses", so_far.accesses() / 1_000_000));
             }
-            done.note(so_far.share(specs[i].until_ns), bar.elapsed());
-            !stop.load(std::sync::atomic::Ordering::Relaxed)
-        },
-    );
+            None => {
+                so_far.end(i);
+                bar.inc(1);
+            }
+        }
+        done.note(so_far.share(specs[i].until_ns), bar.elapsed());
+        !stop.load(std::sync::atomic::Ordering::Relaxed)
+    };
+    let workers = ui::workers(jobs);
+    let results = compare(specs, workers, &Keep::nothing(), &watch, &|_, _, _| {});
     bar.finish_and_clear();
     results
 }
