@@ -64,9 +64,11 @@ pub fn check_policies(list: &str, machine: &Machine) -> Result<(), Error> {
     if named.is_empty() {
         return Err(Error::NoPolicy(list.into()));
     }
-    for spec in &named {
-        let (entry, _) = policies::parse(spec)?;
-        let topology = Topology::of(machine, LARGE_PAGE).map_err(varve_pages::Error::from)?;
+    // A name that is wrong is said first.
+    let parsed = named.iter().map(|spec| policies::parse(spec));
+    let entries = parsed.collect::<Result<Vec<_>, _>>()?;
+    let topology = Topology::of(machine, LARGE_PAGE).map_err(varve_pages::Error::from)?;
+    for (entry, _) in entries {
         entry.needs.check(entry.name, &topology)?;
     }
     Ok(())

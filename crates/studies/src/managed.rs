@@ -2,8 +2,8 @@
 
 use crate::plan::{Plan, Results};
 use crate::{StudyOptions, StudyProgress, Watch};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use varve_run::{Error, ManagedProgram, ManagedSpec, PlanResult, side_by_side};
 use varve_runtime::Config;
 use varve_runtime::sites::Profile;

@@ -25,16 +25,6 @@ pub struct Args {
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Run a program on a modelled machine, or on this one with its memory placed
-    #[command(disable_help_flag = true, override_usage = run::USAGE, after_help = "Examples:\n  \
-        varve run traces/sqlite-join.trace --machine optane-6230-memory-mode --policy all\n  \
-        varve run gups:hot=10%,time=20s --scale 64 --policy 'random;static;dynamic'\n  \
-        varve run --machine cxl-spr --policy all -- python3 script.py\n  \
-        varve run program.wasm -- ARGUMENTS\n  \
-        varve run program.wasm --machine optane-6242 --plan all --instances 8 -- ARGUMENTS\n  \
-        varve run program.wasm --dir data:ro --env LANG --timeout 30s -- ARGUMENTS\n  \
-        varve run module.wasm --invoke add -- 1 2\n  \
-        varve run --live --bins 48GiB -- ./server --port 7000\n  \
-        varve run program.wasm --live --plan kg-n -- ARGUMENTS")]
     Run(Request),
     /// Count what a WebAssembly program does to the objects of each of its allocation sites
     #[command(after_help = "Examples:\n  \

@@ -1,25 +1,23 @@
 //! `varve run module.wasm --machine M --plan P`: a managed program on a modelled machine, once under each heap plan.
 
-use super::plans::{self, mib};
+use super::compared::{self, origin};
+use super::plans;
 use super::so_far::SoFar;
 use super::timeout::Timeout;
 use super::{machine, memory_full, phases, plan_table, sandbox, wasm};
 use crate::args::run::job::{ModelledObjects, Program};
 use crate::args::run::objects::Fast;
 use crate::args::run::region::Medium;
-use crate::ui::{self, Done, Failure, command_line, failed, of_run, print, wrong};
+use crate::ui::{self, Done, Failure, failed, of_run, wrong};
 use indicatif::ProgressBar;
 use std::io::{IsTerminal, Read, Write};
-use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use varve_machine::energy::Energy;
 use varve_machine::model::{Progress, RunError, nodes};
 use varve_machine::{Bytes, Machine};
-use varve_report::{Look, Origin, RunReport, fmt, table as terminal};
-use varve_run::{
-    End, Error, Keep, ManagedProgram, ManagedSpec, PlanResult, TrayOptions, VERSION, compare,
-};
+use varve_report::fmt;
+use varve_run::{End, Error, Keep, ManagedProgram, ManagedSpec, PlanResult, TrayOptions, compare};
 use varve_runtime::Config;
 use varve_runtime::sites::Profile;
 
@@ -197,10 +195,10 @@ impl Runs<'_> {
             _ => " of each instance",
         };
         let note = format!(
-            "--fast {percent}% is {:.1} MiB{each}: a share of the {:.1} MiB that the program takes with everything in fast memory (plan \
-             `{BASE}`, which has no limit).",
-            mib(limit),
-            mib(base.most_bytes)
+            "--fast {percent}% is {}{each}: a share of the {} that the program takes with everything in fast memory (plan `{BASE}`, which \
+             has no limit). Objects are limited so; tables and compiled code come on top.",
+            fmt::bytes(limit as f64),
+            fmt::bytes(base.most_bytes as f64)
         );
         for spec in &mut specs[1..] {
             spec.config.fast_max = Some(limit);
@@ -325,32 +323,7 @@ fn show(
 ) -> Done {
     let mut table = plan_table::of(spec, results);
     table.notes.splice(0..0, notes);
-    let report = RunReport {
-        origin: Origin {
-            machine: spec.machine.name.clone(),
-            seed: a.model.seed,
-            version: VERSION.into(),
-            command: command_line(),
-        },
-        table,
-        details: plan_table::details(results),
-        charts: plan_table::charts(results),
-        runs: results
-            .iter()
-            .map(serde_json::to_value)
-            .collect::<Result<_, _>>()
-            .map_err(failed)?,
-    };
-    if a.output.json.json {
-        print(report.to_json());
-    } else {
-        // What is looked at first stands last, above the prompt.
-        for table in report.details.iter().chain([&report.table]) {
-            print(terminal::runs(table, Look::stdout()));
-        }
-    }
-    match &a.output.out {
-        Some(folder) => ui::save(&report, folder).map(|()| ExitCode::SUCCESS),
-        None => Ok(ExitCode::SUCCESS),
-    }
+    let pictures = (plan_table::details(results), plan_table::charts(results));
+    let origin = origin(&spec.machine.name, a.model.seed);
+    compared::show(&a.output, origin, table, pictures, results)
 }

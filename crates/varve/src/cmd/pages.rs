@@ -1,18 +1,17 @@
 //! A program's pages on a modelled machine, under some page policies.
 
+use super::compared::{self, origin};
 use super::memory_full::{largest, said};
 use super::so_far::SoFar;
 use super::{advice, files, machine, table};
 use crate::args::DEFAULT_MACHINE;
 use crate::args::run::job::{self, ModelledPages};
-use crate::ui::{self, Done, Failure, failed, of_run, print, wrong};
+use crate::ui::{self, Done, Failure, failed, of_run, wrong};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Mutex;
 use varve_machine::model::Progress;
 use varve_machine::{Bytes, Machine};
-use varve_report::{Look, RunReport, table as terminal};
 use varve_run::{Keep, RunResult, RunSpec, Work, compare};
 use varve_trace::TraceInfo;
 use varve_trace::host::{Recorder, RecorderOptions};
@@ -193,26 +192,9 @@ fn show(
         .notes
         .extend(refused.iter().map(|line| format!("Not run: {line}")));
     table.notes.extend(advice::advice(results));
-    let report = RunReport {
-        origin: table::origin(spec),
-        charts: table::charts(results),
-        details: Vec::new(),
-        table,
-        runs: results
-            .iter()
-            .map(serde_json::to_value)
-            .collect::<Result<_, _>>()
-            .map_err(failed)?,
-    };
-    if a.output.json.json {
-        print(report.to_json());
-    } else {
-        print(terminal::runs(&report.table, Look::stdout()));
-    }
-    match &a.output.out {
-        Some(folder) => ui::save(&report, folder).map(|()| ExitCode::SUCCESS),
-        None => Ok(ExitCode::SUCCESS),
-    }
+    let pictures = (Vec::new(), table::charts(results));
+    let origin = origin(&spec.machine.name, spec.seed);
+    compared::show(&a.output, origin, table, pictures, results)
 }
 
 /// Records the command into a file that vanishes with the guard.

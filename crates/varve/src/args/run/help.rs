@@ -1,7 +1,11 @@
 //! Help of `varve run`: the few options that most runs want, those of the run that is asked for, or all.
 
-use super::{MAIN, Request, USAGE, What};
+use super::{MAIN, Request, What};
 use clap::{Args, Command, ValueEnum};
+
+/// How a run is written.
+const USAGE: &str =
+    "varve run [OPTIONS] WORK [-- ARGUMENTS]\n       varve run [OPTIONS] -- COMMAND";
 
 /// Who asks for help.
 #[derive(Args, Debug)]
@@ -22,6 +26,20 @@ pub enum HelpOn {
     /// All runs.
     All,
 }
+
+/// Commands to begin with.
+const EXAMPLES: &str = "\
+Examples:
+  varve run traces/sqlite-join.trace --machine optane-6230-memory-mode --policy all
+  varve run gups:hot=10%,time=20s --scale 64 --policy 'random;static;dynamic'
+  varve run --machine cxl-spr --policy all -- python3 script.py
+  varve run program.wasm -- ARGUMENTS
+  varve run program.wasm --machine optane-6242 --plan all --instances 8 -- ARGUMENTS
+  varve run program.wasm --machine optane-6242 --fast 25% -- ARGUMENTS
+  varve run program.wasm --dir data:ro --env LANG --timeout 30s -- ARGUMENTS
+  varve run module.wasm --invoke add -- 1 2
+  varve run --live --bins 48GiB -- ./server --port 7000
+  varve run program.wasm --live --plan kg-n -- ARGUMENTS";
 
 const REST: &str = "\
 A WORK shows its own options, which are more:
@@ -58,17 +76,19 @@ impl Request {
     }
 }
 
-fn usual(command: Command) -> Command {
+/// What help of all runs has, whichever options it shows.
+pub fn usual(command: Command) -> Command {
     command
         .disable_help_flag(true)
         .override_usage(USAGE)
         .max_term_width(80)
+        .after_help(EXAMPLES)
 }
 
 /// All options of all runs.
 pub fn all() -> Command {
     let about = "Run a program on a modelled machine, or on this one with its memory placed";
-    usual(Request::augment_args(Command::new("run")).about(about))
+    Request::augment_args(Command::new("run")).about(about)
 }
 
 /// The options that most runs want.

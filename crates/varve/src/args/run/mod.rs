@@ -17,10 +17,6 @@ use std::ffi::OsString;
 /// The heading of the options that most runs want. `varve run --help` shows these alone.
 pub const MAIN: &str = "Main options";
 
-/// How a run is written.
-pub const USAGE: &str =
-    "varve run [OPTIONS] WORK [-- ARGUMENTS]\n       varve run [OPTIONS] -- COMMAND";
-
 /// What is run.
 #[derive(Args, Debug)]
 pub struct What {
@@ -40,7 +36,7 @@ pub struct Request {
 /// All options of all runs, in the order in which help shows them.
 impl Args for Request {
     fn augment_args(command: Command) -> Command {
-        let command = What::augment_args(command);
+        let command = What::augment_args(help::usual(command));
         let command = model::Model::augment_args(command);
         let command = pages::Pages::augment_args(command);
         let command = objects::Objects::augment_args(command);
