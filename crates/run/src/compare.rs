@@ -1,8 +1,6 @@
 //! The same program under several policies.
 
-use crate::{
-    End, Error, Keep, ManagedSpec, PlanResult, RunResult, RunSpec, keep, run, run_managed,
-};
+use crate::{Error, Keep, Spec};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -30,6 +28,32 @@ pub fn policies_for(list: &str, machine: &Machine, page_bytes: u64) -> Result<Ve
     }
 }
 
+/// Looks whether there are the policies that a list names, with the parameters that are given, and whether they go with the machine:
+/// all that can be known before it is known at which scale the machine is.
+///
+/// # Errors
+/// A policy that is unknown or does not go with the machine, a parameter that it does not take or that cannot be.
+pub fn check_policies(list: &str, machine: &Machine) -> Result<(), Error> {
+    if list == "all" {
+        return Ok(());
+    }
+    let named = policy_list(list);
+    if named.is_empty() {
+        return Err(Error::NoPolicy(list.into()));
+    }
+    // A name that is wrong is said first.
+    let parsed = named.iter().map(|spec| policies::parse(spec));
+    let entries = parsed.collect::<Result<Vec<_>, _>>()?;
+    let topology = Topology::of(machine, LARGE_PAGE).map_err(varve_pages::Error::from)?;
+    for (entry, _) in entries {
+        entry.needs.check(entry.name, &topology)?;
+    }
+    Ok(())
+}
+
+/// Pages so large that a machine has few of them, bytes.
+const LARGE_PAGE: u64 = 2 << 20;
+
 /// The policies that a list of them names, without looking whether there are such.
 pub fn policy_list(list: &str) -> Vec<String> {
     varve_spec::list(list)
@@ -38,47 +62,26 @@ pub fn policy_list(list: &str) -> Vec<String> {
 /// Makes all runs of a list on `workers` host threads, kept results first, and returns their results in order.
 ///
 /// `watch` is told of each run's progress by its number in the list (`None` when it has ended) and ends everything
-/// by returning `false`.
-pub fn compare(
-    specs: &[RunSpec],
+/// by returning `false`. `done` gets each run when it has ended, in whatever order they end; kept ones have left nothing.
+pub fn compare<S: Spec>(
+    specs: &[S],
     workers: usize,
     keep: &Keep,
     watch: Watch,
-) -> Vec<Result<RunResult, Error>> {
-    side_by_side(specs.len(), workers, watch, |i, go_on| {
-        let key = keep::key(&specs[i]);
-        match keep.get(&key) {
-            Some(kept) => Ok(kept),
-            None => {
-                run(&specs[i], go_on).and_then(|result| keep.put(&key, &result).map(|()| result))
-            }
-        }
-    })
-}
-
-/// The same for managed programs. `done` gets each run when it has ended, in whatever order they end; kept ones have no
-/// output.
-pub fn compare_managed(
-    specs: &[ManagedSpec],
-    workers: usize,
-    keep: &Keep,
-    watch: Watch,
-    done: &(dyn Fn(usize, &PlanResult, Option<&End>) + Sync),
-) -> Vec<Result<PlanResult, Error>> {
+    done: &(dyn Fn(usize, &S::Result, Option<&S::End>) + Sync),
+) -> Vec<Result<S::Result, Error>> {
     side_by_side(specs.len(), workers, watch, |i, go_on| {
         let key = specs[i].identity();
-        // What a region file holds is not part of the name.
-        let durable = specs[i].config.durable.is_some();
-        if let Some(kept) = keep.get::<PlanResult>(&key).filter(|_| !durable) {
+        if let Some(kept) = key.as_deref().and_then(|key| keep.get(key)) {
             done(i, &kept, None);
             return Ok(kept);
         }
-        let run = run_managed(&specs[i], go_on)?;
-        done(i, &run.result, Some(&run.end));
-        if durable {
-            return Ok(run.result);
+        let (result, end) = specs[i].run(go_on)?;
+        done(i, &result, Some(&end));
+        if let Some(key) = key {
+            keep.put(&key, &result)?;
         }
-        keep.put(&key, &run.result).map(|()| run.result)
+        Ok(result)
     })
 }
 

@@ -1,6 +1,6 @@
 //! Kept results: a run that was made before with the same inputs by the same program is not made again.
 
-use crate::{Error, RunSpec, Work};
+use crate::Error;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::hash_map::DefaultHasher;
@@ -85,19 +85,8 @@ impl Keep {
     }
 }
 
-/// Everything about a run, as a key.
-///
-/// A trace counts as the file it is now.
-pub(crate) fn key(spec: &RunSpec) -> String {
-    let mut key = serde_json::to_string(spec).unwrap_or_default();
-    if let Work::Trace(path) = &spec.work {
-        key.push_str(&format!("{:?}", stamp(path)));
-    }
-    key
-}
-
 /// Size and time of a file.
-fn stamp(path: &Path) -> Option<(u64, SystemTime)> {
+pub(crate) fn stamp(path: &Path) -> Option<(u64, SystemTime)> {
     let meta = fs::metadata(path).ok()?;
     Some((meta.len(), meta.modified().ok()?))
 }

@@ -26,18 +26,18 @@ mod source_map;
 mod spec;
 mod work;
 
-pub use compare::{Watch, compare, compare_managed, policies_for, policy_list, side_by_side};
+pub use compare::{Watch, check_policies, compare, policies_for, policy_list, side_by_side};
 pub use error::Error;
 pub use keep::Keep;
 pub use managed::{
-    Access, DimmUse, End, Folder, GcStack, Left, ManagedMember, ManagedProgram, ManagedRun,
-    ManagedSpec, Numa, Pauses, Phase, PlanResult, PowerPoint, Ran, SEED, StallStack, TIERS,
-    TrayOptions, TrayUse, Turnaround, has_one_memory, run_hosted, run_managed, unknown_sites,
+    Access, DimmUse, End, Folder, GcStack, Left, ManagedMember, ManagedProgram, ManagedSpec, Numa,
+    Pauses, Phase, PlanResult, PowerPoint, Ran, SEED, StallStack, TIERS, TrayOptions, TrayUse,
+    Turnaround, has_one_memory, run_hosted, run_managed, unknown_sites,
 };
 pub use nodes::OnNodes;
 pub use result::{ClassLatency, MemoryPower, PlacementState, Point, RunResult, StallShares};
 pub use source_map::SourceMap;
-pub use spec::RunSpec;
+pub use spec::{RunSpec, Spec};
 pub use work::Work;
 
 use varve_machine::Program;
@@ -54,6 +54,16 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub fn run(spec: &RunSpec, watch: &mut dyn FnMut(&Progress) -> bool) -> Result<RunResult, Error> {
     let mut program = spec.work.program(spec)?;
     run_program(spec, program.as_mut(), watch)
+}
+
+/// Looks whether a run's machine, pages and policy go together, as [`run`] does before the program begins.
+///
+/// # Errors
+/// As [`run`].
+pub fn check(spec: &RunSpec) -> Result<(), Error> {
+    let (machine, page_bytes) = (spec.scaled_machine()?, spec.scaled_page_bytes()?);
+    Placement::new(&spec.scaled_policy(), &machine, page_bytes)?;
+    Ok(())
 }
 
 /// Runs a program that exists already, such as one that is traced live; `spec.work` then only names it.

@@ -1,9 +1,30 @@
 //! Everything that decides a result.
 
-use crate::{Error, Work};
+use crate::{Error, RunResult, Work, keep, run};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use varve_machine::Machine;
-use varve_machine::model::Options;
+use varve_machine::model::{Options, Progress};
+
+/// Everything that decides a result, of whatever is placed: pages ([`RunSpec`]) or objects ([`crate::ManagedSpec`]).
+pub trait Spec: Sync {
+    /// What is measured.
+    type Result: Serialize + DeserializeOwned + Clone + Send;
+    /// What a run leaves besides, and what is not kept.
+    type End;
+
+    /// A text that is the same for runs with the same result. None where the result depends on more than this.
+    fn identity(&self) -> Option<String>;
+
+    /// Makes the run. `watch` is called now and then and ends it by returning `false`.
+    ///
+    /// # Errors
+    /// What does not go together, or did not end well.
+    fn run(
+        &self,
+        watch: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<(Self::Result, Self::End), Error>;
+}
 
 /// One run.
 ///
@@ -33,6 +54,24 @@ pub struct RunSpec {
     pub until_ns: Option<u64>,
     /// Time between two points of the timeline, ns at full size; it doubles whenever there are many. 0 takes none.
     pub point_ns: u64,
+}
+
+impl Spec for RunSpec {
+    type Result = RunResult;
+    type End = ();
+
+    /// A trace counts as the file it is now.
+    fn identity(&self) -> Option<String> {
+        let mut key = serde_json::to_string(self).unwrap_or_default();
+        if let Work::Trace(path) = &self.work {
+            key.push_str(&format!("{:?}", keep::stamp(path)));
+        }
+        Some(key)
+    }
+
+    fn run(&self, watch: &mut dyn FnMut(&Progress) -> bool) -> Result<(RunResult, ()), Error> {
+        Ok((run(self, watch)?, ()))
+    }
 }
 
 impl RunSpec {

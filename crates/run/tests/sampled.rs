@@ -51,7 +51,7 @@ fn samples_on_the_model_come_at_the_same_accesses_in_every_run() {
         let mut spec = ManagedSpec::new(machine.clone(), plan, trees("12"));
         spec.config.nursery = 256 << 10;
         spec.trays = TrayOptions::default();
-        run_managed(&spec, &mut |_| true).unwrap().result
+        run_managed(&spec, &mut |_| true).unwrap().0
     };
     let (one, two) = (
         run("sampled:interval=10us,cool=1ms"),

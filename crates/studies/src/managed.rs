@@ -1,10 +1,10 @@
 //! The runs of managed programs of a study by name: declared first, made together, read by the claims.
 
+use crate::plan::{Plan, Results};
 use crate::{StudyOptions, StudyProgress, Watch};
-use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use varve_run::{Error, ManagedProgram, ManagedSpec, PlanResult, compare_managed, side_by_side};
+use varve_run::{Error, ManagedProgram, ManagedSpec, PlanResult, side_by_side};
 use varve_runtime::Config;
 use varve_runtime::sites::Profile;
 
@@ -70,68 +70,8 @@ fn profile(of: &Profiled) -> Result<Arc<Profile>, Error> {
     Ok(Arc::new(made))
 }
 
-/// Runs that are asked for. A name that is asked for twice is the same run.
-#[derive(Default)]
-pub struct ManagedPlan {
-    names: Vec<String>,
-    specs: Vec<ManagedSpec>,
-}
+/// Runs of managed programs that are asked for.
+pub type ManagedPlan = Plan<ManagedSpec>;
 
-/// What came out, by name.
-pub struct ManagedResults {
-    by_name: BTreeMap<String, Result<PlanResult, String>>,
-}
-
-impl ManagedPlan {
-    /// Asks for a run under a name.
-    pub fn run(&mut self, name: impl Into<String>, spec: impl FnOnce() -> ManagedSpec) {
-        let name = name.into();
-        if !self.names.contains(&name) {
-            self.names.push(name);
-            self.specs.push(spec());
-        }
-    }
-
-    /// Makes all runs. One that fails is an answer of its own; an interrupt ends everything.
-    pub fn make(self, options: &StudyOptions, watch: Watch) -> Result<ManagedResults, Error> {
-        let runs = self.specs.len();
-        let done = Mutex::new(0usize);
-        let outcomes = compare_managed(
-            &self.specs,
-            options.workers,
-            &options.keep,
-            &|i, progress| {
-                let mut done = done.lock().expect("no holder panics");
-                *done += usize::from(progress.is_none());
-                watch(&StudyProgress {
-                    done: *done,
-                    runs,
-                    what: self.names[i].clone(),
-                })
-            },
-            &|_, _, _| {},
-        );
-        let mut by_name = BTreeMap::new();
-        for (name, outcome) in self.names.into_iter().zip(outcomes) {
-            match outcome {
-                Err(e) if e.is_interrupt() => return Err(e),
-                other => by_name.insert(name, other.map_err(|e| e.to_string())),
-            };
-        }
-        Ok(ManagedResults { by_name })
-    }
-}
-
-impl ManagedResults {
-    /// A run's result; `None` when it was not asked for or failed.
-    pub fn get(&self, name: &str) -> Option<&PlanResult> {
-        self.by_name.get(name)?.as_ref().ok()
-    }
-
-    /// Why runs failed, by name.
-    pub fn failures(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.by_name
-            .iter()
-            .filter_map(|(n, r)| r.as_ref().err().map(|e| (n.as_str(), e.as_str())))
-    }
-}
+/// What came out of them, by name.
+pub type ManagedResults = Results<PlanResult>;

@@ -3,36 +3,53 @@
 use crate::{StudyOptions, StudyProgress, Watch};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use varve_run::{Error, RunResult, RunSpec, compare};
+use varve_run::{Error, RunResult, RunSpec, Spec, compare};
 
 /// Runs that are asked for. Two names for the same run cost one run.
-#[derive(Default)]
-pub struct Plan {
+pub struct Plan<S = RunSpec> {
     names: Vec<(String, usize)>,
-    specs: Vec<RunSpec>,
+    specs: Vec<S>,
+    /// What tells the runs apart.
+    identities: Vec<Option<String>>,
 }
 
 /// What came out, by name.
-pub struct Results {
-    by_name: BTreeMap<String, Result<RunResult, String>>,
+pub struct Results<R = RunResult> {
+    by_name: BTreeMap<String, Result<R, String>>,
 }
 
-impl Plan {
-    /// Asks for a run under a name.
-    pub fn run(&mut self, name: impl Into<String>, spec: RunSpec) {
-        let at = self
-            .specs
+impl<S> Default for Plan<S> {
+    fn default() -> Plan<S> {
+        Plan {
+            names: Vec::new(),
+            specs: Vec::new(),
+            identities: Vec::new(),
+        }
+    }
+}
+
+impl<S: Spec> Plan<S> {
+    /// Asks for a run under a name. A name that was asked for before is that run.
+    pub fn run(&mut self, name: impl Into<String>, spec: S) {
+        let name = name.into();
+        if self.names.iter().any(|(known, _)| *known == name) {
+            return;
+        }
+        let identity = spec.identity();
+        let known = self
+            .identities
             .iter()
-            .position(|s| *s == spec)
-            .unwrap_or_else(|| {
-                self.specs.push(spec);
-                self.specs.len() - 1
-            });
-        self.names.push((name.into(), at));
+            .position(|i| i.is_some() && *i == identity);
+        let at = known.unwrap_or_else(|| {
+            self.specs.push(spec);
+            self.identities.push(identity);
+            self.specs.len() - 1
+        });
+        self.names.push((name, at));
     }
 
     /// Makes all runs. One that fails is an answer of its own; an interrupt ends everything.
-    pub fn make(self, options: &StudyOptions, watch: Watch) -> Result<Results, Error> {
+    pub fn make(self, options: &StudyOptions, watch: Watch) -> Result<Results<S::Result>, Error> {
         let runs = self.specs.len();
         let done = Mutex::new(0usize);
         let name_of = |i: usize| {
@@ -54,6 +71,7 @@ impl Plan {
                     what: name_of(i).into(),
                 })
             },
+            &|_, _, _| {},
         );
         let mut kept = Vec::new();
         for outcome in outcomes {
@@ -71,9 +89,9 @@ impl Plan {
     }
 }
 
-impl Results {
+impl<R> Results<R> {
     /// A run's result; `None` when it was not asked for or failed.
-    pub fn get(&self, name: &str) -> Option<&RunResult> {
+    pub fn get(&self, name: &str) -> Option<&R> {
         self.by_name.get(name)?.as_ref().ok()
     }
 
@@ -85,12 +103,7 @@ impl Results {
     }
 
     /// A number from two runs; `None` when one is missing.
-    pub fn of_two(
-        &self,
-        a: &str,
-        b: &str,
-        f: impl Fn(&RunResult, &RunResult) -> f64,
-    ) -> Option<f64> {
+    pub fn of_two(&self, a: &str, b: &str, f: impl Fn(&R, &R) -> f64) -> Option<f64> {
         Some(f(self.get(a)?, self.get(b)?)).filter(|x| x.is_finite())
     }
 }

@@ -12,6 +12,7 @@ use varve_machine::Bytes;
     name = "varve",
     version,
     max_term_width = 80,
+    before_help = crate::cmd::start::questions(),
     after_help = "Exit codes: 0 done, 1 the work failed, 2 wrong usage or input,\n\
                   124 out of time (--timeout), 130 interrupted.\n\
                   The book is in docs/; start with docs/start.md."
@@ -23,18 +24,8 @@ pub struct Args {
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    /// Run a program on a modelled machine under one or more page policies, or live with its pages placed
-    #[command(after_help = "Examples:\n  \
-        varve run traces/sqlite-join.trace --machine optane-6230-memory-mode --policy all\n  \
-        varve run gups:hot=10%,time=20s --scale 64 --policy 'random;static;dynamic'\n  \
-        varve run --machine cxl-spr --policy all -- python3 script.py\n  \
-        varve run program.wasm -- ARGUMENTS\n  \
-        varve run program.wasm --machine optane-6242 --plan all --instances 8 -- ARGUMENTS\n  \
-        varve run program.wasm --dir data:ro --env LANG --timeout 30s -- ARGUMENTS\n  \
-        varve run module.wasm --invoke add -- 1 2\n  \
-        varve run --live --bins 48GiB -- ./server --port 7000\n  \
-        varve run program.wasm --live --plan kg-n -- ARGUMENTS")]
-    Run(Box<RunArgs>),
+    /// Run a program on a modelled machine, or on this one with its memory placed
+    Run(Request),
     /// Count what a WebAssembly program does to the objects of each of its allocation sites
     #[command(after_help = "Examples:\n  \
         varve profile programs/dist/graph.wasm -o graph.sites -- pagerank --scale 10\n  \
@@ -84,6 +75,11 @@ pub enum Command {
         varve jobs run examples/group1.toml --machine optane-6230n\n  \
         varve jobs run examples/group1.toml --live")]
     Jobs(JobsArgs),
+    /// Explain a heap plan, page policy, machine or workload, with a picture
+    #[command(
+        after_help = "Examples:\n  varve explain plan pima\n  varve explain policy static\n  varve explain machine cxl-spr"
+    )]
+    Explain(ExplainArgs),
     /// List the page policies and their parameters
     #[command(after_help = "Examples:\n  varve policy\n  varve policy dynamic")]
     Policy(ListArgs),
@@ -121,138 +117,16 @@ pub enum Command {
 }
 
 pub mod durable;
-mod sandbox;
+#[cfg(test)]
+mod reference;
+pub mod run;
 
-pub use durable::{DurableArgs, DurableCommand, DurableRun};
-pub use sandbox::Sandbox;
+pub use durable::{DurableArgs, DurableCommand};
+pub use run::Request;
+pub use run::sandbox::Sandbox;
 
 /// The machine that programs run on when none is named.
 pub const DEFAULT_MACHINE: &str = "optane-6230-memory-mode";
-
-#[derive(clap::Args, Debug)]
-pub struct RunArgs {
-    /// A workload (`gups:bytes=96GiB`; see `varve workload`), a trace file, or a WebAssembly program; or put a command
-    /// after `--`
-    #[arg(required_unless_present = "command")]
-    pub work: Option<String>,
-    /// The machine: a name from `varve machine list`, or a file [default: optane-6230-memory-mode; a WebAssembly program
-    /// runs on no model by default]
-    #[arg(short, long)]
-    pub machine: Option<String>,
-    /// Page policies: `all`, or names separated by `;` (see `varve policy`)
-    #[arg(short, long, default_value = "all")]
-    pub policy: String,
-    /// Divide all sizes by this power of two; a trace takes by default the scale at which its pages fill twice the
-    /// fast memory, a workload 64
-    #[arg(short, long)]
-    pub scale: Option<u32>,
-    /// Page size: 4KiB or 2MiB, at full size for a workload, as it is for a trace or command
-    #[arg(long)]
-    pub page: Option<Bytes>,
-    /// Seed of everything that is drawn by chance
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Cores that the program shares with a policy's daemons; 0: the daemons have cores of their own
-    #[arg(long, default_value_t = 0)]
-    pub cores: u32,
-    /// End after this much time of the machine, s
-    #[arg(long, value_parser = seconds, allow_negative_numbers = true)]
-    pub until: Option<f64>,
-    /// Print JSON instead of a table
-    #[arg(long)]
-    pub json: bool,
-    /// Write a page, JSON and Parquet into this folder
-    #[arg(long, value_name = "FOLDER")]
-    pub out: Option<PathBuf>,
-    /// Runs at a time; 0: one per core of this host
-    #[arg(long, default_value_t = 0)]
-    pub jobs: usize,
-    /// Run the command on this machine itself, with its pages placed in the bins of a DRAM cache; or a WebAssembly program
-    /// with its objects on the memory nodes that --plan wants, or not at all
-    #[arg(long, conflicts_with_all = ["policy", "scale", "until", "seed", "cores", "out", "jobs"])]
-    pub live: bool,
-    /// With --live: size of the DRAM that acts as cache; without it, what the kernel tells of this machine, or --machine has
-    #[arg(long, requires = "live")]
-    pub bins: Option<Bytes>,
-    /// With --live: ways of that cache
-    #[arg(long, requires = "live", default_value_t = 1)]
-    pub ways: u32,
-    /// With --live: place nothing, only count conflicts: the baseline
-    #[arg(long, requires = "live")]
-    pub count_only: bool,
-    /// Call this export of a WebAssembly module, with the arguments after `--`, and print its results
-    #[arg(long, value_name = "NAME", requires = "work")]
-    pub invoke: Option<String>,
-    /// Most memory of a WebAssembly program's objects (2GiB if it is not given), and of its linear memories and tables (4GiB)
-    #[arg(long, requires = "work")]
-    pub heap_max: Option<Bytes>,
-    /// Nursery of a WebAssembly program's objects in the beginning (4MiB if it is not given)
-    #[arg(long, requires = "work")]
-    pub nursery: Option<Bytes>,
-    /// What it may grow to while much of it survives (32MiB if it is not given)
-    #[arg(long, requires = "work")]
-    pub nursery_max: Option<Bytes>,
-    /// Which memory a WebAssembly program's objects are in: `all`, or heap plans such as `kg-n`, separated by commas (see `varve plan`). With
-    /// --machine it runs once under each on the modelled machine; without, under one of them as fast as it can, on this machine's
-    /// memory nodes if it has fast and slow ones
-    #[arg(long, requires = "work", value_name = "PLANS")]
-    pub plan: Option<String>,
-    /// With --machine: instances of a WebAssembly program that share the machine, each on a core of its own (1 if it is
-    /// not given). One is run, and the others load the memory as it does
-    #[arg(long, requires = "machine", value_name = "N")]
-    pub instances: Option<u32>,
-    /// Run each of the --instances instead of one that stands for all
-    #[arg(long, requires = "instances")]
-    pub co_run: bool,
-    /// With --machine: where a WebAssembly program's threads and memory are: local (on one socket), remote (on different
-    /// ones), auto (spread over both, as automatic balancing does)
-    #[arg(long, requires = "machine", value_name = "WHERE")]
-    pub numa: Option<varve_run::Numa>,
-    /// What is known of a WebAssembly program's allocation sites, for plans such as `cgz-f`: a file of `varve profile`, made
-    /// on another input than this run's
-    #[arg(long, requires = "work", value_name = "FILE.sites")]
-    pub profile: Option<PathBuf>,
-    /// With a --machine that has one memory of DIMMs without interleaving, such as haswell-2620v3: how the plan's memories become
-    /// colours on DIMMs, such as hot=1,limit=8MiB,model=10.1/12.5/16.3,sample=1s,undo=yes
-    #[arg(long, requires = "machine", value_name = "OPTIONS")]
-    pub trays: Option<String>,
-    /// With --plan on this machine: its nodes of fast and of slow memory, such as fast=0,slow=1 or fast=0+1,slow=2-3; found out
-    /// if they are not given
-    #[arg(long, requires = "plan", value_name = "NODES")]
-    pub nodes: Option<String>,
-    /// Compilers of a WebAssembly program: baseline, optimizing, or auto (first one, then the other where the program is hot)
-    #[arg(long, requires = "work", value_name = "TIER")]
-    pub tier: Option<varve_runtime::Tier>,
-    /// One line on standard error for each collection of a WebAssembly program's objects; with =FILE, into a file
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", requires = "work")]
-    pub gc_log: Option<PathBuf>,
-    /// A table on standard error, at the end, of a WebAssembly program's collections: pauses and bytes
-    #[arg(long, requires = "work")]
-    pub gc_stats: bool,
-    /// Most fast memory of a WebAssembly program's objects (all of the machine's if it is not given); what finds no room there
-    /// is in slow memory
-    #[arg(long, requires = "work")]
-    pub fast_max: Option<Bytes>,
-    /// One line on standard error for each phase and decision of heap plans that sample, such as `pima`; with =FILE, into a file
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", requires = "work")]
-    pub pima_log: Option<PathBuf>,
-    #[command(flatten)]
-    pub durable: DurableRun,
-    #[command(flatten)]
-    pub sandbox: Sandbox,
-    /// A command to trace while it runs; or the arguments of a WebAssembly program
-    #[arg(last = true)]
-    pub command: Vec<OsString>,
-}
-
-/// A span of time that is worth running.
-fn seconds(text: &str) -> Result<f64, String> {
-    match varve_spec::written::seconds(text) {
-        Some(s) if s > 0.0 => Ok(s),
-        Some(_) => Err("a run takes more than 0 s".into()),
-        None => Err(format!("`{text}` is no time such as 30s, 2m or 500ms")),
-    }
-}
 
 #[derive(clap::Args, Debug)]
 pub struct ProfileArgs {
@@ -501,6 +375,28 @@ pub struct GroupArgs {
     /// Where finished runs are kept; `none` keeps nothing
     #[arg(long, value_name = "FOLDER", conflicts_with = "live")]
     pub keep: Option<PathBuf>,
+}
+
+/// What can be explained.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Explained {
+    /// A heap plan
+    Plan,
+    /// A page policy
+    Policy,
+    /// A machine
+    Machine,
+    /// A workload
+    Workload,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct ExplainArgs {
+    /// What kind of thing it is
+    #[arg(value_enum)]
+    pub what: Explained,
+    /// Its name, with parameters if it has some, such as kg-w:old=kept
+    pub name: String,
 }
 
 #[derive(clap::Args, Debug)]

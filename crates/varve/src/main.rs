@@ -12,13 +12,13 @@ mod args;
 mod cmd;
 mod ui;
 
-use args::{Args, Command};
+use args::{Args, Command, Explained};
 use clap::Parser;
 use std::process::ExitCode;
 use ui::Failure;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = Args::try_parse().unwrap_or_else(|e| ui::usage(&e));
     let done = match args.command {
         None => cmd::start::start(),
         Some(Command::Run(a)) => cmd::run::run(&a),
@@ -30,8 +30,9 @@ fn main() -> ExitCode {
         Some(Command::Cxx(a)) => cmd::cc::cc(varve_trace::host::Language::Cpp, &a.arguments),
         Some(Command::Machine(a)) => cmd::machine::machine(&a),
         Some(Command::Jobs(a)) => cmd::jobs::jobs(&a),
-        Some(Command::Policy(a)) => cmd::list::policies(&a),
-        Some(Command::Plan(a)) => cmd::list::plans(&a),
+        Some(Command::Explain(a)) => cmd::explain::explain(&a),
+        Some(Command::Policy(a)) => cmd::explain::or_list(Explained::Policy, &a),
+        Some(Command::Plan(a)) => cmd::explain::or_list(Explained::Plan, &a),
         Some(Command::Workload(a)) => cmd::list::workloads(&a),
         Some(Command::Serve(a)) => cmd::serve::serve(&a),
         Some(Command::Ycsb(a)) => cmd::ycsb::ycsb(&a),

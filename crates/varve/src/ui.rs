@@ -1,6 +1,9 @@
-//! What all commands share: failures with their exit codes, Ctrl-C, progress, output folders.
+//! What all commands share: failures with their exit codes, Ctrl-C, output folders; progress is in a file of its own.
 
-use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+mod progress;
+
+pub use progress::{Done as WorkDone, bar, bar_of, spinner, spinner_with};
+
 use std::fmt::Display;
 use std::fs;
 use std::io::{self, Write};
@@ -9,7 +12,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 /// How a command ends when it does not end well.
 pub enum Failure {
@@ -28,6 +30,16 @@ pub fn wrong(line: impl Display) -> Failure {
         code: 2,
         line: line.to_string(),
     }
+}
+
+/// Ends the process after words that are no command line, or that ask for help.
+pub fn usage(e: &clap::Error) -> ! {
+    let _ = e.print();
+    // `varve run` has a help of its own, which clap does not know of.
+    if e.use_stderr() && !e.to_string().contains("--help") {
+        eprintln!("\nFor more information, try '--help'.");
+    }
+    std::process::exit(e.exit_code())
 }
 
 /// The work failed: exit code 1.
@@ -73,39 +85,6 @@ pub fn stop_flag() -> Arc<AtomicBool> {
 /// Was the process asked to stop?
 pub fn stopped() -> bool {
     stop_flag().load(Ordering::Relaxed)
-}
-
-/// A bar over `len` pieces of work, with the time that is left; on a terminal only.
-pub fn bar(len: u64, what: &str) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(len), ProgressDrawTarget::stderr_with_hz(8));
-    let style = ProgressStyle::with_template(
-        "{prefix} [{bar:16}] {pos}/{len}  {elapsed} (left {left})  {wide_msg}",
-    );
-    if let Ok(style) = style {
-        bar.set_style(style.progress_chars("=> ").with_key("left", left));
-    }
-    bar.set_prefix(what.to_string());
-    bar.enable_steady_tick(Duration::from_millis(250));
-    bar
-}
-
-/// The time that is left; nobody knows before a piece is done.
-fn left(state: &ProgressState, out: &mut dyn std::fmt::Write) {
-    let _ = match state.pos() {
-        0 => out.write_char('?'),
-        _ => write!(out, "{:#}", HumanDuration(state.eta())),
-    };
-}
-
-/// What goes on for nobody knows how long; on a terminal only.
-pub fn spinner(what: &str) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(8));
-    if let Ok(style) = ProgressStyle::with_template("{prefix} {spinner} {elapsed}  {wide_msg}") {
-        bar.set_style(style);
-    }
-    bar.set_prefix(what.to_string());
-    bar.enable_steady_tick(Duration::from_millis(250));
-    bar
 }
 
 /// Host threads for work: what was asked for, or one per core.

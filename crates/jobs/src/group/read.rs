@@ -165,7 +165,7 @@ fn program(keys: &Keys, number: usize) -> Program {
         let remedy = "give it `workload` or `trace` (for a model), `command` (for this machine), or `managed` (for both)";
         keys.wrong(
             "name",
-            format!("program `{name}` is nothing that runs"),
+            format!("program `{name}` says nothing that could be run"),
             remedy,
         );
     }

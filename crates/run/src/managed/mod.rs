@@ -18,7 +18,7 @@ pub use program::{End, ManagedProgram, Ran, SEED, unknown_sites};
 pub use result::{GcStack, Left, Pauses, Phase, PlanResult, StallStack, Turnaround};
 pub use trays::{DimmUse, PowerPoint, TrayOptions, TrayUse};
 
-use crate::Error;
+use crate::{Error, Spec};
 use pages::{TierPager, Tiers};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -54,12 +54,37 @@ pub struct ManagedSpec {
     pub seed: u64,
 }
 
-/// A run that has ended.
-pub struct ManagedRun {
-    /// What was measured.
-    pub result: PlanResult,
-    /// How the first instance ended.
-    pub end: End,
+impl Spec for ManagedSpec {
+    type Result = PlanResult;
+    type End = End;
+
+    /// What a region file holds is not part of it.
+    fn identity(&self) -> Option<String> {
+        if self.config.durable.is_some() {
+            return None;
+        }
+        let mut hash = DefaultHasher::new();
+        let p = &self.program;
+        (&p.bytes, &p.arguments, &p.access).hash(&mut hash);
+        (&p.invoke, &p.input, &p.file).hash(&mut hash);
+        Some(format!(
+            "{:016x} {:?} {} {} {} {} {} {} {:?} {}",
+            hash.finish(),
+            self.config,
+            serde_json::to_string(&self.machine).unwrap_or_default(),
+            self.plan,
+            self.page_bytes,
+            self.instances,
+            self.every,
+            self.numa,
+            self.trays,
+            self.seed
+        ))
+    }
+
+    fn run(&self, watch: &mut dyn FnMut(&Progress) -> bool) -> Result<(PlanResult, End), Error> {
+        run_managed(self, watch)
+    }
 }
 
 impl ManagedSpec {
@@ -77,27 +102,6 @@ impl ManagedSpec {
             trays: TrayOptions::default(),
             seed: 1,
         }
-    }
-
-    /// A text that is the same for the same run.
-    pub(crate) fn identity(&self) -> String {
-        let mut hash = DefaultHasher::new();
-        let p = &self.program;
-        (&p.bytes, &p.arguments, &p.access).hash(&mut hash);
-        (&p.invoke, &p.input, &p.file).hash(&mut hash);
-        format!(
-            "{:016x} {:?} {} {} {} {} {} {} {:?} {}",
-            hash.finish(),
-            self.config,
-            serde_json::to_string(&self.machine).unwrap_or_default(),
-            self.plan,
-            self.page_bytes,
-            self.instances,
-            self.every,
-            self.numa,
-            self.trays,
-            self.seed
-        )
     }
 
     /// Instances that share a core: cores take a second one when each has a first.
@@ -155,6 +159,14 @@ impl Pages {
         }
     }
 
+    /// The most frames that were in use at a time, if that was counted.
+    fn peak(&self) -> u64 {
+        match self {
+            Pages::Tiers(pager) => pager.peak(),
+            Pages::Trays(_) => 0,
+        }
+    }
+
     /// Is the frame in DRAM, or hot?
     fn is_fast(&self, frame: u32) -> bool {
         match self {
@@ -164,7 +176,7 @@ impl Pages {
     }
 }
 
-/// Runs a managed program on the model. `watch` is called now and then and ends the run by returning `false`.
+/// Runs a managed program on the model: what was measured, and how the first instance ended. `watch` is called now and then and ends the run by returning `false`.
 ///
 /// # Errors
 /// A machine without slow memory of its own, or too small for the instances; pages that do not suit it; what goes wrong in
@@ -172,7 +184,7 @@ impl Pages {
 pub fn run_managed(
     spec: &ManagedSpec,
     watch: &mut dyn FnMut(&Progress) -> bool,
-) -> Result<ManagedRun, Error> {
+) -> Result<(PlanResult, End), Error> {
     spec.check()?;
     let machine = &spec.machine;
     let topology = Topology::of(machine, spec.page_bytes).map_err(varve_pages::Error::from)?;
@@ -221,11 +233,9 @@ pub fn run_managed(
     };
     let fast = topology.nodes.iter().filter(|node| node.fast);
     let fast: u64 = fast.map(|n| u64::from(n.frames) * spec.page_bytes).sum();
+    let share = fast / u64::from(spec.instances);
     let config = Config {
-        fast_max: spec
-            .config
-            .fast_max
-            .or(Some(fast / u64::from(spec.instances))),
+        fast_max: Some(spec.config.fast_max.map_or(share, |most| most.min(share))),
         plan: Some(spec.plan.clone()),
         // The same every time.
         background: false,
@@ -273,6 +283,8 @@ pub fn run_managed(
         }
         let is_fast = |frame| pager.is_fast(frame);
         let mut result = PlanResult::new(spec, &outcome, &is_fast, &ends);
+        let peak = pager.peak() * spec.page_bytes / u64::from(run);
+        result.most_bytes = peak.max(result.fast_bytes + result.slow_bytes);
         if let Pages::Trays(placement) = &pager {
             result.trays = placement
                 .policy()
@@ -282,9 +294,6 @@ pub fn run_managed(
             (result.energy_j, result.cpu_j) = result::of_sockets_in_use(spec, &outcome);
         }
         // There is always a first one.
-        Ok(ManagedRun {
-            result,
-            end: ends.swap_remove(0),
-        })
+        Ok((result, ends.swap_remove(0)))
     })
 }

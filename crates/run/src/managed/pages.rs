@@ -137,6 +137,8 @@ pub struct TierPager {
     numa: Numa,
     /// Frames of a node that may be taken: the others are other instances'.
     most: Vec<u32>,
+    /// The most frames that were in use at a time.
+    peak: u64,
 }
 
 impl TierPager {
@@ -157,12 +159,18 @@ impl TierPager {
             tiers,
             numa,
             most: topology.nodes.iter().map(share).collect(),
+            peak: 0,
         }
     }
 
     /// Is the frame in DRAM?
     pub fn is_fast(&self, frame: u32) -> bool {
         self.frames.is_fast(frame)
+    }
+
+    /// The most frames that were in use at a time.
+    pub fn peak(&self) -> u64 {
+        self.peak
     }
 
     fn take(&mut self, node: usize) -> Option<u32> {
@@ -194,12 +202,12 @@ impl Pager for TierPager {
             Numa::Auto => fault.vpn as usize % nodes.max(1),
             Numa::Local | Numa::Remote => 0,
         };
-        (0..nodes)
-            .find_map(|i| self.take(self.nodes[tier][(first + i) % nodes]))
-            .ok_or(OutOfFrames {
-                pages: self.frames.used(),
-                page_bytes: self.frames.page_bytes(),
-            })
+        let frame = (0..nodes).find_map(|i| self.take(self.nodes[tier][(first + i) % nodes]));
+        self.peak = self.peak.max(self.frames.used());
+        frame.ok_or(OutOfFrames {
+            pages: self.frames.used(),
+            page_bytes: self.frames.page_bytes(),
+        })
     }
 
     fn unmap(&mut self, _vpn: u64, frame: u32) {

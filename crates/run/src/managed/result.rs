@@ -267,6 +267,9 @@ pub struct PlanResult {
     pub fast_bytes: u64,
     /// Bytes of one instance's touched pages in slow memory at the end.
     pub slow_bytes: u64,
+    /// The most that touched pages of one instance took at a time, in all memories, bytes.
+    #[serde(default)]
+    pub most_bytes: u64,
     /// Collections of the nursery, with or without an observer space. Those of the first instance, as all of the following.
     pub minor: Pauses,
     /// Collections of the nursery and the observer space together.
@@ -352,6 +355,7 @@ impl PlanResult {
             zeroed_late_bytes: last.moves.zeroed_late / run,
             fast_bytes: pages(true),
             slow_bytes: pages(false),
+            most_bytes: 0,
             minor: Pauses::of(stats, GcKind::Minor),
             observer: Pauses::of(stats, GcKind::Observer),
             full: Pauses::of(stats, GcKind::Full),

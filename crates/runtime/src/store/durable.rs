@@ -172,7 +172,9 @@ impl Drop for Durable {
 impl Vm {
     /// Closes the region, if there is one.
     pub(super) fn close_region(&mut self) -> Result<()> {
-        self.durable.as_mut().map_or(Ok(()), Durable::close)
+        self.durable
+            .as_mut()
+            .map_or(Ok(()), |region| region.close())
     }
 
     /// The region, if there is one.

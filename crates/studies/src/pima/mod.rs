@@ -73,7 +73,7 @@ impl Ask<'_> {
     fn run(&mut self, entry: &Entry, plan: &str, cores: u32, numa: Numa) {
         let name = key(entry.name, plan, cores, numa);
         let suite = self.suite;
-        self.plan.run(name, || suite.spec(entry, plan, cores, numa));
+        self.plan.run(name, suite.spec(entry, plan, cores, numa));
     }
 
     /// The same for all programs on the most cores, near their memory.

@@ -110,7 +110,7 @@ fn kernel(study: &mut Study, entry: &Entry, machine: &Machine, checks: Checks) -
         ..ManagedSpec::new(machine.clone(), "dram", program)
     };
     match run_managed(&spec, &mut |_| true) {
-        Ok(run) => best_of(&run.end.err).map(|ms| 1e6 * ms),
+        Ok((_, end)) => best_of(&end.err).map(|ms| 1e6 * ms),
         Err(e) => {
             study
                 .failures

@@ -1,41 +1,11 @@
 //! What the command line takes for objects that survive.
 
+use super::run::region::{Medium, Region};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 
-#[derive(Args, Debug, Default)]
-pub struct DurableRun {
-    /// Durable roots of a WebAssembly program, and all that they reach, survive in this region file, which is made if it is not there. With
-    /// --machine they are in the machine's persistent memory, and the file stays as it is: each run gets a copy of it
-    #[arg(long, requires = "work", value_name = "FILE")]
-    pub durable: Option<PathBuf>,
-    /// What the region file is on; dax if it can be mapped so, else file, if it is not given
-    #[arg(long, requires = "durable", value_enum)]
-    pub domain: Option<Domain>,
-    /// With --domain file: when stores are in the medium. `commit`: each when it is over, or its failure-atomic region; or an interval such
-    /// as 100ms, after which a crash of the machine (not of the program) may lose or damage what is younger
-    #[arg(long, requires = "durable", value_name = "commit|INTERVAL", value_parser = sync)]
-    pub sync: Option<Sync>,
-    /// Most bytes that the region file may get: 8GiB if it is not given, or what was given before, up to 256GiB. Each doubling aligns all objects
-    /// of the program to twice as many bytes
-    #[arg(long, requires = "durable", value_name = "SIZE")]
-    pub region_max: Option<varve_machine::Bytes>,
-    /// Check all of the region file before the program begins; otherwise of a file of more than 32MiB only its pages are checked, while the
-    /// program runs. For a file that somebody else made: a hostile one could do what it likes
-    #[arg(long, requires = "durable")]
-    pub verify: bool,
-    /// How optimized code of a WebAssembly program checks for durable objects: none, likely, unbiased, unlikely, deopt, profiled, by
-    /// what baseline code counts, or quick, the same once anything is durable and none before (quick with --durable, none without, if it is not
-    /// given)
-    #[arg(long, requires = "work", value_name = "KIND")]
-    pub checks: Option<varve_runtime::Checks>,
-    /// A table on standard error, at the end, of the checks that were made and what the region did
-    #[arg(long, requires = "work")]
-    pub check_stats: bool,
-}
-
-/// The same for stores that are programs of ours.
+/// Objects of stores that are programs of ours.
 #[derive(Args, Debug, Clone)]
 pub struct DurableStore {
     /// Values survive in this region file, which is made if it is not there
@@ -62,17 +32,21 @@ pub struct DurableStore {
     pub checks: Option<varve_runtime::Checks>,
 }
 
-impl From<&DurableStore> for DurableRun {
-    fn from(a: &DurableStore) -> DurableRun {
-        DurableRun {
-            durable: a.durable.clone(),
-            domain: a.domain,
-            sync: a.sync,
-            region_max: a.region_max,
-            verify: a.verify,
-            checks: a.checks,
+impl DurableStore {
+    /// The same as options of a run.
+    pub fn of_run(&self) -> (Region, Medium) {
+        let region = Region {
+            durable: self.durable.clone(),
+            region_max: self.region_max,
+            verify: self.verify,
+            checks: self.checks,
+        };
+        let medium = Medium {
+            domain: self.domain,
+            sync: self.sync,
             check_stats: false,
-        }
+        };
+        (region, medium)
     }
 }
 
@@ -94,7 +68,8 @@ pub enum Sync {
     Every(Duration),
 }
 
-fn sync(text: &str) -> Result<Sync, String> {
+/// When a file is synced, as a user writes it.
+pub fn sync(text: &str) -> Result<Sync, String> {
     if text == "commit" {
         return Ok(Sync::Commit);
     }

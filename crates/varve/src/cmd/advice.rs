@@ -36,18 +36,22 @@ pub fn advice(results: &[RunResult]) -> Vec<String> {
     };
     let gain = rate(chosen) / rate(linux);
     let text = if chosen.policy == linux.policy || gain < EQUAL {
+        let faster = 100.0 * (EQUAL - 1.0);
         let why = match linux.slow_share {
-            0.0 => "all that it reads fits into fast memory".into(),
+            0.0 => "all that the program reads fits into fast memory.".into(),
+            share if share < 0.5 => format!(
+                "no other policy here is more than {faster:.0} % faster, and slow memory serves only {} of the memory reads.",
+                percent(share)
+            ),
             share => format!(
-                "{} of its memory reads are served by slow memory",
+                "no other policy here is more than {faster:.0} % faster. Slow memory still serves {} of the memory reads: more fast \
+                 memory would help, another policy does not.",
                 percent(share)
             ),
         };
         format!(
-            "Advice: stay with `{}` (what Linux does): no other policy makes this program more than {:.0} % faster \
-             here; {why}.",
-            linux.policy,
-            100.0 * (EQUAL - 1.0)
+            "Advice: stay with `{}` (what Linux does): {why}",
+            linux.policy
         )
     } else {
         format!(

@@ -1,7 +1,8 @@
 //! Objects that survive: how a program's region is set up, and `varve durable`.
 
+use crate::args::DurableCommand;
 use crate::args::durable::{Domain, Sync};
-use crate::args::{DurableCommand, DurableRun};
+use crate::args::run::region::{self as args, Region};
 use crate::ui::{self, Done, Failure, failed, wrong};
 use serde_json::json;
 use std::fmt::Write as _;
@@ -16,8 +17,8 @@ use varve_runtime::host::State;
 use varve_runtime::{Checks, Config, DurableFile, Medium, ObjectAlign, Store};
 
 /// What the command line says of durable objects and checks, as the engine's settings.
-pub fn configure(a: &DurableRun, config: &mut Config) -> Result<(), Failure> {
-    configure_file(a, config)?;
+pub fn configure(a: &Region, medium: &args::Medium, config: &mut Config) -> Result<(), Failure> {
+    configure_file(a, medium, config)?;
     if let Some(path) = &a.durable {
         config.object_align = alignment(path, a.region_max)?;
     }
@@ -25,9 +26,13 @@ pub fn configure(a: &DurableRun, config: &mut Config) -> Result<(), Failure> {
 }
 
 /// The same for a file that need not be a region.
-pub fn configure_file(a: &DurableRun, config: &mut Config) -> Result<(), Failure> {
+pub fn configure_file(
+    a: &Region,
+    medium: &args::Medium,
+    config: &mut Config,
+) -> Result<(), Failure> {
     config.checks = a.checks;
-    config.count_checks = a.check_stats;
+    config.count_checks = medium.check_stats;
     let Some(path) = &a.durable else {
         return Ok(());
     };
@@ -36,7 +41,7 @@ pub fn configure_file(a: &DurableRun, config: &mut Config) -> Result<(), Failure
             "--checks none: without checks no object can survive; leave it out, or --durable",
         ));
     }
-    let medium = match (a.domain, a.sync) {
+    let medium = match (medium.domain, medium.sync) {
         (None, None) => Medium::Best,
         (Some(Domain::Dax), None) => Medium::Dax,
         (Some(Domain::Memory), None) => Medium::Memory,

@@ -35,12 +35,19 @@ pub fn governor(name: &str, quick: bool, json: bool) -> Done {
     }
     let stop = ui::stop_flag();
     let bar = ui::bar(specs.len() as u64, "loads");
-    let results = compare(&specs, ui::workers(0), &Keep::nothing(), &|_, progress| {
+    let watch = |_, progress: Option<&_>| {
         if progress.is_none() {
             bar.inc(1);
         }
         !stop.load(Ordering::Relaxed)
-    });
+    };
+    let results = compare(
+        &specs,
+        ui::workers(0),
+        &Keep::nothing(),
+        &watch,
+        &|_, _, _| {},
+    );
     bar.finish_and_clear();
     let results = results
         .into_iter()

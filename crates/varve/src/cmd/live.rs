@@ -1,35 +1,30 @@
 //! `varve run --live`: the program on this machine, its pages placed in the bins of a DRAM cache.
 
-use crate::args::RunArgs;
+use crate::args::run::job::LivePages;
 use crate::ui::{Done, Failure, print, wrong};
 use serde_json::json;
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 use varve_live::probe::Topology;
 use varve_live::{Conflicts, LiveOptions, LiveReport, PageSize};
-use varve_machine::Machine;
 
-pub fn run(a: &RunArgs) -> Done {
-    if let Some(work) = &a.work {
-        return Err(wrong(format!(
-            "{work}: --live runs a command of this machine, given after `--`, or a WebAssembly program, and this is neither"
-        )));
-    }
-    let cache_bytes = match a.bins {
+pub fn run(command: &[OsString], a: &LivePages) -> Done {
+    let cache_bytes = match a.cache.bins {
         Some(bytes) => bytes.0,
-        None => dram_cache(a.machine.as_deref())?,
+        None => dram_cache()?,
     };
     let mut options = LiveOptions::new(cache_bytes);
-    options.ways = a.ways;
-    options.count_only = a.count_only;
-    options.pages = match a.page.map(|b| b.0) {
+    options.ways = a.cache.ways;
+    options.count_only = a.cache.count_only;
+    options.pages = match a.page.page.map(|b| b.0) {
         None => PageSize::Auto,
         Some(4096) => PageSize::Base,
         Some(0x20_0000) => PageSize::Huge,
         Some(_) => return Err(wrong("--page of a live run is 4KiB or 2MiB")),
     };
-    let report = varve_live::run(&a.command, &options).map_err(wrong)?;
-    if a.json {
+    let report = varve_live::run(command, &options).map_err(wrong)?;
+    if a.json.json {
         print(serde_json::to_string_pretty(&as_json(&report)).unwrap_or_default());
     } else {
         // The program's own output is on standard output; ours goes beside it.
@@ -38,20 +33,10 @@ pub fn run(a: &RunArgs) -> Done {
     end(&report)
 }
 
-/// Bytes of the DRAM cache of the machine that is named, or of this one, as its kernel tells.
-fn dram_cache(machine: Option<&str>) -> Result<u64, Failure> {
-    let Some(name) = machine else {
-        let (topology, _) = Topology::read(Path::new("/"));
-        return topology.dram_cache_bytes().map_err(wrong);
-    };
-    let machine = Machine::load(name).map_err(wrong)?;
-    let cache = machine.dram_cache.as_ref().ok_or_else(|| {
-        wrong(format!(
-            "{} has no DRAM cache; give its size with --bins",
-            machine.name
-        ))
-    })?;
-    Ok(cache.bytes.0)
+/// Bytes of this machine's DRAM cache, as its kernel tells.
+fn dram_cache() -> Result<u64, Failure> {
+    let (topology, _) = Topology::read(Path::new("/"));
+    topology.dram_cache_bytes().map_err(wrong)
 }
 
 /// Ends as the program ended.

@@ -1,27 +1,38 @@
 //! `varve run module.wasm --machine M --plan P`: a managed program on a modelled machine, once under each heap plan.
 
+use super::compared::{self, origin};
+use super::plans;
 use super::so_far::SoFar;
 use super::timeout::Timeout;
-use super::{machine, phases, plan_table, plans, sandbox, wasm};
-use crate::args::RunArgs;
-use crate::ui::{self, Done, Failure, command_line, failed, of_run, print, wrong};
+use super::{machine, memory_full, phases, plan_table, sandbox, wasm};
+use crate::args::run::job::{ModelledObjects, Program};
+use crate::args::run::objects::Fast;
+use crate::args::run::region::Medium;
+use crate::ui::{self, Done, Failure, failed, of_run, wrong};
+use indicatif::ProgressBar;
 use std::io::{IsTerminal, Read, Write};
-use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use varve_machine::energy::Energy;
-use varve_machine::model::nodes;
+use varve_machine::model::{Progress, RunError, nodes};
 use varve_machine::{Bytes, Machine};
-use varve_report::{Look, Origin, RunReport, fmt, table as terminal};
-use varve_run::{
-    End, Error, Keep, ManagedProgram, ManagedSpec, PlanResult, TrayOptions, VERSION,
-    compare_managed,
-};
+use varve_report::fmt;
+use varve_run::{End, Error, Keep, ManagedProgram, ManagedSpec, PlanResult, TrayOptions, compare};
 use varve_runtime::Config;
 use varve_runtime::sites::Profile;
 
-pub fn run(a: &RunArgs, name: &str, config: Config, mut program: ManagedProgram) -> Done {
-    let machine = machine::named(name)?;
+/// The plan that has everything in fast memory.
+const BASE: &str = "dram";
+
+pub fn run(program: &Program, a: &ModelledObjects) -> Done {
+    if let Some(folder) = &a.output.out {
+        ui::can_hold_results(folder, "--out")?;
+    }
+    let objects = &a.objects;
+    let mut config = wasm::settings(&a.engine, &a.region, &Medium::default())?;
+    let mut program = wasm::managed(program, &a.engine, &a.sandbox)?;
+    config.profile = wasm::profile(objects, &program.file, &program.bytes)?;
+    let machine = machine::named(a.model.machine.as_deref().unwrap_or_default())?;
     // Whoever tells the model of accesses is not to be stopped between two of them: the whole command ends.
     let _timeout = Timeout::begin(a.sandbox.timeout, &program.file);
     let colours = varve_run::has_one_memory(&machine);
@@ -32,37 +43,53 @@ pub fn run(a: &RunArgs, name: &str, config: Config, mut program: ManagedProgram)
     if colours {
         Energy::during(&machine, 0.0, &[]).map_err(wrong)?;
     }
-    if let Some(asked) = a.heap_max {
+    if let Some(asked) = a.engine.heap_max {
         fits(asked, &machine)?;
     }
-    let trays = match &a.trays {
+    let trays = match &a.instances.trays {
         Some(_) if !colours => return Err(wrong(Error::NoTrays(machine.name))),
         Some(text) => TrayOptions::parse(text).map_err(wrong)?,
         None => TrayOptions::default(),
     };
     let input = input().map_err(|e| failed(format!("standard input: {e}")))?;
     program.input = input.into();
-    let wanted = a.plan.as_deref().unwrap_or("all");
-    let mut config = config;
+    let wanted = objects.plan.as_deref().unwrap_or("all");
     if colours && wanted == "all" && config.profile.is_none() {
         config.profile = Some(Arc::new(own_profile(&program, &config)?));
     }
-    let plans = plans::list(wanted, config.profile.as_deref(), colours)?;
-    plans::check_log(a.pima_log.is_some(), &plans)?;
+    let mut plans = plans::list(wanted, config.profile.as_deref(), colours)?;
+    plans::check_log(objects.pima_log.is_some(), &plans)?;
+    let mut share = None;
+    match objects.fast {
+        None => {}
+        Some(Fast::Size(bytes)) => config.fast_max = Some(bytes.0),
+        Some(Fast::Percent(percent)) => {
+            share = Some(percent);
+            // What the program takes is known from a run in fast memory alone, so that this one is the first.
+            plans.retain(|plan| plan != BASE);
+            plans.insert(0, BASE.into());
+        }
+    }
     let spec = |plan: &String| ManagedSpec {
         config: config.clone(),
         plan: plan.clone(),
-        page_bytes: a.page.map_or(4096, |Bytes(b)| b),
-        instances: a.instances.unwrap_or(1),
-        every: a.co_run,
-        numa: a.numa.unwrap_or_default(),
+        page_bytes: a.page.page.map_or(4096, |Bytes(b)| b),
+        instances: a.instances.instances,
+        every: a.instances.co_run,
+        numa: a.instances.numa,
         trays: trays.clone(),
-        seed: a.seed,
+        seed: a.model.seed,
         ..ManagedSpec::new(machine.clone(), "", program.clone())
     };
-    let specs: Vec<ManagedSpec> = plans.iter().map(spec).collect();
-    let log = a.pima_log.as_deref().map(phases::Log::open).transpose()?;
-    let results = all(a, &specs);
+    let mut specs: Vec<ManagedSpec> = plans.iter().map(spec).collect();
+    let log = objects.pima_log.as_deref();
+    let log = log.map(phases::Log::open).transpose()?;
+    let runs = Runs::new(a, plans);
+    let (results, limit) = match share {
+        None => (runs.make(&specs, 0), None),
+        Some(percent) => runs.within(&mut specs, percent),
+    };
+    runs.bar.finish_and_clear();
     if let Some(mut log) = log {
         for (spec, result) in specs.iter().zip(&results) {
             let phases = match result {
@@ -76,7 +103,8 @@ pub fn run(a: &RunArgs, name: &str, config: Config, mut program: ManagedProgram)
     }
     let ended = ended_well(&specs, results);
     let (results, refused) = ended.inspect_err(|_| sandbox::tell(&specs[0].program, &[]))?;
-    show(a, &specs[0], &results, refused)
+    let notes = limit.into_iter().chain(refused);
+    show(a, &specs[0], &results, notes.collect())
 }
 
 /// Whether a heap that the user asked for fits into all memory of the machine.
@@ -98,9 +126,10 @@ fn own_profile(program: &ManagedProgram, config: &Config) -> Result<Profile, Fai
         background: false,
         ..config.clone()
     };
-    let profile = program
-        .profile(config)
-        .map_err(|e| wasm::of(&program.file, &e))?;
+    let bar = ui::spinner("profiling");
+    let profile = program.profile(config);
+    bar.finish_and_clear();
+    let profile = profile.map_err(|e| wasm::of(&program.file, &e))?;
     eprintln!(
         "varve: profiled this run's own input for plans by allocation sites; `varve profile {} -o FILE.sites` on a smaller one, and \
          --profile FILE.sites, say what they do for inputs that were not profiled",
@@ -109,47 +138,104 @@ fn own_profile(program: &ManagedProgram, config: &Config) -> Result<Profile, Fai
     Ok(profile)
 }
 
-/// Makes all runs; what is known of a plan is on the terminal as soon as its run has ended.
-fn all(a: &RunArgs, specs: &[ManagedSpec]) -> Vec<Result<PlanResult, Error>> {
-    // Before the first run has come far enough to ask for it.
-    let stop = ui::stop_flag();
-    let bar = ui::bar(specs.len() as u64, "plans");
-    let so_far = Mutex::new(SoFar::new(specs.len()));
-    let said = Mutex::new(false);
-    let results = compare_managed(
-        specs,
-        ui::workers(a.jobs),
-        &Keep::nothing(),
-        &|i, progress| {
-            let mut so_far = so_far.lock().expect("no holder panics");
-            match progress {
-                Some(p) => {
-                    so_far.note(i, p.accesses, p.now_ns);
-                    bar.set_message(message(specs, &so_far));
-                }
-                None => {
-                    so_far.end(i);
-                    bar.inc(1);
-                }
+/// Runs under several plans; what is known of a plan is on the terminal as soon as its run has ended.
+struct Runs<'a> {
+    a: &'a ModelledObjects,
+    plans: Vec<String>,
+    bar: ProgressBar,
+    done: ui::WorkDone,
+    so_far: Mutex<SoFar>,
+    /// Whether the program's output was shown.
+    said: Mutex<bool>,
+}
+
+impl Runs<'_> {
+    fn new(a: &ModelledObjects, plans: Vec<String>) -> Runs<'_> {
+        let done = ui::WorkDone::default();
+        Runs {
+            a,
+            bar: ui::bar_of(plans.len() as u64, "plans", done.clone()),
+            done,
+            so_far: Mutex::new(SoFar::new(plans.len())),
+            said: Mutex::new(false),
+            plans,
+        }
+    }
+
+    /// Makes runs, of which the first is number `from` of all.
+    fn make(&self, specs: &[ManagedSpec], from: usize) -> Vec<Result<PlanResult, Error>> {
+        // Before the first run has come far enough to ask for it.
+        let stop = ui::stop_flag();
+        compare(
+            specs,
+            ui::workers(self.a.model.jobs),
+            &Keep::nothing(),
+            &|i, progress| {
+                self.note(from + i, progress);
+                !stop.load(Ordering::Relaxed)
+            },
+            &|_, result, end| self.ended(result, end),
+        )
+    }
+
+    /// Makes the first run, and then the others with so many percent of the memory that it took as fast memory; and says what that
+    /// came to.
+    fn within(
+        &self,
+        specs: &mut [ManagedSpec],
+        percent: f64,
+    ) -> (Vec<Result<PlanResult, Error>>, Option<String>) {
+        let mut results = self.make(&specs[..1], 0);
+        let [Ok(base)] = &results[..] else {
+            return (results, None);
+        };
+        let limit = (base.most_bytes as f64 * percent / 100.0) as u64;
+        let each = match base.instances {
+            1 => "",
+            _ => " of each instance",
+        };
+        let note = format!(
+            "--fast {percent}% is {}{each}: a share of the {} that the program takes with everything in fast memory (plan `{BASE}`, which \
+             has no limit). Objects are limited so; tables and compiled code come on top.",
+            fmt::bytes(limit as f64),
+            fmt::bytes(base.most_bytes as f64)
+        );
+        for spec in &mut specs[1..] {
+            spec.config.fast_max = Some(limit);
+        }
+        results.extend(self.make(&specs[1..], 1));
+        (results, Some(note))
+    }
+
+    fn note(&self, i: usize, progress: Option<&Progress>) {
+        let mut so_far = self.so_far.lock().expect("no holder panics");
+        match progress {
+            Some(p) => {
+                so_far.note(i, p.accesses, p.now_ns);
+                self.bar.set_message(message(&self.plans, &so_far));
             }
-            !stop.load(Ordering::Relaxed)
-        },
-        &|_, result, end| {
-            // The program's own output once: of whichever run ends first. One that shows its times prints others each time.
-            let mut said = said.lock().expect("no holder panics");
-            if let Some(end) = end.filter(|_| !std::mem::replace(&mut *said, true)) {
-                bar.suspend(|| output(a, end));
-                bar.suspend(|| wasm::unknown(a, end.unknown));
+            None => {
+                so_far.end(i);
+                self.bar.inc(1);
             }
-            bar.println(format!(
-                "{}: {} of the machine's time",
-                result.plan,
-                fmt::duration_ns(result.seconds * 1e9)
-            ));
-        },
-    );
-    bar.finish_and_clear();
-    results
+        }
+        self.done.note(so_far.share(None), self.bar.elapsed());
+    }
+
+    fn ended(&self, result: &PlanResult, end: Option<&End>) {
+        // The program's own output once: of whichever run ends first. One that shows its times prints others each time.
+        let mut said = self.said.lock().expect("no holder panics");
+        if let Some(end) = end.filter(|_| !std::mem::replace(&mut *said, true)) {
+            self.bar.suspend(|| output(self.a, end));
+            self.bar
+                .suspend(|| wasm::unknown(&self.a.objects, end.unknown));
+        }
+        self.bar.println(format!(
+            "{}: {} of the machine's time",
+            result.plan,
+            fmt::duration_ns(result.seconds * 1e9)
+        ));
+    }
 }
 
 /// What came out; why plans did not run comes as lines, if others did.
@@ -166,18 +252,24 @@ fn ended_well(
     }
     let interrupt = errors.iter().find(|(_, e)| e.is_interrupt());
     match interrupt.or(errors.first().filter(|_| done.is_empty())) {
-        Some((_, e)) => Err(failure(e)),
+        Some((spec, e)) => Err(failure(spec, e)),
         None => {
-            let line = |(spec, e): &(&ManagedSpec, Error)| format!("{}: {e}", spec.plan);
+            let line = |(spec, e): &(&ManagedSpec, Error)| {
+                format!(
+                    "Not run: {}: {}",
+                    spec.plan,
+                    memory_full::of_objects(spec, e)
+                )
+            };
             Ok((done, errors.iter().map(line).collect()))
         }
     }
 }
 
 /// How the runs do that go on: the first one's time, or how many times that of the first one it is for as many accesses.
-fn message(specs: &[ManagedSpec], so_far: &SoFar) -> String {
+fn message(plans: &[String], so_far: &SoFar) -> String {
     let of = |i: usize| {
-        let plan = &specs[i].plan;
+        let plan = &plans[i];
         match so_far.beside_first(i).filter(|_| i > 0) {
             Some(ratio) => format!("{plan} {ratio:.2}x"),
             None => format!("{plan} {}", fmt::duration_ns(so_far.ns(i) as f64)),
@@ -187,14 +279,14 @@ fn message(specs: &[ManagedSpec], so_far: &SoFar) -> String {
     format!("{} so far", runs.join(", "))
 }
 
-fn output(a: &RunArgs, end: &End) {
+fn output(a: &ModelledObjects, end: &End) {
     let _ = std::io::stderr().write_all(&end.err);
-    if !a.json {
+    if !a.output.json.json {
         ui::print_bytes(&end.out);
     }
 }
 
-fn failure(e: &Error) -> Failure {
+fn failure(spec: &ManagedSpec, e: &Error) -> Failure {
     match e {
         Error::Managed { file, error, left } => {
             let _ = std::io::stderr().write_all(&left.err);
@@ -208,6 +300,7 @@ fn failure(e: &Error) -> Failure {
                 line: e.to_string(),
             }
         }
+        Error::Run(RunError::OutOfFrames(_)) => failed(memory_full::of_objects(spec, e)),
         e => of_run(e),
     }
 }
@@ -222,36 +315,15 @@ fn input() -> std::io::Result<Vec<u8>> {
 }
 
 /// Prints and writes what came out.
-fn show(a: &RunArgs, spec: &ManagedSpec, results: &[PlanResult], refused: Vec<String>) -> Done {
+fn show(
+    a: &ModelledObjects,
+    spec: &ManagedSpec,
+    results: &[PlanResult],
+    notes: Vec<String>,
+) -> Done {
     let mut table = plan_table::of(spec, results);
-    let refused = refused.iter().map(|line| format!("Not run: {line}"));
-    table.notes.splice(0..0, refused);
-    let report = RunReport {
-        origin: Origin {
-            machine: spec.machine.name.clone(),
-            seed: a.seed,
-            version: VERSION.into(),
-            command: command_line(),
-        },
-        table,
-        details: plan_table::details(results),
-        charts: plan_table::charts(results),
-        runs: results
-            .iter()
-            .map(serde_json::to_value)
-            .collect::<Result<_, _>>()
-            .map_err(failed)?,
-    };
-    if a.json {
-        print(report.to_json());
-    } else {
-        // What is looked at first stands last, above the prompt.
-        for table in report.details.iter().chain([&report.table]) {
-            print(terminal::runs(table, Look::stdout()));
-        }
-    }
-    match &a.out {
-        Some(folder) => ui::save(&report, folder).map(|()| ExitCode::SUCCESS),
-        None => Ok(ExitCode::SUCCESS),
-    }
+    table.notes.splice(0..0, notes);
+    let pictures = (plan_table::details(results), plan_table::charts(results));
+    let origin = origin(&spec.machine.name, a.model.seed);
+    compared::show(&a.output, origin, table, pictures, results)
 }

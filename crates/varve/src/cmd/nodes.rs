@@ -1,7 +1,7 @@
 //! A managed program's objects on the memory nodes of this machine.
 
-use super::plans::mib;
-use crate::args::RunArgs;
+use super::plans::{Planned, mib};
+use crate::args::run::job::LiveObjects;
 use crate::ui::{Failure, wrong};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,7 +10,7 @@ use varve_live::nodes::{Kinds, NodeMemory, Positions, ZeroPool, positions};
 use varve_live::probe::Topology;
 use varve_run::OnNodes;
 use varve_runtime::host::State;
-use varve_runtime::{Engine, Error, Store, plans};
+use varve_runtime::{Engine, Error, Store};
 
 /// Memory for a heap.
 #[derive(Clone)]
@@ -20,36 +20,41 @@ pub struct Placed {
     pool: Option<Arc<ZeroPool>>,
 }
 
-/// Where the plan's memories are on this machine; none if nobody asked for a plan, or there is one kind of memory. That a plan
-/// places nothing is a line for the user.
-pub fn memory(a: &RunArgs, file: &str) -> Result<(Option<Placed>, Option<String>), Failure> {
-    let Some(plan) = &a.plan else {
-        return match a.live {
-            true => Err(wrong(format!(
-                "{file}: --live places objects by a heap plan: add one, such as --plan kg-n"
-            ))),
-            false => Ok((None, None)),
-        };
-    };
+/// Where the plan's memories are on this machine; none if there is one kind of memory. That a plan places nothing is a line for the
+/// user.
+pub fn memory(
+    a: &LiveObjects,
+    plan: &Planned,
+    file: &str,
+) -> Result<(Option<Placed>, Option<String>), Failure> {
     let (topology, _) = Topology::read(Path::new("/"));
-    let kinds = match &a.nodes {
+    let kinds = match &a.nodes.nodes {
         Some(given) => Kinds::parse(given, &topology).map_err(wrong)?,
         None => match Kinds::probe(&topology) {
             Ok(kinds) => kinds,
-            Err(why) if a.live => {
+            Err(why) if a.live.live => {
                 return Err(wrong(format!("{file}: --live: {why}: leave --live out")));
             }
             Err(why) => {
                 // Whoever wants one memory has it.
-                let several = plans::by_name(plan, None).map_or(2, |c| c.plan.tiers()) > 1;
-                let note = format!("varve: note: {why}: heap plan {plan} places nothing");
+                let several = plan.tiers > 1;
+                let note = format!("varve: note: {why}: heap plan {} places nothing", plan.spec);
                 return Ok((None, several.then_some(note)));
             }
         },
     };
+    let both = kinds.fast.iter().find(|node| kinds.slow.contains(node));
+    let note = both
+        .map(|node| format!("node {node} is both fast and slow by --nodes: memory is alike there"));
+    if let Some(why) = note.as_ref().filter(|_| a.live.live) {
+        return Err(wrong(format!(
+            "{file}: --live: {why}: leave --live out, or name different nodes"
+        )));
+    }
+    let note = note.map(|why| format!("varve: note: {why}, and times say nothing of slow memory"));
     let memory = NodeMemory::new(kinds).map_err(wrong)?;
     let pool = ZeroPool::new().map(Arc::new);
-    Ok((Some(Placed { memory, pool }), None))
+    Ok((Some(Placed { memory, pool }), note))
 }
 
 /// A store whose heap is there.

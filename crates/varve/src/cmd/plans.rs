@@ -5,15 +5,24 @@ use varve_runtime::sites::Profile;
 use varve_runtime::{GcSpace, plans};
 
 /// One plan for a program that runs as it is.
-pub fn named(spec: &str, profile: Option<&Profile>) -> Result<String, Failure> {
+pub struct Planned {
+    /// The plan as the user wrote it.
+    pub spec: String,
+    /// How many memories it has.
+    pub tiers: u8,
+}
+
+/// The plan of a program that runs as it is.
+pub fn named(spec: &str, profile: Option<&Profile>) -> Result<Planned, Failure> {
     let mut all = list(spec, profile, false)?;
-    match (all.len(), all.pop()) {
-        (1, Some(one)) => Ok(one),
-        _ => Err(wrong(format!(
+    let (1, Some(spec)) = (all.len(), all.pop()) else {
+        return Err(wrong(format!(
             "--plan {spec}: several plans are compared on a modelled machine: give one with --machine, such as \
              optane-6242 (`varve machine list`)"
-        ))),
-    }
+        )));
+    };
+    let tiers = plans::by_name(&spec, profile).map_or(2, |chosen| chosen.plan.tiers());
+    Ok(Planned { spec, tiers })
 }
 
 /// The plans that a list names: names and specifications, or `all` for every one that needs nothing but the program and, if

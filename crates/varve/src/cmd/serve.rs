@@ -2,7 +2,7 @@
 
 use super::durable;
 use super::shards::Regions;
-use crate::args::{DurableRun, Evict, ServeArgs};
+use crate::args::{Evict, ServeArgs};
 use crate::ui::{self, Done, Failure, failed, wrong};
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -175,14 +175,12 @@ fn configs(
     let files = regions.map(Regions::files).unwrap_or_default();
     let config = |shard| {
         let mut config = Config::default();
-        let durable = DurableRun {
-            durable: files.get(shard).cloned(),
-            ..(&a.durable).into()
-        };
+        let (mut region, medium) = a.durable.of_run();
+        region.durable = files.get(shard).cloned();
         match a.store {
             // Its file is no region.
-            Kind::Outside => durable::configure_file(&durable, &mut config)?,
-            _ => durable::configure(&durable, &mut config)?,
+            Kind::Outside => durable::configure_file(&region, &medium, &mut config)?,
+            _ => durable::configure(&region, &medium, &mut config)?,
         }
         config.heap_max = heap(a, &config, shards)?;
         Ok(config)

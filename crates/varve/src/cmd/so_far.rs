@@ -9,6 +9,8 @@ const STEP: u64 = 1_000_000;
 /// Runs beside the first of them.
 pub struct SoFar {
     runs: Vec<Run>,
+    /// Accesses of a whole run, as far as somebody knows; 0 if nobody does.
+    whole: u64,
 }
 
 /// How far a run is, and how far it was when: accesses and ns.
@@ -24,6 +26,15 @@ impl SoFar {
     pub fn new(runs: usize) -> SoFar {
         SoFar {
             runs: (0..runs).map(|_| Run::default()).collect(),
+            whole: 0,
+        }
+    }
+
+    /// The same where it is known before how many accesses each run makes.
+    pub fn of_length(runs: usize, accesses: Option<u64>) -> SoFar {
+        SoFar {
+            whole: accesses.unwrap_or(0),
+            ..SoFar::new(runs)
         }
     }
 
@@ -40,6 +51,28 @@ impl SoFar {
     /// A run has ended.
     pub fn end(&mut self, run: usize) {
         self.runs[run].ended = true;
+        self.whole = self.whole.max(self.runs[run].now.0);
+    }
+
+    /// Accesses of all runs.
+    pub fn accesses(&self) -> u64 {
+        self.runs.iter().map(|run| run.now.0).sum()
+    }
+
+    /// How much of all runs is done, from 0 to 1: by the accesses of one that has ended, or by the time at which each ends, if it
+    /// is given, ns.
+    pub fn share(&self, until_ns: Option<u64>) -> f64 {
+        let of = |run: &Run| {
+            let part = |now: u64, whole: u64| match whole {
+                0 => 0.0,
+                _ => (now as f64 / whole as f64).min(1.0),
+            };
+            match run.ended {
+                true => 1.0,
+                false => part(run.now.0, self.whole).max(part(run.now.1, until_ns.unwrap_or(0))),
+            }
+        };
+        self.runs.iter().map(of).sum::<f64>() / self.runs.len().max(1) as f64
     }
 
     /// The numbers of runs that have begun and not ended.
@@ -76,6 +109,24 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_share_that_is_done_is_known_from_a_run_that_has_ended() {
+        let mut runs = SoFar::new(4);
+        runs.note(0, 500, 10);
+        assert_eq!(runs.share(None), 0.0, "nobody knows how long a run is");
+        assert_eq!(runs.share(Some(40)), 0.25 / 4.0);
+        runs.note(0, 1000, 20);
+        runs.end(0);
+        runs.note(1, 500, 10);
+        assert_eq!(runs.share(None), 1.5 / 4.0);
+        runs.note(1, 2000, 40);
+        assert_eq!(runs.share(None), 2.0 / 4.0, "more accesses than the first");
+        assert_eq!(runs.accesses(), 3000);
+        let mut known = SoFar::of_length(2, Some(100));
+        known.note(0, 50, 1);
+        assert_eq!(known.share(None), 0.25);
+    }
 
     #[test]
     fn runs_are_compared_as_far_as_both_have_come() {

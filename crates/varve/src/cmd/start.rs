@@ -4,27 +4,39 @@ use crate::ui::{Done, print};
 use std::process::ExitCode;
 
 const TEXT: &str = "\
-Varve puts every byte of a program in the right memory.
+Varve decides which memory should hold which byte: DRAM, CXL, Optane.
 
-Try it:
-  varve run traces/sqlite-join.trace --policy all
+What can live in slow memory?
+  varve run traces/sqlite-join.trace --machine cxl-spr --policy all
       a recorded program on a modelled server, under every page policy
-  varve run --machine cxl-spr --policy all -- COMMAND
-      any program, traced while it runs (Debian: apt install qemu-user)
-  varve run gups:hot=10% --policy 'random;static;dynamic'
-      a workload that is built in (varve workload lists them)
-  varve profile programs/dist/graph.wasm -o graph.sites -- pagerank
-      what a managed program makes where; varve sites graph.sites shows it
-  varve run --live --bins 48GiB -- COMMAND
-      place a program's pages on this machine, without a kernel patch
+  varve run programs/dist/graph.wasm --machine optane-6242 \\
+    --plan dram,slow,kg-n,hints -- pagerank --scale 10
+      a managed program, its objects under some heap plans
 
-Look around:
-  varve machine list        machines; varve machine --doctor: this one
-  varve policy              page policies and their parameters
-  varve plan                heap plans and their parameters
-  varve study johnny-cache  a paper's experiments, published beside ours
+Place it on this server
+  varve machine --doctor
+      what this machine lets Varve do; then varve run --live --help -- COMMAND
 
-varve COMMAND --help has examples. The book is in docs/.";
+Keep objects
+  varve run programs/dist/accounts.wasm --durable accounts.region -- 1000
+      objects that survive the program, and crashes of it
+
+Plan a group of programs
+  varve jobs plan examples/group1.toml --machine optane-6230n
+      which memory, threads and order each program should have
+
+Repeat a paper
+  varve study list
+      published results beside ours, claim by claim
+
+Words that are new: varve explain plan pima, varve explain policy static,
+varve explain machine cxl-spr. varve COMMAND --help has examples.
+The book is in docs/; begin with docs/start.md.";
+
+/// The same for `--help`, above the commands.
+pub fn questions() -> &'static str {
+    TEXT.split("\n\nWords that").next().unwrap_or(TEXT)
+}
 
 pub fn start() -> Done {
     print(TEXT);

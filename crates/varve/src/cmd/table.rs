@@ -1,19 +1,9 @@
 //! Results of runs as a table and charts.
 
-use crate::ui::command_line;
 use varve_machine::load::NodeKind;
 use varve_report::fmt::Format;
-use varve_report::{Axis, Bars, Better, Chart, Column, Data, Origin, RunTable, Series, Value};
-use varve_run::{RunResult, RunSpec, VERSION, Work};
-
-pub fn origin(spec: &RunSpec) -> Origin {
-    Origin {
-        machine: spec.machine.name.clone(),
-        seed: spec.seed,
-        version: VERSION.into(),
-        command: command_line(),
-    }
-}
+use varve_report::{Axis, Bars, Better, Chart, Column, Data, RunTable, Series, Value};
+use varve_run::{RunResult, RunSpec, Work};
 
 /// What a program's speed is counted in: the unit, and how to read it off a result.
 pub fn speed(results: &[RunResult]) -> (&'static str, fn(&RunResult) -> f64) {

@@ -4,6 +4,7 @@ use super::files;
 use super::list::hang;
 use crate::args::{TraceAction, TraceArgs};
 use crate::ui::{self, Done, Failure, failed, print, wrong};
+use indicatif::ProgressBar;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use varve_report::fmt;
@@ -62,7 +63,10 @@ fn record(a: &TraceArgs) -> Done {
     for line in recorder.warnings() {
         eprintln!("varve: note: {line}");
     }
-    let end = recorder.record_to(&output).map_err(failed)?;
+    let bar = spinner(&output);
+    let end = recorder.record_to(&output).map_err(failed);
+    bar.finish_and_clear();
+    let end = end?;
     let size = std::fs::metadata(&output).map_or(0, |m| m.len());
     eprintln!(
         "varve: {}: {} accesses in {}",
@@ -74,6 +78,18 @@ fn record(a: &TraceArgs) -> Done {
         return Err(Failure::Line { code: 1, line });
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Shows for how long a program has been recorded, and how large its trace is.
+pub fn spinner(output: &Path) -> ProgressBar {
+    let file = output.to_path_buf();
+    ui::spinner_with("recording", move || {
+        let bytes = std::fs::metadata(&file).map_or(0, |m| m.len());
+        format!(
+            "{} so far; the program decides when it ends",
+            fmt::bytes(bytes as f64)
+        )
+    })
 }
 
 /// `/usr/bin/sort` is recorded into `sort.trace`.

@@ -1,8 +1,13 @@
 //! `varve run module.wasm`: runs a program of WebAssembly on the engine.
 
+use super::plans::{self, Planned};
 use super::timeout::Timeout;
-use super::{managed, nodes, phases, plans, sandbox};
-use crate::args::{RunArgs, Sandbox};
+use super::{nodes, phases, sandbox};
+use crate::args::Sandbox;
+use crate::args::run::engine as args;
+use crate::args::run::job::{LiveObjects, Plain, Program};
+use crate::args::run::objects::{Fast, Objects};
+use crate::args::run::region::{Medium, Region};
 use crate::ui::{Done, Failure, failed, wrong};
 use std::ffi::OsString;
 use std::fs::File;
@@ -24,7 +29,7 @@ pub fn is_wasm(file: &str) -> bool {
 }
 
 /// The nursery, as far as the user says.
-fn sizes(a: &RunArgs, config: &mut Config) -> Result<(), Failure> {
+fn sizes(a: &args::Engine, config: &mut Config) -> Result<(), Failure> {
     let most = a.nursery_max.map(|b| b.0);
     if let (Some(begin), Some(most)) = (a.nursery, most)
         && begin.0 > most
@@ -42,28 +47,38 @@ fn sizes(a: &RunArgs, config: &mut Config) -> Result<(), Failure> {
     Ok(())
 }
 
-pub fn run(a: &RunArgs, file: &str) -> Done {
-    if let Some((option, why)) = refused(a, a.machine.is_some()) {
-        return Err(wrong(format!("{file}: {option} {why}: leave it out")));
-    }
+/// The engine's settings, wherever the program runs.
+pub fn settings(
+    engine: &args::Engine,
+    region: &Region,
+    medium: &Medium,
+) -> Result<Config, Failure> {
     let mut config = Config::default();
-    heap_max(a.heap_max, &mut config);
-    sizes(a, &mut config)?;
-    config.tier = a.tier.unwrap_or_default();
-    config.fast_max = a.fast_max.map(|b| b.0);
-    let program = program(file, a.invoke.as_deref(), &a.command, &a.sandbox)?;
-    config.profile = profile(a, file, &program.bytes)?;
-    super::durable::configure(&a.durable, &mut config)?;
-    if let Some(machine) = &a.machine {
-        return managed::run(a, machine, config, program);
-    }
+    heap_max(engine.heap_max, &mut config);
+    sizes(engine, &mut config)?;
+    config.tier = engine.tier.unwrap_or_default();
+    super::durable::configure(region, medium, &mut config)?;
+    Ok(config)
+}
+
+/// Runs a program on this machine; its objects are placed if somebody says where.
+pub fn run(program: &Program, a: &Plain, objects: Option<&LiveObjects>) -> Done {
+    let file = &program.file[..];
+    let mut config = settings(&a.engine, &a.region, &a.medium)?;
+    let managed = managed(program, &a.engine, &a.sandbox)?;
     config.interruptible = a.sandbox.timeout.is_some();
-    let plan = a.plan.as_deref();
-    let plan = plan.map(|spec| plans::named(spec, config.profile.as_deref()));
-    config.plan = plan.transpose()?;
-    plans::check_log(a.pima_log.is_some(), config.plan.as_slice())?;
-    let phases = a.pima_log.as_deref().map(phases::Log::open).transpose()?;
-    let (placed, note) = nodes::memory(a, file)?;
+    let mut placing = None;
+    if let Some(objects) = objects {
+        let plan = plan(&objects.objects, file, &managed.bytes, &mut config)?;
+        placing = Some((objects, plan));
+    }
+    let log = objects.and_then(|a| a.objects.pima_log.as_deref());
+    let phases = log.map(phases::Log::open).transpose()?;
+    let (placed, note) = match &placing {
+        Some((a, plan)) => nodes::memory(a, plan, file)?,
+        None => (None, None),
+    };
+    let program = managed;
     let timeout = Timeout::begin(a.sandbox.timeout, file);
     let engine = Engine::new(config);
     let module = Module::new(&engine, &program.bytes).map_err(|e| of(file, &e))?;
@@ -72,7 +87,7 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
         .and_then(|state| nodes::store(&engine, state, placed.clone()))
         .map_err(|e| of(file, &e))?;
     note.iter().for_each(|line| eprintln!("{line}"));
-    if let Some(to) = &a.gc_log {
+    if let Some(to) = &a.log.gc_log {
         log_collections(&mut store, to)?;
     }
     if let Some(mut log) = phases {
@@ -85,20 +100,22 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
     if let Some(lacks) = store.untold() {
         eprintln!("note: {lacks}");
     }
-    unknown(a, unknown_sites(&mut store));
-    if a.durable.check_stats {
+    if let Some(a) = objects {
+        unknown(&a.objects, unknown_sites(&mut store));
+    }
+    if a.medium.check_stats {
         eprintln!("{}", super::durable::stats(&store));
     }
-    if a.gc_stats {
+    if a.log.gc_stats {
         // A program that failed is the one whose collections are looked at.
         eprintln!("{}", store.gc_stats());
-        if a.plan.is_some() && placed.is_none() {
+        if objects.is_some() && placed.is_none() {
             eprintln!("{}", plans::spaces(&store.gc_spaces()));
         }
     }
     // A program that failed has its own line.
-    if let Some(placed) = placed.filter(|_| a.gc_stats || outcome.is_ok()) {
-        nodes::tell(&store, &placed, a.gc_stats);
+    if let Some(placed) = placed.filter(|_| a.log.gc_stats || outcome.is_ok()) {
+        nodes::tell(&store, &placed, a.log.gc_stats);
     }
     // As everywhere, what does not fit a byte loses its upper bits.
     if !matches!(outcome, Ok(0)) {
@@ -108,6 +125,30 @@ pub fn run(a: &RunArgs, file: &str) -> Done {
     outcome
         .and_then(|code| closed.map(|()| ExitCode::from(code as u8)))
         .map_err(|e| ended(timeout.as_ref(), file, &e))
+}
+
+/// The plan that places the program's objects on this machine, and all that it goes by.
+fn plan(a: &Objects, file: &str, bytes: &[u8], config: &mut Config) -> Result<Planned, Failure> {
+    let Some(plan) = &a.plan else {
+        return Err(wrong(format!(
+            "{file}: --live places objects by a heap plan: add one, such as --plan kg-n"
+        )));
+    };
+    config.fast_max = match a.fast {
+        None => None,
+        Some(Fast::Size(bytes)) => Some(bytes.0),
+        Some(fast @ Fast::Percent(_)) => {
+            return Err(wrong(format!(
+                "--fast {fast}: how much memory the program takes is known when it has run: give a size, such as --fast 64MiB; with \
+                 --machine shares are possible"
+            )));
+        }
+    };
+    config.profile = profile(a, file, bytes)?;
+    let plan = plans::named(plan, config.profile.as_deref())?;
+    plans::check_log(a.pima_log.is_some(), std::slice::from_ref(&plan.spec))?;
+    config.plan = Some(plan.spec.clone());
+    Ok(plan)
 }
 
 /// Linear memory that a program may have in any case: managed programs have some, however small their heaps are.
@@ -152,8 +193,13 @@ pub fn name(file: &str) -> &str {
     file.rsplit('/').next().unwrap_or(file)
 }
 
+/// A program as a run asks for it.
+pub fn managed(p: &Program, engine: &args::Engine, a: &Sandbox) -> Result<ManagedProgram, Failure> {
+    program(&p.file, engine.invoke.as_deref(), &p.arguments, a)
+}
+
 /// The profile of the program that is to be run, if one was given.
-fn profile(a: &RunArgs, file: &str, bytes: &[u8]) -> Result<Option<Arc<Profile>>, Failure> {
+pub fn profile(a: &Objects, file: &str, bytes: &[u8]) -> Result<Option<Arc<Profile>>, Failure> {
     let Some(path) = &a.profile else {
         return Ok(None);
     };
@@ -165,7 +211,7 @@ fn profile(a: &RunArgs, file: &str, bytes: &[u8]) -> Result<Option<Arc<Profile>>
 }
 
 /// Says how many allocation sites of what ran the profile does not know, of how many, if there is one.
-pub fn unknown(a: &RunArgs, sites: Option<(usize, usize)>) {
+pub fn unknown(a: &Objects, sites: Option<(usize, usize)>) {
     if let Some((unknown, all)) = sites.filter(|s| s.0 > 0) {
         eprintln!(
             "varve: {}: does not know {unknown} of the {all} allocation sites in the code that ran",
@@ -196,50 +242,6 @@ fn log_collections(store: &mut Store<State>, to: &Path) -> Result<(), Failure> {
         }
     });
     Ok(())
-}
-
-/// An option that was given, not as its default says, and means nothing here; and why.
-fn refused(a: &RunArgs, on_model: bool) -> Option<(&'static str, &'static str)> {
-    const NEVER: &str = "means nothing to a WebAssembly program";
-    const MODEL: &str = "means something on a modelled machine only, such as --machine optane-6242";
-    const PLAN: &str =
-        "means something with a heap plan that goes by it only, such as --plan cgz-f";
-    const REAL: &str = "means something without a modelled machine only";
-    [
-        (a.policy != "all", "--policy", NEVER),
-        (a.scale.is_some(), "--scale", NEVER),
-        (a.cores != 0, "--cores", NEVER),
-        (a.until.is_some(), "--until", NEVER),
-        (
-            a.fast_max.is_some() && a.plan.is_none() && !on_model,
-            "--fast-max",
-            "means something with a --plan of two memories only",
-        ),
-        (!on_model && a.page.is_some(), "--page", MODEL),
-        (
-            !on_model && a.profile.is_some() && a.plan.is_none(),
-            "--profile",
-            PLAN,
-        ),
-        (!on_model && a.seed != 1, "--seed", MODEL),
-        (!on_model && a.json, "--json", MODEL),
-        (!on_model && a.out.is_some(), "--out", MODEL),
-        (!on_model && a.jobs != 0, "--jobs", MODEL),
-        (!on_model && a.instances.is_some(), "--instances", MODEL),
-        (!on_model && a.numa.is_some(), "--numa", MODEL),
-        (a.bins.is_some(), "--bins", NEVER),
-        (a.ways != 1, "--ways", NEVER),
-        (a.count_only, "--count-only", NEVER),
-        (on_model && a.live, "--live", REAL),
-        (on_model && a.nodes.is_some(), "--nodes", REAL),
-        (on_model && a.gc_log.is_some(), "--gc-log", REAL),
-        (on_model && a.gc_stats, "--gc-stats", REAL),
-        (on_model && a.durable.domain.is_some(), "--domain", REAL),
-        (on_model && a.durable.sync.is_some(), "--sync", REAL),
-        (on_model && a.durable.check_stats, "--check-stats", REAL),
-    ]
-    .into_iter()
-    .find_map(|(given, name, why)| given.then_some((name, why)))
 }
 
 /// Wrong input has exit code 2, a program that fails 1.

@@ -105,7 +105,8 @@ fn local(a: &YcsbArgs, spec: &Spec, kind: Kind) -> Result<Report, Failure> {
         heap_max: memory + memory / 2 + (128 << 20),
         ..Config::default()
     };
-    durable::configure(&(&a.durable).into(), &mut config)?;
+    let (region, medium) = a.durable.of_run();
+    durable::configure(&region, &medium, &mut config)?;
     let limits = Limits {
         value: spec.value,
         memory,

@@ -75,6 +75,101 @@ fn a_file_or_folder_that_is_not_there_comes_with_a_remedy() {
     assert!(!home().join("x.trace").exists());
 }
 
+/// A program may run for an hour, and what is wrong is known before.
+#[test]
+fn a_command_does_not_run_for_a_policy_that_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("made");
+    let touched = file.to_str().unwrap();
+    for (policies, words) in [
+        ("fast;nonsense", &["nonsense", "static"][..]),
+        ("nonsense", &["nonsense"]),
+        ("random;static:colour=3", &["static", "colour"]),
+        ("random;dynamic:period=soon", &["period", "soon"]),
+        ("random;hotset", &["hotset", "flat"]),
+        ("hotset", &["hotset", "flat"]),
+        (";", &["no page policy"]),
+    ] {
+        let said = varve(&["run", "--policy", policies, "--", "touch", touched]);
+        said.refuses(2, words);
+        assert!(!file.exists(), "{policies}: the command ran");
+    }
+}
+
+/// What cannot have arguments says so; what cannot have an option, too.
+#[test]
+fn what_a_run_does_not_take_is_refused() {
+    let trace = "traces/sqlite-join.trace";
+    for work in [TINY, trace] {
+        let said = varve(&["run", work, "--policy", "static", "--", "ls"]);
+        said.refuses(2, &[work, "takes no arguments", "leave `-- ls` out"]);
+    }
+    let hello = [
+        "run",
+        "programs/dist/hello.wasm",
+        "--machine",
+        "optane-6242",
+    ];
+    for policy in ["all", "slow"] {
+        let said = varve(&[&hello[..], &["--plan", "dram", "--policy", policy]].concat());
+        said.refuses(
+            2,
+            &[
+                "--policy is for runs of pages",
+                "with its objects on a modelled machine",
+            ],
+        );
+    }
+    varve(&["run", TINY, "--durable", "x.region"])
+        .refuses(2, &["--durable is for WebAssembly programs;"]);
+    varve(&["run", "sh", "script"]).refuses(2, &["write `varve run -- sh script`"]);
+    varve(&["run", "sh"]).refuses(2, &["write `varve run -- sh`"]);
+    varve(&["run", TINY, "gups"]).refuses(2, &["one thing is run at a time"]);
+    let said = varve(&["polcy"]);
+    assert!(
+        said.code == 2 && said.err.contains("'policy'"),
+        "{}",
+        said.err
+    );
+}
+
+/// The remedy is one: the scale that is named fits.
+#[test]
+fn out_of_memory_names_the_scale_that_fits() {
+    let run = |scale: &str| {
+        let words = [
+            "run",
+            "traces/sqlite-join.trace",
+            "--machine",
+            "optane-6242",
+        ];
+        varve(&[&words[..], &["--policy", "fast", "--scale", scale]].concat())
+    };
+    let mut scale = 65536;
+    let said = run(&scale.to_string());
+    said.refuses(
+        1,
+        &[
+            "out of memory",
+            "the trace touches",
+            "MiB",
+            "`optane-6242` at 1/65536",
+        ],
+    );
+    let fits = said
+        .err
+        .split("--scale ")
+        .nth(1)
+        .and_then(|s| s.split(' ').next());
+    let fits: u32 = fits
+        .and_then(|s| s.parse().ok())
+        .expect("a scale that fits");
+    assert!(fits < scale && fits.is_power_of_two());
+    scale = fits;
+    run(&scale.to_string()).well();
+    run(&(2 * scale).to_string()).refuses(1, &["out of memory"]);
+}
+
 /// The disk was full, the host went down: what was recorded counts, and the user is told where it ends.
 #[test]
 fn a_truncated_trace_runs_as_far_as_it_goes() {
@@ -173,7 +268,13 @@ fn live_placement_says_what_it_lacks() {
     let said = varve(&["run", "--live", "--bins", "1MiB", "--", "true"]);
     assert_eq!(said.code, 2, "{}", said.err);
     let said = varve(&["run", "--live", "--machine", "cxl-spr", "--", "true"]);
-    said.refuses(2, &["cxl-spr", "--bins"]);
+    said.refuses(
+        2,
+        &[
+            "--machine is for",
+            "-- true runs with its pages on this machine",
+        ],
+    );
     if kernel_tells_of_no_cache() {
         varve(&["run", "--live", "--", "true"]).refuses(2, &["no DRAM cache", "--bins 48GiB"]);
     }

@@ -149,15 +149,15 @@ fn what_means_nothing_on_a_model_is_refused() {
     for (options, said) in [
         (
             &["--durable", name, "--domain", "memory"][..],
-            "--domain means something without a modelled machine only",
+            "--domain is for WebAssembly programs on this machine",
         ),
         (
             &["--durable", name, "--sync", "10ms"],
-            "--sync means something without a modelled machine only",
+            "--sync is for WebAssembly programs on this machine",
         ),
         (
             &["--check-stats"],
-            "--check-stats means something without a modelled machine only",
+            "--check-stats is for WebAssembly programs on this machine",
         ),
         (
             &["--durable", name, "--checks", "none"],

@@ -71,6 +71,96 @@ fn every_flag_has_a_sentence() {
 }
 
 #[test]
+fn help_of_run_is_short_and_says_how_to_get_the_rest() {
+    let run = |words: &[&str]| varve(&[&["run"], words].concat()).well().out;
+    let short = run(&["--help"]);
+    assert!(short.lines().count() <= 45, "{short}");
+    for word in [
+        "--machine",
+        "--policy",
+        "--plan",
+        "--fast",
+        "--live",
+        "--json",
+        "--out",
+        "--help=all",
+    ] {
+        assert!(short.contains(word), "{word}: {short}");
+    }
+    assert!(
+        !short.contains("--gc-log") && !short.contains("--scale"),
+        "{short}"
+    );
+    let all = run(&["--help=all"]);
+    for (words, has, lacks) in [
+        (
+            &["gups", "--help"][..],
+            &["--scale", "--policy"][..],
+            &["--plan ", "--gc-log", "--bins"][..],
+        ),
+        (
+            &["x.wasm", "-h"],
+            &["--gc-log", "--durable", "--sync"],
+            &["--policy", "--instances", "--plan "],
+        ),
+        (
+            &["x.wasm", "--machine", "cxl-spr", "--help"],
+            &["--plan ", "--instances"],
+            &["--policy", "--sync"],
+        ),
+        (
+            &["x.wasm", "--plan", "kg-n", "--help"],
+            &["--nodes", "--live"],
+            &["--instances", "--json"],
+        ),
+        (
+            &["--live", "--help", "--", "true"],
+            &["--bins", "--ways"],
+            &["--policy", "--nodes"],
+        ),
+    ] {
+        let shown = run(words);
+        for word in has {
+            assert!(
+                shown.contains(word) && all.contains(word),
+                "{words:?} {word}: {shown}"
+            );
+        }
+        for word in lacks {
+            let options = shown.split("options:").nth(1).unwrap_or(&shown);
+            let options = options.lines().filter(|l| l.trim_start().starts_with('-'));
+            assert!(
+                !options.clone().any(|l| l.contains(word)),
+                "{words:?} {word}: {shown}"
+            );
+        }
+    }
+}
+
+#[test]
+fn things_are_explained_with_a_picture() {
+    let plan = varve(&["explain", "plan", "kg-n"]).well().out;
+    assert_eq!(plan, varve(&["plan", "kg-n"]).well().out);
+    let rows: Vec<&str> = plan.lines().filter(|l| l.starts_with('│')).collect();
+    let halves = |row: &str| {
+        let middle = row.char_indices().nth(39).map_or(row.len(), |c| c.0);
+        (row[..middle].to_string(), row[middle..].to_string())
+    };
+    let (fast, slow): (Vec<String>, Vec<String>) = rows.iter().map(|r| halves(r)).unzip();
+    assert!(fast.concat().contains("young objects"), "{plan}");
+    assert!(slow.concat().contains("survivors"), "{plan}");
+    for words in [
+        ["policy", "static"],
+        ["machine", "cxl-spr"],
+        ["workload", "gups"],
+    ] {
+        let shown = varve(&["explain", words[0], words[1]]).well().out;
+        assert!(shown.contains(words[1]), "{shown}");
+        varve(&["explain", words[0], "nothing"]).refuses(2, &["nothing"]);
+    }
+}
+
+#[test]
 fn the_version_is_told() {
     assert_eq!(
         varve(&["--version"]).well().out.trim(),

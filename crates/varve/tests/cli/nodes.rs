@@ -113,12 +113,12 @@ fn where_memory_is_alike_a_plan_runs_and_says_that_it_places_nothing() {
 #[test]
 fn placing_needs_a_plan_and_this_machine() {
     trees(&["--live"]).refuses(2, &["--live", "--plan kg-n"]);
-    for option in ["--live", "--nodes=fast=0,slow=0"] {
+    for option in ["--live", "--nodes=fast=0,slow=1"] {
         trees(&["--plan=kg-n", "--machine=cxl-spr", option]).refuses(
             2,
             &[
                 option.split('=').next().unwrap(),
-                "without a modelled machine",
+                "runs with its objects on a modelled machine",
             ],
         );
     }
@@ -151,6 +151,9 @@ fn a_user_may_take_one_node_for_both_memories() {
     let said = said.well();
     assert_eq!(said.out, trees(&[]).well().out);
     check(&said.err, |_| vec![node]);
+    // It proves nothing of slow memory, and says so; who insists on two memories is told.
+    assert!(said.err.contains(BOTH), "{}", said.err);
+    trees(&["--plan=kg-n", &nodes, "--live"]).refuses(2, &["--live", BOTH]);
 }
 
 /// A plan that moves objects to and fro gives back slow memory, which comes again.
@@ -219,8 +222,12 @@ fn check(err: &str, nodes: impl Fn(u8) -> Vec<u32>) {
             );
         }
     }
-    assert!(!err.contains("varve: note"), "{err}");
+    let mut notes = err.lines().filter(|l| l.contains("varve: note"));
+    assert!(notes.all(|l| l.contains(BOTH)), "{err}");
 }
+
+/// What is noted where one node is both memories.
+const BOTH: &str = "is both fast and slow by --nodes";
 
 #[test]
 fn on_two_memories_every_space_is_where_its_plan_wants_it() {

@@ -156,14 +156,7 @@ fn all_plans_that_need_no_profile_are_run() {
 
 #[test]
 fn a_limit_of_fast_memory_changes_the_choice_and_is_told() {
-    let said = graph(&[
-        "--plan",
-        "pima:alpha=1",
-        "--pima-log",
-        "--fast-max",
-        "600KiB",
-    ])
-    .well();
+    let said = graph(&["--plan", "pima:alpha=1", "--pima-log", "--fast", "600KiB"]).well();
     assert!(
         said.err.contains("do not fit into 0.0 MiB of fast memory"),
         "{}",
@@ -185,12 +178,16 @@ fn what_makes_no_sense_is_one_line() {
             &["--plan", "kg-n", "--pima-log"],
             &["--pima-log", "none of these heap plans samples"],
         ),
-        (&["--pima-log"], &["--pima-log", "--plan pima"]),
+        (&["--pima-log"], &["--pima-log", "heap plan (--plan)"]),
         (
             &["--plan", "pima", "--pima-log=/no/such/folder/log"],
             &["/no/such/folder/log", "can be written for --pima-log"],
         ),
-        (&["--fast-max", "1MiB"], &["--fast-max", "--plan"]),
+        (&["--fast", "1MiB"], &["--fast", "--plan"]),
+        (
+            &["--plan", "hints", "--fast", "25%"],
+            &["--fast 25%", "--fast 64MiB", "--machine"],
+        ),
         (
             &["--plan", "hints", "--fast-max", "1KiB"],
             &["1 KiB", "make the nursery smaller"],
@@ -199,7 +196,7 @@ fn what_makes_no_sense_is_one_line() {
         graph(options).refuses(2, parts);
     }
     varve(&["run", TINY, "--pima-log"]).refuses(2, &["--pima-log", "WebAssembly"]);
-    varve(&["run", TINY, "--fast-max", "1MiB"]).refuses(2, &["--fast-max", "WebAssembly"]);
+    varve(&["run", TINY, "--fast-max", "1MiB"]).refuses(2, &["--fast", "WebAssembly"]);
 }
 
 #[test]
@@ -293,6 +290,48 @@ fn a_plan_that_cannot_run_does_not_lose_the_others() {
     assert!(said.out.contains("kg-n  "), "{}", said.out);
 }
 
+/// The share is of what the program takes in fast memory alone, and holds for all plans but that one.
+#[test]
+fn a_share_of_fast_memory_is_of_what_the_program_takes() {
+    let on_model = |options: &[&str]| graph(&[&["--machine", "optane-6242"], options].concat());
+    let said = on_model(&["--plan", "hints,kg-n", "--fast", "60%"]).well();
+    let text = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("--fast 60% is "), "{text}");
+    assert!(
+        text.contains("that the program takes with everything in fast memory"),
+        "{text}"
+    );
+    let json = |options: &[&str]| on_model(&[options, &["--json"]].concat()).well().json();
+    let all = json(&["--plan", "hints,kg-n", "--fast", "60%"]);
+    let runs = all["runs"].as_array().unwrap();
+    assert_eq!(
+        runs[0]["plan"], "dram",
+        "the baseline comes first, asked for or not"
+    );
+    assert_eq!(runs[0]["slow_bytes"], 0, "and has no limit");
+    let most = runs[0]["most_bytes"].as_u64().unwrap();
+    assert!(most >= runs[0]["fast_bytes"].as_u64().unwrap());
+    // The same limit in bytes gives the same runs.
+    let bytes = format!("{}", (most as f64 * 0.6) as u64);
+    let same = json(&["--plan", "dram,hints,kg-n", "--fast-max", &bytes]);
+    assert_eq!(all["runs"], same["runs"]);
+    let without = json(&["--plan", "dram,hints,kg-n"]);
+    assert_eq!(runs[0], without["runs"][0], "the baseline has no limit");
+    assert_ne!(runs[2], without["runs"][2], "and kg-n has one");
+    // A share that leaves no room for the nursery is refused plan by plan; the baseline stands.
+    let said = on_model(&["--plan", "kg-n", "--fast", "1%"]).well();
+    assert!(
+        said.out.contains("Not run: kg-n: fast memory of"),
+        "{}",
+        said.out
+    );
+    for wrong in ["0%", "101%", "much"] {
+        let said = on_model(&["--fast", wrong]);
+        assert_eq!(said.code, 2);
+        assert!(said.err.contains("--fast"), "{}", said.err);
+    }
+}
+
 #[test]
 fn plans_are_listed_with_their_parameters() {
     let all = varve(&["plan"]).well();
@@ -301,5 +340,5 @@ fn plans_are_listed_with_their_parameters() {
     }
     let one = varve(&["plan", "pima"]).well();
     assert!(one.out.contains("hold-off=50s"), "{}", one.out);
-    varve(&["plan", "nothing"]).refuses(2, &["no plan is called `nothing`", "kg-n"]);
+    varve(&["plan", "nothing"]).refuses(2, &["plan is called `nothing`", "kg-n"]);
 }

@@ -60,7 +60,7 @@ pub fn run(
         }
         for n in instances {
             let name = key(entry, "default", n, With::Nothing);
-            first.run(name, || suite.spec(at, "dram", n, usual.clone()));
+            first.run(name, suite.spec(at, "dram", n, usual.clone()));
         }
     }
     let first = first.make(setup.options, watch)?;
@@ -71,7 +71,7 @@ pub fn run(
                 .map(|r| r.fast_bytes);
             if let Some(trays) = suite.trays(with, peak) {
                 let name = key(entry, strategy.0, n, with);
-                second.run(name, || suite.spec(at, &strategy.1, n, trays));
+                second.run(name, suite.spec(at, &strategy.1, n, trays));
             }
         };
         for n in counts(entry) {

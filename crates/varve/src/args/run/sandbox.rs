@@ -5,7 +5,9 @@ use std::ffi::OsString;
 use std::time::Duration;
 use varve_run::Folder;
 
+/// The options.
 #[derive(Args, Debug, Default)]
+#[command(next_help_heading = "What the program may see")]
 pub struct Sandbox {
     /// Give a WebAssembly program this folder and all below it, under another name if one is given, with :ro only to be read; once for
     /// each folder. Without any it gets the folder where varve was started, as `.`
@@ -23,22 +25,6 @@ pub struct Sandbox {
     /// End a WebAssembly program with exit code 124 once it has run for this long, such as 500ms, 5s or 2m
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub timeout: Option<Duration>,
-}
-
-impl Sandbox {
-    /// An option that was given.
-    pub fn given(&self) -> Option<&'static str> {
-        [
-            ("--dir", !self.dir.is_empty()),
-            ("--no-dir", self.no_dir),
-            ("--env", !self.env.is_empty()),
-            ("--inherit-env", self.inherit_env),
-            ("--timeout", self.timeout.is_some()),
-        ]
-        .iter()
-        .find(|g| g.1)
-        .map(|g| g.0)
-    }
 }
 
 /// The longest time that may be asked for: a year.

@@ -1,0 +1,39 @@
+//! Options for the engine that runs WebAssembly programs.
+
+use clap::Args;
+use std::path::PathBuf;
+use varve_machine::Bytes;
+use varve_runtime::Tier;
+
+/// How the program is started, its heap, and its compilers.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "The engine")]
+pub struct Engine {
+    /// Call this export, with the arguments after `--`, and print its results
+    #[arg(long, value_name = "NAME")]
+    pub invoke: Option<String>,
+    /// The most memory of the program's objects, and of its linear memories and tables [default: 2GiB, and 4GiB]
+    #[arg(long, value_name = "SIZE")]
+    pub heap_max: Option<Bytes>,
+    /// The nursery in the beginning [default: 4MiB]
+    #[arg(long, value_name = "SIZE")]
+    pub nursery: Option<Bytes>,
+    /// What the nursery may grow to while much of it survives [default: 32MiB]. Under plans with an observer space it does not grow
+    #[arg(long, value_name = "SIZE")]
+    pub nursery_max: Option<Bytes>,
+    /// Compilers: baseline, optimizing, or auto (first one, then the other where the program is hot) [default: auto]
+    #[arg(long, value_name = "TIER")]
+    pub tier: Option<Tier>,
+}
+
+/// What is told of collections on this machine.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "The engine")]
+pub struct EngineLog {
+    /// Print a line on standard error for each collection; with =FILE, into a file
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    pub gc_log: Option<PathBuf>,
+    /// Print a table of collections at the end, on standard error: pauses and bytes
+    #[arg(long)]
+    pub gc_stats: bool,
+}

@@ -1,0 +1,114 @@
+//! Options for WebAssembly programs whose objects are placed by a heap plan.
+
+use super::MAIN;
+use clap::Args;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use varve_machine::Bytes;
+
+/// The plan, and what it goes by.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Objects")]
+pub struct Objects {
+    /// Heap plans of a WebAssembly program: `all`, or names separated by commas (see `varve plan`). With --machine the program
+    /// runs once under each; on this machine it runs under one
+    #[arg(long, value_name = "PLANS", help_heading = MAIN)]
+    pub plan: Option<String>,
+    /// The most fast memory that a WebAssembly program's objects may take: a size, or with --machine a share such as 25% of the
+    /// memory that the program takes with everything in fast memory [default: all that the machine has]
+    #[arg(long, alias = "fast-max", value_name = "SIZE|PERCENT", help_heading = MAIN)]
+    pub fast: Option<Fast>,
+    /// The site profile that plans such as `cgz-f` go by: a file of `varve profile`, made on another input (docs/sites.md)
+    #[arg(long, value_name = "FILE.sites")]
+    pub profile: Option<PathBuf>,
+    /// Print a line on standard error for each phase and decision of plans that sample, such as `pima`; with =FILE, into a file
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    pub pima_log: Option<PathBuf>,
+}
+
+/// Several instances on one modelled machine.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Objects on a modelled machine")]
+pub struct Instances {
+    /// Instances of the program that share the machine, each on a core of its own. One is run, and the others load the memory as
+    /// it does
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub instances: u32,
+    /// Run each of the --instances instead of one that stands for all
+    #[arg(long, requires = "instances")]
+    pub co_run: bool,
+    /// Where threads and memory are: local (on one socket), remote (on different ones), auto (spread over both, as automatic
+    /// balancing does)
+    #[arg(long, value_name = "WHERE", default_value_t)]
+    pub numa: varve_run::Numa,
+    /// On a machine with one memory of DIMMs without interleaving, such as haswell-2620v3: how the plan's memories become colours on
+    /// DIMMs, such as hot=1,limit=8MiB,model=10.1/12.5/16.3,sample=1s,undo=yes (docs/cross-layer.md)
+    #[arg(long, value_name = "OPTIONS")]
+    pub trays: Option<String>,
+}
+
+/// Memory nodes of this machine.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Objects on this machine")]
+pub struct Nodes {
+    /// Nodes of fast and of slow memory, such as fast=0,slow=1 or fast=0+1,slow=2-3 [default: found out]
+    #[arg(long, value_name = "NODES")]
+    pub nodes: Option<String>,
+}
+
+/// A limit of fast memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fast {
+    /// Bytes.
+    Size(Bytes),
+    /// A part of what the program takes with everything in fast memory, in %.
+    Percent(f64),
+}
+
+impl FromStr for Fast {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Fast, String> {
+        let Some(number) = text.trim().strip_suffix('%') else {
+            let size = text.parse().ok().filter(|bytes: &Bytes| bytes.0 > 0);
+            return size.map(Fast::Size).ok_or_else(|| {
+                format!("`{text}` is neither a size such as 64MiB nor a share such as 25%")
+            });
+        };
+        match number.trim().parse::<f64>() {
+            Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(Fast::Percent(percent)),
+            _ => Err(format!("`{text}` is no share from above 0% to 100%")),
+        }
+    }
+}
+
+impl fmt::Display for Fast {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fast::Size(bytes) => write!(f, "{bytes}"),
+            Fast::Percent(percent) => write!(f, "{percent}%"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fast_memory_is_a_size_or_a_share() {
+        for (text, fast) in [
+            ("64MiB", Fast::Size(Bytes(64 << 20))),
+            ("4096", Fast::Size(Bytes(4096))),
+            ("25%", Fast::Percent(25.0)),
+            ("12.5 %", Fast::Percent(12.5)),
+            ("100%", Fast::Percent(100.0)),
+        ] {
+            assert_eq!(text.parse(), Ok(fast), "{text}");
+        }
+        for text in ["", "%", "0%", "101%", "-5%", "NaN%", "half", "0"] {
+            assert!(text.parse::<Fast>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! What is said of a run that is out of memory: which memory was too small, and what would fit.
+
+use super::pages::look_into;
+use varve_machine::model::{RunError, nodes};
+use varve_report::fmt;
+use varve_run::{Error, ManagedSpec, RunSpec, Work};
+
+/// A failure of a run of pages, in a line.
+pub fn said(spec: &RunSpec, e: &Error) -> String {
+    match e {
+        Error::Run(RunError::OutOfFrames(full)) => pages(spec, full.pages * full.page_bytes),
+        e => e.to_string(),
+    }
+}
+
+/// Where every run is out of memory, the one that could use the most of it.
+pub fn largest(refused: &[(String, Error)]) -> Option<&Error> {
+    let taken = |e: &Error| match e {
+        Error::Run(RunError::OutOfFrames(full)) => Some(full.pages * full.page_bytes),
+        _ => None,
+    };
+    let all = refused.iter().all(|(_, e)| taken(e).is_some());
+    let errors = refused.iter().map(|(_, e)| e).filter(|_| all);
+    errors.max_by_key(|e| taken(e))
+}
+
+/// `taken` bytes of the scaled machine are in use, and there are no more for the program.
+fn pages(spec: &RunSpec, taken: u64) -> String {
+    let (name, scale) = (&spec.machine.name, spec.scale);
+    let at = |other: u32| taken * u64::from(scale) / u64::from(other);
+    match &spec.work {
+        // The machine shrinks with the program, so that a scale is no remedy.
+        Work::Workload(_) => format!(
+            "out of memory: the program wants more than the {} of `{name}` that it may use: take a larger machine or a smaller workload",
+            fmt::bytes(at(1) as f64)
+        ),
+        Work::Trace(path) => {
+            let wants = look_into(path).map_or(0, |info| info.footprint_bytes());
+            let smaller = (0..16).map(|n| 1 << n).filter(|s: &u32| *s < scale);
+            let fits = smaller.filter(|s| at(*s) >= wants).max();
+            let remedy = match fits {
+                Some(fits) => format!("--scale {fits} fits"),
+                None => "take a larger machine".into(),
+            };
+            format!(
+                "out of memory: the trace touches {}, and `{name}` at 1/{scale} of its size has {} that it may use: {remedy}",
+                fmt::bytes(wants as f64),
+                fmt::bytes(taken as f64)
+            )
+        }
+        Work::Command(_) => format!(
+            "out of memory: the program wants more than the {} of `{name}` at 1/{scale} of its size that it may use: give a smaller \
+             --scale, or take a larger machine",
+            fmt::bytes(taken as f64)
+        ),
+    }
+}
+
+/// A failure of a run of objects, in a line.
+pub fn of_objects(spec: &ManagedSpec, e: &Error) -> String {
+    let Error::Run(RunError::OutOfFrames(full)) = e else {
+        return e.to_string();
+    };
+    let taken = fmt::bytes((full.pages * full.page_bytes) as f64);
+    let each = nodes(&spec.machine).into_iter().map(|n| n.bytes);
+    let all = fmt::bytes(each.sum::<u64>() as f64);
+    let share = match spec.instances {
+        1 => String::new(),
+        n => format!(" for {n} instances"),
+    };
+    format!(
+        "out of memory: {taken} of the {all} that `{}` has{share} are in use, and the memory that plan `{}` wants more of is full: give a \
+         smaller --heap-max, --fast or --instances, or take a larger machine",
+        spec.machine.name, spec.plan
+    )
+}

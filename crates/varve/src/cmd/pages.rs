@@ -1,0 +1,308 @@
+//! A program's pages on a modelled machine, under some page policies.
+
+use super::compared::{self, origin};
+use super::memory_full::{largest, said};
+use super::so_far::SoFar;
+use super::{advice, files, machine, table};
+use crate::args::DEFAULT_MACHINE;
+use crate::args::run::job::{self, ModelledPages};
+use crate::ui::{self, Done, Failure, failed, of_run, wrong};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use varve_machine::model::Progress;
+use varve_machine::{Bytes, Machine};
+use varve_run::{Keep, RunResult, RunSpec, Work, compare};
+use varve_trace::TraceInfo;
+use varve_trace::host::{Recorder, RecorderOptions};
+
+/// Scale of a workload when none is given: a 48 GB cache becomes 768 MB, a minute becomes a second.
+const WORKLOAD_SCALE: u32 = 64;
+/// First distance of two points on the timeline, ns of the machine; it grows with the run.
+const POINT_NS: u64 = 10_000;
+
+pub fn run(work: &job::Work, a: &ModelledPages) -> Done {
+    let (model, pages) = (&a.model, &a.pages);
+    if let Some(folder) = &a.output.out {
+        ui::can_hold_results(folder, "--out")?;
+    }
+    let machine_name = model.machine.as_deref().unwrap_or(DEFAULT_MACHINE);
+    let machine = machine::named(machine_name)?;
+    if machine_name == "here" {
+        eprintln!(
+            "varve: note: probed anew each time; `varve machine show here --toml > here.toml` keeps it"
+        );
+    }
+    // Before a command runs, which may take long.
+    varve_run::check_policies(&pages.policy, &machine).map_err(wrong)?;
+    let (name, work, _kept) = match work {
+        job::Work::Named(text) => {
+            let work = Work::parse(text).map_err(|e| not_work(text, &e))?;
+            (work.name(), work, None)
+        }
+        job::Work::Command(words) => {
+            let shown = words.iter().map(|w| w.to_string_lossy().into_owned());
+            let work = Work::Command(shown.collect());
+            let one = pages.policy != "all" && varve_run::policy_list(&pages.policy).len() == 1;
+            if one {
+                return as_it_goes(words, a, machine, work);
+            }
+            // Recorded once and replayed under each policy, so that all policies see the same run of it.
+            let (path, kept) = record(words)?;
+            (work.name(), Work::Trace(path), Some(kept))
+        }
+    };
+    let (spec, accesses) = spec(a, machine, work)?;
+    let policies = varve_run::policies_for(
+        &pages.policy,
+        &spec.machine.scaled(spec.scale),
+        scaled_page(&spec).max(4096),
+    )
+    .map_err(wrong)?;
+    let specs: Vec<RunSpec> = policies
+        .iter()
+        .map(|p| RunSpec {
+            policy: p.clone(),
+            ..spec.clone()
+        })
+        .collect();
+    let mut done = Vec::new();
+    let mut refused = Vec::new();
+    for (spec, result) in specs.iter().zip(all(&specs, accesses, model.jobs)) {
+        match result {
+            Ok(r) => done.push(r),
+            Err(e) if e.is_interrupt() => return Err(of_run(&e)),
+            Err(e) => refused.push((spec.policy.clone(), e)),
+        }
+    }
+    if done.is_empty() {
+        return Err(all_refused(&spec, &refused));
+    }
+    let refused: Vec<String> = refused
+        .iter()
+        .map(|(policy, e)| format!("{policy}: {}", said(&spec, e)))
+        .collect();
+    show(a, &spec, &name, &done, &refused)
+}
+
+/// What is run, under no policy yet; and how many accesses it makes, if that is known.
+fn spec(
+    a: &ModelledPages,
+    machine: Machine,
+    work: Work,
+) -> Result<(RunSpec, Option<u64>), Failure> {
+    let (scale, page, accesses) = sizes(a, &machine, &work)?;
+    if !scale.is_power_of_two() {
+        return Err(wrong(varve_run::Error::Scale(scale)));
+    }
+    let factor = match work {
+        Work::Workload(_) => u64::from(scale),
+        Work::Trace(_) | Work::Command(_) => 1,
+    };
+    let mut spec = RunSpec::new(machine, "", work);
+    (spec.scale, spec.page_bytes) = (scale, page);
+    (spec.seed, spec.cores) = (a.model.seed, a.pages.cores);
+    spec.point_ns = POINT_NS * factor;
+    spec.until_ns = a.pages.until.map(|s| (s * 1e9) as u64);
+    Ok((spec, accesses))
+}
+
+/// The page on the scaled machine, bytes.
+fn scaled_page(spec: &RunSpec) -> u64 {
+    match spec.work {
+        Work::Workload(_) => spec.page_bytes / u64::from(spec.scale),
+        Work::Trace(_) | Work::Command(_) => spec.page_bytes,
+    }
+}
+
+/// Makes all runs, and says how far they are.
+fn all(
+    specs: &[RunSpec],
+    accesses: Option<u64>,
+    jobs: usize,
+) -> Vec<Result<RunResult, varve_run::Error>> {
+    let stop = ui::stop_flag();
+    let done = ui::WorkDone::default();
+    let bar = ui::bar_of(specs.len() as u64, "runs", done.clone());
+    let so_far = Mutex::new(SoFar::of_length(specs.len(), accesses));
+    let watch = |i: usize, progress: Option<&Progress>| {
+        let mut so_far = so_far.lock().expect("no holder panics");
+        match progress {
+            Some(p) => {
+                so_far.note(i, p.accesses, p.now_ns);
+                bar.set_message(format!("{} M accesses", so_far.accesses() / 1_000_000));
+            }
+            None => {
+                so_far.end(i);
+                bar.inc(1);
+            }
+        }
+        done.note(so_far.share(specs[i].until_ns), bar.elapsed());
+        !stop.load(std::sync::atomic::Ordering::Relaxed)
+    };
+    let workers = ui::workers(jobs);
+    let results = compare(specs, workers, &Keep::nothing(), &watch, &|_, _, _| {});
+    bar.finish_and_clear();
+    results
+}
+
+/// No run ended well. What all say alike is said once.
+fn all_refused(spec: &RunSpec, refused: &[(String, varve_run::Error)]) -> Failure {
+    let mut lines: Vec<String> = refused.iter().map(|(_, e)| said(spec, e)).collect();
+    if let Some(e) = largest(refused) {
+        lines = vec![said(spec, e)];
+    } else if lines.windows(2).all(|pair| pair[0] == pair[1]) {
+        lines.truncate(1);
+    } else {
+        let named = refused.iter().zip(&lines);
+        lines = named
+            .map(|((policy, _), l)| format!("{policy}: {l}"))
+            .collect();
+    }
+    let line = lines.join("\nvarve: ");
+    let input = |e: &varve_run::Error| !matches!(e, varve_run::Error::Run(_));
+    match refused.iter().all(|(_, e)| input(e)) {
+        true => wrong(line),
+        false => failed(line),
+    }
+}
+
+/// One run that did not end well.
+fn failure(spec: &RunSpec, e: &varve_run::Error) -> Failure {
+    match e {
+        _ if e.is_interrupt() => of_run(e),
+        varve_run::Error::Run(_) => failed(said(spec, e)),
+        e => wrong(e),
+    }
+}
+
+/// Prints and writes what came out.
+fn show(
+    a: &ModelledPages,
+    spec: &RunSpec,
+    name: &str,
+    results: &[RunResult],
+    refused: &[String],
+) -> Done {
+    let mut table = table::of(spec, name, results);
+    if let Some(w) = results.iter().find_map(|r| r.warning.as_ref()) {
+        table.notes.push(format!("Note: {w}"));
+    }
+    table
+        .notes
+        .extend(refused.iter().map(|line| format!("Not run: {line}")));
+    table.notes.extend(advice::advice(results));
+    let pictures = (Vec::new(), table::charts(results));
+    let origin = origin(&spec.machine.name, spec.seed);
+    compared::show(&a.output, origin, table, pictures, results)
+}
+
+/// Records the command into a file that vanishes with the guard.
+fn record(command: &[OsString]) -> Result<(PathBuf, Scratch), Failure> {
+    let recorder = recorder(command)?;
+    let path = std::env::temp_dir().join(format!("varve-{}.trace", std::process::id()));
+    let guard = Scratch(path.clone());
+    let bar = super::trace::spinner(&path);
+    let end = recorder.record_to(&path).map_err(failed);
+    bar.finish_and_clear();
+    let end = end?;
+    if ui::stopped() {
+        return Err(ui::interrupted());
+    }
+    if let Some(line) = super::trace::ended(&end) {
+        eprintln!("varve: note: {line}");
+    }
+    Ok((path, guard))
+}
+
+/// A recorder of a command that has begun.
+fn recorder(command: &[OsString]) -> Result<Recorder, Failure> {
+    let recorder = Recorder::start(command, RecorderOptions::default()).map_err(wrong)?;
+    for line in recorder.warnings() {
+        eprintln!("varve: note: {line}");
+    }
+    Ok(recorder)
+}
+
+/// A file that is removed whatever happens.
+struct Scratch(PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// A command on the model as it runs, under one policy.
+fn as_it_goes(command: &[OsString], a: &ModelledPages, machine: Machine, work: Work) -> Done {
+    let (mut spec, _) = spec(a, machine, work)?;
+    let scaled = spec.machine.scaled(spec.scale);
+    let policies = varve_run::policies_for(&a.pages.policy, &scaled, scaled_page(&spec));
+    spec.policy = policies.map_err(wrong)?.swap_remove(0);
+    // What is wrong with the policy here is said before the program runs.
+    varve_run::check(&spec).map_err(|e| of_run(&e))?;
+    let mut program = recorder(command)?.live();
+    let result = varve_run::run_program(&spec, &mut program, &mut |_| !ui::stopped())
+        .map_err(|e| failure(&spec, &e))?;
+    show(a, &spec, &spec.work.name(), &[result], &[])
+}
+
+/// Scale and page size: what was asked for, or what suits the work; and its accesses, if they are known.
+fn sizes(
+    a: &ModelledPages,
+    machine: &Machine,
+    work: &Work,
+) -> Result<(u32, u64, Option<u64>), Failure> {
+    let page = |default: u64| a.page.page.map_or(default, |Bytes(b)| b);
+    match (work, a.pages.scale) {
+        (Work::Workload(_), scale) => Ok((scale.unwrap_or(WORKLOAD_SCALE), page(2 << 20), None)),
+        (Work::Command(_), scale) => Ok((scale.unwrap_or(1), page(4096), None)),
+        (Work::Trace(path), Some(scale)) => {
+            files::open_trace(path)?;
+            Ok((scale, page(4096), None))
+        }
+        (Work::Trace(path), None) => {
+            let info = look_into(path)?;
+            let scale = fitting_scale(machine, info.footprint_bytes());
+            Ok((scale, page(4096), Some(info.ops)))
+        }
+    }
+}
+
+/// The power of two that makes the machine's fast memory about half of a trace's footprint: small enough that
+/// placement matters, as when a full-size program fills a full-size machine.
+fn fitting_scale(machine: &Machine, footprint: u64) -> u32 {
+    let fast = machine
+        .dram_cache
+        .as_ref()
+        .map_or(machine.dram_bytes(), |c| c.bytes.0);
+    let wanted = (2.0 * fast as f64 / footprint.max(1) as f64).log2().round();
+    1 << (wanted.clamp(0.0, 16.0) as u32)
+}
+
+/// What is in a trace.
+pub fn look_into(path: &Path) -> Result<TraceInfo, Failure> {
+    let reader = files::open_trace(path)?;
+    let bar = ui::spinner("reading the trace");
+    let info = TraceInfo::read(&reader);
+    bar.finish_and_clear();
+    info.map_err(|e| files::of_trace(&e))
+}
+
+fn not_work(text: &str, e: &varve_run::Error) -> Failure {
+    if text.contains(['/', '.']) {
+        return match files::open_trace(Path::new(text)) {
+            Err(failure) => failure,
+            Ok(_) => files::of_input(e),
+        };
+    }
+    if text.contains(':') {
+        return wrong(e);
+    }
+    match job::on_path(text) {
+        true => wrong(format!(
+            "`{text}` is no workload, but a command of this system: write `varve run -- {text}`"
+        )),
+        false => wrong(format!("{e}; for a command write `varve run -- COMMAND`")),
+    }
+}

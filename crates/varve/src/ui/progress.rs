@@ -1,0 +1,127 @@
+//! Bars with the time that is left; on a terminal only.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How much of some work is done, and when that was so. Clones are of the same work.
+///
+/// Between two pieces nothing is known to be done, so that a rate by the clock would fall and the time that is left grow without
+/// end. Here the rate is that of the last time that something was done, and the time since is taken off.
+#[derive(Clone, Default)]
+pub struct Done(Arc<Mutex<(f64, Duration)>>);
+
+impl Done {
+    /// So much is done, from 0 to 1, `after` the beginning. Less than before says nothing.
+    pub fn note(&self, share: f64, after: Duration) {
+        let mut done = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if share > done.0 && share.is_finite() {
+            *done = (share.min(1.0), after);
+        }
+    }
+
+    /// The time that is left, `now` after the beginning. Nobody knows before some of the work is done.
+    pub fn left(&self, now: Duration) -> Option<Duration> {
+        /// From here on the rate says something.
+        const ENOUGH: f64 = 0.01;
+        let (share, after) = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = (share >= ENOUGH).then(|| after.mul_f64((1.0 - share) / share))?;
+        Some(left.saturating_sub(now.saturating_sub(after)))
+    }
+}
+
+/// A time that is left, in words.
+fn words(left: Option<Duration>) -> String {
+    match left.map(|left| left.as_secs()) {
+        None => "?".into(),
+        Some(0) => "a moment".into(),
+        Some(s @ 1..120) => format!("{s} s"),
+        Some(s @ 120..7200) => format!("{} m", (s + 30) / 60),
+        Some(s) => format!("{} h", (s + 1800) / 3600),
+    }
+}
+
+/// A bar over `len` pieces of work.
+pub fn bar(len: u64, what: &str) -> ProgressBar {
+    bar_of(len, what, Done::default())
+}
+
+/// A bar over `len` pieces of work of which parts are known to be done, too.
+pub fn bar_of(len: u64, what: &str, done: Done) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(len), ProgressDrawTarget::stderr_with_hz(8));
+    let style = ProgressStyle::with_template(
+        "{prefix} [{bar:16}] {pos}/{len}  {elapsed} (left {left})  {wide_msg}",
+    );
+    let left = move |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+        done.note(f64::from(state.fraction()), state.elapsed());
+        let _ = out.write_str(&words(done.left(state.elapsed())));
+    };
+    if let Ok(style) = style {
+        bar.set_style(style.progress_chars("=> ").with_key("left", left));
+    }
+    bar.set_prefix(what.to_string());
+    bar.enable_steady_tick(Duration::from_millis(250));
+    bar
+}
+
+/// What goes on for nobody knows how long.
+pub fn spinner(what: &str) -> ProgressBar {
+    spinner_with(what, || String::new())
+}
+
+/// The same with something that is looked up now and then.
+pub fn spinner_with(
+    what: &str,
+    look: impl Fn() -> String + Clone + Send + Sync + 'static,
+) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(8));
+    let seen = move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
+        let _ = out.write_str(&look());
+    };
+    let style = ProgressStyle::with_template("{prefix} {spinner} {elapsed}  {seen}{wide_msg}");
+    if let Ok(style) = style {
+        bar.set_style(style.with_key("seen", seen));
+    }
+    bar.set_prefix(what.to_string());
+    bar.enable_steady_tick(Duration::from_millis(250));
+    bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: fn(u64) -> Duration = Duration::from_secs;
+
+    #[test]
+    fn the_time_that_is_left_does_not_grow_while_nothing_is_reported() {
+        let done = Done::default();
+        assert_eq!(done.left(S(30)), None);
+        done.note(0.5, S(60));
+        assert_eq!(done.left(S(60)), Some(S(60)));
+        let mut before = S(60);
+        for now in 61..300 {
+            let left = done.left(S(now)).unwrap();
+            assert!(left <= before, "{now}: {left:?}");
+            before = left;
+        }
+        assert_eq!(before, S(0));
+        assert_eq!(words(Some(before)), "a moment");
+    }
+
+    #[test]
+    fn work_that_goes_on_evenly_is_told_exactly() {
+        let done = Done::default();
+        for s in 1..100 {
+            done.note(s as f64 / 100.0, S(s));
+            let left = done.left(S(s)).unwrap().as_secs_f64();
+            assert!((left - (100 - s) as f64).abs() < 1e-6, "{s}: {left}");
+        }
+        done.note(0.2, S(200));
+        assert_eq!(
+            done.left(S(99)),
+            Some(S(1)),
+            "less than before says nothing"
+        );
+    }
+}
