@@ -26,7 +26,7 @@ pub enum Command {
     /// Run a program on a modelled machine under one or more page policies, or live with its pages placed
     #[command(after_help = "Examples:\n  \
         varve run traces/sqlite-join.trace --machine optane-6230-memory-mode --policy all\n  \
-        varve run gups:hot=10%,time=20s --scale 64 --policy 'random;static;dynamic'\n  \
+        varve run gups:hot=10%,time=20s --scale 64 --policy random,static,dynamic\n  \
         varve run --machine cxl-spr --policy all -- python3 script.py\n  \
         varve run program.wasm -- ARGUMENTS\n  \
         varve run program.wasm --machine optane-6242 --plan all --instances 8 -- ARGUMENTS\n  \
@@ -139,7 +139,7 @@ pub struct RunArgs {
     /// runs on no model by default]
     #[arg(short, long)]
     pub machine: Option<String>,
-    /// Page policies: `all`, or names separated by `;` (see `varve policy`)
+    /// Page policies: `all`, or names separated by commas (see `varve policy`)
     #[arg(short, long, default_value = "all")]
     pub policy: String,
     /// Divide all sizes by this power of two; a trace takes by default the scale at which its pages fill twice the

@@ -11,7 +11,7 @@ Try it:
       a recorded program on a modelled server, under every page policy
   varve run --machine cxl-spr --policy all -- COMMAND
       any program, traced while it runs (Debian: apt install qemu-user)
-  varve run gups:hot=10% --policy 'random;static;dynamic'
+  varve run gups:hot=10% --policy random,static,dynamic
       a workload that is built in (varve workload lists them)
   varve profile programs/dist/graph.wasm -o graph.sites -- pagerank
       what a managed program makes where; varve sites graph.sites shows it
