@@ -109,7 +109,8 @@
 //! | `nursery`, `observed`, `mature`, `large` | the kinds of spaces; `ahead` touches their memory |
 //! | `mutator`, `remembered` | what compiled code holds, and what its write barrier notes |
 //! | `plan`, `observer`, `roots`, `config` | what others decide, watch and provide |
-//! | `plans`, `sites`, `pima`, `instances` | every plan by name, allocation sites and profiles, sampling, alone and together |
+//! | `plans`, `tier`, `sites` | every plan by name, kinds of memory, allocation sites and profiles |
+//! | `sampler`, `pima`, `warm`, `instances` | what plans are told of the running program, by intervals and by samples; instances that sample together |
 //! | `durable` | what collections tell of objects that survive the program, which are not theirs |
 //! | `trace`, `pool`, `collect`, `traced`, `sizing` | a collection, its threads, what it found, and when the next one comes |
 //! | `heap`, `alloc`, `access`, `stats`, `verify` | what others call |

@@ -8,7 +8,7 @@ fn an_unknown_name_is_told_with_the_known_ones() {
     varve(&["run", "gupps"]).refuses(2, &["gupps", "gups", "ycsb"]);
     varve(&["run", TINY, "--machine", "nope"]).refuses(2, &["nope", "cxl-spr"]);
     varve(&["run", TINY, "--policy", "nope"]).refuses(2, &["nope", "static"]);
-    varve(&["run", TINY, "--policy", "static;nope"]).refuses(2, &["nope"]);
+    varve(&["run", TINY, "--policy", "static,nope"]).refuses(2, &["nope"]);
     varve(&["policy", "nope"]).refuses(2, &["nope", "first-touch"]);
     varve(&["workload", "nope"]).refuses(2, &["nope", "pagerank"]);
     varve(&["study", "nope"]).refuses(2, &["nope", "johnny-cache"]);

@@ -71,7 +71,7 @@ fn the_same_command_prints_the_same_twice() {
     for words in [
         &["run", TINY, "--json"][..],
         &["run", TINY, "--machine", "optane-6230", "--seed", "7"],
-        &["run", TRACE, "--policy", "random;static", "--jobs", "2"],
+        &["run", TRACE, "--policy", "random,static", "--jobs", "2"],
     ] {
         let once = varve(words).well().out;
         assert_eq!(once, varve(words).well().out, "{words:?}");
@@ -81,7 +81,7 @@ fn the_same_command_prints_the_same_twice() {
 #[test]
 fn a_seed_makes_a_difference_and_the_number_of_jobs_does_not() {
     let run = |more: &[&str]| {
-        varve(&[&["run", TINY, "--policy", "random;static"], more].concat())
+        varve(&[&["run", TINY, "--policy", "random,static"], more].concat())
             .well()
             .out
     };
@@ -97,7 +97,7 @@ fn a_report_is_a_page_with_its_data() {
         "run",
         TINY,
         "--policy",
-        "random;static",
+        "random,static",
         "--out",
         out.to_str().unwrap(),
     ])

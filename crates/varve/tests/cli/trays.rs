@@ -146,7 +146,7 @@ fn a_dimm_map_is_all_of_the_memory_and_nothing_twice() {
     with_map(&more).refuses(2, &["does not fit the memory", "0x2000000000"]);
     with_map("0+16GiB/0+16GiB").refuses(2, &["the DIMM map"]);
     with_map("0-16GiB").refuses(2, &["map=0-16GiB", "BASE+BYTES"]);
-    with_map("").refuses(2, &["map= will not do", "BASE+BYTES"]);
+    with_map("").refuses(2, &["`map=`: must be", "BASE+BYTES"]);
 }
 
 #[test]
