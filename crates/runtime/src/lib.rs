@@ -27,6 +27,7 @@
 //! ```
 
 mod api;
+mod arch;
 mod code;
 mod compile;
 mod engine;
@@ -40,7 +41,7 @@ mod types;
 pub(crate) use api::extern_;
 
 pub use api::extern_::{Extern, Global, Memory, Table, Tag};
-pub use api::func::{Func, Leaf};
+pub use api::func::Func;
 pub use api::host::{HostResult, IntoFunc};
 pub use api::instance::Instance;
 pub use api::linker::Linker;
@@ -51,8 +52,8 @@ pub use error::{Error, FrameInfo, Result, Trap, TrapKind};
 pub use module::Module;
 pub use store::root::{RootScope, Rooted};
 pub use store::{
-    AsContextMut, Caller, CheckStats, Clock, CompilerStats, Interrupt, Sink, SiteStats, Store,
-    StoreContextMut,
+    AsContextMut, Caller, CheckStats, Clock, CompilerStats, Interrupt, Leaf, Sink, SiteStats,
+    Store, StoreContextMut,
 };
 pub use types::{FuncType, HeapType, Kind, RefType, ValType};
 pub use varve_durable::{

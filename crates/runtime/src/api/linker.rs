@@ -1,7 +1,7 @@
 //! Finds imports by name.
 
 use super::extern_::Extern;
-use super::func::{Func, Inline, Leaf, dynamic};
+use super::func::{Func, dynamic};
 use super::host::IntoFunc;
 use super::instance::Instance;
 use super::val::Val;
@@ -9,6 +9,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::module::{ExternType, Import, Module};
 use crate::store::{AsContextMut, Caller, HostFunction, Vm};
+use crate::store::{Inline, Leaf};
 use crate::types::FuncType;
 use std::collections::HashMap;
 use std::marker::PhantomData;

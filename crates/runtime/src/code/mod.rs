@@ -1,8 +1,6 @@
 //! Machine code of a store: where it is, and what each address in it means.
 
-pub(crate) mod enter;
 pub(crate) mod map;
 pub(crate) mod memory;
 pub(crate) mod signals;
-pub(crate) mod stubs;
 pub(crate) mod walk;

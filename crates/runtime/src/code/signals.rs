@@ -3,6 +3,7 @@
 //! The handler only looks whether the interrupted address belongs to a store that runs on this thread; if so it notes where,
 //! and goes on in ordinary code that leaves the activation. Any other fault goes to the handler that was there before.
 
+use crate::arch::Interrupted;
 use crate::store::region::Context;
 use std::cell::Cell;
 use std::ops::Range;
@@ -69,8 +70,8 @@ unsafe extern "C" fn handler(
     // SAFETY: the kernel passes valid pointers; RUNNING is null or points at what `running` was given and still lives.
     unsafe {
         let running = RUNNING.get();
-        let registers = &mut (*ucontext.cast::<libc::ucontext_t>()).uc_mcontext.gregs;
-        let pc = registers[libc::REG_RIP as usize] as usize;
+        let mut thread = Interrupted::new(ucontext);
+        let pc = thread.pc();
         // A file that cannot be read is no mistake of the program.
         if signal == libc::SIGSEGV || signal == libc::SIGBUS {
             varve_durable::end_if_in_region(signal, (*info).si_addr() as usize);
@@ -79,21 +80,18 @@ unsafe extern "C" fn handler(
             let running = &*running;
             let context = &mut *running.context;
             context.fault_pc = pc;
-            context.fault_fp = registers[libc::REG_RBP as usize] as usize;
+            context.fault_fp = thread.frame_pointer();
             context.fault_address = if signal == libc::SIGSEGV || signal == libc::SIGBUS {
                 (*info).si_addr() as usize
             } else {
                 0
             };
-            let mut sp = registers[libc::REG_RSP as usize] as usize - 256;
-            if sp < running.limit || running.guard.contains(&context.fault_address) {
-                sp = running.overflow_stack;
+            let mut stack = thread.free_stack();
+            if stack < running.limit || running.guard.contains(&context.fault_address) {
+                stack = running.overflow_stack;
             }
-            registers[libc::REG_RDI as usize] = running.context as i64;
-            // As after a call: the return address would lie at a multiple of 16, less 8.
-            registers[libc::REG_RSP as usize] = ((sp & !15) - 8) as i64;
-            registers[libc::REG_RIP as usize] =
-                crate::helpers::traps::fault_landing as *const () as i64;
+            let landing = crate::helpers::traps::fault_landing as *const () as usize;
+            thread.call(landing, running.context as usize, stack);
             return;
         }
         let Some(i) = SIGNALS.iter().position(|&s| s == signal) else {

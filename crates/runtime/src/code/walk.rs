@@ -1,6 +1,7 @@
 //! Walks over the frames of compiled code by their frame pointers.
 
 use super::map::CodeInfo;
+use crate::arch;
 use crate::store::Vm;
 use crate::store::region::EntryRecord;
 use std::sync::Arc;
@@ -34,11 +35,8 @@ unsafe fn activation(
         {
             return false;
         }
-        // SAFETY: compiled code keeps frame pointers: the caller's frame pointer and the return address lie at `fp`.
-        unsafe {
-            pc = *(fp as *const usize).add(1);
-            fp = *(fp as *const usize);
-        }
+        // SAFETY: `pc` was in compiled code, whose frame this is.
+        (fp, pc) = unsafe { arch::caller(fp) };
     }
     true
 }
@@ -48,15 +46,11 @@ unsafe fn activation(
 /// # Safety
 /// Compiled code of this store has called out and waits for the caller.
 pub(crate) unsafe fn innermost(vm: &Vm, visit: &mut dyn FnMut(Frame) -> bool) {
-    // SAFETY: the exit stub wrote both fields; the return address lies at the exit's stack pointer.
+    // SAFETY: the exit stub wrote both fields.
     unsafe {
         let context = &*vm.context;
-        activation(
-            vm,
-            context.exit_fp,
-            *(context.exit_sp as *const usize),
-            visit,
-        );
+        let pc = arch::return_address(context.exit_sp);
+        activation(vm, context.exit_fp, pc, visit);
     }
 }
 
@@ -82,7 +76,7 @@ pub(crate) unsafe fn all(vm: &Vm, visit: &mut dyn FnMut(Frame) -> bool) {
         let context = &*vm.context;
         let (mut fp, mut sp, mut entry) = (context.exit_fp, context.exit_sp, context.entry);
         while entry != 0 {
-            if !activation(vm, fp, *(sp as *const usize), visit) {
+            if !activation(vm, fp, arch::return_address(sp), visit) {
                 return;
             }
             let record = &*(entry as *const EntryRecord);

@@ -4,7 +4,8 @@
 //! to the topmost type that has it, so that accesses through a type and its supertypes agree.
 
 use super::isa::Level;
-use super::translate::{Translator, trap_code};
+use super::translate::Translator;
+use super::traps::trap_code;
 use crate::error::TrapKind;
 use crate::module::topmost;
 use crate::store::region::Place;

@@ -1,7 +1,9 @@
 //! Calls of all kinds, and exceptions.
 
-use super::env::{clif_type, helper_signature};
-use super::translate::{Translator, args, trap_code};
+use super::signatures::{clif_type, helper_signature};
+use super::slot::Slot;
+use super::translate::{Translator, args};
+use super::traps::trap_code;
 use crate::error::{Result, TrapKind};
 use crate::helpers::Helper;
 use crate::store::region::{Context, FuncRecord, displacement};
@@ -61,6 +63,47 @@ impl Translator<'_, '_> {
         }
         let inst = self.b.ins().call(f, &all);
         self.b.inst_results(inst).first().copied()
+    }
+
+    /// Calls a helper with operands from the stack as its last arguments.
+    pub(super) fn help(
+        &mut self,
+        helper: Helper,
+        first: &[Value],
+        operands: usize,
+    ) -> Option<Value> {
+        let mut args = first.to_vec();
+        args.extend(self.pop_n(operands));
+        self.call_helper(helper, &args)
+    }
+
+    pub(super) fn push_help(
+        &mut self,
+        helper: Helper,
+        first: &[Value],
+        operands: usize,
+        ty: ValType,
+    ) {
+        let v = self
+            .help(helper, first, operands)
+            .expect("a helper with a result");
+        self.push(v, ty);
+    }
+
+    pub(super) fn instance_id(&mut self) -> Value {
+        self.i32(self.env.instance_id as i64)
+    }
+
+    /// A value as the 64 bits that helpers take.
+    pub(super) fn bits(&mut self, value: Value) -> Value {
+        let ty = self.b.func.dfg.value_type(value);
+        let value = match ty {
+            types::F32 => self.b.ins().bitcast(types::I32, MemFlagsData::new(), value),
+            types::F64 => return self.b.ins().bitcast(types::I64, MemFlagsData::new(), value),
+            types::I64 => return value,
+            _ => value,
+        };
+        self.b.ins().uextend(types::I64, value)
     }
 
     /// The address of a function record's fields, as a base for offsets within it.
@@ -294,7 +337,7 @@ impl Translator<'_, '_> {
         let exception = self.b.ins().ireduce(types::I32, payload);
         self.b.declare_value_needs_stack_map(exception);
         let height = self.stack.len();
-        let thrown_tag = self.exception_field(exception, ValType::I32, HEADER);
+        let thrown_tag = self.load(&Slot::exception(exception, ValType::I32, HEADER));
         for catch in catches {
             let (tag, label, with_ref) = match *catch {
                 Catch::One { tag, label } => (Some(tag), label, false),
@@ -322,8 +365,9 @@ impl Translator<'_, '_> {
                     self.env.types.get(ty).layout.offsets.clone(),
                 );
                 for (field, offset) in fields.iter().zip(offsets).skip(1) {
-                    let v = self.exception_field(exception, field.storage.unpacked(), offset);
-                    self.push(v, field.storage.unpacked());
+                    let ty = field.storage.unpacked();
+                    let v = self.load(&Slot::exception(exception, ty, offset));
+                    self.push(v, ty);
                 }
                 next = Some(no);
             }
@@ -347,8 +391,8 @@ impl Translator<'_, '_> {
         self.set_reachable(reachable);
     }
 
-    /// Whether the operator is one of these.
-    pub(super) fn call(&mut self, op: &Operator<'_>) -> Result<bool> {
+    /// Translates a call or a throw; whether the operator is one.
+    pub(super) fn translate_call(&mut self, op: &Operator<'_>) -> Result<bool> {
         use Operator::*;
         let ty_of = |t: &Self, index: u32| t.env.module.types[index as usize];
         match *op {

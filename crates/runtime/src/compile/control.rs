@@ -1,7 +1,8 @@
 //! Structured control: blocks, loops, branches.
 
 use super::facts::{Facts, meet};
-use super::translate::{Operand, Translator, args, trap_code};
+use super::translate::{Operand, Translator, args};
+use super::traps::trap_code;
 use crate::error::{Error, Result, TrapKind};
 use crate::types::*;
 use cranelift_codegen::ir::{self, Block, BlockArg, InstBuilder, Value, types};
@@ -17,9 +18,9 @@ pub(super) enum FrameKind {
     /// With the block that takes exceptions, and its catch clauses.
     Try(Block, Vec<wp::Catch>),
     /// An `if` around the point where a continuation begins: its other arm is behind or is not reached.
-    Entered,
+    EnteredIf,
     /// A loop around that point, with its offset: its beginning is elsewhere.
-    Left(u32),
+    EnteredLoop(u32),
 }
 
 /// An open block.
@@ -60,7 +61,7 @@ impl Exits {
 impl Frame {
     fn label_types(&self) -> &[ValType] {
         match self.kind {
-            FrameKind::Loop | FrameKind::Left(_) => &self.params,
+            FrameKind::Loop | FrameKind::EnteredLoop(_) => &self.params,
             _ => &self.results,
         }
     }
@@ -95,7 +96,7 @@ impl Translator<'_, '_> {
         let (label, types) = (frame.label, frame.label_types().to_vec());
         match frame.kind {
             FrameKind::Loop => self.repeat(i),
-            FrameKind::Left(_) => {}
+            FrameKind::EnteredLoop(_) => {}
             _ => {
                 let values = &self.stack[self.stack.len() - types.len()..];
                 frame.exits.add(&self.facts, values);
@@ -280,7 +281,16 @@ impl Translator<'_, '_> {
 
     /// Everything but structured control.
     fn plain(&mut self, op: &Operator<'_>) -> Result<()> {
-        if self.numeric(op) || self.access(op) || self.call(op)? || self.object(op) {
+        let translated = self.translate_numeric(op)
+            || self.translate_variable(op)
+            || self.translate_memory(op)
+            || self.translate_table(op)
+            || self.translate_call(op)?
+            || self.translate_struct(op)
+            || self.translate_array(op)
+            || self.translate_reference(op)
+            || self.translate_cast(op);
+        if translated {
             return Ok(());
         }
         Err(Error::Internal(format!(
@@ -348,7 +358,7 @@ impl Translator<'_, '_> {
                 frame.exits.add(&self.facts, operands);
             }
             FrameKind::Loop => self.b.seal_block(frame.label),
-            FrameKind::Left(offset) => {
+            FrameKind::EnteredLoop(offset) => {
                 let offset = *offset;
                 self.b.seal_block(frame.label);
                 self.stack.truncate(frame.height);
@@ -368,7 +378,7 @@ impl Translator<'_, '_> {
         self.stack.truncate(frame.height);
         // Branches to a loop go to its header; what is after it is reached from its end only.
         let reached = match frame.kind {
-            FrameKind::Loop | FrameKind::Left(_) => self.reachable,
+            FrameKind::Loop | FrameKind::EnteredLoop(_) => self.reachable,
             _ => frame.exits.count > 0 || self.control.is_empty(),
         };
         self.b.seal_block(frame.after);

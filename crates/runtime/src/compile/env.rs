@@ -3,7 +3,6 @@
 use super::feedback::FeedbackTable;
 use super::resume::Points;
 use crate::engine::Checks;
-use crate::helpers::Helper;
 use crate::module::ModuleInner;
 use crate::store::durable::Durable;
 use crate::store::heap::Heap;
@@ -13,9 +12,7 @@ use crate::store::observe::Recording;
 use crate::store::region::{FuncRecord, Place, Region};
 use crate::store::sites::{Origin, Sites, temperature};
 use crate::store::{FuncData, FuncKind};
-use crate::types::{FuncType, Registry, ValType};
-use cranelift_codegen::ir::{self, types};
-use cranelift_codegen::isa::CallConv;
+use crate::types::{FuncType, Registry};
 use varve_heap::{ObjectAlign, Sampler};
 
 /// What translation reads of the store, and the few lists that it adds to.
@@ -119,34 +116,4 @@ impl<'a> Env<'a> {
         // SAFETY: places of globals hold 8 bytes.
         unsafe { self.region.address::<u64>(place).read() }
     }
-}
-
-pub(crate) fn clif_type(ty: ValType) -> ir::Type {
-    match ty {
-        ValType::I32 | ValType::Ref(_) => types::I32,
-        ValType::I64 => types::I64,
-        ValType::F32 => types::F32,
-        ValType::F64 => types::F64,
-    }
-}
-
-/// Signature of a WebAssembly function.
-pub(crate) fn signature(ty: &crate::types::FuncType) -> ir::Signature {
-    let mut sig = ir::Signature::new(CallConv::Tail);
-    sig.params
-        .extend(ty.params.iter().map(|&t| ir::AbiParam::new(clif_type(t))));
-    sig.returns
-        .extend(ty.results.iter().map(|&t| ir::AbiParam::new(clif_type(t))));
-    sig
-}
-
-/// Signature of a helper; the first parameter is the store's `Vm`.
-pub(crate) fn helper_signature(helper: Helper) -> ir::Signature {
-    let mut sig = ir::Signature::new(CallConv::SystemV);
-    sig.params.push(ir::AbiParam::new(types::I64));
-    let (params, result) = helper.signature();
-    sig.params
-        .extend(params.iter().map(|&t| ir::AbiParam::new(t)));
-    sig.returns.extend(result.map(ir::AbiParam::new));
-    sig
 }

@@ -13,13 +13,13 @@
 //! Counters wrap. They are read when the function, or one that it is inlined into, is compiled again.
 
 use super::translate::Translator;
+use crate::arch::varve_count_target;
 use crate::error::Result;
 use crate::helpers::Helper;
 use crate::store::region::{FuncCounters, Place, Region, TargetCounters, displacement};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, Value, types};
 use cranelift_codegen::isa::CallConv;
-use std::arch::global_asm;
 use std::collections::HashMap;
 use std::mem::{offset_of, size_of};
 
@@ -128,51 +128,6 @@ impl Feedback {
         let cell = self.cells.get(&offset)?;
         (cell.kind == CellKind::Targets).then(|| Feedback::target_counters(region, cell.place))
     }
-}
-
-global_asm!(
-    ".globl varve_count_target",
-    ".type varve_count_target,@function",
-    // rdi counters, esi function; leaves all registers as they are
-    "varve_count_target:",
-    "cmp [rdi + {targets}], esi",
-    "je 20f",
-    "cmp [rdi + {targets} + 4], esi",
-    "je 21f",
-    "cmp [rdi + {targets} + 8], esi",
-    "je 22f",
-    "cmp [rdi + {targets} + 12], esi",
-    "je 23f",
-    "cmp dword ptr [rdi + {targets}], 0",
-    "je 30f",
-    "cmp dword ptr [rdi + {targets} + 4], 0",
-    "je 31f",
-    "cmp dword ptr [rdi + {targets} + 8], 0",
-    "je 32f",
-    "cmp dword ptr [rdi + {targets} + 12], 0",
-    "je 33f",
-    "inc dword ptr [rdi + {others}]",
-    "ret",
-    "30: mov [rdi + {targets}], esi",
-    "20: inc dword ptr [rdi + {hits}]",
-    "ret",
-    "31: mov [rdi + {targets} + 4], esi",
-    "21: inc dword ptr [rdi + {hits} + 4]",
-    "ret",
-    "32: mov [rdi + {targets} + 8], esi",
-    "22: inc dword ptr [rdi + {hits} + 8]",
-    "ret",
-    "33: mov [rdi + {targets} + 12], esi",
-    "23: inc dword ptr [rdi + {hits} + 12]",
-    "ret",
-    targets = const offset_of!(TargetCounters, targets),
-    hits = const offset_of!(TargetCounters, hits),
-    others = const offset_of!(TargetCounters, others),
-);
-
-unsafe extern "C" {
-    /// Counts a call of `func` at `counters`.
-    fn varve_count_target(counters: *mut TargetCounters, func: u32);
 }
 
 impl Translator<'_, '_> {
@@ -285,7 +240,7 @@ impl Translator<'_, '_> {
         self.b.switch_to_block(better);
         let number = self.i32(func as i64);
         let code = self.call_helper(Helper::Hot, &[number]).expect("result");
-        let sig = super::env::signature(&self.activation().ty);
+        let sig = super::signatures::signature(&self.activation().ty);
         let sig = self.b.import_signature(sig);
         let enter = self.b.create_block();
         self.b.set_cold_block(enter);

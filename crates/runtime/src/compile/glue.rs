@@ -1,7 +1,7 @@
 //! Code between host and compiled code: values travel in arrays of 64-bit words.
 
-use super::env::{clif_type, helper_signature, signature};
-use super::translate::trap_code;
+use super::signatures::{clif_type, helper_signature, signature};
+use super::traps::trap_code;
 use super::{Scratch, Unit};
 use crate::code::map::CodeInfo;
 use crate::code::memory::CodeMemory;

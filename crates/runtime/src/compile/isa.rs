@@ -16,13 +16,8 @@ pub(crate) enum Level {
 /// The code generator for this processor.
 ///
 /// # Errors
-/// On machines other than x86-64 Linux.
+/// Where Cranelift does not know the processor.
 pub(crate) fn isa(level: Level) -> Result<OwnedTargetIsa> {
-    if !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
-        return Err(Error::System(
-            "the engine generates code for x86-64 Linux only; this machine is another one".into(),
-        ));
-    }
     let mut flags = settings::builder();
     let verify = if cfg!(debug_assertions) {
         "true"

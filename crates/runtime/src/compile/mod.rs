@@ -1,8 +1,11 @@
 //! Compilation: functions of modules, and the glue between host and compiled code.
 
-mod access;
 mod alias;
+mod allocate;
+mod arrays;
+mod barrier;
 mod calls;
+mod casts;
 mod control;
 mod effects;
 pub(crate) mod env;
@@ -14,27 +17,36 @@ mod inline;
 pub(crate) mod isa;
 mod live;
 mod loops;
+mod memories;
 mod numeric;
-mod objects;
 mod observe;
 pub(crate) mod persist;
+mod pipeline;
 mod profile;
+mod references;
 pub(crate) mod resume;
 mod running;
+mod signatures;
+mod slot;
+mod structs;
+mod tables;
 pub(crate) mod touches;
 pub(crate) mod translate;
+mod traps;
+mod variables;
 pub(crate) mod worker;
 
+use crate::arch;
 use crate::code::map::{CodeInfo, Handler, Inlined, StackMap};
 use crate::code::memory::CodeMemory;
 use crate::error::{Error, Result};
-use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir;
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::{Context, FinalizedMachExceptionHandler, FinalizedRelocTarget};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use env::{Env, signature};
+use env::Env;
+use signatures::signature;
 use translate::{Job, Translator};
 
 /// Reusable memory of the compiler.
@@ -123,18 +135,8 @@ impl Unit {
                 FinalizedRelocTarget::Func(offset) => base as i64 + *offset as i64,
                 other => return Err(failed(format!("relocation against {other:?}"))),
             };
-            match reloc.kind {
-                Reloc::X86CallPCRel4 | Reloc::X86PCRel4 => {
-                    let relative = target + reloc.addend - (base + at) as i64;
-                    let relative = i32::try_from(relative)
-                        .map_err(|_| failed("a call out of reach".into()))?;
-                    code[at..at + 4].copy_from_slice(&relative.to_le_bytes());
-                }
-                Reloc::Abs8 => {
-                    code[at..at + 8].copy_from_slice(&(target + reloc.addend).to_le_bytes())
-                }
-                other => return Err(failed(format!("relocation {other:?}"))),
-            }
+            let target = target + reloc.addend;
+            arch::relocate(&mut code, base, at, reloc.kind, target).map_err(failed)?;
         }
         let start = memory.add(&code)? as usize;
         debug_assert_eq!(start, base);
@@ -142,7 +144,7 @@ impl Unit {
         let traps = buffer
             .traps()
             .iter()
-            .filter_map(|t| Some((t.offset, translate::trap_kind(t.code)?)))
+            .filter_map(|t| Some((t.offset, traps::trap_kind(t.code)?)))
             .collect();
         let stack_maps = buffer
             .user_stack_maps()

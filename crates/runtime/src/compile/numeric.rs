@@ -66,7 +66,7 @@ impl Translator<'_, '_> {
     }
 
     /// Whether the operator is one of these.
-    pub(super) fn numeric(&mut self, op: &Operator<'_>) -> bool {
+    pub(super) fn translate_numeric(&mut self, op: &Operator<'_>) -> bool {
         use Operator::*;
         use ValType::{F32, F64, I32, I64};
         macro_rules! un {

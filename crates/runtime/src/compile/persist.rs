@@ -23,6 +23,7 @@ use super::facts::Fact;
 use super::feedback::CellKind;
 use super::isa::Level;
 use super::resume::Why;
+use super::slot::{Kind, Slot};
 use super::translate::{Translator, args};
 use crate::engine::Checks;
 use crate::error::TrapKind;
@@ -31,7 +32,7 @@ use crate::module::topmost;
 use crate::store::durable::REFERENCE;
 use crate::store::durable::class_data::has_functions;
 use crate::store::region::{CONTEXT, Context, displacement};
-use crate::types::{HeapType, Storage, TypeIndex, ValType};
+use crate::types::{HeapType, TypeIndex, ValType};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value, types};
 use std::mem::offset_of;
@@ -123,6 +124,17 @@ impl Translator<'_, '_> {
 
     fn never_durable(&self, ty: TypeIndex) -> bool {
         has_functions(self.env.types, ty)
+    }
+
+    /// Whether a load needs no check, whatever its object is.
+    fn is_settled(&self, slot: &Slot) -> bool {
+        match slot.kind {
+            Kind::Field { ty, field } => self.is_settled_field(ty, field),
+            Kind::Element { ty, .. } => {
+                !self.env.types.element(ty).mutable || self.never_durable(ty)
+            }
+            _ => true,
+        }
     }
 
     /// Whether a load of a struct's field needs no check.
@@ -253,16 +265,36 @@ impl Translator<'_, '_> {
         self.b.ins().bor(low, high)
     }
 
-    /// The object to load from: that of the reference, or its durable copy. The operands of the operator are on the stack still.
-    fn settled(&mut self, reference: Value) -> Value {
-        if self.knows_settled(reference) {
-            return reference;
+    /// The object to load from: that of the reference, or its durable copy. None if the slot is in no object. The operands of the operator
+    /// are on the stack still.
+    pub(super) fn settle(&mut self, slot: &Slot) -> Option<Value> {
+        let reference = slot.reference?;
+        if !self.checks() || self.is_settled(slot) || self.knows_settled(reference) {
+            return Some(reference);
         }
         if let Some(place) = self.place_of(reference) {
-            return place;
+            return Some(place);
         }
-        let check = self.check(reference, layout::FORWARDED);
-        self.resolved(reference, &check)
+        let check = match slot.ahead {
+            true => self.check_ahead(reference),
+            false => self.check(reference, layout::FORWARDED),
+        };
+        Some(self.resolved(reference, &check))
+    }
+
+    /// The check where a field is read ahead of the operators that want it, which have been counted and this has not.
+    fn check_ahead(&mut self, reference: Value) -> Check {
+        let address = self.object_address(reference);
+        let flags = self.trusted(Region::Headers);
+        let byte = self
+            .b
+            .ins()
+            .load(types::I8, flags, address, layout::COLLECTOR_BYTE);
+        self.observe_check(reference, address);
+        let due = self.b.ins().band_imm_u(byte, i64::from(layout::FORWARDED));
+        let bias = Bias::Unlikely;
+        self.execute_check(bias);
+        Check { due, bias }
     }
 
     /// The reference, or where the check says that it leads.
@@ -286,54 +318,26 @@ impl Translator<'_, '_> {
         place
     }
 
-    /// The object that a struct's field is loaded from.
-    pub(super) fn settled_struct(&mut self, reference: Value, ty: TypeIndex, field: u32) -> Value {
-        match self.checks() && !self.is_settled_field(ty, field) {
-            true => self.settled(reference),
-            false => reference,
+    /// How far from its object's start a slot is, as the runtime is told.
+    fn distance(&mut self, slot: &Slot) -> Value {
+        match slot.kind {
+            Kind::Element { index, .. } => {
+                let wide = self.b.ins().uextend(types::I64, index);
+                let bytes = i64::from(slot.width.bytes());
+                let byte = self.b.ins().imul_imm_s(wide, bytes);
+                self.b.ins().iadd_imm_s(byte, i64::from(slot.offset))
+            }
+            _ => self.i64(i64::from(slot.offset)),
         }
     }
 
-    /// The same where a field is read ahead of the operators that want it, which have been counted and this has not.
-    pub(super) fn settled_ahead(&mut self, reference: Value, ty: TypeIndex, field: u32) -> Value {
-        if !self.checks() || self.is_settled_field(ty, field) || self.knows_settled(reference) {
-            return reference;
-        }
-        if let Some(place) = self.place_of(reference) {
-            return place;
-        }
-        let address = self.object_address(reference);
-        let flags = self.trusted(Region::Headers);
-        let byte = self
-            .b
-            .ins()
-            .load(types::I8, flags, address, layout::COLLECTOR_BYTE);
-        self.observe_check(reference, address);
-        let due = self.b.ins().band_imm_u(byte, i64::from(layout::FORWARDED));
-        let bias = Bias::Unlikely;
-        self.execute_check(bias);
-        self.resolved(reference, &Check { due, bias })
-    }
-
-    /// The array that an element is loaded from.
-    pub(super) fn settled_array(&mut self, reference: Value, ty: TypeIndex) -> Value {
-        let mutable = self.env.types.element(ty).mutable;
-        match self.checks() && mutable && !self.never_durable(ty) {
-            true => self.settled(reference),
-            false => reference,
-        }
-    }
-
-    /// Begins a store that may be the runtime's to do: `at` gives where in the object, with the value as 64 bits. If there is a block, the
-    /// store is done there, and what is emitted from here on is for objects that do not survive, until [`Translator::end_store`].
-    pub(super) fn begin_store(
-        &mut self,
-        reference: Value,
-        ty: TypeIndex,
-        storage: Storage,
-        value: Value,
-        at: impl FnOnce(&mut Self) -> Value,
-    ) -> Option<Block> {
+    /// Begins a store that may be the runtime's to do. If there is a block, the store is done there, and what is emitted from here on is for
+    /// objects that do not survive, until [`Translator::end_store`].
+    pub(super) fn begin_store(&mut self, slot: &Slot, value: Value) -> Option<Block> {
+        let reference = slot.reference?;
+        let (Kind::Field { ty, .. } | Kind::Element { ty, .. }) = slot.kind else {
+            return None;
+        };
         if !self.checks() || self.never_durable(ty) || self.knows_volatile(reference) {
             return None;
         }
@@ -344,11 +348,11 @@ impl Translator<'_, '_> {
         };
         let done = self.b.create_block();
         self.b.switch_to_block(action);
-        let at = at(self);
+        let at = self.distance(slot);
         let bits = self.bits(value);
-        let width = match storage.is_managed() {
+        let width = match slot.managed {
             true => i64::from(REFERENCE),
-            false => i64::from(storage.bytes()),
+            false => i64::from(slot.width.bytes()),
         };
         let width = self.i32(width);
         self.call_helper(Helper::StoreDurable, &[reference, at, bits, width]);
@@ -358,14 +362,18 @@ impl Translator<'_, '_> {
     }
 
     /// Ends the store.
-    pub(super) fn end_store(&mut self, done: Option<Block>, storage: Storage) {
-        let Some(done) = done else { return };
-        self.b.ins().jump(done, &[]);
-        self.b.seal_block(done);
-        self.b.switch_to_block(done);
-        if storage.is_managed() {
-            // Whatever the value reaches may be durable now.
-            self.forget_settled();
+    pub(super) fn end_store(&mut self, durable: Option<Block>, slot: &Slot) {
+        if let Some(done) = durable {
+            self.b.ins().jump(done, &[]);
+            self.b.seal_block(done);
+            self.b.switch_to_block(done);
+            if slot.managed {
+                // Whatever the value reaches may be durable now.
+                self.forget_settled();
+            }
+        }
+        if let (Kind::Field { ty, field }, Some(reference)) = (slot.kind, slot.reference) {
+            self.after_constant(reference, ty, field);
         }
     }
 
@@ -442,7 +450,7 @@ impl Translator<'_, '_> {
     }
 
     /// After a store into a field of a new object that may have made it a constant of an enumeration.
-    pub(super) fn after_constant(&mut self, reference: Value, ty: TypeIndex, field: u32) {
+    fn after_constant(&mut self, reference: Value, ty: TypeIndex, field: u32) {
         let Some(own) = self.env.durable.and_then(|d| d.enumeration) else {
             return;
         };

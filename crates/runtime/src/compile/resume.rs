@@ -13,8 +13,8 @@
 //! Nothing between storing and loading collects.
 
 use super::control::{Exits, Frame, FrameKind};
-use super::env::clif_type;
 use super::live::{Locals, liveness};
+use super::signatures::clif_type;
 use super::translate::{Operand, Translator, broken};
 use crate::error::Result;
 use crate::helpers::Helper;
@@ -197,7 +197,7 @@ impl Translator<'_, '_> {
             params: vec![],
             results: self.activation().ty.results.clone(),
         };
-        self.b.import_signature(super::env::signature(&ty))
+        self.b.import_signature(super::signatures::signature(&ty))
     }
 
     /// Calls the rest of the inlined activation, then leaves the one around it.
@@ -313,8 +313,8 @@ impl Translator<'_, '_> {
     fn open_around(&mut self, op: Operator<'_>, offset: u32, height: usize) {
         let (kind, ty) = match op {
             Operator::Block { blockty } => (FrameKind::Block, blockty),
-            Operator::If { blockty } => (FrameKind::Entered, blockty),
-            Operator::Loop { blockty } => (FrameKind::Left(offset), blockty),
+            Operator::If { blockty } => (FrameKind::EnteredIf, blockty),
+            Operator::Loop { blockty } => (FrameKind::EnteredLoop(offset), blockty),
             Operator::TryTable { try_table } => {
                 let dispatch = self.open_handler();
                 (FrameKind::Try(dispatch, try_table.catches), try_table.ty)
@@ -324,7 +324,7 @@ impl Translator<'_, '_> {
         let (params, results) = self.block_type(ty);
         let after = self.block_for(&results);
         let label = match kind {
-            FrameKind::Left(_) => self.block_for(&params),
+            FrameKind::EnteredLoop(_) => self.block_for(&params),
             _ => after,
         };
         self.control.push(Frame {

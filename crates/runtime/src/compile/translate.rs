@@ -6,19 +6,21 @@
 use super::alias::Region;
 use super::control::{Exits, Frame, FrameKind};
 use super::effects::Effects;
-use super::env::{Env, clif_type, signature};
+use super::env::Env;
 use super::facts::{Condition, Facts};
 use super::isa::Level;
 use super::live::Liveness;
 use super::resume::Point;
+use super::signatures::{clif_type, signature};
+use super::traps::trap_code;
 use crate::code::map::{INLINED, Inlined};
 use crate::error::{Error, Result, TrapKind};
 use crate::module::Convert;
-use crate::store::region::{CONTEXT, Context, displacement};
+use crate::store::region::{CONTEXT, Context, Place, displacement};
 use crate::types::*;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
-    self, Block, BlockArg, InstBuilder, SourceLoc, TrapCode, Value, types,
+    self, Block, BlockArg, InstBuilder, MemFlagsData, SourceLoc, Value, types,
 };
 use cranelift_frontend::{FunctionBuilder, Variable};
 use std::collections::HashMap;
@@ -124,23 +126,6 @@ pub(crate) struct Translator<'a, 'e> {
     pub(super) recorded: super::observe::Recorded,
     /// The constant that the fetch of this code is told as.
     pub(super) fetched: Option<Value>,
-}
-
-/// The trap code that stands for a trap of ours.
-pub(crate) fn trap_code(kind: TrapKind) -> TrapCode {
-    match kind {
-        TrapKind::MemoryOutOfBounds => TrapCode::HEAP_OUT_OF_BOUNDS,
-        TrapKind::StackOverflow => TrapCode::STACK_OVERFLOW,
-        TrapKind::IntegerOverflow => TrapCode::INTEGER_OVERFLOW,
-        TrapKind::IntegerDivisionByZero => TrapCode::INTEGER_DIVISION_BY_ZERO,
-        TrapKind::BadConversion => TrapCode::BAD_CONVERSION_TO_INTEGER,
-        other => TrapCode::unwrap_user(other as u8),
-    }
-}
-
-/// The trap that a trap code stands for.
-pub(crate) fn trap_kind(code: TrapCode) -> Option<TrapKind> {
-    TrapKind::ALL.into_iter().find(|&k| trap_code(k) == code)
 }
 
 pub(super) fn args(values: &[Value]) -> Vec<BlockArg> {
@@ -456,6 +441,25 @@ impl<'a, 'e> Translator<'a, 'e> {
             flags,
             base,
             displacement(CONTEXT) + offset as i32,
+        )
+    }
+
+    /// A word of the store's region that never changes while code runs.
+    pub(super) fn constant_word(&mut self, place: Place, offset: usize) -> Value {
+        let base = self.base();
+        let flags = MemFlagsData::trusted().with_readonly().with_can_move();
+        self.b
+            .ins()
+            .load(types::I64, flags, base, displacement(place) + offset as i32)
+    }
+
+    pub(super) fn word(&mut self, place: Place, offset: usize) -> Value {
+        let base = self.base();
+        self.b.ins().load(
+            types::I64,
+            MemFlagsData::trusted(),
+            base,
+            displacement(place) + offset as i32,
         )
     }
 

@@ -1,7 +1,7 @@
 //! Calls that leave compiled code: to the compiler, to the host, to handlers of exceptions.
 
 use super::traps::raise;
-use crate::code::enter::varve_resume;
+use crate::arch::varve_resume;
 use crate::code::walk;
 use crate::compile::resume::Why;
 use crate::error::Error;
@@ -43,7 +43,7 @@ pub(super) unsafe extern "C" fn tell(vm: *mut Vm) {
     // SAFETY: as this function.
     unsafe {
         super::run(vm, |vm| {
-            vm.sample_told();
+            vm.sample_by_model();
             vm.tell()
         });
     }

@@ -9,8 +9,8 @@ mod calls;
 mod durable;
 pub(crate) mod traps;
 
+use crate::arch;
 use crate::code::memory::CodeMemory;
-use crate::code::stubs;
 use crate::error::Result;
 use crate::store::Vm;
 use cranelift_codegen::ir::{Type, types};
@@ -101,7 +101,7 @@ impl Helper {
 pub(crate) fn exits(memory: &mut CodeMemory) -> Result<Vec<*const u8>> {
     ADDRESSES
         .iter()
-        .map(|address| stubs::exit(memory, address()))
+        .map(|address| arch::exit(memory, address()))
         .collect()
 }
 

@@ -1,6 +1,6 @@
 //! Leaving compiled code: traps and errors.
 
-use crate::code::enter::varve_leave;
+use crate::arch::varve_leave;
 use crate::code::walk;
 use crate::error::{Error, FrameInfo, Trap, TrapKind};
 use crate::store::Vm;

@@ -5,6 +5,7 @@ pub(crate) mod constexpr;
 pub(crate) mod durable;
 #[cfg(test)]
 mod far;
+mod func;
 pub(crate) mod heap;
 pub(crate) mod instance;
 mod interrupt;
@@ -22,12 +23,13 @@ mod vm;
 
 pub(crate) use collect::MARKED;
 pub use durable::{CheckStats, SiteStats};
+pub use func::Leaf;
+pub(crate) use func::{FuncData, FuncKind, HostFunction, Inline};
 pub use interrupt::Interrupt;
 pub use observe::{Clock, Sink};
 pub use tier::CompilerStats;
-pub(crate) use vm::{FuncData, FuncKind, HostFunction, Vm};
+pub(crate) use vm::Vm;
 
-pub(crate) use crate::api::func::{Inline, Leaf};
 use crate::engine::Engine;
 use crate::error::Result;
 use heap::Watched;
@@ -65,7 +67,11 @@ impl<T> Store<T> {
     /// # Errors
     /// As [`Store::new`].
     pub fn observed(engine: &Engine, data: T, sink: Box<dyn Sink>) -> Result<Store<T>> {
-        Store::with(engine, data, Watched::Told(Arc::new(Recording::new(sink))))
+        Store::with(
+            engine,
+            data,
+            Watched::Observed(Arc::new(Recording::new(sink))),
+        )
     }
 
     /// A store that counts, exactly, what its program does to the objects of each allocation site: see [`Store::profile`].

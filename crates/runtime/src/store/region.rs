@@ -12,8 +12,8 @@
 //! Places in the region are byte offsets from its start. Place 0 is the null function reference, and is unmapped, so
 //! that a call through null faults.
 
-use super::heap::Mutator;
 use crate::error::{Error, Result};
+use varve_heap::Mutator;
 
 /// A place in the region.
 pub(crate) type Place = u32;

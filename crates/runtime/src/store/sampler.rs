@@ -8,9 +8,9 @@
 //! ```
 
 use super::Vm;
+use super::func::FuncKind;
 use super::observe::Recording;
 use super::region::Context;
-use super::vm::FuncKind;
 use crate::code::walk;
 use crate::compile::touches;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(crate) struct Sampling {
 
 enum How {
     Thread(#[allow(dead_code, reason = "it samples until it is dropped")] Sampler),
-    Told(Told),
+    ModelTime(ModelTime),
 }
 
 impl Sampling {
@@ -39,7 +39,7 @@ impl Sampling {
         recording: Option<&Arc<Recording>>,
     ) -> Sampling {
         let how = match recording {
-            Some(_) => How::Told(Told::default()),
+            Some(_) => How::ModelTime(ModelTime::default()),
             None => {
                 // SAFETY: as this function.
                 let running = unsafe { AtomicU32::from_ptr(&raw mut (*context).running) };
@@ -107,7 +107,7 @@ const LOOK: u32 = 32;
 /// Samples by the model's time, whenever a buffer of accesses is full. Between looks at the clock, time is what the buffers since
 /// took on average; so a run is the same every time.
 #[derive(Default)]
-struct Told {
+struct ModelTime {
     next: Duration,
     looked: Duration,
     buffers: u32,
@@ -115,7 +115,7 @@ struct Told {
     latest: Duration,
 }
 
-impl Told {
+impl ModelTime {
     fn now(&mut self, recording: &Recording) -> Duration {
         let mut now = self.looked + self.each * self.buffers;
         if self.buffers >= LOOK || self.each.is_zero() {
@@ -133,14 +133,14 @@ impl Vm {
     ///
     /// # Safety
     /// Compiled code of this store has called out and waits.
-    pub(crate) unsafe fn sample_told(&mut self) {
+    pub(crate) unsafe fn sample_by_model(&mut self) {
         let Some(mut sampling) = self.sampling.take() else {
             return;
         };
-        if let (How::Told(told), Some(recording)) = (&mut sampling.how, &self.recording) {
-            told.buffers += 1;
-            if told.looked + told.each * told.buffers >= told.next {
-                let now = told.now(recording);
+        if let (How::ModelTime(time), Some(recording)) = (&mut sampling.how, &self.recording) {
+            time.buffers += 1;
+            if time.looked + time.each * time.buffers >= time.next {
+                let now = time.now(recording);
                 let mut top = None;
                 // SAFETY: as this function.
                 unsafe {
@@ -150,7 +150,7 @@ impl Vm {
                     });
                 }
                 sampling.warmth.sample(now, top);
-                told.next = now + sampling.warmth.settings().interval;
+                time.next = now + sampling.warmth.settings().interval;
             }
         }
         self.sampling = Some(sampling);

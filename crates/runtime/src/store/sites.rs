@@ -1,8 +1,8 @@
 //! Allocation sites of a store: the numbers that are in the headers of objects.
 
 use super::Vm;
+use super::func::FuncKind;
 use super::heap::Heap;
-use super::vm::FuncKind;
 use crate::module::{ModuleInner, Site};
 use crate::types::Registry;
 use std::collections::HashMap;

@@ -6,8 +6,8 @@
 //! then compiled, anew.
 
 use super::Vm;
+use super::func::FuncKind;
 use super::sampler::Sampling;
-use super::vm::FuncKind;
 use crate::compile::env::Env;
 use crate::compile::feedback::{Feedback, FeedbackTable};
 use crate::compile::glue;

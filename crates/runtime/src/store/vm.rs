@@ -1,7 +1,7 @@
 //! What a store holds besides the host's data.
 
-use super::Inline;
 use super::durable::Durable;
+use super::func::{FuncData, FuncKind, HostFunction, Inline};
 use super::heap::{self, Heap, Watched};
 use super::instance::InstanceData;
 use super::interrupt::Limit;
@@ -14,10 +14,10 @@ use super::sampler::Sampling;
 use super::sites::Sites;
 use super::stack::Stack;
 use super::tier::Tiers;
-use crate::code::enter::varve_enter;
+use crate::arch::{self, varve_enter};
 use crate::code::map::CodeMap;
 use crate::code::memory::CodeMemory;
-use crate::code::{signals, stubs, walk};
+use crate::code::{signals, walk};
 use crate::compile::isa::Level;
 use crate::compile::{Scratch, glue};
 use crate::engine::Engine;
@@ -31,22 +31,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use varve_heap::{ObjectAlign, Sampler, layout};
-
-/// A function of the host: gets its arguments in an array, where it puts its results.
-pub type HostFunction = Arc<dyn Fn(*mut Vm, &mut [u64]) -> Result<()> + Send + Sync>;
-
-pub(crate) enum FuncKind {
-    /// Function `index` of an instance.
-    Wasm { instance: u32, index: u32 },
-    /// A function of the host; some are as good as an instruction.
-    Host(HostFunction, Option<Inline>),
-}
-
-pub(crate) struct FuncData {
-    pub place: Place,
-    pub ty: TypeIndex,
-    pub kind: FuncKind,
-}
 
 pub(crate) struct GlobalData {
     pub place: Place,
@@ -147,7 +131,7 @@ impl Vm {
         let stack = Stack::new(engine.config().stack)?;
         let mut memory = CodeMemory::new()?;
         let helpers = helpers::exits(&mut memory)?;
-        let lazy = stubs::lazy(&mut memory, helpers::compile_address())?;
+        let lazy = arch::lazy(&mut memory, helpers::compile_address())?;
         static IDS: AtomicU64 = AtomicU64::new(1);
         let id = IDS.fetch_add(1, Ordering::Relaxed);
         let context = region.context();
@@ -276,7 +260,7 @@ impl Vm {
             .region
             .allocate(std::mem::size_of::<FuncRecord>() * types.len())?;
         let ids = self.funcs.len() as u32..(self.funcs.len() + types.len()) as u32;
-        let entries = stubs::lazy_entries(&mut self.code.memory, self.code.lazy, ids.clone())?;
+        let entries = arch::lazy_entries(&mut self.code.memory, self.code.lazy, ids.clone())?;
         let mut places = Vec::with_capacity(types.len());
         for (i, id) in ids.enumerate() {
             let place = base + (i * std::mem::size_of::<FuncRecord>()) as Place;

@@ -1,6 +1,6 @@
 //! Small pieces of machine code that no compiler makes: the ways out of compiled code.
 
-use super::memory::CodeMemory;
+use crate::code::memory::CodeMemory;
 use crate::error::Result;
 use crate::store::region::{CONTEXT, Context, displacement};
 use std::mem::offset_of;

@@ -1,0 +1,169 @@
+//! Allocation: inline where the nursery has room, else by the runtime.
+
+use super::alias::Region;
+use super::facts::Fact;
+use super::translate::{Translator, args};
+use crate::helpers::Helper;
+use crate::store::region::{CONTEXT, Context, displacement};
+use crate::types::{TypeIndex, array_base};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
+use std::mem::offset_of;
+use varve_heap::layout;
+use varve_machine::Kind as Access;
+
+/// Longest array that is allocated inline: larger ones may not fit into any nursery.
+const INLINE_ARRAY_BYTES: u64 = 4096;
+
+impl Translator<'_, '_> {
+    /// The number of the operator's allocation site: that of its call if it is in a maker.
+    pub(super) fn site(&mut self) -> u32 {
+        self.count();
+        let mut at = vec![self.offset];
+        let mut around = self.activations.iter().rev();
+        let mut activation = around.next().expect("the function itself");
+        while activation.makes {
+            at.push(activation.call_offset);
+            activation = around.next().expect("makers have callers");
+        }
+        at.reverse();
+        let func = activation.func_id;
+        self.env.site(func, at)
+    }
+
+    /// Takes `size` bytes from the nursery, or branches to `slow`: the object's address.
+    fn bump(&mut self, size: Value, slow: Block) -> Value {
+        let base = self.base();
+        let flags = self.trusted(Region::Mutator);
+        let mutator = displacement(CONTEXT) + offset_of!(Context, mutator) as i32;
+        let cursor = self
+            .b
+            .ins()
+            .load(types::I64, flags, base, mutator + layout::MUTATOR_CURSOR);
+        let limit = self
+            .b
+            .ins()
+            .load(types::I64, flags, base, mutator + layout::MUTATOR_LIMIT);
+        let end = self.b.ins().iadd(cursor, size);
+        let full = self.b.ins().icmp(IntCC::UnsignedGreaterThan, end, limit);
+        let fast = self.b.create_block();
+        self.b.ins().brif(full, slow, &[], fast, &[]);
+        self.b.seal_block(fast);
+        self.b.switch_to_block(fast);
+        let base = self.base();
+        self.b
+            .ins()
+            .store(flags, end, base, mutator + layout::MUTATOR_CURSOR);
+        cursor
+    }
+
+    fn reference_to(&mut self, address: Value) -> Value {
+        let base = self.base();
+        let byte = self.b.ins().isub(address, base);
+        let wide = self.b.ins().ushr_imm_u(byte, self.env.align.shift() as i64);
+        self.b.ins().ireduce(types::I32, wide)
+    }
+
+    /// Writes a header, and gives the constant.
+    fn header(&mut self, address: Value, ty: TypeIndex, site: u32) -> Value {
+        let temperature = self.env.sites.temperature(site);
+        let header = self.i64(layout::new_header(ty, site, temperature) as i64);
+        let flags = self.trusted(Region::Headers);
+        self.b.ins().store(flags, header, address, 0);
+        header
+    }
+
+    /// A fresh object with zeroed fields: inline if the nursery has room.
+    pub(super) fn allocate_struct(&mut self, ty: TypeIndex) -> Value {
+        if self.is_class_data(ty) {
+            return self.allocate_class_data(ty);
+        }
+        let site = self.site();
+        let size = self.env.types.get(ty).layout.size;
+        let size = self.i64(self.env.align.object_size(size.into()) as i64);
+        let (slow, done) = (self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(slow);
+        let result = self.b.append_block_param(done, types::I32);
+        let address = self.bump(size, slow);
+        let header = self.header(address, ty, site);
+        let reference = self.reference_to(address);
+        self.b.ins().jump(done, &args(&[reference]));
+        self.b.seal_block(slow);
+        self.b.switch_to_block(slow);
+        let (ty, site) = (self.i32(ty as i64), self.i32(site as i64));
+        self.born(result, Some(header), site);
+        let reference = self
+            .call_helper(Helper::AllocStruct, &[ty, site])
+            .expect("result");
+        self.b.ins().jump(done, &args(&[reference]));
+        self.b.seal_block(done);
+        self.b.switch_to_block(done);
+        self.b.declare_value_needs_stack_map(result);
+        self.record_birth(result, layout::HEADER_SIZE);
+        self.fresh.push(result);
+        self.learn(Fact::Volatile(result));
+        result
+    }
+
+    /// Records the writes of a header, and of an array's length.
+    fn record_birth(&mut self, reference: Value, bytes: u32) {
+        if self.observes() {
+            let address = self.object_address(reference);
+            self.observe(Access::Write, None, address, 0, bytes);
+        }
+    }
+
+    pub(super) fn allocate_array(&mut self, ty: TypeIndex, len: Value) -> Value {
+        let site = self.site();
+        let element = self.env.types.element(ty).storage.bytes();
+        let (slow, small, done) = (
+            self.b.create_block(),
+            self.b.create_block(),
+            self.b.create_block(),
+        );
+        self.b.set_cold_block(slow);
+        let result = self.b.append_block_param(done, types::I32);
+        let most = (INLINE_ARRAY_BYTES - array_base(element) as u64) / element as u64;
+        let long = self
+            .b
+            .ins()
+            .icmp_imm_u(IntCC::UnsignedGreaterThan, len, most as i64);
+        self.b.ins().brif(long, slow, &[], small, &[]);
+        self.b.seal_block(small);
+        self.b.switch_to_block(small);
+        let wide = self.b.ins().uextend(types::I64, len);
+        let bytes = self
+            .b
+            .ins()
+            .ishl_imm_u(wide, element.trailing_zeros() as i64);
+        let most = self.env.align.bytes() as i64 - 1;
+        let bytes = self
+            .b
+            .ins()
+            .iadd_imm_s(bytes, array_base(element) as i64 + most);
+        let size = self.b.ins().band_imm_s(bytes, !most);
+        let address = self.bump(size, slow);
+        let header = self.header(address, ty, site);
+        let flags = self.trusted(Region::Lengths);
+        self.b
+            .ins()
+            .store(flags, len, address, layout::ARRAY_LENGTH);
+        let reference = self.reference_to(address);
+        self.b.ins().jump(done, &args(&[reference]));
+        self.b.seal_block(slow);
+        self.b.switch_to_block(slow);
+        let (ty, site) = (self.i32(ty as i64), self.i32(site as i64));
+        self.born(result, Some(header), site);
+        let reference = self
+            .call_helper(Helper::AllocArray, &[ty, len, site])
+            .expect("result");
+        self.b.ins().jump(done, &args(&[reference]));
+        self.b.seal_block(done);
+        self.b.switch_to_block(done);
+        self.b.declare_value_needs_stack_map(result);
+        self.record_birth(result, layout::ARRAY_NARROW_BASE);
+        self.fresh.push(result);
+        self.learn(Fact::Volatile(result));
+        result
+    }
+}

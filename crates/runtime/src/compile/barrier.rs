@@ -1,0 +1,124 @@
+//! The write barrier: what the collector and the plan are told of a store into an object.
+
+use super::alias::Region;
+use super::translate::Translator;
+use crate::store::region::{CONTEXT, Context, displacement};
+use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
+use std::mem::offset_of;
+use varve_heap::layout;
+use varve_machine::Kind as Access;
+
+impl Translator<'_, '_> {
+    /// Notes for the collector that a reference was stored into an object, unless that has been noted already. No call, so
+    /// that references stay in registers.
+    ///
+    /// `element` is the address of the element, in two parts, if the object is an array: of large ones only the line of what was
+    /// stored is noted.
+    pub(super) fn note_reference(&mut self, reference: Value, element: Option<(Value, i32)>) {
+        if self.fresh.contains(&reference) {
+            return;
+        }
+        let address = self.object_address(reference);
+        let flags = self.trusted(Region::Headers);
+        let byte = self
+            .b
+            .ins()
+            .load(types::I8, flags, address, layout::COLLECTOR_BYTE);
+        self.observe(
+            Access::Read,
+            Some(reference),
+            address,
+            layout::COLLECTOR_BYTE,
+            1,
+        );
+        let unlogged = self.b.ins().band_imm_u(byte, layout::UNLOGGED as i64);
+        let (slow, next) = (self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(slow);
+        self.b.ins().brif(unlogged, slow, &[], next, &[]);
+        self.b.seal_block(slow);
+        self.b.switch_to_block(slow);
+        if let Some((array, at)) = element {
+            let (large, small) = (self.b.create_block(), self.b.create_block());
+            self.b.set_cold_block(large);
+            self.b.set_cold_block(small);
+            let bit = self.b.ins().band_imm_u(byte, layout::LARGE as i64);
+            self.b.ins().brif(bit, large, &[], small, &[]);
+            self.b.seal_block(large);
+            self.b.seal_block(small);
+            self.b.switch_to_block(large);
+            self.note_line(array, at, next);
+            self.b.switch_to_block(small);
+        }
+        let logged = self.b.ins().band_imm_u(byte, !layout::UNLOGGED as i64);
+        self.b
+            .ins()
+            .store(flags, logged, address, layout::COLLECTOR_BYTE);
+        self.remember(reference);
+        self.b.ins().jump(next, &[]);
+        self.b.seal_block(next);
+        self.b.switch_to_block(next);
+    }
+
+    /// Notes the line of an element of a large array, unless it has been noted; goes on in `next`.
+    fn note_line(&mut self, array: Value, at: i32, next: Block) {
+        let base = self.base();
+        let address = self.b.ins().iadd_imm_s(array, i64::from(at));
+        let offset = self.b.ins().isub(address, base);
+        let line = self
+            .b
+            .ins()
+            .ushr_imm_u(offset, layout::LINE_SIZE.trailing_zeros() as i64);
+        let flags = self.trusted(Region::Mutator);
+        let at = displacement(CONTEXT) + offset_of!(Context, mutator) as i32;
+        let cards = self
+            .b
+            .ins()
+            .load(types::I64, flags, base, at + layout::MUTATOR_CARDS);
+        let card = self.b.ins().iadd(cards, line);
+        let flags = self.trusted(Region::Cards);
+        let noted = self.b.ins().load(types::I8, flags, card, 0);
+        let note = self.b.create_block();
+        self.b.set_cold_block(note);
+        self.b.ins().brif(noted, next, &[], note, &[]);
+        self.b.seal_block(note);
+        self.b.switch_to_block(note);
+        let one = self.b.ins().iconst(types::I8, 1);
+        self.b.ins().store(flags, one, card, 0);
+        let entry = self.b.ins().ireduce(types::I32, line);
+        let entry = self.b.ins().ishl_imm_u(entry, 1);
+        let entry = self
+            .b
+            .ins()
+            .bor_imm_u(entry, layout::REMEMBERED_LINE as i64);
+        self.remember(entry);
+        self.b.ins().jump(next, &[]);
+    }
+
+    /// Adds an entry to what the next collection looks at.
+    fn remember(&mut self, entry: Value) {
+        let (base, flags) = (self.base(), self.trusted(Region::Mutator));
+        let at = displacement(CONTEXT)
+            + offset_of!(Context, mutator) as i32
+            + layout::MUTATOR_REMEMBERED;
+        let cursor = self.b.ins().load(types::I64, flags, base, at);
+        let entries = self.trusted(Region::Remembered);
+        self.b.ins().store(entries, entry, cursor, 0);
+        let after = self.b.ins().iadd_imm_s(cursor, 4);
+        self.b.ins().store(flags, after, base, at);
+    }
+
+    /// Notes in an object's header that it was written to, if the plan wants to know. What has just been born need not be
+    /// told: that it survives is no write.
+    pub(super) fn note_write(&mut self, reference: Value) {
+        if !self.env.heap.monitors() || self.fresh.contains(&reference) {
+            return;
+        }
+        let address = self.object_address(reference);
+        let flags = self.trusted(Region::Headers);
+        let at = layout::TEMPERATURE_BYTE;
+        let byte = self.b.ins().load(types::I8, flags, address, at);
+        let byte = self.b.ins().bor_imm_u(byte, layout::WRITTEN as i64);
+        self.b.ins().store(flags, byte, address, at);
+        self.observe(Access::Update, Some(reference), address, at, 1);
+    }
+}

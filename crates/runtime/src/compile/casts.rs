@@ -1,0 +1,221 @@
+//! Type tests and casts.
+
+use super::facts::{Condition, Fact};
+use super::slot::Slot;
+use super::translate::{Operand, Translator, args};
+use super::traps::trap_code;
+use crate::error::TrapKind;
+use crate::helpers::Helper;
+use crate::store::region::{ROW_DEPTH, TYPE_ROW, TYPE_ROWS, displacement, row_kind};
+use crate::types::{HeapType, Kind, RefType, TypeIndex, ValType};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
+use varve_heap::layout;
+use wasmparser::Operator;
+
+impl Translator<'_, '_> {
+    fn row_word(&mut self, ty: Value, word: u32) -> Value {
+        let base = self.base();
+        let wide = self.b.ins().uextend(types::I64, ty);
+        let byte = self
+            .b
+            .ins()
+            .ishl_imm_u(wide, TYPE_ROW.trailing_zeros() as i64);
+        let row = self.b.ins().iadd(base, byte);
+        let at = displacement(TYPE_ROWS) + 4 * word as i32;
+        self.b
+            .ins()
+            .load(types::I32, MemFlagsData::trusted().with_readonly(), row, at)
+    }
+
+    /// Whether a type id is `wanted` or extends it.
+    pub(super) fn is_type(&mut self, actual: Value, wanted: TypeIndex) -> Value {
+        let canonical = self.env.types.get(wanted);
+        let depth = canonical.display.len();
+        if canonical.ty.is_final {
+            return self.b.ins().icmp_imm_s(IntCC::Equal, actual, wanted as i64);
+        }
+        if depth > ROW_DEPTH {
+            let wanted = self.i32(wanted as i64);
+            let v = self
+                .call_helper(Helper::IsSubtype, &[actual, wanted])
+                .expect("result");
+            return self.b.ins().ireduce(types::I8, v);
+        }
+        let ancestor = self.row_word(actual, depth as u32);
+        self.b
+            .ins()
+            .icmp_imm_s(IntCC::Equal, ancestor, wanted as i64)
+    }
+
+    fn type_of_object(&mut self, reference: Value) -> Value {
+        // On one of several paths: what it takes along is in memory.
+        self.forget_recorded();
+        let low = self.load(&Slot::header(reference));
+        self.forget_recorded();
+        self.b.ins().band_imm_u(low, (1 << layout::TYPE_BITS) - 1)
+    }
+
+    /// Whether a reference, known not to be null, points at something of type `wanted`; an i8.
+    fn test_non_null(&mut self, reference: Value, from: HeapType, wanted: HeapType) -> Value {
+        use HeapType::*;
+        if self.env.types.is_heap_subtype(from, wanted) {
+            return self.b.ins().iconst(types::I8, 1);
+        }
+        match wanted {
+            Any | Func | Extern | Exn => return self.b.ins().iconst(types::I8, 1),
+            None | NoFunc | NoExtern | NoExn => return self.b.ins().iconst(types::I8, 0),
+            Concrete(ty, Kind::Func) => {
+                let actual = self.type_of_func(reference, TrapKind::NullReference);
+                return self.is_type(actual, ty);
+            }
+            _ => {}
+        }
+        let low = self.b.ins().band_imm_u(reference, layout::I31_TAG as i64);
+        let is_i31 = self.b.ins().icmp_imm_s(IntCC::NotEqual, low, 0);
+        if wanted == I31 {
+            return is_i31;
+        }
+        let may_be_i31 = matches!(from, Any | Eq | I31 | Extern);
+        let (object, done) = (self.b.create_block(), self.b.create_block());
+        let result = self.b.append_block_param(done, types::I8);
+        if may_be_i31 {
+            let eq = self.b.ins().iconst(types::I8, (wanted == Eq) as i64);
+            self.b.ins().brif(is_i31, done, &args(&[eq]), object, &[]);
+        } else {
+            self.b.ins().jump(object, &[]);
+        }
+        self.b.seal_block(object);
+        self.b.switch_to_block(object);
+        let actual = self.type_of_object(reference);
+        let fits = match wanted {
+            Concrete(ty, _) => self.is_type(actual, ty),
+            _ => {
+                let kind = self.row_word(actual, 0);
+                match wanted {
+                    Struct => self
+                        .b
+                        .ins()
+                        .icmp_imm_s(IntCC::Equal, kind, row_kind::STRUCT as i64),
+                    Array => self
+                        .b
+                        .ins()
+                        .icmp_imm_s(IntCC::Equal, kind, row_kind::ARRAY as i64),
+                    _ => self
+                        .b
+                        .ins()
+                        .icmp_imm_s(IntCC::NotEqual, kind, row_kind::OPAQUE as i64),
+                }
+            }
+        };
+        self.b.ins().jump(done, &args(&[fits]));
+        self.b.seal_block(done);
+        self.b.switch_to_block(done);
+        result
+    }
+
+    /// Whether a reference is of type `to`; an i8.
+    fn test(&mut self, operand: Operand, to: RefType) -> Value {
+        let ValType::Ref(from) = operand.ty else {
+            unreachable!("validated: a reference")
+        };
+        if self.is_known(operand.value, to) {
+            return self.b.ins().iconst(types::I8, 1);
+        }
+        if !from.nullable {
+            return self.test_non_null(operand.value, from.heap, to.heap);
+        }
+        let (some, done) = (self.b.create_block(), self.b.create_block());
+        let result = self.b.append_block_param(done, types::I8);
+        let null = self.b.ins().iconst(types::I8, to.nullable as i64);
+        self.b
+            .ins()
+            .brif(operand.value, some, &[], done, &args(&[null]));
+        self.b.seal_block(some);
+        self.b.switch_to_block(some);
+        let fits = self.test_non_null(operand.value, from.heap, to.heap);
+        self.b.ins().jump(done, &args(&[fits]));
+        self.b.seal_block(done);
+        self.b.switch_to_block(done);
+        result
+    }
+
+    fn ref_test(&mut self, heap: wasmparser::HeapType, nullable: bool) {
+        let to = RefType {
+            nullable,
+            heap: self.heap_type(heap),
+        };
+        let operand = self.pop_operand();
+        let v = self.test(operand, to);
+        self.count_outcome(v);
+        self.push_bool(v);
+        let condition = self.stack.last().expect("just pushed").value;
+        self.says(condition, Condition::Is(operand.value, to));
+    }
+
+    fn ref_cast(&mut self, heap: wasmparser::HeapType, nullable: bool) {
+        let to = RefType {
+            nullable,
+            heap: self.heap_type(heap),
+        };
+        let operand = self.pop_operand();
+        let v = self.test(operand, to);
+        self.count_outcome(v);
+        self.b.ins().trapz(v, trap_code(TrapKind::CastFailure));
+        self.learn(Fact::Is(operand.value, to));
+        self.push(operand.value, ValType::Ref(to));
+    }
+
+    fn br_on_cast(
+        &mut self,
+        depth: u32,
+        from: wasmparser::RefType,
+        to: wasmparser::RefType,
+        on_success: bool,
+    ) {
+        let (from, to) = (self.ref_type(from), self.ref_type(to));
+        let operand = self.pop_operand();
+        let fits = self.test(operand, to);
+        self.count_outcome(fits);
+        // What remains after a successful cast is not of the target type: null only if the target does not take it.
+        let rest = RefType {
+            nullable: from.nullable && !to.nullable,
+            heap: from.heap,
+        };
+        let (taken, stays) = if on_success { (to, rest) } else { (rest, to) };
+        self.push(operand.value, ValType::Ref(taken));
+        let condition = match on_success {
+            true => fits,
+            false => self.b.ins().icmp_imm_s(IntCC::Equal, fits, 0),
+        };
+        let (block, types) = self.target(depth);
+        let values = self.branch_args(types.len());
+        self.branch_if(condition, block, &values);
+        self.pop();
+        self.learn(Fact::Is(operand.value, stays));
+        self.push(operand.value, ValType::Ref(stays));
+    }
+
+    /// Translates a type test or cast; whether the operator is one.
+    pub(super) fn translate_cast(&mut self, op: &Operator<'_>) -> bool {
+        use Operator::*;
+        match *op {
+            RefTestNonNull { hty } => self.ref_test(hty, false),
+            RefTestNullable { hty } => self.ref_test(hty, true),
+            RefCastNonNull { hty } => self.ref_cast(hty, false),
+            RefCastNullable { hty } => self.ref_cast(hty, true),
+            BrOnCast {
+                relative_depth,
+                from_ref_type,
+                to_ref_type,
+            } => self.br_on_cast(relative_depth, from_ref_type, to_ref_type, true),
+            BrOnCastFail {
+                relative_depth,
+                from_ref_type,
+                to_ref_type,
+            } => self.br_on_cast(relative_depth, from_ref_type, to_ref_type, false),
+            _ => return false,
+        }
+        true
+    }
+}

@@ -1,0 +1,255 @@
+//! What compiled code does to load or store a value: stages in a fixed order, each a function that looks at the [`Slot`].
+//!
+//! | load | store | stage | see |
+//! |---|---|---|---|
+//! | 1 | | what is known of the slot already is not loaded again | `facts` |
+//! | | 1 | bounds, as the runtime relies on them where it stores | |
+//! | 2 | 2 | durability: where the object is; whether the runtime has to store | `persist` |
+//! | 3 | 3 | null, bounds, and the address | |
+//! | 4 | 4 | the access itself | |
+//! | 5 | 5 | observation: the model is told | `observe` |
+//! | 6 | 6 | profiling: counted for the object's site | `profile` |
+//! | 7 | 7 | facts: what the slot holds from now on | `facts` |
+//! | | 8 | barrier: the collector and the plan are told | `barrier` |
+//! | | 9 | the end of what the runtime did in its own way | `persist` |
+//!
+//! An object's first values, which nobody has seen before, take stages 4 and 5 alone. What accesses many slots at once is done by helpers,
+//! which have these stages in their own code.
+
+use super::facts::Fact;
+use super::profile::Counted;
+use super::slot::{Kind, Slot};
+use super::translate::Translator;
+use super::traps::trap_code;
+use crate::error::TrapKind;
+use crate::store::region::MemoryRecord;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
+use std::mem::offset_of;
+use varve_heap::layout;
+use varve_machine::Kind as Access;
+
+impl Translator<'_, '_> {
+    /// The value of a slot. The operands of the operator are on the stack still: a stage may leave this code for other code that begins with
+    /// the operator.
+    pub(super) fn load(&mut self, slot: &Slot) -> Value {
+        if let Some(known) = self.known(slot) {
+            self.not_loaded(slot);
+            self.profile(Counted::Read, slot);
+            return known;
+        }
+        let object = self.settle(slot);
+        let address = self.address(slot, object);
+        let value = self.read(slot, address);
+        self.observe_load(slot, address, value);
+        self.profile(Counted::Read, slot);
+        self.learn_content(slot, value);
+        value
+    }
+
+    /// Stores a value in a slot. The operands are on the stack as for a load.
+    pub(super) fn store(&mut self, slot: &Slot, value: Value) {
+        self.check_bounds(slot);
+        let durable = self.begin_store(slot, value);
+        let address = self.address(slot, slot.reference);
+        self.write(slot, address, value);
+        self.observe_slot(Access::Write, slot, address);
+        self.profile(Counted::Write, slot);
+        self.replace_content(slot, value);
+        self.barrier(slot, address);
+        self.end_store(durable, slot);
+    }
+
+    /// Stores a value in a slot of a new object, which is at `address`.
+    pub(super) fn initialize(&mut self, slot: &Slot, address: Value, value: Value) {
+        self.write(slot, address, value);
+        self.observe_slot(Access::Write, slot, address);
+    }
+
+    // ---- known already ----------------------------------------------------------------------------------------------------------
+
+    fn known(&self, slot: &Slot) -> Option<Value> {
+        let reference = slot.reference?;
+        match slot.kind {
+            Kind::Field { .. } => self.field_of(reference, slot.region),
+            Kind::Element { index, .. } => self.element_of(reference, index, slot.region),
+            Kind::Length => self.length_of(reference),
+            _ => None,
+        }
+    }
+
+    // ---- null, bounds, address --------------------------------------------------------------------------------------------------
+
+    /// Of an element: traps where its array is null or has no such element. Optimized code looks once.
+    fn check_bounds(&mut self, slot: &Slot) {
+        let (Kind::Element { index, .. }, Some(array)) = (slot.kind, slot.reference) else {
+            return;
+        };
+        if !self.is_in_bounds(array, index) {
+            let length = self.load(&Slot::length(array));
+            let out = self
+                .b
+                .ins()
+                .icmp(IntCC::UnsignedGreaterThanOrEqual, index, length);
+            self.trap_if(out, TrapKind::ArrayOutOfBounds);
+            self.learn(Fact::InBounds(array, index));
+        }
+    }
+
+    /// The address that the slot's offset is added to. `object` is where the object is, if the slot is in one.
+    fn address(&mut self, slot: &Slot, object: Option<Value>) -> Value {
+        self.check_bounds(slot);
+        match (slot.kind, object) {
+            (Kind::Memory { memory, index, .. }, _) => self.memory_address(slot, memory, index),
+            (_, None) => self.base(),
+            (Kind::Element { index, .. }, Some(array)) => {
+                let address = self.object_address(array);
+                let wide = self.b.ins().uextend(types::I64, index);
+                let shift = slot.width.bytes().trailing_zeros();
+                let byte = self.b.ins().ishl_imm_u(wide, i64::from(shift));
+                self.b.ins().iadd(address, byte)
+            }
+            (_, Some(object)) => {
+                // Null faults by itself if the offset is within the guard.
+                if slot.trap.is_some() && slot.offset as u64 + 8 > layout::NULL_GUARD {
+                    let null = trap_code(TrapKind::NullReference);
+                    self.b.ins().trapz(object, null);
+                }
+                self.object_address(object)
+            }
+        }
+    }
+
+    /// Memories reserve more than any 32-bit index and offset reach, so that what is out of bounds faults.
+    fn memory_address(&mut self, slot: &Slot, memory: u32, index: Value) -> Value {
+        let index = self.b.ins().uextend(types::I64, index);
+        let record = self.env.memories[memory as usize].place;
+        let base = self.constant_word(record, offset_of!(MemoryRecord, base));
+        let address = self.b.ins().iadd(base, index);
+        match slot.kind {
+            Kind::Memory { offset, .. } if offset != slot.offset as u64 => {
+                self.b.ins().iadd_imm_s(address, offset as i64)
+            }
+            _ => address,
+        }
+    }
+
+    // ---- the access -------------------------------------------------------------------------------------------------------------
+
+    fn flags(&mut self, slot: &Slot) -> MemFlagsData {
+        match slot.trap {
+            Some(trap) => self.trapping(slot.region, trap),
+            None => self.trusted(slot.region),
+        }
+    }
+
+    fn read(&mut self, slot: &Slot, address: Value) -> Value {
+        let (flags, width) = (self.flags(slot), slot.width);
+        let value = self.b.ins().load(width.part, flags, address, slot.offset);
+        match width.signed {
+            _ if width.is_whole() => value,
+            true => self.b.ins().sextend(width.whole, value),
+            false => self.b.ins().uextend(width.whole, value),
+        }
+    }
+
+    fn write(&mut self, slot: &Slot, address: Value, value: Value) {
+        let (flags, width) = (self.flags(slot), slot.width);
+        let value = match width.is_whole() {
+            true => value,
+            false => self.b.ins().ireduce(width.part, value),
+        };
+        self.b.ins().store(flags, value, address, slot.offset);
+    }
+
+    // ---- observation ------------------------------------------------------------------------------------------------------------
+
+    fn observe_slot(&mut self, access: Access, slot: &Slot, address: Value) {
+        let bytes = slot.width.bytes();
+        match slot.kind {
+            Kind::Memory {
+                memory,
+                index,
+                offset,
+            } => self.record_memory(access, memory, index, offset, bytes),
+            _ => self.observe(access, slot.reference, address, slot.offset, bytes),
+        }
+    }
+
+    fn observe_load(&mut self, slot: &Slot, address: Value, value: Value) {
+        self.observe_slot(Access::Read, slot, address);
+        // The next access may be at an address that this one has loaded.
+        if !matches!(slot.kind, Kind::Length | Kind::Header | Kind::Exception) {
+            self.record_loaded(value);
+        }
+    }
+
+    /// The operator's instructions are not executed, as what it would load is known.
+    fn not_loaded(&mut self, slot: &Slot) {
+        match slot.kind {
+            Kind::Field { .. } => self.not_executed(1),
+            Kind::Element { .. } => self.not_executed(3),
+            _ => {}
+        }
+    }
+
+    // ---- profiling --------------------------------------------------------------------------------------------------------------
+
+    fn profile(&mut self, what: Counted, slot: &Slot) {
+        if let (true, Some(reference)) = (slot.counted, slot.reference) {
+            self.count_access(what, reference, None);
+        }
+    }
+
+    // ---- facts ------------------------------------------------------------------------------------------------------------------
+
+    /// The slot holds the value. Of a part of a value the rest is not known.
+    fn learn_content(&mut self, slot: &Slot, value: Value) {
+        let Some(reference) = slot.reference else {
+            return;
+        };
+        match slot.kind {
+            _ if !slot.width.is_whole() => {}
+            Kind::Field { .. } => self.learn(Fact::Field(reference, slot.region, value)),
+            Kind::Element { index, .. } => {
+                self.learn(Fact::Element(reference, index, slot.region, value));
+            }
+            Kind::Length => self.learn(Fact::Length(reference, value)),
+            _ => {}
+        }
+    }
+
+    /// The same after a store: other slots that may be this one hold who knows what.
+    fn replace_content(&mut self, slot: &Slot, value: Value) {
+        if slot.reference.is_some() {
+            self.forget_stored(slot.region);
+            self.learn_content(slot, value);
+        }
+    }
+
+    // ---- barrier ----------------------------------------------------------------------------------------------------------------
+
+    fn barrier(&mut self, slot: &Slot, address: Value) {
+        let Some(object) = slot.reference else { return };
+        if slot.managed {
+            let element = matches!(slot.kind, Kind::Element { .. });
+            self.note_reference(object, element.then_some((address, slot.offset)));
+        }
+        self.note_write(object);
+    }
+
+    // ---- addresses of objects ---------------------------------------------------------------------------------------------------
+
+    /// The address of an object. Never kept across a call: objects move.
+    pub(super) fn object_address(&mut self, reference: Value) -> Value {
+        let base = self.base();
+        self.object_at(base, reference)
+    }
+
+    /// The address of what belongs to an object and is as far from `base` as the object is from the heap's base.
+    pub(super) fn object_at(&mut self, base: Value, reference: Value) -> Value {
+        let wide = self.b.ins().uextend(types::I64, reference);
+        let byte = self.b.ins().ishl_imm_u(wide, self.env.align.shift() as i64);
+        self.b.ins().iadd(base, byte)
+    }
+}

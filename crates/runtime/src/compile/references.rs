@@ -1,0 +1,119 @@
+//! References that are made, compared and looked at, without what they point at.
+
+use super::translate::{Operand, Translator};
+use super::traps::trap_code;
+use crate::error::TrapKind;
+use crate::types::{HeapType, Kind, RefType, ValType};
+use cranelift_codegen::ir::InstBuilder;
+use cranelift_codegen::ir::condcodes::IntCC;
+use varve_heap::layout;
+use wasmparser::Operator;
+
+const I31_NON_NULL: ValType = ValType::Ref(RefType {
+    nullable: false,
+    heap: HeapType::I31,
+});
+
+impl Translator<'_, '_> {
+    fn non_null(ty: ValType) -> ValType {
+        match ty {
+            ValType::Ref(r) => ValType::Ref(RefType {
+                nullable: false,
+                heap: r.heap,
+            }),
+            t => t,
+        }
+    }
+
+    /// A conversion between `any` and `extern`: the same reference under another type.
+    fn retype(&mut self, heap: HeapType) {
+        let operand = self.pop_operand();
+        let nullable = matches!(operand.ty, ValType::Ref(r) if r.nullable);
+        self.push(operand.value, ValType::Ref(RefType { nullable, heap }));
+    }
+
+    /// Translates an operator on references; whether it is one.
+    pub(super) fn translate_reference(&mut self, op: &Operator<'_>) -> bool {
+        use Operator::*;
+        match *op {
+            RefNull { hty } => {
+                let heap = self.heap_type(hty);
+                let v = self.i32(0);
+                self.stack.push(Operand {
+                    value: v,
+                    ty: ValType::Ref(RefType {
+                        nullable: true,
+                        heap,
+                    }),
+                });
+            }
+            RefIsNull => {
+                let v = self.pop();
+                let is = self.b.ins().icmp_imm_s(IntCC::Equal, v, 0);
+                self.push_bool(is);
+            }
+            RefFunc { function_index } => {
+                let place = self.env.instance.funcs[function_index as usize];
+                let ty = self.env.module.funcs[function_index as usize];
+                let v = self.i32(place as i64);
+                let heap = HeapType::Concrete(ty, Kind::Func);
+                self.push(
+                    v,
+                    ValType::Ref(RefType {
+                        nullable: false,
+                        heap,
+                    }),
+                );
+            }
+            RefEq => {
+                let [a, b] = self.stack[self.stack.len() - 2..] else {
+                    unreachable!("validated: two references")
+                };
+                let v = self.same(a, b);
+                self.pop_n(2);
+                self.push_bool(v);
+            }
+            RefAsNonNull => {
+                let o = self.pop_operand();
+                self.b
+                    .ins()
+                    .trapz(o.value, trap_code(TrapKind::NullReference));
+                self.push(o.value, Self::non_null(o.ty));
+            }
+            BrOnNull { relative_depth } => {
+                let o = self.pop_operand();
+                let null = self.b.ins().icmp_imm_s(IntCC::Equal, o.value, 0);
+                let (block, types) = self.target(relative_depth);
+                let values = self.branch_args(types.len());
+                self.branch_if(null, block, &values);
+                self.push(o.value, Self::non_null(o.ty));
+            }
+            BrOnNonNull { relative_depth } => {
+                let value = self.stack.last().expect("validated").value;
+                let (block, types) = self.target(relative_depth);
+                let values = self.branch_args(types.len());
+                self.branch_if(value, block, &values);
+                self.pop();
+            }
+            RefI31 => {
+                let v = self.pop();
+                let v = self.b.ins().ishl_imm_u(v, 1);
+                let v = self.b.ins().bor_imm_u(v, layout::I31_TAG as i64);
+                self.push(v, I31_NON_NULL);
+            }
+            I31GetS | I31GetU => {
+                let v = self.pop();
+                self.b.ins().trapz(v, trap_code(TrapKind::NullReference));
+                let v = match op {
+                    I31GetS => self.b.ins().sshr_imm_u(v, 1),
+                    _ => self.b.ins().ushr_imm_u(v, 1),
+                };
+                self.push(v, ValType::I32);
+            }
+            AnyConvertExtern => self.retype(HeapType::Any),
+            ExternConvertAny => self.retype(HeapType::Extern),
+            _ => return false,
+        }
+        true
+    }
+}

@@ -1,0 +1,98 @@
+//! Tables.
+
+use super::translate::Translator;
+use crate::error::TrapKind;
+use crate::helpers::Helper;
+use crate::store::region::{Place, TableRecord};
+use crate::types::ValType;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
+use std::mem::offset_of;
+use wasmparser::Operator;
+
+impl Translator<'_, '_> {
+    fn table_record(&self, table: u32) -> Place {
+        self.env.tables[self.env.instance.tables[table as usize] as usize].place
+    }
+
+    pub(super) fn table_id(&mut self, table: u32) -> Value {
+        let id = self.env.instance.tables[table as usize];
+        self.i32(id as i64)
+    }
+
+    /// The address of an element, after a check of the bounds.
+    pub(super) fn element_address(&mut self, table: u32, index: Value, trap: TrapKind) -> Value {
+        let place = self.table_record(table);
+        let len = self.word(place, offset_of!(TableRecord, len));
+        let index = self.b.ins().uextend(types::I64, index);
+        let out = self
+            .b
+            .ins()
+            .icmp(IntCC::UnsignedGreaterThanOrEqual, index, len);
+        self.trap_if(out, trap);
+        let base = self.word(place, offset_of!(TableRecord, base));
+        let byte = self.b.ins().ishl_imm_u(index, 2);
+        self.b.ins().iadd(base, byte)
+    }
+
+    fn table_type(&self, table: u32) -> ValType {
+        ValType::Ref(self.env.module.tables[table as usize].0.element)
+    }
+
+    /// Translates an operator on tables; whether it is one.
+    pub(super) fn translate_table(&mut self, op: &Operator<'_>) -> bool {
+        use Operator::*;
+        match *op {
+            TableGet { table } => {
+                let index = self.pop();
+                let address = self.element_address(table, index, TrapKind::TableOutOfBounds);
+                let v = self
+                    .b
+                    .ins()
+                    .load(types::I32, MemFlagsData::trusted(), address, 0);
+                self.push(v, self.table_type(table));
+            }
+            TableSet { table } => {
+                let v = self.pop();
+                let index = self.pop();
+                let address = self.element_address(table, index, TrapKind::TableOutOfBounds);
+                self.b.ins().store(MemFlagsData::trusted(), v, address, 0);
+            }
+            TableSize { table } => {
+                let place = self.table_record(table);
+                let len = self.word(place, offset_of!(TableRecord, len));
+                let len = self.b.ins().ireduce(types::I32, len);
+                self.push(len, ValType::I32);
+            }
+            TableGrow { table } => {
+                let id = self.table_id(table);
+                self.push_help(Helper::TableGrow, &[id], 2, ValType::I32);
+            }
+            TableFill { table } => {
+                let id = self.table_id(table);
+                self.help(Helper::TableFill, &[id], 3);
+            }
+            TableCopy {
+                dst_table,
+                src_table,
+            } => {
+                let (d, s) = (self.table_id(dst_table), self.table_id(src_table));
+                self.help(Helper::TableCopy, &[d, s], 3);
+            }
+            TableInit { elem_index, table } => {
+                let (i, e, t) = (
+                    self.instance_id(),
+                    self.i32(elem_index as i64),
+                    self.table_id(table),
+                );
+                self.help(Helper::TableInit, &[i, e, t], 3);
+            }
+            ElemDrop { elem_index } => {
+                let (i, e) = (self.instance_id(), self.i32(elem_index as i64));
+                self.help(Helper::ElemDrop, &[i, e], 0);
+            }
+            _ => return false,
+        }
+        true
+    }
+}
