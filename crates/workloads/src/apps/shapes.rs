@@ -175,7 +175,7 @@ pub const NPB_MG: Shape = Shape {
 /// Guess: line solves in three directions over many arrays, a third of them written.
 pub const NPB_SP: Shape = Shape {
     name: "npb_sp",
-    about: "line solves over many arrays (NPB SP, as a pattern; `sp` is the real kernel)",
+    about: "line solves over many arrays (NPB SP, as a pattern)",
     reads: 6,
     writes: 3,
     instructions: 500,
@@ -185,7 +185,7 @@ pub const NPB_SP: Shape = Shape {
 /// Demand of paper E, section IV-A: one thread reads 2.3 GB/s and writes 1 GB/s.
 pub const NPB_LU: Shape = Shape {
     name: "npb_lu",
-    about: "sweeps over arrays, many of them written (NPB LU, as a pattern; `lu` is the real kernel)",
+    about: "sweeps over arrays, many of them written (NPB LU, as a pattern)",
     reads: 4,
     writes: 3,
     instructions: 800,
