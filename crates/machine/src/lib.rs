@@ -8,8 +8,10 @@ pub mod model;
 mod op;
 mod pager;
 mod program;
+pub mod random;
 pub mod units;
 pub mod written;
+pub mod zipf;
 
 pub use describe::{Machine, Mode};
 pub use load::{LoadError, Node, NodeKind, Problem, Summary};

@@ -32,7 +32,7 @@ pub mod params;
 mod placement;
 pub mod policies;
 mod policy;
-mod rng;
+mod ties;
 mod topology;
 pub mod trays;
 

@@ -8,23 +8,12 @@ mod common;
 use std::collections::HashSet;
 
 use common::{cached, tiered, touch};
+use varve_machine::random::Rng;
 use varve_machine::{Pager, Sample, Source};
 use varve_pages::{Conflicts, NodeFrames, Placement, Topology};
 
 /// Lines of a page; small, so that the cache is warm soon.
 const LINES: u64 = 4;
-
-struct Rng(u64);
-
-impl Rng {
-    /// A small generator of the test's own (xorshift64*).
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % n
-    }
-}
 
 struct Cache {
     sets: Vec<Vec<u64>>,
@@ -64,7 +53,7 @@ impl Run {
             sets: vec![Vec::new(); bins as usize * LINES as usize],
             ways: node.ways as usize,
         });
-        let rng = Rng(0x9E37_79B9 + seed);
+        let rng = Rng::from_state(seed);
         Run {
             placement,
             frames,

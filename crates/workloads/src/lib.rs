@@ -26,7 +26,6 @@ pub mod nas;
 pub mod node;
 pub mod params;
 pub mod registry;
-pub mod rng;
 pub mod streams;
 pub mod tpcc;
 

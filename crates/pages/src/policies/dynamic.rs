@@ -12,7 +12,7 @@ use super::daemon::Settings;
 use crate::frames::Frames;
 use crate::heat::Heat;
 use crate::policy::{Policy, Remap};
-use crate::rng::Ties;
+use crate::ties::Ties;
 use crate::topology::Topology;
 
 /// Levels of heat of a bin: the heat of its pages added up, which only very hot bins outgrow (they count as equals).

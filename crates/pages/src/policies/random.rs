@@ -13,8 +13,8 @@ use varve_machine::Fault;
 
 use crate::frames::Frames;
 use crate::policy::Policy;
-use crate::rng::Rng;
 use crate::topology::Topology;
+use varve_machine::random::Rng;
 
 /// Runs of free frames of each node in random order.
 pub struct Random {
@@ -52,7 +52,7 @@ impl Random {
         Random {
             nearest: super::nearest(topology),
             nodes: nodes.collect(),
-            rng: Rng::new(seed),
+            rng: Rng::from_state(seed),
         }
     }
 }

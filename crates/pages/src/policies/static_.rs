@@ -9,7 +9,7 @@ use varve_machine::Fault;
 
 use crate::frames::Frames;
 use crate::policy::Policy;
-use crate::rng::Ties;
+use crate::ties::Ties;
 use crate::topology::Topology;
 
 /// Nodes by distance, for each socket; the counting is the heat of the bins.

@@ -84,9 +84,9 @@ fn claims_read_back_with_their_bounds() {
 #[test]
 fn a_comparison_keeps_base_units() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("runs.parquet");
+    let path = folder.path().join("table.parquet");
     let report = sample::report();
-    columnar::runs(&report.table, &report.origin, &path).unwrap();
+    columnar::table(&report.table, &report.origin, &path).unwrap();
     let (rows, notes) = read(&path);
     assert_eq!(text(&rows[2], "policy").as_deref(), Some("static"));
     assert_eq!(number(&rows[2], "time"), Some(1.52e9));
@@ -108,14 +108,14 @@ fn a_comparison_keeps_base_units() {
 fn runs_keep_everything_that_they_measured() {
     let folder = tempfile::tempdir().unwrap();
     let report = sample::report();
-    let written = columnar::results(&report, folder.path()).unwrap();
+    let written = columnar::records(&report, folder.path()).unwrap();
     let names: Vec<_> = written.iter().map(|p| p.file_name().unwrap()).collect();
     assert_eq!(
         names,
         [
-            "results.parquet",
-            "results-timeline.parquet",
-            "results-latencies.parquet"
+            "runs.parquet",
+            "runs-timeline.parquet",
+            "runs-latencies.parquet"
         ]
     );
     let (rows, notes) = read(&written[0]);
@@ -148,9 +148,9 @@ fn runs_keep_everything_that_they_measured() {
 
     let mut bare = report;
     bare.runs.clear();
-    assert!(columnar::results(&bare, folder.path()).unwrap().is_empty());
+    assert!(columnar::records(&bare, folder.path()).unwrap().is_empty());
     bare.runs = vec![serde_json::json!(3)];
-    let error = columnar::results(&bare, folder.path()).unwrap_err();
+    let error = columnar::records(&bare, folder.path()).unwrap_err();
     assert!(error.to_string().contains("run 0"), "{error}");
 }
 

@@ -4,7 +4,7 @@ use super::shapes::{Random, Shape};
 use crate::init::{By, FirstTouch, chunk};
 use crate::layout::{Array, Layout};
 use crate::params::{Error, Values};
-use crate::rng::Rng;
+use varve_machine::random::Rng;
 use varve_machine::{Kind, Op, Program, Region};
 
 /// Bytes of a line, the unit of a step.

@@ -22,7 +22,7 @@ use crate::layout::{Array, Layout};
 use crate::limit::{Limit, TIME};
 use crate::params::{Error, Param, Unit, Values};
 use crate::registry::Entry;
-use crate::rng::{Permutation, Rng, mix};
+use varve_machine::random::{Permutation, Rng, mix};
 
 /// Bytes of an item.
 const ITEM: u64 = 8;

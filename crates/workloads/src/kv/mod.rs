@@ -17,7 +17,6 @@ pub mod load;
 pub mod store;
 pub mod tree;
 pub mod ycsb;
-pub mod zipf;
 
 /// The workloads of this module.
 pub const ENTRIES: &[Entry] = &[ycsb::ENTRY];

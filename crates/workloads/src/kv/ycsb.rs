@@ -13,13 +13,13 @@ use super::implicit::Implicit;
 use super::load::{Setup, node_room, spare_items};
 use super::store::{ITEM, Store};
 use super::tree::Tree;
-use super::zipf::Zipf;
 use crate::layout::{Array, Layout};
 use crate::limit::{Limit, TIME};
 use crate::node::NODE;
 use crate::params::{Error, Param, Unit, Values};
 use crate::registry::Entry;
-use crate::rng::{Permutation, Rng, mix};
+use varve_machine::random::{Permutation, Rng, mix};
+use varve_machine::zipf::Zipf;
 
 /// Instructions of the client between two requests: a random number, Zipf's power (100), scrambling and making the key,
 /// choosing the operation, the call.

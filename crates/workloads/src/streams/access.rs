@@ -13,7 +13,7 @@ use crate::layout::{Array, Layout};
 use crate::limit::{Limit, TIME};
 use crate::params::{Error, Param, Unit, Values};
 use crate::registry::Entry;
-use crate::rng::Rng;
+use varve_machine::random::Rng;
 
 /// Bytes per op: one cache line. A larger block is as many ops in a row.
 const LINE: u64 = 64;

@@ -20,7 +20,7 @@ use crate::layout::{Array, Layout};
 use crate::limit::{Limit, TIME};
 use crate::params::{Error, Param, Unit, Values};
 use crate::registry::Entry;
-use crate::rng::Rng;
+use varve_machine::random::Rng;
 
 /// Bytes of an item.
 const ITEM: u64 = 8;

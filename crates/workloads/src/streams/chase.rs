@@ -11,7 +11,7 @@ use crate::layout::{Array, Layout};
 use crate::limit::{Limit, TIME};
 use crate::params::{Error, Param, Unit, Values};
 use crate::registry::Entry;
-use crate::rng::Permutation;
+use varve_machine::random::Permutation;
 
 /// Instructions per step: the load, and a share of the unrolled loop's counter.
 const INSTRUCTIONS: u32 = 2;

@@ -14,7 +14,7 @@ use crate::layout::{Array, Layout};
 use crate::limit::{Limit, TIME};
 use crate::params::{Error, Param, Unit, Values};
 use crate::registry::Entry;
-use crate::rng::Permutation;
+use varve_machine::random::Permutation;
 
 /// Bytes of an object: HotSpot's 12-byte header with compressed class pointers and the 4-byte integer.
 const OBJECT: u64 = 16;

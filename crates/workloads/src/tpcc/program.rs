@@ -12,7 +12,7 @@ use crate::layout::Layout;
 use crate::limit::{Limit, TIME};
 use crate::params::{Error, Param, Unit, Values};
 use crate::registry::Entry;
-use crate::rng::Rng;
+use varve_machine::random::Rng;
 
 /// Most warehouses: about 2.2 MB of the host's memory each.
 const WAREHOUSES: u64 = 4000;
