@@ -14,7 +14,7 @@ use crate::demand::Demand;
 use crate::group::{Memory, Program};
 use serde::{Deserialize, Serialize};
 
-/// A program that slow memory slows by less than this is bound by the processor (paper E, section III-A).
+/// A program that slow memory slows by less than this is bound by the processor (Wang et al., section III-A).
 pub const CPU_BOUND: f64 = 1.5;
 
 /// Slowdown with the usual threads over that with one, from which on it is the memory's bandwidth that is short. A choice: with

@@ -1,5 +1,5 @@
 //! How pages conflict in a 48 GB DRAM cache: 96 GB of 2 MiB pages over 504 GB of memory, 10 % of them hot and side by
-//! side (GUPS, paper D section 5.2.1), at full size, under every policy for memory mode. No model of a machine: just
+//! side (GUPS, Johnny Cache section 5.2.1), at full size, under every policy for memory mode. No model of a machine: just
 //! placement, and one sample after the other for the policy that wants them.
 //!
 //! `cargo run --release -p varve-pages --example gups`

@@ -1,7 +1,7 @@
 //! Policies in front of a small direct-mapped (or N-way) cache of lines: does what they do help?
 //!
 //! The cache is the obvious one: a vector of sets, each a list of lines, most recent first. Accesses are random,
-//! nine of ten to the hot pages (GUPS, paper D section 5.2).
+//! nine of ten to the hot pages (GUPS, Johnny Cache section 5.2).
 
 mod common;
 
@@ -242,7 +242,7 @@ fn hotset_brings_the_hot_pages_to_dram() {
 
 #[test]
 fn hotset_cannot_help_when_every_page_is_a_little_hot() {
-    // Paper D, section 5.2.2: hot items scattered over all pages.
+    // Johnny Cache, section 5.2.2: hot items scattered over all pages.
     let all: Vec<u64> = (0..256).collect();
     let mut tiers = Run::new(&format!("hotset:{SCALED}"), tiered(128, 1152), 256, &all, 1);
     tiers.hits(200_000);

@@ -38,7 +38,7 @@ pub const CODE: Param = Param {
     key: "code",
     want: Want::Word(&["plan", "fast", "slow"]),
     default: "plan",
-    about: "the memory of compiled code: what the plan says (fast, but for the slow ones), or another one (A15)",
+    about: "the memory of compiled code: what the plan says (fast, but for the slow ones), or another one",
 };
 
 /// Values, given or default.

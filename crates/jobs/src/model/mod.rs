@@ -202,7 +202,7 @@ impl ModelSpec {
             }
             None => Err(wrong(
                 "name",
-                "is nothing that runs on a model".into(),
+                "it has nothing to run on a model".into(),
                 "give it `workload`, `trace` or `managed`, or run the group on this machine with --live",
             )),
         }

@@ -62,6 +62,7 @@ fn threads(plan: &Plan, group: &Group, host: &Host) -> Vec<String> {
                 "{} has {t} threads for {usual}: others leave cores free, and {pays}.",
                 p.name
             ),
+            1 => format!("{} keeps its one thread: {pays}.", p.name),
             t => format!("{} keeps its {t} threads: {pays}.", p.name),
         }
     };

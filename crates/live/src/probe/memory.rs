@@ -1,5 +1,7 @@
 //! Memory of one node to measure in, and chains of lines through it.
 
+use crate::nodes::Mask;
+
 /// Bytes of a line.
 pub(crate) const LINE: usize = 64;
 /// Words of a line.
@@ -28,16 +30,14 @@ impl Memory {
             };
             libc::madvise(start, bytes, libc::MADV_HUGEPAGE);
             if bind {
-                let mut mask = [0u64; 16];
-                *mask.get_mut(node as usize / 64)? = 1 << (node % 64);
-                let bits = (mask.len() * 64) as u64;
+                let mask = Mask::of(&[node]);
                 if libc::syscall(
                     libc::SYS_mbind,
                     start,
                     bytes,
                     libc::MPOL_BIND,
                     mask.as_ptr(),
-                    bits,
+                    mask.limit(),
                     0,
                 ) != 0
                 {

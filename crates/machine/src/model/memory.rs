@@ -699,7 +699,7 @@ impl Socket {
 
     /// A read in memory mode: the DRAM line carries its tag, so that every read starts with a DRAM read. A miss then
     /// reads slow memory, fills the DRAM and, when the line that was there is dirty, writes that one back first
-    /// (paper D, Figure 1).
+    /// (Johnny Cache, Figure 1).
     #[inline(always)]
     fn cached_read(&mut self, now: Ps, local: u64, f: &Fixed) -> Reply {
         let Some(tags) = &mut self.tags else {

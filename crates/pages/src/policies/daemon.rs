@@ -1,5 +1,5 @@
 //! What policies with daemons share: sampling, the thresholds of heat, and how much may be moved in a period.
-//! `dynamic` and `hotset` have the same (paper D, section 4.3: a fair comparison).
+//! `dynamic` and `hotset` have the same (Johnny Cache, section 4.3: a fair comparison).
 
 use varve_machine::Daemons;
 
@@ -16,7 +16,7 @@ pub const PARAMS: &[Param] = &[
         },
         default: "10k",
         scaled: true,
-        about: "one access in this many is sampled, 0 for none; HeMem's default according to paper D, section 5.4.2",
+        about: "one access in this many is sampled, 0 for none; HeMem's default according to Johnny Cache, section 5.4.2",
     },
     Param {
         key: "period",
@@ -30,7 +30,7 @@ pub const PARAMS: &[Param] = &[
         unit: Unit::Count { min: 1, max: 2 },
         default: "2",
         scaled: false,
-        about: "daemon threads: one samples, one migrates; paper D, section 5.2",
+        about: "daemon threads: one samples, one migrates; Johnny Cache, section 5.2",
     },
     Param {
         key: "hot-loads",
@@ -51,7 +51,7 @@ pub const PARAMS: &[Param] = &[
         unit: Unit::Count { min: 2, max: 255 },
         default: "16",
         scaled: false,
-        about: "all heat is halved when the loads or the stores of a page reach this: double the hot threshold, paper D, section 4.3 (HeMem's artifact has 18)",
+        about: "all heat is halved when the loads or the stores of a page reach this: double the hot threshold, Johnny Cache, section 4.3 (HeMem's artifact has 18)",
     },
     Param {
         key: "rate",

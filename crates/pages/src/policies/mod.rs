@@ -123,7 +123,7 @@ const ENTRIES: &[Entry] = &[
     Entry {
         name: "first-touch",
         about: "lowest free frame of the nearest memory: Linux on a fresh, unfragmented system",
-        source: "Linux's default; paper D, section 2.1",
+        source: "Linux's default; Johnny Cache, section 2.1",
         needs: Needs::Any,
         params: &[],
         build: |_, topology| {
@@ -166,7 +166,7 @@ const ENTRIES: &[Entry] = &[
     Entry {
         name: "random",
         about: "runs of free frames in random order: Linux whose memory is fragmented",
-        source: "paper D, section 5.1",
+        source: "Johnny Cache, section 5.1",
         needs: Needs::Any,
         params: &[
             Param {
@@ -187,7 +187,7 @@ const ENTRIES: &[Entry] = &[
     Entry {
         name: "static",
         about: "a bin with the fewest pages: JC-static",
-        source: "paper D, section 4.2",
+        source: "Johnny Cache, section 4.2",
         needs: Needs::MemoryMode,
         params: &[SEED],
         build: |values, topology| {
@@ -199,7 +199,7 @@ const ENTRIES: &[Entry] = &[
     Entry {
         name: "dynamic",
         about: "the coldest bin, and a daemon that parts hot pages in one bin: JC-dyn",
-        source: "paper D, section 4.3",
+        source: "Johnny Cache, section 4.3",
         needs: Needs::MemoryMode,
         params: &with_seed(),
         build: |values, topology| {
@@ -212,7 +212,7 @@ const ENTRIES: &[Entry] = &[
     Entry {
         name: "hotset",
         about: "DRAM first; a daemon exchanges hot pages of slow memory for cold ones of DRAM: HeMem",
-        source: "Raybuck et al., HeMem, SOSP 2021; paper D, section 2.1",
+        source: "Raybuck et al., HeMem, SOSP 2021; Johnny Cache, section 2.1",
         needs: Needs::Flat,
         params: &with_spare(),
         build: |values, topology| {
@@ -225,7 +225,7 @@ const ENTRIES: &[Entry] = &[
     Entry {
         name: "fast",
         about: "DRAM only; a footprint larger than DRAM is out of memory",
-        source: "paper D, section 5.3: Linux-DRAM",
+        source: "Johnny Cache, section 5.3: Linux-DRAM",
         needs: Needs::Flat,
         params: &[],
         build: |_, topology| {
@@ -251,7 +251,7 @@ const ENTRIES: &[Entry] = &[
     Entry {
         name: "oracle",
         about: "knows the hot pages, as no system does: hot pages in DRAM, or in bins of their own",
-        source: "paper D, section 5.2: all hot data manually allocated in DRAM",
+        source: "Johnny Cache, section 5.2: all hot data manually allocated in DRAM",
         needs: Needs::Any,
         params: &[Param {
             key: "hot",
@@ -271,7 +271,7 @@ const ENTRIES: &[Entry] = &[
     Entry {
         name: "channels",
         about: "pages in turn over all DIMMs: what channel interleaving does, by pages",
-        source: "paper B, section 8.1: the baseline",
+        source: "Olson et al., TACO 2018, section 8.1: the baseline",
         needs: Needs::Trays,
         params: &[],
         build: |_, topology| {
@@ -311,7 +311,7 @@ const TRAYS: &[Param] = &[
         0,
         64,
         "1",
-        "hot DIMMs of each socket in the beginning, 0 for all; paper B, section 8.2.3: one",
+        "hot DIMMs of each socket in the beginning, 0 for all; Olson et al., TACO 2018, section 8.2.3: one",
     ),
     Param {
         key: "map",
@@ -346,7 +346,7 @@ const TRAYS: &[Param] = &[
         unit: Unit::Time,
         default: "1s",
         scaled: true,
-        about: "time between two samples of the bandwidth; paper B, section 7.2: one second",
+        about: "time between two samples of the bandwidth; Olson et al., TACO 2018, section 7.2: one second",
     },
     Param {
         key: "tick",

@@ -1,4 +1,4 @@
-//! `static`: JC-static, paper D section 4.2.
+//! `static`: JC-static, Johnny Cache section 4.2.
 //!
 //! A new page goes to a bin with the fewest pages. The heat of a bin is the number of pages in it. Among equal bins
 //! chance decides: the kernel's lists hold them in the order that the memory's history left, and a fixed order would
