@@ -165,7 +165,7 @@ pub use mutator::{Mutator, log_element_slow, log_slow};
 pub use observer::{Moved, Observer, Stage, Unobserved};
 pub use pima::{Coordinator, Entry, Interval, Note, Phase, Pima, PimaError, PimaSettings, Room};
 pub use plan::{
-    AnyPlan, FastIsFull, FastMemory, From, MAX_TIERS, Object, Places, Plan, Site, Space, Tier,
+    AnyPlan, FastIsFull, FastMemory, MAX_TIERS, Object, Origin, Places, Plan, Site, Space, Tier,
 };
 pub use plans::dram::Dram;
 pub use reference::Ref;

@@ -155,7 +155,7 @@ fn program(body: &str) -> String {
     PROGRAMS.replace("PROGRAM", &program)
 }
 
-struct Ran {
+struct Outcome {
     result: i32,
     /// What is to be found in the region, before and after it was opened anew.
     total: [i32; 2],
@@ -184,7 +184,7 @@ fn open(wat: &str, config: &Config) -> Result<(Store<()>, Instance)> {
     Ok((store, instance))
 }
 
-fn run(wat: &str, when: i32, checks: Checks, tier: Tier, stress: bool) -> Result<Ran> {
+fn run(wat: &str, when: i32, checks: Checks, tier: Tier, stress: bool) -> Result<Outcome> {
     let folder = tempfile::tempdir().unwrap();
     let config = config(folder.path(), checks, tier, stress);
     let (result, before, optimized) = {
@@ -195,7 +195,7 @@ fn run(wat: &str, when: i32, checks: Checks, tier: Tier, stress: bool) -> Result
     };
     let (mut store, instance) = open(wat, &config)?;
     let after = call(&mut store, &instance, "total", &[])?;
-    Ok(Ran {
+    Ok(Outcome {
         result,
         total: [before, after],
         optimized,

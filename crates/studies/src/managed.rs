@@ -1,7 +1,7 @@
 //! The runs of managed programs of a study by name: declared first, made together, read by the claims.
 
+use crate::plan::{Results, settled};
 use crate::{StudyOptions, StudyProgress, Watch};
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use varve_run::{Error, ManagedProgram, ManagedSpec, PlanResult, compare_managed, side_by_side};
@@ -78,9 +78,7 @@ pub struct ManagedPlan {
 }
 
 /// What came out, by name.
-pub struct ManagedResults {
-    by_name: BTreeMap<String, Result<PlanResult, String>>,
-}
+pub type ManagedResults = Results<PlanResult>;
 
 impl ManagedPlan {
     /// Asks for a run under a name.
@@ -111,27 +109,10 @@ impl ManagedPlan {
             },
             &|_, _, _| {},
         );
-        let mut by_name = BTreeMap::new();
-        for (name, outcome) in self.names.into_iter().zip(outcomes) {
-            match outcome {
-                Err(e) if e.is_interrupt() => return Err(e),
-                other => by_name.insert(name, other.map_err(|e| e.to_string())),
-            };
-        }
-        Ok(ManagedResults { by_name })
-    }
-}
-
-impl ManagedResults {
-    /// A run's result; `None` when it was not asked for or failed.
-    pub fn get(&self, name: &str) -> Option<&PlanResult> {
-        self.by_name.get(name)?.as_ref().ok()
-    }
-
-    /// Why runs failed, by name.
-    pub fn failures(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.by_name
-            .iter()
-            .filter_map(|(n, r)| r.as_ref().err().map(|e| (n.as_str(), e.as_str())))
+        let kept = outcomes
+            .into_iter()
+            .map(settled)
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Results::new(self.names.into_iter().zip(kept)))
     }
 }

@@ -13,8 +13,8 @@ pub struct Plan {
 }
 
 /// What came out, by name.
-pub struct Results {
-    by_name: BTreeMap<String, Result<RunResult, String>>,
+pub struct Results<R = RunResult> {
+    by_name: BTreeMap<String, Result<R, String>>,
 }
 
 impl Plan {
@@ -55,25 +55,36 @@ impl Plan {
                 })
             },
         );
-        let mut kept = Vec::new();
-        for outcome in outcomes {
-            match outcome {
-                Err(e) if e.is_interrupt() => return Err(e),
-                other => kept.push(other.map_err(|e| e.to_string())),
-            }
-        }
-        let by_name = self
-            .names
-            .iter()
-            .map(|(name, at)| (name.clone(), kept[*at].clone()))
-            .collect();
-        Ok(Results { by_name })
+        let kept: Vec<Result<RunResult, String>> = outcomes
+            .into_iter()
+            .map(settled)
+            .collect::<Result<_, _>>()?;
+        Ok(Results::new(
+            self.names
+                .into_iter()
+                .map(|(name, at)| (name, kept[at].clone())),
+        ))
     }
 }
 
-impl Results {
+/// What came of a run, where a failure is an answer of its own. An interrupt is none, and ends the study.
+pub fn settled<R>(outcome: Result<R, Error>) -> Result<Result<R, String>, Error> {
+    match outcome {
+        Err(e) if e.is_interrupt() => Err(e),
+        other => Ok(other.map_err(|e| e.to_string())),
+    }
+}
+
+impl<R> Results<R> {
+    /// Outcomes with their names.
+    pub fn new(outcomes: impl Iterator<Item = (String, Result<R, String>)>) -> Results<R> {
+        Results {
+            by_name: outcomes.collect(),
+        }
+    }
+
     /// A run's result; `None` when it was not asked for or failed.
-    pub fn get(&self, name: &str) -> Option<&RunResult> {
+    pub fn get(&self, name: &str) -> Option<&R> {
         self.by_name.get(name)?.as_ref().ok()
     }
 
@@ -85,12 +96,7 @@ impl Results {
     }
 
     /// A number from two runs; `None` when one is missing.
-    pub fn of_two(
-        &self,
-        a: &str,
-        b: &str,
-        f: impl Fn(&RunResult, &RunResult) -> f64,
-    ) -> Option<f64> {
+    pub fn of_two(&self, a: &str, b: &str, f: impl Fn(&R, &R) -> f64) -> Option<f64> {
         Some(f(self.get(a)?, self.get(b)?)).filter(|x| x.is_finite())
     }
 }

@@ -5,15 +5,15 @@
 
 mod file;
 mod lines;
+mod modelled;
 mod pool;
 mod simulated;
-mod told;
 
 pub use file::FileSync;
 pub use lines::{CacheLines, Instruction};
+pub use modelled::{Modelled, Step};
 pub use pool::Pool;
 pub use simulated::{Crash, Simulated};
-pub use told::{Step, Told};
 
 use std::io;
 

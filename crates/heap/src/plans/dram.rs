@@ -3,7 +3,7 @@
 //! A heap that is made with it needs no table: there is one memory, and nothing to choose.
 
 use crate::header::Header;
-use crate::plan::{FastIsFull, From, Object, Places, Plan, Space, Tier};
+use crate::plan::{FastIsFull, Object, Origin, Places, Plan, Space, Tier};
 
 /// Everything in one memory.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,7 +41,7 @@ impl Places for Dram {
     }
 
     #[inline(always)]
-    fn place(&self, _: Header, _: bool, _: From) -> Space {
+    fn place(&self, _: Header, _: bool, _: Origin) -> Space {
         Space::Old(Tier::FAST)
     }
 }

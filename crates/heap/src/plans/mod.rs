@@ -417,7 +417,7 @@ pub fn by_name(spec: &str, profile: Option<&Profile>) -> Result<Chosen, PlanErro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{From, Object, Site, Space};
+    use crate::plan::{Object, Origin, Site, Space};
     use crate::sites::Key;
 
     #[test]
@@ -511,7 +511,8 @@ mod tests {
         ] {
             let plan = by_name(name, Some(&profile)).unwrap().plan;
             assert_eq!(plan.nursery(), nursery, "{name}");
-            let survivors = [false, true].map(|hot| plan.place(object(From::Nursery, hot, false)));
+            let survivors =
+                [false, true].map(|hot| plan.place(object(Origin::Nursery, hot, false)));
             assert_eq!(survivors, [cold, hot], "{name}");
             let hinted = [false, true].map(|hinted| plan.is_hot(Site { key: &key, hinted }));
             let unknown = name == "knapsack";
@@ -523,7 +524,7 @@ mod tests {
         }
         let kg_w = by_name("kg-w", None).unwrap().plan;
         let sorted =
-            [false, true].map(|written| kg_w.place(object(From::Observer, false, written)));
+            [false, true].map(|written| kg_w.place(object(Origin::Observer, false, written)));
         assert_eq!(sorted, [slow, fast]);
     }
 }

@@ -65,7 +65,11 @@ impl<T> Store<T> {
     /// # Errors
     /// As [`Store::new`].
     pub fn observed(engine: &Engine, data: T, sink: Box<dyn Sink>) -> Result<Store<T>> {
-        Store::with(engine, data, Watched::Told(Arc::new(Recording::new(sink))))
+        Store::with(
+            engine,
+            data,
+            Watched::Recorded(Arc::new(Recording::new(sink))),
+        )
     }
 
     /// A store that counts, exactly, what its program does to the objects of each allocation site: see [`Store::profile`].

@@ -27,7 +27,7 @@ pub(crate) struct Sampling {
 
 enum How {
     Thread(#[allow(dead_code, reason = "it samples until it is dropped")] Sampler),
-    Told(Told),
+    ModelTime(ModelTime),
 }
 
 impl Sampling {
@@ -39,7 +39,7 @@ impl Sampling {
         recording: Option<&Arc<Recording>>,
     ) -> Sampling {
         let how = match recording {
-            Some(_) => How::Told(Told::default()),
+            Some(_) => How::ModelTime(ModelTime::default()),
             None => {
                 // SAFETY: as this function.
                 let running = unsafe { AtomicU32::from_ptr(&raw mut (*context).running) };
@@ -107,7 +107,7 @@ const LOOK: u32 = 32;
 /// Samples by the model's time, whenever a buffer of accesses is full. Between looks at the clock, time is what the buffers since
 /// took on average; so a run is the same every time.
 #[derive(Default)]
-struct Told {
+struct ModelTime {
     next: Duration,
     looked: Duration,
     buffers: u32,
@@ -115,7 +115,7 @@ struct Told {
     latest: Duration,
 }
 
-impl Told {
+impl ModelTime {
     fn now(&mut self, recording: &Recording) -> Duration {
         let mut now = self.looked + self.each * self.buffers;
         if self.buffers >= LOOK || self.each.is_zero() {
@@ -137,7 +137,7 @@ impl Vm {
         let Some(mut sampling) = self.sampling.take() else {
             return;
         };
-        if let (How::Told(told), Some(recording)) = (&mut sampling.how, &self.recording) {
+        if let (How::ModelTime(told), Some(recording)) = (&mut sampling.how, &self.recording) {
             told.buffers += 1;
             if told.looked + told.each * told.buffers >= told.next {
                 let now = told.now(recording);
