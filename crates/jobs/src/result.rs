@@ -1,6 +1,6 @@
 //! What came of running a group.
 
-use crate::group::Memory;
+use crate::kinds::Memory;
 use crate::plan::Strategy;
 use crate::policy::order::Reason;
 use serde::{Deserialize, Serialize};

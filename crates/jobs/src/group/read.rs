@@ -2,9 +2,9 @@
 
 use super::check;
 use super::keys::{File, Keys, nearest};
-use super::{Group, Live, Memory, Modelled, OnFailure, Program, Published};
-use crate::class::Class;
+use super::{Group, Live, Modelled, OnFailure, Program, Published};
 use crate::error::Error;
+use crate::kinds::{Class, Memory};
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 use varve_machine::Problem;

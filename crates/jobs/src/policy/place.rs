@@ -12,8 +12,7 @@
 //!
 //! (Algorithm 1 of Wang et al.) Programs come one after the other, and none is placed again unless it is evicted.
 
-use crate::class::Class;
-use crate::group::Memory;
+use crate::kinds::{Class, Memory};
 use serde::{Deserialize, Serialize};
 
 /// A program that comes.

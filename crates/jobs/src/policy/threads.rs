@@ -1,6 +1,6 @@
 //! How many threads a program has (Algorithm 2 of Wang et al.), and who gets those that are left.
 
-use crate::group::Memory;
+use crate::kinds::Memory;
 
 /// Another thread pays if it raises the speed-up by this share of what it was (Wang et al.).
 pub const PAYS: f64 = 0.1;
