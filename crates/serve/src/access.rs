@@ -9,7 +9,7 @@
 //! It takes 11 to 32 bytes for each value. Two keys of one hash in 2^32 share what is known of them, and in a bucket that is full the oldest one
 //! makes room.
 
-use crate::route::fnv1a;
+use crate::hash::fnv1a;
 const BUCKET: usize = 8;
 const FETCHED: u64 = 1 << 31;
 const PASSED: u64 = 1 << 30;

@@ -1,19 +1,13 @@
 //! Which shard a request is for, and how it gets there.
 
 use crate::flags::base64;
+use crate::hash::fnv1a;
 use crate::request::Request;
 use crate::words::words;
 use std::borrow::Cow;
 
 /// The name of [`shard_of`]'s computation, for files that were made with it.
 pub const HASH: &str = "fnv1a64-mixed";
-
-/// Fowler, Noll and Vo's hash FNV-1a (public domain).
-pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
-}
 
 /// The shard, of so many, that a key belongs to. It is the same for ever: region files depend on it.
 pub fn shard_of(key: &[u8], shards: usize) -> usize {

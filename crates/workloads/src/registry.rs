@@ -2,20 +2,8 @@
 
 use varve_machine::Program;
 
+pub use crate::entry::Entry;
 pub use crate::params::{Error, Param, Unit, Values};
-
-/// One workload: what it is called, what it takes, how it is made.
-#[derive(Clone, Copy)]
-pub struct Entry {
-    /// The name in a specification, such as `gups`.
-    pub name: &'static str,
-    /// One line: what it does and what real program it stands for.
-    pub about: &'static str,
-    /// Its own parameters; [`crate::params::COMMON`] come on top.
-    pub params: &'static [Param],
-    /// Makes it, ready to run.
-    pub build: fn(&Values) -> Result<Box<dyn Program>, Error>,
-}
 
 /// Every workload, in the order of the documentation.
 pub fn list() -> Vec<&'static Entry> {

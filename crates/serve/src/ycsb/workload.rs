@@ -1,6 +1,6 @@
 //! The core workloads: which operation comes next, and on which record.
 
-use crate::route::fnv1a;
+use crate::hash::fnv1a;
 use std::fmt;
 use std::str::FromStr;
 use varve_machine::random::{Rng, xorshift};

@@ -10,8 +10,8 @@
 mod kernel;
 mod shapes;
 
+use crate::entry::Entry;
 use crate::params::{Error, Param, Unit, Values};
-use crate::registry::Entry;
 use varve_machine::Program;
 
 pub use kernel::App;

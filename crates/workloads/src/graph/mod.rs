@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use varve_machine::Program;
 
+use crate::entry::Entry;
 use crate::loops::{Loops, Share};
 use crate::params::{Error, Param, Unit, Values};
-use crate::registry::Entry;
 
 pub mod bc;
 pub mod build;

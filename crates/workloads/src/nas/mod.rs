@@ -9,8 +9,8 @@
 
 use varve_machine::Program;
 
+use crate::entry::Entry;
 use crate::params::{Error, Values};
-use crate::registry::Entry;
 
 pub mod cg;
 pub mod cg_matrix;

@@ -8,11 +8,11 @@
 
 use varve_machine::{Kind, Op, Program, Region};
 
+use crate::entry::Entry;
 use crate::init::{By, FirstTouch, chunk};
 use crate::layout::{Array, Layout};
 use crate::limit::{Limit, TIME};
 use crate::params::{Error, Param, Unit, Values};
-use crate::registry::Entry;
 use varve_machine::random::Rng;
 
 /// Bytes per op: one cache line. A larger block is as many ops in a row.

@@ -15,11 +15,11 @@
 
 use varve_machine::{Kind, Op, Program, Region};
 
+use crate::entry::Entry;
 use crate::init::{By, FirstTouch};
 use crate::layout::{Array, Layout};
 use crate::limit::{Limit, TIME};
 use crate::params::{Error, Param, Unit, Values};
-use crate::registry::Entry;
 use varve_machine::random::Rng;
 
 /// Bytes of an item.

@@ -9,11 +9,11 @@
 use varve_machine::Kind;
 use varve_machine::{Op, Program, Region};
 
+use crate::entry::Entry;
 use crate::init::{By, FirstTouch, chunk};
 use crate::layout::{Array, Layout};
 use crate::limit::{Limit, TIME};
 use crate::params::{Error, Param, Unit, Values};
-use crate::registry::Entry;
 use varve_machine::random::Permutation;
 
 /// Bytes of an object: HotSpot's 12-byte header with compressed class pointers and the 4-byte integer.

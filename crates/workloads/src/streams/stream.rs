@@ -6,10 +6,10 @@
 
 use varve_machine::{Kind, Op, Program, Region};
 
+use crate::entry::Entry;
 use crate::init::{By, FirstTouch, chunk};
 use crate::layout::{Array, Layout};
 use crate::params::{Error, Param, Unit, Values};
-use crate::registry::Entry;
 
 /// Doubles per vector of 32 bytes (AVX2), the step of the loops.
 const LANES: u64 = 4;
