@@ -6,7 +6,8 @@
 //! ```text
 //! group/     groups and their TOML
 //! demand.rs  what a program asks of memory
-//! class.rs   classes of programs
+//! kinds.rs   kinds of memory, and classes of programs
+//! class.rs   which class a program is of
 //! policy/    the decisions: pure
 //! plan/      all decisions for a group together, and in sentences
 //! model/     on a modelled machine

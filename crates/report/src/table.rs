@@ -337,7 +337,7 @@ mod tests {
     #[test]
     fn a_long_name_goes_on_below_itself() {
         let mut table = RunTable::new("Plans", "plan");
-        table.columns = ["MNTT", "DRAM"]
+        table.columns = ["slowdown", "DRAM"]
             .map(|name| Column::new(name, Format::Ratio, Better::Lower))
             .into();
         table.trade_off = Some((0, 1));
