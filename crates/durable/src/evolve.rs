@@ -289,15 +289,15 @@ impl Planner<'_> {
         if self.plan.types[ty as usize].is_some() {
             return Ok(());
         }
-        let name = self.old.name(ty);
+        let (name, described) = (self.old.name(ty), self.old.described(ty));
         let Some(to) = self.names.new_type(ty) else {
             return Err(format!(
-                "there are objects of type {name}, which it does not have; if the class has another name now, write @Renamed(\"{name}\") before it"
+                "there are objects of {described}, which it does not have; if the class has another name now, write @Renamed(\"{name}\") before it"
             ));
         };
         if let Some(why) = &self.refused[to as usize] {
             return Err(format!(
-                "there are objects of type {name}, which must not be durable: {why}"
+                "there are objects of {described}, which must not be durable: {why}"
             ));
         }
         let planned = match (

@@ -186,6 +186,14 @@ impl Tables {
         }
     }
 
+    /// "type" with a type's name, or with its number where it has none, for messages.
+    pub fn described(&self, ty: u32) -> String {
+        match self.types.get(ty as usize) {
+            Some(t) if !t.name.is_empty() => format!("type {}", t.name),
+            _ => self.name(ty),
+        }
+    }
+
     /// Whether a type is another one or extends it.
     pub fn extends(&self, mut ty: u32, other: u32) -> bool {
         // Supertypes have lower numbers, so that this ends whatever a file says.

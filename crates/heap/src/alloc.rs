@@ -9,7 +9,7 @@ use crate::large::large_bytes;
 use crate::layout::*;
 use crate::mutator::Mutator;
 use crate::observer::{Moved, Observer};
-use crate::plan::{From, Places, Space};
+use crate::plan::{Origin, Places, Space};
 use crate::reference::Ref;
 use crate::remembered::Remembered;
 use crate::roots::Roots;
@@ -197,7 +197,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
             return Err(self.out_of_memory(bytes));
         }
         self.plan.look();
-        let tier = match self.plan.place(Header(header), true, From::Birth) {
+        let tier = match self.plan.place(Header(header), true, Origin::Birth) {
             Space::Old(Tier::FAST) if self.fast_left() < pages => {
                 usize::from(Tier::SLOW.0).min(self.large.len() - 1)
             }
@@ -230,7 +230,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
             self.observer.moved(Moved {
                 header: Header(header),
                 bytes,
-                from: From::Birth,
+                from: Origin::Birth,
                 from_address: address,
                 to: Space::Old(Tier(tier as u8)),
                 to_address: address,

@@ -168,7 +168,7 @@ pub use instances::{Instances, Seat};
 pub use mutator::{Mutator, log_element_slow, log_slow};
 pub use observer::{Moved, Observer, Stage, Unobserved};
 pub use pima::{Coordinator, Entry, Note, Phase, Pima, PimaError, PimaSettings, Room};
-pub use plan::{AnyPlan, FastIsFull, From, Object, Places, Plan, Site, Space};
+pub use plan::{AnyPlan, FastIsFull, Object, Origin, Places, Plan, Site, Space};
 pub use plans::dram::Dram;
 pub use reference::Ref;
 pub use roots::Roots;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::header::Header;
-use crate::plan::{From, Space};
+use crate::plan::{Origin, Space};
 use crate::reference::Ref;
 use crate::stats::Kind;
 use crate::traced::Traced;
@@ -22,7 +22,7 @@ pub trait Observer: Send + Sync {
     fn write(&self, address: u64, bytes: u64);
 
     /// An object was copied: it survived the nursery, left the observer space, or moved from one place to another. Or
-    /// it was born, too large for the nursery: from [`From::Birth`], and from where it is.
+    /// it was born, too large for the nursery: from [`Origin::Birth`], and from where it is.
     fn moved(&self, moved: Moved) {
         let _ = moved;
     }
@@ -51,7 +51,7 @@ pub struct Moved {
     /// Its bytes.
     pub bytes: u64,
     /// Where it was, in which kind of space.
-    pub from: From,
+    pub from: Origin,
     /// Its old address.
     pub from_address: u64,
     /// Where it is now.

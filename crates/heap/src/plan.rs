@@ -13,7 +13,7 @@ use crate::warm::HotNow;
 
 /// Where an object is when its place is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum From {
+pub enum Origin {
     /// It is being born, too large for the nursery.
     Birth,
     /// In the nursery: it survived for the first time.
@@ -38,7 +38,7 @@ pub enum Space {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Object {
     /// Where it is.
-    pub from: From,
+    pub from: Origin,
     /// It has at least [`LARGE_THRESHOLD`] bytes.
     pub large: bool,
     /// It was born at a site that is hot: see [`Plan::is_hot`].
@@ -154,7 +154,7 @@ pub trait Places: Send + Sync {
     fn moves_old(&self) -> bool;
 
     /// Where an object with this header is to be.
-    fn place(&self, header: Header, large: bool, from: From) -> Space;
+    fn place(&self, header: Header, large: bool, from: Origin) -> Space;
 }
 
 /// Any plan, chosen while the program runs.
@@ -201,11 +201,11 @@ impl AnyPlan {
                 }
             }
         };
-        for from in [From::Birth, From::Nursery, From::Observer] {
+        for from in [Origin::Birth, Origin::Nursery, Origin::Observer] {
             arrive(&mut self.inhabited, &self.table[row(from)]);
         }
         self.moves_old = (0..MAX_TIERS).map(Tier).any(|tier| {
-            let answers = &self.table[row(From::Old(tier))];
+            let answers = &self.table[row(Origin::Old(tier))];
             self.inhabited[usize::from(tier.0)] && answers.iter().any(|a| *a != Space::Old(tier))
         });
         if self.moves_old {
@@ -217,12 +217,12 @@ impl AnyPlan {
 
 /// Where in the table the answer for a kind of object is.
 #[inline(always)]
-fn index(from: From, large: bool, temperature: u8) -> usize {
+fn index(from: Origin, large: bool, temperature: u8) -> usize {
     let row = match from {
-        From::Birth => 0,
-        From::Nursery => 1,
-        From::Observer => 2,
-        From::Old(tier) => 3 + usize::from(tier.0 % MAX_TIERS),
+        Origin::Birth => 0,
+        Origin::Nursery => 1,
+        Origin::Observer => 2,
+        Origin::Old(tier) => 3 + usize::from(tier.0 % MAX_TIERS),
     };
     (row * 2 + usize::from(large)) * 16 + usize::from(temperature & KNOWN)
 }
@@ -241,8 +241,8 @@ impl Places for AnyPlan {
     fn begin(&mut self, full: FastIsFull) {
         self.look();
         let tiers = self.plan.tiers();
-        let old = (0..tiers).map(|tier| From::Old(Tier(tier)));
-        for from in [From::Birth, From::Nursery, From::Observer]
+        let old = (0..tiers).map(|tier| Origin::Old(Tier(tier)));
+        for from in [Origin::Birth, Origin::Nursery, Origin::Observer]
             .into_iter()
             .chain(old)
         {
@@ -255,10 +255,10 @@ impl Places for AnyPlan {
                     colour: temperature & COLOUR_MASK,
                 };
                 let mut space = self.plan.place(asked);
-                let cannot = large || from != From::Nursery || self.plan.observer().is_none();
+                let cannot = large || from != Origin::Nursery || self.plan.observer().is_none();
                 if space == Space::Observer && cannot {
                     space = self.plan.place(Object {
-                        from: From::Observer,
+                        from: Origin::Observer,
                         written: false,
                         ..asked
                     });
@@ -271,13 +271,13 @@ impl Places for AnyPlan {
                     Space::Observer => Space::Observer,
                 };
                 let is_full = match from {
-                    From::Old(Tier::FAST) => false,
-                    From::Old(_) => full.for_old,
+                    Origin::Old(Tier::FAST) => false,
+                    Origin::Old(_) => full.for_old,
                     _ => full.for_survivors,
                 };
                 let space = match space {
                     Space::Old(Tier::FAST) if is_full => Space::Old(match from {
-                        From::Old(here) => here,
+                        Origin::Old(here) => here,
                         _ => Tier::SLOW.min(last),
                     }),
                     space => space,
@@ -298,7 +298,7 @@ impl Places for AnyPlan {
     }
 
     #[inline(always)]
-    fn place(&self, header: Header, large: bool, from: From) -> Space {
+    fn place(&self, header: Header, large: bool, from: Origin) -> Space {
         let temperature = match &self.hot {
             None => header.temperature(),
             Some(hot) => sampled(hot, header, from),
@@ -310,8 +310,8 @@ impl Places for AnyPlan {
 /// The temperature of an object whose heat is what samples say: of its type, and for one that leaves the nursery or is born, of the
 /// method that it was born in.
 #[inline(never)]
-fn sampled(hot: &HotNow, header: Header, from: From) -> u8 {
-    let young = matches!(from, From::Birth | From::Nursery);
+fn sampled(hot: &HotNow, header: Header, from: Origin) -> u8 {
+    let young = matches!(from, Origin::Birth | Origin::Nursery);
     let is_hot = hot.ty(header.type_index()) || young && hot.site(header.site());
     header.temperature() & !HOT | if is_hot { HOT } else { 0 }
 }
@@ -340,9 +340,9 @@ mod tests {
 
         fn place(&self, o: Object) -> Space {
             match o.from {
-                From::Nursery if o.colour == 3 => Space::Observer,
-                From::Old(tier) if o.written => Space::Old(tier),
-                From::Observer if o.hot && !o.written => Space::Old(Tier(9)),
+                Origin::Nursery if o.colour == 3 => Space::Observer,
+                Origin::Old(tier) if o.written => Space::Old(tier),
+                Origin::Observer if o.hot && !o.written => Space::Old(Tier(9)),
                 _ => Space::Old(Tier(u8::from(o.large) + 2 * u8::from(o.hot))),
             }
         }
@@ -398,13 +398,13 @@ mod tests {
         assert!(!places.moves_old(), "there is no room to go to");
         let header = Header(new_header(1, 2, 0));
         let place = |places: &AnyPlan, from| places.place(header, false, from);
-        assert_eq!(place(&places, From::Nursery), Space::Old(Tier::SLOW));
+        assert_eq!(place(&places, Origin::Nursery), Space::Old(Tier::SLOW));
         assert_eq!(
-            place(&places, From::Old(Tier::FAST)),
+            place(&places, Origin::Old(Tier::FAST)),
             Space::Old(Tier::FAST)
         );
         places.begin(FastIsFull::default());
-        assert_eq!(place(&places, From::Nursery), Space::Old(Tier::FAST));
+        assert_eq!(place(&places, Origin::Nursery), Space::Old(Tier::FAST));
         assert!(places.moves_old());
         places.begin(FastIsFull::default());
         assert!(places.moves_old(), "some may have found no room");
@@ -416,15 +416,15 @@ mod tests {
         let header = |temperature| Header(new_header(1, 2, temperature | 1 << AGE_SHIFT));
         let old = |tier| Space::Old(Tier(tier));
         for (temperature, large, from, expected) in [
-            (0, false, From::Nursery, old(0)),
-            (HOT, false, From::Birth, old(2)),
-            (HOT, true, From::Birth, old(3)),
-            (3, false, From::Nursery, Space::Observer),
-            (3, true, From::Nursery, old(1)),
-            (3 | HOT, true, From::Nursery, old(3)),
-            (HOT, false, From::Observer, old(3)),
-            (WRITTEN, true, From::Old(Tier(2)), old(2)),
-            (0, false, From::Old(Tier(2)), old(0)),
+            (0, false, Origin::Nursery, old(0)),
+            (HOT, false, Origin::Birth, old(2)),
+            (HOT, true, Origin::Birth, old(3)),
+            (3, false, Origin::Nursery, Space::Observer),
+            (3, true, Origin::Nursery, old(1)),
+            (3 | HOT, true, Origin::Nursery, old(3)),
+            (HOT, false, Origin::Observer, old(3)),
+            (WRITTEN, true, Origin::Old(Tier(2)), old(2)),
+            (0, false, Origin::Old(Tier(2)), old(0)),
         ] {
             assert_eq!(
                 places.place(header(temperature), large, from),

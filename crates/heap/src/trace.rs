@@ -24,7 +24,7 @@ use crate::mature::{Bump, Mature, Tables};
 use crate::memory::View;
 use crate::observed::ObserverSpace;
 use crate::observer::{Moved, Observer};
-use crate::plan::{From, Places, Space};
+use crate::plan::{Origin, Places, Space};
 use crate::pool::{Entry, Pool};
 use crate::reference::Ref;
 use crate::remembered::Remembered;
@@ -444,15 +444,15 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
             // Behind the nursery, or before it, what is young is in the observer space.
             let (start, span) = trace.nursery;
             let from = match P::SEVERAL && !r.is_object_in(start, span) {
-                true => From::Observer,
-                false => From::Nursery,
+                true => Origin::Observer,
+                false => Origin::Nursery,
             };
             return self.copy(r, header, from);
         }
         let evacuated = !header.has(LARGE) && is_evacuated(self.blocks, self.memory.offset(r));
         if P::SEVERAL && self.moves_old || evacuated {
             let tier = Tier(trace.tables.blocks.tier(self.memory.offset(r)));
-            let from = From::Old(tier);
+            let from = Origin::Old(tier);
             if evacuated || trace.plan.place(header, header.has(LARGE), from) != Space::Old(tier) {
                 return self.copy(r, header, from);
             }
@@ -518,7 +518,7 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
     }
 
     /// Copies an object to the space that the plan chooses, unless another thread does.
-    fn copy(&mut self, r: Ref, mut header: Header, from: From) -> Ref {
+    fn copy(&mut self, r: Ref, mut header: Header, from: Origin) -> Ref {
         let memory = self.memory;
         if PAR {
             let word = memory.header_word(r);
@@ -528,7 +528,7 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
                     self.note_durable(to);
                     return to;
                 }
-                if FULL && matches!(from, From::Old(_)) && header.is_marked(self.mark) {
+                if FULL && matches!(from, Origin::Old(_)) && header.is_marked(self.mark) {
                     return r; // There was no room to move it.
                 }
                 if header.has(FORWARDING) {
@@ -580,7 +580,7 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
         to
     }
 
-    fn tell_moved(&self, header: Header, bytes: u64, from: From, r: Ref, to: Ref) {
+    fn tell_moved(&self, header: Header, bytes: u64, from: Origin, r: Ref, to: Ref) {
         let (base, at) = (self.memory.base_address(), self.memory.offset(to));
         self.trace.observer.moved(Moved {
             header,

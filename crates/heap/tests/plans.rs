@@ -8,8 +8,8 @@ use varve_heap::layout::*;
 use varve_heap::plans::{Entry, by_name, plans};
 use varve_heap::sites::{Counts, Key, Profile, SiteProfile};
 use varve_heap::{
-    AnyPlan, Backing, Config, From, Heap, Interval, Kind, Moved, Mutator, Object, ObjectAlign,
-    Observer, Phase, Record, Ref, Sampler, Shape, Shapes, Site, Space, Stage, Stress, Tier,
+    AnyPlan, Backing, Config, Heap, Interval, Kind, Moved, Mutator, Object, ObjectAlign, Observer,
+    Origin, Phase, Record, Ref, Sampler, Shape, Shapes, Site, Space, Stage, Stress, Tier,
 };
 
 /// `id, left, right`
@@ -70,12 +70,12 @@ impl Map {
 
 /// What the collector told.
 #[derive(Default)]
-struct Told {
+struct Events {
     moved: Mutex<Vec<Moved>>,
     stages: Mutex<Vec<Stage>>,
 }
 
-impl Observer for Told {
+impl Observer for Events {
     fn read(&self, _: u64, _: u64) {}
     fn write(&self, _: u64, _: u64) {}
     fn moved(&self, moved: Moved) {
@@ -87,7 +87,7 @@ impl Observer for Told {
 }
 
 struct World {
-    heap: Heap<AnyPlan, Told>,
+    heap: Heap<AnyPlan, Events>,
     mutator: Mutator,
     roots: Vec<Ref>,
     map: Map,
@@ -115,7 +115,7 @@ impl World {
         config.log = Some(Box::new(move |record: &Record| {
             log.lock().unwrap().push(record.clone())
         }));
-        let mut heap = Heap::planned(config, shapes(), chosen.plan, Told::default()).unwrap();
+        let mut heap = Heap::planned(config, shapes(), chosen.plan, Events::default()).unwrap();
         let mutator = heap.attach();
         World {
             heap,
@@ -571,7 +571,7 @@ fn every_word_is_kept(entry: &Entry, align: ObjectAlign) {
     for &r in &world.roots {
         let (header, tier) = (world.heap.header(r), world.heap.tier_of(r));
         let object = Object {
-            from: From::Old(tier),
+            from: Origin::Old(tier),
             large: header.has(LARGE),
             hot: header.temperature() & HOT != 0,
             written: false,
@@ -593,12 +593,12 @@ fn every_word_is_kept(entry: &Entry, align: ObjectAlign) {
         moved.iter().filter(|m| what(m)).map(|m| m.bytes).sum()
     };
     let stats = world.heap.stats();
-    let young = bytes(&|m| m.from == From::Nursery);
+    let young = bytes(&|m| m.from == Origin::Nursery);
     assert_eq!(young, stats.promoted, "{}", entry.name);
     for tier in [FAST, SLOW] {
         let to = Space::Old(tier);
-        let sorted = bytes(&|m| m.from == From::Observer && m.to == to);
-        let moved = bytes(&|m| matches!(m.from, From::Old(from) if from != tier) && m.to == to);
+        let sorted = bytes(&|m| m.from == Origin::Observer && m.to == to);
+        let moved = bytes(&|m| matches!(m.from, Origin::Old(from) if from != tier) && m.to == to);
         let index = usize::from(tier.0);
         assert_eq!(
             (sorted, moved),
@@ -960,7 +960,7 @@ fn what_does_not_fit_into_fast_memory_goes_to_slow_memory() {
         },
         shapes(),
         by_name("kg-n", None).unwrap().plan,
-        Told::default(),
+        Events::default(),
     );
     let error = error.err().unwrap().to_string();
     assert!(error.contains("make the nursery smaller"), "{error}");

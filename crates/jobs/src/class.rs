@@ -11,10 +11,11 @@
 //! ```
 
 use crate::demand::Demand;
-use crate::group::{Memory, Program};
+use crate::group::Program;
+use crate::kinds::{Class, Memory};
 use serde::{Deserialize, Serialize};
 
-/// A program that slow memory slows by less than this is bound by the processor (paper E, section III-A).
+/// A program that slow memory slows by less than this is bound by the processor (Wang et al., section III-A).
 pub const CPU_BOUND: f64 = 1.5;
 
 /// Slowdown with the usual threads over that with one, from which on it is the memory's bandwidth that is short. A choice: with
@@ -23,42 +24,6 @@ pub const GROWTH: f64 = 1.25;
 
 /// Share of the slow memory's write bandwidth from which on a program writes much: a choice, four such programs use it up.
 pub const WRITES: f64 = 0.25;
-
-/// What a program's speed depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Class {
-    /// The processor: its memory may be anywhere.
-    CpuBound,
-    /// How many bytes a second its memory can give.
-    BandwidthSensitive,
-    /// How long an access takes.
-    LatencySensitive,
-}
-
-impl Class {
-    /// All of them.
-    pub const ALL: [Class; 3] = [
-        Class::CpuBound,
-        Class::BandwidthSensitive,
-        Class::LatencySensitive,
-    ];
-
-    /// As it is written in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Class::CpuBound => "cpu-bound",
-            Class::BandwidthSensitive => "bandwidth-sensitive",
-            Class::LatencySensitive => "latency-sensitive",
-        }
-    }
-}
-
-impl std::fmt::Display for Class {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.name())
-    }
-}
 
 /// A program's class, and where it comes from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

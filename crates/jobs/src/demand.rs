@@ -1,6 +1,6 @@
 //! What a program asks of memory, by threads and on either memory: measured by `profile`, read by the policies.
 
-use crate::group::Memory;
+use crate::kinds::Memory;
 use serde::{Deserialize, Serialize};
 
 /// A program alone on the machine, with so many threads.

@@ -5,7 +5,7 @@
 
 use crate::compare::{Making, in_parallel};
 use crate::error::Error;
-use crate::group::Memory;
+use crate::kinds::Memory;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use varve_live::curves::{PairMode, side_by_side};

@@ -6,7 +6,8 @@
 //! ```text
 //! group/     groups and their TOML
 //! demand.rs  what a program asks of memory
-//! class.rs   classes of programs
+//! kinds.rs   kinds of memory, and classes of programs
+//! class.rs   which class a program is of
 //! policy/    the decisions: pure
 //! plan/      all decisions for a group together, and in sentences
 //! model/     on a modelled machine
@@ -24,6 +25,7 @@ pub mod demand;
 mod error;
 pub mod group;
 pub mod interference;
+mod kinds;
 pub mod live;
 pub mod model;
 pub mod oracle;
@@ -31,9 +33,10 @@ pub mod plan;
 pub mod policy;
 mod result;
 
-pub use class::{Class, Classified};
+pub use class::Classified;
 pub use demand::{Demand, Point};
 pub use error::Error;
-pub use group::{Group, Memory};
+pub use group::Group;
+pub use kinds::{Class, Memory};
 pub use plan::{Host, Plan, Strategy, explain, plan};
 pub use result::{GroupResult, ProgramResult};

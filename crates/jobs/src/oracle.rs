@@ -5,7 +5,8 @@
 
 use crate::demand::Demand;
 use crate::error::Error;
-use crate::group::{Group, Memory};
+use crate::group::Group;
+use crate::kinds::Memory;
 use crate::plan::{Host, Plan, Strategy, plan};
 use crate::policy::threads::{self, Want};
 

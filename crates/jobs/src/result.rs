@@ -1,6 +1,6 @@
 //! What came of running a group.
 
-use crate::group::Memory;
+use crate::kinds::Memory;
 use crate::plan::Strategy;
 use crate::policy::order::Reason;
 use serde::{Deserialize, Serialize};
@@ -53,9 +53,15 @@ pub struct GroupResult {
 }
 
 impl GroupResult {
-    /// Percent of another run's time that this one saves.
-    pub fn saves(&self, baseline: &GroupResult) -> f64 {
-        100.0 * (1.0 - self.seconds / baseline.seconds)
+    /// How long the whole group took, s; `None` where a program never started: the time of the others says nothing of it.
+    pub fn time(&self) -> Option<f64> {
+        let all_started = self.programs.iter().all(|p| p.start_s.is_some());
+        all_started.then_some(self.seconds)
+    }
+
+    /// Percent of another run's time that this one saves, where both have one.
+    pub fn saves(&self, baseline: &GroupResult) -> Option<f64> {
+        Some(100.0 * (1.0 - self.time()? / baseline.time()?))
     }
 
     /// Did every program end well?

@@ -75,7 +75,7 @@ fn orders_must_be_possible() {
 #[test]
 fn a_program_is_something_and_not_two_things() {
     let all = |rest: &str| problems(&format!("[[program]]\nname = \"a\"\n{rest}\n")).join("\n");
-    assert!(all("").contains("says nothing that could be run"));
+    assert!(all("").contains("has nothing to run"));
     assert!(all("workload = \"gups\"\ntrace = \"x.trace\"").contains("stands beside `workload`"));
     assert!(all("command = [\"x\"]\nmanaged = \"x.wasm\"").contains("stands beside `command`"));
     assert!(all("command = []").contains("is empty"));

@@ -1,4 +1,4 @@
-//! Power of one DIMM by the time between accesses, published beside ours: paper B, section 6 and figure 3.
+//! Power of one DIMM by the time between accesses, published beside ours: Olson et al., TACO 2018, section 6 and figure 3.
 //!
 //! `cargo run --release -p varve-machine --example energy`
 //!
@@ -128,7 +128,7 @@ fn main() {
             100.0 * (ours / published - 1.0)
         );
     };
-    println!("paper B, section 6");
+    println!("Olson et al., TACO 2018, section 6");
     row("  idle over fully active", "~", 0.15, full.idle / full.used);
     // The paper names 2.5 us for the first and 0.1 ms for the second, at which its counters saw other traffic as well:
     // bandwidths are compared, not delays.

@@ -9,7 +9,9 @@ pub mod model;
 mod op;
 mod pager;
 mod program;
+pub mod random;
 pub mod units;
+pub mod zipf;
 
 pub use describe::{Machine, Mode};
 pub use load::{LoadError, Node, NodeKind, Problem, Summary};

@@ -54,6 +54,15 @@ impl Machine {
     /// # Errors
     /// All problems at once, each with its line, key and remedy.
     pub fn parse(text: &str, file_name: &str) -> Result<Machine, LoadError> {
+        if !fields::occur_in(text) {
+            return Err(LoadError::Invalid(vec![Problem {
+                file: file_name.into(),
+                line: 1,
+                key: String::new(),
+                what: "this is not a machine file".into(),
+                remedy: "`varve machine show cxl-spr --toml` prints one to begin with".into(),
+            }]));
+        }
         let mut doc = read::Document::read(text, file_name);
         let Some(tree) = doc.tree() else {
             return Err(LoadError::Invalid(doc.into_problems()));

@@ -26,7 +26,7 @@ pub enum Source {
     Fast,
     /// A load served by slow memory (a PM or CXL node, or a miss in the DRAM cache).
     Slow,
-    /// A store, wherever its line was: processors cannot tell (paper D, section 4.3).
+    /// A store, wherever its line was: processors cannot tell (Johnny Cache, section 4.3).
     Store,
 }
 

@@ -566,6 +566,25 @@ fn what_is_not_toml_is_told_with_its_line() {
 }
 
 #[test]
+fn what_is_no_machine_file_is_told_in_one_line() {
+    for text in [
+        "root:x:0:0:root:/root:/bin/bash\nbin:x:2:2:bin:/bin:/usr/sbin/nologin\n",
+        "[package]\nversion = \"1\"\nedition = \"2024\"\n[dependencies]\n",
+        "\u{7f}ELF\n\n\0",
+    ] {
+        let error = Machine::parse(text, "passwd").unwrap_err().to_string();
+        assert_eq!(error.lines().count(), 1, "{error}");
+        assert!(
+            error.starts_with("passwd:1: this is not a machine file; "),
+            "{error}"
+        );
+    }
+    // One line that belongs there, and all problems are told.
+    let error = Machine::parse("[core]\nx\ny\n", "lab.toml").unwrap_err();
+    assert!(error.problems().len() > 1, "{error}");
+}
+
+#[test]
 fn all_problems_are_told_at_once_in_the_order_of_lines() {
     let text = good()
         .replace("ghz = 2.1", "ghz = -1.0")

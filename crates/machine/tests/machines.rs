@@ -147,7 +147,7 @@ fn peaks_follow_from_channels_and_dimms() {
 #[test]
 fn a_summary_reads_like_this() {
     let expected = "\
-optane-6230-memory-mode: 2 x Xeon Gold 6230, 48 GB of DRAM cache over 512 GB Optane per socket (paper D, memory mode)
+optane-6230-memory-mode: 2 x Xeon Gold 6230, 48 GB of DRAM cache over 512 GB Optane per socket (Johnny Cache, memory mode)
   cores    2 x 20 cores x 2 threads, 2.1 GHz
   L1       32KiB, 8 ways, 2.4 ns
   L2       1MiB, 16 ways, 6.7 ns

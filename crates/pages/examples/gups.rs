@@ -1,9 +1,10 @@
 //! How pages conflict in a 48 GB DRAM cache: 96 GB of 2 MiB pages over 504 GB of memory, 10 % of them hot and side by
-//! side (GUPS, paper D section 5.2.1), at full size, under every policy for memory mode. No model of a machine: just
+//! side (GUPS, Johnny Cache section 5.2.1), at full size, under every policy for memory mode. No model of a machine: just
 //! placement, and one sample after the other for the policy that wants them.
 //!
 //! `cargo run --release -p varve-pages --example gups`
 
+use varve_machine::random::Rng;
 use varve_machine::{Fault, Pager, Sample, Source};
 use varve_pages::{Conflicts, Error, Expected, NodeFrames, Placement, Topology};
 
@@ -61,25 +62,12 @@ fn main() -> Result<(), Error> {
     Ok(())
 }
 
-/// Knuth's linear congruential generator; its high bits are good enough here.
-struct Rng(u64);
-
-impl Rng {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % n
-    }
-}
-
 /// Touches the pages as 16 threads do that fill a sixteenth of the array each and race: whose page comes next is
 /// chance. (One thread alone would lay the hot pages side by side, each in a bin of its own.)
 fn fill(placement: &mut Placement) -> Vec<u32> {
     let mut frames = vec![0; PAGES as usize];
     let mut done = [0; 16];
-    let mut rng = Rng(7);
+    let mut rng = Rng::from_state(7);
     for _ in 0..PAGES {
         let mut thread = rng.below(16) as usize;
         while done[thread] == PAGES / 16 {
@@ -104,7 +92,7 @@ fn sample(placement: &mut Placement, frames: &mut [u32]) -> u64 {
     if placement.daemons().sample_period == 0 {
         return 0;
     }
-    let (mut rng, mut moved) = (Rng(1), 0);
+    let (mut rng, mut moved) = (Rng::from_state(1), 0);
     for i in 0..4_000_000 {
         let vpn = match rng.below(10) {
             0 => rng.below(PAGES),

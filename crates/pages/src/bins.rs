@@ -1,4 +1,4 @@
-//! Bins of a DRAM cache in order of heat (paper D, Listing 1).
+//! Bins of a DRAM cache in order of heat (Johnny Cache, Listing 1).
 //!
 //! A bin is the place of one page in the cache (of `ways` pages in an N-way cache). Bins with free frames stand in
 //! the `avail` list of their heat, the others in its `full` list; within a list the bin that has waited longest

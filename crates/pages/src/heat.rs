@@ -1,4 +1,4 @@
-//! Heat of pages, as HeMem (SOSP 2021) and paper D (section 4.3) define it: sampled loads and stores, counted per
+//! Heat of pages, as HeMem (SOSP 2021) and Johnny Cache (section 4.3) define it: sampled loads and stores, counted per
 //! page; a page is hot from a number of either on; when any page reaches the cooling threshold, all counts are halved.
 //!
 //! Halving costs nothing: a page's counts date from an epoch and later halvings are applied when it is looked at.

@@ -32,7 +32,7 @@ mod lists;
 mod placement;
 pub mod policies;
 mod policy;
-mod rng;
+mod ties;
 mod topology;
 pub mod trays;
 

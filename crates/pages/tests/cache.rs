@@ -1,30 +1,19 @@
 //! Policies in front of a small direct-mapped (or N-way) cache of lines: does what they do help?
 //!
 //! The cache is the obvious one: a vector of sets, each a list of lines, most recent first. Accesses are random,
-//! nine of ten to the hot pages (GUPS, paper D section 5.2).
+//! nine of ten to the hot pages (GUPS, Johnny Cache section 5.2).
 
 mod common;
 
 use std::collections::HashSet;
 
 use common::{cached, tiered, touch};
+use varve_machine::random::Rng;
 use varve_machine::{Pager, Sample, Source};
 use varve_pages::{Conflicts, NodeFrames, Placement, Topology};
 
 /// Lines of a page; small, so that the cache is warm soon.
 const LINES: u64 = 4;
-
-struct Rng(u64);
-
-impl Rng {
-    /// A small generator of the test's own (xorshift64*).
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % n
-    }
-}
 
 struct Cache {
     sets: Vec<Vec<u64>>,
@@ -64,7 +53,7 @@ impl Run {
             sets: vec![Vec::new(); bins as usize * LINES as usize],
             ways: node.ways as usize,
         });
-        let rng = Rng(0x9E37_79B9 + seed);
+        let rng = Rng::from_state(seed);
         Run {
             placement,
             frames,
@@ -253,7 +242,7 @@ fn hotset_brings_the_hot_pages_to_dram() {
 
 #[test]
 fn hotset_cannot_help_when_every_page_is_a_little_hot() {
-    // Paper D, section 5.2.2: hot items scattered over all pages.
+    // Johnny Cache, section 5.2.2: hot items scattered over all pages.
     let all: Vec<u64> = (0..256).collect();
     let mut tiers = Run::new(&format!("hotset:{SCALED}"), tiered(128, 1152), 256, &all, 1);
     tiers.hits(200_000);

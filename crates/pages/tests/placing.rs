@@ -93,7 +93,7 @@ fn first_touch_fills_local_dram_then_local_slow_memory_then_the_other_socket() {
 
 #[test]
 fn static_puts_two_pages_in_each_bin_when_memory_is_twice_the_cache() {
-    // Paper D, section 5.2.1: an array of twice the cache has exactly two pages per bin.
+    // Johnny Cache, section 5.2.1: an array of twice the cache has exactly two pages per bin.
     let bins = 24_576;
     let mut placement = Placement::on("static", cached(262_144, bins)).unwrap();
     let frames = fill(&mut placement, 2 * u64::from(bins));

@@ -51,6 +51,26 @@ impl Markup {
         escape(text, &mut self.out);
     }
 
+    /// A text whose parts between backticks are code.
+    pub fn prose(&mut self, text: &str) {
+        for (i, part) in text.split('`').enumerate() {
+            let closed = text.matches('`').count() > i;
+            match i % 2 {
+                1 if closed => self.leaf("code", &[], part),
+                // A backtick without its partner stands for itself.
+                1 => self.text(&format!("`{part}")),
+                _ => self.text(part),
+            }
+        }
+    }
+
+    /// An element with a text whose parts between backticks are code.
+    pub fn prose_leaf(&mut self, tag: &'static str, attributes: Attributes, text: &str) {
+        self.open(tag, attributes);
+        self.prose(text);
+        self.close();
+    }
+
     /// Text of our own that is not to be escaped, such as the style sheet.
     pub fn raw(&mut self, text: &'static str) {
         self.out.push_str(text);

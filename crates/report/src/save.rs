@@ -26,24 +26,24 @@ impl StudyResult {
 }
 
 impl RunReport {
-    /// Write `results.json`, `index.html`, `runs.parquet`, one `chart-ID.parquet` per chart and the files of
-    /// [`columnar::results`] into a folder that exists; the files written, in that order. Each file appears whole or not at all.
+    /// Write `results.json`, `index.html`, `table.parquet`, one `chart-ID.parquet` per chart and the files of
+    /// [`columnar::records`] into a folder that exists; the files written, in that order. Each file appears whole or not at all.
     pub fn save(&self, folder: &Path) -> Result<Vec<PathBuf>, Error> {
         let page = html::runs(self)?;
         let mut written = vec![
             folder.join("results.json"),
             folder.join("index.html"),
-            folder.join("runs.parquet"),
+            folder.join("table.parquet"),
         ];
         self.write(&written[0])?;
         file::write_atomically(&written[1], page.as_bytes())?;
-        columnar::runs(&self.table, &self.origin, &written[2])?;
+        columnar::table(&self.table, &self.origin, &written[2])?;
         for chart in &self.charts {
             let path = folder.join(format!("chart-{}.parquet", chart.id));
             columnar::chart(chart, &self.origin, &path)?;
             written.push(path);
         }
-        written.extend(columnar::results(self, folder)?);
+        written.extend(columnar::records(self, folder)?);
         Ok(written)
     }
 }

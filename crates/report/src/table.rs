@@ -1,7 +1,7 @@
-//! Results as tables for a terminal, never wider than 80 columns.
+//! Results as tables for a terminal, never wider than it.
 
 use crate::term::{Look, paint, printable, wrap};
-use crate::{Row, RunTable, StudyResult, fmt};
+use crate::{RunTable, StudyResult, fmt};
 use comfy_table::{
     CellAlignment, ColumnConstraint, ContentArrangement, Table, TableComponent, Width,
     presets::NOTHING,
@@ -68,7 +68,7 @@ pub fn claims(result: &StudyResult, look: Look) -> String {
         .map(|c| least(c).max(longest_word(&headings[c])))
         .collect();
     let left = [true, true, false, false, false, true];
-    out.push_str(&grid(&headings, &rows, &left, &least, look.width));
+    out.push_str(&grid(&headings, &rows, &left, &least, look.width, GAP));
 
     out.push('\n');
     let [close, near, far, unknown] = result.tally().map(|(_, n)| n);
@@ -88,7 +88,9 @@ pub fn claims(result: &StudyResult, look: Look) -> String {
 }
 
 /// A comparison of runs: `★` marks the best of a column, `◆` the runs on the frontier of the trade-off.
-/// Columns that do not fit beside each other follow below, with the runs' names again.
+///
+/// Where there is little room, names go on below themselves, columns stand closer, and then headings are broken. Only
+/// columns that do not even fit then follow below, with the runs' names again.
 pub fn runs(table: &RunTable, look: Look) -> String {
     let frontier = table
         .trade_off
@@ -100,22 +102,6 @@ pub fn runs(table: &RunTable, look: Look) -> String {
         (_, false) => "  ",
     };
     let rows_are = format!("{}{}", mark(false), table.rows_are);
-    let half = look.width / 2;
-    let indent = chars(mark(false));
-    let named = |(r, row): (usize, &Row)| {
-        let lines = name_lines(&printable(&row.name), half - indent);
-        let next = format!("\n{}", mark(false));
-        format!("{}{}", mark(frontier.contains(&r)), lines.join(&next))
-    };
-    let names: Vec<String> = table.rows.iter().enumerate().map(named).collect();
-    let name_width = names
-        .iter()
-        .flat_map(|name| name.lines())
-        .chain([rows_are.as_str()])
-        .map(chars)
-        .max()
-        .unwrap_or(0)
-        .min(half);
     let mut columns = Vec::new();
     for c in 0..table.columns.len() {
         let (heading, mut cells) = table.column_text(c);
@@ -130,10 +116,22 @@ pub fn runs(table: &RunTable, look: Look) -> String {
 
     let mut out = wrap(&printable(&table.title), look.width, "");
     out.push_str("\n\n");
+    let named: Vec<(String, &str)> = (table.rows.iter().enumerate())
+        .map(|(r, row)| (printable(&row.name), mark(frontier.contains(&r))))
+        .collect();
+    let indent = chars(mark(false));
+    let layout = Layout::new(&rows_are, &named, indent, &columns, look.width);
+    let names: Vec<String> = named
+        .iter()
+        .map(|(name, own)| {
+            let lines = name_lines(name, layout.name - indent);
+            format!("{own}{}", lines.join(&format!("\n{}", mark(false))))
+        })
+        .collect();
     let mut next = 0;
     while next < columns.len() || next == 0 {
-        let widths: Vec<usize> = columns[next..].iter().map(least_width).collect();
-        let block = fitting(name_width, &widths, look.width);
+        let widths = &layout.columns[next..];
+        let block = fitting(layout.name, widths, look.width, layout.gap);
         let shown = &columns[next..next + block];
         let heading = std::iter::once(&rows_are).chain(shown.iter().map(|c| &c.0));
         let headings: Vec<String> = heading.cloned().collect();
@@ -142,8 +140,12 @@ pub fn runs(table: &RunTable, look: Look) -> String {
             .map(|r| std::iter::once(names[r].clone()).chain(cell(r)).collect())
             .collect();
         let left: Vec<bool> = (0..=block).map(|c| c == 0).collect();
-        let least: Vec<usize> = std::iter::once(name_width).chain(widths).collect();
-        out.push_str(&grid(&headings, &rows, &left, &least, look.width));
+        let least: Vec<usize> = std::iter::once(layout.name)
+            .chain(widths.iter().copied())
+            .collect();
+        out.push_str(&grid(
+            &headings, &rows, &left, &least, look.width, layout.gap,
+        ));
         out.push('\n');
         next += block.max(1);
     }
@@ -166,10 +168,55 @@ pub fn runs(table: &RunTable, look: Look) -> String {
     paint(out, look)
 }
 
+/// How the room of a comparison is shared out.
+struct Layout {
+    /// The column of names.
+    name: usize,
+    /// What each other column is given at the least.
+    columns: Vec<usize>,
+    /// Blanks between two columns.
+    gap: usize,
+}
+
+impl Layout {
+    /// The most generous one of which nothing has to follow below, or the most generous one of all.
+    fn new(
+        rows_are: &str,
+        names: &[(String, &str)],
+        indent: usize,
+        columns: &[(String, Vec<String>)],
+        width: usize,
+    ) -> Layout {
+        let longest = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or(0);
+        let whole = longest(&mut names.iter().map(|(name, _)| indent + chars(name)));
+        let part = longest(&mut names.iter().map(|(name, _)| indent + longest_part(name)));
+        let heading = longest_word(rows_are);
+        let roomy = whole.max(chars(rows_are)).min(width / 2);
+        let narrow = part.min(SHORT_NAME).max(heading).min(roomy);
+        let words: Vec<usize> = columns.iter().map(|c| least_width(c, usize::MAX)).collect();
+        let pieces: Vec<usize> = columns.iter().map(|c| least_width(c, PIECE)).collect();
+        for (columns, gap) in [(&words, GAP), (&words, 1), (&pieces, 1)] {
+            let used: usize = columns.iter().map(|w| w + gap).sum();
+            if used + narrow <= width {
+                return Layout {
+                    name: roomy.min(width - used),
+                    columns: columns.clone(),
+                    gap,
+                };
+            }
+        }
+        Layout {
+            name: roomy,
+            columns: words,
+            gap: GAP,
+        }
+    }
+}
+
 /// A run's name in lines of at most `width` characters, broken behind what joins its parts where possible.
 fn name_lines(name: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
-    for part in name.split_inclusive([',', ':', '+', ' ']) {
+    for part in name.split_inclusive(JOINTS) {
         let last = lines.last_mut().expect("there is a line");
         if chars(&last) + chars(part) <= width {
             last.push_str(part);
@@ -184,11 +231,16 @@ fn name_lines(name: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// How many columns fit beside the names without breaking a word; at least one, where there is one.
-fn fitting(name_width: usize, widths: &[usize], room: usize) -> usize {
+/// The longest of a name's parts.
+fn longest_part(name: &str) -> usize {
+    name.split_inclusive(JOINTS).map(chars).max().unwrap_or(0)
+}
+
+/// How many columns fit beside the names; at least one, where there is one.
+fn fitting(name_width: usize, widths: &[usize], room: usize, gap: usize) -> usize {
     let mut used = name_width;
     let fits = |w: &&usize| {
-        used += **w + GAP;
+        used += **w + gap;
         used <= room
     };
     widths
@@ -199,8 +251,14 @@ fn fitting(name_width: usize, widths: &[usize], room: usize) -> usize {
         .min(widths.len())
 }
 
-/// Blanks between two columns.
+/// Blanks between two columns, where there is room.
 const GAP: usize = 2;
+/// A name's column is not made narrower than its longest part or this.
+const SHORT_NAME: usize = 16;
+/// No piece of a broken heading is shorter, unless its column's cells are.
+const PIECE: usize = 6;
+/// What joins the parts of a run's name; it may go on below behind them.
+const JOINTS: [char; 4] = [',', ':', '+', ' '];
 
 fn chars(text: impl AsRef<str>) -> usize {
     text.as_ref().chars().count()
@@ -213,24 +271,25 @@ fn longest_word(text: &str) -> usize {
         .unwrap_or(0)
 }
 
-/// What a column needs so that neither a word of its heading nor a cell is broken.
-fn least_width((heading, cells): &(String, Vec<String>)) -> usize {
+/// What a column needs so that no cell is broken, nor a word of its heading into pieces shorter than `piece`.
+fn least_width((heading, cells): &(String, Vec<String>), piece: usize) -> usize {
     cells
         .iter()
         .map(chars)
         .max()
         .unwrap_or(0)
-        .max(longest_word(heading))
+        .max(longest_word(heading).min(piece))
 }
 
 /// Headings over rows, a rule between. `left` says which columns are words and not numbers; `least` how
-/// wide each must be, as far as there is room.
+/// wide each must be, as far as there is room; `gap` how many blanks are between two.
 fn grid(
     headings: &[String],
     rows: &[Vec<String>],
     left: &[bool],
     least: &[usize],
     width: usize,
+    gap: usize,
 ) -> String {
     let mut table = Table::new();
     table
@@ -245,11 +304,11 @@ fn grid(
     let roomy = least
         .iter()
         .take(headings.len())
-        .map(|w| w + GAP)
+        .map(|w| w + gap)
         .sum::<usize>()
-        <= width + GAP;
+        <= width + gap;
     for (i, column) in table.column_iter_mut().enumerate() {
-        let padding = if i + 1 == headings.len() { 0 } else { GAP };
+        let padding = if i + 1 == headings.len() { 0 } else { gap };
         column.set_padding((0, padding as u16));
         if !left[i] {
             column.set_cell_alignment(CellAlignment::Right);
@@ -278,7 +337,7 @@ mod tests {
     #[test]
     fn a_long_name_goes_on_below_itself() {
         let mut table = RunTable::new("Plans", "plan");
-        table.columns = ["MNTT", "DRAM"]
+        table.columns = ["slowdown", "DRAM"]
             .map(|name| Column::new(name, Format::Ratio, Better::Lower))
             .into();
         table.trade_off = Some((0, 1));
@@ -303,5 +362,68 @@ mod tests {
             "{text}"
         );
         assert!(text.lines().all(|line| chars(line) <= 80), "{text}");
+    }
+
+    /// As `varve run` prints the plans of a program.
+    fn plans() -> RunTable {
+        let mut table = RunTable::new("Plans", "plan");
+        table.columns = [
+            ("time", Format::DurationNs),
+            ("slowdown", Format::Ratio),
+            ("DRAM", Format::Percent),
+            ("collecting", Format::Percent),
+            ("longest pause", Format::DurationNs),
+            ("moved", Format::Bytes),
+        ]
+        .map(|(name, format)| Column::new(name, format, Better::Lower))
+        .into();
+        table.trade_off = Some((0, 2));
+        for (i, name) in [
+            "dram",
+            "slow-copy",
+            "pima:alpha=1.5,hold-off=5ms,intervals=3",
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let x = 1.0 + i as f64;
+            table.push(
+                name,
+                [1.234e9 * x, 1.5 * x, 30.0 * x, 12.3 / x, 4e6 * x, 3e9 * x].map(Into::into),
+            );
+        }
+        table
+    }
+
+    #[test]
+    fn all_columns_stand_beside_each_other_on_every_usual_terminal() {
+        for width in [60, 72, 80, 100, 120] {
+            let look = Look {
+                width,
+                colour: false,
+            };
+            let text = runs(&plans(), look);
+            assert!(text.lines().all(|l| chars(l) <= width), "{text}");
+            let rules = text.lines().filter(|l| l.starts_with('─')).count();
+            assert_eq!(rules, 1, "one table at {width}:\n{text}");
+            for word in ["dram", "slow-copy", "hold-off=5ms,", "moved"] {
+                assert!(text.contains(word), "{word} at {width}:\n{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_wide_terminal_has_its_headings_in_fewer_lines() {
+        let lines = |width| {
+            let look = Look {
+                width,
+                colour: false,
+            };
+            let text = runs(&plans(), look);
+            let heading = |l: &&str| !l.starts_with('─');
+            text.lines().skip(2).take_while(heading).count()
+        };
+        let (wide, usual) = (lines(120), lines(80));
+        assert!(wide < usual, "{wide} and {usual} lines");
     }
 }

@@ -1,21 +1,25 @@
 //! What the terminal can show: its width, and whether colour is wanted.
 
 use std::io::IsTerminal;
+use terminal_size::terminal_size_of;
 
-/// The widest that anything is printed, in columns.
+/// Columns where nobody says how wide the output is: files, pipes.
 pub const WIDTH: usize = 80;
+
+/// Nothing is printed wider or narrower than this, in columns: longer lines are hard to read, shorter ones hold no table.
+const WIDTHS: std::ops::RangeInclusive<usize> = 40..=120;
 
 /// How to print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
-    /// Columns, at most [`WIDTH`].
+    /// Columns.
     pub width: usize,
     /// Whether signs are coloured. Nothing is said by colour alone.
     pub colour: bool,
 }
 
 impl Look {
-    /// Plain text of full width, for files, pipes and tests.
+    /// Plain text of [`WIDTH`] columns, for files, pipes and tests.
     pub fn plain() -> Look {
         Look {
             width: WIDTH,
@@ -24,16 +28,16 @@ impl Look {
     }
 
     /// As standard output wants it: colour only on a terminal, and not where `NO_COLOR` is set
-    /// (<https://no-color.org>) or the terminal is `dumb`; the width from `COLUMNS` where it is less than 80.
+    /// (<https://no-color.org>) or the terminal is `dumb`; as wide as `COLUMNS` says, else as the terminal is, from 40 to 120 columns; [`WIDTH`] where it
+    /// is no terminal.
     pub fn stdout() -> Look {
         let set = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|t| t == "dumb");
-        let columns = std::env::var("COLUMNS")
-            .ok()
-            .and_then(|c| c.parse().ok())
-            .unwrap_or(WIDTH);
+        let said = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
+        let terminal = || terminal_size_of(std::io::stdout()).map(|(w, _)| usize::from(w.0));
+        let columns = said.or_else(terminal).unwrap_or(WIDTH);
         Look {
-            width: columns.clamp(40, WIDTH),
+            width: columns.clamp(*WIDTHS.start(), *WIDTHS.end()),
             colour: std::io::stdout().is_terminal() && !set("NO_COLOR") && !dumb,
         }
     }

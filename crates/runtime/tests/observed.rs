@@ -9,7 +9,7 @@ use varve_runtime::{Config, Engine, Error, Linker, Module, ObjectAlign, Sink, St
 const MEMORY: u64 = 2 << 40;
 
 #[derive(Default)]
-struct Heard {
+struct Recorded {
     ops: Vec<Op>,
     binds: Vec<(u64, u64, u8)>,
     /// After so many ops nobody listens.
@@ -17,7 +17,7 @@ struct Heard {
 }
 
 #[derive(Clone, Default)]
-struct Ear(Arc<Mutex<Heard>>);
+struct Ear(Arc<Mutex<Recorded>>);
 
 impl Sink for Ear {
     fn take(&mut self, ops: &[Op]) -> bool {

@@ -9,6 +9,7 @@
 //! It takes 11 to 32 bytes for each value. Two keys of one hash in 2^32 share what is known of them, and in a bucket that is full the oldest one
 //! makes room.
 
+use crate::hash::fnv1a;
 const BUCKET: usize = 8;
 const FETCHED: u64 = 1 << 31;
 const PASSED: u64 = 1 << 30;
@@ -137,11 +138,9 @@ impl Access {
     }
 }
 
-/// FNV-1a (public domain, Fowler, Noll, Vo), folded.
+/// FNV-1a, folded.
 fn hash(key: &[u8]) -> u32 {
-    let all = key.iter().fold(0xcbf2_9ce4_8422_2325u64, |h, &b| {
-        (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+    let all = fnv1a(key);
     (all ^ all >> 32) as u32
 }
 

@@ -3,11 +3,10 @@
 use crate::flags::stored_key;
 use crate::request::{Listing, Mode, Request, Verb};
 use crate::store::MOST_KEY;
-use crate::words::{signed, unsigned, words};
+use crate::words::{FORMAT, signed, unsigned, words};
 use std::borrow::Cow;
 use std::ops::Range;
 
-pub(crate) const FORMAT: &str = "CLIENT_ERROR bad command line format";
 pub(crate) const UNKNOWN: &str = "ERROR";
 
 /// A command that waits for its value. Places are in `Parser::line`.

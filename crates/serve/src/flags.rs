@@ -1,8 +1,7 @@
 //! The flags of meta commands.
 
-use crate::command::FORMAT;
 use crate::store::{MOST_KEY, Result};
-use crate::words::{signed, unsigned, words};
+use crate::words::{FORMAT, signed, unsigned, words};
 use std::borrow::Cow;
 
 const INVALID: &str = "CLIENT_ERROR invalid flag";

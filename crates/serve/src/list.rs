@@ -1,7 +1,7 @@
 //! All keys for a client that asks for them, a part at a time: the list is never there as a whole.
 
 use crate::cache::{Cache, OVERHEAD};
-use crate::request::Listing;
+use crate::request::{Listing, Part};
 use crate::session::{ENOUGH, Next};
 use crate::store::{Cursor, Result, Store};
 use std::sync::{Arc, Weak};
@@ -14,19 +14,6 @@ const PART: usize = 1000;
 pub struct List {
     part: Part,
     _ticket: Arc<()>,
-}
-
-/// The part of a list that comes next.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Part {
-    /// How keys are written.
-    pub listing: Listing,
-    /// The number of the list: no two have the same.
-    pub list: u64,
-    /// The shard whose keys it has.
-    pub shard: usize,
-    /// Whether it is the shard's first.
-    pub first: bool,
 }
 
 /// What came of a part of a list.

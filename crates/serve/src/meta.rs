@@ -2,11 +2,10 @@
 
 use crate::answer::{NOT_NUMBER, Put, count, store, text};
 use crate::cache::{Cache, Counted, Stored};
-use crate::command::FORMAT;
 use crate::flags::{Call, stored_key};
 use crate::request::{Mode, Verb};
 use crate::store::{Meta, Result, Store};
-use crate::words::put_number;
+use crate::words::{FORMAT, put_number};
 
 /// Answers a meta command.
 ///

@@ -1,10 +1,10 @@
 //! Bytes of a client to requests: a state machine that sees each byte once, in whatever pieces they come.
 
-use crate::command::{Command, FORMAT, Pending, UNKNOWN, What, command};
+use crate::command::{Command, Pending, UNKNOWN, What, command};
 use crate::flags::stored_key;
 use crate::request::{Mode, Request, Retrieve, Unread, Verb};
 use crate::store::MOST_KEY;
-use crate::words::{signed, words};
+use crate::words::{FORMAT, signed, words};
 use std::borrow::Cow;
 
 /// Most bytes of a line, but for the keys of retrievals, of which there may be any number.

@@ -1,7 +1,5 @@
 //! What clients ask for, as the parser hands it over.
 
-use crate::list::Part;
-
 /// What a retrieval does besides giving values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Retrieve {
@@ -187,4 +185,17 @@ pub enum Verb {
     Arithmetic,
     /// `me`
     Debug,
+}
+
+/// The part of a list that comes next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Part {
+    /// How keys are written.
+    pub listing: Listing,
+    /// The number of the list: no two have the same.
+    pub list: u64,
+    /// The shard whose keys it has.
+    pub shard: usize,
+    /// Whether it is the shard's first.
+    pub first: bool,
 }

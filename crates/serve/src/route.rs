@@ -1,6 +1,7 @@
 //! Which shard a request is for, and how it gets there.
 
 use crate::flags::base64;
+use crate::hash::fnv1a;
 use crate::request::Request;
 use crate::words::words;
 use std::borrow::Cow;
@@ -10,9 +11,7 @@ pub const HASH: &str = "fnv1a64-mixed";
 
 /// The shard, of so many, that a key belongs to. It is the same for ever: region files depend on it.
 pub fn shard_of(key: &[u8], shards: usize) -> usize {
-    let fnv = key.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+    let fnv = fnv1a(key);
     // The last bytes of a key reach the high bits of that too little, and those decide.
     let mixed = (fnv ^ fnv >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
     let mixed = (mixed ^ mixed >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);

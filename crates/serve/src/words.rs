@@ -1,5 +1,8 @@
 //! Words and numbers of a line.
 
+/// What a client is answered whose line is not understood.
+pub(crate) const FORMAT: &str = "CLIENT_ERROR bad command line format";
+
 /// The words of a line.
 pub fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|&b| b == b' ').filter(|w| !w.is_empty())

@@ -8,7 +8,7 @@ mod pima;
 mod plan;
 mod quickcheck;
 
-use varve_report::StudyResult;
+use varve_report::{Claim, StudyResult, Value};
 use varve_run::{Error, Keep};
 
 /// How much a study does.
@@ -78,6 +78,21 @@ impl Study {
         let (letter, first, last) = self.claims;
         (first..=last).any(|n| format!("{letter}{n}") == id)
     }
+}
+
+/// A claim whose own value may be missing.
+fn claim(
+    id: &str,
+    what: &str,
+    published: impl Into<Value>,
+    ours: Option<f64>,
+    unit: &str,
+    note: &str,
+) -> Claim {
+    let ours = ours
+        .filter(|x| x.is_finite())
+        .map_or(Value::Missing, Value::from);
+    Claim::new(id, what, published, ours, unit).with_note(note)
 }
 
 /// Every study.

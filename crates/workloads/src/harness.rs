@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use varve_machine::{Kind, Op, Program};
 
-use crate::rng::{Rng, mix};
+use varve_machine::random::{Rng, mix};
 
 /// In what order the harness calls threads that are free to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,6 +13,7 @@
 //! Instructions per op are estimates: each kernel states them as constants with the reasoning beside them.
 
 pub mod apps;
+mod entry;
 pub mod graph;
 pub mod gups;
 pub mod harness;
@@ -25,7 +26,6 @@ pub mod loops;
 pub mod nas;
 pub mod node;
 pub mod registry;
-pub mod rng;
 pub mod streams;
 pub mod tpcc;
 

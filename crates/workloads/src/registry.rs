@@ -2,66 +2,9 @@
 
 use varve_machine::Program;
 
+use crate::entry::KIND;
+pub use crate::entry::{COMMON, Entry, THREADS};
 pub use varve_spec::{Error, Param, Values, Want};
-
-/// What a workload is called in errors.
-const KIND: &str = "workload";
-
-/// Parameters that every workload has. One that declares such a key itself has another default, or another help.
-pub const COMMON: &[Param] = &[
-    THREADS,
-    Param::new("seed", Want::COUNT, "1", "seed of every random choice"),
-    Param::new(
-        "scale",
-        Want::Count {
-            min: 1,
-            max: 1 << 40,
-        },
-        "1",
-        "divide every size by this, to go with a machine that is scaled down by the same factor",
-    ),
-    Param::new(
-        TOUCH,
-        Want::Bytes,
-        "4KiB",
-        "bytes between two first touches at initialization: 64 writes every line, 4KiB every page once",
-    ),
-];
-
-/// Simulated threads, 16 of them.
-pub const THREADS: Param = Param::new(
-    "threads",
-    Want::Count { min: 1, max: 1024 },
-    "16",
-    "simulated threads",
-);
-
-const TOUCH: &str = "touch";
-
-/// One workload: what it is called, what it takes, how it is made.
-#[derive(Clone, Copy)]
-pub struct Entry {
-    /// The name in a specification, such as `gups`.
-    pub name: &'static str,
-    /// One line: what it does and what real program it stands for.
-    pub about: &'static str,
-    /// Its own parameters; [`COMMON`] come on top.
-    pub params: &'static [Param],
-    /// Makes it, ready to run.
-    pub build: fn(&Values) -> Result<Box<dyn Program>, Error>,
-}
-
-impl Entry {
-    /// Reads its parameters, `key=value,...`.
-    ///
-    /// # Errors
-    /// The first parameter that is unknown, repeated or unreadable.
-    pub fn values(&self, text: &str) -> Result<Values, Error> {
-        let values = Values::parse(KIND, self.name, self.params, COMMON, text)?;
-        values.count_in(TOUCH, 1, u64::MAX)?;
-        Ok(values)
-    }
-}
 
 /// Every workload, in the order of the documentation.
 pub fn list() -> Vec<Entry> {

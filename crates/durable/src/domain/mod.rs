@@ -5,16 +5,16 @@
 
 mod file;
 mod lines;
+mod modelled;
 mod pool;
 mod simulated;
-mod told;
 
 pub use crate::arch::Instruction;
 pub use file::FileSync;
 pub use lines::CacheLines;
+pub use modelled::{Modelled, Step};
 pub use pool::Pool;
 pub use simulated::{Crash, Simulated};
-pub use told::{Step, Told};
 
 use std::io;
 

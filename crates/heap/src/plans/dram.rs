@@ -4,7 +4,7 @@
 
 use super::Entry;
 use crate::header::Header;
-use crate::plan::{FastIsFull, From, Object, Places, Plan, Space};
+use crate::plan::{FastIsFull, Object, Origin, Places, Plan, Space};
 use crate::tier::Tier;
 
 /// What there is to know of it.
@@ -52,7 +52,7 @@ impl Places for Dram {
     }
 
     #[inline(always)]
-    fn place(&self, _: Header, _: bool, _: From) -> Space {
+    fn place(&self, _: Header, _: bool, _: Origin) -> Space {
         Space::Old(Tier::FAST)
     }
 }

@@ -2,7 +2,7 @@
 //! what is somewhere stays there.
 
 use super::Entry;
-use crate::plan::{From, Object, Plan, Space};
+use crate::plan::{Object, Origin, Plan, Space};
 use crate::tier::Tier;
 
 /// What there is to know of it.
@@ -26,7 +26,7 @@ impl Plan for FirstTouch {
 
     fn place(&self, object: Object) -> Space {
         match object.from {
-            From::Old(tier) => Space::Old(tier),
+            Origin::Old(tier) => Space::Old(tier),
             _ => Space::Old(Tier::FAST),
         }
     }

@@ -15,7 +15,7 @@
 //! The price is real: compiled code notes every write to every object in its header, and an object is copied twice.
 
 use super::Entry;
-use crate::plan::{From, Object, Plan, Space};
+use crate::plan::{Object, Origin, Plan, Space};
 use crate::tier::Tier;
 use varve_spec::{Param, Want};
 
@@ -62,10 +62,10 @@ impl Plan for KgW {
     fn place(&self, o: Object) -> Space {
         let by_writes = if o.written { Tier::FAST } else { Tier::SLOW };
         match o.from {
-            From::Nursery if !o.large => Space::Observer,
-            From::Birth | From::Nursery => Space::Old(Tier::SLOW),
-            From::Old(tier) if !self.old => Space::Old(tier),
-            From::Observer | From::Old(_) => Space::Old(by_writes),
+            Origin::Nursery if !o.large => Space::Observer,
+            Origin::Birth | Origin::Nursery => Space::Old(Tier::SLOW),
+            Origin::Old(tier) if !self.old => Space::Old(tier),
+            Origin::Observer | Origin::Old(_) => Space::Old(by_writes),
         }
     }
 }

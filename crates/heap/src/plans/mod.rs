@@ -78,7 +78,7 @@ pub fn by_name(spec: &str, profile: Option<&Profile>) -> Result<Chosen, PlanErro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{From, Object, Site, Space};
+    use crate::plan::{Object, Origin, Site, Space};
     use crate::sampler::Sampler;
     use crate::sites::Key;
     use crate::tier::Tier;
@@ -185,7 +185,8 @@ mod tests {
         ] {
             let plan = by_name(name, Some(&profile)).unwrap().plan;
             assert_eq!(plan.nursery(), nursery, "{name}");
-            let survivors = [false, true].map(|hot| plan.place(object(From::Nursery, hot, false)));
+            let survivors =
+                [false, true].map(|hot| plan.place(object(Origin::Nursery, hot, false)));
             assert_eq!(survivors, [cold, hot], "{name}");
             let hinted = [false, true].map(|hinted| plan.is_hot(Site { key: &key, hinted }));
             let unknown = name == "knapsack";
@@ -197,11 +198,11 @@ mod tests {
         }
         let kg_w = by_name("kg-w", None).unwrap().plan;
         let sorted =
-            [false, true].map(|written| kg_w.place(object(From::Observer, false, written)));
+            [false, true].map(|written| kg_w.place(object(Origin::Observer, false, written)));
         assert_eq!(sorted, [slow, fast]);
         let first_touch = by_name("first-touch", None).unwrap().plan;
         let stays = [Tier::FAST, Tier::SLOW]
-            .map(|tier| first_touch.place(object(From::Old(tier), false, false)));
+            .map(|tier| first_touch.place(object(Origin::Old(tier), false, false)));
         assert_eq!(stays, [fast, slow]);
     }
 }

@@ -20,7 +20,7 @@ use crate::heap::Heap;
 use crate::memory::Memory;
 use crate::mutator::Mutator;
 use crate::observer::{Moved, Observer};
-use crate::plan::From;
+use crate::plan::Origin;
 use crate::plans::dram::Dram;
 use crate::reference::Ref;
 use crate::stats::Kind;
@@ -219,7 +219,7 @@ impl Observer for Recorder {
 
     fn moved(&self, moved: Moved) {
         // Too large for the nursery: old from the beginning.
-        if moved.from == From::Birth {
+        if moved.from == Origin::Birth {
             let Moved { header, bytes, .. } = moved;
             let mut state = self.lock();
             state.born(header.site(), bytes, (0, 0));

@@ -7,7 +7,7 @@ use crate::align::Aligned;
 use crate::header::Header;
 use crate::layout::*;
 use crate::observer::Observer;
-use crate::plan::{From, Places, Space};
+use crate::plan::{Origin, Places, Space};
 use crate::reference::Ref;
 use crate::tier::Tier;
 
@@ -16,7 +16,7 @@ impl<P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bool>
 {
     /// Room for a copy, and the collector bits it will have. `None`: it may stay where it is, and must.
     #[inline(always)]
-    pub(super) fn room(&mut self, header: Header, bytes: u64, from: From) -> Option<(Ref, u8)> {
+    pub(super) fn room(&mut self, header: Header, bytes: u64, from: Origin) -> Option<(Ref, u8)> {
         let trace = self.trace;
         let bits = UNLOGGED | self.mark;
         let large = bytes >= LARGE_THRESHOLD;
@@ -26,20 +26,22 @@ impl<P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bool>
                 self.counts.observed += bytes;
                 return Some((to, bits));
             }
-            space = trace.plan.place(header.unwritten(), large, From::Observer);
+            space = trace
+                .plan
+                .place(header.unwritten(), large, Origin::Observer);
         }
         let Space::Old(tier) = space else {
             unreachable!("only survivors of the nursery wait");
         };
         let to = usize::from(tier.0);
-        if let From::Old(now) = from {
+        if let Origin::Old(now) = from {
             return self.room_to_move(header, bytes, now, tier);
         }
         if P::SEVERAL && header.temperature() & HOT != 0 {
             self.count_hot(tier, bytes);
         }
         match from {
-            From::Observer if P::SEVERAL => self.counts.sorted[to] += bytes,
+            Origin::Observer if P::SEVERAL => self.counts.sorted[to] += bytes,
             _ => self.counts.promoted[to] += bytes,
         }
         // The address range that is kept for collections holds a whole nursery: see `Chunks` and

@@ -10,57 +10,12 @@ mod check;
 mod keys;
 mod read;
 
-use crate::class::Class;
+use crate::kinds::{Class, Memory};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use varve_machine::Problem;
 
 pub use read::{load, parse};
-
-/// The two kinds of memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Memory {
-    /// DRAM.
-    Fast,
-    /// Persistent memory, a CXL expander, a node without processors.
-    Slow,
-}
-
-impl Memory {
-    /// Both, fast first.
-    pub const ALL: [Memory; 2] = [Memory::Fast, Memory::Slow];
-
-    /// 0 or 1.
-    pub fn index(self) -> usize {
-        self as usize
-    }
-
-    /// The other one.
-    pub fn other(self) -> Memory {
-        match self {
-            Memory::Fast => Memory::Slow,
-            Memory::Slow => Memory::Fast,
-        }
-    }
-
-    /// In a sentence.
-    pub fn words(self) -> &'static str {
-        match self {
-            Memory::Fast => "fast memory",
-            Memory::Slow => "slow memory",
-        }
-    }
-}
-
-impl std::fmt::Display for Memory {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(match self {
-            Memory::Fast => "fast",
-            Memory::Slow => "slow",
-        })
-    }
-}
 
 /// What a program is on a modelled machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

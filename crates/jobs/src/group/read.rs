@@ -2,14 +2,14 @@
 
 use super::check;
 use super::keys::{File, Keys};
-use super::{Group, Live, Memory, Modelled, OnFailure, Program, Published};
-use crate::class::Class;
+use super::{Group, Live, Modelled, OnFailure, Program, Published};
 use crate::error::Error;
+use crate::kinds::{Class, Memory};
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 use varve_machine::Problem;
 
-/// Threads of a program that does not say how many: as in paper E.
+/// Threads of a program that does not say how many: as in Wang et al.
 const THREADS: u32 = 8;
 
 /// Most threads of a program.
@@ -165,7 +165,7 @@ fn program(keys: &Keys, number: usize) -> Program {
         let remedy = "give it `workload` or `trace` (for a model), `command` (for this machine), or `managed` (for both)";
         keys.wrong(
             "name",
-            format!("program `{name}` says nothing that could be run"),
+            format!("program `{name}` has nothing to run"),
             remedy,
         );
     }

@@ -3,7 +3,8 @@
 use super::sys;
 use crate::class::Limits;
 use crate::error::Error;
-use crate::group::{Group, Memory};
+use crate::group::Group;
+use crate::kinds::Memory;
 use crate::plan::Host;
 use crate::policy::place::Capacity;
 use std::path::Path;

@@ -8,7 +8,8 @@ use super::start::{self, Launch};
 use super::{LiveOptions, sys, watch};
 use crate::demand::{Demand, Point};
 use crate::error::Error;
-use crate::group::{Group, Memory};
+use crate::group::Group;
+use crate::kinds::Memory;
 use std::time::{Duration, Instant};
 
 const LOOK: Duration = Duration::from_millis(2);

@@ -4,7 +4,8 @@ use super::host::LiveHost;
 use super::start::{self, Launch};
 use super::{LiveOptions, sys, watch};
 use crate::error::Error;
-use crate::group::{Group, Memory, OnFailure};
+use crate::group::{Group, OnFailure};
+use crate::kinds::Memory;
 use crate::plan::Plan;
 use crate::result::{GroupResult, ProgramResult};
 use std::collections::BTreeMap;
@@ -164,7 +165,9 @@ impl<'a> LiveStage<'a> {
     fn make_room(&mut self) {
         for (i, e) in self.plan.evictions.iter().enumerate() {
             let waits = &self.group.programs[e.room_for].after;
-            let could_start = waits.iter().all(|&a| self.results[a].end_s.is_some());
+            // Whoever could not be started is waited for no longer.
+            let over = |r: &ProgramResult| r.end_s.is_some() || r.failure.is_some();
+            let could_start = waits.iter().all(|&a| over(&self.results[a]));
             if !self.held[i] || !could_start {
                 continue;
             }
@@ -236,9 +239,9 @@ impl<'a> LiveStage<'a> {
             log: log.clone(),
         };
         let now = self.begun.elapsed().as_secs_f64();
-        self.results[program].start_s = Some(now);
         match start::start(self.group, program, &launch, self.host, self.options) {
             Ok(child) => {
+                self.results[program].start_s = Some(now);
                 self.results[program].log = Some(log.display().to_string());
                 self.running.push(Process {
                     program,
@@ -252,7 +255,6 @@ impl<'a> LiveStage<'a> {
             }
             Err(e) => {
                 self.free_cpus.extend(cpus.unwrap_or_default());
-                self.results[program].end_s = Some(now);
                 self.fail(program, e.to_string());
                 self.dispatcher.ended(program);
             }

@@ -2,14 +2,16 @@
 
 use super::LiveOptions;
 use super::host::LiveHost;
-use super::sys::{self, Cpus, Mask};
+use super::sys::{self, Cpus};
 use crate::error::Error;
-use crate::group::{Group, Live, Memory, Modelled, Program};
+use crate::group::{Group, Live, Modelled, Program};
+use crate::kinds::Memory;
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use varve_live::nodes::Mask;
 
 /// What a program is started with.
 pub struct Launch<'a> {

@@ -1,47 +1,21 @@
 //! System calls: where a process takes its memory from, on which processors it runs, moving its pages, ending it.
 
 use std::io;
-
-/// Nodes that a mask has bits for: as many as kernels can be built with.
-const MAX_NODES: usize = 1024;
+use varve_live::nodes::Mask;
 
 // linux/mempolicy.h; the first since Linux 5.15.
 const MPOL_PREFERRED_MANY: i32 = 5;
 
-/// A set of nodes as system calls want it.
-#[derive(Clone)]
-pub struct Mask([u64; MAX_NODES / 64]);
-
-impl Mask {
-    pub fn of(nodes: &[u32]) -> Mask {
-        let mut bits = [0; MAX_NODES / 64];
-        for &node in nodes.iter().filter(|n| (**n as usize) < MAX_NODES) {
-            bits[node as usize / 64] |= 1 << (node % 64);
-        }
-        Mask(bits)
-    }
-
-    fn is_one(&self) -> bool {
-        self.0.iter().map(|w| w.count_ones()).sum::<u32>() == 1
-    }
-}
-
 /// From now on, this process and those that it starts take their memory from these nodes, and from others only if these are
 /// full. Allocates nothing: it is called between fork and exec.
 pub fn prefer(nodes: &Mask) -> io::Result<()> {
-    let mode = match nodes.is_one() {
-        true => libc::MPOL_PREFERRED,
-        false => MPOL_PREFERRED_MANY,
+    let mode = match nodes.count() {
+        1 => libc::MPOL_PREFERRED,
+        _ => MPOL_PREFERRED_MANY,
     };
     // SAFETY: the mask has as many bits as stated, since the kernel looks at one less, and is read only.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_set_mempolicy,
-            mode,
-            nodes.0.as_ptr(),
-            MAX_NODES as u64 + 1,
-        )
-    };
+    let result =
+        unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, nodes.as_ptr(), nodes.limit()) };
     check(result)
 }
 
@@ -104,9 +78,9 @@ pub fn migrate(pid: u32, from: &[u32], to: &[u32]) -> io::Result<u64> {
         libc::syscall(
             libc::SYS_migrate_pages,
             pid,
-            MAX_NODES as u64 + 1,
-            from.0.as_ptr(),
-            to.0.as_ptr(),
+            from.limit(),
+            from.as_ptr(),
+            to.as_ptr(),
         )
     };
     u64::try_from(result).map_err(|_| io::Error::last_os_error())

@@ -202,7 +202,7 @@ impl ModelSpec {
             }
             None => Err(wrong(
                 "name",
-                "says neither workload nor trace nor managed program, and the model runs nothing else".into(),
+                "it has nothing to run on a model".into(),
                 "give it `workload`, `trace` or `managed`, or run the group on this machine with --live",
             )),
         }

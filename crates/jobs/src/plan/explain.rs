@@ -1,7 +1,8 @@
 //! A plan in sentences: one for each decision.
 
 use super::{Host, Plan};
-use crate::group::{Group, Memory};
+use crate::group::Group;
+use crate::kinds::Memory;
 use crate::policy::order::Reason;
 use varve_report::fmt;
 

@@ -11,8 +11,7 @@
 //! With a limit of programs at a time nobody waits for that alone: if all that wait would disturb or be disturbed, the
 //! first starts. Without a limit, where all others start at once anyway, it waits until the other has ended.
 
-use crate::class::Class;
-use crate::group::Memory;
+use crate::kinds::{Class, Memory};
 use serde::{Deserialize, Serialize};
 
 /// A program, as far as its turn depends on it.

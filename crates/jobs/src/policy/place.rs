@@ -10,10 +10,9 @@
 //!                                     slow        their pages move to slow memory, it is in fast
 //! ```
 //!
-//! (Algorithm 1 of paper E.) Programs come one after the other, and none is placed again unless it is evicted.
+//! (Algorithm 1 of Wang et al.) Programs come one after the other, and none is placed again unless it is evicted.
 
-use crate::class::Class;
-use crate::group::Memory;
+use crate::kinds::{Class, Memory};
 use serde::{Deserialize, Serialize};
 
 /// A program that comes.
@@ -124,7 +123,7 @@ pub fn first_come(arrivals: &[Arrival], capacity: Capacity) -> Result<Placement,
     Ok(out)
 }
 
-/// Algorithm 1 of paper E.
+/// Algorithm 1 of Wang et al.
 ///
 /// A newcomer's room is made of whole programs, those that slow memory harms least first. One that would be split is not
 /// moved in part: it would then wait for both memories.

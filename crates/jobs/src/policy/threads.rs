@@ -1,8 +1,8 @@
-//! How many threads a program has (Algorithm 2 of paper E), and who gets those that are left.
+//! How many threads a program has (Algorithm 2 of Wang et al.), and who gets those that are left.
 
-use crate::group::Memory;
+use crate::kinds::Memory;
 
-/// Another thread pays if it raises the speed-up by this share of what it was (paper E).
+/// Another thread pays if it raises the speed-up by this share of what it was (Wang et al.).
 pub const PAYS: f64 = 0.1;
 
 /// Algorithm 2: threads are added as long as each raises the speed-up by a tenth. `seconds` is how long the program takes with so

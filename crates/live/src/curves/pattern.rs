@@ -1,7 +1,7 @@
 //! What a measuring thread does: the patterns of published studies, in plain loops over memory of its own.
 
 use crate::arch::{fence, store_and_write_back, stream};
-use crate::probe::memory::STEP;
+use crate::probe::memory::{STEP, next_random};
 use std::hint::black_box;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -159,11 +159,7 @@ impl Walk {
     }
 
     fn any_block(&mut self) -> usize {
-        // xorshift64 (Marsaglia 2003), scaled to the blocks by its upper half.
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        ((u128::from(self.random) * self.blocks as u128) >> 64) as usize
+        ((u128::from(next_random(&mut self.random)) * self.blocks as u128) >> 64) as usize
     }
 
     /// Does a piece of the work; returns the lines.

@@ -144,7 +144,10 @@ fn damon() -> Found {
         Ok(now) => {
             // Writing the number that is already there changes nothing when it is zero; otherwise somebody uses it.
             if now.trim() != "0" {
-                return partly(format!("{} monitors belong to somebody else", now.trim()));
+                return partly(match now.trim() {
+                    "1" => "another program has the one monitor there is".into(),
+                    n => format!("other programs have its {n} monitors"),
+                });
             }
             match std::fs::write(&count, "0") {
                 Ok(()) => yes("its sysfs interface takes orders"),

@@ -162,7 +162,7 @@ fn node_list(text: &str) -> Option<Vec<u32>> {
             text.trim()
                 .parse::<u32>()
                 .ok()
-                .filter(|&n| n < super::sys::MAX_NODES)
+                .filter(|&n| n < super::mask::MAX_NODES)
         };
         let (first, last) = (number(first)?, number(last)?);
         if first > last {

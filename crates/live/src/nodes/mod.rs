@@ -10,6 +10,7 @@
 
 mod error;
 mod kinds;
+mod mask;
 mod memory;
 mod pool;
 mod positions;
@@ -17,6 +18,7 @@ mod sys;
 
 pub use error::NodeError;
 pub use kinds::{Kinds, NoKinds};
+pub use mask::{MAX_NODES, Mask};
 pub use memory::NodeMemory;
 pub use pool::{CHUNK, PoolCounts, ZeroPool};
 pub use positions::{Positions, positions};

@@ -1,4 +1,4 @@
-//! Memory of slow nodes that is zero already (paper A, section 6.2).
+//! Memory of slow nodes that is zero already (Akram, TACO 2021, section 6.2).
 //!
 //! A heap that moves its objects to other memory gives back what it had, and wants as much elsewhere. If that is slow memory,
 //! a system that zeroes it when it is touched makes the program wait for the slowest of its stores. So what was given back

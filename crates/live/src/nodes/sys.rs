@@ -1,10 +1,9 @@
 //! `mbind`, `move_pages` and the advice to have memory now, all of which leave what memory holds as it is; and `mremap`, which
 //! does not.
 
+use super::mask::Mask;
 use std::io;
 
-/// Nodes that a mask has bits for: as many as kernels can be built with (CONFIG_NODES_SHIFT is at most 10).
-pub const MAX_NODES: u32 = 1024;
 /// Bytes of the pages that positions are told of.
 pub const PAGE: usize = 4096;
 
@@ -12,24 +11,6 @@ pub const PAGE: usize = 4096;
 const MPOL_PREFERRED_MANY: i32 = 5;
 const MPOL_MF_STRICT: u32 = 1;
 const MPOL_MF_MOVE: u32 = 2;
-
-/// A set of nodes as system calls want it.
-pub struct Mask([u64; MAX_NODES as usize / 64]);
-
-impl Mask {
-    pub fn of(nodes: &[u32]) -> Mask {
-        let mut bits = [0; MAX_NODES as usize / 64];
-        for &node in nodes {
-            bits[node as usize / 64] |= 1 << (node % 64);
-        }
-        Mask(bits)
-    }
-
-    /// What `mbind` calls the number of nodes: one more than it looks at.
-    fn len(&self) -> u64 {
-        u64::from(MAX_NODES) + 1
-    }
-}
 
 /// Where pages of a range are to come from from now on.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -59,8 +40,8 @@ pub fn prefer(address: usize, bytes: usize, nodes: &[u32], look: Look) -> io::Re
             address,
             bytes,
             mode,
-            mask.0.as_ptr(),
-            mask.len(),
+            mask.as_ptr(),
+            mask.limit(),
             flags,
         )
     };

@@ -1,5 +1,7 @@
 //! Memory of one node to measure in, and chains of lines through it.
 
+use crate::nodes::Mask;
+
 /// Bytes of a line.
 pub(crate) const LINE: usize = 64;
 /// Words of a line.
@@ -28,16 +30,14 @@ impl Memory {
             };
             libc::madvise(start, bytes, libc::MADV_HUGEPAGE);
             if bind {
-                let mut mask = [0u64; 16];
-                *mask.get_mut(node as usize / 64)? = 1 << (node % 64);
-                let bits = (mask.len() * 64) as u64;
+                let mask = Mask::of(&[node]);
                 if libc::syscall(
                     libc::SYS_mbind,
                     start,
                     bytes,
                     libc::MPOL_BIND,
                     mask.as_ptr(),
-                    bits,
+                    mask.limit(),
                     0,
                 ) != 0
                 {
@@ -62,6 +62,15 @@ impl Drop for Memory {
     }
 }
 
+/// The next number of xorshift64 (Marsaglia, "Xorshift RNGs", 2003): any order will do that no prefetcher guesses.
+/// `state` is the number before and never 0.
+pub(crate) fn next_random(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
 /// Links the first `lines` lines into one cycle in random order (Sattolo's algorithm): the first word of each
 /// line holds the index of the first word of the next.
 pub(crate) fn link_randomly(words: &mut [u64], lines: usize) {
@@ -70,11 +79,7 @@ pub(crate) fn link_randomly(words: &mut [u64], lines: usize) {
     }
     let mut random = 0x9E37_79B9_7F4A_7C15u64;
     for line in (1..lines).rev() {
-        // xorshift64 (Marsaglia 2003): any order will do that no prefetcher guesses.
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        let other = (random % line as u64) as usize;
+        let other = (next_random(&mut random) % line as u64) as usize;
         words.swap(line * STEP, other * STEP);
     }
 }

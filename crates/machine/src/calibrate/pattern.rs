@@ -1,6 +1,7 @@
 //! The one program that all curves are measured with: threads that read or write blocks of a size, in sequence or at
 //! random, one after the other or as many at once as the core can, and that keep their own time as benchmarks do.
 
+use crate::random::Rng;
 use crate::{Kind, Op, Program};
 
 /// What a thread does with each 64 B of a block.
@@ -41,7 +42,7 @@ const CHASE_CHUNK: u64 = 2;
 /// What one thread has done.
 #[derive(Clone, Debug, Default)]
 struct Worker {
-    random: u64,
+    random: Rng,
     /// Block that is being worked on, and the line in it that is next.
     block: u64,
     line: u64,
@@ -76,11 +77,11 @@ impl Pattern {
         let workers = (0..threads as u64)
             .map(|t| {
                 let mut w = Worker {
-                    random: 0x9e37_79b9_7f4a_7c15u64.wrapping_mul(t + 1),
+                    random: Rng::from_state(0x9e37_79b9_7f4a_7c15u64.wrapping_mul(t + 1)),
                     ..Worker::default()
                 };
                 // Threads that run in step would all be at the same device at once; real ones drift apart.
-                w.block = w.next_random() % (region / block);
+                w.block = w.random.bits() % (region / block);
                 w.start = w.block;
                 w
             })
@@ -126,15 +127,6 @@ impl Pattern {
 }
 
 impl Worker {
-    fn next_random(&mut self) -> u64 {
-        // splitmix64 (public domain, Vigna)
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
     fn lines_per_ns(&self) -> f64 {
         let (from, lines) = self.first.unwrap_or_default();
         let time = self.last.0.saturating_sub(from);
@@ -211,7 +203,7 @@ impl Program for Pattern {
             w.blocks += 1;
             w.block = match self.order {
                 Order::Sequential => (w.block + 1) % blocks,
-                Order::Random => w.next_random() % blocks,
+                Order::Random => w.random.bits() % blocks,
             };
             if matches!(self.how, How::NtStore | How::StoreClwb) {
                 out.push(Op::mark(Kind::Fence, 0));

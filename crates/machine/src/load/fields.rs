@@ -373,6 +373,23 @@ pub fn find(key: &str) -> Option<&'static Field> {
     FIELDS.iter().find(|f| f.key == key)
 }
 
+/// Does a text have a line that begins with a key or a section of machine files, or is it empty? If not, it is something
+/// else, and what is wrong with its lines is of no use to anybody.
+pub fn occur_in(text: &str) -> bool {
+    let lines = || text.lines().map(str::trim);
+    let section = |line: &str| {
+        let name = line.strip_prefix('[').and_then(|l| l.split_once(']'));
+        name.is_some_and(|(name, _)| is_section(name.trim()))
+    };
+    let key = |line: &str| {
+        line.split_once('=')
+            .is_some_and(|(k, _)| find(k.trim()).is_some())
+    };
+    // Keys below a section are that section's.
+    let mut top = lines().take_while(|line| !line.starts_with('['));
+    text.trim().is_empty() || lines().any(section) || top.any(key)
+}
+
 /// Is this dotted key a section?
 pub fn is_section(key: &str) -> bool {
     FIELDS.iter().any(|f| {

@@ -1,7 +1,6 @@
 //! Single numbers of a machine: their range, and whether each has a source.
 
-use super::fields::{self, FIELDS};
-use super::read::in_range;
+use super::fields::{self, FIELDS, Field, FieldType};
 use crate::describe::Machine;
 use crate::units::Bytes;
 
@@ -112,4 +111,28 @@ pub fn count_sources(m: &Machine) -> (usize, usize) {
         numbers.len(),
         numbers.iter().filter(|(key, _)| assumed(key)).count(),
     )
+}
+
+/// Is the number finite, not negative and no slip of the pen?
+pub fn in_range(field: &Field, number: f64) -> Result<(), String> {
+    if !number.is_finite() {
+        Err(format!("{number} is not finite"))
+    } else if number < 0.0 {
+        Err(format!("{number} is negative"))
+    } else if number > field.limit {
+        Err(too_large(field, number))
+    } else {
+        Ok(())
+    }
+}
+
+fn too_large(field: &Field, number: f64) -> String {
+    let (number, limit) = match field.ty {
+        FieldType::Size => (
+            Bytes(number as u64).to_string(),
+            Bytes(field.limit as u64).to_string(),
+        ),
+        _ => (number.to_string(), field.limit.to_string()),
+    };
+    format!("{number} is larger than any machine's (at most {limit})")
 }

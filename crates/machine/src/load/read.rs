@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use toml::de::{DeTable, DeValue};
 
 use super::fields::{self, FIELDS, Field, FieldType, OPTIONAL_SECTIONS};
-use super::numbers::{Finding, covers};
+use super::numbers::{Finding, covers, in_range};
 use super::problem::Problem;
 use crate::units::Bytes;
 
@@ -298,28 +298,4 @@ fn fits(field: &Field, value: &DeValue<'_>) -> Result<(), String> {
         _ => return wrong(),
     };
     in_range(field, number)
-}
-
-/// Is the number finite, not negative and no slip of the pen?
-pub fn in_range(field: &Field, number: f64) -> Result<(), String> {
-    if !number.is_finite() {
-        Err(format!("{number} is not finite"))
-    } else if number < 0.0 {
-        Err(format!("{number} is negative"))
-    } else if number > field.limit {
-        Err(too_large(field, number))
-    } else {
-        Ok(())
-    }
-}
-
-fn too_large(field: &Field, number: f64) -> String {
-    let (number, limit) = match field.ty {
-        FieldType::Size => (
-            Bytes(number as u64).to_string(),
-            Bytes(field.limit as u64).to_string(),
-        ),
-        _ => (number.to_string(), field.limit.to_string()),
-    };
-    format!("{number} is larger than any machine's (at most {limit})")
 }

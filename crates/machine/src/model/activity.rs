@@ -1,7 +1,7 @@
 //! What one channel's memory did in a span of time: what energy is computed from.
 
+use super::counts::SocketCounts;
 use super::dram::{DramCounts, RankTimes};
-use super::memory::SocketCounts;
 use super::pm::PmCounts;
 
 /// What the memory on one channel did.

@@ -5,6 +5,7 @@ use super::time::{Ps, ps};
 use super::{MoveCounts, Options};
 use crate::describe::Machine;
 use crate::pager::{Daemons, Move};
+use crate::random::mix;
 
 /// Bytes that a thread zeroes in a second beside each program, as long as there is something to zero. An assumption: there is no
 /// hurry while other memory is zero, and 32 such threads take a twentieth of the bandwidth that six Optane DIMMs have for
@@ -237,11 +238,4 @@ fn space(m: &Move, s: &Shared) -> usize {
 
 fn page(m: &Move, s: &Shared) -> u64 {
     m.vpn & ((1 << (super::table::ADDRESS_BITS - s.page_shift)) - 1)
-}
-
-/// A well-mixed number from another (splitmix64's finalizer).
-fn mix(mut x: u64) -> u64 {
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }

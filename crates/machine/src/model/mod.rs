@@ -10,6 +10,7 @@
 mod activity;
 mod cache;
 mod core;
+mod counts;
 mod divide;
 mod dram;
 mod events;
@@ -28,9 +29,10 @@ mod thread;
 mod time;
 
 pub use activity::ChannelActivity;
+pub use counts::SocketCounts;
 pub use dram::{DramCounts, ROW_TIMEOUT_NS, RankTimes};
 pub use flight::Stalls;
-pub use memory::{Backing, Node, SocketCounts, nodes};
+pub use memory::{Backing, Node, nodes};
 pub use outcome::{Latency, MoveCounts, Outcome, Phase, Snapshot};
 pub use pm::PmCounts;
 pub use table::ADDRESS_BITS;

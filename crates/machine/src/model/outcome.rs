@@ -1,9 +1,9 @@
 //! What a run gives back: phases, counts, a timeline, latencies.
 
 use super::activity::ChannelActivity;
+use super::counts::SocketCounts;
 use super::events::Events;
 use super::flight::Stalls;
-use super::memory::SocketCounts;
 use super::thread::{Shared, Thread, ThreadCounts};
 use super::time::Ps;
 use super::{Progress, RankTimes};

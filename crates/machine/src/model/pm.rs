@@ -5,6 +5,7 @@ use super::queue::{Drain, Server};
 use super::time::{Ps, ps, transfer};
 use crate::arch::equal_among_8;
 use crate::describe::Pm;
+use crate::random::xorshift;
 use std::collections::VecDeque;
 
 /// What one DIMM did.
@@ -107,7 +108,7 @@ impl Crowd {
 
     /// Takes any one.
     fn take(&mut self, state: &mut u64) -> u64 {
-        let place = (random(state) >> 32) as usize % self.lines.len();
+        let place = (xorshift(state) >> 32) as usize % self.lines.len();
         self.lines.swap_remove(place)
     }
 }
@@ -226,7 +227,7 @@ impl Dimm {
 /// al., FAST 2020, figure 4 and section 5.3).
 #[inline(always)]
 fn victim(now: Ps, set: &Set, state: &mut u64) -> usize {
-    let first = (random(state) >> 32) as usize % WAYS;
+    let first = (xorshift(state) >> 32) as usize % WAYS;
     if set.until[first] <= now {
         return first;
     }
@@ -239,15 +240,6 @@ fn next_victim(now: Ps, set: &Set, first: usize) -> usize {
         .map(|way| way % WAYS)
         .find(|way| set.until[*way] <= now)
         .unwrap_or(first)
-}
-
-/// xorshift64 (Marsaglia, 2003); `state` is never 0.
-#[inline(always)]
-fn random(state: &mut u64) -> u64 {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    *state
 }
 
 #[cfg(test)]

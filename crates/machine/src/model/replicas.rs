@@ -15,6 +15,7 @@ use super::host::{Common, Level, Work};
 use super::memory::{Memory, Node};
 use super::time::Ps;
 use crate::arch::Newer;
+use crate::random::Rng;
 use turns::Turns;
 
 /// The others' lags are spread over this time, ps. An assumption: a few requests to slow memory, so that bursts of
@@ -245,12 +246,9 @@ fn spans(nodes: &[Node], across: usize, sockets: usize, memory: &Memory) -> Vec<
     nodes.iter().map(of).collect()
 }
 
-/// A number that looks drawn by chance, always the same for the same one (the finalizer of SplitMix64).
+/// A number that looks drawn by chance, always the same for the same one.
 fn scatter(number: u64) -> u64 {
-    let mut x = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ x >> 31
+    Rng::from_state(number).bits()
 }
 
 /// What one of `instances` has of a cache that all on its socket share, bytes.

@@ -1,5 +1,5 @@
 //! What policies with daemons share: sampling, the thresholds of heat, and how much may be moved in a period.
-//! `dynamic` and `hotset` have the same (paper D, section 4.3: a fair comparison).
+//! `dynamic` and `hotset` have the same (Johnny Cache, section 4.3: a fair comparison).
 
 use varve_machine::Daemons;
 
@@ -13,7 +13,7 @@ pub const PARAMS: &[Param] = &[
         "sample-period",
         Want::COUNT,
         "10k",
-        "one access in this many is sampled, 0 for none; HeMem's default according to paper D, section 5.4.2",
+        "one access in this many is sampled, 0 for none; HeMem's default according to Johnny Cache, section 5.4.2",
     ),
     Param::scaled(
         "period",
@@ -25,7 +25,7 @@ pub const PARAMS: &[Param] = &[
         "threads",
         Want::Count { min: 1, max: 2 },
         "2",
-        "daemon threads: one samples, one migrates; paper D, section 5.2",
+        "daemon threads: one samples, one migrates; Johnny Cache, section 5.2",
     ),
     Param::new(
         "hot-loads",
@@ -43,7 +43,7 @@ pub const PARAMS: &[Param] = &[
         "cool",
         Want::Count { min: 2, max: 255 },
         "16",
-        "all heat is halved when the loads or the stores of a page reach this: double the hot threshold, paper D, section 4.3 (HeMem's artifact has 18)",
+        "all heat is halved when the loads or the stores of a page reach this: double the hot threshold, Johnny Cache, section 4.3 (HeMem's artifact has 18)",
     ),
     Param::new(
         "rate",

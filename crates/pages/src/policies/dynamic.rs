@@ -1,4 +1,4 @@
-//! `dynamic`: JC-dyn, paper D section 4.3.
+//! `dynamic`: JC-dyn, Johnny Cache section 4.3.
 //!
 //! Sampled accesses heat pages and their bins. A new page goes to the coldest bin, and its first touch counts as an
 //! access, so that a burst of new pages spreads. When more hot pages are in a bin than it holds at once, the daemon
@@ -13,7 +13,7 @@ use super::entry::{Advised, Entry, Needs};
 use crate::frames::Frames;
 use crate::heat::Heat;
 use crate::policy::{Policy, Remap};
-use crate::rng::Ties;
+use crate::ties::Ties;
 use crate::topology::Topology;
 
 /// What there is to know of it.

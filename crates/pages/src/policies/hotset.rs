@@ -1,4 +1,4 @@
-//! `hotset`: HeMem (Raybuck et al., SOSP 2021), as paper D uses it.
+//! `hotset`: HeMem (Raybuck et al., SOSP 2021), as Johnny Cache uses it.
 //!
 //! New pages go to DRAM while there is room, then to slow memory. Sampled accesses tell hot pages from cold ones;
 //! each wake-up promotes hot pages of slow memory, those hot by their stores first. When DRAM is full, each takes the

@@ -1,4 +1,4 @@
-//! `random`: Linux under memory mode after some uptime, its free memory fragmented (paper D, section 5.1).
+//! `random`: Linux under memory mode after some uptime, its free memory fragmented (Johnny Cache, section 5.1).
 //!
 //! Free memory is cut into runs of contiguous frames that are handed out in random order, each from its start. A
 //! run is as long as the largest block that Linux's buddy allocator keeps together, 4 MiB on x86-64 (`MAX_ORDER`):
@@ -6,7 +6,7 @@
 //! handed out again first, the last one freed before all others, as Linux's per-CPU lists do.
 //!
 //! Whatever the length of a run, independent runs leave a bin of the cache unused with a probability of at most
-//! `exp(-pages / bins)`: 96 GiB of pages on a 48 GiB cache use 86 % of it or more. Paper D observed 67 % (32 of
+//! `exp(-pages / bins)`: 96 GiB of pages on a 48 GiB cache use 86 % of it or more. Johnny Cache observed 67 % (32 of
 //! 48 GB); nothing here is bent towards that.
 
 use varve_machine::Fault;
@@ -14,13 +14,13 @@ use varve_machine::Fault;
 use super::entry::{Advised, Entry, Needs};
 use crate::frames::Frames;
 use crate::policy::Policy;
-use crate::rng::Rng;
 use crate::topology::Topology;
+use varve_machine::random::Rng;
 use varve_spec::{Param, Want};
 
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {
-    source: "paper D, section 5.1",
+    source: "Johnny Cache, section 5.1",
     advised: Advised::Anywhere,
     linux: Some(Needs::MemoryMode),
     params: &[
@@ -79,7 +79,7 @@ impl Random {
         Random {
             nearest: super::nearest(topology),
             nodes: nodes.collect(),
-            rng: Rng::new(seed),
+            rng: Rng::from_state(seed),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `static`: JC-static, paper D section 4.2.
+//! `static`: JC-static, Johnny Cache section 4.2.
 //!
 //! A new page goes to a bin with the fewest pages. The heat of a bin is the number of pages in it. Among equal bins
 //! chance decides: the kernel's lists hold them in the order that the memory's history left, and a fixed order would
@@ -10,7 +10,7 @@ use varve_machine::Fault;
 use super::entry::{Advised, Entry, Needs};
 use crate::frames::Frames;
 use crate::policy::Policy;
-use crate::rng::Ties;
+use crate::ties::Ties;
 use crate::topology::Topology;
 
 /// What there is to know of it.

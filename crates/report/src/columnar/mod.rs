@@ -6,8 +6,9 @@
 mod records;
 mod writer;
 
+use crate::fmt::Format;
 use crate::{Chart, Data, Error, Origin, RunTable, StudyResult, Value};
-pub use records::results;
+pub use records::records;
 use std::path::{Path, PathBuf};
 use writer::{Cells, File};
 
@@ -53,11 +54,11 @@ pub fn claims(result: &StudyResult, path: &Path) -> Result<(), Error> {
 /// table.columns.push(Column::new("time", Format::DurationNs, Better::Lower));
 /// table.push("static", [1.5e9.into()]);
 /// let folder = tempfile::tempdir().unwrap();
-/// columnar::runs(&table, &Origin::default(), &folder.path().join("runs.parquet"))?;
+/// columnar::table(&table, &Origin::default(), &folder.path().join("table.parquet"))?;
 /// # Ok(())
 /// # }
 /// ```
-pub fn runs(table: &RunTable, origin: &Origin, path: &Path) -> Result<(), Error> {
+pub fn table(table: &RunTable, origin: &Origin, path: &Path) -> Result<(), Error> {
     table.check()?;
     let mut file = File::new(origin);
     file.note("title", &table.title);
@@ -69,7 +70,9 @@ pub fn runs(table: &RunTable, origin: &Origin, path: &Path) -> Result<(), Error>
     for (i, c) in table.columns.iter().enumerate() {
         let values = || (0..table.rows.len()).map(|r| table.value(r, i));
         let numeric = values().all(|v| matches!(v, Value::Number(_) | Value::Missing));
-        let cells = if numeric {
+        let cells = if numeric && c.format == Format::Integer {
+            Cells::Integers(values().map(|v| v.number().map(|x| x as i64)).collect())
+        } else if numeric {
             Cells::numbers(values().map(Value::number))
         } else {
             Cells::text(values().map(|v| (*v != Value::Missing).then(|| v.to_string())))
@@ -167,7 +170,7 @@ pub fn chart(chart: &Chart, origin: &Origin, path: &Path) -> Result<(), Error> {
     file.write(path)
 }
 
-/// Write `claims.parquet`, one `chart-ID.parquet` per chart and one `runs-N.parquet` per table of a
+/// Write `claims.parquet`, one `chart-ID.parquet` per chart and one `table-N.parquet` per table of a
 /// study into a folder that exists; the files written, in that order.
 pub fn study(result: &StudyResult, folder: &Path) -> Result<Vec<PathBuf>, Error> {
     result.check()?;
@@ -179,9 +182,9 @@ pub fn study(result: &StudyResult, folder: &Path) -> Result<Vec<PathBuf>, Error>
         chart(c, &origin, &path)?;
         written.push(path);
     }
-    for (i, table) in result.tables.iter().enumerate() {
-        let path = folder.join(format!("runs-{}.parquet", i + 1));
-        runs(table, &origin, &path)?;
+    for (i, of) in result.tables.iter().enumerate() {
+        let path = folder.join(format!("table-{}.parquet", i + 1));
+        table(of, &origin, &path)?;
         written.push(path);
     }
     Ok(written)

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 /// Objects in objects become columns with dots in their names, such as `stalls.load`.
 type Flat = Vec<(String, Value)>;
 
-/// Write `results.parquet`, with one row per run and one column per figure, and one `results-LIST.parquet` for each
+/// Write `runs.parquet`, with one row per run and one column per figure, and one `runs-LIST.parquet` for each
 /// list of objects in a run, such as its timeline, with one row per element, into a folder that exists; the files
 /// written. None where the report has no runs. Names and units are those of the JSON.
-pub fn results(report: &RunReport, folder: &Path) -> Result<Vec<PathBuf>, Error> {
+pub fn records(report: &RunReport, folder: &Path) -> Result<Vec<PathBuf>, Error> {
     if report.runs.is_empty() {
         return Ok(Vec::new());
     }
@@ -42,10 +42,10 @@ pub fn results(report: &RunReport, folder: &Path) -> Result<Vec<PathBuf>, Error>
             }
         }
     }
-    let mut written = vec![folder.join("results.parquet")];
+    let mut written = vec![folder.join("runs.parquet")];
     write(report, &whole, &written[0])?;
     for (name, rows) in &lists {
-        let path = folder.join(format!("results-{name}.parquet"));
+        let path = folder.join(format!("runs-{name}.parquet"));
         write(report, rows, &path)?;
         written.push(path);
     }
@@ -86,8 +86,12 @@ fn write(report: &RunReport, rows: &[Flat], path: &Path) -> Result<(), Error> {
     file.write(path)
 }
 
-/// Numbers where all are numbers, else texts; what is neither is written as its JSON.
+/// Numbers where all are numbers, whole ones as such, else texts; what is neither is written as its JSON.
 fn column(cells: &[Value]) -> Cells {
+    let whole = |c: &Value| c.as_i64().is_some() || c.is_null();
+    if cells.iter().all(whole) && !cells.iter().all(Value::is_null) {
+        return Cells::Integers(cells.iter().map(Value::as_i64).collect());
+    }
     if cells.iter().all(|c| c.is_number() || c.is_null()) {
         return Cells::numbers(cells.iter().map(Value::as_f64));
     }

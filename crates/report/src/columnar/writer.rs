@@ -2,7 +2,7 @@
 
 use crate::{Error, Origin, file};
 use parquet::basic::{ConvertedType, LogicalType, Repetition, Type as Physical};
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::Result;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
@@ -18,6 +18,8 @@ pub enum Cells {
     Text(Vec<Option<String>>),
     /// Numbers, null where there is none.
     Numbers(Vec<Option<f64>>),
+    /// Whole numbers, null where there is none.
+    Integers(Vec<Option<i64>>),
     /// Yes or no.
     Flags(Vec<bool>),
 }
@@ -83,6 +85,7 @@ impl File {
             let (physical, repetition) = match cells {
                 Cells::Text(_) => (Physical::BYTE_ARRAY, Repetition::OPTIONAL),
                 Cells::Numbers(_) => (Physical::DOUBLE, Repetition::OPTIONAL),
+                Cells::Integers(_) => (Physical::INT64, Repetition::OPTIONAL),
                 Cells::Flags(_) => (Physical::BOOLEAN, Repetition::REQUIRED),
             };
             let mut field =
@@ -123,6 +126,12 @@ impl File {
                     let (levels, numbers) = present(cells);
                     column
                         .typed::<DoubleType>()
+                        .write_batch(&numbers, Some(&levels), None)?;
+                }
+                Cells::Integers(cells) => {
+                    let (levels, numbers) = present(cells);
+                    column
+                        .typed::<Int64Type>()
                         .write_batch(&numbers, Some(&levels), None)?;
                 }
                 Cells::Flags(flags) => {

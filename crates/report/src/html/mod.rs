@@ -31,7 +31,7 @@ pub fn study(result: &StudyResult) -> Result<String, Error> {
     };
     let mut page = begin(title, &result.origin(), Some(&result.study));
     for paragraph in &result.about {
-        page.leaf("p", &[], paragraph);
+        page.prose_leaf("p", &[], paragraph);
     }
     if !result.claims.is_empty() {
         page.leaf("h2", &[], "Published beside ours");
@@ -127,7 +127,7 @@ fn comparison(runs: &RunTable, page: &mut Markup) {
 fn table(runs: &RunTable, page: &mut Markup) {
     tables::runs(runs, page);
     for note in &runs.notes {
-        page.leaf("p", &[], note);
+        page.prose_leaf("p", &[], note);
     }
 }
 
@@ -147,7 +147,7 @@ fn figure(chart: &Chart, page: &mut Markup) {
         page.close();
     }
     if !chart.note.is_empty() {
-        page.leaf("p", &[("class", &"soft")], &chart.note);
+        page.prose_leaf("p", &[("class", &"soft")], &chart.note);
     }
     page.open("details", &[]);
     page.leaf("summary", &[], "Data");

@@ -27,12 +27,12 @@ pub fn claims(result: &StudyResult, page: &mut Markup) {
         page.open("tr", &[]);
         page.leaf("td", &[], &c.id);
         page.open("td", &[("class", &"what")]);
-        page.text(&c.what);
+        page.prose(&c.what);
         if !c.unit.is_empty() {
             page.text(&format!(" ({})", c.unit));
         }
         if !c.note.is_empty() {
-            page.leaf("span", &[("class", &"soft")], &c.note);
+            page.prose_leaf("span", &[("class", &"soft")], &c.note);
         }
         page.close();
         for value in [&c.published, &c.ours] {

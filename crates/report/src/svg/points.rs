@@ -3,6 +3,7 @@
 use super::scale::Placed;
 use super::{Canvas, Plot, begin, colour, frame, text, text_width};
 use crate::chart::{Chart, Series};
+use crate::fmt::Format;
 use crate::markup::{Markup, Px};
 use crate::{Axis, Scale};
 
@@ -96,7 +97,11 @@ fn roomy(axis: &Axis, mut values: Vec<f64>) -> Vec<f64> {
         } else {
             low - room
         });
-        values.push(high + room);
+        // A share has none beyond the whole.
+        values.push(match axis.format {
+            Format::Percent if high <= 100.0 => (high + room).min(100.0),
+            _ => high + room,
+        });
     }
     values.retain(|v| axis.range.0.is_none_or(|l| *v >= l) && axis.range.1.is_none_or(|h| *v <= h));
     values

@@ -39,6 +39,7 @@ fn cell<'a>(row: &'a Row, name: &str) -> &'a Field {
 fn number(row: &Row, name: &str) -> Option<f64> {
     match cell(row, name) {
         Field::Double(x) => Some(*x),
+        Field::Long(n) => Some(*n as f64),
         Field::Null => None,
         other => panic!("{name} is {other:?}"),
     }
@@ -84,9 +85,9 @@ fn claims_read_back_with_their_bounds() {
 #[test]
 fn a_comparison_keeps_base_units() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("runs.parquet");
+    let path = folder.path().join("table.parquet");
     let report = sample::report();
-    columnar::runs(&report.table, &report.origin, &path).unwrap();
+    columnar::table(&report.table, &report.origin, &path).unwrap();
     let (rows, notes) = read(&path);
     assert_eq!(text(&rows[2], "policy").as_deref(), Some("static"));
     assert_eq!(number(&rows[2], "time"), Some(1.52e9));
@@ -108,14 +109,14 @@ fn a_comparison_keeps_base_units() {
 fn runs_keep_everything_that_they_measured() {
     let folder = tempfile::tempdir().unwrap();
     let report = sample::report();
-    let written = columnar::results(&report, folder.path()).unwrap();
+    let written = columnar::records(&report, folder.path()).unwrap();
     let names: Vec<_> = written.iter().map(|p| p.file_name().unwrap()).collect();
     assert_eq!(
         names,
         [
-            "results.parquet",
-            "results-timeline.parquet",
-            "results-latencies.parquet"
+            "runs.parquet",
+            "runs-timeline.parquet",
+            "runs-latencies.parquet"
         ]
     );
     let (rows, notes) = read(&written[0]);
@@ -148,10 +149,30 @@ fn runs_keep_everything_that_they_measured() {
 
     let mut bare = report;
     bare.runs.clear();
-    assert!(columnar::results(&bare, folder.path()).unwrap().is_empty());
+    assert!(columnar::records(&bare, folder.path()).unwrap().is_empty());
     bare.runs = vec![serde_json::json!(3)];
-    let error = columnar::results(&bare, folder.path()).unwrap_err();
+    let error = columnar::records(&bare, folder.path()).unwrap_err();
     assert!(error.to_string().contains("run 0"), "{error}");
+}
+
+#[test]
+fn whole_numbers_are_whole_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut report = sample::report();
+    report.runs = vec![
+        serde_json::json!({"pages": 7, "share": 1.0, "evicted": null}),
+        serde_json::json!({"pages": 1u64 << 60, "share": 0.5, "evicted": 3}),
+    ];
+    let written = columnar::records(&report, folder.path()).unwrap();
+    let (rows, _) = read(&written[0]);
+    let cell = |row: usize, name| cell(&rows[row], name).clone();
+    assert_eq!(cell(0, "pages"), Field::Long(7));
+    assert_eq!(cell(1, "pages"), Field::Long(1 << 60), "no digit is lost");
+    assert_eq!(
+        (cell(0, "evicted"), cell(1, "evicted")),
+        (Field::Null, Field::Long(3))
+    );
+    assert_eq!(cell(0, "share"), Field::Double(1.0));
 }
 
 /// How many points, bars, cells or spans a chart has.

@@ -371,3 +371,40 @@ proptest! {
         prop_assert_eq!(faults(&parse(&page)), Vec::<String>::new());
     }
 }
+
+#[test]
+fn words_between_backticks_are_code() {
+    let mut study = sample::study();
+    study.about = vec!["Use `static`, not `dynamic`; one ` alone stays.".into()];
+    let page = html::study(&study).unwrap();
+    let document = parse(&page);
+    let paragraph = elements(&document, "p")
+        .find(|p| text(*p).starts_with("Use "))
+        .unwrap();
+    assert_eq!(
+        text(paragraph),
+        "Use static, not dynamic; one ` alone stays."
+    );
+    let code: Vec<String> = (paragraph.children())
+        .filter(|n| n.has_tag_name("code"))
+        .map(text)
+        .collect();
+    assert_eq!(code, ["static", "dynamic"]);
+}
+
+#[test]
+fn shares_end_at_the_whole() {
+    let point = |name: &str, x: f64, y: f64| Series::new(name, vec![x], vec![y]);
+    let (x, y) = (
+        Axis::new("DRAM", "", Format::Percent),
+        Axis::new("time", "", Format::DurationNs),
+    );
+    let points = vec![point("dram", 100.0, 1e9), point("slow", 0.5, 2e9)];
+    let mut study = sample::study();
+    study.charts = vec![Chart::new("t", "Trade-off", x, y, Data::Points(points))];
+    let page = html::study(&study).unwrap();
+    let document = parse(&page);
+    let ticks: Vec<String> = elements(&document, "text").map(text).collect();
+    assert!(ticks.iter().any(|t| t == "100"), "{ticks:?}");
+    assert!(!ticks.iter().any(|t| t == "110" || t == "120"), "{ticks:?}");
+}

@@ -183,7 +183,7 @@ pub(crate) enum Watched {
     /// Nobody.
     Not,
     /// Somebody is told of every access.
-    Observed(Arc<Recording>),
+    Recorded(Arc<Recording>),
     /// Accesses are counted by allocation site.
     Profiled,
     /// Somebody is told what memory spaces want, and gives it on this machine.
@@ -193,7 +193,7 @@ pub(crate) enum Watched {
 impl Watched {
     pub fn recording(&self) -> Option<&Arc<Recording>> {
         match self {
-            Watched::Observed(recording) => Some(recording),
+            Watched::Recorded(recording) => Some(recording),
             Watched::Not | Watched::Profiled | Watched::Placed(_) => None,
         }
     }
@@ -226,7 +226,7 @@ pub(crate) fn new(config: &Config, watched: Watched) -> Result<Box<Heap>> {
         align: config.object_align,
         threads,
         backing: match watched {
-            Watched::Observed(recording) => Some(Box::new(Bound(recording))),
+            Watched::Recorded(recording) => Some(Box::new(Bound(recording))),
             Watched::Placed(backing) => Some(backing),
             Watched::Not | Watched::Profiled => None,
         },

@@ -70,7 +70,7 @@ impl<T> Store<T> {
         Store::with(
             engine,
             data,
-            Watched::Observed(Arc::new(Recording::new(sink))),
+            Watched::Recorded(Arc::new(Recording::new(sink))),
         )
     }
 

@@ -4,10 +4,8 @@ mod remote;
 mod report;
 mod run;
 mod workload;
-mod zipfian;
 
 pub use remote::Remote;
 pub use report::Report;
 pub use run::{Local, Spec, Target, load, run};
 pub use workload::{Operation, Operations, Workload, key, value};
-pub use zipfian::{Scrambled, Zipfian, fnv};

@@ -1,10 +1,15 @@
 //! The core workloads: which operation comes next, and on which record.
 
-use super::zipfian::{Scrambled, Zipfian, fnv, real};
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::SeedableRng;
+use crate::hash::fnv1a;
 use std::fmt;
 use std::str::FromStr;
+use varve_machine::random::{Rng, xorshift};
+use varve_machine::zipf::Zipf;
+
+/// YCSB's skew: how much more popular a number is than the next.
+const THETA: f64 = 0.99;
+/// Numbers that scrambled ones are drawn from, whatever the number of records.
+const SCRAMBLED: u64 = 10_000_000_000;
 
 /// A workload of YCSB. E, which scans, is not among them: a cache has no order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,8 +85,10 @@ pub enum Operation {
 /// How records are chosen.
 #[derive(Clone, Debug)]
 enum Choice {
-    Scrambled(Scrambled),
-    Latest(Zipfian),
+    /// The popular ones are anywhere among so many.
+    Scrambled(Zipf, u64),
+    /// The latest are the popular ones.
+    Latest(Zipf),
 }
 
 /// Operations without end.
@@ -90,28 +97,28 @@ pub struct Operations {
     workload: Workload,
     choice: Choice,
     records: u64,
-    rng: ChaCha8Rng,
+    rng: Rng,
 }
 
 impl Operations {
     /// Operations on so many records.
     pub fn new(workload: Workload, records: u64, seed: u64) -> Operations {
         let choice = match workload {
-            Workload::D => Choice::Latest(Zipfian::new(records)),
+            Workload::D => Choice::Latest(Zipf::new(records, THETA)),
             // YCSB counts the record after the last one, and draws again where it comes to that.
-            _ => Choice::Scrambled(Scrambled::new(records + 1)),
+            _ => Choice::Scrambled(Zipf::new(SCRAMBLED, THETA), records + 1),
         };
         Operations {
             workload,
             choice,
             records,
-            rng: ChaCha8Rng::seed_from_u64(seed),
+            rng: Rng::new(seed, 0),
         }
     }
 
     /// The next operation.
     pub fn draw(&mut self) -> Operation {
-        if real(&mut self.rng) >= self.workload.reads() {
+        if self.rng.unit() >= self.workload.reads() {
             return match self.workload {
                 Workload::D => {
                     self.records += 1;
@@ -126,19 +133,25 @@ impl Operations {
 
     fn record(&mut self) -> u64 {
         match &mut self.choice {
-            Choice::Scrambled(scrambled) => loop {
-                let record = scrambled.next(&mut self.rng);
+            Choice::Scrambled(zipf, among) => loop {
+                let record = fnv(zipf.draw(&mut self.rng)) % *among;
                 if record < self.records {
                     break record;
                 }
             },
-            Choice::Latest(zipfian) => {
+            Choice::Latest(zipf) => {
                 // The last one is as popular as the first one is elsewhere.
                 let last = self.records - 1;
-                last - zipfian.next(last, &mut self.rng)
+                zipf.grow(last);
+                last - zipf.draw(&mut self.rng)
             }
         }
     }
+}
+
+/// YCSB's hash of a number, made positive.
+fn fnv(number: u64) -> u64 {
+    (fnv1a(&number.to_le_bytes()) as i64).unsigned_abs()
 }
 
 /// The key of a record: records that are neighbours have keys that are not.
@@ -153,10 +166,7 @@ pub fn value(record: u64, version: u64, bytes: usize, to: &mut Vec<u8>) {
     to.clear();
     let mut state = fnv(record) ^ version.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     while to.len() < bytes {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        to.extend(state.to_le_bytes().map(|b| b' ' + b % 95));
+        to.extend(xorshift(&mut state).to_le_bytes().map(|b| b' ' + b % 95));
     }
     to.truncate(bytes);
 }

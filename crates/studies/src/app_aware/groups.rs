@@ -102,14 +102,8 @@ pub fn claims(
         let published = group.published.saved.iter().find(|(s, _)| s == strategy);
         let what = format!("{}: time saved by {strategy}", group.name);
         let published = published.map_or(Value::Missing, |p| p.1.into());
-        out.claims.push(claim(
-            id,
-            &what,
-            published,
-            Some(r.saves(linux)),
-            "%",
-            &note(r),
-        ));
+        out.claims
+            .push(claim(id, &what, published, r.saves(linux), "%", &note(r)));
         if *id == "E9" {
             let share = 100.0 * r.moving_s / r.seconds;
             let size = varve_report::fmt::bytes(r.moved_bytes as f64);
@@ -152,7 +146,7 @@ fn table(group: &Group, linux: &GroupResult, results: &[GroupResult]) -> RunTabl
             r.strategy.name(),
             [
                 (r.seconds * 1e9).into(),
-                r.saves(linux).into(),
+                r.saves(linux).map_or(Value::Missing, Value::from),
                 (r.moved_bytes as f64).into(),
             ],
         );

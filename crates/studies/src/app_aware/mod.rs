@@ -11,12 +11,13 @@ mod alone;
 mod groups;
 mod interference;
 
+use crate::claim;
 use crate::{Effort, StudyOptions, StudyProgress, Watch};
 use varve_jobs::compare::Making;
 use varve_jobs::model::{ModelSpec, SCALE};
 use varve_machine::Machine;
 use varve_machine::model::RunError;
-use varve_report::{Claim, StudyResult, Value};
+use varve_report::StudyResult;
 use varve_run::{Error, VERSION};
 
 pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
@@ -96,19 +97,4 @@ fn of_jobs(e: varve_jobs::Error) -> Error {
         varve_jobs::Error::Run(e) => e,
         other => RunError::Program(other.to_string()).into(),
     }
-}
-
-/// A claim whose own value may be missing.
-fn claim(
-    id: &str,
-    what: &str,
-    published: impl Into<Value>,
-    ours: Option<f64>,
-    unit: &str,
-    note: &str,
-) -> Claim {
-    let ours = ours
-        .filter(|x| x.is_finite())
-        .map_or(Value::Missing, Value::from);
-    Claim::new(id, what, published, ours, unit).with_note(note)
 }

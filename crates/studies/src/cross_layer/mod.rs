@@ -9,11 +9,12 @@ mod overhead;
 mod programs;
 mod spread;
 
+use crate::claim;
 use crate::plan::Plan;
 use crate::{Effort, StudyOptions, StudyProgress, Watch};
 use varve_machine::Machine;
 use varve_pages::governor::BandwidthModel;
-use varve_report::{Claim, StudyResult, Value};
+use varve_report::StudyResult;
 use varve_run::membench::MemBench;
 use varve_run::{Error, RunResult, VERSION};
 
@@ -103,21 +104,6 @@ fn about(setup: &Setup, model: Option<&BandwidthModel>) -> Vec<String> {
         ));
     }
     about
-}
-
-/// A claim whose own value may be missing.
-fn claim(
-    id: &str,
-    what: &str,
-    published: impl Into<Value>,
-    ours: Option<f64>,
-    unit: &str,
-    note: &str,
-) -> Claim {
-    let ours = ours
-        .filter(|x| x.is_finite())
-        .map_or(Value::Missing, Value::from);
-    Claim::new(id, what, published, ours, unit).with_note(note)
 }
 
 /// W of the memory of so many sockets.

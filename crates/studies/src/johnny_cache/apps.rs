@@ -16,7 +16,7 @@ const SYSTEMS: [(&str, &str); 4] = [
 ];
 /// Cores of the node: OpenMP programs use all of them, and the daemons compete (section 5.3).
 const CORES: u32 = 20;
-const NAS_D: [&str; 6] = ["cg", "ft", "mg", "bt", "lu", "sp"];
+const NAS_D: [&str; 3] = ["cg", "ft", "mg"];
 
 fn kernels(setup: &Setup) -> &'static [&'static str] {
     if setup.quick() { &NAS_D[..1] } else { &NAS_D }

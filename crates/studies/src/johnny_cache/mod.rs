@@ -9,10 +9,11 @@ mod costs;
 mod gups;
 mod setup;
 
+use crate::claim;
 use crate::plan::Plan;
 use crate::{StudyOptions, Watch};
 use setup::Setup;
-use varve_report::{Claim, StudyResult, Value};
+use varve_report::{StudyResult, Value};
 use varve_run::{Error, VERSION};
 
 pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
@@ -49,17 +50,4 @@ pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
         out.about.push(format!("The run {name} failed: {why}"));
     }
     Ok(out)
-}
-
-/// A claim whose own value may be missing.
-fn claim(
-    id: &str,
-    what: &str,
-    published: impl Into<Value>,
-    ours: Option<f64>,
-    unit: &str,
-    note: &str,
-) -> Claim {
-    let ours = ours.map_or(Value::Missing, Value::from);
-    Claim::new(id, what, published, ours, unit).with_note(note)
 }

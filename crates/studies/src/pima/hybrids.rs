@@ -107,7 +107,7 @@ fn frontier(all: &Results, sensitive: &[&'static Entry], out: &mut StudyResult) 
         "plan",
     );
     table.columns = vec![
-        Column::new("MNTT", Format::Ratio, Better::Lower).with_unit("/ DRAM-only"),
+        Column::new("slowdown", Format::Ratio, Better::Lower).with_unit("x DRAM-only"),
         Column::new("DRAM", Format::Percent, Better::Lower),
     ];
     table.trade_off = Some((0, 1));
@@ -128,7 +128,7 @@ fn frontier(all: &Results, sensitive: &[&'static Entry], out: &mut StudyResult) 
         "frontier",
         "Time against DRAM (figure 5b)",
         Axis::new("heap in DRAM", "", Format::Percent).between(0.0, 100.0),
-        Axis::new("MNTT", "/ DRAM-only", Format::Ratio).between(0.0, None),
+        Axis::new("slowdown", "x DRAM-only", Format::Ratio).between(0.0, None),
         Data::Points(points),
     ));
     out.tables.push(table);

@@ -9,11 +9,12 @@ mod sampling;
 mod scaling;
 mod suite;
 
+use crate::claim;
 use crate::managed::{ManagedPlan, ManagedResults};
 use crate::{StudyOptions, Watch};
 use suite::{Entry, Suite, key};
 use varve_report::fmt::Format;
-use varve_report::{Better, Claim, Column, RunTable, StudyResult, Value};
+use varve_report::{Better, Column, RunTable, StudyResult, Value};
 use varve_run::{Error, Numa, PlanResult, VERSION};
 
 pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
@@ -142,21 +143,6 @@ impl Results<'_> {
             (b > 0.0).then(|| a / b)
         })
     }
-}
-
-/// A claim whose own value may be missing.
-fn claim(
-    id: &str,
-    what: &str,
-    published: impl Into<Value>,
-    ours: Option<f64>,
-    unit: &str,
-    note: &str,
-) -> Claim {
-    let ours = ours
-        .filter(|x| x.is_finite())
-        .map_or(Value::Missing, Value::from);
-    Claim::new(id, what, published, ours, unit).with_note(note)
 }
 
 /// The programs, as the paper's table 1 has them.

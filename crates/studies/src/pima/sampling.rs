@@ -329,7 +329,7 @@ fn chart(all: &Results, out: &mut StudyResult) {
         "graphs",
         "Graph programs beside DRAM-only (figure 10a)",
         Axis::new("plan", "", Format::Number),
-        Axis::new("MNTT", "/ DRAM-only", Format::Ratio).between(0.0, None),
+        Axis::new("slowdown", "x DRAM-only", Format::Ratio).between(0.0, None),
         Data::Bars {
             groups: ["slow"]
                 .iter()

@@ -105,7 +105,7 @@ fn cores(all: &Results, out: &mut StudyResult) {
         "scaling",
         "Optane-only beside DRAM-only by cores (figure 3)",
         Axis::new("cores", "", Format::Number),
-        Axis::new("MNTT", "/ DRAM-only", Format::Ratio).between(0.0, None),
+        Axis::new("slowdown", "x DRAM-only", Format::Ratio).between(0.0, None),
         Data::Lines(lines.collect()),
     ));
 }
@@ -177,7 +177,7 @@ fn hybrid(all: &Results, out: &mut StudyResult) {
         "hybrid",
         "Hybrid memory and Optane-only beside DRAM-only (figure 5a)",
         Axis::new("memory", "", Format::Number),
-        Axis::new("MNTT", "/ DRAM-only", Format::Ratio).between(0.0, None),
+        Axis::new("slowdown", "x DRAM-only", Format::Ratio).between(0.0, None),
         Data::Bars {
             groups: vec!["hybrid".into(), "Optane-only".into()],
             bars,

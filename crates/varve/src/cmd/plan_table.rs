@@ -32,10 +32,10 @@ pub fn of(spec: &ManagedSpec, results: &[PlanResult]) -> RunTable {
         return tray_table::of(title, base, results);
     }
     let mut table = RunTable::new(title, "plan");
-    let relative = format!("/ {}", base.plan);
+    let relative = format!("x {}", base.plan);
     table.columns = vec![
         Column::new("time", Format::DurationNs, Better::Lower),
-        Column::new("MNTT", Format::Number, Better::Lower).with_unit(relative),
+        Column::new("slowdown", Format::Number, Better::Lower).with_unit(relative),
         Column::new("DRAM", Format::Percent, Better::Lower),
         Column::new("GC", Format::Percent, Better::Lower),
         Column::new("longest pause", Format::DurationNs, Better::Lower),
@@ -64,6 +64,12 @@ pub fn of(spec: &ManagedSpec, results: &[PlanResult]) -> RunTable {
         );
     }
     table.trade_off = (results.len() > 1).then_some((1, 2));
+    if spec.instances > 1 {
+        table.notes.push(
+            "slowdown: of the instance that loses most (maximum normalized turnaround time, MNTT)"
+                .into(),
+        );
+    }
     table
         .notes
         .extend(results.iter().filter_map(|r| r.untold.clone()));
@@ -89,13 +95,17 @@ pub fn details(results: &[PlanResult]) -> Vec<RunTable> {
 
 fn instances(base: &PlanResult, results: &[PlanResult]) -> RunTable {
     let mut table = RunTable::new("Instances beside each other", "plan");
-    let relative = format!("/ {}", base.plan);
+    let relative = format!("x {}", base.plan);
     table.columns = vec![
-        Column::new("MNTT", Format::Number, Better::Lower).with_unit(&*relative),
-        Column::new("ANTT", Format::Number, Better::Lower).with_unit(relative),
+        Column::new("worst slowdown", Format::Number, Better::Lower).with_unit(&*relative),
+        Column::new("mean slowdown", Format::Number, Better::Lower).with_unit(relative),
         Column::new("fairness", Format::Number, Better::Higher).with_unit("fastest / slowest"),
         Column::new("variation", Format::Percent, Better::Lower),
     ];
+    table.notes.push(
+        "worst and mean slowdown of an instance: maximum and average normalized turnaround time (MNTT, ANTT)"
+            .into(),
+    );
     for r in results {
         let t = r.turnaround(base);
         table.push(
@@ -146,7 +156,7 @@ fn pauses(results: &[PlanResult]) -> RunTable {
 
 fn stalls(base: &PlanResult, results: &[PlanResult]) -> RunTable {
     let mut table = RunTable::new("Where the time goes", "plan");
-    let relative = format!("/ {}", base.plan);
+    let relative = format!("x {}", base.plan);
     let share = |name: &str| Column::new(name, Format::Percent, Better::Lower);
     table.columns = vec![
         Column::new("mutator", Format::Number, Better::Lower).with_unit(&*relative),
@@ -199,7 +209,7 @@ fn slowdown_stack(results: &[PlanResult]) -> Option<RunTable> {
         "part",
     );
     table.columns =
-        vec![Column::new("added", Format::Percent, Better::Neither).with_unit("% dram")];
+        vec![Column::new("added", Format::Percent, Better::Neither).with_unit("% of dram's")];
     for (name, share) in [
         ("copying into slow memory", stack.copy),
         ("scanning in slow memory", stack.scan),

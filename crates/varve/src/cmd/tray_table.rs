@@ -10,11 +10,11 @@ const EQUAL: f64 = 1.03;
 /// Time and energy of each plan beside `base`, with the advice.
 pub fn of(title: String, base: &PlanResult, results: &[PlanResult]) -> RunTable {
     let mut table = RunTable::new(title, "plan");
-    let relative = format!("/ {}", base.plan);
+    let relative = format!("x {}", base.plan);
     let ratio = |name: &str| Column::new(name, Format::Number, Better::Lower).with_unit(&*relative);
     table.columns = vec![
         Column::new("time", Format::DurationNs, Better::Lower),
-        ratio("MNTT"),
+        ratio("slowdown"),
         Column::new("DRAM energy", Format::Number, Better::Lower).with_unit("mJ"),
         ratio("DRAM energy"),
         ratio("CPU + DRAM"),

@@ -90,6 +90,21 @@ pub fn varve_in<S: AsRef<OsStr>>(folder: &Path, words: &[S]) -> Said {
     Said::of(c.current_dir(folder).output().expect("varve starts"))
 }
 
+/// Runs a program on a region as persistent memory would be.
+pub fn on_region(region: &Path, program: &str, arguments: &[&str]) -> Said {
+    let region = region.to_str().expect("a path of ours");
+    let begin = [
+        "run",
+        program,
+        "--durable",
+        region,
+        "--domain",
+        "memory",
+        "--",
+    ];
+    varve(&[&begin[..], arguments].concat())
+}
+
 /// A workload so small that a run takes a moment.
 pub const TINY: &str = "gups:bytes=1GiB,updates=20k,threads=2";
 

@@ -1,6 +1,6 @@
 //! Objects that survive: a program that is killed again and again, and everything that can be wrong with its region.
 
-use crate::common::{Said, home, varve};
+use crate::common::{home, on_region as on, varve};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,21 +8,6 @@ use std::time::Duration;
 
 const ACCOUNTS: &str = "programs/dist/accounts.wasm";
 const DURABLE: &str = "programs/dist/durable.wasm";
-
-/// Runs a program on a region as persistent memory would be.
-fn on(region: &Path, program: &str, arguments: &[&str]) -> Said {
-    let region = region.to_str().expect("a path of ours");
-    let begin = [
-        "run",
-        program,
-        "--durable",
-        region,
-        "--domain",
-        "memory",
-        "--",
-    ];
-    varve(&[&begin[..], arguments].concat())
-}
 
 /// Starts a program, kills it after it has printed some lines and a moment more, and gives the last line that is whole.
 fn killed(

@@ -1,26 +1,11 @@
 //! Regions of programs that were built anew: classes that came, went, moved and changed, and names that say what is what.
 //! `programs/evolve-before` and `programs/evolve-after` are one program in two versions.
 
-use crate::common::{Said, varve};
+use crate::common::{Said, on_region as on, varve};
 use std::path::{Path, PathBuf};
 
 const BEFORE: &str = "programs/dist/evolve-before.wasm";
 const AFTER: &str = "programs/dist/evolve-after.wasm";
-
-/// Runs a program on a region as persistent memory would be.
-fn on(region: &Path, program: &str, arguments: &[&str]) -> Said {
-    let region = region.to_str().expect("a path of ours");
-    let begin = [
-        "run",
-        program,
-        "--durable",
-        region,
-        "--domain",
-        "memory",
-        "--",
-    ];
-    varve(&[&begin[..], arguments].concat())
-}
 
 /// A region of the first version, in a folder that goes with the result.
 fn shop() -> (tempfile::TempDir, PathBuf) {

@@ -174,6 +174,36 @@ fn failures_are_told_and_the_others_go_on_or_stop() {
     assert_eq!(fs::read_to_string(&of_well).unwrap_or_default(), "");
 }
 
+#[test]
+fn a_group_whose_programs_never_started_has_no_time() {
+    let text = "[[program]]\nname = \"a\"\nbytes = \"1MiB\"\nclass = \"cpu-bound\"\ncommand = [\"no-such-program\"]\n";
+    let scratch = tempfile::tempdir().unwrap();
+    let strategies = ["--strategy", "linux", "--strategy", "placement"];
+    let said = live(scratch.path(), text, &strategies);
+    assert_eq!(said.code, 1, "{}", said.err);
+    let rows = said.out.lines().filter(|l| {
+        let name = l.trim_start().split_whitespace().next();
+        name == Some("linux") || name == Some("placement")
+    });
+    for row in rows {
+        let cells: Vec<&str> = row.split_whitespace().skip(1).collect();
+        assert_eq!(cells[..2], ["-", "-"], "{row}");
+    }
+    assert!(!said.out.contains('★'), "nothing is best: {}", said.out);
+    let json = live(
+        scratch.path(),
+        text,
+        &[&strategies[..], &["--json"]].concat(),
+    )
+    .json();
+    let program = &json["runs"][0]["programs"][0];
+    assert!(
+        program["start_s"].is_null() && program["end_s"].is_null(),
+        "{program}"
+    );
+    assert!(program["failure"].is_string(), "{program}");
+}
+
 /// A group that is wrong starts nothing.
 #[test]
 fn a_wrong_group_is_one_line_for_each_problem() {

@@ -104,6 +104,13 @@ fn a_bad_machine_file_is_refused_with_every_line_and_key() {
     let said = varve(&["machine", "check", file.to_str().unwrap()]);
     assert_eq!(said.code, 2);
     assert!(said.err.contains("bad.toml:1"), "{}", said.err);
+    let said = varve(&["machine", "check", "/etc/passwd"]);
+    assert_eq!(
+        (said.code, said.err.lines().count()),
+        (2, 1),
+        "{}",
+        said.err
+    );
 }
 
 #[test]

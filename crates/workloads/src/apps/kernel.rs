@@ -3,7 +3,7 @@
 use super::shapes::{Random, Shape};
 use crate::init::{By, FirstTouch, chunk};
 use crate::layout::{Array, Layout};
-use crate::rng::Rng;
+use varve_machine::random::Rng;
 use varve_machine::{Kind, Op, Program, Region};
 use varve_spec::{Error, Values};
 

@@ -10,7 +10,8 @@
 mod kernel;
 mod shapes;
 
-use crate::registry::{self, Entry};
+use crate::entry::Entry;
+use crate::registry;
 use varve_machine::Program;
 use varve_spec::{Error, Param, Values, Want};
 

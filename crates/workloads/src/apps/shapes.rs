@@ -1,7 +1,7 @@
 //! What each program asks of memory.
 //!
-//! The ratio of the arrays that are written to all, and the instructions of a step, follow from the bandwidths that paper E
-//! prints of three programs in DRAM (marked *demand of paper E*). All else is a guess from what the programs are
+//! The ratio of the arrays that are written to all, and the instructions of a step, follow from the bandwidths that Wang et al.
+//! prints of three programs in DRAM (marked *demand of Wang et al.*). All else is a guess from what the programs are
 //! known to do, marked as such; no time, ratio or saving that the paper measured went into it.
 
 /// Accesses at random lines of a table.
@@ -54,7 +54,7 @@ const NONE: Shape = Shape {
     table_percent: 0,
 };
 
-/// Demand of paper E, section III-A: 40.9 GB/s read and 15.3 GB/s written by eight threads in DRAM, so 2.67 lines read
+/// Demand of Wang et al., section III-A: 40.9 GB/s read and 15.3 GB/s written by eight threads in DRAM, so 2.67 lines read
 /// for one written. Size: some twenty grids of 4098 x 4098 doubles of which about this much is worked on.
 pub const OCEAN_CP: Shape = Shape {
     name: "ocean_cp",
@@ -89,7 +89,7 @@ pub const FLUIDANIMATE: Shape = Shape {
     ..NONE
 };
 
-/// Demand of paper E, section IV-A: 182 MB/s read and 66 MB/s written by each thread, so 2.76 lines read for one
+/// Demand of Wang et al., section IV-A: 182 MB/s read and 66 MB/s written by each thread, so 2.76 lines read for one
 /// written. Trees are gone over again and again in the caches (guess: four times).
 pub const FREQMINE: Shape = Shape {
     name: "freqmine",
@@ -175,17 +175,17 @@ pub const NPB_MG: Shape = Shape {
 /// Guess: line solves in three directions over many arrays, a third of them written.
 pub const NPB_SP: Shape = Shape {
     name: "npb_sp",
-    about: "line solves over many arrays (NPB SP, as a pattern; `sp` is the real kernel)",
+    about: "line solves over many arrays (NPB SP, as a pattern)",
     reads: 6,
     writes: 3,
     instructions: 500,
     ..NONE
 };
 
-/// Demand of paper E, section IV-A: one thread reads 2.3 GB/s and writes 1 GB/s.
+/// Demand of Wang et al., section IV-A: one thread reads 2.3 GB/s and writes 1 GB/s.
 pub const NPB_LU: Shape = Shape {
     name: "npb_lu",
-    about: "sweeps over arrays, many of them written (NPB LU, as a pattern; `lu` is the real kernel)",
+    about: "sweeps over arrays, many of them written (NPB LU, as a pattern)",
     reads: 4,
     writes: 3,
     instructions: 800,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use varve_machine::Program;
 
+use crate::entry::Entry;
 use crate::loops::{Loops, Share};
-use crate::registry::Entry;
 use varve_spec::{Error, Param, Values, Want};
 
 pub mod bc;

@@ -10,7 +10,7 @@ use super::bc::{Betweenness, Setting};
 use super::csr::{Csr, Kronecker};
 use crate::harness::{self, Order, Tally};
 use crate::loops::{Loops, Share};
-use crate::rng::Rng;
+use varve_machine::random::Rng;
 
 /// Brandes' algorithm as he wrote it down, one thread, double precision.
 fn brandes(graph: &Csr, sources: &[u32]) -> Vec<f64> {

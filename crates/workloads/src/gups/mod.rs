@@ -17,11 +17,11 @@
 
 use varve_machine::{Kind, Op, Program, Region};
 
+use crate::entry::Entry;
 use crate::init::{By, FirstTouch, chunk};
 use crate::layout::{Array, Layout};
 use crate::limit::{Limit, TIME};
-use crate::registry::Entry;
-use crate::rng::{Permutation, Rng, mix};
+use varve_machine::random::{Permutation, Rng, mix};
 use varve_spec::{Error, Param, Values, Want};
 
 /// Bytes of an item.
@@ -88,9 +88,10 @@ pub const ENTRIES: &[Entry] = &[Entry {
 /// that is told (`oracle`). Empty when they are scattered over every page.
 ///
 /// # Errors
-/// As [`crate::registry::build`]; the workload must be `gups`.
+/// A parameter that is unknown, repeated or unreadable, or that does not fit the others.
 pub fn hot_ranges(line: &str) -> Result<Vec<(u64, u64)>, Error> {
-    let (_, values) = crate::registry::parse(line)?;
+    let given = line.split_once(':').map_or("", |(_, given)| given);
+    let values = ENTRIES[0].values(given)?;
     let gups = Gups::new(&values)?;
     let threads = match gups.place {
         Place::Shares => &gups.threads[..],

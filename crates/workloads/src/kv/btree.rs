@@ -242,7 +242,7 @@ mod tests {
     use crate::kv::store::ITEM;
     use crate::layout::Layout;
     use crate::node::{NODE, mean_entries};
-    use crate::rng::mix;
+    use varve_machine::random::mix;
 
     fn store() -> Store {
         let mut layout = Layout::new();

@@ -10,7 +10,7 @@ use varve_machine::Op;
 
 use super::store::Store;
 use crate::node::{self, CAPACITY, mean_entries};
-use crate::rng::{Permutation, mix};
+use varve_machine::random::{Permutation, mix};
 
 /// The tree over keys whose order is a random permutation of their record numbers.
 #[derive(Clone, Debug)]

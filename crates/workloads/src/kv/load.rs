@@ -4,10 +4,12 @@ use varve_machine::{Kind, Op};
 
 use super::store::Store;
 use super::tree::Tree;
-use super::ycsb::REQUEST_OPS;
 use crate::init::{BARRIER_INIT, By, FirstTouch, PHASE_INIT, PHASE_RUN, chunk};
 use crate::layout::Array;
 use crate::node::mean_entries;
+
+/// Room that one request may take in the buffer of ops: two walks of nine levels and a split on each.
+pub(super) const REQUEST_OPS: usize = 64;
 
 /// The first phase of the run.
 pub enum Setup {

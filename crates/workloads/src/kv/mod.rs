@@ -9,7 +9,7 @@
 //! word per item in place of its value; whatever was asked is checked. The implicit one ([`implicit`]) computes the path of a
 //! key in a tree of any size. A test holds one to the other: depth, nodes, ops per request.
 
-use crate::registry::Entry;
+use crate::entry::Entry;
 
 pub mod btree;
 pub mod implicit;
@@ -17,7 +17,6 @@ pub mod load;
 pub mod store;
 pub mod tree;
 pub mod ycsb;
-pub mod zipf;
 
 /// The workloads of this module.
 pub const ENTRIES: &[Entry] = &[ycsb::ENTRY];

@@ -5,7 +5,7 @@ use varve_machine::Op;
 use super::btree::BTree;
 use super::implicit::Implicit;
 use super::store::Store;
-use crate::rng::mix;
+use varve_machine::random::mix;
 
 /// One of the two trees.
 pub enum Tree {

@@ -10,15 +10,15 @@ use varve_machine::{Kind, Op, Program, Region};
 
 use super::btree::BTree;
 use super::implicit::Implicit;
-use super::load::{Setup, node_room, spare_items};
+use super::load::{REQUEST_OPS, Setup, node_room, spare_items};
 use super::store::{ITEM, Store};
 use super::tree::Tree;
-use super::zipf::Zipf;
+use crate::entry::Entry;
 use crate::layout::{Array, Layout};
 use crate::limit::{Limit, TIME};
 use crate::node::NODE;
-use crate::registry::Entry;
-use crate::rng::{Permutation, Rng, mix};
+use varve_machine::random::{Permutation, Rng, mix};
+use varve_machine::zipf::Zipf;
 use varve_spec::{Error, Param, Values, Want};
 
 /// Instructions of the client between two requests: a random number, Zipf's power (100), scrambling and making the key,
@@ -27,9 +27,6 @@ const CLIENT: u32 = 180;
 
 /// Largest real tree, in items: about 2 GB of the host's memory.
 const REAL_LIMIT: u64 = 64_000_000;
-
-/// Room that one request may take in the buffer of ops: two walks of nine levels and a split on each.
-pub(super) const REQUEST_OPS: usize = 64;
 
 /// The workload of this module.
 pub const ENTRY: Entry = Entry {

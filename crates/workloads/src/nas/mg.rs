@@ -18,15 +18,13 @@ use varve_machine::{Op, Region};
 
 use super::lcg::SEED;
 use super::mg_data::Data;
-use super::mg_grid::{Grid, Level};
+use super::mg_grid::{Grid, Level, Task};
 use super::setup::{Class, Setup, refuse};
 use crate::init::{By, FirstTouch};
 use crate::layout::Layout;
 use crate::loops::{Kernel, Loops, Stage, Work};
 use varve_spec::Error;
 
-/// Coefficients of the residual, by distance from the centre.
-pub const A: [f64; 4] = [-8.0 / 3.0, 0.0, 1.0 / 6.0, 1.0 / 12.0];
 /// Coefficients of the smoother for classes S, W and A.
 const C_SMALL: [f64; 4] = [-3.0 / 8.0, 1.0 / 32.0, -1.0 / 64.0, 0.0];
 /// Coefficients of the smoother for the larger classes.
@@ -43,27 +41,6 @@ fn sizes(class: Class) -> (u64, u64) {
         Class::D => (1024, 50),
         Class::E => (2048, 50),
     }
-}
-
-/// One loop over a grid; the number is a level, 0 the finest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Task {
-    /// u = 0
-    Zero(usize),
-    /// u += interpolation of the next coarser u
-    Interpolate(usize),
-    /// r = v - A u on the finest level
-    ResidualOfV,
-    /// r = r - A u
-    ResidualOfR(usize),
-    /// u += C r
-    Smooth(usize),
-    /// r of the next coarser level = restriction of r
-    Restrict(usize),
-    /// ghost planes of u
-    WrapU(usize),
-    /// ghost planes of r
-    WrapR(usize),
 }
 
 /// The loops of one V-cycle on `levels` levels and the residual after it.

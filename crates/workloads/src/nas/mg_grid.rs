@@ -2,11 +2,34 @@
 
 use varve_machine::{Kind, Op};
 
-use super::mg::{A, Task};
 use super::mg_data::Data;
 use crate::init::INSTRUCTIONS_PER_LINE;
 use crate::layout::Array;
 use crate::loops::{Work, run};
+
+/// Coefficients of the residual, by distance from the centre.
+pub const A: [f64; 4] = [-8.0 / 3.0, 0.0, 1.0 / 6.0, 1.0 / 12.0];
+
+/// One loop over a grid; the number is a level, 0 the finest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// u = 0
+    Zero(usize),
+    /// u += interpolation of the next coarser u
+    Interpolate(usize),
+    /// r = v - A u on the finest level
+    ResidualOfV,
+    /// r = r - A u
+    ResidualOfR(usize),
+    /// u += C r
+    Smooth(usize),
+    /// r of the next coarser level = restriction of r
+    Restrict(usize),
+    /// ghost planes of u
+    WrapU(usize),
+    /// ghost planes of r
+    WrapR(usize),
+}
 
 /// Points of a row per step.
 const BLOCK: usize = 256;

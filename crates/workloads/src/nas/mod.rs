@@ -2,41 +2,32 @@
 //! reports (Bailey et al., "The NAS parallel benchmarks", RNR-94-007, 1994; "The NAS parallel benchmarks 2.0",
 //! NAS-95-020, 1995).
 //!
-//! CG, EP, FT, IS and MG compute what the benchmark computes and give its verification values. BT, LU and SP solve a
-//! model problem with the benchmark's arrays and sweeps.
+//! CG, EP, FT, IS and MG compute what the benchmark computes and give its verification values.
 //!
 //! Every kernel runs with real data or without (`data=addresses`): it then makes the same accesses, for sizes that
 //! do not fit the host. Runs of consecutive elements are handed to the model one cache line at a time.
 
 use varve_machine::Program;
 
-use crate::registry::Entry;
+use crate::entry::Entry;
 use varve_spec::{Error, Values};
 
-pub mod block;
-pub mod bt;
 pub mod cg;
 pub mod cg_matrix;
 pub mod ep;
 pub mod fft;
-pub mod flow;
-pub mod flow_ops;
 pub mod ft;
 pub mod is;
 pub mod lcg;
-pub mod lu;
 pub mod mg;
 pub mod mg_data;
 pub mod mg_grid;
 pub mod setup;
-pub mod sp;
 
 #[cfg(test)]
 mod dense;
 #[cfg(test)]
 mod is_tests;
-#[cfg(test)]
-mod lu_tests;
 
 use setup::{PARAMS, Setup};
 
@@ -56,11 +47,6 @@ macro_rules! entry {
 /// The workloads of this module.
 pub const ENTRIES: &[Entry] = &[
     entry!(
-        "bt",
-        "NAS BT: alternating directions, 5 x 5 block-tridiagonal systems",
-        bt
-    ),
-    entry!(
         "cg",
         "NAS CG: smallest eigenvalue of a sparse matrix by conjugate gradients",
         cg
@@ -73,19 +59,9 @@ pub const ENTRIES: &[Entry] = &[
     ),
     entry!("is", "NAS IS: ranks of integer keys by buckets", is),
     entry!(
-        "lu",
-        "NAS LU: symmetric over-relaxation, pipelined triangular sweeps",
-        lu
-    ),
-    entry!(
         "mg",
         "NAS MG: multigrid V-cycles with 27-point stencils",
         mg
-    ),
-    entry!(
-        "sp",
-        "NAS SP: alternating directions, scalar pentadiagonal systems",
-        sp
     ),
 ];
 
@@ -96,7 +72,7 @@ mod tests {
     #[test]
     fn every_kernel_can_be_built_by_name_and_refuses_what_is_out_of_range() {
         let names: Vec<&str> = ENTRIES.iter().map(|entry| entry.name).collect();
-        assert_eq!(names, ["bt", "cg", "ep", "ft", "is", "lu", "mg", "sp"]);
+        assert_eq!(names, ["cg", "ep", "ft", "is", "mg"]);
         for name in names {
             let program = crate::build(&format!("{name}:class=S,threads=3")).unwrap();
             assert_eq!((program.name(), program.threads()), (name.to_string(), 3));

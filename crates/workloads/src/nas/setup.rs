@@ -42,7 +42,7 @@ pub const PARAMS: &[Param] = &[
         "size",
         Want::COUNT,
         "0",
-        "another size than the class's: points along an edge of the grid (bt, ft, lu, mg, sp), rows (cg), keys (is), pairs (ep); 0: the class's",
+        "another size than the class's: points along an edge of the grid (ft, mg), rows (cg), keys (is), pairs (ep); 0: the class's",
     ),
     Param::new(
         "iterations",
@@ -184,11 +184,6 @@ impl Setup {
         Err(refuse(workload, "size", size, rule))
     }
 
-    /// The edge of a cube of `edge` points whose volume is divided by the scale, rounded.
-    pub fn scaled_edge(&self, edge: u64) -> u64 {
-        (edge as f64 / (self.scale as f64).cbrt()).round() as u64
-    }
-
     /// Powers of two whose product is divided by the scale (rounded down to a power of two): the longest edge is
     /// halved, the last one first among equals, none below `least`.
     pub fn scaled_powers(&self, mut edges: [u64; 3], least: u64) -> [u64; 3] {
@@ -212,7 +207,6 @@ mod tests {
             scale: 64,
             ..Setup::tiny(Class::D, 0, 0, 1, false)
         };
-        assert_eq!(setup.scaled_edge(408), 102);
         assert_eq!(setup.scaled_powers([1024, 1024, 1024], 4), [256, 256, 256]);
         let setup = Setup { scale: 2, ..setup };
         assert_eq!(setup.scaled_powers([512, 512, 512], 4), [512, 512, 256]);

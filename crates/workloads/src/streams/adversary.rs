@@ -15,11 +15,11 @@
 
 use varve_machine::{Kind, Op, Program, Region};
 
+use crate::entry::Entry;
 use crate::init::{By, FirstTouch};
 use crate::layout::{Array, Layout};
 use crate::limit::{Limit, TIME};
-use crate::registry::Entry;
-use crate::rng::Rng;
+use varve_machine::random::Rng;
 use varve_spec::{Error, Param, Values, Want};
 
 /// Bytes of an item.

@@ -6,11 +6,11 @@
 
 use varve_machine::{Op, Program, Region};
 
+use crate::entry::Entry;
 use crate::init::{By, FirstTouch, chunk};
 use crate::layout::{Array, Layout};
 use crate::limit::{Limit, TIME};
-use crate::registry::Entry;
-use crate::rng::Permutation;
+use varve_machine::random::Permutation;
 use varve_spec::{Error, Param, Values, Want};
 
 /// Instructions per step: the load, and a share of the unrolled loop's counter.

@@ -9,11 +9,12 @@
 use varve_machine::Kind;
 use varve_machine::{Op, Program, Region};
 
+use crate::entry::Entry;
 use crate::init::{By, FirstTouch, chunk};
 use crate::layout::{Array, Layout};
 use crate::limit::{Limit, TIME};
-use crate::registry::{self, Entry};
-use crate::rng::Permutation;
+use crate::registry;
+use varve_machine::random::Permutation;
 use varve_spec::{Error, Param, Values, Want};
 
 /// Bytes of an object: HotSpot's 12-byte header with compressed class pointers and the 4-byte integer.

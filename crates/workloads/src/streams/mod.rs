@@ -1,6 +1,6 @@
 //! Loops with one access pattern each: to measure a machine, to disturb a neighbour, to defeat a policy.
 
-use crate::registry::Entry;
+use crate::entry::Entry;
 
 pub mod access;
 pub mod adversary;

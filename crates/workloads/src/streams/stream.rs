@@ -6,9 +6,9 @@
 
 use varve_machine::{Kind, Op, Program, Region};
 
+use crate::entry::Entry;
 use crate::init::{By, FirstTouch, chunk};
 use crate::layout::{Array, Layout};
-use crate::registry::Entry;
 use varve_spec::{Error, Param, Values, Want};
 
 /// Doubles per vector of 32 bytes (AVX2), the step of the loops.

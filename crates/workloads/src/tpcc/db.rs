@@ -8,7 +8,7 @@ use super::data::{
 use super::index::Growing;
 use super::tables::{Tables, record, row};
 use super::tx::Tx;
-use crate::rng::Rng;
+use varve_machine::random::Rng;
 
 /// The database, and the transaction under way.
 pub struct Db {

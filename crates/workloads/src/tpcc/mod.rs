@@ -14,7 +14,7 @@
 //! alike in every district; the number of lines of the initial orders runs evenly through 5 to 15. Of indexes: initial
 //! leaves are full, since keys are loaded in order; a growing index gets fresh leaves, but inner nodes are not split.
 
-use crate::registry::Entry;
+use crate::entry::Entry;
 
 pub mod check;
 pub mod data;

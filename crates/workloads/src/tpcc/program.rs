@@ -7,11 +7,11 @@ use super::data::Data;
 use super::db::Db;
 use super::tables::Tables;
 use super::transactions::{CLASSES, PERCENT, Worker};
+use crate::entry::Entry;
 use crate::init::{By, FirstTouch, chunk};
 use crate::layout::Layout;
 use crate::limit::{Limit, TIME};
-use crate::registry::Entry;
-use crate::rng::Rng;
+use varve_machine::random::Rng;
 use varve_spec::{Error, Param, Values, Want};
 
 /// Most warehouses: about 2.2 MB of the host's memory each.

@@ -8,7 +8,7 @@ use super::data::{
 use super::db::{Db, customer_row, open_rank};
 use super::tables::{Tables, record, row};
 use crate::node::{self, CAPACITY, NODE};
-use crate::rng::Rng;
+use varve_machine::random::Rng;
 
 /// Instructions around a transaction: drawing its inputs, the call, begin and epoch check of the commit protocol.
 const FRAME: u32 = 300;

@@ -15,7 +15,7 @@ fn machine() -> Machine {
     m
 }
 
-/// Paper D's Figure 1, a map from slot to what is in it.
+/// Johnny Cache's Figure 1, a map from slot to what is in it.
 #[derive(Default)]
 struct RefCache {
     slots: HashMap<u64, (u64, bool)>,

@@ -2,7 +2,7 @@
 
 use super::super::{Setup, claim};
 use super::suite::{CONTINUOUS, Entry, MANY, OFFLINE, ONLINE, With, key, loads};
-use super::{Ran, Suite, charts};
+use super::{Runs, Suite, charts};
 use varve_report::fmt::Format;
 use varve_report::{Better, Column, RunTable, StudyResult, Value};
 use varve_run::PlanResult;
@@ -10,7 +10,7 @@ use varve_run::PlanResult;
 /// Looks results up beside the default.
 pub(super) struct Look<'a> {
     pub(super) suite: &'a Suite,
-    pub(super) ran: &'a Ran,
+    pub(super) ran: &'a Runs,
 }
 
 impl Look<'_> {
@@ -59,7 +59,7 @@ impl Look<'_> {
     }
 }
 
-pub fn claims(setup: &Setup, ran: &(Suite, Ran), out: &mut StudyResult) {
+pub fn claims(setup: &Setup, ran: &(Suite, Runs), out: &mut StudyResult) {
     let all = Look {
         suite: &ran.0,
         ran: &ran.1,

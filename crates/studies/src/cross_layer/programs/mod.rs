@@ -18,12 +18,12 @@ pub use claims::claims;
 pub use suite::Suite;
 
 /// What came out.
-pub struct Ran {
+pub struct Runs {
     first: ManagedResults,
     second: ManagedResults,
 }
 
-impl Ran {
+impl Runs {
     fn get(&self, name: &str) -> Option<&PlanResult> {
         self.first.get(name).or(self.second.get(name))
     }
@@ -39,7 +39,7 @@ pub fn run(
     setup: &Setup,
     model: Option<&BandwidthModel>,
     watch: Watch,
-) -> Result<Option<(Suite, Ran)>, Error> {
+) -> Result<Option<(Suite, Runs)>, Error> {
     if !setup.options.wants("B9") {
         return Ok(None);
     }
@@ -95,5 +95,5 @@ pub fn run(
         }
     }
     let second = second.make(setup.options, watch)?;
-    Ok(Some((suite, Ran { first, second })))
+    Ok(Some((suite, Runs { first, second })))
 }

@@ -4,7 +4,7 @@ use super::picture::{Memory, boxes};
 use super::{Page, shown};
 use crate::ui::{Failure, wrong};
 use varve_heap::sites::Profile;
-use varve_heap::{From as Where, Object, Plan, Space, Tier};
+use varve_heap::{Object, Origin as Where, Plan, Space, Tier};
 use varve_runtime::plans;
 
 pub fn explain(spec: &str) -> Result<String, Failure> {

@@ -140,28 +140,29 @@ pub fn compared(
             Column::new("published", Format::Percent, Better::Neither),
         );
     }
+    let maybe = |x: Option<f64>| x.map_or(Value::Missing, Value::from);
     let baseline = results
         .iter()
         .find(|r| r.strategy == varve_jobs::Strategy::LINUX);
     for r in results {
         let name = r.strategy.name();
         let saved = match baseline {
-            Some(b) if b.strategy != r.strategy => r.saves(b).into(),
+            Some(b) if b.strategy != r.strategy => maybe(r.saves(b)),
             _ => Value::Missing,
         };
         let theirs = group.published.saved.iter().find(|(s, _)| *s == name);
-        let mut values = vec![(r.seconds * 1e9).into(), saved];
+        let mut values = vec![maybe(r.time().map(|s| s * 1e9)), saved];
         if published {
             values.push(theirs.map_or(Value::Missing, |t| t.1.into()));
         }
         values.push((r.moved_bytes as f64).into());
-        values.push((100.0 * r.moving_s / r.seconds).into());
+        values.push(maybe(r.time().map(|s| 100.0 * r.moving_s / s)));
         out.push(name, values);
     }
     if let Some((r, plans)) = best {
         let mut values = vec![
             (r.seconds * 1e9).into(),
-            baseline.map_or(Value::Missing, |b| r.saves(b).into()),
+            maybe(baseline.and_then(|b| r.saves(b))),
         ];
         if published {
             values.push(Value::Missing);

@@ -4,7 +4,7 @@ use varve_machine::{Kind, Op};
 
 use super::Is;
 use crate::loops::{LINE, Work};
-use crate::rng::mix;
+use varve_machine::random::mix;
 
 /// Keys per step.
 const STEP: u64 = 256;

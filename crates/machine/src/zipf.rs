@@ -1,8 +1,9 @@
 //! Zipf-distributed numbers in constant time.
 //!
 //! The method of Gray et al., "Quickly generating billion-record synthetic databases" (SIGMOD 1994), which YCSB uses.
+//! Ranks 0 and 1 are drawn exactly, the others approximately.
 
-use crate::rng::Rng;
+use crate::random::Rng;
 
 /// Draws from `0..n`, rank 0 the most likely: rank r with a weight of `1 / (r + 1)^theta`.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +20,18 @@ pub struct Zipf {
 impl Zipf {
     /// Ranks `0..n` (`n > 0`) with skew `theta`, at least 0 (even) and below 1.
     pub fn new(n: u64, theta: f64) -> Zipf {
-        let zeta_n = zeta(n, theta);
+        Zipf::with(n, theta, zeta(n, theta))
+    }
+
+    /// Makes them `n` ranks, if that is more than now; costs a term for each new one.
+    pub fn grow(&mut self, n: u64) {
+        if n > self.n {
+            let more: f64 = (self.n + 1..=n).map(|i| (i as f64).powf(-self.theta)).sum();
+            *self = Zipf::with(n, self.theta, self.zeta_n + more);
+        }
+    }
+
+    fn with(n: u64, theta: f64, zeta_n: f64) -> Zipf {
         let two = zeta(2, theta);
         let eta = (1.0 - (2.0 / n as f64).powf(1.0 - theta)) / (1.0 - two / zeta_n);
         Zipf {
@@ -105,6 +117,18 @@ mod tests {
             );
             low = high;
         }
+    }
+
+    #[test]
+    fn ranks_that_come_later_count_as_if_they_had_been_there() {
+        let mut grown = Zipf::new(100, 0.99);
+        grown.grow(1000);
+        let whole = Zipf::new(1000, 0.99);
+        assert!((grown.zeta_n - whole.zeta_n).abs() < 1e-9);
+        let (mut one, mut other) = (Rng::new(3, 0), Rng::new(3, 0));
+        assert!((0..10_000).all(|_| grown.draw(&mut one) == whole.draw(&mut other)));
+        grown.grow(10);
+        assert_eq!(grown.n, 1000);
     }
 
     #[test]

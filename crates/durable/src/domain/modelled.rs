@@ -18,16 +18,16 @@ pub enum Step {
 }
 
 /// Tells what the region does. The medium survives the process as its file does, and so not at all if that is a copy.
-pub struct Told {
+pub struct Modelled {
     base: u64,
     bytes: u64,
     tell: Box<dyn FnMut(Step) + Send>,
 }
 
-impl Told {
+impl Modelled {
     /// For a region whose first byte is at `base`.
-    pub fn new(base: u64, tell: impl FnMut(Step) + Send + 'static) -> Told {
-        Told {
+    pub fn new(base: u64, tell: impl FnMut(Step) + Send + 'static) -> Modelled {
+        Modelled {
             base,
             bytes: 0,
             tell: Box::new(tell),
@@ -35,7 +35,7 @@ impl Told {
     }
 }
 
-impl Domain for Told {
+impl Domain for Modelled {
     fn name(&self) -> &'static str {
         "model"
     }
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn stores_lines_and_fences_are_told_in_their_order() {
         let (send, told) = channel();
-        let mut domain = Told::new(1 << 20, move |step| send.send(step).unwrap());
+        let mut domain = Modelled::new(1 << 20, move |step| send.send(step).unwrap());
         domain.grown(4096);
         domain.grown(4096);
         domain.grown(8192);

@@ -1,7 +1,11 @@
-//! Random numbers: SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
+//! Random numbers for all crates: SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators",
+//! 2014).
 //!
 //! Two multiplications per number, the same on every machine and for ever, and usable by index, so that a test can
 //! replay any part of a run. Not for secrets.
+
+/// What SplitMix64 adds to its state for each number.
+const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// A well-mixed 64-bit function of `value` (the finalizer of SplitMix64): a bijection.
 #[inline(always)]
@@ -11,20 +15,35 @@ pub fn mix(value: u64) -> u64 {
     z ^ (z >> 31)
 }
 
+/// The next number of xorshift64 (Marsaglia, "Xorshift RNGs", 2003): three shifts, for places where each nanosecond
+/// counts and any order will do. `state` is the number before and never 0.
+#[inline(always)]
+pub fn xorshift(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
 /// A stream of random numbers.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Rng(u64);
 
 impl Rng {
     /// The stream number `stream` (a thread, a table) of `seed`.
     pub fn new(seed: u64, stream: u64) -> Rng {
-        Rng(mix(seed ^ mix(stream.wrapping_add(0x9E37_79B9_7F4A_7C15))))
+        Rng(mix(seed ^ mix(stream.wrapping_add(STEP))))
+    }
+
+    /// The stream that goes on from `state`, as the published generator does.
+    pub fn from_state(state: u64) -> Rng {
+        Rng(state)
     }
 
     /// The next 64 random bits.
     #[inline(always)]
     pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        self.0 = self.0.wrapping_add(STEP);
         mix(self.0)
     }
 
@@ -110,7 +129,7 @@ impl Permutation {
 /// 32 bits that depend on all of `value` (below 2^32) and `key`.
 #[inline(always)]
 fn hash(value: u64, key: u64) -> u64 {
-    (value ^ key).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32
+    (value ^ key).wrapping_mul(STEP) >> 32
 }
 
 #[cfg(test)]
@@ -120,7 +139,7 @@ mod tests {
     #[test]
     fn the_first_numbers_are_those_of_the_published_generator() {
         // Reference outputs for state 0, as printed by the generator's authors' C code.
-        let mut rng = Rng(0);
+        let mut rng = Rng::from_state(0);
         assert_eq!(rng.bits(), 0xE220_A839_7B1D_CDAF);
         assert_eq!(rng.bits(), 0x6E78_9E6A_A1B9_65F4);
     }

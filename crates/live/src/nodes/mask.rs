@@ -1,0 +1,34 @@
+//! A set of memory nodes as system calls want it.
+
+/// Nodes that a set has room for: as many as kernels can be built with (CONFIG_NODES_SHIFT is at most 10).
+pub const MAX_NODES: u32 = 1024;
+
+/// A set of memory nodes, for `mbind`, `set_mempolicy` and `migrate_pages`.
+#[derive(Clone)]
+pub struct Mask([u64; MAX_NODES as usize / 64]);
+
+impl Mask {
+    /// These nodes; numbers from [`MAX_NODES`] on are left out, since no kernel has them.
+    pub fn of(nodes: &[u32]) -> Mask {
+        let mut bits = [0; MAX_NODES as usize / 64];
+        for &node in nodes.iter().filter(|n| **n < MAX_NODES) {
+            bits[node as usize / 64] |= 1 << (node % 64);
+        }
+        Mask(bits)
+    }
+
+    /// How many nodes are in it.
+    pub fn count(&self) -> u32 {
+        self.0.iter().map(|word| word.count_ones()).sum()
+    }
+
+    /// Where its words are.
+    pub fn as_ptr(&self) -> *const u64 {
+        self.0.as_ptr()
+    }
+
+    /// What the calls name the number of nodes: one more than they look at.
+    pub fn limit(&self) -> u64 {
+        u64::from(MAX_NODES) + 1
+    }
+}

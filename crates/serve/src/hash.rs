@@ -1,0 +1,8 @@
+//! One hash for all that need a cheap one.
+
+/// Fowler, Noll and Vo's hash FNV-1a (public domain).
+pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
