@@ -68,7 +68,7 @@ pub fn compare<S: Spec>(
     workers: usize,
     keep: &Keep,
     watch: Watch,
-    done: &(dyn Fn(usize, &S::Result, Option<&S::End>) + Sync),
+    done: Ended<S>,
 ) -> Vec<Result<S::Result, Error>> {
     side_by_side(specs.len(), workers, watch, |i, go_on| {
         let key = specs[i].identity();
@@ -87,6 +87,9 @@ pub fn compare<S: Spec>(
 
 /// Is told of a run's progress by its number (`None` when it has ended), and ends everything by returning `false`.
 pub type Watch<'a> = &'a (dyn Fn(usize, Option<&Progress>) -> bool + Sync);
+
+/// Gets the number and result of a run that has ended, and what it left if it was made now.
+pub type Ended<'a, S> = &'a (dyn Fn(usize, &<S as Spec>::Result, Option<&<S as Spec>::End>) + Sync);
 
 /// Does `count` pieces of work on `workers` host threads; what came of them, in order. Once `watch` has ended it, no other begins.
 ///

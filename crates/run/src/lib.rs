@@ -26,7 +26,7 @@ mod source_map;
 mod spec;
 mod work;
 
-pub use compare::{Watch, check_policies, compare, policies_for, policy_list, side_by_side};
+pub use compare::{Ended, Watch, check_policies, compare, policies_for, policy_list, side_by_side};
 pub use error::Error;
 pub use keep::Keep;
 pub use managed::{

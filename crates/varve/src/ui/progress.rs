@@ -66,7 +66,7 @@ pub fn bar_of(len: u64, what: &str, done: Done) -> ProgressBar {
 
 /// What goes on for nobody knows how long.
 pub fn spinner(what: &str) -> ProgressBar {
-    spinner_with(what, || String::new())
+    spinner_with(what, String::new)
 }
 
 /// The same with something that is looked up now and then.
