@@ -27,7 +27,7 @@ fn plans_are_compared_in_time_and_energy() {
         "dram",
         "knapsack",
         "sampled",
-        "DRAM energy",
+        "energy",
         "CPU +",
         "DIMMs used",
         "DIMMs of the first socket",
