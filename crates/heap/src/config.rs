@@ -38,6 +38,8 @@ pub struct Config {
     /// Most fast memory that the heap uses, in bytes, if there is not enough for all of it: nursery, observer space and what survived.
     /// What finds no room there goes to the next memory. A plan with one memory has no other, and needs all of [`Config::max`].
     pub fast_max: Option<u64>,
+    /// Nursery and observer space begin smaller where they would take most of [`Config::fast_max`]: nobody asked for their size.
+    pub fit_nursery: bool,
     /// Other heaps that run at the same time, with which a plan that samples is to begin together.
     pub instances: Option<Arc<Instances>>,
     /// Bytes of address range right before the heap's base that the heap reserves and leaves to its owner, inaccessible: what an engine keeps
@@ -109,6 +111,7 @@ impl Default for Config {
             observer: 0,
             backing: None,
             fast_max: None,
+            fit_nursery: false,
             instances: None,
             before: 0,
             durable: false,
@@ -239,6 +242,18 @@ impl Config {
             Ok(())
         } else {
             Err(ConfigError::Growth(self.growth))
+        }
+    }
+
+    /// Has a nursery in fast memory, and an observer space if there is one, take at most three quarters of `fast_max`, as far as a
+    /// nursery can be that small: old objects need room too.
+    pub(crate) fn fit(&mut self, fast_max: u64, observed: bool) {
+        let young = |config: &Config| {
+            let half = if observed { config.observer_half() } else { 0 };
+            config.nursery + 2 * half
+        };
+        while young(self) > fast_max / 4 * 3 && self.nursery / 2 >= MIN_NURSERY {
+            self.nursery /= 2;
         }
     }
 

@@ -113,6 +113,12 @@ impl<P: Places, O: Observer> Heap<P, O> {
                 tiers,
             });
         }
+        let fast_max = config.fast_max.filter(|_| tiers > 1);
+        if let Some(fast_max) = fast_max.filter(|_| config.fit_nursery)
+            && asked.nursery() == Tier::FAST
+        {
+            config.fit(fast_max, asked.observer().is_some());
+        }
         let half = match asked.observer() {
             Some(_) => config.observer_half(),
             None => 0,
@@ -121,7 +127,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
             // The observer space has room for what survives nurseries of this size, and does not grow.
             config.nursery_max = config.nursery;
         }
-        if let Some(fast_max) = config.fast_max.filter(|_| tiers > 1) {
+        if let Some(fast_max) = fast_max {
             let is_fast = asked.nursery() == Tier::FAST;
             let young = if is_fast { config.nursery } else { 0 } + 2 * half;
             if young > fast_max {

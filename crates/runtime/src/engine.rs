@@ -120,6 +120,8 @@ pub struct Config {
     /// Most fast memory of the heap, bytes, where the machine has less of it than the heap may grow to. What finds no room there goes to
     /// slow memory.
     pub fast_max: Option<u64>,
+    /// The nursery begins smaller where it would take most of [`Config::fast_max`]: nobody asked for its size.
+    pub fit_nursery: bool,
     /// Stores on other threads, with which a plan that samples begins its samples together. Each store of an engine with this takes a
     /// place, and leaves it when it is dropped.
     pub instances: Option<Arc<Instances>>,
@@ -163,6 +165,7 @@ impl Default for Config {
             stack: 8 << 20,
             plan: None,
             fast_max: None,
+            fit_nursery: true,
             instances: None,
             profile: None,
             object_align: ObjectAlign::default(),

@@ -10,6 +10,7 @@ use crate::tier::Tier;
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {
     source: "A1, DRAM-only",
+    usual: true,
     colours: true,
     ..Entry::new("dram", "everything in fast memory", |_, _| {
         Ok(Box::new(Dram))

@@ -34,6 +34,8 @@ pub struct Entry {
     /// Whether it is worth comparing where its memories are colours of one memory: what it has where depends on how hot
     /// objects are, not on which memory is faster.
     pub colours: bool,
+    /// Whether it is among the few that are compared where nobody names a plan.
+    pub usual: bool,
     /// Its parameters; [`CODE`] comes on top.
     pub params: &'static [Param],
     /// Makes it.
@@ -61,6 +63,7 @@ impl Entry {
             profile: false,
             intervals: false,
             colours: false,
+            usual: false,
             params: &[],
             make,
         }

@@ -8,6 +8,7 @@ use crate::tier::Tier;
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {
     source: "Linux's default policy: set_mempolicy(2), MPOL_DEFAULT",
+    usual: true,
     ..Entry::new(
         "first-touch",
         "everything in fast memory until it is full, then in slow memory; nothing moves",

@@ -7,6 +7,7 @@ use crate::tier::Tier;
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {
     source: "A3, Kingsguard-nursery",
+    usual: true,
     ..Entry::new(
         "kg-n",
         "the nursery in fast memory, old objects in slow memory",

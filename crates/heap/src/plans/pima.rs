@@ -15,6 +15,7 @@ use crate::tier::Tier;
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {
     source: "A8, PIMA",
+    usual: true,
     intervals: true,
     params: PARAMS,
     ..Entry::new(

@@ -7,6 +7,7 @@ use crate::tier::Tier;
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {
     source: "A1, Optane-only",
+    usual: true,
     ..Entry::new(
         "slow",
         "everything in slow memory, code and tables too",

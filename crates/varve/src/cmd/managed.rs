@@ -53,11 +53,15 @@ pub fn run(program: &Program, a: &ModelledObjects) -> Done {
     };
     let input = input().map_err(|e| failed(format!("standard input: {e}")))?;
     program.input = input.into();
-    let wanted = objects.plan.as_deref().unwrap_or("all");
-    if colours && wanted == "all" && config.profile.is_none() {
+    let wanted = objects.plan.as_deref();
+    if colours && wanted.unwrap_or("all") == "all" && config.profile.is_none() {
         config.profile = Some(Arc::new(own_profile(&program, &config)?));
     }
-    let mut plans = plans::list(wanted, config.profile.as_deref(), colours)?;
+    let profile = config.profile.as_deref();
+    let mut plans = match wanted {
+        Some(plans) => plans::list(plans, profile, colours)?,
+        None => plans::usual(profile, colours),
+    };
     plans::check_log(objects.pima_log.is_some(), &plans)?;
     let mut share = None;
     match objects.fast {
@@ -103,7 +107,12 @@ pub fn run(program: &Program, a: &ModelledObjects) -> Done {
     }
     let ended = ended_well(&specs, results);
     let (results, refused) = ended.inspect_err(|_| sandbox::tell(&specs[0].program, &[]))?;
-    let notes = limit.into_iter().chain(refused);
+    let few = (wanted.is_none() && !colours).then(|| {
+        let all = plans::list("all", specs[0].config.profile.as_deref(), colours);
+        let all = all.map_or(0, |all| all.len());
+        format!("These are the plans to begin with. `--plan all` compares {all}.")
+    });
+    let notes = limit.into_iter().chain(refused).chain(few);
     show(a, &specs[0], &results, notes.collect())
 }
 

@@ -25,6 +25,15 @@ pub fn named(spec: &str, profile: Option<&Profile>) -> Result<Planned, Failure> 
     Ok(Planned { spec, tiers })
 }
 
+/// The few plans that are compared where nobody names one; where memories are `colours`, all that are about hot and cold.
+pub fn usual(profile: Option<&Profile>, colours: bool) -> Vec<String> {
+    plans::plans()
+        .iter()
+        .filter(|p| p.is_for(profile.is_some(), colours) && (p.usual || colours))
+        .map(|p| p.name.to_string())
+        .collect()
+}
+
 /// The plans that a list names: names and specifications, or `all` for every one that needs nothing but the program and, if
 /// there is one, the profile; where memories are `colours`, those of them that are about hot and cold.
 pub fn list(specs: &str, profile: Option<&Profile>, colours: bool) -> Result<Vec<String>, Failure> {

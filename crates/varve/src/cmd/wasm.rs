@@ -40,6 +40,7 @@ fn sizes(a: &args::Engine, config: &mut Config) -> Result<(), Failure> {
         )));
     }
     config.nursery_max = most.unwrap_or(config.nursery_max);
+    config.fit_nursery = a.nursery.is_none();
     config.nursery = a
         .nursery
         .map_or(config.nursery.min(config.nursery_max), |b| b.0)

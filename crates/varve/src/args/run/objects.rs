@@ -12,7 +12,7 @@ use varve_machine::Bytes;
 #[command(next_help_heading = "Objects")]
 pub struct Objects {
     /// Heap plans of a WebAssembly program: `all`, or names separated by commas (see `varve plan`). With --machine the program
-    /// runs once under each; on this machine it runs under one
+    /// runs once under each, or under the few that tell most if none is named; on this machine it runs under one
     #[arg(long, value_name = "PLANS", help_heading = MAIN)]
     pub plan: Option<String>,
     /// The most fast memory that a WebAssembly program's objects may take: a size, or with --machine a share such as 25% of the
