@@ -188,7 +188,7 @@ fn a_policy_that_does_not_fit_the_machine_says_so() {
     let key = error("random:runs=1", cached(10, 5));
     assert_eq!(
         key,
-        "page policy `random` has no parameter `runs`; it takes run, seed, scale"
+        "page policy `random` has no parameter `runs`; it takes run, seed, scale (did you mean `run`?)"
     );
 }
 

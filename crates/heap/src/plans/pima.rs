@@ -38,7 +38,7 @@ pub(super) const INTERVALS: Param = Param::new(
     "intervals",
     Want::Count {
         min: 1,
-        max: u32::MAX as u64,
+        max: u64::MAX,
     },
     "2",
     "intervals per memory in a sample, N_i (section 6.4)",
@@ -60,7 +60,7 @@ pub(super) const TOGETHER: Param = Param::new(
 pub(super) fn settled(v: &Values) -> Result<Pima, PimaError> {
     Pima::new(PimaSettings {
         alpha: v.number(ALPHA.key),
-        intervals: v.count(INTERVALS.key) as u32,
+        intervals: v.count(INTERVALS.key).min(u64::from(u32::MAX)) as u32,
         hold_off: v.time(HOLD_OFF.key),
         coordinated: v.flag(TOGETHER.key),
     })

@@ -73,8 +73,8 @@ pub fn check_log(log: bool, specs: &[String]) -> Result<(), Failure> {
     let able = plans::plans().iter().filter(|plan| plan.intervals);
     let able: Vec<&str> = able.map(|plan| plan.name).collect();
     Err(wrong(format!(
-        "--pima-log: none of these heap plans samples: give --plan with one of {}",
-        able.join(", ")
+        "--pima-log: none of these heap plans samples: give --plan {}",
+        able.join(" or ")
     )))
 }
 

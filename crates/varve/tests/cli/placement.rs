@@ -172,7 +172,7 @@ fn what_makes_no_sense_is_one_line() {
             &["--plan", "pima:alpha=0.9"][..],
             &["alpha is 0.9", "at least 1"][..],
         ),
-        (&["--plan", "pima:intervals=0"], &["at least 1"]),
+        (&["--plan", "pima:intervals=0"], &["from 1 on"]),
         (&["--plan", "hints:alpha=2"], &["no parameter `alpha`"]),
         (
             &["--plan", "kg-n", "--pima-log"],
