@@ -158,7 +158,10 @@ impl Durable {
 impl Durable {
     /// Closes the region in order: what one that is open stored is taken back.
     fn close(&mut self) -> Result<()> {
-        Ok(self.space.take().map_or(Ok(()), Space::close)?)
+        match self.space.take() {
+            Some(space) => Ok(space.close()?),
+            None => Ok(()),
+        }
     }
 }
 
@@ -172,7 +175,10 @@ impl Drop for Durable {
 impl Vm {
     /// Closes the region, if there is one.
     pub(super) fn close_region(&mut self) -> Result<()> {
-        self.durable.as_mut().map_or(Ok(()), Durable::close)
+        match &mut self.durable {
+            Some(durable) => durable.close(),
+            None => Ok(()),
+        }
     }
 
     /// The region, if there is one.
