@@ -90,8 +90,9 @@ fn a_live_run_that_is_ended_leaves_no_table_behind() {
     );
     let compiled = Command::new("cc")
         .arg("-o")
-        .args([&array, Path::new(source)]);
-    assert!(compiled.status().unwrap().success());
+        .args([&array, Path::new(source)])
+        .status();
+    assert!(compiled.unwrap().success());
     for (name, code) in [("INT", Some(130)), ("TERM", Some(143)), ("KILL", None)] {
         let temporary = tempfile::tempdir().unwrap();
         let words = [array.to_str().unwrap(), "24", "wait"];
