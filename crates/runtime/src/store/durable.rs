@@ -17,7 +17,7 @@ use crate::types::TypeIndex;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use varve_durable::domain::Told;
+use varve_durable::domain::Modelled;
 use varve_durable::layout::Addresses;
 use varve_durable::{Medium, Opened, Space, Volatile, open_in_place};
 use varve_heap::{ObjectAlign, Ref, layout};
@@ -96,8 +96,8 @@ impl Durable {
             opened = opened.verified();
         }
         if let Some(recording) = recording.cloned() {
-            let told = Told::new(first as u64, move |step| recording.medium(step));
-            opened = opened.on(Box::new(told));
+            let medium = Modelled::new(first as u64, move |step| recording.medium(step));
+            opened = opened.on(Box::new(medium));
         }
         // SAFETY: as this function.
         let constants = unsafe { Constants::new(heap_base + constants_start as usize, align) }?;
@@ -158,10 +158,7 @@ impl Durable {
 impl Durable {
     /// Closes the region in order: what one that is open stored is taken back.
     fn close(&mut self) -> Result<()> {
-        match self.space.take() {
-            Some(space) => Ok(space.close()?),
-            None => Ok(()),
-        }
+        Ok(self.space.take().map_or(Ok(()), Space::close)?)
     }
 }
 
@@ -175,10 +172,9 @@ impl Drop for Durable {
 impl Vm {
     /// Closes the region, if there is one.
     pub(super) fn close_region(&mut self) -> Result<()> {
-        match &mut self.durable {
-            Some(durable) => durable.close(),
-            None => Ok(()),
-        }
+        self.durable
+            .as_mut()
+            .map_or(Ok(()), |region| region.close())
     }
 
     /// The region, if there is one.
