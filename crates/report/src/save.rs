@@ -1,6 +1,6 @@
 //! Everything that a result leaves on disk.
 
-use crate::{Error, RunReport, StudyResult, columnar, file, html};
+use crate::{Error, RunReport, StudyResult, columnar, file, html, svg};
 use std::path::{Path, PathBuf};
 
 impl StudyResult {
@@ -26,7 +26,7 @@ impl StudyResult {
 }
 
 impl RunReport {
-    /// Write `results.json`, `index.html`, `table.parquet`, one `chart-ID.parquet` per chart and the files of
+    /// Write `results.json`, `index.html`, `table.parquet`, one `chart-ID.parquet` and `chart-ID.svg` per chart and the files of
     /// [`columnar::records`] into a folder that exists; the files written, in that order. Each file appears whole or not at all.
     pub fn save(&self, folder: &Path) -> Result<Vec<PathBuf>, Error> {
         let page = html::runs(self)?;
@@ -42,6 +42,11 @@ impl RunReport {
             let path = folder.join(format!("chart-{}.parquet", chart.id));
             columnar::chart(chart, &self.origin, &path)?;
             written.push(path);
+            if let Some(picture) = svg::picture(chart) {
+                let path = folder.join(format!("chart-{}.svg", chart.id));
+                file::write_atomically(&path, picture.as_bytes())?;
+                written.push(path);
+            }
         }
         written.extend(columnar::records(self, folder)?);
         Ok(written)

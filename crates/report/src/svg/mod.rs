@@ -39,6 +39,23 @@ pub fn draw(chart: &Chart, width: f64, page: &mut Markup) {
     }
 }
 
+/// A chart as a picture of its own, with its title and the page's colours; nothing if nothing was recorded.
+pub fn picture(chart: &Chart) -> Option<String> {
+    const WIDTH: f64 = 760.0;
+    if is_empty(&chart.data) {
+        return None;
+    }
+    let mut drawing = Markup::default();
+    draw(chart, WIDTH, &mut drawing);
+    let drawing = drawing.finish();
+    // The style sheet goes where the drawing's own content begins.
+    let (begin, content) = drawing.split_once('>')?;
+    let style = include_str!("../html/style.css");
+    Some(format!(
+        "{begin}><style>{style}svg {{ background: var(--paper); font-family: system-ui, sans-serif; }}</style>{content}"
+    ))
+}
+
 /// Whether there is nothing to draw: axes alone would pretend that there is.
 fn is_empty(data: &Data) -> bool {
     match data {

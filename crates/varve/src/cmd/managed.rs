@@ -2,6 +2,7 @@
 
 use super::compared::{self, origin};
 use super::plans;
+use super::shares::Shares;
 use super::so_far::SoFar;
 use super::timeout::Timeout;
 use super::{machine, memory_full, phases, plan_table, sandbox, wasm};
@@ -16,13 +17,10 @@ use std::sync::{Arc, Mutex};
 use varve_machine::energy::Energy;
 use varve_machine::model::{Progress, RunError, nodes};
 use varve_machine::{Bytes, Machine};
-use varve_report::fmt;
+use varve_report::{Chart, fmt};
 use varve_run::{End, Error, Keep, ManagedProgram, ManagedSpec, PlanResult, TrayOptions, compare};
 use varve_runtime::Config;
 use varve_runtime::sites::Profile;
-
-/// The plan that has everything in fast memory.
-const BASE: &str = "dram";
 
 pub fn run(program: &Program, a: &ModelledObjects) -> Done {
     if let Some(folder) = &a.output.out {
@@ -64,14 +62,13 @@ pub fn run(program: &Program, a: &ModelledObjects) -> Done {
     };
     plans::check_log(objects.pima_log.is_some(), &plans)?;
     let mut share = None;
-    match objects.fast {
+    match &objects.fast {
         None => {}
         Some(Fast::Size(bytes)) => config.fast_max = Some(bytes.0),
-        Some(Fast::Percent(percent)) => {
-            share = Some(percent);
+        Some(Fast::Percent(shares)) => {
             // What the program takes is known from a run in fast memory alone, so that this one is the first.
-            plans.retain(|plan| plan != BASE);
-            plans.insert(0, BASE.into());
+            share = Some(Shares::new(plans, shares));
+            plans = share.as_ref().map_or(Vec::new(), Shares::runs);
         }
     }
     let spec = |plan: &String| ManagedSpec {
@@ -88,11 +85,20 @@ pub fn run(program: &Program, a: &ModelledObjects) -> Done {
     let mut specs: Vec<ManagedSpec> = plans.iter().map(spec).collect();
     let log = objects.pima_log.as_deref();
     let log = log.map(phases::Log::open).transpose()?;
-    let runs = Runs::new(a, plans);
-    let (results, limit) = match share {
-        None => (runs.make(&specs, 0), None),
-        Some(percent) => runs.within(&mut specs, percent),
+    let names = match &share {
+        None => plans,
+        Some(shares) => shares.names(),
     };
+    let runs = Runs::new(a, names);
+    let (mut results, limit) = match &share {
+        None => (runs.make(&specs, 0), None),
+        Some(shares) => runs.within(&mut specs, shares),
+    };
+    for (result, name) in results.iter_mut().zip(&runs.plans) {
+        if let Ok(result) = result {
+            result.plan.clone_from(name);
+        }
+    }
     runs.bar.finish_and_clear();
     if let Some(mut log) = log {
         for (spec, result) in specs.iter().zip(&results) {
@@ -113,7 +119,8 @@ pub fn run(program: &Program, a: &ModelledObjects) -> Done {
         format!("These are the plans to begin with. `--plan all` compares {all}.")
     });
     let notes = limit.into_iter().chain(refused).chain(few);
-    show(a, &specs[0], &results, notes.collect())
+    let chart = share.as_ref().and_then(|shares| shares.chart(&results));
+    show(a, &specs[0], &results, notes.collect(), chart)
 }
 
 /// Whether a heap that the user asked for fits into all memory of the machine.
@@ -187,29 +194,18 @@ impl Runs<'_> {
         )
     }
 
-    /// Makes the first run, and then the others with so many percent of the memory that it took as fast memory; and says what that
-    /// came to.
+    /// Makes the first run, and then the others with shares of the memory that it took as fast memory; and says what they came to.
     fn within(
         &self,
         specs: &mut [ManagedSpec],
-        percent: f64,
+        shares: &Shares,
     ) -> (Vec<Result<PlanResult, Error>>, Option<String>) {
         let mut results = self.make(&specs[..1], 0);
         let [Ok(base)] = &results[..] else {
             return (results, None);
         };
-        let limit = (base.most_bytes as f64 * percent / 100.0) as u64;
-        let each = match base.instances {
-            1 => "",
-            _ => " of each instance",
-        };
-        let note = format!(
-            "--fast {percent}% is {}{each}: a share of the {} that the program takes with everything in fast memory (plan `{BASE}`, which \
-             has no limit). Objects are limited so; tables and compiled code come on top.",
-            fmt::bytes(limit as f64),
-            fmt::bytes(base.most_bytes as f64)
-        );
-        for spec in &mut specs[1..] {
+        let note = shares.note(base);
+        for (spec, limit) in specs[1..].iter_mut().zip(shares.limits(base.most_bytes)) {
             spec.config.fast_max = Some(limit);
         }
         results.extend(self.make(&specs[1..], 1));
@@ -329,10 +325,12 @@ fn show(
     spec: &ManagedSpec,
     results: &[PlanResult],
     notes: Vec<String>,
+    chart: Option<Chart>,
 ) -> Done {
     let mut table = plan_table::of(spec, results);
     table.notes.splice(0..0, notes);
-    let pictures = (plan_table::details(results), plan_table::charts(results));
+    let charts = chart.into_iter().chain(plan_table::charts(results));
+    let pictures = (plan_table::details(results), charts.collect());
     let origin = origin(&spec.machine.name, a.model.seed);
     compared::show(&a.output, origin, table, pictures, results)
 }

@@ -27,6 +27,7 @@ pub mod run;
 mod sandbox;
 pub mod serve;
 mod shards;
+mod shares;
 pub mod sites;
 mod so_far;
 pub mod start;

@@ -135,7 +135,7 @@ fn plan(a: &Objects, file: &str, bytes: &[u8], config: &mut Config) -> Result<Pl
             "{file}: --live places objects by a heap plan: add one, such as --plan kg-n"
         )));
     };
-    config.fast_max = match a.fast {
+    config.fast_max = match &a.fast {
         None => None,
         Some(Fast::Size(bytes)) => Some(bytes.0),
         Some(fast @ Fast::Percent(_)) => {

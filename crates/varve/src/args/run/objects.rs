@@ -16,7 +16,8 @@ pub struct Objects {
     #[arg(long, value_name = "PLANS", help_heading = MAIN)]
     pub plan: Option<String>,
     /// The most fast memory that a WebAssembly program's objects may take: a size, or with --machine a share such as 25% of the
-    /// memory that the program takes with everything in fast memory [default: all that the machine has]
+    /// memory that the program takes with everything in fast memory, or several shares, 10%,25%,50% [default: all that the
+    /// machine has]
     #[arg(long, alias = "fast-max", value_name = "SIZE|PERCENT", help_heading = MAIN)]
     pub fast: Option<Fast>,
     /// The site profile that plans such as `cgz-f` go by: a file of `varve profile`, made on another input (docs/sites.md)
@@ -58,28 +59,33 @@ pub struct Nodes {
 }
 
 /// A limit of fast memory.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Fast {
     /// Bytes.
     Size(Bytes),
-    /// A part of what the program takes with everything in fast memory, in %.
-    Percent(f64),
+    /// Parts of what the program takes with everything in fast memory, in %: one after the other.
+    Percent(Vec<f64>),
 }
 
 impl FromStr for Fast {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Fast, String> {
-        let Some(number) = text.trim().strip_suffix('%') else {
+        if !text.contains('%') {
             let size = text.parse().ok().filter(|bytes: &Bytes| bytes.0 > 0);
             return size.map(Fast::Size).ok_or_else(|| {
                 format!("`{text}` is neither a size such as 64MiB nor a share such as 25%")
             });
-        };
-        match number.trim().parse::<f64>() {
-            Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(Fast::Percent(percent)),
-            _ => Err(format!("`{text}` is no share from above 0% to 100%")),
         }
+        let percent = |text: &str| {
+            let number = text.trim().strip_suffix('%').map(str::trim);
+            let number = number.and_then(|n| n.parse::<f64>().ok());
+            number
+                .filter(|&n| n > 0.0 && n <= 100.0)
+                .ok_or_else(|| format!("`{text}` is no share from above 0% to 100%"))
+        };
+        let all = text.split(',').map(percent);
+        Ok(Fast::Percent(all.collect::<Result<_, _>>()?))
     }
 }
 
@@ -87,7 +93,10 @@ impl fmt::Display for Fast {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fast::Size(bytes) => write!(f, "{bytes}"),
-            Fast::Percent(percent) => write!(f, "{percent}%"),
+            Fast::Percent(all) => {
+                let all: Vec<String> = all.iter().map(|percent| format!("{percent}%")).collect();
+                f.write_str(&all.join(","))
+            }
         }
     }
 }
@@ -101,13 +110,16 @@ mod tests {
         for (text, fast) in [
             ("64MiB", Fast::Size(Bytes(64 << 20))),
             ("4096", Fast::Size(Bytes(4096))),
-            ("25%", Fast::Percent(25.0)),
-            ("12.5 %", Fast::Percent(12.5)),
-            ("100%", Fast::Percent(100.0)),
+            ("25%", Fast::Percent(vec![25.0])),
+            ("12.5 %", Fast::Percent(vec![12.5])),
+            ("100%", Fast::Percent(vec![100.0])),
+            ("10%,25%", Fast::Percent(vec![10.0, 25.0])),
         ] {
             assert_eq!(text.parse(), Ok(fast), "{text}");
         }
-        for text in ["", "%", "0%", "101%", "-5%", "NaN%", "half", "0"] {
+        for text in [
+            "", "%", "10%,", "10%,1MiB", "0%", "101%", "-5%", "NaN%", "half", "0",
+        ] {
             assert!(text.parse::<Fast>().is_err(), "{text}");
         }
     }

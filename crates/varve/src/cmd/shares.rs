@@ -1,0 +1,135 @@
+//! `--fast 10%,25%`: heap plans with shares of the memory that a program takes as fast memory, one share after the other.
+
+use varve_report::fmt::Format;
+use varve_report::{Axis, Chart, Data, Series, fmt};
+use varve_run::PlanResult;
+
+/// The plan that has everything in fast memory. What the program takes is what it takes under this one, which has no limit.
+pub const BASE: &str = "dram";
+
+/// Runs of plans, each with shares of fast memory. The first run is that of [`BASE`].
+pub struct Shares {
+    plans: Vec<String>,
+    /// Shares, in %.
+    percents: Vec<f64>,
+}
+
+impl Shares {
+    /// Plans other than [`BASE`] with each of the shares, in %.
+    pub fn new(mut plans: Vec<String>, percents: &[f64]) -> Shares {
+        plans.retain(|plan| plan != BASE);
+        Shares {
+            plans,
+            percents: percents.to_vec(),
+        }
+    }
+
+    /// The plan of each run.
+    pub fn runs(&self) -> Vec<String> {
+        let limited = self.percents.iter().flat_map(|_| self.plans.clone());
+        std::iter::once(BASE.into()).chain(limited).collect()
+    }
+
+    /// What each run is called.
+    pub fn names(&self) -> Vec<String> {
+        let limited = self.percents.iter().flat_map(|&percent| {
+            let name = move |plan: &String| self.name(plan, percent);
+            self.plans.iter().map(name)
+        });
+        std::iter::once(BASE.into()).chain(limited).collect()
+    }
+
+    fn name(&self, plan: &str, percent: f64) -> String {
+        match self.percents.len() {
+            1 => plan.into(),
+            _ => format!("{plan} at {percent}%"),
+        }
+    }
+
+    /// Fast memory of each run after the first, bytes, if the program takes `most` bytes.
+    pub fn limits(&self, most: u64) -> Vec<u64> {
+        let of = |percent: &f64| vec![(most as f64 * percent / 100.0) as u64; self.plans.len()];
+        self.percents.iter().flat_map(of).collect()
+    }
+
+    /// What the shares came to.
+    pub fn note(&self, base: &PlanResult) -> String {
+        let each = match base.instances {
+            1 => "",
+            _ => " of each instance",
+        };
+        let sizes: Vec<String> = self
+            .percents
+            .iter()
+            .map(|percent| {
+                let bytes = base.most_bytes as f64 * percent / 100.0;
+                format!("{percent}% is {}", fmt::bytes(bytes))
+            })
+            .collect();
+        format!(
+            "--fast {}{each}: a share of the {} that the program takes with everything in fast memory (plan `{BASE}`, which has no \
+             limit). Objects are limited so; tables and compiled code come on top.",
+            sizes.join(", "),
+            fmt::bytes(base.most_bytes as f64)
+        )
+    }
+
+    /// Slowdown by share of fast memory, a line for each plan; none of a single share. Results have the names of their runs.
+    pub fn chart(&self, results: &[PlanResult]) -> Option<Chart> {
+        let base = results.iter().find(|r| r.plan == BASE)?;
+        if self.percents.len() < 2 {
+            return None;
+        }
+        let mut percents = self.percents.clone();
+        percents.sort_by(f64::total_cmp);
+        let lines = self.plans.iter().map(|plan| {
+            let slowdown = |&percent: &f64| {
+                let name = self.name(plan, percent);
+                let run = results.iter().find(|r| r.plan == name);
+                run.map_or(f64::NAN, |r| r.turnaround(base).mntt)
+            };
+            let slowdowns = percents.iter().map(slowdown).collect();
+            Series::new(plan, percents.clone(), slowdowns)
+        });
+        let chart = Chart::new(
+            "slowdown",
+            format!(
+                "Slowdown of {} by the share of its memory that is DRAM",
+                base.program
+            ),
+            Axis::new("DRAM, share of the program's memory", "", Format::Percent)
+                .between(0.0, None),
+            Axis::new("slowdown", "x all in DRAM", Format::Number).between(1.0, None),
+            Data::Lines(lines.collect()),
+        );
+        Some(chart)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shares(percents: &[f64]) -> Shares {
+        let plans = ["slow", "dram", "kg-n"].map(String::from);
+        Shares::new(plans.to_vec(), percents)
+    }
+
+    #[test]
+    fn each_plan_runs_with_each_share_and_the_one_without_a_limit_once() {
+        let two = shares(&[10.0, 25.0]);
+        assert_eq!(two.runs(), ["dram", "slow", "kg-n", "slow", "kg-n"]);
+        assert_eq!(
+            two.names(),
+            [
+                "dram",
+                "slow at 10%",
+                "kg-n at 10%",
+                "slow at 25%",
+                "kg-n at 25%"
+            ]
+        );
+        assert_eq!(two.limits(1000), [100, 100, 250, 250]);
+        assert_eq!(shares(&[25.0]).names(), ["dram", "slow", "kg-n"]);
+    }
+}
