@@ -13,8 +13,8 @@
 //! | | 8 | barrier: the collector and the plan are told | `barrier` |
 //! | | 9 | the end of what the runtime did in its own way | `persist` |
 //!
-//! An object's first values, which nobody has seen before, take stages 4 and 5 alone. What accesses many slots at once is done by helpers,
-//! which have these stages in their own code.
+//! An object's first values, which nobody has seen before, take stages 4 and 5 alone. Fills and copies are done by helpers, which have these
+//! stages in their own code.
 
 use super::facts::Fact;
 use super::profile::Counted;
