@@ -2,21 +2,11 @@
 
 use std::fmt;
 
-/// Whose parameters they are: a kind of thing and a name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Whose {
-    /// The kind, such as `page policy`.
-    pub kind: &'static str,
-    /// The name, such as `static`; empty where there is only one of the kind.
-    pub name: String,
-}
-
-impl fmt::Display for Whose {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.name.as_str() {
-            "" => f.write_str(self.kind),
-            name => write!(f, "{} `{name}`", self.kind),
-        }
+/// Whose parameters they are, as errors call it: a kind of thing and a name, which is empty where there is only one.
+pub(crate) fn whose(kind: &str, name: &str) -> String {
+    match name {
+        "" => kind.into(),
+        name => format!("{kind} `{name}`"),
     }
 }
 
@@ -42,7 +32,7 @@ pub enum Error {
     )]
     UnknownKey {
         /// Who was given it.
-        whose: Whose,
+        whose: String,
         /// The key given.
         key: String,
         /// Its keys, separated by commas.
@@ -54,7 +44,7 @@ pub enum Error {
     #[error("{whose}: parameter `{key}` is given twice")]
     Twice {
         /// Who was given it.
-        whose: Whose,
+        whose: String,
         /// The key.
         key: String,
     },
@@ -62,21 +52,19 @@ pub enum Error {
     #[error("{whose} needs `{key}=...`: {want}")]
     Needed {
         /// Who needs it.
-        whose: Whose,
+        whose: String,
         /// The key.
         key: String,
         /// How it is written.
         want: String,
     },
     /// A value cannot be read, or cannot be used.
-    #[error("{whose}: `{key}={value}`{why}")]
+    #[error("{whose}: `{given}`{why}")]
     Value {
         /// Who was given it.
-        whose: Whose,
-        /// The key.
-        key: String,
-        /// The value, as it was written.
-        value: String,
+        whose: String,
+        /// `key=value`, as it was written.
+        given: String,
         /// What is wrong, and what to write.
         why: Why,
     },
@@ -110,12 +98,8 @@ impl Error {
         rule: impl Into<String>,
     ) -> Error {
         Error::Value {
-            whose: Whose {
-                kind,
-                name: name.into(),
-            },
-            key: key.into(),
-            value: value.to_string(),
+            whose: whose(kind, name),
+            given: format!("{key}={value}"),
             why: Why::Rule(rule.into()),
         }
     }

@@ -33,7 +33,7 @@ mod values;
 mod want;
 pub mod written;
 
-pub use error::{Error, Whose, Why};
+pub use error::{Error, Why};
 pub use names::{ALL, expand, find, list, nearest, split};
 pub use values::{Values, all_params};
 pub use want::{Param, Want};

@@ -1,6 +1,6 @@
 //! The parameters of one thing, each with the value that was given or its default.
 
-use crate::error::{Error, Whose, Why};
+use crate::error::{Error, Why, whose};
 use crate::names::nearest;
 use crate::want::{Param, Value, Want};
 use crate::written;
@@ -39,10 +39,7 @@ impl Values {
         common: &[Param],
         text: &str,
     ) -> Result<Values, Error> {
-        let whose = || Whose {
-            kind,
-            name: name.into(),
-        };
+        let whose = || whose(kind, name);
         let params = all_params(own, common);
         let mut given: Vec<Option<&str>> = vec![None; params.len()];
         let parts = text.split(',').map(str::trim).filter(|p| !p.is_empty());
@@ -89,8 +86,7 @@ impl Values {
             let text = given.unwrap_or(param.default);
             let value = param.want.read(text).map_err(|why| Error::Value {
                 whose: whose(),
-                key: param.key.into(),
-                value: text.into(),
+                given: format!("{}={text}", param.key),
                 why,
             })?;
             if let (SCALE, &Value::Whole(scale)) = (param.key, &value) {
@@ -218,12 +214,8 @@ impl Values {
 
     fn wrong(&self, key: &str, why: Why) -> Error {
         Error::Value {
-            whose: Whose {
-                kind: self.kind,
-                name: self.name.clone(),
-            },
-            key: key.into(),
-            value: self.given(key).text.clone(),
+            whose: whose(self.kind, &self.name),
+            given: format!("{key}={}", self.given(key).text),
             why,
         }
     }
