@@ -6,7 +6,7 @@ use varve_spec::Param;
 
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {
-    source: "A5, Crystal Gazer, CGZ-D1",
+    source: "Akram, TACO 2021: Crystal Gazer, CGZ-D1",
     profile: true,
     params: &[THRESHOLD],
     ..Entry::new(

@@ -6,7 +6,7 @@ use varve_spec::{Param, Want};
 
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {
-    source: "A5, Crystal Gazer, CGZ-F1",
+    source: "Akram, TACO 2021: Crystal Gazer, CGZ-F1",
     usual: true,
     profile: true,
     params: &[THRESHOLD],

@@ -7,7 +7,7 @@ use crate::sites::classify;
 
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {
-    source: "A8, CGZ+PIMA",
+    source: "Akram, TACO 2021: CGZ+PIMA",
     profile: true,
     intervals: true,
     params: &[THRESHOLD, ALPHA, INTERVALS, HOLD_OFF, TOGETHER],

@@ -9,7 +9,7 @@ use crate::tier::Tier;
 
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {
-    source: "A1, DRAM-only",
+    source: "Akram, TACO 2021: DRAM-only",
     usual: true,
     colours: true,
     ..Entry::new("dram", "everything in fast memory", |_, _| {

@@ -15,7 +15,7 @@ pub const CODE: Param = Param::new(
     "code",
     Want::Word(&["plan", "fast", "slow"]),
     "plan",
-    "the memory of compiled code: what the plan says (fast, but for the slow ones), or another one (A15)",
+    "the memory of compiled code: what the plan says (fast, but for the slow ones), or another one",
 );
 
 /// A plan: what it is called, what it takes and needs, what it is good for, how it is made.

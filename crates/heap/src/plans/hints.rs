@@ -4,7 +4,7 @@ use super::{BySite, Entry, Hot};
 
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {
-    source: "A7, criticality hints",
+    source: "Akram, TACO 2021: criticality hints",
     colours: true,
     ..Entry::new(
         "hints",

@@ -5,7 +5,7 @@ use super::{Entry, Hot};
 
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {
-    source: "A8, CH+PIMA",
+    source: "Akram, TACO 2021: CH+PIMA",
     intervals: true,
     params: PARAMS,
     ..Entry::new(

@@ -6,7 +6,7 @@ use varve_spec::{Param, Want};
 
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {
-    source: "A6, section 5.3",
+    source: "Akram, TACO 2021, section 5.3",
     profile: true,
     colours: true,
     params: &[

@@ -6,7 +6,7 @@ use crate::tier::Tier;
 
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {
-    source: "A3, Kingsguard-nursery",
+    source: "Akram, TACO 2021: Kingsguard-nursery",
     usual: true,
     ..Entry::new(
         "kg-n",

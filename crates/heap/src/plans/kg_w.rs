@@ -21,7 +21,7 @@ use varve_spec::{Param, Want};
 
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {
-    source: "A4, Kingsguard-writers",
+    source: "Akram, TACO 2021: Kingsguard-writers",
     usual: true,
     params: &[Param::new(
         "old",

@@ -6,7 +6,7 @@ use varve_spec::{Param, Want};
 
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {
-    source: "B2, Olson et al., TACO 2018, section 7.1",
+    source: "Olson et al., TACO 2018, section 7.1",
     profile: true,
     colours: true,
     params: &[Param::new(

@@ -14,7 +14,7 @@ use crate::tier::Tier;
 
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {
-    source: "A8, PIMA",
+    source: "Akram, TACO 2021: PIMA",
     usual: true,
     intervals: true,
     params: PARAMS,

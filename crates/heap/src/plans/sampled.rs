@@ -16,7 +16,7 @@ use varve_spec::{Param, Want};
 
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {
-    source: "B3, Olson et al., TACO 2018, section 7.1.2",
+    source: "Olson et al., TACO 2018, section 7.1.2",
     colours: true,
     params: &[
         Param::new(

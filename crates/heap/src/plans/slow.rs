@@ -6,7 +6,7 @@ use crate::tier::Tier;
 
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {
-    source: "A1, Optane-only",
+    source: "Akram, TACO 2021: Optane-only",
     usual: true,
     ..Entry::new(
         "slow",

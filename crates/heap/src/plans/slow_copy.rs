@@ -8,7 +8,7 @@ use crate::tier::Tier;
 
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {
-    source: "A2, Optane-C",
+    source: "Akram, TACO 2021: Optane-C",
     ..Entry::new("slow-copy", "all but the nursery in slow memory", |_, _| {
         Ok(Box::new(SlowCopy))
     })

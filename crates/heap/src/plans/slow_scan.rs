@@ -7,7 +7,7 @@ use crate::tier::Tier;
 
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {
-    source: "A2, Optane-S",
+    source: "Akram, TACO 2021: Optane-S",
     ..Entry::new("slow-scan", "all but old objects in slow memory", |_, _| {
         Ok(Box::new(SlowScan))
     })

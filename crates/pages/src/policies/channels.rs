@@ -7,7 +7,7 @@ use crate::trays::{Colour, DimmMap, Trays};
 
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {
-    source: "paper B, section 8.1: the baseline",
+    source: "Olson et al., TACO 2018, section 8.1: the baseline",
     needs: Needs::Trays,
     ..Entry::new(
         "channels",

@@ -18,7 +18,7 @@ use crate::topology::Topology;
 
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {
-    source: "paper D, section 4.3",
+    source: "Johnny Cache, section 4.3",
     needs: Needs::MemoryMode,
     advised: Advised::Anywhere,
     params: &super::with_daemon(super::SEED),

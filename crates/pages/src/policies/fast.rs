@@ -6,7 +6,7 @@ use crate::frames::Frames;
 
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {
-    source: "paper D, section 5.3: Linux-DRAM",
+    source: "Johnny Cache, section 5.3: Linux-DRAM",
     needs: Needs::Flat,
     ..Entry::new(
         "fast",

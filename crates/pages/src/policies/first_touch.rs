@@ -13,7 +13,7 @@ use crate::topology::Topology;
 
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {
-    source: "Linux's default; paper D, section 2.1",
+    source: "Linux's default; Johnny Cache, section 2.1",
     advised: Advised::NotUnderCache,
     linux: Some(Needs::Flat),
     ..Entry::new(

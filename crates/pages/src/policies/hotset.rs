@@ -19,7 +19,7 @@ use varve_spec::{Param, Want};
 
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {
-    source: "Raybuck et al., HeMem, SOSP 2021; paper D, section 2.1",
+    source: "Raybuck et al., HeMem, SOSP 2021; Johnny Cache, section 2.1",
     needs: Needs::Flat,
     advised: Advised::Anywhere,
     params: &super::with_daemon(SPARE),

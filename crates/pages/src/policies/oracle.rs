@@ -17,7 +17,7 @@ use varve_spec::{Param, Want};
 
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {
-    source: "paper D, section 5.2: all hot data manually allocated in DRAM",
+    source: "Johnny Cache, section 5.2: all hot data manually allocated in DRAM",
     params: &[Param::new(
         "hot",
         Want::Ranges,

@@ -15,7 +15,7 @@ use crate::topology::Topology;
 
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {
-    source: "paper D, section 4.2",
+    source: "Johnny Cache, section 4.2",
     needs: Needs::MemoryMode,
     advised: Advised::Anywhere,
     live: true,

@@ -56,7 +56,7 @@ const DIMMS: Param = Param::new(
     "dimms",
     Want::Count { min: 0, max: 64 },
     "1",
-    "hot DIMMs of each socket in the beginning, 0 for all; paper B, section 8.2.3: one",
+    "hot DIMMs of each socket in the beginning, 0 for all; Olson et al., TACO 2018, section 8.2.3: one",
 );
 const LIMIT: Param = Param::scaled(
     "limit",
@@ -80,7 +80,7 @@ const SAMPLE: Param = Param::scaled(
     "sample",
     Want::Time,
     "1s",
-    "time between two samples of the bandwidth; paper B, section 7.2: one second",
+    "time between two samples of the bandwidth; Olson et al., TACO 2018, section 7.2: one second",
 );
 const TICK: Param = Param::scaled(
     "tick",
