@@ -318,8 +318,8 @@ fn a_share_of_fast_memory_is_of_what_the_program_takes() {
     let without = json(&["--plan", "dram,hints,kg-n"]);
     assert_eq!(runs[0], without["runs"][0], "the baseline has no limit");
     assert_ne!(runs[2], without["runs"][2], "and kg-n has one");
-    // A share that leaves no room for the nursery is refused plan by plan; the baseline stands.
-    let said = on_model(&["--plan", "kg-n", "--fast", "1%"]).well();
+    // A share that leaves no room for the nursery that was asked for is refused plan by plan; the baseline stands.
+    let said = on_model(&["--plan", "kg-n", "--fast", "1%", "--nursery", "4MiB"]).well();
     let text = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("Not run: kg-n:"), "{text}");
     assert!(text.contains("make the nursery smaller"), "{text}");
@@ -328,6 +328,56 @@ fn a_share_of_fast_memory_is_of_what_the_program_takes() {
         assert_eq!(said.code, 2);
         assert!(said.err.contains("--fast"), "{}", said.err);
     }
+}
+
+#[test]
+fn several_shares_of_fast_memory_are_compared_and_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let options = [
+        "--machine",
+        "optane-6242",
+        "--plan",
+        "slow,kg-n",
+        "--fast",
+        "20%,60%",
+    ];
+    let said = graph(&[&options[..], &["--out", out, "--json"]].concat()).well();
+    let names: Vec<String> = said.json()["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| run["plan"].as_str().unwrap().to_string())
+        .collect();
+    let wanted = [
+        "dram",
+        "slow at 20%",
+        "kg-n at 20%",
+        "slow at 60%",
+        "kg-n at 60%",
+    ];
+    assert_eq!(names, wanted);
+    let picture = std::fs::read_to_string(folder.path().join("chart-slowdown.svg")).unwrap();
+    assert!(picture.starts_with("<svg xmlns=") && picture.trim_end().ends_with("</svg>"));
+    assert!(
+        picture.contains(">kg-n<") && picture.contains("--paper"),
+        "{picture}"
+    );
+}
+
+/// Without a name, the few plans that tell most run, and the table says that there are more.
+#[test]
+fn a_few_plans_run_where_none_is_named() {
+    let said = graph(&["--machine", "optane-6242"]).well();
+    for plan in ["dram", "slow", "first-touch", "kg-n", "kg-w", "pima"] {
+        assert!(
+            said.out.contains(&format!(" {plan} ")),
+            "{plan}: {}",
+            said.out
+        );
+    }
+    assert!(!said.out.contains(" slow-scan "), "{}", said.out);
+    assert!(said.out.contains("`--plan all` compares"), "{}", said.out);
 }
 
 #[test]
