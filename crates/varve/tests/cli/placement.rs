@@ -319,7 +319,7 @@ fn a_share_of_fast_memory_is_of_what_the_program_takes() {
     assert_eq!(runs[0], without["runs"][0], "the baseline has no limit");
     assert_ne!(runs[2], without["runs"][2], "and kg-n has one");
     // A share that leaves no room for the nursery that was asked for is refused plan by plan; the baseline stands.
-    let said = on_model(&["--plan", "kg-n", "--fast", "1%", "--nursery", "4MiB"]).well();
+    let said = on_model(&["--plan", "kg-n", "--fast", "1%"]).well();
     let text = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("Not run: kg-n:"), "{text}");
     assert!(text.contains("make the nursery smaller"), "{text}");
