@@ -130,6 +130,7 @@ mod durable;
 mod header;
 mod heap;
 mod instances;
+mod intervals;
 mod large;
 pub mod layout;
 mod lines;

@@ -117,6 +117,7 @@ pub enum Command {
 }
 
 pub mod durable;
+pub mod medium;
 #[cfg(test)]
 mod reference;
 pub mod run;

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 const CIRCLES: &[&str] = &[
     // One thing: what is at which offset. `layout` has all of it, and says what it is at the usual alignment.
     "heap: align layout reference usual",
-    // What plans and PIMA ask of one another.
-    "heap: pima plan",
+    // What PIMA is told, and the log that it keeps.
+    "heap: pima sampler",
     "jobs: class demand group",
     // Readers and what they read.
     "machine: load/numbers load/read",
@@ -21,8 +21,8 @@ const CIRCLES: &[&str] = &[
     // Values of programs hold on to their store, and the store hands them out.
     "runtime: api/extern_ api/func api/host api/typed api/val code/walk helpers/traps store",
     // Compiled code and the store that it runs in know each other's tables.
-    "runtime: compile/alias compile/control compile/env compile/facts compile/feedback compile/glue compile/hints compile/observe \
-     compile/persist compile/resume compile/translate store/instance store/intervals store/sampler store/sites store/tier store/vm",
+    "runtime: compile/alias compile/control compile/env compile/facts compile/feedback compile/hints compile/observe \
+     compile/persist compile/resume compile/slot compile/translate store/instance store/intervals store/tier store/vm",
     "runtime: error store/root",
     "runtime: store/heap store/observe store/region",
     "serve: answer command flags list meta parser request session",

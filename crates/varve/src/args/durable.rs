@@ -1,9 +1,9 @@
 //! What the command line takes for objects that survive.
 
+use super::medium::{Domain, Sync, sync};
 use super::run::region::{Medium, Region};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// Objects of stores that are programs of ours.
 #[derive(Args, Debug, Clone)]
@@ -47,55 +47,6 @@ impl DurableStore {
             check_stats: false,
         };
         (region, medium)
-    }
-}
-
-/// A kind of medium.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Domain {
-    /// Persistent memory, mapped with MAP_SYNC: cache lines are written back and fenced
-    Dax,
-    /// An ordinary file: fdatasync
-    File,
-    /// As dax, on any file: survives the program, not the machine
-    Memory,
-}
-
-/// When a file is synced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sync {
-    Commit,
-    Every(Duration),
-}
-
-/// When a file is synced, as a user writes it.
-pub fn sync(text: &str) -> Result<Sync, String> {
-    if text == "commit" {
-        return Ok(Sync::Commit);
-    }
-    let (number, unit) = match text.find(|c: char| c.is_ascii_alphabetic()) {
-        Some(at) => text.split_at(at),
-        None => (text, "s"),
-    };
-    let scale = match unit {
-        "us" => 1e-6,
-        "ms" => 1e-3,
-        "s" => 1.0,
-        _ => {
-            return Err(format!(
-                "`{text}` is neither commit nor an interval such as 100ms"
-            ));
-        }
-    };
-    let seconds = number.parse::<f64>().map(|n| n * scale);
-    match seconds {
-        Ok(s) if s.is_finite() && (1e-4..=86_400.0).contains(&s) => {
-            Ok(Sync::Every(Duration::from_secs_f64(s)))
-        }
-        Ok(_) => Err("an interval is 100us to a day".into()),
-        Err(_) => Err(format!(
-            "`{text}` is neither commit nor an interval such as 100ms"
-        )),
     }
 }
 

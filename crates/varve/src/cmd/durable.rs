@@ -1,7 +1,7 @@
 //! Objects that survive: how a program's region is set up, and `varve durable`.
 
 use crate::args::DurableCommand;
-use crate::args::durable::{Domain, Sync};
+use crate::args::medium::{Domain, Sync};
 use crate::args::run::region::{self as args, Region};
 use crate::ui::{self, Done, Failure, failed, wrong};
 use serde_json::json;

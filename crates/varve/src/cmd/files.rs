@@ -1,10 +1,11 @@
 //! Files that a user names: what is wrong with them is said before any work is done, with what to do about it.
 
-use crate::ui::{Failure, wrong};
-use std::io::ErrorKind;
+use crate::ui::{self, Failure, wrong};
+use std::fs::File;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 use varve_run::Error;
-use varve_trace::{TraceError, TraceReader};
+use varve_trace::{TraceError, TraceInfo, TraceReader};
 
 /// Opens a trace.
 pub fn open_trace(path: &Path) -> Result<TraceReader, Failure> {
@@ -66,4 +67,20 @@ pub fn can_be_made(path: &Path) -> Result<(), Failure> {
         ))),
         _ => Ok(()),
     }
+}
+
+/// What is in a trace.
+pub fn look_into(path: &Path) -> Result<TraceInfo, Failure> {
+    let reader = open_trace(path)?;
+    let bar = ui::spinner("reading the trace");
+    let info = TraceInfo::read(&reader);
+    bar.finish_and_clear();
+    info.map_err(|e| of_trace(&e))
+}
+
+/// Whether the file begins as modules in binary form do, or is called like one.
+pub fn is_wasm(file: &str) -> bool {
+    let mut magic = [0; 4];
+    let begins = File::open(file).and_then(|mut f| f.read_exact(&mut magic));
+    (begins.is_ok() && magic == *b"\0asm") || file.ends_with(".wasm")
 }

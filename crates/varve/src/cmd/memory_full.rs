@@ -1,6 +1,6 @@
 //! What is said of a run that is out of memory: which memory was too small, and what would fit.
 
-use super::pages::look_into;
+use super::files::look_into;
 use varve_machine::model::{RunError, nodes};
 use varve_report::fmt;
 use varve_run::{Error, ManagedSpec, RunSpec, Work};

@@ -13,7 +13,6 @@ use std::sync::Mutex;
 use varve_machine::model::Progress;
 use varve_machine::{Bytes, Machine};
 use varve_run::{Keep, RunResult, RunSpec, Work, compare};
-use varve_trace::TraceInfo;
 use varve_trace::host::{Recorder, RecorderOptions};
 
 /// Scale of a workload when none is given: a 48 GB cache becomes 768 MB, a minute becomes a second.
@@ -262,7 +261,7 @@ fn sizes(
             Ok((scale, page(4096), None))
         }
         (Work::Trace(path), None) => {
-            let info = look_into(path)?;
+            let info = files::look_into(path)?;
             let scale = fitting_scale(machine, info.footprint_bytes());
             Ok((scale, page(4096), Some(info.ops)))
         }
@@ -278,15 +277,6 @@ fn fitting_scale(machine: &Machine, footprint: u64) -> u32 {
         .map_or(machine.dram_bytes(), |c| c.bytes.0);
     let wanted = (2.0 * fast as f64 / footprint.max(1) as f64).log2().round();
     1 << (wanted.clamp(0.0, 16.0) as u32)
-}
-
-/// What is in a trace.
-pub fn look_into(path: &Path) -> Result<TraceInfo, Failure> {
-    let reader = files::open_trace(path)?;
-    let bar = ui::spinner("reading the trace");
-    let info = TraceInfo::read(&reader);
-    bar.finish_and_clear();
-    info.map_err(|e| files::of_trace(&e))
 }
 
 fn not_work(text: &str, e: &varve_run::Error) -> Failure {

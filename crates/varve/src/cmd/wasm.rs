@@ -11,7 +11,7 @@ use crate::args::run::region::{Medium, Region};
 use crate::ui::{Done, Failure, failed, wrong};
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -20,13 +20,6 @@ use varve_run::{ManagedProgram, unknown_sites};
 use varve_runtime::host::{Console, State};
 use varve_runtime::sites::Profile;
 use varve_runtime::{Config, Engine, Error, Module, Store};
-
-/// Whether the file begins as modules in binary form do, or is called like one.
-pub fn is_wasm(file: &str) -> bool {
-    let mut magic = [0; 4];
-    let begins = File::open(file).and_then(|mut f| f.read_exact(&mut magic));
-    (begins.is_ok() && magic == *b"\0asm") || file.ends_with(".wasm")
-}
 
 /// The nursery, as far as the user says.
 fn sizes(a: &args::Engine, config: &mut Config) -> Result<(), Failure> {

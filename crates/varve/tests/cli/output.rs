@@ -108,7 +108,7 @@ fn a_report_is_a_page_with_its_data() {
         .collect();
     assert_eq!(
         kinds,
-        ["html", "json", "parquet"].map(String::from).into(),
+        ["html", "json", "parquet", "svg"].map(String::from).into(),
         "{kinds:?}"
     );
     let page = fs::read_dir(&out)

@@ -146,6 +146,8 @@ fn all_plans_that_need_no_profile_are_run() {
         "programs/dist/hello.wasm",
         "--machine",
         "optane-6242",
+        "--plan",
+        "all",
         "--json",
     ])
     .well();

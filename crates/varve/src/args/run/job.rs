@@ -10,7 +10,7 @@ use super::pages::Pages;
 use super::region::{Medium, Region};
 use super::sandbox::Sandbox;
 use super::{Request, What};
-use crate::cmd::wasm::is_wasm;
+use crate::cmd::files::is_wasm;
 use clap::parser::ValueSource;
 use clap::{Args, Command, FromArgMatches, Id};
 use std::ffi::OsString;

@@ -1,6 +1,6 @@
 //! Options for objects that survive.
 
-use crate::args::durable::{Domain, Sync, sync};
+use crate::args::medium::{Domain, Sync, sync};
 use clap::Args;
 use std::path::PathBuf;
 use varve_machine::Bytes;
