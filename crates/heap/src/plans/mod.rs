@@ -117,7 +117,7 @@ mod tests {
         assert!(says("kg-n:alpha=2").contains("no parameter `alpha`; it takes code"));
         assert!(says("pima:alpha=2,alpha=2").contains("given twice"));
         assert!(says("pima:alpha=0.5").contains("must be at least 1"));
-        assert!(says("pima:intervals=0").contains("must be a whole number from 1 to"));
+        assert!(says("pima:intervals=0").contains("must be a whole number from 1 on"));
         assert!(says("pima:hold-off=50").contains("`hold-off=50` has no unit: write 50s or 50ms"));
         assert!(
             says("knapsack:capacity=five")
