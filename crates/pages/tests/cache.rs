@@ -161,7 +161,7 @@ fn dynamic_ends_the_conflicts_between_hot_pages_and_moves_little() {
 fn the_order_of_the_paper_holds() {
     // Mean over placements: dynamic > static > random, and static loses to pairs of hot pages only.
     let mean = |spec: &str| {
-        let runs = (0..8).map(|seed| {
+        let runs = (0..32).map(|seed| {
             let spec = if spec == "random" {
                 format!("random:seed={seed}")
             } else {
@@ -171,12 +171,12 @@ fn the_order_of_the_paper_holds() {
             run.hits(150_000);
             run.hits(30_000)
         });
-        runs.sum::<f64>() / 8.0
+        runs.sum::<f64>() / 32.0
     };
     let dynamic = mean(&format!("dynamic:{SCALED}"));
     let (fixed, random) = (mean("static"), mean("random"));
     assert!(
-        dynamic > fixed + 0.01 && fixed > random + 0.03,
+        dynamic > fixed + 0.01 && fixed > random + 0.02,
         "{dynamic} {fixed} {random}"
     );
 }
