@@ -13,10 +13,6 @@ const CIRCLES: &[&str] = &[
     "heap: align layout reference usual",
     // What PIMA is told, and the log that it keeps.
     "heap: pima sampler",
-    "jobs: class demand group",
-    // Readers and what they read.
-    "machine: load/numbers load/read",
-    "machine: model/activity model/memory",
     "pages: policy trays",
     // Values of programs hold on to their store, and the store hands them out.
     "runtime: api/extern_ api/func api/host api/typed api/val code/walk helpers/traps store",
@@ -24,16 +20,13 @@ const CIRCLES: &[&str] = &[
     "runtime: compile/alias compile/control compile/env compile/facts compile/feedback compile/hints compile/observe \
      compile/persist compile/resume compile/slot compile/translate store/instance store/intervals store/tier store/vm",
     "runtime: error store/root",
-    "runtime: store/heap store/observe store/region",
     "serve: answer command flags list meta parser request session",
     "serve: connection desk exchange keeper round server shard stats",
     "serve: managed reclaim",
     "studies: cross_layer/programs/charts cross_layer/programs/claims",
     "varve: cmd/calibrate cmd/calibrate_here cmd/governor cmd/interference cmd/machine",
-    "varve: cmd/managed cmd/wasm",
     // Workloads are in the registry's list, and are entries of it.
     "workloads: apps graph gups kv nas registry streams tpcc",
-    "workloads: kv/load kv/ycsb",
     "workloads: nas/mg nas/mg_data nas/mg_grid",
 ];
 
