@@ -342,7 +342,7 @@ fn several_shares_of_fast_memory_are_compared_and_drawn() {
         "--plan",
         "slow,kg-n",
         "--fast",
-        "20%,60%",
+        "60%,90%",
     ];
     let said = graph(&[&options[..], &["--out", out, "--json"]].concat()).well();
     let names: Vec<String> = said.json()["runs"]
@@ -353,10 +353,10 @@ fn several_shares_of_fast_memory_are_compared_and_drawn() {
         .collect();
     let wanted = [
         "dram",
-        "slow at 20%",
-        "kg-n at 20%",
         "slow at 60%",
         "kg-n at 60%",
+        "slow at 90%",
+        "kg-n at 90%",
     ];
     assert_eq!(names, wanted);
     let picture = std::fs::read_to_string(folder.path().join("chart-slowdown.svg")).unwrap();
