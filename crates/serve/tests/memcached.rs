@@ -145,7 +145,15 @@ fn commands_at_random_are_answered_as_memcached_does() {
     runner
         .run(&inputs, |commands| {
             let input = commands.concat();
-            let (ours, theirs) = (ours(&input), server.answers_one_by_one(&commands));
+            let ours = ours(&input);
+            // What memcached says depends now and then on its own threads, which refer to an item while it changes: then a number gets a
+            // new item, which nobody has fetched yet. A difference that is ours comes again.
+            let mut theirs = server.answers_one_by_one(&commands);
+            for _ in 0..3 {
+                if ours != theirs {
+                    theirs = server.answers_one_by_one(&commands);
+                }
+            }
             let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
             prop_assert_eq!(text(&ours), text(&theirs), "after {}", text(&input));
             Ok(())
