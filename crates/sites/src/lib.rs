@@ -18,6 +18,7 @@
 //! | `file` | profiles in files, and what can be wrong with one |
 //! | [`classify`], [`knapsack`] | which sites of a managed program are hot; the choice with the most value |
 //! | [`native`] | sites of native programs: frames, keys, profiles, names for people |
+//! | [`symbols`] | names and lines of frames, static variables |
 //! | [`select`] | which sites of a native program belong in fast memory |
 
 pub mod classify;
@@ -25,6 +26,7 @@ mod file;
 pub mod knapsack;
 pub mod native;
 pub mod select;
+pub mod symbols;
 
 pub use file::{AnyProfile, ProfileError};
 
