@@ -156,10 +156,10 @@ impl Modules {
                 let Some((_, binary)) = file.read() else {
                     continue;
                 };
-                let Some(address) = binary.address(module.offset) else {
+                let Some(base) = binary.base(module.start, module.offset) else {
                     continue;
                 };
-                let key = (process, module.start.wrapping_sub(address), module.file);
+                let key = (process, base, module.file);
                 found.insert(key);
                 if module.is_host {
                     hosts.insert(key);
