@@ -21,6 +21,7 @@ mod keep;
 mod managed;
 pub mod membench;
 mod nodes;
+pub mod objects;
 mod result;
 mod source_map;
 mod spec;
