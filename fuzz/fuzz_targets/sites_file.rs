@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use varve_heap::plans::{by_name, plans};
-use varve_heap::sites::{Profile, classify};
+use varve_sites::{Profile, classify};
 
 fuzz_target!(|text: &str| {
     match Profile::parse("here.sites", text) {

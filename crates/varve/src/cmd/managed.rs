@@ -20,7 +20,7 @@ use varve_machine::{Bytes, Machine};
 use varve_report::{Chart, fmt};
 use varve_run::{End, Error, Keep, ManagedProgram, ManagedSpec, PlanResult, TrayOptions, compare};
 use varve_runtime::Config;
-use varve_runtime::sites::Profile;
+use varve_sites::Profile;
 
 pub fn run(program: &Program, a: &ModelledObjects) -> Done {
     if let Some(folder) = &a.output.out {

@@ -15,10 +15,8 @@
 pub mod classify;
 mod file;
 pub mod knapsack;
-pub mod record;
 
 pub use file::ProfileError;
-pub use record::Recorder;
 
 use serde::{Deserialize, Serialize};
 

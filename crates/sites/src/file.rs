@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Counts, Key, Profile, SiteProfile};
+use crate::{Counts, Key, Profile, SiteProfile};
 
 const FORMAT: &str = "varve sites";
 const VERSION: u32 = 1;
@@ -217,8 +217,8 @@ fn contradiction(c: &Counts) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{profile, site};
     use super::*;
+    use crate::tests::{profile, site};
     use proptest::prelude::*;
 
     #[test]
