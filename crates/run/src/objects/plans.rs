@@ -1,10 +1,10 @@
 //! Plans for the memory of native programs: who is in fast memory, if there is only so much of it.
 
 use super::layout::Quotas;
-use varve_heap::sites::knapsack::{Item, solve};
+use varve_sites::knapsack::{Item, solve};
 
 /// What a plan goes by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum By {
     /// All is in fast memory, of which there is enough.
     Fast,

@@ -17,6 +17,7 @@ pub mod live;
 pub mod machine;
 mod managed;
 mod memory_full;
+mod native;
 mod nodes;
 mod pages;
 mod phases;
