@@ -166,10 +166,10 @@ impl TraceProgram {
     /// Opens a trace for replay from its beginning.
     ///
     /// # Errors
-    /// The file cannot be read or is no trace. A trace that is merely cut is no error here: it is replayed as far as
-    /// it goes, and [`Program::failure`] says where it stops.
+    /// The file cannot be read, is no trace, or is cut off before its first block is whole. One that is cut later is
+    /// replayed as far as it goes, and [`Program::failure`] says where it stops.
     pub fn open(path: &Path) -> Result<TraceProgram, TraceError> {
-        Ok(TraceProgram::from_reader(TraceReader::open(path)?, 0))
+        TraceProgram::from_reader(TraceReader::open(path)?, 0)
     }
 
     /// Replays from the block that holds an instruction (of all threads together) on.
@@ -179,18 +179,25 @@ impl TraceProgram {
     pub fn open_at(path: &Path, instruction: u64) -> Result<TraceProgram, TraceError> {
         let reader = TraceReader::open(path)?;
         let first = reader.block_at(instruction);
-        Ok(TraceProgram::from_reader(reader, first))
+        TraceProgram::from_reader(reader, first)
     }
 
-    fn from_reader(reader: TraceReader, first: usize) -> TraceProgram {
+    fn from_reader(reader: TraceReader, first: usize) -> Result<TraceProgram, TraceError> {
+        if let Some(cut) = reader.cut().filter(|_| reader.blocks().is_empty()) {
+            return Err(TraceError::CutOff {
+                path: reader.path().into(),
+                offset: cut.offset,
+                why: cut.why.clone(),
+            });
+        }
         let walk = Walk::new(&reader, first);
         let sleeps = vec![FIRST_SLEEP_NS; walk.threads()];
-        TraceProgram {
+        Ok(TraceProgram {
             reader,
             walk,
             sleeps,
             replayed: 0,
-        }
+        })
     }
 
     /// As [`Program::fill`]; besides, `reader` is told what comes, in the order of the trace.

@@ -104,7 +104,7 @@ pub fn run(program: &Program, a: &ModelledObjects) -> Done {
         for (spec, result) in specs.iter().zip(&results) {
             let phases = match result {
                 Ok(result) => &result.phases[..],
-                Err(e) => e.left().map_or(&[][..], |left| &left.phases),
+                Err(e) => e.log().map_or(&[][..], |log| &log.phases),
             };
             phases
                 .iter()
@@ -299,12 +299,12 @@ fn output(a: &ModelledObjects, end: &End) {
 
 fn failure(spec: &ManagedSpec, e: &Error) -> Failure {
     match e {
-        Error::Managed { file, error, left } => {
-            let _ = std::io::stderr().write_all(&left.err);
+        Error::Managed { file, error, log } => {
+            let _ = std::io::stderr().write_all(&log.err);
             wasm::of(file, error)
         }
-        Error::Exit { code, left, .. } => {
-            let _ = std::io::stderr().write_all(&left.err);
+        Error::Exit { code, log, .. } => {
+            let _ = std::io::stderr().write_all(&log.err);
             // As everywhere, what does not fit a byte loses its upper bits.
             Failure::Line {
                 code: *code as u8,

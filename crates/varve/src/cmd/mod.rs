@@ -4,6 +4,7 @@ pub mod advice;
 pub mod calibrate;
 pub mod calibrate_here;
 pub mod cc;
+mod columns;
 mod compared;
 pub mod durable;
 pub mod explain;
