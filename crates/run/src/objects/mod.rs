@@ -9,20 +9,26 @@ mod program;
 mod tiers;
 
 pub use layout::{Quotas, REST, Tally};
-pub use plans::{By, PLANS, Plan, Worth, plan, quotas};
+pub use plans::{By, PLANS, Plan, plan, quotas};
 
-use crate::{Error, RunResult, RunSpec, Work};
+use crate::{Error, Measured, RunResult, RunSpec, Work};
+pub use address_map::MOST_SITES;
 use address_map::PAGE;
 use layout::Layout;
 use program::{PlacedProgram, SharedLayout};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::collections::HashMap;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tiers::{Tiers, Where};
 use varve_machine::model::{self, OwnerCounts, Progress};
 use varve_machine::{Bytes, Machine, Program};
 use varve_pages::{Frames, Placement, Policy, Topology};
+use varve_sites::Counts;
+use varve_sites::native::{Frame, Key, Profile};
+use varve_trace::{CallSite, TraceReader};
 
 /// Where a recorded program's memory is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,26 +69,29 @@ pub struct ObjectResult {
     pub plan: String,
     /// Fast memory that there was, bytes.
     pub budget_bytes: u64,
-    /// Bytes in fast memory at the end.
-    pub fast_bytes: u64,
-    /// Bytes in slow memory at the end.
-    pub slow_bytes: u64,
     /// The most bytes of pages in use at a time; 0 if that was not looked at.
     pub most_bytes: u64,
-    /// Bytes read from DRAM.
-    pub fast_read_bytes: u64,
-    /// Bytes written to DRAM.
-    pub fast_written_bytes: u64,
-    /// Bytes read from slow memory.
-    pub slow_read_bytes: u64,
-    /// Bytes written to slow memory.
-    pub slow_written_bytes: u64,
     /// What there is to say of runs of pages too.
     #[serde(flatten)]
     pub run: RunResult,
+    /// What the sites are called that matter most, with what is known of them and how much fast memory each may take.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub placed: Vec<PlacedSite>,
     /// By number of the site, what was counted of each.
     #[serde(skip)]
     pub sites: Vec<SiteCounts>,
+}
+
+/// A site and its memory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlacedSite {
+    /// Its name for people.
+    pub site: String,
+    /// Fast memory that it may take, bytes.
+    pub fast_quota_bytes: u64,
+    /// What was counted of it in this very program.
+    #[serde(flatten)]
+    pub counts: Counts,
 }
 
 /// What a run shows of a site.
@@ -167,7 +176,6 @@ pub fn run_objects(
         false => model::run(&run.machine, &mut placement, programs, &options, watch)?,
     };
     let result = RunResult::new(&run, &name, &placement, &outcome);
-    let memory = outcome.last().memory();
     let layout = layout.get();
     let count = layout.tallies().len().max(outcome.owners.len());
     let sites = (0..count).map(|site| SiteCounts {
@@ -177,31 +185,88 @@ pub fn run_objects(
     Ok(ObjectResult {
         plan: spec.plan.clone(),
         budget_bytes: dram_bytes(&run.machine),
-        fast_bytes: result.placement.fast_pages * PAGE,
-        slow_bytes: (result.placement.pages - result.placement.fast_pages) * PAGE,
         most_bytes: peak.load(Relaxed) * PAGE,
-        fast_read_bytes: 64 * memory.dram.reads,
-        fast_written_bytes: 64 * memory.dram.writes,
-        slow_read_bytes: 64 * result.slow_reads,
-        slow_written_bytes: 64 * result.slow_writes,
+        placed: Vec::new(),
         sites: sites.collect(),
         run: result,
     })
 }
 
 /// What sites are worth, by two replays that counted by site: one with all in fast memory, one with all in slow memory.
-pub fn worths(fast: &ObjectResult, slow: &ObjectResult) -> Vec<Worth> {
+pub fn truth(fast: &ObjectResult, slow: &ObjectResult) -> Vec<Counts> {
     let zero = SiteCounts::default();
     let each = fast.sites.iter().enumerate().map(|(site, in_fast)| {
         let in_slow = slow.sites.get(site).unwrap_or(&zero);
         let (t, w) = (&in_fast.tally, &in_fast.waits);
-        Worth {
+        Counts {
             objects: t.objects,
+            bytes: t.bytes,
+            reads: t.reads,
+            writes: t.writes,
             peak_bytes: t.peak_bytes,
+            freed: t.freed,
+            lifetime_bytes: t.lifetime_bytes,
             misses: w.misses,
-            store_misses: w.store_misses,
-            costs_ns: (in_slow.waits.stall_ps as f64 - w.stall_ps as f64) / 1000.0,
+            write_misses: w.store_misses,
+            fast_ns: w.stall_ps / 1000,
+            slow_ns: in_slow.waits.stall_ps / 1000,
+            ..Counts::default()
         }
     });
     each.collect()
+}
+
+/// What all kinds of runs measure is read as if it stood here.
+impl Deref for ObjectResult {
+    type Target = Measured;
+
+    fn deref(&self) -> &Measured {
+        &self.run
+    }
+}
+
+/// The sites of a recorded program, by number: first all memory that no site was told of.
+///
+/// # Errors
+/// The trace cannot be read.
+pub fn keys(trace: &Path) -> Result<Vec<Key>, Error> {
+    let reader = TraceReader::open(trace)?;
+    let heap = reader.sites().iter().map(|site| Key::Heap(stack(site)));
+    Ok(std::iter::once(Key::Rest).chain(heap).collect())
+}
+
+/// A call site of a trace as frames, the innermost first.
+fn stack(site: &CallSite) -> Vec<Frame> {
+    let calls = std::iter::once(site).chain(&site.callers);
+    calls.map(frame).collect()
+}
+
+fn frame(call: &CallSite) -> Frame {
+    let name = call.module.rsplit('/').next().unwrap_or_default();
+    Frame {
+        module: name.into(),
+        offset: call.offset,
+        function: call.symbol.clone(),
+        ..Frame::default()
+    }
+}
+
+/// What a profile knows of the sites of a run, by their numbers, and how many of the run's sites it knows. Peaks are as many times
+/// as large as the run's memory is larger than the profile's: the profile may be of another input.
+pub fn known(profile: &Profile, keys: &[Key], most_bytes: u64) -> (Vec<Counts>, usize) {
+    let of: HashMap<&Key, &Counts> = profile.sites.iter().map(|s| (&s.key, &s.counts)).collect();
+    let all: u64 = profile.sites.iter().map(|s| s.counts.peak_bytes).sum();
+    let ratio = most_bytes as f64 / all.max(1) as f64;
+    let mut found = 0;
+    let counts = keys.iter().map(|key| {
+        let Some(&counts) = of.get(key) else {
+            return Counts::default();
+        };
+        found += 1;
+        Counts {
+            peak_bytes: (counts.peak_bytes as f64 * ratio) as u64,
+            ..counts.clone()
+        }
+    });
+    (counts.collect(), found)
 }

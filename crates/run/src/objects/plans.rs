@@ -1,7 +1,8 @@
 //! Plans for the memory of native programs: who is in fast memory, if there is only so much of it.
 
 use super::layout::Quotas;
-use varve_sites::knapsack::{Item, solve};
+use varve_sites::Counts;
+use varve_sites::select::{self, Candidate};
 
 /// What a plan goes by.
 #[derive(Clone, Copy, Debug)]
@@ -13,7 +14,7 @@ pub enum By {
     /// A page policy of this name, on the pages that the program's own allocator fills.
     Pages(&'static str),
     /// Allocation sites, chosen by what is known of them.
-    Sites(fn(&[Worth], u64) -> Vec<u64>),
+    Sites(fn(&[Counts], u64) -> Vec<u64>),
     /// Allocation sites, chosen by what this very run shows.
     Truth,
 }
@@ -100,99 +101,57 @@ pub fn plan(name: &str) -> Option<&'static Plan> {
     PLANS.iter().find(|plan| plan.name == name)
 }
 
-/// What is known of a site.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Worth {
-    /// Objects that were allocated.
-    pub objects: u64,
-    /// The most bytes of them at a time.
-    pub peak_bytes: u64,
-    /// Loads that missed all caches.
-    pub misses: u64,
-    /// Stores that missed all caches.
-    pub store_misses: u64,
-    /// Time that threads wait for its memory if that is slow, less what they wait if it is fast, ns.
-    pub costs_ns: f64,
-}
-
-/// Sites one after the other, the best first by `value` for each byte, until `budget` bytes are full. The last one has a part.
-/// Sites without value have none.
-fn by_value_per_byte(sites: &[Worth], budget: u64, value: impl Fn(&Worth) -> f64) -> Vec<u64> {
-    let mut order: Vec<usize> = (0..sites.len())
-        .filter(|&i| value(&sites[i]) > 0.0)
-        .collect();
-    let density = |i: usize| value(&sites[i]) / sites[i].peak_bytes.max(1) as f64;
-    order.sort_by(|&a, &b| density(b).total_cmp(&density(a)));
-    let mut quotas = vec![0; sites.len()];
-    let mut left = budget;
-    for i in order {
-        quotas[i] = sites[i].peak_bytes.min(left);
-        left -= quotas[i];
+/// Quotas of sites by number, each with its bytes.
+fn quotas_of(chosen: Vec<(usize, u64)>, sites: usize) -> Vec<u64> {
+    let mut quotas = vec![0; sites];
+    for (site, bytes) in chosen {
+        quotas[site] = bytes;
     }
     quotas
 }
 
-fn misses(site: &Worth) -> u64 {
-    site.misses + site.store_misses
+fn by_misses(sites: &[Counts]) -> Vec<Candidate> {
+    sites.iter().map(Candidate::by_misses).collect()
 }
 
-fn hot_sites(sites: &[Worth], budget: u64) -> Vec<u64> {
-    by_value_per_byte(sites, budget, |site| misses(site) as f64)
+fn hot_sites(sites: &[Counts], budget: u64) -> Vec<u64> {
+    quotas_of(select::hot_sites(&by_misses(sites), budget), sites.len())
 }
 
-/// The best whole sites; what is left then goes to the one that is best for it, in part.
-fn knapsack(sites: &[Worth], budget: u64) -> Vec<u64> {
-    let item = |site: &Worth| Item {
-        value: misses(site),
-        weight: site.peak_bytes,
+fn knapsack(sites: &[Counts], budget: u64) -> Vec<u64> {
+    quotas_of(select::knapsack(&by_misses(sites), budget), sites.len())
+}
+
+fn by_frequency(sites: &[Counts], budget: u64) -> Vec<u64> {
+    written(sites, budget, &select::cgz_f(sites, select::THRESHOLD))
+}
+
+fn by_density(sites: &[Counts], budget: u64) -> Vec<u64> {
+    written(sites, budget, &select::cgz_d(sites, select::THRESHOLD))
+}
+
+/// All of the sites that are written, those with most write misses for each byte first, until the budget is full.
+fn written(sites: &[Counts], budget: u64, chosen: &[usize]) -> Vec<u64> {
+    let of = |&site: &usize| Candidate {
+        value: sites[site].write_misses,
+        peak_bytes: sites[site].peak_bytes,
     };
-    let items: Vec<Item> = sites.iter().map(item).collect();
-    let mut quotas = vec![0; sites.len()];
-    let mut left = budget;
-    for i in solve(&items, budget) {
-        quotas[i] = sites[i].peak_bytes;
-        left -= quotas[i];
-    }
-    let rest: Vec<Worth> = sites
-        .iter()
-        .zip(&quotas)
-        .map(|(site, &quota)| match quota {
-            0 => *site,
-            _ => Worth::default(),
-        })
-        .collect();
-    let part = hot_sites(&rest, left);
-    quotas.iter_mut().zip(part).for_each(|(q, p)| *q += p);
-    quotas
+    let candidates: Vec<Candidate> = chosen.iter().map(of).collect();
+    let fits = select::hot_sites(&candidates, budget);
+    let fits = fits.into_iter().map(|(at, bytes)| (chosen[at], bytes));
+    quotas_of(fits.collect(), sites.len())
 }
 
-/// Sites whose objects are written more often than objects are on average.
-fn by_frequency(sites: &[Worth], budget: u64) -> Vec<u64> {
-    above_average(sites, budget, |site| site.objects)
+fn oracle(sites: &[Counts], budget: u64) -> Vec<u64> {
+    let candidates: Vec<Candidate> = sites.iter().map(Candidate::by_time).collect();
+    quotas_of(select::hot_sites(&candidates, budget), sites.len())
 }
 
-/// Sites whose bytes are written more often than bytes are on average.
-fn by_density(sites: &[Worth], budget: u64) -> Vec<u64> {
-    above_average(sites, budget, |site| site.peak_bytes)
-}
-
-fn above_average(sites: &[Worth], budget: u64, of: impl Fn(&Worth) -> u64) -> Vec<u64> {
-    let writes: u64 = sites.iter().map(|site| site.store_misses).sum();
-    let all: u64 = sites.iter().map(&of).sum();
-    let share = |site: &Worth| site.store_misses as f64 / of(site).max(1) as f64;
-    let mean = writes as f64 / all.max(1) as f64;
-    let value = |site: &Worth| match share(site) > mean {
-        true => share(site) * site.peak_bytes as f64,
-        false => 0.0,
-    };
-    by_value_per_byte(sites, budget, value)
-}
-
-/// The quotas of a plan that goes by sites; `None` for others.
-pub fn quotas(plan: &Plan, known: &[Worth], truth: &[Worth], budget: u64) -> Option<Quotas> {
+/// The quotas of a plan that goes by sites, by what is `known` of them and by the `truth` of this run; `None` for others.
+pub fn quotas(plan: &Plan, known: &[Counts], truth: &[Counts], budget: u64) -> Option<Quotas> {
     let bytes = match plan.by {
         By::Sites(choose) => choose(known, budget),
-        By::Truth => by_value_per_byte(truth, budget, |site| site.costs_ns),
+        By::Truth => oracle(truth, budget),
         By::Fast | By::Slow | By::Pages(_) => return None,
     };
     Some(Quotas { bytes })
@@ -203,13 +162,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn site(peak_bytes: u64, misses: u64) -> Worth {
-        Worth {
+    fn site(peak_bytes: u64, misses: u64) -> Counts {
+        Counts {
             objects: 1,
+            bytes: peak_bytes,
             peak_bytes,
             misses,
-            store_misses: misses / 2,
-            costs_ns: misses as f64,
+            write_misses: misses / 2,
+            slow_ns: 2 * misses,
+            fast_ns: misses,
+            ..Counts::default()
         }
     }
 
@@ -231,12 +193,12 @@ mod tests {
     }
 
     proptest! {
-        /// No plan gives more than there is, and none gives a site more than it has; more room is never worse.
+        /// No plan gives more than there is, and none gives a site more than it has.
         #[test]
         fn the_budget_holds(
             all in prop::collection::vec((1u64..5000, 0u64..1000), 0..12), budget in 0u64..20_000
         ) {
-            let sites: Vec<Worth> = all.iter().map(|&(bytes, misses)| site(bytes, misses)).collect();
+            let sites: Vec<Counts> = all.iter().map(|&(bytes, misses)| site(bytes, misses)).collect();
             for plan in PLANS {
                 let Some(quotas) = quotas(plan, &sites, &sites, budget) else { continue };
                 prop_assert!(quotas.bytes.iter().sum::<u64>() <= budget, "{}", plan.name);
@@ -244,26 +206,6 @@ mod tests {
                     prop_assert!(*quota <= site.peak_bytes);
                 }
             }
-        }
-
-        /// A choice in parts is at least as good as the best of whole sites, by trying all.
-        #[test]
-        fn parts_are_no_worse_than_the_best_of_all_subsets(
-            all in prop::collection::vec((1u64..100, 0u64..100), 0..10), budget in 0u64..400
-        ) {
-            let sites: Vec<Worth> = all.iter().map(|&(bytes, misses)| site(bytes, misses)).collect();
-            let value = |quotas: &[u64]| -> f64 {
-                let each = quotas.iter().zip(&sites);
-                each.map(|(&q, s)| misses(s) as f64 * q as f64 / s.peak_bytes as f64).sum()
-            };
-            let subset = |bits: u32| -> (u64, u64) {
-                let of = (0..sites.len()).filter(|i| bits >> i & 1 == 1);
-                of.fold((0, 0), |(b, m), i| (b + sites[i].peak_bytes, m + misses(&sites[i])))
-            };
-            let best = (0..1u32 << sites.len()).map(subset).filter(|s| s.0 <= budget).map(|s| s.1).max();
-            let best = best.unwrap_or(0) as f64;
-            prop_assert!(value(&hot_sites(&sites, budget)) >= best - 1e-6);
-            prop_assert!(value(&knapsack(&sites, budget)) >= best - 1e-6);
         }
     }
 }

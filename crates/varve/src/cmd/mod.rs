@@ -19,6 +19,7 @@ pub mod machine;
 mod managed;
 mod memory_full;
 mod native;
+mod native_table;
 mod nodes;
 mod pages;
 mod phases;

@@ -73,6 +73,23 @@ impl Shares {
         )
     }
 
+    /// The same for programs whose pages count, not objects alone.
+    pub fn note_native(&self, most_bytes: u64) -> String {
+        let sizes: Vec<String> = self
+            .percents
+            .iter()
+            .map(|percent| {
+                let bytes = most_bytes as f64 * percent / 100.0;
+                format!("{percent}% is {}", fmt::bytes(bytes))
+            })
+            .collect();
+        format!(
+            "--fast {}: a share of the {} of pages that the program takes at most (plan `{BASE}`, which has no limit).",
+            sizes.join(", "),
+            fmt::bytes(most_bytes as f64)
+        )
+    }
+
     /// Slowdown by share of fast memory, a line for each plan; none of a single share. `slowdown` tells that of a run by its name.
     pub fn chart(&self, program: &str, slowdown: impl Fn(&str) -> Option<f64>) -> Option<Chart> {
         if self.percents.len() < 2 {
