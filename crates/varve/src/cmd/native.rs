@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use varve_machine::Machine;
 use varve_machine::model::Progress;
 use varve_run::objects::{
-    self, By, ObjectResult, ObjectSpec, PLANS, PlacedSite, Placed, Plan, run_objects, truth,
+    self, By, ObjectResult, ObjectSpec, PLANS, Placed, PlacedSite, Plan, run_objects, truth,
 };
 use varve_run::{Error, side_by_side};
 use varve_sites::native::{Key, Profile, names};
