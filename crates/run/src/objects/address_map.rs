@@ -39,12 +39,8 @@ fn unpack(packed: u64, offset: u64) -> Place {
     }
 }
 
-/// A page of several objects.
-struct Fine {
-    granules: [u64; GRANULES],
-    /// Where the page's other bytes are.
-    rest: u64,
-}
+/// A page of several objects. Its other bytes, which are an allocator's, go with the object before them, or else behind them.
+type Fine = [u64; GRANULES];
 
 /// See the module.
 pub struct AddressMap {
@@ -91,21 +87,11 @@ impl AddressMap {
             return (entry != 0).then(|| unpack(entry, address % PAGE));
         }
         let page = &self.fine[(entry & !FINE) as usize];
-        let granule = page.granules[(address % PAGE / GRANULE) as usize];
-        if granule != 0 {
-            return Some(unpack(granule, address % GRANULE));
+        let number = (address % PAGE / GRANULE) as usize;
+        if page[number] != 0 {
+            return Some(unpack(page[number], address % GRANULE));
         }
-        (page.rest != 0).then(|| unpack(page.rest, address % PAGE))
-    }
-
-    /// The bytes of a page of which nothing was said are from `to` on, a page.
-    pub fn set_rest(&mut self, address: u64, to: u64, site: u32) {
-        let packed = pack(to, site);
-        let entry = *self.entry(address);
-        match entry & FINE {
-            0 => *self.entry(address) = packed,
-            _ => self.fine[(entry & !FINE) as usize].rest = packed,
-        }
+        neighbour(page, number).map(|granule| unpack(granule, address % GRANULE))
     }
 
     /// A whole page is from `to` on, a page.
@@ -114,35 +100,36 @@ impl AddressMap {
         *self.entry(address) = pack(to, site);
     }
 
-    /// Nothing is known of a page any more. Where its bytes were of which nothing was said, if they were anywhere.
-    pub fn forget(&mut self, address: u64) -> Option<Place> {
-        let entry = std::mem::take(self.entry(address));
-        let rest = match entry & FINE {
-            0 => entry,
-            _ => {
-                let number = (entry & !FINE) as u32;
-                self.spare.push(number);
-                self.fine[number as usize].rest
-            }
-        };
-        (rest != 0).then(|| unpack(rest, 0))
+    /// Where a page is that is in one piece.
+    pub fn whole(&self, address: u64) -> Option<Place> {
+        let entry = self.leaves[self.index(address)];
+        (entry != 0 && entry & FINE == 0).then(|| unpack(entry, 0))
     }
 
-    /// The granules from `address` on that lie in `bytes`, all on one page, are from `to` on.
+    /// Nothing is known of a page any more.
+    pub fn forget(&mut self, address: u64) {
+        let entry = std::mem::take(self.entry(address));
+        if entry & FINE != 0 {
+            self.spare.push((entry & !FINE) as u32);
+        }
+    }
+
+    /// The granules from `address` on that lie in `bytes`, all on one page, are from `to` on. A page that was in one piece is not so
+    /// any more: of its other granules nothing is known.
     pub fn set_part(&mut self, address: u64, bytes: u64, to: u64, site: u32) {
         let first = address / GRANULE * GRANULE;
         let to = to - (address - first);
         let page = self.fine_page(address);
         let last = (address + bytes.max(1) - 1) / GRANULE * GRANULE;
         for at in (first..=last).step_by(GRANULE as usize) {
-            page.granules[(at % PAGE / GRANULE) as usize] = pack(to + (at - first), site);
+            page[(at % PAGE / GRANULE) as usize] = pack(to + (at - first), site);
         }
     }
 
     /// As [`AddressMap::set_part`] for one granule, unless something is said of it.
     pub fn set_free_granule(&mut self, address: u64, to: u64, site: u32) {
         let page = self.fine_page(address);
-        let granule = &mut page.granules[(address % PAGE / GRANULE) as usize];
+        let granule = &mut page[(address % PAGE / GRANULE) as usize];
         if *granule == 0 {
             *granule = pack(to, site);
         }
@@ -153,10 +140,7 @@ impl AddressMap {
         if entry & FINE != 0 {
             return &mut self.fine[(entry & !FINE) as usize];
         }
-        let empty = Fine {
-            granules: [0; GRANULES],
-            rest: entry,
-        };
+        let empty = [0; GRANULES];
         let number = match self.spare.pop() {
             Some(number) => {
                 self.fine[number as usize] = empty;
@@ -172,6 +156,16 @@ impl AddressMap {
     }
 }
 
+/// What is known nearest to a granule of which nothing is.
+#[cold]
+fn neighbour(page: &Fine, number: usize) -> Option<u64> {
+    let known = |granule: &&u64| **granule != 0;
+    let before = page[..number].iter().rev().find(known);
+    before
+        .or_else(|| page[number..].iter().find(known))
+        .copied()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,7 +176,6 @@ mod tests {
     enum Step {
         Part(u64, u64, u32),
         Page(u64, u32),
-        Rest(u64, u32),
         Forget(u64),
     }
 
@@ -195,18 +188,17 @@ mod tests {
                 s
             )),
             (page.clone(), 1u32..9).prop_map(|(p, s)| Step::Page(p * PAGE, s)),
-            (page.clone(), 1u32..9).prop_map(|(p, s)| Step::Rest(p * PAGE, s)),
             page.prop_map(|p| Step::Forget(p * PAGE)),
         ]
     }
 
     proptest! {
-        /// Against a plain table of granules, and one of what pages have besides.
+        /// Against a plain table of granules.
         #[test]
         fn each_granule_is_where_it_was_said_to_be(all in prop::collection::vec(steps(), 0..40)) {
             let mut map = AddressMap::new();
             let mut granules: HashMap<u64, Place> = HashMap::new();
-            let mut rest: HashMap<u64, Place> = HashMap::new();
+            let mut whole: HashMap<u64, Place> = HashMap::new();
             // places of their own for each step
             let mut to = 1 << 40;
             for step in all {
@@ -214,28 +206,32 @@ mod tests {
                 match step {
                     Step::Part(at, bytes, site) => {
                         map.set_part(at, bytes, to, site);
+                        if whole.remove(&(at / PAGE)).is_some() {
+                            granules.retain(|other, _| other / PAGE != at / PAGE);
+                        }
                         for offset in (0..bytes).step_by(GRANULE as usize) {
                             granules.insert(at + offset, Place { address: to + offset, site });
                         }
                     }
                     Step::Page(page, site) => {
                         map.set_page(page, to, site);
-                        granules.retain(|at, _| at / PAGE != page / PAGE);
-                        rest.insert(page, Place { address: to, site });
-                    }
-                    Step::Rest(page, site) => {
-                        map.set_rest(page, to, site);
-                        rest.insert(page, Place { address: to, site });
+                        whole.insert(page / PAGE, Place { address: to, site });
+                        for offset in (0..PAGE).step_by(GRANULE as usize) {
+                            granules.insert(page + offset, Place { address: to + offset, site });
+                        }
                     }
                     Step::Forget(page) => {
-                        prop_assert_eq!(map.forget(page), rest.remove(&page));
+                        map.forget(page);
+                        whole.remove(&(page / PAGE));
                         granules.retain(|at, _| at / PAGE != page / PAGE);
                     }
                 }
                 for at in (0..4 * PAGE).step_by(GRANULE as usize) {
                     let page = at / PAGE * PAGE;
-                    let other = rest.get(&page).map(|p| Place { address: p.address + at - page, ..*p });
-                    let expected = granules.get(&at).copied().or(other);
+                    prop_assert_eq!(map.whole(page), whole.get(&(at / PAGE)).copied());
+                    let before = (page / GRANULE..=at / GRANULE).rev().map(|granule| granule * GRANULE);
+                    let behind = (at..page + PAGE).step_by(GRANULE as usize);
+                    let expected = before.chain(behind).find_map(|near| granules.get(&near)).copied();
                     prop_assert_eq!(map.get(at), expected);
                     let inside = map.get(at + 5);
                     prop_assert_eq!(inside, expected.map(|p| Place { address: p.address + 5, ..p }));

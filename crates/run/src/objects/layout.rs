@@ -157,7 +157,7 @@ impl Layout {
             Some(_) => self.take_page(REST),
         };
         self.tally(REST).grow(PAGE);
-        self.map.set_rest(page, to, REST);
+        self.map.set_page(page, to, REST);
         Place {
             address: to + address % PAGE,
             site: REST,
@@ -240,12 +240,9 @@ impl Layout {
                 At::Small(to) => to + (from - address),
                 At::Pages(all) => all[number] + from % PAGE,
             };
+            self.give_rest(page);
             match end - from == PAGE && !matches!(at, At::Small(_)) {
-                true => {
-                    let before = self.map.forget(page);
-                    self.give_rest(before);
-                    self.map.set_page(page, to, site);
-                }
+                true => self.map.set_page(page, to, site),
                 false => self.map.set_part(from, end - from, to, site),
             }
         }
@@ -255,7 +252,10 @@ impl Layout {
                 At::Small(to) => *to,
                 At::Pages(all) => all[0] + address % PAGE,
             };
-            self.map.set_free_granule(address - HEADER, to, site);
+            // What begins a page leaves the one before alone.
+            if address % PAGE >= HEADER {
+                self.map.set_free_granule(address - HEADER, to, site);
+            }
         }
     }
 
@@ -283,9 +283,9 @@ impl Layout {
         }
     }
 
-    /// A page that held rest and holds none any more.
-    fn give_rest(&mut self, before: Option<Place>) {
-        let Some(place) = before.filter(|place| place.site == REST) else {
+    /// A page that held rest, if it did, is for something else.
+    fn give_rest(&mut self, page: u64) {
+        let Some(place) = self.map.whole(page).filter(|place| place.site == REST) else {
             return;
         };
         self.tally(REST).live_bytes -= PAGE;
@@ -327,8 +327,8 @@ impl Layout {
     /// Pages are new, or gone.
     fn forget(&mut self, address: u64, bytes: u64) {
         for page in pages(address, bytes) {
-            let before = self.map.forget(page);
-            self.give_rest(before);
+            self.give_rest(page);
+            self.map.forget(page);
         }
     }
 }

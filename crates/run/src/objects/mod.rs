@@ -27,7 +27,7 @@ use varve_machine::model::{self, OwnerCounts, Progress};
 use varve_machine::{Bytes, Machine, Program};
 use varve_pages::{Frames, Placement, Policy, Topology};
 use varve_sites::Counts;
-use varve_sites::native::{Frame, Key, Profile};
+use varve_sites::native::{Frame, Key, Module, Profile};
 use varve_trace::{CallSite, TraceReader};
 
 /// Where a recorded program's memory is.
@@ -230,6 +230,25 @@ pub fn keys(trace: &Path) -> Result<Vec<Key>, Error> {
     let reader = TraceReader::open(trace)?;
     let heap = reader.sites().iter().map(|site| Key::Heap(stack(site)));
     Ok(std::iter::once(Key::Rest).chain(heap).collect())
+}
+
+/// The files in which a trace's allocation sites are.
+pub fn modules(reader: &TraceReader) -> Vec<Module> {
+    let mut paths: Vec<&str> = Vec::new();
+    for site in reader.sites() {
+        let calls = std::iter::once(site).chain(&site.callers);
+        for call in calls.filter(|call| !call.module.is_empty()) {
+            if !paths.contains(&&*call.module) {
+                paths.push(&call.module);
+            }
+        }
+    }
+    let module = |path: &str| Module {
+        name: path.rsplit('/').next().unwrap_or_default().into(),
+        path: path.into(),
+        ..Module::default()
+    };
+    paths.into_iter().map(module).collect()
 }
 
 /// A call site of a trace as frames, the innermost first.

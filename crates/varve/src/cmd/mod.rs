@@ -19,6 +19,8 @@ pub mod machine;
 mod managed;
 mod memory_full;
 mod native;
+mod native_profile;
+mod native_sites;
 mod native_table;
 mod nodes;
 mod pages;

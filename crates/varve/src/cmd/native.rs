@@ -9,6 +9,7 @@ use crate::args::run::job::{ModelledNative, Work};
 use crate::args::run::objects::Fast;
 use crate::ui::{self, Done, Failure, failed, of_run, wrong};
 use indicatif::ProgressBar;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
@@ -22,9 +23,9 @@ use varve_sites::native::{Key, Profile, names};
 use varve_sites::{AnyProfile, Counts};
 
 /// The machine of native programs where none is named: a current one.
-const MACHINE: &str = "cxl-spr";
+pub const MACHINE: &str = "cxl-spr";
 /// Fast memory where none is said, % of what the program takes.
-const SHARE: f64 = 25.0;
+pub const SHARE: f64 = 25.0;
 /// Sites of which results tell.
 const SITES: usize = 50;
 
@@ -75,7 +76,7 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
     results.retain(|r| plans.iter().any(|plan| plan.name == r.plan) || r.plan == BASE);
     let first = results.len();
     results.extend(replays.make(specs)?);
-    replays.bar.finish_and_clear();
+    replays.done();
     let names = names::names(&keys);
     for (i, result) in results.iter_mut().enumerate() {
         let quotas = i.checked_sub(first).map_or(&[][..], |i| &quotas[i]);
@@ -167,6 +168,12 @@ pub fn trace(work: &Work) -> Result<(PathBuf, Option<pages::Scratch>), Failure> 
             Ok((path, Some(kept)))
         }
     }
+}
+
+/// A command as one writes it.
+pub fn shown(words: &[OsString]) -> String {
+    let words = words.iter().map(|word| ui::quoted(&word.to_string_lossy()));
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// The sites that matter most, with the fast memory that each may take.
@@ -273,6 +280,11 @@ impl<'a> Replays<'a> {
             jobs,
             bar: ui::bar_of(0, "replays", ui::WorkDone::default()),
         }
+    }
+
+    /// There are no more.
+    pub fn done(&self) {
+        self.bar.finish_and_clear();
     }
 
     pub fn specs<'n>(

@@ -147,22 +147,29 @@ fn advice(machine: &Machine, results: &[ObjectResult]) -> Vec<String> {
     said
 }
 
-/// Which sites that is in slow memory.
+/// Which sites have most of their memory in slow memory then.
 fn slow_sites(r: &ObjectResult) -> Option<String> {
     if r.placed.iter().all(|site| site.fast_quota_bytes == 0) {
         return None;
     }
-    let slow = |site: &&PlacedSite| {
-        site.counts.objects > 0 && site.fast_quota_bytes < site.counts.peak_bytes / 10
-    };
-    let named: Vec<String> = r
-        .placed
+    let slow = |site: &&PlacedSite| site.counts.peak_bytes - site.fast_quota_bytes;
+    let mut sites: Vec<&PlacedSite> = r.placed.iter().collect();
+    sites.retain(|site| site.counts.objects > 0 && 2 * slow(site) > site.counts.peak_bytes);
+    sites.sort_by_key(|site| std::cmp::Reverse(slow(site)));
+    let named: Vec<String> = sites
         .iter()
-        .filter(slow)
         .take(NAMED)
         .map(|site| {
-            let bytes = fmt::bytes(site.counts.peak_bytes as f64);
-            format!("the {bytes} of {}", site.site)
+            let (bytes, all) = (slow(site), site.counts.peak_bytes);
+            let part = match bytes == all {
+                true => format!("the {}", fmt::bytes(all as f64)),
+                false => format!(
+                    "{} of the {}",
+                    fmt::bytes(bytes as f64),
+                    fmt::bytes(all as f64)
+                ),
+            };
+            format!("{part} of {}", site.site)
         })
         .collect();
     (!named.is_empty()).then(|| format!("In slow memory then: {}.", named.join("; ")))
