@@ -1,6 +1,6 @@
 //! `varve machine calibrate`: the classic curves on the model of a machine, published ones beside them.
 
-use super::machine::named;
+use super::named;
 use crate::ui::{self, Done, Failure, failed, print};
 use serde_json::json;
 use std::process::ExitCode;
@@ -14,7 +14,7 @@ use varve_run::VERSION;
 const AT: usize = 36;
 
 pub fn calibrate(name: &str, full: bool, json: bool) -> Done {
-    let machine = named(name)?;
+    let machine = named::machine(name)?;
     let effort = if full { Effort::Full } else { Effort::Quick };
     let curves = run(&measurements(&machine, effort))?;
     let rows = table(&curves, &published(&machine.name));
