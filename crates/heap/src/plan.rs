@@ -54,7 +54,7 @@ pub struct Object {
 #[derive(Clone, Copy, Debug)]
 pub struct Site<'a> {
     /// What it is called in profiles.
-    pub key: &'a crate::sites::Key,
+    pub key: &'a varve_sites::Key,
     /// The programmer marked it as critical.
     pub hinted: bool,
 }

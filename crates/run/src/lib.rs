@@ -22,6 +22,7 @@ mod managed;
 mod measured;
 pub mod membench;
 mod nodes;
+pub mod objects;
 mod result;
 mod source_map;
 mod spec;

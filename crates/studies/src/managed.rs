@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use varve_run::{Error, ManagedProgram, ManagedSpec, PlanResult, side_by_side};
 use varve_runtime::Config;
-use varve_runtime::sites::Profile;
+use varve_sites::Profile;
 
 /// A program of `programs/dist` by its name, built in: the file's name and its bytes.
 macro_rules! module {

@@ -141,6 +141,17 @@ impl Cursor {
     }
 }
 
+/// Whoever wants to know what comes while a trace is replayed, or changes it.
+pub trait Listener {
+    /// Ops of a thread, which run next; their addresses may be changed.
+    fn ops(&mut self, _ops: &mut [Op]) {}
+
+    /// An event, and the ops that come before it; more may be added.
+    fn event(&mut self, _event: &Event, _before: &mut Vec<Op>) {}
+}
+
+impl Listener for () {}
+
 /// Replays a trace. Threads keep the order that the recorder saw: one that had waited goes on when the others have
 /// come as far as they had then.
 pub struct TraceProgram {
@@ -189,6 +200,35 @@ impl TraceProgram {
         })
     }
 
+    /// As [`Program::fill`]; besides, `reader` is told what comes, in the order of the trace.
+    pub fn pull(&mut self, thread: usize, out: &mut Vec<Op>, reader: &mut impl Listener) -> bool {
+        let wanted = out.capacity().saturating_sub(out.len()).max(1);
+        let start = out.len();
+        while out.len() - start < wanted {
+            match self
+                .walk
+                .step(&self.reader, thread, wanted - (out.len() - start))
+            {
+                Step::Ops(ops) => {
+                    let from = out.len();
+                    out.extend_from_slice(ops);
+                    reader.ops(&mut out[from..]);
+                    self.replayed += ops.len() as u64;
+                    self.sleeps[thread] = FIRST_SLEEP_NS;
+                }
+                Step::Event(event) => reader.event(event, out),
+                Step::Waits if out.len() > start => return true,
+                Step::Waits => {
+                    out.push(Op::mark(Kind::Sleep, self.sleeps[thread]));
+                    self.sleeps[thread] = (self.sleeps[thread] * 2).min(LAST_SLEEP_NS);
+                    return true;
+                }
+                Step::Ended => return false,
+            }
+        }
+        true
+    }
+
     /// The trace behind it.
     pub fn reader(&self) -> &TraceReader {
         &self.reader
@@ -207,29 +247,7 @@ impl Program for TraceProgram {
     }
 
     fn fill(&mut self, thread: usize, _now: u64, out: &mut Vec<Op>) -> bool {
-        let wanted = out.capacity().saturating_sub(out.len()).max(1);
-        let start = out.len();
-        while out.len() - start < wanted {
-            match self
-                .walk
-                .step(&self.reader, thread, wanted - (out.len() - start))
-            {
-                Step::Ops(ops) => {
-                    out.extend_from_slice(ops);
-                    self.replayed += ops.len() as u64;
-                    self.sleeps[thread] = FIRST_SLEEP_NS;
-                }
-                Step::Event(_) => {}
-                Step::Waits if out.len() > start => return true,
-                Step::Waits => {
-                    out.push(Op::mark(Kind::Sleep, self.sleeps[thread]));
-                    self.sleeps[thread] = (self.sleeps[thread] * 2).min(LAST_SLEEP_NS);
-                    return true;
-                }
-                Step::Ended => return false,
-            }
-        }
-        true
+        self.pull(thread, out, &mut ())
     }
 
     fn failure(&self) -> Option<String> {

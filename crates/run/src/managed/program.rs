@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use std::io::{Cursor, Write};
 use std::sync::{Arc, Mutex};
 use varve_runtime::host::{Console, Input, Output, State, Wasi, placement, teavm, wasi};
-use varve_runtime::sites::{Key, Profile};
 use varve_runtime::{
     Clock, Config, Engine, Error, GcStats, Linker, Module, PimaEntry, Sink, Store, Val, ValType,
 };
+use varve_sites::{Key, Profile};
 
 /// The seed of random numbers where nobody chooses it.
 pub const SEED: u64 = 1;

@@ -19,6 +19,8 @@ pub mod machine;
 mod managed;
 mod memory_full;
 mod named;
+mod native;
+mod native_table;
 mod nodes;
 mod pages;
 mod phases;

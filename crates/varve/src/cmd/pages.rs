@@ -197,7 +197,7 @@ fn show(
 }
 
 /// Records the command into a file that vanishes with the guard.
-fn record(command: &[OsString]) -> Result<(PathBuf, Scratch), Failure> {
+pub fn record(command: &[OsString]) -> Result<(PathBuf, Scratch), Failure> {
     let recorder = recorder(command)?;
     let path = std::env::temp_dir().join(format!("varve-{}.trace", std::process::id()));
     let guard = Scratch(path.clone());
@@ -224,7 +224,7 @@ fn recorder(command: &[OsString]) -> Result<Recorder, Failure> {
 }
 
 /// A file that is removed whatever happens.
-struct Scratch(PathBuf);
+pub struct Scratch(PathBuf);
 
 impl Drop for Scratch {
     fn drop(&mut self) {

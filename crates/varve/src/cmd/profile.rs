@@ -11,8 +11,8 @@ use std::process::ExitCode;
 use varve_report::{fmt, write_atomically};
 use varve_run::{ManagedProgram, SEED, SourceMap};
 use varve_runtime::host::{Console, Output, State};
-use varve_runtime::sites::Profile;
 use varve_runtime::{Config, Engine, Error, Module, Store};
+use varve_sites::Profile;
 
 pub fn profile(a: &ProfileArgs) -> Done {
     let (file, program) = (&a.program[..], wasm::name(&a.program));
@@ -152,7 +152,7 @@ impl Write for Around {
 
 /// One line about what was counted, where the program's own output is not.
 fn say(a: &ProfileArgs, profile: &Profile) {
-    let sum = |of: fn(&varve_runtime::sites::Counts) -> u64| {
+    let sum = |of: fn(&varve_sites::Counts) -> u64| {
         let all = profile.sites.iter().map(|s| of(&s.counts));
         all.fold(0u64, u64::saturating_add)
     };

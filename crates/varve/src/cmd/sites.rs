@@ -6,7 +6,7 @@ use serde_json::json;
 use std::process::ExitCode;
 use varve_report::fmt::Format;
 use varve_runtime::plans;
-use varve_runtime::sites::{Counts, Profile, SiteProfile};
+use varve_sites::{Counts, Profile, SiteProfile};
 
 /// Columns of a terminal.
 const WIDTH: usize = 80;
@@ -318,7 +318,7 @@ fn without_package(name: &str, leave_out: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use varve_runtime::sites::Key;
+    use varve_sites::Key;
 
     #[test]
     fn names_keep_what_tells_them_apart() {
