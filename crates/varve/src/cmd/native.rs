@@ -4,7 +4,7 @@
 use super::compared::{self, origin};
 use super::shares::{BASE, Shares};
 use super::so_far::SoFar;
-use super::{files, machine, native_table, pages};
+use super::{files, named, native_table, pages};
 use crate::args::run::job::{ModelledNative, Work};
 use crate::args::run::objects::Fast;
 use crate::ui::{self, Done, Failure, failed, of_run, wrong};
@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use varve_machine::Machine;
 use varve_machine::model::Progress;
 use varve_run::objects::{
-    self, By, ObjectResult, ObjectSpec, PLANS, PlacedSite, Placed, Plan, run_objects, truth,
+    self, By, ObjectResult, ObjectSpec, PLANS, Placed, PlacedSite, Plan, run_objects, truth,
 };
 use varve_run::{Error, side_by_side};
 use varve_sites::native::{Key, Profile, names};
@@ -32,7 +32,7 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
     if let Some(folder) = &a.output.out {
         ui::can_hold_results(folder, "--out")?;
     }
-    let machine = machine::named(a.model.machine.as_deref().unwrap_or(MACHINE))?;
+    let machine = named::machine(a.model.machine.as_deref().unwrap_or(MACHINE))?;
     if varve_run::has_one_memory(&machine) || machine.dram_cache.is_some() {
         return Err(wrong(Error::NoTiers(machine.name)));
     }
