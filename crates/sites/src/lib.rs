@@ -18,6 +18,8 @@
 //! | `file` | profiles in files, and what can be wrong with one |
 //! | [`classify`], [`knapsack`] | which sites of a managed program are hot; the choice with the most value |
 //! | [`native`] | sites of native programs: frames, keys, profiles, names for people |
+//! | [`symbols`] | names and lines of frames, static variables |
+//! | [`unwind`] | tables by which stacks without frame pointers are walked |
 //! | [`select`] | which sites of a native program belong in fast memory |
 
 pub mod classify;
@@ -25,6 +27,8 @@ mod file;
 pub mod knapsack;
 pub mod native;
 pub mod select;
+pub mod symbols;
+pub mod unwind;
 
 pub use file::{AnyProfile, ProfileError};
 

@@ -143,8 +143,10 @@ impl Cursor {
 
 /// Whoever wants to know what comes while a trace is replayed, or changes it.
 pub trait Listener {
-    /// Ops of a thread, which run next; their addresses may be changed.
-    fn ops(&mut self, _ops: &mut [Op]) {}
+    /// Ops of a thread, which run next: it adds them to `out`, changed or not.
+    fn ops(&mut self, ops: &[Op], out: &mut Vec<Op>) {
+        out.extend_from_slice(ops);
+    }
 
     /// An event, and the ops that come before it; more may be added.
     fn event(&mut self, _event: &Event, _before: &mut Vec<Op>) {}
@@ -210,9 +212,7 @@ impl TraceProgram {
                 .step(&self.reader, thread, wanted - (out.len() - start))
             {
                 Step::Ops(ops) => {
-                    let from = out.len();
-                    out.extend_from_slice(ops);
-                    reader.ops(&mut out[from..]);
+                    reader.ops(ops, out);
                     self.replayed += ops.len() as u64;
                     self.sleeps[thread] = FIRST_SLEEP_NS;
                 }

@@ -169,9 +169,7 @@ impl Flight {
         if self.instructions < self.loads.first.limit {
             return clock;
         }
-        let until = self
-            .loads
-            .wait(self.instructions, clock, &mut self.ledger);
+        let until = self.loads.wait(self.instructions, clock, &mut self.ledger);
         self.stalls.load += until - clock;
         until
     }
@@ -202,9 +200,7 @@ impl Flight {
         if !store | (self.stores_seen < self.stores.first.limit) {
             return clock;
         }
-        let until = self
-            .stores
-            .wait(self.stores_seen, clock, &mut self.ledger);
+        let until = self.stores.wait(self.stores_seen, clock, &mut self.ledger);
         self.stalls.store += until - clock;
         until
     }

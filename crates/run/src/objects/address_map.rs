@@ -189,8 +189,11 @@ mod tests {
     fn steps() -> impl Strategy<Value = Step> {
         let page = 0u64..4;
         prop_oneof![
-            (page.clone(), 0u64..200, 1u64..56, 1u32..9)
-                .prop_map(|(p, g, n, s)| Step::Part(p * PAGE + g * GRANULE, n * GRANULE, s)),
+            (page.clone(), 0u64..200, 1u64..56, 1u32..9).prop_map(|(p, g, n, s)| Step::Part(
+                p * PAGE + g * GRANULE,
+                n * GRANULE,
+                s
+            )),
             (page.clone(), 1u32..9).prop_map(|(p, s)| Step::Page(p * PAGE, s)),
             (page.clone(), 1u32..9).prop_map(|(p, s)| Step::Rest(p * PAGE, s)),
             page.prop_map(|p| Step::Forget(p * PAGE)),

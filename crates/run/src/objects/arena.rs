@@ -138,7 +138,10 @@ mod tests {
         for bytes in 1..=MOST_SMALL {
             let (number, size) = class(bytes);
             assert!(size >= bytes && size % 16 == 0, "{bytes}");
-            assert!(size <= bytes.next_multiple_of(16) * 9 / 8, "{bytes}: {size}");
+            assert!(
+                size <= bytes.next_multiple_of(16) * 9 / 8,
+                "{bytes}: {size}"
+            );
             assert!(
                 (number, size) == last || number > last.0 && size > last.1,
                 "{bytes}: {number}"

@@ -259,6 +259,30 @@ impl Layout {
         }
     }
 
+    /// An access that goes on behind its page: the next page may be anywhere.
+    #[cold]
+    fn pieces(&mut self, op: Op, first: u64, out: &mut Vec<Op>) {
+        let end = op.addr + u64::from(op.size);
+        let mut size = PAGE - op.addr % PAGE;
+        out.push(Op {
+            addr: first,
+            size: size as u16,
+            ..op
+        });
+        let mut at = op.addr + size;
+        while at < end {
+            size = PAGE.min(end - at);
+            out.push(Op {
+                addr: self.place(at).address,
+                size: size as u16,
+                instructions: 0,
+                dependent: 0,
+                ..op
+            });
+            at += size;
+        }
+    }
+
     /// A page that held rest and holds none any more.
     fn give_rest(&mut self, before: Option<Place>) {
         let Some(place) = before.filter(|place| place.site == REST) else {
@@ -316,16 +340,24 @@ fn pages(address: u64, bytes: u64) -> impl Iterator<Item = u64> {
 }
 
 impl Listener for Layout {
-    fn ops(&mut self, ops: &mut [Op]) {
-        for op in ops.iter_mut().filter(|op| op.kind.is_access()) {
+    fn ops(&mut self, ops: &[Op], out: &mut Vec<Op>) {
+        for &op in ops {
+            if !op.kind.is_access() {
+                out.push(op);
+                continue;
+            }
             let place = self.place(op.addr);
-            op.addr = place.address;
             let tally = self.tally(place.site);
             tally.reads += u64::from(matches!(op.kind, Kind::Read | Kind::Update));
             tally.writes += u64::from(matches!(
                 op.kind,
                 Kind::Write | Kind::Update | Kind::NtWrite
             ));
+            let addr = place.address;
+            match op.addr % PAGE + u64::from(op.size) <= PAGE {
+                true => out.push(Op { addr, ..op }),
+                false => self.pieces(op, addr, out),
+            }
         }
     }
 
@@ -354,4 +386,95 @@ fn unmap(address: u64, bytes: u64) -> impl Iterator<Item = Op> {
         let pages = ((end - at) / PAGE).min(u64::from(u16::MAX));
         Op::new(Kind::Unmap, at, pages as u16, 0)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Alloc {
+            bytes: u64,
+            site: u32,
+        },
+        Free(prop::sample::Index),
+        Access {
+            object: prop::sample::Index,
+            at: prop::sample::Index,
+        },
+        Elsewhere(u64),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let bytes = prop_oneof![1u64..300, 1u64..200_000];
+        let step = prop_oneof![
+            (bytes, 0u32..4).prop_map(|(bytes, site)| Step::Alloc { bytes, site }),
+            any::<prop::sample::Index>().prop_map(Step::Free),
+            any::<(prop::sample::Index, prop::sample::Index)>()
+                .prop_map(|(object, at)| Step::Access { object, at }),
+            (0u64..1 << 20).prop_map(Step::Elsewhere),
+        ];
+        prop::collection::vec(step, 1..120)
+    }
+
+    proptest! {
+        /// A program that allocates, frees and accesses: bytes of live objects never share a place, an access goes where its
+        /// object is, and fast memory holds no more than there is.
+        #[test]
+        fn objects_keep_their_bytes_apart(
+            all in steps(), quotas in prop::collection::vec(0u64..400_000, 5), fast_pages in 0u64..80
+        ) {
+            let mut layout = Layout::by_site(Quotas { bytes: quotas }, fast_pages);
+            let mut fast = std::collections::HashSet::new();
+            // as a simple allocator would: one after the other, with a header
+            let mut next = 1 << 30;
+            let mut live: BTreeMap<u64, (u64, u32)> = BTreeMap::new();
+            let mut out = Vec::new();
+            for step in all {
+                match step {
+                    Step::Alloc { bytes, site } => {
+                        let addr = next + 16;
+                        next = (addr + bytes).next_multiple_of(16);
+                        layout.event(&Event::Alloc { site, addr, bytes }, &mut out);
+                        live.insert(addr, (bytes, site + 1));
+                    }
+                    Step::Free(which) if !live.is_empty() => {
+                        let addr = *live.keys().nth(which.index(live.len())).unwrap();
+                        live.remove(&addr);
+                        layout.event(&Event::Free { addr }, &mut out);
+                    }
+                    Step::Access { object, at } if !live.is_empty() => {
+                        let (&addr, &(bytes, site)) = live.iter().nth(object.index(live.len())).unwrap();
+                        let offset = at.index(bytes as usize) as u64;
+                        prop_assert_eq!(layout.site(addr + offset), site);
+                        let before = layout.place(addr + offset).address;
+                        out.clear();
+                        layout.ops(&[Op::read(addr + offset, 1, 1)], &mut out);
+                        prop_assert_eq!(out[0].addr, before);
+                    }
+                    Step::Elsewhere(at) => {
+                        out.clear();
+                        layout.ops(&[Op::write((1 << 40) + at, 64, 1)], &mut out);
+                        prop_assert_eq!(out.iter().map(|op| u64::from(op.size)).sum::<u64>(), 64);
+                    }
+                    _ => {}
+                }
+                fast.extend(out.iter().filter(|op| is_fast(op.addr)).map(|op| op.addr / PAGE));
+                prop_assert!(fast.len() as u64 <= fast_pages);
+            }
+            let mut places: BTreeMap<u64, u64> = BTreeMap::new();
+            for (&addr, &(bytes, _)) in &live {
+                for at in (addr..addr + bytes).step_by(16) {
+                    let place = layout.place(at).address;
+                    prop_assert_eq!(places.insert(place, at), None, "{:#x} is there twice", place);
+                }
+            }
+            let alive: u64 = live.values().map(|(bytes, _)| bytes).sum();
+            let counted: u64 = layout.tallies().iter().skip(1).map(|t| t.live_bytes).sum();
+            prop_assert_eq!(alive, counted);
+        }
+    }
 }

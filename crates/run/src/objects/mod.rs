@@ -145,10 +145,7 @@ pub fn run_objects(
     let (layout, mut placement) = match &spec.placed {
         Placed::Fast => (Layout::as_it_was(), by_tier(Where::Fast)),
         Placed::Slow => (Layout::as_it_was(), by_tier(Where::Slow)),
-        Placed::Pages(policy) => (
-            Layout::as_it_was(),
-            Placement::new(policy, &machine, PAGE)?,
-        ),
+        Placed::Pages(policy) => (Layout::as_it_was(), Placement::new(policy, &machine, PAGE)?),
         Placed::Sites(quotas) => (
             Layout::by_site(quotas.clone(), fast_pages),
             by_tier(Where::ByAddress),

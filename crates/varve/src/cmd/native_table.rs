@@ -129,7 +129,13 @@ fn advice(machine: &Machine, results: &[ObjectResult]) -> Vec<String> {
     let linux = results.iter().find(|r| r.plan.starts_with("first-touch"));
     let beside = linux.filter(|linux| linux.plan != r.plan).map_or_else(
         || ", and nothing needs to be done".into(),
-        |linux| format!("; Linux as it is (`{}`) takes {} more", linux.plan, more(linux)),
+        |linux| {
+            format!(
+                "; Linux as it is (`{}`) takes {} more",
+                linux.plan,
+                more(linux)
+            )
+        },
     );
     said.push(format!(
         "Advice: use `{}`: with {} in DRAM the program takes {} more time than with all of it there{beside}.",

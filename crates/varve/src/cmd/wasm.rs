@@ -209,7 +209,11 @@ pub fn unknown(a: &Objects, sites: Option<(usize, usize)>) {
     if let Some((unknown, all)) = sites.filter(|s| s.0 > 0) {
         eprintln!(
             "varve: {}: does not know {unknown} of the {all} allocation sites in the code that ran",
-            a.plans.profile.as_deref().unwrap_or(Path::new("")).display(),
+            a.plans
+                .profile
+                .as_deref()
+                .unwrap_or(Path::new(""))
+                .display(),
         );
     }
 }
