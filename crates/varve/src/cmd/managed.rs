@@ -5,7 +5,7 @@ use super::plans;
 use super::shares::{BASE, Shares};
 use super::so_far::SoFar;
 use super::timeout::Timeout;
-use super::{machine, memory_full, phases, plan_table, sandbox, wasm};
+use super::{memory_full, named, phases, plan_table, sandbox, wasm};
 use crate::args::run::job::{ModelledObjects, Program};
 use crate::args::run::objects::Fast;
 use crate::args::run::region::Medium;
@@ -30,7 +30,7 @@ pub fn run(program: &Program, a: &ModelledObjects) -> Done {
     let mut config = wasm::settings(&a.engine, &a.region, &Medium::default())?;
     let mut program = wasm::managed(program, &a.engine, &a.sandbox)?;
     config.profile = wasm::profile(objects, &program.file, &program.bytes)?;
-    let machine = machine::named(a.model.machine.as_deref().unwrap_or_default())?;
+    let machine = named::machine(a.model.machine.as_deref().unwrap_or_default())?;
     // Whoever tells the model of accesses is not to be stopped between two of them: the whole command ends.
     let _timeout = Timeout::begin(a.sandbox.timeout, &program.file);
     let colours = varve_run::has_one_memory(&machine);

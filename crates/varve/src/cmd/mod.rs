@@ -18,6 +18,7 @@ pub mod live;
 pub mod machine;
 mod managed;
 mod memory_full;
+mod named;
 mod native;
 mod native_profile;
 mod native_sites;

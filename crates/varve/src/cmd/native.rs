@@ -4,7 +4,7 @@
 use super::compared::{self, origin};
 use super::shares::{BASE, Shares};
 use super::so_far::SoFar;
-use super::{files, machine, native_table, pages};
+use super::{files, named, native_table, pages};
 use crate::args::run::job::{ModelledNative, Work};
 use crate::args::run::objects::Fast;
 use crate::ui::{self, Done, Failure, failed, of_run, wrong};
@@ -33,7 +33,7 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
     if let Some(folder) = &a.output.out {
         ui::can_hold_results(folder, "--out")?;
     }
-    let machine = machine::named(a.model.machine.as_deref().unwrap_or(MACHINE))?;
+    let machine = named::machine(a.model.machine.as_deref().unwrap_or(MACHINE))?;
     if varve_run::has_one_memory(&machine) || machine.dram_cache.is_some() {
         return Err(wrong(Error::NoTiers(machine.name)));
     }

@@ -3,7 +3,7 @@
 use super::compared::{self, origin};
 use super::memory_full::{largest, said};
 use super::so_far::SoFar;
-use super::{advice, files, machine, table};
+use super::{advice, files, named, table};
 use crate::args::DEFAULT_MACHINE;
 use crate::args::run::job::{self, ModelledPages};
 use crate::ui::{self, Done, Failure, failed, of_run, wrong};
@@ -26,7 +26,7 @@ pub fn run(work: &job::Work, a: &ModelledPages) -> Done {
         ui::can_hold_results(folder, "--out")?;
     }
     let machine_name = model.machine.as_deref().unwrap_or(DEFAULT_MACHINE);
-    let machine = machine::named(machine_name)?;
+    let machine = named::machine(machine_name)?;
     if machine_name == "here" {
         eprintln!(
             "varve: note: probed anew each time; `varve machine show here --toml > here.toml` keeps it"

@@ -494,6 +494,7 @@ mod tests {
             let is = match job(&words).unwrap() {
                 Job::ModelledPages(..) => Kind::ModelledPages,
                 Job::ModelledObjects(..) => Kind::ModelledObjects,
+                Job::ModelledNative(..) => Kind::ModelledNative,
                 Job::LivePages(..) => Kind::LivePages,
                 Job::LiveObjects(..) => Kind::LiveObjects,
                 Job::Plain(..) => Kind::Plain,
