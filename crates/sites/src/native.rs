@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Counts, ProfileError};
 
 /// A function that was inlined at a place.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Inlined {
     /// The function, demangled.
     pub function: String,

@@ -159,7 +159,7 @@ fn above(
     fp: usize,
     read: &mut impl FnMut(usize) -> Option<usize>,
 ) -> Option<Frame> {
-    let is_above = cfa > frame.sp && cfa - frame.sp <= MOST_FRAME_BYTES && cfa % WORD == 0;
+    let is_above = cfa > frame.sp && cfa - frame.sp <= MOST_FRAME_BYTES && cfa.is_multiple_of(WORD);
     if !is_above {
         return None;
     }

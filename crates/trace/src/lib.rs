@@ -20,4 +20,4 @@ pub use parts::Block;
 pub use program::{Listener, TraceProgram};
 pub use reader::{Cut, TraceReader};
 pub use stream::TraceStream;
-pub use writer::{BLOCK_OPS, BlockPlace, CallSite, End, TraceWriter};
+pub use writer::{BLOCK_OPS, BlockPlace, CallSite, End, LoadedModule, StackRange, TraceWriter};
