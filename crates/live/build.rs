@@ -1,18 +1,22 @@
-//! Builds the preloaded shim with the same compiler, so that the library can carry it inside.
+//! Builds the preloaded libraries with the same compiler, so that this library can carry them inside: the shim that places
+//! pages, and the allocator that places objects.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+fn var(name: &str) -> String {
+    env::var(name).unwrap_or_else(|_| panic!("cargo sets {name} for build scripts"))
+}
 
 fn main() {
     println!("cargo:rerun-if-changed=shim");
     println!("cargo:rerun-if-changed=src/arch");
     println!("cargo:rerun-if-changed=src/place");
+    println!("cargo:rerun-if-changed=objects");
+    println!("cargo:rerun-if-changed=src/objects/format.rs");
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rustc-check-cfg=cfg(varve_live_shim)");
-    let var = |name: &str| {
-        env::var(name).unwrap_or_else(|_| panic!("cargo sets {name} for build scripts"))
-    };
     let out = PathBuf::from(var("OUT_DIR")).join("libvarve_live_shim.so");
     let source = PathBuf::from(var("CARGO_MANIFEST_DIR")).join("shim/lib.rs");
     if var("CARGO_CFG_TARGET_OS") != "linux" {
@@ -43,4 +47,52 @@ fn main() {
         Err(e) => panic!("cannot start {}: {e}", var("RUSTC")),
     }
     println!("cargo:rustc-env=VARVE_LIVE_SHIM={}", out.display());
+    objects(Path::new(&var("OUT_DIR")));
+}
+
+/// The allocator: a package of its own, since a shared library with dependencies is cargo's to build.
+fn objects(out: &Path) {
+    let target = out.join("objects");
+    let library = target
+        .join(var("TARGET"))
+        .join("release/libvarve_live_objects.so");
+    println!("cargo:rustc-env=VARVE_LIVE_OBJECTS={}", library.display());
+    if var("CARGO_CFG_TARGET_ARCH") != "x86_64" {
+        // Never preloaded: a run says that objects are placed on x86-64 alone.
+        std::fs::create_dir_all(library.parent().expect("a folder was joined"))
+            .and_then(|()| std::fs::write(&library, []))
+            .unwrap_or_else(|e| panic!("cannot write {}: {e}", library.display()));
+        return;
+    }
+    let mut cargo = Command::new(var("CARGO"));
+    cargo.args([
+        "build",
+        "--release",
+        "--locked",
+        "--quiet",
+        "--target",
+        &var("TARGET"),
+    ]);
+    cargo.args(["--manifest-path", "objects/Cargo.toml"]);
+    cargo.arg("--target-dir").arg(&target);
+    // Flags, wrappers and features of the build around this one are not meant for it.
+    for name in [
+        "RUSTFLAGS",
+        "CARGO_ENCODED_RUSTFLAGS",
+        "RUSTC_WORKSPACE_WRAPPER",
+        "RUSTC_WRAPPER",
+    ] {
+        cargo.env_remove(name);
+    }
+    // As in a mimalloc library that is preloaded: what the process has at its end is not given back piece by piece.
+    let flags = env::var("CFLAGS").unwrap_or_default();
+    cargo.env(
+        "CFLAGS",
+        format!("{flags} -DMI_SHARED_LIB=1 -DMI_SKIP_COLLECT_ON_EXIT=1"),
+    );
+    match cargo.status() {
+        Ok(status) if status.success() => {}
+        Ok(status) => panic!("cargo could not build objects/Cargo.toml: {status}"),
+        Err(e) => panic!("cannot start {}: {e}", var("CARGO")),
+    }
 }

@@ -147,6 +147,7 @@ mod pool;
 pub mod record;
 mod reference;
 mod remembered;
+mod report;
 mod roots;
 mod sampler;
 mod shape;
@@ -172,8 +173,9 @@ pub use pima::{Coordinator, Entry, Note, Phase, Pima, PimaError, PimaSettings, R
 pub use plan::{AnyPlan, FastIsFull, Object, Origin, Places, Plan, Site, Space};
 pub use plans::dram::Dram;
 pub use reference::Ref;
+pub use report::{Interval, ReportError};
 pub use roots::Roots;
-pub use sampler::{FastMemory, Interval, Intervals, ReportError, Sampler};
+pub use sampler::{FastMemory, Intervals, Sampler};
 pub use shape::{MAX_ELEMENT, MAX_STRUCT, Shape, ShapeError, ShapeKind, Shapes};
 pub use stats::{Cause, Kind, Record, SpaceRanges, SpaceUse, Stats};
 pub use tier::{MAX_TIERS, Tier};

@@ -319,7 +319,8 @@ fn sampled(hot: &HotNow, header: Header, from: Origin) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sampler::{FastMemory, Interval, ReportError};
+    use crate::report::{Interval, ReportError};
+    use crate::sampler::FastMemory;
     use std::time::Duration;
 
     /// Uses all that a plan may know.

@@ -1,5 +1,6 @@
 //! What can go wrong, each in one line with its remedy.
 
+use crate::nodes::NodeError;
 use crate::place::error::PlaceError;
 use std::io;
 use std::path::PathBuf;
@@ -10,6 +11,12 @@ pub enum LiveError {
     /// Frame numbers, memory, or the shared table; see [`PlaceError`].
     #[error("{0}")]
     Place(#[from] PlaceError),
+    /// The memory nodes; see [`NodeError`].
+    #[error("{0}")]
+    Nodes(#[from] NodeError),
+    /// A map of sites that cannot be.
+    #[error("the site map: {0}")]
+    SiteMap(String),
     /// No command was given.
     #[error("no command to run: give one after `--`, such as `-- ./program argument`")]
     NoCommand,
@@ -27,7 +34,7 @@ pub enum LiveError {
     #[error("cannot find the program {0:?} in PATH")]
     NotFound(PathBuf),
     /// The program cannot load the shim.
-    #[error("cannot place the pages of {program}: {why}")]
+    #[error("cannot place the memory of {program}: {why}")]
     NotLoadable {
         /// The program file.
         program: PathBuf,

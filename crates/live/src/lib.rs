@@ -5,6 +5,7 @@
 //! bins as little as possible: the static policy of Johnny Cache (OSDI 2023), in user space.
 //!
 //! - [`run`] does it for an unmodified program, through a preloaded shim.
+//! - [`objects`] places a native program's objects by allocation site, in fast or slow memory.
 //! - [`Placer`] does it for memory that a Rust program asks for.
 //! - [`choose`] is the decision alone, without any I/O.
 //! - [`machine_conflicts`] counts how the pages of running processes share bins, from the kernel's page maps.
@@ -48,8 +49,10 @@ mod arch;
 pub mod curves;
 pub mod doctor;
 mod error;
+mod interrupts;
 mod memory;
 pub mod nodes;
+pub mod objects;
 mod options;
 mod place;
 pub mod probe;

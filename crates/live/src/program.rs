@@ -32,15 +32,24 @@ pub fn find(name: &OsStr) -> Result<PathBuf, LiveError> {
 
 /// Why the program in this file cannot load the shim; `None` when it can, or is a script.
 pub fn why_not_loadable(path: &Path) -> Option<String> {
+    let mode = path.metadata().ok()?.permissions().mode();
+    why_not(&head(path)?, mode)
+}
+
+/// The dynamic linker that the program in this file asks for.
+pub fn interpreter_of(path: &Path) -> Option<PathBuf> {
+    interpreter(&head(path)?).map(PathBuf::from)
+}
+
+/// The first page of a file: program headers lie in it in every program that a linker makes.
+fn head(path: &Path) -> Option<Vec<u8>> {
     let mut head = Vec::new();
-    // Program headers lie in the first page of every program that a linker makes.
     File::open(path)
         .ok()?
         .take(4096)
         .read_to_end(&mut head)
         .ok()?;
-    let mode = path.metadata().ok()?.permissions().mode();
-    why_not(&head, mode)
+    Some(head)
 }
 
 fn why_not(head: &[u8], mode: u32) -> Option<String> {

@@ -2,6 +2,7 @@
 
 use crate::place::conflicts::Conflicts;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::process::ExitStatus;
 
 /// The result of [`crate::run`].
@@ -71,7 +72,7 @@ pub struct ProcessReport {
 }
 
 /// Reads the lines of a report file; a line that is cut short is left out and counted.
-pub(crate) fn read_lines(text: &str) -> (Vec<ProcessReport>, usize) {
+pub(crate) fn read_lines<T: DeserializeOwned>(text: &str) -> (Vec<T>, usize) {
     let mut bad = 0;
     let mut reports = Vec::new();
     for line in text.lines() {
@@ -90,7 +91,7 @@ mod tests {
     #[test]
     fn a_torn_line_does_not_hide_the_others() {
         let text = "{\"pid\":7,\"program\":\"a\",\"placed_pages\":3,\"after\":{\"pages\":3,\"bins_used\":3}}\n{\"pid\":8,";
-        let (reports, bad) = read_lines(text);
+        let (reports, bad) = read_lines::<ProcessReport>(text);
         assert_eq!(bad, 1);
         assert_eq!(
             (

@@ -1,6 +1,7 @@
 //! Running an unmodified program with its pages placed.
 
 use crate::error::LiveError;
+use crate::interrupts::Interrupts;
 use crate::options::LiveOptions;
 use crate::place::bins::Bins;
 use crate::place::conflicts::Conflicts;
@@ -14,7 +15,6 @@ use crate::verdict::machine_conflicts;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
-use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 /// Runs `command` (a program and its arguments) with its pages placed, waits for it, and reports. The
@@ -139,13 +139,8 @@ fn environment(
         Unit::Base => "4k",
         Unit::Huge => "2m",
     };
-    let mut preload = library.as_os_str().to_owned();
-    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|o| !o.is_empty()) {
-        preload.push(":");
-        preload.push(others);
-    }
     vec![
-        ("LD_PRELOAD", preload),
+        ("LD_PRELOAD", shim::preload(library)),
         ("VARVE_LIVE_BINS", options.cache_bytes.to_string().into()),
         ("VARVE_LIVE_WAYS", options.ways.to_string().into()),
         ("VARVE_LIVE_PAGES", unit.into()),
@@ -165,71 +160,6 @@ fn environment(
         ("VARVE_LIVE_TABLE", options.table_dir.clone().into()),
         ("VARVE_LIVE_RUN", run_name.to_string().into()),
     ]
-}
-
-/// While it lives, signals that end programs end the run's program and not us, so that its report is still read and
-/// its files are removed. The keyboard's (SIGINT, SIGQUIT) reach the program by themselves; the others are passed on.
-///
-/// Handlers belong to the process: of several runs at a time, the program that was started last gets them.
-struct Interrupts([libc::sighandler_t; 4]);
-
-const KEYBOARD: [i32; 2] = [libc::SIGINT, libc::SIGQUIT];
-const PASSED_ON: [i32; 2] = [libc::SIGTERM, libc::SIGHUP];
-
-/// The program of the run; 0 before it is started, [`GONE`] when it has ended.
-static PROGRAM: AtomicI32 = AtomicI32::new(0);
-const GONE: i32 = -1;
-/// A signal that came before the program was started; 0 for none.
-static EARLY: AtomicI32 = AtomicI32::new(0);
-
-extern "C" fn leave_alone(_: i32) {}
-
-extern "C" fn pass_on(signal: i32) {
-    match PROGRAM.load(SeqCst) {
-        0 => EARLY.store(signal, SeqCst),
-        GONE => {}
-        // SAFETY: takes no memory.
-        program => _ = unsafe { libc::kill(program, signal) },
-    }
-}
-
-impl Interrupts {
-    fn left_to_the_program() -> Interrupts {
-        // Handlers, unlike ignoring, are not inherited by the program.
-        let handle = |signal, handler: extern "C" fn(i32)| {
-            // SAFETY: one handler does nothing and the other makes one system call, which is safe at any instant.
-            unsafe { libc::signal(signal, handler as libc::sighandler_t) }
-        };
-        let [int, quit] = KEYBOARD.map(|signal| handle(signal, leave_alone));
-        let [term, hup] = PASSED_ON.map(|signal| handle(signal, pass_on));
-        Interrupts([int, quit, term, hup])
-    }
-
-    /// From now on there is somebody to pass signals on to.
-    fn begin(&self, program: &Child) {
-        PROGRAM.store(program.id() as i32, SeqCst);
-        match EARLY.swap(0, SeqCst) {
-            0 => {}
-            signal => pass_on(signal),
-        }
-    }
-
-    /// The program has ended, and its number is another's soon. What is left of the run takes no time worth a signal.
-    fn end(&self) {
-        PROGRAM.store(GONE, SeqCst);
-    }
-}
-
-impl Drop for Interrupts {
-    fn drop(&mut self) {
-        let signals = KEYBOARD.into_iter().chain(PASSED_ON);
-        for (signal, old) in signals.zip(self.0) {
-            // SAFETY: the handler that was there before.
-            unsafe { libc::signal(signal, old) };
-        }
-        PROGRAM.store(0, SeqCst);
-        EARLY.store(0, SeqCst);
-    }
 }
 
 /// Looks at the processes of the run while they live.

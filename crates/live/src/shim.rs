@@ -1,5 +1,6 @@
-//! The preloaded library, carried inside this one.
+//! The preloaded libraries, carried inside this one.
 
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -12,4 +13,25 @@ static SHIM: &[u8] = include_bytes!(env!("VARVE_LIVE_SHIM"));
 /// The error of creating or writing the file.
 pub fn write(path: &Path) -> io::Result<()> {
     io::BufWriter::new(std::fs::File::create(path)?).write_all(SHIM)
+}
+
+/// The allocator that places objects, which the build script has made from `objects/`.
+static OBJECTS: &[u8] = include_bytes!(env!("VARVE_LIVE_OBJECTS"));
+
+/// Writes the allocator to `path`, for `LD_PRELOAD`.
+///
+/// # Errors
+/// The error of creating or writing the file.
+pub fn write_objects(path: &Path) -> io::Result<()> {
+    std::fs::write(path, OBJECTS)
+}
+
+/// `LD_PRELOAD` with this library before those that are preloaded anyway.
+pub fn preload(library: &Path) -> OsString {
+    let mut preload = library.as_os_str().to_owned();
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|o| !o.is_empty()) {
+        preload.push(":");
+        preload.push(others);
+    }
+    preload
 }

@@ -65,7 +65,7 @@ fn profile(of: &Profiled) -> Result<Arc<Profile>, Error> {
     let made = of.program.profile(config).map_err(|error| Error::Managed {
         file: of.program.file.clone(),
         error: Box::new(error),
-        left: Default::default(),
+        log: Default::default(),
     })?;
     Ok(Arc::new(made))
 }

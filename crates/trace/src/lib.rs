@@ -18,7 +18,7 @@ pub use error::TraceError;
 pub use format::{Event, EventAt, FileHeader};
 pub use info::{PAGE_BYTES, SiteInfo, ThreadInfo, TraceInfo};
 pub use parts::Block;
-pub use program::TraceProgram;
+pub use program::{Listener, TraceProgram};
 pub use reader::{Cut, TraceReader};
 pub use stream::TraceStream;
 pub use writer::{BLOCK_OPS, BlockPlace, CallSite, End, LoadedModule, StackRange, TraceWriter};

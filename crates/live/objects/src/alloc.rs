@@ -1,0 +1,470 @@
+//! malloc and its relatives: where a block goes, and where it comes from.
+
+use crate::budget;
+use crate::entry::Caller;
+use crate::find;
+use crate::format::{ANYWHERE, FAST, OWN_GROUPS, SLOW};
+use crate::life;
+use crate::map::{Map, map};
+use crate::memory::{self, GRAIN, Place, place};
+use crate::sys::{self, PAGE};
+use crate::thread::{self, Thread};
+use libmimalloc_sys as mi;
+use std::ffi::{CStr, c_int, c_void};
+use std::ptr::null_mut;
+
+/// What an object is to be.
+#[derive(Clone, Copy)]
+struct Wish {
+    bytes: usize,
+    align: usize,
+    zero: bool,
+}
+
+/// What every block has.
+const ANY_ALIGN: usize = 16;
+
+impl Wish {
+    fn of(bytes: usize) -> Wish {
+        Wish {
+            bytes,
+            align: ANY_ALIGN,
+            zero: false,
+        }
+    }
+}
+
+/// The thread and the group of a call; none if its object is nobody's to place.
+#[inline(always)]
+fn owner(caller: Caller) -> Option<(&'static Map, &'static Thread, usize)> {
+    let Some(map) = map() else {
+        life::begin();
+        return None;
+    };
+    let thread = thread::current(map)?;
+    match find::group(caller, thread) {
+        Some(group) => Some((map, thread, group)),
+        None if map.default_tier() == ANYWHERE => None,
+        None => Some((map, thread, map.groups() - OWN_GROUPS)),
+    }
+}
+
+/// The tier for so many bytes of a group.
+#[inline]
+fn tier(map: &Map, thread: &Thread, group: usize, bytes: usize) -> u64 {
+    if map.tier(group) == SLOW {
+        return SLOW;
+    }
+    if bytes as u64 >= budget::step() {
+        thread.flush();
+    }
+    if budget::room(group) - thread.pending() >= bytes as i64 {
+        FAST
+    } else {
+        SLOW
+    }
+}
+
+/// An object of a group in its tier; null if there is no memory.
+#[inline(always)]
+fn give(map: &Map, thread: &Thread, group: usize, wish: Wish) -> *mut c_void {
+    give_in(
+        map,
+        thread,
+        group,
+        tier(map, thread, group, wish.bytes),
+        wish,
+    )
+}
+
+#[inline(always)]
+fn give_in(map: &Map, thread: &Thread, group: usize, tier: u64, wish: Wish) -> *mut c_void {
+    let heap = thread.heap(tier);
+    if heap.is_null() {
+        return null_mut();
+    }
+    // Two objects must not share an entry of the table.
+    let bytes = wish.bytes.max(GRAIN);
+    // SAFETY: a heap of this thread.
+    let object = unsafe {
+        match (wish.zero, wish.align > ANY_ALIGN) {
+            (false, false) => mi::mi_heap_malloc(heap, bytes),
+            (true, false) => mi::mi_heap_zalloc(heap, bytes),
+            (_, true) => mi::mi_heap_malloc_aligned(heap, bytes, wish.align),
+        }
+    };
+    if object.is_null() {
+        // Alignments of 16 MiB and more are beyond mimalloc's arenas.
+        // SAFETY: any size and alignment can be asked for.
+        return unsafe { mi::mi_malloc_aligned(bytes, wish.align) };
+    }
+    note(map, thread, group, tier, object);
+    object
+}
+
+/// Notes whose a new object is.
+#[inline(always)]
+fn note(map: &Map, thread: &Thread, group: usize, tier: u64, object: *mut c_void) {
+    // SAFETY: a block of mimalloc's.
+    let usable = unsafe { mi::mi_usable_size(object) };
+    memory::set_group(object as usize, group);
+    thread.given(
+        group,
+        tier,
+        object as usize,
+        usable,
+        tier == SLOW && map.tier(group) == FAST,
+    );
+}
+
+/// Counts an object of a tier as taken back, and tells whose it was. Before its memory can be another's.
+#[inline]
+fn take(object: *mut c_void, tier: u64) -> Option<usize> {
+    let group = memory::take_group(object as usize)?;
+    // SAFETY: a block of mimalloc's.
+    let usable = unsafe { mi::mi_usable_size(object) };
+    match map().and_then(thread::current) {
+        Some(thread) => thread.taken(group, tier, usable),
+        None => thread::late_free(group, tier, usable),
+    }
+    Some(group)
+}
+
+macro_rules! caller {
+    ($address:ident, $stack:ident, $frame:ident) => {
+        Caller {
+            address: $address,
+            stack: $stack,
+            frame: $frame,
+        }
+    };
+}
+
+pub unsafe extern "C" fn malloc(
+    size: usize,
+    address: usize,
+    stack: usize,
+    frame: usize,
+) -> *mut c_void {
+    match owner(caller!(address, stack, frame)) {
+        Some((map, thread, group)) => give(map, thread, group, Wish::of(size)),
+        // SAFETY: any size can be asked for.
+        None => unsafe { mi::mi_malloc(size) },
+    }
+}
+
+pub unsafe extern "C" fn calloc(
+    count: usize,
+    size: usize,
+    address: usize,
+    stack: usize,
+    frame: usize,
+) -> *mut c_void {
+    match owner(caller!(address, stack, frame)) {
+        Some((map, thread, group)) => match count.checked_mul(size) {
+            Some(bytes) => give(
+                map,
+                thread,
+                group,
+                Wish {
+                    zero: true,
+                    ..Wish::of(bytes)
+                },
+            ),
+            None => no_memory(),
+        },
+        // SAFETY: any size can be asked for.
+        None => unsafe { mi::mi_calloc(count, size) },
+    }
+}
+
+pub unsafe extern "C" fn memalign(
+    align: usize,
+    size: usize,
+    address: usize,
+    stack: usize,
+    frame: usize,
+) -> *mut c_void {
+    match owner(caller!(address, stack, frame)) {
+        Some(owner) if align.is_power_of_two() => aligned(owner, align, size),
+        // SAFETY: any size and alignment can be asked for.
+        _ => unsafe { plain_memalign(align, size) },
+    }
+}
+
+fn aligned((map, thread, group): (&Map, &Thread, usize), align: usize, size: usize) -> *mut c_void {
+    if size > isize::MAX as usize {
+        return no_memory();
+    }
+    give(
+        map,
+        thread,
+        group,
+        Wish {
+            align,
+            ..Wish::of(size)
+        },
+    )
+}
+
+pub unsafe extern "C" fn posix_memalign(
+    to: *mut *mut c_void,
+    align: usize,
+    size: usize,
+    address: usize,
+    stack: usize,
+    frame: usize,
+) -> c_int {
+    if !align.is_power_of_two() || !align.is_multiple_of(size_of::<usize>()) {
+        return libc::EINVAL;
+    }
+    let block = sys::keeping_errno(|| {
+        // SAFETY: a power of two.
+        unsafe { memalign(align, size, address, stack, frame) }
+    });
+    if block.is_null() {
+        return libc::ENOMEM;
+    }
+    // SAFETY: the caller's place for the answer.
+    unsafe { to.write(block) };
+    0
+}
+
+pub unsafe extern "C" fn valloc(
+    size: usize,
+    address: usize,
+    stack: usize,
+    frame: usize,
+) -> *mut c_void {
+    // SAFETY: a power of two.
+    unsafe { memalign(PAGE, size, address, stack, frame) }
+}
+
+pub unsafe extern "C" fn pvalloc(
+    size: usize,
+    address: usize,
+    stack: usize,
+    frame: usize,
+) -> *mut c_void {
+    match size.checked_next_multiple_of(PAGE) {
+        // SAFETY: a power of two.
+        Some(size) => unsafe { memalign(PAGE, size, address, stack, frame) },
+        None => no_memory(),
+    }
+}
+
+pub unsafe extern "C" fn reallocarray(
+    old: *mut c_void,
+    count: usize,
+    size: usize,
+    address: usize,
+    stack: usize,
+    frame: usize,
+) -> *mut c_void {
+    match count.checked_mul(size) {
+        // SAFETY: the caller's block.
+        Some(bytes) => unsafe { realloc(old, bytes, address, stack, frame) },
+        None => no_memory(),
+    }
+}
+
+/// An object stays in its tier, in place if it can, unless the site of this call is of another.
+pub unsafe extern "C" fn realloc(
+    old: *mut c_void,
+    size: usize,
+    address: usize,
+    stack: usize,
+    frame: usize,
+) -> *mut c_void {
+    // SAFETY: the caller's block, in all that follows.
+    unsafe {
+        if old.is_null() {
+            return malloc(size, address, stack, frame);
+        }
+        let caller = caller!(address, stack, frame);
+        let from = place(old as usize);
+        let Some(map) = map() else {
+            life::begin();
+            return plain_realloc(old, size);
+        };
+        let thread = thread::current(map);
+        let site = thread.and_then(|t| find::group(caller, t));
+        let (thread, group) = match (thread, site, &from) {
+            (Some(thread), Some(group), _) => (thread, group),
+            // The site where it was made decides.
+            (Some(thread), None, Place::Tier(_)) => match memory::group(old as usize) {
+                Some(group) => (thread, group),
+                None => return moved(old, size, mi::mi_malloc(size)),
+            },
+            (Some(thread), None, _) if map.default_tier() != ANYWHERE => {
+                (thread, map.groups() - OWN_GROUPS)
+            }
+            (_, _, Place::Others) => return mi::mi_realloc(old, size),
+            _ => return moved(old, size, mi::mi_malloc(size)),
+        };
+        let to = tier(map, thread, group, size);
+        match from {
+            Place::Tier(from) if from == to => {
+                let heap = thread.heap(to);
+                if heap.is_null() {
+                    return null_mut();
+                }
+                let before = take(old, from);
+                let new = mi::mi_heap_realloc(heap, old, size.max(GRAIN));
+                if new.is_null() {
+                    if let Some(before) = before {
+                        note(map, thread, before, from, old);
+                    }
+                    return new;
+                }
+                match place(new as usize) {
+                    Place::Tier(now) => note(map, thread, group, now, new),
+                    // Beyond the arena.
+                    Place::Others | Place::Elsewhere => {}
+                }
+                new
+            }
+            _ => moved(old, size, give_in(map, thread, group, to, Wish::of(size))),
+        }
+    }
+}
+
+/// What a block holds, in a new one, which may be null for want of memory.
+unsafe fn moved(old: *mut c_void, size: usize, new: *mut c_void) -> *mut c_void {
+    // SAFETY: both are blocks of at least as many bytes, and not the same.
+    unsafe {
+        if !new.is_null() {
+            std::ptr::copy_nonoverlapping(old.cast::<u8>(), new.cast(), usable(old).min(size));
+            free(old);
+        }
+    }
+    new
+}
+
+#[inline]
+pub unsafe fn free(block: *mut c_void) {
+    match place(block as usize) {
+        Place::Others => {}
+        Place::Tier(tier) => _ = take(block, tier),
+        Place::Elsewhere => {
+            // SAFETY: the caller's block.
+            return unsafe { free_elsewhere(block) };
+        }
+    }
+    // SAFETY: the caller's block, in a range that mimalloc has.
+    unsafe { mi::mi_free(block) };
+}
+
+#[cold]
+unsafe fn free_elsewhere(block: *mut c_void) {
+    // SAFETY: the caller's block goes to the allocator whose it is.
+    unsafe {
+        if block.is_null() {
+        } else if mi::mi_is_in_heap_region(block) {
+            mi::mi_free(block);
+        } else if let Some(free) = next(c"free") {
+            let free: unsafe extern "C" fn(*mut c_void) = std::mem::transmute(free);
+            free(block);
+        }
+    }
+}
+
+pub unsafe fn usable(block: *mut c_void) -> usize {
+    // SAFETY: the caller's block goes to the allocator whose it is.
+    unsafe {
+        match place(block as usize) {
+            Place::Elsewhere if block.is_null() => 0,
+            Place::Elsewhere if !mi::mi_is_in_heap_region(block) => {
+                match next(c"malloc_usable_size") {
+                    Some(usable) => {
+                        let usable: unsafe extern "C" fn(*mut c_void) -> usize =
+                            std::mem::transmute(usable);
+                        usable(block)
+                    }
+                    None => 0,
+                }
+            }
+            _ => mi::mi_usable_size(block),
+        }
+    }
+}
+
+/// The function of that name in the libraries behind this one.
+fn next(name: &CStr) -> Option<*mut c_void> {
+    // SAFETY: a C string.
+    let address = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
+    (!address.is_null()).then_some(address)
+}
+
+/// `varve.h`.
+pub unsafe fn asked(size: usize, tier: c_int) -> *mut c_void {
+    let owner = map().and_then(|map| Some((map, thread::current(map)?)));
+    match owner {
+        Some((map, thread)) => {
+            let own = map.groups() - OWN_GROUPS;
+            give(
+                map,
+                thread,
+                own + if tier == 0 { 1 } else { 2 },
+                Wish::of(size),
+            )
+        }
+        // SAFETY: any size can be asked for.
+        None => unsafe { mi::mi_malloc(size) },
+    }
+}
+
+#[cold]
+fn no_memory() -> *mut c_void {
+    // SAFETY: the C library's pointer to this thread's errno is valid.
+    unsafe { *libc::__errno_location() = libc::ENOMEM };
+    null_mut()
+}
+
+// Without a site map.
+
+pub unsafe extern "C" fn plain_realloc(old: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: the caller's block.
+    unsafe {
+        match place(old as usize) {
+            Place::Elsewhere if !old.is_null() && !mi::mi_is_in_heap_region(old) => {
+                moved(old, size, mi::mi_malloc(size))
+            }
+            _ => mi::mi_realloc(old, size),
+        }
+    }
+}
+
+pub unsafe extern "C" fn plain_reallocarray(
+    old: *mut c_void,
+    count: usize,
+    size: usize,
+) -> *mut c_void {
+    match count.checked_mul(size) {
+        // SAFETY: the caller's block.
+        Some(bytes) => unsafe { plain_realloc(old, bytes) },
+        None => no_memory(),
+    }
+}
+
+pub unsafe extern "C" fn plain_memalign(align: usize, size: usize) -> *mut c_void {
+    // As the C library: alignments that are none are rounded up.
+    match align.max(1).checked_next_power_of_two() {
+        // SAFETY: any size and alignment can be asked for.
+        Some(align) => unsafe { mi::mi_malloc_aligned(size, align.max(ANY_ALIGN)) },
+        None => no_memory(),
+    }
+}
+
+pub unsafe extern "C" fn plain_valloc(size: usize) -> *mut c_void {
+    // SAFETY: any size can be asked for.
+    unsafe { plain_memalign(PAGE, size) }
+}
+
+pub unsafe extern "C" fn plain_pvalloc(size: usize) -> *mut c_void {
+    match size.checked_next_multiple_of(PAGE) {
+        // SAFETY: any size can be asked for.
+        Some(size) => unsafe { plain_memalign(PAGE, size) },
+        None => no_memory(),
+    }
+}

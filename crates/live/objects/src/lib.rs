@@ -1,0 +1,37 @@
+//! The preloaded allocator: objects of chosen allocation sites in memory of chosen nodes.
+//!
+//! ```text
+//! entry.rs    what programs call, with the return address and the registers that a stack walk begins with
+//! alloc.rs    malloc and its relatives: where a block goes, where it comes from
+//! memory.rs   address ranges of the two tiers, each an arena of mimalloc; the group of each object in them
+//! thread.rs   per thread: a heap in each tier, counts
+//! budget.rs   who may have fast memory
+//! find.rs     from return addresses to groups
+//! map.rs      the site map as it lies in its file
+//! modules.rs  where the map's modules are in this process
+//! mapped.rs   mmap and munmap; static variables
+//! life.rs     start, fork, end
+//! report.rs   a line of JSON
+//! sys.rs      system calls
+//! ```
+//!
+//! Without a site map it is mimalloc, on memory as the kernel gives it.
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+compile_error!("objects are placed on x86-64 Linux alone: stack walks need its registers");
+
+mod alloc;
+mod budget;
+mod entry;
+mod find;
+#[allow(dead_code, reason = "written on the other side, read here")]
+#[path = "../../src/objects/format.rs"]
+mod format;
+mod life;
+mod map;
+mod mapped;
+mod memory;
+mod modules;
+mod report;
+mod sys;
+mod thread;

@@ -1,0 +1,187 @@
+//! Address ranges: one for all other objects, one for each tier. Each is an arena of mimalloc, so where a block is says
+//! whose it is. Beside the tiers' ranges lies a table with the group of each object in them.
+
+use crate::format::{FAST, SLOW};
+use crate::map::Map;
+use crate::sys;
+use libmimalloc_sys as mi;
+use std::sync::atomic::{AtomicI32, AtomicU16, AtomicUsize, Ordering::Relaxed};
+
+/// First address of the ranges: others, fast, slow.
+static BASE: AtomicUsize = AtomicUsize::new(0);
+/// Bytes of each; 0 when no addresses could be had.
+static EACH: AtomicUsize = AtomicUsize::new(0);
+/// The groups of objects in the tiers' ranges.
+static GROUPS: AtomicUsize = AtomicUsize::new(0);
+static ARENAS: [AtomicI32; 2] = [const { AtomicI32::new(0) }; 2];
+/// End of what was given out in each tier, so that a look at it has an end.
+static ENDS: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+
+/// Where mimalloc wants arenas to begin: its segments.
+const ALIGN: usize = 32 << 20;
+/// Objects in the tiers begin at multiples of this, and are at least as large.
+pub const GRAIN: usize = 16;
+
+/// Whose a block is.
+pub enum Place {
+    Others,
+    Tier(u64),
+    /// Outside of the ranges: very large alignments, blocks from before the ranges, or another allocator's.
+    Elsewhere,
+}
+
+/// Takes the addresses. They cost nothing until they are used; where they are limited (`ulimit -v`), fewer will do.
+pub fn reserve() {
+    for shift in [40, 38, 36, 34, 32] {
+        let each = 1usize << shift;
+        let at = sys::reserve(3 * each + ALIGN);
+        if at == 0 {
+            continue;
+        }
+        let base = at.next_multiple_of(ALIGN);
+        if sys::open_up(base, each) && manage(base, each, false).is_some() {
+            BASE.store(base, Relaxed);
+            EACH.store(each, Relaxed);
+        }
+        return;
+    }
+}
+
+fn manage(base: usize, bytes: usize, exclusive: bool) -> Option<i32> {
+    let mut id = 0;
+    // SAFETY: zeroed memory of ours, readable and writable, that nobody else uses.
+    let taken = unsafe {
+        mi::mi_manage_os_memory_ex(
+            base as *const _,
+            bytes,
+            true,
+            false,
+            true,
+            -1,
+            exclusive,
+            &mut id,
+        )
+    };
+    taken.then_some(id)
+}
+
+/// Makes the tiers' ranges usable, on their nodes. The reason when that cannot be.
+pub fn begin(map: &Map) -> Result<(), &'static str> {
+    let (base, each) = (BASE.load(Relaxed), EACH.load(Relaxed));
+    if each == 0 {
+        return Err("no address space for objects can be reserved (ulimit -v?)");
+    }
+    let table = sys::zeroed(2 * each / GRAIN * 2);
+    if table == 0 {
+        return Err("no address space for the table of objects can be reserved");
+    }
+    GROUPS.store(table, Relaxed);
+    for tier in [FAST, SLOW] {
+        let start = base + each * (tier as usize + 1);
+        if !sys::open_up(start, each) {
+            return Err("the reserved addresses cannot be used (mprotect)");
+        }
+        if !sys::bind(start, each, map.nodes_of(tier), 0) {
+            return Err("mbind on the nodes of a tier is refused; a sandbox may forbid it");
+        }
+        let arena = manage(start, each, true).ok_or("mimalloc does not take the address range")?;
+        ARENAS[tier as usize].store(arena, Relaxed);
+        ENDS[tier as usize].store(start, Relaxed);
+    }
+    Ok(())
+}
+
+/// mimalloc's number of a tier's range.
+pub fn arena(tier: u64) -> i32 {
+    ARENAS[tier as usize].load(Relaxed)
+}
+
+#[inline]
+pub fn place(block: usize) -> Place {
+    let from = block.wrapping_sub(BASE.load(Relaxed));
+    let each = EACH.load(Relaxed);
+    if from < each {
+        Place::Others
+    } else if from < 2 * each {
+        Place::Tier(FAST)
+    } else if from < 3 * each {
+        Place::Tier(SLOW)
+    } else {
+        Place::Elsewhere
+    }
+}
+
+/// The entry of the object at an address within the tiers' ranges.
+#[inline]
+fn entry(object: usize) -> &'static AtomicU16 {
+    let from = object - BASE.load(Relaxed) - EACH.load(Relaxed);
+    // SAFETY: the table has an entry for each grain of both ranges, and is never given back.
+    unsafe { &*((GROUPS.load(Relaxed) as *const AtomicU16).add(from / GRAIN)) }
+}
+
+/// Says whose the object at this address is.
+#[inline]
+pub fn set_group(object: usize, group: usize) {
+    entry(object).store(group as u16 + 1, Relaxed);
+}
+
+/// Whose the object was; from now on it is nobody's.
+#[inline]
+pub fn take_group(object: usize) -> Option<usize> {
+    let entry = entry(object);
+    let group = entry.load(Relaxed);
+    entry.store(0, Relaxed);
+    usize::from(group).checked_sub(1)
+}
+
+/// Whose the object is.
+pub fn group(object: usize) -> Option<usize> {
+    usize::from(entry(object).load(Relaxed)).checked_sub(1)
+}
+
+/// Notes how far a tier's range is in use.
+pub fn reached(tier: u64, end: usize) {
+    ENDS[tier as usize].fetch_max(end, Relaxed);
+}
+
+/// Bytes of a tier's range that are in memory, and objects in up to `pages` evenly spread pages of the table.
+pub fn look(tier: u64, pages: usize, mut found: impl FnMut(usize, usize)) {
+    let start = BASE.load(Relaxed) + EACH.load(Relaxed) * (tier as usize + 1);
+    let end = ENDS[tier as usize].load(Relaxed).max(start);
+    // What a page of the table speaks of.
+    let each = sys::PAGE / 2 * GRAIN;
+    let all = (end - start).div_ceil(each);
+    let stride = all.div_ceil(pages.max(1)).max(1);
+    for at in (0..all).step_by(stride).map(|i| start + i * each) {
+        if !sys::resident(std::ptr::from_ref(entry(at)) as usize) {
+            continue;
+        }
+        for object in (at..at + each).step_by(GRAIN) {
+            if let Some(group) = group(object) {
+                found(object, group);
+            }
+        }
+    }
+}
+
+/// Bytes of a tier's range that are in memory.
+pub fn resident(tier: u64) -> usize {
+    let start = BASE.load(Relaxed) + EACH.load(Relaxed) * (tier as usize + 1);
+    let end = ENDS[tier as usize]
+        .load(Relaxed)
+        .max(start)
+        .next_multiple_of(sys::PAGE);
+    let mut there = [0u8; 4096];
+    let mut pages = 0;
+    for at in (start..end).step_by(there.len() * sys::PAGE) {
+        let bytes = (end - at).min(there.len() * sys::PAGE);
+        // SAFETY: a byte for each page of the range, which is ours.
+        if unsafe { libc::mincore(at as *mut _, bytes, there.as_mut_ptr()) } == 0 {
+            pages += there[..bytes / sys::PAGE]
+                .iter()
+                .filter(|p| **p & 1 != 0)
+                .count();
+        }
+    }
+    pages * sys::PAGE
+}

@@ -1,0 +1,153 @@
+//! The report: one line of JSON per process, appended when it ends.
+
+use crate::format::{FAST, SLOW};
+use crate::map::Map;
+use crate::mapped::VARIABLES;
+use crate::sys::{self, PAGE};
+use crate::{budget, memory, modules, thread};
+use std::ffi::{CStr, c_int};
+use std::fmt::Write as _;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Pages of each group whose nodes the kernel is asked for, at most.
+const ASKED: usize = 64;
+/// Pages of the table of objects that are looked at for them, per tier: each speaks of 32 KiB.
+const LOOKED_AT: usize = 4096;
+
+/// Says that nothing is placed, and why.
+pub fn idle(why: &str) {
+    append(&format!("{{{},\"idle\":{}}}\n", process(), quoted(why)));
+}
+
+/// Says what was placed, and where it is.
+pub fn write(map: &Map) {
+    if let Some(thread) = thread::current(map) {
+        thread.flush();
+    }
+    // What the report itself asks for is not placed.
+    thread::leave();
+    let mut line = format!("{{{}", process());
+    for (name, value) in [
+        ("fast_bytes", budget::total().max(0) as u64),
+        ("fast_resident", memory::resident(FAST) as u64),
+        ("slow_resident", memory::resident(SLOW) as u64),
+        ("variables_fast", VARIABLES[0].load(Relaxed)),
+        ("variables_slow", VARIABLES[1].load(Relaxed)),
+        ("variables_left", VARIABLES[2].load(Relaxed)),
+    ] {
+        let _ = write!(line, ",\"{name}\":{value}");
+    }
+    for (name, state) in [
+        ("missing", modules::MISSING),
+        ("other_build", modules::OTHER_BUILD),
+    ] {
+        let named = (0..map.modules()).filter(|m| modules::state(*m) == state);
+        let names: Vec<String> = named
+            .map(|m| quoted(&String::from_utf8_lossy(map.module_name(m))))
+            .collect();
+        let _ = write!(line, ",\"{name}\":[{}]", names.join(","));
+    }
+    line.push_str(",\"groups\":[");
+    let pages = pages(map);
+    let mut first = true;
+    for group in 0..map.groups() {
+        let mut sums = [0i64; 5];
+        for thread in thread::all() {
+            let count = thread.count(group);
+            sums[0] += count.objects.load(Relaxed) as i64;
+            sums[1] += count.bytes.load(Relaxed) as i64;
+            sums[2] += count.spilled.load(Relaxed) as i64;
+            sums[3] += count.live[FAST as usize].load(Relaxed);
+            sums[4] += count.live[SLOW as usize].load(Relaxed);
+        }
+        if sums.iter().all(|s| *s == 0) {
+            continue;
+        }
+        let [objects, bytes, spilled, fast, slow] = sums;
+        let comma = if std::mem::take(&mut first) { "" } else { "," };
+        let _ = write!(
+            line,
+            "{comma}{{\"group\":{group},\"objects\":{objects},\"bytes\":{bytes},\"spilled\":{spilled},\
+             \"fast\":{fast},\"slow\":{slow},\"fast_pages\":{},\"slow_pages\":{}}}",
+            by_node(&pages[FAST as usize][group]),
+            by_node(&pages[SLOW as usize][group]),
+        );
+    }
+    line.push_str("]}\n");
+    append(&line);
+}
+
+/// Some pages of each group in each tier that hold the beginning of an object.
+fn pages(map: &Map) -> [Vec<Vec<usize>>; 2] {
+    [FAST, SLOW].map(|tier| {
+        let mut pages = vec![Vec::new(); map.groups()];
+        memory::look(tier, LOOKED_AT, |object, group| {
+            let page = object / PAGE * PAGE;
+            if let Some(pages) = pages.get_mut(group)
+                && pages.len() < ASKED
+                && pages.last() != Some(&page)
+            {
+                pages.push(page);
+            }
+        });
+        pages
+    })
+}
+
+/// How many of these pages are on each node, by the kernel's word: `{"0":5}`.
+fn by_node(pages: &[usize]) -> String {
+    let mut nodes: Vec<c_int> = vec![-1; pages.len()];
+    if !pages.is_empty() && !sys::nodes_of(pages, &mut nodes) {
+        nodes.clear();
+    }
+    nodes.retain(|n| *n >= 0);
+    nodes.sort_unstable();
+    let counts = nodes
+        .chunk_by(|a, b| a == b)
+        .map(|same| format!("\"{}\":{}", same[0], same.len()));
+    format!("{{{}}}", counts.collect::<Vec<_>>().join(","))
+}
+
+fn process() -> String {
+    let name = std::fs::read_to_string("/proc/self/comm").unwrap_or_default();
+    format!(
+        "\"pid\":{},\"program\":{}",
+        std::process::id(),
+        quoted(name.trim_end())
+    )
+}
+
+/// A JSON string.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c < ' ' => {
+                let _ = write!(out, "\\u{:04x}", c as u32);
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// Appends in one write, so that lines of several processes do not mix. Without a file, standard error has only what went wrong.
+fn append(line: &str) {
+    let Some(path) = sys::variable(c"VARVE_OBJECTS_REPORT").map(CStr::as_ptr) else {
+        if line.contains("\"idle\"") {
+            eprint!("varve: objects are not placed: {line}");
+        }
+        return;
+    };
+    let flags = libc::O_WRONLY | libc::O_APPEND | libc::O_CREAT | libc::O_CLOEXEC;
+    // SAFETY: a C string, and a descriptor of ours that is closed again.
+    unsafe {
+        let file = libc::open(path, flags, 0o600);
+        if file >= 0 {
+            libc::write(file, line.as_ptr().cast(), line.len());
+            libc::close(file);
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! What each thread has: a heap in each tier, counts per group, and how far its stack reaches.
+
+use crate::budget;
+use crate::format::FAST;
+use crate::map::Map;
+use crate::memory;
+use crate::sys;
+use libmimalloc_sys as mi;
+use std::arch::{asm, global_asm};
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+/// Groups whose counts a thread has not told others of yet, at most.
+const DIRTY: usize = 32;
+
+/// What one thread did for one group. Written by that thread alone, read by whoever reports.
+#[derive(Default)]
+pub struct Count {
+    pub objects: AtomicU64,
+    pub bytes: AtomicU64,
+    /// Bytes that were to be in fast memory and had to go to slow memory.
+    pub spilled: AtomicU64,
+    /// Bytes there now: those given minus those taken back, by this thread. In fast memory, in slow.
+    pub live: [AtomicI64; 2],
+    /// Of the first, what the budget was not told yet.
+    pending: AtomicI64,
+}
+
+/// A thread, or the place of one that ended.
+#[repr(C)]
+pub struct Thread {
+    heaps: [Cell<*mut mi::mi_heap_t>; 2],
+    /// Addresses of the stack.
+    pub stack: (usize, usize),
+    /// Calls from addresses that are not in the map, while modules are missing.
+    pub misses: Cell<u32>,
+    dirty: [Cell<u16>; DIRTY],
+    dirty_count: Cell<usize>,
+    /// Bytes of fast memory that the budget was not told of.
+    pending: Cell<i64>,
+    reached: [Cell<usize>; 2],
+    used: AtomicBool,
+    next: *const Thread,
+    groups: usize,
+    // Counts follow.
+}
+
+// A word per thread, at a fixed distance from the thread's base. The compiler's own would call a function for it, since a
+// library could be loaded late; a preloaded one is not.
+global_asm!(
+    ".pushsection .tbss,\"awT\",@nobits",
+    ".p2align 3",
+    ".hidden varve_thread",
+    ".globl varve_thread",
+    ".type varve_thread, @object",
+    ".size varve_thread, 8",
+    "varve_thread:",
+    ".zero 8",
+    ".popsection",
+);
+
+/// Nothing known yet.
+const NEW: usize = 0;
+/// It gets nothing placed: it is at its beginning or at its end.
+const OUTSIDE: usize = 1;
+
+#[inline(always)]
+fn word() -> usize {
+    let word: usize;
+    // SAFETY: reads the word of this thread defined above.
+    unsafe {
+        asm!("mov {0}, qword ptr [rip + varve_thread@GOTTPOFF]", "mov {0}, qword ptr fs:[{0}]",
+             out(reg) word, options(nostack, readonly, preserves_flags));
+    }
+    word
+}
+
+fn set_word(word: usize) {
+    // SAFETY: writes the word of this thread defined above.
+    unsafe {
+        asm!("mov {0}, qword ptr [rip + varve_thread@GOTTPOFF]", "mov qword ptr fs:[{0}], {1}",
+             out(reg) _, in(reg) word, options(nostack, preserves_flags));
+    }
+}
+
+static ALL: AtomicPtr<Thread> = AtomicPtr::new(std::ptr::null_mut());
+static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
+/// Counts of threads that have none of their own any more.
+static LATE: AtomicPtr<Thread> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Has ends of threads announced. Before mimalloc asks for the same: keys are told in order, and heaps must be given back first.
+pub fn prepare() {
+    let mut key = 0;
+    // SAFETY: the function is there as long as the process.
+    if unsafe { libc::pthread_key_create(&mut key, Some(ended)) } == 0 {
+        KEY.store(key, Relaxed);
+    }
+}
+
+/// Before any thread counts.
+pub fn begin(map: &Map) -> Result<(), &'static str> {
+    let late = Thread::make(map.groups()).ok_or("no memory for counts")?;
+    LATE.store(std::ptr::from_ref(late).cast_mut(), Ordering::Release);
+    Ok(())
+}
+
+/// The calling thread, if its objects are placed.
+#[inline]
+pub fn current(map: &Map) -> Option<&'static Thread> {
+    match word() {
+        NEW => first(map),
+        OUTSIDE => None,
+        // SAFETY: threads are never given back.
+        at => Some(unsafe { &*(at as *const Thread) }),
+    }
+}
+
+#[cold]
+fn first(map: &Map) -> Option<&'static Thread> {
+    set_word(OUTSIDE);
+    let thread = sys::keeping_errno(|| {
+        let thread = Thread::place(map)?;
+        // SAFETY: a value of the key's kind.
+        unsafe { libc::pthread_setspecific(KEY.load(Relaxed), std::ptr::from_ref(thread).cast()) };
+        Some(thread)
+    })?;
+    set_word(std::ptr::from_ref(thread) as usize);
+    Some(thread)
+}
+
+/// Nothing that the calling thread asks for from now on is placed.
+pub fn leave() {
+    set_word(OUTSIDE);
+}
+
+extern "C" fn ended(thread: *mut c_void) {
+    set_word(OUTSIDE);
+    // SAFETY: what `first` has set.
+    let thread = unsafe { &*(thread as *const Thread) };
+    thread.flush();
+    for heap in &thread.heaps {
+        let heap = heap.replace(std::ptr::null_mut());
+        if !heap.is_null() {
+            // SAFETY: this thread's own heap. Objects in it stay what they are.
+            unsafe { mi::mi_heap_delete(heap) };
+        }
+    }
+    thread.used.store(false, Ordering::Release);
+}
+
+/// All threads, and those that were.
+pub fn all() -> impl Iterator<Item = &'static Thread> {
+    let mut at = ALL.load(Ordering::Acquire).cast_const();
+    std::iter::from_fn(move || {
+        // SAFETY: null, or a thread, of which none is given back.
+        let thread = unsafe { at.as_ref() }?;
+        at = thread.next;
+        Some(thread)
+    })
+}
+
+/// Counts what a thread without counts of its own took back.
+pub fn late_free(group: usize, tier: u64, bytes: usize) {
+    // SAFETY: made before anything was placed, and never given back.
+    let Some(late) = (unsafe { LATE.load(Ordering::Acquire).as_ref() }) else {
+        return;
+    };
+    late.count(group).live[tier as usize].fetch_sub(bytes as i64, Relaxed);
+    if tier == FAST {
+        budget::add(group, -(bytes as i64));
+    }
+}
+
+impl Thread {
+    /// A place with as many counts, all 0, that is in use.
+    fn make(groups: usize) -> Option<&'static Thread> {
+        let bytes = size_of::<Thread>() + groups * size_of::<Count>();
+        let at = sys::zeroed(bytes.next_multiple_of(sys::PAGE)) as *mut Thread;
+        // SAFETY: zeroed memory that is large enough; zeros are a thread without anything. It is not shared before the
+        // exchange succeeds.
+        unsafe {
+            at.as_mut()?.groups = groups;
+            (*at).used = AtomicBool::new(true);
+            let mut next = ALL.load(Relaxed);
+            loop {
+                (*at).next = next;
+                match ALL.compare_exchange(next, at, Ordering::AcqRel, Relaxed) {
+                    Ok(_) => return Some(&*at),
+                    Err(now) => next = now,
+                }
+            }
+        }
+    }
+
+    /// The place of a thread that ended, or a new one, for the calling thread.
+    fn place(map: &Map) -> Option<&'static Thread> {
+        let left = all().find(|t| {
+            t.used
+                .compare_exchange(false, true, Ordering::Acquire, Relaxed)
+                .is_ok()
+        });
+        let thread = match left {
+            Some(thread) => thread,
+            None => Thread::make(map.groups())?,
+        };
+        let stack = std::ptr::from_ref(&thread.stack).cast_mut();
+        // SAFETY: the place is this thread's alone.
+        unsafe { stack.write(stack_of_this_thread()) };
+        Some(thread)
+    }
+
+    /// This thread's heap in a tier; null if there can be none.
+    #[inline]
+    pub fn heap(&self, tier: u64) -> *mut mi::mi_heap_t {
+        let heap = &self.heaps[tier as usize];
+        if heap.get().is_null() {
+            // SAFETY: an arena that mimalloc was given.
+            heap.set(unsafe { mi::mi_heap_new_in_arena(memory::arena(tier)) });
+        }
+        heap.get()
+    }
+
+    #[inline]
+    pub fn count(&self, group: usize) -> &Count {
+        debug_assert!(group < self.groups);
+        // SAFETY: counts follow the thread, one for each group.
+        unsafe { &*std::ptr::from_ref(self).add(1).cast::<Count>().add(group) }
+    }
+
+    /// Bytes of fast memory taken or given back that the budget does not know of.
+    #[inline]
+    pub fn pending(&self) -> i64 {
+        self.pending.get()
+    }
+
+    /// Counts an object that was given.
+    #[inline]
+    pub fn given(&self, group: usize, tier: u64, object: usize, bytes: usize, spilled: bool) {
+        self.mapped(group, tier, bytes, spilled);
+        let reached = &self.reached[tier as usize];
+        if object + bytes > reached.get() {
+            reached.set(object + bytes);
+            memory::reached(tier, object + bytes);
+        }
+    }
+
+    /// Counts what was given outside of the tiers' ranges.
+    #[inline]
+    pub fn mapped(&self, group: usize, tier: u64, bytes: usize, spilled: bool) {
+        let count = self.count(group);
+        add(&count.objects, 1);
+        add(&count.bytes, bytes as u64);
+        if spilled {
+            add(&count.spilled, bytes as u64);
+        }
+        self.change(count, group, tier, bytes as i64);
+    }
+
+    /// Counts an object that was taken back.
+    #[inline]
+    pub fn taken(&self, group: usize, tier: u64, bytes: usize) {
+        self.change(self.count(group), group, tier, -(bytes as i64));
+    }
+
+    #[inline]
+    fn change(&self, count: &Count, group: usize, tier: u64, bytes: i64) {
+        let live = &count.live[tier as usize];
+        live.store(live.load(Relaxed) + bytes, Relaxed);
+        if tier != FAST {
+            return;
+        }
+        let before = count.pending.load(Relaxed);
+        count.pending.store(before + bytes, Relaxed);
+        self.pending.set(self.pending.get() + bytes);
+        if before == 0 {
+            self.dirty[self.dirty_count.get()].set(group as u16);
+            self.dirty_count.set(self.dirty_count.get() + 1);
+        }
+        if self.dirty_count.get() == DIRTY || self.pending.get().unsigned_abs() >= budget::step() {
+            self.flush();
+        }
+    }
+
+    /// Tells the budget what changed.
+    pub fn flush(&self) {
+        for dirty in &self.dirty[..self.dirty_count.replace(0)] {
+            let group = usize::from(dirty.get());
+            let count = self.count(group);
+            budget::add(group, count.pending.load(Relaxed));
+            count.pending.store(0, Relaxed);
+        }
+        self.pending.set(0);
+        budget::decide();
+    }
+
+    /// In the child of a fork: what was given before is the parent's to report.
+    pub fn forget_history(&self) {
+        for count in (0..self.groups).map(|g| self.count(g)) {
+            for past in [&count.objects, &count.bytes, &count.spilled] {
+                past.store(0, Relaxed);
+            }
+        }
+    }
+}
+
+/// Only its thread writes it, so no exchange is needed.
+#[inline]
+fn add(to: &AtomicU64, value: u64) {
+    to.store(to.load(Relaxed) + value, Relaxed);
+}
+
+/// First address of the stack and the one behind its last; both 0 if that cannot be known.
+fn stack_of_this_thread() -> (usize, usize) {
+    unsafe extern "C" {
+        static __libc_stack_end: usize;
+    }
+    // SAFETY: asks about this thread; structures are filled in before they are read.
+    unsafe {
+        if libc::syscall(libc::SYS_gettid) == libc::c_long::from(libc::getpid()) {
+            // The C library would read a file for the first thread. The kernel keeps as much free below its end.
+            const KEPT_FREE: u64 = 128 << 20;
+            let mut limit: libc::rlimit = std::mem::zeroed();
+            libc::getrlimit(libc::RLIMIT_STACK, &mut limit);
+            let end = __libc_stack_end;
+            return (
+                end.saturating_sub(limit.rlim_cur.min(KEPT_FREE) as usize),
+                end,
+            );
+        }
+        let mut about: libc::pthread_attr_t = std::mem::zeroed();
+        if libc::pthread_getattr_np(libc::pthread_self(), &mut about) != 0 {
+            return (0, 0);
+        }
+        let (mut start, mut bytes) = (std::ptr::null_mut(), 0);
+        let known = libc::pthread_attr_getstack(&about, &mut start, &mut bytes) == 0;
+        libc::pthread_attr_destroy(&mut about);
+        if known {
+            (start as usize, start as usize + bytes)
+        } else {
+            (0, 0)
+        }
+    }
+}

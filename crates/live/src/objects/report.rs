@@ -1,0 +1,104 @@
+//! What a live run of placed objects has done.
+
+use super::map::Group;
+use crate::nodes::Kinds;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::process::ExitStatus;
+
+/// The result of [`super::run`].
+#[derive(Debug)]
+pub struct ObjectReport {
+    /// How the command ended.
+    pub status: ExitStatus,
+    /// Wall-clock time of the command, seconds.
+    pub seconds: f64,
+    /// What the numbers of groups mean, the worthiest first.
+    pub groups: Vec<Group>,
+    /// What the processes say that had objects placed, in the order in which they ended.
+    pub processes: Vec<ObjectProcess>,
+    /// What could not be done, one line each.
+    pub notes: Vec<String>,
+}
+
+/// What one process reports when it ends. What it was before an `exec` is not in it.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default)]
+pub struct ObjectProcess {
+    /// Process number.
+    pub pid: u32,
+    /// Name of the program, as the kernel knows it.
+    pub program: String,
+    /// Why nothing at all was placed, when that is so.
+    pub idle: Option<String>,
+    /// Bytes of objects and mappings in fast memory at the end, which the budget counts.
+    pub fast_bytes: u64,
+    /// Bytes of the fast objects' address range that are in memory at the end: with free blocks between objects.
+    pub fast_resident: u64,
+    /// The same of slow objects.
+    pub slow_resident: u64,
+    /// Bytes of static variables that were bound to fast memory.
+    pub variables_fast: u64,
+    /// Bytes of static variables that were bound to slow memory.
+    pub variables_slow: u64,
+    /// Bytes of static variables that were left, since they share their pages.
+    pub variables_left: u64,
+    /// Modules of the map that were not loaded.
+    pub missing: Vec<String>,
+    /// Modules that were loaded as another build than the map's; nothing of them is placed.
+    pub other_build: Vec<String>,
+    /// Groups of which there was anything.
+    pub groups: Vec<GroupReport>,
+}
+
+/// What one process says of a group of sites.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default)]
+pub struct GroupReport {
+    /// Index of [`ObjectReport::groups`].
+    pub group: usize,
+    /// Objects and mappings that it was given; in the child of a fork, since the fork.
+    pub objects: u64,
+    /// Their bytes, as the allocator rounds them.
+    pub bytes: u64,
+    /// Of these, bytes that were to be in fast memory and found no room.
+    pub spilled: u64,
+    /// Bytes in fast memory at the end.
+    pub fast: i64,
+    /// Bytes in slow memory at the end.
+    pub slow: i64,
+    /// Some pages of what is fast, by the node on which the kernel says that they are.
+    pub fast_pages: BTreeMap<u32, u64>,
+    /// Some pages of what is slow.
+    pub slow_pages: BTreeMap<u32, u64>,
+}
+
+impl ObjectProcess {
+    /// Pages that were looked at, and how many of them are on none of their tier's nodes.
+    pub fn pages_elsewhere(&self, kinds: &Kinds) -> (u64, u64) {
+        let (mut all, mut elsewhere) = (0, 0);
+        for group in &self.groups {
+            for (pages, nodes) in [
+                (&group.fast_pages, &kinds.fast),
+                (&group.slow_pages, &kinds.slow),
+            ] {
+                all += pages.values().sum::<u64>();
+                elsewhere += pages
+                    .iter()
+                    .filter(|(n, _)| !nodes.contains(n))
+                    .map(|(_, count)| count)
+                    .sum::<u64>();
+            }
+        }
+        (all, elsewhere)
+    }
+
+    /// A group's part; zeros if there was nothing of it.
+    pub fn group(&self, group: usize) -> GroupReport {
+        self.groups
+            .iter()
+            .find(|g| g.group == group)
+            .cloned()
+            .unwrap_or_default()
+    }
+}

@@ -1,0 +1,488 @@
+//! Unmodified programs whose objects are placed by allocation site. On a machine with memory of two kinds (the guest of
+//! `tests/guest`) the kernel is asked where pages are; elsewhere both tiers are node 0, and what the shim counts is looked at.
+#![cfg(target_arch = "x86_64")]
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use varve_live::nodes::Kinds;
+use varve_live::objects::{
+    FrameRef, Group, GroupReport, ObjectOptions, ObjectReport, Site, SiteMap, Tier, Variable, run,
+};
+use varve_live::probe::Topology;
+
+/// A compiled program and where its calls return to.
+struct Program {
+    path: PathBuf,
+    /// By function and what it calls.
+    returns: BTreeMap<(String, String), u64>,
+    _dir: tempfile::TempDir,
+}
+
+impl Program {
+    /// Compiles `tests/programs/NAME.c`; `None`, with the reason printed, without a compiler.
+    fn new(name: &str, flags: &[&str]) -> Option<Program> {
+        let dir = tempfile::tempdir().ok()?;
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.c"));
+        let path = dir.path().join(name);
+        let mut gcc = Command::new("gcc");
+        gcc.args(["-O1", "-w", "-pthread"])
+            .args(flags)
+            .arg("-o")
+            .arg(&path)
+            .arg(source);
+        let compiled = gcc.status().is_ok_and(|s| s.success());
+        let listed = Command::new("objdump")
+            .args(["-d", "--no-show-raw-insn"])
+            .arg(&path)
+            .output();
+        let (true, Ok(listed)) = (compiled, listed) else {
+            eprintln!("skipped: no gcc and binutils");
+            return None;
+        };
+        let returns = returns(&String::from_utf8_lossy(&listed.stdout));
+        Some(Program {
+            path,
+            returns,
+            _dir: dir,
+        })
+    }
+
+    /// The frame of a function that called another.
+    fn frame(&self, function: &str, callee: &str) -> FrameRef {
+        let key = (function.to_owned(), callee.to_owned());
+        let offset = *self
+            .returns
+            .get(&key)
+            .unwrap_or_else(|| panic!("{key:?} of {:?}", self.returns.keys()));
+        let module = self.path.file_name().unwrap().to_str().unwrap().to_owned();
+        FrameRef {
+            module,
+            build_id: String::new(),
+            offset,
+        }
+    }
+
+    fn run(&self, map: &SiteMap, arguments: &[&str]) -> ObjectReport {
+        let arguments = arguments.iter().map(OsString::from);
+        let command: Vec<OsString> = std::iter::once(self.path.clone().into())
+            .chain(arguments)
+            .collect();
+        run(&command, map, &ObjectOptions::default()).unwrap()
+    }
+}
+
+/// Return addresses from a disassembly: `    1189:	call   1050 <malloc@plt>`, and the line behind it.
+fn returns(listing: &str) -> BTreeMap<(String, String), u64> {
+    let mut found = BTreeMap::new();
+    let (mut function, mut called) = (String::new(), None);
+    for line in listing.lines() {
+        if let Some(name) = line.strip_suffix(">:").and_then(|l| l.split_once('<')) {
+            function = name.1.to_owned();
+            continue;
+        }
+        let Some((address, instruction)) = line.split_once(':') else {
+            continue;
+        };
+        let Ok(address) = u64::from_str_radix(address.trim(), 16) else {
+            continue;
+        };
+        if let Some(callee) = called.take() {
+            found.entry((function.clone(), callee)).or_insert(address);
+        }
+        if instruction.contains("call") {
+            let name = instruction
+                .split_once('<')
+                .map(|(_, n)| n.trim_end_matches('>'));
+            called = name.map(|n| n.split('@').next().unwrap_or(n).to_owned());
+        }
+    }
+    found
+}
+
+/// The nodes of this machine; node 0 twice if its memory is all alike.
+fn kinds() -> (Kinds, bool) {
+    match Kinds::probe(&Topology::read(Path::new("/")).0) {
+        Ok(kinds) => (kinds, true),
+        Err(why) => {
+            eprintln!("both tiers are node 0: {why}");
+            (
+                Kinds {
+                    fast: vec![0],
+                    slow: vec![0],
+                },
+                false,
+            )
+        }
+    }
+}
+
+const MIB: u64 = 1 << 20;
+
+/// The sites of `objects.c`, in this order.
+const SITES: [(&str, &str); 7] = [
+    ("hot", "malloc"),
+    ("cold", "calloc"),
+    ("wrapped_hot", "xmalloc"),
+    ("wrapped_cold", "xmalloc"),
+    ("aligned_hot", "posix_memalign"),
+    ("grow_hot", "realloc"),
+    ("mapped_cold", "mmap"),
+];
+
+fn sites(program: &Program) -> SiteMap {
+    let site = |(rank, &(function, callee)): (usize, &(&str, &str))| {
+        let frame = program.frame(function, callee);
+        let stack = match callee {
+            "xmalloc" => vec![program.frame("xmalloc", "malloc"), frame],
+            _ => vec![frame],
+        };
+        let tier = if function.ends_with("cold") {
+            Tier::Slow
+        } else {
+            Tier::Fast
+        };
+        Site {
+            stack,
+            tier,
+            promised_bytes: 0,
+            rank: rank as u32,
+        }
+    };
+    SiteMap {
+        sites: SITES.iter().enumerate().map(site).collect(),
+        variables: Vec::new(),
+        default_tier: None,
+        budget_bytes: 256 * MIB,
+        kinds: kinds().0,
+    }
+}
+
+/// What a process says of a site, by the position in [`SITES`].
+fn of_site(report: &ObjectReport, process: usize, function: &str) -> GroupReport {
+    let site = SITES.iter().position(|s| s.0 == function).unwrap();
+    let group = report
+        .groups
+        .iter()
+        .position(|g| *g == Group::Sites(vec![site]));
+    report.processes[process].group(group.expect("a group of its own"))
+}
+
+/// All went well, and pages that were looked at are where they belong.
+fn check(report: &ObjectReport, map: &SiteMap) {
+    assert!(report.status.success(), "{report:#?}");
+    assert_eq!(report.notes, Vec::<String>::new());
+    for process in &report.processes {
+        assert_eq!(process.pages_elsewhere(&map.kinds).1, 0, "{process:#?}");
+    }
+}
+
+#[test]
+fn objects_are_in_the_memory_of_their_site_to_the_end() {
+    let Some(program) = Program::new("objects", &[]) else {
+        return;
+    };
+    let map = sites(&program);
+    let report = program.run(&map, &["keep", "500"]);
+    check(&report, &map);
+    for function in ["hot", "wrapped_hot", "aligned_hot"] {
+        let group = of_site(&report, 0, function);
+        assert_eq!(
+            (group.objects, group.slow, group.spilled),
+            (500, 0, 0),
+            "{function}: {group:?}"
+        );
+        assert!(group.fast >= 500_000, "{function}: {group:?}");
+        assert!(
+            !group.fast_pages.is_empty() && group.slow_pages.is_empty(),
+            "{function}: {group:?}"
+        );
+    }
+    for (function, objects, bytes) in [
+        ("cold", 500, 500_000),
+        ("wrapped_cold", 500, 500_000),
+        ("mapped_cold", 1, 1 << 20),
+    ] {
+        let group = of_site(&report, 0, function);
+        assert_eq!(
+            (group.objects, group.fast),
+            (objects, 0),
+            "{function}: {group:?}"
+        );
+        assert!(group.slow >= bytes, "{function}: {group:?}");
+    }
+    assert!(report.processes[0].fast_bytes >= 1_500_000);
+    assert!(report.processes[0].fast_resident >= report.processes[0].fast_bytes);
+}
+
+#[test]
+fn threads_forks_and_reallocations_leave_every_block_as_it_was() {
+    let Some(program) = Program::new("objects", &[]) else {
+        return;
+    };
+    let map = sites(&program);
+    let report = program.run(&map, &["stress", "4"]);
+    check(&report, &map);
+    assert_eq!(report.processes.len(), 4, "three children and their parent");
+    let parent = &report.processes[3];
+    for group in &parent.groups {
+        assert!(group.objects > 1000, "{group:?}");
+        assert_eq!(
+            (group.fast, group.slow),
+            (0, 0),
+            "all was taken back: {group:?}"
+        );
+    }
+    assert_eq!(parent.fast_bytes, 0);
+}
+
+#[test]
+fn what_no_site_decides_goes_where_the_map_says() {
+    let Some(program) = Program::new("objects", &[]) else {
+        return;
+    };
+    let map = SiteMap {
+        default_tier: Some(Tier::Slow),
+        ..sites(&program)
+    };
+    let report = program.run(&map, &["keep", "300"]);
+    check(&report, &map);
+    let undecided = report
+        .groups
+        .iter()
+        .position(|g| *g == Group::Undecided)
+        .unwrap();
+    let group = report.processes[0].group(undecided);
+    assert!(
+        group.objects >= 300 && group.slow >= 300_000 && group.fast == 0,
+        "{group:?}"
+    );
+    let report = program.run(&map, &["stress", "3"]);
+    check(&report, &map);
+}
+
+/// `hot` may take 4 of 6 MiB; what is promised to `wrapped_hot` is kept for it.
+#[test]
+fn the_least_worthy_spill_first_and_come_back_when_there_is_room() {
+    let Some(program) = Program::new("objects", &[]) else {
+        return;
+    };
+    let mut map = sites(&program);
+    map.budget_bytes = 6 * MIB;
+    map.sites[2].rank = 0;
+    map.sites[2].promised_bytes = 2 * MIB;
+    map.sites[0].rank = 1;
+    let report = program.run(&map, &["spill", "80"]);
+    check(&report, &map);
+    let (worthy, less) = (
+        of_site(&report, 0, "wrapped_hot"),
+        of_site(&report, 0, "hot"),
+    );
+    // 80 blocks of 64 KiB are 5 MiB: 4 fit, or almost, since blocks are rounded up.
+    assert!(less.spilled >= MIB && less.spilled <= 2 * MIB, "{less:?}");
+    // Then half of the first 5 MiB are given back, of fast and slow memory alike; the worthier has the room.
+    assert!(worthy.fast as u64 > 3 * MIB, "{worthy:?}");
+    assert!(
+        report.processes[0].fast_bytes <= 6 * MIB + (64 << 10),
+        "{report:?}"
+    );
+}
+
+#[test]
+fn children_share_the_budget_and_report_for_themselves() {
+    let Some(program) = Program::new("objects", &[]) else {
+        return;
+    };
+    let map = sites(&program);
+    let report = program.run(&map, &["fork"]);
+    check(&report, &map);
+    let [child, parent] = [0, 1].map(|p| (of_site(&report, p, "hot"), of_site(&report, p, "cold")));
+    assert_eq!(
+        (child.0.objects, parent.0.objects),
+        (0, 1),
+        "made before the fork"
+    );
+    assert_eq!((child.1.objects, parent.1.objects), (1, 1));
+    assert!(
+        child.0.fast >= 1 << 20 && child.1.slow >= 1 << 20,
+        "{child:?}"
+    );
+}
+
+#[test]
+fn a_program_that_becomes_another_is_placed_again() {
+    let Some(program) = Program::new("objects", &[]) else {
+        return;
+    };
+    let map = sites(&program);
+    let report = program.run(&map, &["exec", "100"]);
+    check(&report, &map);
+    assert_eq!(report.processes.len(), 1);
+    assert_eq!(of_site(&report, 0, "cold").objects, 100);
+}
+
+#[test]
+fn static_variables_are_moved_at_the_start() {
+    let Some(program) = Program::new("objects", &["-no-pie"]) else {
+        return;
+    };
+    let listed = Command::new("nm").arg(&program.path).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let line = listed.lines().find(|l| l.ends_with(" table")).unwrap();
+    let mut map = sites(&program);
+    let FrameRef {
+        module, build_id, ..
+    } = program.frame("hot", "malloc");
+    let address = u64::from_str_radix(&line[..16], 16).unwrap();
+    map.variables = vec![
+        Variable {
+            module: module.clone(),
+            build_id: build_id.clone(),
+            address,
+            bytes: 64 << 12,
+            tier: Tier::Slow,
+        },
+        Variable {
+            module,
+            build_id,
+            address: address + 8,
+            bytes: 16,
+            tier: Tier::Fast,
+        },
+    ];
+    let report = program.run(&map, &["keep", "10"]);
+    check(&report, &map);
+    let process = &report.processes[0];
+    assert_eq!(
+        (
+            process.variables_slow,
+            process.variables_fast,
+            process.variables_left
+        ),
+        (64 << 12, 0, 16)
+    );
+}
+
+#[test]
+fn libraries_that_come_later_are_placed_and_other_builds_are_not() {
+    let Some(program) = Program::new("objects", &[]) else {
+        return;
+    };
+    let Some(plugin) = Program::new("plugin", &["-shared", "-fPIC"]) else {
+        return;
+    };
+    let mut map = sites(&program);
+    let stack = vec![plugin.frame("plugin_make", "malloc")];
+    map.sites = vec![Site {
+        stack,
+        tier: Tier::Slow,
+        promised_bytes: 0,
+        rank: 0,
+    }];
+    let path = plugin.path.to_str().unwrap();
+    let report = program.run(&map, &["load", path]);
+    check(&report, &map);
+    // New modules are looked for after 64 calls from addresses that nobody knows.
+    assert!(
+        (900..=1000).contains(&report.processes[0].group(0).objects),
+        "{report:?}"
+    );
+
+    map.sites[0].stack[0].build_id = "00ff".into();
+    let report = program.run(&map, &["load", path]);
+    assert!(report.status.success());
+    assert_eq!(report.processes[0].group(0).objects, 0);
+    assert_eq!(report.processes[0].other_build, ["plugin"]);
+    assert!(
+        report.notes[0].contains("plugin is another build"),
+        "{:?}",
+        report.notes
+    );
+}
+
+#[test]
+fn corners_of_the_c_library_are_as_they_were() {
+    let Some(program) = Program::new("objects", &[]) else {
+        return;
+    };
+    let mut map = sites(&program);
+    for default_tier in [None, Some(Tier::Fast), Some(Tier::Slow)] {
+        map.default_tier = default_tier;
+        let report = program.run(&map, &["corners"]);
+        assert_eq!(
+            report.status.code(),
+            Some(0),
+            "{default_tier:?}: {report:#?}"
+        );
+    }
+}
+
+#[test]
+fn programs_that_bring_their_own_allocator_are_refused() {
+    let Some(program) = Program::new("objects", &[]) else {
+        return;
+    };
+    let map = sites(&program);
+    for (flags, words) in [
+        (&["-fsanitize=address"][..], "AddressSanitizer"),
+        (&["-static"], "statically"),
+    ] {
+        let Some(other) = Program::new("objects", flags) else {
+            continue;
+        };
+        let command = [other.path.clone().into()];
+        let why = run(&command, &map, &ObjectOptions::default())
+            .unwrap_err()
+            .to_string();
+        assert!(why.contains(words) && !why.contains('\n'), "{why}");
+    }
+}
+
+/// Programs of others: as without the shim, with everything that they allocate in a tier.
+#[test]
+fn sqlite_and_python_say_the_same_as_without() {
+    let (kinds, _) = kinds();
+    let sql = "create table a(x integer primary key, y text); create table b(x, z);
+        with recursive n(i) as (select 1 union all select i + 1 from n where i < 20000)
+            insert into a select i, 'text ' || (i * 7919 % 1000) from n;
+        insert into b select x % 100, y from a; create index i on b(z);
+        select count(*), sum(a.x), max(b.z) from a join b on a.y = b.z where a.x % 50 = 1;
+        select y, count(*) from a group by y order by 2 desc, 1 limit 5;";
+    let python = "import threading, gc, hashlib
+words = [str(i) * (i % 50) for i in range(20000)]
+def work(n):
+    d = {w + str(n): [w] for w in words[n::4]}; d['self'] = d
+    del d; gc.collect()
+threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+[t.start() for t in threads]; [t.join() for t in threads]
+print(hashlib.sha256(''.join(sorted(words)).encode()).hexdigest())";
+    for command in [["sqlite3", ":memory:", sql], ["python3", "-c", python]] {
+        let Ok(plain) = Command::new(command[0]).args(&command[1..]).output() else {
+            eprintln!("skipped: no {}", command[0]);
+            continue;
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("out");
+        // The run's output is the caller's: a shell puts it into a file.
+        let script = "out=$1; shift; exec \"$@\" >\"$out\"";
+        let words = ["sh", "-c", script, "sh"].map(OsString::from).into_iter();
+        let words = words
+            .chain([out.clone().into()])
+            .chain(command.map(OsString::from));
+        let map = SiteMap {
+            sites: Vec::new(),
+            variables: Vec::new(),
+            default_tier: Some(Tier::Slow),
+            budget_bytes: 0,
+            kinds: kinds.clone(),
+        };
+        // The guest's slow node is smaller than what Python needs: what spills over to other nodes is said in notes.
+        let report = run(&words.collect::<Vec<_>>(), &map, &ObjectOptions::default()).unwrap();
+        assert!(report.status.success(), "{report:?}");
+        assert_eq!(std::fs::read(&out).unwrap(), plain.stdout, "{}", command[0]);
+        let last = report.processes.last().unwrap();
+        let group = last.group(0);
+        assert!(group.objects > 5_000 && group.fast == 0, "{last:?}");
+    }
+}
