@@ -133,6 +133,13 @@ fn threads_of_a_compiled_program_are_recorded_with_call_sites() {
     let (end, reader) = record(folder.path(), Mode::Auto, &program, &[]);
     assert_eq!(reader.header().source, "compiled");
     check_threads(&end, &reader, 100_000);
+    assert!(
+        end.modules
+            .iter()
+            .any(|module| module.path.ends_with("/threads")),
+        "{:?}",
+        end.modules
+    );
 }
 
 #[test]
