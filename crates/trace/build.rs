@@ -29,6 +29,7 @@ const PROBES: [(&str, &str, &[&str]); 3] = [
 fn main() {
     println!("cargo::rerun-if-changed=probe");
     println!("cargo::rerun-if-changed=src/arch");
+    println!("cargo::rerun-if-changed=../sites/walk");
     let out_dir = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
     let target = env::var("TARGET").expect("cargo sets TARGET");
     let can_record = target.starts_with("x86_64-") && target.contains("-linux-");

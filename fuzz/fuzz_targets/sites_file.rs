@@ -1,16 +1,16 @@
-//! Any text is a site profile or one line of what is wrong; a profile that is accepted reads back as it was written, adds
+//! Any text is a site profile of either kind or one line of what is wrong; a profile that is accepted reads back as it was written, adds
 //! up with itself, and every plan can be made from it.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use varve_heap::plans::{by_name, plans};
-use varve_heap::sites::{Profile, classify};
+use varve_sites::{AnyProfile, classify, native::names, select};
 
 fuzz_target!(|text: &str| {
-    match Profile::parse("here.sites", text) {
-        Ok(profile) => {
+    match AnyProfile::parse("here.sites", text) {
+        Ok(AnyProfile::Managed(profile)) => {
             assert_eq!(
-                Profile::parse("here.sites", &profile.text())
+                varve_sites::Profile::parse("here.sites", &profile.text())
                     .unwrap()
                     .text(),
                 profile.text()
@@ -23,6 +23,22 @@ fuzz_target!(|text: &str| {
             for entry in plans() {
                 assert!(by_name(entry.name, Some(&profile)).is_ok());
             }
+        }
+        Ok(AnyProfile::Native(profile)) => {
+            let again = varve_sites::native::Profile::parse("here.sites", &profile.text()).unwrap();
+            assert_eq!(again.text(), profile.text());
+            let mut twice = profile.cut(2);
+            twice.merge(&profile.cut(2)).unwrap();
+            assert_eq!(twice.sites.len(), profile.cut(2).sites.len());
+            let keys: Vec<_> = profile.sites.iter().map(|site| site.key.clone()).collect();
+            assert_eq!(names::names(&keys).len(), keys.len());
+            let candidates: Vec<_> = profile
+                .sites
+                .iter()
+                .map(|site| select::Candidate::by_misses(&site.counts))
+                .collect();
+            select::hot_sites(&candidates, 1 << 20);
+            select::knapsack(&candidates, 1 << 20);
         }
         Err(e) => assert!(e.to_string().starts_with("here.sites: ")),
     }

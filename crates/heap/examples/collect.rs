@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use varve_heap::{
     AnyPlan, Config, Dram, Heap, Kind, Mutator, ObjectAlign, Places, Ref, Shape, Shapes,
-    Unobserved, plans, sites,
+    Unobserved, plans,
 };
 
 const MIB: f64 = (1 << 20) as f64;
@@ -352,7 +352,7 @@ fn main() {
         None => collections(settings, || Dram, wanted),
         Some(spec) => {
             let plan = || {
-                let chosen = plans::by_name(&spec, Some(&sites::Profile::default()));
+                let chosen = plans::by_name(&spec, Some(&varve_sites::Profile::default()));
                 AnyPlan::new(chosen.unwrap_or_else(|error| panic!("{error}")).plan)
             };
             collections(settings, plan, wanted)

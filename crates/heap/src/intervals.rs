@@ -7,8 +7,8 @@ use crate::instances::Seat;
 use crate::mutator::Mutator;
 use crate::observer::Observer;
 use crate::plan::Places;
+use crate::report::{Interval, ReportError};
 use crate::roots::Roots;
-use crate::sampler::{Interval, ReportError};
 use crate::stats::{Cause, Kind};
 use crate::tier::Tier;
 

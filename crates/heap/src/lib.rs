@@ -58,7 +58,7 @@
 //!                                             +--+  tier is another one by now is copied there
 //! ```
 //!
-//! - [`plans`] has the plans by name, [`sites`] what is known of allocation sites, [`Pima`] the state machine that
+//! - [`plans`] has the plans by name, [`varve_sites`] what is known of allocation sites, [`record`] makes a profile, [`Pima`] the state machine that
 //!   tries both memories. [`Heap::planned`] makes a heap with any plan, [`Heap::temperature`] is what compiled code
 //!   sets in headers, [`Heap::interval`] takes a program's reports.
 //! - [`Config::backing`] is told which addresses are to be memory of which tier; the heap binds nothing itself.
@@ -109,7 +109,7 @@
 //! | `nursery`, `observed`, `mature`, `large` | the kinds of spaces; `ahead` touches their memory |
 //! | `mutator`, `remembered` | what compiled code holds, and what its write barrier notes |
 //! | `plan`, `observer`, `roots`, `config` | what others decide, watch and provide |
-//! | `plans`, `tier`, `sites` | every plan by name, kinds of memory, allocation sites and profiles |
+//! | `plans`, `tier`, `record` | every plan by name, kinds of memory, the making of a profile |
 //! | `sampler`, `pima`, `warm`, `instances` | what plans are told of the running program, by intervals and by samples; instances that sample together |
 //! | `durable` | what collections tell of objects that survive the program, which are not theirs |
 //! | `trace`, `pool`, `collect`, `traced`, `sizing` | a collection, its threads, what it found, and when the next one comes |
@@ -144,12 +144,13 @@ mod pima;
 pub mod plan;
 pub mod plans;
 mod pool;
+pub mod record;
 mod reference;
 mod remembered;
+mod report;
 mod roots;
 mod sampler;
 mod shape;
-pub mod sites;
 mod sizing;
 mod stats;
 mod tier;
@@ -172,8 +173,9 @@ pub use pima::{Coordinator, Entry, Note, Phase, Pima, PimaError, PimaSettings, R
 pub use plan::{AnyPlan, FastIsFull, Object, Origin, Places, Plan, Site, Space};
 pub use plans::dram::Dram;
 pub use reference::Ref;
+pub use report::{Interval, ReportError};
 pub use roots::Roots;
-pub use sampler::{FastMemory, Interval, Intervals, ReportError, Sampler};
+pub use sampler::{FastMemory, Intervals, Sampler};
 pub use shape::{MAX_ELEMENT, MAX_STRUCT, Shape, ShapeError, ShapeKind, Shapes};
 pub use stats::{Cause, Kind, Record, SpaceRanges, SpaceUse, Stats};
 pub use tier::{MAX_TIERS, Tier};

@@ -18,7 +18,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::sampler::{Interval, ReportError};
+use crate::report::{Interval, ReportError};
 use crate::tier::Tier;
 
 /// The settings that the paper calls alpha, N_i and hold-off.

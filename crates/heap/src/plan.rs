@@ -54,7 +54,7 @@ pub struct Object {
 #[derive(Clone, Copy, Debug)]
 pub struct Site<'a> {
     /// What it is called in profiles.
-    pub key: &'a crate::sites::Key,
+    pub key: &'a varve_sites::Key,
     /// The programmer marked it as critical.
     pub hinted: bool,
 }
@@ -319,7 +319,8 @@ fn sampled(hot: &HotNow, header: Header, from: Origin) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sampler::{FastMemory, Interval, ReportError};
+    use crate::report::{Interval, ReportError};
+    use crate::sampler::FastMemory;
     use std::time::Duration;
 
     /// Uses all that a plan may know.

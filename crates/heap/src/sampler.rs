@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::pima::Entry;
+use crate::report::{Interval, ReportError};
 use crate::tier::Tier;
 use crate::warm::Warmth;
 
@@ -74,19 +75,6 @@ pub trait Intervals {
     }
 }
 
-/// What the program says at the end of an interval of its work: for a graph engine, a part of the vertices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interval {
-    /// Counts up, over all iterations.
-    pub id: u64,
-    /// Time to load the interval's part of the graph.
-    pub load: Duration,
-    /// Time to update its vertices.
-    pub update: Duration,
-    /// When it ended, by the program's clock.
-    pub now: Duration,
-}
-
 /// What a plan may know of fast memory when it decides whether old objects move there. In bytes; without a limit there is
 /// no end of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,29 +85,4 @@ pub struct FastMemory {
     pub old: u64,
     /// Those of them that are hot, at most.
     pub hot: u64,
-}
-
-/// What cannot be about a report.
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-pub enum ReportError {
-    /// Reports overtook each other, or one came twice.
-    #[error(
-        "pima: interval {id} was reported after interval {last}: number intervals upwards over all iterations"
-    )]
-    Order {
-        /// The interval reported.
-        id: u64,
-        /// The one before.
-        last: u64,
-    },
-    /// The program's clock went backwards.
-    #[error("pima: interval {id} ended at {now:?}, before the one that was reported at {last:?}")]
-    Clock {
-        /// The interval reported.
-        id: u64,
-        /// When it ended.
-        now: Duration,
-        /// When the last one did.
-        last: Duration,
-    },
 }

@@ -8,11 +8,11 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use varve_heap::layout::{HOT, new_header};
 use varve_heap::plans::{Entry, by_name, plans};
-use varve_heap::sites::Profile;
 use varve_heap::{
     AnyPlan, Config, Dram, Heap, Interval, Kind, Mutator, ObjectAlign, Places, Ref, Roots, Shape,
     Shapes, Stress, Unobserved,
 };
+use varve_sites::Profile;
 
 const PAIR: u32 = 0;
 const WIDE: u32 = 1;

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use varve_heap::layout::*;
 use varve_heap::plans::{Entry, by_name, plans};
-use varve_heap::sites::{Counts, Key, Profile, SiteProfile};
 use varve_heap::{
     AnyPlan, Backing, Config, Heap, Interval, Kind, Moved, Mutator, Object, ObjectAlign, Observer,
     Origin, Phase, Record, Ref, Sampler, Shape, Shapes, Site, Space, Stage, Stress, Tier,
     Unobserved,
 };
+use varve_sites::{Counts, Key, Profile, SiteProfile};
 
 /// `id, left, right`
 const NODE: u32 = 0;
@@ -777,7 +777,7 @@ fn a_recorder_counts_every_access_of_every_site() {
 
 fn every_access_is_counted(align: ObjectAlign) {
     use std::collections::HashMap;
-    use varve_heap::sites::record::{READS, Recorder, WRITES};
+    use varve_heap::record::{READS, Recorder, WRITES};
     use varve_heap::{Dram, Roots};
 
     /// What a program that keeps books about its own objects knows.

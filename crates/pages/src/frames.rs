@@ -9,6 +9,16 @@ use crate::bins::Bins;
 use crate::bitmap::Bitmap;
 use crate::topology::{NodeFrames, Topology};
 
+/// A page to be moved between two frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Remap {
+    /// Where the page is.
+    pub from: u32,
+    /// Where it shall go: a frame that the policy has taken for it, or one that an earlier remap of the same tick
+    /// empties.
+    pub to: u32,
+}
+
 /// All frames of a machine.
 #[derive(Clone, Debug)]
 pub struct Frames {

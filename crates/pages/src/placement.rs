@@ -9,9 +9,9 @@ use serde::Serialize;
 use varve_machine::{Daemons, Fault, Machine, Move, OutOfFrames, Pager, Sample};
 
 use crate::error::Error;
-use crate::frames::Frames;
+use crate::frames::{Frames, Remap};
 use crate::policies::{self, Entry};
-use crate::policy::{Policy, Remap};
+use crate::policy::Policy;
 use crate::topology::Topology;
 
 /// What happened so far. Of the moves asked for, each is done, cancelled or in flight; pages in use are faults

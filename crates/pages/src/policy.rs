@@ -3,19 +3,9 @@
 
 use varve_machine::{Daemons, Fault, Source};
 
-use crate::frames::Frames;
+use crate::frames::{Frames, Remap};
 use crate::heat::Heat;
 use crate::trays::TrayState;
-
-/// A page to be moved between two frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Remap {
-    /// Where the page is.
-    pub from: u32,
-    /// Where it shall go: a frame that the policy has taken for it, or one that an earlier remap of the same tick
-    /// empties.
-    pub to: u32,
-}
 
 /// Decides which frame backs a page, and which page to move.
 pub trait Policy: Send {

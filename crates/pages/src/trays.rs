@@ -12,9 +12,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::frames::Frames;
+use crate::frames::{Frames, Remap};
 use crate::governor::Decision;
-use crate::policy::Remap;
 use crate::topology::Topology;
 
 /// What the application says of a page.

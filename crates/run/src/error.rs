@@ -1,6 +1,6 @@
 //! Why a run could not be made or did not end well.
 
-use crate::Left;
+use crate::FailureLog;
 use std::path::PathBuf;
 
 /// See the module. Each is one line for a user.
@@ -96,8 +96,8 @@ pub enum Error {
         file: String,
         /// Why.
         error: Box<varve_runtime::Error>,
-        /// What it left.
-        left: Left,
+        /// What is known of it.
+        log: FailureLog,
     },
     /// A managed program says that it failed, so that its time says nothing.
     #[error("{file}: the program ended with exit code {code}; see what it wrote above")]
@@ -106,8 +106,8 @@ pub enum Error {
         file: String,
         /// Its exit code.
         code: i32,
-        /// What it left.
-        left: Left,
+        /// What is known of it.
+        log: FailureLog,
     },
     /// A kept result cannot be written.
     #[error("{}: {source}; choose another folder with --keep, or none", path.display())]
@@ -127,10 +127,10 @@ impl Error {
         Error::Run(model::RunError::Interrupted)
     }
 
-    /// What a program left that failed, if that is why.
-    pub fn left(&self) -> Option<&Left> {
+    /// What is known of a program that failed, if that is why.
+    pub fn log(&self) -> Option<&FailureLog> {
         match self {
-            Error::Managed { left, .. } | Error::Exit { left, .. } => Some(left),
+            Error::Managed { log, .. } | Error::Exit { log, .. } => Some(log),
             _ => None,
         }
     }

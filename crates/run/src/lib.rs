@@ -19,8 +19,10 @@ mod compare;
 mod error;
 mod keep;
 mod managed;
+mod measured;
 pub mod membench;
 mod nodes;
+pub mod objects;
 mod result;
 mod source_map;
 mod spec;
@@ -30,12 +32,13 @@ pub use compare::{Ended, Watch, check_policies, compare, policies_for, policy_li
 pub use error::Error;
 pub use keep::Keep;
 pub use managed::{
-    Access, DimmUse, End, Folder, GcStack, Left, ManagedMember, ManagedProgram, ManagedSpec, Numa,
-    Pauses, Phase, PlanResult, PowerPoint, Ran, SEED, StallStack, TIERS, TrayOptions, TrayUse,
+    Access, DimmUse, End, FailureLog, Folder, GcStack, HostRun, ManagedMember, ManagedProgram,
+    ManagedSpec, Numa, Pauses, Phase, PlanResult, PowerPoint, SEED, TIERS, TrayOptions, TrayUse,
     Turnaround, has_one_memory, run_hosted, run_managed, unknown_sites,
 };
+pub use measured::{Measured, StallShares};
 pub use nodes::OnNodes;
-pub use result::{ClassLatency, MemoryPower, PlacementState, Point, RunResult, StallShares};
+pub use result::{ClassLatency, MemoryPower, PlacementState, Point, RunResult};
 pub use source_map::SourceMap;
 pub use spec::{RunSpec, Spec};
 pub use work::Work;

@@ -1,9 +1,10 @@
 //! What a run measured, at full size.
 
-use crate::RunSpec;
+use crate::{Measured, RunSpec, StallShares};
 use serde::{Deserialize, Serialize};
+use std::ops::Deref;
 use varve_machine::energy::{CpuEnergy, Energy};
-use varve_machine::model::{Outcome, Stalls};
+use varve_machine::model::Outcome;
 use varve_pages::Placement;
 
 /// Latency of one class of requests, ns.
@@ -21,42 +22,6 @@ pub struct ClassLatency {
     pub p99_ns: u64,
     /// Longest, ns.
     pub max_ns: u64,
-}
-
-/// Shares of the threads' time, 0 to 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct StallShares {
-    /// Waiting for loads.
-    pub load: f64,
-    /// Waiting for room in the store buffer.
-    pub store: f64,
-    /// Waiting for instructions.
-    pub fetch: f64,
-    /// Waiting at fences.
-    pub fence: f64,
-    /// Waiting at barriers.
-    pub barrier: f64,
-    /// Operating system: faults, samples, shoot-downs, moves, daemons on the core.
-    pub system: f64,
-}
-
-impl StallShares {
-    fn of(s: &Stalls, all_ps: f64) -> StallShares {
-        let share = |ps: u64| ps as f64 / all_ps.max(1.0);
-        StallShares {
-            load: share(s.load),
-            store: share(s.store),
-            fetch: share(s.fetch),
-            fence: share(s.fence),
-            barrier: share(s.barrier),
-            system: share(s.system),
-        }
-    }
-
-    /// All of them.
-    pub fn total(&self) -> f64 {
-        self.load + self.store + self.fetch + self.fence + self.barrier + self.system
-    }
 }
 
 /// One point of the timeline: rates since the point before.
@@ -100,36 +65,19 @@ pub struct PlacementState {
 /// Everything measured. Times, counts and bytes are at full size (see [`RunSpec`]); shares and rates need no scale.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
-    /// Machine.
-    pub machine: String,
+    /// What all kinds of runs measure, of the last phase (the run proper).
+    #[serde(flatten)]
+    pub measured: Measured,
     /// Policy as asked for.
     pub policy: String,
-    /// Program.
-    pub program: String,
-    /// Seed.
-    pub seed: u64,
     /// Divisor of sizes during the run.
     pub scale: u32,
-    /// Page size at full size, bytes.
-    pub page_bytes: u64,
-    /// Version of the product.
-    pub version: String,
-    /// When the last phase (the run proper) began, s.
+    /// When the last phase began, s.
     pub begin_s: f64,
-    /// Length of the last phase, s.
-    pub seconds: f64,
-    /// Instructions in the last phase.
-    pub instructions: u64,
-    /// Accesses in the last phase.
-    pub accesses: u64,
-    /// Updates among them.
+    /// Updates among the accesses.
     pub updates: u64,
     /// Requests in the last phase.
     pub requests: u64,
-    /// Reads that missed all processor caches.
-    pub memory_reads: u64,
-    /// Share of those that slow memory served, 0 to 1.
-    pub slow_share: f64,
     /// Share of all reads and write-backs that reached a DRAM cache and hit it; absent without one.
     pub cache_hit_share: Option<f64>,
     /// 64 B reads of slow memory.
@@ -140,8 +88,6 @@ pub struct RunResult {
     pub line_conflicts: u64,
     /// Share of the DRAM cache's lines that hold something at the end; absent without one.
     pub cache_used_share: Option<f64>,
-    /// Bytes that daemons moved in the last phase.
-    pub moved_bytes: u64,
     /// Pages moved to fast memory.
     pub promoted: u64,
     /// Pages moved to slow memory.
@@ -150,8 +96,6 @@ pub struct RunResult {
     pub samples: u64,
     /// Page faults in the whole run.
     pub faults: u64,
-    /// Share of the threads' time that they lost, by reason.
-    pub stalls: StallShares,
     /// Latency by class of requests.
     pub latencies: Vec<ClassLatency>,
     /// Rates over time.
@@ -165,6 +109,15 @@ pub struct RunResult {
     pub answers: Vec<(String, String)>,
     /// Something that the user should know, such as a trace that ends early.
     pub warning: Option<String>,
+}
+
+/// What all kinds of runs measure is read as if it stood here.
+impl Deref for RunResult {
+    type Target = Measured;
+
+    fn deref(&self) -> &Measured {
+        &self.measured
+    }
 }
 
 /// Average power and traffic of memory in a phase.
@@ -181,15 +134,14 @@ pub struct MemoryPower {
 }
 
 impl MemoryPower {
-    fn of(spec: &RunSpec, out: &Outcome) -> Option<MemoryPower> {
+    fn of(spec: &RunSpec, out: &Outcome, energy: &Energy) -> MemoryPower {
         let (m, phase) = (&spec.machine, out.last());
-        let energy = Energy::of_phase(m, phase).ok()?;
         let seconds = energy.seconds.max(f64::MIN_POSITIVE);
         let channels = energy.sockets.iter().flatten();
         let dimms = channels.flat_map(|c| (0..c.dimms.len()).map(|d| c.dimm(d).total() / seconds));
         let threads = out.threads.len() as f64 / f64::from(spec.per_core.max(1));
         let cpu = CpuEnergy::of(m, 1.0, &[threads]).ok();
-        Some(MemoryPower {
+        MemoryPower {
             dimms: dimms.collect(),
             sockets: (0..energy.sockets.len())
                 .map(|s| energy.socket(s) / seconds)
@@ -200,7 +152,7 @@ impl MemoryPower {
                 .map(|s| 64.0 * (s.dram.reads + s.dram.writes) as f64 / seconds)
                 .collect(),
             cpu: cpu.map(|c| [c.awake + c.cores, c.asleep]),
-        })
+        }
     }
 }
 
@@ -224,22 +176,31 @@ impl RunResult {
         // A program that is traced live has room for threads that are never born; they lose no time.
         let born = out.threads.iter().filter(|t| t.instructions > 0);
         let threads = born.count().max(1) as f64;
+        let fast_nodes = dump.nodes.iter().filter(|n| n.kind == "fast");
+        let fast_pages = fast_nodes.map(|n| u64::from(n.pages)).sum();
+        let in_fast = match crate::has_one_memory(&spec.machine) {
+            true => out.pages,
+            false => fast_pages,
+        };
+        let energy = Energy::of_phase(&spec.machine, last).ok();
         RunResult {
-            machine: spec.machine.name.clone(),
+            measured: Measured {
+                machine: spec.machine.name.clone(),
+                program: name.into(),
+                seed: spec.seed,
+                page_bytes: spec.page_bytes,
+                fast_bytes: in_fast * spec.page_bytes,
+                slow_bytes: (out.pages - in_fast) * spec.page_bytes,
+                moved_bytes: last.moves.bytes * f,
+                stalls: StallShares::of(&last.stalls, last.ns() as f64 * threads),
+                energy_j: energy.as_ref().map(|e| e.total() * f as f64),
+                ..Measured::of(last, f, 1)
+            },
             policy: spec.policy.clone(),
-            program: name.into(),
-            seed: spec.seed,
             scale: spec.scale,
-            page_bytes: spec.page_bytes,
-            version: crate::VERSION.into(),
             begin_s: (last.begin_ns * f) as f64 / 1e9,
-            seconds: (last.ns() * f) as f64 / 1e9,
-            instructions: last.counts.instructions * f,
-            accesses: last.counts.accesses * f,
             updates: last.counts.updates * f,
             requests: last.counts.requests * f,
-            memory_reads: last.counts.llc_misses * f,
-            slow_share: last.slow_share(),
             cache_hit_share: has_cache.then(|| {
                 (memory.cache_hits + memory.cache_write_hits) as f64 / lookups.max(1) as f64
             }),
@@ -248,12 +209,10 @@ impl RunResult {
             line_conflicts: memory.conflicts * f,
             cache_used_share: has_cache
                 .then(|| out.cache_lines.0 as f64 / out.cache_lines.1 as f64),
-            moved_bytes: last.moves.bytes * f,
             promoted: last.moves.promoted,
             demoted: last.moves.demoted,
             samples: last.counts.samples,
             faults: out.phases.iter().map(|p| p.counts.faults).sum(),
-            stalls: StallShares::of(&last.stalls, last.ns() as f64 * 1000.0 * threads),
             latencies: out
                 .latencies
                 .iter()
@@ -269,12 +228,7 @@ impl RunResult {
             timeline: timeline(out, f),
             placement: PlacementState {
                 pages: out.pages,
-                fast_pages: dump
-                    .nodes
-                    .iter()
-                    .filter(|n| n.kind == "fast")
-                    .map(|n| u64::from(n.pages))
-                    .sum(),
+                fast_pages,
                 bins: conflicts.bins,
                 bins_used: conflicts.bins_used,
                 pages_in_conflict: conflicts.pages_in_conflict,
@@ -282,7 +236,7 @@ impl RunResult {
                 hot_in_conflict: conflicts.hot_in_conflict,
                 metadata_bytes: dump.metadata_bytes,
             },
-            power: MemoryPower::of(spec, out),
+            power: energy.map(|e| MemoryPower::of(spec, out, &e)),
             answers: out.answers.clone(),
             warning: out.failure.clone(),
         }
@@ -321,25 +275,4 @@ fn timeline(out: &Outcome, f: u64) -> Vec<Point> {
             }
         })
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Each reason has a share of its own, and all of them are the time that was lost.
-    #[test]
-    fn waiting_for_instructions_is_not_waiting_for_stores() {
-        let lost = Stalls {
-            load: 100,
-            store: 200,
-            fetch: 300,
-            fence: 40,
-            barrier: 50,
-            system: 10,
-        };
-        let shares = StallShares::of(&lost, 1000.0);
-        assert_eq!((shares.store, shares.fetch), (0.2, 0.3));
-        assert!((shares.total() - 0.7).abs() < 1e-12, "{shares:?}");
-    }
 }

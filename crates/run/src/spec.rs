@@ -5,6 +5,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use varve_machine::Machine;
 use varve_machine::model::{Options, Progress};
+use varve_pages::policies;
 
 /// Everything that decides a result, of whatever is placed: pages ([`RunSpec`]) or objects ([`crate::ManagedSpec`]).
 pub trait Spec: Sync {
@@ -122,21 +123,13 @@ impl RunSpec {
     /// The policy with the run's scale, and its seed where it takes one and none is written.
     pub(crate) fn scaled_policy(&self) -> String {
         let mut text = self.policy.clone();
-        let name = text.split(':').next().unwrap_or_default().to_string();
-        let takes_seed = varve_pages::policies()
-            .iter()
-            .any(|p| p.name == name && p.params.iter().any(|q| q.key == "seed"));
-        let mut add = |key: &str, value: u64| {
-            if !text.contains(&format!("{key}=")) {
-                text.push(if text.contains(':') { ',' } else { ':' });
-                text.push_str(&format!("{key}={value}"));
+        let entry = policies::entry(&text).ok();
+        let takes_seed = entry.is_some_and(|p| p.params.iter().any(|q| q.key == "seed"));
+        let (scale, seed) = (u64::from(self.scale), self.seed);
+        for (key, value, is_due) in [("scale", scale, scale > 1), ("seed", seed, takes_seed)] {
+            if is_due && !varve_spec::gives(&text, key) {
+                text = varve_spec::with(&text, key, value);
             }
-        };
-        if self.scale > 1 {
-            add("scale", self.scale as u64);
-        }
-        if takes_seed {
-            add("seed", self.seed);
         }
         text
     }

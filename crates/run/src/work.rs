@@ -52,9 +52,8 @@ impl Work {
                 let mut text = text.clone();
                 // What the user wrote goes first; scale and seed only where they were left open.
                 for (key, value) in [("scale", spec.scale as u64), ("seed", spec.seed)] {
-                    if !text.contains(&format!("{key}=")) {
-                        text.push(if text.contains(':') { ',' } else { ':' });
-                        text.push_str(&format!("{key}={value}"));
+                    if !varve_spec::gives(&text, key) {
+                        text = varve_spec::with(&text, key, value);
                     }
                 }
                 Ok(registry::build(&text)?)

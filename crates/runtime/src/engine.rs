@@ -127,7 +127,7 @@ pub struct Config {
     pub instances: Option<Arc<Instances>>,
     /// What is known of the program's allocation sites, for plans that go by it. That it is a profile of the program is for
     /// [`check_profile`](crate::Module::check_profile) to say.
-    pub profile: Option<Arc<varve_heap::sites::Profile>>,
+    pub profile: Option<Arc<varve_sites::Profile>>,
     /// What objects are aligned to. More than the default, 8 bytes, makes durable regions of more than 8 GiB possible, and all objects
     /// larger: see [`ObjectAlign`].
     pub object_align: ObjectAlign,

@@ -60,7 +60,6 @@ pub use varve_durable::{
     Medium, Recovered as DurableRecovered, Stats as DurableStats, backup as copy_region,
 };
 pub use varve_heap::plans;
-pub use varve_heap::sites;
 pub use varve_heap::{AlignError, ObjectAlign};
 pub use varve_heap::{
     Backing as GcBacking, Kind as GcKind, Record as GcRecord, Site as GcSite,

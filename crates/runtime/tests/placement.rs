@@ -393,7 +393,7 @@ fn large_objects_of_hot_sites_are_born_in_fast_memory() {
     for tier in TIERS {
         // Without any profiled site every site with a name is worth its room.
         for (plan, place) in [("knapsack", "large 0"), ("kg-n", "large 1")] {
-            let profile = (plan == "knapsack").then(|| Arc::new(sites::Profile::default()));
+            let profile = (plan == "knapsack").then(|| Arc::new(varve_sites::Profile::default()));
             let config = Config {
                 profile,
                 ..config(plan, tier)

@@ -6,8 +6,8 @@ use common::{Shared, console, ended};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use varve_runtime::host::{State, Wasi, teavm, wasi};
-use varve_runtime::sites::{Counts, Key, Profile};
 use varve_runtime::*;
+use varve_sites::{Counts, Key, Profile};
 
 /// All ways through the compilers; hot code comes early and at once.
 fn tiers() -> Vec<Config> {
@@ -151,7 +151,7 @@ fn a_list_is_counted_as_it_was_used() {
         assert_eq!(p.sites(), expected, "{tier:?}");
         // Looking changes nothing.
         assert_eq!(p.sites(), expected, "{tier:?}");
-        let hot = sites::classify::by_frequency(&p.store.profile("p.wasm").unwrap(), 1.0);
+        let hot = varve_sites::classify::by_frequency(&p.store.profile("p.wasm").unwrap(), 1.0);
         assert_eq!(
             hot.into_iter().collect::<Vec<_>>(),
             [key("make", "cell", 0)]

@@ -7,14 +7,14 @@ use crate::list::Listed;
 use crate::request::{Request, Verb};
 use crate::round::Wait;
 use crate::route::Route;
-use crate::server::{Error, Host, Shared};
 use crate::session::Next;
+use crate::settings::{Error, Host};
+use crate::shared::Shared;
 use crate::stats::{Sums, Traffic, put};
 use crate::store::Store;
+use crate::words::FAILED;
 use std::sync::atomic::Ordering;
 
-/// What whoever asked the store for something that it failed in is told.
-pub(crate) const FAILED: &[u8] = b"SERVER_ERROR the store failed and begins again\r\n";
 /// Most answers of other shards that a connection waits for: each may have a value.
 const MOST_WAITS: usize = 32;
 
@@ -65,7 +65,7 @@ impl<'a, H: Host> Desk<'a, H> {
         let begin = out.len();
         let shards = self.letters.len();
         if let Request::List { listing } = request {
-            return Ok(self.shared.lists().begin(listing, out));
+            return Ok(Next::after(self.shared.lists().begin(listing, out)));
         }
         match Route::of(&request, shards) {
             Route::One(shard) if shard != self.number => {

@@ -1,7 +1,7 @@
 //! A shard's cache, which begins again when the program below it fails.
 
 use crate::cache::Cache;
-use crate::server::{Error, Host};
+use crate::settings::{Error, Host};
 use crate::store::{Result, Store, StoreError};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

@@ -2,9 +2,11 @@
 
 use crate::cache::{Cache, OVERHEAD};
 use crate::request::{Listing, Part};
-use crate::session::{ENOUGH, Next};
 use crate::store::{Cursor, Result, Store};
 use std::sync::{Arc, Weak};
+
+/// Bytes of answers after which no further request is answered until some are sent.
+pub const ENOUGH: usize = 64 << 10;
 
 /// Most values that are looked at before others have their turn.
 const PART: usize = 1000;
@@ -36,14 +38,12 @@ pub struct Lists {
 
 impl Lists {
     /// Begins to list all keys, or says that another list is under way.
-    pub fn begin(&mut self, listing: Listing, out: &mut Vec<u8>) -> Next {
-        match self.next(listing) {
-            Some(list) => Next::List(list),
-            None => {
-                out.extend_from_slice(b"BUSY currently processing crawler request\r\n");
-                Next::Request
-            }
+    pub fn begin(&mut self, listing: Listing, out: &mut Vec<u8>) -> Option<List> {
+        let list = self.next(listing);
+        if list.is_none() {
+            out.extend_from_slice(b"BUSY currently processing crawler request\r\n");
         }
+        list
     }
 
     fn next(&mut self, listing: Listing) -> Option<List> {

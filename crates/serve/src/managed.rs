@@ -1,9 +1,11 @@
 //! Stores that are a managed program: `programs/store`, whose exports are called with keys and values in a part of its linear memory.
 
+mod reclaim;
+
 use crate::cache::OVERHEAD;
 use crate::outside::{self, Outside};
-use crate::reclaim::{Reclaim, is_heap_full, is_region_full};
 use crate::store::{Cursor, MOST_KEY, Meta, Result, Store, StoreError, Totals, measure_one_by_one};
+use reclaim::{Reclaim, is_heap_full, is_region_full};
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;

@@ -1,7 +1,7 @@
 //! Meta commands: one letter per wish.
 
-use crate::answer::{NOT_NUMBER, Put, count, store, text};
 use crate::cache::{Cache, Counted, Stored};
+use crate::changes::{NOT_NUMBER, Put, count, store, text};
 use crate::flags::{Call, stored_key};
 use crate::request::{Mode, Verb};
 use crate::store::{Meta, Result, Store};

@@ -1,9 +1,9 @@
 //! Answers to a client of which other shards give some: they are sent when all are there, in the order of the requests.
 
 use crate::answer::Stats;
-use crate::desk::FAILED;
 use crate::exchange::Extra;
 use crate::stats::{Sums, World, put};
+use crate::words::FAILED;
 use std::ops::Range;
 
 /// An answer that is waited for.

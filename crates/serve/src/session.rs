@@ -2,15 +2,12 @@
 
 use crate::answer::{After, answer};
 use crate::cache::Cache;
-use crate::list::{List, Listed, Lists};
+use crate::list::{ENOUGH, List, Listed, Lists};
 use crate::parser::{Parsed, Parser};
 use crate::passwords::Passwords;
 use crate::request::{Mode, Request};
 use crate::store::{Result, Store};
 use std::sync::Arc;
-
-/// Bytes of answers after which no further request is answered until some are sent.
-pub const ENOUGH: usize = 64 << 10;
 
 /// Where a conversation is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,6 +33,13 @@ pub enum Next {
     Listed(Listed),
     /// The end of the conversation.
     End,
+}
+
+impl Next {
+    /// What comes after a list was asked for.
+    pub(crate) fn after(begun: Option<List>) -> Next {
+        begun.map_or(Next::Request, Next::List)
+    }
 }
 
 /// A conversation.
@@ -172,7 +176,7 @@ pub fn answer_alone<S: Store>(
     out: &mut Vec<u8>,
 ) -> Result<Next> {
     let part = match request {
-        Request::List { listing } => return Ok(lists.begin(listing, out)),
+        Request::List { listing } => return Ok(Next::after(lists.begin(listing, out))),
         Request::ListPart { part } => Some(part),
         _ => None,
     };

@@ -3,15 +3,17 @@
 //! A turn of its loop carries out all that is ready, then commits once, then sends answers: nobody is told of what a loss of power could take back.
 
 use crate::connection::{Connection, Got, Retrieval};
-use crate::desk::{Desk, FAILED};
+use crate::desk::Desk;
 use crate::exchange::{Extra, Place};
 use crate::keeper::Keeper;
 use crate::request::Request;
 use crate::round::Round;
-use crate::server::{Error, Host, Shared, seconds};
 use crate::session::{Next, Pause, Session};
+use crate::settings::{Error, Host};
+use crate::shared::{Shared, seconds};
 use crate::stats::{Traffic, put_client};
 use crate::stream::{Listener, Stream};
+use crate::words::FAILED;
 use mio::{Events, Interest, Poll, Token};
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -472,7 +474,7 @@ impl<'a, H: Host> Shard<'a, H> {
         } = connection;
         let list = |out: &mut Vec<u8>| {
             let (client, idle) = (shared.client_number(*number, token), *now - *active);
-            put_client(client, stream, "conn_parse_cmd", idle, shared, out);
+            put_client(client, stream, "conn_parse_cmd", idle, &shared.places, out);
             put_clients(connections, shared, *now, *number, out);
         };
         let mut answer = |request: Request<'_>, out: &mut Vec<u8>| {
@@ -639,7 +641,14 @@ fn put_clients(
     for (token, connection) in connections.iter().enumerate() {
         if let Some(c) = connection {
             let number = shared.client_number(shard, token);
-            put_client(number, &c.stream, c.state(), now - c.active, shared, out);
+            put_client(
+                number,
+                &c.stream,
+                c.state(),
+                now - c.active,
+                &shared.places,
+                out,
+            );
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Numbers about the server, as `stats` gives them.
 
 use crate::answer::{Stats, VERSION};
-use crate::server::{Settings, Shared};
+use crate::settings::Settings;
 use crate::stream::Stream;
 use std::fmt::Display;
 use std::time::{Duration, Instant};
@@ -109,10 +109,9 @@ pub(crate) fn put_client(
     stream: &Stream,
     state: &str,
     idle: Duration,
-    shared: &Shared<'_>,
+    [network, socket]: &[Option<String>; 2],
     out: &mut Vec<u8>,
 ) {
-    let [network, socket] = &shared.places;
     let (peer, place) = match stream {
         Stream::Tcp(stream) => (stream.peer_addr().map(|a| format!("tcp:{a}")), network),
         Stream::Unix(_) => (Ok("unix:client".into()), socket),

@@ -3,6 +3,9 @@
 /// What a client is answered whose line is not understood.
 pub(crate) const FORMAT: &str = "CLIENT_ERROR bad command line format";
 
+/// What whoever asked the store for something that it failed in is told.
+pub(crate) const FAILED: &[u8] = b"SERVER_ERROR the store failed and begins again\r\n";
+
 /// The words of a line.
 pub fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|&b| b == b' ').filter(|w| !w.is_empty())

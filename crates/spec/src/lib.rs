@@ -34,6 +34,6 @@ mod want;
 pub mod written;
 
 pub use error::{Error, Why};
-pub use names::{ALL, expand, find, list, nearest, split};
+pub use names::{ALL, expand, find, gives, list, nearest, split, with};
 pub use values::{Values, all_params};
 pub use want::{Param, Want};

@@ -11,6 +11,26 @@ pub fn split(spec: &str) -> (&str, &str) {
     (name.trim(), given.trim())
 }
 
+/// Whether a specification gives this parameter.
+pub fn gives(spec: &str, key: &str) -> bool {
+    let keys = split(spec).1.split(',').map(|part| part.split('='));
+    keys.filter_map(|mut part| part.next())
+        .any(|given| given.trim() == key)
+}
+
+/// A specification with another parameter behind those that it has.
+///
+/// ```
+/// assert_eq!(varve_spec::with("static", "seed", 3), "static:seed=3");
+/// assert_eq!(varve_spec::with("gups:bytes=1GiB", "seed", 3), "gups:bytes=1GiB,seed=3");
+/// assert!(varve_spec::gives("gups:reseed=1, seed = 3", "seed"));
+/// assert!(!varve_spec::gives("gups:reseed=1", "seed"));
+/// ```
+pub fn with(spec: &str, key: &str, value: impl std::fmt::Display) -> String {
+    let separator = if spec.contains(':') { ',' } else { ':' };
+    format!("{spec}{separator}{key}={value}")
+}
+
 /// The specifications in a list. A comma separates them; a part with `=` and without a name in front belongs to the
 /// specification before it. So `dynamic:period=5ms,window=3,static` is two of them. A semicolon always separates.
 ///

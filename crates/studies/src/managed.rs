@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use varve_run::{Error, ManagedProgram, ManagedSpec, PlanResult, side_by_side};
 use varve_runtime::Config;
-use varve_runtime::sites::Profile;
+use varve_sites::Profile;
 
 /// A program of `programs/dist` by its name, built in: the file's name and its bytes.
 macro_rules! module {
@@ -65,7 +65,7 @@ fn profile(of: &Profiled) -> Result<Arc<Profile>, Error> {
     let made = of.program.profile(config).map_err(|error| Error::Managed {
         file: of.program.file.clone(),
         error: Box::new(error),
-        left: Default::default(),
+        log: Default::default(),
     })?;
     Ok(Arc::new(made))
 }

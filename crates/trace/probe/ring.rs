@@ -14,7 +14,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 mod arch;
 
 /// Changes with every change of this file; both sides check it.
-pub const LAYOUT: u64 = 0x7661_7276_6501_0005;
+pub const LAYOUT: u64 = 0x7661_7276_6501_0006;
 /// Threads that can be recorded at the same time.
 pub const SLOTS: usize = 256;
 /// Processes that can be recorded at the same time.
@@ -31,8 +31,10 @@ pub const MARGIN: usize = RUN_ADDRESSES + 4;
 pub const SITES: usize = 1 << 22;
 /// Bytes for the text that says which file is mapped where.
 pub const MODULE_BYTES: usize = 4 << 20;
-/// Callers of an allocation that are told, at most.
+/// Callers of an allocation that compiled code tells, at most.
 pub const CALLERS: usize = 4;
+/// Return addresses of a stack, at most.
+pub const STACK: usize = 16;
 
 // A chunk is made of words. A word below 2^63 is an address (or belongs to the words before); the others are one of
 // three heads. From compiled code, an access is two words: `kind | size << 2 | caller << 18` (kind: 0 read, 1 write,
@@ -74,6 +76,13 @@ pub const EVENT_DISCARD: u64 = 10;
 pub const EVENT_RANGE: u64 = 11;
 /// The process is another program from here on: addresses mean something else.
 pub const EVENT_EXEC: u64 = 12;
+/// A stack that the thread is going to name by its number. Words: the number, return addresses of up to [`STACK`]
+/// calls, the innermost first.
+pub const EVENT_STACK: u64 = 13;
+/// Words: address, bytes, number of the stack.
+pub const EVENT_ALLOC_AT: u64 = 14;
+/// The program has mapped memory itself; the mapping is told before. Words: address, bytes, number of the stack.
+pub const EVENT_MAPPED: u64 = 15;
 
 /// The first page of the shared memory.
 #[repr(C)]

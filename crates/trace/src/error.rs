@@ -45,6 +45,18 @@ pub enum TraceError {
         /// What this code reads.
         known: u32,
     },
+    /// It is cut off before anything in it can be replayed.
+    #[error(
+        "{path}: cut off at byte {offset}, before its first block of accesses is whole ({why}); record it again"
+    )]
+    CutOff {
+        /// The file.
+        path: PathBuf,
+        /// Offset of the first byte that is part of nothing whole.
+        offset: u64,
+        /// Why it is none.
+        why: String,
+    },
     /// A block cannot be believed.
     #[error("{path}: damaged at byte {offset}: {what}")]
     Damaged {

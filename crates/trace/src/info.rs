@@ -6,15 +6,20 @@ use crate::program::{Step, Walk};
 use crate::reader::TraceReader;
 use crate::writer::{CallSite, End};
 use serde::Serialize;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use varve_machine::{Kind, Op};
+use varve_sites::native::{Key, names};
 
 /// Bytes of the pages that footprints are counted in.
 pub const PAGE_BYTES: u64 = 4096;
 
 /// Ops of a thread before the next one has its turn.
 const TURN_OPS: usize = 4096;
+
+/// Callers by which sites are told apart, from the first that is no wrapper of an allocator on. More would show every
+/// way through a program as a site.
+const CALLERS: usize = 3;
 
 /// One thread of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -30,7 +35,10 @@ pub struct ThreadInfo {
 /// One allocation site, and what became of its memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SiteInfo {
-    /// Where it is.
+    /// What it is called: the function that asked, behind wrappers of allocators, and as many callers as tell it from
+    /// the other sites.
+    pub name: String,
+    /// Where it is; of several that differ in callers far away, or in the process, one.
     pub site: CallSite,
     /// Allocations made there.
     pub allocations: u64,
@@ -201,6 +209,9 @@ impl Pages {
 /// The allocations that are alive, to say whose memory an access is.
 struct Heap {
     sites: Vec<SiteInfo>,
+    keys: Vec<Key>,
+    /// Places in `sites`, by number in the trace: processes have the same ones.
+    places: Vec<u32>,
     live_bytes: Vec<u64>,
     /// Bytes and site, by first byte.
     live: BTreeMap<u64, (u64, u32)>,
@@ -213,6 +224,7 @@ struct Heap {
 impl Heap {
     fn new(sites: &[CallSite]) -> Heap {
         let empty = |site: &CallSite| SiteInfo {
+            name: String::new(),
             site: site.clone(),
             allocations: 0,
             bytes: 0,
@@ -220,9 +232,22 @@ impl Heap {
             reads: 0,
             writes: 0,
         };
+        let (mut keys, mut different) = (Vec::new(), Vec::new());
+        let mut known: HashMap<Key, u32> = HashMap::new();
+        let place = |site: &CallSite| {
+            let key = site.key().cut(CALLERS);
+            *known.entry(key.clone()).or_insert_with(|| {
+                keys.push(key);
+                different.push(empty(site));
+                different.len() as u32 - 1
+            })
+        };
+        let places = sites.iter().map(place).collect();
         Heap {
-            sites: sites.iter().map(empty).collect(),
-            live_bytes: vec![0; sites.len()],
+            live_bytes: vec![0; different.len()],
+            sites: different,
+            keys,
+            places,
             live: BTreeMap::new(),
             hit: (0..0, 0),
             gap: 0..0,
@@ -233,10 +258,11 @@ impl Heap {
         match *event {
             Event::Alloc { site, addr, bytes } => {
                 self.free(addr);
-                let number = site as usize;
-                let Some(info) = self.sites.get_mut(number) else {
+                let Some(&site) = self.places.get(site as usize) else {
                     return;
                 };
+                let number = site as usize;
+                let info = &mut self.sites[number];
                 info.allocations += 1;
                 info.bytes = info.bytes.saturating_add(bytes);
                 self.live_bytes[number] = self.live_bytes[number].saturating_add(bytes);
@@ -285,9 +311,14 @@ impl Heap {
         info.writes += u64::from(writes);
     }
 
-    fn into_sites(mut self) -> Vec<SiteInfo> {
-        self.sites.retain(|site| site.allocations > 0);
-        self.sites.sort_by_key(|site| std::cmp::Reverse(site.bytes));
-        self.sites
+    fn into_sites(self) -> Vec<SiteInfo> {
+        let all = self.sites.into_iter().zip(self.keys);
+        let (mut sites, keys): (Vec<SiteInfo>, Vec<Key>) =
+            all.filter(|(site, _)| site.allocations > 0).unzip();
+        for (site, name) in sites.iter_mut().zip(names::names(&keys)) {
+            site.name = name;
+        }
+        sites.sort_by_key(|site| std::cmp::Reverse(site.bytes));
+        sites
     }
 }

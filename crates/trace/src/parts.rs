@@ -57,7 +57,11 @@ pub(crate) fn read_file_header(
         return Err(damaged("the header has an impossible length"));
     }
     let mut rest = vec![0; word(12) as usize + 4];
-    read_rest(&mut rest).map_err(|_| damaged("the file ends inside its header"))?;
+    read_rest(&mut rest).map_err(|_| TraceError::CutOff {
+        path: path.into(),
+        offset: FIXED_BYTES as u64,
+        why: "the file ends inside its header".into(),
+    })?;
     let (json, checksum) = rest.split_at(rest.len() - 4);
     if checksum != crc32fast::hash(json).to_le_bytes() {
         return Err(damaged("the header does not fit its checksum"));

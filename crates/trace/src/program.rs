@@ -141,6 +141,19 @@ impl Cursor {
     }
 }
 
+/// Whoever wants to know what comes while a trace is replayed, or changes it.
+pub trait Listener {
+    /// Ops of a thread, which run next: it adds them to `out`, changed or not.
+    fn ops(&mut self, ops: &[Op], out: &mut Vec<Op>) {
+        out.extend_from_slice(ops);
+    }
+
+    /// An event, and the ops that come before it; more may be added.
+    fn event(&mut self, _event: &Event, _before: &mut Vec<Op>) {}
+}
+
+impl Listener for () {}
+
 /// Replays a trace. Threads keep the order that the recorder saw: one that had waited goes on when the others have
 /// come as far as they had then.
 pub struct TraceProgram {
@@ -155,10 +168,10 @@ impl TraceProgram {
     /// Opens a trace for replay from its beginning.
     ///
     /// # Errors
-    /// The file cannot be read or is no trace. A trace that is merely cut is no error here: it is replayed as far as
-    /// it goes, and [`Program::failure`] says where it stops.
+    /// The file cannot be read, is no trace, or is cut off before its first block is whole. One that is cut later is
+    /// replayed as far as it goes, and [`Program::failure`] says where it stops.
     pub fn open(path: &Path) -> Result<TraceProgram, TraceError> {
-        Ok(TraceProgram::from_reader(TraceReader::open(path)?, 0))
+        TraceProgram::from_reader(TraceReader::open(path)?, 0)
     }
 
     /// Replays from the block that holds an instruction (of all threads together) on.
@@ -168,18 +181,52 @@ impl TraceProgram {
     pub fn open_at(path: &Path, instruction: u64) -> Result<TraceProgram, TraceError> {
         let reader = TraceReader::open(path)?;
         let first = reader.block_at(instruction);
-        Ok(TraceProgram::from_reader(reader, first))
+        TraceProgram::from_reader(reader, first)
     }
 
-    fn from_reader(reader: TraceReader, first: usize) -> TraceProgram {
+    fn from_reader(reader: TraceReader, first: usize) -> Result<TraceProgram, TraceError> {
+        if let Some(cut) = reader.cut().filter(|_| reader.blocks().is_empty()) {
+            return Err(TraceError::CutOff {
+                path: reader.path().into(),
+                offset: cut.offset,
+                why: cut.why.clone(),
+            });
+        }
         let walk = Walk::new(&reader, first);
         let sleeps = vec![FIRST_SLEEP_NS; walk.threads()];
-        TraceProgram {
+        Ok(TraceProgram {
             reader,
             walk,
             sleeps,
             replayed: 0,
+        })
+    }
+
+    /// As [`Program::fill`]; besides, `reader` is told what comes, in the order of the trace.
+    pub fn pull(&mut self, thread: usize, out: &mut Vec<Op>, reader: &mut impl Listener) -> bool {
+        let wanted = out.capacity().saturating_sub(out.len()).max(1);
+        let start = out.len();
+        while out.len() - start < wanted {
+            match self
+                .walk
+                .step(&self.reader, thread, wanted - (out.len() - start))
+            {
+                Step::Ops(ops) => {
+                    reader.ops(ops, out);
+                    self.replayed += ops.len() as u64;
+                    self.sleeps[thread] = FIRST_SLEEP_NS;
+                }
+                Step::Event(event) => reader.event(event, out),
+                Step::Waits if out.len() > start => return true,
+                Step::Waits => {
+                    out.push(Op::mark(Kind::Sleep, self.sleeps[thread]));
+                    self.sleeps[thread] = (self.sleeps[thread] * 2).min(LAST_SLEEP_NS);
+                    return true;
+                }
+                Step::Ended => return false,
+            }
         }
+        true
     }
 
     /// The trace behind it.
@@ -200,29 +247,7 @@ impl Program for TraceProgram {
     }
 
     fn fill(&mut self, thread: usize, _now: u64, out: &mut Vec<Op>) -> bool {
-        let wanted = out.capacity().saturating_sub(out.len()).max(1);
-        let start = out.len();
-        while out.len() - start < wanted {
-            match self
-                .walk
-                .step(&self.reader, thread, wanted - (out.len() - start))
-            {
-                Step::Ops(ops) => {
-                    out.extend_from_slice(ops);
-                    self.replayed += ops.len() as u64;
-                    self.sleeps[thread] = FIRST_SLEEP_NS;
-                }
-                Step::Event(_) => {}
-                Step::Waits if out.len() > start => return true,
-                Step::Waits => {
-                    out.push(Op::mark(Kind::Sleep, self.sleeps[thread]));
-                    self.sleeps[thread] = (self.sleeps[thread] * 2).min(LAST_SLEEP_NS);
-                    return true;
-                }
-                Step::Ended => return false,
-            }
-        }
-        true
+        self.pull(thread, out, &mut ())
     }
 
     fn failure(&self) -> Option<String> {

@@ -2,7 +2,7 @@
 
 use crate::error::TraceError;
 use crate::format::{
-    BLOCK_HEADER_BYTES, BlockHeader, BlockKind, FileHeader, OpDecoder, TRAILER_BYTES,
+    BLOCK_HEADER_BYTES, BlockHeader, BlockKind, FileHeader, MAGIC, OpDecoder, TRAILER_BYTES,
     TRAILER_MAGIC, Templates,
 };
 use crate::parts::{Block, FIXED_BYTES, decode_block, read_file_header, split_end, unpack};
@@ -53,6 +53,15 @@ impl TraceReader {
         let length = file.metadata().map_err(io)?.len();
         let mut fixed = [0; FIXED_BYTES];
         if length < FIXED_BYTES as u64 {
+            let begin = &mut fixed[..length as usize];
+            file.read_exact_at(begin, 0).map_err(io)?;
+            if length > 0 && begin.iter().zip(&MAGIC).all(|(a, b)| a == b) {
+                return Err(TraceError::CutOff {
+                    path: path.into(),
+                    offset: 0,
+                    why: "the file ends inside its header".into(),
+                });
+            }
             return Err(TraceError::Foreign {
                 path: path.into(),
                 hint: if length == 0 { ": it is empty" } else { "" },

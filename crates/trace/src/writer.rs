@@ -12,6 +12,7 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use varve_machine::Op;
+use varve_sites::native::{Frame, Inlined, Key};
 
 /// Ops per block: 1 MiB before coding. Larger blocks compress hardly better and make seeking coarse.
 pub const BLOCK_OPS: usize = 1 << 16;
@@ -25,12 +26,72 @@ pub struct CallSite {
     pub module: String,
     /// Offset in that file, or the address itself when there is no module.
     pub offset: u64,
-    /// Function and offset in it, such as `main+0x1c`, when the file says so.
+    /// Function and offset in it, such as `main+0x1c`, when the file says so. Demangled since version 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub symbol: Option<String>,
+    /// The same place as the file counts addresses (link-time).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<u64>,
+    /// Build id of the file in hexadecimal digits.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub build_id: String,
+    /// File and line of the source, such as `dict.c:214`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
+    /// Functions that were inlined at the call, the innermost first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inlined: Vec<Inlined>,
     /// Who called the function that asked, and who called that one, as far as it is known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub callers: Vec<CallSite>,
+}
+
+impl CallSite {
+    /// The call by itself, without those that led there.
+    pub fn frame(&self) -> Frame {
+        let symbol = self.symbol.as_deref();
+        let function =
+            symbol.map(|symbol| symbol.rsplit_once("+0x").map_or(symbol, |(name, _)| name));
+        Frame {
+            module: self.module.rsplit('/').next().unwrap_or_default().into(),
+            build_id: self.build_id.clone(),
+            offset: self.address.unwrap_or(self.offset),
+            function: function.map(str::to_string),
+            line: self.line.clone(),
+            inlined: self.inlined.clone(),
+        }
+    }
+
+    /// The site of what was allocated here, the same in all processes.
+    pub fn key(&self) -> Key {
+        let callers = self.callers.iter().map(CallSite::frame);
+        Key::Heap([self.frame()].into_iter().chain(callers).collect())
+    }
+}
+
+/// A program or library in a recorded process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadedModule {
+    /// Number of the process.
+    pub process: u32,
+    /// What is to be added to an address of the file (link-time) for the one in the process.
+    pub base: u64,
+    /// The file.
+    pub path: String,
+    /// Its build id in hexadecimal digits; empty if it has none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub build_id: String,
+}
+
+/// The stack of a thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StackRange {
+    /// Number of the process.
+    pub process: u32,
+    /// First address.
+    pub start: u64,
+    /// The address behind the last one.
+    pub end: u64,
 }
 
 impl std::fmt::Display for CallSite {
@@ -66,6 +127,13 @@ pub struct End {
     /// What the recorder could not see, one sentence each.
     #[serde(default)]
     pub warnings: Vec<String>,
+    /// Programs and libraries that were loaded, by process. Addresses are as the process sees them: see
+    /// [`Event::Process`] for those in the trace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub modules: Vec<LoadedModule>,
+    /// Stacks of threads, likewise, as far as they are known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stacks: Vec<StackRange>,
 }
 
 /// One line of the index: where a block is.

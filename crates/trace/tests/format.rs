@@ -48,7 +48,7 @@ fn two_threads(count: usize) -> (Vec<u8>, [Vec<Op>; 2]) {
         module: "/bin/program".into(),
         offset: 0x1234,
         symbol: Some("make+0x4".into()),
-        callers: vec![],
+        ..CallSite::default()
     });
     writer.event(0, Event::Start { tick: 0 }).unwrap();
     writer

@@ -131,8 +131,8 @@ pub const DEFAULT_MACHINE: &str = "optane-6230-memory-mode";
 
 #[derive(clap::Args, Debug)]
 pub struct ProfileArgs {
-    /// The WebAssembly program
-    pub program: String,
+    /// The WebAssembly program, or the trace of a native one
+    pub program: Option<String>,
     /// Where to write the profile
     #[arg(short, long, value_name = "FILE.sites")]
     pub output: PathBuf,
@@ -153,7 +153,11 @@ pub struct ProfileArgs {
     pub tier: Option<varve_runtime::Tier>,
     #[command(flatten)]
     pub sandbox: Sandbox,
-    /// The program's arguments
+    /// The machine that a native program's sites are valued on: a name from `varve machine list`, or a file (cxl-spr if it is not
+    /// given)
+    #[arg(short, long)]
+    pub machine: Option<String>,
+    /// The arguments of a WebAssembly program; or, without PROGRAM, a command
     #[arg(last = true)]
     pub command: Vec<OsString>,
 }
@@ -182,6 +186,9 @@ pub struct SitesArgs {
     /// Heap plans that go by profiles, with parameters, separated by commas (all of them if it is not given)
     #[arg(long, value_name = "PLANS")]
     pub heuristic: Option<String>,
+    /// The fast memory of a native program, such as 25% of what it takes at most, or 8GiB (25% if it is not given)
+    #[arg(long, value_name = "SIZE|PERCENT")]
+    pub fast: Option<run::objects::Fast>,
     /// Sites to show
     #[arg(long, default_value_t = 20, value_name = "N")]
     pub top: usize,

@@ -11,23 +11,14 @@ use std::path::{Path, PathBuf};
 const CIRCLES: &[&str] = &[
     // One thing: what is at which offset. `layout` has all of it, and says what it is at the usual alignment.
     "heap: align layout reference usual",
-    // What PIMA is told, and the log that it keeps.
-    "heap: pima sampler",
-    "pages: policy trays",
     // Values of programs hold on to their store, and the store hands them out.
     "runtime: api/extern_ api/func api/host api/typed api/val code/walk helpers/traps store",
     // Compiled code and the store that it runs in know each other's tables.
     "runtime: compile/alias compile/control compile/env compile/facts compile/feedback compile/hints compile/observe \
      compile/persist compile/resume compile/slot compile/translate store/instance store/intervals store/tier store/vm",
     "runtime: error store/root",
-    "serve: answer command flags list meta parser request session",
-    "serve: connection desk exchange keeper round server shard stats",
-    "serve: managed reclaim",
-    "studies: cross_layer/programs/charts cross_layer/programs/claims",
-    "varve: cmd/calibrate cmd/calibrate_here cmd/governor cmd/interference cmd/machine",
     // Workloads are in the registry's list, and are entries of it.
     "workloads: apps graph gups kv nas registry streams tpcc",
-    "workloads: nas/mg nas/mg_data nas/mg_grid",
 ];
 
 /// A file's modules, from its crate on: `["model", "thread"]`.

@@ -8,8 +8,8 @@
 use std::collections::HashSet;
 
 use crate::plan::{Object, Plan, Site, Space};
-use crate::sites::Key;
 use crate::tier::Tier;
+use varve_sites::Key;
 
 /// By allocation site.
 #[derive(Clone, Debug)]

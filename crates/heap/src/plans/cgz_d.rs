@@ -1,7 +1,7 @@
 //! `cgz-d`: sites are hot by writes per byte (A5, Crystal Gazer).
 
 use super::{BySite, Entry, Hot, cgz_f};
-use crate::sites::classify;
+use varve_sites::classify;
 use varve_spec::Param;
 
 /// What there is to know of it.

@@ -1,7 +1,7 @@
 //! `cgz-f`: sites are hot by writes per object (A5, Crystal Gazer).
 
 use super::{BySite, Entry, Hot};
-use crate::sites::classify;
+use varve_sites::classify;
 use varve_spec::{Param, Want};
 
 /// What there is to know of it.

@@ -3,7 +3,7 @@
 use super::cgz_f::THRESHOLD;
 use super::pima::{ALPHA, HOLD_OFF, INTERVALS, TOGETHER, TriesBoth, settled};
 use super::{Entry, Hot};
-use crate::sites::classify;
+use varve_sites::classify;
 
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {

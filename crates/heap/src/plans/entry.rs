@@ -4,8 +4,8 @@ use varve_spec::{Param, Values, Want};
 
 use crate::pima::PimaError;
 use crate::plan::Plan;
-use crate::sites::{Profile, classify};
 use crate::tier::Tier;
+use varve_sites::{Profile, classify};
 
 /// What a plan is called in errors.
 pub(super) const KIND: &str = "heap plan";

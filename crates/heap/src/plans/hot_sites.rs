@@ -1,7 +1,7 @@
 //! `hot-sites`: sites are hot by how many of their objects are among those accessed most (A6).
 
 use super::{BySite, Entry, Hot};
-use crate::sites::classify;
+use varve_sites::classify;
 use varve_spec::{Param, Want};
 
 /// What there is to know of it.

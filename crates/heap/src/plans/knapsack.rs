@@ -1,7 +1,7 @@
 //! `knapsack`: the sites in slow memory are those that take most bytes for a part of all accesses (B2).
 
 use super::{BySite, Entry, Hot};
-use crate::sites::classify;
+use varve_sites::classify;
 use varve_spec::{Param, Want};
 
 /// What there is to know of it.

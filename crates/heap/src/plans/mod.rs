@@ -30,8 +30,8 @@ pub mod slow_scan;
 pub use by_site::{BySite, Hot};
 pub use entry::{CODE, Chosen, Entry, Make, PlanError};
 
-use crate::sites::Profile;
 use entry::KIND;
+use varve_sites::Profile;
 
 /// All plans, in the order of the papers.
 const ENTRIES: &[Entry] = &[
@@ -80,8 +80,8 @@ mod tests {
     use super::*;
     use crate::plan::{Object, Origin, Site, Space};
     use crate::sampler::Sampler;
-    use crate::sites::Key;
     use crate::tier::Tier;
+    use varve_sites::Key;
 
     #[test]
     fn every_plan_is_found_by_its_name_and_knows_it() {

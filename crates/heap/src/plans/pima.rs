@@ -9,7 +9,8 @@ use super::Entry;
 use super::by_site::Hot;
 use crate::pima::{self, Phase, Pima, PimaError, PimaSettings, Room};
 use crate::plan::{Object, Plan, Site, Space};
-use crate::sampler::{FastMemory, Interval, Intervals, ReportError, Sampler};
+use crate::report::{Interval, ReportError};
+use crate::sampler::{FastMemory, Intervals, Sampler};
 use crate::tier::Tier;
 
 /// What there is to know of it.

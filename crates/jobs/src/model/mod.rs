@@ -167,13 +167,12 @@ impl ModelSpec {
                     ("scale", scale),
                     ("seed", seed),
                 ] {
-                    if line.contains(&format!("{key}=")) {
+                    if varve_spec::gives(&line, key) {
                         let remedy = "take it out: the plan, --scale and --seed say it";
                         let what = format!("the workload says `{key}=` itself");
                         return Err(wrong("workload", what, remedy));
                     }
-                    line.push(if line.contains(':') { ',' } else { ':' });
-                    line.push_str(&format!("{key}={value}"));
+                    line = varve_spec::with(&line, key, value);
                 }
                 varve_workloads::build(&line).map_err(|e| {
                     wrong(

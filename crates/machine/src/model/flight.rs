@@ -3,6 +3,7 @@
 //! A core runs ahead of a missing load until its reorder buffer or its fill buffers are full, and ahead of missing
 //! stores until its store buffer is. Only the time that it then has to wait is a stall.
 
+use super::owners::Ledger;
 use super::ring::Ring;
 use super::time::Ps;
 
@@ -25,6 +26,8 @@ const NONE: Miss = Miss {
 struct InOrder {
     /// Behind the last miss stands `NONE`.
     misses: Ring<Miss>,
+    /// Whose they are, where somebody wants to know.
+    owners: Ring<u32>,
     head: usize,
     tail: usize,
     /// The first miss.
@@ -35,6 +38,7 @@ impl InOrder {
     fn new(capacity: usize) -> InOrder {
         InOrder {
             misses: Ring::new(capacity + 1),
+            owners: Ring::new(capacity + 1),
             head: 0,
             tail: 0,
             first: NONE,
@@ -65,12 +69,30 @@ impl InOrder {
     /// Waits for the misses that fill the window at number `at`; returns the clock after that.
     #[cold]
     #[inline(never)]
-    fn wait(&mut self, at: u64, mut clock: Ps) -> Ps {
+    fn wait(&mut self, at: u64, mut clock: Ps, ledger: &mut Option<Box<Ledger>>) -> Ps {
         while self.first.limit <= at {
-            clock = clock.max(self.first.done);
-            self.pop();
+            clock = self.wait_for_first(clock, ledger);
         }
         clock
+    }
+
+    /// Waits for the first miss; returns the clock after that.
+    #[inline(always)]
+    fn wait_for_first(&mut self, clock: Ps, ledger: &mut Option<Box<Ledger>>) -> Ps {
+        let until = clock.max(self.first.done);
+        if let Some(ledger) = ledger {
+            ledger.waited(self.owners.get(self.head), until - clock);
+        }
+        self.pop();
+        until
+    }
+
+    /// The miss that was pushed last is of the owner whose access runs.
+    #[inline(always)]
+    fn own(&mut self, ledger: &Option<Box<Ledger>>) {
+        if let Some(ledger) = ledger {
+            self.owners.set(self.tail - 1, ledger.current);
+        }
     }
 }
 
@@ -116,6 +138,8 @@ pub struct Flight {
     pub last_flush: Ps,
     /// Time lost.
     pub stalls: Stalls,
+    /// Whom it was lost to, where somebody wants to know.
+    pub ledger: Option<Box<Ledger>>,
 }
 
 impl Flight {
@@ -134,6 +158,7 @@ impl Flight {
             last_load: 0,
             last_flush: 0,
             stalls: Stalls::default(),
+            ledger: None,
         }
     }
 
@@ -144,7 +169,7 @@ impl Flight {
         if self.instructions < self.loads.first.limit {
             return clock;
         }
-        let until = self.loads.wait(self.instructions, clock);
+        let until = self.loads.wait(self.instructions, clock, &mut self.ledger);
         self.stalls.load += until - clock;
         until
     }
@@ -159,6 +184,9 @@ impl Flight {
     pub fn depend(&mut self, clock: Ps) -> Ps {
         if self.last_load > clock {
             self.stalls.load += self.last_load - clock;
+            if let Some(ledger) = &mut self.ledger {
+                ledger.waited(ledger.last_load, self.last_load - clock);
+            }
             return self.last_load;
         }
         clock
@@ -172,7 +200,7 @@ impl Flight {
         if !store | (self.stores_seen < self.stores.first.limit) {
             return clock;
         }
-        let until = self.stores.wait(self.stores_seen, clock);
+        let until = self.stores.wait(self.stores_seen, clock, &mut self.ledger);
         self.stalls.store += until - clock;
         until
     }
@@ -184,15 +212,13 @@ impl Flight {
             let load = self.loads.first.done;
             let store = self.stores.first.done;
             if load <= store {
-                let until = clock.max(load);
+                let until = self.loads.wait_for_first(clock, &mut self.ledger);
                 self.stalls.load += until - clock;
                 clock = until;
-                self.loads.pop();
             } else {
-                let until = clock.max(store);
+                let until = self.stores.wait_for_first(clock, &mut self.ledger);
                 self.stalls.store += until - clock;
                 clock = until;
-                self.stores.pop();
             }
         }
         clock
@@ -206,6 +232,10 @@ impl Flight {
             done,
             limit: self.instructions + self.reorder,
         });
+        self.loads.own(&self.ledger);
+        if let Some(ledger) = &mut self.ledger {
+            ledger.last_load = ledger.current;
+        }
     }
 
     /// A store miss is in flight until `done`; stores become visible in order.
@@ -216,6 +246,7 @@ impl Flight {
             done: self.last_store_done,
             limit: self.stores_seen + self.store_buffer,
         });
+        self.stores.own(&self.ledger);
     }
 
     /// A non-temporal store or flush holds a fill buffer until the controller accepts it at `done`.
@@ -226,6 +257,7 @@ impl Flight {
             done,
             limit: self.stores_seen + self.store_buffer,
         });
+        self.stores.own(&self.ledger);
     }
 
     /// When every store so far is in the first-level cache.
@@ -240,6 +272,9 @@ impl Flight {
         let until = self.last_flush.max(self.last_store_done);
         if until > clock {
             self.stalls.fence += until - clock;
+            if let Some(ledger) = &mut self.ledger {
+                ledger.waited(ledger.current, until - clock);
+            }
             return until;
         }
         clock

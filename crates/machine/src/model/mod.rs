@@ -18,6 +18,7 @@ mod flight;
 pub(crate) mod host;
 mod memory;
 mod outcome;
+mod owners;
 mod pm;
 mod prefetcher;
 mod queue;
@@ -34,6 +35,7 @@ pub use dram::{DramCounts, ROW_TIMEOUT_NS, RankTimes};
 pub use flight::Stalls;
 pub use memory::{Backing, Node, nodes};
 pub use outcome::{Latency, MoveCounts, Outcome, Phase, Snapshot};
+pub use owners::{OwnerCounts, Owners};
 pub use pm::PmCounts;
 pub use table::ADDRESS_BITS;
 pub use tags::MAX_RATIO;
@@ -153,33 +155,71 @@ pub fn run(
     options: &Options,
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Outcome, RunError> {
-    run_on(Newer::detect(), machine, pager, programs, options, watch)
+    Ready {
+        newer: Newer::detect(),
+        owners: None,
+    }
+    .run(machine, pager, programs, options, watch)
 }
 
-/// As [`run`], with the newer instructions of a processor or without.
-fn run_on(
-    newer: Option<Newer>,
+/// As [`run`]; besides, misses and waits are counted by owner, in [`Outcome::owners`].
+///
+/// # Errors
+/// As [`run`].
+pub fn run_by_owner(
     machine: &Machine,
     pager: &mut dyn Pager,
     programs: &mut [&mut dyn Program],
     options: &Options,
+    owners: &mut dyn Owners,
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Outcome, RunError> {
-    let page_bytes = pager.page_bytes();
-    if !page_bytes.is_power_of_two() || !(4096..=1 << 30).contains(&page_bytes) {
-        let why = "a page is a power of two between 4 KiB and 1 GiB";
-        return Err(RunError::PageSize { page_bytes, why });
+    Ready {
+        newer: Newer::detect(),
+        owners: Some(owners),
     }
-    if nodes(machine)
-        .iter()
-        .any(|n| n.bytes % page_bytes != 0 || n.bytes == 0)
-    {
-        let why = "each memory must hold a whole number of them";
-        return Err(RunError::PageSize { page_bytes, why });
+    .run(machine, pager, programs, options, watch)
+}
+
+/// What a run needs besides what it is a run of.
+struct Ready<'a> {
+    /// The newer instructions of the host's processor, if it has them.
+    newer: Option<Newer>,
+    /// Who tells whose memory it is.
+    owners: Option<&'a mut dyn Owners>,
+}
+
+impl<'a> Ready<'a> {
+    fn run(
+        self,
+        machine: &Machine,
+        pager: &'a mut dyn Pager,
+        programs: &mut [&mut dyn Program],
+        options: &Options,
+        watch: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<Outcome, RunError> {
+        let page_bytes = pager.page_bytes();
+        if !page_bytes.is_power_of_two() || !(4096..=1 << 30).contains(&page_bytes) {
+            let why = "a page is a power of two between 4 KiB and 1 GiB";
+            return Err(RunError::PageSize { page_bytes, why });
+        }
+        if nodes(machine)
+            .iter()
+            .any(|n| n.bytes % page_bytes != 0 || n.bytes == 0)
+        {
+            let why = "each memory must hold a whole number of them";
+            return Err(RunError::PageSize { page_bytes, why });
+        }
+        let mut model = Model::new(machine, pager, programs, options, page_bytes);
+        model.newer = self.newer;
+        if self.owners.is_some() {
+            model.shared.owners = self.owners;
+            for thread in &mut model.threads {
+                thread.flight.ledger = Some(Box::default());
+            }
+        }
+        model.run(programs, watch)
     }
-    let mut model = Model::new(machine, pager, programs, options, page_bytes);
-    model.newer = newer;
-    model.run(programs, watch)
 }
 
 struct Model<'a> {
@@ -264,6 +304,7 @@ impl<'a> Model<'a> {
             replicas,
             lanes: o.move_lanes as usize,
             zeroed_late: 0,
+            owners: None,
             out_of_frames: None,
         };
         Model {

@@ -4,6 +4,7 @@ use super::activity::ChannelActivity;
 use super::counts::SocketCounts;
 use super::events::Events;
 use super::flight::Stalls;
+use super::owners::{Ledger, OwnerCounts};
 use super::thread::{Shared, Thread, ThreadCounts};
 use super::time::Ps;
 use super::{Progress, RankTimes};
@@ -147,6 +148,8 @@ pub struct Outcome {
     pub cache_lines: (u64, u64),
     /// Power-state times by socket, channel and rank.
     pub ranks: Vec<Vec<Vec<RankTimes>>>,
+    /// Misses and waits by owner, with [`run_by_owner`](super::run_by_owner) only.
+    pub owners: Vec<OwnerCounts>,
     /// What the programs computed.
     pub answers: Vec<(String, String)>,
     /// Why a program ended early, in one line, if one did (a truncated trace, a crashed command).
@@ -168,6 +171,15 @@ struct Mark {
     sockets: Vec<SocketCounts>,
     channels: Vec<Vec<ChannelActivity>>,
     moves: MoveCounts,
+}
+
+/// Counts by owner, of all threads.
+fn owners(threads: &[Thread]) -> Vec<OwnerCounts> {
+    let mut all = Ledger::default();
+    for ledger in threads.iter().filter_map(|t| t.flight.ledger.as_ref()) {
+        all.add(ledger);
+    }
+    all.into_counts()
 }
 
 /// Most snapshots of a run.
@@ -393,6 +405,7 @@ impl Recorder {
             page_bytes: 1 << s.page_shift,
             cache_lines: s.memory.cache_use(),
             ranks: s.memory.rank_times(now),
+            owners: owners(threads),
             answers,
             failure,
         }

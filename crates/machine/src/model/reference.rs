@@ -411,7 +411,9 @@ proptest! {
         // Processors without the newer instructions give the same.
         let newer = newer.then(Newer::detect).flatten();
         let options = Options::default();
-        let out = model::run_on(newer, &m, &mut pager, &mut [&mut program], &options, &mut |_| true).unwrap();
+        let out = model::Ready { newer, owners: None }
+            .run(&m, &mut pager, &mut [&mut program], &options, &mut |_| true)
+            .unwrap();
         slow.counts.instructions = slow.window.instructions;
         prop_assert_eq!(out.threads[0], slow.counts);
         prop_assert_eq!(out.thread_stalls[0], slow.window.stalls);

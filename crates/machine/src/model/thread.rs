@@ -4,6 +4,7 @@ use super::cache::{Cache, Found, Place};
 use super::flight::Flight;
 use super::host::Level;
 use super::memory::Memory;
+use super::owners::Owners;
 use super::prefetcher::Prefetcher;
 use super::queue::Entries;
 use super::replicas::Replicas;
@@ -150,6 +151,8 @@ pub struct Shared<'a> {
     pub lanes: usize,
     /// Bytes that threads zeroed themselves.
     pub zeroed_late: u64,
+    /// Who tells whose memory it is, if somebody wants to know.
+    pub owners: Option<&'a mut dyn Owners>,
     /// Set when the pager had no frame left.
     pub out_of_frames: Option<OutOfFrames>,
 }
@@ -562,6 +565,7 @@ impl Thread {
                 self.flight.last_load = last.max(self.clock + s.lat.l1 + walk);
             }
             if walk > s.lat.stlb {
+                self.find_owner(s);
                 // A walk for a line that is cached all the same holds up the loads behind it like a miss.
                 self.miss(self.clock + walk + s.lat.l1, load);
             }
@@ -575,6 +579,24 @@ impl Thread {
             load,
             walk,
         });
+    }
+
+    /// Notes whose memory the access that runs asks for, where somebody wants to know.
+    #[inline(always)]
+    fn find_owner(&mut self, s: &mut Shared) {
+        if let (Some(ledger), Some(owners)) = (&mut self.flight.ledger, &mut s.owners) {
+            ledger.current = owners.owner(self.address);
+        }
+    }
+
+    /// Notes that the access that runs had to go to memory, if it had.
+    #[inline(always)]
+    fn note_miss(&mut self, misses_before: u64, load: bool) {
+        if let Some(ledger) = &mut self.flight.ledger
+            && self.counts.llc_misses > misses_before
+        {
+            ledger.missed(load);
+        }
     }
 
     #[inline(always)]
@@ -598,6 +620,8 @@ impl Thread {
         walk: Ps,
         s: &mut Shared,
     ) {
+        let misses_before = self.counts.llc_misses;
+        self.find_owner(s);
         self.counts.l1_misses += 1;
         self.clock = self.flight.room(self.clock);
         let start = self.clock + walk;
@@ -626,6 +650,7 @@ impl Thread {
         {
             done = done.max(self.put_last(out, start, s));
         }
+        self.note_miss(misses_before, load);
         if load {
             self.flight.load_miss(done)
         } else {
@@ -747,6 +772,8 @@ impl Thread {
             if s.out_of_frames.is_some() {
                 return;
             }
+            let misses_before = self.counts.llc_misses;
+            self.find_owner(s);
             self.counts.l1_misses += 1;
             let start = self.clock + cost;
             let line = physical >> 6;
@@ -757,10 +784,14 @@ impl Thread {
                     self.beyond(line, out, start, true, s)
                 }
             };
+            self.note_miss(misses_before, true);
             latest = latest.max(done);
         }
         if latest > self.clock {
             self.flight.stalls.fetch += latest - self.clock;
+            if let Some(ledger) = &mut self.flight.ledger {
+                ledger.waited(ledger.current, latest - self.clock);
+            }
             self.clock = latest;
         }
     }
@@ -782,6 +813,7 @@ impl Thread {
             if !dirty {
                 continue;
             }
+            self.find_owner(s);
             self.clock = self.flight.room(self.clock);
             let start = self.clock + cost + s.lat.llc;
             s.others(start, physical, self.socket, true);

@@ -10,9 +10,9 @@ use varve_machine::{Daemons, Fault, Source};
 
 use super::daemon::Settings;
 use super::entry::{Advised, Entry, Needs};
-use crate::frames::Frames;
+use crate::frames::{Frames, Remap};
 use crate::heat::Heat;
-use crate::policy::{Policy, Remap};
+use crate::policy::Policy;
 use crate::ties::Ties;
 use crate::topology::Topology;
 

@@ -10,10 +10,10 @@ use varve_machine::{Daemons, Fault, Source};
 use super::daemon::Settings;
 use super::entry::{Advised, Entry, Needs};
 use super::{nearest_of, seen_from};
-use crate::frames::Frames;
+use crate::frames::{Frames, Remap};
 use crate::heat::Heat;
 use crate::lists::Lists;
-use crate::policy::{Policy, Remap};
+use crate::policy::Policy;
 use crate::topology::Topology;
 use varve_spec::{Param, Want};
 

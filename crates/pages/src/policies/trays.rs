@@ -9,9 +9,9 @@ use varve_spec::{Param, Values, Want};
 
 use super::entry::{Entry, Made, Needs};
 use crate::error::Error;
-use crate::frames::Frames;
+use crate::frames::{Frames, Remap};
 use crate::governor::{BandwidthModel, Decision, Governor};
-use crate::policy::{Policy, Remap};
+use crate::policy::Policy;
 use crate::topology::Topology;
 use crate::trays::{Colour, DimmMap, TrayState, Trays};
 

@@ -1,7 +1,7 @@
 //! A managed program that the host drives, such as a store that is given requests, on the modelled machine.
 
 use super::pages::{Numa, TierPager, Tiers};
-use super::{region, told};
+use super::{region, stream};
 use crate::Error;
 use std::sync::Arc;
 use varve_machine::Machine;
@@ -31,11 +31,11 @@ pub fn run_hosted<T: Send>(
         ..Options::default()
     };
     std::thread::scope(|scope| {
-        let (teller, mut told) = told::pair(0, tiers);
-        let thread = scope.spawn(move || driver(Box::new(teller)));
-        let outcome = model::run(machine, &mut pager, &mut [&mut told], &options, watch);
+        let (sink, mut stream) = stream::pair(0, tiers);
+        let thread = scope.spawn(move || driver(Box::new(sink)));
+        let outcome = model::run(machine, &mut pager, &mut [&mut stream], &options, watch);
         // If the model has stopped early, the driver hears of it when its store tells the next accesses.
-        drop(told);
+        drop(stream);
         let done = thread.join();
         let done = done.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         outcome?;

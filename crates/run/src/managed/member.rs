@@ -3,7 +3,7 @@
 
 use super::pages::Tiers;
 use super::program::{End, Failed, ManagedProgram, SEED};
-use super::told::{self, Told};
+use super::stream::{self, AccessStream};
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use varve_machine::{Op, Program};
@@ -19,7 +19,7 @@ pub struct ManagedMember {
 
 enum State {
     Waiting,
-    Running(Told, JoinHandle<Result<End, Failed>>),
+    Running(AccessStream, JoinHandle<Result<End, Failed>>),
     Ended,
 }
 
@@ -35,16 +35,16 @@ impl ManagedMember {
     }
 
     fn begin(&mut self) {
-        let (teller, told) = told::pair(0, Arc::new(Tiers::new(self.page_bytes)));
+        let (sink, stream) = stream::pair(0, Arc::new(Tiers::new(self.page_bytes)));
         let config = Config {
             // The same every time.
             background: false,
             ..Config::default()
         };
         let program = self.program.clone();
-        let thread = Builder::new().spawn(move || program.observed(config, SEED, Box::new(teller)));
+        let thread = Builder::new().spawn(move || program.observed(config, SEED, Box::new(sink)));
         self.state = match thread {
-            Ok(thread) => State::Running(told, thread),
+            Ok(thread) => State::Running(stream, thread),
             Err(e) => {
                 self.failure = Some(format!("no thread for its engine: {e}"));
                 State::Ended
@@ -55,8 +55,8 @@ impl ManagedMember {
     /// The program has told everything, or nobody listens to it any more: how it ended.
     fn end(&mut self) -> Option<std::thread::Result<Result<End, Failed>>> {
         match std::mem::replace(&mut self.state, State::Ended) {
-            State::Running(told, thread) => {
-                drop(told);
+            State::Running(stream, thread) => {
+                drop(stream);
                 Some(thread.join())
             }
             State::Waiting | State::Ended => None,
@@ -77,8 +77,8 @@ impl Program for ManagedMember {
         if matches!(self.state, State::Waiting) {
             self.begin();
         }
-        if let State::Running(told, _) = &mut self.state
-            && told.fill(thread, now, out)
+        if let State::Running(stream, _) = &mut self.state
+            && stream.fill(thread, now, out)
         {
             return true;
         }

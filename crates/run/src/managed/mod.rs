@@ -7,15 +7,15 @@ mod pages;
 mod program;
 mod region;
 mod result;
-mod told;
+mod stream;
 mod trays;
 
 pub use access::{Access, Folder};
 pub use hosted::run_hosted;
 pub use member::ManagedMember;
 pub use pages::{Numa, TIERS};
-pub use program::{End, ManagedProgram, Ran, SEED, unknown_sites};
-pub use result::{GcStack, Left, Pauses, Phase, PlanResult, StallStack, Turnaround};
+pub use program::{End, HostRun, ManagedProgram, SEED, unknown_sites};
+pub use result::{FailureLog, GcStack, Pauses, Phase, PlanResult, Turnaround};
 pub use trays::{DimmUse, PowerPoint, TrayOptions, TrayUse};
 
 use crate::{Error, Spec};
@@ -247,16 +247,15 @@ pub fn run_managed(
     std::thread::scope(|scope| {
         let (mut threads, mut programs) = (Vec::new(), Vec::new());
         for (space, region) in regions.iter().enumerate() {
-            let (teller, told) = told::pair(space, Arc::clone(&tiers));
+            let (sink, stream) = stream::pair(space, Arc::clone(&tiers));
             let config = region::Copy::settings(region.as_ref(), &config);
             let program = &spec.program;
-            threads
-                .push(scope.spawn(move || program.observed(config, spec.seed, Box::new(teller))));
-            programs.push(told);
+            threads.push(scope.spawn(move || program.observed(config, spec.seed, Box::new(sink))));
+            programs.push(stream);
         }
-        let mut told: Vec<&mut dyn varve_machine::Program> = Vec::new();
-        told.extend(programs.iter_mut().map(|p| p as &mut _));
-        let outcome = model::run(machine, pager.pager(), &mut told, &options, watch);
+        let mut streams: Vec<&mut dyn varve_machine::Program> = Vec::new();
+        streams.extend(programs.iter_mut().map(|p| p as &mut _));
+        let outcome = model::run(machine, pager.pager(), &mut streams, &options, watch);
         // If the model has stopped early, the programs hear of it when they tell the next accesses.
         drop(programs);
         let ends: Vec<_> = threads.into_iter().map(|t| t.join()).collect();
@@ -270,7 +269,7 @@ pub fn run_managed(
             ends.push(end.map_err(|failed| Error::Managed {
                 file: spec.program.file.clone(),
                 error: failed.error,
-                left: Left::new(failed.err, &failed.phases),
+                log: FailureLog::new(failed.err, &failed.phases),
             })?);
         }
         if let Some(failed) = ends.iter().position(|end| end.code != 0) {
@@ -278,7 +277,7 @@ pub fn run_managed(
             return Err(Error::Exit {
                 file: spec.program.file.clone(),
                 code: end.code,
-                left: Left::new(end.err, &end.phases),
+                log: FailureLog::new(end.err, &end.phases),
             });
         }
         let is_fast = |frame| pager.is_fast(frame);
@@ -291,7 +290,7 @@ pub fn run_managed(
                 .trays()
                 .map(|state| TrayUse::of(machine, &outcome, &state));
             result.power = trays::power(machine, &outcome);
-            (result.energy_j, result.cpu_j) = result::of_sockets_in_use(spec, &outcome);
+            (result.measured.energy_j, result.cpu_j) = result::of_sockets_in_use(spec, &outcome);
         }
         // There is always a first one.
         Ok((result, ends.swap_remove(0)))

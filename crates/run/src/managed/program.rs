@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use std::io::{Cursor, Write};
 use std::sync::{Arc, Mutex};
 use varve_runtime::host::{Console, Input, Output, State, Wasi, placement, teavm, wasi};
-use varve_runtime::sites::{Key, Profile};
 use varve_runtime::{
     Clock, Config, Engine, Error, GcStats, Linker, Module, PimaEntry, Sink, Store, Val, ValType,
 };
+use varve_sites::{Key, Profile};
 
 /// The seed of random numbers where nobody chooses it.
 pub const SEED: u64 = 1;
@@ -33,7 +33,7 @@ pub struct ManagedProgram {
 }
 
 /// What a program left that ran on this machine.
-pub struct Ran {
+pub struct HostRun {
     /// Persistence checks, if they were counted.
     pub checks: Option<varve_runtime::CheckStats>,
     /// What baseline code saw of the places that check.
@@ -194,7 +194,7 @@ impl ManagedProgram {
     ///
     /// # Errors
     /// A module that is no program, what goes wrong in it, and an exit code that is not 0.
-    pub fn ran(&self, config: Config) -> Result<Ran, Error> {
+    pub fn ran(&self, config: Config) -> Result<HostRun, Error> {
         let (out, err) = (Kept::default(), Kept::default());
         let engine = Engine::new(config);
         let module = Module::new(&engine, &self.bytes)?;
@@ -213,7 +213,7 @@ impl ManagedProgram {
                 self.file
             )));
         }
-        Ok(Ran {
+        Ok(HostRun {
             checks: store.check_stats(),
             sites: store.check_sites(),
             durable: store.durable_stats().map(|(stats, _)| stats),

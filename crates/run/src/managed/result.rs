@@ -1,10 +1,12 @@
 //! What a managed program's run under one heap plan came to.
 
 use super::{End, ManagedSpec, Numa, PowerPoint, TrayUse};
+use crate::{Measured, StallShares};
 use serde::{Deserialize, Serialize};
+use std::ops::Deref;
 use std::time::Duration;
 use varve_machine::energy::{CpuEnergy, Energy};
-use varve_machine::model::{Outcome, Stalls};
+use varve_machine::model::Outcome;
 use varve_runtime::{GcKind, GcStats, PimaEntry, PimaNote, PimaPhase};
 
 /// Pauses of one kind of collections, in the machine's time.
@@ -32,39 +34,6 @@ impl Pauses {
             p99_ns: ns(99.0),
             max_ns: ns(100.0),
         }
-    }
-}
-
-/// Shares of the instances' time, 0 to 1 (paper A, section 5.2). What is not lost is the rest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct StallStack {
-    /// Waiting for loads.
-    pub load: f64,
-    /// Waiting for room in the store buffer.
-    pub store: f64,
-    /// Waiting for instructions.
-    pub fetch: f64,
-    /// Waiting at fences.
-    pub fence: f64,
-    /// Operating system: page faults.
-    pub system: f64,
-}
-
-impl StallStack {
-    fn of(s: &Stalls, all_ns: u64) -> StallStack {
-        let share = |ps: u64| ps as f64 / (all_ns as f64 * 1000.0).max(1.0);
-        StallStack {
-            load: share(s.load),
-            store: share(s.store),
-            fetch: share(s.fetch),
-            fence: share(s.fence),
-            system: share(s.system + s.barrier),
-        }
-    }
-
-    /// All of them.
-    pub fn total(&self) -> f64 {
-        self.load + self.store + self.fetch + self.fence + self.system
     }
 }
 
@@ -179,18 +148,18 @@ impl Phase {
     }
 }
 
-/// What a program left that failed.
+/// What is known of a program that failed.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Left {
+pub struct FailureLog {
     /// What it wrote to standard error.
     pub err: Vec<u8>,
     /// The phases of a plan that samples.
     pub phases: Vec<Phase>,
 }
 
-impl Left {
-    pub(super) fn new(err: Vec<u8>, phases: &[PimaEntry]) -> Left {
-        Left {
+impl FailureLog {
+    pub(super) fn new(err: Vec<u8>, phases: &[PimaEntry]) -> FailureLog {
+        FailureLog {
             err,
             phases: phases.iter().map(Phase::of).collect(),
         }
@@ -219,54 +188,26 @@ impl std::fmt::Display for Phase {
 /// stands for them, unless they are said to be of one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlanResult {
-    /// Machine.
-    pub machine: String,
+    /// What all kinds of runs measure, to the end of the slowest instance. Instructions are those of the program and of its
+    /// collector (one per access); stalls have collections in them (paper A, section 5.2).
+    #[serde(flatten)]
+    pub measured: Measured,
     /// Plan as asked for.
     pub plan: String,
-    /// Program.
-    pub program: String,
     /// Instances that share the machine.
     pub instances: u32,
     /// Whether each of them was run; otherwise one was, and the others only loaded the memory.
     pub every: bool,
     /// Where threads and memory are.
     pub numa: Numa,
-    /// Seed.
-    pub seed: u64,
-    /// Bytes of a page.
-    pub page_bytes: u64,
-    /// Version of the product.
-    pub version: String,
-    /// From the beginning to the end of the slowest instance, s.
-    pub seconds: f64,
-    /// The same of each instance that was run, s.
+    /// From the beginning to the end of each instance that was run, s.
     pub instance_seconds: Vec<f64>,
-    /// Instructions of one instance, of the program and of its collector (one per access).
-    pub instructions: u64,
-    /// Accesses of one instance.
-    pub accesses: u64,
-    /// Reads of one instance that missed all processor caches.
-    pub memory_reads: u64,
-    /// Share of those that slow memory served, 0 to 1.
-    pub slow_share: f64,
-    /// Bytes read from DRAM.
-    pub fast_read_bytes: u64,
-    /// Bytes written to DRAM.
-    pub fast_written_bytes: u64,
-    /// Bytes read from slow memory.
-    pub slow_read_bytes: u64,
-    /// Bytes written to slow memory.
-    pub slow_written_bytes: u64,
     /// Bytes of slow memory that were zeroed beside one instance once it had given them back.
     #[serde(default)]
     pub zeroed_bytes: u64,
     /// Bytes of slow memory that one instance had to zero itself: it wanted more than was zero.
     #[serde(default)]
     pub zeroed_late_bytes: u64,
-    /// Bytes of one instance's touched pages in DRAM at the end.
-    pub fast_bytes: u64,
-    /// Bytes of one instance's touched pages in slow memory at the end.
-    pub slow_bytes: u64,
     /// The most that touched pages of one instance took at a time, in all memories, bytes.
     #[serde(default)]
     pub most_bytes: u64,
@@ -291,13 +232,6 @@ pub struct PlanResult {
     pub survived_bytes: u64,
     /// The most that objects took after a collection, bytes.
     pub peak_bytes: u64,
-    /// Bytes of objects that collections moved from one memory to another.
-    pub moved_bytes: u64,
-    /// Share of the time lost, by reason; collections included.
-    pub stalls: StallStack,
-    /// Energy of all memory of the machine, that of sockets without a program included, J; on a machine with trays, of the sockets
-    /// in use. None if the machine has no data for it.
-    pub energy_j: Option<f64>,
     /// On a machine with trays: energy of the processors in use by the machine's simple model, J; none if it has no data for it.
     #[serde(default)]
     pub cpu_j: Option<f64>,
@@ -313,6 +247,15 @@ pub struct PlanResult {
     pub untold: Option<String>,
 }
 
+/// What all kinds of runs measure is read as if it stood here.
+impl Deref for PlanResult {
+    type Target = Measured;
+
+    fn deref(&self) -> &Measured {
+        &self.measured
+    }
+}
+
 impl PlanResult {
     /// Of a run that has ended well; `is_fast` says whether a frame is DRAM.
     pub(super) fn new(
@@ -322,7 +265,6 @@ impl PlanResult {
         ends: &[End],
     ) -> PlanResult {
         let last = outcome.last();
-        let memory = last.memory();
         let stats = &ends[0].stats;
         let run = ends.len() as u64;
         let pages = |fast: bool| {
@@ -332,29 +274,26 @@ impl PlanResult {
         let total = |kind| stats.total(kind).as_secs_f64();
         let all: u64 = outcome.thread_ns.iter().sum();
         PlanResult {
-            machine: spec.machine.name.clone(),
+            measured: Measured {
+                machine: spec.machine.name.clone(),
+                program: spec.program.name().into(),
+                seed: spec.seed,
+                page_bytes: outcome.page_bytes,
+                seconds: outcome.ns as f64 / 1e9,
+                fast_bytes: pages(true),
+                slow_bytes: pages(false),
+                moved_bytes: stats.moved.iter().sum(),
+                stalls: StallShares::of(&last.stalls, all as f64),
+                energy_j: Energy::of(&spec.machine, outcome).ok().map(|e| e.total()),
+                ..Measured::of(last, 1, run)
+            },
             plan: spec.plan.clone(),
-            program: spec.program.name().into(),
             instances: spec.instances,
             every: spec.every,
             numa: spec.numa,
-            seed: spec.seed,
-            page_bytes: outcome.page_bytes,
-            version: crate::VERSION.into(),
-            seconds: outcome.ns as f64 / 1e9,
             instance_seconds: outcome.thread_ns.iter().map(|&t| t as f64 / 1e9).collect(),
-            instructions: last.counts.instructions / run,
-            accesses: last.counts.accesses / run,
-            memory_reads: last.counts.llc_misses / run,
-            slow_share: last.slow_share(),
-            fast_read_bytes: 64 * memory.dram.reads,
-            fast_written_bytes: 64 * memory.dram.writes,
-            slow_read_bytes: 64 * (memory.pm.reads + memory.cxl_reads),
-            slow_written_bytes: 64 * (memory.pm.writes + memory.cxl_writes),
             zeroed_bytes: last.moves.zeroed / run,
             zeroed_late_bytes: last.moves.zeroed_late / run,
-            fast_bytes: pages(true),
-            slow_bytes: pages(false),
             most_bytes: 0,
             minor: Pauses::of(stats, GcKind::Minor),
             observer: Pauses::of(stats, GcKind::Observer),
@@ -366,9 +305,6 @@ impl PlanResult {
             allocated_bytes: stats.allocated,
             survived_bytes: stats.promoted,
             peak_bytes: stats.peak,
-            moved_bytes: stats.moved.iter().sum(),
-            stalls: StallStack::of(&last.stalls, all),
-            energy_j: Energy::of(&spec.machine, outcome).ok().map(|e| e.total()),
             cpu_j: None,
             trays: None,
             power: Vec::new(),
@@ -380,11 +316,6 @@ impl PlanResult {
     /// Energy of processors and memory, J.
     pub fn all_j(&self) -> Option<f64> {
         Some(self.cpu_j? + self.energy_j?)
-    }
-
-    /// Share of touched memory that is DRAM, or on a machine with trays hot, 0 to 1.
-    pub fn dram_share(&self) -> f64 {
-        self.fast_bytes as f64 / (self.fast_bytes + self.slow_bytes).max(1) as f64
     }
 
     /// The longest pause, ns.

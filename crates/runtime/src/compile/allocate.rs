@@ -15,6 +15,19 @@ use varve_machine::Kind as Access;
 /// Longest array that is allocated inline: larger ones may not fit into any nursery.
 const INLINE_ARRAY_BYTES: u64 = 4096;
 
+/// An object that is being allocated.
+struct Birth {
+    ty: TypeIndex,
+    /// Its allocation site.
+    site: u32,
+    /// Where the runtime makes it.
+    slow: Block,
+    /// Where it is there.
+    done: Block,
+    /// The reference to it, there.
+    object: Value,
+}
+
 impl Translator<'_, '_> {
     /// The number of the operator's allocation site: that of its call if it is in a maker.
     pub(super) fn site(&mut self) -> u32 {
@@ -81,28 +94,54 @@ impl Translator<'_, '_> {
         let site = self.site();
         let size = self.env.types.get(ty).layout.size;
         let size = self.i64(self.env.align.object_size(size.into()) as i64);
+        let birth = self.begin_birth(ty, site);
+        let address = self.bump(size, birth.slow);
+        let header = self.header(address, ty, site);
+        self.end_birth(birth, address, header, None)
+    }
+
+    fn begin_birth(&mut self, ty: TypeIndex, site: u32) -> Birth {
         let (slow, done) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(slow);
-        let result = self.b.append_block_param(done, types::I32);
-        let address = self.bump(size, slow);
-        let header = self.header(address, ty, site);
+        let object = self.b.append_block_param(done, types::I32);
+        Birth {
+            ty,
+            site,
+            slow,
+            done,
+            object,
+        }
+    }
+
+    /// The object at `address`, or without room in the nursery the runtime's; `len` is that of an array.
+    fn end_birth(
+        &mut self,
+        birth: Birth,
+        address: Value,
+        header: Value,
+        len: Option<Value>,
+    ) -> Value {
+        let (helper, written) = match len {
+            None => (Helper::AllocStruct, layout::HEADER_SIZE),
+            Some(_) => (Helper::AllocArray, layout::ARRAY_NARROW_BASE),
+        };
+        let object = birth.object;
         let reference = self.reference_to(address);
-        self.b.ins().jump(done, &args(&[reference]));
-        self.b.seal_block(slow);
-        self.b.switch_to_block(slow);
-        let (ty, site) = (self.i32(ty as i64), self.i32(site as i64));
-        self.born(result, Some(header), site);
-        let reference = self
-            .call_helper(Helper::AllocStruct, &[ty, site])
-            .expect("result");
-        self.b.ins().jump(done, &args(&[reference]));
-        self.b.seal_block(done);
-        self.b.switch_to_block(done);
-        self.b.declare_value_needs_stack_map(result);
-        self.record_birth(result, layout::HEADER_SIZE);
-        self.fresh.push(result);
-        self.learn(Fact::Volatile(result));
-        result
+        self.b.ins().jump(birth.done, &args(&[reference]));
+        self.b.seal_block(birth.slow);
+        self.b.switch_to_block(birth.slow);
+        let (ty, site) = (self.i32(birth.ty as i64), self.i32(birth.site as i64));
+        self.born(object, Some(header), site);
+        let arguments: Vec<Value> = [Some(ty), len, Some(site)].into_iter().flatten().collect();
+        let reference = self.call_helper(helper, &arguments).expect("result");
+        self.b.ins().jump(birth.done, &args(&[reference]));
+        self.b.seal_block(birth.done);
+        self.b.switch_to_block(birth.done);
+        self.b.declare_value_needs_stack_map(object);
+        self.record_birth(object, written);
+        self.fresh.push(object);
+        self.learn(Fact::Volatile(object));
+        object
     }
 
     /// Records the writes of a header, and of an array's length.
@@ -116,19 +155,14 @@ impl Translator<'_, '_> {
     pub(super) fn allocate_array(&mut self, ty: TypeIndex, len: Value) -> Value {
         let site = self.site();
         let element = self.env.types.element(ty).storage.bytes();
-        let (slow, small, done) = (
-            self.b.create_block(),
-            self.b.create_block(),
-            self.b.create_block(),
-        );
-        self.b.set_cold_block(slow);
-        let result = self.b.append_block_param(done, types::I32);
+        let birth = self.begin_birth(ty, site);
+        let small = self.b.create_block();
         let most = (INLINE_ARRAY_BYTES - array_base(element) as u64) / element as u64;
         let long = self
             .b
             .ins()
             .icmp_imm_u(IntCC::UnsignedGreaterThan, len, most as i64);
-        self.b.ins().brif(long, slow, &[], small, &[]);
+        self.b.ins().brif(long, birth.slow, &[], small, &[]);
         self.b.seal_block(small);
         self.b.switch_to_block(small);
         let wide = self.b.ins().uextend(types::I64, len);
@@ -142,28 +176,12 @@ impl Translator<'_, '_> {
             .ins()
             .iadd_imm_s(bytes, array_base(element) as i64 + most);
         let size = self.b.ins().band_imm_s(bytes, !most);
-        let address = self.bump(size, slow);
+        let address = self.bump(size, birth.slow);
         let header = self.header(address, ty, site);
         let flags = self.trusted(Region::Lengths);
         self.b
             .ins()
             .store(flags, len, address, layout::ARRAY_LENGTH);
-        let reference = self.reference_to(address);
-        self.b.ins().jump(done, &args(&[reference]));
-        self.b.seal_block(slow);
-        self.b.switch_to_block(slow);
-        let (ty, site) = (self.i32(ty as i64), self.i32(site as i64));
-        self.born(result, Some(header), site);
-        let reference = self
-            .call_helper(Helper::AllocArray, &[ty, len, site])
-            .expect("result");
-        self.b.ins().jump(done, &args(&[reference]));
-        self.b.seal_block(done);
-        self.b.switch_to_block(done);
-        self.b.declare_value_needs_stack_map(result);
-        self.record_birth(result, layout::ARRAY_NARROW_BASE);
-        self.fresh.push(result);
-        self.learn(Fact::Volatile(result));
-        result
+        self.end_birth(birth, address, header, Some(len))
     }
 }

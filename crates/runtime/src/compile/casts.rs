@@ -9,7 +9,7 @@ use crate::helpers::Helper;
 use crate::store::region::{ROW_DEPTH, TYPE_ROW, TYPE_ROWS, displacement, row_kind};
 use crate::types::{HeapType, Kind, RefType, TypeIndex, ValType};
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
+use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value, types};
 use varve_heap::layout;
 use wasmparser::Operator;
 
@@ -92,26 +92,15 @@ impl Translator<'_, '_> {
             Concrete(ty, _) => self.is_type(actual, ty),
             _ => {
                 let kind = self.row_word(actual, 0);
-                match wanted {
-                    Struct => self
-                        .b
-                        .ins()
-                        .icmp_imm_s(IntCC::Equal, kind, row_kind::STRUCT as i64),
-                    Array => self
-                        .b
-                        .ins()
-                        .icmp_imm_s(IntCC::Equal, kind, row_kind::ARRAY as i64),
-                    _ => self
-                        .b
-                        .ins()
-                        .icmp_imm_s(IntCC::NotEqual, kind, row_kind::OPAQUE as i64),
-                }
+                let (condition, of) = match wanted {
+                    Struct => (IntCC::Equal, row_kind::STRUCT),
+                    Array => (IntCC::Equal, row_kind::ARRAY),
+                    _ => (IntCC::NotEqual, row_kind::OPAQUE),
+                };
+                self.b.ins().icmp_imm_s(condition, kind, of as i64)
             }
         };
-        self.b.ins().jump(done, &args(&[fits]));
-        self.b.seal_block(done);
-        self.b.switch_to_block(done);
-        result
+        self.join(done, fits, result)
     }
 
     /// Whether a reference is of type `to`; an i8.
@@ -134,33 +123,38 @@ impl Translator<'_, '_> {
         self.b.seal_block(some);
         self.b.switch_to_block(some);
         let fits = self.test_non_null(operand.value, from.heap, to.heap);
+        self.join(done, fits, result)
+    }
+
+    /// Goes on in the last block of a test, with what this path says: the test's result.
+    fn join(&mut self, done: Block, fits: Value, result: Value) -> Value {
         self.b.ins().jump(done, &args(&[fits]));
         self.b.seal_block(done);
         self.b.switch_to_block(done);
         result
     }
 
-    fn ref_test(&mut self, heap: wasmparser::HeapType, nullable: bool) {
+    /// Takes a reference from the stack: it, the type that is asked for, and whether it is of that type.
+    fn tested(&mut self, heap: wasmparser::HeapType, nullable: bool) -> (Operand, RefType, Value) {
         let to = RefType {
             nullable,
             heap: self.heap_type(heap),
         };
         let operand = self.pop_operand();
-        let v = self.test(operand, to);
-        self.count_outcome(v);
+        let fits = self.test(operand, to);
+        self.count_outcome(fits);
+        (operand, to, fits)
+    }
+
+    fn ref_test(&mut self, heap: wasmparser::HeapType, nullable: bool) {
+        let (operand, to, v) = self.tested(heap, nullable);
         self.push_bool(v);
         let condition = self.stack.last().expect("just pushed").value;
         self.says(condition, Condition::Is(operand.value, to));
     }
 
     fn ref_cast(&mut self, heap: wasmparser::HeapType, nullable: bool) {
-        let to = RefType {
-            nullable,
-            heap: self.heap_type(heap),
-        };
-        let operand = self.pop_operand();
-        let v = self.test(operand, to);
-        self.count_outcome(v);
+        let (operand, to, v) = self.tested(heap, nullable);
         self.b.ins().trapz(v, trap_code(TrapKind::CastFailure));
         self.learn(Fact::Is(operand.value, to));
         self.push(operand.value, ValType::Ref(to));

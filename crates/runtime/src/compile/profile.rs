@@ -16,7 +16,7 @@ use super::alias::Region;
 use super::isa::Level;
 use super::translate::Translator;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
-use varve_heap::sites::record::{READS, WRITES};
+use varve_heap::record::{READS, WRITES};
 
 /// What is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

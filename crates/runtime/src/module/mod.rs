@@ -15,7 +15,7 @@ use crate::types::{RefType, TypeIndex, ValType};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
-use varve_heap::sites::{Profile, ProfileError};
+use varve_sites::{Profile, ProfileError};
 
 /// A validated module. Clones are the same module.
 #[derive(Clone, Debug)]

@@ -12,7 +12,7 @@
 use super::ModuleInner;
 use crate::types::{HeapType, Kind, Registry, Storage, ValType};
 use std::collections::HashMap;
-use varve_heap::sites::Key;
+use varve_sites::Key;
 use wasmparser::Operator;
 
 /// Bytes of a maker's body at most: calls of it are inlined by both compilers where sites matter.

@@ -9,7 +9,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 use varve_heap::plan::Places;
-use varve_heap::sites::Recorder;
+use varve_heap::record::Recorder;
 use varve_heap::{
     Backing, Dram, Interval, Kind, Observer, OutOfMemory, Plan, Ref, ReportError, Roots, Shape,
     Shapes, Site, SpaceRanges, SpaceUse, Stats, Stress, Tier, Unobserved, plans,
@@ -59,7 +59,7 @@ pub(crate) trait Managed {
     fn plan(&self) -> &dyn Plan;
     /// The temperature of objects that the programmer marked, if the plan takes marks: it goes by nothing else then.
     fn marked(&self) -> u8 {
-        let key = varve_heap::sites::Key::default();
+        let key = varve_sites::Key::default();
         self.temperature(Site {
             key: &key,
             hinted: true,

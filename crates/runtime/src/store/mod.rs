@@ -37,7 +37,7 @@ use observe::Recording;
 use sites::Origin;
 use std::sync::Arc;
 use varve_heap::Backing;
-use varve_heap::sites::{Key, Profile};
+use varve_sites::{Key, Profile};
 
 /// Instances, objects and functions that know each other, with data of the host.
 pub struct Store<T> {

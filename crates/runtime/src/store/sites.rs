@@ -7,7 +7,8 @@ use crate::module::{ModuleInner, Site};
 use crate::types::Registry;
 use std::collections::HashMap;
 use varve_heap::layout::SITE_BITS;
-use varve_heap::sites::{Key, Profile, Recorder, SiteProfile};
+use varve_heap::record::Recorder;
+use varve_sites::{Key, Profile, SiteProfile};
 
 /// Where objects are made.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

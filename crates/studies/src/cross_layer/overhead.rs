@@ -141,7 +141,7 @@ fn sampling(setup: &Setup) -> Result<Option<(RunTable, Option<Middle>)>, Error> 
             let took = seconds(plan, argument).map_err(|error| Error::Managed {
                 file: "trees.wasm".into(),
                 error: Box::new(error),
-                left: Default::default(),
+                log: Default::default(),
             })?;
             if i == 0 {
                 base = took;

@@ -168,12 +168,12 @@ fn pauses(all: &Results, out: &mut StudyResult) {
 }
 
 /// Time lost to a reason, s: shares of the time times the time.
-fn lost(r: &PlanResult, share: fn(&varve_run::StallStack) -> f64) -> f64 {
+fn lost(r: &PlanResult, share: fn(&varve_run::StallShares) -> f64) -> f64 {
     r.seconds * share(&r.stalls)
 }
 
 fn stalls(all: &Results, out: &mut StudyResult) {
-    let ratio = |e: Option<&Entry>, share: fn(&varve_run::StallStack) -> f64| {
+    let ratio = |e: Option<&Entry>, share: fn(&varve_run::StallShares) -> f64| {
         let e = e?;
         let (slow, dram) = (
             lost(all.most(e, "slow")?, share),
@@ -225,7 +225,7 @@ fn stalls(all: &Results, out: &mut StudyResult) {
         "published: placing code in DRAM removes those",
     ));
     let groups = all.suite.programs.iter().map(|e| e.name.to_string());
-    let of = |name: &str, plan: &str, share: fn(&varve_run::StallStack) -> f64| {
+    let of = |name: &str, plan: &str, share: fn(&varve_run::StallShares) -> f64| {
         let programs = all.suite.programs.iter();
         let values = programs.map(|e| {
             let (r, base) = (all.most(e, plan)?, all.most(e, "dram")?);

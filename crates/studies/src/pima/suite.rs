@@ -7,7 +7,7 @@ use std::sync::Arc;
 use varve_machine::Machine;
 use varve_run::{Error, ManagedProgram, ManagedSpec, Numa};
 use varve_runtime::Config;
-use varve_runtime::sites::Profile;
+use varve_sites::Profile;
 
 /// A program with its input, and another input that its site profile is made on.
 pub struct Entry {

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use turns::{Turns, mean};
 use varve_report::fmt::Format;
 use varve_report::{Better, Claim, Column, RunTable, StudyResult, Value};
-use varve_run::{Error, ManagedProgram, Ran, VERSION};
+use varve_run::{Error, HostRun, ManagedProgram, VERSION};
 use varve_runtime::{Checks, Config, DurableFile, Medium};
 
 /// Checks, their name, and the paper's means over Clean in percent, by suite.
@@ -150,7 +150,7 @@ impl Study<'_> {
     }
 
     /// Runs a program. One that fails is told of, and left out.
-    fn run(&mut self, entry: &Entry, what: &str, config: Config) -> Result<Option<Ran>, Error> {
+    fn run(&mut self, entry: &Entry, what: &str, config: Config) -> Result<Option<HostRun>, Error> {
         self.begin(format!("{} {what}", entry.name))?;
         let program = ManagedProgram {
             processor_time: true,
@@ -168,7 +168,7 @@ impl Study<'_> {
 }
 
 /// The best of a run's later rounds, ms.
-fn best_round(ran: &Ran) -> Option<f64> {
+fn best_round(ran: &HostRun) -> Option<f64> {
     best_of(&ran.err)
 }
 

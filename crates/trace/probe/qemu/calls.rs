@@ -6,10 +6,12 @@ use crate::guest::*;
 use crate::ring::*;
 use crate::*;
 
-/// `malloc` returned `args[0]`, `args[1]` bytes, to the callers at `args[2]` and after it, of which the first 0 ends.
+/// `malloc` returned `args[0]`, `args[1]` bytes, to `args[2]`, an address that is at `args[3]`; rbp was `args[4]`.
 const CALL_ALLOC: i64 = 0x7661_0001;
 /// `args[0]` is about to be freed.
 const CALL_FREE: i64 = 0x7661_0002;
+/// `mmap` returned memory without a file; the same words as for `malloc`.
+const CALL_MAPPED: i64 = 0x7661_0003;
 
 pub extern "C" fn on_call(
     _: Id,
@@ -34,10 +36,13 @@ pub extern "C" fn on_call(
         (*entry).number
     };
     match call {
-        CALL_ALLOC => {
-            let words = [a, b, c, d, e, f];
-            let callers = words[2..].iter().take_while(|&&caller| caller != 0).count();
-            shared().put(slot, EVENT_ALLOC, &words[..2 + callers]);
+        CALL_ALLOC | CALL_MAPPED => {
+            let event = match call {
+                CALL_ALLOC => EVENT_ALLOC_AT,
+                _ => EVENT_MAPPED,
+            };
+            let stack = stacks::tell(slot, [c, d, e]);
+            shared().put(slot, event, &[a, b, stack]);
         }
         CALL_FREE => shared().put(slot, EVENT_FREE, &[a]),
         EXIT | EXIT_GROUP => thread_ends(number),
@@ -71,6 +76,10 @@ pub extern "C" fn on_return(_: Id, number: c_uint, call: i64, result: i64) {
         MMAP if !failed => {
             shared.put(slot, EVENT_MAP, &[result as u64, args[1]]);
             const EXECUTABLE: u64 = 4;
+            const STACK: u64 = 0x20000;
+            if args[3] & STACK != 0 {
+                write_stack(&shared, result as u64, args[1]);
+            }
             if args[2] & EXECUTABLE != 0 && (args[4] as i32) >= 0 {
                 write_module(&shared, result as u64, args[1], args[5], args[4] as i32);
             }
@@ -109,8 +118,33 @@ pub fn write_modules(shared: &Shared) {
         let mut text = String::new();
         for line in maps.lines().filter(|line| line.contains('/')) {
             text.push_str(&format!("{process} {line}\n"));
+            stacks::add_mapping(line);
         }
         shared.add_modules(text.as_bytes());
+    }
+}
+
+/// The stack of a thread.
+fn write_stack(shared: &Shared, start: u64, bytes: u64) {
+    let process = PROCESS.load(Relaxed);
+    let line = format!(
+        "{process} {start:x}-{:x} rw-p 0 0:0 0 [stack]\n",
+        start + bytes
+    );
+    shared.add_modules(line.as_bytes());
+}
+
+/// The stack that this address is in, when nobody has told of it: that of the first thread.
+pub fn write_stack_at(shared: &Shared, address: u64) {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let range = |line: &str| {
+        let (start, end) = line.split_ascii_whitespace().next()?.split_once('-')?;
+        let number = |text| u64::from_str_radix(text, 16).ok();
+        Some((number(start)?, number(end)?))
+    };
+    let mut ranges = maps.lines().filter_map(range);
+    if let Some((start, end)) = ranges.find(|(start, end)| (*start..*end).contains(&address)) {
+        write_stack(shared, start, end - start);
     }
 }
 
@@ -119,10 +153,11 @@ fn write_module(shared: &Shared, start: u64, bytes: u64, offset: u64, fd: i32) {
     if let Ok(path) = std::fs::read_link(format!("/proc/self/fd/{fd}")) {
         let process = PROCESS.load(Relaxed);
         let line = format!(
-            "{process} {start:x}-{:x} r-xp {offset:x} 0:0 0 {}\n",
+            "{start:x}-{:x} r-xp {offset:x} 0:0 0 {}",
             start + bytes,
             path.display()
         );
-        shared.add_modules(line.as_bytes());
+        stacks::add_mapping(&line);
+        shared.add_modules(format!("{process} {line}\n").as_bytes());
     }
 }

@@ -58,7 +58,7 @@ pub fn is_child() -> bool {
 }
 
 /// Bytes of the guest's memory, as many as can be read. Its addresses are ours, which is checked when a program begins.
-fn guest(at: u64, into: &mut [u8]) -> usize {
+pub fn guest(at: u64, into: &mut [u8]) -> usize {
     #[repr(C)]
     struct Range {
         start: *mut u8,

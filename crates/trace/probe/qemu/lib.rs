@@ -15,6 +15,9 @@ mod api;
 mod calls;
 mod follow;
 mod plan;
+mod stacks;
+#[path = "../../../sites/walk/walk.rs"]
+mod walk;
 
 use api::*;
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -298,6 +301,7 @@ extern "C" fn on_translate(_: Id, block: *mut Block) {
             follow::sees_guest(qemu_plugin_insn_vaddr(insn), bytes)
         };
         let words = WORDS.load(Relaxed) as usize;
+        stacks::see(sees);
         if sees && words > 0 {
             follow::keep_words(words);
         } else {
@@ -415,6 +419,7 @@ fn begin_thread(number: c_uint) {
         if REPLACED.swap(false, SeqCst) {
             shared().put(taken, EVENT_EXEC, &[]);
         }
+        stacks::begin_thread(taken);
         shared().start_thread(taken, PROCESS.load(Relaxed));
         *slot(number) = slot_of;
     }
@@ -436,6 +441,7 @@ fn begin_child(number: c_uint) {
     match shared().add_process(std::process::id()) {
         Some(process) => {
             PROCESS.store(process, SeqCst);
+            stacks::begin_child();
             calls::write_modules(&shared());
             begin_thread(number);
         }
@@ -507,6 +513,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
             .parse()
             .ok()
     };
+    stacks::ask_at(value(b"tables=").and_then(|path| path.strip_suffix(b"\0")));
     WORDS.store(value(b"words=").and_then(number).unwrap_or(0), Relaxed);
     ASK_ALL.store(value(b"ask=all").is_some(), Relaxed);
     // SAFETY: no callback is registered yet, so nobody reads it.

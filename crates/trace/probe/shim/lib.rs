@@ -18,7 +18,7 @@ use callers::Callers;
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
-use entry::with_callers;
+use entry::{with_callers, with_callers_of_six};
 
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo) -> ! {
@@ -40,6 +40,7 @@ static ON_LOAD: extern "C" fn(c_int, *mut *mut c_char, *mut *mut u8) = environme
 /// See `calls.rs` of the plugin.
 const CALL_ALLOC: usize = 0x7661_0001;
 const CALL_FREE: usize = 0x7661_0002;
+const CALL_MAPPED: usize = 0x7661_0003;
 
 fn tell_free(pointer: *mut c_void) {
     system(CALL_FREE, [pointer as usize, 0, 0, 0, 0, 0]);
@@ -47,18 +48,8 @@ fn tell_free(pointer: *mut c_void) {
 
 fn told(pointer: *mut c_void, bytes: usize, from: Callers) -> *mut c_void {
     if !pointer.is_null() {
-        let callers = from.walk();
-        system(
-            CALL_ALLOC,
-            [
-                pointer as usize,
-                bytes,
-                callers[0],
-                callers[1],
-                callers[2],
-                callers[3],
-            ],
-        );
+        let [back, place, frame] = from.words();
+        system(CALL_ALLOC, [pointer as usize, bytes, back, place, frame, 0]);
     }
     pointer
 }
@@ -118,6 +109,7 @@ impl Next {
 
 type OneSize = unsafe extern "C" fn(usize) -> *mut c_void;
 type TwoSizes = unsafe extern "C" fn(usize, usize) -> *mut c_void;
+type Map = unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, c_int, i64) -> *mut c_void;
 type Resize = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
 type ResizeArray = unsafe extern "C" fn(*mut c_void, usize, usize) -> *mut c_void;
 type Release = unsafe extern "C" fn(*mut c_void);
@@ -132,6 +124,10 @@ with_callers!(aligned_alloc = on_aligned_alloc, 2);
 with_callers!(reallocarray = on_reallocarray, 3);
 with_callers!(posix_memalign = on_posix_memalign, 3);
 
+with_callers_of_six!(mmap = on_mmap);
+with_callers_of_six!(mmap64 = on_mmap);
+
+static MMAP: Next = Next::new(c"mmap");
 static MALLOC: Next = Next::new(c"malloc");
 static VALLOC: Next = Next::new(c"valloc");
 static CALLOC: Next = Next::new(c"calloc");
@@ -141,6 +137,35 @@ static MEMALIGN: Next = Next::new(c"memalign");
 static ALIGNED_ALLOC: Next = Next::new(c"aligned_alloc");
 static POSIX_MEMALIGN: Next = Next::new(c"posix_memalign");
 static FREE: Next = Next::new(c"free");
+
+/// Memory that the program maps itself: the C library's own mappings do not come here.
+extern "C" fn on_mmap(
+    at: *mut c_void,
+    bytes: usize,
+    rights: c_int,
+    flags: c_int,
+    file: c_int,
+    offset: i64,
+    from: Callers,
+) -> *mut c_void {
+    const ANONYMOUS: c_int = 0x20;
+    const FAILED: *mut c_void = core::ptr::without_provenance_mut(usize::MAX);
+    let Some(next) = MMAP.get() else {
+        return FAILED;
+    };
+    // SAFETY: the C library's function of this type, with the program's own arguments.
+    let pointer = unsafe {
+        core::mem::transmute::<*mut c_void, Map>(next)(at, bytes, rights, flags, file, offset)
+    };
+    if pointer != FAILED && flags & ANONYMOUS != 0 {
+        let [back, place, frame] = from.words();
+        system(
+            CALL_MAPPED,
+            [pointer as usize, bytes, back, place, frame, 0],
+        );
+    }
+    pointer
+}
 
 extern "C" fn on_malloc(bytes: usize, from: Callers) -> *mut c_void {
     match MALLOC.get() {

@@ -24,6 +24,16 @@ pub enum Event {
         /// Length in bytes.
         bytes: u64,
     },
+    /// The range that was mapped just before was asked for by the program itself, rather than by its C library: `site` is
+    /// a number in the trace's site table.
+    MapSite {
+        /// Number of the call site.
+        site: u32,
+        /// Virtual address of the first byte.
+        addr: u64,
+        /// Length in bytes.
+        bytes: u64,
+    },
     /// Pages from `addr` on are unmapped.
     Unmap {
         /// Virtual address of the first byte.
@@ -119,6 +129,7 @@ pub fn encode_events(events: &[EventAt], out: &mut Vec<u8>) {
             Event::Free { addr } => (1, addr, None),
             Event::Map { addr, bytes } => (2, addr, Some(bytes)),
             Event::Unmap { addr, bytes } => (3, addr, Some(bytes)),
+            Event::MapSite { addr, bytes, .. } => (9, addr, Some(bytes)),
             Event::Start { tick }
             | Event::Wait { tick }
             | Event::Tick { tick }
@@ -141,7 +152,7 @@ pub fn encode_events(events: &[EventAt], out: &mut Vec<u8>) {
         if let Some(bytes) = bytes {
             put(out, bytes);
         }
-        if let Event::Alloc { site, .. } = event {
+        if let Event::Alloc { site, .. } | Event::MapSite { site, .. } = event {
             put(out, u64::from(*site));
         }
     }
@@ -172,19 +183,26 @@ pub fn decode_events(mut bytes: &[u8], count: usize, ops: u32) -> Result<Vec<Eve
             continue;
         }
         let difference = unzigzag(get(&mut bytes)?);
-        if code < 4 {
+        if code < 4 || code == 9 {
             addr = addr.wrapping_add(difference);
         } else {
             tick = tick.wrapping_add(difference);
         }
         let event = match code {
-            0 => {
+            0 | 9 => {
                 let length = get(&mut bytes)?;
                 let site = u32::try_from(get(&mut bytes)?).map_err(|_| BadEvents)?;
-                Event::Alloc {
-                    site,
-                    addr,
-                    bytes: length,
+                match code {
+                    0 => Event::Alloc {
+                        site,
+                        addr,
+                        bytes: length,
+                    },
+                    _ => Event::MapSite {
+                        site,
+                        addr,
+                        bytes: length,
+                    },
                 }
             }
             1 => Event::Free { addr },
@@ -219,6 +237,8 @@ mod tests {
         prop_oneof![
             (any::<u32>(), any::<u64>(), any::<u64>())
                 .prop_map(|(site, addr, bytes)| Event::Alloc { site, addr, bytes }),
+            (any::<u32>(), any::<u64>(), any::<u64>())
+                .prop_map(|(site, addr, bytes)| Event::MapSite { site, addr, bytes }),
             any::<u64>().prop_map(|addr| Event::Free { addr }),
             (any::<u64>(), any::<u64>()).prop_map(|(addr, bytes)| Event::Map { addr, bytes }),
             (any::<u64>(), any::<u64>()).prop_map(|(addr, bytes)| Event::Unmap { addr, bytes }),

@@ -3,6 +3,7 @@
 use super::command::{Mode, RecorderOptions, Target};
 use super::error::RecordError;
 use super::memory::SharedMemory;
+use super::tables::Tables;
 use crate::arch;
 use std::ffi::OsString;
 use std::os::fd::AsRawFd;
@@ -20,6 +21,7 @@ pub(super) const RING_VARIABLE: &str = "VARVE_RING";
 pub(super) struct Started {
     pub child: Child,
     pub compiled: bool,
+    _tables: Option<Tables>,
     /// Removed when dropped; the program may load from it at any time.
     _folder: tempfile::TempDir,
 }
@@ -55,6 +57,7 @@ pub(super) fn start(
         std::process::id(),
         memory.file().as_raw_fd()
     );
+    let mut tables = None;
     let mut command = if compiled {
         let mut command = Command::new(&target.program);
         command.env(RING_VARIABLE, &ring);
@@ -77,7 +80,17 @@ pub(super) fn start(
         // the plugin starts other programs with the same words (exec)
         let ask = if options.ask_all { ",ask=all" } else { "" };
         let count = words.len() + 2;
-        let options = format!("{},ring={ring},words={count}{ask}", plugin.display());
+        let tables = match options.allocations {
+            true => {
+                let served = Tables::serve(folder.path()).map_err(io(folder.path()))?;
+                format!(",tables={}", tables.insert(served).path().display())
+            }
+            false => String::new(),
+        };
+        let options = format!(
+            "{},ring={ring},words={count}{ask}{tables}",
+            plugin.display()
+        );
         words.extend(["-plugin".into(), options.into()]);
         let mut command = Command::new(&qemu);
         command.args(&words);
@@ -102,6 +115,7 @@ pub(super) fn start(
     Ok(Started {
         child,
         compiled,
+        _tables: tables,
         _folder: folder,
     })
 }

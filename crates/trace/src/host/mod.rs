@@ -10,6 +10,7 @@ mod memory;
 mod modules;
 mod record;
 mod sink;
+mod tables;
 mod templates;
 mod walk;
 

@@ -1,9 +1,11 @@
-//! Which file an instruction's address belongs to, and the name of the function there.
+//! Which file an instruction's address belongs to, and what the function there is called.
 
+use crate::writer::LoadedModule;
 use crate::{CallSite, arch};
-use object::{Object, ObjectSegment, ObjectSymbol, SymbolKind};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
+use varve_sites::symbols::Binary;
 
 /// A file mapped into the program.
 struct Module {
@@ -11,51 +13,83 @@ struct Module {
     end: u64,
     /// Offset in the file of the byte at `start`.
     offset: u64,
+    /// Number in [`Modules::files`].
+    file: usize,
+    /// Mapped for QEMU itself rather than for the program.
+    is_host: bool,
+}
+
+/// A file, read when one of its addresses is first asked for.
+struct File {
     path: String,
+    read: Option<Option<(std::fs::File, Binary)>>,
+    /// Places that were asked for, by offset in the file.
+    known: HashMap<u64, CallSite>,
 }
 
-/// Functions of a file, sorted by address.
-struct Symbols {
-    file: std::fs::File,
-    functions: Vec<(u64, u64, String)>,
-    /// Loaded segments: offset in the file, length there, virtual address.
-    segments: Vec<(u64, u64, u64)>,
-}
-
-/// Names return addresses. Reads each file once, when one of its addresses is first asked for.
+/// Names return addresses.
 #[derive(Default)]
 pub(super) struct Modules {
     text_read: usize,
     /// By process; what was mapped last comes last.
     modules: HashMap<u32, Vec<Module>>,
-    symbols: HashMap<String, Option<Symbols>>,
+    files: Vec<File>,
+    /// Numbers of files, by path.
+    paths: HashMap<String, usize>,
+    /// Stacks of threads: process, first address, end.
+    stacks: BTreeSet<(u32, u64, u64)>,
 }
+
+/// What stands for a path where the text tells of a thread's stack.
+const STACK: &str = "[stack]";
 
 impl Modules {
     /// Takes in the text that the probe has written, in the form of /proc/PID/maps with the number of the process before
     /// each line; what was read before is skipped.
     pub fn update(&mut self, text: &str) {
         for line in text.get(self.text_read..).unwrap_or_default().lines() {
-            let mut words = line.split_ascii_whitespace();
-            let process = words.next().and_then(|word| word.parse().ok());
-            let range = words.next().and_then(|range| range.split_once('-'));
-            let (Some((start, end)), Some(offset)) = (range, words.nth(1)) else {
-                continue;
-            };
-            let path: Vec<&str> = words.skip(2).collect();
-            let number = |text: &str| u64::from_str_radix(text, 16).ok();
-            if let (Some(process), Some(start), Some(end), Some(offset)) =
-                (process, number(start), number(end), number(offset))
-            {
-                self.modules.entry(process).or_default().push(Module {
-                    start,
-                    end,
-                    offset,
-                    path: path.join(" "),
-                });
-            }
+            let _ = self.line(line);
         }
         self.text_read = text.len();
+    }
+
+    fn line(&mut self, line: &str) -> Option<()> {
+        let mut words = line.split_ascii_whitespace();
+        let hexadecimal = |text: &str| u64::from_str_radix(text, 16).ok();
+        let process = words.next()?.parse().ok()?;
+        let (start, end) = words.next()?.split_once('-')?;
+        let (start, end) = (hexadecimal(start)?, hexadecimal(end)?);
+        let rights = words.next()?;
+        let offset = hexadecimal(words.next()?)?;
+        let inode = words.nth(1)?;
+        let path = words.collect::<Vec<_>>().join(" ");
+        if path == STACK {
+            self.stacks.insert((process, start, end));
+            return None;
+        }
+        let file = match self.paths.get(&path) {
+            Some(&file) => file,
+            None => {
+                self.files.push(File {
+                    path: path.clone(),
+                    read: None,
+                    known: HashMap::new(),
+                });
+                self.paths.insert(path, self.files.len() - 1);
+                self.files.len() - 1
+            }
+        };
+        // QEMU reads the program's code and never runs it, so what the kernel says is executable is QEMU's own; lines
+        // that the probe made have no inode
+        let is_host = rights.contains('x') && inode != "0";
+        self.modules.entry(process).or_default().push(Module {
+            start,
+            end,
+            offset,
+            file,
+            is_host,
+        });
+        None
     }
 
     /// Bytes of text that were taken in.
@@ -67,13 +101,6 @@ impl Modules {
         // the newest mapping wins where several were at the same place
         let mut newest = self.modules.get(&process)?.iter().rev();
         newest.find(|module| (module.start..module.end).contains(&address))
-    }
-
-    fn symbols(&mut self, path: &str) -> Option<&Symbols> {
-        if !self.symbols.contains_key(path) {
-            self.symbols.insert(path.into(), Symbols::read(path));
-        }
-        self.symbols.get(path)?.as_ref()
     }
 
     /// The place of a call in its file, and of the calls that led there, the innermost first: as many as return
@@ -96,80 +123,103 @@ impl Modules {
     /// The place of an address in its file.
     fn one(&mut self, process: u32, address: u64) -> Option<CallSite> {
         let module = self.find(process, address)?;
-        let (path, offset) = (module.path.clone(), address - module.start + module.offset);
-        let symbol = self.symbols(&path).and_then(|symbols| symbols.name(offset));
-        Some(CallSite {
-            module: path,
-            offset,
-            symbol,
-            callers: Vec::new(),
-        })
+        let (file, offset) = (module.file, address - module.start + module.offset);
+        Some(self.files[file].site(offset))
     }
 
     /// Is there a call instruction just before?
     fn follows_call(&mut self, site: &CallSite) -> bool {
-        let Some(symbols) = self.symbols(&site.module) else {
+        let file = self
+            .paths
+            .get(&site.module)
+            .map(|&file| &mut self.files[file]);
+        let Some((file, _)) = file.and_then(File::read) else {
             return false;
         };
         let mut before = [0; arch::CALL_BYTES];
         let Some(start) = site.offset.checked_sub(before.len() as u64) else {
             return false;
         };
-        if symbols.file.read_exact_at(&mut before, start).is_err() {
+        if file.read_exact_at(&mut before, start).is_err() {
             return false;
         }
         arch::ends_in_call(&before)
     }
-}
 
-impl Symbols {
-    fn read(path: &str) -> Option<Symbols> {
-        let opened = std::fs::File::open(path).ok()?;
-        // devices and the like have no bytes to wait for
-        opened.metadata().ok().filter(|meta| meta.is_file())?;
-        let bytes = std::fs::read(path).ok()?;
-        let file = object::File::parse(&*bytes).ok()?;
-        let mut functions: Vec<(u64, u64, String)> = file
-            .symbols()
-            .chain(file.dynamic_symbols())
-            .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition())
-            .filter_map(|symbol| {
-                Some((
-                    symbol.address(),
-                    symbol.size(),
-                    symbol.name().ok()?.to_string(),
-                ))
-            })
-            .collect();
-        functions.sort_unstable();
-        let segments = file
-            .segments()
-            .map(|segment| {
-                (
-                    segment.file_range().0,
-                    segment.file_range().1,
-                    segment.address(),
-                )
-            })
-            .collect();
-        Some(Symbols {
-            file: opened,
-            functions,
-            segments,
-        })
+    /// Programs and libraries that were loaded, and where.
+    pub fn loaded(&mut self) -> Vec<LoadedModule> {
+        let mut found = BTreeSet::new();
+        let mut hosts = BTreeSet::new();
+        for (&process, modules) in &self.modules {
+            for module in modules {
+                let file = &mut self.files[module.file];
+                let Some((_, binary)) = file.read() else {
+                    continue;
+                };
+                let Some(address) = binary.address(module.offset) else {
+                    continue;
+                };
+                let key = (process, module.start.wrapping_sub(address), module.file);
+                found.insert(key);
+                if module.is_host {
+                    hosts.insert(key);
+                }
+            }
+        }
+        let told = found.difference(&hosts).map(|&(process, base, file)| {
+            let file = &self.files[file];
+            let binary = file.read.iter().flatten().next();
+            LoadedModule {
+                process,
+                base,
+                path: file.path.clone(),
+                build_id: binary.map_or(String::new(), |(_, binary)| binary.build_id().into()),
+            }
+        });
+        told.collect()
     }
 
-    fn name(&self, offset: u64) -> Option<String> {
-        let (start, _, address) = self
-            .segments
-            .iter()
-            .find(|(start, length, _)| (*start..start + length).contains(&offset))?;
-        let address = offset - start + address;
-        let after = self
-            .functions
-            .partition_point(|function| function.0 <= address);
-        let (from, size, name) = self.functions.get(after.checked_sub(1)?)?;
-        (address < from + (*size).max(1)).then(|| format!("{name}+{:#x}", address - from))
+    /// Stacks of threads: process, first address, end.
+    pub fn stacks(&self) -> Vec<(u32, u64, u64)> {
+        self.stacks.iter().copied().collect()
+    }
+}
+
+impl File {
+    fn read(&mut self) -> Option<&(std::fs::File, Binary)> {
+        let path = Path::new(&self.path);
+        let read = || Some((std::fs::File::open(path).ok()?, Binary::read(path).ok()?));
+        // devices and the like have no bytes to wait for
+        let is_file = || std::fs::metadata(path).is_ok_and(|meta| meta.is_file());
+        let read = || is_file().then(read).flatten();
+        self.read.get_or_insert_with(read).as_ref()
+    }
+
+    /// The place at an offset.
+    fn site(&mut self, offset: u64) -> CallSite {
+        if let Some(site) = self.known.get(&offset) {
+            return site.clone();
+        }
+        let mut site = CallSite {
+            module: self.path.clone(),
+            offset,
+            ..CallSite::default()
+        };
+        if let Some((_, binary)) = self.read()
+            && let Some(address) = binary.address(offset)
+        {
+            let frame = binary.frame(address);
+            let start = binary
+                .symbol(address.saturating_sub(1))
+                .map_or(address, |symbol| symbol.1);
+            site.symbol = frame
+                .function
+                .map(|name| format!("{name}+{:#x}", address - start));
+            (site.address, site.build_id) = (Some(address), frame.build_id);
+            (site.line, site.inlined) = (frame.line, frame.inlined);
+        }
+        self.known.insert(offset, site.clone());
+        site
     }
 }
 
@@ -201,8 +251,29 @@ mod tests {
         );
         let site = modules.site(
             0,
-            &[an_address_in_this_test_has_its_name as *const () as usize as u64],
+            // behind the first byte, as a return address is
+            &[an_address_in_this_test_has_its_name as *const () as usize as u64 + 1],
         );
         assert!(site.to_string().contains("has_its_name"), "{site}");
+    }
+
+    #[test]
+    fn a_program_under_qemu_is_told_and_qemu_is_not() {
+        let path = std::env::current_exe().unwrap();
+        let path = path.display();
+        let mut modules = Modules::default();
+        modules.update(&format!(
+            "0 10000-11000 r--p 00000000 08:01 5 {path}\n0 70000-71000 r--p 00000000 08:01 5 {path}\n\
+             0 70000-71000 r-xp 00000000 08:01 5 {path}\n1 30000-31000 r-xp 0 0:0 0 {path}\n\
+             0 5000-9000 rw-p 0 0:0 0 [stack]\n"
+        ));
+        let bases: Vec<_> = modules
+            .loaded()
+            .iter()
+            .map(|module| (module.process, module.base))
+            .collect();
+        assert_eq!(bases, [(0, 0x10000), (1, 0x30000)]);
+        assert_eq!(modules.loaded()[0].build_id.len(), 40);
+        assert_eq!(modules.stacks(), [(0, 0x5000, 0x9000)]);
     }
 }

@@ -9,7 +9,7 @@ use super::sink::Sink;
 use super::templates::Registry;
 use super::walk::{Runs, Walker};
 use crate::FileHeader;
-use crate::writer::{End, TraceWriter};
+use crate::writer::{End, StackRange, TraceWriter};
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -297,7 +297,16 @@ impl Recorder {
             sink.coder(slot).close();
             sink.put(slot, &self.memory, &self.registry)?;
         }
-        let (_, end) = sink.writer.finish(self.end())?;
+        let mut end = self.end();
+        sink.update_modules(&self.memory);
+        end.modules = sink.modules.loaded();
+        let stack = |(process, start, end)| StackRange {
+            process,
+            start,
+            end,
+        };
+        end.stacks = sink.modules.stacks().into_iter().map(stack).collect();
+        let (_, end) = sink.writer.finish(end)?;
         Ok(end)
     }
 }

@@ -31,7 +31,9 @@ pub(super) struct Sink<W: Write> {
     threads: HashMap<usize, Numbered>,
     born: u32,
     sites: HashMap<Callers, u32>,
-    modules: Modules,
+    /// Sites of stacks, by process and number.
+    stacks: HashMap<(u32, u64), u32>,
+    pub modules: Modules,
     coders: Vec<Coder>,
     /// The first template that is not in the trace.
     next_template: u32,
@@ -44,6 +46,7 @@ impl<W: Write> Sink<W> {
             threads: HashMap::new(),
             born: 0,
             sites: HashMap::new(),
+            stacks: HashMap::new(),
             modules: Modules::default(),
             coders: Vec::new(),
             next_template: 1,
@@ -95,6 +98,7 @@ impl<W: Write> Sink<W> {
                     // the same addresses are other code now
                     let process = self.process(slot);
                     self.sites.retain(|callers, _| callers.0 != process);
+                    self.stacks.retain(|stack, _| stack.0 != process);
                 }
                 RawEvent::Start { tick, process } => {
                     self.start(slot, process);
@@ -111,6 +115,25 @@ impl<W: Write> Sink<W> {
                     let site = self.site((self.process(slot), callers), memory);
                     push(Event::Alloc { site, addr, bytes });
                 }
+                RawEvent::Stack { number, callers } => {
+                    let key = (self.process(slot), number);
+                    // threads tell the same one
+                    if !self.stacks.contains_key(&key) {
+                        self.update_modules(memory);
+                        let site = self.modules.site(key.0, &callers);
+                        self.stacks.insert(key, self.writer.site(site));
+                    }
+                }
+                RawEvent::AllocAt { addr, bytes, stack } => {
+                    if let Some(site) = self.stack(slot, stack) {
+                        push(Event::Alloc { site, addr, bytes });
+                    }
+                }
+                RawEvent::Mapped { addr, bytes, stack } => {
+                    if let Some(site) = self.stack(slot, stack) {
+                        push(Event::MapSite { site, addr, bytes });
+                    }
+                }
                 RawEvent::Free { addr } => push(Event::Free { addr }),
                 RawEvent::Map { addr, bytes } => push(Event::Map { addr, bytes }),
                 RawEvent::Unmap { addr, bytes } => push(Event::Unmap { addr, bytes }),
@@ -119,6 +142,18 @@ impl<W: Write> Sink<W> {
                 RawEvent::Exit { tick } => push(Event::Exit { tick }),
             }
         }
+    }
+
+    /// Takes in what was mapped since the last time.
+    pub fn update_modules(&mut self, memory: &SharedMemory) {
+        if memory.module_bytes() > self.modules.text_read() {
+            self.modules.update(&memory.module_text());
+        }
+    }
+
+    /// The site of a stack; none only if a record is damaged.
+    fn stack(&self, slot: usize, number: u64) -> Option<u32> {
+        self.stacks.get(&(self.process(slot), number)).copied()
     }
 
     fn process(&self, slot: usize) -> u32 {
@@ -164,9 +199,7 @@ impl<W: Write> Sink<W> {
         if let Some(&site) = self.sites.get(&callers) {
             return site;
         }
-        if memory.module_bytes() > self.modules.text_read() {
-            self.modules.update(&memory.module_text());
-        }
+        self.update_modules(memory);
         let (process, addresses) = callers;
         let count = addresses
             .iter()

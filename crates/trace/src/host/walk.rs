@@ -1,9 +1,9 @@
 //! From the words of a probe to runs of templates and events of one thread.
 
 use super::ring::{
-    CALLERS, EVENT, EVENT_ALLOC, EVENT_DISCARD, EVENT_EXEC, EVENT_EXIT, EVENT_FREE, EVENT_MAP,
-    EVENT_RANGE, EVENT_START, EVENT_TICK, EVENT_UNMAP, EVENT_WAIT, EVENT_WORK, HEAD, RUN, SINGLE,
-    Site,
+    CALLERS, EVENT, EVENT_ALLOC, EVENT_ALLOC_AT, EVENT_DISCARD, EVENT_EXEC, EVENT_EXIT, EVENT_FREE,
+    EVENT_MAP, EVENT_MAPPED, EVENT_RANGE, EVENT_STACK, EVENT_START, EVENT_TICK, EVENT_UNMAP,
+    EVENT_WAIT, EVENT_WORK, HEAD, RUN, SINGLE, Site,
 };
 use super::templates::{After, Key, Registry, accesses, run_ops, single_op};
 use crate::format::{
@@ -12,13 +12,29 @@ use crate::format::{
 use varve_machine::{Kind, Op};
 
 /// An event as the probe says it: call sites are still addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RawEvent {
     /// Callers, the innermost first; the first 0 ends them.
     Alloc {
         addr: u64,
         bytes: u64,
         callers: [u64; CALLERS],
+    },
+    /// A stack that following events of the thread name by its number: return addresses, the innermost first.
+    Stack {
+        number: u64,
+        callers: Box<[u64]>,
+    },
+    AllocAt {
+        addr: u64,
+        bytes: u64,
+        stack: u64,
+    },
+    /// The range that was mapped just before was asked for by the program itself.
+    Mapped {
+        addr: u64,
+        bytes: u64,
+        stack: u64,
     },
     Free {
         addr: u64,
@@ -591,6 +607,20 @@ impl Walker {
                     callers,
                 });
             }
+            EVENT_STACK => out.event(RawEvent::Stack {
+                number: addr,
+                callers: rest.get(1..).unwrap_or_default().into(),
+            }),
+            EVENT_ALLOC_AT => out.event(RawEvent::AllocAt {
+                addr: place,
+                bytes,
+                stack: word(2),
+            }),
+            EVENT_MAPPED => out.event(RawEvent::Mapped {
+                addr: place,
+                bytes,
+                stack: word(2),
+            }),
             EVENT_FREE => out.event(RawEvent::Free { addr: place }),
             EVENT_MAP => out.event(RawEvent::Map { addr: place, bytes }),
             EVENT_UNMAP => {

@@ -1,20 +1,19 @@
 //! `varve machine calibrate`: the classic curves on the model of a machine, published ones beside them.
 
-use super::machine::named;
+use super::columns::{self, Cell};
+use super::named;
 use crate::ui::{self, Done, Failure, failed, print};
 use serde_json::json;
 use std::process::ExitCode;
 use varve_machine::calibrate::{
-    Curve, Effort, Measurement, Row, Summary, measurements, published, summaries, table,
+    Curve, Effort, Measurement, Point, Row, Summary, measurements, published, summaries, table,
 };
-use varve_report::fmt;
+use varve_report::fmt::Format;
+use varve_report::{Better, Column, Look, RunTable, Value, table as terminal};
 use varve_run::VERSION;
 
-/// Width of a point's name.
-const AT: usize = 36;
-
 pub fn calibrate(name: &str, full: bool, json: bool) -> Done {
-    let machine = named(name)?;
+    let machine = named::machine(name)?;
     let effort = if full { Effort::Full } else { Effort::Quick };
     let curves = run(&measurements(&machine, effort))?;
     let rows = table(&curves, &published(&machine.name));
@@ -29,7 +28,12 @@ pub fn calibrate(name: &str, full: bool, json: bool) -> Done {
         });
         print(serde_json::to_string_pretty(&all).map_err(failed)?);
     } else {
-        print(text(&machine.name, &curves, &rows, &summaries));
+        print(format!(
+            "Curves of {} on the model, published ones beside them\n",
+            machine.name
+        ));
+        print_all(curves.iter().map(|curve| of(curve, &rows)));
+        print_all(errors(&summaries));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -50,71 +54,58 @@ pub fn run(all: &[Measurement]) -> Result<Vec<Curve>, Failure> {
     Ok(curves)
 }
 
-fn text(machine: &str, curves: &[Curve], rows: &[Row], summaries: &[Summary]) -> String {
-    let mut lines = vec![format!(
-        "Curves of {machine} on the model, published ones beside them"
-    )];
-    for curve in curves {
-        lines.push(format!(
-            "\n{} ({}, by {})",
-            curve.id, curve.unit, curve.axis
-        ));
-        let compared: Vec<&Row> = rows.iter().filter(|r| r.curve == curve.id).collect();
-        if compared.is_empty() {
-            lines.extend(
-                curve
-                    .points
-                    .iter()
-                    .map(|p| format!("  {:AT$} {:>10}", p.at, number(p.value))),
-            );
-            continue;
-        }
-        lines.push(format!(
-            "  {:AT$} {:>10} {:>10} {:>9}",
-            "", "ours", "published", "error"
-        ));
-        for r in compared {
-            let ours = r.ours.map_or("-".into(), number);
-            let error = r.error_percent.map_or("-".into(), |e| format!("{e:+.0} %"));
-            let input = if r.is_input { "  input" } else { "" };
-            lines.push(format!(
-                "  {:AT$} {ours:>10} {:>10} {error:>9}{input}",
-                r.at,
-                number(r.published)
-            ));
-        }
+/// A curve's points, published ones beside them.
+fn of(curve: &Curve, rows: &[Row]) -> RunTable {
+    let title = format!("{} ({})", curve.id, curve.unit);
+    let compared: Vec<&Row> = rows.iter().filter(|r| r.curve == curve.id).collect();
+    if compared.is_empty() {
+        let ours = vec![Cell::new(number("ours"), |p: &Point| p.value)];
+        return columns::table((title, &curve.axis), &curve.points, |p| &p.at, ours);
     }
-    lines.extend(errors(summaries, AT));
-    lines.join("\n")
+    let mut cells = vec![
+        Cell::new(number("ours"), |r: &&Row| known(r.ours)),
+        Cell::new(number("published"), |r: &&Row| r.published),
+        Cell::new(percent("error"), |r: &&Row| known(r.error_percent)),
+    ];
+    if compared.iter().any(|r| r.is_input) {
+        cells.push(Cell::new(number("input"), |r: &&Row| r.is_input));
+    }
+    columns::table((title, &curve.axis), &compared, |r| &r.at, cells)
 }
 
-/// The errors of each curve as lines, with names `at` wide.
-pub fn errors(summaries: &[Summary], at: usize) -> Vec<String> {
-    if summaries.is_empty() {
-        return Vec::new();
+/// The errors of each curve.
+pub fn errors(summaries: &[Summary]) -> Option<RunTable> {
+    let points = Column::new("points", Format::Integer, Better::Neither);
+    let missing = Column::new("not reached", Format::Integer, Better::Neither);
+    let mut cells = vec![
+        Cell::new(points, |s: &Summary| s.points as f64),
+        Cell::new(percent("median"), |s: &Summary| s.median_percent),
+        Cell::new(percent("worst"), |s: &Summary| s.worst_percent),
+    ];
+    if summaries.iter().any(|s| s.missing > 0) {
+        cells.push(Cell::new(missing, |s: &Summary| s.missing as f64));
     }
-    let mut lines = vec![format!(
-        "\n{:at$}   {:>8} {:>10} {:>9}",
-        "Errors, inputs left out", "points", "median", "worst"
-    )];
-    for s in summaries {
-        let (median, worst) = (
-            format!("{:.0} %", s.median_percent),
-            format!("{:.0} %", s.worst_percent),
-        );
-        let missing = if s.missing > 0 {
-            format!("  {} not reached", s.missing)
-        } else {
-            String::new()
-        };
-        lines.push(format!(
-            "  {:at$} {:>8} {median:>10} {worst:>9}{missing}",
-            s.curve, s.points
-        ));
-    }
-    lines
+    let title = "Errors, inputs left out".to_string();
+    (!summaries.is_empty())
+        .then(|| columns::table((title, "curve"), summaries, |s| &s.curve, cells))
 }
 
-pub fn number(x: f64) -> String {
-    fmt::significant(x, 3)
+/// Prints tables below each other.
+pub fn print_all(tables: impl IntoIterator<Item = RunTable>) {
+    for table in tables {
+        print(terminal::runs(&table, Look::stdout()));
+    }
+}
+
+pub fn number(name: &str) -> Column {
+    Column::new(name, Format::Number, Better::Neither)
+}
+
+pub fn percent(name: &str) -> Column {
+    Column::new(name, Format::Percent, Better::Neither)
+}
+
+/// A figure, if there is one.
+pub fn known(value: Option<f64>) -> Value {
+    value.map_or(Value::Missing, Value::from)
 }

@@ -1,18 +1,17 @@
 //! `varve machine calibrate here`: the classic curves measured on this machine, the model of it beside them.
 
-use super::calibrate::{errors, number, run};
+use super::calibrate::{errors, known, number, percent, print_all, run};
+use super::columns::{self, Cell};
 use super::here;
 use crate::ui::{self, Done, failed, print};
 use serde_json::json;
 use std::process::ExitCode;
-use varve_live::curves::{Effort, LiveCurve, Plan, measure};
+use varve_live::curves::{Effort, LiveCurve, LivePoint, Plan, measure};
 use varve_live::{ProbeOptions, probe};
 use varve_machine::calibrate::{self, Point, Published, Room, Row, planned, summaries, table};
-use varve_report::fmt;
+use varve_report::{RunTable, fmt};
 use varve_run::VERSION;
 
-/// Width of a point's name.
-const AT: usize = 28;
 /// Time of the probe that the machine is described from, with `--quick`, s.
 const QUICK_PROBE_S: f64 = 1.5;
 
@@ -54,21 +53,22 @@ pub fn calibrate(quick: bool, full: bool, json: bool) -> Done {
         });
         print(serde_json::to_string_pretty(&all).map_err(failed)?);
     } else {
-        let mut lines = vec![format!(
-            "Curves of this machine ({}), the model of it beside them",
+        print(format!(
+            "Curves of this machine ({}), the model of it beside them\n",
             found.topology.processor.model.trim()
-        )];
-        lines.extend(measured.iter().map(|curve| text(curve, &rows)));
-        lines.extend(errors(&summaries, AT));
-        lines.push(format!(
-            "\nMeasured in {} MiB of each memory; medians of {} runs of {} ms. Spread: the\n\
+        ));
+        print_all(measured.iter().map(|curve| of(curve, &rows)));
+        print_all(errors(&summaries));
+        print(format!(
+            "Measured in {} MiB of each memory; medians of {} runs of {} ms. Spread: the\n\
              highest less the lowest run, of the median. Input: the model was made from it.",
             plan.bytes >> 20,
             plan.runs,
             plan.time.as_millis()
         ));
-        lines.extend(notes.iter().map(|n| super::list::hang("Note:", 6, n)));
-        print(lines.join("\n"));
+        for note in &notes {
+            print(super::list::hang("Note:", 6, note));
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -140,34 +140,30 @@ fn as_published(measured: &[LiveCurve], plan: &Plan) -> Vec<Published> {
     out
 }
 
-/// One curve as lines.
-fn text(curve: &LiveCurve, rows: &[Row]) -> String {
-    let mut lines = vec![
-        format!("\n{} ({}, by {})", curve.id, curve.unit, curve.axis),
-        format!(
-            "  {:AT$} {:>9} {:>8} {:>9} {:>9}",
-            "", "measured", "spread", "model", "error"
-        ),
+/// A curve's points, those of the model beside them.
+fn of(curve: &LiveCurve, rows: &[Row]) -> RunTable {
+    let row = |p: &LivePoint| {
+        let is_it = |r: &&Row| r.curve == curve.id && r.at == p.at;
+        rows.iter().find(is_it)
+    };
+    let title = format!("{} ({})", curve.id, curve.unit);
+    let mut cells = vec![
+        Cell::new(number("measured"), |p: &LivePoint| p.median),
+        Cell::new(percent("spread"), |p: &LivePoint| p.spread_percent()),
+        Cell::new(number("model"), |p| known(row(p).and_then(|r| r.ours))),
+        Cell::new(percent("error"), |p| {
+            known(row(p).and_then(|r| r.error_percent))
+        }),
     ];
-    for p in &curve.points {
-        let row = rows.iter().find(|r| r.curve == curve.id && r.at == p.at);
-        let model = row.and_then(|r| r.ours).map_or("-".into(), number);
-        let error = row.and_then(|r| r.error_percent);
-        let error = error.map_or("-".into(), |e| format!("{e:+.0} %"));
-        let input = if row.is_some_and(|r| r.is_input) {
-            "  input"
-        } else {
-            ""
-        };
-        let at = match curve.axis.ends_with(", B") {
-            true => fmt::bytes(p.x),
-            false => p.at.clone(),
-        };
-        lines.push(format!(
-            "  {at:AT$} {:>9} {:>6.0} % {model:>9} {error:>9}{input}",
-            number(p.median),
-            p.spread_percent()
-        ));
+    let is_input = |p: &LivePoint| row(p).is_some_and(|r| r.is_input);
+    if curve.points.iter().any(is_input) {
+        cells.push(Cell::new(number("input"), is_input));
     }
-    lines.join("\n")
+    let mut table = columns::table((title, &curve.axis), &curve.points, |p| &p.at, cells);
+    if curve.axis.ends_with(", B") {
+        for (row, p) in table.rows.iter_mut().zip(&curve.points) {
+            row.name = fmt::bytes(p.x);
+        }
+    }
+    table
 }

@@ -1,6 +1,6 @@
 //! `varve machine governor`: which bandwidth needs how many hot DIMMs, by a sweep of MemBench on the model.
 
-use super::machine::named;
+use super::named;
 use crate::ui::{self, Done, failed, of_run, print, wrong};
 use serde_json::json;
 use std::process::ExitCode;
@@ -14,7 +14,7 @@ use varve_run::{Keep, RunResult, compare};
 const DELAYS: [u64; 12] = [0, 25, 50, 75, 100, 125, 150, 200, 250, 300, 500, 1000];
 
 pub fn governor(name: &str, quick: bool, json: bool) -> Done {
-    let machine = named(name)?;
+    let machine = named::machine(name)?;
     Energy::during(&machine, 0.0, &[]).map_err(wrong)?;
     let bench = MemBench {
         machine,

@@ -1,6 +1,6 @@
 //! `varve machine interference`: what programs do to one another's bandwidth.
 
-use super::machine::named;
+use super::named;
 use crate::ui::{self, Done, Failure, failed, print, wrong};
 use serde_json::json;
 use std::path::Path;
@@ -61,7 +61,7 @@ pub fn interference(
 }
 
 fn modelled(name: &str, threads: &[u32], jobs: usize) -> Result<Matrix, Failure> {
-    let machine = named(name)?;
+    let machine = named::machine(name)?;
     let bar = ui::bar(0, "pairs");
     let stop = ui::stop_flag();
     let matrix = on_model(

@@ -5,7 +5,7 @@ use crate::args::{MachineAction, MachineArgs};
 use crate::ui::{Done, Failure, failed, print, wrong};
 use serde_json::json;
 use std::process::ExitCode;
-use varve_live::{Available, ProbeOptions, doctor, probe};
+use varve_live::{Available, doctor};
 use varve_machine::Machine;
 use varve_machine::load;
 
@@ -51,14 +51,6 @@ pub fn machine(a: &MachineArgs) -> Done {
 /// Where the texts of a machine's summary begin.
 const SUMMARY_COLUMN: usize = 11;
 
-/// A machine by name or file, or the one that this runs on.
-pub fn named(name: &str) -> Result<Machine, Failure> {
-    if name != "here" {
-        return Machine::load(name).map_err(wrong);
-    }
-    Ok(super::here::machine(&probe(&ProbeOptions::default())))
-}
-
 fn list(json: bool) -> Done {
     let mut all = Vec::new();
     for name in load::names(&[]) {
@@ -81,7 +73,7 @@ fn list(json: bool) -> Done {
 }
 
 fn show(name: &str, toml: bool, json: bool) -> Done {
-    let machine = named(name)?;
+    let machine = super::named::machine(name)?;
     if json {
         print(serde_json::to_string_pretty(&machine.summary()).map_err(failed)?);
     } else if toml && name != "here" {

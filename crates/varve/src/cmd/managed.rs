@@ -2,10 +2,10 @@
 
 use super::compared::{self, origin};
 use super::plans;
-use super::shares::Shares;
+use super::shares::{BASE, Shares};
 use super::so_far::SoFar;
 use super::timeout::Timeout;
-use super::{machine, memory_full, phases, plan_table, sandbox, wasm};
+use super::{memory_full, named, phases, plan_table, sandbox, wasm};
 use crate::args::run::job::{ModelledObjects, Program};
 use crate::args::run::objects::Fast;
 use crate::args::run::region::Medium;
@@ -20,7 +20,7 @@ use varve_machine::{Bytes, Machine};
 use varve_report::{Chart, fmt};
 use varve_run::{End, Error, Keep, ManagedProgram, ManagedSpec, PlanResult, TrayOptions, compare};
 use varve_runtime::Config;
-use varve_runtime::sites::Profile;
+use varve_sites::Profile;
 
 pub fn run(program: &Program, a: &ModelledObjects) -> Done {
     if let Some(folder) = &a.output.out {
@@ -30,7 +30,7 @@ pub fn run(program: &Program, a: &ModelledObjects) -> Done {
     let mut config = wasm::settings(&a.engine, &a.region, &Medium::default())?;
     let mut program = wasm::managed(program, &a.engine, &a.sandbox)?;
     config.profile = wasm::profile(objects, &program.file, &program.bytes)?;
-    let machine = machine::named(a.model.machine.as_deref().unwrap_or_default())?;
+    let machine = named::machine(a.model.machine.as_deref().unwrap_or_default())?;
     // Whoever tells the model of accesses is not to be stopped between two of them: the whole command ends.
     let _timeout = Timeout::begin(a.sandbox.timeout, &program.file);
     let colours = varve_run::has_one_memory(&machine);
@@ -51,7 +51,7 @@ pub fn run(program: &Program, a: &ModelledObjects) -> Done {
     };
     let input = input().map_err(|e| failed(format!("standard input: {e}")))?;
     program.input = input.into();
-    let wanted = objects.plan.as_deref();
+    let wanted = objects.plans.plan.as_deref();
     if colours && wanted.unwrap_or("all") == "all" && config.profile.is_none() {
         config.profile = Some(Arc::new(own_profile(&program, &config)?));
     }
@@ -62,7 +62,7 @@ pub fn run(program: &Program, a: &ModelledObjects) -> Done {
     };
     plans::check_log(objects.pima_log.is_some(), &plans)?;
     let mut share = None;
-    match &objects.fast {
+    match &objects.plans.fast {
         None => {}
         Some(Fast::Size(bytes)) => config.fast_max = Some(bytes.0),
         Some(Fast::Percent(shares)) => {
@@ -104,7 +104,7 @@ pub fn run(program: &Program, a: &ModelledObjects) -> Done {
         for (spec, result) in specs.iter().zip(&results) {
             let phases = match result {
                 Ok(result) => &result.phases[..],
-                Err(e) => e.left().map_or(&[][..], |left| &left.phases),
+                Err(e) => e.log().map_or(&[][..], |log| &log.phases),
             };
             phases
                 .iter()
@@ -119,7 +119,13 @@ pub fn run(program: &Program, a: &ModelledObjects) -> Done {
         format!("These are the plans to begin with. `--plan all` compares {all}.")
     });
     let notes = limit.into_iter().chain(refused).chain(few);
-    let chart = share.as_ref().and_then(|shares| shares.chart(&results));
+    let chart = share.as_ref().and_then(|shares| {
+        let base = results.iter().find(|r| r.plan == BASE)?;
+        shares.chart(&base.program, |name| {
+            let run = results.iter().find(|r| r.plan == name)?;
+            Some(run.turnaround(base).mntt)
+        })
+    });
     show(a, &specs[0], &results, notes.collect(), chart)
 }
 
@@ -204,7 +210,7 @@ impl Runs<'_> {
         let [Ok(base)] = &results[..] else {
             return (results, None);
         };
-        let note = shares.note(base);
+        let note = shares.note(base.instances, base.most_bytes);
         for (spec, limit) in specs[1..].iter_mut().zip(shares.limits(base.most_bytes)) {
             spec.config.fast_max = Some(limit);
         }
@@ -293,12 +299,12 @@ fn output(a: &ModelledObjects, end: &End) {
 
 fn failure(spec: &ManagedSpec, e: &Error) -> Failure {
     match e {
-        Error::Managed { file, error, left } => {
-            let _ = std::io::stderr().write_all(&left.err);
+        Error::Managed { file, error, log } => {
+            let _ = std::io::stderr().write_all(&log.err);
             wasm::of(file, error)
         }
-        Error::Exit { code, left, .. } => {
-            let _ = std::io::stderr().write_all(&left.err);
+        Error::Exit { code, log, .. } => {
+            let _ = std::io::stderr().write_all(&log.err);
             // As everywhere, what does not fit a byte loses its upper bits.
             Failure::Line {
                 code: *code as u8,

@@ -3,7 +3,7 @@
 use super::compared::{self, origin};
 use super::memory_full::{largest, said};
 use super::so_far::SoFar;
-use super::{advice, files, machine, table};
+use super::{advice, files, named, table};
 use crate::args::DEFAULT_MACHINE;
 use crate::args::run::job::{self, ModelledPages};
 use crate::ui::{self, Done, Failure, failed, of_run, wrong};
@@ -26,7 +26,7 @@ pub fn run(work: &job::Work, a: &ModelledPages) -> Done {
         ui::can_hold_results(folder, "--out")?;
     }
     let machine_name = model.machine.as_deref().unwrap_or(DEFAULT_MACHINE);
-    let machine = machine::named(machine_name)?;
+    let machine = named::machine(machine_name)?;
     if machine_name == "here" {
         eprintln!(
             "varve: note: probed anew each time; `varve machine show here --toml > here.toml` keeps it"
@@ -197,7 +197,7 @@ fn show(
 }
 
 /// Records the command into a file that vanishes with the guard.
-fn record(command: &[OsString]) -> Result<(PathBuf, Scratch), Failure> {
+pub fn record(command: &[OsString]) -> Result<(PathBuf, Scratch), Failure> {
     let recorder = recorder(command)?;
     let path = std::env::temp_dir().join(format!("varve-{}.trace", std::process::id()));
     let guard = Scratch(path.clone());
@@ -224,7 +224,7 @@ fn recorder(command: &[OsString]) -> Result<Recorder, Failure> {
 }
 
 /// A file that is removed whatever happens.
-struct Scratch(PathBuf);
+pub struct Scratch(PathBuf);
 
 impl Drop for Scratch {
     fn drop(&mut self) {

@@ -1,9 +1,10 @@
 //! Results of heap plans as tables and charts, and which plan to use.
 
+use super::columns::{self, Cell};
 use super::tray_table;
 use varve_report::fmt::{self, Format};
 use varve_report::{Axis, Bars, Better, Chart, Column, Data, RunTable, Value};
-use varve_run::{GcStack, ManagedSpec, PlanResult};
+use varve_run::{GcStack, ManagedSpec, PlanResult, Turnaround};
 use varve_runtime::plans;
 
 /// Within this factor two times count as equal.
@@ -31,38 +32,19 @@ pub fn of(spec: &ManagedSpec, results: &[PlanResult]) -> RunTable {
     if base.trays.is_some() {
         return tray_table::of(title, base, results);
     }
-    let mut table = RunTable::new(title, "plan");
-    let relative = format!("x {}", base.plan);
-    table.columns = vec![
-        Column::new("time", Format::DurationNs, Better::Lower),
-        Column::new("slowdown", Format::Number, Better::Lower).with_unit(relative),
-        Column::new("DRAM", Format::Percent, Better::Lower),
-        Column::new("GC", Format::Percent, Better::Lower),
-        Column::new("longest pause", Format::DurationNs, Better::Lower),
-        Column::new("moved", Format::Bytes, Better::Lower),
+    let slowdown = Column::new("slowdown", Format::Number, Better::Lower);
+    let pause = Column::new("longest pause", Format::DurationNs, Better::Lower);
+    let mut cells = vec![
+        columns::time(),
+        Cell::new(slowdown, |r: &PlanResult| r.turnaround(base).mntt)
+            .with_unit(format!("x {}", base.plan)),
+        columns::dram(),
+        Cell::share("GC", PlanResult::gc_share),
+        Cell::new(pause, |r: &PlanResult| r.longest_pause_ns() as f64),
+        columns::moved(),
     ];
-    let energy = results.iter().all(|r| r.energy_j.is_some());
-    if energy {
-        table
-            .columns
-            .push(Column::new("energy", Format::Number, Better::Lower).with_unit("mJ"));
-    }
-    for r in results {
-        let joules = r.energy_j.filter(|_| energy);
-        table.push(
-            &r.plan,
-            [
-                (r.seconds * 1e9).into(),
-                r.turnaround(base).mntt.into(),
-                (100.0 * r.dram_share()).into(),
-                (100.0 * r.gc_share()).into(),
-                (r.longest_pause_ns() as f64).into(),
-                (r.moved_bytes as f64).into(),
-            ]
-            .into_iter()
-            .chain(joules.map(|j| Value::from(1000.0 * j))),
-        );
-    }
+    cells.extend(columns::energy(results));
+    let mut table = columns::table((title, "plan"), results, |r| &r.plan, cells);
     table.trade_off = (results.len() > 1).then_some((1, 2));
     if spec.instances > 1 {
         table.notes.push(
@@ -94,30 +76,25 @@ pub fn details(results: &[PlanResult]) -> Vec<RunTable> {
 }
 
 fn instances(base: &PlanResult, results: &[PlanResult]) -> RunTable {
-    let mut table = RunTable::new("Instances beside each other", "plan");
-    let relative = format!("x {}", base.plan);
-    table.columns = vec![
-        Column::new("worst slowdown", Format::Number, Better::Lower).with_unit(&*relative),
-        Column::new("mean slowdown", Format::Number, Better::Lower).with_unit(relative),
-        Column::new("fairness", Format::Number, Better::Higher).with_unit("fastest / slowest"),
-        Column::new("variation", Format::Percent, Better::Lower),
+    let beside = |name: &str, of: fn(Turnaround) -> f64| {
+        let column = Column::new(name, Format::Number, Better::Lower);
+        Cell::new(column, move |r: &PlanResult| of(r.turnaround(base)))
+            .with_unit(format!("x {}", base.plan))
+    };
+    let fairness = Column::new("fairness", Format::Number, Better::Higher);
+    let cells = vec![
+        beside("worst slowdown", |t| t.mntt),
+        beside("mean slowdown", |t| t.antt),
+        Cell::new(fairness, |r: &PlanResult| r.turnaround(base).fairness)
+            .with_unit("fastest / slowest"),
+        Cell::share("variation", |r: &PlanResult| r.turnaround(base).variation),
     ];
+    let title = "Instances beside each other".to_string();
+    let mut table = columns::table((title, "plan"), results, |r| &r.plan, cells);
     table.notes.push(
         "worst and mean slowdown of an instance: maximum and average normalized turnaround time (MNTT, ANTT)"
             .into(),
     );
-    for r in results {
-        let t = r.turnaround(base);
-        table.push(
-            &r.plan,
-            [
-                t.mntt.into(),
-                t.antt.into(),
-                t.fairness.into(),
-                (100.0 * t.variation).into(),
-            ],
-        );
-    }
     table
 }
 
@@ -155,44 +132,28 @@ fn pauses(results: &[PlanResult]) -> RunTable {
 }
 
 fn stalls(base: &PlanResult, results: &[PlanResult]) -> RunTable {
-    let mut table = RunTable::new("Where the time goes", "plan");
-    let relative = format!("x {}", base.plan);
-    let share = |name: &str| Column::new(name, Format::Percent, Better::Lower);
-    table.columns = vec![
-        Column::new("mutator", Format::Number, Better::Lower).with_unit(&*relative),
-        Column::new("minor GC", Format::Number, Better::Lower).with_unit(&*relative),
-        Column::new("major GC", Format::Number, Better::Lower).with_unit(relative),
-        share("loads"),
-        share("stores"),
-        share("system"),
-        Column::new("slow writes", Format::Bytes, Better::Lower),
-    ];
-    let fences = results.iter().any(|r| r.stalls.fence > 0.0);
-    if fences {
-        table.columns.insert(5, share("fences"));
-    }
-    let ratio = |a: f64, b: f64| match b > 0.0 {
-        true => (a / b).into(),
-        false => Value::Missing,
+    // Not for a part that took no time on the base plan.
+    let beside = |name: &str, seconds: fn(&PlanResult) -> f64| {
+        let column = Column::new(name, Format::Number, Better::Lower);
+        let value = move |r: &PlanResult| match seconds(base) > 0.0 {
+            true => (seconds(r) / seconds(base)).into(),
+            false => Value::Missing,
+        };
+        Cell::new(column, value).with_unit(format!("x {}", base.plan))
     };
-    let young = |r: &PlanResult| r.minor_seconds + r.observer_seconds;
-    for r in results {
-        let s = &r.stalls;
-        let mut row = vec![
-            ratio(r.mutator_seconds(), base.mutator_seconds()),
-            ratio(young(r), young(base)),
-            ratio(r.full_seconds, base.full_seconds),
-            (100.0 * s.load).into(),
-            (100.0 * s.store).into(),
-            (100.0 * (s.system + s.fetch)).into(),
-            (r.slow_written_bytes as f64).into(),
-        ];
-        if fences {
-            row.insert(5, (100.0 * s.fence).into());
-        }
-        table.push(&r.plan, row);
-    }
-    table
+    let mut cells = vec![
+        beside("mutator", PlanResult::mutator_seconds),
+        beside("minor GC", |r| r.minor_seconds + r.observer_seconds),
+        beside("major GC", |r| r.full_seconds),
+    ];
+    let lost = columns::reasons(results).into_iter();
+    cells.extend(lost.map(|(name, share)| Cell::share(name, share)));
+    let written = Column::new("slow writes", Format::Bytes, Better::Lower);
+    cells.push(Cell::new(written, |r: &PlanResult| {
+        r.slow_written_bytes as f64
+    }));
+    let title = "Where the time goes".to_string();
+    columns::table((title, "plan"), results, |r| &r.plan, cells)
 }
 
 /// What slow memory adds to nursery collections, where the four plans that tell it were run: see [`GcStack`].
@@ -252,17 +213,7 @@ pub fn charts(results: &[PlanResult]) -> Vec<Chart> {
             ],
             true,
         ),
-        stacked(
-            "stalls",
-            "What the time is lost to",
-            Axis::new("share of time", "", Format::Percent).between(0.0, 100.0),
-            vec![
-                bars("loads", &|r| 100.0 * r.stalls.load),
-                bars("stores", &|r| 100.0 * (r.stalls.store + r.stalls.fence)),
-                bars("system", &|r| 100.0 * (r.stalls.system + r.stalls.fetch)),
-            ],
-            true,
-        ),
+        columns::stall_chart("plan", results, |r| &r.plan),
         stacked(
             "pauses",
             "Pauses",

@@ -1,8 +1,8 @@
 //! Heap plans as a user names them.
 
 use crate::ui::{Failure, wrong};
-use varve_runtime::sites::Profile;
 use varve_runtime::{GcSpace, plans};
+use varve_sites::Profile;
 
 /// One plan for a program that runs as it is.
 pub struct Planned {

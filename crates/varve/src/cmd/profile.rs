@@ -1,8 +1,9 @@
 //! `varve profile program.wasm -o p.sites -- ARGUMENTS`: counts what a program does to the objects of each allocation site.
 
 use super::timeout::Timeout;
-use super::{files, sandbox, wasm};
+use super::{files, native_profile, sandbox, wasm};
 use crate::args::ProfileArgs;
+use crate::args::run::job::Work;
 use crate::ui::{self, Done, Failure, failed, wrong};
 use indicatif::ProgressBar;
 use std::io::{IsTerminal, Write};
@@ -11,11 +12,46 @@ use std::process::ExitCode;
 use varve_report::{fmt, write_atomically};
 use varve_run::{ManagedProgram, SEED, SourceMap};
 use varve_runtime::host::{Console, Output, State};
-use varve_runtime::sites::Profile;
 use varve_runtime::{Config, Engine, Error, Module, Store};
+use varve_sites::Profile;
 
 pub fn profile(a: &ProfileArgs) -> Done {
-    let (file, program) = (&a.program[..], wasm::name(&a.program));
+    let native = match &a.program {
+        None if a.command.is_empty() => {
+            return Err(wrong(
+                "nothing to profile: name a WebAssembly program or a trace, or write `varve profile -o FILE.sites -- COMMAND`",
+            ));
+        }
+        None => Work::Command(a.command.clone()),
+        Some(file) if files::is_wasm(file) => return managed(file, a),
+        Some(file) => Work::Named(file.clone()),
+    };
+    let usual = |given: bool, option: &str| match given {
+        true => Err(wrong(format!(
+            "{option} is for WebAssembly programs, and this is a native one: leave it out"
+        ))),
+        false => Ok(()),
+    };
+    usual(a.invoke.is_some(), "--invoke")?;
+    usual(a.heap_max.is_some(), "--heap-max")?;
+    usual(a.nursery.is_some(), "--nursery")?;
+    usual(a.tier.is_some(), "--tier")?;
+    if let (Work::Named(file), [word, ..]) = (&native, &a.command[..]) {
+        return Err(wrong(format!(
+            "{file} is no WebAssembly program, and takes no arguments: leave `-- {}` out; for a command leave `{file}` out",
+            word.to_string_lossy()
+        )));
+    }
+    native_profile::profile(&native, a)
+}
+
+fn managed(file: &str, a: &ProfileArgs) -> Done {
+    if a.machine.is_some() {
+        return Err(wrong(
+            "--machine is for native programs: what a WebAssembly program does to its objects is counted as it runs; leave it out",
+        ));
+    }
+    let program = wasm::name(file);
     let managed = wasm::program(file, a.invoke.as_deref(), &a.command, &a.sandbox)?;
     let before = before(a)?;
     let timeout = Timeout::begin(a.sandbox.timeout, file);
@@ -37,7 +73,7 @@ pub fn profile(a: &ProfileArgs) -> Done {
         profile = sum;
     }
     write_atomically(&a.output, profile.text().as_bytes()).map_err(failed)?;
-    say(a, &profile);
+    say(file, a, &profile);
     Ok(code)
 }
 
@@ -151,8 +187,8 @@ impl Write for Around {
 }
 
 /// One line about what was counted, where the program's own output is not.
-fn say(a: &ProfileArgs, profile: &Profile) {
-    let sum = |of: fn(&varve_runtime::sites::Counts) -> u64| {
+fn say(program: &str, a: &ProfileArgs, profile: &Profile) {
+    let sum = |of: fn(&varve_sites::Counts) -> u64| {
         let all = profile.sites.iter().map(|s| of(&s.counts));
         all.fold(0u64, u64::saturating_add)
     };
@@ -166,7 +202,7 @@ fn say(a: &ProfileArgs, profile: &Profile) {
         fmt::integer(sum(|c| c.reads) as f64),
         fmt::integer(sum(|c| c.writes) as f64),
     );
-    let (file, program) = (ui::quoted(&shown.to_string()), ui::quoted(&a.program));
+    let (file, program) = (ui::quoted(&shown.to_string()), ui::quoted(program));
     eprintln!(
         "varve: `varve sites {file}` shows them, `varve run {program} --profile {file} --plan cgz-f` uses them"
     );

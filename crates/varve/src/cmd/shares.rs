@@ -2,7 +2,6 @@
 
 use varve_report::fmt::Format;
 use varve_report::{Axis, Chart, Data, Series, fmt};
-use varve_run::PlanResult;
 
 /// The plan that has everything in fast memory. What the program takes is what it takes under this one, which has no limit.
 pub const BASE: &str = "dram";
@@ -53,8 +52,8 @@ impl Shares {
     }
 
     /// What the shares came to.
-    pub fn note(&self, base: &PlanResult) -> String {
-        let each = match base.instances {
+    pub fn note(&self, instances: u32, most_bytes: u64) -> String {
+        let each = match instances {
             1 => "",
             _ => " of each instance",
         };
@@ -62,7 +61,7 @@ impl Shares {
             .percents
             .iter()
             .map(|percent| {
-                let bytes = base.most_bytes as f64 * percent / 100.0;
+                let bytes = most_bytes as f64 * percent / 100.0;
                 format!("{percent}% is {}", fmt::bytes(bytes))
             })
             .collect();
@@ -70,32 +69,44 @@ impl Shares {
             "--fast {}{each}: a share of the {} that the program takes with everything in fast memory (plan `{BASE}`, which has no \
              limit). Objects are limited so; tables and compiled code come on top.",
             sizes.join(", "),
-            fmt::bytes(base.most_bytes as f64)
+            fmt::bytes(most_bytes as f64)
         )
     }
 
-    /// Slowdown by share of fast memory, a line for each plan; none of a single share. Results have the names of their runs.
-    pub fn chart(&self, results: &[PlanResult]) -> Option<Chart> {
-        let base = results.iter().find(|r| r.plan == BASE)?;
+    /// The same for programs whose pages count, not objects alone.
+    pub fn note_native(&self, most_bytes: u64) -> String {
+        let sizes: Vec<String> = self
+            .percents
+            .iter()
+            .map(|percent| {
+                let bytes = most_bytes as f64 * percent / 100.0;
+                format!("{percent}% is {}", fmt::bytes(bytes))
+            })
+            .collect();
+        format!(
+            "--fast {}: a share of the {} of pages that the program takes at most (plan `{BASE}`, which has no limit).",
+            sizes.join(", "),
+            fmt::bytes(most_bytes as f64)
+        )
+    }
+
+    /// Slowdown by share of fast memory, a line for each plan; none of a single share. `slowdown` tells that of a run by its name.
+    pub fn chart(&self, program: &str, slowdown: impl Fn(&str) -> Option<f64>) -> Option<Chart> {
         if self.percents.len() < 2 {
             return None;
         }
         let mut percents = self.percents.clone();
         percents.sort_by(f64::total_cmp);
         let lines = self.plans.iter().map(|plan| {
-            let slowdown = |&percent: &f64| {
-                let name = self.name(plan, percent);
-                let run = results.iter().find(|r| r.plan == name);
-                run.map_or(f64::NAN, |r| r.turnaround(base).mntt)
-            };
-            let slowdowns = percents.iter().map(slowdown).collect();
+            let of = |&percent: &f64| slowdown(&self.name(plan, percent)).unwrap_or(f64::NAN);
+            let slowdowns = percents.iter().map(of).collect();
             Series::new(plan, percents.clone(), slowdowns)
         });
         let chart = Chart::new(
             "slowdown",
             format!(
                 "Slowdown of {} by the share of its memory that is DRAM",
-                base.program
+                program
             ),
             Axis::new("DRAM, share of the program's memory", "", Format::Percent)
                 .between(0.0, None),

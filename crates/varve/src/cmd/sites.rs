@@ -1,12 +1,13 @@
 //! `varve sites p.sites`: the allocation sites of a profile, and which memory each heuristic wants them in.
 
+use super::native_sites;
 use crate::args::{SitesArgs, SitesBy};
 use crate::ui::{Done, Failure, print, wrong};
 use serde_json::json;
 use std::process::ExitCode;
 use varve_report::fmt::Format;
 use varve_runtime::plans;
-use varve_runtime::sites::{Counts, Profile, SiteProfile};
+use varve_sites::{AnyProfile, Counts, Profile, SiteProfile};
 
 /// Columns of a terminal.
 const WIDTH: usize = 80;
@@ -28,7 +29,15 @@ struct Judged {
 }
 
 pub fn sites(a: &SitesArgs) -> Done {
-    let mut profile = Profile::read(&a.profile).map_err(wrong)?;
+    let mut profile = match AnyProfile::read(&a.profile).map_err(wrong)? {
+        AnyProfile::Managed(profile) => profile,
+        AnyProfile::Native(profile) => return native_sites::sites(a, &profile),
+    };
+    if let Some(fast) = &a.fast {
+        return Err(wrong(format!(
+            "--fast {fast} is for profiles of native programs, and this is one of a WebAssembly program: leave it out"
+        )));
+    }
     profile.sites.sort_by_cached_key(|site| {
         let c = &site.counts;
         let first = match a.by {
@@ -318,7 +327,7 @@ fn without_package(name: &str, leave_out: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use varve_runtime::sites::Key;
+    use varve_sites::Key;
 
     #[test]
     fn names_keep_what_tells_them_apart() {

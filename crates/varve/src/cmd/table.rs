@@ -1,9 +1,10 @@
 //! Results of runs as a table and charts.
 
+use super::columns::{self, Cell};
 use varve_machine::load::NodeKind;
 use varve_report::fmt::Format;
-use varve_report::{Axis, Bars, Better, Chart, Column, Data, RunTable, Series, Value};
-use varve_run::{RunResult, RunSpec, Work};
+use varve_report::{Axis, Bars, Better, Chart, Column, Data, RunTable, Series};
+use varve_run::{ClassLatency, RunResult, RunSpec, Work};
 
 /// What a program's speed is counted in: the unit, and how to read it off a result.
 pub fn speed(results: &[RunResult]) -> (&'static str, fn(&RunResult) -> f64) {
@@ -22,72 +23,42 @@ pub fn of(spec: &RunSpec, name: &str, results: &[RunResult]) -> RunTable {
         (Work::Workload(_), s) => format!(", run at 1/{s} and given at full size"),
         (_, s) => format!(" at 1/{s} of its size"),
     };
-    let mut table = RunTable::new(format!("{name} on {}{scaled}", spec.machine.name), "policy");
+    let title = format!("{name} on {}{scaled}", spec.machine.name);
     let (unit, rate) = speed(results);
     let cached = results.iter().any(|r| r.cache_hit_share.is_some());
     // Fast and slow memory as nodes of their own: then how much of the fast one a policy takes is its price.
-    let tiers = !cached
-        && spec
-            .machine
-            .nodes()
-            .iter()
-            .any(|n| n.kind != NodeKind::Dram);
+    let mut nodes = spec.machine.nodes().into_iter();
+    let tiers = !cached && nodes.any(|n| n.kind != NodeKind::Dram);
     let latency = results.iter().all(|r| !r.latencies.is_empty());
-    table
-        .columns
-        .push(Column::new("time", Format::DurationNs, Better::Lower));
-    table
-        .columns
-        .push(Column::new("speed", Format::PerSecond, Better::Higher).with_unit(unit));
-    table
-        .columns
-        .push(Column::new("slow reads", Format::Percent, Better::Lower));
+    let fast = Column::new("speed", Format::PerSecond, Better::Higher).with_unit(unit);
+    let mut cells = vec![
+        columns::time(),
+        Cell::new(fast, rate),
+        Cell::share("slow reads", |r: &RunResult| r.slow_share),
+    ];
     if cached {
-        table
-            .columns
-            .push(Column::new("in conflict", Format::Percent, Better::Lower).with_unit("% pages"));
+        let share =
+            |r: &RunResult| r.placement.pages_in_conflict as f64 / r.placement.pages.max(1) as f64;
+        cells.push(Cell::share("in conflict", share).with_unit("% pages"));
     }
     if tiers {
-        table
-            .columns
-            .push(Column::new("DRAM", Format::Percent, Better::Lower).with_unit("% pages"));
+        cells.push(columns::dram().with_unit("% pages"));
     }
-    table
-        .columns
-        .push(Column::new("waiting", Format::Percent, Better::Lower));
-    table
-        .columns
-        .push(Column::new("moved", Format::Bytes, Better::Lower));
+    cells.push(Cell::share("waiting", |r: &RunResult| r.stalls.total()));
+    cells.push(columns::moved());
     if latency {
-        table
-            .columns
-            .push(Column::new("p99", Format::DurationNs, Better::Lower));
-        table
-            .columns
-            .push(Column::new("max", Format::DurationNs, Better::Lower));
+        let column = |name| Column::new(name, Format::DurationNs, Better::Lower);
+        let most = |r: &RunResult, ns: fn(&ClassLatency) -> u64| {
+            r.latencies.iter().map(ns).max().unwrap_or(0) as f64
+        };
+        cells.push(Cell::new(column("p99"), move |r: &RunResult| {
+            most(r, |l| l.p99_ns)
+        }));
+        cells.push(Cell::new(column("max"), move |r: &RunResult| {
+            most(r, |l| l.max_ns)
+        }));
     }
-    for r in results {
-        let mut row: Vec<Value> = vec![
-            (r.seconds * 1e9).into(),
-            rate(r).into(),
-            (100.0 * r.slow_share).into(),
-        ];
-        if cached {
-            let p = &r.placement;
-            row.push((100.0 * p.pages_in_conflict as f64 / p.pages.max(1) as f64).into());
-        }
-        if tiers {
-            let p = &r.placement;
-            row.push((100.0 * p.fast_pages as f64 / p.pages.max(1) as f64).into());
-        }
-        row.push((100.0 * r.stalls.total()).into());
-        row.push((r.moved_bytes as f64).into());
-        if latency {
-            row.push((r.latencies.iter().map(|l| l.p99_ns).max().unwrap_or(0) as f64).into());
-            row.push((r.latencies.iter().map(|l| l.max_ns).max().unwrap_or(0) as f64).into());
-        }
-        table.push(&r.policy, row);
-    }
+    let mut table = columns::table((title, "policy"), results, |r| &r.policy, cells);
     // What time is bought with: DRAM where it is a node of its own, bytes moved where it is a cache that all share.
     let price = if tiers { "DRAM" } else { "moved" };
     table.trade_off = table
@@ -127,40 +98,17 @@ pub fn charts(results: &[RunResult]) -> Vec<Chart> {
             Data::Lines(over_time),
         ));
     }
-    let groups: Vec<String> = results.iter().map(|r| r.policy.clone()).collect();
     charts.push(Chart::new(
         "speed",
         "Speed by policy",
         Axis::new("policy", "", Format::Number),
         Axis::new("speed", unit, Format::PerSecond).between(0.0, None),
         Data::Bars {
-            groups: groups.clone(),
+            groups: results.iter().map(|r| r.policy.clone()).collect(),
             bars: vec![Bars::new("speed", results.iter().map(rate).collect())],
             stacked: false,
         },
     ));
-    let share = |name: &str, f: fn(&RunResult) -> f64| {
-        Bars::new(name, results.iter().map(|r| 100.0 * f(r)).collect())
-    };
-    let mut lost = vec![
-        share("loads", |r| r.stalls.load),
-        share("stores", |r| r.stalls.store + r.stalls.fence),
-        share("barriers", |r| r.stalls.barrier),
-        share("system", |r| r.stalls.system),
-    ];
-    if results.iter().any(|r| r.stalls.fetch > 0.0) {
-        lost.insert(2, share("instructions", |r| r.stalls.fetch));
-    }
-    charts.push(Chart::new(
-        "stalls",
-        "Where the threads' time goes",
-        Axis::new("policy", "", Format::Number),
-        Axis::new("share of time", "", Format::Percent).between(0.0, 100.0),
-        Data::Bars {
-            groups,
-            bars: lost,
-            stacked: true,
-        },
-    ));
+    charts.push(columns::stall_chart("policy", results, |r| &r.policy));
     charts
 }

@@ -148,7 +148,7 @@ fn info(file: &Path, json: bool) -> Done {
                 fmt::integer(s.reads as f64),
                 fmt::integer(s.writes as f64)
             );
-            print(hang(&format!("  {}", s.site), 34, &text));
+            print(hang(&format!("  {}", s.name), 34, &text));
         }
     }
     Ok(ExitCode::SUCCESS)

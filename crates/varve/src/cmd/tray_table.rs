@@ -1,5 +1,6 @@
 //! Results of heap plans on a machine with trays: time, energy, and what each DIMM did.
 
+use super::columns::{self, Cell};
 use varve_report::fmt::{self, Format};
 use varve_report::{Axis, Bars, Better, Chart, Column, Data, RunTable, Series, Value};
 use varve_run::{PlanResult, TrayUse};
@@ -9,47 +10,39 @@ const EQUAL: f64 = 1.03;
 
 /// Time and energy of each plan beside `base`, with the advice.
 pub fn of(title: String, base: &PlanResult, results: &[PlanResult]) -> RunTable {
-    let mut table = RunTable::new(title, "plan");
-    let relative = format!("x {}", base.plan);
-    let ratio = |name: &str| Column::new(name, Format::Number, Better::Lower).with_unit(&*relative);
-    table.columns = vec![
-        Column::new("time", Format::DurationNs, Better::Lower),
-        ratio("slowdown"),
-        Column::new("DRAM energy", Format::Number, Better::Lower).with_unit("mJ"),
-        ratio("DRAM energy"),
-        ratio("CPU + DRAM"),
-        Column::new("hot", Format::Bytes, Better::Lower),
-        Column::new("cold", Format::Bytes, Better::Neither),
-        Column::new("DIMMs used", Format::Number, Better::Lower),
-    ];
-    let moved = |r: &PlanResult| r.trays.as_ref().map(|t| t.remapped_bytes as f64);
-    let any_moved = results.iter().any(|r| moved(r) > Some(0.0));
-    if any_moved {
-        table
-            .columns
-            .push(Column::new("remapped", Format::Bytes, Better::Lower));
-    }
+    let column = |name: &str, format| Column::new(name, format, Better::Lower);
     let missing = |value: Option<f64>| value.map_or(Value::Missing, Value::from);
-    let of_base = |f: &dyn Fn(&PlanResult) -> Option<f64>, r: &PlanResult| {
-        missing(f(r).zip(f(base)).map(|(a, b)| a / b))
+    let ratio = |name: &str, of: fn(&PlanResult) -> Option<f64>| {
+        let value = move |r: &PlanResult| missing(of(r).zip(of(base)).map(|(a, b)| a / b));
+        Cell::new(column(name, Format::Number), value).with_unit(format!("x {}", base.plan))
     };
-    for r in results {
-        let trays = r.trays.as_ref();
-        let mut row = vec![
-            (r.seconds * 1e9).into(),
-            r.turnaround(base).mntt.into(),
-            missing(r.energy_j.map(|j| 1000.0 * j)),
-            of_base(&|r| r.energy_j, r),
-            of_base(&PlanResult::all_j, r),
-            (r.fast_bytes as f64).into(),
-            (r.slow_bytes as f64).into(),
-            missing(trays.map(|t| used(t) as f64)),
-        ];
-        if any_moved {
-            row.push(missing(moved(r)));
-        }
-        table.push(&r.plan, row);
+    let moved = |r: &PlanResult| r.trays.as_ref().map(|t| t.remapped_bytes as f64);
+    let joules = column("DRAM energy", Format::Number).with_unit("mJ");
+    let cold = Column::new("cold", Format::Bytes, Better::Neither);
+    let mut cells = vec![
+        columns::time(),
+        Cell::new(column("slowdown", Format::Number), |r: &PlanResult| {
+            r.turnaround(base).mntt
+        })
+        .with_unit(format!("x {}", base.plan)),
+        Cell::new(joules, |r: &PlanResult| {
+            missing(r.energy_j.map(|j| 1000.0 * j))
+        }),
+        ratio("DRAM energy", |r| r.energy_j),
+        ratio("CPU + DRAM", PlanResult::all_j),
+        Cell::new(column("hot", Format::Bytes), |r: &PlanResult| {
+            r.fast_bytes as f64
+        }),
+        Cell::new(cold, |r: &PlanResult| r.slow_bytes as f64),
+        Cell::new(column("DIMMs used", Format::Number), |r: &PlanResult| {
+            missing(r.trays.as_ref().map(|t| used(t) as f64))
+        }),
+    ];
+    if results.iter().any(|r| moved(r) > Some(0.0)) {
+        let remapped = column("remapped", Format::Bytes);
+        cells.push(Cell::new(remapped, |r: &PlanResult| missing(moved(r))));
     }
+    let mut table = columns::table((title, "plan"), results, |r| &r.plan, cells);
     table.trade_off = (results.len() > 1).then_some((1, 3));
     for r in results {
         table.notes.extend(r.untold.clone());

@@ -18,8 +18,8 @@ use std::sync::Arc;
 use varve_machine::Bytes;
 use varve_run::{ManagedProgram, unknown_sites};
 use varve_runtime::host::{Console, State};
-use varve_runtime::sites::Profile;
 use varve_runtime::{Config, Engine, Error, Module, Store};
+use varve_sites::Profile;
 
 /// The nursery, as far as the user says.
 fn sizes(a: &args::Engine, config: &mut Config) -> Result<(), Failure> {
@@ -123,12 +123,12 @@ pub fn run(program: &Program, a: &Plain, objects: Option<&LiveObjects>) -> Done 
 
 /// The plan that places the program's objects on this machine, and all that it goes by.
 fn plan(a: &Objects, file: &str, bytes: &[u8], config: &mut Config) -> Result<Planned, Failure> {
-    let Some(plan) = &a.plan else {
+    let Some(plan) = &a.plans.plan else {
         return Err(wrong(format!(
             "{file}: --live places objects by a heap plan: add one, such as --plan kg-n"
         )));
     };
-    config.fast_max = match &a.fast {
+    config.fast_max = match &a.plans.fast {
         None => None,
         Some(Fast::Size(bytes)) => Some(bytes.0),
         Some(fast @ Fast::Percent(_)) => {
@@ -194,7 +194,7 @@ pub fn managed(p: &Program, engine: &args::Engine, a: &Sandbox) -> Result<Manage
 
 /// The profile of the program that is to be run, if one was given.
 pub fn profile(a: &Objects, file: &str, bytes: &[u8]) -> Result<Option<Arc<Profile>>, Failure> {
-    let Some(path) = &a.profile else {
+    let Some(path) = &a.plans.profile else {
         return Ok(None);
     };
     let profile = Profile::read(path).map_err(wrong)?;
@@ -209,7 +209,11 @@ pub fn unknown(a: &Objects, sites: Option<(usize, usize)>) {
     if let Some((unknown, all)) = sites.filter(|s| s.0 > 0) {
         eprintln!(
             "varve: {}: does not know {unknown} of the {all} allocation sites in the code that ran",
-            a.profile.as_deref().unwrap_or(Path::new("")).display(),
+            a.plans
+                .profile
+                .as_deref()
+                .unwrap_or(Path::new(""))
+                .display(),
         );
     }
 }

@@ -184,9 +184,23 @@ fn a_truncated_trace_runs_as_far_as_it_goes() {
         let run = varve(&["run", path, "--policy", "static"]).well().out;
         assert!(run.contains("cut.trace: stops at byte"), "{run}");
     }
-    // Inside the header there is nothing to run.
-    fs::write(&file, &whole[..60]).unwrap();
-    varve(&["run", path]).refuses(2, &["cut.trace", "header"]);
+}
+
+/// Of no access there is nothing to advise on: not inside the header, before the first block, or inside of it.
+#[test]
+fn a_trace_that_is_cut_off_before_its_first_accesses_is_to_be_recorded_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = fs::read(home().join("traces/sqlite-join.trace")).unwrap();
+    let header = 16 + 4 + u32::from_le_bytes(whole[12..16].try_into().unwrap()) as usize;
+    let file = folder.path().join("cut.trace");
+    let path = file.to_str().unwrap();
+    for bytes in [12, 60, header, header + 10, header + 2000] {
+        fs::write(&file, &whole[..bytes]).unwrap();
+        for more in [&[][..], &["--scale", "64"]] {
+            let said = varve(&[&["run", path][..], more].concat());
+            said.refuses(2, &["cut.trace: cut off", "record it again"]);
+        }
+    }
 }
 
 /// Bits that turned over in the middle: the checksum finds it, and nothing after it is believed.

@@ -17,8 +17,7 @@
 use varve_machine::{Op, Region};
 
 use super::lcg::SEED;
-use super::mg_data::Data;
-use super::mg_grid::{Grid, Level, Task};
+use super::mg_grid::{Data, Grid, Level, Task};
 use super::setup::{Class, Setup, refuse};
 use crate::init::{By, FirstTouch};
 use crate::layout::Layout;

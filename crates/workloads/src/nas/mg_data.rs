@@ -1,22 +1,10 @@
 //! The numbers of MG: its right-hand side, and the norm that it is judged by.
 
 use super::lcg::Lcg;
-use super::mg_grid::Grid;
+use super::mg_grid::{Data, Grid};
 
 /// How many points of each sign the right-hand side has.
 const CHARGES: usize = 10;
-
-/// Real data behind the arrays of a [`Grid`].
-pub struct Data {
-    /// The solution, or its correction, on all levels.
-    pub u: Vec<f64>,
-    /// The right-hand side on the finest level.
-    pub v: Vec<f64>,
-    /// The residual on all levels.
-    pub r: Vec<f64>,
-    /// Coefficients of the smoother by distance from the centre.
-    pub smoother: [f64; 4],
-}
 
 impl Data {
     /// Zero, and a right-hand side of ten points +1 and ten points -1: where the random numbers of the benchmark's

@@ -2,10 +2,21 @@
 
 use varve_machine::{Kind, Op};
 
-use super::mg_data::Data;
 use crate::init::INSTRUCTIONS_PER_LINE;
 use crate::layout::Array;
 use crate::loops::{Work, run};
+
+/// Real data behind the arrays of a [`Grid`].
+pub struct Data {
+    /// The solution, or its correction, on all levels.
+    pub u: Vec<f64>,
+    /// The right-hand side on the finest level.
+    pub v: Vec<f64>,
+    /// The residual on all levels.
+    pub r: Vec<f64>,
+    /// Coefficients of the smoother by distance from the centre.
+    pub smoother: [f64; 4],
+}
 
 /// Coefficients of the residual, by distance from the centre.
 pub const A: [f64; 4] = [-8.0 / 3.0, 0.0, 1.0 / 6.0, 1.0 / 12.0];

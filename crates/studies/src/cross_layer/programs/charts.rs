@@ -1,6 +1,6 @@
 //! The pictures of B9: time and energy by strategy, and the power of each DIMM over time.
 
-use super::claims::{Look, columns, label};
+use super::look::{Look, columns, label};
 use super::suite::{CONTINUOUS, Entry, MANY, OFFLINE, With, key};
 use varve_report::fmt::Format;
 use varve_report::{Axis, Bars, Chart, Data, Series, StudyResult};

@@ -1,63 +1,11 @@
 //! The claims of B9, and the table of its programs.
 
 use super::super::{Setup, claim};
-use super::suite::{CONTINUOUS, Entry, MANY, OFFLINE, ONLINE, With, key, loads};
+use super::look::{Look, columns, label};
+use super::suite::{CONTINUOUS, MANY, OFFLINE, ONLINE, With, key};
 use super::{Runs, Suite, charts};
 use varve_report::fmt::Format;
 use varve_report::{Better, Column, RunTable, StudyResult, Value};
-use varve_run::PlanResult;
-
-/// Looks results up beside the default.
-pub(super) struct Look<'a> {
-    pub(super) suite: &'a Suite,
-    pub(super) ran: &'a Runs,
-}
-
-impl Look<'_> {
-    pub(super) fn pair(
-        &self,
-        entry: &Entry,
-        strategy: &str,
-        n: u32,
-        with: With,
-    ) -> Option<(&PlanResult, &PlanResult)> {
-        let base = self.ran.get(&key(entry, "default", n, With::Nothing))?;
-        Some((base, self.ran.get(&key(entry, strategy, n, with))?))
-    }
-
-    pub(super) fn time(&self, entry: &Entry, strategy: &str, n: u32, with: With) -> Option<f64> {
-        let (base, r) = self.pair(entry, strategy, n, with)?;
-        Some(r.seconds / base.seconds)
-    }
-
-    pub(super) fn energy(&self, entry: &Entry, strategy: &str, n: u32, with: With) -> Option<f64> {
-        let (base, r) = self.pair(entry, strategy, n, with)?;
-        Some(r.energy_j? / base.energy_j?)
-    }
-
-    pub(super) fn entries(&self, scimark: bool) -> impl Iterator<Item = &'static Entry> + '_ {
-        let all = self.suite.entries.iter().copied();
-        all.filter(move |e| e.scimark == scimark)
-    }
-
-    fn mean(&self, scimark: bool, of: impl Fn(&Entry) -> Option<f64>) -> Option<f64> {
-        let all: Vec<f64> = self.entries(scimark).filter_map(of).collect();
-        (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
-    }
-
-    /// Energy of all loads together over that of the default.
-    fn changing(&self, setup: &Setup, strategy: &str) -> Option<f64> {
-        self.mean(true, |entry| {
-            let (mut ours, mut theirs) = (0.0, 0.0);
-            for &n in loads(setup) {
-                let (base, r) = self.pair(entry, strategy, n, With::Governor)?;
-                ours += r.energy_j?;
-                theirs += base.energy_j?;
-            }
-            Some(ours / theirs)
-        })
-    }
-}
 
 pub fn claims(setup: &Setup, ran: &(Suite, Runs), out: &mut StudyResult) {
     let all = Look {
@@ -124,20 +72,6 @@ pub fn claims(setup: &Setup, ran: &(Suite, Runs), out: &mut StudyResult) {
     ]);
     out.tables.push(table(&all));
     charts::charts(&all, out);
-}
-
-/// Columns of programs as the paper's figures have them: one and eleven threads of each kernel.
-pub(super) fn columns(all: &Look) -> Vec<(&'static Entry, u32)> {
-    let many = all.entries(true).map(|e| (e, MANY));
-    let one = all.entries(false).chain(all.entries(true)).map(|e| (e, 1));
-    one.chain(many).collect()
-}
-
-pub(super) fn label((entry, n): &(&'static Entry, u32)) -> String {
-    match entry.scimark {
-        true => format!("{} {n}T", entry.name),
-        false => entry.name.into(),
-    }
 }
 
 fn table(all: &Look) -> RunTable {

@@ -5,6 +5,7 @@
 
 mod charts;
 mod claims;
+mod look;
 mod suite;
 
 use super::Setup;

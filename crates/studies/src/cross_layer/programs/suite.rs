@@ -8,7 +8,7 @@ use varve_machine::Machine;
 use varve_pages::governor::BandwidthModel;
 use varve_run::{Error, ManagedProgram, ManagedSpec, TrayOptions};
 use varve_runtime::Config;
-use varve_runtime::sites::Profile;
+use varve_sites::Profile;
 
 /// A program, its input, and a smaller one that its site profile is made on.
 pub(super) struct Entry {

@@ -41,6 +41,30 @@ macro_rules! with_callers {
     };
 }
 
+/// The same for a function of six arguments: both words are passed on the stack, which stays aligned.
+macro_rules! with_callers_of_six {
+    ($name:ident = $inner:ident) => {
+        /// The function of the C library with this name.
+        ///
+        /// # Safety
+        /// As for the C function.
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name() {
+            core::arch::naked_asm!(
+                "mov rax, rsp",
+                "sub rsp, 8",
+                "push rbp",
+                "push rax",
+                "call {inner}",
+                "add rsp, 24",
+                "ret",
+                inner = sym $inner
+            )
+        }
+    };
+}
+
 /// A function `$name` that calls `$before` and is then `$real`, with any number of arguments: all registers are passed on as they are.
 macro_rules! after_call {
     ($name:ident = $real:ident after $before:ident) => {
@@ -59,4 +83,4 @@ macro_rules! after_call {
 }
 
 #[allow(unused_imports)]
-pub(crate) use {after_call, with_caller, with_callers};
+pub(crate) use {after_call, with_caller, with_callers, with_callers_of_six};

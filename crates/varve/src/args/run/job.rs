@@ -3,7 +3,7 @@
 use super::engine::{Engine, EngineLog};
 use super::help::Help;
 use super::model::{Model, PageSize};
-use super::objects::{Instances, Nodes, Objects};
+use super::objects::{Instances, Nodes, Objects, Plans};
 use super::output::{Json, Output};
 use super::page_cache::{Live, PageCache};
 use super::pages::Pages;
@@ -15,6 +15,7 @@ use clap::parser::ValueSource;
 use clap::{Args, Command, FromArgMatches, Id};
 use std::ffi::OsString;
 use std::path::Path;
+use varve_machine::Machine;
 
 /// Pages of a workload, a trace or a command on a modelled machine.
 #[derive(Args, Debug)]
@@ -27,6 +28,17 @@ pub struct ModelledPages {
     pub output: Output,
     #[command(flatten)]
     pub page: PageSize,
+}
+
+/// Objects of a trace or a command on a modelled machine.
+#[derive(Args, Debug)]
+pub struct ModelledNative {
+    #[command(flatten)]
+    pub model: Model,
+    #[command(flatten)]
+    pub plans: Plans,
+    #[command(flatten)]
+    pub output: Output,
 }
 
 /// Objects of a WebAssembly program on a modelled machine.
@@ -111,6 +123,7 @@ pub struct Program {
 #[derive(Debug)]
 pub enum Job {
     ModelledPages(Work, Box<ModelledPages>),
+    ModelledNative(Work, Box<ModelledNative>),
     LivePages(Vec<OsString>, Box<LivePages>),
     ModelledObjects(Program, Box<ModelledObjects>),
     LiveObjects(Program, Box<LiveObjects>),
@@ -121,6 +134,7 @@ pub enum Job {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     ModelledPages,
+    ModelledNative,
     ModelledObjects,
     LivePages,
     LiveObjects,
@@ -141,8 +155,9 @@ struct About {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 5] = [
+    pub const ALL: [Kind; 6] = [
         Kind::ModelledPages,
+        Kind::ModelledNative,
         Kind::ModelledObjects,
         Kind::LivePages,
         Kind::LiveObjects,
@@ -156,6 +171,12 @@ impl Kind {
                 how: "with its pages on a modelled machine",
                 wasm: false,
                 options: ModelledPages::augment_args,
+            },
+            Kind::ModelledNative => About {
+                who: "traces and commands without --policy, on a machine with two memories",
+                how: "with its objects on a modelled machine",
+                wasm: false,
+                options: ModelledNative::augment_args,
             },
             Kind::ModelledObjects => About {
                 who: "WebAssembly programs on a modelled machine (--machine)",
@@ -270,7 +291,7 @@ impl Request {
         let what: What = self.options()?;
         let live: Live = self.options()?;
         let machine = self.options::<Model>()?.machine;
-        let planned = self.options::<Objects>()?.plan.is_some();
+        let planned = self.options::<Plans>()?.plan.is_some();
         if let [first, .., last] = &what.work[..] {
             return Err(match on_path(first) {
                 true => format!(
@@ -306,7 +327,11 @@ impl Request {
                 ));
             }
             (None, _) if live.live => Kind::LivePages,
-            _ => Kind::ModelledPages,
+            (Some(work), _) if !is_trace(work) => Kind::ModelledPages,
+            _ if ids(Pages::augment_args).iter().any(|id| self.given(id)) => Kind::ModelledPages,
+            // A machine whose fast memory is a cache of the slow one has no place for an object: pages alone differ there.
+            _ if machine.as_deref().is_some_and(is_cached) => Kind::ModelledPages,
+            _ => Kind::ModelledNative,
         })
     }
 
@@ -331,6 +356,10 @@ impl Request {
                 let work = work.map_or(Work::Command(command), Work::Named);
                 Job::ModelledPages(work, self.only(kind, &what)?)
             }
+            Kind::ModelledNative => {
+                let work = work.map_or(Work::Command(command), Work::Named);
+                Job::ModelledNative(work, self.only(kind, &what)?)
+            }
             Kind::ModelledObjects => {
                 Job::ModelledObjects(program(work, command), self.only(kind, &what)?)
             }
@@ -339,6 +368,17 @@ impl Request {
             Kind::Plain => Job::Plain(program(work, command), self.only(kind, &what)?),
         })
     }
+}
+
+/// Is it a trace's file?
+fn is_trace(work: &str) -> bool {
+    matches!(varve_run::Work::parse(work), Ok(varve_run::Work::Trace(_)))
+}
+
+/// Is there a machine of this name, with DRAM as a cache?
+fn is_cached(machine: &str) -> bool {
+    let machine = Machine::load(machine);
+    machine.is_ok_and(|m| m.dram_cache.is_some() || varve_run::has_one_memory(&m))
 }
 
 /// Is there a command of this name?
@@ -373,8 +413,9 @@ mod tests {
     }
 
     /// Words that ask for each kind of run.
-    const ASKS: [(Kind, &[&str], &[&str]); 5] = [
+    const ASKS: [(Kind, &[&str], &[&str]); 6] = [
         (Kind::ModelledPages, &["gups"], &[]),
+        (Kind::ModelledNative, &["x.trace"], &[]),
         (Kind::ModelledObjects, &["x.wasm", "--machine", "m"], &[]),
         (Kind::LivePages, &["--live"], &["--", "true"]),
         (Kind::LiveObjects, &["x.wasm", "--plan", "kg-n"], &[]),
@@ -453,6 +494,7 @@ mod tests {
             let is = match job(&words).unwrap() {
                 Job::ModelledPages(..) => Kind::ModelledPages,
                 Job::ModelledObjects(..) => Kind::ModelledObjects,
+                Job::ModelledNative(..) => Kind::ModelledNative,
                 Job::LivePages(..) => Kind::LivePages,
                 Job::LiveObjects(..) => Kind::LiveObjects,
                 Job::Plain(..) => Kind::Plain,

@@ -1,4 +1,4 @@
-//! Options for WebAssembly programs whose objects are placed by a heap plan.
+//! Options for programs whose objects are placed by a plan.
 
 use super::MAIN;
 use clap::Args;
@@ -7,22 +7,30 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use varve_machine::Bytes;
 
-/// The plan, and what it goes by.
+/// The plans, and what they go by.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Objects")]
-pub struct Objects {
-    /// Heap plans of a WebAssembly program: `all`, or names separated by commas (see `varve plan`). With --machine the program
-    /// runs once under each, or under the few that tell most if none is named; on this machine it runs under one
+pub struct Plans {
+    /// Plans for objects: `all`, or names separated by commas (see `varve plan`). On a model the program runs once under each, or
+    /// under the few that tell most if none is named; on this machine it runs under one
     #[arg(long, value_name = "PLANS", help_heading = MAIN)]
     pub plan: Option<String>,
-    /// The most fast memory that a WebAssembly program's objects may take, such as 64MiB. With --machine it may be a share of the
-    /// memory that the program takes with everything in fast memory, such as 25%. Several shares run one after the other:
-    /// 10%,25%,50% [default: all that the machine has]
+    /// The most fast memory that the program's objects may take, such as 64MiB. On a model it may be a share of the memory that the
+    /// program takes with everything in fast memory, such as 25%. Several shares run one after the other: 10%,25%,50% [default:
+    /// 25% for a command or trace, else all that the machine has]
     #[arg(long, alias = "fast-max", value_name = "SIZE|PERCENT", help_heading = MAIN)]
     pub fast: Option<Fast>,
     /// The site profile that plans such as `cgz-f` go by: a file of `varve profile`, made on another input (docs/sites.md)
-    #[arg(long, value_name = "FILE.sites")]
+    #[arg(long, visible_alias = "sites", value_name = "FILE.sites")]
     pub profile: Option<PathBuf>,
+}
+
+/// Plans of a WebAssembly program.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Objects")]
+pub struct Objects {
+    #[command(flatten)]
+    pub plans: Plans,
     /// Print a line on standard error for each phase and decision of plans that sample, such as `pima`; with =FILE, into a file
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     pub pima_log: Option<PathBuf>,

@@ -2,12 +2,12 @@
 
 use super::Page;
 use super::picture::{Memory, boxes};
-use crate::cmd::machine::named;
+use crate::cmd::named;
 use crate::ui::Failure;
 use varve_machine::NodeKind;
 
 pub fn explain(name: &str) -> Result<String, Failure> {
-    let machine = named(name)?;
+    let machine = named::machine(name)?;
     let s = machine.summary();
     let memory = |m: &varve_machine::load::Tier| {
         let cached = s.dram_cache.is_some();

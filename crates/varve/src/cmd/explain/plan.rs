@@ -3,9 +3,9 @@
 use super::picture::{Memory, boxes};
 use super::{Page, shown};
 use crate::ui::{Failure, wrong};
-use varve_heap::sites::Profile;
 use varve_heap::{Object, Origin as Where, Plan, Space, Tier};
 use varve_runtime::plans;
+use varve_sites::Profile;
 
 pub fn explain(spec: &str) -> Result<String, Failure> {
     let entry = plans::entry(spec).map_err(wrong)?;

@@ -2,7 +2,7 @@
 
 use super::{keep, load, of_jobs, show, strategies};
 use crate::args::GroupArgs;
-use crate::cmd::machine::named;
+use crate::cmd::named;
 use crate::ui::{self, Done, Failure, print};
 use serde_json::json;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use varve_run::VERSION;
 const QUICK: u32 = 2048;
 
 fn spec(a: &GroupArgs, group: &Group) -> Result<ModelSpec, Failure> {
-    let mut spec = ModelSpec::new(named(&a.machine)?);
+    let mut spec = ModelSpec::new(named::machine(&a.machine)?);
     spec.scale = match a.quick {
         true => QUICK,
         false => a.scale.unwrap_or_else(|| ModelSpec::scale_for(group)),

@@ -29,32 +29,32 @@ enum Message {
 }
 
 /// The two ends for program number `space` of a run.
-pub fn pair(space: usize, tiers: Arc<Tiers>) -> (Teller, Told) {
+pub fn pair(space: usize, tiers: Arc<Tiers>) -> (AccessSink, AccessStream) {
     let (send, receive) = channel();
     let (give_back, given_back) = channel();
-    let told = Told {
+    let stream = AccessStream {
         receive,
         give_back,
         tiers,
         space,
         done_with: Vec::with_capacity(BUFFERS),
     };
-    let teller = Teller {
+    let sink = AccessSink {
         send,
         given_back,
         empty: vec![Vec::new(); BUFFERS],
     };
-    (teller, told)
+    (sink, stream)
 }
 
 /// The program's end.
-pub struct Teller {
+pub struct AccessSink {
     send: Sender<Message>,
     given_back: Receiver<Vec<Vec<Op>>>,
     empty: Vec<Vec<Op>>,
 }
 
-impl Sink for Teller {
+impl Sink for AccessSink {
     fn take(&mut self, ops: &[Op]) -> bool {
         if self.empty.is_empty() {
             match self.given_back.recv() {
@@ -90,7 +90,7 @@ impl Sink for Teller {
 }
 
 /// The model's end.
-pub struct Told {
+pub struct AccessStream {
     receive: Receiver<Message>,
     give_back: Sender<Vec<Vec<Op>>>,
     tiers: Arc<Tiers>,
@@ -98,7 +98,7 @@ pub struct Told {
     done_with: Vec<Vec<Op>>,
 }
 
-impl Told {
+impl AccessStream {
     /// Gives the model a buffer in exchange for the one that it has done with, and that one back.
     fn exchange(&mut self, ops: Vec<Op>, out: &mut Vec<Op>) {
         let last = match out.is_empty() {
@@ -117,7 +117,7 @@ impl Told {
     }
 }
 
-impl Program for Told {
+impl Program for AccessStream {
     fn name(&self) -> String {
         "managed program".into()
     }

@@ -1,4 +1,4 @@
-//! `cargo bench -p varve-heap`: choosing cold sites among as many as large programs have (tradesoap has 16 266: Olson et al.,
+//! `cargo bench -p varve-sites`: choosing cold sites among as many as large programs have (tradesoap has 16 266: Olson et al.,
 //! TACO 2018, table 3), and among 100 000.
 #![allow(
     missing_docs,
@@ -7,9 +7,9 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
-use varve_heap::sites::classify::cold_by_knapsack;
-use varve_heap::sites::knapsack::{Item, fast};
-use varve_heap::sites::{Counts, Key, Profile, SiteProfile};
+use varve_sites::classify::cold_by_knapsack;
+use varve_sites::knapsack::{Item, fast};
+use varve_sites::{Counts, Key, Profile, SiteProfile};
 
 /// Sites as programs have them: a few with most of the bytes, and others with most of the accesses (both fall with their rank).
 fn items(sites: u64) -> Vec<Item> {

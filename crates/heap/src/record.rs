@@ -13,7 +13,6 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{Counts, Key, Profile, SiteProfile};
 use crate::config::{Config, ConfigError};
 use crate::header::Header;
 use crate::heap::Heap;
@@ -25,6 +24,7 @@ use crate::plans::dram::Dram;
 use crate::reference::Ref;
 use crate::stats::Kind;
 use crate::traced::Traced;
+use varve_sites::{Counts, Key, Profile, SiteProfile};
 
 /// Where an object's reads are counted, in bytes from where its counters are: a `u64`.
 pub const READS: u64 = 0;

@@ -5,10 +5,13 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Counts, Key, Profile, SiteProfile};
+use crate::{Counts, Key, Profile, SiteProfile, native};
 
-const FORMAT: &str = "varve sites";
-const VERSION: u32 = 1;
+pub(crate) const FORMAT: &str = "varve sites";
+/// What is written. All versions from 1 on are read; the first had no `kind` and managed programs only.
+pub(crate) const VERSION: u32 = 2;
+const MANAGED: &str = "managed";
+pub(crate) const NATIVE: &str = "native";
 
 /// What is wrong with a profile.
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +32,7 @@ pub enum ProfileError {
     },
     /// Of a later version of this program.
     #[error(
-        "{file}: a site profile of version {version}, and this program reads version {VERSION}; make it anew with `varve profile PROGRAM -o FILE.sites`"
+        "{file}: a site profile of version {version}, and this program reads versions up to {VERSION}; make it anew with `varve profile PROGRAM -o FILE.sites`"
     )]
     Version {
         /// The file.
@@ -63,10 +66,30 @@ pub enum ProfileError {
         /// All sites.
         sites: usize,
     },
+    /// It is of the other kind of programs.
+    #[error("{file}: a profile of a {is} program, and one of a {wanted} program is needed here")]
+    Kind {
+        /// The file.
+        file: String,
+        /// What it is.
+        is: String,
+        /// What was asked for.
+        wanted: &'static str,
+    },
     /// Profiles of two programs cannot be added.
     #[error("profiles of {one} and of {other} cannot be merged: they are different programs")]
     Programs {
         /// One program.
+        one: String,
+        /// The other one.
+        other: String,
+    },
+    /// Times on two machines cannot be added.
+    #[error(
+        "a profile with times on `{one}` and one with times on `{other}` cannot be merged; make both for one machine"
+    )]
+    Machines {
+        /// One machine.
         one: String,
         /// The other one.
         other: String,
@@ -78,12 +101,20 @@ pub enum ProfileError {
 struct Begin {
     format: String,
     version: u32,
+    #[serde(default = "managed")]
+    kind: String,
+}
+
+fn managed() -> String {
+    MANAGED.into()
 }
 
 #[derive(Serialize, Deserialize)]
 struct File {
     format: String,
     version: u32,
+    #[serde(default = "managed")]
+    kind: String,
     program: String,
     sites: Vec<Line>,
 }
@@ -99,20 +130,89 @@ struct Line {
     counts: Counts,
 }
 
+/// A profile of whatever program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AnyProfile {
+    /// Of a managed program.
+    Managed(Profile),
+    /// Of a native program.
+    Native(native::Profile),
+}
+
+impl AnyProfile {
+    /// Reads a profile from a file.
+    ///
+    /// # Errors
+    /// If it cannot be read, is no profile, of a later version, or its numbers cannot be.
+    pub fn read(file: &Path) -> Result<AnyProfile, ProfileError> {
+        AnyProfile::parse(&file.display().to_string(), &read(file)?)
+    }
+
+    /// Reads what [`Profile::text`] or [`native::Profile::text`] wrote; `file` is named in errors.
+    ///
+    /// # Errors
+    /// As [`AnyProfile::read`].
+    pub fn parse(file: &str, text: &str) -> Result<AnyProfile, ProfileError> {
+        match &begin(file, text)?[..] {
+            NATIVE => native::Profile::parse(file, text).map(AnyProfile::Native),
+            _ => Profile::parse(file, text).map(AnyProfile::Managed),
+        }
+    }
+}
+
+/// The text of a file.
+pub(crate) fn read(file: &Path) -> Result<String, ProfileError> {
+    let name = file.display().to_string();
+    std::fs::read_to_string(file).map_err(|source| match source.kind() {
+        std::io::ErrorKind::InvalidData => ProfileError::NotOne { file: name },
+        _ => ProfileError::Io { file: name, source },
+    })
+}
+
+pub(crate) fn write(file: &Path, text: &str) -> Result<(), ProfileError> {
+    std::fs::write(file, text).map_err(|source| ProfileError::Io {
+        file: file.display().to_string(),
+        source,
+    })
+}
+
+/// Checks what a profile begins with, and says of which kind it is.
+fn begin(file: &str, text: &str) -> Result<String, ProfileError> {
+    let begin: Begin = serde_json::from_str(text).map_err(|error| match error.classify() {
+        serde_json::error::Category::Eof if text.contains(FORMAT) => damaged(file, error),
+        _ => ProfileError::NotOne { file: file.into() },
+    })?;
+    if begin.format != FORMAT {
+        return Err(ProfileError::NotOne { file: file.into() });
+    }
+    if !(1..=VERSION).contains(&begin.version) {
+        return Err(ProfileError::Version {
+            file: file.into(),
+            version: begin.version,
+        });
+    }
+    Ok(begin.kind)
+}
+
+/// The same where it has to be of one kind.
+pub(crate) fn expect(file: &str, text: &str, wanted: &'static str) -> Result<(), ProfileError> {
+    match begin(file, text)? {
+        is if is == wanted => Ok(()),
+        is => Err(ProfileError::Kind {
+            file: file.into(),
+            is,
+            wanted,
+        }),
+    }
+}
+
 impl Profile {
     /// Reads a profile from a file.
     ///
     /// # Errors
-    /// If it cannot be read, is no profile, of another version, or its numbers cannot be.
+    /// If it cannot be read, is no profile of a managed program, of a later version, or its numbers cannot be.
     pub fn read(file: &Path) -> Result<Profile, ProfileError> {
-        let name = file.display().to_string();
-        match std::fs::read_to_string(file) {
-            Ok(text) => Profile::parse(&name, &text),
-            Err(source) if source.kind() == std::io::ErrorKind::InvalidData => {
-                Err(ProfileError::NotOne { file: name })
-            }
-            Err(source) => Err(ProfileError::Io { file: name, source }),
-        }
+        Profile::parse(&file.display().to_string(), &read(file)?)
     }
 
     /// Writes the profile into a file: the same one always as the same bytes.
@@ -120,10 +220,7 @@ impl Profile {
     /// # Errors
     /// If the file cannot be written.
     pub fn write(&self, file: &Path) -> Result<(), ProfileError> {
-        std::fs::write(file, self.text()).map_err(|source| ProfileError::Io {
-            file: file.display().to_string(),
-            source,
-        })
+        write(file, &self.text())
     }
 
     /// The profile as it is in a file, sites in the order of their names.
@@ -139,6 +236,7 @@ impl Profile {
         let file = File {
             format: FORMAT.into(),
             version: VERSION,
+            kind: managed(),
             program: self.program.clone(),
             sites: sites.into_iter().map(line).collect(),
         };
@@ -150,19 +248,7 @@ impl Profile {
     /// # Errors
     /// As [`Profile::read`].
     pub fn parse(file: &str, text: &str) -> Result<Profile, ProfileError> {
-        let begin: Begin = serde_json::from_str(text).map_err(|error| match error.classify() {
-            serde_json::error::Category::Eof if text.contains(FORMAT) => damaged(file, error),
-            _ => ProfileError::NotOne { file: file.into() },
-        })?;
-        if begin.format != FORMAT {
-            return Err(ProfileError::NotOne { file: file.into() });
-        }
-        if begin.version != VERSION {
-            return Err(ProfileError::Version {
-                file: file.into(),
-                version: begin.version,
-            });
-        }
+        expect(file, text, MANAGED)?;
         let read: File = serde_json::from_str(text).map_err(|error| damaged(file, error))?;
         let mut keys = HashSet::new();
         for site in &read.sites {
@@ -186,7 +272,7 @@ impl Profile {
     }
 }
 
-fn damaged(file: &str, what: impl std::fmt::Display) -> ProfileError {
+pub(crate) fn damaged(file: &str, what: impl std::fmt::Display) -> ProfileError {
     ProfileError::Damaged {
         file: file.into(),
         what: what.to_string(),
@@ -194,12 +280,15 @@ fn damaged(file: &str, what: impl std::fmt::Display) -> ProfileError {
 }
 
 /// Numbers that no run can have counted.
-fn contradiction(c: &Counts) -> Option<String> {
+pub(crate) fn contradiction(c: &Counts) -> Option<String> {
     let parts = [
         ("survivors", c.survivors, "objects", c.objects),
         ("survived_bytes", c.survived_bytes, "bytes", c.bytes),
         ("old_reads", c.old_reads, "reads", c.reads),
         ("old_writes", c.old_writes, "writes", c.writes),
+        ("freed", c.freed, "objects", c.objects),
+        ("misses", c.misses, "reads", c.reads),
+        ("write_misses", c.write_misses, "writes", c.writes),
     ];
     for (part, few, whole, many) in parts {
         if few > many {
@@ -217,8 +306,8 @@ fn contradiction(c: &Counts) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{profile, site};
     use super::*;
+    use crate::tests::{profile, site};
     use proptest::prelude::*;
 
     #[test]
@@ -237,6 +326,7 @@ mod tests {
                     old_reads: 7,
                     old_writes: 6,
                     accesses: vec![0, 1, 2],
+                    ..Counts::default()
                 },
             ),
         ]);
@@ -245,6 +335,15 @@ mod tests {
         assert_eq!(Profile::parse("p", &text).unwrap(), whole);
         whole.sites.reverse();
         assert_eq!(whole.text(), text, "the order of sites does not matter");
+    }
+
+    #[test]
+    fn the_first_version_is_read() {
+        let whole = profile([site("f", Counts::default())]);
+        let text = whole.text().replace("\"version\": 2", "\"version\": 1");
+        let text = text.replace("  \"kind\": \"managed\",\n", "");
+        assert!(!text.contains("kind"));
+        assert_eq!(Profile::parse("p", &text).unwrap(), whole);
     }
 
     #[test]
@@ -259,8 +358,12 @@ mod tests {
                 "p.sites: not a site profile",
             ),
             (
-                good.replace("\"version\": 1", "\"version\": 2"),
-                "p.sites: a site profile of version 2",
+                good.replace("\"version\": 2", "\"version\": 3"),
+                "p.sites: a site profile of version 3",
+            ),
+            (
+                good.replace("managed", "native"),
+                "p.sites: a profile of a native program",
             ),
             (
                 good[..good.len() / 2].into(),

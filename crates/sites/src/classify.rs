@@ -5,8 +5,8 @@
 
 use std::collections::HashSet;
 
-use super::knapsack::{self, Item};
-use super::{Counts, Key, Profile};
+use crate::knapsack::{self, Item};
+use crate::{Counts, Key, Profile};
 
 /// Writes per object from which a site is hot, in CGZ-F1 (Akram, TACO 2021, section 5.3: "thresholds of one").
 pub const FREQUENCY: f64 = 1.0;
@@ -132,9 +132,9 @@ fn reaches(count: u64, of: u64, threshold: f64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::SiteProfile;
-    use super::super::tests::{profile, site};
     use super::*;
+    use crate::SiteProfile;
+    use crate::tests::{profile, site};
     use proptest::prelude::*;
 
     fn names(keys: &HashSet<Key>) -> Vec<&str> {

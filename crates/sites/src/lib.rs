@@ -1,9 +1,9 @@
 //! What is known of a program's allocation sites: a profile, the file it is kept in, and which sites are hot.
 //!
-//! A `.sites` file is JSON:
+//! A `.sites` file is JSON. This is one of a managed program; [`native`] has those of native ones:
 //!
 //! ```text
-//! { "format": "varve sites", "version": 1, "program": "graph.wasm", "sites": [
+//! { "format": "varve sites", "version": 2, "kind": "managed", "program": "graph.wasm", "sites": [
 //!   { "function": "graph.Engine.load", "type": "graph.Vertex", "nth": 0, "offset": 51230, "line": "Engine.java:88",
 //!     "objects": 100000, "bytes": 2400000, "survivors": 99000, "survived_bytes": 2376000,
 //!     "reads": 900000, "writes": 500000, "old_reads": 800000, "old_writes": 200000, "accesses": [0, 0, 0, 9000, 90000] } ] }
@@ -11,14 +11,26 @@
 //!
 //! A site is known by function, type, and its number among the function's sites of that type, so that a profile
 //! still fits a program that was built anew. `offset` and `line` are for readers.
+//!
+//! | module | job |
+//! |---|---|
+//! | the root | counts, profiles of managed programs |
+//! | `file` | profiles in files, and what can be wrong with one |
+//! | [`classify`], [`knapsack`] | which sites of a managed program are hot; the choice with the most value |
+//! | [`native`] | sites of native programs: frames, keys, profiles, names for people |
+//! | [`symbols`] | names and lines of frames, static variables |
+//! | [`unwind`] | tables by which stacks without frame pointers are walked |
+//! | [`select`] | which sites of a native program belong in fast memory |
 
 pub mod classify;
 mod file;
 pub mod knapsack;
-pub mod record;
+pub mod native;
+pub mod select;
+pub mod symbols;
+pub mod unwind;
 
-pub use file::ProfileError;
-pub use record::Recorder;
+pub use file::{AnyProfile, ProfileError};
 
 use serde::{Deserialize, Serialize};
 
@@ -46,8 +58,9 @@ impl std::fmt::Display for Key {
 }
 
 /// What was counted of an allocation site. Reads and writes are the program's, of anything in an object but its
-/// header.
+/// header. The fields from `peak_bytes` on are of native programs, those about survivors of managed ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Counts {
     /// Objects born.
     pub objects: u64,
@@ -68,6 +81,33 @@ pub struct Counts {
     /// Survivors by how often they were read or written after they survived: never, once, 2 to 3 times, 4 to 7
     /// times, and so on. Empty if it was not counted.
     pub accesses: Vec<u64>,
+    /// Most bytes alive at once.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub peak_bytes: u64,
+    /// Objects that were freed before the program ended.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub freed: u64,
+    /// Bytes that the whole program allocated between birth and death of an object, summed over freed objects:
+    /// lifetimes, measured in allocation.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub lifetime_bytes: u64,
+    /// Reads that missed all caches.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub misses: u64,
+    /// Writes that missed all caches.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub write_misses: u64,
+    /// Nanoseconds that the program's threads waited for accesses to the site's objects on the profile's machine, with
+    /// everything in fast memory.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub fast_ns: u64,
+    /// The same with everything in slow memory.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub slow_ns: u64,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// An allocation site.
@@ -133,9 +173,17 @@ impl Counts {
             (&mut self.writes, other.writes),
             (&mut self.old_reads, other.old_reads),
             (&mut self.old_writes, other.old_writes),
+            (&mut self.freed, other.freed),
+            (&mut self.lifetime_bytes, other.lifetime_bytes),
+            (&mut self.misses, other.misses),
+            (&mut self.write_misses, other.write_misses),
+            (&mut self.fast_ns, other.fast_ns),
+            (&mut self.slow_ns, other.slow_ns),
         ] {
             *sum = sum.saturating_add(more);
         }
+        // Runs come one after the other.
+        self.peak_bytes = self.peak_bytes.max(other.peak_bytes);
         self.accesses = accesses;
     }
 }

@@ -1,7 +1,7 @@
 //! What to do when the region has no room: collect its garbage if that may help, and keep enough for removals, which need a little room too.
 
+use super::Managed;
 use crate::cache::OVERHEAD;
-use crate::managed::Managed;
 use crate::store::{Cursor, Meta, Result, StoreError};
 use std::time::{Duration, Instant};
 use varve_runtime::{Error as EngineError, TrapKind};

@@ -1,0 +1,242 @@
+//! Where the bytes of a recorded program are in a layout of our own: for each 16 bytes of its memory an address and an
+//! allocation site.
+
+/// Bytes that are told apart: allocators align to as much.
+const GRANULE: u64 = 16;
+/// Bytes of a page.
+pub const PAGE: u64 = 4096;
+const GRANULES: usize = (PAGE / GRANULE) as usize;
+/// Pages of a leaf: 1 GiB.
+const LEAF: usize = 1 << 18;
+/// Addresses have 48 bits.
+const ROOTS: usize = 1 << 18;
+/// Bits of a site's number.
+const SITE_BITS: u32 = 19;
+/// Says that a page's entry is the number of a [`Fine`] page.
+const FINE: u64 = 1 << 63;
+
+/// The most sites that can be told apart.
+pub const MOST_SITES: usize = 1 << SITE_BITS;
+
+/// Where a byte is, and whose it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Address in the new layout.
+    pub address: u64,
+    /// Number of the site.
+    pub site: u32,
+}
+
+/// A place of the first byte of a granule or page, in one word; 0 is none.
+fn pack(address: u64, site: u32) -> u64 {
+    (address / GRANULE) << SITE_BITS | u64::from(site)
+}
+
+fn unpack(packed: u64, offset: u64) -> Place {
+    Place {
+        address: (packed >> SITE_BITS) * GRANULE + offset,
+        site: packed as u32 & (MOST_SITES as u32 - 1),
+    }
+}
+
+/// A page of several objects. Its other bytes, which are an allocator's, go with the object before them, or else behind them.
+type Fine = [u64; GRANULES];
+
+/// See the module.
+pub struct AddressMap {
+    /// Which leaf a GiB has; the first one, which stays empty, if none.
+    roots: Box<[u32]>,
+    leaves: Vec<u64>,
+    fine: Vec<Fine>,
+    /// Fine pages that are not in use.
+    spare: Vec<u32>,
+}
+
+impl AddressMap {
+    /// Nothing is anywhere.
+    pub fn new() -> AddressMap {
+        AddressMap {
+            roots: vec![0; ROOTS].into(),
+            leaves: vec![0; LEAF],
+            fine: Vec::new(),
+            spare: Vec::new(),
+        }
+    }
+
+    fn index(&self, address: u64) -> usize {
+        let page = address / PAGE;
+        let root = self.roots[(page as usize / LEAF) % ROOTS] as usize;
+        root * LEAF + page as usize % LEAF
+    }
+
+    fn entry(&mut self, address: u64) -> &mut u64 {
+        let root = (address / PAGE) as usize / LEAF % ROOTS;
+        if self.roots[root] == 0 {
+            self.roots[root] = (self.leaves.len() / LEAF) as u32;
+            self.leaves.resize(self.leaves.len() + LEAF, 0);
+        }
+        let index = self.index(address);
+        &mut self.leaves[index]
+    }
+
+    /// Where a byte is, if that was said.
+    #[inline]
+    pub fn get(&self, address: u64) -> Option<Place> {
+        let entry = self.leaves[self.index(address)];
+        if entry & FINE == 0 {
+            return (entry != 0).then(|| unpack(entry, address % PAGE));
+        }
+        let page = &self.fine[(entry & !FINE) as usize];
+        let number = (address % PAGE / GRANULE) as usize;
+        if page[number] != 0 {
+            return Some(unpack(page[number], address % GRANULE));
+        }
+        neighbour(page, number).map(|granule| unpack(granule, address % GRANULE))
+    }
+
+    /// A whole page is from `to` on, a page.
+    pub fn set_page(&mut self, address: u64, to: u64, site: u32) {
+        self.forget(address);
+        *self.entry(address) = pack(to, site);
+    }
+
+    /// Where a page is that is in one piece.
+    pub fn whole(&self, address: u64) -> Option<Place> {
+        let entry = self.leaves[self.index(address)];
+        (entry != 0 && entry & FINE == 0).then(|| unpack(entry, 0))
+    }
+
+    /// Nothing is known of a page any more.
+    pub fn forget(&mut self, address: u64) {
+        let entry = std::mem::take(self.entry(address));
+        if entry & FINE != 0 {
+            self.spare.push((entry & !FINE) as u32);
+        }
+    }
+
+    /// The granules from `address` on that lie in `bytes`, all on one page, are from `to` on. A page that was in one piece is not so
+    /// any more: of its other granules nothing is known.
+    pub fn set_part(&mut self, address: u64, bytes: u64, to: u64, site: u32) {
+        let first = address / GRANULE * GRANULE;
+        let to = to - (address - first);
+        let page = self.fine_page(address);
+        let last = (address + bytes.max(1) - 1) / GRANULE * GRANULE;
+        for at in (first..=last).step_by(GRANULE as usize) {
+            page[(at % PAGE / GRANULE) as usize] = pack(to + (at - first), site);
+        }
+    }
+
+    /// As [`AddressMap::set_part`] for one granule, unless something is said of it.
+    pub fn set_free_granule(&mut self, address: u64, to: u64, site: u32) {
+        let page = self.fine_page(address);
+        let granule = &mut page[(address % PAGE / GRANULE) as usize];
+        if *granule == 0 {
+            *granule = pack(to, site);
+        }
+    }
+
+    fn fine_page(&mut self, address: u64) -> &mut Fine {
+        let entry = *self.entry(address);
+        if entry & FINE != 0 {
+            return &mut self.fine[(entry & !FINE) as usize];
+        }
+        let empty = [0; GRANULES];
+        let number = match self.spare.pop() {
+            Some(number) => {
+                self.fine[number as usize] = empty;
+                number as usize
+            }
+            None => {
+                self.fine.push(empty);
+                self.fine.len() - 1
+            }
+        };
+        *self.entry(address) = FINE | number as u64;
+        &mut self.fine[number]
+    }
+}
+
+/// What is known nearest to a granule of which nothing is.
+#[cold]
+fn neighbour(page: &Fine, number: usize) -> Option<u64> {
+    let known = |granule: &&u64| **granule != 0;
+    let before = page[..number].iter().rev().find(known);
+    before
+        .or_else(|| page[number..].iter().find(known))
+        .copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Part(u64, u64, u32),
+        Page(u64, u32),
+        Forget(u64),
+    }
+
+    fn steps() -> impl Strategy<Value = Step> {
+        let page = 0u64..4;
+        prop_oneof![
+            (page.clone(), 0u64..200, 1u64..56, 1u32..9).prop_map(|(p, g, n, s)| Step::Part(
+                p * PAGE + g * GRANULE,
+                n * GRANULE,
+                s
+            )),
+            (page.clone(), 1u32..9).prop_map(|(p, s)| Step::Page(p * PAGE, s)),
+            page.prop_map(|p| Step::Forget(p * PAGE)),
+        ]
+    }
+
+    proptest! {
+        /// Against a plain table of granules.
+        #[test]
+        fn each_granule_is_where_it_was_said_to_be(all in prop::collection::vec(steps(), 0..40)) {
+            let mut map = AddressMap::new();
+            let mut granules: HashMap<u64, Place> = HashMap::new();
+            let mut whole: HashMap<u64, Place> = HashMap::new();
+            // places of their own for each step
+            let mut to = 1 << 40;
+            for step in all {
+                to += 1 << 20;
+                match step {
+                    Step::Part(at, bytes, site) => {
+                        map.set_part(at, bytes, to, site);
+                        if whole.remove(&(at / PAGE)).is_some() {
+                            granules.retain(|other, _| other / PAGE != at / PAGE);
+                        }
+                        for offset in (0..bytes).step_by(GRANULE as usize) {
+                            granules.insert(at + offset, Place { address: to + offset, site });
+                        }
+                    }
+                    Step::Page(page, site) => {
+                        map.set_page(page, to, site);
+                        whole.insert(page / PAGE, Place { address: to, site });
+                        for offset in (0..PAGE).step_by(GRANULE as usize) {
+                            granules.insert(page + offset, Place { address: to + offset, site });
+                        }
+                    }
+                    Step::Forget(page) => {
+                        map.forget(page);
+                        whole.remove(&(page / PAGE));
+                        granules.retain(|at, _| at / PAGE != page / PAGE);
+                    }
+                }
+                for at in (0..4 * PAGE).step_by(GRANULE as usize) {
+                    let page = at / PAGE * PAGE;
+                    prop_assert_eq!(map.whole(page), whole.get(&(at / PAGE)).copied());
+                    let before = (page / GRANULE..=at / GRANULE).rev().map(|granule| granule * GRANULE);
+                    let behind = (at..page + PAGE).step_by(GRANULE as usize);
+                    let expected = before.chain(behind).find_map(|near| granules.get(&near)).copied();
+                    prop_assert_eq!(map.get(at), expected);
+                    let inside = map.get(at + 5);
+                    prop_assert_eq!(inside, expected.map(|p| Place { address: p.address + 5, ..p }));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Memory of one tier, given out as an allocator does: objects of one size beside each other, large ones by pages.
+
+use super::address_map::PAGE;
+
+/// Objects larger than this are made of pages of their own.
+pub const MOST_SMALL: u64 = 64 << 10;
+/// Bytes that objects of one size class get at a time: those of mimalloc, small and medium.
+const SLAB: u64 = 64 << 10;
+const LARGE_SLAB: u64 = 512 << 10;
+/// Largest objects of a small slab.
+const MOST_IN_SLAB: u64 = 8 << 10;
+/// Size classes of each doubling.
+const STEPS: u64 = 8;
+
+/// A size class: its number and the bytes that its objects take.
+fn class(bytes: u64) -> (usize, u64) {
+    let bytes = bytes.max(1).next_multiple_of(16);
+    if bytes <= 16 * STEPS {
+        return ((bytes / 16) as usize, bytes);
+    }
+    let step = (1 << (u64::BITS - 1 - (bytes - 1).leading_zeros())) / STEPS;
+    let rounded = bytes.next_multiple_of(step);
+    let doubling = u64::from((rounded - 1).ilog2()) - u64::from((16 * STEPS).ilog2());
+    let within = (rounded - 1) / step - STEPS;
+    ((1 + STEPS + doubling * STEPS + within) as usize, rounded)
+}
+
+#[derive(Clone, Default)]
+struct Class {
+    free: Vec<u64>,
+    next: u64,
+    end: u64,
+}
+
+/// See the module.
+pub struct Arena {
+    next: u64,
+    free_pages: Vec<u64>,
+    classes: Vec<Class>,
+    /// Pages that ever held something: what is free of them is kept for others.
+    pages: u64,
+    /// The most of these there may be.
+    most: u64,
+}
+
+impl Arena {
+    /// Addresses from `base` on, and at most so many pages.
+    pub fn new(base: u64, most: u64) -> Arena {
+        Arena {
+            next: base,
+            free_pages: Vec::new(),
+            classes: Vec::new(),
+            pages: 0,
+            most,
+        }
+    }
+
+    /// Pages in use.
+    #[cfg(test)]
+    fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    /// A place for an object of at most [`MOST_SMALL`] bytes; `None` if there is no room.
+    pub fn take(&mut self, bytes: u64) -> Option<u64> {
+        let (number, size) = class(bytes);
+        if self.classes.len() <= number {
+            self.classes.resize(number + 1, Class::default());
+        }
+        if let Some(at) = self.classes[number].free.pop() {
+            return Some(at);
+        }
+        let slab = match size <= MOST_IN_SLAB {
+            true => SLAB,
+            false => LARGE_SLAB,
+        };
+        let Class { next, end, .. } = self.classes[number];
+        // Pages that no object of this slab has touched.
+        let fresh = |at: u64| {
+            let begun = if at % slab == 0 {
+                at
+            } else {
+                at.next_multiple_of(PAGE)
+            };
+            (at + size).next_multiple_of(PAGE).saturating_sub(begun) / PAGE
+        };
+        let (at, end) = match next + size <= end {
+            true => (next, end),
+            false => {
+                let at = self.next.next_multiple_of(slab);
+                (at, at + slab)
+            }
+        };
+        if self.pages + fresh(at) > self.most {
+            return None;
+        }
+        self.pages += fresh(at);
+        self.next = self.next.max(end);
+        let class = &mut self.classes[number];
+        (class.next, class.end) = (at + size, end);
+        Some(at)
+    }
+
+    /// An object of [`Arena::take`] is gone.
+    pub fn give(&mut self, at: u64, bytes: u64) {
+        let (number, _) = class(bytes);
+        self.classes[number].free.push(at);
+    }
+
+    /// A page; `None` if there is no room.
+    pub fn take_page(&mut self) -> Option<u64> {
+        if let Some(free) = self.free_pages.pop() {
+            return Some(free);
+        }
+        if self.pages >= self.most {
+            return None;
+        }
+        self.pages += 1;
+        let at = self.next.next_multiple_of(PAGE);
+        self.next = at + PAGE;
+        Some(at)
+    }
+
+    /// A page of [`Arena::take_page`] is free again.
+    pub fn give_page(&mut self, at: u64) {
+        self.free_pages.push(at / PAGE * PAGE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn size_classes_are_in_order_and_waste_little() {
+        let mut last = (0, 0);
+        for bytes in 1..=MOST_SMALL {
+            let (number, size) = class(bytes);
+            assert!(size >= bytes && size % 16 == 0, "{bytes}");
+            assert!(
+                size <= bytes.next_multiple_of(16) * 9 / 8,
+                "{bytes}: {size}"
+            );
+            assert!(
+                (number, size) == last || number > last.0 && size > last.1,
+                "{bytes}: {number}"
+            );
+            last = (number, size);
+        }
+    }
+
+    proptest! {
+        /// Nothing overlaps, all pages that hold something are counted, and the limit holds.
+        #[test]
+        fn objects_lie_apart_and_pages_are_counted(
+            steps in prop::collection::vec((prop::option::of(0usize..40), 1u64..20_000), 1..200), most in 1u64..200
+        ) {
+            let mut arena = Arena::new(1 << 44, most);
+            let mut live: Vec<(u64, u64)> = Vec::new();
+            let mut touched = std::collections::HashSet::new();
+            for (free, bytes) in steps {
+                if let Some(which) = free && which < live.len() {
+                    let (at, bytes) = live.swap_remove(which);
+                    arena.give(at, bytes);
+                    continue;
+                }
+                let Some(at) = arena.take(bytes) else { continue };
+                prop_assert!(at % 16 == 0);
+                for &(other, length) in &live {
+                    prop_assert!(at + bytes <= other || other + length <= at, "{at:#x} {other:#x}");
+                }
+                touched.extend(at / PAGE..=(at + bytes - 1) / PAGE);
+                live.push((at, bytes));
+                prop_assert!(arena.pages() <= most);
+                prop_assert!(touched.len() as u64 <= arena.pages());
+            }
+        }
+    }
+}

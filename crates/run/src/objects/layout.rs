@@ -1,0 +1,480 @@
+//! Where a recorded program's objects are: as its own allocator laid them out, or anew, by site, in arenas of two tiers.
+
+use super::address_map::{AddressMap, PAGE, Place};
+use super::arena::{Arena, MOST_SMALL};
+use std::collections::HashMap;
+use varve_machine::{Kind, Op};
+use varve_trace::{Event, Listener};
+
+/// The number of the site that stands for all memory that no site was told of: code, small variables, stacks, the
+/// allocator's own. Sites of the trace have their number there and 1.
+pub const REST: u32 = 0;
+
+/// Where the arena of fast memory begins, and that of slow memory.
+const FAST_BASE: u64 = 1 << 44;
+const SLOW_BASE: u64 = 1 << 45;
+/// What allocators keep right before an object.
+const HEADER: u64 = 16;
+
+/// Is an address of a layout by site in fast memory?
+pub fn is_fast(address: u64) -> bool {
+    address < SLOW_BASE
+}
+
+/// What was counted of a site, of whatever a program did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Objects that were allocated.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Objects that were freed.
+    pub freed: u64,
+    /// Bytes that the program allocated between the birth and the death of each of these, together.
+    pub lifetime_bytes: u64,
+    /// Bytes of objects that are alive.
+    pub live_bytes: u64,
+    /// The most of these at a time.
+    pub peak_bytes: u64,
+    /// Loads.
+    pub reads: u64,
+    /// Stores; what loads and stores counts for both.
+    pub writes: u64,
+    /// Bytes of its pages and objects in fast memory, in a layout by site.
+    pub fast_bytes: u64,
+}
+
+impl Tally {
+    fn grow(&mut self, bytes: u64) {
+        self.live_bytes += bytes;
+        self.peak_bytes = self.peak_bytes.max(self.live_bytes);
+    }
+}
+
+/// An object that is alive.
+struct Object {
+    bytes: u64,
+    site: u32,
+    /// What the program had allocated when it was born, bytes.
+    born: u64,
+    at: At,
+}
+
+/// Where it is.
+enum At {
+    /// Where the program's own allocator put it.
+    Home,
+    /// In one piece of an arena.
+    Small(u64),
+    /// On pages of its own.
+    Pages(Vec<u64>),
+}
+
+/// How much fast memory the objects of each site may take, bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quotas {
+    /// By number of the site; those that are missing have none.
+    pub bytes: Vec<u64>,
+}
+
+impl Quotas {
+    fn of(&self, site: u32) -> u64 {
+        self.bytes.get(site as usize).copied().unwrap_or(0)
+    }
+}
+
+/// Two arenas.
+struct Tiers {
+    fast: Arena,
+    slow: Arena,
+    quotas: Quotas,
+}
+
+/// See the module.
+pub struct Layout {
+    map: AddressMap,
+    objects: HashMap<u64, Object>,
+    tallies: Vec<Tally>,
+    allocated: u64,
+    /// None: everything is where it was.
+    tiers: Option<Tiers>,
+}
+
+impl Layout {
+    /// As the program's own allocator laid it out.
+    pub fn as_it_was() -> Layout {
+        Layout {
+            map: AddressMap::new(),
+            objects: HashMap::new(),
+            tallies: Vec::new(),
+            allocated: 0,
+            tiers: None,
+        }
+    }
+
+    /// By site: each site has so much of fast memory, and all together `fast_pages`. What finds no room there is in slow memory.
+    pub fn by_site(quotas: Quotas, fast_pages: u64) -> Layout {
+        Layout {
+            tiers: Some(Tiers {
+                fast: Arena::new(FAST_BASE, fast_pages),
+                slow: Arena::new(SLOW_BASE, u64::MAX),
+                quotas,
+            }),
+            ..Layout::as_it_was()
+        }
+    }
+
+    /// What was counted, by number of the site.
+    pub fn tallies(&self) -> &[Tally] {
+        &self.tallies
+    }
+
+    /// The site of an address.
+    pub fn site(&self, address: u64) -> u32 {
+        self.map.get(address).map_or(REST, |place| place.site)
+    }
+
+    fn tally(&mut self, site: u32) -> &mut Tally {
+        let at = site as usize;
+        if at >= self.tallies.len() {
+            self.tallies.resize(at + 1, Tally::default());
+        }
+        &mut self.tallies[at]
+    }
+
+    fn place(&mut self, address: u64) -> Place {
+        self.map
+            .get(address)
+            .unwrap_or_else(|| self.place_rest(address))
+    }
+
+    /// Memory of which nothing is known is placed by the page, when it is first touched.
+    #[cold]
+    fn place_rest(&mut self, address: u64) -> Place {
+        let page = address / PAGE * PAGE;
+        let to = match self.tiers {
+            None => page,
+            Some(_) => self.take_page(REST),
+        };
+        self.tally(REST).grow(PAGE);
+        self.map.set_page(page, to, REST);
+        Place {
+            address: to + address % PAGE,
+            site: REST,
+        }
+    }
+
+    /// A page for a site, in the tier that it has room in.
+    fn take_page(&mut self, site: u32) -> u64 {
+        let fast_bytes = self.tally(site).fast_bytes;
+        let tiers = self.tiers.as_mut().expect("a layout by site");
+        let fast = match fast_bytes + PAGE <= tiers.quotas.of(site) {
+            true => tiers.fast.take_page(),
+            false => None,
+        };
+        if let Some(page) = fast {
+            self.tally(site).fast_bytes += PAGE;
+            return page;
+        }
+        tiers.slow.take_page().expect("slow memory has no limit")
+    }
+
+    fn give_page(&mut self, page: u64, site: u32) {
+        let tiers = self.tiers.as_mut().expect("a layout by site");
+        match is_fast(page) {
+            true => {
+                tiers.fast.give_page(page);
+                self.tally(site).fast_bytes -= PAGE;
+            }
+            false => tiers.slow.give_page(page),
+        }
+    }
+
+    fn allocate(&mut self, address: u64, bytes: u64, site: u32) {
+        self.free(address);
+        let born = self.allocated;
+        self.allocated += bytes;
+        let tally = self.tally(site);
+        tally.objects += 1;
+        tally.bytes += bytes;
+        tally.grow(bytes);
+        let at = match self.tiers {
+            None => At::Home,
+            Some(_) if bytes <= MOST_SMALL => At::Small(self.take(bytes, site)),
+            Some(_) => {
+                let pages = pages(address, bytes);
+                At::Pages(pages.map(|_| self.take_page(site)).collect())
+            }
+        };
+        self.map_object(address, bytes, site, &at);
+        let object = Object {
+            bytes,
+            site,
+            born,
+            at,
+        };
+        self.objects.insert(address, object);
+    }
+
+    /// A place for a small object.
+    fn take(&mut self, bytes: u64, site: u32) -> u64 {
+        let fast_bytes = self.tally(site).fast_bytes;
+        let tiers = self.tiers.as_mut().expect("a layout by site");
+        let fast = match fast_bytes + bytes <= tiers.quotas.of(site) {
+            true => tiers.fast.take(bytes),
+            false => None,
+        };
+        if let Some(at) = fast {
+            self.tally(site).fast_bytes += bytes;
+            return at;
+        }
+        tiers.slow.take(bytes).expect("slow memory has no limit")
+    }
+
+    fn map_object(&mut self, address: u64, bytes: u64, site: u32, at: &At) {
+        for (number, page) in pages(address, bytes).enumerate() {
+            let from = address.max(page);
+            let end = (address + bytes.max(1)).min(page + PAGE);
+            let to = match at {
+                At::Home => from,
+                At::Small(to) => to + (from - address),
+                At::Pages(all) => all[number] + from % PAGE,
+            };
+            self.give_rest(page);
+            match end - from == PAGE && !matches!(at, At::Small(_)) {
+                true => self.map.set_page(page, to, site),
+                false => self.map.set_part(from, end - from, to, site),
+            }
+        }
+        if address >= HEADER {
+            let to = match at {
+                At::Home => address - HEADER,
+                At::Small(to) => *to,
+                At::Pages(all) => all[0] + address % PAGE,
+            };
+            // What begins a page leaves the one before alone.
+            if address % PAGE >= HEADER {
+                self.map.set_free_granule(address - HEADER, to, site);
+            }
+        }
+    }
+
+    /// An access that goes on behind its page: the next page may be anywhere.
+    #[cold]
+    fn pieces(&mut self, op: Op, first: u64, out: &mut Vec<Op>) {
+        let end = op.addr + u64::from(op.size);
+        let mut size = PAGE - op.addr % PAGE;
+        out.push(Op {
+            addr: first,
+            size: size as u16,
+            ..op
+        });
+        let mut at = op.addr + size;
+        while at < end {
+            size = PAGE.min(end - at);
+            out.push(Op {
+                addr: self.place(at).address,
+                size: size as u16,
+                instructions: 0,
+                dependent: 0,
+                ..op
+            });
+            at += size;
+        }
+    }
+
+    /// A page that held rest, if it did, is for something else.
+    fn give_rest(&mut self, page: u64) {
+        let Some(place) = self.map.whole(page).filter(|place| place.site == REST) else {
+            return;
+        };
+        self.tally(REST).live_bytes -= PAGE;
+        if self.tiers.is_some() {
+            self.give_page(place.address, REST);
+        }
+    }
+
+    /// An object is gone. Its bytes stay where they are until somebody else has them: allocators keep lists there.
+    fn free(&mut self, address: u64) {
+        let Some(object) = self.objects.remove(&address) else {
+            return;
+        };
+        let lived = self.allocated - object.born;
+        let tally = self.tally(object.site);
+        tally.freed += 1;
+        tally.lifetime_bytes += lived;
+        tally.live_bytes -= object.bytes;
+        match object.at {
+            At::Home => {}
+            At::Pages(pages) => {
+                for page in pages {
+                    self.give_page(page, object.site);
+                }
+            }
+            At::Small(at) => {
+                let tiers = self.tiers.as_mut().expect("a layout by site");
+                match is_fast(at) {
+                    true => {
+                        tiers.fast.give(at, object.bytes);
+                        self.tally(object.site).fast_bytes -= object.bytes;
+                    }
+                    false => tiers.slow.give(at, object.bytes),
+                }
+            }
+        }
+    }
+
+    /// Pages are new, or gone.
+    fn forget(&mut self, address: u64, bytes: u64) {
+        for page in pages(address, bytes) {
+            self.give_rest(page);
+            self.map.forget(page);
+        }
+    }
+}
+
+/// The first bytes of the pages that a range touches.
+fn pages(address: u64, bytes: u64) -> impl Iterator<Item = u64> {
+    let first = address / PAGE * PAGE;
+    (first..address + bytes.max(1)).step_by(PAGE as usize)
+}
+
+impl Listener for Layout {
+    fn ops(&mut self, ops: &[Op], out: &mut Vec<Op>) {
+        for &op in ops {
+            if !op.kind.is_access() {
+                out.push(op);
+                continue;
+            }
+            let place = self.place(op.addr);
+            let tally = self.tally(place.site);
+            tally.reads += u64::from(matches!(op.kind, Kind::Read | Kind::Update));
+            tally.writes += u64::from(matches!(
+                op.kind,
+                Kind::Write | Kind::Update | Kind::NtWrite
+            ));
+            let addr = place.address;
+            match op.addr % PAGE + u64::from(op.size) <= PAGE {
+                true => out.push(Op { addr, ..op }),
+                false => self.pieces(op, addr, out),
+            }
+        }
+    }
+
+    fn event(&mut self, event: &Event, before: &mut Vec<Op>) {
+        match *event {
+            Event::Alloc { site, addr, bytes } => self.allocate(addr, bytes, site + 1),
+            Event::Free { addr } => self.free(addr),
+            Event::Map { addr, bytes } => self.forget(addr, bytes),
+            Event::Unmap { addr, bytes } => {
+                self.forget(addr, bytes);
+                if self.tiers.is_none() {
+                    before.extend(unmap(addr, bytes));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Ops that give whole pages back.
+fn unmap(address: u64, bytes: u64) -> impl Iterator<Item = Op> {
+    let first = address.next_multiple_of(PAGE);
+    let end = (address + bytes) / PAGE * PAGE;
+    let most = u64::from(u16::MAX) * PAGE;
+    (first..end).step_by(most as usize).map(move |at| {
+        let pages = ((end - at) / PAGE).min(u64::from(u16::MAX));
+        Op::new(Kind::Unmap, at, pages as u16, 0)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Alloc {
+            bytes: u64,
+            site: u32,
+        },
+        Free(prop::sample::Index),
+        Access {
+            object: prop::sample::Index,
+            at: prop::sample::Index,
+        },
+        Elsewhere(u64),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let bytes = prop_oneof![1u64..300, 1u64..200_000];
+        let step = prop_oneof![
+            (bytes, 0u32..4).prop_map(|(bytes, site)| Step::Alloc { bytes, site }),
+            any::<prop::sample::Index>().prop_map(Step::Free),
+            any::<(prop::sample::Index, prop::sample::Index)>()
+                .prop_map(|(object, at)| Step::Access { object, at }),
+            (0u64..1 << 20).prop_map(Step::Elsewhere),
+        ];
+        prop::collection::vec(step, 1..120)
+    }
+
+    proptest! {
+        /// A program that allocates, frees and accesses: bytes of live objects never share a place, an access goes where its
+        /// object is, and fast memory holds no more than there is.
+        #[test]
+        fn objects_keep_their_bytes_apart(
+            all in steps(), quotas in prop::collection::vec(0u64..400_000, 5), fast_pages in 0u64..80
+        ) {
+            let mut layout = Layout::by_site(Quotas { bytes: quotas }, fast_pages);
+            let mut fast = std::collections::HashSet::new();
+            // as a simple allocator would: one after the other, with a header
+            let mut next = 1 << 30;
+            let mut live: BTreeMap<u64, (u64, u32)> = BTreeMap::new();
+            let mut out = Vec::new();
+            for step in all {
+                match step {
+                    Step::Alloc { bytes, site } => {
+                        let addr = next + 16;
+                        next = (addr + bytes).next_multiple_of(16);
+                        layout.event(&Event::Alloc { site, addr, bytes }, &mut out);
+                        live.insert(addr, (bytes, site + 1));
+                    }
+                    Step::Free(which) if !live.is_empty() => {
+                        let addr = *live.keys().nth(which.index(live.len())).unwrap();
+                        live.remove(&addr);
+                        layout.event(&Event::Free { addr }, &mut out);
+                    }
+                    Step::Access { object, at } if !live.is_empty() => {
+                        let (&addr, &(bytes, site)) = live.iter().nth(object.index(live.len())).unwrap();
+                        let offset = at.index(bytes as usize) as u64;
+                        prop_assert_eq!(layout.site(addr + offset), site);
+                        let before = layout.place(addr + offset).address;
+                        out.clear();
+                        layout.ops(&[Op::read(addr + offset, 1, 1)], &mut out);
+                        prop_assert_eq!(out[0].addr, before);
+                    }
+                    Step::Elsewhere(at) => {
+                        out.clear();
+                        layout.ops(&[Op::write((1 << 40) + at, 64, 1)], &mut out);
+                        prop_assert_eq!(out.iter().map(|op| u64::from(op.size)).sum::<u64>(), 64);
+                    }
+                    _ => {}
+                }
+                fast.extend(out.iter().filter(|op| is_fast(op.addr)).map(|op| op.addr / PAGE));
+                prop_assert!(fast.len() as u64 <= fast_pages);
+            }
+            let mut places: BTreeMap<u64, u64> = BTreeMap::new();
+            for (&addr, &(bytes, _)) in &live {
+                for at in (addr..addr + bytes).step_by(16) {
+                    let place = layout.place(at).address;
+                    prop_assert_eq!(places.insert(place, at), None, "{:#x} is there twice", place);
+                }
+            }
+            let alive: u64 = live.values().map(|(bytes, _)| bytes).sum();
+            let counted: u64 = layout.tallies().iter().skip(1).map(|t| t.live_bytes).sum();
+            prop_assert_eq!(alive, counted);
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! Allocation sites of native programs: calls of an allocator with the calls that led there, mappings, static
+//! variables, and what is left.
+//!
+//! ```text
+//! { "format": "varve sites", "version": 2, "kind": "native", "program": "redis-server",
+//!   "command": ["redis-server", "--save", ""], "machine": "optane-6242",
+//!   "modules": [ { "name": "redis-server", "path": "/usr/bin/redis-server", "build_id": "5f0c..." } ],
+//!   "frames": [ { "module": 0, "offset": 305419, "function": "dictResize", "line": "dict.c:214" } ],
+//!   "sites": [ { "kind": "heap", "stack": [0], "objects": 12, "bytes": 6144, "reads": 100, "writes": 20, ... } ] }
+//! ```
+//!
+//! A frame is known by its module's build id, or by the module's name where it has none, and by an address in it that
+//! does not change from run to run. So a profile fits the very build that it was made with. Functions and lines are
+//! for readers.
+//!
+//! | file | job |
+//! |---|---|
+//! | `native` | frames, keys, profiles, and how profiles add up |
+//! | `file` | profiles in files |
+//! | `names` | which functions only pass allocations on; what sites are called for people |
+
+mod file;
+pub mod names;
+
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Counts, ProfileError};
+
+/// A function that was inlined at a place.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Inlined {
+    /// The function, demangled.
+    pub function: String,
+    /// File and line that were being executed in it, such as `dict.c:214`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
+}
+
+/// The place of a call: what a return address says. Two frames are equal if they are at one address of one module.
+#[derive(Clone, Debug, Default)]
+pub struct Frame {
+    /// Name of the program's or library's file, without its folder. Empty if the address belongs to none.
+    pub module: String,
+    /// Build id of the file in hexadecimal digits; empty if it has none.
+    pub build_id: String,
+    /// The return address as the file counts addresses (link-time virtual address). Without a module the address
+    /// itself.
+    pub offset: u64,
+    /// The function, demangled. With inlined functions it is the one that has them inside.
+    pub function: Option<String>,
+    /// File and line of the call, such as `dict.c:214`; in `function`, not in what is inlined.
+    pub line: Option<String>,
+    /// Functions that were inlined at the call, the innermost first.
+    pub inlined: Vec<Inlined>,
+}
+
+/// What makes two modules the same.
+fn same<'a>(module: &'a str, build_id: &'a str) -> (bool, &'a str) {
+    match build_id.is_empty() {
+        true => (false, module),
+        false => (true, build_id),
+    }
+}
+
+impl Frame {
+    fn id(&self) -> ((bool, &str), u64) {
+        (same(&self.module, &self.build_id), self.offset)
+    }
+}
+
+/// What an allocation site is.
+#[derive(Clone, Debug)]
+pub enum Key {
+    /// A call of an allocator: the calls that led there, the innermost first.
+    Heap(Vec<Frame>),
+    /// Memory that the program mapped itself, likewise.
+    Mapping(Vec<Frame>),
+    /// A static variable.
+    Static {
+        /// Name of the module's file.
+        module: String,
+        /// Its build id; empty if it has none.
+        build_id: String,
+        /// The variable, demangled.
+        symbol: String,
+    },
+    /// The stacks of all threads.
+    Stacks,
+    /// All other memory.
+    Rest,
+}
+
+/// A key by what two equal ones have in common.
+#[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Id<'a> {
+    Heap(&'a [Frame]),
+    Mapping(&'a [Frame]),
+    Static((bool, &'a str), &'a str),
+    Stacks,
+    Rest,
+}
+
+impl Key {
+    fn id(&self) -> Id<'_> {
+        match self {
+            Key::Heap(stack) => Id::Heap(stack),
+            Key::Mapping(stack) => Id::Mapping(stack),
+            Key::Static {
+                module,
+                build_id,
+                symbol,
+            } => Id::Static(same(module, build_id), symbol),
+            Key::Stacks => Id::Stacks,
+            Key::Rest => Id::Rest,
+        }
+    }
+
+    /// The calls that led there, the innermost first; none for what nobody asked for.
+    pub fn stack(&self) -> &[Frame] {
+        match self {
+            Key::Heap(stack) | Key::Mapping(stack) => stack,
+            _ => &[],
+        }
+    }
+
+    /// The same site, its stack cut `depth` frames after the first that is no [wrapper](names::is_wrapper); at least
+    /// that one is kept.
+    pub fn cut(&self, depth: usize) -> Key {
+        let cut = |stack: &[Frame]| {
+            let keep = names::first(stack).saturating_add(depth.max(1));
+            stack[..keep.min(stack.len())].to_vec()
+        };
+        match self {
+            Key::Heap(stack) => Key::Heap(cut(stack)),
+            Key::Mapping(stack) => Key::Mapping(cut(stack)),
+            other => other.clone(),
+        }
+    }
+}
+
+/// Equality, order and hash of a type by what its `id` gives.
+macro_rules! by_id {
+    ($type:ty) => {
+        impl PartialEq for $type {
+            fn eq(&self, other: &$type) -> bool {
+                self.id() == other.id()
+            }
+        }
+        impl Eq for $type {}
+        impl PartialOrd for $type {
+            fn partial_cmp(&self, other: &$type) -> Option<std::cmp::Ordering> {
+                Some(self.cmp(other))
+            }
+        }
+        impl Ord for $type {
+            fn cmp(&self, other: &$type) -> std::cmp::Ordering {
+                self.id().cmp(&other.id())
+            }
+        }
+        impl Hash for $type {
+            fn hash<H: Hasher>(&self, hasher: &mut H) {
+                self.id().hash(hasher);
+            }
+        }
+    };
+}
+
+by_id!(Frame);
+by_id!(Key);
+
+/// A file of the program, or a library.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Module {
+    /// Name of the file, without its folder.
+    pub name: String,
+    /// Where it was.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub path: String,
+    /// Build id in hexadecimal digits; empty if it has none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub build_id: String,
+}
+
+/// An allocation site and what was counted of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// What it is.
+    pub key: Key,
+    /// What was counted.
+    pub counts: Counts,
+}
+
+/// The allocation sites of a native program, as one run or several showed them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Profile {
+    /// Name of the program's file, without its folder.
+    pub program: String,
+    /// The command that was run: the program and its arguments.
+    pub command: Vec<String>,
+    /// The machine on which [`Counts::fast_ns`] and [`Counts::slow_ns`] hold; empty if these were not counted.
+    pub machine: String,
+    /// The program and its libraries, those with sites or without.
+    pub modules: Vec<Module>,
+    /// Its sites, each key once.
+    pub sites: Vec<Site>,
+}
+
+impl Profile {
+    /// Adds what another run of the same program counted, with whatever arguments.
+    ///
+    /// # Errors
+    /// If it is the profile of another program, or times are of another machine.
+    pub fn merge(&mut self, other: &Profile) -> Result<(), ProfileError> {
+        if self.program != other.program {
+            return Err(ProfileError::Programs {
+                one: self.program.clone(),
+                other: other.program.clone(),
+            });
+        }
+        if self.machine != other.machine {
+            return Err(ProfileError::Machines {
+                one: self.machine.clone(),
+                other: other.machine.clone(),
+            });
+        }
+        for module in &other.modules {
+            if !self.modules.contains(module) {
+                self.modules.push(module.clone());
+            }
+        }
+        let sites = other.sites.iter().cloned();
+        join(&mut self.sites, sites, Counts::add);
+        Ok(())
+    }
+
+    /// The same with stacks [cut](Key::cut). What is one site then is added up: its peak is the sum of peaks, which
+    /// need not have been at one time.
+    pub fn cut(&self, depth: usize) -> Profile {
+        let cut = self.sites.iter().map(|site| Site {
+            key: site.key.cut(depth),
+            counts: site.counts.clone(),
+        });
+        let mut sites = Vec::new();
+        join(&mut sites, cut, |sum, more| {
+            let peak = sum.peak_bytes.saturating_add(more.peak_bytes);
+            sum.add(more);
+            sum.peak_bytes = peak;
+        });
+        Profile {
+            sites,
+            ..self.clone()
+        }
+    }
+}
+
+/// Adds sites to others, one for each key.
+fn join(
+    sites: &mut Vec<Site>,
+    more: impl Iterator<Item = Site>,
+    mut add: impl FnMut(&mut Counts, &Counts),
+) {
+    let mut places: HashMap<Key, usize> = sites
+        .iter()
+        .enumerate()
+        .map(|(at, site)| (site.key.clone(), at))
+        .collect();
+    for site in more {
+        match places.get(&site.key) {
+            Some(&at) => add(&mut sites[at].counts, &site.counts),
+            None => {
+                places.insert(site.key.clone(), sites.len());
+                sites.push(site);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A frame of a module with a build id.
+    pub fn frame(function: &str, offset: u64) -> Frame {
+        Frame {
+            module: "p".into(),
+            build_id: "abcd".into(),
+            offset,
+            function: Some(function.into()),
+            ..Frame::default()
+        }
+    }
+
+    pub fn site(key: Key, counts: Counts) -> Site {
+        Site { key, counts }
+    }
+
+    pub fn profile(sites: impl IntoIterator<Item = Site>) -> Profile {
+        Profile {
+            program: "p".into(),
+            command: vec!["p".into(), "-x".into()],
+            machine: "optane-6242".into(),
+            modules: vec![Module {
+                name: "p".into(),
+                path: "/bin/p".into(),
+                build_id: "abcd".into(),
+            }],
+            sites: sites.into_iter().collect(),
+        }
+    }
+
+    fn peak(objects: u64, peak_bytes: u64) -> Counts {
+        Counts {
+            objects,
+            peak_bytes,
+            ..Counts::default()
+        }
+    }
+
+    #[test]
+    fn a_frame_is_a_place_in_a_build_whatever_it_is_called() {
+        let moved = Frame {
+            module: "renamed".into(),
+            function: None,
+            line: Some("a.c:1".into()),
+            ..frame("f", 16)
+        };
+        assert_eq!(frame("f", 16), moved);
+        assert_ne!(frame("f", 16), frame("f", 17));
+        let rebuilt = Frame {
+            build_id: "abce".into(),
+            ..frame("f", 16)
+        };
+        assert_ne!(frame("f", 16), rebuilt);
+        // without build ids the name decides, which is never taken for a build id
+        let named = |module: &str, build_id: &str| Frame {
+            module: module.into(),
+            build_id: build_id.into(),
+            ..frame("f", 16)
+        };
+        assert_eq!(named("p", ""), named("p", ""));
+        assert_ne!(named("p", ""), named("q", ""));
+        assert_ne!(named("abcd", ""), named("p", "abcd"));
+        assert_ne!(
+            Key::Heap(vec![frame("f", 1)]),
+            Key::Mapping(vec![frame("f", 1)])
+        );
+    }
+
+    #[test]
+    fn two_runs_have_the_larger_peak_and_two_callers_the_sum() {
+        let called_from = |offset| Key::Heap(vec![frame("make", 1), frame("main", offset)]);
+        let first = profile([
+            site(called_from(10), peak(1, 100)),
+            site(called_from(20), peak(2, 50)),
+        ]);
+        let mut both = first.clone();
+        both.merge(&profile([site(called_from(20), peak(3, 70))]))
+            .unwrap();
+        let seen: Vec<_> = both.sites.iter().map(|s| s.counts.peak_bytes).collect();
+        assert_eq!((seen, both.sites[1].counts.objects), (vec![100, 70], 5));
+        let cut = first.cut(1);
+        assert_eq!(cut.sites.len(), 1);
+        assert_eq!(cut.sites[0].key, Key::Heap(vec![frame("make", 1)]));
+        let counts = &cut.sites[0].counts;
+        assert_eq!((counts.objects, counts.peak_bytes), (3, 150));
+        assert_eq!(first.cut(2), first);
+    }
+
+    #[test]
+    fn a_cut_keeps_the_first_frame_that_is_no_wrapper() {
+        let key = Key::Heap(vec![
+            frame("zmalloc", 1),
+            frame("dictExpand", 2),
+            frame("main", 3),
+        ]);
+        assert_eq!(
+            key.cut(0),
+            Key::Heap(vec![frame("", 1), frame("", 2)]),
+            "never nothing"
+        );
+        assert_eq!(key.cut(2), key);
+        assert_eq!(Key::Heap(vec![]).cut(2), Key::Heap(vec![]));
+        assert_eq!(Key::Stacks.cut(1), Key::Stacks);
+    }
+
+    #[test]
+    fn times_of_two_machines_do_not_add_up() {
+        let mut one = profile([]);
+        let other = Profile {
+            machine: "mars".into(),
+            ..profile([])
+        };
+        let error = one.merge(&other).unwrap_err().to_string();
+        assert!(
+            error.contains("optane-6242") && error.contains("mars"),
+            "{error}"
+        );
+    }
+}

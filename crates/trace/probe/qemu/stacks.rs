@@ -1,0 +1,255 @@
+//! Who asked for memory: the guest's stack, walked by tables that the recorder makes of each file when it is first met.
+
+use crate::follow::guest;
+use crate::walk::{Frame, Rule, open, rule_at, walk};
+use crate::*;
+use std::collections::HashSet;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How much of a stack is read at once, and in all.
+const PIECE_BYTES: usize = 4096;
+const MOST_BYTES: usize = 1 << 20;
+
+/// A file that is mapped into the guest.
+struct Mapped {
+    start: u64,
+    end: u64,
+    /// Offset in the file of the byte at `start`.
+    offset: u64,
+    path: String,
+    table: Option<Option<Arc<Table>>>,
+}
+
+/// A table's file, in words since it has to be aligned.
+struct Table {
+    words: Vec<u64>,
+    bytes: usize,
+}
+
+/// What the process knows. Threads look at it for the length of a walk.
+struct State {
+    /// Where the recorder listens.
+    tables: Option<PathBuf>,
+    /// Addresses of the guest are those of this process.
+    sees: bool,
+    /// What was mapped last comes last.
+    mapped: Vec<Mapped>,
+    /// Numbers of the stacks that each slot has told.
+    told: Vec<HashSet<u64>>,
+    /// The first thread's stack has been told.
+    has_first_stack: bool,
+}
+
+static mut STATE: Mutex<State> = Mutex::new(State {
+    tables: None,
+    sees: false,
+    mapped: Vec::new(),
+    told: Vec::new(),
+    has_first_stack: false,
+});
+
+fn state() -> MutexGuard<'static, State> {
+    // SAFETY: only `begin_child` replaces it, when there is one thread.
+    let state = unsafe { &*core::ptr::addr_of!(STATE) };
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Where the recorder answers with tables.
+pub fn ask_at(path: Option<&[u8]>) {
+    state().tables = path.map(|path| Path::new(std::ffi::OsStr::from_bytes(path)).to_path_buf());
+}
+
+/// Can stacks be read?
+pub fn see(sees: bool) {
+    state().sees = sees;
+}
+
+/// A forked child has one thread, and perhaps a lock that another thread of its parent held: all begins anew but what
+/// never changes. What the parent had is left where it is.
+pub fn begin_child() {
+    // SAFETY: there is one thread, which holds no lock. The fields that are read were written before other threads began.
+    unsafe {
+        let old = core::ptr::addr_of!(STATE).read();
+        let old =
+            core::mem::ManuallyDrop::new(old.into_inner().unwrap_or_else(PoisonError::into_inner));
+        core::ptr::addr_of_mut!(STATE).write(Mutex::new(State {
+            tables: old.tables.clone(),
+            sees: old.sees,
+            mapped: Vec::new(),
+            told: Vec::new(),
+            has_first_stack: false,
+        }));
+    }
+}
+
+/// A thread begins in a slot: it has told nothing.
+pub fn begin_thread(slot: usize) {
+    let mut state = state();
+    if state.told.len() <= slot {
+        state.told.resize_with(slot + 1, HashSet::new);
+    }
+    state.told[slot].clear();
+}
+
+/// Takes a line in the form of /proc/PID/maps.
+pub fn add_mapping(line: &str) {
+    let number = |text: &str| u64::from_str_radix(text, 16).ok();
+    let mut words = line.split_ascii_whitespace();
+    let range = words.next().and_then(|range| range.split_once('-'));
+    let (Some((start, end)), Some(offset)) = (range, words.nth(1)) else {
+        return;
+    };
+    let path: Vec<&str> = words.skip(2).collect();
+    if let (Some(start), Some(end), Some(offset)) = (number(start), number(end), number(offset)) {
+        state().mapped.push(Mapped {
+            start,
+            end,
+            offset,
+            path: path.join(" "),
+            table: None,
+        });
+    }
+}
+
+/// Tells the stack of a call, unless the thread has told it before: the return address, where it is, and rbp. Gives its
+/// number.
+pub fn tell(slot: usize, [back, place, fp]: [u64; 3]) -> u64 {
+    let mut state = state();
+    let mut stack = [0usize; STACK];
+    stack[0] = back as usize;
+    let mut count = 1;
+    if state.sees {
+        let first = Frame {
+            return_address: back as usize,
+            sp: place as usize + 8,
+            fp: fp as usize,
+        };
+        let mut memory = Memory::new(place as usize);
+        count = walk(
+            first,
+            &mut stack,
+            |at| state.rule(at as u64),
+            |at| memory.word(at),
+        );
+    }
+    let words: [u64; STACK] = core::array::from_fn(|at| stack[at] as u64);
+    let words = &words[..count];
+    let number = hash(words);
+    if !state.has_first_stack && state.sees {
+        state.has_first_stack = true;
+        calls::write_stack_at(&shared(), place);
+    }
+    let is_new = state
+        .told
+        .get_mut(slot)
+        .is_none_or(|told| told.insert(number));
+    drop(state);
+    if is_new {
+        let mut all = [number; STACK + 1];
+        all[1..=count].copy_from_slice(words);
+        shared().put(slot, EVENT_STACK, &all[..=count]);
+    }
+    number
+}
+
+/// FNV-1a over words.
+fn hash(words: &[u64]) -> u64 {
+    let add = |hash: u64, word: &u64| (hash ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(29);
+    words.iter().fold(0xcbf2_9ce4_8422_2325, add)
+}
+
+impl State {
+    /// How to unwind the frame of a return address; `None` where there is no table.
+    fn rule(&mut self, return_address: u64) -> Option<Rule> {
+        let call = return_address.wrapping_sub(1);
+        let holds = |mapped: &Mapped| (mapped.start..mapped.end).contains(&call);
+        let at = self.mapped.iter().rposition(holds)?;
+        if self.mapped[at].table.is_none() {
+            let table = self.table_of(at);
+            self.mapped[at].table = Some(table);
+        }
+        let mapped = &self.mapped[at];
+        let (start, segments, rows) = mapped.table.as_ref()?.as_ref()?.parts()?;
+        let offset = call - mapped.start + mapped.offset;
+        let holds = |segment: &&walk::Segment| {
+            offset >= segment.offset && offset - segment.offset < segment.bytes
+        };
+        let segment = segments.iter().find(holds)?;
+        let address = offset - segment.offset + segment.address;
+        Some(rule_at(rows, address.wrapping_sub(start)))
+    }
+
+    /// The table of a mapped file: one that another mapping of it has, or the recorder's answer.
+    fn table_of(&self, at: usize) -> Option<Arc<Table>> {
+        let path = &self.mapped[at].path;
+        let mut others = self.mapped.iter().filter(|other| other.path == *path);
+        let known = others.find_map(|other| other.table.clone());
+        known.unwrap_or_else(|| Table::ask(self.tables.as_ref()?, path))
+    }
+}
+
+impl Table {
+    fn ask(tables: &Path, path: &str) -> Option<Arc<Table>> {
+        let mut stream = UnixStream::connect(tables).ok()?;
+        stream.write_all(format!("{path}\n").as_bytes()).ok()?;
+        let mut answer = String::new();
+        BufReader::new(stream).read_line(&mut answer).ok()?;
+        let file = answer.strip_suffix('\n').filter(|file| !file.is_empty())?;
+        let bytes = std::fs::read(file).ok()?;
+        let words = bytes.chunks(8).map(|piece| {
+            let mut word = [0; 8];
+            word[..piece.len()].copy_from_slice(piece);
+            u64::from_le_bytes(word)
+        });
+        let table = Table {
+            words: words.collect(),
+            bytes: bytes.len(),
+        };
+        table.parts()?;
+        Some(Arc::new(table))
+    }
+
+    fn parts(&self) -> Option<(u64, &[walk::Segment], &[walk::Row])> {
+        // SAFETY: the words have at least so many bytes.
+        open(unsafe { core::slice::from_raw_parts(self.words.as_ptr().cast(), self.bytes) })
+    }
+}
+
+/// The stack of the thread that calls, from an address on, read as far as it is asked for.
+struct Memory {
+    start: usize,
+    bytes: Vec<u8>,
+}
+
+impl Memory {
+    fn new(start: usize) -> Memory {
+        Memory {
+            start,
+            bytes: Vec::new(),
+        }
+    }
+
+    /// The word at an address; `None` outside of the stack, or too far up.
+    fn word(&mut self, at: usize) -> Option<usize> {
+        let from = at.checked_sub(self.start)?;
+        let to = from.checked_add(8).filter(|&to| to <= MOST_BYTES)?;
+        while self.bytes.len() < to {
+            // up to the end of a page, behind which nothing may be
+            let known = self.bytes.len();
+            let next = self.start + known;
+            let most = PIECE_BYTES - next % PIECE_BYTES;
+            self.bytes.resize(known + most, 0);
+            let got = guest(next as u64, &mut self.bytes[known..]);
+            self.bytes.truncate(known + got);
+            if got < most {
+                break;
+            }
+        }
+        let word = self.bytes.get(from..to)?;
+        Some(usize::from_le_bytes(word.try_into().ok()?))
+    }
+}

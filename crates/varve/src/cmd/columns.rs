@@ -1,0 +1,106 @@
+//! Columns of comparisons with how their values are read off a result, and those that all kinds of runs share.
+
+use std::ops::Deref;
+use varve_report::fmt::Format;
+use varve_report::{Axis, Bars, Better, Chart, Column, Data, RunTable, Value};
+use varve_run::Measured;
+
+/// A column, and its value of one result.
+pub struct Cell<'a, R>(Column, Box<dyn Fn(&R) -> Value + 'a>);
+
+impl<'a, R> Cell<'a, R> {
+    pub fn new<V: Into<Value>>(column: Column, value: impl Fn(&R) -> V + 'a) -> Self {
+        Cell(column, Box::new(move |r| value(r).into()))
+    }
+
+    /// A share, 0 to 1, in percent.
+    pub fn share(name: &str, share: impl Fn(&R) -> f64 + 'a) -> Self {
+        let column = Column::new(name, Format::Percent, Better::Lower);
+        Cell::new(column, move |r| 100.0 * share(r))
+    }
+
+    pub fn with_unit(mut self, unit: impl Into<String>) -> Self {
+        self.0 = self.0.with_unit(unit);
+        self
+    }
+}
+
+/// A comparison without notes: a row for each result, called as `name` says.
+pub fn table<R>(
+    (title, rows_are): (String, &str),
+    results: &[R],
+    name: fn(&R) -> &str,
+    cells: Vec<Cell<R>>,
+) -> RunTable {
+    let mut table = RunTable::new(title, rows_are);
+    for r in results {
+        table.push(name(r), cells.iter().map(|Cell(_, value)| value(r)));
+    }
+    table.columns = cells.into_iter().map(|Cell(column, _)| column).collect();
+    table
+}
+
+/// How long it took.
+pub fn time<'a, R: Deref<Target = Measured>>() -> Cell<'a, R> {
+    let column = Column::new("time", Format::DurationNs, Better::Lower);
+    Cell::new(column, |r: &R| r.seconds * 1e9)
+}
+
+/// What of the memory that was touched is DRAM: the price.
+pub fn dram<'a, R: Deref<Target = Measured>>() -> Cell<'a, R> {
+    Cell::share("DRAM", |r: &R| r.dram_share())
+}
+
+/// What was moved from one memory to another.
+pub fn moved<'a, R: Deref<Target = Measured>>() -> Cell<'a, R> {
+    let column = Column::new("moved", Format::Bytes, Better::Lower);
+    Cell::new(column, |r: &R| r.moved_bytes as f64)
+}
+
+/// What memory took, if that is known of all results.
+pub fn energy<'a, R: Deref<Target = Measured>>(results: &[R]) -> Option<Cell<'a, R>> {
+    let column = Column::new("energy", Format::Number, Better::Lower).with_unit("mJ");
+    let known = results.iter().all(|r| r.energy_j.is_some());
+    known.then(|| Cell::new(column, |r: &R| 1000.0 * r.energy_j.unwrap_or(f64::NAN)))
+}
+
+/// A reason to lose time, and its share.
+pub type Reason<R> = (&'static str, fn(&R) -> f64);
+
+/// The reasons for which time was lost in any of the results; loads, stores and the system always.
+pub fn reasons<R: Deref<Target = Measured>>(results: &[R]) -> Vec<Reason<R>> {
+    let all: [Reason<R>; 6] = [
+        ("loads", |r| r.stalls.load),
+        ("stores", |r| r.stalls.store),
+        ("fences", |r| r.stalls.fence),
+        ("instructions", |r| r.stalls.fetch),
+        ("barriers", |r| r.stalls.barrier),
+        ("system", |r| r.stalls.system),
+    ];
+    let always = ["loads", "stores", "system"];
+    let lost =
+        |(name, share): &Reason<R>| always.contains(name) || results.iter().any(|r| share(r) > 0.0);
+    all.into_iter().filter(lost).collect()
+}
+
+/// Bars of the shares of time that were lost, one for each result.
+pub fn stall_chart<R: Deref<Target = Measured>>(
+    rows_are: &str,
+    results: &[R],
+    name: fn(&R) -> &str,
+) -> Chart {
+    let shares = |share: fn(&R) -> f64| results.iter().map(|r| 100.0 * share(r)).collect();
+    Chart::new(
+        "stalls",
+        "Where the threads' time goes",
+        Axis::new(rows_are, "", Format::Number),
+        Axis::new("share of time", "", Format::Percent).between(0.0, 100.0),
+        Data::Bars {
+            groups: results.iter().map(|r| name(r).into()).collect(),
+            bars: (reasons(results).into_iter())
+                .map(|(reason, share)| Bars::new(reason, shares(share)))
+                .collect(),
+            stacked: true,
+        },
+    )
+}

@@ -1,0 +1,342 @@
+//! A native program, object by object, on a modelled machine: recorded once, and replayed under each plan with fast memory as a
+//! budget.
+
+use super::compared::{self, origin};
+use super::shares::{BASE, Shares};
+use super::so_far::SoFar;
+use super::{files, named, native_table, pages};
+use crate::args::run::job::{ModelledNative, Work};
+use crate::args::run::objects::Fast;
+use crate::ui::{self, Done, Failure, failed, of_run, wrong};
+use indicatif::ProgressBar;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+use varve_machine::Machine;
+use varve_machine::model::Progress;
+use varve_run::objects::{
+    self, By, ObjectResult, ObjectSpec, PLANS, Placed, PlacedSite, Plan, run_objects, truth,
+};
+use varve_run::{Error, side_by_side};
+use varve_sites::native::{Key, Profile, names};
+use varve_sites::{AnyProfile, Counts};
+
+/// The machine of native programs where none is named: a current one.
+pub const MACHINE: &str = "cxl-spr";
+/// Fast memory where none is said, % of what the program takes.
+pub const SHARE: f64 = 25.0;
+/// Sites of which results tell.
+const SITES: usize = 50;
+
+pub fn run(work: &Work, a: &ModelledNative) -> Done {
+    if let Some(folder) = &a.output.out {
+        ui::can_hold_results(folder, "--out")?;
+    }
+    let machine = named::machine(a.model.machine.as_deref().unwrap_or(MACHINE))?;
+    if varve_run::has_one_memory(&machine) || machine.dram_cache.is_some() {
+        return Err(wrong(Error::NoTiers(machine.name)));
+    }
+    // What is wrong with options is said before a command runs.
+    let plans = chosen(a.plans.plan.as_deref())?;
+    let profile = a.plans.profile.as_deref().map(profile).transpose()?;
+    let (trace, _kept) = trace(work)?;
+    let keys = objects::keys(&trace).map_err(|e| files::of_input(&e))?;
+    if keys.len() > objects::MOST_SITES {
+        return Err(wrong(format!(
+            "{}: {} allocation sites, and at most {} are told apart",
+            trace.display(),
+            keys.len(),
+            objects::MOST_SITES
+        )));
+    }
+    let replays = Replays::new(a, &machine, &trace);
+    let both = [("dram", Placed::Fast), (SLOW, Placed::Slow)];
+    let [dram, slow] = &replays.make(replays.specs(both, None, true))?[..] else {
+        unreachable!("as many results as runs")
+    };
+    let truth = truth(dram, slow);
+    let known = match &profile {
+        None => truth.clone(),
+        Some(profile) => known(profile, &keys, dram.most_bytes)?,
+    };
+    let budgets = Budgets::new(a.plans.fast.as_ref(), &plans, dram.most_bytes);
+    let (mut specs, mut quotas) = (Vec::new(), Vec::new());
+    for (plan, name, bytes) in budgets.runs() {
+        let sites = objects::quotas(plan, &known, &truth, bytes);
+        quotas.push(sites.clone().map_or(Vec::new(), |q| q.bytes));
+        let placed = match (plan.by, sites) {
+            (By::Pages(policy), _) => Placed::Pages(policy.into()),
+            (_, Some(sites)) => Placed::Sites(sites),
+            _ => continue,
+        };
+        specs.extend(replays.specs([(&name[..], placed)], Some(bytes), false));
+    }
+    let mut results = vec![dram.clone(), slow.clone()];
+    results.retain(|r| plans.iter().any(|plan| plan.name == r.plan) || r.plan == BASE);
+    let first = results.len();
+    results.extend(replays.make(specs)?);
+    replays.done();
+    let names = names::names(&keys);
+    for (i, result) in results.iter_mut().enumerate() {
+        let quotas = i.checked_sub(first).map_or(&[][..], |i| &quotas[i]);
+        result.placed = placed(&names, &truth, quotas);
+    }
+    let mut table = native_table::of(&machine, &results);
+    table.notes.extend(budgets.note(dram.most_bytes));
+    if a.plans.plan.is_none() {
+        table
+            .notes
+            .push("`varve plan` says what each plan does.".into());
+    }
+    let chart = budgets.chart(&results);
+    let details = native_table::details(&results);
+    let charts = native_table::charts(&results)
+        .into_iter()
+        .chain(chart)
+        .collect();
+    let origin = origin(&machine.name, a.model.seed);
+    compared::show(&a.output, origin, table, (details, charts), &results)
+}
+
+/// The plan with all in slow memory, which no budget changes.
+const SLOW: &str = "slow";
+
+/// The plans that a list names; all of them without one.
+pub fn chosen(list: Option<&str>) -> Result<Vec<&'static Plan>, Failure> {
+    let able: Vec<&str> = PLANS.iter().map(|plan| plan.name).collect();
+    let named = varve_spec::expand(list.unwrap_or(varve_spec::ALL), &able);
+    let plan = |name: &String| {
+        objects::plan(name).ok_or_else(|| {
+            let meant = varve_spec::nearest(name, able.iter().copied());
+            let meant = meant.map_or(String::new(), |meant| format!("; did you mean `{meant}`?"));
+            wrong(format!(
+                "--plan {name}: there is no such plan for native programs{meant} (there are {})",
+                able.join(", ")
+            ))
+        })
+    };
+    named.iter().map(plan).collect()
+}
+
+/// A profile of a native program.
+pub fn profile(path: &Path) -> Result<Profile, Failure> {
+    files::exists(
+        path,
+        "no such profile",
+        "make one with `varve profile -o FILE.sites -- COMMAND`",
+    )?;
+    match AnyProfile::read(path).map_err(wrong)? {
+        AnyProfile::Native(profile) => Ok(profile),
+        AnyProfile::Managed(_) => Err(wrong(format!(
+            "{}: a profile of a WebAssembly program; make one of this program with `varve profile -o FILE.sites -- COMMAND`",
+            path.display()
+        ))),
+    }
+}
+
+/// What a profile knows of the sites of a run; refused if that is nothing.
+fn known(profile: &Profile, keys: &[Key], most_bytes: u64) -> Result<Vec<Counts>, Failure> {
+    let (known, found) = objects::known(profile, keys, most_bytes);
+    let sites = keys.len().saturating_sub(1);
+    // All programs have the rest.
+    if found <= 1 && sites > 0 {
+        return Err(wrong(format!(
+            "the profile is of `{}` and knows none of the {sites} allocation sites of this program: it is of another program, or of \
+             another build of it; make a new one with `varve profile -o FILE.sites -- COMMAND`",
+            profile.command.join(" ")
+        )));
+    }
+    if found < keys.len() {
+        eprintln!(
+            "varve: note: the profile knows {} of the {sites} allocation sites of this run; the others stay in slow memory",
+            found.saturating_sub(1)
+        );
+    }
+    Ok(known)
+}
+
+/// The trace to replay; a command is recorded, and its trace is removed with what comes besides.
+pub fn trace(work: &Work) -> Result<(PathBuf, Option<pages::Scratch>), Failure> {
+    match work {
+        Work::Named(path) => {
+            files::open_trace(Path::new(path))?;
+            Ok((path.into(), None))
+        }
+        Work::Command(words) => {
+            let (path, kept) = pages::record(words)?;
+            Ok((path, Some(kept)))
+        }
+    }
+}
+
+/// A command as one writes it.
+pub fn shown(words: &[OsString]) -> String {
+    let words = words.iter().map(|word| ui::quoted(&word.to_string_lossy()));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// The sites that matter most, with the fast memory that each may take.
+fn placed(names: &[String], truth: &[Counts], quotas: &[u64]) -> Vec<PlacedSite> {
+    let mut order: Vec<usize> = (0..truth.len())
+        .filter(|&site| truth[site].peak_bytes > 0)
+        .collect();
+    order.sort_by_key(|&site| std::cmp::Reverse(truth[site].peak_bytes));
+    let of = |&site: &usize| PlacedSite {
+        site: names.get(site).cloned().unwrap_or_default(),
+        fast_quota_bytes: quotas.get(site).copied().unwrap_or(0),
+        counts: truth[site].clone(),
+    };
+    order.iter().take(SITES).map(of).collect()
+}
+
+/// How much fast memory there is, run by run.
+struct Budgets {
+    plans: Vec<&'static Plan>,
+    /// Names of runs with shares, bytes of each share.
+    shares: Option<Shares>,
+    /// By run, without that of [`BASE`].
+    names: Vec<String>,
+    bytes: Vec<u64>,
+    said: bool,
+}
+
+impl Budgets {
+    fn new(fast: Option<&Fast>, plans: &[&'static Plan], most_bytes: u64) -> Budgets {
+        let limited = |plan: &&&Plan| !matches!(plan.by, By::Fast | By::Slow);
+        let plans: Vec<&Plan> = plans.iter().filter(limited).copied().collect();
+        let own: Vec<String> = plans.iter().map(|plan| plan.name.to_string()).collect();
+        let usual = [SHARE];
+        let percents = match fast {
+            Some(Fast::Size(bytes)) => {
+                return Budgets {
+                    bytes: vec![bytes.0; plans.len()],
+                    names: own,
+                    plans,
+                    shares: None,
+                    said: true,
+                };
+            }
+            Some(Fast::Percent(all)) => &all[..],
+            None => &usual,
+        };
+        let shares = Shares::new(own, percents);
+        Budgets {
+            bytes: shares.limits(most_bytes),
+            names: shares.names().split_off(1),
+            plans: percents.iter().flat_map(|_| plans.clone()).collect(),
+            shares: Some(shares),
+            said: fast.is_some(),
+        }
+    }
+
+    /// Plan, name and bytes of each run.
+    fn runs(&self) -> impl Iterator<Item = (&'static Plan, &String, u64)> {
+        let names = self.names.iter().zip(&self.bytes);
+        let runs = self.plans.iter().zip(names);
+        runs.map(|(plan, (name, &bytes))| (*plan, name, bytes))
+    }
+
+    fn note(&self, most_bytes: u64) -> Vec<String> {
+        let mut notes = Vec::new();
+        if let Some(shares) = &self.shares {
+            notes.push(shares.note_native(most_bytes));
+        }
+        if !self.said {
+            notes.push("Another budget: --fast 10%,50% or --fast 8GiB.".into());
+        }
+        notes
+    }
+
+    fn chart(&self, results: &[ObjectResult]) -> Option<varve_report::Chart> {
+        let base = results.iter().find(|r| r.plan == BASE)?;
+        let slowdown = |name: &str| {
+            let run = results.iter().find(|r| r.plan == name)?;
+            Some(run.seconds / base.seconds)
+        };
+        self.shares.as_ref()?.chart(&base.program, slowdown)
+    }
+}
+
+/// Replays of one trace on one machine, and how far they are.
+pub struct Replays<'a> {
+    machine: &'a Machine,
+    trace: &'a Path,
+    seed: u64,
+    jobs: usize,
+    bar: ProgressBar,
+}
+
+impl<'a> Replays<'a> {
+    fn new(a: &ModelledNative, machine: &'a Machine, trace: &'a Path) -> Replays<'a> {
+        Replays::of(machine, trace, a.model.seed, a.model.jobs)
+    }
+
+    pub fn of(machine: &'a Machine, trace: &'a Path, seed: u64, jobs: usize) -> Replays<'a> {
+        Replays {
+            machine,
+            trace,
+            seed,
+            jobs,
+            bar: ui::bar_of(0, "replays", ui::WorkDone::default()),
+        }
+    }
+
+    /// There are no more.
+    pub fn done(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    pub fn specs<'n>(
+        &self,
+        placed: impl IntoIterator<Item = (&'n str, Placed)>,
+        budget: Option<u64>,
+        by_site: bool,
+    ) -> Vec<ObjectSpec> {
+        let spec = |(plan, placed): (&str, Placed)| ObjectSpec {
+            machine: self.machine.clone(),
+            trace: self.trace.into(),
+            plan: plan.into(),
+            placed,
+            budget,
+            seed: self.seed,
+            by_site,
+        };
+        placed.into_iter().map(spec).collect()
+    }
+
+    /// Makes them, all or none.
+    pub fn make(&self, specs: Vec<ObjectSpec>) -> Result<Vec<ObjectResult>, Failure> {
+        let stop = ui::stop_flag();
+        self.bar.inc_length(specs.len() as u64);
+        let so_far = Mutex::new(SoFar::new(specs.len()));
+        let watch = |i: usize, progress: Option<&Progress>| {
+            let mut so_far = so_far.lock().expect("no holder panics");
+            match progress {
+                Some(p) => {
+                    so_far.note(i, p.accesses, p.now_ns);
+                    self.bar
+                        .set_message(format!("{} M accesses", so_far.accesses() / 1_000_000));
+                }
+                None => {
+                    so_far.end(i);
+                    self.bar.inc(1);
+                }
+            }
+            !stop.load(Ordering::Relaxed)
+        };
+        let made = side_by_side(specs.len(), ui::workers(self.jobs), &watch, |i, go_on| {
+            run_objects(&specs[i], go_on)
+        });
+        made.into_iter()
+            .zip(&specs)
+            .map(|(result, spec)| {
+                result.map_err(|e: Error| match e {
+                    e if e.is_interrupt() => of_run(&e),
+                    Error::Run(e) => failed(format!("{}: {e}", spec.plan)),
+                    e => files::of_input(&e),
+                })
+            })
+            .collect()
+    }
+}

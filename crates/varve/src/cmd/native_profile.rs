@@ -1,0 +1,99 @@
+//! `varve profile -o service.sites -- ./service`: what each allocation site of a native program is worth, on a modelled machine.
+
+use super::native::{MACHINE, Replays, shown, trace};
+use super::{files, machine};
+use crate::args::ProfileArgs;
+use crate::args::run::job::Work;
+use crate::ui::{self, Done, Failure, failed, wrong};
+use std::path::Path;
+use std::process::ExitCode;
+use varve_report::{fmt, write_atomically};
+use varve_run::Error;
+use varve_run::objects::{self, Placed, truth};
+use varve_sites::native::{Profile, Site};
+use varve_sites::{AnyProfile, Counts};
+use varve_trace::TraceReader;
+
+pub fn profile(work: &Work, a: &ProfileArgs) -> Done {
+    let machine = machine::named(a.machine.as_deref().unwrap_or(MACHINE))?;
+    if varve_run::has_one_memory(&machine) || machine.dram_cache.is_some() {
+        return Err(wrong(Error::NoTiers(machine.name)));
+    }
+    let before = before(a)?;
+    let (trace, _kept) = trace(work)?;
+    let reader = TraceReader::open(&trace).map_err(|e| files::of_trace(&e))?;
+    let keys = objects::keys(&trace).map_err(|e| files::of_input(&e))?;
+    let replays = Replays::of(&machine, &trace, 1, 0);
+    let both = [("dram", Placed::Fast), ("slow", Placed::Slow)];
+    let results = replays.make(replays.specs(both, None, true))?;
+    replays.done();
+    let counted = truth(&results[0], &results[1]);
+    let sites = keys.into_iter().zip(counted);
+    let made = |counts: &Counts| counts.objects > 0 || counts.peak_bytes > 0;
+    let sites = sites.filter(|(_, counts)| made(counts));
+    let command = reader.header().command.clone();
+    let first = command.first().map_or("", String::as_str);
+    let profile = Profile {
+        program: Path::new(first)
+            .file_name()
+            .map_or_else(|| first.into(), |n| n.to_string_lossy().into_owned()),
+        command,
+        machine: machine.name,
+        modules: objects::modules(&reader),
+        sites: sites.map(|(key, counts)| Site { key, counts }).collect(),
+    };
+    let profile = match before {
+        None => profile,
+        Some(mut sum) => {
+            sum.merge(&profile).map_err(wrong)?;
+            sum
+        }
+    };
+    write_atomically(&a.output, profile.text().as_bytes()).map_err(failed)?;
+    say(a, work, &profile);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The profile that this run's counts are added to. What is wrong is said before the program runs.
+fn before(a: &ProfileArgs) -> Result<Option<Profile>, Failure> {
+    if !a.output.exists() || a.output.is_dir() {
+        files::can_be_made(&a.output)?;
+        return Ok(None);
+    }
+    let shown = a.output.display();
+    if !a.add {
+        return Err(wrong(format!(
+            "{shown}: there already: add this run to it with --add, or name another file with -o"
+        )));
+    }
+    match AnyProfile::read(&a.output).map_err(wrong)? {
+        AnyProfile::Native(profile) => Ok(Some(profile)),
+        AnyProfile::Managed(_) => Err(wrong(format!(
+            "{shown}: a profile of a WebAssembly program: name another file with -o"
+        ))),
+    }
+}
+
+/// What was counted, and what to do with it.
+fn say(a: &ProfileArgs, work: &Work, profile: &Profile) {
+    let sum = |of: fn(&Counts) -> u64| {
+        let all = profile.sites.iter().map(|s| of(&s.counts));
+        all.fold(0u64, u64::saturating_add) as f64
+    };
+    let file = a.output.display().to_string();
+    eprintln!(
+        "varve: {file}: {} allocation sites; {} objects, {} at their peaks, {} misses",
+        profile.sites.len(),
+        fmt::integer(sum(|c| c.objects)),
+        fmt::bytes(sum(|c| c.peak_bytes)),
+        fmt::integer(sum(|c| c.misses + c.write_misses)),
+    );
+    let file = ui::quoted(&file);
+    let again = match work {
+        Work::Named(path) => ui::quoted(path),
+        Work::Command(words) => format!("-- {}", shown(words)),
+    };
+    eprintln!(
+        "varve: `varve sites {file} --fast 25%` shows them, `varve run --sites {file} --fast 25% {again}` uses them"
+    );
+}

@@ -1,0 +1,153 @@
+//! `varve sites service.sites --fast 25%`: the allocation sites of a native program, what they are worth, and which memory each
+//! heuristic puts them in.
+
+use super::native::SHARE;
+use crate::args::run::objects::Fast;
+use crate::args::{SitesArgs, SitesBy};
+use crate::ui::{Done, Failure, print, wrong};
+use serde_json::json;
+use std::process::ExitCode;
+use varve_report::fmt::{self, Format};
+use varve_report::{Better, Column, Look, RunTable, Value, table as terminal};
+use varve_run::objects::{self, By, PLANS, Plan};
+use varve_sites::Counts;
+use varve_sites::native::{Profile, names};
+
+/// A heuristic, and the fast memory that it gives to each site, bytes.
+struct Judged {
+    plan: &'static Plan,
+    quotas: Vec<u64>,
+}
+
+pub fn sites(a: &SitesArgs, profile: &Profile) -> Done {
+    let counts: Vec<Counts> = profile.sites.iter().map(|s| s.counts.clone()).collect();
+    let peak: u64 = counts.iter().map(|c| c.peak_bytes).sum();
+    let budget = budget(a, peak)?;
+    let judged = judged(a, &counts, budget)?;
+    let keys: Vec<_> = profile.sites.iter().map(|s| s.key.clone()).collect();
+    let names = names::names(&keys);
+    let mut order: Vec<usize> = (0..counts.len()).collect();
+    order.sort_by_key(|&site| {
+        let c = &counts[site];
+        let first = match a.by {
+            SitesBy::Accesses => cost(c).max(c.misses + c.write_misses),
+            SitesBy::Writes => c.write_misses,
+            SitesBy::Bytes => c.peak_bytes,
+            SitesBy::Objects => c.objects,
+        };
+        std::cmp::Reverse((first, c.peak_bytes))
+    });
+    if a.json {
+        let site = |&site: &usize| {
+            let memory = judged
+                .iter()
+                .map(|j| (j.plan.name.into(), json!(j.quotas[site])));
+            let mut all = serde_json::to_value(&counts[site]).unwrap_or_default();
+            all["site"] = json!(names[site]);
+            all["fast_bytes"] = memory.collect::<serde_json::Map<_, _>>().into();
+            all
+        };
+        let sites: Vec<_> = order.iter().map(site).collect();
+        print(json!({
+            "program": profile.program, "command": profile.command, "machine": profile.machine,
+            "budget_bytes": budget, "sites": sites,
+        }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let title = format!(
+        "{}: what its memory is worth on {}",
+        profile.program, profile.machine
+    );
+    let mut table = RunTable::new(title, "site");
+    table.columns = vec![
+        Column::new("peak", Format::Bytes, Better::Neither),
+        Column::new("objects", Format::Number, Better::Neither),
+        Column::new("misses", Format::Number, Better::Neither),
+        Column::new("waits more if slow", Format::DurationNs, Better::Neither),
+    ];
+    for j in &judged {
+        table
+            .columns
+            .push(Column::new(j.plan.name, Format::Percent, Better::Neither).with_unit("% fast"));
+    }
+    let shown = if a.all { usize::MAX } else { a.top };
+    for &site in order.iter().take(shown) {
+        let c = &counts[site];
+        let part = |j: &Judged| -> Value {
+            (100.0 * j.quotas[site] as f64 / c.peak_bytes.max(1) as f64).into()
+        };
+        let values = [
+            Value::from(c.peak_bytes as f64),
+            (c.objects as f64).into(),
+            ((c.misses + c.write_misses) as f64).into(),
+            (cost(c) as f64).into(),
+        ];
+        table.push(
+            &names[site],
+            values.into_iter().chain(judged.iter().map(part)),
+        );
+    }
+    if order.len() > shown {
+        table.notes.push(format!(
+            "... {} more: --all shows them, --json tells all of each",
+            order.len() - shown
+        ));
+    }
+    table.notes.push(format!(
+        "With {} of fast memory of {} at most in use; another budget: --fast 10% or --fast 8GiB.",
+        fmt::bytes(budget as f64),
+        fmt::bytes(peak as f64)
+    ));
+    table.notes.push(
+        "waits more if slow: time of all threads together, nothing of which other work hides"
+            .into(),
+    );
+    print(terminal::runs(&table, Look::stdout()));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Time that threads wait longer if the site is in slow memory, ns.
+fn cost(c: &Counts) -> u64 {
+    c.slow_ns.saturating_sub(c.fast_ns)
+}
+
+fn budget(a: &SitesArgs, peak: u64) -> Result<u64, Failure> {
+    let share = |percent: f64| (peak as f64 * percent / 100.0) as u64;
+    match &a.fast {
+        None => Ok(share(SHARE)),
+        Some(Fast::Size(bytes)) => Ok(bytes.0),
+        Some(Fast::Percent(all)) if all.len() == 1 => Ok(share(all[0])),
+        Some(several) => Err(wrong(format!(
+            "--fast {several}: one budget is shown at a time, such as --fast 25%"
+        ))),
+    }
+}
+
+fn judged(a: &SitesArgs, counts: &[Counts], budget: u64) -> Result<Vec<Judged>, Failure> {
+    let plans: Vec<&Plan> = match a.heuristic.as_deref() {
+        // Those that somebody would choose between; the two of Crystal Gazer can be asked for.
+        None => ["knapsack", "oracle"]
+            .into_iter()
+            .filter_map(objects::plan)
+            .collect(),
+        some => super::native::chosen(some)?,
+    };
+    let judge = |plan: &'static Plan| {
+        let quotas = objects::quotas(plan, counts, counts, budget);
+        let Some(quotas) = quotas else {
+            let able = PLANS
+                .iter()
+                .filter(|p| matches!(p.by, By::Sites(_) | By::Truth));
+            let able: Vec<&str> = able.map(|p| p.name).collect();
+            return Err(wrong(format!(
+                "plan `{}` does not go by sites; those that do are {}",
+                plan.name,
+                able.join(", ")
+            )));
+        };
+        let mut quotas = quotas.bytes;
+        quotas.resize(counts.len(), 0);
+        Ok(Judged { plan, quotas })
+    };
+    plans.into_iter().map(judge).collect()
+}
