@@ -341,6 +341,20 @@ fn corners_of_the_c_library_are_as_they_were() {
 }
 
 #[test]
+fn a_program_whose_addresses_are_limited_runs_and_is_told_of() {
+    let Some(program) = Program::new("objects", &[]) else {
+        return;
+    };
+    let map = sites(&program);
+    let script = format!("ulimit -v 8000000 && {} stress 4", program.path.display());
+    let command = ["sh", "-c", &script].map(OsString::from);
+    let report = run(&command, &map, &ObjectOptions::default()).unwrap();
+    assert!(report.status.success(), "{report:?}");
+    let told = |n: &String| n.starts_with("objects ") && n.contains("ulimit -v");
+    assert!(report.notes.iter().any(told), "{:?}", report.notes);
+}
+
+#[test]
 fn programs_that_bring_their_own_allocator_are_refused() {
     let Some(program) = Program::new("objects", &[]) else {
         return;

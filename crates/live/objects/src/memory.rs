@@ -11,8 +11,10 @@ use std::sync::atomic::{AtomicI32, AtomicU16, AtomicUsize, Ordering::Relaxed};
 const EACH_BITS: u32 = 40;
 const EACH: usize = 1 << EACH_BITS;
 
-/// First address of the ranges: others, fast, slow. 0 when no addresses could be had.
-static BASE: AtomicUsize = AtomicUsize::new(0);
+/// First address of the ranges: others, fast, slow. [`NONE`] when no addresses could be had.
+static BASE: AtomicUsize = AtomicUsize::new(NONE);
+/// Not a program's address, and no program's address is within reach of it.
+const NONE: usize = 1 << 63;
 /// The groups of objects in the tiers' ranges.
 static GROUPS: AtomicUsize = AtomicUsize::new(0);
 static ARENAS: [AtomicI32; 2] = [const { AtomicI32::new(0) }; 2];
@@ -62,7 +64,7 @@ pub fn reserve() {
 
 /// Are there ranges?
 pub fn reserved() -> bool {
-    BASE.load(Relaxed) != 0
+    BASE.load(Relaxed) != NONE
 }
 
 /// `mi_option_disallow_os_alloc` of mimalloc.h: memory from arenas alone.
@@ -89,7 +91,7 @@ fn manage(base: usize, bytes: usize, exclusive: bool) -> Option<i32> {
 /// Makes the tiers' ranges usable, on their nodes. The reason when that cannot be.
 pub fn begin(map: &Map) -> Result<(), &'static str> {
     let base = BASE.load(Relaxed);
-    if base == 0 {
+    if base == NONE {
         return Err("3 TiB of addresses cannot be reserved: lift the limit (ulimit -v)");
     }
     let table = sys::zeroed(2 * EACH / GRAIN * 2);
