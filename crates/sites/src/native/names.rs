@@ -158,7 +158,7 @@ pub fn name(key: &Key) -> String {
 }
 
 /// What sites are called when they stand together: each with as many callers as it takes to tell it from the others,
-/// and where that is not enough with the address of its innermost call.
+/// and where that is not enough with the address of the call that its name begins with.
 pub fn names(keys: &[Key]) -> Vec<String> {
     let mut names = vec![String::new(); keys.len()];
     let mut open: Vec<usize> = (0..keys.len()).collect();
@@ -177,7 +177,8 @@ pub fn names(keys: &[Key]) -> Vec<String> {
                 _ if has_more => open.extend(group),
                 _ => {
                     for at in group {
-                        let frame = keys[at].stack().first();
+                        let stack = keys[at].stack();
+                        let frame = stack.get(first(stack));
                         let offset = frame.map_or(0, |frame| frame.offset);
                         names[at] = format!("{name} at {offset:#x}");
                     }
