@@ -2,9 +2,12 @@
 //! `tests/guest`) the kernel is asked where pages are; elsewhere both tiers are node 0, and what the shim counts is looked at.
 #![cfg(target_arch = "x86_64")]
 
-use std::collections::BTreeMap;
+#[path = "common/compiled.rs"]
+mod compiled;
+
+use compiled::Program;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use varve_live::nodes::Kinds;
 use varve_live::objects::{
@@ -12,93 +15,12 @@ use varve_live::objects::{
 };
 use varve_live::probe::Topology;
 
-/// A compiled program and where its calls return to.
-struct Program {
-    path: PathBuf,
-    /// By function and what it calls.
-    returns: BTreeMap<(String, String), u64>,
-    _dir: tempfile::TempDir,
-}
-
-impl Program {
-    /// Compiles `tests/programs/NAME.c`; `None`, with the reason printed, without a compiler.
-    fn new(name: &str, flags: &[&str]) -> Option<Program> {
-        let dir = tempfile::tempdir().ok()?;
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.c"));
-        let path = dir.path().join(name);
-        let mut gcc = Command::new("gcc");
-        gcc.args(["-O1", "-w", "-pthread"])
-            .args(flags)
-            .arg("-o")
-            .arg(&path)
-            .arg(source);
-        let compiled = gcc.status().is_ok_and(|s| s.success());
-        let listed = Command::new("objdump")
-            .args(["-d", "--no-show-raw-insn"])
-            .arg(&path)
-            .output();
-        let (true, Ok(listed)) = (compiled, listed) else {
-            eprintln!("skipped: no gcc and binutils");
-            return None;
-        };
-        let returns = returns(&String::from_utf8_lossy(&listed.stdout));
-        Some(Program {
-            path,
-            returns,
-            _dir: dir,
-        })
-    }
-
-    /// The frame of a function that called another.
-    fn frame(&self, function: &str, callee: &str) -> FrameRef {
-        let key = (function.to_owned(), callee.to_owned());
-        let offset = *self
-            .returns
-            .get(&key)
-            .unwrap_or_else(|| panic!("{key:?} of {:?}", self.returns.keys()));
-        let module = self.path.file_name().unwrap().to_str().unwrap().to_owned();
-        FrameRef {
-            module,
-            build_id: String::new(),
-            offset,
-        }
-    }
-
-    fn run(&self, map: &SiteMap, arguments: &[&str]) -> ObjectReport {
-        let arguments = arguments.iter().map(OsString::from);
-        let command: Vec<OsString> = std::iter::once(self.path.clone().into())
-            .chain(arguments)
-            .collect();
-        run(&command, map, &ObjectOptions::default()).unwrap()
-    }
-}
-
-/// Return addresses from a disassembly: `    1189:	call   1050 <malloc@plt>`, and the line behind it.
-fn returns(listing: &str) -> BTreeMap<(String, String), u64> {
-    let mut found = BTreeMap::new();
-    let (mut function, mut called) = (String::new(), None);
-    for line in listing.lines() {
-        if let Some(name) = line.strip_suffix(">:").and_then(|l| l.split_once('<')) {
-            function = name.1.to_owned();
-            continue;
-        }
-        let Some((address, instruction)) = line.split_once(':') else {
-            continue;
-        };
-        let Ok(address) = u64::from_str_radix(address.trim(), 16) else {
-            continue;
-        };
-        if let Some(callee) = called.take() {
-            found.entry((function.clone(), callee)).or_insert(address);
-        }
-        if instruction.contains("call") {
-            let name = instruction
-                .split_once('<')
-                .map(|(_, n)| n.trim_end_matches('>'));
-            called = name.map(|n| n.split('@').next().unwrap_or(n).to_owned());
-        }
-    }
-    found
+fn start(program: &Program, map: &SiteMap, arguments: &[&str]) -> ObjectReport {
+    let arguments = arguments.iter().map(OsString::from);
+    let command: Vec<OsString> = std::iter::once(program.path.clone().into())
+        .chain(arguments)
+        .collect();
+    run(&command, map, &ObjectOptions::default()).unwrap()
 }
 
 /// The nodes of this machine; node 0 twice if its memory is all alike.
@@ -184,7 +106,7 @@ fn objects_are_in_the_memory_of_their_site_to_the_end() {
         return;
     };
     let map = sites(&program);
-    let report = program.run(&map, &["keep", "500"]);
+    let report = start(&program, &map, &["keep", "500"]);
     check(&report, &map);
     for function in ["hot", "wrapped_hot", "aligned_hot"] {
         let group = of_site(&report, 0, function);
@@ -222,7 +144,7 @@ fn threads_forks_and_reallocations_leave_every_block_as_it_was() {
         return;
     };
     let map = sites(&program);
-    let report = program.run(&map, &["stress", "4"]);
+    let report = start(&program, &map, &["stress", "4"]);
     check(&report, &map);
     assert_eq!(report.processes.len(), 4, "three children and their parent");
     let parent = &report.processes[3];
@@ -246,7 +168,7 @@ fn what_no_site_decides_goes_where_the_map_says() {
         default_tier: Some(Tier::Slow),
         ..sites(&program)
     };
-    let report = program.run(&map, &["keep", "300"]);
+    let report = start(&program, &map, &["keep", "300"]);
     check(&report, &map);
     let undecided = report
         .groups
@@ -258,7 +180,7 @@ fn what_no_site_decides_goes_where_the_map_says() {
         group.objects >= 300 && group.slow >= 300_000 && group.fast == 0,
         "{group:?}"
     );
-    let report = program.run(&map, &["stress", "3"]);
+    let report = start(&program, &map, &["stress", "3"]);
     check(&report, &map);
 }
 
@@ -273,7 +195,7 @@ fn the_least_worthy_spill_first_and_come_back_when_there_is_room() {
     map.sites[2].rank = 0;
     map.sites[2].promised_bytes = 2 * MIB;
     map.sites[0].rank = 1;
-    let report = program.run(&map, &["spill", "80"]);
+    let report = start(&program, &map, &["spill", "80"]);
     check(&report, &map);
     let (worthy, less) = (
         of_site(&report, 0, "wrapped_hot"),
@@ -295,7 +217,7 @@ fn children_share_the_budget_and_report_for_themselves() {
         return;
     };
     let map = sites(&program);
-    let report = program.run(&map, &["fork"]);
+    let report = start(&program, &map, &["fork"]);
     check(&report, &map);
     let [child, parent] = [0, 1].map(|p| (of_site(&report, p, "hot"), of_site(&report, p, "cold")));
     assert_eq!(
@@ -316,7 +238,7 @@ fn a_program_that_becomes_another_is_placed_again() {
         return;
     };
     let map = sites(&program);
-    let report = program.run(&map, &["exec", "100"]);
+    let report = start(&program, &map, &["exec", "100"]);
     check(&report, &map);
     assert_eq!(report.processes.len(), 1);
     assert_eq!(of_site(&report, 0, "cold").objects, 100);
@@ -351,7 +273,7 @@ fn static_variables_are_moved_at_the_start() {
             tier: Tier::Fast,
         },
     ];
-    let report = program.run(&map, &["keep", "10"]);
+    let report = start(&program, &map, &["keep", "10"]);
     check(&report, &map);
     let process = &report.processes[0];
     assert_eq!(
@@ -381,7 +303,7 @@ fn libraries_that_come_later_are_placed_and_other_builds_are_not() {
         rank: 0,
     }];
     let path = plugin.path.to_str().unwrap();
-    let report = program.run(&map, &["load", path]);
+    let report = start(&program, &map, &["load", path]);
     check(&report, &map);
     // New modules are looked for after 64 calls from addresses that nobody knows.
     assert!(
@@ -390,7 +312,7 @@ fn libraries_that_come_later_are_placed_and_other_builds_are_not() {
     );
 
     map.sites[0].stack[0].build_id = "00ff".into();
-    let report = program.run(&map, &["load", path]);
+    let report = start(&program, &map, &["load", path]);
     assert!(report.status.success());
     assert_eq!(report.processes[0].group(0).objects, 0);
     assert_eq!(report.processes[0].other_build, ["plugin"]);
@@ -409,13 +331,27 @@ fn corners_of_the_c_library_are_as_they_were() {
     let mut map = sites(&program);
     for default_tier in [None, Some(Tier::Fast), Some(Tier::Slow)] {
         map.default_tier = default_tier;
-        let report = program.run(&map, &["corners"]);
+        let report = start(&program, &map, &["corners"]);
         assert_eq!(
             report.status.code(),
             Some(0),
             "{default_tier:?}: {report:#?}"
         );
     }
+}
+
+#[test]
+fn a_program_whose_addresses_are_limited_runs_and_is_told_of() {
+    let Some(program) = Program::new("objects", &[]) else {
+        return;
+    };
+    let map = sites(&program);
+    let script = format!("ulimit -v 8000000 && {} stress 4", program.path.display());
+    let command = ["sh", "-c", &script].map(OsString::from);
+    let report = run(&command, &map, &ObjectOptions::default()).unwrap();
+    assert!(report.status.success(), "{report:?}");
+    let told = |n: &String| n.starts_with("objects ") && n.contains("ulimit -v");
+    assert!(report.notes.iter().any(told), "{:?}", report.notes);
 }
 
 #[test]
@@ -436,6 +372,44 @@ fn programs_that_bring_their_own_allocator_are_refused() {
             .unwrap_err()
             .to_string();
         assert!(why.contains(words) && !why.contains('\n'), "{why}");
+    }
+}
+
+#[test]
+fn a_program_may_ask_by_name_and_runs_without_us_too() {
+    let include = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/objects/include");
+    for flags in [
+        &[include][..],
+        &[include, "-no-pie"],
+        &[include, "-xc++", "-std=c++17", "-fpermissive"],
+    ] {
+        let Some(program) = Program::new("asked", flags) else {
+            continue;
+        };
+        assert!(Command::new(&program.path).status().unwrap().success());
+        let map = SiteMap {
+            sites: Vec::new(),
+            variables: Vec::new(),
+            default_tier: None,
+            budget_bytes: MIB,
+            kinds: kinds().0,
+        };
+        let report = start(&program, &map, &[]);
+        check(&report, &map);
+        for (tier, made) in [(Tier::Fast, 100), (Tier::Slow, 200)] {
+            let asked = report
+                .groups
+                .iter()
+                .position(|g| *g == Group::Asked(tier))
+                .unwrap();
+            let group = report.processes[0].group(asked);
+            let (here, there) = match tier {
+                Tier::Fast => (group.fast, group.slow),
+                Tier::Slow => (group.slow, group.fast),
+            };
+            assert_eq!((group.objects, there), (made, 0), "{flags:?}: {group:?}");
+            assert!(here >= 50 * 10_000, "{flags:?}: {group:?}");
+        }
     }
 }
 

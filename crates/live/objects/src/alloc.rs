@@ -3,12 +3,13 @@
 use crate::budget;
 use crate::entry::Caller;
 use crate::find;
-use crate::format::{ANYWHERE, FAST, OWN_GROUPS, SLOW};
+use crate::format::{FAST, OWN_GROUPS, SLOW};
 use crate::life;
-use crate::map::{Map, map};
+use crate::map::map;
 use crate::memory::{self, GRAIN, Place, place};
 use crate::sys::{self, PAGE};
 use crate::thread::{self, Thread};
+use crate::vast;
 use libmimalloc_sys as mi;
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::null_mut;
@@ -36,49 +37,35 @@ impl Wish {
 
 /// The thread and the group of a call; none if its object is nobody's to place.
 #[inline(always)]
-fn owner(caller: Caller) -> Option<(&'static Map, &'static Thread, usize)> {
+fn owner(caller: Caller) -> Option<(&'static Thread, usize)> {
     let Some(map) = map() else {
         life::begin();
         return None;
     };
     let thread = thread::current(map)?;
-    match find::group(caller, thread) {
-        Some(group) => Some((map, thread, group)),
-        None if map.default_tier() == ANYWHERE => None,
-        None => Some((map, thread, map.groups() - OWN_GROUPS)),
-    }
+    let group = find::group(caller, thread).or(map.undecided)?;
+    Some((thread, group))
 }
 
 /// The tier for so many bytes of a group.
-#[inline]
-fn tier(map: &Map, thread: &Thread, group: usize, bytes: usize) -> u64 {
-    if map.tier(group) == SLOW {
-        return SLOW;
-    }
+#[inline(always)]
+fn tier(thread: &Thread, group: usize, bytes: usize) -> u64 {
     if bytes as u64 >= budget::step() {
         thread.flush();
     }
-    if budget::room(group) - thread.pending() >= bytes as i64 {
-        FAST
-    } else {
-        SLOW
-    }
+    // Nothing is small enough for a group of slow memory.
+    let room = budget::room(group).saturating_sub(thread.pending());
+    if room >= bytes as i64 { FAST } else { SLOW }
 }
 
 /// An object of a group in its tier; null if there is no memory.
 #[inline(always)]
-fn give(map: &Map, thread: &Thread, group: usize, wish: Wish) -> *mut c_void {
-    give_in(
-        map,
-        thread,
-        group,
-        tier(map, thread, group, wish.bytes),
-        wish,
-    )
+fn give(thread: &Thread, group: usize, wish: Wish) -> *mut c_void {
+    give_in(thread, group, tier(thread, group, wish.bytes), wish)
 }
 
 #[inline(always)]
-fn give_in(map: &Map, thread: &Thread, group: usize, tier: u64, wish: Wish) -> *mut c_void {
+fn give_in(thread: &Thread, group: usize, tier: u64, wish: Wish) -> *mut c_void {
     let heap = thread.heap(tier);
     if heap.is_null() {
         return null_mut();
@@ -94,27 +81,30 @@ fn give_in(map: &Map, thread: &Thread, group: usize, tier: u64, wish: Wish) -> *
         }
     };
     if object.is_null() {
-        // Alignments of 16 MiB and more are beyond mimalloc's arenas.
-        // SAFETY: any size and alignment can be asked for.
-        return unsafe { mi::mi_malloc_aligned(bytes, wish.align) };
+        return object;
     }
-    note(map, thread, group, tier, object);
+    if bytes <= memory::SMALL && wish.align <= ANY_ALIGN {
+        count(thread, group, tier, object, memory::small_block(bytes));
+    } else {
+        note(thread, group, tier, object);
+    }
     object
 }
 
 /// Notes whose a new object is.
-#[inline(always)]
-fn note(map: &Map, thread: &Thread, group: usize, tier: u64, object: *mut c_void) {
+#[inline]
+fn note(thread: &Thread, group: usize, tier: u64, object: *mut c_void) {
     // SAFETY: a block of mimalloc's.
-    let usable = unsafe { mi::mi_usable_size(object) };
+    count(thread, group, tier, object, unsafe {
+        mi::mi_usable_size(object)
+    });
+}
+
+/// Counts a new object, and writes down whose it is.
+#[inline(always)]
+fn count(thread: &Thread, group: usize, tier: u64, object: *mut c_void, usable: usize) {
     memory::set_group(object as usize, group);
-    thread.given(
-        group,
-        tier,
-        object as usize,
-        usable,
-        tier == SLOW && map.tier(group) == FAST,
-    );
+    thread.given(group, tier, object as usize, usable);
 }
 
 /// Counts an object of a tier as taken back, and tells whose it was. Before its memory can be another's.
@@ -123,7 +113,7 @@ fn take(object: *mut c_void, tier: u64) -> Option<usize> {
     let group = memory::take_group(object as usize)?;
     // SAFETY: a block of mimalloc's.
     let usable = unsafe { mi::mi_usable_size(object) };
-    match map().and_then(thread::current) {
+    match thread::known() {
         Some(thread) => thread.taken(group, tier, usable),
         None => thread::late_free(group, tier, usable),
     }
@@ -147,7 +137,7 @@ pub unsafe extern "C" fn malloc(
     frame: usize,
 ) -> *mut c_void {
     match owner(caller!(address, stack, frame)) {
-        Some((map, thread, group)) => give(map, thread, group, Wish::of(size)),
+        Some((thread, group)) => give(thread, group, Wish::of(size)),
         // SAFETY: any size can be asked for.
         None => unsafe { mi::mi_malloc(size) },
     }
@@ -161,9 +151,8 @@ pub unsafe extern "C" fn calloc(
     frame: usize,
 ) -> *mut c_void {
     match owner(caller!(address, stack, frame)) {
-        Some((map, thread, group)) => match count.checked_mul(size) {
+        Some((thread, group)) => match count.checked_mul(size) {
             Some(bytes) => give(
-                map,
                 thread,
                 group,
                 Wish {
@@ -192,12 +181,14 @@ pub unsafe extern "C" fn memalign(
     }
 }
 
-fn aligned((map, thread, group): (&Map, &Thread, usize), align: usize, size: usize) -> *mut c_void {
+fn aligned((thread, group): (&Thread, usize), align: usize, size: usize) -> *mut c_void {
     if size > isize::MAX as usize {
         return no_memory();
     }
+    if align >= vast::ALIGN {
+        return vast::give(align, size);
+    }
     give(
-        map,
         thread,
         group,
         Wish {
@@ -296,13 +287,13 @@ pub unsafe extern "C" fn realloc(
                 Some(group) => (thread, group),
                 None => return moved(old, size, mi::mi_malloc(size)),
             },
-            (Some(thread), None, _) if map.default_tier() != ANYWHERE => {
-                (thread, map.groups() - OWN_GROUPS)
+            (Some(thread), None, _) if map.undecided.is_some() => {
+                (thread, map.undecided.unwrap_or_default())
             }
             (_, _, Place::Others) => return mi::mi_realloc(old, size),
             _ => return moved(old, size, mi::mi_malloc(size)),
         };
-        let to = tier(map, thread, group, size);
+        let to = tier(thread, group, size);
         match from {
             Place::Tier(from) if from == to => {
                 let heap = thread.heap(to);
@@ -313,18 +304,18 @@ pub unsafe extern "C" fn realloc(
                 let new = mi::mi_heap_realloc(heap, old, size.max(GRAIN));
                 if new.is_null() {
                     if let Some(before) = before {
-                        note(map, thread, before, from, old);
+                        note(thread, before, from, old);
                     }
                     return new;
                 }
                 match place(new as usize) {
-                    Place::Tier(now) => note(map, thread, group, now, new),
+                    Place::Tier(now) => note(thread, group, now, new),
                     // Beyond the arena.
                     Place::Others | Place::Elsewhere => {}
                 }
                 new
             }
-            _ => moved(old, size, give_in(map, thread, group, to, Wish::of(size))),
+            _ => moved(old, size, give_in(thread, group, to, Wish::of(size))),
         }
     }
 }
@@ -359,8 +350,8 @@ pub unsafe fn free(block: *mut c_void) {
 unsafe fn free_elsewhere(block: *mut c_void) {
     // SAFETY: the caller's block goes to the allocator whose it is.
     unsafe {
-        if block.is_null() {
-        } else if mi::mi_is_in_heap_region(block) {
+        if block.is_null() || vast::free(block) {
+        } else if !memory::reserved() {
             mi::mi_free(block);
         } else if let Some(free) = next(c"free") {
             let free: unsafe extern "C" fn(*mut c_void) = std::mem::transmute(free);
@@ -372,20 +363,21 @@ unsafe fn free_elsewhere(block: *mut c_void) {
 pub unsafe fn usable(block: *mut c_void) -> usize {
     // SAFETY: the caller's block goes to the allocator whose it is.
     unsafe {
-        match place(block as usize) {
-            Place::Elsewhere if block.is_null() => 0,
-            Place::Elsewhere if !mi::mi_is_in_heap_region(block) => {
-                match next(c"malloc_usable_size") {
-                    Some(usable) => {
-                        let usable: unsafe extern "C" fn(*mut c_void) -> usize =
-                            std::mem::transmute(usable);
-                        usable(block)
-                    }
-                    None => 0,
-                }
-            }
-            _ => mi::mi_usable_size(block),
+        if block.is_null() {
+            return 0;
         }
+        if !matches!(place(block as usize), Place::Elsewhere) {
+            return mi::mi_usable_size(block);
+        }
+        vast::usable(block).unwrap_or_else(|| match next(c"malloc_usable_size") {
+            _ if !memory::reserved() => mi::mi_usable_size(block),
+            Some(usable) => {
+                let usable: unsafe extern "C" fn(*mut c_void) -> usize =
+                    std::mem::transmute(usable);
+                usable(block)
+            }
+            None => 0,
+        })
     }
 }
 
@@ -402,12 +394,7 @@ pub unsafe fn asked(size: usize, tier: c_int) -> *mut c_void {
     match owner {
         Some((map, thread)) => {
             let own = map.groups() - OWN_GROUPS;
-            give(
-                map,
-                thread,
-                own + if tier == 0 { 1 } else { 2 },
-                Wish::of(size),
-            )
+            give(thread, own + if tier == 0 { 1 } else { 2 }, Wish::of(size))
         }
         // SAFETY: any size can be asked for.
         None => unsafe { mi::mi_malloc(size) },
@@ -423,11 +410,32 @@ fn no_memory() -> *mut c_void {
 
 // Without a site map.
 
+pub unsafe extern "C" fn plain_posix_memalign(
+    to: *mut *mut c_void,
+    align: usize,
+    size: usize,
+) -> c_int {
+    if !align.is_power_of_two() || !align.is_multiple_of(size_of::<usize>()) {
+        return libc::EINVAL;
+    }
+    // SAFETY: a power of two; the caller's place for the answer.
+    unsafe {
+        let block = sys::keeping_errno(|| plain_memalign(align, size));
+        if block.is_null() {
+            return libc::ENOMEM;
+        }
+        to.write(block);
+    }
+    0
+}
+
 pub unsafe extern "C" fn plain_realloc(old: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: the caller's block.
     unsafe {
         match place(old as usize) {
-            Place::Elsewhere if !old.is_null() && !mi::mi_is_in_heap_region(old) => {
+            Place::Elsewhere
+                if !old.is_null() && (memory::reserved() || vast::usable(old).is_some()) =>
+            {
                 moved(old, size, mi::mi_malloc(size))
             }
             _ => mi::mi_realloc(old, size),
@@ -451,7 +459,10 @@ pub unsafe extern "C" fn plain_memalign(align: usize, size: usize) -> *mut c_voi
     // As the C library: alignments that are none are rounded up.
     match align.max(1).checked_next_power_of_two() {
         // SAFETY: any size and alignment can be asked for.
-        Some(align) => unsafe { mi::mi_malloc_aligned(size, align.max(ANY_ALIGN)) },
+        Some(align) if align < vast::ALIGN => unsafe {
+            mi::mi_malloc_aligned(size, align.max(ANY_ALIGN))
+        },
+        Some(align) => vast::give(align, size),
         None => no_memory(),
     }
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU64, AtomicUsize
 struct Group {
     /// Bytes in fast memory.
     live: AtomicI64,
-    /// Bytes that it may take now.
+    /// Bytes that it may take now; as little as there is for groups of slow memory.
     room: AtomicI64,
 }
 
@@ -40,6 +40,9 @@ pub fn begin(map: &Map) -> Result<(), &'static str> {
         return Err("no memory for the budget");
     }
     GROUPS.store(at as *mut Group, Ordering::Release);
+    for slow in (0..map.groups()).filter(|g| map.tier(*g) != FAST) {
+        group(slow).room.store(i64::MIN, Relaxed);
+    }
     STEP.store((map.budget() / 1024).clamp(4 << 10, 1 << 20), Relaxed);
     if let Some((at, bytes)) =
         sys::variable(c"VARVE_OBJECTS_SHARE").and_then(|f| sys::map_file(f, true))
@@ -106,7 +109,7 @@ pub fn step() -> u64 {
     STEP.load(Relaxed)
 }
 
-/// Bytes of fast memory that a group may take.
+/// Bytes of fast memory that a group may take; `i64::MIN` if it is of slow memory.
 #[inline]
 pub fn room(of: usize) -> i64 {
     group(of).room.load(Relaxed)
@@ -148,7 +151,9 @@ pub fn decide() {
         promised += (map.promised(index) as i64 - group.live.load(Relaxed)).max(0);
     }
     // What no site decides is worth least; what the program asked for by name is worth most.
-    group(own).room.store(left - promised, Relaxed);
+    if map.tier(own) == FAST {
+        group(own).room.store(left - promised, Relaxed);
+    }
     group(own + 1).room.store(left, Relaxed);
     DECIDING.store(false, Ordering::Release);
 }

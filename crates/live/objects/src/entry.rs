@@ -53,7 +53,7 @@ entry! {
     calloc(count: usize, size: usize) -> *mut c_void, mi::mi_calloc, alloc::calloc, "rdx", "rcx", "r8";
     realloc(old: *mut c_void, size: usize) -> *mut c_void, alloc::plain_realloc, alloc::realloc, "rdx", "rcx", "r8";
     reallocarray(old: *mut c_void, count: usize, size: usize) -> *mut c_void, alloc::plain_reallocarray, alloc::reallocarray, "rcx", "r8", "r9";
-    posix_memalign(to: *mut *mut c_void, align: usize, size: usize) -> c_int, mi::mi_posix_memalign, alloc::posix_memalign, "rcx", "r8", "r9";
+    posix_memalign(to: *mut *mut c_void, align: usize, size: usize) -> c_int, alloc::plain_posix_memalign, alloc::posix_memalign, "rcx", "r8", "r9";
     aligned_alloc(align: usize, size: usize) -> *mut c_void, alloc::plain_memalign, alloc::memalign, "rdx", "rcx", "r8";
     memalign(align: usize, size: usize) -> *mut c_void, alloc::plain_memalign, alloc::memalign, "rdx", "rcx", "r8";
     valloc(size: usize) -> *mut c_void, alloc::plain_valloc, alloc::valloc, "rsi", "rdx", "rcx";

@@ -2,7 +2,8 @@
 //! share it, the stack is walked by rules that were computed beforehand, as far as the map knows it.
 
 use crate::entry::Caller;
-use crate::map::{Map, map};
+use crate::map::Map;
+use crate::memo::Walk;
 use crate::modules;
 use crate::sys;
 use crate::thread::Thread;
@@ -21,8 +22,21 @@ struct Slot {
 
 const WALK: u32 = 1 << 31;
 
-/// Slots, a power of two; at most half of them are used.
+/// How to walk on from a node: its rule unpacked, and the group of a site that ends there, plus 1.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Step {
+    /// 0: no further.
+    above: i32,
+    /// 0: the frame pointer is where it was.
+    frame_pointer_at: i16,
+    by_frame_pointer: bool,
+    ends: u32,
+}
+
+/// Slots, a power of two; at most half of them are used. Behind them, a step for each node.
 struct Table {
+    steps: *const Step,
     slots: *const Slot,
     shift: u32,
     mask: usize,
@@ -59,18 +73,32 @@ impl Table {
 pub fn build(map: &Map) {
     let nodes = map.nodes();
     let slots = (2 * nodes).next_power_of_two().max(8);
-    let bytes = slots * size_of::<Slot>() + size_of::<Table>();
+    let bytes = slots * size_of::<Slot>()
+        + nodes * size_of::<Step>()
+        + size_of::<Table>()
+        + align_of::<Table>();
     let at = sys::zeroed(bytes.next_multiple_of(sys::PAGE));
     if at == 0 {
         return;
     }
     let first = at as *mut Slot;
+    let steps = (at + slots * size_of::<Slot>()) as *mut Step;
     let table = Table {
+        steps,
         slots: first,
         shift: usize::BITS - slots.trailing_zeros(),
         mask: slots - 1,
     };
     for index in 0..nodes {
+        let rule = map.rule(index);
+        let step = Step {
+            above: rule.map_or(0, |r| r.above),
+            frame_pointer_at: rule.and_then(|r| r.frame_pointer_at).unwrap_or(0),
+            by_frame_pointer: rule.is_some_and(|r| r.by_frame_pointer),
+            ends: map.ends(index),
+        };
+        // SAFETY: there is room for a step of each node, which nobody else knows yet.
+        unsafe { steps.add(index).write(step) };
         let node = map.node(index);
         let Some(base) = modules::base(node.module) else {
             continue;
@@ -93,9 +121,10 @@ pub fn build(map: &Map) {
             });
         }
     }
-    // SAFETY: the bytes behind the slots were asked for.
+    // SAFETY: the bytes behind the steps were asked for.
     unsafe {
-        let kept = first.add(slots).cast::<Table>();
+        let end = steps.add(nodes) as usize;
+        let kept = end.next_multiple_of(align_of::<Table>()) as *mut Table;
         kept.write(table);
         TABLE.store(kept, Ordering::Release);
     }
@@ -108,7 +137,13 @@ pub fn group(caller: Caller, thread: &Thread) -> Option<usize> {
     let table = unsafe { TABLE.load(Ordering::Acquire).as_ref() }?;
     match table.get(caller.address, 0) {
         Some(answer) if answer & WALK == 0 => (answer as usize).checked_sub(1),
-        Some(answer) => walk(table, caller, (answer & !WALK) as usize, thread),
+        Some(answer) => {
+            let at = std::ptr::from_ref(table) as usize;
+            let known = thread.memo.get(at, &caller);
+            let found =
+                known.unwrap_or_else(|| walk(table, caller, (answer & !WALK) as usize, thread));
+            (found as usize).checked_sub(1)
+        }
         None => {
             modules::missed(thread);
             None
@@ -117,33 +152,44 @@ pub fn group(caller: Caller, thread: &Thread) -> Option<usize> {
 }
 
 /// From a return address that does not decide to its callers. The longest stack that ends on the way decides.
-fn walk(table: &Table, caller: Caller, mut node: usize, thread: &Thread) -> Option<usize> {
-    let map = map()?;
+#[cold]
+fn walk(table: &Table, caller: Caller, mut node: usize, thread: &Thread) -> u32 {
     let (low, high) = thread.stack;
     let Caller {
         mut stack,
         mut frame,
         ..
     } = caller;
-    let mut best = map.ends(node);
+    let mut best = 0;
+    let mut walk = Walk::new(std::ptr::from_ref(table) as usize, caller);
+    let mut moved = false;
     // A stack of the program's own making is not walked.
-    while low <= stack && stack < high {
-        let Some(rule) = map.rule(node) else { break };
-        let from = if rule.by_frame_pointer { frame } else { stack };
-        let end = from.wrapping_add_signed(rule.above as isize);
-        if end < stack + 8 || end > high || end % 8 != 0 {
+    let known = low <= stack && stack < high;
+    loop {
+        // SAFETY: there is a step for each node.
+        let step = unsafe { *table.steps.add(node) };
+        if step.ends != 0 {
+            best = step.ends;
+        }
+        if step.by_frame_pointer && !moved {
+            walk.by_frame();
+        }
+        let from = if step.by_frame_pointer { frame } else { stack };
+        let end = from.wrapping_add_signed(step.above as isize);
+        if !known || step.above == 0 || end < stack + 8 || end > high || end % 8 != 0 {
             break;
         }
-        if let Some(at) = rule.frame_pointer_at {
-            let at = end.wrapping_add_signed(isize::from(at));
+        if step.frame_pointer_at != 0 {
+            let at = end.wrapping_add_signed(isize::from(step.frame_pointer_at));
             if at < stack || at > end - 8 || at % 8 != 0 {
                 break;
             }
             // SAFETY: aligned, and between the stack pointer and the end of this thread's stack, all of which is mapped.
-            frame = unsafe { *(at as *const usize) };
+            frame = unsafe { walk.read(at) };
+            moved = true;
         }
         // SAFETY: as above.
-        let address = unsafe { *((end - 8) as *const usize) };
+        let address = unsafe { walk.read(end - 8) };
         stack = end;
         match table.get(address, node as u32 + 1) {
             None => break,
@@ -151,14 +197,11 @@ fn walk(table: &Table, caller: Caller, mut node: usize, thread: &Thread) -> Opti
                 best = answer;
                 break;
             }
-            Some(answer) => {
-                node = (answer & !WALK) as usize;
-                match map.ends(node) {
-                    0 => {}
-                    longer => best = longer,
-                }
-            }
+            Some(answer) => node = (answer & !WALK) as usize,
         }
     }
-    (best as usize).checked_sub(1)
+    if known {
+        walk.end(&thread.memo, best);
+    }
+    best
 }

@@ -4,9 +4,11 @@
 //! entry.rs    what programs call, with the return address and the registers that a stack walk begins with
 //! alloc.rs    malloc and its relatives: where a block goes, where it comes from
 //! memory.rs   address ranges of the two tiers, each an arena of mimalloc; the group of each object in them
+//! vast.rs     blocks of very large alignments
 //! thread.rs   per thread: a heap in each tier, counts
 //! budget.rs   who may have fast memory
 //! find.rs     from return addresses to groups
+//! memo.rs     walks that a thread made before
 //! map.rs      the site map as it lies in its file
 //! modules.rs  where the map's modules are in this process
 //! mapped.rs   mmap and munmap; static variables
@@ -30,8 +32,10 @@ mod format;
 mod life;
 mod map;
 mod mapped;
+mod memo;
 mod memory;
 mod modules;
 mod report;
 mod sys;
 mod thread;
+mod vast;

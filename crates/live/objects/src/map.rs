@@ -3,21 +3,24 @@
 use crate::format::{
     self, COUNTS, FAST_NODES, MAGIC, MASK_WORDS, MODULES, Rule, SLOW_NODES, WORDS,
 };
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// The map in force.
 pub struct Map {
     words: &'static [u64],
+    /// The group of what no site decides; none if that is left to the kernel.
+    pub undecided: Option<usize>,
     /// First words of modules, nodes, groups, statics, bytes.
     starts: [usize; 5],
 }
 
-static MAP: OnceLock<Map> = OnceLock::new();
+static MAP: AtomicPtr<Map> = AtomicPtr::new(std::ptr::null_mut());
 
 /// The map, once there is one.
 #[inline]
 pub fn map() -> Option<&'static Map> {
-    MAP.get()
+    // SAFETY: null, or a map that is never given back.
+    unsafe { MAP.load(Ordering::Acquire).as_ref() }
 }
 
 /// A return address of the map.
@@ -49,12 +52,18 @@ impl Map {
             let count = words[COUNTS + part] as usize;
             starts[part + 1] = starts[part].saturating_add(count.saturating_mul(WORDS[part]));
         }
-        (starts[4] <= words.len()).then_some(Map { words, starts })
+        let own = (words[COUNTS + 2] as usize).checked_sub(format::OWN_GROUPS)?;
+        let undecided = (words[2] != format::ANYWHERE).then_some(own);
+        (starts[4] <= words.len()).then_some(Map {
+            words,
+            undecided,
+            starts,
+        })
     }
 
     /// Puts the map in force.
     pub fn begin(self) {
-        _ = MAP.set(self);
+        MAP.store(Box::into_raw(Box::new(self)), Ordering::Release);
     }
 
     #[inline]
@@ -64,11 +73,6 @@ impl Map {
 
     pub fn budget(&self) -> u64 {
         self.words[1]
-    }
-
-    /// Tier of what no site decides.
-    pub fn default_tier(&self) -> u64 {
-        self.words[2]
     }
 
     pub fn nodes_of(&self, tier: u64) -> &[u64] {
@@ -126,23 +130,19 @@ impl Map {
     }
 
     /// The group that this return address decides on, plus 1; 0 if callers have to be asked.
-    #[inline]
     pub fn decided(&self, node: usize) -> u32 {
         self.word(1, node, 3) as u32
     }
 
     /// The group of a site whose stack ends here, plus 1; 0 for none.
-    #[inline]
     pub fn ends(&self, node: usize) -> u32 {
         self.word(1, node, 4) as u32
     }
 
-    #[inline]
     pub fn rule(&self, node: usize) -> Option<Rule> {
         Rule::unpacked(self.word(1, node, 5))
     }
 
-    #[inline]
     pub fn tier(&self, group: usize) -> u64 {
         self.word(2, group, 0)
     }

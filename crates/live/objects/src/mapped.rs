@@ -80,11 +80,13 @@ fn place(at: usize, bytes: usize, caller: Caller) -> Option<()> {
     let group = find::group(caller, thread)?;
     let bytes = bytes.next_multiple_of(PAGE);
     thread.flush();
-    let wanted = map.tier(group);
-    let spilled = wanted == FAST && budget::room(group) < bytes as i64;
-    let tier = if spilled { SLOW } else { wanted };
+    let tier = if budget::room(group) < bytes as i64 {
+        SLOW
+    } else {
+        FAST
+    };
     if sys::bind(at, bytes, map.nodes_of(tier), 0) {
-        thread.mapped(group, tier, bytes, spilled);
+        thread.mapped(group, tier, bytes);
         keep(at, at + bytes, group, tier);
     }
     Some(())

@@ -7,10 +7,14 @@ use crate::sys;
 use libmimalloc_sys as mi;
 use std::sync::atomic::{AtomicI32, AtomicU16, AtomicUsize, Ordering::Relaxed};
 
-/// First address of the ranges: others, fast, slow.
-static BASE: AtomicUsize = AtomicUsize::new(0);
-/// Bytes of each; 0 when no addresses could be had.
-static EACH: AtomicUsize = AtomicUsize::new(0);
+/// Bytes of each range, as a power of two. They cost nothing until they are used.
+const EACH_BITS: u32 = 40;
+const EACH: usize = 1 << EACH_BITS;
+
+/// First address of the ranges: others, fast, slow. [`NONE`] when no addresses could be had.
+static BASE: AtomicUsize = AtomicUsize::new(NONE);
+/// Not a program's address, and no program's address is within reach of it.
+const NONE: usize = 1 << 63;
 /// The groups of objects in the tiers' ranges.
 static GROUPS: AtomicUsize = AtomicUsize::new(0);
 static ARENAS: [AtomicI32; 2] = [const { AtomicI32::new(0) }; 2];
@@ -22,30 +26,49 @@ const ALIGN: usize = 32 << 20;
 /// Objects in the tiers begin at multiples of this, and are at least as large.
 pub const GRAIN: usize = 16;
 
+/// Up to this many bytes, the size of a block is looked up here.
+pub const SMALL: usize = 1024;
+static BLOCKS: [AtomicU16; SMALL / GRAIN + 1] = [const { AtomicU16::new(0) }; SMALL / GRAIN + 1];
+
+/// Bytes of the block that mimalloc gives for so many, at most [`SMALL`].
+#[inline]
+pub fn small_block(bytes: usize) -> usize {
+    usize::from(BLOCKS[bytes.div_ceil(GRAIN)].load(Relaxed))
+}
+
 /// Whose a block is.
 pub enum Place {
     Others,
     Tier(u64),
-    /// Outside of the ranges: very large alignments, blocks from before the ranges, or another allocator's.
+    /// Outside of the ranges: of a very large alignment, or another allocator's. Any, when there are no ranges.
     Elsewhere,
 }
 
-/// Takes the addresses. They cost nothing until they are used; where they are limited (`ulimit -v`), fewer will do.
+/// Takes the addresses, and has mimalloc stay in them: then a block's address says whose it is. Where addresses are few
+/// (`ulimit -v`), mimalloc takes them as it needs them, and nothing can be placed.
 pub fn reserve() {
-    for shift in [40, 38, 36, 34, 32] {
-        let each = 1usize << shift;
-        let at = sys::reserve(3 * each + ALIGN);
-        if at == 0 {
-            continue;
-        }
-        let base = at.next_multiple_of(ALIGN);
-        if sys::open_up(base, each) && manage(base, each, false).is_some() {
-            BASE.store(base, Relaxed);
-            EACH.store(each, Relaxed);
-        }
+    let at = sys::reserve(3 * EACH + ALIGN);
+    if at == 0 {
         return;
     }
+    let base = at.next_multiple_of(ALIGN);
+    if sys::open_up(base, EACH) && manage(base, EACH, false).is_some() {
+        // SAFETY: sets a number.
+        unsafe { mi::mi_option_set(DISALLOW_OS_ALLOC, 1) };
+        BASE.store(base, Relaxed);
+    } else {
+        // SAFETY: nobody has anything in it.
+        unsafe { sys::unmap(at, 3 * EACH + ALIGN) };
+    }
 }
+
+/// Are there ranges?
+pub fn reserved() -> bool {
+    BASE.load(Relaxed) != NONE
+}
+
+/// `mi_option_disallow_os_alloc` of mimalloc.h: memory from arenas alone.
+const DISALLOW_OS_ALLOC: mi::mi_option_t = 17;
 
 fn manage(base: usize, bytes: usize, exclusive: bool) -> Option<i32> {
     let mut id = 0;
@@ -67,24 +90,28 @@ fn manage(base: usize, bytes: usize, exclusive: bool) -> Option<i32> {
 
 /// Makes the tiers' ranges usable, on their nodes. The reason when that cannot be.
 pub fn begin(map: &Map) -> Result<(), &'static str> {
-    let (base, each) = (BASE.load(Relaxed), EACH.load(Relaxed));
-    if each == 0 {
-        return Err("no address space for objects can be reserved (ulimit -v?)");
+    let base = BASE.load(Relaxed);
+    if base == NONE {
+        return Err("3 TiB of addresses cannot be reserved: lift the limit (ulimit -v)");
     }
-    let table = sys::zeroed(2 * each / GRAIN * 2);
+    let table = sys::zeroed(2 * EACH / GRAIN * 2);
     if table == 0 {
         return Err("no address space for the table of objects can be reserved");
     }
     GROUPS.store(table, Relaxed);
+    for (grains, block) in BLOCKS.iter().enumerate() {
+        // SAFETY: asks for a number.
+        block.store(unsafe { mi::mi_good_size(grains * GRAIN) } as u16, Relaxed);
+    }
     for tier in [FAST, SLOW] {
-        let start = base + each * (tier as usize + 1);
-        if !sys::open_up(start, each) {
+        let start = base + EACH * (tier as usize + 1);
+        if !sys::open_up(start, EACH) {
             return Err("the reserved addresses cannot be used (mprotect)");
         }
-        if !sys::bind(start, each, map.nodes_of(tier), 0) {
+        if !sys::bind(start, EACH, map.nodes_of(tier), 0) {
             return Err("mbind on the nodes of a tier is refused; a sandbox may forbid it");
         }
-        let arena = manage(start, each, true).ok_or("mimalloc does not take the address range")?;
+        let arena = manage(start, EACH, true).ok_or("mimalloc does not take the address range")?;
         ARENAS[tier as usize].store(arena, Relaxed);
         ENDS[tier as usize].store(start, Relaxed);
     }
@@ -98,23 +125,18 @@ pub fn arena(tier: u64) -> i32 {
 
 #[inline]
 pub fn place(block: usize) -> Place {
-    let from = block.wrapping_sub(BASE.load(Relaxed));
-    let each = EACH.load(Relaxed);
-    if from < each {
-        Place::Others
-    } else if from < 2 * each {
-        Place::Tier(FAST)
-    } else if from < 3 * each {
-        Place::Tier(SLOW)
-    } else {
-        Place::Elsewhere
+    match block.wrapping_sub(BASE.load(Relaxed)) >> EACH_BITS {
+        0 => Place::Others,
+        1 => Place::Tier(FAST),
+        2 => Place::Tier(SLOW),
+        _ => Place::Elsewhere,
     }
 }
 
 /// The entry of the object at an address within the tiers' ranges.
 #[inline]
 fn entry(object: usize) -> &'static AtomicU16 {
-    let from = object - BASE.load(Relaxed) - EACH.load(Relaxed);
+    let from = object - BASE.load(Relaxed) - EACH;
     // SAFETY: the table has an entry for each grain of both ranges, and is never given back.
     unsafe { &*((GROUPS.load(Relaxed) as *const AtomicU16).add(from / GRAIN)) }
 }
@@ -146,7 +168,7 @@ pub fn reached(tier: u64, end: usize) {
 
 /// Bytes of a tier's range that are in memory, and objects in up to `pages` evenly spread pages of the table.
 pub fn look(tier: u64, pages: usize, mut found: impl FnMut(usize, usize)) {
-    let start = BASE.load(Relaxed) + EACH.load(Relaxed) * (tier as usize + 1);
+    let start = BASE.load(Relaxed) + EACH * (tier as usize + 1);
     let end = ENDS[tier as usize].load(Relaxed).max(start);
     // What a page of the table speaks of.
     let each = sys::PAGE / 2 * GRAIN;
@@ -166,7 +188,7 @@ pub fn look(tier: u64, pages: usize, mut found: impl FnMut(usize, usize)) {
 
 /// Bytes of a tier's range that are in memory.
 pub fn resident(tier: u64) -> usize {
-    let start = BASE.load(Relaxed) + EACH.load(Relaxed) * (tier as usize + 1);
+    let start = BASE.load(Relaxed) + EACH * (tier as usize + 1);
     let end = ENDS[tier as usize]
         .load(Relaxed)
         .max(start)

@@ -48,29 +48,34 @@ pub fn write(map: &Map) {
         let _ = write!(line, ",\"{name}\":[{}]", names.join(","));
     }
     line.push_str(",\"groups\":[");
-    let pages = pages(map);
+    let [fast_pages, slow_pages] = pages(map);
     let mut first = true;
-    for group in 0..map.groups() {
-        let mut sums = [0i64; 5];
-        for thread in thread::all() {
-            let count = thread.count(group);
-            sums[0] += count.objects.load(Relaxed) as i64;
-            sums[1] += count.bytes.load(Relaxed) as i64;
-            sums[2] += count.spilled.load(Relaxed) as i64;
-            sums[3] += count.live[FAST as usize].load(Relaxed);
-            sums[4] += count.live[SLOW as usize].load(Relaxed);
+    for (group, (fast_pages, slow_pages)) in fast_pages.iter().zip(&slow_pages).enumerate() {
+        let (mut objects, mut given, mut live) = (0, [0; 2], [0; 2]);
+        for count in thread::all().map(|t| t.count(group)) {
+            objects += count.objects.load(Relaxed);
+            for tier in [FAST, SLOW] {
+                given[tier as usize] += count.given[tier as usize].load(Relaxed);
+                live[tier as usize] += count.live(tier);
+            }
         }
-        if sums.iter().all(|s| *s == 0) {
+        let [fast, slow] = live;
+        if objects == 0 && live == [0; 2] {
             continue;
         }
-        let [objects, bytes, spilled, fast, slow] = sums;
+        let bytes: u64 = given.iter().sum();
+        let spilled = if map.tier(group) == FAST {
+            given[SLOW as usize]
+        } else {
+            0
+        };
         let comma = if std::mem::take(&mut first) { "" } else { "," };
         let _ = write!(
             line,
             "{comma}{{\"group\":{group},\"objects\":{objects},\"bytes\":{bytes},\"spilled\":{spilled},\
              \"fast\":{fast},\"slow\":{slow},\"fast_pages\":{},\"slow_pages\":{}}}",
-            by_node(&pages[FAST as usize][group]),
-            by_node(&pages[SLOW as usize][group]),
+            by_node(fast_pages),
+            by_node(slow_pages),
         );
     }
     line.push_str("]}\n");

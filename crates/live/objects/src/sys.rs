@@ -43,6 +43,17 @@ pub fn open_up(at: usize, bytes: usize) -> bool {
     unsafe { libc::mprotect(at as *mut c_void, bytes, libc::PROT_READ | libc::PROT_WRITE) == 0 }
 }
 
+/// Gives a part of a mapping of ours back.
+///
+/// # Safety
+/// Nobody uses it.
+pub unsafe fn unmap(at: usize, bytes: usize) {
+    if bytes > 0 {
+        // SAFETY: the caller's promise.
+        unsafe { libc::syscall(libc::SYS_munmap, at, bytes) };
+    }
+}
+
 /// Has pages of a range come from these nodes while they have room, and moves what is there if `flags` say so.
 ///
 /// To insist (`MPOL_BIND`) would have the kernel kill somebody when the nodes are full.

@@ -3,6 +3,7 @@
 use crate::budget;
 use crate::format::FAST;
 use crate::map::Map;
+use crate::memo::Memo;
 use crate::memory;
 use crate::sys;
 use libmimalloc_sys as mi;
@@ -19,13 +20,27 @@ const DIRTY: usize = 32;
 #[derive(Default)]
 pub struct Count {
     pub objects: AtomicU64,
-    pub bytes: AtomicU64,
-    /// Bytes that were to be in fast memory and had to go to slow memory.
-    pub spilled: AtomicU64,
-    /// Bytes there now: those given minus those taken back, by this thread. In fast memory, in slow.
-    pub live: [AtomicI64; 2],
-    /// Of the first, what the budget was not told yet.
-    pending: AtomicI64,
+    /// Bytes given in fast memory, and in slow.
+    pub given: [AtomicU64; 2],
+    /// Bytes taken back, which others may have given.
+    pub taken: [AtomicU64; 2],
+    /// What was given and taken before a fork in fast memory, and in slow: it is the child's too, and not its doing.
+    pub before: [AtomicI64; 2],
+    /// Of fast memory, what the budget was told of.
+    told: AtomicI64,
+    /// It is in the thread's list of those of which there is more to tell.
+    dirty: AtomicBool,
+}
+
+impl Count {
+    /// Bytes of a tier: those given minus those taken back.
+    pub fn live(&self, tier: u64) -> i64 {
+        let tier = tier as usize;
+        let changed = self.given[tier]
+            .load(Relaxed)
+            .wrapping_sub(self.taken[tier].load(Relaxed));
+        self.before[tier].load(Relaxed).wrapping_add(changed as i64)
+    }
 }
 
 /// A thread, or the place of one that ended.
@@ -36,6 +51,8 @@ pub struct Thread {
     pub stack: (usize, usize),
     /// Calls from addresses that are not in the map, while modules are missing.
     pub misses: Cell<u32>,
+    /// Walks of this stack.
+    pub memo: Memo,
     dirty: [Cell<u16>; DIRTY],
     dirty_count: Cell<usize>,
     /// Bytes of fast memory that the budget was not told of.
@@ -117,6 +134,16 @@ pub fn current(map: &Map) -> Option<&'static Thread> {
     }
 }
 
+/// The calling thread, if it ever had an object placed.
+#[inline]
+pub fn known() -> Option<&'static Thread> {
+    match word() {
+        NEW | OUTSIDE => None,
+        // SAFETY: threads are never given back.
+        at => Some(unsafe { &*(at as *const Thread) }),
+    }
+}
+
 #[cold]
 fn first(map: &Map) -> Option<&'static Thread> {
     set_word(OUTSIDE);
@@ -167,7 +194,7 @@ pub fn late_free(group: usize, tier: u64, bytes: usize) {
     let Some(late) = (unsafe { LATE.load(Ordering::Acquire).as_ref() }) else {
         return;
     };
-    late.count(group).live[tier as usize].fetch_sub(bytes as i64, Relaxed);
+    late.count(group).taken[tier as usize].fetch_add(bytes as u64, Relaxed);
     if tier == FAST {
         budget::add(group, -(bytes as i64));
     }
@@ -206,8 +233,13 @@ impl Thread {
             None => Thread::make(map.groups())?,
         };
         let stack = std::ptr::from_ref(&thread.stack).cast_mut();
-        // SAFETY: the place is this thread's alone.
-        unsafe { stack.write(stack_of_this_thread()) };
+        let memo = std::ptr::from_ref(&thread.memo).cast_mut();
+        // SAFETY: the place is this thread's alone. A memo of zeros is one without walks; those of the thread before were of
+        // its stack.
+        unsafe {
+            stack.write(stack_of_this_thread());
+            memo.write_bytes(0, 1);
+        }
         Some(thread)
     }
 
@@ -237,8 +269,8 @@ impl Thread {
 
     /// Counts an object that was given.
     #[inline]
-    pub fn given(&self, group: usize, tier: u64, object: usize, bytes: usize, spilled: bool) {
-        self.mapped(group, tier, bytes, spilled);
+    pub fn given(&self, group: usize, tier: u64, object: usize, bytes: usize) {
+        self.mapped(group, tier, bytes);
         let reached = &self.reached[tier as usize];
         if object + bytes > reached.get() {
             reached.set(object + bytes);
@@ -248,48 +280,57 @@ impl Thread {
 
     /// Counts what was given outside of the tiers' ranges.
     #[inline]
-    pub fn mapped(&self, group: usize, tier: u64, bytes: usize, spilled: bool) {
+    pub fn mapped(&self, group: usize, tier: u64, bytes: usize) {
         let count = self.count(group);
         add(&count.objects, 1);
-        add(&count.bytes, bytes as u64);
-        if spilled {
-            add(&count.spilled, bytes as u64);
+        add(&count.given[tier as usize], bytes as u64);
+        if tier == FAST {
+            self.change(count, group, bytes as i64);
         }
-        self.change(count, group, tier, bytes as i64);
     }
 
     /// Counts an object that was taken back.
     #[inline]
     pub fn taken(&self, group: usize, tier: u64, bytes: usize) {
-        self.change(self.count(group), group, tier, -(bytes as i64));
+        let count = self.count(group);
+        add(&count.taken[tier as usize], bytes as u64);
+        if tier == FAST {
+            self.change(count, group, -(bytes as i64));
+        }
     }
 
     #[inline]
-    fn change(&self, count: &Count, group: usize, tier: u64, bytes: i64) {
-        let live = &count.live[tier as usize];
-        live.store(live.load(Relaxed) + bytes, Relaxed);
-        if tier != FAST {
-            return;
+    fn change(&self, count: &Count, group: usize, bytes: i64) {
+        let pending = self.pending.get() + bytes;
+        self.pending.set(pending);
+        if !count.dirty.load(Relaxed) {
+            self.note(count, group);
         }
-        let before = count.pending.load(Relaxed);
-        count.pending.store(before + bytes, Relaxed);
-        self.pending.set(self.pending.get() + bytes);
-        if before == 0 {
-            self.dirty[self.dirty_count.get()].set(group as u16);
-            self.dirty_count.set(self.dirty_count.get() + 1);
-        }
-        if self.dirty_count.get() == DIRTY || self.pending.get().unsigned_abs() >= budget::step() {
+        if pending.unsigned_abs() >= budget::step() {
             self.flush();
         }
     }
 
+    #[cold]
+    fn note(&self, count: &Count, group: usize) {
+        if self.dirty_count.get() == DIRTY {
+            self.flush();
+        }
+        count.dirty.store(true, Relaxed);
+        self.dirty[self.dirty_count.get()].set(group as u16);
+        self.dirty_count.set(self.dirty_count.get() + 1);
+    }
+
     /// Tells the budget what changed.
+    #[cold]
     pub fn flush(&self) {
         for dirty in &self.dirty[..self.dirty_count.replace(0)] {
             let group = usize::from(dirty.get());
             let count = self.count(group);
-            budget::add(group, count.pending.load(Relaxed));
-            count.pending.store(0, Relaxed);
+            let now = count.live(FAST);
+            budget::add(group, now - count.told.load(Relaxed));
+            count.told.store(now, Relaxed);
+            count.dirty.store(false, Relaxed);
         }
         self.pending.set(0);
         budget::decide();
@@ -298,8 +339,11 @@ impl Thread {
     /// In the child of a fork: what was given before is the parent's to report.
     pub fn forget_history(&self) {
         for count in (0..self.groups).map(|g| self.count(g)) {
-            for past in [&count.objects, &count.bytes, &count.spilled] {
-                past.store(0, Relaxed);
+            count.objects.store(0, Relaxed);
+            for tier in 0..2 {
+                count.before[tier].store(count.live(tier as u64), Relaxed);
+                count.given[tier].store(0, Relaxed);
+                count.taken[tier].store(0, Relaxed);
             }
         }
     }

@@ -67,7 +67,7 @@ impl Rules {
             if let gimli::CieOrFde::Fde(partial) = entry {
                 let offset = partial.offset();
                 let fde = partial.parse(|section, bases, at| section.cie_from_offset(bases, at))?;
-                functions.push((fde.initial_address(), fde.end_address(), offset.into()));
+                functions.push((fde.initial_address(), fde.end_address(), offset));
             }
         }
         functions.sort_unstable();

@@ -2,6 +2,7 @@
 
 use super::address_map::{AddressMap, PAGE, Place};
 use super::arena::{Arena, MOST_SMALL};
+use super::groups::Groups;
 use std::collections::HashMap;
 use varve_machine::{Kind, Op};
 use varve_trace::{Event, Listener};
@@ -96,6 +97,8 @@ pub struct Layout {
     objects: HashMap<u64, Object>,
     tallies: Vec<Tally>,
     allocated: u64,
+    /// Which stacks are one site; each its own where that is not said.
+    groups: Groups,
     /// None: everything is where it was.
     tiers: Option<Tiers>,
 }
@@ -108,13 +111,16 @@ impl Layout {
             objects: HashMap::new(),
             tallies: Vec::new(),
             allocated: 0,
+            groups: Groups::default(),
             tiers: None,
         }
     }
 
-    /// By site: each site has so much of fast memory, and all together `fast_pages`. What finds no room there is in slow memory.
-    pub fn by_site(quotas: Quotas, fast_pages: u64) -> Layout {
+    /// By site: each group of stacks has so much of fast memory, and all together `fast_pages`. What finds no room there is in slow
+    /// memory.
+    pub fn by_site(groups: Groups, quotas: Quotas, fast_pages: u64) -> Layout {
         Layout {
+            groups,
             tiers: Some(Tiers {
                 fast: Arena::new(FAST_BASE, fast_pages),
                 slow: Arena::new(SLOW_BASE, u64::MAX),
@@ -148,19 +154,24 @@ impl Layout {
             .unwrap_or_else(|| self.place_rest(address))
     }
 
+    /// The site that all memory is of that no stack was told of.
+    fn rest(&self) -> u32 {
+        self.groups.group(REST)
+    }
+
     /// Memory of which nothing is known is placed by the page, when it is first touched.
     #[cold]
     fn place_rest(&mut self, address: u64) -> Place {
-        let page = address / PAGE * PAGE;
+        let (page, site) = (address / PAGE * PAGE, self.rest());
         let to = match self.tiers {
             None => page,
-            Some(_) => self.take_page(REST),
+            Some(_) => self.take_page(site),
         };
-        self.tally(REST).grow(PAGE);
-        self.map.set_page(page, to, REST);
+        self.tally(site).grow(PAGE);
+        self.map.set_page(page, to, site);
         Place {
             address: to + address % PAGE,
-            site: REST,
+            site,
         }
     }
 
@@ -285,12 +296,13 @@ impl Layout {
 
     /// A page that held rest, if it did, is for something else.
     fn give_rest(&mut self, page: u64) {
-        let Some(place) = self.map.whole(page).filter(|place| place.site == REST) else {
+        let rest = self.rest();
+        let Some(place) = self.map.whole(page).filter(|place| place.site == rest) else {
             return;
         };
-        self.tally(REST).live_bytes -= PAGE;
+        self.tally(rest).live_bytes -= PAGE;
         if self.tiers.is_some() {
-            self.give_page(place.address, REST);
+            self.give_page(place.address, rest);
         }
     }
 
@@ -363,7 +375,9 @@ impl Listener for Layout {
 
     fn event(&mut self, event: &Event, before: &mut Vec<Op>) {
         match *event {
-            Event::Alloc { site, addr, bytes } => self.allocate(addr, bytes, site + 1),
+            Event::Alloc { site, addr, bytes } => {
+                self.allocate(addr, bytes, self.groups.group(site + 1))
+            }
             Event::Free { addr } => self.free(addr),
             Event::Map { addr, bytes } => self.forget(addr, bytes),
             Event::Unmap { addr, bytes } => {
@@ -393,6 +407,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
+    use varve_sites::native::Key;
 
     #[derive(Clone, Debug)]
     enum Step {
@@ -427,7 +442,8 @@ mod tests {
         fn objects_keep_their_bytes_apart(
             all in steps(), quotas in prop::collection::vec(0u64..400_000, 5), fast_pages in 0u64..80
         ) {
-            let mut layout = Layout::by_site(Quotas { bytes: quotas }, fast_pages);
+            let groups = Groups { of: (0..5).collect(), keys: vec![Key::Rest; 5] };
+            let mut layout = Layout::by_site(groups, Quotas { bytes: quotas }, fast_pages);
             let mut fast = std::collections::HashSet::new();
             // as a simple allocator would: one after the other, with a header
             let mut next = 1 << 30;

@@ -3,11 +3,14 @@
 
 mod address_map;
 mod arena;
+mod groups;
 mod layout;
 mod plans;
 mod program;
 mod tiers;
+mod watched;
 
+pub use groups::Groups;
 pub use layout::{Quotas, REST, Tally};
 pub use plans::{By, PLANS, Plan, plan, quotas};
 
@@ -17,21 +20,19 @@ use address_map::PAGE;
 use layout::Layout;
 use program::{PlacedProgram, SharedLayout};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tiers::{Tiers, Where};
 use varve_machine::model::{self, OwnerCounts, Progress};
 use varve_machine::{Bytes, Machine, Program};
-use varve_pages::{Frames, Placement, Policy, Topology};
+use varve_pages::{Frames, Placement, Policy, Topology, policies};
 use varve_sites::Counts;
-use varve_sites::native::{Frame, Key, Module, Profile};
+use varve_sites::native::{Key, Module};
 use varve_trace::{CallSite, TraceReader};
+use watched::{Peak, Watched};
 
 /// Where a recorded program's memory is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Placed {
     /// All in fast memory, and as much of it as that takes.
     Fast,
@@ -39,8 +40,8 @@ pub enum Placed {
     Slow,
     /// Its pages, by a policy.
     Pages(String),
-    /// Its objects by site, with so much fast memory for each.
-    Sites(Quotas),
+    /// Its objects by groups of call stacks, with so much fast memory for each.
+    Sites(Groups, Quotas),
 }
 
 /// A replay of a recorded program.
@@ -69,7 +70,7 @@ pub struct ObjectResult {
     pub plan: String,
     /// Fast memory that there was, bytes.
     pub budget_bytes: u64,
-    /// The most bytes of pages in use at a time; 0 if that was not looked at.
+    /// The most bytes of pages in use at a time. The bytes in fast and in slow memory are of that time.
     pub most_bytes: u64,
     /// What there is to say of runs of pages too.
     #[serde(flatten)]
@@ -135,22 +136,27 @@ pub fn run_objects(
         return Err(Error::NoTiers(machine.name));
     }
     let topology = Topology::of(&machine, PAGE).map_err(varve_pages::Error::from)?;
-    let peak = Arc::new(AtomicU64::new(0));
-    let by_tier = |place| -> Placement {
-        let frames = Frames::in_order(&topology);
-        let policy: Box<dyn Policy> = Box::new(Tiers::new(place, &topology, peak.clone()));
-        Placement::with(&spec.plan, topology.clone(), frames, policy)
-    };
     let fast_pages = dram_bytes(&machine) / PAGE;
-    let (layout, mut placement) = match &spec.placed {
+    let by_tier = |place| -> (Frames, Box<dyn Policy>) {
+        let policy = Tiers::new(place, &topology);
+        (Frames::in_order(&topology), Box::new(policy))
+    };
+    let (layout, (frames, policy)) = match &spec.placed {
         Placed::Fast => (Layout::as_it_was(), by_tier(Where::Fast)),
         Placed::Slow => (Layout::as_it_was(), by_tier(Where::Slow)),
-        Placed::Pages(policy) => (Layout::as_it_was(), Placement::new(policy, &machine, PAGE)?),
-        Placed::Sites(quotas) => (
-            Layout::by_site(quotas.clone(), fast_pages),
+        Placed::Pages(policy) => {
+            let (_, given) = varve_spec::split(policy);
+            let entry = policies::entry(policy)?;
+            (Layout::as_it_was(), entry.make(given, &topology)?)
+        }
+        Placed::Sites(groups, quotas) => (
+            Layout::by_site(groups.clone(), quotas.clone(), fast_pages),
             by_tier(Where::ByAddress),
         ),
     };
+    let peak = Peak::default();
+    let policy = Box::new(Watched::new(policy, peak.clone()));
+    let mut placement = Placement::with(&spec.plan, topology, frames, policy);
     let layout = SharedLayout::new(layout);
     let mut program = PlacedProgram::open(&spec.trace, layout.clone())?;
     let name = program.name();
@@ -172,7 +178,11 @@ pub fn run_objects(
         }
         false => model::run(&run.machine, &mut placement, programs, &options, watch)?,
     };
-    let result = RunResult::new(&run, &name, &placement, &outcome);
+    let mut result = RunResult::new(&run, &name, &placement, &outcome);
+    // Programs give back what they have before they end: what counts is what they had.
+    let peak = peak.get();
+    result.measured.fast_bytes = peak.fast * PAGE;
+    result.measured.slow_bytes = peak.slow * PAGE;
     let layout = layout.get();
     let count = layout.tallies().len().max(outcome.owners.len());
     let sites = (0..count).map(|site| SiteCounts {
@@ -182,7 +192,7 @@ pub fn run_objects(
     Ok(ObjectResult {
         plan: spec.plan.clone(),
         budget_bytes: dram_bytes(&run.machine),
-        most_bytes: peak.load(Relaxed) * PAGE,
+        most_bytes: (peak.fast + peak.slow) * PAGE,
         placed: Vec::new(),
         sites: sites.collect(),
         run: result,
@@ -222,67 +232,32 @@ impl Deref for ObjectResult {
     }
 }
 
-/// The sites of a recorded program, by number: first all memory that no site was told of.
+/// The call stacks of a recorded program, by number: first all memory that no stack was told of.
 ///
 /// # Errors
 /// The trace cannot be read.
 pub fn keys(trace: &Path) -> Result<Vec<Key>, Error> {
     let reader = TraceReader::open(trace)?;
-    let heap = reader.sites().iter().map(|site| Key::Heap(stack(site)));
+    let heap = reader.sites().iter().map(CallSite::key);
     Ok(std::iter::once(Key::Rest).chain(heap).collect())
 }
 
 /// The files in which a trace's allocation sites are.
 pub fn modules(reader: &TraceReader) -> Vec<Module> {
-    let mut paths: Vec<&str> = Vec::new();
+    let mut known: Vec<(&str, &str)> = Vec::new();
     for site in reader.sites() {
         let calls = std::iter::once(site).chain(&site.callers);
         for call in calls.filter(|call| !call.module.is_empty()) {
-            if !paths.contains(&&*call.module) {
-                paths.push(&call.module);
+            let module = (&*call.module, &*call.build_id);
+            if !known.contains(&module) {
+                known.push(module);
             }
         }
     }
-    let module = |path: &str| Module {
+    let module = |(path, build_id): (&str, &str)| Module {
         name: path.rsplit('/').next().unwrap_or_default().into(),
         path: path.into(),
-        ..Module::default()
+        build_id: build_id.into(),
     };
-    paths.into_iter().map(module).collect()
-}
-
-/// A call site of a trace as frames, the innermost first.
-fn stack(site: &CallSite) -> Vec<Frame> {
-    let calls = std::iter::once(site).chain(&site.callers);
-    calls.map(frame).collect()
-}
-
-fn frame(call: &CallSite) -> Frame {
-    let name = call.module.rsplit('/').next().unwrap_or_default();
-    Frame {
-        module: name.into(),
-        offset: call.offset,
-        function: call.symbol.clone(),
-        ..Frame::default()
-    }
-}
-
-/// What a profile knows of the sites of a run, by their numbers, and how many of the run's sites it knows. Peaks are as many times
-/// as large as the run's memory is larger than the profile's: the profile may be of another input.
-pub fn known(profile: &Profile, keys: &[Key], most_bytes: u64) -> (Vec<Counts>, usize) {
-    let of: HashMap<&Key, &Counts> = profile.sites.iter().map(|s| (&s.key, &s.counts)).collect();
-    let all: u64 = profile.sites.iter().map(|s| s.counts.peak_bytes).sum();
-    let ratio = most_bytes as f64 / all.max(1) as f64;
-    let mut found = 0;
-    let counts = keys.iter().map(|key| {
-        let Some(&counts) = of.get(key) else {
-            return Counts::default();
-        };
-        found += 1;
-        Counts {
-            peak_bytes: (counts.peak_bytes as f64 * ratio) as u64,
-            ..counts.clone()
-        }
-    });
-    (counts.collect(), found)
+    known.into_iter().map(module).collect()
 }

@@ -1,8 +1,6 @@
 //! Pages of layouts: each in the memory of its tier, on the socket that the program runs on.
 
 use super::layout::is_fast;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use varve_machine::Fault;
 use varve_pages::{Frames, Policy, Topology};
 
@@ -22,15 +20,12 @@ pub struct Tiers {
     place: Where,
     fast: Vec<usize>,
     slow: Vec<usize>,
-    in_use: u64,
-    /// The most pages that were in use at a time.
-    peak: Arc<AtomicU64>,
     page_bytes: u64,
 }
 
 impl Tiers {
-    /// For the frames of a machine with both memories. The most pages in use are told to `peak`.
-    pub fn new(place: Where, topology: &Topology, peak: Arc<AtomicU64>) -> Tiers {
+    /// For the frames of a machine with both memories.
+    pub fn new(place: Where, topology: &Topology) -> Tiers {
         let nodes = |fast| {
             let nodes = topology.nodes.iter().enumerate();
             let those = nodes.filter(|(_, node)| node.fast == fast);
@@ -40,8 +35,6 @@ impl Tiers {
             place,
             fast: nodes(true),
             slow: nodes(false),
-            in_use: 0,
-            peak,
             page_bytes: topology.page_bytes,
         }
     }
@@ -55,13 +48,6 @@ impl Policy for Tiers {
             Where::ByAddress => is_fast(fault.vpn * self.page_bytes),
         };
         let nodes = if fast { &self.fast } else { &self.slow };
-        let frame = nodes.iter().find_map(|&node| frames.take_from(node))?;
-        self.in_use += 1;
-        self.peak.fetch_max(self.in_use, Relaxed);
-        Some(frame)
-    }
-
-    fn freed(&mut self, _frames: &mut Frames, _frame: u32) {
-        self.in_use -= 1;
+        nodes.iter().find_map(|&node| frames.take_from(node))
     }
 }

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 use varve_machine::Machine;
 use varve_machine::model::Progress;
 use varve_run::objects::{
-    self, By, ObjectResult, ObjectSpec, PLANS, Placed, PlacedSite, Plan, run_objects, truth,
+    self, By, Groups, ObjectResult, ObjectSpec, PLANS, Placed, PlacedSite, Plan, run_objects, truth,
 };
 use varve_run::{Error, side_by_side};
 use varve_sites::native::{Key, Profile, names};
@@ -55,9 +55,11 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
     let [dram, slow] = &replays.make(replays.specs(both, None, true))?[..] else {
         unreachable!("as many results as runs")
     };
-    let truth = truth(dram, slow);
-    let known = match &profile {
-        None => truth.clone(),
+    let stacks = truth(dram, slow);
+    let own = Groups::by_heat(&keys, &stacks);
+    let truth = own.sum(&stacks);
+    let (groups, known) = match &profile {
+        None => (own.clone(), truth.clone()),
         Some(profile) => known(profile, &keys, dram.most_bytes)?,
     };
     let budgets = Budgets::new(a.plans.fast.as_ref(), &plans, dram.most_bytes);
@@ -67,7 +69,8 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
         quotas.push(sites.clone().map_or(Vec::new(), |q| q.bytes));
         let placed = match (plan.by, sites) {
             (By::Pages(policy), _) => Placed::Pages(policy.into()),
-            (_, Some(sites)) => Placed::Sites(sites),
+            (By::Truth, Some(sites)) => Placed::Sites(own.clone(), sites),
+            (_, Some(sites)) => Placed::Sites(groups.clone(), sites),
             _ => continue,
         };
         specs.extend(replays.specs([(&name[..], placed)], Some(bytes), false));
@@ -77,10 +80,15 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
     let first = results.len();
     results.extend(replays.make(specs)?);
     replays.done();
-    let names = names::names(&keys);
+    let shown = Shown {
+        own: names::names(&own.keys),
+        truth,
+        profiled: names::names(&groups.keys),
+        counts: groups.sum(&stacks),
+    };
     for (i, result) in results.iter_mut().enumerate() {
         let quotas = i.checked_sub(first).map_or(&[][..], |i| &quotas[i]);
-        result.placed = placed(&names, &truth, quotas);
+        result.placed = shown.placed(&result.plan, quotas);
     }
     let mut table = native_table::of(&machine, &results);
     table.notes.extend(budgets.note(dram.most_bytes));
@@ -135,25 +143,34 @@ pub fn profile(path: &Path) -> Result<Profile, Failure> {
     }
 }
 
-/// What a profile knows of the sites of a run; refused if that is nothing.
-fn known(profile: &Profile, keys: &[Key], most_bytes: u64) -> Result<Vec<Counts>, Failure> {
-    let (known, found) = objects::known(profile, keys, most_bytes);
-    let sites = keys.len().saturating_sub(1);
-    // All programs have the rest.
-    if found <= 1 && sites > 0 {
+/// The stacks of a run as sites of a profile, and what that knows of them; refused if that is nothing. Peaks are as many times as
+/// large as the run's memory is larger than the profile's, which may be of another input.
+fn known(
+    profile: &Profile,
+    keys: &[Key],
+    most_bytes: u64,
+) -> Result<(Groups, Vec<Counts>), Failure> {
+    let (groups, unknown) = Groups::by_profile(keys, profile);
+    let stacks = keys.len().saturating_sub(1);
+    if unknown >= stacks && stacks > 0 {
         return Err(wrong(format!(
-            "the profile is of `{}` and knows none of the {sites} allocation sites of this program: it is of another program, or of \
+            "the profile is of `{}` and knows none of the {stacks} call stacks that allocate here: it is of another program, or of \
              another build of it; make a new one with `varve profile -o FILE.sites -- COMMAND`",
             profile.command.join(" ")
         )));
     }
-    if found < keys.len() {
+    if unknown > 0 {
         eprintln!(
-            "varve: note: the profile knows {} of the {sites} allocation sites of this run; the others stay in slow memory",
-            found.saturating_sub(1)
+            "varve: note: the profile does not know {unknown} of the {stacks} call stacks that allocate here; their memory is slow"
         );
     }
-    Ok(known)
+    let all: u64 = profile.sites.iter().map(|s| s.counts.peak_bytes).sum();
+    let ratio = most_bytes as f64 / all.max(1) as f64;
+    let counts = profile.sites.iter().map(|site| Counts {
+        peak_bytes: (site.counts.peak_bytes as f64 * ratio) as u64,
+        ..site.counts.clone()
+    });
+    Ok((groups, counts.chain([Counts::default()]).collect()))
 }
 
 /// The trace to replay; a command is recorded, and its trace is removed with what comes besides.
@@ -176,18 +193,34 @@ pub fn shown(words: &[OsString]) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The sites that matter most, with the fast memory that each may take.
-fn placed(names: &[String], truth: &[Counts], quotas: &[u64]) -> Vec<PlacedSite> {
-    let mut order: Vec<usize> = (0..truth.len())
-        .filter(|&site| truth[site].peak_bytes > 0)
-        .collect();
-    order.sort_by_key(|&site| std::cmp::Reverse(truth[site].peak_bytes));
-    let of = |&site: &usize| PlacedSite {
-        site: names.get(site).cloned().unwrap_or_default(),
-        fast_quota_bytes: quotas.get(site).copied().unwrap_or(0),
-        counts: truth[site].clone(),
-    };
-    order.iter().take(SITES).map(of).collect()
+/// Sites as results tell of them: those of this very run, and those of the profile that plans go by.
+struct Shown {
+    own: Vec<String>,
+    truth: Vec<Counts>,
+    profiled: Vec<String>,
+    counts: Vec<Counts>,
+}
+
+impl Shown {
+    /// The sites that take most, with the fast memory that each may take.
+    fn placed(&self, plan: &str, quotas: &[u64]) -> Vec<PlacedSite> {
+        let name = plan.split(" at ").next().unwrap_or_default();
+        let by_profile = objects::plan(name).is_some_and(|plan| matches!(plan.by, By::Sites(_)));
+        let (names, counts) = match by_profile {
+            true => (&self.profiled, &self.counts),
+            false => (&self.own, &self.truth),
+        };
+        let mut order: Vec<usize> = (0..counts.len())
+            .filter(|&site| counts[site].peak_bytes > 0)
+            .collect();
+        order.sort_by_key(|&site| std::cmp::Reverse(counts[site].peak_bytes));
+        let of = |&site: &usize| PlacedSite {
+            site: names[site].clone(),
+            fast_quota_bytes: quotas.get(site).copied().unwrap_or(0),
+            counts: counts[site].clone(),
+        };
+        order.iter().take(SITES).map(of).collect()
+    }
 }
 
 /// How much fast memory there is, run by run.

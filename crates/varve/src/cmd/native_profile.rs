@@ -1,7 +1,7 @@
 //! `varve profile -o service.sites -- ./service`: what each allocation site of a native program is worth, on a modelled machine.
 
 use super::native::{MACHINE, Replays, shown, trace};
-use super::{files, machine};
+use super::{files, named};
 use crate::args::ProfileArgs;
 use crate::args::run::job::Work;
 use crate::ui::{self, Done, Failure, failed, wrong};
@@ -9,13 +9,13 @@ use std::path::Path;
 use std::process::ExitCode;
 use varve_report::{fmt, write_atomically};
 use varve_run::Error;
-use varve_run::objects::{self, Placed, truth};
+use varve_run::objects::{self, Groups, Placed, truth};
 use varve_sites::native::{Profile, Site};
 use varve_sites::{AnyProfile, Counts};
 use varve_trace::TraceReader;
 
 pub fn profile(work: &Work, a: &ProfileArgs) -> Done {
-    let machine = machine::named(a.machine.as_deref().unwrap_or(MACHINE))?;
+    let machine = named::machine(a.machine.as_deref().unwrap_or(MACHINE))?;
     if varve_run::has_one_memory(&machine) || machine.dram_cache.is_some() {
         return Err(wrong(Error::NoTiers(machine.name)));
     }
@@ -27,8 +27,20 @@ pub fn profile(work: &Work, a: &ProfileArgs) -> Done {
     let both = [("dram", Placed::Fast), ("slow", Placed::Slow)];
     let results = replays.make(replays.specs(both, None, true))?;
     replays.done();
-    let counted = truth(&results[0], &results[1]);
-    let sites = keys.into_iter().zip(counted);
+    let (most, cache) = (results[0].most_bytes, machine.llc.bytes.0);
+    if most <= cache {
+        eprintln!(
+            "varve: note: the {} that the program takes fit into the last cache of {}, {}: there are few misses to go by; profile a \
+             larger input",
+            fmt::bytes(most as f64),
+            machine.name,
+            fmt::bytes(cache as f64)
+        );
+    }
+    let stacks = truth(&results[0], &results[1]);
+    let groups = Groups::by_heat(&keys, &stacks);
+    let counted = groups.sum(&stacks);
+    let sites = groups.keys.into_iter().zip(counted);
     let made = |counts: &Counts| counts.objects > 0 || counts.peak_bytes > 0;
     let sites = sites.filter(|(_, counts)| made(counts));
     let command = reader.header().command.clone();

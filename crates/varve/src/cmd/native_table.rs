@@ -152,7 +152,7 @@ fn slow_sites(r: &ObjectResult) -> Option<String> {
     if r.placed.iter().all(|site| site.fast_quota_bytes == 0) {
         return None;
     }
-    let slow = |site: &&PlacedSite| site.counts.peak_bytes - site.fast_quota_bytes;
+    let slow = |site: &&PlacedSite| site.counts.peak_bytes.saturating_sub(site.fast_quota_bytes);
     let mut sites: Vec<&PlacedSite> = r.placed.iter().collect();
     sites.retain(|site| site.counts.objects > 0 && 2 * slow(site) > site.counts.peak_bytes);
     sites.sort_by_key(|site| std::cmp::Reverse(slow(site)));
