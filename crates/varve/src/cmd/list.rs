@@ -43,8 +43,20 @@ pub fn plans(a: &ListArgs) -> Done {
             },
             params: all_params(p.params, &[plans::CODE]),
         })
+        .chain(native())
         .collect();
     list(a, "plan", items)
+}
+
+/// Plans of native programs whose names no heap plan has.
+fn native() -> impl Iterator<Item = Item> {
+    let named = |name: &str| plans::plans().iter().any(|p| p.name == name);
+    let own = varve_run::objects::PLANS.iter();
+    own.filter(move |p| !named(p.name)).map(|p| Item {
+        name: p.name,
+        about: format!("native programs: {}", p.about),
+        params: Vec::new(),
+    })
 }
 
 pub fn workloads(a: &ListArgs) -> Done {

@@ -5,7 +5,7 @@ use crate::ui::{Done, Failure, print, wrong};
 use serde_json::json;
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{ExitCode, ExitStatus};
 use varve_live::probe::Topology;
 use varve_live::{Conflicts, LiveOptions, LiveReport, PageSize};
 
@@ -30,7 +30,7 @@ pub fn run(command: &[OsString], a: &LivePages) -> Done {
         // The program's own output is on standard output; ours goes beside it.
         eprint!("{}", as_text(&report));
     }
-    end(&report)
+    ended(&report.status)
 }
 
 /// Bytes of this machine's DRAM cache, as its kernel tells.
@@ -40,9 +40,9 @@ fn dram_cache() -> Result<u64, Failure> {
 }
 
 /// Ends as the program ended.
-fn end(report: &LiveReport) -> Done {
+pub fn ended(status: &ExitStatus) -> Done {
     use std::os::unix::process::ExitStatusExt;
-    match (report.status.code(), report.status.signal()) {
+    match (status.code(), status.signal()) {
         (Some(0), _) => Ok(ExitCode::SUCCESS),
         (Some(code), _) => Err(Failure::Quiet(code as u8)),
         (_, signal) => Err(Failure::Quiet(128 + signal.unwrap_or(0) as u8)),

@@ -80,7 +80,7 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
     let first = results.len();
     results.extend(replays.make(specs)?);
     replays.done();
-    let shown = Shown {
+    let sites = Shown {
         own: names::names(&own.keys),
         truth,
         profiled: names::names(&groups.keys),
@@ -88,9 +88,13 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
     };
     for (i, result) in results.iter_mut().enumerate() {
         let quotas = i.checked_sub(first).map_or(&[][..], |i| &quotas[i]);
-        result.placed = shown.placed(&result.plan, quotas);
+        result.placed = sites.placed(&result.plan, quotas);
     }
-    let mut table = native_table::of(&machine, &results);
+    let name = match work {
+        Work::Named(path) => varve_run::Work::Trace(path.into()).name(),
+        Work::Command(words) => shown(words),
+    };
+    let mut table = native_table::of(&name, &machine, &results);
     table.notes.extend(budgets.note(dram.most_bytes));
     if a.plans.plan.is_none() {
         table

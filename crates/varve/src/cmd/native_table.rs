@@ -25,7 +25,7 @@ fn slowdown(r: &ObjectResult, base: &ObjectResult) -> f64 {
 }
 
 /// Time and memory of each plan, with the advice.
-pub fn of(machine: &Machine, results: &[ObjectResult]) -> RunTable {
+pub fn of(name: &str, machine: &Machine, results: &[ObjectResult]) -> RunTable {
     let base = base(results);
     let column = Column::new("slowdown", Format::Number, Better::Lower);
     let cells = vec![
@@ -37,7 +37,7 @@ pub fn of(machine: &Machine, results: &[ObjectResult]) -> RunTable {
         Cell::share("waiting", |r: &ObjectResult| r.stalls.total()),
         columns::moved(),
     ];
-    let title = format!("{} on {}", base.program, machine.name);
+    let title = format!("{name} on {}", machine.name);
     let mut table = columns::table((title, "plan"), results, |r| &r.plan, cells);
     table.trade_off = (results.len() > 1).then_some((1, 2));
     if let Some(warning) = results.iter().find_map(|r| r.run.warning.as_ref()) {

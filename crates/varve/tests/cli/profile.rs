@@ -229,7 +229,7 @@ fn profiles_that_will_not_do_are_refused_in_one_line() {
     let cut = with("cut.sites", &text[..text.len() / 2]);
     let later = with(
         "later.sites",
-        &text.replace("\"version\": 1", "\"version\": 9"),
+        &text.replace("\"version\": 2", "\"version\": 9"),
     );
     let other = with("other.sites", "graph");
     let none = folder.path().join("none.sites");

@@ -62,6 +62,19 @@ pub struct ModelledObjects {
     pub sandbox: Sandbox,
 }
 
+/// Objects of a command on this machine.
+#[derive(Args, Debug)]
+pub struct LiveNative {
+    #[command(flatten)]
+    pub live: Live,
+    #[command(flatten)]
+    pub plans: Plans,
+    #[command(flatten)]
+    pub json: Json,
+    #[command(flatten)]
+    pub nodes: Nodes,
+}
+
 /// Pages of a command on this machine.
 #[derive(Args, Debug)]
 pub struct LivePages {
@@ -125,6 +138,7 @@ pub enum Job {
     ModelledPages(Work, Box<ModelledPages>),
     ModelledNative(Work, Box<ModelledNative>),
     LivePages(Vec<OsString>, Box<LivePages>),
+    LiveNative(Vec<OsString>, Box<LiveNative>),
     ModelledObjects(Program, Box<ModelledObjects>),
     LiveObjects(Program, Box<LiveObjects>),
     Plain(Program, Box<Plain>),
@@ -137,6 +151,7 @@ pub enum Kind {
     ModelledNative,
     ModelledObjects,
     LivePages,
+    LiveNative,
     LiveObjects,
     Plain,
 }
@@ -155,11 +170,12 @@ struct About {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 6] = [
+    pub const ALL: [Kind; 7] = [
         Kind::ModelledPages,
         Kind::ModelledNative,
         Kind::ModelledObjects,
         Kind::LivePages,
+        Kind::LiveNative,
         Kind::LiveObjects,
         Kind::Plain,
     ];
@@ -189,6 +205,12 @@ impl Kind {
                 how: "with its pages on this machine",
                 wasm: false,
                 options: LivePages::augment_args,
+            },
+            Kind::LiveNative => About {
+                who: "commands with their objects on this machine (--live --sites)",
+                how: "with its objects on this machine",
+                wasm: false,
+                options: LiveNative::augment_args,
             },
             Kind::LiveObjects => About {
                 who: "WebAssembly programs on this machine with a heap plan (--plan)",
@@ -326,6 +348,9 @@ impl Request {
                     word.to_string_lossy()
                 ));
             }
+            (None, _) if live.live && self.options::<Plans>()?.profile.is_some() => {
+                Kind::LiveNative
+            }
             (None, _) if live.live => Kind::LivePages,
             (Some(work), _) if !is_trace(work) => Kind::ModelledPages,
             _ if ids(Pages::augment_args).iter().any(|id| self.given(id)) => Kind::ModelledPages,
@@ -364,6 +389,7 @@ impl Request {
                 Job::ModelledObjects(program(work, command), self.only(kind, &what)?)
             }
             Kind::LivePages => Job::LivePages(command, self.only(kind, &what)?),
+            Kind::LiveNative => Job::LiveNative(command, self.only(kind, &what)?),
             Kind::LiveObjects => Job::LiveObjects(program(work, command), self.only(kind, &what)?),
             Kind::Plain => Job::Plain(program(work, command), self.only(kind, &what)?),
         })
@@ -413,11 +439,16 @@ mod tests {
     }
 
     /// Words that ask for each kind of run.
-    const ASKS: [(Kind, &[&str], &[&str]); 6] = [
+    const ASKS: [(Kind, &[&str], &[&str]); 7] = [
         (Kind::ModelledPages, &["gups"], &[]),
         (Kind::ModelledNative, &["x.trace"], &[]),
         (Kind::ModelledObjects, &["x.wasm", "--machine", "m"], &[]),
         (Kind::LivePages, &["--live"], &["--", "true"]),
+        (
+            Kind::LiveNative,
+            &["--live", "--sites", "x.sites"],
+            &["--", "true"],
+        ),
         (Kind::LiveObjects, &["x.wasm", "--plan", "kg-n"], &[]),
         (Kind::Plain, &["x.wasm"], &[]),
     ];
@@ -464,7 +495,9 @@ mod tests {
             ids(Model::augment_args),
             ids(Objects::augment_args),
         ];
-        let decides = |arg: &clap::Arg| decides.iter().any(|ids| ids[0] == *arg.get_id());
+        let decides = |arg: &clap::Arg| {
+            arg.get_id() == "profile" || decides.iter().any(|ids| ids[0] == *arg.get_id())
+        };
         for arg in options {
             let taken = |kind: &Kind| kind.takes().contains(arg.get_id());
             assert!(Kind::ALL.iter().any(taken), "nobody takes {arg}");

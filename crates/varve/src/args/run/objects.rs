@@ -15,9 +15,8 @@ pub struct Plans {
     /// under the few that tell most if none is named; on this machine it runs under one
     #[arg(long, value_name = "PLANS", help_heading = MAIN)]
     pub plan: Option<String>,
-    /// The most fast memory that the program's objects may take, such as 64MiB. On a model it may be a share of the memory that the
-    /// program takes with everything in fast memory, such as 25%. Several shares run one after the other: 10%,25%,50% [default:
-    /// 25% for a command or trace, else all that the machine has]
+    /// The most fast memory that the program's objects may take, such as 64MiB; on a model also a share of what it takes with all of
+    /// it fast, or several: 10%,25%,50% [default: 25% for a command or trace, else all that the machine has]
     #[arg(long, alias = "fast-max", value_name = "SIZE|PERCENT", help_heading = MAIN)]
     pub fast: Option<Fast>,
     /// The site profile that plans such as `cgz-f` go by: a file of `varve profile`, made on another input (docs/sites.md)

@@ -1,0 +1,264 @@
+//! `varve run --live --sites service.sites --fast 8GiB -- ./service`: a native program on this machine, its objects where a profile
+//! wants them.
+
+use super::live::ended;
+use super::native::{SHARE, chosen, profile};
+use crate::args::run::job::LiveNative;
+use crate::args::run::objects::Fast;
+use crate::ui::{Done, Failure, print, wrong};
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::path::Path;
+use varve_live::nodes::Kinds;
+use varve_live::objects::{
+    FrameRef, Group, GroupReport, ObjectOptions, ObjectReport, Site, SiteMap, Tier,
+};
+use varve_live::probe::Topology;
+use varve_report::fmt::{self, Format};
+use varve_report::{Better, Column, Look, RunTable, table as terminal};
+use varve_run::objects;
+use varve_sites::Counts;
+use varve_sites::native::{Key, Profile, names};
+
+/// The plan where none is named.
+const PLAN: &str = "hot-sites";
+
+pub fn run(command: &[OsString], a: &LiveNative) -> Done {
+    let Some(path) = &a.plans.profile else {
+        unreachable!("a run of this kind has a profile")
+    };
+    let profile = profile(path)?;
+    let budget = match &a.plans.fast {
+        Some(Fast::Size(bytes)) => bytes.0,
+        Some(fast) => {
+            return Err(wrong(format!(
+                "--fast {fast}: how much memory the program takes is known when it has run: give a size, such as --fast 8GiB"
+            )));
+        }
+        None => {
+            return Err(wrong(
+                "--live places objects within a budget of fast memory: say how much, such as --fast 8GiB",
+            ));
+        }
+    };
+    let (topology, _) = Topology::read(Path::new("/"));
+    let kinds = match &a.nodes.nodes {
+        Some(given) => Kinds::parse(given, &topology).map_err(wrong)?,
+        None => Kinds::probe(&topology).map_err(wrong)?,
+    };
+    let (map, names) = site_map(&profile, a.plans.plan.as_deref(), budget, kinds)?;
+    let report = varve_live::objects::run(command, &map, &ObjectOptions::default());
+    let report = report.map_err(wrong)?;
+    let lines = lines(&report, &map, &names);
+    if a.json.json {
+        print(serde_json::to_string_pretty(&as_json(&report, &lines, budget)).unwrap_or_default());
+    } else {
+        // The program's own output is on standard output; ours goes beside it.
+        eprint!("{}", as_text(&report, &map, &lines, budget));
+    }
+    ended(&report.status)
+}
+
+/// Which sites go where, and their names.
+///
+/// How much the program will take is not known. Sites are chosen as if the budget were the same part of the profile's memory, but at
+/// least [`SHARE`]; and what is promised to them is as much more as the budget is larger than what they had there.
+fn site_map(
+    profile: &Profile,
+    plan: Option<&str>,
+    budget: u64,
+    kinds: Kinds,
+) -> Result<(SiteMap, Vec<String>), Failure> {
+    let plan = match &chosen(Some(plan.unwrap_or(PLAN)))?[..] {
+        [one] => *one,
+        several => {
+            let several: Vec<&str> = several.iter().map(|plan| plan.name).collect();
+            return Err(wrong(format!(
+                "--plan {}: a program runs under one plan on this machine; several are compared on a model, without --live",
+                several.join(",")
+            )));
+        }
+    };
+    let counts: Vec<Counts> = profile.sites.iter().map(|s| s.counts.clone()).collect();
+    let peak: u64 = counts.iter().map(|c| c.peak_bytes).sum();
+    let least = (peak as f64 * SHARE / 100.0) as u64;
+    let quotas = objects::quotas(plan, &counts, &counts, budget.min(peak).max(least));
+    let Some(quotas) = quotas else {
+        return Err(wrong(format!(
+            "--plan {}: does not go by allocation sites, which is how objects are placed here: take {PLAN} or knapsack",
+            plan.name
+        )));
+    };
+    let chosen: u64 = quotas.bytes.iter().sum();
+    let factor = budget as f64 / chosen.max(1) as f64;
+    let mut worth: Vec<usize> = (0..counts.len()).collect();
+    let density = |site: usize| {
+        let c = &counts[site];
+        (c.misses + c.write_misses) as f64 / c.peak_bytes.max(1) as f64
+    };
+    worth.sort_by(|&a, &b| density(b).total_cmp(&density(a)));
+    let mut ranks = vec![0; counts.len()];
+    for (rank, &site) in (0..).zip(&worth) {
+        ranks[site] = rank;
+    }
+    let all_names = names::names(
+        &profile
+            .sites
+            .iter()
+            .map(|s| s.key.clone())
+            .collect::<Vec<_>>(),
+    );
+    let (mut sites, mut shown) = (Vec::new(), Vec::new());
+    for (number, site) in profile.sites.iter().enumerate() {
+        if !matches!(site.key, Key::Heap(_) | Key::Mapping(_)) {
+            continue;
+        }
+        let quota = quotas.bytes.get(number).copied().unwrap_or(0);
+        let frame = |frame: &varve_sites::native::Frame| FrameRef {
+            module: module_path(profile, frame),
+            build_id: frame.build_id.clone(),
+            offset: frame.offset,
+        };
+        sites.push(Site {
+            stack: site.key.stack().iter().map(frame).collect(),
+            tier: if quota > 0 { Tier::Fast } else { Tier::Slow },
+            promised_bytes: (quota as f64 * factor) as u64,
+            rank: ranks[number],
+        });
+        shown.push(all_names[number].clone());
+    }
+    let map = SiteMap {
+        sites,
+        variables: Vec::new(),
+        default_tier: Some(Tier::Slow),
+        budget_bytes: budget,
+        kinds,
+    };
+    Ok((map, shown))
+}
+
+/// Where a frame's file was when the profile was made.
+fn module_path(profile: &Profile, frame: &varve_sites::native::Frame) -> String {
+    let same = |m: &&varve_sites::native::Module| {
+        m.name == frame.module && m.build_id == frame.build_id && !m.path.is_empty()
+    };
+    let module = profile.modules.iter().find(same);
+    module.map_or(frame.module.clone(), |m| m.path.clone())
+}
+
+/// A group of sites of all processes together.
+struct Line {
+    name: String,
+    sum: GroupReport,
+}
+
+fn lines(report: &ObjectReport, map: &SiteMap, names: &[String]) -> Vec<Line> {
+    let line = |(number, group): (usize, &Group)| {
+        let mut sum = GroupReport::default();
+        for process in &report.processes {
+            let one = process.group(number);
+            sum.objects += one.objects;
+            sum.bytes += one.bytes;
+            sum.spilled += one.spilled;
+            sum.fast += one.fast;
+            sum.slow += one.slow;
+        }
+        let name = match group {
+            Group::Sites(sites) => {
+                let mut all: Vec<&str> = sites.iter().map(|&site| &*names[site]).collect();
+                all.truncate(2);
+                let more = sites.len() - all.len();
+                let more = if more > 0 {
+                    format!(" and {more} more")
+                } else {
+                    String::new()
+                };
+                let tier = sites.first().map_or("", |&site| tier(map.sites[site].tier));
+                format!("{}{more} [{tier}]", all.join(", "))
+            }
+            Group::Undecided => "(not in the profile) [slow]".into(),
+            Group::Asked(wanted) => format!("(asked for by the program) [{}]", tier(*wanted)),
+        };
+        Line { name, sum }
+    };
+    let all = report.groups.iter().enumerate().map(line);
+    let mut all: Vec<Line> = all.filter(|line| line.sum.objects > 0).collect();
+    all.sort_by_key(|line| std::cmp::Reverse(line.sum.bytes));
+    all
+}
+
+fn tier(tier: Tier) -> &'static str {
+    match tier {
+        Tier::Fast => "fast",
+        Tier::Slow => "slow",
+    }
+}
+
+fn elsewhere(report: &ObjectReport, kinds: &Kinds) -> (u64, u64) {
+    let each = report.processes.iter().map(|p| p.pages_elsewhere(kinds));
+    each.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+}
+
+fn as_text(report: &ObjectReport, map: &SiteMap, lines: &[Line], budget: u64) -> String {
+    let mut table = RunTable::new(
+        "Objects by allocation site, at the end of each process",
+        "site",
+    );
+    table.columns = vec![
+        Column::new("objects", Format::Number, Better::Neither),
+        Column::new("asked for", Format::Bytes, Better::Neither),
+        Column::new("spilled", Format::Bytes, Better::Neither),
+        Column::new("fast now", Format::Bytes, Better::Neither),
+        Column::new("slow now", Format::Bytes, Better::Neither),
+    ];
+    for line in lines.iter().take(20) {
+        let g = &line.sum;
+        table.push(
+            &line.name,
+            [
+                (g.objects as f64).into(),
+                (g.bytes as f64).into(),
+                (g.spilled as f64).into(),
+                (g.fast as f64).into(),
+                (g.slow as f64).into(),
+            ],
+        );
+    }
+    table
+        .notes
+        .push("spilled: what was to be fast and found no room in the budget".into());
+    let (pages, wrong) = elsewhere(report, &map.kinds);
+    table.notes.push(format!(
+        "Budget {}. Of {pages} pages that were looked at, the kernel has {wrong} on a node of the other kind.",
+        fmt::bytes(budget as f64)
+    ));
+    for process in &report.processes {
+        if let Some(why) = &process.idle {
+            table.notes.push(format!(
+                "{} ({}): nothing placed: {why}",
+                process.program, process.pid
+            ));
+        }
+    }
+    table
+        .notes
+        .extend(report.notes.iter().map(|note| format!("Note: {note}")));
+    terminal::runs(&table, Look::plain()) + "\n"
+}
+
+fn as_json(report: &ObjectReport, lines: &[Line], budget: u64) -> Value {
+    let line = |line: &Line| {
+        json!({
+            "site": line.name, "objects": line.sum.objects, "bytes": line.sum.bytes, "spilled_bytes": line.sum.spilled,
+            "fast_bytes": line.sum.fast, "slow_bytes": line.sum.slow,
+        })
+    };
+    json!({
+        "exit_code": report.status.code(),
+        "seconds": report.seconds,
+        "budget_bytes": budget,
+        "processes": report.processes.len(),
+        "sites": lines.iter().map(line).collect::<Vec<_>>(),
+        "notes": report.notes,
+    })
+}
