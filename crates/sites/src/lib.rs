@@ -20,10 +20,12 @@
 //! | [`native`] | sites of native programs: frames, keys, profiles, names for people |
 //! | [`symbols`] | names and lines of frames, static variables |
 //! | [`unwind`] | tables by which stacks without frame pointers are walked |
+//! | [`import`] | profiles from what other tools have written |
 //! | [`select`] | which sites of a native program belong in fast memory |
 
 pub mod classify;
 mod file;
+pub mod import;
 pub mod knapsack;
 pub mod native;
 pub mod select;

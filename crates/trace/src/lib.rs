@@ -10,6 +10,7 @@ mod packer;
 mod parts;
 mod program;
 mod reader;
+mod sites;
 mod stream;
 mod writer;
 

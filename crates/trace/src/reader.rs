@@ -6,6 +6,7 @@ use crate::format::{
     TRAILER_MAGIC, Templates,
 };
 use crate::parts::{Block, FIXED_BYTES, decode_block, read_file_header, split_end, unpack};
+use crate::sites::Sites;
 use crate::writer::{BlockPlace, CallSite, End};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -27,7 +28,7 @@ pub struct TraceReader {
     header: FileHeader,
     /// Places of the blocks with ops, in the order of the file.
     blocks: Vec<BlockPlace>,
-    sites: Vec<CallSite>,
+    sites: Sites,
     templates: Templates,
     end: Option<End>,
     cut: Option<Cut>,
@@ -76,7 +77,7 @@ impl TraceReader {
             path: path.into(),
             header,
             blocks: Vec::new(),
-            sites: Vec::new(),
+            sites: Sites::default(),
             templates: Templates::default(),
             end: None,
             cut: None,
@@ -171,11 +172,14 @@ impl TraceReader {
                     self.blocks.push(place);
                 }
                 BlockKind::Sites => {
-                    let sites = self
-                        .read_raw(place.offset)
-                        .ok()
-                        .and_then(|(_, raw)| serde_json::from_slice::<Vec<CallSite>>(&raw).ok());
-                    self.sites.extend(sites.unwrap_or_default());
+                    if let Ok((_, raw)) = self.read_raw(place.offset) {
+                        let _ = self.sites.add_sites(&raw);
+                    }
+                }
+                BlockKind::Calls => {
+                    if let Ok((_, raw)) = self.read_raw(place.offset) {
+                        let _ = self.sites.add_calls(&raw);
+                    }
                 }
                 BlockKind::Templates => {
                     // blocks that need what is damaged here say so when they are read
@@ -223,7 +227,7 @@ impl TraceReader {
 
     /// The allocation sites; events name them by their place here.
     pub fn sites(&self) -> &[CallSite] {
-        &self.sites
+        &self.sites.all
     }
 
     /// How the recording ended; `None` when the trace is cut.

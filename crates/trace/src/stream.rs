@@ -4,6 +4,7 @@ use crate::error::TraceError;
 use crate::format::{BLOCK_HEADER_BYTES, BlockHeader, BlockKind, FileHeader, OpDecoder, Templates};
 use crate::parts::Block;
 use crate::parts::{FIXED_BYTES, decode_block, read_file_header, split_end, unpack};
+use crate::sites::Sites;
 use crate::writer::{CallSite, End};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ pub struct TraceStream<R: Read> {
     header: FileHeader,
     offset: u64,
     decoder: OpDecoder,
-    sites: Vec<CallSite>,
+    sites: Sites,
     templates: Templates,
     end: Option<End>,
     stopped: bool,
@@ -38,7 +39,7 @@ impl<R: Read> TraceStream<R> {
             header,
             offset,
             decoder: OpDecoder::default(),
-            sites: Vec::new(),
+            sites: Sites::default(),
             templates: Templates::default(),
             end: None,
             stopped: false,
@@ -52,7 +53,7 @@ impl<R: Read> TraceStream<R> {
 
     /// The allocation sites so far.
     pub fn sites(&self) -> &[CallSite] {
-        &self.sites
+        &self.sites.all
     }
 
     /// How the recording ended, once the last block has been read.
@@ -87,9 +88,12 @@ impl<R: Read> TraceStream<R> {
                     return Ok(Some(block));
                 }
                 BlockKind::Sites => {
-                    let sites: Vec<CallSite> = serde_json::from_slice(&raw)
-                        .map_err(|_| damaged("the site table cannot be read"))?;
-                    self.sites.extend(sites);
+                    let read = self.sites.add_sites(&raw);
+                    read.ok_or_else(|| damaged("the site table cannot be read"))?;
+                }
+                BlockKind::Calls => {
+                    let read = self.sites.add_calls(&raw);
+                    read.ok_or_else(|| damaged("the calls of sites cannot be read"))?;
                 }
                 BlockKind::Templates => self
                     .templates

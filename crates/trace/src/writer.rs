@@ -7,7 +7,7 @@ use crate::format::{
 };
 use crate::packer::{Content, Packed, Packer};
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -47,6 +47,11 @@ pub struct CallSite {
 }
 
 impl CallSite {
+    /// This call, and those that led there.
+    fn calls(&self) -> impl Iterator<Item = &CallSite> {
+        [self].into_iter().chain(&self.callers)
+    }
+
     /// The call by itself, without those that led there.
     pub fn frame(&self) -> Frame {
         let symbol = self.symbol.as_deref();
@@ -64,8 +69,7 @@ impl CallSite {
 
     /// The site of what was allocated here, the same in all processes.
     pub fn key(&self) -> Key {
-        let callers = self.callers.iter().map(CallSite::frame);
-        Key::Heap([self.frame()].into_iter().chain(callers).collect())
+        Key::Heap(self.calls().map(CallSite::frame).collect())
     }
 }
 
@@ -165,7 +169,11 @@ pub struct TraceWriter<W: Write> {
     /// Memory of blocks that are written.
     spare: Vec<Content>,
     blocks: u64,
-    new_sites: Vec<CallSite>,
+    /// Numbers of calls, each without those that led there.
+    calls: HashMap<CallSite, u32>,
+    new_calls: Vec<CallSite>,
+    /// Sites that are in no block yet: numbers of calls, the innermost first.
+    new_sites: Vec<Vec<u32>>,
     sites: u32,
     /// Coded templates that are in no block yet.
     new_templates: Vec<u8>,
@@ -201,6 +209,8 @@ impl<W: Write> TraceWriter<W> {
             pending: VecDeque::new(),
             spare: Vec::new(),
             blocks: 0,
+            calls: HashMap::new(),
+            new_calls: Vec::new(),
             new_sites: Vec::new(),
             sites: 0,
             new_templates: Vec::new(),
@@ -287,9 +297,23 @@ impl<W: Write> TraceWriter<W> {
 
     /// Adds an allocation site and returns its number.
     pub fn site(&mut self, site: CallSite) -> u32 {
-        self.new_sites.push(site);
+        let stack = site.calls().map(|call| self.call(call)).collect();
+        self.new_sites.push(stack);
         self.sites += 1;
         self.sites - 1
+    }
+
+    /// The number of a call.
+    fn call(&mut self, call: &CallSite) -> u32 {
+        let alone = CallSite {
+            callers: Vec::new(),
+            ..call.clone()
+        };
+        let next = self.calls.len() as u32;
+        *self.calls.entry(alone).or_insert_with_key(|call| {
+            self.new_calls.push(call.clone());
+            next
+        })
     }
 
     /// Where coded templates go that following blocks of runs use.
@@ -381,6 +405,12 @@ impl<W: Write> TraceWriter<W> {
     }
 
     fn flush_tables(&mut self) {
+        if !self.new_calls.is_empty() {
+            let json = serde_json::to_vec(&self.new_calls).unwrap_or_default();
+            self.new_calls.clear();
+            let header = self.next_header(BlockKind::Calls);
+            self.pending.push_back(Pending::Plain(header, json));
+        }
         if !self.new_sites.is_empty() {
             let json = serde_json::to_vec(&self.new_sites).unwrap_or_default();
             self.new_sites.clear();

@@ -133,6 +133,13 @@ fn threads_of_a_compiled_program_are_recorded_with_call_sites() {
     let (end, reader) = record(folder.path(), Mode::Auto, &program, &[]);
     assert_eq!(reader.header().source, "compiled");
     check_threads(&end, &reader, 100_000);
+    assert!(
+        end.modules
+            .iter()
+            .any(|module| module.path.ends_with("/threads")),
+        "{:?}",
+        end.modules
+    );
 }
 
 #[test]
@@ -503,6 +510,179 @@ fn addresses_that_follow_from_others_are_those_that_qemu_says() {
     });
     assert_eq!(near, None);
     assert_eq!(some.len(), all.len());
+}
+
+/// Compiles a C++ program without frame pointers, with lines.
+fn optimized(folder: &Path, name: &str) -> PathBuf {
+    let program = folder.join(name);
+    let compiled = Command::new("g++")
+        .args(["-O2", "-g", "-o"])
+        .arg(&program)
+        .arg(source(&format!("{name}.cc")))
+        .status();
+    assert!(compiled.unwrap().success());
+    program
+}
+
+#[test]
+fn without_frame_pointers_sites_are_told_apart_by_caller_and_line() {
+    if !has("qemu-x86_64") || !has("g++") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = optimized(folder.path(), "callers");
+    let (end, reader) = record(folder.path(), Mode::Auto, &program, &[]);
+    let info = TraceInfo::read(&reader).unwrap();
+    let named = |name: &str| {
+        let site = info.sites.iter().find(|site| site.name == name);
+        site.unwrap_or_else(|| panic!("{name}: {:?}", info.sites))
+    };
+    let left = named("helper (callers.cc:10) < left (callers.cc:16)");
+    let right = named("helper (callers.cc:10) < right (callers.cc:23)");
+    assert_eq!((left.bytes, right.bytes), (32_000, 64_000));
+    assert!(
+        named("grow (callers.cc:32)").allocations > 5,
+        "a vector that grows"
+    );
+    // the whole stack, out of the program into the C library
+    let functions: Vec<_> = left
+        .site
+        .key()
+        .stack()
+        .iter()
+        .map(|frame| frame.function.clone())
+        .collect();
+    let main = functions
+        .iter()
+        .position(|name| name.as_deref() == Some("main"));
+    assert!(
+        main.is_some_and(|main| main + 1 < functions.len()),
+        "{functions:?}"
+    );
+
+    // the mapping of its own, and where its table and its stack are
+    let events = reader.thread(0).flat_map(|block| block.unwrap().events);
+    let mapped: Vec<_> = events
+        .filter_map(|at| match at.event {
+            Event::MapSite { site, bytes, .. } => {
+                Some((reader.sites()[site as usize].clone(), bytes))
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(mapped.len(), 1, "{mapped:?}");
+    assert_eq!(
+        (mapped[0].0.line.as_deref(), mapped[0].1),
+        (Some("callers.cc:37"), 1 << 20)
+    );
+    let mine: Vec<_> = end
+        .modules
+        .iter()
+        .filter(|module| module.path.ends_with("/callers"))
+        .collect();
+    assert_eq!(mine.len(), 1, "{:?}", end.modules);
+    assert!(
+        end.modules
+            .iter()
+            .all(|module| !module.path.contains("qemu")),
+        "{:?}",
+        end.modules
+    );
+    let statics = varve_sites::symbols::statics(&program).unwrap();
+    let table = statics
+        .iter()
+        .find(|variable| variable.symbol == "table")
+        .unwrap();
+    let written = reader
+        .thread(0)
+        .flat_map(|block| block.unwrap().ops)
+        .any(|op| op.kind == Kind::Write && op.addr == mine[0].base + table.address + 1);
+    assert!(
+        written,
+        "`table[1] = 1` is where the module and its symbols say"
+    );
+    assert_eq!(end.stacks.len(), 1);
+}
+
+#[test]
+fn programs_in_rust_and_libraries_without_symbols_have_deep_stacks_too() {
+    if !has("qemu-x86_64") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    if has("rustc") {
+        let (text, program) = (folder.path().join("boxes.rs"), folder.path().join("boxes"));
+        let source = "#[inline(never)]\nfn fill(rows: usize) -> Vec<u64> {\n    vec![7; rows]\n}\n\
+                      fn main() {\n    let one = fill(5000);\n    let two = fill(6000);\n    \
+                      assert!(one[0] == two[0]);\n}\n";
+        std::fs::write(&text, source).unwrap();
+        let compiled = Command::new("rustc")
+            .args(["-O", "-g", "-o"])
+            .arg(&program)
+            .arg(&text)
+            .status();
+        assert!(compiled.unwrap().success());
+        let (_, reader) = record(folder.path(), Mode::Auto, &program, &[]);
+        let info = TraceInfo::read(&reader).unwrap();
+        let names: Vec<_> = info
+            .sites
+            .iter()
+            .take(2)
+            .map(|site| &site.name[..])
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "boxes::fill (boxes.rs:3) < boxes::main (boxes.rs:7)",
+                "boxes::fill (boxes.rs:3) < boxes::main (boxes.rs:6)"
+            ]
+        );
+    }
+    let query = "create table t(a, b); insert into t values (1, 2); select * from t;";
+    for (program, words) in [
+        ("sqlite3", vec![":memory:", query]),
+        ("python3", vec!["-c", "print(len([1] * 5000))"]),
+    ] {
+        let program = Path::new("/usr/bin").join(program);
+        if !program.exists() {
+            println!("skipped: {} is not installed", program.display());
+            continue;
+        }
+        let (_, reader) = record(folder.path(), Mode::Auto, &program, &words);
+        let sites = reader.sites();
+        let deep = sites.iter().filter(|site| site.callers.len() >= 7).count();
+        assert!(
+            deep * 2 > sites.len(),
+            "{}: {deep} of {}",
+            program.display(),
+            sites.len()
+        );
+    }
+}
+
+#[test]
+fn a_site_of_forked_processes_is_one() {
+    if !has("qemu-x86_64") || !has("cc") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = plain(folder.path(), "forks");
+    let (end, reader) = record(folder.path(), Mode::Auto, &program, &[]);
+    let info = TraceInfo::read(&reader).unwrap();
+    assert_eq!(info.processes, 3);
+    let sites: Vec<_> = info
+        .sites
+        .iter()
+        .filter(|site| site.name.contains("work"))
+        .collect();
+    assert_eq!((sites.len(), sites[0].allocations), (1, 3), "{sites:?}");
+    let processes: Vec<u32> = end
+        .modules
+        .iter()
+        .filter(|module| module.path.ends_with("/forks"))
+        .map(|module| module.process)
+        .collect();
+    assert_eq!(processes, [0, 1, 2]);
 }
 
 #[test]

@@ -121,10 +121,6 @@ fn steps(stack: &[Frame]) -> impl Iterator<Item = Step<'_>> {
 }
 
 impl Step<'_> {
-    fn passes_on(&self) -> bool {
-        self.function.is_some_and(is_wrapper)
-    }
-
     fn text(&self, stack: &[Frame]) -> String {
         let frame = &stack[self.frame];
         match (self.function, self.line) {
@@ -137,9 +133,26 @@ impl Step<'_> {
     }
 }
 
+/// The steps from the first function that is no wrapper on; none if all are. A function without a name counts as a
+/// wrapper if one follows: static functions of stripped libraries have no names.
+fn asking(stack: &[Frame]) -> Vec<Step<'_>> {
+    let mut steps: Vec<Step> = steps(stack).collect();
+    let inner = steps
+        .iter()
+        .take_while(|step| step.function.is_none_or(is_wrapper));
+    let last = inner
+        .enumerate()
+        .filter(|(_, step)| step.function.is_some())
+        .last();
+    let skip = last.map_or(0, |(at, _)| at + 1);
+    steps.drain(..skip);
+    steps
+}
+
 /// Number of the first frame with a function that is no wrapper; the last one if there is none.
 pub fn first(stack: &[Frame]) -> usize {
-    let asks = steps(stack).find(|step| !step.passes_on());
+    let asks = asking(stack);
+    let asks = asks.first();
     asks.map_or(stack.len().saturating_sub(1), |step| step.frame)
 }
 
@@ -158,7 +171,7 @@ pub fn name(key: &Key) -> String {
 }
 
 /// What sites are called when they stand together: each with as many callers as it takes to tell it from the others,
-/// and where that is not enough with the address of the call that its name begins with.
+/// and where that is not enough with the address of the first call that differs.
 pub fn names(keys: &[Key]) -> Vec<String> {
     let mut names = vec![String::new(); keys.len()];
     let mut open: Vec<usize> = (0..keys.len()).collect();
@@ -176,9 +189,9 @@ pub fn names(keys: &[Key]) -> Vec<String> {
                 &[one] => names[one] = name,
                 _ if has_more => open.extend(group),
                 _ => {
+                    let apart = difference(keys, &group);
                     for at in group {
-                        let stack = keys[at].stack();
-                        let frame = stack.get(first(stack));
+                        let frame = keys[at].stack().get(apart);
                         let offset = frame.map_or(0, |frame| frame.offset);
                         names[at] = format!("{name} at {offset:#x}");
                     }
@@ -192,6 +205,18 @@ pub fn names(keys: &[Key]) -> Vec<String> {
     names
 }
 
+/// The first place in stacks at which not all of these sites are in one frame.
+fn difference(keys: &[Key], sites: &[usize]) -> usize {
+    let most = sites.iter().map(|&at| keys[at].stack().len()).max();
+    let frame = |site: usize, at| keys[site].stack().get(at);
+    let differs = |at: &usize| {
+        sites
+            .iter()
+            .any(|&site| frame(site, *at) != frame(sites[0], *at))
+    };
+    (0..most.unwrap_or(0)).find(differs).unwrap_or(0)
+}
+
 /// A site's name with up to `depth` functions, and whether there are more.
 fn called(key: &Key, depth: usize) -> (String, bool) {
     let stack = key.stack();
@@ -201,7 +226,7 @@ fn called(key: &Key, depth: usize) -> (String, bool) {
         Key::Rest => ("(all other memory)".into(), false),
         _ if stack.is_empty() => ("(unknown)".into(), false),
         _ => {
-            let mut asking: Vec<Step> = steps(stack).skip_while(Step::passes_on).collect();
+            let mut asking = asking(stack);
             if asking.is_empty() {
                 asking.extend(steps(stack).last());
             }
@@ -299,6 +324,18 @@ mod tests {
             heap(&[("malloc", 8), ("twice", 9)]),
             heap(&[("malloc", 8), ("twice", 10)]),
             heap(&[("zmalloc", 11)]),
+            Key::Heap(vec![
+                Frame {
+                    function: None,
+                    ..frame("", 13)
+                },
+                frame("sqlite3Malloc", 14),
+                Frame {
+                    function: None,
+                    ..frame("", 15)
+                },
+                frame("main", 16),
+            ]),
             Key::Mapping(vec![frame("alone", 12)]),
             Key::Stacks,
         ];
@@ -306,9 +343,10 @@ mod tests {
             "p!make < p!left",
             "p!make < p!right",
             "p!alone",
-            "p!twice at 0x8",
-            "p!twice at 0x8",
+            "p!twice at 0x9",
+            "p!twice at 0xa",
             "p!zmalloc",
+            "p+0xf",
             "p!alone (mapped)",
             "(stacks)",
         ];

@@ -61,6 +61,7 @@ struct Segment {
     offset: u64,
     bytes: u64,
     address: u64,
+    is_code: bool,
 }
 
 /// A program or library, read once for all its frames.
@@ -125,6 +126,7 @@ impl Binary {
             offset: segment.file_range().0,
             bytes: segment.file_range().1,
             address: segment.address(),
+            is_code: matches!(segment.flags(), object::SegmentFlags::Elf { p_flags } if p_flags & object::elf::PF_X != 0),
         });
         Ok(Binary {
             name: name(path),
@@ -145,6 +147,15 @@ impl Binary {
         let holds = |s: &&Segment| offset >= s.offset && offset - s.offset < s.bytes;
         let segment = self.segments.iter().find(holds)?;
         Some(offset - segment.offset + segment.address)
+    }
+
+    /// What is to be added to link-time addresses where the file is mapped at `start`, from `offset` in the file on. `None`
+    /// if this mapping does not tell: code does, and so does the file's beginning.
+    pub fn base(&self, start: u64, offset: u64) -> Option<u64> {
+        let page = |at: u64| at & !0xfff;
+        let begins = |s: &&Segment| page(s.offset) == offset && (s.is_code || offset == 0);
+        let segment = self.segments.iter().find(begins)?;
+        Some(start.wrapping_sub(page(segment.address)))
     }
 
     /// The function of the symbol table at an address (link-time), as the linker knows it, and where it begins.

@@ -46,6 +46,8 @@ pub enum BlockKind {
     Templates = 4,
     /// Ops and events of one thread, as runs of templates.
     Runs = 5,
+    /// New calls that sites are made of, as JSON.
+    Calls = 6,
 }
 
 /// The header of a block. All numbers are little-endian in the file.
@@ -111,6 +113,7 @@ impl BlockHeader {
             3 => BlockKind::End,
             4 => BlockKind::Templates,
             5 => BlockKind::Runs,
+            6 => BlockKind::Calls,
             _ => return Err("the block is of an unknown kind"),
         };
         let header = BlockHeader {

@@ -15,7 +15,7 @@ struct Module {
     offset: u64,
     /// Number in [`Modules::files`].
     file: usize,
-    /// Mapped for QEMU itself rather than for the program.
+    /// Under QEMU: mapped for QEMU itself rather than for the program.
     is_host: bool,
 }
 
@@ -79,8 +79,8 @@ impl Modules {
                 self.files.len() - 1
             }
         };
-        // QEMU reads the program's code and never runs it, so what the kernel says is executable is QEMU's own; lines
-        // that the probe made have no inode
+        // QEMU reads the program's code and never runs it, so there what the kernel says is executable is QEMU's own;
+        // lines that the probe made have no inode
         let is_host = rights.contains('x') && inode != "0";
         self.modules.entry(process).or_default().push(Module {
             start,
@@ -146,8 +146,8 @@ impl Modules {
         arch::ends_in_call(&before)
     }
 
-    /// Programs and libraries that were loaded, and where.
-    pub fn loaded(&mut self) -> Vec<LoadedModule> {
+    /// Programs and libraries that were loaded, and where. Under QEMU, its own are left out.
+    pub fn loaded(&mut self, under_qemu: bool) -> Vec<LoadedModule> {
         let mut found = BTreeSet::new();
         let mut hosts = BTreeSet::new();
         for (&process, modules) in &self.modules {
@@ -156,12 +156,12 @@ impl Modules {
                 let Some((_, binary)) = file.read() else {
                     continue;
                 };
-                let Some(address) = binary.address(module.offset) else {
+                let Some(base) = binary.base(module.start, module.offset) else {
                     continue;
                 };
-                let key = (process, module.start.wrapping_sub(address), module.file);
+                let key = (process, base, module.file);
                 found.insert(key);
-                if module.is_host {
+                if module.is_host && under_qemu {
                     hosts.insert(key);
                 }
             }
@@ -268,12 +268,17 @@ mod tests {
              0 5000-9000 rw-p 0 0:0 0 [stack]\n"
         ));
         let bases: Vec<_> = modules
-            .loaded()
+            .loaded(true)
             .iter()
             .map(|module| (module.process, module.base))
             .collect();
         assert_eq!(bases, [(0, 0x10000), (1, 0x30000)]);
-        assert_eq!(modules.loaded()[0].build_id.len(), 40);
+        assert_eq!(modules.loaded(true)[0].build_id.len(), 40);
+        assert_eq!(
+            modules.loaded(false).len(),
+            3,
+            "what runs itself has no host"
+        );
         assert_eq!(modules.stacks(), [(0, 0x5000, 0x9000)]);
     }
 }

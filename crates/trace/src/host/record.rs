@@ -299,7 +299,7 @@ impl Recorder {
         }
         let mut end = self.end();
         sink.update_modules(&self.memory);
-        end.modules = sink.modules.loaded();
+        end.modules = sink.modules.loaded(!self.started.compiled);
         let stack = |(process, start, end)| StackRange {
             process,
             start,

@@ -1,0 +1,100 @@
+//! Profiles of native programs from what other tools have written.
+//!
+//! | source | what it has | what is missing |
+//! |---|---|---|
+//! | heaptrack, raw (`heaptrack --raw`) | sites, objects, bytes, peaks, lifetimes | accesses |
+//! | heaptrack, as it is usually | the same without lifetimes; addresses are of that one run | accesses, keys that last |
+//! | `perf script` of memory samples | sampled accesses and misses by address | allocations |
+
+mod heaptrack;
+mod perf;
+
+pub use heaptrack::heaptrack;
+pub use perf::perf_script;
+
+use crate::native::Profile;
+
+/// A profile, and what the source could not tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Imported {
+    /// What could be told.
+    pub profile: Profile,
+    /// What could not, one sentence each.
+    pub missing: Vec<String>,
+}
+
+/// Why a file cannot be imported.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// It cannot be read.
+    #[error("{file}: {source}")]
+    Io {
+        /// The file.
+        file: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// It is compressed.
+    #[error("{file}: it is compressed; unpack it first: `{unpack} {file}`")]
+    Compressed {
+        /// The file.
+        file: String,
+        /// The command that does it.
+        unpack: &'static str,
+    },
+    /// It is something else.
+    #[error("{file}: {what}")]
+    NotOne {
+        /// The file.
+        file: String,
+        /// What it should be.
+        what: &'static str,
+    },
+    /// A line cannot be.
+    #[error("{file}:{line}: {what}")]
+    Line {
+        /// The file.
+        file: String,
+        /// Line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        what: String,
+    },
+}
+
+/// Calls `each` with the lines of a file. An error of `each` says what is wrong with the line.
+fn lines(
+    file: &str,
+    mut input: impl std::io::BufRead,
+    mut each: impl FnMut(&str) -> Result<(), String>,
+) -> Result<(), ImportError> {
+    let io = |source| ImportError::Io {
+        file: file.into(),
+        source,
+    };
+    let first = input.fill_buf().map_err(io)?;
+    let packed = [
+        (&[0x1f, 0x8b][..], "gunzip"),
+        (&[0x28, 0xb5, 0x2f, 0xfd][..], "unzstd"),
+    ];
+    if let Some((_, unpack)) = packed.iter().find(|(magic, _)| first.starts_with(magic)) {
+        return Err(ImportError::Compressed {
+            file: file.into(),
+            unpack,
+        });
+    }
+    let mut bytes = Vec::new();
+    for line in 1.. {
+        bytes.clear();
+        if input.read_until(b'\n', &mut bytes).map_err(io)? == 0 {
+            break;
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        each(text.trim_end_matches(['\n', '\r'])).map_err(|what| ImportError::Line {
+            file: file.into(),
+            line,
+            what,
+        })?;
+    }
+    Ok(())
+}
