@@ -337,12 +337,15 @@ pub unsafe fn free(block: *mut c_void) {
     match place(block as usize) {
         Place::Others => {}
         Place::Tier(tier) => _ = take(block, tier),
+        // Without ranges it is mimalloc's, unless it may be one of few others, or null.
+        Place::Elsewhere
+            if !memory::reserved() && !(block as usize).is_multiple_of(vast::ALIGN) => {}
         Place::Elsewhere => {
             // SAFETY: the caller's block.
             return unsafe { free_elsewhere(block) };
         }
     }
-    // SAFETY: the caller's block, in a range that mimalloc has.
+    // SAFETY: the caller's block, which is mimalloc's.
     unsafe { mi::mi_free(block) };
 }
 
