@@ -208,8 +208,9 @@ pub fn truth(fast: &ObjectResult, slow: &ObjectResult) -> Vec<Counts> {
         Counts {
             objects: t.objects,
             bytes: t.bytes,
-            reads: t.reads,
-            writes: t.writes,
+            // Instructions are fetched too, and what missed was read.
+            reads: t.reads.max(w.misses),
+            writes: t.writes.max(w.store_misses),
             peak_bytes: t.peak_bytes,
             freed: t.freed,
             lifetime_bytes: t.lifetime_bytes,

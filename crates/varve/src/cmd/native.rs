@@ -156,11 +156,12 @@ fn known(
 ) -> Result<(Groups, Vec<Counts>), Failure> {
     let (groups, unknown) = Groups::by_profile(keys, profile);
     let stacks = keys.len().saturating_sub(1);
-    if unknown >= stacks && stacks > 0 {
+    if 2 * unknown > stacks {
         return Err(wrong(format!(
-            "the profile is of `{}` and knows none of the {stacks} call stacks that allocate here: it is of another program, or of \
+            "the profile is of `{}` and knows only {} of the {stacks} call stacks that allocate here: it is of another program, or of \
              another build of it; make a new one with `varve profile -o FILE.sites -- COMMAND`",
-            profile.command.join(" ")
+            profile.command.join(" "),
+            stacks.saturating_sub(unknown)
         )));
     }
     if unknown > 0 {

@@ -110,11 +110,17 @@ fn advice(machine: &Machine, results: &[ObjectResult]) -> Vec<String> {
     let mut said = Vec::new();
     let caches = machine.llc.bytes.0;
     if base.most_bytes > 0 && base.most_bytes <= caches {
+        let slow = results.iter().find(|r| r.plan == "slow");
+        let costs = slow.map_or(String::new(), |slow| {
+            format!(" All of it in slow memory takes {} more time.", more(slow))
+        });
         said.push(format!(
-            "Its {} fit into the processor's last cache of {}: which memory it has decides little.",
+            "Its {} fit into the processor's last cache of {}: which memory it has matters while they are read the first time, and \
+             hardly later.{costs}",
             fmt::bytes(base.most_bytes as f64),
             fmt::bytes(caches as f64)
         ));
+        return said;
     }
     let Some(r) = chosen(results) else {
         return said;

@@ -11,6 +11,7 @@ mod help;
 mod jobs;
 mod jobs_managed;
 mod machines;
+mod native;
 mod nodes;
 mod output;
 mod placement;
