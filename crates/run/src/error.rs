@@ -46,6 +46,11 @@ pub enum Error {
         "machine `{0}` has no slow memory of its own beside its DRAM, and its channels are interleaved, so that no DIMM can be cold: heap plans need the one or the other; take another machine, such as optane-6242 or haswell-2620v3"
     )]
     NoTiers(String),
+    /// Objects of a native program are to be in one of two memories.
+    #[error(
+        "machine `{0}` has no slow memory that is a node of its own, where objects could be: take another machine, such as cxl-spr or optane-6230; --policy compares page policies on this one"
+    )]
+    NoSlowNode(String),
     /// Options of trays on a machine with two memories.
     #[error(
         "machine `{0}` has slow memory, and heap plans choose between that and DRAM: --trays is for machines with one memory, such as haswell-2620v3; leave it out"

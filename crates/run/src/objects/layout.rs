@@ -72,7 +72,7 @@ enum At {
 }
 
 /// How much fast memory the objects of each site may take, bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quotas {
     /// By number of the site; those that are missing have none.
     pub bytes: Vec<u64>,

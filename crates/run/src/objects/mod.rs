@@ -133,7 +133,7 @@ pub fn run_objects(
 ) -> Result<ObjectResult, Error> {
     let machine = spec.own_machine();
     if crate::has_one_memory(&machine) {
-        return Err(Error::NoTiers(machine.name));
+        return Err(Error::NoSlowNode(machine.name));
     }
     let topology = Topology::of(&machine, PAGE).map_err(varve_pages::Error::from)?;
     let fast_pages = dram_bytes(&machine) / PAGE;

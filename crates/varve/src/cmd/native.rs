@@ -35,7 +35,7 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
     }
     let machine = named::machine(a.model.machine.as_deref().unwrap_or(MACHINE))?;
     if varve_run::has_one_memory(&machine) || machine.dram_cache.is_some() {
-        return Err(wrong(Error::NoTiers(machine.name)));
+        return Err(wrong(Error::NoSlowNode(machine.name)));
     }
     // What is wrong with options is said before a command runs.
     let plans = chosen(a.plans.plan.as_deref())?;

@@ -16,7 +16,7 @@ use varve_live::objects::{
 use varve_live::probe::Topology;
 use varve_report::fmt::{self, Format};
 use varve_report::{Better, Column, Look, RunTable, table as terminal};
-use varve_run::objects;
+use varve_run::objects::{self, By, Plan};
 use varve_sites::Counts;
 use varve_sites::native::{Key, Profile, names};
 
@@ -28,6 +28,7 @@ pub fn run(command: &[OsString], a: &LiveNative) -> Done {
         unreachable!("a run of this kind has a profile")
     };
     let profile = profile(path)?;
+    let plan = plan(a.plans.plan.as_deref())?;
     let budget = match &a.plans.fast {
         Some(Fast::Size(bytes)) => bytes.0,
         Some(fast) => {
@@ -46,7 +47,7 @@ pub fn run(command: &[OsString], a: &LiveNative) -> Done {
         Some(given) => Kinds::parse(given, &topology).map_err(wrong)?,
         None => Kinds::probe(&topology).map_err(wrong)?,
     };
-    let (map, names) = site_map(&profile, a.plans.plan.as_deref(), budget, kinds)?;
+    let (map, names) = site_map(&profile, plan, budget, kinds);
     let report = varve_live::objects::run(command, &map, &ObjectOptions::default());
     let report = report.map_err(wrong)?;
     let lines = lines(&report, &map, &names);
@@ -59,17 +60,9 @@ pub fn run(command: &[OsString], a: &LiveNative) -> Done {
     ended(&report.status)
 }
 
-/// Which sites go where, and their names.
-///
-/// How much the program will take is not known. Sites are chosen as if the budget were the same part of the profile's memory, but at
-/// least [`SHARE`]; and what is promised to them is as much more as the budget is larger than what they had there.
-fn site_map(
-    profile: &Profile,
-    plan: Option<&str>,
-    budget: u64,
-    kinds: Kinds,
-) -> Result<(SiteMap, Vec<String>), Failure> {
-    let plan = match &chosen(Some(plan.unwrap_or(PLAN)))?[..] {
+/// The plan that chooses sites.
+fn plan(named: Option<&str>) -> Result<&'static Plan, Failure> {
+    let plan = match &chosen(Some(named.unwrap_or(PLAN)))?[..] {
         [one] => *one,
         several => {
             let several: Vec<&str> = several.iter().map(|plan| plan.name).collect();
@@ -79,16 +72,25 @@ fn site_map(
             )));
         }
     };
+    match plan.by {
+        By::Sites(_) | By::Truth => Ok(plan),
+        _ => Err(wrong(format!(
+            "--plan {}: does not go by allocation sites, which is how objects are placed here: take {PLAN} or knapsack",
+            plan.name
+        ))),
+    }
+}
+
+/// Which sites go where, and their names.
+///
+/// How much the program will take is not known. Sites are chosen as if the budget were the same part of the profile's memory, but at
+/// least [`SHARE`]; and what is promised to them is as much more as the budget is larger than what they had there.
+fn site_map(profile: &Profile, plan: &Plan, budget: u64, kinds: Kinds) -> (SiteMap, Vec<String>) {
     let counts: Vec<Counts> = profile.sites.iter().map(|s| s.counts.clone()).collect();
     let peak: u64 = counts.iter().map(|c| c.peak_bytes).sum();
     let least = (peak as f64 * SHARE / 100.0) as u64;
     let quotas = objects::quotas(plan, &counts, &counts, budget.min(peak).max(least));
-    let Some(quotas) = quotas else {
-        return Err(wrong(format!(
-            "--plan {}: does not go by allocation sites, which is how objects are placed here: take {PLAN} or knapsack",
-            plan.name
-        )));
-    };
+    let quotas = quotas.unwrap_or_default();
     let chosen: u64 = quotas.bytes.iter().sum();
     let factor = budget as f64 / chosen.max(1) as f64;
     let mut worth: Vec<usize> = (0..counts.len()).collect();
@@ -134,7 +136,7 @@ fn site_map(
         budget_bytes: budget,
         kinds,
     };
-    Ok((map, shown))
+    (map, shown)
 }
 
 /// Where a frame's file was when the profile was made.

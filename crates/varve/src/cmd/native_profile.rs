@@ -17,7 +17,7 @@ use varve_trace::TraceReader;
 pub fn profile(work: &Work, a: &ProfileArgs) -> Done {
     let machine = named::machine(a.machine.as_deref().unwrap_or(MACHINE))?;
     if varve_run::has_one_memory(&machine) || machine.dram_cache.is_some() {
-        return Err(wrong(Error::NoTiers(machine.name)));
+        return Err(wrong(Error::NoSlowNode(machine.name)));
     }
     let before = before(a)?;
     let (trace, _kept) = trace(work)?;

@@ -42,10 +42,16 @@ pub fn sites(a: &SitesArgs, profile: &Profile) -> Done {
             let memory = judged
                 .iter()
                 .map(|j| (j.plan.name.into(), json!(j.quotas[site])));
-            let mut all = serde_json::to_value(&counts[site]).unwrap_or_default();
-            all["site"] = json!(names[site]);
-            all["fast_bytes"] = memory.collect::<serde_json::Map<_, _>>().into();
-            all
+            let c = &counts[site];
+            json!({
+                "site": names[site],
+                "objects": c.objects, "bytes": c.bytes, "peak_bytes": c.peak_bytes,
+                "freed": c.freed, "lifetime_bytes": c.lifetime_bytes,
+                "reads": c.reads, "writes": c.writes,
+                "misses": c.misses, "write_misses": c.write_misses,
+                "fast_ns": c.fast_ns, "slow_ns": c.slow_ns,
+                "fast_bytes": memory.collect::<serde_json::Map<_, _>>(),
+            })
         };
         let sites: Vec<_> = order.iter().map(site).collect();
         print(json!({

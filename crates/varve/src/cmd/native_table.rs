@@ -115,8 +115,7 @@ fn advice(machine: &Machine, results: &[ObjectResult]) -> Vec<String> {
             format!(" All of it in slow memory takes {} more time.", more(slow))
         });
         said.push(format!(
-            "Its {} fit into the processor's last cache of {}: which memory it has matters while they are read the first time, and \
-             hardly later.{costs}",
+            "Advice: its {} fit into the processor's last cache of {}, so that any memory will do.{costs}",
             fmt::bytes(base.most_bytes as f64),
             fmt::bytes(caches as f64)
         ));

@@ -355,7 +355,11 @@ impl Request {
             (Some(work), _) if !is_trace(work) => Kind::ModelledPages,
             _ if ids(Pages::augment_args).iter().any(|id| self.given(id)) => Kind::ModelledPages,
             // A machine whose fast memory is a cache of the slow one has no place for an object: pages alone differ there.
-            _ if machine.as_deref().is_some_and(is_cached) => Kind::ModelledPages,
+            _ if machine.as_deref().is_some_and(is_cached)
+                && !ids(Plans::augment_args).iter().any(|id| self.given(id)) =>
+            {
+                Kind::ModelledPages
+            }
             _ => Kind::ModelledNative,
         })
     }
@@ -490,13 +494,10 @@ mod tests {
             .get_arguments()
             .filter(|arg| !what.contains(arg.get_id()));
         // These decide what kind of run it is.
-        let decides = [
-            ids(Live::augment_args),
-            ids(Model::augment_args),
-            ids(Objects::augment_args),
-        ];
+        let pages = ids(Pages::augment_args);
         let decides = |arg: &clap::Arg| {
-            arg.get_id() == "profile" || decides.iter().any(|ids| ids[0] == *arg.get_id())
+            let id = arg.get_id();
+            ["live", "machine", "plan", "profile"].contains(&id.as_str()) || pages.contains(id)
         };
         for arg in options {
             let taken = |kind: &Kind| kind.takes().contains(arg.get_id());
@@ -529,6 +530,7 @@ mod tests {
                 Job::ModelledObjects(..) => Kind::ModelledObjects,
                 Job::ModelledNative(..) => Kind::ModelledNative,
                 Job::LivePages(..) => Kind::LivePages,
+                Job::LiveNative(..) => Kind::LiveNative,
                 Job::LiveObjects(..) => Kind::LiveObjects,
                 Job::Plain(..) => Kind::Plain,
             };
@@ -557,7 +559,7 @@ mod tests {
             ),
             (
                 &["x.wasm", "--nodes", "fast=0,slow=1"],
-                "--nodes is for WebAssembly programs on this machine with a heap plan (--plan); x.wasm",
+                "--nodes is for commands with their objects on this machine (--live --sites) or WebAssembly programs on this machine with a heap plan (--plan); x.wasm",
             ),
             (
                 &["--live", "--seed", "2", "--", "true"],
