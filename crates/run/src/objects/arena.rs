@@ -77,7 +77,7 @@ impl Arena {
         let Class { next, end, .. } = self.classes[number];
         // Pages that no object of this slab has touched.
         let fresh = |at: u64| {
-            let begun = if at % slab == 0 {
+            let begun = if at.is_multiple_of(slab) {
                 at
             } else {
                 at.next_multiple_of(PAGE)
