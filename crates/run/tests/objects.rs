@@ -1,12 +1,15 @@
 //! Recorded programs with their objects laid out by site: what sites are said to cost is what they cost, and budgets hold.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use varve_machine::{Machine, Op};
 use varve_run::objects::{
-    By, Groups, ObjectResult, ObjectSpec, PLANS, Placed, Quotas, keys, quotas, run_objects, truth,
+    By, Groups, ObjectResult, ObjectSpec, PLANS, Placed, Quotas, TraceSites, keys, quotas,
+    run_objects, truth,
 };
 use varve_sites::Counts;
-use varve_trace::{CallSite, End, Event, FileHeader, TraceWriter};
+use varve_sites::native::Key;
+use varve_trace::{CallSite, End, Event, FileHeader, StackRange, TraceWriter};
 
 const MIB: u64 = 1 << 20;
 
@@ -62,14 +65,17 @@ fn recorded(folder: &Path) -> PathBuf {
 struct Replay {
     machine: Machine,
     trace: PathBuf,
+    sites: Arc<TraceSites>,
 }
 
 impl Replay {
     /// On a machine with small caches.
     fn new(folder: &Path) -> Replay {
+        let trace = recorded(folder);
         Replay {
             machine: Machine::load("optane-6230").unwrap().scaled(64),
-            trace: recorded(folder),
+            sites: Arc::new(TraceSites::read(&trace).unwrap()),
+            trace,
         }
     }
 
@@ -77,6 +83,7 @@ impl Replay {
         let spec = ObjectSpec {
             machine: self.machine.clone(),
             trace: self.trace.clone(),
+            sites: self.sites.clone(),
             plan: "test".into(),
             placed,
             budget,
@@ -91,7 +98,7 @@ impl Replay {
         let fast = self.run(Placed::Fast, None, true);
         let slow = self.run(Placed::Slow, None, true);
         let counts = truth(&fast, &slow);
-        let groups = Groups::by_heat(&keys(&self.trace).unwrap(), &counts);
+        let groups = Groups::by_heat(&keys(&self.sites, &fast), &counts);
         let sums = groups.sum(&counts);
         let costs: u64 = sums.iter().map(|c| c.slow_ns - c.fast_ns).sum();
         let difference = 1e9 * (slow.seconds - fast.seconds);
@@ -176,4 +183,72 @@ fn a_quarter_of_memory_is_enough_for_what_is_hot() {
         seconds["oracle"] <= 1.01 * seconds["hot-sites"],
         "{seconds:?}"
     );
+}
+
+/// Memory that the program maps itself is a site, and so is a stack whose range the trace knows.
+#[test]
+fn mappings_and_stacks_are_sites_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("maps.trace");
+    let mut writer = TraceWriter::create(&path, &FileHeader::default()).unwrap();
+    let site = writer.site(CallSite {
+        module: "/bin/program".into(),
+        offset: 0x40,
+        ..CallSite::default()
+    });
+    let (mapping, stack) = (1u64 << 33, 1u64 << 34);
+    let map = |writer: &mut TraceWriter<_>, event| writer.event(0, event).unwrap();
+    map(
+        &mut writer,
+        Event::Map {
+            addr: mapping,
+            bytes: MIB,
+        },
+    );
+    map(
+        &mut writer,
+        Event::MapSite {
+            site,
+            addr: mapping,
+            bytes: MIB,
+        },
+    );
+    let pages = (0..64).map(|page| Op::write(mapping + page * 4096, 8, 1));
+    let deep = (0..8).map(|page| Op::write(stack - 8 - page * 4096, 8, 1));
+    let elsewhere = (0..4).map(|page| Op::read((1 << 35) + page * 4096, 8, 1));
+    let ops: Vec<Op> = pages.chain(deep).chain(elsewhere).collect();
+    writer.push(0, &ops).unwrap();
+    let stacks = vec![StackRange {
+        process: 0,
+        start: stack - MIB,
+        end: stack,
+    }];
+    let end = End {
+        stacks,
+        ..End::default()
+    };
+    writer.finish(end).unwrap();
+    let sites = Arc::new(TraceSites::read(&path).unwrap());
+    let replay = Replay {
+        machine: Machine::load("cxl-spr").unwrap(),
+        trace: path,
+        sites,
+    };
+    let fast = replay.run(Placed::Fast, None, true);
+    let found = keys(&replay.sites, &fast);
+    assert!(
+        matches!(found[..], [Key::Rest, Key::Mapping(_), Key::Stacks]),
+        "{found:?}"
+    );
+    let peaks: Vec<u64> = fast
+        .sites
+        .iter()
+        .map(|s| s.tally.peak_bytes / 4096)
+        .collect();
+    assert_eq!(peaks, [4, 64, 8], "pages that were touched");
+    // The mapping alone is slow.
+    let groups = Groups::by_heat(&found, &truth(&fast, &fast));
+    let bytes = vec![u64::MAX, 0, u64::MAX];
+    let apart = replay.run(Placed::Sites(groups, Quotas { bytes }), None, false);
+    assert_eq!((apart.fast_bytes / 4096, apart.slow_bytes / 4096), (12, 64));
 }

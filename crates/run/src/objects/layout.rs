@@ -3,7 +3,9 @@
 use super::address_map::{AddressMap, PAGE, Place};
 use super::arena::{Arena, MOST_SMALL};
 use super::groups::Groups;
-use std::collections::HashMap;
+use super::trace_sites::TraceSites;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use varve_machine::{Kind, Op};
 use varve_trace::{Event, Listener};
 
@@ -39,6 +41,8 @@ pub struct Tally {
     pub peak_bytes: u64,
     /// Loads.
     pub reads: u64,
+    /// Whether it maps memory itself: then its bytes are those of pages that were touched.
+    pub mapped: bool,
     /// Stores; what loads and stores counts for both.
     pub writes: u64,
     /// Bytes of its pages and objects in fast memory, in a layout by site.
@@ -71,6 +75,14 @@ enum At {
     Pages(Vec<u64>),
 }
 
+/// Memory that a site has besides objects.
+struct Region {
+    end: u64,
+    site: u32,
+    /// The program mapped it, and may unmap it; otherwise it is there from beginning to end.
+    mapped: bool,
+}
+
 /// How much fast memory the objects of each site may take, bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quotas {
@@ -97,6 +109,10 @@ pub struct Layout {
     objects: HashMap<u64, Object>,
     tallies: Vec<Tally>,
     allocated: u64,
+    /// Memory that is nobody's object, by its first byte.
+    regions: BTreeMap<u64, Region>,
+    /// Pages that were placed when they were touched, and the group that each is of.
+    touched: HashMap<u64, u32>,
     /// Which stacks are one site; each its own where that is not said.
     groups: Groups,
     /// None: everything is where it was.
@@ -105,8 +121,18 @@ pub struct Layout {
 
 impl Layout {
     /// As the program's own allocator laid it out.
-    pub fn as_it_was() -> Layout {
+    pub fn as_it_was(sites: &TraceSites) -> Layout {
+        let fixed = |(range, site): &(Range<u64>, u32)| {
+            let region = Region {
+                end: range.end,
+                site: *site,
+                mapped: false,
+            };
+            (range.start, region)
+        };
         Layout {
+            regions: sites.ranges.iter().map(fixed).collect(),
+            touched: HashMap::new(),
             map: AddressMap::new(),
             objects: HashMap::new(),
             tallies: Vec::new(),
@@ -118,7 +144,11 @@ impl Layout {
 
     /// By site: each group of stacks has so much of fast memory, and all together `fast_pages`. What finds no room there is in slow
     /// memory.
-    pub fn by_site(groups: Groups, quotas: Quotas, fast_pages: u64) -> Layout {
+    pub fn by_site(sites: &TraceSites, groups: Groups, quotas: Quotas, fast_pages: u64) -> Layout {
+        let mut layout = Layout::as_it_was(sites);
+        for region in layout.regions.values_mut() {
+            region.site = groups.group(region.site);
+        }
         Layout {
             groups,
             tiers: Some(Tiers {
@@ -126,7 +156,7 @@ impl Layout {
                 slow: Arena::new(SLOW_BASE, u64::MAX),
                 quotas,
             }),
-            ..Layout::as_it_was()
+            ..layout
         }
     }
 
@@ -162,13 +192,17 @@ impl Layout {
     /// Memory of which nothing is known is placed by the page, when it is first touched.
     #[cold]
     fn place_rest(&mut self, address: u64) -> Place {
-        let (page, site) = (address / PAGE * PAGE, self.rest());
+        let page = address / PAGE * PAGE;
+        let region = self.regions.range(..=address).next_back();
+        let region = region.filter(|(_, region)| address < region.end);
+        let site = region.map_or_else(|| self.rest(), |(_, region)| region.site);
         let to = match self.tiers {
             None => page,
             Some(_) => self.take_page(site),
         };
         self.tally(site).grow(PAGE);
         self.map.set_page(page, to, site);
+        self.touched.insert(page, site);
         Place {
             address: to + address % PAGE,
             site,
@@ -294,16 +328,31 @@ impl Layout {
         }
     }
 
-    /// A page that held rest, if it did, is for something else.
+    /// A page that was placed when it was touched, if it was, is for something else.
     fn give_rest(&mut self, page: u64) {
-        let rest = self.rest();
-        let Some(place) = self.map.whole(page).filter(|place| place.site == rest) else {
+        let Some(site) = self.touched.remove(&page) else {
             return;
         };
-        self.tally(rest).live_bytes -= PAGE;
-        if self.tiers.is_some() {
-            self.give_page(place.address, rest);
+        self.tally(site).live_bytes -= PAGE;
+        if self.tiers.is_some()
+            && let Some(place) = self.map.whole(page)
+        {
+            self.give_page(place.address, site);
         }
+    }
+
+    /// The program maps memory itself.
+    fn map_region(&mut self, address: u64, bytes: u64, site: u32) {
+        let region = Region {
+            end: address + bytes,
+            site,
+            mapped: true,
+        };
+        self.regions.insert(address, region);
+        let tally = self.tally(site);
+        tally.objects += 1;
+        tally.bytes += bytes;
+        tally.mapped = true;
     }
 
     /// An object is gone. Its bytes stay where they are until somebody else has them: allocators keep lists there.
@@ -338,6 +387,12 @@ impl Layout {
 
     /// Pages are new, or gone.
     fn forget(&mut self, address: u64, bytes: u64) {
+        let gone = self.regions.range(address..address + bytes);
+        let gone = gone.filter(|(_, region)| region.mapped);
+        let gone: Vec<u64> = gone.map(|(&start, _)| start).collect();
+        for start in gone {
+            self.regions.remove(&start);
+        }
         for page in pages(address, bytes) {
             self.give_rest(page);
             self.map.forget(page);
@@ -379,6 +434,9 @@ impl Listener for Layout {
                 self.allocate(addr, bytes, self.groups.group(site + 1))
             }
             Event::Free { addr } => self.free(addr),
+            Event::MapSite { site, addr, bytes } => {
+                self.map_region(addr, bytes, self.groups.group(site + 1));
+            }
             Event::Map { addr, bytes } => self.forget(addr, bytes),
             Event::Unmap { addr, bytes } => {
                 self.forget(addr, bytes);
@@ -443,7 +501,7 @@ mod tests {
             all in steps(), quotas in prop::collection::vec(0u64..400_000, 5), fast_pages in 0u64..80
         ) {
             let groups = Groups { of: (0..5).collect(), keys: vec![Key::Rest; 5] };
-            let mut layout = Layout::by_site(groups, Quotas { bytes: quotas }, fast_pages);
+            let mut layout = Layout::by_site(&TraceSites::default(), groups, Quotas { bytes: quotas }, fast_pages);
             let mut fast = std::collections::HashSet::new();
             // as a simple allocator would: one after the other, with a header
             let mut next = 1 << 30;

@@ -8,6 +8,7 @@ mod layout;
 mod plans;
 mod program;
 mod tiers;
+mod trace_sites;
 mod watched;
 
 pub use groups::Groups;
@@ -21,14 +22,15 @@ use layout::Layout;
 use program::{PlacedProgram, SharedLayout};
 use serde::{Deserialize, Serialize};
 use std::ops::Deref;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 use tiers::{Tiers, Where};
+pub use trace_sites::TraceSites;
 use varve_machine::model::{self, OwnerCounts, Progress};
 use varve_machine::{Bytes, Machine, Program};
 use varve_pages::{Frames, Placement, Policy, Topology, policies};
 use varve_sites::Counts;
-use varve_sites::native::{Key, Module};
-use varve_trace::{CallSite, TraceReader};
+use varve_sites::native::Key;
 use watched::{Peak, Watched};
 
 /// Where a recorded program's memory is.
@@ -51,6 +53,8 @@ pub struct ObjectSpec {
     pub machine: Machine,
     /// The recorded program.
     pub trace: PathBuf,
+    /// What has sites in it.
+    pub sites: Arc<TraceSites>,
     /// What the placement is called.
     pub plan: String,
     /// The placement.
@@ -142,15 +146,18 @@ pub fn run_objects(
         (Frames::in_order(&topology), Box::new(policy))
     };
     let (layout, (frames, policy)) = match &spec.placed {
-        Placed::Fast => (Layout::as_it_was(), by_tier(Where::Fast)),
-        Placed::Slow => (Layout::as_it_was(), by_tier(Where::Slow)),
+        Placed::Fast => (Layout::as_it_was(&spec.sites), by_tier(Where::Fast)),
+        Placed::Slow => (Layout::as_it_was(&spec.sites), by_tier(Where::Slow)),
         Placed::Pages(policy) => {
             let (_, given) = varve_spec::split(policy);
             let entry = policies::entry(policy)?;
-            (Layout::as_it_was(), entry.make(given, &topology)?)
+            (
+                Layout::as_it_was(&spec.sites),
+                entry.make(given, &topology)?,
+            )
         }
         Placed::Sites(groups, quotas) => (
-            Layout::by_site(groups.clone(), quotas.clone(), fast_pages),
+            Layout::by_site(&spec.sites, groups.clone(), quotas.clone(), fast_pages),
             by_tier(Where::ByAddress),
         ),
     };
@@ -199,6 +206,11 @@ pub fn run_objects(
     })
 }
 
+/// What each site is, as a replay showed it.
+pub fn keys(sites: &TraceSites, result: &ObjectResult) -> Vec<Key> {
+    sites.keys_of(result.sites.iter().map(|site| &site.tally))
+}
+
 /// What sites are worth, by two replays that counted by site: one with all in fast memory, one with all in slow memory.
 pub fn truth(fast: &ObjectResult, slow: &ObjectResult) -> Vec<Counts> {
     let zero = SiteCounts::default();
@@ -231,34 +243,4 @@ impl Deref for ObjectResult {
     fn deref(&self) -> &Measured {
         &self.run
     }
-}
-
-/// The call stacks of a recorded program, by number: first all memory that no stack was told of.
-///
-/// # Errors
-/// The trace cannot be read.
-pub fn keys(trace: &Path) -> Result<Vec<Key>, Error> {
-    let reader = TraceReader::open(trace)?;
-    let heap = reader.sites().iter().map(CallSite::key);
-    Ok(std::iter::once(Key::Rest).chain(heap).collect())
-}
-
-/// The files in which a trace's allocation sites are.
-pub fn modules(reader: &TraceReader) -> Vec<Module> {
-    let mut known: Vec<(&str, &str)> = Vec::new();
-    for site in reader.sites() {
-        let calls = std::iter::once(site).chain(&site.callers);
-        for call in calls.filter(|call| !call.module.is_empty()) {
-            let module = (&*call.module, &*call.build_id);
-            if !known.contains(&module) {
-                known.push(module);
-            }
-        }
-    }
-    let module = |(path, build_id): (&str, &str)| Module {
-        name: path.rsplit('/').next().unwrap_or_default().into(),
-        path: path.into(),
-        build_id: build_id.into(),
-    };
-    known.into_iter().map(module).collect()
 }

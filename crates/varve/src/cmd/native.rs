@@ -11,12 +11,13 @@ use crate::ui::{self, Done, Failure, failed, of_run, wrong};
 use indicatif::ProgressBar;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use varve_machine::Machine;
 use varve_machine::model::Progress;
 use varve_run::objects::{
-    self, By, Groups, ObjectResult, ObjectSpec, PLANS, Placed, PlacedSite, Plan, run_objects, truth,
+    self, By, Groups, ObjectResult, ObjectSpec, PLANS, Placed, PlacedSite, Plan, TraceSites,
+    run_objects, truth,
 };
 use varve_run::{Error, side_by_side};
 use varve_sites::native::{Key, Profile, names};
@@ -41,20 +42,22 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
     let plans = chosen(a.plans.plan.as_deref())?;
     let profile = a.plans.profile.as_deref().map(profile).transpose()?;
     let (trace, _kept) = trace(work)?;
-    let keys = objects::keys(&trace).map_err(|e| files::of_input(&e))?;
-    if keys.len() > objects::MOST_SITES {
+    let sites = TraceSites::read(&trace).map_err(|e| files::of_input(&e))?;
+    if sites.keys.len() > objects::MOST_SITES {
         return Err(wrong(format!(
             "{}: {} allocation sites, and at most {} are told apart",
             trace.display(),
-            keys.len(),
+            sites.keys.len(),
             objects::MOST_SITES
         )));
     }
-    let replays = Replays::new(a, &machine, &trace);
+    let sites = Arc::new(sites);
+    let replays = Replays::of(&machine, &trace, &sites, a.model.seed, a.model.jobs);
     let both = [("dram", Placed::Fast), (SLOW, Placed::Slow)];
     let [dram, slow] = &replays.make(replays.specs(both, None, true))?[..] else {
         unreachable!("as many results as runs")
     };
+    let keys = objects::keys(&sites, dram);
     let stacks = truth(dram, slow);
     let own = Groups::by_heat(&keys, &stacks);
     let truth = own.sum(&stacks);
@@ -300,20 +303,24 @@ impl Budgets {
 pub struct Replays<'a> {
     machine: &'a Machine,
     trace: &'a Path,
+    sites: Arc<TraceSites>,
     seed: u64,
     jobs: usize,
     bar: ProgressBar,
 }
 
 impl<'a> Replays<'a> {
-    fn new(a: &ModelledNative, machine: &'a Machine, trace: &'a Path) -> Replays<'a> {
-        Replays::of(machine, trace, a.model.seed, a.model.jobs)
-    }
-
-    pub fn of(machine: &'a Machine, trace: &'a Path, seed: u64, jobs: usize) -> Replays<'a> {
+    pub fn of(
+        machine: &'a Machine,
+        trace: &'a Path,
+        sites: &Arc<TraceSites>,
+        seed: u64,
+        jobs: usize,
+    ) -> Replays<'a> {
         Replays {
             machine,
             trace,
+            sites: sites.clone(),
             seed,
             jobs,
             bar: ui::bar_of(0, "replays", ui::WorkDone::default()),
@@ -334,6 +341,7 @@ impl<'a> Replays<'a> {
         let spec = |(plan, placed): (&str, Placed)| ObjectSpec {
             machine: self.machine.clone(),
             trace: self.trace.into(),
+            sites: self.sites.clone(),
             plan: plan.into(),
             placed,
             budget,

@@ -11,14 +11,15 @@ use std::ffi::OsString;
 use std::path::Path;
 use varve_live::nodes::Kinds;
 use varve_live::objects::{
-    FrameRef, Group, GroupReport, ObjectOptions, ObjectReport, Site, SiteMap, Tier,
+    FrameRef, Group, GroupReport, ObjectOptions, ObjectReport, Site, SiteMap, Tier, Variable,
 };
 use varve_live::probe::Topology;
 use varve_report::fmt::{self, Format};
 use varve_report::{Better, Column, Look, RunTable, table as terminal};
 use varve_run::objects::{self, By, Plan};
 use varve_sites::Counts;
-use varve_sites::native::{Key, Profile, names};
+use varve_sites::native::{Frame, Key, Module, Profile, names};
+use varve_sites::symbols::statics;
 
 /// The plan where none is named.
 const PLAN: &str = "hot-sites";
@@ -110,20 +111,22 @@ fn site_map(profile: &Profile, plan: &Plan, budget: u64, kinds: Kinds) -> (SiteM
             .map(|s| s.key.clone())
             .collect::<Vec<_>>(),
     );
-    let (mut sites, mut shown) = (Vec::new(), Vec::new());
+    let (mut sites, mut shown, mut variables) = (Vec::new(), Vec::new(), Vec::new());
     for (number, site) in profile.sites.iter().enumerate() {
+        let quota = quotas.bytes.get(number).copied().unwrap_or(0);
+        let tier = if quota > 0 { Tier::Fast } else { Tier::Slow };
+        variables.extend(variable(profile, &site.key, tier));
         if !matches!(site.key, Key::Heap(_) | Key::Mapping(_)) {
             continue;
         }
-        let quota = quotas.bytes.get(number).copied().unwrap_or(0);
-        let frame = |frame: &varve_sites::native::Frame| FrameRef {
+        let frame = |frame: &Frame| FrameRef {
             module: module_path(profile, frame),
             build_id: frame.build_id.clone(),
             offset: frame.offset,
         };
         sites.push(Site {
             stack: site.key.stack().iter().map(frame).collect(),
-            tier: if quota > 0 { Tier::Fast } else { Tier::Slow },
+            tier,
             promised_bytes: (quota as f64 * factor) as u64,
             rank: ranks[number],
         });
@@ -131,7 +134,7 @@ fn site_map(profile: &Profile, plan: &Plan, budget: u64, kinds: Kinds) -> (SiteM
     }
     let map = SiteMap {
         sites,
-        variables: Vec::new(),
+        variables,
         default_tier: Some(Tier::Slow),
         budget_bytes: budget,
         kinds,
@@ -139,11 +142,33 @@ fn site_map(profile: &Profile, plan: &Plan, budget: u64, kinds: Kinds) -> (SiteM
     (map, shown)
 }
 
-/// Where a frame's file was when the profile was made.
-fn module_path(profile: &Profile, frame: &varve_sites::native::Frame) -> String {
-    let same = |m: &&varve_sites::native::Module| {
-        m.name == frame.module && m.build_id == frame.build_id && !m.path.is_empty()
+/// A static variable, where its file is still the one that was profiled.
+fn variable(profile: &Profile, key: &Key, tier: Tier) -> Option<Variable> {
+    let Key::Static {
+        module,
+        build_id,
+        symbol,
+    } = key
+    else {
+        return None;
     };
+    let same = |m: &&Module| m.name == *module && m.build_id == *build_id;
+    let file = profile.modules.iter().find(same)?;
+    let all = statics(Path::new(&file.path)).ok()?;
+    let found = all.into_iter().find(|v| v.symbol == *symbol)?;
+    Some(Variable {
+        module: file.path.clone(),
+        build_id: build_id.clone(),
+        address: found.address,
+        bytes: found.bytes,
+        tier,
+    })
+}
+
+/// Where a frame's file was when the profile was made.
+fn module_path(profile: &Profile, frame: &Frame) -> String {
+    let same =
+        |m: &&Module| m.name == frame.module && m.build_id == frame.build_id && !m.path.is_empty();
     let module = profile.modules.iter().find(same);
     module.map_or(frame.module.clone(), |m| m.path.clone())
 }

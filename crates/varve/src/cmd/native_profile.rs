@@ -7,9 +7,10 @@ use crate::args::run::job::Work;
 use crate::ui::{self, Done, Failure, failed, wrong};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use varve_report::{fmt, write_atomically};
 use varve_run::Error;
-use varve_run::objects::{self, Groups, Placed, truth};
+use varve_run::objects::{self, Groups, Placed, TraceSites, truth};
 use varve_sites::native::{Profile, Site};
 use varve_sites::{AnyProfile, Counts};
 use varve_trace::TraceReader;
@@ -22,8 +23,9 @@ pub fn profile(work: &Work, a: &ProfileArgs) -> Done {
     let before = before(a)?;
     let (trace, _kept) = trace(work)?;
     let reader = TraceReader::open(&trace).map_err(|e| files::of_trace(&e))?;
-    let keys = objects::keys(&trace).map_err(|e| files::of_input(&e))?;
-    let replays = Replays::of(&machine, &trace, 1, 0);
+    let sites = TraceSites::read(&trace).map_err(|e| files::of_input(&e))?;
+    let sites = Arc::new(sites);
+    let replays = Replays::of(&machine, &trace, &sites, 1, 0);
     let both = [("dram", Placed::Fast), ("slow", Placed::Slow)];
     let results = replays.make(replays.specs(both, None, true))?;
     replays.done();
@@ -37,12 +39,13 @@ pub fn profile(work: &Work, a: &ProfileArgs) -> Done {
             fmt::bytes(cache as f64)
         );
     }
+    let keys = objects::keys(&sites, &results[0]);
     let stacks = truth(&results[0], &results[1]);
     let groups = Groups::by_heat(&keys, &stacks);
     let counted = groups.sum(&stacks);
-    let sites = groups.keys.into_iter().zip(counted);
+    let counted = groups.keys.into_iter().zip(counted);
     let made = |counts: &Counts| counts.objects > 0 || counts.peak_bytes > 0;
-    let sites = sites.filter(|(_, counts)| made(counts));
+    let counted = counted.filter(|(_, counts)| made(counts));
     let command = reader.header().command.clone();
     let first = command.first().map_or("", String::as_str);
     let profile = Profile {
@@ -51,8 +54,8 @@ pub fn profile(work: &Work, a: &ProfileArgs) -> Done {
             .map_or_else(|| first.into(), |n| n.to_string_lossy().into_owned()),
         command,
         machine: machine.name,
-        modules: objects::modules(&reader),
-        sites: sites.map(|(key, counts)| Site { key, counts }).collect(),
+        modules: sites.modules.clone(),
+        sites: counted.map(|(key, counts)| Site { key, counts }).collect(),
     };
     let profile = match before {
         None => profile,

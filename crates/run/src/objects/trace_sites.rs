@@ -1,0 +1,108 @@
+//! What has sites in a recorded program: call stacks, large static variables, stacks of threads, and the rest.
+
+use super::layout::Tally;
+use crate::Error;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::Path;
+use varve_sites::native::{Key, Module};
+use varve_sites::symbols::{Binary, statics};
+use varve_trace::{CallSite, TraceReader};
+
+/// Sites by number, and where those are that are not allocated.
+#[derive(Clone, Debug, Default)]
+pub struct TraceSites {
+    /// What each site is: first all memory of which nothing else is known, then the trace's call stacks, then the others.
+    pub keys: Vec<Key>,
+    /// The files that the program consists of.
+    pub modules: Vec<Module>,
+    /// Addresses of the first process, with the site that they are of.
+    pub(super) ranges: Vec<(Range<u64>, u32)>,
+}
+
+impl TraceSites {
+    /// Those of a trace. Static variables are known where the files are still there that were recorded.
+    ///
+    /// # Errors
+    /// The trace cannot be read.
+    pub fn read(trace: &Path) -> Result<TraceSites, Error> {
+        let reader = TraceReader::open(trace)?;
+        let heap = reader.sites().iter().map(CallSite::key);
+        let mut sites = TraceSites {
+            keys: std::iter::once(Key::Rest).chain(heap).collect(),
+            modules: modules(&reader),
+            ranges: Vec::new(),
+        };
+        let Some(end) = reader.end() else {
+            return Ok(sites);
+        };
+        let mut numbers: HashMap<Key, u32> = HashMap::new();
+        for module in end.modules.iter().filter(|m| m.process == 0) {
+            let path = Path::new(&module.path);
+            let same = Binary::read(path).is_ok_and(|file| file.build_id() == module.build_id);
+            if !same {
+                continue;
+            }
+            for variable in statics(path).unwrap_or_default() {
+                let key = Key::Static {
+                    module: file_name(&module.path).into(),
+                    build_id: module.build_id.clone(),
+                    symbol: variable.symbol,
+                };
+                let at = module.base.wrapping_add(variable.address);
+                sites.add(key, at..at + variable.bytes, &mut numbers);
+            }
+        }
+        for stack in end.stacks.iter().filter(|s| s.process == 0) {
+            sites.add(Key::Stacks, stack.start..stack.end, &mut numbers);
+        }
+        Ok(sites)
+    }
+
+    fn add(&mut self, key: Key, range: Range<u64>, numbers: &mut HashMap<Key, u32>) {
+        let next = self.keys.len() as u32;
+        let number = *numbers.entry(key.clone()).or_insert(next);
+        if number == next {
+            self.keys.push(key);
+        }
+        self.ranges.push((range, number));
+    }
+
+    /// What each site is, once it is known which call stacks mapped memory themselves.
+    pub fn keys_of<'a>(&self, tallies: impl Iterator<Item = &'a Tally>) -> Vec<Key> {
+        let mut keys = self.keys.clone();
+        for (key, tally) in keys.iter_mut().zip(tallies) {
+            if let Key::Heap(stack) = key
+                && tally.mapped
+            {
+                *key = Key::Mapping(std::mem::take(stack));
+            }
+        }
+        keys
+    }
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
+}
+
+/// The files that are in memory, or at least those in which allocation sites are.
+fn modules(reader: &TraceReader) -> Vec<Module> {
+    let mut known: Vec<(&str, &str)> = Vec::new();
+    let loaded = reader.end().map_or(&[][..], |end| &end.modules);
+    let loaded = loaded.iter().map(|m| (&*m.path, &*m.build_id));
+    let sites = reader.sites().iter();
+    let calls = sites.flat_map(|site| std::iter::once(site).chain(&site.callers));
+    let called = calls.map(|call| (&*call.module, &*call.build_id));
+    for module in loaded.chain(called) {
+        if !module.0.is_empty() && !known.contains(&module) {
+            known.push(module);
+        }
+    }
+    let module = |(path, build_id): (&str, &str)| Module {
+        name: file_name(path).into(),
+        path: path.into(),
+        build_id: build_id.into(),
+    };
+    known.into_iter().map(module).collect()
+}
