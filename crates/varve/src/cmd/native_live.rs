@@ -260,6 +260,15 @@ fn as_text(report: &ObjectReport, map: &SiteMap, lines: &[Line], budget: u64) ->
         fmt::bytes(budget as f64)
     ));
     for process in &report.processes {
+        if process.variables_fast + process.variables_slow > 0 {
+            table.notes.push(format!(
+                "{} ({}): static variables: {} fast, {} slow.",
+                process.program,
+                process.pid,
+                fmt::bytes(process.variables_fast as f64),
+                fmt::bytes(process.variables_slow as f64)
+            ));
+        }
         if let Some(why) = &process.idle {
             table.notes.push(format!(
                 "{} ({}): nothing placed: {why}",
