@@ -112,10 +112,18 @@ fn site_map(profile: &Profile, plan: &Plan, budget: u64, kinds: Kinds) -> (SiteM
             .collect::<Vec<_>>(),
     );
     let (mut sites, mut shown, mut variables) = (Vec::new(), Vec::new(), Vec::new());
+    let mut left = budget;
     for (number, site) in profile.sites.iter().enumerate() {
         let quota = quotas.bytes.get(number).copied().unwrap_or(0);
         let tier = if quota > 0 { Tier::Fast } else { Tier::Slow };
-        variables.extend(variable(profile, &site.key, tier));
+        if let Some(mut variable) = variable(profile, &site.key, tier) {
+            // What is bound at the start is taken from the budget before any object.
+            match variable.tier == Tier::Fast && variable.bytes <= left {
+                true => left -= variable.bytes,
+                false => variable.tier = Tier::Slow,
+            }
+            variables.push(variable);
+        }
         if !matches!(site.key, Key::Heap(_) | Key::Mapping(_)) {
             continue;
         }
@@ -136,7 +144,7 @@ fn site_map(profile: &Profile, plan: &Plan, budget: u64, kinds: Kinds) -> (SiteM
         sites,
         variables,
         default_tier: Some(Tier::Slow),
-        budget_bytes: budget,
+        budget_bytes: left,
         kinds,
     };
     (map, shown)
