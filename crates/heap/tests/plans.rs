@@ -247,7 +247,7 @@ fn profile() -> Profile {
             writes,
             old_reads: reads,
             old_writes: writes,
-            accesses: Vec::new(),
+            ..Counts::default()
         },
     };
     Profile {

@@ -135,6 +135,7 @@ fn a_list_is_counted_as_it_was_used() {
             old_writes: kept,
             // 18 times: at least 16 and less than 32.
             accesses: vec![0, 0, 0, 0, 0, kept],
+            ..Counts::default()
         };
         let note = Counts {
             objects: 1,

@@ -131,8 +131,12 @@ pub const DEFAULT_MACHINE: &str = "optane-6230-memory-mode";
 
 #[derive(clap::Args, Debug)]
 pub struct ProfileArgs {
-    /// The WebAssembly program, or the trace of a native one
+    /// The WebAssembly program, or the trace of a native one; with --from, a file of another tool
     pub program: Option<String>,
+    /// Make the profile of what another tool has written about a native program: the file of heaptrack, or the text of `perf script`
+    /// for samples of `perf mem`
+    #[arg(long, value_enum, value_name = "TOOL")]
+    pub from: Option<ProfileFrom>,
     /// Where to write the profile
     #[arg(short, long, value_name = "FILE.sites")]
     pub output: PathBuf,
@@ -160,6 +164,15 @@ pub struct ProfileArgs {
     /// The arguments of a WebAssembly program; or, without PROGRAM, a command
     #[arg(last = true)]
     pub command: Vec<OsString>,
+}
+
+/// Tools whose files become profiles.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+pub enum ProfileFrom {
+    /// What heaptrack writes, uncompressed: allocations, without accesses
+    Heaptrack,
+    /// `perf script` of memory samples: accesses, without allocations
+    Perf,
 }
 
 /// What sites are sorted by.

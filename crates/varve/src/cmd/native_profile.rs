@@ -2,15 +2,18 @@
 
 use super::native::{MACHINE, Replays, shown, trace};
 use super::{files, named};
-use crate::args::ProfileArgs;
 use crate::args::run::job::Work;
+use crate::args::{ProfileArgs, ProfileFrom};
 use crate::ui::{self, Done, Failure, failed, wrong};
+use std::fs::File;
+use std::io::BufReader;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use varve_report::{fmt, write_atomically};
 use varve_run::Error;
 use varve_run::objects::{self, Groups, Placed, TraceSites, truth};
+use varve_sites::import::{heaptrack, perf_script};
 use varve_sites::native::{Profile, Site};
 use varve_sites::{AnyProfile, Counts};
 use varve_trace::TraceReader;
@@ -66,6 +69,46 @@ pub fn profile(work: &Work, a: &ProfileArgs) -> Done {
     };
     write_atomically(&a.output, profile.text().as_bytes()).map_err(failed)?;
     say(a, work, &profile);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `varve profile --from heaptrack heaptrack.raw -o service.sites`: what another tool has written.
+pub fn import(tool: ProfileFrom, a: &ProfileArgs) -> Done {
+    let (Some(file), []) = (&a.program, &a.command[..]) else {
+        return Err(wrong(
+            "--from reads a file of another tool: name it, as in `varve profile --from heaptrack FILE -o FILE.sites`",
+        ));
+    };
+    let before = before(a)?;
+    files::exists(
+        Path::new(file),
+        "no such file",
+        "write it with the other tool first",
+    )?;
+    let input = File::open(file).map_err(|e| wrong(format!("{file}: {e}")))?;
+    let input = BufReader::new(input);
+    let imported = match tool {
+        ProfileFrom::Heaptrack => heaptrack(file, input),
+        ProfileFrom::Perf => perf_script(file, input, |_| None),
+    };
+    let imported = imported.map_err(wrong)?;
+    for missing in &imported.missing {
+        eprintln!("varve: note: {missing}");
+    }
+    let profile = match before {
+        None => imported.profile,
+        Some(mut sum) => {
+            sum.merge(&imported.profile).map_err(wrong)?;
+            sum
+        }
+    };
+    write_atomically(&a.output, profile.text().as_bytes()).map_err(failed)?;
+    eprintln!(
+        "varve: {}: {} allocation sites; `varve sites {}` shows them",
+        a.output.display(),
+        profile.sites.len(),
+        ui::quoted(&a.output.display().to_string())
+    );
     Ok(ExitCode::SUCCESS)
 }
 

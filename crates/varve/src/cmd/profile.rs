@@ -16,6 +16,9 @@ use varve_runtime::{Config, Engine, Error, Module, Store};
 use varve_sites::Profile;
 
 pub fn profile(a: &ProfileArgs) -> Done {
+    if let Some(tool) = a.from {
+        return native_profile::import(tool, a);
+    }
     let native = match &a.program {
         None if a.command.is_empty() => {
             return Err(wrong(

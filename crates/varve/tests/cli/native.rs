@@ -326,3 +326,54 @@ fn a_command_is_placed_on_this_machine_by_its_profile() {
     let failed = live(&["sort", "/nowhere"]);
     assert_eq!(failed.code, 2, "the program's own exit code");
 }
+
+#[test]
+fn files_of_other_tools_become_profiles() {
+    let folder = tempfile::tempdir().unwrap();
+    let raw = folder.path().join("raw");
+    let lines = [
+        "v 10400 3",
+        "x 7 /none/p",
+        "X ./p -x",
+        "I 1000 5e298f",
+        "m 1 -",
+        "m 1 x 1000 0 9b0 1000 5c1",
+        "t 2133 0",
+        "t 2294 1",
+        "+ 100 2 aa0",
+        "+ 40 2 bb0",
+        "- aa0",
+    ];
+    std::fs::write(&raw, lines.join("\n") + "\n").unwrap();
+    let file = folder.path().join("p.sites");
+    let said = varve(&[
+        "profile",
+        "--from",
+        "heaptrack",
+        text(&raw),
+        "-o",
+        text(&file),
+    ])
+    .well();
+    assert!(
+        said.err.contains("note:"),
+        "what heaptrack does not know is said: {}",
+        said.err
+    );
+    let json = varve(&["sites", text(&file), "--json"]).well().json();
+    let sites = json["sites"].as_array().unwrap();
+    assert_eq!((sites.len(), sites[0]["bytes"].as_u64()), (1, Some(0x140)));
+    let bad = folder.path().join("bad");
+    std::fs::write(&bad, "v 10400 3\n+ zz\n").unwrap();
+    let out = folder.path().join("bad.sites");
+    let words = [
+        "profile",
+        "--from",
+        "heaptrack",
+        text(&bad),
+        "-o",
+        text(&out),
+    ];
+    varve(&words).refuses(2, &["bad", "bad:2: "]);
+    assert!(!out.exists());
+}
