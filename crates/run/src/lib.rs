@@ -17,6 +17,7 @@
 
 mod compare;
 mod error;
+pub mod jvm;
 mod keep;
 mod managed;
 mod measured;

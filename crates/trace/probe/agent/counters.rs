@@ -61,7 +61,10 @@ fn value(memory: &'static [u8], name: &str) -> Option<&'static AtomicI64> {
         let (length, name_at) = (word(memory, at)?, word(memory, at + 4)?);
         let named = memory.get(at + name_at..at + name_at + name.len() + 1)?;
         if named.strip_prefix(name.as_bytes()) == Some(&[0]) && memory.get(at + 12) == Some(&b'J') {
-            let place = memory.get(at + word(memory, at + 16)?..)?.get(..8)?.as_ptr();
+            let place = memory
+                .get(at + word(memory, at + 16)?..)?
+                .get(..8)?
+                .as_ptr();
             let place = place.cast::<AtomicI64>();
             // SAFETY: eight bytes of the mapping that the machine keeps a counter in, aligned as it must be.
             return place.is_aligned().then(|| unsafe { &*place });

@@ -3,41 +3,7 @@
 //! The commands' words differ between versions, so only what all have in common is looked for: a line with a generation's
 //! name has its bounds in brackets, `[first, end of what is committed, end of what is reserved)`.
 
-/// A collector.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Collector {
-    /// One thread, two generations.
-    Serial = 1,
-    /// Several threads, two generations.
-    Parallel = 2,
-    /// Regions that change their role.
-    G1 = 3,
-    /// Pages that change their role; collects beside the program.
-    Z = 4,
-    /// Anything else: its heap is not known.
-    Other = 0,
-}
-
-/// What memory is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Use {
-    /// The young generation, all that is reserved for it.
-    Young = 1,
-    /// In it, where objects are born.
-    Eden = 2,
-    /// In it, the two spaces of objects that survived.
-    Survivor = 3,
-    /// The old generation, all that is reserved for it.
-    Old = 4,
-    /// A heap whose parts change their role.
-    Heap = 5,
-    /// What is known of classes.
-    Metaspace = 6,
-    /// Compiled code.
-    Code = 7,
-}
+use super::codes::{Collector, Use};
 
 /// A range of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

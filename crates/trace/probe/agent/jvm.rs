@@ -115,7 +115,8 @@ impl Jvmti {
     pub fn monitor(self, name: &CStr) -> Option<Handle> {
         let mut monitor = null_mut();
         // CreateRawMonitor
-        let error = call!(self.0, 30, (*const c_char, *mut Handle) -> c_int, (name.as_ptr(), &mut monitor));
+        let error =
+            call!(self.0, 30, (*const c_char, *mut Handle) -> c_int, (name.as_ptr(), &mut monitor));
         (error == 0).then_some(monitor)
     }
 
@@ -145,7 +146,8 @@ impl Jvmti {
         type Work = extern "C" fn(Table, Table, *mut c_void);
         const NORMAL: c_int = 5;
         // RunAgentThread
-        call!(self.0, 11, (Handle, Work, *mut c_void, c_int) -> c_int, (thread, work, null_mut(), NORMAL)) == 0
+        call!(self.0, 11, (Handle, Work, *mut c_void, c_int) -> c_int, (thread, work, null_mut(), NORMAL))
+            == 0
     }
 
     /// A property of the virtual machine, such as `java.vm.specification.version`.
@@ -157,7 +159,9 @@ impl Jvmti {
             return None;
         }
         // SAFETY: the machine gives a string that ends in a zero byte, which is ours until it is given back.
-        let text = unsafe { CStr::from_ptr(value) }.to_string_lossy().into_owned();
+        let text = unsafe { CStr::from_ptr(value) }
+            .to_string_lossy()
+            .into_owned();
         // Deallocate
         call!(self.0, 46, (*mut c_char) -> c_int, (value));
         Some(text)
@@ -235,7 +239,9 @@ impl Jni {
             return None;
         }
         // SAFETY: a string that ends in a zero byte, until it is given back.
-        let text = unsafe { CStr::from_ptr(chars) }.to_string_lossy().into_owned();
+        let text = unsafe { CStr::from_ptr(chars) }
+            .to_string_lossy()
+            .into_owned();
         // ReleaseStringUTFChars
         call!(self.0, 170, (Handle, *const c_char) -> (), (string, chars));
         Some(text)

@@ -11,14 +11,21 @@
 //! The commands are run by the method behind the platform's `DiagnosticCommand` bean. The bean itself would start the
 //! platform's whole management service, which is hundreds of classes that the program never asked for.
 
+#[allow(
+    dead_code,
+    reason = "shared with the readers of traces, which need more of it"
+)]
+#[path = "../../src/format/heap.rs"]
+mod codes;
 mod counters;
 mod heap;
 mod jvm;
 mod marks;
 
+use codes::{Collector, Use};
 use core::ffi::{c_char, c_int, c_long, c_void};
 use counters::Counters;
-use heap::{Collector, Range, Use};
+use heap::Range;
 use jvm::{Callbacks, Handle, Jni, Jvmti, Machine, Table};
 use marks::{CALL_HEAP_RANGE, CALL_MACHINE, CALL_PAUSE, CALL_RESUME};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::*};
@@ -99,14 +106,17 @@ pub extern "C" fn Agent_OnLoad(machine: Table, _: *const c_char, _: *const c_voi
 extern "C" fn on_start(_: Table, jni: Table, _: Handle) {
     let jni = Jni(jni);
     if let Err(what) = start(jni) {
-        say(&format!("the heap of this Java virtual machine is not known: {what}"));
+        say(&format!(
+            "the heap of this Java virtual machine is not known: {what}"
+        ));
     }
 }
 
 fn start(jni: Jni) -> Result<(), &'static str> {
     let jvmti = JVMTI.get().ok_or("the agent was not loaded")?.0;
     let monitor = jvmti.monitor(c"varve").ok_or("it has no monitors")?;
-    const MISSING: &str = "its image has no module jdk.management (jlink --add-modules jdk.management)";
+    const MISSING: &str =
+        "its image has no module jdk.management (jlink --add-modules jdk.management)";
     // Its initialization loads the library that the method is in.
     let provider = c"com/sun/management/internal/PlatformMBeanProviderImpl";
     let provider = jni.class(provider).ok_or(MISSING)?;
@@ -131,9 +141,11 @@ fn start(jni: Jni) -> Result<(), &'static str> {
     let version = jvmti.property(c"java.vm.specification.version");
     let version = version.and_then(|text| text.parse().ok()).unwrap_or(0);
     tell(CALL_MACHINE, [agent.collector as u64, version, 0]);
-    let of_generations = matches!(agent.collector, Collector::Serial | Collector::Parallel | Collector::G1);
-    if agent.counters.is_none() && of_generations {
-        say("this Java virtual machine keeps no counters (-XX:-UsePerfData), by which minor and full collections are told apart");
+    let counts = agent.collector.has_generations() || agent.collector == Collector::G1;
+    if agent.counters.is_none() && counts {
+        say(
+            "this Java virtual machine keeps no counters (-XX:-UsePerfData), by which minor and full collections are told apart",
+        );
     }
     agent.look(jni, true);
     let thread = jni.class(c"java/lang/Thread").and_then(|class| {
@@ -184,13 +196,18 @@ impl Agent {
         let Ok(mut told) = TOLD.lock() else { return };
         let young = |range: &Range| matches!(range.what, Use::Young | Use::Eden | Use::Survivor);
         // Spaces lie inside their generation: if one has moved, all are told of.
-        let moved = ranges.iter().any(|range| young(range) && !told.contains(range));
+        let moved = ranges
+            .iter()
+            .any(|range| young(range) && !told.contains(range));
         ranges.retain(|range| (moved && young(range)) || !told.contains(range));
         if moved {
             told.retain(|range| !young(range));
         }
         for range in ranges {
-            tell(CALL_HEAP_RANGE, [range.what as u64, range.start, range.bytes]);
+            tell(
+                CALL_HEAP_RANGE,
+                [range.what as u64, range.start, range.bytes],
+            );
             told.push(range);
         }
     }
@@ -220,7 +237,9 @@ extern "C" fn on_resume(_: Table) {
     let Some(agent) = AGENT.get() else {
         return tell(CALL_RESUME, [0; 3]);
     };
-    let now = agent.counters.map_or([0; 2], |counters| counters.collections());
+    let now = agent
+        .counters
+        .map_or([0; 2], |counters| counters.collections());
     let mut since = [0; 3];
     for (i, counted) in COUNTED.iter().enumerate() {
         since[i] = (now[i] - counted.swap(now[i], Relaxed)).max(0) as u64;
@@ -235,4 +254,3 @@ extern "C" fn on_resume(_: Table) {
     agent.jvmti.notify(agent.monitor);
     agent.jvmti.exit(agent.monitor);
 }
-

@@ -1,9 +1,9 @@
 //! How the agent inside a Java virtual machine speaks to whoever listens: by system calls with numbers of our own, which
 //! the kernel refuses without effect.
 
-/// A virtual machine has started: collector (a code of `heap.rs`), feature version.
+/// A virtual machine has started: collector (its code), feature version.
 pub const CALL_MACHINE: i64 = 0x7661_0004;
-/// A range of memory: what it is for (a code of `heap.rs`), first address, bytes. It holds until another range has a part
+/// A range of memory: what it is for (a code), first address, bytes. It holds until another range has a part
 /// of it.
 pub const CALL_HEAP_RANGE: i64 = 0x7661_0005;
 /// A pause for a collection begins.

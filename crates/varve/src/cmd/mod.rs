@@ -13,6 +13,8 @@ pub mod governor;
 pub mod here;
 pub mod interference;
 pub mod jobs;
+mod jvm;
+mod jvm_table;
 pub mod list;
 pub mod live;
 pub mod machine;

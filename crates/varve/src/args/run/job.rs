@@ -2,6 +2,7 @@
 
 use super::engine::{Engine, EngineLog};
 use super::help::Help;
+use super::jvm::{self, Generations};
 use super::model::{Model, PageSize};
 use super::objects::{Instances, Nodes, Objects, Plans};
 use super::output::{Json, Output};
@@ -37,6 +38,17 @@ pub struct ModelledNative {
     pub model: Model,
     #[command(flatten)]
     pub plans: Plans,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Generations of a Java virtual machine, as a command or a trace, on a modelled machine.
+#[derive(Args, Debug)]
+pub struct ModelledJava {
+    #[command(flatten)]
+    pub model: Model,
+    #[command(flatten)]
+    pub generations: Generations,
     #[command(flatten)]
     pub output: Output,
 }
@@ -137,6 +149,7 @@ pub struct Program {
 pub enum Job {
     ModelledPages(Work, Box<ModelledPages>),
     ModelledNative(Work, Box<ModelledNative>),
+    ModelledJava(Work, Box<ModelledJava>),
     LivePages(Vec<OsString>, Box<LivePages>),
     LiveNative(Vec<OsString>, Box<LiveNative>),
     ModelledObjects(Program, Box<ModelledObjects>),
@@ -149,6 +162,7 @@ pub enum Job {
 pub enum Kind {
     ModelledPages,
     ModelledNative,
+    ModelledJava,
     ModelledObjects,
     LivePages,
     LiveNative,
@@ -170,9 +184,10 @@ struct About {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 7] = [
+    pub const ALL: [Kind; 8] = [
         Kind::ModelledPages,
         Kind::ModelledNative,
+        Kind::ModelledJava,
         Kind::ModelledObjects,
         Kind::LivePages,
         Kind::LiveNative,
@@ -193,6 +208,12 @@ impl Kind {
                 how: "with its objects on a modelled machine",
                 wasm: false,
                 options: ModelledNative::augment_args,
+            },
+            Kind::ModelledJava => About {
+                who: "Java virtual machines (-- java ..., or a trace of one) without --policy, on a machine with two memories",
+                how: "with its generations on a modelled machine",
+                wasm: false,
+                options: ModelledJava::augment_args,
             },
             Kind::ModelledObjects => About {
                 who: "WebAssembly programs on a modelled machine (--machine)",
@@ -360,6 +381,8 @@ impl Request {
             {
                 Kind::ModelledPages
             }
+            (Some(trace), _) if jvm::is_of_java(trace) => Kind::ModelledJava,
+            (None, [word, ..]) if jvm::is_java(word) => Kind::ModelledJava,
             _ => Kind::ModelledNative,
         })
     }
@@ -388,6 +411,10 @@ impl Request {
             Kind::ModelledNative => {
                 let work = work.map_or(Work::Command(command), Work::Named);
                 Job::ModelledNative(work, self.only(kind, &what)?)
+            }
+            Kind::ModelledJava => {
+                let work = work.map_or(Work::Command(command), Work::Named);
+                Job::ModelledJava(work, self.only(kind, &what)?)
             }
             Kind::ModelledObjects => {
                 Job::ModelledObjects(program(work, command), self.only(kind, &what)?)
@@ -443,9 +470,10 @@ mod tests {
     }
 
     /// Words that ask for each kind of run.
-    const ASKS: [(Kind, &[&str], &[&str]); 7] = [
+    const ASKS: [(Kind, &[&str], &[&str]); 8] = [
         (Kind::ModelledPages, &["gups"], &[]),
         (Kind::ModelledNative, &["x.trace"], &[]),
+        (Kind::ModelledJava, &[], &["--", "java", "X"]),
         (Kind::ModelledObjects, &["x.wasm", "--machine", "m"], &[]),
         (Kind::LivePages, &["--live"], &["--", "true"]),
         (
@@ -529,6 +557,7 @@ mod tests {
                 Job::ModelledPages(..) => Kind::ModelledPages,
                 Job::ModelledObjects(..) => Kind::ModelledObjects,
                 Job::ModelledNative(..) => Kind::ModelledNative,
+                Job::ModelledJava(..) => Kind::ModelledJava,
                 Job::LivePages(..) => Kind::LivePages,
                 Job::LiveNative(..) => Kind::LiveNative,
                 Job::LiveObjects(..) => Kind::LiveObjects,
