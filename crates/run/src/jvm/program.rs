@@ -12,6 +12,8 @@ use varve_trace::{Event, Listener, TraceProgram, Use};
 pub const MINOR: u64 = 0;
 pub const FULL: u64 = 1;
 pub const OTHER: u64 = 2;
+/// Their names.
+pub const CLASSES: [&str; 3] = ["minor", "full", "other"];
 
 /// Owners of memory: uses by their codes and 1, and whatever has none.
 pub const OWNERS: usize = Use::ALL.len() + 1;
@@ -90,7 +92,7 @@ impl Program for JavaProgram {
     }
 
     fn classes(&self) -> Vec<String> {
-        ["minor", "full", "other"].map(String::from).into()
+        CLASSES.map(String::from).into()
     }
 
     fn failure(&self) -> Option<String> {

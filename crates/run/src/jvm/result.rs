@@ -1,7 +1,7 @@
 //! What a Java program's run under one plan came to.
 
 use super::place::Pages;
-use super::program::{FULL, MINOR, OTHER, owner};
+use super::program::{CLASSES, FULL, MINOR, OTHER, owner};
 use super::{JavaSpec, PAGE, dram_bytes};
 use crate::{Measured, Pauses, StallShares};
 use serde::{Deserialize, Serialize};
@@ -51,9 +51,9 @@ pub struct JavaResult {
     pub collector: Collector,
     /// Feature version of the virtual machine, such as 17.
     pub java: u32,
-    /// Pauses for collections of the young generation.
+    /// Collections of the young generation, as the virtual machine counts them, and the pauses in which nothing else was collected.
     pub minor: Pauses,
-    /// Pauses in which everything was collected.
+    /// Collections of everything, and their pauses.
     pub full: Pauses,
     /// Other pauses: parts of a collection beside the program.
     pub other: Pauses,
@@ -95,7 +95,10 @@ impl JavaResult {
         let bytes = |fast: usize| pages.iter().map(|of| of[fast]).sum::<u64>() * PAGE;
         let (fast_bytes, slow_bytes) = (bytes(1), bytes(0));
         let seconds = out.ns as f64 / 1e9;
-        let class = |class: u64| out.latencies.get(class as usize);
+        let class = |class: u64| {
+            let name = CLASSES[class as usize];
+            out.latencies.iter().find(|of| of.class == name)
+        };
         let pauses = |number| {
             class(number).map_or(Pauses::default(), |of| Pauses {
                 count: of.count,
@@ -105,10 +108,12 @@ impl JavaResult {
             })
         };
         let total = |number| class(number).map_or(0.0, |of| of.count as f64 * of.mean_ns / 1e9);
-        let (minor, full, other) = (pauses(MINOR), pauses(FULL), pauses(OTHER));
+        let (mut minor, mut full, other) = (pauses(MINOR), pauses(FULL), pauses(OTHER));
         let paused = total(MINOR) + total(FULL) + total(OTHER);
         let lived: u64 = out.thread_ns.iter().sum();
         let recorded = &spec.recorded;
+        // Everything may be collected right after the young generation, in one pause, which is the one of everything.
+        (minor.count, full.count) = (recorded.java.minor, recorded.java.full);
         JavaResult {
             plan: spec.plan.clone(),
             measured: Measured {

@@ -10,6 +10,7 @@ mod durable_types;
 mod help;
 mod jobs;
 mod jobs_managed;
+mod jvm;
 mod machines;
 mod native;
 mod nodes;
