@@ -6,6 +6,7 @@
 //!
 //! - [`run`] does it for an unmodified program, through a preloaded shim.
 //! - [`objects`] places a native program's objects by allocation site, in fast or slow memory.
+//! - [`java`] puts the generations of a stock Java virtual machine on memory nodes.
 //! - [`Placer`] does it for memory that a Rust program asks for.
 //! - [`choose`] is the decision alone, without any I/O.
 //! - [`machine_conflicts`] counts how the pages of running processes share bins, from the kernel's page maps.
@@ -50,6 +51,7 @@ pub mod curves;
 pub mod doctor;
 mod error;
 mod interrupts;
+pub mod java;
 mod memory;
 pub mod nodes;
 pub mod objects;

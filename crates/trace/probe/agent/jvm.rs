@@ -61,6 +61,7 @@ impl Machine {
 
 /// Events by their numbers.
 pub const VM_INIT: c_int = 50;
+pub const VM_DEATH: c_int = 51;
 pub const COLLECTION_START: c_int = 81;
 pub const COLLECTION_FINISH: c_int = 82;
 /// The table of callbacks begins with that of this event.

@@ -8,6 +8,8 @@
 //! the agent's thread      asks again, since the machine's thread may not, and tells what has changed
 //! ```
 //!
+//! Where memory is to be on nodes of this machine, it also binds what it finds (`place.rs`), and writes at the end where it was.
+//!
 //! The commands are run by the method behind the platform's `DiagnosticCommand` bean. The bean itself would start the
 //! platform's whole management service, which is hundreds of classes that the program never asked for.
 
@@ -21,15 +23,18 @@ mod counters;
 mod heap;
 mod jvm;
 mod marks;
+mod place;
 
 use codes::{Collector, Use};
-use core::ffi::{c_char, c_int, c_long, c_void};
+use core::ffi::{CStr, c_char, c_int, c_long, c_void};
 use counters::Counters;
 use heap::Range;
 use jvm::{Callbacks, Handle, Jni, Jvmti, Machine, Table};
 use marks::{CALL_HEAP_RANGE, CALL_MACHINE, CALL_PAUSE, CALL_RESUME};
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::*};
-use std::sync::{Mutex, OnceLock};
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::*};
+use std::sync::{LazyLock, Mutex, OnceLock};
+use std::time::Instant;
 
 unsafe extern "C" {
     fn syscall(number: c_long, ...) -> c_long;
@@ -48,6 +53,8 @@ struct Agent {
     monitor: Handle,
     counters: Option<Counters>,
     collector: Collector,
+    /// Its feature version.
+    version: u64,
     /// An object of the class with the method that runs diagnostic commands.
     commands: Handle,
     execute: Handle,
@@ -66,6 +73,15 @@ static TOLD: Mutex<Vec<Range>> = Mutex::new(Vec::new());
 static COLLECTED: AtomicBool = AtomicBool::new(false);
 /// Collections that were told of.
 static COUNTED: [AtomicI64; 2] = [const { AtomicI64::new(0) }; 2];
+/// When the agent was loaded.
+static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
+/// When the machine stood still last, ns after that; how often it did, for how long, and the longest time, ns.
+static STOOD_STILL_AT: AtomicU64 = AtomicU64::new(0);
+static PAUSES: AtomicU64 = AtomicU64::new(0);
+static PAUSED: AtomicU64 = AtomicU64::new(0);
+static LONGEST: AtomicU64 = AtomicU64::new(0);
+/// Ranges that could not be bound, and why the last one could not.
+static REFUSED: Mutex<(u32, String)> = Mutex::new((0, String::new()));
 /// What was reserved for metaspace when the agent looked.
 static METASPACE: AtomicI64 = AtomicI64::new(0);
 
@@ -84,7 +100,12 @@ fn say(line: &str) {
 
 /// Entry: called by the virtual machine before it starts.
 #[unsafe(no_mangle)]
-pub extern "C" fn Agent_OnLoad(machine: Table, _: *const c_char, _: *const c_void) -> c_int {
+pub extern "C" fn Agent_OnLoad(machine: Table, options: *const c_char, _: *const c_void) -> c_int {
+    LazyLock::force(&BEGUN);
+    if !options.is_null() {
+        // SAFETY: the machine gives a string that ends in a zero byte.
+        place::begin(&unsafe { CStr::from_ptr(options) }.to_string_lossy());
+    }
     let Some(jvmti) = Machine(machine).jvmti() else {
         say("this Java virtual machine has no JVMTI 1.2; its heap is not known");
         return 0;
@@ -92,6 +113,7 @@ pub extern "C" fn Agent_OnLoad(machine: Table, _: *const c_char, _: *const c_voi
     let mut callbacks = Callbacks::none();
     callbacks.set(jvm::VM_INIT, on_start as *const c_void);
     if jvmti.ask_for_collections() {
+        callbacks.set(jvm::VM_DEATH, on_end as *const c_void);
         callbacks.set(jvm::COLLECTION_START, on_pause as *const c_void);
         callbacks.set(jvm::COLLECTION_FINISH, on_resume as *const c_void);
     }
@@ -132,6 +154,7 @@ fn start(jni: Jni) -> Result<(), &'static str> {
         monitor,
         counters: Counters::find(&maps()),
         collector: Collector::Other,
+        version: 0,
         commands: object.ok_or("it has no memory left")?,
         execute,
     };
@@ -139,8 +162,8 @@ fn start(jni: Jni) -> Result<(), &'static str> {
     let info = info.ok_or("it does not know the command GC.heap_info")?;
     agent.collector = heap::heap(&info).0;
     let version = jvmti.property(c"java.vm.specification.version");
-    let version = version.and_then(|text| text.parse().ok()).unwrap_or(0);
-    tell(CALL_MACHINE, [agent.collector as u64, version, 0]);
+    agent.version = version.and_then(|text| text.parse().ok()).unwrap_or(0);
+    tell(CALL_MACHINE, [agent.collector as u64, agent.version, 0]);
     let counts = agent.collector.has_generations() || agent.collector == Collector::G1;
     if agent.counters.is_none() && counts {
         say(
@@ -208,6 +231,11 @@ impl Agent {
                 CALL_HEAP_RANGE,
                 [range.what as u64, range.start, range.bytes],
             );
+            if let Some(Err(error)) = place::places().map(|places| places.bind(&range))
+                && let Ok(mut refused) = REFUSED.lock()
+            {
+                *refused = (refused.0 + 1, error.to_string());
+            }
             told.push(range);
         }
     }
@@ -229,11 +257,16 @@ extern "C" fn follow(_: Table, jni: Table, _: *mut c_void) {
 
 /// A collection begins. The thread is the machine's own: it may not use JNI.
 extern "C" fn on_pause(_: Table) {
+    STOOD_STILL_AT.store(BEGUN.elapsed().as_nanos() as u64, Relaxed);
     tell(CALL_PAUSE, [0; 3]);
 }
 
 /// It ends.
 extern "C" fn on_resume(_: Table) {
+    let paused = BEGUN.elapsed().as_nanos() as u64 - STOOD_STILL_AT.load(Relaxed);
+    PAUSES.fetch_add(1, Relaxed);
+    PAUSED.fetch_add(paused, Relaxed);
+    LONGEST.fetch_max(paused, Relaxed);
     let Some(agent) = AGENT.get() else {
         return tell(CALL_RESUME, [0; 3]);
     };
@@ -253,4 +286,55 @@ extern "C" fn on_resume(_: Table) {
     COLLECTED.store(true, SeqCst);
     agent.jvmti.notify(agent.monitor);
     agent.jvmti.exit(agent.monitor);
+}
+
+/// The machine is about to end: a line of JSON says what it was, and where its memory is.
+extern "C" fn on_end(_: Table, _: Table) {
+    let (Some(agent), Some(places)) = (AGENT.get(), place::places()) else {
+        return;
+    };
+    let Some(file) = &places.report else { return };
+    let Ok(told) = TOLD.lock() else { return };
+    let mut parts = Vec::new();
+    for range in told.iter() {
+        // Spaces are parts of their generation.
+        if matches!(range.what, Use::Eden | Use::Survivor) {
+            continue;
+        }
+        let nodes = place::positions(range).into_iter();
+        let nodes: Vec<String> = nodes
+            .map(|(node, bytes)| format!("\"{node}\":{bytes}"))
+            .collect();
+        parts.push(format!(
+            "{{\"what\":\"{}\",\"reserved_bytes\":{},\"wanted\":{:?},\"nodes\":{{{}}}}}",
+            range.what.name(),
+            range.bytes,
+            places.of(range.what),
+            nodes.join(",")
+        ));
+    }
+    let [minor, full] = agent
+        .counters
+        .map_or([0; 2], |counters| counters.collections());
+    let refused = REFUSED
+        .lock()
+        .map_or((0, String::new()), |refused| refused.clone());
+    let line = format!(
+        "{{\"pid\":{},\"collector\":\"{}\",\"java\":{},\"minor\":{minor},\"full\":{full},\"pauses\":{},\"pause_ns\":{},\"longest_pause_ns\":{},\"refused\":{},\"why_refused\":\"{}\",\"parts\":[{}]}}\n",
+        std::process::id(),
+        agent.collector.name(),
+        agent.version,
+        PAUSES.load(Relaxed),
+        PAUSED.load(Relaxed),
+        LONGEST.load(Relaxed),
+        refused.0,
+        refused.1,
+        parts.join(",")
+    );
+    let file = std::fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(file);
+    // Whoever asked for the report sees that it is missing.
+    let _ = file.and_then(|mut file| file.write_all(line.as_bytes()));
 }

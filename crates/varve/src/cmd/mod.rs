@@ -14,6 +14,7 @@ pub mod here;
 pub mod interference;
 pub mod jobs;
 mod jvm;
+mod jvm_live;
 mod jvm_table;
 pub mod list;
 pub mod live;

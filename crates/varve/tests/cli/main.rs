@@ -11,6 +11,7 @@ mod help;
 mod jobs;
 mod jobs_managed;
 mod jvm;
+mod jvm_live;
 mod machines;
 mod native;
 mod nodes;

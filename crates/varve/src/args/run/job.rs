@@ -2,7 +2,7 @@
 
 use super::engine::{Engine, EngineLog};
 use super::help::Help;
-use super::jvm::{self, Generations};
+use super::jvm::{self, Generations, GenerationsHere};
 use super::model::{Model, PageSize};
 use super::objects::{Instances, Nodes, Objects, Plans};
 use super::output::{Json, Output};
@@ -87,6 +87,19 @@ pub struct LiveNative {
     pub nodes: Nodes,
 }
 
+/// Generations of a Java virtual machine on this machine.
+#[derive(Args, Debug)]
+pub struct LiveJava {
+    #[command(flatten)]
+    pub live: Live,
+    #[command(flatten)]
+    pub plan: GenerationsHere,
+    #[command(flatten)]
+    pub json: Json,
+    #[command(flatten)]
+    pub nodes: Nodes,
+}
+
 /// Pages of a command on this machine.
 #[derive(Args, Debug)]
 pub struct LivePages {
@@ -152,6 +165,7 @@ pub enum Job {
     ModelledJava(Work, Box<ModelledJava>),
     LivePages(Vec<OsString>, Box<LivePages>),
     LiveNative(Vec<OsString>, Box<LiveNative>),
+    LiveJava(Vec<OsString>, Box<LiveJava>),
     ModelledObjects(Program, Box<ModelledObjects>),
     LiveObjects(Program, Box<LiveObjects>),
     Plain(Program, Box<Plain>),
@@ -166,6 +180,7 @@ pub enum Kind {
     ModelledObjects,
     LivePages,
     LiveNative,
+    LiveJava,
     LiveObjects,
     Plain,
 }
@@ -184,13 +199,14 @@ struct About {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 8] = [
+    pub const ALL: [Kind; 9] = [
         Kind::ModelledPages,
         Kind::ModelledNative,
         Kind::ModelledJava,
         Kind::ModelledObjects,
         Kind::LivePages,
         Kind::LiveNative,
+        Kind::LiveJava,
         Kind::LiveObjects,
         Kind::Plain,
     ];
@@ -232,6 +248,12 @@ impl Kind {
                 how: "with its objects on this machine",
                 wasm: false,
                 options: LiveNative::augment_args,
+            },
+            Kind::LiveJava => About {
+                who: "Java virtual machines with their generations on this machine (--live --plan)",
+                how: "with the generations of its Java virtual machine on this machine",
+                wasm: false,
+                options: LiveJava::augment_args,
             },
             Kind::LiveObjects => About {
                 who: "WebAssembly programs on this machine with a heap plan (--plan)",
@@ -372,6 +394,7 @@ impl Request {
             (None, _) if live.live && self.options::<Plans>()?.profile.is_some() => {
                 Kind::LiveNative
             }
+            (None, _) if live.live && planned => Kind::LiveJava,
             (None, _) if live.live => Kind::LivePages,
             (Some(work), _) if !is_trace(work) => Kind::ModelledPages,
             _ if ids(Pages::augment_args).iter().any(|id| self.given(id)) => Kind::ModelledPages,
@@ -421,6 +444,7 @@ impl Request {
             }
             Kind::LivePages => Job::LivePages(command, self.only(kind, &what)?),
             Kind::LiveNative => Job::LiveNative(command, self.only(kind, &what)?),
+            Kind::LiveJava => Job::LiveJava(command, self.only(kind, &what)?),
             Kind::LiveObjects => Job::LiveObjects(program(work, command), self.only(kind, &what)?),
             Kind::Plain => Job::Plain(program(work, command), self.only(kind, &what)?),
         })
@@ -470,7 +494,7 @@ mod tests {
     }
 
     /// Words that ask for each kind of run.
-    const ASKS: [(Kind, &[&str], &[&str]); 8] = [
+    const ASKS: [(Kind, &[&str], &[&str]); 9] = [
         (Kind::ModelledPages, &["gups"], &[]),
         (Kind::ModelledNative, &["x.trace"], &[]),
         (Kind::ModelledJava, &[], &["--", "java", "X"]),
@@ -480,6 +504,11 @@ mod tests {
             Kind::LiveNative,
             &["--live", "--sites", "x.sites"],
             &["--", "true"],
+        ),
+        (
+            Kind::LiveJava,
+            &["--live", "--plan", "kg-n"],
+            &["--", "java", "X"],
         ),
         (Kind::LiveObjects, &["x.wasm", "--plan", "kg-n"], &[]),
         (Kind::Plain, &["x.wasm"], &[]),
@@ -560,6 +589,7 @@ mod tests {
                 Job::ModelledJava(..) => Kind::ModelledJava,
                 Job::LivePages(..) => Kind::LivePages,
                 Job::LiveNative(..) => Kind::LiveNative,
+                Job::LiveJava(..) => Kind::LiveJava,
                 Job::LiveObjects(..) => Kind::LiveObjects,
                 Job::Plain(..) => Kind::Plain,
             };

@@ -25,6 +25,15 @@ pub struct Generations {
     pub instances: u32,
 }
 
+/// The plan of a virtual machine on this machine.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Generations")]
+pub struct GenerationsHere {
+    /// The plan for generations: dram, slow, slow-scan, kg-n or interleave (see `varve plan`)
+    #[arg(long, value_name = "PLAN", help_heading = MAIN)]
+    pub plan: Option<String>,
+}
+
 /// Does a command start a Java virtual machine? Scripts that do are known by their traces.
 pub fn is_java(word: &OsStr) -> bool {
     Path::new(word).file_name() == Some(OsStr::new("java"))
