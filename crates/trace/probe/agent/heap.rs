@@ -33,7 +33,7 @@ fn bounds(line: &str) -> Option<(u64, u64, u64)> {
     });
     let first = all.next()??;
     let second = all.next()??;
-    let last = all.last().unwrap_or(Some(second))?;
+    let last = all.next_back().unwrap_or(Some(second))?;
     Some((first, second, last))
 }
 

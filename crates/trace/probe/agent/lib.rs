@@ -99,11 +99,18 @@ fn say(line: &str) {
 }
 
 /// Entry: called by the virtual machine before it starts.
+///
+/// # Safety
+/// The machine's table, and the agent's options as a string that ends in a zero byte, or null.
 #[unsafe(no_mangle)]
-pub extern "C" fn Agent_OnLoad(machine: Table, options: *const c_char, _: *const c_void) -> c_int {
+pub unsafe extern "C" fn Agent_OnLoad(
+    machine: Table,
+    options: *const c_char,
+    _: *const c_void,
+) -> c_int {
     LazyLock::force(&BEGUN);
     if !options.is_null() {
-        // SAFETY: the machine gives a string that ends in a zero byte.
+        // SAFETY: promised by the caller.
         place::begin(&unsafe { CStr::from_ptr(options) }.to_string_lossy());
     }
     let Some(jvmti) = Machine(machine).jvmti() else {

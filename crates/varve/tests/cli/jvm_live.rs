@@ -10,14 +10,14 @@ use std::process::Command;
 /// Objects that stay, more than the heap has in the beginning, and objects that do not.
 const PROGRAM: &str = "\
 public class Grows {
-    static byte[][] kept = new byte[40][];
+    static byte[][] kept = new byte[160][];
     static Object last;
 
     public static void main(String[] words) {
         for (int i = 0; i < kept.length; i++) {
-            kept[i] = new byte[1 << 20];
+            kept[i] = new byte[1 << 18];
             for (int j = 0; j < kept[i].length; j += 4096) kept[i][j] = 1;
-            for (int j = 0; j < 1 << 10; j++) last = new byte[1 << 10];
+            for (int j = 0; j < 1 << 8; j++) last = new byte[1 << 10];
         }
         System.out.println(\"grown\");
     }
