@@ -20,10 +20,12 @@ pub struct UseOfMemory {
     pub fast_bytes: u64,
     /// The same for slow memory.
     pub slow_bytes: u64,
-    /// Bytes of lines that loads brought from memory.
-    pub loaded_bytes: u64,
-    /// Bytes of lines that stores brought from memory.
-    pub stored_bytes: u64,
+    /// Bytes that were read from memory for it, those that a prefetcher asked for too.
+    pub read_bytes: u64,
+    /// Loads that missed all caches.
+    pub load_misses: u64,
+    /// Stores that missed all caches.
+    pub store_misses: u64,
     /// Time that threads waited for its lines, s, of all threads.
     pub waited_seconds: f64,
 }
@@ -160,12 +162,12 @@ fn memory(out: &Outcome, pages: &Pages) -> Vec<UseOfMemory> {
             name: what.map_or("outside", Use::name).into(),
             fast_bytes: fast * PAGE,
             slow_bytes: slow * PAGE,
-            loaded_bytes: 64 * counts.misses,
-            stored_bytes: 64 * counts.store_misses,
+            read_bytes: 64 * counts.lines,
+            load_misses: counts.misses,
+            store_misses: counts.store_misses,
             waited_seconds: counts.stall_ps as f64 / 1e12,
         }
     };
-    let empty =
-        |m: &UseOfMemory| m.fast_bytes + m.slow_bytes + m.loaded_bytes + m.stored_bytes == 0;
+    let empty = |m: &UseOfMemory| m.fast_bytes + m.slow_bytes + m.read_bytes == 0;
     uses.map(of).filter(|m| !empty(m)).collect()
 }

@@ -111,8 +111,8 @@ fn traffic(results: &[JavaResult]) -> RunTable {
     let mut table = RunTable::new(format!("What memory is for, under `{}`", r.plan), "memory");
     table.columns = vec![
         Column::new("pages", Format::Bytes, Better::Neither),
-        Column::new("loaded", Format::Bytes, Better::Neither),
-        Column::new("stored", Format::Bytes, Better::Neither),
+        Column::new("read", Format::Bytes, Better::Neither),
+        Column::new("misses", Format::Number, Better::Neither),
         Column::new("waited for", Format::DurationNs, Better::Lower),
     ];
     for part in &r.memory {
@@ -120,14 +120,14 @@ fn traffic(results: &[JavaResult]) -> RunTable {
             &part.name,
             [
                 ((part.fast_bytes + part.slow_bytes) as f64).into(),
-                (part.loaded_bytes as f64).into(),
-                (part.stored_bytes as f64).into(),
+                (part.read_bytes as f64).into(),
+                ((part.load_misses + part.store_misses) as f64).into(),
                 (1e9 * part.waited_seconds).into(),
             ],
         );
     }
     table.notes.push(
-        "loaded, stored: lines that loads and stores brought from memory; waited for: by all threads together".into(),
+        "read: from memory, by prefetchers too; misses: of loads and stores, in all caches; waited for: by all threads together".into(),
     );
     table
 }
