@@ -618,7 +618,7 @@ mod tests {
             ),
             (
                 &["x.wasm", "--nodes", "fast=0,slow=1"],
-                "--nodes is for commands with their objects on this machine (--live --sites) or WebAssembly programs on this machine with a heap plan (--plan); x.wasm",
+                "--nodes is for commands with their objects on this machine (--live --sites) or Java virtual machines with their generations on this machine (--live --plan) or WebAssembly programs on this machine with a heap plan (--plan); x.wasm",
             ),
             (
                 &["--live", "--seed", "2", "--", "true"],
