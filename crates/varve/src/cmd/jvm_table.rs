@@ -65,14 +65,17 @@ pub fn details(results: &[JavaResult]) -> Vec<RunTable> {
     vec![pauses(results), traffic(results)]
 }
 
+/// Pauses of a kind, of a result.
+type Kind = fn(&JavaResult) -> Pauses;
+
 fn pauses(results: &[JavaResult]) -> RunTable {
     let mut table = RunTable::new("Pauses for collections", "plan");
-    let kinds: [(&str, fn(&JavaResult) -> Pauses); 3] = [
+    let kinds: [(&str, Kind); 3] = [
         ("minor", |r| r.minor),
         ("full", |r| r.full),
         ("other", |r| r.other),
     ];
-    let any = |of: &fn(&JavaResult) -> Pauses| results.iter().any(|r| of(r).count > 0);
+    let any = |of: &Kind| results.iter().any(|r| of(r).count > 0);
     let kinds: Vec<_> = kinds
         .into_iter()
         .filter(|(name, of)| *name != "other" || any(of))
