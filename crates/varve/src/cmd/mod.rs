@@ -24,6 +24,7 @@ mod native_live;
 mod native_profile;
 mod native_sites;
 mod native_table;
+mod native_trays;
 mod nodes;
 mod pages;
 mod phases;

@@ -4,7 +4,7 @@
 use super::compared::{self, origin};
 use super::shares::{BASE, Shares};
 use super::so_far::SoFar;
-use super::{files, named, native_table, pages};
+use super::{files, named, native_table, native_trays, pages};
 use crate::args::run::job::{ModelledNative, Work};
 use crate::args::run::objects::Fast;
 use crate::ui::{self, Done, Failure, failed, of_run, wrong};
@@ -35,23 +35,23 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
         ui::can_hold_results(folder, "--out")?;
     }
     let machine = named::machine(a.model.machine.as_deref().unwrap_or(MACHINE))?;
-    if varve_run::has_one_memory(&machine) || machine.dram_cache.is_some() {
+    if varve_run::has_one_memory(&machine) {
+        return native_trays::run(work, a, &machine);
+    }
+    if machine.dram_cache.is_some() {
         return Err(wrong(Error::NoSlowNode(machine.name)));
+    }
+    if a.trays.trays.is_some() {
+        return Err(wrong(Error::NoTrays(machine.name)));
     }
     // What is wrong with options is said before a command runs.
     let plans = chosen(a.plans.plan.as_deref())?;
+    if plans.iter().any(|plan| matches!(plan.by, By::Colours)) {
+        return Err(wrong(Error::NoTrays(machine.name)));
+    }
     let profile = a.plans.profile.as_deref().map(profile).transpose()?;
     let (trace, _kept) = trace(work)?;
-    let sites = TraceSites::read(&trace).map_err(|e| files::of_input(&e))?;
-    if sites.keys.len() > objects::MOST_SITES {
-        return Err(wrong(format!(
-            "{}: {} allocation sites, and at most {} are told apart",
-            trace.display(),
-            sites.keys.len(),
-            objects::MOST_SITES
-        )));
-    }
-    let sites = Arc::new(sites);
+    let sites = sites(&trace)?;
     let replays = Replays::of(&machine, &trace, &sites, a.model.seed, a.model.jobs);
     let both = [("dram", Placed::Fast), (SLOW, Placed::Slow)];
     let [dram, slow] = &replays.make(replays.specs(both, None, true))?[..] else {
@@ -63,7 +63,7 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
     let truth = own.sum(&stacks);
     let (groups, known) = match &profile {
         None => (own.clone(), truth.clone()),
-        Some(profile) => known(profile, &keys, dram.most_bytes)?,
+        Some(profile) => known(profile, &keys, dram.most_bytes, "slow")?,
     };
     let budgets = Budgets::new(a.plans.fast.as_ref(), &plans, dram.most_bytes);
     let (mut specs, mut quotas) = (Vec::new(), Vec::new());
@@ -93,11 +93,7 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
         let quotas = i.checked_sub(first).map_or(&[][..], |i| &quotas[i]);
         result.placed = sites.placed(&result.plan, quotas);
     }
-    let name = match work {
-        Work::Named(path) => varve_run::Work::Trace(path.into()).name(),
-        Work::Command(words) => shown(words),
-    };
-    let mut table = native_table::of(&name, &machine, &results);
+    let mut table = native_table::of(&name(work), &machine, &results);
     table.notes.extend(budgets.note(dram.most_bytes));
     if a.plans.plan.is_none() {
         table
@@ -114,13 +110,37 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
     compared::show(&a.output, origin, table, (details, charts), &results)
 }
 
+/// What is run, for a title.
+pub fn name(work: &Work) -> String {
+    match work {
+        Work::Named(path) => varve_run::Work::Trace(path.into()).name(),
+        Work::Command(words) => shown(words),
+    }
+}
+
+/// What has sites in a trace.
+pub fn sites(trace: &Path) -> Result<Arc<TraceSites>, Failure> {
+    let sites = TraceSites::read(trace).map_err(|e| files::of_input(&e))?;
+    match sites.keys.len() <= objects::MOST_SITES {
+        true => Ok(Arc::new(sites)),
+        false => Err(wrong(format!(
+            "{}: {} allocation sites, and at most {} are told apart",
+            trace.display(),
+            sites.keys.len(),
+            objects::MOST_SITES
+        ))),
+    }
+}
+
 /// The plan with all in slow memory, which no budget changes.
 const SLOW: &str = "slow";
 
-/// The plans that a list names; all of them without one.
+/// The plans that a list names; all of those for two memories without one.
 pub fn chosen(list: Option<&str>) -> Result<Vec<&'static Plan>, Failure> {
-    let able: Vec<&str> = PLANS.iter().map(|plan| plan.name).collect();
+    let able = PLANS.iter().filter(|p| !matches!(p.by, By::Colours));
+    let able: Vec<&str> = able.map(|plan| plan.name).collect();
     let named = varve_spec::expand(list.unwrap_or(varve_spec::ALL), &able);
+    let able: Vec<&str> = PLANS.iter().map(|plan| plan.name).collect();
     let plan = |name: &String| {
         objects::plan(name).ok_or_else(|| {
             let meant = varve_spec::nearest(name, able.iter().copied());
@@ -151,11 +171,13 @@ pub fn profile(path: &Path) -> Result<Profile, Failure> {
 }
 
 /// The stacks of a run as sites of a profile, and what that knows of them; refused if that is nothing. Peaks are as many times as
-/// large as the run's memory is larger than the profile's, which may be of another input.
-fn known(
+/// large as the run's memory is larger than the profile's, which may be of another input. What the profile does not know is
+/// `otherwise`.
+pub fn known(
     profile: &Profile,
     keys: &[Key],
     most_bytes: u64,
+    otherwise: &str,
 ) -> Result<(Groups, Vec<Counts>), Failure> {
     let (groups, unknown) = Groups::by_profile(keys, profile);
     let stacks = keys.len().saturating_sub(1);
@@ -169,7 +191,7 @@ fn known(
     }
     if unknown > 0 {
         eprintln!(
-            "varve: note: the profile does not know {unknown} of the {stacks} call stacks that allocate here; their memory is slow"
+            "varve: note: the profile does not know {unknown} of the {stacks} call stacks that allocate here; their memory is {otherwise}"
         );
     }
     let all: u64 = profile.sites.iter().map(|s| s.counts.peak_bytes).sum();

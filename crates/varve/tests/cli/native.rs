@@ -165,6 +165,48 @@ fn a_profile_is_made_shown_and_used() {
 }
 
 #[test]
+fn sites_have_colours_where_channels_are_not_interleaved() {
+    let run = [
+        "run",
+        TRACE,
+        "--machine",
+        "haswell-2620v3",
+        "--plan",
+        "all,trays:capacity=20%",
+    ];
+    let table = varve(&run).well().out;
+    for word in ["DIMMs of the first", "DRAM", "energy", "Advice", "hot (%)"] {
+        assert!(table.contains(word), "no `{word}` in {table}");
+    }
+    let json = varve(&[&run[..], &["--json"]].concat()).well().json();
+    let runs = json["runs"].as_array().unwrap();
+    let names: Vec<&str> = runs.iter().map(|r| r["plan"].as_str().unwrap()).collect();
+    assert_eq!(names, ["dram", "trays", "trays:capacity=20%"]);
+    let energy = |run: usize| runs[run]["energy_j"].as_f64().unwrap();
+    let cold = |run: usize| runs[run]["slow_bytes"].as_u64().unwrap();
+    assert_eq!(cold(0), 0);
+    assert!(0 < cold(1) && cold(1) <= cold(2), "{} {}", cold(1), cold(2));
+    assert!(energy(1) < energy(0) && energy(2) < energy(0));
+    let dimms = |run: usize| runs[run]["trays"]["dimms"].as_array().unwrap();
+    let hot = |run: usize| {
+        let hot = dimms(run).iter().map(|d| d["hot_bytes"].as_u64().unwrap());
+        hot.filter(|&bytes| bytes > 0).count()
+    };
+    assert_eq!((hot(0), hot(1)), (4, 1));
+    assert!(runs[1]["cpu_j"].as_f64().unwrap() > 0.0);
+    assert!(!runs[1]["power"].as_array().unwrap().is_empty());
+    for (words, said) in [
+        (&["plan", "trays"][..], "capacity=0.05"),
+        (&["explain", "plan", "trays"], "hot DIMMs"),
+        (&["explain", "plan", "hotset"], "Page policy hotset"),
+        (&["plan"], "trays"),
+    ] {
+        let shown = varve(words).well().out;
+        assert!(shown.contains(said), "{words:?}: {shown}");
+    }
+}
+
+#[test]
 fn what_cannot_be_is_said_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let file = profiled(folder.path());
@@ -189,11 +231,65 @@ fn what_cannot_be_is_said_in_one_line() {
                 "run",
                 TRACE,
                 "--plan",
-                "dram",
+                "knapsack",
                 "--machine",
                 "haswell-2620v3",
             ],
-            &["haswell-2620v3", "no slow memory"],
+            &["haswell-2620v3", "no slow memory", "dram and trays"],
+        ),
+        (
+            &["run", TRACE, "--plan", "trays"],
+            &["cxl-spr", "has slow memory", "such as haswell-2620v3"],
+        ),
+        (
+            &["run", TRACE, "--trays", "hot=2"],
+            &["cxl-spr", "has slow memory", "such as haswell-2620v3"],
+        ),
+        (
+            &[
+                "run",
+                TRACE,
+                "--machine",
+                "haswell-2620v3",
+                "--plan",
+                "trays:capacity=0",
+            ],
+            &["plan `trays`: `capacity=0`", "above 0"],
+        ),
+        (
+            &[
+                "run",
+                TRACE,
+                "--machine",
+                "haswell-2620v3",
+                "--plan",
+                "trays",
+                "--fast",
+                "10%",
+            ],
+            &["--fast 10%", "no budget", "capacity"],
+        ),
+        (
+            &[
+                "run",
+                TRACE,
+                "--machine",
+                "haswell-2620v3",
+                "--trays",
+                "hot=5",
+            ],
+            &["5 hot DIMMs", "has 4"],
+        ),
+        (
+            &[
+                "run",
+                TRACE,
+                "--machine",
+                "haswell-2620v3",
+                "--plan",
+                "trayz",
+            ],
+            &["did you mean `trays`?"],
         ),
         (
             &["run", TRACE, "--plan", "dram", "--policy", "slow"],
@@ -225,7 +321,7 @@ fn what_cannot_be_is_said_in_one_line() {
         ),
         (
             &["sites", text(&file), "--heuristic", "hotset"],
-            &["does not go by sites"],
+            &["does not divide a budget"],
         ),
         (
             &["run", "--live", "--sites", text(&file), "--", "true"],

@@ -3,7 +3,7 @@
 use super::engine::{Engine, EngineLog};
 use super::help::Help;
 use super::model::{Model, PageSize};
-use super::objects::{Instances, Nodes, Objects, Plans};
+use super::objects::{Instances, Nodes, Objects, Plans, Trays};
 use super::output::{Json, Output};
 use super::page_cache::{Live, PageCache};
 use super::pages::Pages;
@@ -38,6 +38,8 @@ pub struct ModelledNative {
     #[command(flatten)]
     pub plans: Plans,
     #[command(flatten)]
+    pub trays: Trays,
+    #[command(flatten)]
     pub output: Output,
 }
 
@@ -54,6 +56,8 @@ pub struct ModelledObjects {
     pub page: PageSize,
     #[command(flatten)]
     pub instances: Instances,
+    #[command(flatten)]
+    pub trays: Trays,
     #[command(flatten)]
     pub engine: Engine,
     #[command(flatten)]
@@ -314,6 +318,7 @@ impl Request {
         let live: Live = self.options()?;
         let machine = self.options::<Model>()?.machine;
         let planned = self.options::<Plans>()?.plan.is_some();
+        let objects = [ids(Plans::augment_args), ids(Trays::augment_args)].concat();
         if let [first, .., last] = &what.work[..] {
             return Err(match on_path(first) {
                 true => format!(
@@ -356,7 +361,7 @@ impl Request {
             _ if ids(Pages::augment_args).iter().any(|id| self.given(id)) => Kind::ModelledPages,
             // A machine whose fast memory is a cache of the slow one has no place for an object: pages alone differ there.
             _ if machine.as_deref().is_some_and(is_cached)
-                && !ids(Plans::augment_args).iter().any(|id| self.given(id)) =>
+                && !objects.iter().any(|id| self.given(id)) =>
             {
                 Kind::ModelledPages
             }

@@ -45,6 +45,7 @@ impl Args for Request {
         let command = help::Help::augment_args(command);
         let command = model::PageSize::augment_args(command);
         let command = objects::Instances::augment_args(command);
+        let command = objects::Trays::augment_args(command);
         let command = objects::Nodes::augment_args(command);
         let command = page_cache::PageCache::augment_args(command);
         let command = engine::Engine::augment_args(command);
