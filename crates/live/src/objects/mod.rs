@@ -22,6 +22,8 @@ mod report;
 mod rules;
 mod run;
 
+pub use crate::program::find as program_file;
 pub use map::{FrameRef, Group, Site, SiteMap, Tier, Variable};
+pub use modules::Modules;
 pub use report::{GroupReport, ObjectProcess, ObjectReport};
 pub use run::{ObjectOptions, run, why_not_placeable};

@@ -178,7 +178,7 @@ fn notes_about(processes: &[ObjectProcess], torn: usize, map: &SiteMap) -> Vec<S
             notes.push(format!("{who}: objects are not placed: {why}"));
         }
         for module in &process.other_build {
-            notes.push(format!("{who}: {module} is another build than the profile's, so nothing of it is placed; profile this build"));
+            notes.push(format!("{who}: {module} is another build than the profile's, so nothing of it is placed; profile this build, or find its functions by name with --stale"));
         }
         let (pages, elsewhere) = process.pages_elsewhere(&map.kinds);
         if elsewhere > 0 {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use varve_sites::Counts;
+use varve_sites::native::stale::{ByName, Found};
 use varve_sites::native::{Key, Profile};
 
 /// Memory of a group is alike if no part of it has more than so many times the misses per byte that all of it has, or so many
@@ -77,8 +78,8 @@ impl Groups {
     }
 
     /// Each stack is of that site of a profile that has most of its innermost calls. Groups have the numbers of the profile's sites;
-    /// what it does not know is one group more. Besides, how many stacks it does not know.
-    pub fn by_profile(keys: &[Key], profile: &Profile) -> (Groups, usize) {
+    /// what it does not know is one group more, the last.
+    pub fn by_profile(keys: &[Key], profile: &Profile) -> Groups {
         let sites: HashMap<&Key, u32> = (0..)
             .zip(&profile.sites)
             .map(|(n, s)| (&s.key, n))
@@ -99,10 +100,29 @@ impl Groups {
             .iter()
             .map(|key| longest(key).unwrap_or(unknown))
             .collect();
-        let missing = of.iter().filter(|&&group| group == unknown).count();
         let known = profile.sites.iter().map(|site| site.key.clone());
         let keys = known.chain([Key::Rest]).collect();
-        (Groups { of, keys }, missing)
+        Groups { of, keys }
+    }
+
+    /// The same for a profile of another build: what is not found by address is looked for by the names of functions. Besides, how
+    /// many stacks may be of several sites; these are not known.
+    pub fn by_name(keys: &[Key], profile: &Profile) -> (Groups, usize) {
+        let mut groups = Groups::by_profile(keys, profile);
+        let names = ByName::new(profile);
+        let unknown = profile.sites.len() as u32;
+        let mut several = 0;
+        for (group, key) in groups.of.iter_mut().zip(keys) {
+            if *group != unknown {
+                continue;
+            }
+            match names.find(key) {
+                Found::Site(number) => *group = number as u32,
+                Found::Several => several += 1,
+                Found::Unknown => {}
+            }
+        }
+        (groups, several)
     }
 
     /// The group of a stack.
@@ -187,8 +207,9 @@ mod tests {
             stack(&[1, 11]),
             stack(&[3, 1]),
         ];
-        let (groups, unknown) = Groups::by_profile(&keys, &profile);
-        assert_eq!((groups.of, unknown), (vec![2, 1, 0, 3], 1));
+        let groups = Groups::by_profile(&keys, &profile);
+        assert_eq!(groups.of, [2, 1, 0, 3]);
+        assert_eq!(groups.keys.len(), 4);
     }
 
     proptest! {

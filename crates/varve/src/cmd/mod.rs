@@ -20,6 +20,7 @@ mod managed;
 mod memory_full;
 mod named;
 mod native;
+mod native_known;
 mod native_live;
 mod native_profile;
 mod native_sites;

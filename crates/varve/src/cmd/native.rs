@@ -2,6 +2,7 @@
 //! budget.
 
 use super::compared::{self, origin};
+use super::native_known::Known;
 use super::shares::{BASE, Shares};
 use super::so_far::SoFar;
 use super::{files, named, native_table, native_trays, pages};
@@ -20,7 +21,7 @@ use varve_run::objects::{
     run_objects, truth,
 };
 use varve_run::{Error, side_by_side};
-use varve_sites::native::{Key, Profile, names};
+use varve_sites::native::{Profile, names};
 use varve_sites::{AnyProfile, Counts};
 
 /// The machine of native programs where none is named: a current one.
@@ -63,7 +64,14 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
     let truth = own.sum(&stacks);
     let (groups, known) = match &profile {
         None => (own.clone(), truth.clone()),
-        Some(profile) => known(profile, &keys, dram.most_bytes, "slow")?,
+        Some(profile) => {
+            let known = Known {
+                profile,
+                stale: a.stale.stale,
+                otherwise: "slow",
+            };
+            known.of(&keys, &stacks, dram.most_bytes)?
+        }
     };
     let budgets = Budgets::new(a.plans.fast.as_ref(), &plans, dram.most_bytes);
     let (mut specs, mut quotas) = (Vec::new(), Vec::new());
@@ -168,39 +176,6 @@ pub fn profile(path: &Path) -> Result<Profile, Failure> {
             path.display()
         ))),
     }
-}
-
-/// The stacks of a run as sites of a profile, and what that knows of them; refused if that is nothing. Peaks are as many times as
-/// large as the run's memory is larger than the profile's, which may be of another input. What the profile does not know is
-/// `otherwise`.
-pub fn known(
-    profile: &Profile,
-    keys: &[Key],
-    most_bytes: u64,
-    otherwise: &str,
-) -> Result<(Groups, Vec<Counts>), Failure> {
-    let (groups, unknown) = Groups::by_profile(keys, profile);
-    let stacks = keys.len().saturating_sub(1);
-    if 2 * unknown > stacks {
-        return Err(wrong(format!(
-            "the profile is of `{}` and knows only {} of the {stacks} call stacks that allocate here: it is of another program, or of \
-             another build of it; make a new one with `varve profile -o FILE.sites -- COMMAND`",
-            profile.command.join(" "),
-            stacks.saturating_sub(unknown)
-        )));
-    }
-    if unknown > 0 {
-        eprintln!(
-            "varve: note: the profile does not know {unknown} of the {stacks} call stacks that allocate here; their memory is {otherwise}"
-        );
-    }
-    let all: u64 = profile.sites.iter().map(|s| s.counts.peak_bytes).sum();
-    let ratio = most_bytes as f64 / all.max(1) as f64;
-    let counts = profile.sites.iter().map(|site| Counts {
-        peak_bytes: (site.counts.peak_bytes as f64 * ratio) as u64,
-        ..site.counts.clone()
-    });
-    Ok((groups, counts.chain([Counts::default()]).collect()))
 }
 
 /// The trace to replay; a command is recorded, and its trace is removed with what comes besides.

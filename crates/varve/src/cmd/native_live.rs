@@ -3,6 +3,7 @@
 
 use super::live::ended;
 use super::native::{SHARE, chosen, profile};
+use super::native_known::for_this_build;
 use crate::args::run::job::LiveNative;
 use crate::args::run::objects::Fast;
 use crate::ui::{Done, Failure, print, wrong};
@@ -28,7 +29,12 @@ pub fn run(command: &[OsString], a: &LiveNative) -> Done {
     let Some(path) = &a.plans.profile else {
         unreachable!("a run of this kind has a profile")
     };
-    let profile = profile(path)?;
+    let mut profile = profile(path)?;
+    let mut said = None;
+    if a.stale.stale {
+        let (now, found) = for_this_build(&profile, &command[0])?;
+        (profile, said) = (now, Some(found));
+    }
     let plan = plan(a.plans.plan.as_deref())?;
     let budget = match &a.plans.fast {
         Some(Fast::Size(bytes)) => bytes.0,
@@ -50,7 +56,8 @@ pub fn run(command: &[OsString], a: &LiveNative) -> Done {
     };
     let (map, names) = site_map(&profile, plan, budget, kinds);
     let report = varve_live::objects::run(command, &map, &ObjectOptions::default());
-    let report = report.map_err(wrong)?;
+    let mut report = report.map_err(wrong)?;
+    report.notes.splice(0..0, said);
     let lines = lines(&report, &map, &names);
     if a.json.json {
         print(serde_json::to_string_pretty(&as_json(&report, &lines, budget)).unwrap_or_default());

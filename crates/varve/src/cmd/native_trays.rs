@@ -2,7 +2,8 @@
 //! DIMMs, beside all pages on all DIMMs in turn.
 
 use super::compared::{self, origin};
-use super::native::{Replays, known, name, profile, sites, trace};
+use super::native::{Replays, name, profile, sites, trace};
+use super::native_known::Known;
 use super::shares::BASE;
 use super::{native_table, tray_table};
 use crate::args::run::job::{ModelledNative, Work};
@@ -45,7 +46,14 @@ pub fn run(work: &Work, a: &ModelledNative, machine: &Machine) -> Done {
             let counts = own.sum(&stacks);
             (own, counts)
         }
-        Some(profile) => known(profile, &keys, spread.most_bytes, "hot")?,
+        Some(profile) => {
+            let known = Known {
+                profile,
+                stale: a.stale.stale,
+                otherwise: "hot",
+            };
+            known.of(&keys, &stacks, spread.most_bytes)?
+        }
     };
     let (mut specs, mut quotas) = (Vec::new(), Vec::new());
     for plan in plans.iter().filter(|plan| plan.capacity.is_some()) {

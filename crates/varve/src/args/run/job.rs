@@ -3,7 +3,7 @@
 use super::engine::{Engine, EngineLog};
 use super::help::Help;
 use super::model::{Model, PageSize};
-use super::objects::{Instances, Nodes, Objects, Plans, Trays};
+use super::objects::{Instances, Nodes, Objects, Plans, Stale, Trays};
 use super::output::{Json, Output};
 use super::page_cache::{Live, PageCache};
 use super::pages::Pages;
@@ -37,6 +37,8 @@ pub struct ModelledNative {
     pub model: Model,
     #[command(flatten)]
     pub plans: Plans,
+    #[command(flatten)]
+    pub stale: Stale,
     #[command(flatten)]
     pub trays: Trays,
     #[command(flatten)]
@@ -73,6 +75,8 @@ pub struct LiveNative {
     pub live: Live,
     #[command(flatten)]
     pub plans: Plans,
+    #[command(flatten)]
+    pub stale: Stale,
     #[command(flatten)]
     pub json: Json,
     #[command(flatten)]

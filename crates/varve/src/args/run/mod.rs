@@ -40,6 +40,7 @@ impl Args for Request {
         let command = model::Model::augment_args(command);
         let command = pages::Pages::augment_args(command);
         let command = objects::Objects::augment_args(command);
+        let command = objects::Stale::augment_args(command);
         let command = page_cache::Live::augment_args(command);
         let command = output::Output::augment_args(command);
         let command = help::Help::augment_args(command);

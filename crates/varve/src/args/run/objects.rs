@@ -52,6 +52,16 @@ pub struct Instances {
     pub numa: varve_run::Numa,
 }
 
+/// Profiles of native programs.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Objects")]
+pub struct Stale {
+    /// Take a --sites profile of another build of the program: sites are found by the names of their functions, and those that may be
+    /// one of several are left out. How much was found is said
+    #[arg(long, requires = "profile")]
+    pub stale: bool,
+}
+
 /// DIMMs of a modelled machine with one memory.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Objects on a modelled machine")]
