@@ -1,9 +1,6 @@
 //! The shim's list of mappings, against a plain table of pages.
 
-#[allow(
-    dead_code,
-    reason = "what is not looked at here, the shim uses"
-)]
+#[allow(dead_code, reason = "what is not looked at here, the shim uses")]
 #[path = "../objects/src/pieces.rs"]
 mod pieces;
 
@@ -31,7 +28,8 @@ proptest! {
             prop_assert_eq!(told, expected);
             pages.retain(|page, _| !(start..end).contains(page));
             if add {
-                prop_assert!(pieces.add(Piece { start, end, group, tier }));
+                let added = pieces.add(Piece { start, end, group, tier });
+                prop_assert!(added);
                 pages.extend((start..end).map(|page| (page, (group, tier))));
             }
             let known = pieces.all().iter().flat_map(|p| (p.start..p.end).map(|page| (page, (p.group, p.tier))));
