@@ -5,7 +5,7 @@ use super::compared::{self, origin};
 use super::native_known::Known;
 use super::shares::{BASE, Shares};
 use super::so_far::SoFar;
-use super::{files, named, native_table, native_trays, pages};
+use super::{files, named, native_known, native_table, native_trays, pages};
 use crate::args::run::job::{ModelledNative, Work};
 use crate::args::run::objects::Fast;
 use crate::ui::{self, Done, Failure, failed, of_run, wrong};
@@ -46,6 +46,7 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
         return Err(wrong(Error::NoTrays(machine.name)));
     }
     // What is wrong with options is said before a command runs.
+    native_known::check(a.stale.stale, a.plans.profile.is_some())?;
     let plans = chosen(a.plans.plan.as_deref())?;
     if plans.iter().any(|plan| matches!(plan.by, By::Colours)) {
         return Err(wrong(Error::NoTrays(machine.name)));

@@ -21,6 +21,16 @@ pub struct Known<'a> {
     pub otherwise: &'a str,
 }
 
+/// Refuses `--stale` without a profile.
+pub fn check(stale: bool, profile: bool) -> Result<(), Failure> {
+    match stale && !profile {
+        true => Err(wrong(
+            "--stale is about a profile of another build: name it with --sites FILE.sites",
+        )),
+        false => Ok(()),
+    }
+}
+
 /// A profile for the build of a program that is there now, and what is to be said of it; refused if nothing of it is left.
 pub fn for_this_build(profile: &Profile, program: &OsStr) -> Result<(Profile, String), Failure> {
     let file = program_file(program).map_err(wrong)?;

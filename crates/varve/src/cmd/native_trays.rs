@@ -5,7 +5,7 @@ use super::compared::{self, origin};
 use super::native::{Replays, name, profile, sites, trace};
 use super::native_known::Known;
 use super::shares::BASE;
-use super::{native_table, tray_table};
+use super::{native_known, native_table, tray_table};
 use crate::args::run::job::{ModelledNative, Work};
 use crate::ui::{Done, Failure, wrong};
 use varve_machine::Machine;
@@ -18,6 +18,7 @@ const SITES: usize = 50;
 
 pub fn run(work: &Work, a: &ModelledNative, machine: &Machine) -> Done {
     // What is wrong with options is said before a command runs.
+    native_known::check(a.stale.stale, a.plans.profile.is_some())?;
     let plans = chosen(a.plans.plan.as_deref(), machine)?;
     if let Some(fast) = &a.plans.fast {
         return Err(wrong(format!(

@@ -531,6 +531,7 @@ fn a_profile_of_another_build_is_taken_by_the_names_of_functions() {
         said.out
     );
     varve(&["run", "--live", "--stale", "--", "true"]).refuses(2, &["--sites"]);
+    varve(&["run", "--stale", "--", "true"]).refuses(2, &["name it with --sites"]);
 }
 
 #[test]

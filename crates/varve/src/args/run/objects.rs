@@ -58,7 +58,7 @@ pub struct Instances {
 pub struct Stale {
     /// Take a --sites profile of another build of the program: sites are found by the names of their functions, and those that may be
     /// one of several are left out. How much was found is said
-    #[arg(long, requires = "profile")]
+    #[arg(long)]
     pub stale: bool,
 }
 
