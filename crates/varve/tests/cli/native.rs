@@ -432,18 +432,18 @@ fn a_command_is_placed_on_this_machine_by_its_profile() {
 
 /// A program whose functions are the same in each build, and are elsewhere.
 const REBUILT: &str = r#"
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #define APART __attribute__((noinline, noclone))
 #ifdef MORE
-APART int more(int n) { int s = 0; for (int i = 0; i < n; i++) s += i * (s ^ n); return s + printf("%d\n", n); }
+volatile int sink;
+APART int more(int n) { int s = 0; for (int i = 0; i < n; i++) sink = s += i * (s ^ n); return s | 1; }
 #endif
 APART char *hot(size_t n) { char *p = malloc(n); memset(p, 1, n); return p; }
 APART char *cold(size_t n) { char *p = malloc(n); memset(p, 2, n); return p; }
 int main(void) {
 #ifdef MORE
-    if (more(17) == 3) return 3;
+    if (more(17) == 0) return 3;
 #endif
     char *a[16], *b[16];
     unsigned long s = 0;
@@ -476,7 +476,6 @@ fn a_profile_of_another_build_is_taken_by_the_names_of_functions() {
     let second = built("second", &["-DMORE"]).unwrap();
     let stripped = built("stripped", &["-DMORE", "-s"]).unwrap();
     let file = folder.path().join("program.sites");
-    // A machine with small caches.
     let profile = ["profile", "-o", text(&file), "--machine", "cxl-spr", "--"];
     varve(&[&profile[..], &[text(&first)]].concat()).well();
 
@@ -497,7 +496,7 @@ fn a_profile_of_another_build_is_taken_by_the_names_of_functions() {
             "--nodes",
             "fast=0,slow=0",
             "--fast",
-            "6MiB",
+            "8MiB",
         ];
         let run = [&run[..], &["--json", "--sites", text(&file)]].concat();
         varve(&[&run[..], options, &["--", text(program)]].concat())
