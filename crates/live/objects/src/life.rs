@@ -2,7 +2,7 @@
 
 use crate::entry::PLAIN;
 use crate::map::{Map, map};
-use crate::{budget, memory, modules, report, sys, thread};
+use crate::{budget, mapped, memory, modules, report, sys, thread};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
@@ -94,6 +94,7 @@ extern "C" fn after_fork() {
     thread::all().for_each(thread::Thread::forget_history);
     modules::after_fork();
     budget::after_fork();
+    mapped::after_fork();
 }
 
 /// Writes the report, once. The child of a `vfork` ends on its parent's counts, which go on.

@@ -146,7 +146,7 @@ fn judged(a: &SitesArgs, counts: &[Counts], budget: u64) -> Result<Vec<Judged>, 
                 .filter(|p| matches!(p.by, By::Sites(_) | By::Truth));
             let able: Vec<&str> = able.map(|p| p.name).collect();
             return Err(wrong(format!(
-                "plan `{}` does not go by sites; those that do are {}",
+                "plan `{}` does not divide a budget among sites; those that do are {}",
                 plan.name,
                 able.join(", ")
             )));
