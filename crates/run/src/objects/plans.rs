@@ -77,14 +77,14 @@ pub const PLANS: &[Plan] = &[
     },
     Plan {
         name: "hot-sites",
-        about: "sites with most misses per byte in fast memory, until it is full",
+        about: "sites that cost most time per byte in slow memory, until fast memory is full",
         by: By::Sites(hot_sites),
         real: true,
         params: &[],
     },
     Plan {
         name: "knapsack",
-        about: "the sites that together have most misses and fit into fast memory",
+        about: "the whole sites that together cost most time in slow memory and fit into fast memory",
         by: By::Sites(knapsack),
         real: true,
         params: &[],
@@ -134,16 +134,18 @@ fn quotas_of(chosen: Vec<(usize, u64)>, sites: usize) -> Vec<u64> {
     quotas
 }
 
-fn by_misses(sites: &[Counts]) -> Vec<Candidate> {
-    sites.iter().map(Candidate::by_misses).collect()
-}
-
 fn hot_sites(sites: &[Counts], budget: u64) -> Vec<u64> {
-    quotas_of(select::hot_sites(&by_misses(sites), budget), sites.len())
+    quotas_of(
+        select::hot_sites(&select::by_worth(sites), budget),
+        sites.len(),
+    )
 }
 
 fn knapsack(sites: &[Counts], budget: u64) -> Vec<u64> {
-    quotas_of(select::knapsack(&by_misses(sites), budget), sites.len())
+    quotas_of(
+        select::knapsack(&select::by_worth(sites), budget),
+        sites.len(),
+    )
 }
 
 fn by_frequency(sites: &[Counts], budget: u64) -> Vec<u64> {
