@@ -14,6 +14,7 @@
 //! mapped.rs   mmap and munmap; static variables
 //! life.rs     start, fork, end
 //! report.rs   a line of JSON
+//! sampled/    samples of objects, for profiles
 //! sys.rs      system calls
 //! ```
 //!
@@ -29,6 +30,8 @@ mod find;
 #[allow(dead_code, reason = "written on the other side, read here")]
 #[path = "../../src/objects/format.rs"]
 mod format;
+#[path = "../../src/sampled/format.rs"]
+mod layout;
 mod life;
 mod map;
 mod mapped;
@@ -36,6 +39,7 @@ mod memo;
 mod memory;
 mod modules;
 mod report;
+mod sampled;
 mod sys;
 mod thread;
 mod vast;

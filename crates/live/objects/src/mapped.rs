@@ -5,6 +5,7 @@ use crate::entry::Caller;
 use crate::find;
 use crate::format::{FAST, SLOW};
 use crate::map::{Map, map};
+use crate::sampled;
 use crate::sys::{self, MPOL_MF_MOVE, PAGE};
 use crate::thread;
 use std::ffi::{c_int, c_long, c_void};
@@ -59,17 +60,13 @@ pub unsafe extern "C" fn mmap(
     let mapping = unsafe { plain_mmap(at, bytes, protection, flags, file, offset) };
     let private = flags & libc::MAP_ANONYMOUS != 0 && flags & libc::MAP_SHARED == 0;
     if private && bytes >= LEAST && mapping != libc::MAP_FAILED {
-        sys::keeping_errno(|| {
-            place(
-                mapping as usize,
-                bytes,
-                Caller {
-                    address,
-                    stack,
-                    frame,
-                },
-            )
-        });
+        let caller = Caller {
+            address,
+            stack,
+            frame,
+        };
+        sys::keeping_errno(|| place(mapping as usize, bytes, caller));
+        sampled::mapped(mapping as usize, bytes, caller);
     }
     mapping
 }
@@ -113,6 +110,7 @@ fn keep(start: usize, end: usize, group: usize, tier: u64) {
 
 pub unsafe fn munmap(at: *mut c_void, bytes: usize) -> c_int {
     let start = at as usize;
+    sampled::unmapped(start, bytes);
     for slot in 0..USED.load(Relaxed) {
         let kept = STARTS[slot].load(Ordering::Acquire);
         // The most frequent case: all of a mapping at once. What is taken back in parts stays counted.
