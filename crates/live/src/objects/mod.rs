@@ -24,4 +24,5 @@ mod run;
 
 pub use map::{FrameRef, Group, Site, SiteMap, Tier, Variable};
 pub use report::{GroupReport, ObjectProcess, ObjectReport};
+pub(crate) use rules::Rules;
 pub use run::{ObjectOptions, run, why_not_placeable};

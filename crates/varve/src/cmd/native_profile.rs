@@ -58,6 +58,7 @@ pub fn profile(work: &Work, a: &ProfileArgs) -> Done {
         command,
         machine: machine.name,
         modules: sites.modules.clone(),
+        sampled: None,
         sites: counted.map(|(key, counts)| Site { key, counts }).collect(),
     };
     let profile = match before {
