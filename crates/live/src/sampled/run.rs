@@ -1,8 +1,9 @@
 //! Samples of a command, or of a process that runs already.
 
+use super::WINDOW;
 use super::observe::{Process, SeenRange, SeenSite};
 use super::table::Table;
-use super::{WINDOW, used};
+use super::used::{self, Mapping};
 use crate::error::LiveError;
 use crate::nodes::Kinds;
 use crate::objects::{SiteMap, why_not_placeable};
@@ -154,25 +155,39 @@ pub fn command(words: &[OsString], sampling: &Sampling) -> Result<Seen, SampledE
     })
 }
 
-/// Samples a process that runs already, under the shim or not.
+/// Whether a process can be sampled.
 ///
 /// # Errors
 /// [`SampledError`]: there is no such process, or it may not be looked at.
-pub fn attach(process: u32, sampling: &Sampling) -> Result<Seen, SampledError> {
+pub fn can_attach(process: u32) -> Result<(), SampledError> {
+    mappings_of(process).map(drop)
+}
+
+/// The mappings of a process, of which the kernel has forgotten what was used.
+fn mappings_of(process: u32) -> Result<Vec<Mapping>, SampledError> {
     let why = |error: io::Error| match error.kind() {
         ErrorKind::NotFound => SampledError::Gone(process),
         ErrorKind::PermissionDenied => SampledError::Foreign(process),
         _ if error.raw_os_error() == Some(libc::ESRCH) => SampledError::NoMemory(process),
         _ => SampledError::NotTold { process, error },
     };
-    let folder = PathBuf::from(format!("/proc/{process}"));
-    let arguments = std::fs::read(folder.join("cmdline")).map_err(why)?;
     used::forget(process).map_err(why)?;
     let mappings = used::look(process).map_err(why)?;
-    if mappings.is_empty() {
-        return Err(SampledError::NoMemory(process));
+    match mappings.is_empty() {
+        true => Err(SampledError::NoMemory(process)),
+        false => Ok(mappings),
     }
-    let program = std::fs::read_link(folder.join("exe")).map_err(why)?;
+}
+
+/// Samples a process that runs already, under the shim or not.
+///
+/// # Errors
+/// As [`can_attach`].
+pub fn attach(process: u32, sampling: &Sampling) -> Result<Seen, SampledError> {
+    let mappings = mappings_of(process)?;
+    let folder = PathBuf::from(format!("/proc/{process}"));
+    let arguments = std::fs::read(folder.join("cmdline")).unwrap_or_default();
+    let program = std::fs::read_link(folder.join("exe")).unwrap_or_default();
     let name = format!(".{process}");
     let shared = mappings.iter().filter(|m| m.rights.ends_with('s'));
     let table = shared

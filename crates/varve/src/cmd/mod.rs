@@ -22,6 +22,7 @@ mod named;
 mod native;
 mod native_live;
 mod native_profile;
+mod native_sampled;
 mod native_sites;
 mod native_table;
 mod nodes;

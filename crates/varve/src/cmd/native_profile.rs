@@ -114,7 +114,7 @@ pub fn import(tool: ProfileFrom, a: &ProfileArgs) -> Done {
 }
 
 /// The profile that this run's counts are added to. What is wrong is said before the program runs.
-fn before(a: &ProfileArgs) -> Result<Option<Profile>, Failure> {
+pub fn before(a: &ProfileArgs) -> Result<Option<Profile>, Failure> {
     if !a.output.exists() || a.output.is_dir() {
         files::can_be_made(&a.output)?;
         return Ok(None);

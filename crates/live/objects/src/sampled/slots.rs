@@ -95,6 +95,7 @@ pub fn open(path: &CStr) -> bool {
     let (start, end) = memory::range();
     word(RANGE).store(start as u64, Relaxed);
     word(RANGE + 1).store(end as u64, Relaxed);
+    watch::begin();
     word(0).store(MAGIC, Release);
     true
 }
