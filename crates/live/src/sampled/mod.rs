@@ -27,7 +27,7 @@ mod writes;
 
 pub use callers::Place;
 pub use observe::{SeenRange, SeenSite};
-pub use run::{SampledError, Sampling, Seen, attach, can_attach, command};
+pub use run::{SampledError, Sampling, Seen, attach, can_attach, can_run, command};
 
 use std::time::Duration;
 

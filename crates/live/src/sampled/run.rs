@@ -7,6 +7,7 @@ use super::used::{self, Mapping};
 use crate::error::LiveError;
 use crate::nodes::Kinds;
 use crate::objects::{SiteMap, why_not_placeable};
+use crate::probe::Topology;
 use crate::{program, shim};
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
@@ -78,21 +79,28 @@ pub enum SampledError {
     },
 }
 
+/// Whether a command can be sampled: the program's file.
+///
+/// # Errors
+/// As [`command`], before anything runs.
+pub fn can_run(words: &[OsString]) -> Result<PathBuf, SampledError> {
+    let name = words.first().ok_or(LiveError::NoCommand)?;
+    let file = program::find(name)?;
+    if let Some(why) = why_not_placeable(&file) {
+        return Err(LiveError::NotLoadable { program: file, why }.into());
+    }
+    let process = std::process::id();
+    used::forget(process).map_err(|error| SampledError::NotTold { process, error })?;
+    Ok(file)
+}
+
 /// Runs a command under the shim and samples it, and processes that it starts.
 ///
 /// # Errors
 /// [`SampledError`]: the program cannot be started, or the kernel does not tell which pages are used.
 pub fn command(words: &[OsString], sampling: &Sampling) -> Result<Seen, SampledError> {
+    let file = can_run(words)?;
     let (name, arguments) = words.split_first().ok_or(LiveError::NoCommand)?;
-    let file = program::find(name)?;
-    if let Some(why) = why_not_placeable(&file) {
-        return Err(LiveError::NotLoadable { program: file, why }.into());
-    }
-    let own = std::process::id();
-    used::forget(own).map_err(|error| SampledError::NotTold {
-        process: own,
-        error,
-    })?;
     let dir = tempfile::tempdir().map_err(|error| LiveError::File {
         what: "cannot make a directory in",
         path: std::env::temp_dir(),
@@ -240,14 +248,20 @@ fn numbers(folder: &Path) -> Vec<u32> {
 
 /// A map by which all objects stay where the kernel puts them.
 fn nothing_placed() -> Result<Vec<u8>, LiveError> {
+    let (topology, _) = Topology::read(Path::new("/"));
+    let with_memory = topology.nodes.iter().filter(|n| n.bytes > 0);
+    let mut nodes: Vec<u32> = with_memory.map(|n| n.id).collect();
+    if nodes.is_empty() {
+        nodes.push(0);
+    }
     let map = SiteMap {
         sites: Vec::new(),
         variables: Vec::new(),
         default_tier: None,
         budget_bytes: 0,
         kinds: Kinds {
-            fast: vec![0],
-            slow: vec![0],
+            fast: nodes.clone(),
+            slow: nodes,
         },
     };
     let compiled = map.compile(&mut |_| None).map_err(LiveError::SiteMap)?;

@@ -48,6 +48,7 @@ pub fn profile(a: &ProfileArgs) -> Done {
             sampled::attach(process, &sampling).map_err(wrong)?
         }
         (None, [_, ..]) => {
+            sampled::can_run(&a.command).map_err(wrong)?;
             say_how();
             sampled::command(&a.command, &sampling).map_err(wrong)?
         }
@@ -236,7 +237,7 @@ impl Binaries {
                 reads: used,
                 misses: used,
                 peak_bytes: (range.peak_bytes as f64 * share) as u64,
-                samples: range.looks,
+                samples: 1,
                 uses: used,
                 ..Counts::default()
             }
