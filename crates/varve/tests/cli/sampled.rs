@@ -54,6 +54,15 @@ fn ends(mut child: Child) -> Said {
     Said::of(child.wait_with_output().unwrap())
 }
 
+/// Samples the program for two seconds.
+fn sampled(program: &Path, file: &Path) -> Said {
+    let words = ["profile", "--live", "--for", "2s", "-o", text(file), "--"];
+    let (mut child, _) = started(command(&[&words[..], &[text(program)]].concat()));
+    // Its input ends when the samples are there.
+    let _input = child.stdin.take();
+    Said::of(child.wait_with_output().unwrap()).well()
+}
+
 /// Counts of the sites whose names begin so.
 fn counts(profile: &Profile, function: &str) -> Counts {
     let mut sum = Counts::default();
@@ -85,13 +94,7 @@ fn a_hot_site_is_worth_more_than_a_cold_one_and_is_placed_so() {
         return;
     };
     let file = folder.path().join("p.sites");
-    let words = ["profile", "--live", "--for", "2s", "-o", text(&file), "--"];
-    let child = command(&[&words[..], &[text(&program)]].concat())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn();
-    let said = Said::of(child.unwrap().wait_with_output().unwrap()).well();
+    let said = sampled(&program, &file);
     assert!(said.err.contains("not seen: "), "{}", said.err);
     let profile = is_hot_worth_more(&file);
     let hot = counts(&profile, "make_hot");
@@ -145,16 +148,7 @@ fn a_placed_program_that_runs_is_sampled_and_goes_on() {
         return;
     };
     let (first, second) = (folder.path().join("a.sites"), folder.path().join("b.sites"));
-    let alone = command(&[
-        "profile",
-        "--live",
-        "-o",
-        text(&first),
-        "--",
-        text(&program),
-    ]);
-    let (child, _) = started(alone);
-    ends(child).well();
+    sampled(&program, &first);
     let placed = command(&[
         "run",
         "--live",
@@ -226,7 +220,9 @@ fn ctrl_c_writes_what_was_seen() {
     std::fs::create_dir(&scratch).unwrap();
     let mut words = command(&["profile", "--live", "-o", text(&file), "--", text(&program)]);
     words.env("TMPDIR", &scratch);
-    let (child, _) = started(words);
+    let (mut child, _) = started(words);
+    // It would run on.
+    let _input = child.stdin.take();
     let status = Command::new("kill")
         .args(["-s", "INT", &child.id().to_string()])
         .status();
