@@ -34,3 +34,15 @@ use std::time::Duration;
 /// How long the use of pages is watched at each look. Short, so that what is used all the time differs from what is used now
 /// and then.
 pub const WINDOW: Duration = Duration::from_millis(2);
+
+/// Whether this machine's processor samples addresses by itself (PEBS on Intel, IBS on AMD), which `perf mem record` uses.
+pub fn has_hardware() -> bool {
+    let devices = std::path::Path::new("/sys/bus/event_source/devices");
+    [
+        "cpu/events/mem-loads",
+        "cpu_core/events/mem-loads",
+        "ibs_op",
+    ]
+    .iter()
+    .any(|event| devices.join(event).exists())
+}

@@ -176,6 +176,15 @@ impl Process {
         Ok(())
     }
 
+    /// Notes the objects that came since the last look.
+    pub fn end(&mut self) {
+        if let Ok(last) = self.snapshot()
+            && last.life == self.life
+        {
+            let _ = self.follow(&last);
+        }
+    }
+
     fn snapshot(&self) -> io::Result<Snapshot> {
         self.table
             .as_ref()

@@ -132,6 +132,15 @@ pub fn command(words: &[OsString], sampling: &Sampling) -> Result<Seen, SampledE
     })?;
     let mut all: Vec<Process> = Vec::new();
     let mut status = None;
+    // The first look is at a program that has begun.
+    const START: Duration = Duration::from_millis(1);
+    for _ in 0..1000 {
+        let ended = child.try_wait().is_ok_and(|status| status.is_some());
+        if ended || !numbers(dir.path()).is_empty() {
+            break;
+        }
+        std::thread::sleep(START);
+    }
     let begun = Instant::now();
     looking(sampling, |last| {
         for id in numbers(dir.path()) {
@@ -149,6 +158,7 @@ pub fn command(words: &[OsString], sampling: &Sampling) -> Result<Seen, SampledE
         status.is_none() && !last
     });
     let seconds = begun.elapsed().as_secs_f64();
+    all.iter_mut().for_each(Process::end);
     let status = match status {
         Some(status) => status,
         None => ended(&mut child),

@@ -40,6 +40,11 @@ pub fn profile(a: &ProfileArgs) -> Done {
              that time, and which of its objects",
             sampled::WINDOW.as_millis()
         );
+        if sampled::has_hardware() {
+            eprintln!(
+                "varve: note: this processor samples misses by itself: `perf mem record`, and `varve profile --from perf`"
+            );
+        }
     };
     let seen = match (a.live.pid, &a.command[..]) {
         (Some(process), []) => {
