@@ -77,8 +77,8 @@ impl Groups {
     }
 
     /// Each stack is of that site of a profile that has most of its innermost calls. Groups have the numbers of the profile's sites;
-    /// what it does not know is one group more. Besides, how many stacks it does not know.
-    pub fn by_profile(keys: &[Key], profile: &Profile) -> (Groups, usize) {
+    /// what it does not know is one group more, the last.
+    pub fn by_profile(keys: &[Key], profile: &Profile) -> Groups {
         let sites: HashMap<&Key, u32> = (0..)
             .zip(&profile.sites)
             .map(|(n, s)| (&s.key, n))
@@ -99,10 +99,9 @@ impl Groups {
             .iter()
             .map(|key| longest(key).unwrap_or(unknown))
             .collect();
-        let missing = of.iter().filter(|&&group| group == unknown).count();
         let known = profile.sites.iter().map(|site| site.key.clone());
         let keys = known.chain([Key::Rest]).collect();
-        (Groups { of, keys }, missing)
+        Groups { of, keys }
     }
 
     /// The group of a stack.
@@ -187,8 +186,9 @@ mod tests {
             stack(&[1, 11]),
             stack(&[3, 1]),
         ];
-        let (groups, unknown) = Groups::by_profile(&keys, &profile);
-        assert_eq!((groups.of, unknown), (vec![2, 1, 0, 3], 1));
+        let groups = Groups::by_profile(&keys, &profile);
+        assert_eq!(groups.of, [2, 1, 0, 3]);
+        assert_eq!(groups.keys.len(), 4);
     }
 
     proptest! {

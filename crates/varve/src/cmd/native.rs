@@ -63,7 +63,7 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
     let truth = own.sum(&stacks);
     let (groups, known) = match &profile {
         None => (own.clone(), truth.clone()),
-        Some(profile) => known(profile, &keys, dram.most_bytes)?,
+        Some(profile) => known(profile, &keys, &stacks, dram.most_bytes)?,
     };
     let budgets = Budgets::new(a.plans.fast.as_ref(), &plans, dram.most_bytes);
     let (mut specs, mut quotas) = (Vec::new(), Vec::new());
@@ -150,26 +150,40 @@ pub fn profile(path: &Path) -> Result<Profile, Failure> {
     }
 }
 
-/// The stacks of a run as sites of a profile, and what that knows of them; refused if that is nothing. Peaks are as many times as
-/// large as the run's memory is larger than the profile's, which may be of another input.
+/// The stacks of a run as sites of a profile, and what that knows of them; refused if it knows less than half of the memory. Peaks
+/// are as many times as large as the run's memory is larger than the profile's, which may be of another input.
 fn known(
     profile: &Profile,
     keys: &[Key],
+    stacks: &[Counts],
     most_bytes: u64,
 ) -> Result<(Groups, Vec<Counts>), Failure> {
-    let (groups, unknown) = Groups::by_profile(keys, profile);
-    let stacks = keys.len().saturating_sub(1);
-    if 2 * unknown > stacks {
+    let groups = Groups::by_profile(keys, profile);
+    let peaks = groups
+        .of
+        .iter()
+        .zip(stacks)
+        .map(|(&g, c)| (g, c.peak_bytes));
+    let (mut bytes, mut unknown) = (0, 0);
+    for (group, peak) in peaks {
+        bytes += peak;
+        unknown += if groups.keys.len() as u32 == group + 1 {
+            peak
+        } else {
+            0
+        };
+    }
+    let percent = 100.0 * unknown as f64 / bytes.max(1) as f64;
+    if percent > 50.0 {
         return Err(wrong(format!(
-            "the profile is of `{}` and knows only {} of the {stacks} call stacks that allocate here: it is of another program, or of \
+            "the profile is of `{}` and does not know who allocated {percent:.0} % of the memory here: it is of another program, or of \
              another build of it; make a new one with `varve profile -o FILE.sites -- COMMAND`",
             profile.command.join(" "),
-            stacks.saturating_sub(unknown)
         )));
     }
-    if unknown > 0 {
+    if percent >= 0.1 {
         eprintln!(
-            "varve: note: the profile does not know {unknown} of the {stacks} call stacks that allocate here; their memory is slow"
+            "varve: note: the profile does not know who allocated {percent:.1} % of the memory here; that memory is slow"
         );
     }
     let all: u64 = profile.sites.iter().map(|s| s.counts.peak_bytes).sum();

@@ -171,6 +171,8 @@ fn what_cannot_be_is_said_in_one_line() {
     let cut = folder.path().join("cut.sites");
     let whole = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
+    let other = folder.path().join("other.sites");
+    std::fs::write(&other, whole.replace("\"offset\": ", "\"offset\": 9")).unwrap();
     let refused: &[(&[&str], &[&str])] = &[
         (
             &["run", TRACE, "--plan", "knapsak"],
@@ -179,6 +181,10 @@ fn what_cannot_be_is_said_in_one_line() {
         (
             &["run", TRACE, "--sites", text(&cut)],
             &["cut.sites", "damaged"],
+        ),
+        (
+            &["run", TRACE, "--plan", "dram", "--sites", text(&other)],
+            &["does not know who allocated", "another program"],
         ),
         (
             &["run", TRACE, "--sites", "none.sites"],
