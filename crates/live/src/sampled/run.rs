@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 /// How samples are taken.
 pub struct Sampling<'a> {
-    /// Looks per second. When looks take long there are fewer, so that they take at most a quarter of the time.
+    /// Looks per second. When looks take long there are fewer, so that they take at most a quarter of a processor.
     pub rate: f64,
     /// When to stop; `None` for the program's end. A command that is there still is asked to end.
     pub time: Option<Duration>,
@@ -136,7 +136,8 @@ pub fn command(words: &[OsString], sampling: &Sampling) -> Result<Seen, SampledE
     const START: Duration = Duration::from_millis(1);
     for _ in 0..1000 {
         let ended = child.try_wait().is_ok_and(|status| status.is_some());
-        if ended || !numbers(dir.path()).is_empty() {
+        let table = |id| table(dir.path(), id).is_some();
+        if ended || numbers(dir.path()).into_iter().any(table) {
             break;
         }
         std::thread::sleep(START);
@@ -145,7 +146,7 @@ pub fn command(words: &[OsString], sampling: &Sampling) -> Result<Seen, SampledE
     looking(sampling, |last| {
         for id in numbers(dir.path()) {
             if all.iter().all(|p| p.id != id)
-                && let Ok(table) = Table::open(&dir.path().join(format!("samples.{id}")))
+                && let Some(table) = table(dir.path(), id)
             {
                 all.push(Process::new(id, Some(table)));
             }
@@ -232,19 +233,28 @@ fn looking(sampling: &Sampling, mut look: impl FnMut(bool) -> bool) {
     loop {
         let over = sampling.time.is_some_and(|time| begun.elapsed() >= time);
         let last = over || sampling.stop.load(Ordering::Relaxed);
-        let looked = Instant::now();
+        let looked = processor_time();
         if !look(last) || last {
             return;
         }
-        let took = looked.elapsed();
-        let rest = period
-            .saturating_sub(took)
-            .max(3 * took.saturating_sub(WINDOW));
+        let took = processor_time().saturating_sub(looked);
+        let rest = period.saturating_sub(WINDOW + took).max(3 * took);
         let left = sampling
             .time
             .map(|time| time.saturating_sub(begun.elapsed()));
         std::thread::sleep(rest.min(left.unwrap_or(rest)));
     }
+}
+
+/// Processor time of this thread so far.
+fn processor_time() -> Duration {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: filled in by the call.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// The processes that have a file of samples in a folder.
@@ -254,6 +264,11 @@ fn numbers(folder: &Path) -> Vec<u32> {
     names
         .filter_map(|entry| number(entry.file_name()))
         .collect()
+}
+
+/// The samples of a process, once it has begun to write them.
+fn table(folder: &Path, id: u32) -> Option<Table> {
+    Table::open(&folder.join(format!("samples.{id}"))).ok()
 }
 
 /// A map by which all objects stay where the kernel puts them.
