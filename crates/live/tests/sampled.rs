@@ -7,7 +7,6 @@ mod compiled;
 
 use compiled::Program;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 use varve_live::sampled::{Sampling, Seen, SeenSite, command};
 
 /// What was seen of a function's call.
@@ -35,10 +34,11 @@ fn sites_of_threads_mappings_and_children_have_their_bytes() {
     let stop = AtomicBool::new(false);
     let sampling = Sampling {
         rate: 20.0,
-        time: Some(Duration::from_secs(3)),
+        time: None,
         stop: &stop,
     };
     let seen = command(&[program.path.clone().into_os_string()], &sampling).unwrap();
+    eprintln!("{:?}, {} looks", seen.source, seen.looks);
     assert!(seen.has_objects && seen.looks > 0, "{seen:?}");
     let site = |function, callee| site(&seen, &program, function, callee);
     let is_about = |seen: f64, mib: f64| {

@@ -1,12 +1,15 @@
 //! What is seen of one process over time: its samples of objects, which of their pages are used, and its other mappings.
 
 use super::callers::{Code, Place};
+use super::damon::{self, Damon};
 use super::format::{DROPPED, FREED, LIVE};
 use super::table::{Slot, Snapshot, Table};
 use super::used::{self, Mapping};
 use super::writes::Writes;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
+use std::ops::Range;
+use std::path::Path;
 use std::time::Duration;
 
 const PAGE: u64 = 4096;
@@ -73,6 +76,7 @@ struct Followed {
 /// A process that is looked at.
 pub struct Process {
     pub id: u32,
+    damon: Option<Damon>,
     table: Option<Table>,
     writes: Option<Writes>,
     life: u64,
@@ -95,6 +99,7 @@ impl Process {
     pub fn new(id: u32, table: Option<Table>) -> Process {
         Process {
             id,
+            damon: None,
             table,
             writes: Writes::of(id),
             life: 0,
@@ -108,6 +113,17 @@ impl Process {
             looks: 0,
             with_writes: 0,
         }
+    }
+
+    /// Has the kernel's own monitor watch it, if it is free.
+    pub fn with_damon(mut self) -> Process {
+        self.damon = Damon::begin(Path::new(damon::FOLDER), self.id);
+        self
+    }
+
+    /// Whether the kernel's own monitor watches it.
+    pub fn has_damon(&self) -> bool {
+        self.damon.is_some()
     }
 
     /// Whether it tells of its objects.
@@ -124,9 +140,23 @@ impl Process {
         let pages: Vec<u64> = before.slots.iter().flat_map(|s| s.pages.clone()).collect();
         let writes = self.writes.as_mut();
         let cleared = writes.is_some_and(|w| w.written(&pages).is_some());
-        used::forget(self.id)?;
-        std::thread::sleep(window);
-        let mappings = used::look(self.id)?;
+        let (mappings, in_use) = match self.damon {
+            Some(_) => match self.look_by_damon(&pages, &before.range) {
+                Ok(seen) => seen,
+                // It may have refused; whether the process is there is seen without it.
+                Err(_) => {
+                    self.damon = None;
+                    return self.look(window);
+                }
+            },
+            None => {
+                used::forget(self.id)?;
+                std::thread::sleep(window);
+                let mappings = used::look(self.id)?;
+                let in_use = pages_in_use(&mappings, &pages);
+                (mappings, in_use)
+            }
+        };
         if mappings.is_empty() {
             return Err(io::Error::from(io::ErrorKind::NotFound));
         }
@@ -156,7 +186,7 @@ impl Process {
             if before.life != after.life || was.get(&slot.serial).is_none_or(|s| s.state != LIVE) {
                 continue;
             }
-            let Some((seen, used)) = seen(&mappings, slot) else {
+            let Some((seen, used)) = seen(&mappings, &in_use, slot) else {
                 continue;
             };
             let wrote = |page: &&u64| written.as_ref().is_some_and(|w| w.contains(page));
@@ -174,6 +204,42 @@ impl Process {
         self.looks += 1;
         self.mappings = mappings;
         Ok(())
+    }
+
+    /// The same by the kernel's monitor. It watches all that is no object, too.
+    fn look_by_damon(
+        &mut self,
+        pages: &[u64],
+        objects: &Range<u64>,
+    ) -> io::Result<(Vec<Mapping>, HashMap<u64, f64>)> {
+        // How much of a mapping is in memory takes long to say, and changes slowly.
+        const SELDOM: u64 = 32;
+        let mut mappings = used::mappings(self.id, &self.mappings)?;
+        let is_other = |m: &Mapping| m.is_private() && !objects.contains(&m.start);
+        let is_new = |m: &Mapping| {
+            let known = used::holding(&self.mappings, m.start);
+            is_other(m) && known.is_none_or(|known| (known.start, known.end) != (m.start, m.end))
+        };
+        if self.looks.is_multiple_of(SELDOM) || mappings.iter().any(is_new) {
+            mappings = used::look(self.id)?;
+        }
+        let others = mappings.iter().filter(|m| is_other(m) && m.resident > 0);
+        let mut ranges: Vec<Range<u64>> = others.map(|m| m.start..m.end).collect();
+        ranges.extend(pages.iter().map(|&page| page..page + PAGE));
+        ranges.sort_by_key(|r| r.start);
+        ranges.dedup_by(|next, last| next.start < last.end);
+        let Some(monitor) = &mut self.damon else {
+            return Ok((mappings, HashMap::new()));
+        };
+        monitor.watch(&ranges)?;
+        let counts = monitor.counts()?;
+        for mapping in &mut mappings {
+            let bytes = damon::used(&counts, &(mapping.start..mapping.end));
+            mapping.used = (bytes as u64).min(mapping.resident);
+        }
+        let watched = pages.iter().filter(|page| damon::has(&counts, **page));
+        let share = |page: &u64| damon::used(&counts, &(*page..page + PAGE)) / PAGE as f64;
+        Ok((mappings, watched.map(|page| (*page, share(page))).collect()))
     }
 
     /// Notes the objects that came since the last look.
@@ -286,8 +352,7 @@ impl Process {
                 || mapped
                     .iter()
                     .any(|s| s.address < mapping.end && mapping.start < s.address + s.bytes);
-            let own = mapping.rights.starts_with("rw") && mapping.rights.ends_with('p');
-            if is_object || !own {
+            if is_object || !mapping.is_private() {
                 continue;
             }
             // A stack grows downwards.
@@ -324,20 +389,31 @@ fn overlapping(all: &[Mapping], slot: &Slot) -> (u64, u64, u64) {
     })
 }
 
+/// How much of the time each watched page was in use, where its mapping is told apart: 0 or 1, if it is alone.
+fn pages_in_use(all: &[Mapping], pages: &[u64]) -> HashMap<u64, f64> {
+    let share = |page: &u64| {
+        let mapping = used::holding(all, *page)?;
+        let alone = mapping.end - mapping.start <= WATCHED_BYTES;
+        alone.then(|| {
+            (
+                *page,
+                mapping.used as f64 / mapping.resident.max(PAGE) as f64,
+            )
+        })
+    };
+    pages.iter().filter_map(share).collect()
+}
+
 /// Of how many pages of an object it was seen whether they are used, and how many were; none if it was not seen.
-fn seen(all: &[Mapping], slot: &Slot) -> Option<(f64, f64)> {
+fn seen(all: &[Mapping], in_use: &HashMap<u64, f64>, slot: &Slot) -> Option<(f64, f64)> {
     if slot.mapped {
         let (bytes, _, used) = overlapping(all, slot);
         return (bytes > 0).then(|| (1.0, used as f64 / bytes as f64));
     }
-    let (mut seen, mut used) = (0.0, 0.0);
-    for page in &slot.pages {
-        let alone = |m: &&Mapping| m.end - m.start <= WATCHED_BYTES;
-        let Some(mapping) = used::holding(all, *page).filter(alone) else {
-            continue;
-        };
-        seen += 1.0;
-        used += mapping.used as f64 / mapping.resident.max(PAGE) as f64;
-    }
-    (seen > 0.0).then_some((seen, used))
+    let uses: Vec<f64> = slot
+        .pages
+        .iter()
+        .filter_map(|page| in_use.get(page).copied())
+        .collect();
+    (!uses.is_empty()).then(|| (uses.len() as f64, uses.iter().sum()))
 }

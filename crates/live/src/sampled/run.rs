@@ -1,9 +1,9 @@
 //! Samples of a command, or of a process that runs already.
 
-use super::WINDOW;
 use super::observe::{Process, SeenRange, SeenSite};
 use super::table::Table;
 use super::used::{self, Mapping};
+use super::{Source, WINDOW};
 use crate::error::LiveError;
 use crate::nodes::Kinds;
 use crate::objects::{SiteMap, why_not_placeable};
@@ -40,6 +40,8 @@ pub struct Seen {
     pub ranges: Vec<SeenRange>,
     /// Files of its code.
     pub files: Vec<String>,
+    /// How it was seen which pages are used, of its first process.
+    pub source: Source,
     /// Whether the shim tells of objects.
     pub has_objects: bool,
     /// Whether writes could be told from reads.
@@ -148,7 +150,10 @@ pub fn command(words: &[OsString], sampling: &Sampling) -> Result<Seen, SampledE
             if all.iter().all(|p| p.id != id)
                 && let Some(table) = table(dir.path(), id)
             {
-                all.push(Process::new(id, Some(table)));
+                let process = Process::new(id, Some(table));
+                // There is one monitor: the first process has it.
+                let first = all.is_empty();
+                all.push(if first { process.with_damon() } else { process });
             }
         }
         for process in &mut all {
@@ -212,7 +217,7 @@ pub fn attach(process: u32, sampling: &Sampling) -> Result<Seen, SampledError> {
     let table = shared
         .filter(|m| m.path.ends_with(&name))
         .find_map(|m| Table::open(&folder.join(format!("root{}", m.path))).ok());
-    let mut one = Process::new(process, table);
+    let mut one = Process::new(process, table).with_damon();
     let begun = Instant::now();
     looking(sampling, |_| one.look(WINDOW).is_ok());
     let words = arguments.split(|b| *b == 0).filter(|w| !w.is_empty());
@@ -318,6 +323,9 @@ fn ended(child: &mut Child) -> ExitStatus {
 fn together(all: Vec<Process>) -> Seen {
     let mut seen = Seen::default();
     for process in all {
+        if process.has_damon() {
+            seen.source = Source::Damon;
+        }
         seen.has_objects |= process.has_table();
         seen.has_writes |= process.with_writes > 0;
         seen.looks += process.looks;

@@ -23,6 +23,13 @@ pub struct Mapping {
     pub used: u64,
 }
 
+impl Mapping {
+    /// It is the process's own, and may be written.
+    pub fn is_private(&self) -> bool {
+        self.rights.starts_with("rw") && self.rights.ends_with('p')
+    }
+}
+
 /// Forgets which pages were used.
 pub fn forget(process: u32) -> io::Result<()> {
     let path = format!("/proc/{process}/clear_refs");
@@ -34,6 +41,16 @@ pub fn look(process: u32) -> io::Result<Vec<Mapping>> {
     read(BufReader::new(File::open(format!(
         "/proc/{process}/smaps"
     ))?))
+}
+
+/// All mappings of a process without what was used of each, which is quick. What is in memory of them is as it was `before`.
+pub fn mappings(process: u32, before: &[Mapping]) -> io::Result<Vec<Mapping>> {
+    let mut all = read(BufReader::new(File::open(format!("/proc/{process}/maps"))?))?;
+    for mapping in &mut all {
+        let known = holding(before, mapping.start).filter(|m| m.start == mapping.start);
+        mapping.resident = known.map_or(0, |m| m.resident);
+    }
+    Ok(all)
 }
 
 fn read(mut text: impl BufRead) -> io::Result<Vec<Mapping>> {

@@ -1,4 +1,4 @@
-// Memory of several sites, from several threads and a child, all of it in use until a signal ends the program.
+// Memory of several sites, from several threads and a child, all of it in use for a thousand rounds.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ int main(void) {
     for (;;)
       memset(own, 1, 4 << 20);
   }
-  for (;;) {
+  for (int round = 0; round < 1000; round++) {
     memset(mapped, 1, 8 << 20);
     for (size_t i = 0; i < 16 << 20; i += 4096)
       *(volatile char *)(large + i);

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
-use varve_live::sampled::{self, Sampling, Seen, SeenRange, SeenSite};
+use varve_live::sampled::{self, Sampling, Seen, SeenRange, SeenSite, Source};
 use varve_report::{fmt, write_atomically};
 use varve_run::objects::Groups;
 use varve_sites::Counts;
@@ -18,7 +18,20 @@ use varve_sites::symbols::{Binary, statics};
 
 /// Looks per second where no rate is given.
 const RATE: f64 = 20.0;
-const SOURCE: &str = "pages used (accessed bits of clear_refs and smaps)";
+
+/// How it is seen what is used, and within which time.
+fn words(source: Source) -> (&'static str, &'static str) {
+    match source {
+        Source::Bits => (
+            "pages used (accessed bits of clear_refs and smaps)",
+            "within 2 ms",
+        ),
+        Source::Damon => (
+            "pages used (the kernel's DAMON)",
+            "within each of ten times 5 ms",
+        ),
+    }
+}
 
 pub fn profile(a: &ProfileArgs) -> Done {
     if let Some(program) = &a.program {
@@ -35,10 +48,10 @@ pub fn profile(a: &ProfileArgs) -> Done {
         stop: &stop,
     };
     let say_how = || {
+        let (source, within) = words(sampled::source());
         eprintln!(
-            "varve: sampling {SOURCE}, {rate} times a second for {} ms; not seen: what caches serve, how often a page is used within \
-             that time, and which of its objects",
-            sampled::WINDOW.as_millis()
+            "varve: sampling {source}, up to {rate} times a second {within}; not seen: what caches serve, how often a page is used \
+             within that time, and which of its objects"
         );
         if sampled::has_hardware() {
             eprintln!(
@@ -156,7 +169,7 @@ fn profile_of(seen: &Seen, blind: Vec<String>) -> Profile {
         machine: String::new(),
         modules: modules.collect(),
         sampled: Some(native::Sampling {
-            source: SOURCE.into(),
+            source: words(seen.source).0.into(),
             looks: seen.looks,
             milliseconds: (seen.seconds * 1000.0) as u64,
             blind,
