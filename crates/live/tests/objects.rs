@@ -7,11 +7,13 @@ mod compiled;
 
 use compiled::Program;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 use varve_live::nodes::Kinds;
 use varve_live::objects::{
-    FrameRef, Group, GroupReport, ObjectOptions, ObjectReport, Site, SiteMap, Tier, Variable, run,
+    FrameRef, Group, GroupReport, ObjectOptions, ObjectReport, Running, Site, SiteMap, Tier,
+    Variable, run,
 };
 use varve_live::probe::Topology;
 
@@ -43,7 +45,7 @@ fn kinds() -> (Kinds, bool) {
 const MIB: u64 = 1 << 20;
 
 /// The sites of `objects.c`, in this order.
-const SITES: [(&str, &str); 7] = [
+const SITES: [(&str, &str); 8] = [
     ("hot", "malloc"),
     ("cold", "calloc"),
     ("wrapped_hot", "xmalloc"),
@@ -51,6 +53,7 @@ const SITES: [(&str, &str); 7] = [
     ("aligned_hot", "posix_memalign"),
     ("grow_hot", "realloc"),
     ("mapped_cold", "mmap"),
+    ("mapped_hot", "mmap"),
 ];
 
 fn sites(program: &Program) -> SiteMap {
@@ -209,6 +212,107 @@ fn the_least_worthy_spill_first_and_come_back_when_there_is_room() {
         report.processes[0].fast_bytes <= 6 * MIB + (64 << 10),
         "{report:?}"
     );
+}
+
+/// 8 MiB are mapped, and the budget is 4 MiB: what is fast, slow, and was spilled in the end.
+#[test]
+fn a_mapping_takes_what_is_left_and_gives_back_what_goes() {
+    let Some(program) = Program::new("objects", &[]) else {
+        return;
+    };
+    let mut map = sites(&program);
+    map.budget_bytes = 4 * MIB;
+    for (number, what, objects, fast, slow, spilled) in [
+        ("0", "the first half is fast", 1, 4, 4, 4),
+        ("1", "a hole in each half, and another mapping", 2, 4, 4, 5),
+        ("2", "it grows at its slow end, and moves", 1, 4, 12, 12),
+        ("3", "it shrinks, and grows at its fast end", 1, 4, 2, 6),
+        ("4", "it moves, and goes", 1, 0, 0, 4),
+        ("5", "2 MiB of it are mapped anew by nobody", 1, 2, 4, 4),
+    ] {
+        let report = start(&program, &map, &["map", number]);
+        check(&report, &map);
+        let group = of_site(&report, 0, "mapped_hot");
+        let mib = |bytes: i64| bytes / MIB as i64;
+        assert_eq!(
+            (
+                group.objects,
+                mib(group.fast),
+                mib(group.slow),
+                group.spilled / MIB
+            ),
+            (objects, fast, slow, spilled),
+            "{number}: {what}: {group:?}"
+        );
+        assert_eq!(group.fast > 0, !group.fast_pages.is_empty(), "{group:?}");
+        assert_eq!(group.slow > 0, !group.slow_pages.is_empty(), "{group:?}");
+        assert_eq!(report.processes[0].fast_bytes, group.fast as u64);
+    }
+}
+
+/// Objects that grow stay in the memory of the site that made them, where no other site makes them grow.
+#[test]
+fn objects_that_grow_stay_in_the_memory_of_their_site() {
+    let Some(program) = Program::new("objects", &[]) else {
+        return;
+    };
+    let map = sites(&program);
+    let report = start(&program, &map, &["grow", "4"]);
+    check(&report, &map);
+    let (hot, cold) = (of_site(&report, 0, "hot"), of_site(&report, 0, "cold"));
+    assert!(hot.fast >= 4 * MIB as i64 && hot.slow == 0, "{hot:?}");
+    assert!(cold.slow >= 4 * MIB as i64 && cold.fast == 0, "{cold:?}");
+    assert!(!hot.fast_pages.is_empty() && !cold.slow_pages.is_empty());
+}
+
+static SERVED: OnceLock<PathBuf> = OnceLock::new();
+static SEEN: OnceLock<Running> = OnceLock::new();
+
+/// SIGUSR1 asks for what is so by now. The answer is read while the program runs; then it may end.
+#[test]
+fn a_service_is_asked_while_it_runs() {
+    let Some(program) = Program::new("objects", &[]) else {
+        return;
+    };
+    let map = sites(&program);
+    let folder = tempfile::tempdir().unwrap();
+    let file = SERVED.get_or_init(|| folder.path().join("runs"));
+    std::fs::write(file, "").unwrap();
+    let options = ObjectOptions {
+        on_request: Some(|running| {
+            let served = SERVED.get().unwrap();
+            if served.exists() {
+                _ = SEEN.set(running.clone());
+                std::fs::remove_file(served).unwrap();
+            }
+        }),
+        ..ObjectOptions::default()
+    };
+    let command: Vec<OsString> = vec![
+        program.path.clone().into(),
+        "serve".into(),
+        file.clone().into(),
+    ];
+    let report = std::thread::scope(|scope| {
+        let run = scope.spawn(|| run(&command, &map, &options).unwrap());
+        let ready = file.with_extension("ready");
+        while !ready.exists() && !run.is_finished() {
+            std::thread::yield_now();
+        }
+        // SAFETY: a signal to this very process, whose handler was there before the program began.
+        unsafe { libc::raise(libc::SIGUSR1) };
+        run.join().unwrap()
+    });
+    check(&report, &map);
+    let seen = SEEN.get().expect("it was asked");
+    assert_eq!(seen.budget_bytes, map.budget_bytes);
+    let one = seen
+        .processes
+        .iter()
+        .find(|p| p.program == "objects")
+        .unwrap();
+    assert!(one.fast_bytes >= 2 * MIB, "{seen:?}");
+    assert!(one.on_fast_nodes >= 2 * MIB, "{seen:?}");
 }
 
 #[test]

@@ -58,6 +58,12 @@ impl Kind {
         Kind::ALL.get(code as usize).copied()
     }
 
+    /// Does it go through the first-level data cache: is it a load, a store, or both?
+    #[inline(always)]
+    pub fn is_cached(self) -> bool {
+        (self as u8) < Kind::Fetch as u8
+    }
+
     /// Does it touch memory at `addr` (rather than order or mark time)?
     #[inline(always)]
     pub fn is_access(self) -> bool {

@@ -43,7 +43,7 @@ pub enum Error {
     NoPolicy(String),
     /// A heap plan wants two memories, or DIMMs that pages can be put on.
     #[error(
-        "machine `{0}` has no slow memory of its own beside its DRAM, and its channels are interleaved, so that no DIMM can be cold: heap plans need the one or the other; take another machine, such as optane-6242 or haswell-2620v3"
+        "machine `{0}` has no slow memory of its own beside its DRAM, and its channels are interleaved, so that no DIMM can be cold: plans for objects need the one or the other; take another machine, such as optane-6242 or haswell-2620v3"
     )]
     NoTiers(String),
     /// Objects of a native program are to be in one of two memories.
@@ -53,7 +53,7 @@ pub enum Error {
     NoSlowNode(String),
     /// Options of trays on a machine with two memories.
     #[error(
-        "machine `{0}` has slow memory, and heap plans choose between that and DRAM: --trays is for machines with one memory, such as haswell-2620v3; leave it out"
+        "machine `{0}` has slow memory, and plans for objects choose between that and DRAM: trays are for machines with one memory whose channels are not interleaved, such as haswell-2620v3; leave them out"
     )]
     NoTrays(String),
     /// Trays are about energy, and the machine has no data for it.

@@ -16,6 +16,7 @@
 //! ```
 
 mod compare;
+mod dimms;
 mod error;
 mod keep;
 mod managed;
@@ -29,12 +30,13 @@ mod spec;
 mod work;
 
 pub use compare::{Ended, Watch, check_policies, compare, policies_for, policy_list, side_by_side};
+pub use dimms::{DimmUse, PowerPoint, TrayUse};
 pub use error::Error;
 pub use keep::Keep;
 pub use managed::{
-    Access, DimmUse, End, FailureLog, Folder, GcStack, HostRun, ManagedMember, ManagedProgram,
-    ManagedSpec, Numa, Pauses, Phase, PlanResult, PowerPoint, SEED, TIERS, TrayOptions, TrayUse,
-    Turnaround, has_one_memory, run_hosted, run_managed, unknown_sites,
+    Access, End, FailureLog, Folder, GcStack, HostRun, ManagedMember, ManagedProgram, ManagedSpec,
+    Numa, Pauses, Phase, PlanResult, SEED, TIERS, TrayOptions, Turnaround, has_one_memory,
+    run_hosted, run_managed, unknown_sites,
 };
 pub use measured::{Measured, StallShares};
 pub use nodes::OnNodes;

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use varve_machine::{Machine, Op};
+use varve_run::TrayOptions;
 use varve_run::objects::{
-    By, Groups, ObjectResult, ObjectSpec, PLANS, Placed, Quotas, TraceSites, keys, quotas,
-    run_objects, truth,
+    By, Groups, ObjectResult, ObjectSpec, PLANS, Placed, Quotas, TraceSites, check_trays, colours,
+    keys, quotas, run_objects, truth,
 };
 use varve_sites::Counts;
 use varve_sites::native::Key;
@@ -148,7 +149,7 @@ fn a_quarter_of_memory_is_enough_for_what_is_hot() {
     let mut seconds = std::collections::HashMap::new();
     for plan in PLANS {
         let placed = match plan.by {
-            By::Fast | By::Slow => continue,
+            By::Fast | By::Slow | By::Colours => continue,
             By::Pages(policy) => Placed::Pages(policy.into()),
             By::Sites(_) | By::Truth => {
                 let quotas = quotas(plan, &worth, &worth, budget).unwrap();
@@ -251,4 +252,84 @@ fn mappings_and_stacks_are_sites_of_their_own() {
     let bytes = vec![u64::MAX, 0, u64::MAX];
     let apart = replay.run(Placed::Sites(groups, Quotas { bytes }), None, false);
     assert_eq!((apart.fast_bytes / 4096, apart.slow_bytes / 4096), (12, 64));
+}
+
+/// Hot sites share one DIMM, cold ones another, and the two that are left over sleep.
+#[test]
+fn cold_sites_let_dimms_sleep() {
+    let folder = tempfile::tempdir().unwrap();
+    let replay = Replay {
+        machine: Machine::load("haswell-2620v3").unwrap().scaled(64),
+        ..Replay::new(folder.path())
+    };
+    let spread = replay.run(Placed::Spread, None, true);
+    let counts = truth(&spread, &spread);
+    let groups = Groups::by_heat(&keys(&replay.sites, &spread), &counts);
+    let quotas = colours::colours(&groups.sum(&counts), 0.3);
+    assert_eq!(
+        quotas.bytes.iter().filter(|&&bytes| bytes == 0).count(),
+        2,
+        "what is only written and what is read in order have few misses: {quotas:?}"
+    );
+    let settings = TrayOptions::default();
+    let placed = Placed::Coloured(groups.clone(), quotas.clone(), settings.clone());
+    let coloured = replay.run(placed, None, false);
+    let dimms = |r: &ObjectResult| {
+        let all = &r.trays.as_ref().unwrap().dimms;
+        let held: Vec<(u64, u64)> = all.iter().map(|d| (d.hot_bytes, d.cold_bytes)).collect();
+        let asleep = all.iter().map(|d| d.states[2] + d.states[3]).collect();
+        (held, asleep)
+    };
+    let (held, _): (_, Vec<f64>) = dimms(&spread);
+    assert!(held.iter().all(|d| d.0 > MIB && d.1 == 0), "{held:?}");
+    let (held, asleep): (_, Vec<f64>) = dimms(&coloured);
+    assert!(
+        held[0].0 >= HOT && held[0].0 < HOT + MIB && held[0].1 == 0,
+        "{held:?}"
+    );
+    assert!(held[1].0 == 0 && held[1].1 >= COLD + READ, "{held:?}");
+    assert_eq!(held[2..], [(0, 0), (0, 0)]);
+    assert!(asleep[2] > 0.9 && asleep[3] > 0.9, "{asleep:?}");
+    assert_eq!(
+        (coloured.fast_bytes, coloured.slow_bytes),
+        (held[0].0, held[1].1)
+    );
+    let saved = 1.0 - coloured.energy_j.unwrap() / spread.energy_j.unwrap();
+    assert!(saved > 0.1, "{saved}");
+    assert!(coloured.cpu_j.is_some() && !coloured.power.is_empty());
+    // Two hot DIMMs share what is hot.
+    let two = TrayOptions { hot: 2, ..settings };
+    let two = replay.run(Placed::Coloured(groups, quotas, two), None, false);
+    let (held, _): (_, Vec<f64>) = dimms(&two);
+    assert!(held[0].0.abs_diff(held[1].0) <= 4096, "{held:?}");
+}
+
+#[test]
+fn trays_are_refused_where_no_dimm_can_be_cold() {
+    let says = |machine: &str| {
+        let machine = Machine::load(machine).unwrap();
+        check_trays(&machine, &TrayOptions::default())
+            .unwrap_err()
+            .to_string()
+    };
+    let two = says("cxl-spr");
+    assert!(
+        two.contains("has slow memory") && two.contains("haswell-2620v3"),
+        "{two}"
+    );
+    let mut interleaved = Machine::load("haswell-2620v3").unwrap();
+    interleaved.dram.interleave_bytes = Machine::load("cxl-spr").unwrap().dram.interleave_bytes;
+    let said = check_trays(&interleaved, &TrayOptions::default())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        said.contains("interleaved") && said.contains("haswell-2620v3"),
+        "{said}"
+    );
+    let five = TrayOptions {
+        hot: 5,
+        ..TrayOptions::default()
+    };
+    let said = check_trays(&Machine::load("haswell-2620v3").unwrap(), &five).unwrap_err();
+    assert!(said.to_string().contains("has 4"), "{said}");
 }

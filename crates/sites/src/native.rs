@@ -5,22 +5,25 @@
 //! { "format": "varve sites", "version": 2, "kind": "native", "program": "redis-server",
 //!   "command": ["redis-server", "--save", ""], "machine": "optane-6242",
 //!   "modules": [ { "name": "redis-server", "path": "/usr/bin/redis-server", "build_id": "5f0c..." } ],
-//!   "frames": [ { "module": 0, "offset": 305419, "function": "dictResize", "line": "dict.c:214" } ],
+//!   "frames": [ { "module": 0, "offset": 305419, "function": "dictResize", "within": 43,
+//!                 "line": "dict.c:214" } ],
 //!   "sites": [ { "kind": "heap", "stack": [0], "objects": 12, "bytes": 6144, "reads": 100, "writes": 20, ... } ] }
 //! ```
 //!
 //! A frame is known by its module's build id, or by the module's name where it has none, and by an address in it that
-//! does not change from run to run. So a profile fits the very build that it was made with. Functions and lines are
-//! for readers.
+//! does not change from run to run. So a profile fits the very build that it was made with. Lines are for readers, and
+//! functions for those too who want it for another build ([`stale`]).
 //!
 //! | file | job |
 //! |---|---|
 //! | `native` | frames, keys, profiles, and how profiles add up |
 //! | `file` | profiles in files |
+//! | `stale` | sites of another build, by the names of their functions |
 //! | `names` | which functions only pass allocations on; what sites are called for people |
 
 mod file;
 pub mod names;
+pub mod stale;
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -51,6 +54,8 @@ pub struct Frame {
     pub offset: u64,
     /// The function, demangled. With inlined functions it is the one that has them inside.
     pub function: Option<String>,
+    /// Bytes from the beginning of that function to the return address, by which another build's is found.
+    pub within: Option<u64>,
     /// File and line of the call, such as `dict.c:214`; in `function`, not in what is inlined.
     pub line: Option<String>,
     /// Functions that were inlined at the call, the innermost first.

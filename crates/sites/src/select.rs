@@ -38,6 +38,16 @@ impl Candidate {
     }
 }
 
+/// Sites by the time that fast memory saves where the profile knows it, which those made on a model do; else by their misses.
+pub fn by_worth(sites: &[Counts]) -> Vec<Candidate> {
+    let timed = sites.iter().any(|site| site.slow_ns > 0);
+    let of = match timed {
+        true => Candidate::by_time,
+        false => Candidate::by_misses,
+    };
+    sites.iter().map(of).collect()
+}
+
 /// The sites with the most value per byte until the budget (bytes) is full: sites by number, each with its bytes in
 /// fast memory, best first. Sites without value are left out, those of no bytes come first. Only the last one may be
 /// there in part.
@@ -180,6 +190,19 @@ mod tests {
             ..counts
         };
         assert_eq!(Candidate::by_time(&faster).value, 0);
+        // What was sampled has no time: then all go by misses.
+        let sampled = Counts {
+            misses: 7,
+            ..Counts::default()
+        };
+        let values = |sites: &[Counts]| -> Vec<u64> {
+            by_worth(sites)
+                .iter()
+                .map(|candidate| candidate.value)
+                .collect()
+        };
+        assert_eq!(values(&[sampled.clone(), sampled.clone()]), [7, 7]);
+        assert_eq!(values(&[sampled, faster]), [0, 0]);
     }
 
     fn sites() -> impl Strategy<Value = Vec<Candidate>> {

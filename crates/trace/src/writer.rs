@@ -55,13 +55,14 @@ impl CallSite {
     /// The call by itself, without those that led there.
     pub fn frame(&self) -> Frame {
         let symbol = self.symbol.as_deref();
-        let function =
-            symbol.map(|symbol| symbol.rsplit_once("+0x").map_or(symbol, |(name, _)| name));
+        let parts = symbol.and_then(|symbol| symbol.rsplit_once("+0x"));
+        let function = parts.map(|(name, _)| name).or(symbol);
         Frame {
             module: self.module.rsplit('/').next().unwrap_or_default().into(),
             build_id: self.build_id.clone(),
             offset: self.address.unwrap_or(self.offset),
             function: function.map(str::to_string),
+            within: parts.and_then(|(_, within)| u64::from_str_radix(within, 16).ok()),
             line: self.line.clone(),
             inlined: self.inlined.clone(),
         }

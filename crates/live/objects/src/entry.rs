@@ -147,3 +147,19 @@ pub unsafe extern "C" fn munmap(at: *mut c_void, bytes: usize) -> c_int {
     // SAFETY: passed on.
     unsafe { mapped::munmap(at, bytes) }
 }
+
+/// As the C library's, whose last argument need not be there.
+///
+/// # Safety
+/// As for the C function.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mremap(
+    old: *mut c_void,
+    old_bytes: usize,
+    new_bytes: usize,
+    flags: c_int,
+    to: *mut c_void,
+) -> *mut c_void {
+    // SAFETY: passed on.
+    unsafe { mapped::mremap(old, old_bytes, new_bytes, flags, to) }
+}

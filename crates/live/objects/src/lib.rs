@@ -11,7 +11,8 @@
 //! memo.rs     walks that a thread made before
 //! map.rs      the site map as it lies in its file
 //! modules.rs  where the map's modules are in this process
-//! mapped.rs   mmap and munmap; static variables
+//! mapped.rs   mmap, mremap and munmap; static variables
+//! pieces.rs   which addresses are mapped, and whose
 //! life.rs     start, fork, end
 //! report.rs   a line of JSON
 //! sampled/    samples of objects, for profiles
@@ -38,6 +39,7 @@ mod mapped;
 mod memo;
 mod memory;
 mod modules;
+mod pieces;
 mod report;
 mod sampled;
 mod sys;

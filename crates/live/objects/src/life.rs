@@ -2,7 +2,7 @@
 
 use crate::entry::PLAIN;
 use crate::map::{Map, map};
-use crate::{budget, memory, modules, report, sampled, sys, thread};
+use crate::{budget, mapped, memory, modules, report, sampled, sys, thread};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
@@ -95,6 +95,7 @@ extern "C" fn after_fork() {
     thread::all().for_each(thread::Thread::forget_history);
     modules::after_fork();
     budget::after_fork();
+    mapped::after_fork();
     sampled::after_fork();
 }
 

@@ -2,7 +2,7 @@
 
 use crate::format::{FAST, SLOW};
 use crate::map::Map;
-use crate::mapped::VARIABLES;
+use crate::mapped::{self, VARIABLES};
 use crate::sys::{self, PAGE};
 use crate::{budget, memory, modules, thread};
 use std::ffi::{CStr, c_int};
@@ -82,10 +82,25 @@ pub fn write(map: &Map) {
     append(&line);
 }
 
-/// Some pages of each group in each tier that hold the beginning of an object.
+/// Some pages of each group in each tier: of mappings, and those that hold the beginning of an object.
 fn pages(map: &Map) -> [Vec<Vec<usize>>; 2] {
+    let mut mappings = Vec::with_capacity(ASKED);
+    mapped::each(|piece| {
+        // Nothing is allocated meanwhile.
+        if mappings.len() < mappings.capacity() {
+            mappings.push(piece);
+        }
+    });
     [FAST, SLOW].map(|tier| {
         let mut pages = vec![Vec::new(); map.groups()];
+        for piece in mappings.iter().filter(|piece| piece.tier == tier) {
+            let step = (piece.bytes() / PAGE).div_ceil(ASKED / 4) * PAGE;
+            let some = (piece.start..piece.end).step_by(step.max(PAGE));
+            if let Some(pages) = pages.get_mut(piece.group) {
+                let room = ASKED.saturating_sub(pages.len());
+                pages.extend(some.take(room));
+            }
+        }
         memory::look(tier, LOOKED_AT, |object, group| {
             let page = object / PAGE * PAGE;
             if let Some(pages) = pages.get_mut(group)

@@ -279,6 +279,7 @@ impl Thread {
     /// Counts an object that was given.
     #[inline]
     pub fn given(&self, group: usize, tier: u64, object: usize, bytes: usize) {
+        self.born(group);
         self.mapped(group, tier, bytes);
         let reached = &self.reached[tier as usize];
         if object + bytes > reached.get() {
@@ -287,11 +288,16 @@ impl Thread {
         }
     }
 
-    /// Counts what was given outside of the tiers' ranges.
+    /// Counts an object or mapping, without its bytes.
+    #[inline]
+    pub fn born(&self, group: usize) {
+        add(&self.count(group).objects, 1);
+    }
+
+    /// Counts bytes that were given.
     #[inline]
     pub fn mapped(&self, group: usize, tier: u64, bytes: usize) {
         let count = self.count(group);
-        add(&count.objects, 1);
         add(&count.given[tier as usize], bytes as u64);
         if tier == FAST {
             self.change(count, group, bytes as i64);

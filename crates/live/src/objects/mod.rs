@@ -7,6 +7,7 @@
 //! modules.rs  the files of a program's modules
 //! run.rs      running a program with its objects placed
 //! report.rs   what came of it
+//! running.rs  what is so while it runs, for those who ask
 //! ```
 //!
 //! The shim (`objects/`, a package of its own) is mimalloc with an arena for each tier.
@@ -21,8 +22,12 @@ mod modules;
 mod report;
 mod rules;
 mod run;
+mod running;
 
+pub use crate::program::find as program_file;
 pub use map::{FrameRef, Group, Site, SiteMap, Tier, Variable};
+pub use modules::Modules;
 pub use report::{GroupReport, ObjectProcess, ObjectReport};
 pub(crate) use rules::Rules;
 pub use run::{ObjectOptions, run, why_not_placeable};
+pub use running::{Running, RunningProcess};

@@ -15,6 +15,7 @@ pub struct Modules<'a> {
 }
 
 impl<'a> Modules<'a> {
+    /// Of a program's file, and of files that it may load besides.
     pub fn new(program: &'a Path, given: &'a [PathBuf]) -> Modules<'a> {
         Modules {
             program,

@@ -3,9 +3,10 @@
 use super::map::SiteMap;
 use super::modules::Modules;
 use super::report::{ObjectProcess, ObjectReport};
+use super::running::{Requests, Running, RunningProcess};
 use crate::error::LiveError;
 use crate::interrupts::Interrupts;
-use crate::nodes::NodeMemory;
+use crate::nodes::{Kinds, NodeMemory};
 use crate::report::read_lines;
 use crate::{program, shim};
 use object::{Object, ObjectSymbol};
@@ -22,6 +23,9 @@ pub struct ObjectOptions {
     /// Files of modules that the program loads while it runs, where sites in them have to be told apart by their callers.
     /// Its own file and the libraries it is linked with are found without.
     pub modules: Vec<PathBuf>,
+    /// What SIGUSR1 to this process does while the program runs: it tells what is so by then. The signal is taken over from the
+    /// first such run on.
+    pub on_request: Option<fn(&Running)>,
 }
 
 /// Processes of a run whose use of fast memory is added up; more than these have the whole budget each.
@@ -95,10 +99,21 @@ pub fn run(
     // For whoever looks at the program while it runs.
     child.env("VARVE_OBJECTS_SAMPLES", path("samples"));
     let interrupts = Interrupts::left_to_the_program();
+    let mut requests = options.on_request.map(|tell| (Requests::begin(), tell));
     let begun = Instant::now();
     let child = child.spawn().map_err(start_error)?;
     interrupts.begin(&child);
-    let ended = until_end(child, &share);
+    let ended = until_end(child, &share, |slots| {
+        if let Some((requests, tell)) = &mut requests
+            && requests.asked()
+        {
+            tell(&Running {
+                elapsed: begun.elapsed(),
+                budget_bytes: map.budget_bytes,
+                processes: running(slots, &map.kinds),
+            });
+        }
+    });
     interrupts.end();
     let status = ended.map_err(start_error)?;
     let seconds = begun.elapsed().as_secs_f64();
@@ -146,7 +161,22 @@ fn written<T>(path: &Path, result: std::io::Result<T>) -> Result<T, LiveError> {
     })
 }
 
-fn until_end(mut child: Child, share: &File) -> std::io::Result<ExitStatus> {
+/// The processes that take part of the budget.
+fn running(slots: &[u8], kinds: &Kinds) -> Vec<RunningProcess> {
+    let word = |slot: &[u8], at: usize| {
+        u64::from_le_bytes(*slot[at..].first_chunk().expect("eight bytes"))
+    };
+    let taken = slots.chunks(SLOT).filter(|slot| word(slot, 0) != 0);
+    let look =
+        |slot: &[u8]| RunningProcess::look(word(slot, 0) as u32, word(slot, 8) as i64, kinds);
+    taken.filter_map(look).collect()
+}
+
+fn until_end(
+    mut child: Child,
+    share: &File,
+    mut look: impl FnMut(&[u8]),
+) -> std::io::Result<ExitStatus> {
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(status);
@@ -154,6 +184,7 @@ fn until_end(mut child: Child, share: &File) -> std::io::Result<ExitStatus> {
         // What a process had that was killed is free again.
         let mut slots = [0; PROCESSES * SLOT];
         share.read_exact_at(&mut slots, 0)?;
+        look(&slots);
         for (index, slot) in slots.chunks(SLOT).enumerate() {
             let process = u64::from_le_bytes(slot[..8].try_into().expect("eight bytes"));
             if process != 0 && !Path::new(&format!("/proc/{process}")).exists() {
@@ -180,7 +211,7 @@ fn notes_about(processes: &[ObjectProcess], torn: usize, map: &SiteMap) -> Vec<S
             notes.push(format!("{who}: objects are not placed: {why}"));
         }
         for module in &process.other_build {
-            notes.push(format!("{who}: {module} is another build than the profile's, so nothing of it is placed; profile this build"));
+            notes.push(format!("{who}: {module} is another build than the profile's, so nothing of it is placed; profile this build, or find its functions by name with --stale"));
         }
         let (pages, elsewhere) = process.pages_elsewhere(&map.kinds);
         if elsewhere > 0 {

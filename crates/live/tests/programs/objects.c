@@ -3,6 +3,7 @@
 //   objects COMMAND [NUMBER]     prints what each command says below
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -64,6 +65,12 @@ APART void *nobody(size_t size) {
     return p;
 }
 APART void *mapped_cold(size_t size) {
+    void *p = mmap(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    KEEP(p);
+    return p;
+}
+
+APART void *mapped_hot(size_t size) {
     void *p = mmap(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     KEEP(p);
     return p;
@@ -148,6 +155,50 @@ static void touch(char *p, size_t size) {
     for (size_t i = 0; i < size; i += 512) p[i] = 1;
 }
 
+// Pages with numbers from `first` on.
+static void number_pages(char *p, size_t size, uint64_t first) {
+    for (size_t i = 0; i < size; i += 4096) *(uint64_t *)(p + i) = first + i / 4096;
+}
+static int are_numbered(const char *p, size_t size, uint64_t first) {
+    for (size_t i = 0; i < size; i += 4096)
+        if (*(const uint64_t *)(p + i) != first + i / 4096) return 0;
+    return 1;
+}
+
+// 8 MiB are mapped. NUMBER says what becomes of them.
+static int mappings(int number) {
+    size_t m = 1 << 20;
+    char *p = mapped_hot(8 * m), *q;
+    number_pages(p, 8 * m, 1);
+    if (number == 1) { // holes, and as much again
+        if (munmap(p + m, m) || munmap(p + 6 * m, m)) return 1;
+        touch(mapped_hot(2 * m), 2 * m);
+        if (!are_numbered(p + 2 * m, 4 * m, 513)) return 2;
+    } else if (number == 2) { // twice the size, elsewhere
+        // in the way, unless something is there already
+        mmap(p + 8 * m, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+        if (mremap(p, 8 * m, 16 * m, 0) != MAP_FAILED) return 3;
+        q = mremap(p, 8 * m, 16 * m, MREMAP_MAYMOVE);
+        if (q == MAP_FAILED || q == p || !are_numbered(q, 8 * m, 1)) return 4;
+        number_pages(q, 16 * m, 7);
+        if (!are_numbered(q, 16 * m, 7)) return 5;
+    } else if (number == 3) { // a quarter of the size, and then three times that
+        if (mremap(p, 8 * m, 2 * m, 0) != p) return 6;
+        q = mremap(p, 2 * m, 6 * m, MREMAP_MAYMOVE);
+        if (q == MAP_FAILED || !are_numbered(q, 2 * m, 1)) return 7;
+        number_pages(q, 6 * m, 1);
+    } else if (number == 4) { // to a place of its own, and gone
+        char *to = mmap(0, 8 * m, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        q = mremap(p, 8 * m, 8 * m, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+        if (q != to || !are_numbered(q, 8 * m, 1)) return 8;
+        if (munmap(q, 8 * m)) return 9;
+    } else if (number == 5) { // others come to the same place
+        q = mmap(p, 2 * m, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        if (q != p || q[0] || !are_numbered(p + 2 * m, 6 * m, 513)) return 10;
+    }
+    return 0;
+}
+
 int main(int argc, char **argv) {
     const char *command = argc > 1 ? argv[1] : "";
     int number = argc > 2 ? atoi(argv[2]) : 0;
@@ -158,6 +209,27 @@ int main(int argc, char **argv) {
         touch(mapped_cold(1 << 20), 1 << 20);
         return 0;
     }
+    if (!strcmp(command, "map")) return mappings(number);
+    if (!strcmp(command, "grow")) { // one object of each of two sites, from 1 KiB to NUMBER MiB
+        char *a = hot(1024), *b = cold(1024);
+        for (size_t size = 2048; size <= (size_t)number << 20; size *= 2) {
+            memset(a, 5, size / 2), memset(b, 6, size / 2);
+            a = realloc(a, size), b = realloc(b, size); // of no site: both stay
+            KEEP(a);
+            KEEP(b);
+            if (a[size / 2 - 1] != 5 || b[size / 2 - 1] != 6) return 1;
+        }
+        touch(a, (size_t)number << 20), touch(b, (size_t)number << 20);
+        return 0;
+    }
+    if (!strcmp(command, "serve")) { // an object of 2 MiB, until the file of the name in argv[2] is gone
+        touch(hot(2 << 20), 2 << 20);
+        char ready[4096];
+        snprintf(ready, sizeof ready, "%s.ready", argv[2]);
+        if (close(creat(ready, 0600))) return 1;
+        while (!access(argv[2], F_OK)) usleep(1000);
+        return 0;
+    }
     if (!strcmp(command, "spill")) { // NUMBER objects of 64 KiB twice; half of the first are freed between
         char **all = calloc(number, sizeof *all);
         for (int i = 0; i < number; i++) touch(all[i] = hot(64 << 10), 64 << 10);
@@ -166,8 +238,10 @@ int main(int argc, char **argv) {
         return 0;
     }
     if (!strcmp(command, "fork")) { // what each of two processes keeps
-        touch(hot(1 << 20), 1 << 20);
+        char *shared = hot(1 << 20);
+        touch(shared, 1 << 20);
         pid_t child = fork();
+        if (!child) touch(shared, 1 << 20); // pages of its own
         touch(cold(1 << 20), 1 << 20);
         int status = 0;
         if (child) waitpid(child, &status, 0);

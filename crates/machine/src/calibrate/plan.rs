@@ -78,7 +78,7 @@ impl Plan {
             } else {
                 vec![0, 10, 20, 25, 30, 40, 50, 60, 67, 70, 75, 80, 90, 100]
             },
-            pace_step: if quick { 3 } else { 1 },
+            pace_step: if quick { 2 } else { 1 },
             room: Room::Each(64 << 20),
             size_threads: None,
             prefetch: false,

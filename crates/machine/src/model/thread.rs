@@ -194,6 +194,8 @@ pub struct Thread {
     pub ops: Vec<Op>,
     /// Next of them.
     pub next: usize,
+    /// The instructions before that one have run, and what its address depends on is there.
+    ready: bool,
     /// Start of the request that runs, ps.
     pub request: Option<Ps>,
     /// Program (address space) it belongs to.
@@ -260,6 +262,7 @@ impl Thread {
             flight: Flight::new(&m.core),
             ops: Vec::with_capacity(512),
             next: 0,
+            ready: false,
             request: None,
             space,
             number,
@@ -315,18 +318,26 @@ impl Thread {
         self.flight.stalls.system += time;
     }
 
-    /// Runs ops from the buffer until the clock passes `limit`, the buffer ends, or an op needs the driver.
+    /// Runs ops from the buffer until the next one would begin after `limit`, the buffer ends, or an op needs the driver.
     /// Returns that op.
     #[inline(always)]
     fn run<L: Level>(&mut self, level: L, limit: Ps, s: &mut Shared) -> Option<Op> {
         loop {
             let &op = self.ops.get(self.next)?;
-            if self.clock > limit {
-                return None;
+            if !self.ready {
+                self.work(op.instructions, &s.lat);
+                if op.dependent != 0 && op.kind.is_cached() {
+                    self.clock = self.flight.depend(self.clock);
+                }
+                if self.clock > limit {
+                    // What it asks for comes after what the others ask for until then.
+                    self.ready = true;
+                    return None;
+                }
             }
+            self.ready = false;
             self.next += 1;
-            self.work(op.instructions, &s.lat);
-            if (op.kind as u8) < Kind::Fetch as u8 {
+            if op.kind.is_cached() {
                 self.access(level, op, s);
                 continue;
             }
@@ -480,9 +491,6 @@ impl Thread {
     fn access<L: Level>(&mut self, level: L, op: Op, s: &mut Shared) {
         self.counts.accesses += 1;
         let store = matches!(op.kind, Kind::Write | Kind::Update);
-        if op.dependent != 0 {
-            self.clock = self.flight.depend(self.clock);
-        }
         self.counts.updates += (op.kind == Kind::Update) as u64;
         self.clock = self.flight.store(self.clock, store);
         let line = op.addr >> 6;

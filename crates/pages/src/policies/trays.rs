@@ -13,7 +13,7 @@ use crate::frames::{Frames, Remap};
 use crate::governor::{BandwidthModel, Decision, Governor};
 use crate::policy::Policy;
 use crate::topology::Topology;
-use crate::trays::{Colour, DimmMap, TrayState, Trays};
+use crate::trays::{Colour, DimmMap, TrayError, TrayState, Trays};
 
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {
@@ -133,6 +133,14 @@ impl TraySettings {
         },
     ];
 
+    /// All DIMMs in turn, whatever the colour: what channel interleaving does, by pages.
+    pub fn all_dimms() -> TraySettings {
+        TraySettings {
+            hot: 0,
+            ..TraySettings::default()
+        }
+    }
+
     /// Reads `key=value,...` as [`TraySettings::PARAMS`] say.
     ///
     /// # Errors
@@ -226,6 +234,29 @@ impl TrayPolicy {
             tick,
         }
     }
+
+    /// The same on these DIMMs, as settings say.
+    ///
+    /// # Errors
+    /// More hot DIMMs than there are.
+    pub fn with_settings(
+        map: &DimmMap,
+        settings: TraySettings,
+        page_bytes: u64,
+        colour: ColourOf,
+    ) -> Result<TrayPolicy, TrayError> {
+        let limit = settings.limit;
+        let limit = limit.map(|bytes| (bytes / page_bytes).clamp(1, u64::from(u32::MAX)) as u32);
+        let trays = Trays::new(map, settings.hot, limit)?;
+        let sample = settings.sample_ns;
+        let meter = |model| Meter::new(model, &trays, sample, settings.undo);
+        let meter = settings.model.map(meter);
+        let tick = match meter.is_some() || limit.is_some() {
+            true => settings.tick_ns.min(sample),
+            false => 0,
+        };
+        Ok(TrayPolicy::new(trays, colour, meter, tick))
+    }
 }
 
 /// Pages in the ranges `hot` are hot, all others cold; those in the ranges `remote` belong to the other socket.
@@ -258,21 +289,8 @@ fn build(values: &Values, topology: &Topology) -> Result<Made, Error> {
         }
     };
     let settings = TraySettings::of(values, DIMMS.key)?;
-    let limit = settings.limit;
-    let limit = limit.map(|bytes| (bytes / page).clamp(1, u64::from(u32::MAX)) as u32);
-    let trays = Trays::new(&map, settings.hot, limit)?;
-    let TraySettings {
-        sample_ns, undo, ..
-    } = settings;
-    let meter = settings
-        .model
-        .map(|model| Meter::new(model, &trays, sample_ns, undo));
-    let tick = match meter.is_some() || limit.is_some() {
-        true => settings.tick_ns,
-        false => 0,
-    };
     let colour = by_ranges(pages("hot"), pages("remote"));
-    let policy = TrayPolicy::new(trays, colour, meter, tick);
+    let policy = TrayPolicy::with_settings(&map, settings, page, colour)?;
     Ok((Frames::in_order(topology), Box::new(policy)))
 }
 

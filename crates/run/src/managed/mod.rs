@@ -10,13 +10,14 @@ mod result;
 mod stream;
 mod trays;
 
+use crate::dimms::{self, TrayUse};
 pub use access::{Access, Folder};
 pub use hosted::run_hosted;
 pub use member::ManagedMember;
 pub use pages::{Numa, TIERS};
 pub use program::{End, HostRun, ManagedProgram, SEED, unknown_sites};
 pub use result::{FailureLog, GcStack, Pauses, Phase, PlanResult, Turnaround};
-pub use trays::{DimmUse, PowerPoint, TrayOptions, TrayUse};
+pub use varve_pages::policies::TraySettings as TrayOptions;
 
 use crate::{Error, Spec};
 use pages::{TierPager, Tiers};
@@ -223,7 +224,7 @@ pub fn run_managed(
         spread: spec.numa == Numa::Auto,
         per_core: spec.per_core(),
         snapshot_ns: match on_trays {
-            true => trays::FIRST_SNAPSHOT_NS,
+            true => dimms::FIRST_SNAPSHOT_NS,
             false => 0,
         },
         sockets: (0..run)
@@ -289,7 +290,7 @@ pub fn run_managed(
                 .policy()
                 .trays()
                 .map(|state| TrayUse::of(machine, &outcome, &state));
-            result.power = trays::power(machine, &outcome);
+            result.power = dimms::power(machine, &outcome);
             (result.measured.energy_j, result.cpu_j) = result::of_sockets_in_use(spec, &outcome);
         }
         // There is always a first one.

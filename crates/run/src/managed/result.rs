@@ -1,6 +1,7 @@
 //! What a managed program's run under one heap plan came to.
 
-use super::{End, ManagedSpec, Numa, PowerPoint, TrayUse};
+use super::{End, ManagedSpec, Numa};
+use crate::dimms::{PowerPoint, TrayUse};
 use crate::{Measured, StallShares};
 use serde::{Deserialize, Serialize};
 use std::ops::Deref;

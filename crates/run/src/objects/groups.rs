@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use varve_sites::Counts;
+use varve_sites::native::stale::{ByName, Found};
 use varve_sites::native::{Key, Profile};
 
 /// Memory of a group is alike if no part of it has more than so many times the misses per byte that all of it has, or so many
@@ -102,6 +103,26 @@ impl Groups {
         let known = profile.sites.iter().map(|site| site.key.clone());
         let keys = known.chain([Key::Rest]).collect();
         Groups { of, keys }
+    }
+
+    /// The same for a profile of another build: what is not found by address is looked for by the names of functions. Besides, how
+    /// many stacks may be of several sites; these are not known.
+    pub fn by_name(keys: &[Key], profile: &Profile) -> (Groups, usize) {
+        let mut groups = Groups::by_profile(keys, profile);
+        let names = ByName::new(profile);
+        let unknown = profile.sites.len() as u32;
+        let mut several = 0;
+        for (group, key) in groups.of.iter_mut().zip(keys) {
+            if *group != unknown {
+                continue;
+            }
+            match names.find(key) {
+                Found::Site(number) => *group = number as u32,
+                Found::Several => several += 1,
+                Found::Unknown => {}
+            }
+        }
+        (groups, several)
     }
 
     /// The group of a stack.

@@ -3,6 +3,7 @@
 
 mod address_map;
 mod arena;
+pub mod colours;
 mod groups;
 mod layout;
 mod plans;
@@ -15,7 +16,8 @@ pub use groups::Groups;
 pub use layout::{Quotas, REST, Tally};
 pub use plans::{By, PLANS, Plan, plan, quotas};
 
-use crate::{Error, Measured, RunResult, RunSpec, Work};
+use crate::dimms::{self, PowerPoint, TrayUse};
+use crate::{Error, Measured, RunResult, RunSpec, TrayOptions, Work};
 pub use address_map::MOST_SITES;
 use address_map::PAGE;
 use layout::Layout;
@@ -26,8 +28,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tiers::{Tiers, Where};
 pub use trace_sites::TraceSites;
-use varve_machine::model::{self, OwnerCounts, Progress};
+use varve_machine::energy::{CpuEnergy, Energy};
+use varve_machine::model::{self, Outcome, OwnerCounts, Progress};
 use varve_machine::{Bytes, Machine, Program};
+use varve_pages::trays::{DimmMap, TrayState};
 use varve_pages::{Frames, Placement, Policy, Topology, policies};
 use varve_sites::Counts;
 use varve_sites::native::Key;
@@ -44,12 +48,16 @@ pub enum Placed {
     Pages(String),
     /// Its objects by groups of call stacks, with so much fast memory for each.
     Sites(Groups, Quotas),
+    /// In turn on all DIMMs of a machine with one memory, as channel interleaving does.
+    Spread,
+    /// Its objects by groups of call stacks on DIMMs of a machine with one memory: those with a quota are hot.
+    Coloured(Groups, Quotas, TrayOptions),
 }
 
 /// A replay of a recorded program.
 #[derive(Clone, Debug)]
 pub struct ObjectSpec {
-    /// The machine, with two memories. The program has one socket of it.
+    /// The machine. The program has one socket of it.
     pub machine: Machine,
     /// The recorded program.
     pub trace: PathBuf,
@@ -82,6 +90,15 @@ pub struct ObjectResult {
     /// What the sites are called that matter most, with what is known of them and how much fast memory each may take.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub placed: Vec<PlacedSite>,
+    /// On a machine with one memory: energy of the processors by the machine's simple model, J; none if it has no data for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_j: Option<f64>,
+    /// What DIMMs did there; pages are those of the time at which there were most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trays: Option<TrayUse>,
+    /// Power of each DIMM there over time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub power: Vec<PowerPoint>,
     /// By number of the site, what was counted of each.
     #[serde(skip)]
     pub sites: Vec<SiteCounts>,
@@ -126,6 +143,28 @@ fn dram_bytes(m: &Machine) -> u64 {
     m.dram.dimm_bytes.0 * u64::from(m.dram.channels * m.dram.dimms_per_channel)
 }
 
+/// Where pages go, and on which DIMMs that is where they have colours.
+struct Pages {
+    frames: Frames,
+    policy: Box<dyn Policy>,
+    dimms: Option<DimmMap>,
+}
+
+/// Looks whether a machine can have objects on DIMMs of their own.
+///
+/// # Errors
+/// It has slow memory, its channels are interleaved, it has fewer DIMMs than are to be hot, or nothing is known of its energy.
+pub fn check_trays(machine: &Machine, settings: &TrayOptions) -> Result<(), Error> {
+    if !crate::has_one_memory(machine) {
+        return Err(Error::NoTrays(machine.name.clone()));
+    }
+    let topology = Topology::of(machine, PAGE).map_err(varve_pages::Error::from)?;
+    let map = colours::dimms(&machine.name, &topology)?;
+    colours::policy(&map, &topology, Some(settings))?;
+    Energy::during(machine, 0.0, &[])?;
+    Ok(())
+}
+
 /// Replays a recorded program. `watch` is called now and then and ends the run by returning `false`.
 ///
 /// # Errors
@@ -136,40 +175,77 @@ pub fn run_objects(
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<ObjectResult, Error> {
     let machine = spec.own_machine();
-    if crate::has_one_memory(&machine) {
-        return Err(Error::NoSlowNode(machine.name));
+    let settings = match &spec.placed {
+        Placed::Coloured(.., settings) => Some(settings),
+        _ => None,
+    };
+    match (&spec.placed, settings) {
+        (Placed::Spread | Placed::Coloured(..), settings) => {
+            check_trays(&machine, settings.unwrap_or(&TrayOptions::all_dimms()))?;
+        }
+        _ if crate::has_one_memory(&machine) => return Err(Error::NoSlowNode(machine.name)),
+        _ => {}
     }
     let topology = Topology::of(&machine, PAGE).map_err(varve_pages::Error::from)?;
     let fast_pages = dram_bytes(&machine) / PAGE;
-    let by_tier = |place| -> (Frames, Box<dyn Policy>) {
-        let policy = Tiers::new(place, &topology);
-        (Frames::in_order(&topology), Box::new(policy))
+    let pages = |(frames, policy)| Pages {
+        frames,
+        policy,
+        dimms: None,
     };
-    let (layout, (frames, policy)) = match &spec.placed {
-        Placed::Fast => (Layout::as_it_was(&spec.sites), by_tier(Where::Fast)),
-        Placed::Slow => (Layout::as_it_was(&spec.sites), by_tier(Where::Slow)),
+    let by_tier = |place| -> Pages {
+        let policy = Tiers::new(place, &topology);
+        pages((Frames::in_order(&topology), Box::new(policy)))
+    };
+    let by_colour = || -> Result<Pages, Error> {
+        let map = colours::dimms(&machine.name, &topology)?;
+        let placed = colours::policy(&map, &topology, settings)?;
+        Ok(Pages {
+            dimms: Some(map),
+            ..pages(placed)
+        })
+    };
+    let as_it_was = || Layout::as_it_was(&spec.sites);
+    let by_site = |groups: &Groups, quotas: &Quotas, fast_pages| {
+        Layout::by_site(&spec.sites, groups.clone(), quotas.clone(), fast_pages)
+    };
+    let (layout, pages) = match &spec.placed {
+        Placed::Fast => (as_it_was(), by_tier(Where::Fast)),
+        Placed::Slow => (as_it_was(), by_tier(Where::Slow)),
         Placed::Pages(policy) => {
             let (_, given) = varve_spec::split(policy);
-            let entry = policies::entry(policy)?;
-            (
-                Layout::as_it_was(&spec.sites),
-                entry.make(given, &topology)?,
-            )
+            let made = policies::entry(policy)?.make(given, &topology)?;
+            (as_it_was(), pages(made))
         }
         Placed::Sites(groups, quotas) => (
-            Layout::by_site(&spec.sites, groups.clone(), quotas.clone(), fast_pages),
+            by_site(groups, quotas, fast_pages),
             by_tier(Where::ByAddress),
         ),
+        Placed::Spread => (as_it_was(), by_colour()?),
+        // A DIMM that is full is the settings' matter, not the layout's.
+        Placed::Coloured(groups, quotas, _) => (by_site(groups, quotas, u64::MAX), by_colour()?),
     };
+    let Pages {
+        frames,
+        policy,
+        dimms,
+    } = pages;
+    let on_dimms = dimms.is_some();
     let peak = Peak::default();
-    let policy = Box::new(Watched::new(policy, peak.clone()));
+    let policy = Box::new(match dimms {
+        Some(dimms) => Watched::on(dimms, policy, peak.clone()),
+        None => Watched::new(policy, peak.clone()),
+    });
     let mut placement = Placement::with(&spec.plan, topology, frames, policy);
     let layout = SharedLayout::new(layout);
     let mut program = PlacedProgram::open(&spec.trace, layout.clone())?;
     let name = program.name();
     let mut run = RunSpec::new(machine, &spec.plan, Work::Trace(spec.trace.clone()));
     (run.page_bytes, run.seed) = (PAGE, spec.seed);
-    let options = run.options();
+    let mut options = run.options();
+    if on_dimms {
+        options.snapshot_ns = dimms::FIRST_SNAPSHOT_NS;
+    }
     let programs: &mut [&mut dyn Program] = &mut [&mut program];
     let outcome = match spec.by_site {
         true => {
@@ -190,6 +266,14 @@ pub fn run_objects(
     let peak = peak.get();
     result.measured.fast_bytes = peak.fast * PAGE;
     result.measured.slow_bytes = peak.slow * PAGE;
+    let mut trays = None;
+    if let Some(state) = placement.policy().trays().filter(|_| on_dimms) {
+        let state = TrayState {
+            pages: vec![peak.dimms.clone()],
+            ..state
+        };
+        trays = Some(TrayUse::of(&run.machine, &outcome, &state));
+    }
     let layout = layout.get();
     let count = layout.tallies().len().max(outcome.owners.len());
     let sites = (0..count).map(|site| SiteCounts {
@@ -201,9 +285,24 @@ pub fn run_objects(
         budget_bytes: dram_bytes(&run.machine),
         most_bytes: (peak.fast + peak.slow) * PAGE,
         placed: Vec::new(),
+        cpu_j: on_dimms
+            .then(|| processors(&run.machine, &outcome))
+            .flatten(),
+        trays,
+        power: match on_dimms {
+            true => dimms::power(&run.machine, &outcome),
+            false => Vec::new(),
+        },
         sites: sites.collect(),
         run: result,
     })
+}
+
+/// Energy of the processors of one socket, J.
+fn processors(machine: &Machine, outcome: &Outcome) -> Option<f64> {
+    let threads: f64 = outcome.thread_ns.iter().map(|&ns| ns as f64 / 1e9).sum();
+    let energy = CpuEnergy::of(machine, outcome.ns as f64 / 1e9, &[threads]);
+    energy.ok().map(|cpu| cpu.total())
 }
 
 /// What each site is, as a replay showed it.

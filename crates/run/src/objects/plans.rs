@@ -1,8 +1,10 @@
 //! Plans for the memory of native programs: who is in fast memory, if there is only so much of it.
 
+use super::colours;
 use super::layout::Quotas;
 use varve_sites::Counts;
 use varve_sites::select::{self, Candidate};
+use varve_spec::Param;
 
 /// What a plan goes by.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +19,8 @@ pub enum By {
     Sites(fn(&[Counts], u64) -> Vec<u64>),
     /// Allocation sites, chosen by what this very run shows.
     Truth,
+    /// Allocation sites as colours on the DIMMs of a machine with one memory.
+    Colours,
 }
 
 /// A plan.
@@ -30,6 +34,8 @@ pub struct Plan {
     pub by: By,
     /// Whether somebody could do this on a real machine, so that it may be advised.
     pub real: bool,
+    /// What there is to set.
+    pub params: &'static [Param],
 }
 
 /// All plans, the simplest first.
@@ -39,65 +45,83 @@ pub const PLANS: &[Plan] = &[
         about: "all in fast memory, of which there is enough: the bound",
         by: By::Fast,
         real: false,
+        params: &[],
     },
     Plan {
         name: "slow",
         about: "all in slow memory",
         by: By::Slow,
         real: true,
+        params: &[],
     },
     Plan {
         name: "first-touch",
         about: "pages in fast memory until it is full (Linux)",
         by: By::Pages("first-touch"),
         real: true,
+        params: &[],
     },
     Plan {
         name: "interleave",
         about: "pages in turns in both memories (Linux)",
         by: By::Pages("interleave"),
         real: true,
+        params: &[],
     },
     Plan {
         name: "hotset",
         about: "hot pages move to fast memory while the program runs (HeMem)",
         by: By::Pages("hotset"),
         real: true,
+        params: &[],
     },
     Plan {
         name: "hot-sites",
-        about: "sites with most misses per byte in fast memory, until it is full",
+        about: "sites that cost most time per byte in slow memory, until fast memory is full",
         by: By::Sites(hot_sites),
         real: true,
+        params: &[],
     },
     Plan {
         name: "knapsack",
-        about: "the sites that together have most misses and fit into fast memory",
+        about: "the whole sites that together cost most time in slow memory and fit into fast memory",
         by: By::Sites(knapsack),
         real: true,
+        params: &[],
     },
     Plan {
         name: "cgz-f",
         about: "sites whose objects are written often in fast memory (Crystal Gazer, by frequency)",
         by: By::Sites(by_frequency),
         real: true,
+        params: &[],
     },
     Plan {
         name: "cgz-d",
         about: "sites whose bytes are written often in fast memory (Crystal Gazer, by density)",
         by: By::Sites(by_density),
         real: true,
+        params: &[],
     },
     Plan {
         name: "oracle",
         about: "the sites that cost most time in slow memory, by the truth of this very run: a bound",
         by: By::Truth,
         real: false,
+        params: &[],
+    },
+    Plan {
+        name: "trays",
+        about: "hot sites on few DIMMs and cold ones packed on others, which sleep (Olson et al., by knapsack)",
+        by: By::Colours,
+        real: true,
+        params: colours::PARAMS,
     },
 ];
 
-/// A plan by name.
+/// A plan by name, whatever is set after it.
 pub fn plan(name: &str) -> Option<&'static Plan> {
+    let (name, _) = varve_spec::split(name);
     PLANS.iter().find(|plan| plan.name == name)
 }
 
@@ -110,16 +134,18 @@ fn quotas_of(chosen: Vec<(usize, u64)>, sites: usize) -> Vec<u64> {
     quotas
 }
 
-fn by_misses(sites: &[Counts]) -> Vec<Candidate> {
-    sites.iter().map(Candidate::by_misses).collect()
-}
-
 fn hot_sites(sites: &[Counts], budget: u64) -> Vec<u64> {
-    quotas_of(select::hot_sites(&by_misses(sites), budget), sites.len())
+    quotas_of(
+        select::hot_sites(&select::by_worth(sites), budget),
+        sites.len(),
+    )
 }
 
 fn knapsack(sites: &[Counts], budget: u64) -> Vec<u64> {
-    quotas_of(select::knapsack(&by_misses(sites), budget), sites.len())
+    quotas_of(
+        select::knapsack(&select::by_worth(sites), budget),
+        sites.len(),
+    )
 }
 
 fn by_frequency(sites: &[Counts], budget: u64) -> Vec<u64> {
@@ -152,7 +178,7 @@ pub fn quotas(plan: &Plan, known: &[Counts], truth: &[Counts], budget: u64) -> O
     let bytes = match plan.by {
         By::Sites(choose) => choose(known, budget),
         By::Truth => oracle(truth, budget),
-        By::Fast | By::Slow | By::Pages(_) => return None,
+        By::Fast | By::Slow | By::Pages(_) | By::Colours => return None,
     };
     Some(Quotas { bytes })
 }

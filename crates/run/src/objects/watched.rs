@@ -1,20 +1,23 @@
-//! Where pages were when most of them were in use, whoever placed them.
+//! Where pages were when most of them were in use, whoever placed them: by memory, or on DIMMs by colour.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use varve_machine::{Daemons, Fault, Source};
+use varve_pages::trays::DimmMap;
 use varve_pages::{Frames, Policy, Remap};
 
 /// Pages in use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InUse {
-    /// In fast memory.
+    /// In fast memory, or hot.
     pub fast: u64,
-    /// In slow memory.
+    /// In slow memory, or cold.
     pub slow: u64,
+    /// By DIMM: hot, cold; of none where colours mean nothing.
+    pub dimms: Vec<(u32, u32)>,
 }
 
 impl InUse {
-    fn all(self) -> u64 {
+    fn all(&self) -> u64 {
         self.fast + self.slow
     }
 }
@@ -26,13 +29,14 @@ pub struct Peak(Arc<Mutex<InUse>>);
 impl Peak {
     /// What it was so far.
     pub fn get(&self) -> InUse {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let most = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        most.clone()
     }
 
-    fn note(&self, now: InUse) {
+    fn note(&self, now: &InUse) {
         let mut most = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if now.all() >= most.all() {
-            *most = now;
+            most.clone_from(now);
         }
     }
 }
@@ -42,6 +46,8 @@ pub struct Watched {
     policy: Box<dyn Policy>,
     now: InUse,
     peak: Peak,
+    /// Which frames are on which DIMM, if pages have colours.
+    dimms: Option<DimmMap>,
 }
 
 impl Watched {
@@ -51,13 +57,39 @@ impl Watched {
             policy,
             now: InUse::default(),
             peak,
+            dimms: None,
         }
     }
 
-    fn of(&mut self, frames: &Frames, frame: u32) -> &mut u64 {
-        match frames.is_fast(frame) {
-            true => &mut self.now.fast,
-            false => &mut self.now.slow,
+    /// The same of a policy that knows colours: hot is fast, and it is counted on which DIMM pages are.
+    pub fn on(dimms: DimmMap, policy: Box<dyn Policy>, peak: Peak) -> Watched {
+        let mut watched = Watched::new(policy, peak);
+        watched.now.dimms = vec![(0, 0); dimms.dimms().len()];
+        watched.dimms = Some(dimms);
+        watched
+    }
+
+    fn is_fast(&self, frames: &Frames, frame: u32) -> bool {
+        match self.dimms {
+            Some(_) => self.policy.is_hot(frame),
+            None => frames.is_fast(frame),
+        }
+    }
+
+    /// Counts a frame in use, or no longer.
+    fn count(&mut self, fast: bool, frame: u32, used: bool) {
+        let step = |count: &mut u64| *count = count.wrapping_add_signed(if used { 1 } else { -1 });
+        step(if fast {
+            &mut self.now.fast
+        } else {
+            &mut self.now.slow
+        });
+        let all = self.dimms.as_ref().map_or(&[][..], DimmMap::dimms);
+        let at = (all.iter()).position(|d| frame.wrapping_sub(d.first) < d.frames);
+        if let Some(at) = at {
+            let (hot, cold) = &mut self.now.dimms[at];
+            let pages = if fast { hot } else { cold };
+            *pages = pages.wrapping_add_signed(if used { 1 } else { -1 });
         }
     }
 }
@@ -65,13 +97,15 @@ impl Watched {
 impl Policy for Watched {
     fn place(&mut self, frames: &mut Frames, fault: &Fault) -> Option<u32> {
         let frame = self.policy.place(frames, fault)?;
-        *self.of(frames, frame) += 1;
-        self.peak.note(self.now);
+        let fast = self.is_fast(frames, frame);
+        self.count(fast, frame, true);
+        self.peak.note(&self.now);
         Some(frame)
     }
 
     fn freed(&mut self, frames: &mut Frames, frame: u32) {
-        *self.of(frames, frame) -= 1;
+        let fast = self.is_fast(frames, frame);
+        self.count(fast, frame, false);
         self.policy.freed(frames, frame);
     }
 
@@ -92,10 +126,12 @@ impl Policy for Watched {
     }
 
     fn moved(&mut self, frames: &mut Frames, done: Remap) {
-        *self.of(frames, done.from) -= 1;
-        *self.of(frames, done.to) += 1;
-        self.peak.note(self.now);
+        let before = self.is_fast(frames, done.from);
         self.policy.moved(frames, done);
+        let now = self.is_fast(frames, done.to);
+        self.count(before, done.from, false);
+        self.count(now, done.to, true);
+        self.peak.note(&self.now);
     }
 
     fn cancelled(&mut self, frames: &mut Frames, remap: Remap) {

@@ -224,6 +224,7 @@ impl State {
             build_id: String::new(),
             offset,
             function: Some(outer.function).filter(|name| !name.is_empty()),
+            within: None,
             line: outer.line,
             inlined: functions,
         });

@@ -36,6 +36,8 @@ struct Place {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     function: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    within: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     line: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     inlined: Vec<Inlined>,
@@ -95,6 +97,7 @@ impl Tables {
             module: has_module.then(|| self.module(&frame.module, &frame.build_id)),
             offset: frame.offset,
             function: frame.function.clone(),
+            within: frame.within,
             line: frame.line.clone(),
             inlined: frame.inlined.clone(),
         };
@@ -235,6 +238,7 @@ fn frames(read: &File) -> Result<Vec<Frame>, String> {
             build_id: module.build_id,
             offset: place.offset,
             function: place.function.clone(),
+            within: place.within,
             line: place.line.clone(),
             inlined: place.inlined.clone(),
         })

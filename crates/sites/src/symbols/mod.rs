@@ -12,8 +12,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod calls;
 mod debug;
 mod demangle;
+mod rebuilt;
 mod statics;
 
 use std::path::Path;
@@ -24,7 +26,9 @@ use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
 
 use crate::native::{Frame, Inlined};
 
+pub use calls::{CALL_BYTES, ends_in_call};
 pub use demangle::demangle;
+pub use rebuilt::{Rebuilt, rebuilt};
 pub use statics::{LEAST_STATIC_BYTES, Static, statics};
 
 /// Why a file's symbols cannot be read.
@@ -149,6 +153,19 @@ impl Binary {
         Some(offset - segment.offset + segment.address)
     }
 
+    /// The functions of this name (demangled): where each begins, and its bytes. Several names of one place are one.
+    pub fn functions_named(&self, name: &str) -> Vec<(u64, u64)> {
+        let named = self.functions.iter().filter(|f| demangle(&f.name) == name);
+        let mut all: Vec<(u64, u64)> = named.map(|f| (f.start, f.bytes)).collect();
+        all.dedup_by_key(|f| f.0);
+        all
+    }
+
+    /// Does it tell no function's name?
+    pub fn is_stripped(&self) -> bool {
+        self.functions.is_empty() && self.lines.is_none()
+    }
+
     /// What is to be added to link-time addresses where the file is mapped at `start`, from `offset` in the file on. `None`
     /// if this mapping does not tell: code does, and so does the file's beginning.
     pub fn base(&self, start: u64, offset: u64) -> Option<u64> {
@@ -173,13 +190,16 @@ impl Binary {
         let mut inlined = self.inlined(call);
         // the last one has the others inside
         let outer = inlined.pop().unwrap_or_default();
-        let symbol = self.symbol(call).map(|(name, _)| demangle(name));
+        let symbol = self.symbol(call);
+        let within = symbol.map(|(_, start)| return_address - start);
+        let symbol = symbol.map(|(name, _)| demangle(name));
         let function = symbol.or((!outer.function.is_empty()).then_some(outer.function));
         Frame {
             module: self.name.clone(),
             build_id: self.build_id.clone(),
             offset: return_address,
             function,
+            within,
             line: outer.line,
             inlined,
         }

@@ -55,7 +55,7 @@ fn native() -> impl Iterator<Item = Item> {
     own.filter(move |p| !named(p.name)).map(|p| Item {
         name: p.name,
         about: format!("native programs: {}", p.about),
-        params: Vec::new(),
+        params: p.params.to_vec(),
     })
 }
 

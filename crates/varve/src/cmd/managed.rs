@@ -44,7 +44,7 @@ pub fn run(program: &Program, a: &ModelledObjects) -> Done {
     if let Some(asked) = a.engine.heap_max {
         fits(asked, &machine)?;
     }
-    let trays = match &a.instances.trays {
+    let trays = match &a.trays.trays {
         Some(_) if !colours => return Err(wrong(Error::NoTrays(machine.name))),
         Some(text) => TrayOptions::parse(text).map_err(wrong)?,
         None => TrayOptions::default(),

@@ -2,9 +2,10 @@
 //! budget.
 
 use super::compared::{self, origin};
+use super::native_known::Known;
 use super::shares::{BASE, Shares};
 use super::so_far::SoFar;
-use super::{files, named, native_table, pages};
+use super::{files, named, native_known, native_table, native_trays, pages};
 use crate::args::run::job::{ModelledNative, Work};
 use crate::args::run::objects::Fast;
 use crate::ui::{self, Done, Failure, failed, of_run, wrong};
@@ -20,7 +21,7 @@ use varve_run::objects::{
     run_objects, truth,
 };
 use varve_run::{Error, side_by_side};
-use varve_sites::native::{Key, Profile, names};
+use varve_sites::native::{Profile, names};
 use varve_sites::{AnyProfile, Counts};
 
 /// The machine of native programs where none is named: a current one.
@@ -35,23 +36,24 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
         ui::can_hold_results(folder, "--out")?;
     }
     let machine = named::machine(a.model.machine.as_deref().unwrap_or(MACHINE))?;
-    if varve_run::has_one_memory(&machine) || machine.dram_cache.is_some() {
+    if varve_run::has_one_memory(&machine) {
+        return native_trays::run(work, a, &machine);
+    }
+    if machine.dram_cache.is_some() {
         return Err(wrong(Error::NoSlowNode(machine.name)));
     }
+    if a.trays.trays.is_some() {
+        return Err(wrong(Error::NoTrays(machine.name)));
+    }
     // What is wrong with options is said before a command runs.
+    native_known::check(a.stale.stale, a.plans.profile.is_some())?;
     let plans = chosen(a.plans.plan.as_deref())?;
+    if plans.iter().any(|plan| matches!(plan.by, By::Colours)) {
+        return Err(wrong(Error::NoTrays(machine.name)));
+    }
     let profile = a.plans.profile.as_deref().map(profile).transpose()?;
     let (trace, _kept) = trace(work)?;
-    let sites = TraceSites::read(&trace).map_err(|e| files::of_input(&e))?;
-    if sites.keys.len() > objects::MOST_SITES {
-        return Err(wrong(format!(
-            "{}: {} allocation sites, and at most {} are told apart",
-            trace.display(),
-            sites.keys.len(),
-            objects::MOST_SITES
-        )));
-    }
-    let sites = Arc::new(sites);
+    let sites = sites(&trace)?;
     let replays = Replays::of(&machine, &trace, &sites, a.model.seed, a.model.jobs);
     let both = [("dram", Placed::Fast), (SLOW, Placed::Slow)];
     let [dram, slow] = &replays.make(replays.specs(both, None, true))?[..] else {
@@ -63,7 +65,14 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
     let truth = own.sum(&stacks);
     let (groups, known) = match &profile {
         None => (own.clone(), truth.clone()),
-        Some(profile) => known(profile, &keys, &stacks, dram.most_bytes)?,
+        Some(profile) => {
+            let known = Known {
+                profile,
+                stale: a.stale.stale,
+                otherwise: "slow",
+            };
+            known.of(&keys, &stacks, dram.most_bytes)?
+        }
     };
     let budgets = Budgets::new(a.plans.fast.as_ref(), &plans, dram.most_bytes);
     let (mut specs, mut quotas) = (Vec::new(), Vec::new());
@@ -93,11 +102,7 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
         let quotas = i.checked_sub(first).map_or(&[][..], |i| &quotas[i]);
         result.placed = sites.placed(&result.plan, quotas);
     }
-    let name = match work {
-        Work::Named(path) => varve_run::Work::Trace(path.into()).name(),
-        Work::Command(words) => shown(words),
-    };
-    let mut table = native_table::of(&name, &machine, &results);
+    let mut table = native_table::of(&name(work), &machine, &results);
     table.notes.extend(budgets.note(dram.most_bytes));
     if a.plans.plan.is_none() {
         table
@@ -114,13 +119,37 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
     compared::show(&a.output, origin, table, (details, charts), &results)
 }
 
+/// What is run, for a title.
+pub fn name(work: &Work) -> String {
+    match work {
+        Work::Named(path) => varve_run::Work::Trace(path.into()).name(),
+        Work::Command(words) => shown(words),
+    }
+}
+
+/// What has sites in a trace.
+pub fn sites(trace: &Path) -> Result<Arc<TraceSites>, Failure> {
+    let sites = TraceSites::read(trace).map_err(|e| files::of_input(&e))?;
+    match sites.keys.len() <= objects::MOST_SITES {
+        true => Ok(Arc::new(sites)),
+        false => Err(wrong(format!(
+            "{}: {} allocation sites, and at most {} are told apart",
+            trace.display(),
+            sites.keys.len(),
+            objects::MOST_SITES
+        ))),
+    }
+}
+
 /// The plan with all in slow memory, which no budget changes.
 const SLOW: &str = "slow";
 
-/// The plans that a list names; all of them without one.
+/// The plans that a list names; all of those for two memories without one.
 pub fn chosen(list: Option<&str>) -> Result<Vec<&'static Plan>, Failure> {
-    let able: Vec<&str> = PLANS.iter().map(|plan| plan.name).collect();
+    let able = PLANS.iter().filter(|p| !matches!(p.by, By::Colours));
+    let able: Vec<&str> = able.map(|plan| plan.name).collect();
     let named = varve_spec::expand(list.unwrap_or(varve_spec::ALL), &able);
+    let able: Vec<&str> = PLANS.iter().map(|plan| plan.name).collect();
     let plan = |name: &String| {
         objects::plan(name).ok_or_else(|| {
             let meant = varve_spec::nearest(name, able.iter().copied());
@@ -148,51 +177,6 @@ pub fn profile(path: &Path) -> Result<Profile, Failure> {
             path.display()
         ))),
     }
-}
-
-/// The stacks of a run as sites of a profile, and what that knows of them; refused if it knows less than half of the memory. Peaks
-/// are as many times as large as the run's memory is larger than the profile's, which may be of another input.
-fn known(
-    profile: &Profile,
-    keys: &[Key],
-    stacks: &[Counts],
-    most_bytes: u64,
-) -> Result<(Groups, Vec<Counts>), Failure> {
-    let groups = Groups::by_profile(keys, profile);
-    let peaks = groups
-        .of
-        .iter()
-        .zip(stacks)
-        .map(|(&g, c)| (g, c.peak_bytes));
-    let (mut bytes, mut unknown) = (0, 0);
-    for (group, peak) in peaks {
-        bytes += peak;
-        unknown += if groups.keys.len() as u32 == group + 1 {
-            peak
-        } else {
-            0
-        };
-    }
-    let percent = 100.0 * unknown as f64 / bytes.max(1) as f64;
-    if percent > 50.0 {
-        return Err(wrong(format!(
-            "the profile is of `{}` and does not know who allocated {percent:.0} % of the memory here: it is of another program, or of \
-             another build of it; make a new one with `varve profile -o FILE.sites -- COMMAND`",
-            profile.command.join(" "),
-        )));
-    }
-    if percent >= 0.1 {
-        eprintln!(
-            "varve: note: the profile does not know who allocated {percent:.1} % of the memory here; that memory is slow"
-        );
-    }
-    let all: u64 = profile.sites.iter().map(|s| s.counts.peak_bytes).sum();
-    let ratio = most_bytes as f64 / all.max(1) as f64;
-    let counts = profile.sites.iter().map(|site| Counts {
-        peak_bytes: (site.counts.peak_bytes as f64 * ratio) as u64,
-        ..site.counts.clone()
-    });
-    Ok((groups, counts.chain([Counts::default()]).collect()))
 }
 
 /// The trace to replay; a command is recorded, and its trace is removed with what comes besides.

@@ -3,6 +3,7 @@
 
 use super::live::ended;
 use super::native::{SHARE, chosen, profile};
+use super::native_known::for_this_build;
 use crate::args::run::job::LiveNative;
 use crate::args::run::objects::Fast;
 use crate::ui::{Done, Failure, print, wrong};
@@ -11,7 +12,8 @@ use std::ffi::OsString;
 use std::path::Path;
 use varve_live::nodes::Kinds;
 use varve_live::objects::{
-    FrameRef, Group, GroupReport, ObjectOptions, ObjectReport, Site, SiteMap, Tier, Variable,
+    FrameRef, Group, GroupReport, ObjectOptions, ObjectReport, Running, Site, SiteMap, Tier,
+    Variable,
 };
 use varve_live::probe::Topology;
 use varve_report::fmt::{self, Format};
@@ -28,7 +30,12 @@ pub fn run(command: &[OsString], a: &LiveNative) -> Done {
     let Some(path) = &a.plans.profile else {
         unreachable!("a run of this kind has a profile")
     };
-    let profile = profile(path)?;
+    let mut profile = profile(path)?;
+    let mut said = None;
+    if a.stale.stale {
+        let (now, found) = for_this_build(&profile, &command[0])?;
+        (profile, said) = (now, Some(found));
+    }
     let plan = plan(a.plans.plan.as_deref())?;
     let budget = match &a.plans.fast {
         Some(Fast::Size(bytes)) => bytes.0,
@@ -49,8 +56,13 @@ pub fn run(command: &[OsString], a: &LiveNative) -> Done {
         None => Kinds::probe(&topology).map_err(wrong)?,
     };
     let (map, names) = site_map(&profile, plan, budget, kinds);
-    let report = varve_live::objects::run(command, &map, &ObjectOptions::default());
-    let report = report.map_err(wrong)?;
+    let options = ObjectOptions {
+        on_request: Some(say_by_now),
+        ..ObjectOptions::default()
+    };
+    let report = varve_live::objects::run(command, &map, &options);
+    let mut report = report.map_err(wrong)?;
+    report.notes.splice(0..0, said);
     let lines = lines(&report, &map, &names);
     if a.json.json {
         print(serde_json::to_string_pretty(&as_json(&report, &lines, budget)).unwrap_or_default());
@@ -59,6 +71,29 @@ pub fn run(command: &[OsString], a: &LiveNative) -> Done {
         eprint!("{}", as_text(&report, &map, &lines, budget));
     }
     ended(&report.status)
+}
+
+/// What is so while the program runs, on standard error: it was asked for by SIGUSR1.
+fn say_by_now(running: &Running) {
+    let bytes = |bytes: u64| fmt::bytes(bytes as f64);
+    let all = running.processes.iter().map(|p| p.fast_bytes).sum();
+    let mut text = format!(
+        "varve: after {:.1} s: {} of {} of fast memory taken\n",
+        running.elapsed.as_secs_f64(),
+        bytes(all),
+        bytes(running.budget_bytes)
+    );
+    for p in &running.processes {
+        text += &format!(
+            "varve: {} ({}): {} taken; on fast nodes {}, on slow nodes {}\n",
+            p.program,
+            p.pid,
+            bytes(p.fast_bytes),
+            bytes(p.on_fast_nodes),
+            bytes(p.on_slow_nodes)
+        );
+    }
+    eprint!("{text}");
 }
 
 /// The plan that chooses sites.

@@ -226,7 +226,7 @@ fn judged(
                 .filter(|p| matches!(p.by, By::Sites(_) | By::Truth));
             let able: Vec<&str> = able.map(|p| p.name).collect();
             return Err(wrong(format!(
-                "plan `{}` does not go by sites; those that do are {}",
+                "plan `{}` does not divide a budget among sites; those that do are {}",
                 plan.name,
                 able.join(", ")
             )));

@@ -81,6 +81,30 @@ pub fn details(results: &[ObjectResult]) -> Vec<RunTable> {
     vec![table]
 }
 
+/// The allocation sites of a plan that knows hot and cold, those that take most first.
+pub fn coloured(r: &ObjectResult) -> RunTable {
+    let mut table = RunTable::new(format!("Allocation sites, under `{}`", r.plan), "site");
+    table.columns = vec![
+        Column::new("peak", Format::Bytes, Better::Neither),
+        Column::new("objects", Format::Number, Better::Neither),
+        Column::new("misses", Format::Number, Better::Neither),
+        Column::new("hot", Format::Percent, Better::Neither),
+    ];
+    for site in r.placed.iter().take(SHOWN) {
+        let c = &site.counts;
+        table.push(
+            &site.site,
+            [
+                (c.peak_bytes as f64).into(),
+                (c.objects as f64).into(),
+                ((c.misses + c.write_misses) as f64).into(),
+                (100.0 * site.fast_quota_bytes as f64 / c.peak_bytes.max(1) as f64).into(),
+            ],
+        );
+    }
+    table
+}
+
 pub fn charts(results: &[ObjectResult]) -> Vec<Chart> {
     vec![columns::stall_chart("plan", results, |r| &r.plan)]
 }

@@ -2,6 +2,7 @@
 
 use crate::common::{Said, can_trace, varve};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const TRACE: &str = "traces/sqlite-join.trace";
 
@@ -165,6 +166,48 @@ fn a_profile_is_made_shown_and_used() {
 }
 
 #[test]
+fn sites_have_colours_where_channels_are_not_interleaved() {
+    let run = [
+        "run",
+        TRACE,
+        "--machine",
+        "haswell-2620v3",
+        "--plan",
+        "all,trays:capacity=20%",
+    ];
+    let table = varve(&run).well().out;
+    for word in ["DIMMs of the first", "DRAM", "energy", "Advice", "hot (%)"] {
+        assert!(table.contains(word), "no `{word}` in {table}");
+    }
+    let json = varve(&[&run[..], &["--json"]].concat()).well().json();
+    let runs = json["runs"].as_array().unwrap();
+    let names: Vec<&str> = runs.iter().map(|r| r["plan"].as_str().unwrap()).collect();
+    assert_eq!(names, ["dram", "trays", "trays:capacity=20%"]);
+    let energy = |run: usize| runs[run]["energy_j"].as_f64().unwrap();
+    let cold = |run: usize| runs[run]["slow_bytes"].as_u64().unwrap();
+    assert_eq!(cold(0), 0);
+    assert!(0 < cold(1) && cold(1) <= cold(2), "{} {}", cold(1), cold(2));
+    assert!(energy(1) < energy(0) && energy(2) < energy(0));
+    let dimms = |run: usize| runs[run]["trays"]["dimms"].as_array().unwrap();
+    let hot = |run: usize| {
+        let hot = dimms(run).iter().map(|d| d["hot_bytes"].as_u64().unwrap());
+        hot.filter(|&bytes| bytes > 0).count()
+    };
+    assert_eq!((hot(0), hot(1)), (4, 1));
+    assert!(runs[1]["cpu_j"].as_f64().unwrap() > 0.0);
+    assert!(!runs[1]["power"].as_array().unwrap().is_empty());
+    for (words, said) in [
+        (&["plan", "trays"][..], "capacity=0.05"),
+        (&["explain", "plan", "trays"], "hot DIMMs"),
+        (&["explain", "plan", "hotset"], "Page policy hotset"),
+        (&["plan"], "trays"),
+    ] {
+        let shown = varve(words).well().out;
+        assert!(shown.contains(said), "{words:?}: {shown}");
+    }
+}
+
+#[test]
 fn what_cannot_be_is_said_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let file = profiled(folder.path());
@@ -195,11 +238,65 @@ fn what_cannot_be_is_said_in_one_line() {
                 "run",
                 TRACE,
                 "--plan",
-                "dram",
+                "knapsack",
                 "--machine",
                 "haswell-2620v3",
             ],
-            &["haswell-2620v3", "no slow memory"],
+            &["haswell-2620v3", "no slow memory", "dram and trays"],
+        ),
+        (
+            &["run", TRACE, "--plan", "trays"],
+            &["cxl-spr", "has slow memory", "such as haswell-2620v3"],
+        ),
+        (
+            &["run", TRACE, "--trays", "hot=2"],
+            &["cxl-spr", "has slow memory", "such as haswell-2620v3"],
+        ),
+        (
+            &[
+                "run",
+                TRACE,
+                "--machine",
+                "haswell-2620v3",
+                "--plan",
+                "trays:capacity=0",
+            ],
+            &["plan `trays`: `capacity=0`", "above 0"],
+        ),
+        (
+            &[
+                "run",
+                TRACE,
+                "--machine",
+                "haswell-2620v3",
+                "--plan",
+                "trays",
+                "--fast",
+                "10%",
+            ],
+            &["--fast 10%", "no budget", "capacity"],
+        ),
+        (
+            &[
+                "run",
+                TRACE,
+                "--machine",
+                "haswell-2620v3",
+                "--trays",
+                "hot=5",
+            ],
+            &["5 hot DIMMs", "has 4"],
+        ),
+        (
+            &[
+                "run",
+                TRACE,
+                "--machine",
+                "haswell-2620v3",
+                "--plan",
+                "trayz",
+            ],
+            &["did you mean `trays`?"],
         ),
         (
             &["run", TRACE, "--plan", "dram", "--policy", "slow"],
@@ -231,7 +328,7 @@ fn what_cannot_be_is_said_in_one_line() {
         ),
         (
             &["sites", text(&file), "--heuristic", "hotset"],
-            &["does not go by sites"],
+            &["does not divide a budget"],
         ),
         (
             &["run", "--live", "--sites", text(&file), "--", "true"],
@@ -331,6 +428,109 @@ fn a_command_is_placed_on_this_machine_by_its_profile() {
     );
     let failed = live(&["sort", "/nowhere"]);
     assert_eq!(failed.code, 2, "the program's own exit code");
+}
+
+/// A program whose functions are the same in each build, and are elsewhere.
+const REBUILT: &str = r#"
+#include <stdlib.h>
+#include <string.h>
+#define APART __attribute__((noinline, noclone))
+#ifdef MORE
+volatile int sink;
+APART int more(int n) { int s = 0; for (int i = 0; i < n; i++) sink = s += i * (s ^ n); return s | 1; }
+#endif
+APART char *hot(size_t n) { char *p = malloc(n); memset(p, 1, n); return p; }
+APART char *cold(size_t n) { char *p = malloc(n); memset(p, 2, n); return p; }
+int main(void) {
+#ifdef MORE
+    if (more(17) == 0) return 3;
+#endif
+    char *a[16], *b[16];
+    unsigned long s = 0;
+    for (int i = 0; i < 16; i++) { a[i] = hot(300000); b[i] = cold(100000); }
+    for (int r = 0; r < 9; r++) for (int i = 0; i < 16; i++) for (int k = 0; k < 300000; k += 64) s += a[i][k];
+    return s + b[3][9] == 5;
+}
+"#;
+
+/// A profile is of one build. Another one is placed by the names of functions, if it has any, and if that is asked for.
+#[test]
+fn a_profile_of_another_build_is_taken_by_the_names_of_functions() {
+    if !can_trace() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("program.c");
+    std::fs::write(&source, REBUILT).unwrap();
+    let built = |name: &str, options: &[&str]| -> Option<PathBuf> {
+        let file = folder.path().join(name).join("program");
+        std::fs::create_dir(file.parent().unwrap()).unwrap();
+        let usual = ["-O1", "-Wl,--build-id", "-o", text(&file), text(&source)];
+        let done = Command::new("cc").args(usual).args(options).status();
+        done.is_ok_and(|status| status.success()).then_some(file)
+    };
+    let Some(first) = built("first", &[]) else {
+        eprintln!("skipped: no C compiler");
+        return;
+    };
+    let second = built("second", &["-DMORE"]).unwrap();
+    let stripped = built("stripped", &["-DMORE", "-s"]).unwrap();
+    let file = folder.path().join("program.sites");
+    let profile = ["profile", "-o", text(&file), "--machine", "cxl-spr", "--"];
+    varve(&[&profile[..], &[text(&first)]].concat()).well();
+
+    let model = |options: &[&str], program: &Path| {
+        let run = ["run", "--plan", "dram,knapsack", "--sites", text(&file)];
+        varve(&[&run[..], options, &["--", text(program)]].concat())
+    };
+    model(&[], &second).refuses(2, &["another build", "--stale"]);
+    let said = model(&["--stale"], &second).well();
+    assert!(said.err.contains("by its functions' names"), "{}", said.err);
+    assert!(said.out.contains("program!hot"), "{}", said.out);
+    model(&["--stale"], &stripped).refuses(2, &["program has no names of functions", "stripped"]);
+
+    let live = |options: &[&str], program: &Path| {
+        let run = [
+            "run",
+            "--live",
+            "--nodes",
+            "fast=0,slow=0",
+            "--fast",
+            "8MiB",
+        ];
+        let run = [&run[..], &["--json", "--sites", text(&file)]].concat();
+        varve(&[&run[..], options, &["--", text(program)]].concat())
+    };
+    let fast_bytes = |said: &Said, site: &str| {
+        let json = said.json();
+        let sites = json["sites"].as_array().unwrap().clone();
+        let of = |s: &&serde_json::Value| s["site"].as_str().unwrap().contains(site);
+        let site = sites.iter().find(of);
+        site.map(|site| site["fast_bytes"].as_i64().unwrap())
+    };
+    let said = live(&[], &second).well();
+    assert_eq!(fast_bytes(&said, "program!hot"), None, "{}", said.out);
+    assert!(said.out.contains("--stale"), "{}", said.out);
+    let said = live(&["--stale"], &second).well();
+    assert!(
+        fast_bytes(&said, "program!hot") >= Some(16 * 300_000),
+        "{}",
+        said.out
+    );
+    assert!(
+        said.out
+            .contains("100.0 % of the bytes of its sites are found"),
+        "{}",
+        said.out
+    );
+    let said = live(&["--stale"], &stripped).well();
+    assert!(
+        said.out.contains("program has no names of functions"),
+        "{}",
+        said.out
+    );
+    varve(&["run", "--live", "--stale", "--", "true"]).refuses(2, &["--sites"]);
+    varve(&["run", "--stale", "--", "true"]).refuses(2, &["name it with --sites"]);
 }
 
 #[test]

@@ -81,6 +81,13 @@ pub fn unmapped(at: usize, bytes: usize) {
     }
 }
 
+/// A mapping has moved, or has another size.
+pub fn moved(from: usize, to: usize, bytes: usize) {
+    if ON.load(Relaxed) {
+        slots::move_mapping(from, to, bytes);
+    }
+}
+
 #[inline]
 fn count(at: usize, bytes: usize, caller: Caller, mapped: bool) {
     let Some(thread) = thread::known() else {

@@ -268,6 +268,22 @@ pub fn forget_mappings(start: usize, behind: usize) {
     }
 }
 
+/// A mapping is elsewhere now, or has another size. It stands for as much more as it has grown.
+pub fn move_mapping(from: usize, to: usize, bytes: usize) {
+    if MAPPINGS.load(Relaxed) == 0 {
+        return;
+    }
+    let Some(_held) = hold() else { return };
+    for slot in find(from).filter(|slot| get(*slot, MAPPED) == 1) {
+        let weight = get(slot, WEIGHT) as f64 * bytes as f64 / get(slot, BYTES) as f64;
+        index::remove(from, slot);
+        for (field, value) in [(ADDRESS, to), (BYTES, bytes), (WEIGHT, weight as usize)] {
+            of(slot, field).store(value as u64, Relaxed);
+        }
+        index::add(to, slot);
+    }
+}
+
 /// Halves the chance of samples that come too fast, and doubles that of few.
 fn pace() {
     let count = PACE.fetch_add(1, Relaxed) + 1;

@@ -3,7 +3,7 @@
 use super::engine::{Engine, EngineLog};
 use super::help::Help;
 use super::model::{Model, PageSize};
-use super::objects::{Instances, Nodes, Objects, Plans};
+use super::objects::{Instances, Nodes, Objects, Plans, Stale, Trays};
 use super::output::{Json, Output};
 use super::page_cache::{Live, PageCache};
 use super::pages::Pages;
@@ -38,6 +38,10 @@ pub struct ModelledNative {
     #[command(flatten)]
     pub plans: Plans,
     #[command(flatten)]
+    pub stale: Stale,
+    #[command(flatten)]
+    pub trays: Trays,
+    #[command(flatten)]
     pub output: Output,
 }
 
@@ -55,6 +59,8 @@ pub struct ModelledObjects {
     #[command(flatten)]
     pub instances: Instances,
     #[command(flatten)]
+    pub trays: Trays,
+    #[command(flatten)]
     pub engine: Engine,
     #[command(flatten)]
     pub region: Region,
@@ -69,6 +75,8 @@ pub struct LiveNative {
     pub live: Live,
     #[command(flatten)]
     pub plans: Plans,
+    #[command(flatten)]
+    pub stale: Stale,
     #[command(flatten)]
     pub json: Json,
     #[command(flatten)]
@@ -314,6 +322,7 @@ impl Request {
         let live: Live = self.options()?;
         let machine = self.options::<Model>()?.machine;
         let planned = self.options::<Plans>()?.plan.is_some();
+        let objects = [ids(Plans::augment_args), ids(Trays::augment_args)].concat();
         if let [first, .., last] = &what.work[..] {
             return Err(match on_path(first) {
                 true => format!(
@@ -356,7 +365,7 @@ impl Request {
             _ if ids(Pages::augment_args).iter().any(|id| self.given(id)) => Kind::ModelledPages,
             // A machine whose fast memory is a cache of the slow one has no place for an object: pages alone differ there.
             _ if machine.as_deref().is_some_and(is_cached)
-                && !ids(Plans::augment_args).iter().any(|id| self.given(id)) =>
+                && !objects.iter().any(|id| self.given(id)) =>
             {
                 Kind::ModelledPages
             }

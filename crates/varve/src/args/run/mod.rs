@@ -40,11 +40,13 @@ impl Args for Request {
         let command = model::Model::augment_args(command);
         let command = pages::Pages::augment_args(command);
         let command = objects::Objects::augment_args(command);
+        let command = objects::Stale::augment_args(command);
         let command = page_cache::Live::augment_args(command);
         let command = output::Output::augment_args(command);
         let command = help::Help::augment_args(command);
         let command = model::PageSize::augment_args(command);
         let command = objects::Instances::augment_args(command);
+        let command = objects::Trays::augment_args(command);
         let command = objects::Nodes::augment_args(command);
         let command = page_cache::PageCache::augment_args(command);
         let command = engine::Engine::augment_args(command);

@@ -2,6 +2,7 @@
 //! it, and what to read next.
 
 mod machine;
+mod native;
 mod picture;
 mod plan;
 mod policy;
