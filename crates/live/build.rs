@@ -18,20 +18,39 @@ fn main() {
     println!("cargo:rerun-if-changed=src/sampled/format.rs");
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rustc-check-cfg=cfg(varve_live_shim)");
-    let out = PathBuf::from(var("OUT_DIR")).join("libvarve_live_shim.so");
-    let source = PathBuf::from(var("CARGO_MANIFEST_DIR")).join("shim/lib.rs");
     if var("CARGO_CFG_TARGET_OS") != "linux" {
         panic!("varve-live needs Linux: page maps, userfaultfd and preloading are Linux's");
     }
+    let out = PathBuf::from(var("OUT_DIR"));
+    let here = PathBuf::from(var("CARGO_MANIFEST_DIR"));
+    let shim = out.join("libvarve_live_shim.so");
+    library("varve_live_shim", &here.join("shim/lib.rs"), &shim);
+    println!("cargo:rustc-env=VARVE_LIVE_SHIM={}", shim.display());
+    // The agent inside Java virtual machines is that of recordings.
+    println!("cargo:rerun-if-changed=../trace/probe/agent");
+    println!("cargo:rerun-if-changed=../trace/src/format/heap.rs");
+    let agent = out.join("libvarve_live_agent.so");
+    println!("cargo:rustc-env=VARVE_LIVE_AGENT={}", agent.display());
+    match &*var("CARGO_CFG_TARGET_ARCH") {
+        "x86_64" => library(
+            "varve_live_agent",
+            &here.join("../trace/probe/agent/lib.rs"),
+            &agent,
+        ),
+        // Never loaded: a run says that virtual machines are placed on x86-64 alone.
+        _ => std::fs::write(&agent, []).expect("OUT_DIR is writable"),
+    }
+    objects(Path::new(&var("OUT_DIR")));
+}
 
+/// A shared library of one crate without dependencies.
+fn library(name: &str, source: &Path, out: &Path) {
     let mut rustc = Command::new(var("RUSTC"));
-    rustc
-        .arg("--crate-name=varve_live_shim")
-        .arg("--crate-type=cdylib")
-        .arg("--edition=2024");
+    rustc.arg(format!("--crate-name={name}"));
+    rustc.args(["--crate-type=cdylib", "--edition=2024"]);
     rustc.args(["--cfg", "varve_live_shim"]);
     rustc.arg(format!("--target={}", var("TARGET")));
-    // The shim lives in other people's processes: small, no unwinding through C, no debugger's ballast.
+    // It lives in other people's processes: small, no unwinding through C, no debugger's ballast.
     rustc.args([
         "-Copt-level=2",
         "-Cpanic=abort",
@@ -41,14 +60,12 @@ fn main() {
     if let Ok(linker) = env::var("RUSTC_LINKER") {
         rustc.arg(format!("-Clinker={linker}"));
     }
-    let status = rustc.arg("-o").arg(&out).arg(&source).status();
+    let status = rustc.arg("-o").arg(out).arg(source).status();
     match status {
         Ok(status) if status.success() => {}
         Ok(status) => panic!("rustc could not build {}: {status}", source.display()),
         Err(e) => panic!("cannot start {}: {e}", var("RUSTC")),
     }
-    println!("cargo:rustc-env=VARVE_LIVE_SHIM={}", out.display());
-    objects(Path::new(&var("OUT_DIR")));
 }
 
 /// The allocator: a package of its own, since a shared library with dependencies is cargo's to build.

@@ -8,9 +8,14 @@ use std::path::Path;
 use std::process::Command;
 
 /// Name of the embedded file, source, and what is built from it.
-const PROBES: [(&str, &str, &[&str]); 3] = [
+const PROBES: [(&str, &str, &[&str]); 4] = [
     ("qemu.so", "probe/qemu/lib.rs", &["--crate-type", "cdylib"]),
     ("shim.so", "probe/shim/lib.rs", &["--crate-type", "cdylib"]),
+    (
+        "agent.so",
+        "probe/agent/lib.rs",
+        &["--crate-type", "cdylib"],
+    ),
     // one object file, since it needs nothing of Rust's own libraries
     (
         "tsan.o",
@@ -29,6 +34,7 @@ const PROBES: [(&str, &str, &[&str]); 3] = [
 fn main() {
     println!("cargo::rerun-if-changed=probe");
     println!("cargo::rerun-if-changed=src/arch");
+    println!("cargo::rerun-if-changed=src/format/heap.rs");
     println!("cargo::rerun-if-changed=../sites/walk");
     let out_dir = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
     let target = env::var("TARGET").expect("cargo sets TARGET");

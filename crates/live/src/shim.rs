@@ -26,6 +26,17 @@ pub fn write_objects(path: &Path) -> io::Result<()> {
     std::fs::write(path, OBJECTS)
 }
 
+/// The agent inside Java virtual machines, which the build script has made from the recorder's.
+static AGENT: &[u8] = include_bytes!(env!("VARVE_LIVE_AGENT"));
+
+/// Writes the agent to `path`, for `-agentpath` and `LD_PRELOAD`.
+///
+/// # Errors
+/// The error of creating or writing the file.
+pub fn write_agent(path: &Path) -> io::Result<()> {
+    std::fs::write(path, AGENT)
+}
+
 /// `LD_PRELOAD` with this library before those that are preloaded anyway.
 pub fn preload(library: &Path) -> OsString {
     let mut preload = library.as_os_str().to_owned();

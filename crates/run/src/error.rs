@@ -94,6 +94,9 @@ pub enum Error {
         /// What was asked for.
         numa: crate::Numa,
     },
+    /// A Java virtual machine of which too little is known, or that does not go with what is asked for.
+    #[error("{0}")]
+    Java(String),
     /// A managed program failed.
     #[error("{file}: {error}")]
     Managed {

@@ -18,6 +18,7 @@
 mod compare;
 mod dimms;
 mod error;
+pub mod jvm;
 mod keep;
 mod managed;
 mod measured;

@@ -83,6 +83,14 @@ pub const EVENT_STACK: u64 = 13;
 pub const EVENT_ALLOC_AT: u64 = 14;
 /// The program has mapped memory itself; the mapping is told before. Words: address, bytes, number of the stack.
 pub const EVENT_MAPPED: u64 = 15;
+/// A Java virtual machine has started. Words: collector, feature version.
+pub const EVENT_MACHINE: u64 = 16;
+/// What memory of a Java virtual machine is for. Words: address, bytes, what for.
+pub const EVENT_HEAP_RANGE: u64 = 17;
+/// A Java virtual machine stands still from here on.
+pub const EVENT_PAUSE: u64 = 18;
+/// It goes on. Words: collections of the young generation, collections of everything.
+pub const EVENT_RESUME: u64 = 19;
 
 /// The first page of the shared memory.
 #[repr(C)]

@@ -6,6 +6,7 @@ pub mod format;
 pub mod host;
 pub mod import;
 mod info;
+mod java;
 mod packer;
 mod parts;
 mod program;
@@ -15,8 +16,9 @@ mod stream;
 mod writer;
 
 pub use error::TraceError;
-pub use format::{Event, EventAt, FileHeader};
+pub use format::{Collector, Event, EventAt, FileHeader, Use};
 pub use info::{PAGE_BYTES, SiteInfo, ThreadInfo, TraceInfo};
+pub use java::{HeapRange, JavaMachine};
 pub use parts::Block;
 pub use program::{Listener, TraceProgram};
 pub use reader::{Cut, TraceReader};

@@ -5,6 +5,7 @@ use crate::format::{
     BLOCK_HEADER_BYTES, BlockHeader, BlockKind, Event, EventAt, FileHeader, MAGIC, TRAILER_MAGIC,
     VERSION,
 };
+use crate::java::JavaMachine;
 use crate::packer::{Content, Packed, Packer};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};
@@ -139,6 +140,9 @@ pub struct End {
     /// Stacks of threads, likewise, as far as they are known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stacks: Vec<StackRange>,
+    /// Java virtual machines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub java: Vec<JavaMachine>,
 }
 
 /// One line of the index: where a block is.

@@ -23,6 +23,8 @@ const NEEDS: &[(&str, Check)] = &[
     ("sqlite3", || on_path("sqlite3")),
     ("python3", || on_path("python3")),
     ("cc", || on_path("cc")),
+    ("java", || on_path("java")),
+    ("javac", || on_path("javac")),
     ("valgrind", || on_path("valgrind")),
     ("jq", || on_path("jq")),
     ("frame-numbers", frames_readable),

@@ -16,6 +16,8 @@ pub struct OwnerCounts {
     pub misses: u64,
     /// Stores that missed all caches.
     pub store_misses: u64,
+    /// Lines that were read from memory for it, those that a prefetcher asked for too.
+    pub lines: u64,
     /// Time that threads waited for its lines, wherever these came from, ps: nothing of it was hidden by other work. Where
     /// several lines were waited for, it counts for the one that let the thread go on.
     pub stall_ps: Ps,
@@ -53,12 +55,19 @@ impl Ledger {
         counts.store_misses += u64::from(!load);
     }
 
+    /// A line was read from memory for the access that runs.
+    pub fn brought(&mut self) {
+        let current = self.current;
+        self.of(current).lines += 1;
+    }
+
     /// Adds what another thread counted.
     pub fn add(&mut self, other: &Ledger) {
         for (owner, counts) in other.counts.iter().enumerate() {
             let sum = self.of(owner as u32);
             sum.misses += counts.misses;
             sum.store_misses += counts.store_misses;
+            sum.lines += counts.lines;
             sum.stall_ps += counts.stall_ps;
         }
     }

@@ -718,6 +718,9 @@ impl Thread {
         } + s.lat.llc;
         s.others(at, line << 6, self.socket, false);
         let reply = s.memory.read(at, line << 6, self.socket);
+        if let Some(ledger) = &mut self.flight.ledger {
+            ledger.brought();
+        }
         let mut done = reply.done;
         if let Some(out) = out {
             // The fill waits when the write queue is full: that is how writers feel slow memory.

@@ -3,6 +3,7 @@
 
 use crate::api::Id;
 use crate::guest::*;
+use crate::marks::*;
 use crate::ring::*;
 use crate::*;
 
@@ -44,6 +45,10 @@ pub extern "C" fn on_call(
             let stack = stacks::tell(slot, [c, d, e]);
             shared().put(slot, event, &[a, b, stack]);
         }
+        CALL_MACHINE => shared().put(slot, EVENT_MACHINE, &[a, b]),
+        CALL_HEAP_RANGE => shared().put(slot, EVENT_HEAP_RANGE, &[b, c, a]),
+        CALL_PAUSE => shared().put(slot, EVENT_PAUSE, &[]),
+        CALL_RESUME => shared().put(slot, EVENT_RESUME, &[a, b]),
         CALL_FREE => shared().put(slot, EVENT_FREE, &[a]),
         EXIT | EXIT_GROUP => thread_ends(number),
         EXECVE => follow::exec(slot, a, b, c),

@@ -8,6 +8,8 @@
 mod decode;
 #[path = "../../src/arch/x86_64/guest.rs"]
 mod guest;
+#[path = "../agent/marks.rs"]
+mod marks;
 #[path = "../ring.rs"]
 mod ring;
 

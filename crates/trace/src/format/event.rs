@@ -1,5 +1,7 @@
 //! What happens between the ops of a thread: memory that is allocated and freed, threads that begin, wait and end.
 
+use super::heap::{Collector, Use};
+
 /// One event of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -61,6 +63,31 @@ pub enum Event {
     Process {
         /// Number of the process, in order of birth; the first, which has no such event, is 0.
         number: u32,
+    },
+    /// A Java virtual machine has started.
+    Machine {
+        /// Its collector.
+        collector: Collector,
+        /// Its feature version, such as 17.
+        version: u32,
+    },
+    /// What memory of a Java virtual machine is for, until another such event has a part of it.
+    Range {
+        /// What it is for.
+        what: Use,
+        /// Virtual address of the first byte.
+        addr: u64,
+        /// Length in bytes.
+        bytes: u64,
+    },
+    /// A Java virtual machine stands still from here on, for a collection or a part of one.
+    Pause,
+    /// It goes on.
+    Resume {
+        /// Collections of the young generation in the pause.
+        minor: u32,
+        /// Collections of everything.
+        full: u32,
     },
     /// The thread ends.
     Exit {
@@ -125,11 +152,27 @@ pub fn encode_events(events: &[EventAt], out: &mut Vec<u8>) {
                 put(out, u64::from(number));
                 continue;
             }
+            Event::Machine { collector, version } => {
+                out.extend([10, collector as u8]);
+                put(out, u64::from(version));
+                continue;
+            }
+            Event::Pause => {
+                out.push(12);
+                continue;
+            }
+            Event::Resume { minor, full } => {
+                out.push(13);
+                put(out, u64::from(minor));
+                put(out, u64::from(full));
+                continue;
+            }
             Event::Alloc { addr, bytes, .. } => (0, addr, Some(bytes)),
             Event::Free { addr } => (1, addr, None),
             Event::Map { addr, bytes } => (2, addr, Some(bytes)),
             Event::Unmap { addr, bytes } => (3, addr, Some(bytes)),
             Event::MapSite { addr, bytes, .. } => (9, addr, Some(bytes)),
+            Event::Range { addr, bytes, .. } => (11, addr, Some(bytes)),
             Event::Start { tick }
             | Event::Wait { tick }
             | Event::Tick { tick }
@@ -155,7 +198,41 @@ pub fn encode_events(events: &[EventAt], out: &mut Vec<u8>) {
         if let Event::Alloc { site, .. } | Event::MapSite { site, .. } = event {
             put(out, u64::from(*site));
         }
+        if let Event::Range { what, .. } = event {
+            out.push(*what as u8);
+        }
     }
+}
+
+/// A number of 32 bits.
+fn small(bytes: &mut &[u8]) -> Result<u32, BadEvents> {
+    u32::try_from(get(bytes)?).map_err(|_| BadEvents)
+}
+
+/// One of these, by its code.
+fn one_of<T: Copy>(all: &[T], bytes: &mut &[u8]) -> Result<T, BadEvents> {
+    let (&code, rest) = bytes.split_first().ok_or(BadEvents)?;
+    *bytes = rest;
+    all.get(usize::from(code)).copied().ok_or(BadEvents)
+}
+
+/// An event that has neither an address nor a tick; none if the code is of another.
+fn plain(code: u8, bytes: &mut &[u8]) -> Result<Option<Event>, BadEvents> {
+    Ok(Some(match code {
+        8 => Event::Process {
+            number: small(bytes)?,
+        },
+        10 => Event::Machine {
+            collector: one_of(&Collector::ALL, bytes)?,
+            version: small(bytes)?,
+        },
+        12 => Event::Pause,
+        13 => Event::Resume {
+            minor: small(bytes)?,
+            full: small(bytes)?,
+        },
+        _ => return Ok(None),
+    }))
 }
 
 /// Reads `count` events; places must be in order and at most `ops`.
@@ -173,9 +250,7 @@ pub fn decode_events(mut bytes: &[u8], count: usize, ops: u32) -> Result<Vec<Eve
             .ok_or(BadEvents)?;
         let (&code, rest) = bytes.split_first().ok_or(BadEvents)?;
         bytes = rest;
-        if code == 8 {
-            let number = u32::try_from(get(&mut bytes)?).map_err(|_| BadEvents)?;
-            let event = Event::Process { number };
+        if let Some(event) = plain(code, &mut bytes)? {
             events.push(EventAt {
                 at: at as u32,
                 event,
@@ -183,7 +258,7 @@ pub fn decode_events(mut bytes: &[u8], count: usize, ops: u32) -> Result<Vec<Eve
             continue;
         }
         let difference = unzigzag(get(&mut bytes)?);
-        if code < 4 || code == 9 {
+        if code < 4 || code == 9 || code == 11 {
             addr = addr.wrapping_add(difference);
         } else {
             tick = tick.wrapping_add(difference);
@@ -191,7 +266,7 @@ pub fn decode_events(mut bytes: &[u8], count: usize, ops: u32) -> Result<Vec<Eve
         let event = match code {
             0 | 9 => {
                 let length = get(&mut bytes)?;
-                let site = u32::try_from(get(&mut bytes)?).map_err(|_| BadEvents)?;
+                let site = small(&mut bytes)?;
                 match code {
                     0 => Event::Alloc {
                         site,
@@ -213,6 +288,11 @@ pub fn decode_events(mut bytes: &[u8], count: usize, ops: u32) -> Result<Vec<Eve
             3 => Event::Unmap {
                 addr,
                 bytes: get(&mut bytes)?,
+            },
+            11 => Event::Range {
+                addr,
+                bytes: get(&mut bytes)?,
+                what: one_of(&Use::ALL, &mut bytes)?,
             },
             4 => Event::Start { tick },
             5 => Event::Wait { tick },
@@ -247,6 +327,16 @@ mod tests {
             any::<u64>().prop_map(|tick| Event::Tick { tick }),
             any::<u64>().prop_map(|tick| Event::Exit { tick }),
             any::<u32>().prop_map(|number| Event::Process { number }),
+            (prop::sample::select(&Collector::ALL[..]), any::<u32>())
+                .prop_map(|(collector, version)| Event::Machine { collector, version }),
+            (
+                prop::sample::select(&Use::ALL[..]),
+                any::<u64>(),
+                any::<u64>()
+            )
+                .prop_map(|(what, addr, bytes)| Event::Range { what, addr, bytes }),
+            Just(Event::Pause),
+            (any::<u32>(), any::<u32>()).prop_map(|(minor, full)| Event::Resume { minor, full }),
         ]
     }
 

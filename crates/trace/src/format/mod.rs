@@ -3,6 +3,7 @@
 mod block;
 mod difference;
 mod event;
+mod heap;
 mod ops;
 mod runs;
 
@@ -12,6 +13,7 @@ pub use block::{
 };
 pub use difference::BadOps;
 pub use event::{BadEvents, Event, EventAt, decode_events, encode_events};
+pub use heap::{Collector, Use};
 pub use ops::{OpDecoder, OpEncoder, PADDING};
 pub use runs::{ABSOLUTE, MAX_ADDRESSES, MAX_TEMPLATE_OPS, Template, TemplateOp, Templates};
 pub(crate) use runs::{

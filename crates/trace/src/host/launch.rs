@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 const QEMU_PLUGIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/qemu.so"));
+const AGENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent.so"));
 const SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/shim.so"));
 
 /// Tells a compiled probe the path of the shared memory.
@@ -87,12 +88,17 @@ pub(super) fn start(
             }
             false => String::new(),
         };
-        let options = format!(
+        let for_plugin = format!(
             "{},ring={ring},words={count}{ask}{tables}",
             plugin.display()
         );
-        words.extend(["-plugin".into(), options.into()]);
+        words.extend(["-plugin".into(), for_plugin.into()]);
         let mut command = Command::new(&qemu);
+        if options.allocations {
+            let agent = folder.path().join("varve-agent.so");
+            std::fs::write(&agent, AGENT).map_err(io(&agent))?;
+            command.env(JAVA_OPTIONS, with_agent(&agent));
+        }
         command.args(&words);
         command.arg(&target.program);
         command
@@ -128,6 +134,19 @@ fn preload(shim: &Path) -> OsString {
         value.push(":");
     }
     value.push(shim);
+    value
+}
+
+/// Options that every Java virtual machine takes, whoever starts it: the agent after the user's own.
+const JAVA_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
+
+fn with_agent(agent: &Path) -> OsString {
+    let mut value = std::env::var_os(JAVA_OPTIONS).unwrap_or_default();
+    if !value.is_empty() {
+        value.push(" ");
+    }
+    value.push("-agentpath:");
+    value.push(agent);
     value
 }
 

@@ -1,5 +1,7 @@
 //! The recorder: starts a program with a probe inside and takes its accesses out of shared memory.
 
+#[cfg(test)]
+mod agent;
 mod cc;
 mod coder;
 mod command;

@@ -306,6 +306,7 @@ impl Recorder {
             end,
         };
         end.stacks = sink.modules.stacks().into_iter().map(stack).collect();
+        end.java = std::mem::take(&mut sink.java);
         let (_, end) = sink.writer.finish(end)?;
         Ok(end)
     }

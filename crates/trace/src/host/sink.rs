@@ -9,6 +9,7 @@ use super::templates::Registry;
 use super::walk::RawEvent;
 use crate::Event;
 use crate::format::EventAt;
+use crate::java::{JavaMachine, note};
 use crate::writer::TraceWriter;
 use std::collections::HashMap;
 use std::io::Write;
@@ -34,6 +35,7 @@ pub(super) struct Sink<W: Write> {
     /// Sites of stacks, by process and number.
     stacks: HashMap<(u32, u64), u32>,
     pub modules: Modules,
+    pub java: Vec<JavaMachine>,
     coders: Vec<Coder>,
     /// The first template that is not in the trace.
     next_template: u32,
@@ -48,6 +50,7 @@ impl<W: Write> Sink<W> {
             sites: HashMap::new(),
             stacks: HashMap::new(),
             modules: Modules::default(),
+            java: Vec::new(),
             coders: Vec::new(),
             next_template: 1,
         }
@@ -133,6 +136,11 @@ impl<W: Write> Sink<W> {
                     if let Some(site) = self.stack(slot, stack) {
                         push(Event::MapSite { site, addr, bytes });
                     }
+                }
+                RawEvent::Known(event) => {
+                    let process = self.process(slot);
+                    note(&mut self.java, process, &event);
+                    push(event);
                 }
                 RawEvent::Free { addr } => push(Event::Free { addr }),
                 RawEvent::Map { addr, bytes } => push(Event::Map { addr, bytes }),

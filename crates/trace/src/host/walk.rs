@@ -2,13 +2,15 @@
 
 use super::ring::{
     CALLERS, EVENT, EVENT_ALLOC, EVENT_ALLOC_AT, EVENT_DISCARD, EVENT_EXEC, EVENT_EXIT, EVENT_FREE,
-    EVENT_MAP, EVENT_MAPPED, EVENT_RANGE, EVENT_STACK, EVENT_START, EVENT_TICK, EVENT_UNMAP,
-    EVENT_WAIT, EVENT_WORK, HEAD, RUN, SINGLE, Site,
+    EVENT_HEAP_RANGE, EVENT_MACHINE, EVENT_MAP, EVENT_MAPPED, EVENT_PAUSE, EVENT_RANGE,
+    EVENT_RESUME, EVENT_STACK, EVENT_START, EVENT_TICK, EVENT_UNMAP, EVENT_WAIT, EVENT_WORK, HEAD,
+    RUN, SINGLE, Site,
 };
 use super::templates::{After, Key, Registry, accesses, run_ops, single_op};
 use crate::format::{
     CONTEXTS, LONG, NUMBER, NUMBER_AND_MORE, SHORT, Template, TemplateOp, next_context,
 };
+use crate::{Collector, Event, Use};
 use varve_machine::{Kind, Op};
 
 /// An event as the probe says it: call sites are still addresses.
@@ -51,6 +53,8 @@ pub(super) enum RawEvent {
         tick: u64,
         process: u32,
     },
+    /// An event that has no call site.
+    Known(Event),
     /// The process is another program from here on.
     Exec,
     Wait {
@@ -653,6 +657,12 @@ impl Walker {
                 });
             }
             EVENT_EXEC => out.event(RawEvent::Exec),
+            EVENT_MACHINE | EVENT_HEAP_RANGE | EVENT_PAUSE | EVENT_RESUME => {
+                let known = java(head & 0xff, place, [addr, bytes, word(2)]);
+                known
+                    .into_iter()
+                    .for_each(|event| out.event(RawEvent::Known(event)));
+            }
             EVENT_WAIT => out.event(RawEvent::Wait { tick: addr }),
             EVENT_TICK => out.event(RawEvent::Tick { tick: addr }),
             EVENT_EXIT => out.event(RawEvent::Exit { tick: addr }),
@@ -753,6 +763,28 @@ impl Walker {
             at += size;
         }
     }
+}
+
+/// An event of a Java virtual machine; none if its codes are not known.
+fn java(event: u64, place: u64, words: [u64; 3]) -> Option<Event> {
+    let number = |word: u64| u32::try_from(word).unwrap_or(u32::MAX);
+    let code = |word: u64| usize::try_from(word).unwrap_or(usize::MAX);
+    Some(match event {
+        EVENT_MACHINE => Event::Machine {
+            collector: *Collector::ALL.get(code(words[0]))?,
+            version: number(words[1]),
+        },
+        EVENT_HEAP_RANGE => Event::Range {
+            what: *Use::ALL.get(code(words[2]))?,
+            addr: place,
+            bytes: words[1],
+        },
+        EVENT_PAUSE => Event::Pause,
+        _ => Event::Resume {
+            minor: number(words[0]),
+            full: number(words[1]),
+        },
+    })
 }
 
 /// Addresses that a run leaves open.

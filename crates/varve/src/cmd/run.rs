@@ -1,6 +1,6 @@
 //! `varve run`: what kind of run it is, and who makes it.
 
-use super::{live, managed, native, native_live, pages, wasm};
+use super::{jvm, jvm_live, live, managed, native, native_live, pages, wasm};
 use crate::args::Request;
 use crate::args::run::job::Job;
 use crate::ui::{Done, print, wrong};
@@ -14,7 +14,9 @@ pub fn run(request: &Request) -> Done {
     match request.job().map_err(wrong)? {
         Job::ModelledPages(work, a) => pages::run(&work, &a),
         Job::ModelledNative(work, a) => native::run(&work, &a),
+        Job::ModelledJava(work, a) => jvm::run(&work, &a),
         Job::LiveNative(command, a) => native_live::run(&command, &a),
+        Job::LiveJava(command, a) => jvm_live::run(&command, &a),
         Job::LivePages(command, a) => live::run(&command, &a),
         Job::ModelledObjects(program, a) => managed::run(&program, &a),
         Job::LiveObjects(program, a) => wasm::run(&program, &a.plain, Some(&a)),

@@ -107,6 +107,19 @@ fn info(file: &Path, json: bool) -> Done {
     }
     let line = |term: &str, text: String| print(hang(term, 16, &text));
     line("program", info.header.command.join(" "));
+    for java in reader.end().map_or(&[][..], |end| &end.java) {
+        line(
+            "java",
+            format!(
+                "version {}, collector {}: {} minor and {} full collections in {} pauses",
+                java.version,
+                java.collector.name(),
+                java.minor,
+                java.full,
+                java.pauses
+            ),
+        );
+    }
     line(
         "accesses",
         format!(

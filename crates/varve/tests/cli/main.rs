@@ -10,6 +10,8 @@ mod durable_types;
 mod help;
 mod jobs;
 mod jobs_managed;
+mod jvm;
+mod jvm_live;
 mod machines;
 mod native;
 mod nodes;

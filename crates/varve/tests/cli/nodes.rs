@@ -29,7 +29,7 @@ fn nodes(list: &str) -> Vec<u32> {
 }
 
 /// Nodes with processors, and those of memory alone.
-fn kinds() -> (Vec<u32>, Vec<u32>) {
+pub fn kinds() -> (Vec<u32>, Vec<u32>) {
     let own = nodes("has_cpu");
     nodes("has_memory")
         .into_iter()

@@ -33,13 +33,15 @@ Examples:
   varve run traces/sqlite-join.trace --machine optane-6230-memory-mode --policy all
   varve run gups:hot=10%,time=20s --scale 64 --policy random,static,dynamic
   varve run --machine cxl-spr --policy all -- python3 script.py
+  varve run --machine optane-6242 --plan all -- java -jar service.jar
   varve run program.wasm -- ARGUMENTS
   varve run program.wasm --machine optane-6242 --plan all --instances 8 -- ARGUMENTS
   varve run program.wasm --machine optane-6242 --fast 25% -- ARGUMENTS
   varve run program.wasm --dir data:ro --env LANG --timeout 30s -- ARGUMENTS
   varve run module.wasm --invoke add -- 1 2
   varve run --live --bins 48GiB -- ./server --port 7000
-  varve run program.wasm --live --plan kg-n -- ARGUMENTS";
+  varve run program.wasm --live --plan kg-n -- ARGUMENTS
+  varve run --live --plan kg-n -- java -jar service.jar";
 
 const REST: &str = "\
 A WORK shows its own options, which are more:

@@ -2,6 +2,7 @@
 
 use super::engine::{Engine, EngineLog};
 use super::help::Help;
+use super::jvm::{self, Generations, GenerationsHere};
 use super::model::{Model, PageSize};
 use super::objects::{Instances, Nodes, Objects, Plans, Stale, Trays};
 use super::output::{Json, Output};
@@ -45,6 +46,17 @@ pub struct ModelledNative {
     pub output: Output,
 }
 
+/// Generations of a Java virtual machine, as a command or a trace, on a modelled machine.
+#[derive(Args, Debug)]
+pub struct ModelledJava {
+    #[command(flatten)]
+    pub model: Model,
+    #[command(flatten)]
+    pub generations: Generations,
+    #[command(flatten)]
+    pub output: Output,
+}
+
 /// Objects of a WebAssembly program on a modelled machine.
 #[derive(Args, Debug)]
 pub struct ModelledObjects {
@@ -77,6 +89,19 @@ pub struct LiveNative {
     pub plans: Plans,
     #[command(flatten)]
     pub stale: Stale,
+    #[command(flatten)]
+    pub json: Json,
+    #[command(flatten)]
+    pub nodes: Nodes,
+}
+
+/// Generations of a Java virtual machine on this machine.
+#[derive(Args, Debug)]
+pub struct LiveJava {
+    #[command(flatten)]
+    pub live: Live,
+    #[command(flatten)]
+    pub plan: GenerationsHere,
     #[command(flatten)]
     pub json: Json,
     #[command(flatten)]
@@ -145,8 +170,10 @@ pub struct Program {
 pub enum Job {
     ModelledPages(Work, Box<ModelledPages>),
     ModelledNative(Work, Box<ModelledNative>),
+    ModelledJava(Work, Box<ModelledJava>),
     LivePages(Vec<OsString>, Box<LivePages>),
     LiveNative(Vec<OsString>, Box<LiveNative>),
+    LiveJava(Vec<OsString>, Box<LiveJava>),
     ModelledObjects(Program, Box<ModelledObjects>),
     LiveObjects(Program, Box<LiveObjects>),
     Plain(Program, Box<Plain>),
@@ -157,9 +184,11 @@ pub enum Job {
 pub enum Kind {
     ModelledPages,
     ModelledNative,
+    ModelledJava,
     ModelledObjects,
     LivePages,
     LiveNative,
+    LiveJava,
     LiveObjects,
     Plain,
 }
@@ -178,12 +207,14 @@ struct About {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 7] = [
+    pub const ALL: [Kind; 9] = [
         Kind::ModelledPages,
         Kind::ModelledNative,
+        Kind::ModelledJava,
         Kind::ModelledObjects,
         Kind::LivePages,
         Kind::LiveNative,
+        Kind::LiveJava,
         Kind::LiveObjects,
         Kind::Plain,
     ];
@@ -202,6 +233,12 @@ impl Kind {
                 wasm: false,
                 options: ModelledNative::augment_args,
             },
+            Kind::ModelledJava => About {
+                who: "Java virtual machines (-- java ..., or a trace of one) without --policy, on a machine with two memories",
+                how: "with its generations on a modelled machine",
+                wasm: false,
+                options: ModelledJava::augment_args,
+            },
             Kind::ModelledObjects => About {
                 who: "WebAssembly programs on a modelled machine (--machine)",
                 how: "with its objects on a modelled machine",
@@ -219,6 +256,12 @@ impl Kind {
                 how: "with its objects on this machine",
                 wasm: false,
                 options: LiveNative::augment_args,
+            },
+            Kind::LiveJava => About {
+                who: "Java virtual machines with their generations on this machine (--live --plan)",
+                how: "with the generations of its Java virtual machine on this machine",
+                wasm: false,
+                options: LiveJava::augment_args,
             },
             Kind::LiveObjects => About {
                 who: "WebAssembly programs on this machine with a heap plan (--plan)",
@@ -360,6 +403,7 @@ impl Request {
             (None, _) if live.live && self.options::<Plans>()?.profile.is_some() => {
                 Kind::LiveNative
             }
+            (None, _) if live.live && planned => Kind::LiveJava,
             (None, _) if live.live => Kind::LivePages,
             (Some(work), _) if !is_trace(work) => Kind::ModelledPages,
             _ if ids(Pages::augment_args).iter().any(|id| self.given(id)) => Kind::ModelledPages,
@@ -369,6 +413,8 @@ impl Request {
             {
                 Kind::ModelledPages
             }
+            (Some(trace), _) if jvm::is_of_java(trace) => Kind::ModelledJava,
+            (None, [word, ..]) if jvm::is_java(word) => Kind::ModelledJava,
             _ => Kind::ModelledNative,
         })
     }
@@ -398,11 +444,16 @@ impl Request {
                 let work = work.map_or(Work::Command(command), Work::Named);
                 Job::ModelledNative(work, self.only(kind, &what)?)
             }
+            Kind::ModelledJava => {
+                let work = work.map_or(Work::Command(command), Work::Named);
+                Job::ModelledJava(work, self.only(kind, &what)?)
+            }
             Kind::ModelledObjects => {
                 Job::ModelledObjects(program(work, command), self.only(kind, &what)?)
             }
             Kind::LivePages => Job::LivePages(command, self.only(kind, &what)?),
             Kind::LiveNative => Job::LiveNative(command, self.only(kind, &what)?),
+            Kind::LiveJava => Job::LiveJava(command, self.only(kind, &what)?),
             Kind::LiveObjects => Job::LiveObjects(program(work, command), self.only(kind, &what)?),
             Kind::Plain => Job::Plain(program(work, command), self.only(kind, &what)?),
         })
@@ -452,15 +503,21 @@ mod tests {
     }
 
     /// Words that ask for each kind of run.
-    const ASKS: [(Kind, &[&str], &[&str]); 7] = [
+    const ASKS: [(Kind, &[&str], &[&str]); 9] = [
         (Kind::ModelledPages, &["gups"], &[]),
         (Kind::ModelledNative, &["x.trace"], &[]),
+        (Kind::ModelledJava, &[], &["--", "java", "X"]),
         (Kind::ModelledObjects, &["x.wasm", "--machine", "m"], &[]),
         (Kind::LivePages, &["--live"], &["--", "true"]),
         (
             Kind::LiveNative,
             &["--live", "--sites", "x.sites"],
             &["--", "true"],
+        ),
+        (
+            Kind::LiveJava,
+            &["--live", "--plan", "kg-n"],
+            &["--", "java", "X"],
         ),
         (Kind::LiveObjects, &["x.wasm", "--plan", "kg-n"], &[]),
         (Kind::Plain, &["x.wasm"], &[]),
@@ -538,8 +595,10 @@ mod tests {
                 Job::ModelledPages(..) => Kind::ModelledPages,
                 Job::ModelledObjects(..) => Kind::ModelledObjects,
                 Job::ModelledNative(..) => Kind::ModelledNative,
+                Job::ModelledJava(..) => Kind::ModelledJava,
                 Job::LivePages(..) => Kind::LivePages,
                 Job::LiveNative(..) => Kind::LiveNative,
+                Job::LiveJava(..) => Kind::LiveJava,
                 Job::LiveObjects(..) => Kind::LiveObjects,
                 Job::Plain(..) => Kind::Plain,
             };
@@ -568,7 +627,7 @@ mod tests {
             ),
             (
                 &["x.wasm", "--nodes", "fast=0,slow=1"],
-                "--nodes is for commands with their objects on this machine (--live --sites) or WebAssembly programs on this machine with a heap plan (--plan); x.wasm",
+                "--nodes is for commands with their objects on this machine (--live --sites) or Java virtual machines with their generations on this machine (--live --plan) or WebAssembly programs on this machine with a heap plan (--plan); x.wasm",
             ),
             (
                 &["--live", "--seed", "2", "--", "true"],

@@ -3,6 +3,7 @@
 pub mod engine;
 pub mod help;
 pub mod job;
+pub mod jvm;
 pub mod model;
 pub mod objects;
 pub mod output;

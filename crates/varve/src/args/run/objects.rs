@@ -15,7 +15,7 @@ pub struct Plans {
     /// under the few that tell most if none is named; on this machine it runs under one
     #[arg(long, value_name = "PLANS", help_heading = MAIN)]
     pub plan: Option<String>,
-    /// The most fast memory for the program's objects, such as 64MiB; on a model also shares of what it takes with all of it fast:
+    /// The most fast memory for the program's objects, such as 64MiB. On a model also shares of what it takes with all of it fast:
     /// 10%,25% [default: 25% for a command or trace, else all that the machine has]
     #[arg(long, alias = "fast-max", value_name = "SIZE|PERCENT", help_heading = MAIN)]
     pub fast: Option<Fast>,

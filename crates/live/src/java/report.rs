@@ -1,0 +1,93 @@
+//! What came of a Java program whose memory was placed.
+
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::process::ExitStatus;
+
+/// The result of [`crate::java::run`].
+#[derive(Debug)]
+pub struct JavaReport {
+    /// How the command ended.
+    pub status: ExitStatus,
+    /// Wall-clock time of the command, seconds.
+    pub seconds: f64,
+    /// What the virtual machines say, in the order in which they ended.
+    pub processes: Vec<JavaProcess>,
+    /// What could not be done, one line each.
+    pub notes: Vec<String>,
+}
+
+/// What a virtual machine reports when it ends.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default)]
+pub struct JavaProcess {
+    /// Process number.
+    pub pid: u32,
+    /// The collector.
+    pub collector: String,
+    /// Feature version, such as 17.
+    pub java: u32,
+    /// Collections of the young generation.
+    pub minor: u64,
+    /// Collections of everything.
+    pub full: u64,
+    /// Times that the machine stood still.
+    pub pauses: u64,
+    /// For how long together, ns.
+    pub pause_ns: u64,
+    /// The longest time, ns.
+    pub longest_pause_ns: u64,
+    /// Ranges that could not be bound.
+    pub refused: u32,
+    /// Why the last one could not.
+    pub why_refused: String,
+    /// What its memory was for when it ended, and where it was.
+    pub parts: Vec<JavaPart>,
+}
+
+/// A range of a virtual machine's memory.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default)]
+pub struct JavaPart {
+    /// What it was for: `young`, `old`, `heap`, `metaspace`, `code`.
+    pub what: String,
+    /// What was reserved for it, bytes.
+    pub reserved_bytes: u64,
+    /// The nodes that it was to be on; empty if it was left to the system.
+    pub wanted: Vec<u32>,
+    /// Bytes in memory by node, as the kernel says.
+    pub nodes: BTreeMap<u32, u64>,
+}
+
+impl JavaProcess {
+    /// Bytes by node of all parts for the same, and of these bytes those that are on no node that was wanted.
+    pub fn part(&self, what: &str) -> Option<(BTreeMap<u32, u64>, u64)> {
+        let mut parts = self
+            .parts
+            .iter()
+            .filter(|part| part.what == what)
+            .peekable();
+        parts.peek()?;
+        let (mut nodes, mut elsewhere) = (BTreeMap::new(), 0);
+        for part in parts {
+            for (&node, &bytes) in &part.nodes {
+                *nodes.entry(node).or_default() += bytes;
+                if !part.wanted.is_empty() && !part.wanted.contains(&node) {
+                    elsewhere += bytes;
+                }
+            }
+        }
+        Some((nodes, elsewhere))
+    }
+
+    /// What its memory is for, each once.
+    pub fn uses(&self) -> Vec<&str> {
+        let mut all: Vec<&str> = Vec::new();
+        for part in &self.parts {
+            if !all.contains(&&*part.what) {
+                all.push(&part.what);
+            }
+        }
+        all
+    }
+}

@@ -1,0 +1,226 @@
+//! Stock Java virtual machines: a recorded run is replayed with each generation, metaspace and code in the memory that a plan
+//! has for it. The agent of the recorder has told where they are and when the machine stood still (`varve_trace`).
+
+mod place;
+mod plans;
+mod program;
+mod ranges;
+mod result;
+
+pub use plans::{By, OUTSIDE, PLANS, Plan, plan};
+pub use result::{JavaResult, UseOfMemory};
+
+use crate::{Error, Spec, has_one_memory};
+use place::{ByRange, Counted, Peak};
+use program::{JavaProgram, Live};
+use ranges::Ranges;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use varve_machine::model::{self, Options, Progress};
+use varve_machine::{Bytes, Machine, Program};
+use varve_pages::{Frames, Placement, Policy, Topology, policies};
+use varve_trace::{Collector, JavaMachine, TraceReader, Use};
+
+/// Bytes of a page.
+const PAGE: u64 = 4096;
+
+/// A recorded run of a Java program.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// Its trace.
+    pub trace: PathBuf,
+    /// The virtual machine; of several the last one that began.
+    pub java: JavaMachine,
+    /// Threads that are busy at a time: instructions of all over those of the busiest one.
+    pub busy: u32,
+    ranges: Arc<Ranges>,
+}
+
+impl Recorded {
+    /// Looks at a trace; none if no Java virtual machine runs in it.
+    ///
+    /// # Errors
+    /// The trace cannot be read, or the machine's heap is not known: its collector is of another kind, or it maps its heap several
+    /// times.
+    pub fn open(trace: &Path) -> Result<Option<Recorded>, Error> {
+        let reader = TraceReader::open(trace)?;
+        let machines = reader.end().map_or(&[][..], |end| &end.java);
+        let Some(java) = machines.last().cloned() else {
+            return Ok(None);
+        };
+        check(trace, &java)?;
+        let mut ranges = Ranges::default();
+        for range in machines.iter().flat_map(|machine| &machine.ranges) {
+            ranges.set(range.addr, range.bytes, range.what);
+        }
+        let mut threads = vec![0u64; reader.threads() as usize + 1];
+        for block in reader.blocks() {
+            threads[block.header.thread as usize] += block.header.instructions;
+        }
+        let busiest = threads.iter().copied().max().unwrap_or(0).max(1);
+        let busy = threads.iter().sum::<u64>().div_ceil(busiest);
+        Ok(Some(Recorded {
+            trace: trace.into(),
+            java,
+            busy: u32::try_from(busy).unwrap_or(u32::MAX).max(1),
+            ranges: Arc::new(ranges),
+        }))
+    }
+}
+
+/// Is what the machine said of its heap enough?
+fn check(trace: &Path, java: &JavaMachine) -> Result<(), Error> {
+    let refuse = |what: &str| {
+        let trace = trace.display();
+        Err(Error::Java(format!("{trace}: {what}")))
+    };
+    let count = |wanted| java.ranges.iter().filter(|r| r.what == wanted).count();
+    match java.collector {
+        Collector::Other => refuse(
+            "the collector of this Java virtual machine is none of Serial, Parallel, G1 and ZGC, so that its heap is not known: take \
+             one of these, such as -XX:+UseSerialGC",
+        ),
+        Collector::Z if count(Use::Heap) > 1 => refuse(
+            "ZGC without generations maps its heap three times, which is three memories on the model: take JDK 21 with \
+             -XX:+ZGenerational, a newer one, or another collector, such as -XX:+UseSerialGC",
+        ),
+        _ if count(Use::Young) + count(Use::Old) + count(Use::Heap) == 0 => refuse(
+            "the Java virtual machine has not said where its heap is: record it again with another collector, such as \
+             -XX:+UseSerialGC",
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// A replay of a recorded Java program.
+#[derive(Clone, Debug)]
+pub struct JavaSpec {
+    /// The machine, with two memories. The instances have one socket of it.
+    pub machine: Machine,
+    /// The recorded program.
+    pub recorded: Arc<Recorded>,
+    /// The plan, `name` or `name:outside=slow`; what its result is called.
+    pub plan: String,
+    /// Fast memory of an instance, bytes; None: its part of what the socket has.
+    pub budget: Option<u64>,
+    /// Instances alike that share the machine, each with all its threads. One is run, and the others load the memory as it does.
+    pub instances: u32,
+    /// Seed of everything that is drawn by chance.
+    pub seed: u64,
+}
+
+impl Spec for JavaSpec {
+    type Result = JavaResult;
+    type End = ();
+
+    /// It is recorded anew each time, or its replay is short.
+    fn identity(&self) -> Option<String> {
+        None
+    }
+
+    fn run(&self, watch: &mut dyn FnMut(&Progress) -> bool) -> Result<(JavaResult, ()), Error> {
+        Ok((run_java(self, watch)?, ()))
+    }
+}
+
+/// DRAM of one socket, bytes.
+fn dram_bytes(m: &Machine) -> u64 {
+    m.dram.dimm_bytes.0 * u64::from(m.dram.channels * m.dram.dimms_per_channel)
+}
+
+impl JavaSpec {
+    /// The machine of the run: one socket, with what an instance has of its DRAM.
+    fn own_machine(&self, by: By) -> Machine {
+        let mut m = self.machine.clone();
+        m.sockets = 1;
+        let share = dram_bytes(&m) / u64::from(self.instances.max(1));
+        let bytes = match (by, self.budget) {
+            (By::Fast, _) | (_, None) => share,
+            (_, Some(budget)) => budget.min(share),
+        };
+        let dimms = u64::from(m.dram.channels * m.dram.dimms_per_channel).max(1);
+        let each = bytes.div_ceil(dimms).next_multiple_of(PAGE).max(PAGE);
+        m.dram.dimm_bytes = Bytes(each.min(m.dram.dimm_bytes.0));
+        m
+    }
+
+    /// Busy threads that share a core: cores take a second one when each has a first.
+    fn per_core(&self) -> Result<u32, Error> {
+        let core = &self.machine.core;
+        let threads = self.instances.saturating_mul(self.recorded.busy);
+        // One instance is what was recorded, however many threads that has.
+        if self.instances > 1 && threads > core.per_socket * core.threads {
+            let room = core.per_socket * core.threads;
+            return Err(Error::Java(format!(
+                "machine `{}` has {room} hardware threads on a socket, and each instance keeps {} busy: run {} at most (--instances)",
+                self.machine.name,
+                self.recorded.busy,
+                (room / self.recorded.busy).max(1)
+            )));
+        }
+        Ok(threads.div_ceil(core.per_socket).clamp(1, core.threads))
+    }
+}
+
+/// Replays a recorded Java program. `watch` is called now and then and ends the run by returning `false`.
+///
+/// # Errors
+/// A machine without two memories, more instances than it has room for, a plan that does not go with the collector, a trace that
+/// cannot be read, a program that does not fit; one line each.
+pub fn run_java(
+    spec: &JavaSpec,
+    watch: &mut dyn FnMut(&Progress) -> bool,
+) -> Result<JavaResult, Error> {
+    let name = spec.plan.split(" at ").next().unwrap_or_default();
+    let (plan, by) = plans::plan(name)?;
+    let recorded = &spec.recorded;
+    if plan.by_generation() && !recorded.java.collector.has_generations() {
+        return Err(Error::Java(format!(
+            "--plan {}: parts of the heap of {} change their role, so that no generation has a place: this plan is for Serial and \
+             Parallel (-XX:+UseSerialGC, -XX:+UseParallelGC)",
+            plan.name,
+            recorded.java.collector.name()
+        )));
+    }
+    let machine = spec.own_machine(by);
+    if has_one_memory(&machine) || machine.dram_cache.is_some() {
+        return Err(Error::NoSlowNode(machine.name));
+    }
+    let options = Options {
+        seed: spec.seed,
+        replicas: spec.instances.max(1),
+        per_core: spec.per_core()?,
+        ..Options::default()
+    };
+    let topology = Topology::of(&machine, PAGE).map_err(varve_pages::Error::from)?;
+    let ranges = &recorded.ranges;
+    let (frames, policy): (Frames, Box<dyn Policy>) = match by {
+        By::Pages(policy) => policies::entry(policy)?.make("", &topology)?,
+        by => {
+            let policy = ByRange::new(by, ranges.clone(), &topology);
+            (Frames::in_order(&topology), Box::new(policy))
+        }
+    };
+    let peak = Peak::default();
+    let policy = Counted::new(policy, ranges.clone(), PAGE, peak.clone());
+    let mut placement = Placement::with(name, topology, frames, Box::new(policy));
+    let mut live = Live::default();
+    let mut program = JavaProgram::open(&recorded.trace, live.clone())?;
+    let name = program.name();
+    let programs: &mut [&mut dyn Program] = &mut [&mut program];
+    let outcome = model::run_by_owner(
+        &machine,
+        &mut placement,
+        programs,
+        &options,
+        &mut live,
+        watch,
+    )?;
+    Ok(JavaResult::new(
+        spec,
+        &machine,
+        &name,
+        &outcome,
+        &peak.get(),
+    ))
+}

@@ -1,0 +1,101 @@
+//! A recorded Java program whose collections the model times: each pause is a request of the thread that collects.
+
+use super::ranges::Ranges;
+use crate::Error;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use varve_machine::model::Owners;
+use varve_machine::{Kind, Op, Program};
+use varve_trace::{Event, Listener, TraceProgram, Use};
+
+/// Classes of pauses, by number.
+pub const MINOR: u64 = 0;
+pub const FULL: u64 = 1;
+pub const OTHER: u64 = 2;
+/// Their names.
+pub const CLASSES: [&str; 3] = ["minor", "full", "other"];
+
+/// Owners of memory: uses by their codes and 1, and whatever has none.
+pub const OWNERS: usize = Use::ALL.len() + 1;
+
+/// The number of what memory is for.
+pub fn owner(what: Option<Use>) -> u32 {
+    what.map_or(0, |what| what as u32 + 1)
+}
+
+/// What the program's memory is for, as it goes on.
+#[derive(Clone, Default)]
+pub struct Live(Arc<Mutex<Ranges>>);
+
+impl Live {
+    fn get(&self) -> MutexGuard<'_, Ranges> {
+        // It holds after each step.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Owners for Live {
+    fn owner(&mut self, address: u64) -> u32 {
+        owner(self.get().at(address))
+    }
+}
+
+/// Events of a Java virtual machine as the model wants them.
+struct Marks<'a>(&'a Live);
+
+impl Listener for Marks<'_> {
+    fn event(&mut self, event: &Event, before: &mut Vec<Op>) {
+        match *event {
+            Event::Range { what, addr, bytes } => self.0.get().set(addr, bytes, what),
+            Event::Pause => before.push(Op::mark(Kind::Begin, 0)),
+            Event::Resume { minor, full } => {
+                let class = match (minor, full) {
+                    (0, 0) => OTHER,
+                    (_, 0) => MINOR,
+                    _ => FULL,
+                };
+                before.push(Op::mark(Kind::End, class));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// See the module.
+pub struct JavaProgram {
+    trace: TraceProgram,
+    live: Live,
+}
+
+impl JavaProgram {
+    /// Opens a trace.
+    ///
+    /// # Errors
+    /// As [`TraceProgram::open`].
+    pub fn open(path: &Path, live: Live) -> Result<JavaProgram, Error> {
+        let trace = TraceProgram::open(path)?;
+        Ok(JavaProgram { trace, live })
+    }
+}
+
+impl Program for JavaProgram {
+    fn name(&self) -> String {
+        self.trace.name()
+    }
+
+    fn threads(&self) -> usize {
+        self.trace.threads()
+    }
+
+    fn fill(&mut self, thread: usize, _now: u64, out: &mut Vec<Op>) -> bool {
+        self.trace.pull(thread, out, &mut Marks(&self.live))
+    }
+
+    fn classes(&self) -> Vec<String> {
+        CLASSES.map(String::from).into()
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.trace.failure()
+    }
+}

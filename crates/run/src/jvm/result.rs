@@ -1,0 +1,173 @@
+//! What a Java program's run under one plan came to.
+
+use super::place::Pages;
+use super::program::{CLASSES, FULL, MINOR, OTHER, owner};
+use super::{JavaSpec, PAGE, dram_bytes};
+use crate::{Measured, Pauses, StallShares};
+use serde::{Deserialize, Serialize};
+use std::ops::Deref;
+use varve_machine::Machine;
+use varve_machine::energy::Energy;
+use varve_machine::model::Outcome;
+use varve_trace::{Collector, Use};
+
+/// What one part of a virtual machine's memory was, and what was done to it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UseOfMemory {
+    /// What it is for; the last one is all that is outside of what the machine tells of.
+    pub name: String,
+    /// Bytes of its pages in fast memory, when most pages were in use.
+    pub fast_bytes: u64,
+    /// The same for slow memory.
+    pub slow_bytes: u64,
+    /// Bytes that were read from memory for it, those that a prefetcher asked for too.
+    pub read_bytes: u64,
+    /// Loads that missed all caches.
+    pub load_misses: u64,
+    /// Stores that missed all caches.
+    pub store_misses: u64,
+    /// Time that threads waited for its lines, s, of all threads.
+    pub waited_seconds: f64,
+}
+
+/// Everything measured of one run. Times are the modelled machine's. Counts and bytes of memory are those of all instances where
+/// one stands for them; the rest is of one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JavaResult {
+    /// Plan as asked for.
+    pub plan: String,
+    /// What all kinds of runs measure. Stalls are shares of the time of all threads while they lived.
+    #[serde(flatten)]
+    pub measured: Measured,
+    /// Fast memory that an instance had, bytes.
+    pub budget_bytes: u64,
+    /// The most bytes of pages in use at a time. The bytes in fast and in slow memory are of that time.
+    pub most_bytes: u64,
+    /// Instances that share the machine.
+    pub instances: u32,
+    /// Threads of an instance, over its life.
+    pub threads: u32,
+    /// Threads of an instance that are busy at a time.
+    pub busy_threads: u32,
+    /// The collector.
+    pub collector: Collector,
+    /// Feature version of the virtual machine, such as 17.
+    pub java: u32,
+    /// Collections of the young generation, as the virtual machine counts them, and the pauses in which nothing else was collected.
+    pub minor: Pauses,
+    /// Collections of everything, and their pauses.
+    pub full: Pauses,
+    /// Other pauses: parts of a collection beside the program.
+    pub other: Pauses,
+    /// Time in pauses for collections of the young generation, s.
+    pub minor_seconds: f64,
+    /// Time in pauses for collections of everything, s.
+    pub full_seconds: f64,
+    /// Time in other pauses, s.
+    pub other_seconds: f64,
+    /// Share of the time that pauses took, 0 to 1.
+    pub gc_share: f64,
+    /// The longest pause, ns.
+    pub longest_pause_ns: u64,
+    /// Parts of the memory.
+    pub memory: Vec<UseOfMemory>,
+    /// Why the program ended early, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
+}
+
+/// What all kinds of runs measure is read as if it stood here.
+impl Deref for JavaResult {
+    type Target = Measured;
+
+    fn deref(&self) -> &Measured {
+        &self.measured
+    }
+}
+
+impl JavaResult {
+    pub(super) fn new(
+        spec: &JavaSpec,
+        machine: &Machine,
+        name: &str,
+        out: &Outcome,
+        pages: &Pages,
+    ) -> JavaResult {
+        let last = out.last();
+        let bytes = |fast: usize| pages.iter().map(|of| of[fast]).sum::<u64>() * PAGE;
+        let (fast_bytes, slow_bytes) = (bytes(1), bytes(0));
+        let seconds = out.ns as f64 / 1e9;
+        let class = |class: u64| {
+            let name = CLASSES[class as usize];
+            out.latencies.iter().find(|of| of.class == name)
+        };
+        let pauses = |number| {
+            class(number).map_or(Pauses::default(), |of| Pauses {
+                count: of.count,
+                p50_ns: of.p50_ns,
+                p99_ns: of.p99_ns,
+                max_ns: of.max_ns,
+            })
+        };
+        let total = |number| class(number).map_or(0.0, |of| of.count as f64 * of.mean_ns / 1e9);
+        let (mut minor, mut full, other) = (pauses(MINOR), pauses(FULL), pauses(OTHER));
+        let paused = total(MINOR) + total(FULL) + total(OTHER);
+        let lived: u64 = out.thread_ns.iter().sum();
+        let recorded = &spec.recorded;
+        // Everything may be collected right after the young generation, in one pause, which is the one of everything.
+        (minor.count, full.count) = (recorded.java.minor, recorded.java.full);
+        JavaResult {
+            plan: spec.plan.clone(),
+            measured: Measured {
+                machine: machine.name.clone(),
+                program: name.into(),
+                seed: spec.seed,
+                page_bytes: PAGE,
+                fast_bytes,
+                slow_bytes,
+                moved_bytes: last.moves.bytes,
+                stalls: StallShares::of(&last.stalls, lived as f64),
+                energy_j: Energy::of(machine, out).ok().map(|e| e.total()),
+                ..Measured::of(last, 1, 1)
+            },
+            budget_bytes: dram_bytes(machine),
+            most_bytes: fast_bytes + slow_bytes,
+            instances: spec.instances,
+            threads: out.threads.len() as u32,
+            busy_threads: recorded.busy,
+            collector: recorded.java.collector,
+            java: recorded.java.version,
+            minor,
+            full,
+            other,
+            minor_seconds: total(MINOR),
+            full_seconds: total(FULL),
+            other_seconds: total(OTHER),
+            gc_share: paused / seconds.max(f64::MIN_POSITIVE),
+            longest_pause_ns: minor.max_ns.max(full.max_ns).max(other.max_ns),
+            memory: memory(out, pages),
+            warning: out.failure.clone(),
+        }
+    }
+}
+
+/// What each part of the memory was, without those that there are none of.
+fn memory(out: &Outcome, pages: &Pages) -> Vec<UseOfMemory> {
+    let uses = Use::ALL.into_iter().map(Some).chain([None]);
+    let of = |what: Option<Use>| {
+        let number = owner(what) as usize;
+        let counts = out.owners.get(number).copied().unwrap_or_default();
+        let [slow, fast] = pages[number];
+        UseOfMemory {
+            name: what.map_or("outside", Use::name).into(),
+            fast_bytes: fast * PAGE,
+            slow_bytes: slow * PAGE,
+            read_bytes: 64 * counts.lines,
+            load_misses: counts.misses,
+            store_misses: counts.store_misses,
+            waited_seconds: counts.stall_ps as f64 / 1e12,
+        }
+    };
+    let empty = |m: &UseOfMemory| m.fast_bytes + m.slow_bytes + m.read_bytes == 0;
+    uses.map(of).filter(|m| !empty(m)).collect()
+}

@@ -1,0 +1,347 @@
+//! An agent inside a Java virtual machine (JVMTI, given by `-agentpath`): tells where the heap's generations, metaspace and
+//! compiled code are, each change of that, and when the program stands still for a collection.
+//!
+//! ```text
+//! machine has started     asks it by its own diagnostic commands, before the program's first class
+//! a collection begins     a mark, by the machine's own thread
+//! a collection ends       a mark with what was collected, from the machine's counters; wakes the agent's thread
+//! the agent's thread      asks again, since the machine's thread may not, and tells what has changed
+//! ```
+//!
+//! Where memory is to be on nodes of this machine, it also binds what it finds (`place.rs`), and writes at the end where it was.
+//!
+//! The commands are run by the method behind the platform's `DiagnosticCommand` bean. The bean itself would start the
+//! platform's whole management service, which is hundreds of classes that the program never asked for.
+
+#[allow(
+    dead_code,
+    reason = "shared with the readers of traces, which need more of it"
+)]
+#[path = "../../src/format/heap.rs"]
+mod codes;
+mod counters;
+mod heap;
+mod jvm;
+mod marks;
+mod place;
+
+use codes::{Collector, Use};
+use core::ffi::{CStr, c_char, c_int, c_long, c_void};
+use counters::Counters;
+use heap::Range;
+use jvm::{Callbacks, Handle, Jni, Jvmti, Machine, Table};
+use marks::{CALL_HEAP_RANGE, CALL_MACHINE, CALL_PAUSE, CALL_RESUME};
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::*};
+use std::sync::{LazyLock, Mutex, OnceLock};
+use std::time::Instant;
+
+unsafe extern "C" {
+    fn syscall(number: c_long, ...) -> c_long;
+}
+
+/// Says something to whoever traces the process.
+fn tell(call: i64, words: [u64; 3]) {
+    // SAFETY: the kernel does not know such numbers.
+    unsafe { syscall(call, words[0], words[1], words[2]) };
+}
+
+/// What the agent knows of its machine.
+struct Agent {
+    jvmti: Jvmti,
+    /// What the agent's thread waits at.
+    monitor: Handle,
+    counters: Option<Counters>,
+    collector: Collector,
+    /// Its feature version.
+    version: u64,
+    /// An object of the class with the method that runs diagnostic commands.
+    commands: Handle,
+    execute: Handle,
+}
+
+// SAFETY: tables and references that live on may be used by every thread of the machine.
+unsafe impl Send for Agent {}
+// SAFETY: as above; nothing in it changes.
+unsafe impl Sync for Agent {}
+
+static JVMTI: OnceLock<SendTable> = OnceLock::new();
+static AGENT: OnceLock<Agent> = OnceLock::new();
+/// What was told last.
+static TOLD: Mutex<Vec<Range>> = Mutex::new(Vec::new());
+/// A collection has ended since the agent's thread has looked.
+static COLLECTED: AtomicBool = AtomicBool::new(false);
+/// Collections that were told of.
+static COUNTED: [AtomicI64; 2] = [const { AtomicI64::new(0) }; 2];
+/// When the agent was loaded.
+static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
+/// When the machine stood still last, ns after that; how often it did, for how long, and the longest time, ns.
+static STOOD_STILL_AT: AtomicU64 = AtomicU64::new(0);
+static PAUSES: AtomicU64 = AtomicU64::new(0);
+static PAUSED: AtomicU64 = AtomicU64::new(0);
+static LONGEST: AtomicU64 = AtomicU64::new(0);
+/// Ranges that could not be bound, and why the last one could not.
+static REFUSED: Mutex<(u32, String)> = Mutex::new((0, String::new()));
+/// What was reserved for metaspace when the agent looked.
+static METASPACE: AtomicI64 = AtomicI64::new(0);
+
+struct SendTable(Jvmti);
+// SAFETY: a table of functions that every thread may call.
+unsafe impl Send for SendTable {}
+// SAFETY: as above.
+unsafe impl Sync for SendTable {}
+
+/// How long the agent's thread waits for a collection, ms, before it looks whether metaspace has grown.
+const LOOK_EVERY_MS: i64 = 1000;
+
+fn say(line: &str) {
+    eprintln!("varve: {line}");
+}
+
+/// Entry: called by the virtual machine before it starts.
+///
+/// # Safety
+/// The machine's table, and the agent's options as a string that ends in a zero byte, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn Agent_OnLoad(
+    machine: Table,
+    options: *const c_char,
+    _: *const c_void,
+) -> c_int {
+    LazyLock::force(&BEGUN);
+    if !options.is_null() {
+        // SAFETY: promised by the caller.
+        place::begin(&unsafe { CStr::from_ptr(options) }.to_string_lossy());
+    }
+    let Some(jvmti) = Machine(machine).jvmti() else {
+        say("this Java virtual machine has no JVMTI 1.2; its heap is not known");
+        return 0;
+    };
+    let mut callbacks = Callbacks::none();
+    callbacks.set(jvm::VM_INIT, on_start as *const c_void);
+    if jvmti.ask_for_collections() {
+        callbacks.set(jvm::VM_DEATH, on_end as *const c_void);
+        callbacks.set(jvm::COLLECTION_START, on_pause as *const c_void);
+        callbacks.set(jvm::COLLECTION_FINISH, on_resume as *const c_void);
+    }
+    let _ = JVMTI.set(SendTable(jvmti));
+    if !jvmti.listen(&callbacks) {
+        say("this Java virtual machine tells no agent of its collections; its heap is not known");
+    }
+    0
+}
+
+/// The machine has started; the program has not.
+extern "C" fn on_start(_: Table, jni: Table, _: Handle) {
+    let jni = Jni(jni);
+    if let Err(what) = start(jni) {
+        say(&format!(
+            "the heap of this Java virtual machine is not known: {what}"
+        ));
+    }
+}
+
+fn start(jni: Jni) -> Result<(), &'static str> {
+    let jvmti = JVMTI.get().ok_or("the agent was not loaded")?.0;
+    let monitor = jvmti.monitor(c"varve").ok_or("it has no monitors")?;
+    const MISSING: &str =
+        "its image has no module jdk.management (jlink --add-modules jdk.management)";
+    // Its initialization loads the library that the method is in.
+    let provider = c"com/sun/management/internal/PlatformMBeanProviderImpl";
+    let provider = jni.class(provider).ok_or(MISSING)?;
+    jni.method(provider, c"<init>", c"()V").ok_or(MISSING)?;
+    let class = c"com/sun/management/internal/DiagnosticCommandImpl";
+    let class = jni.class(class).ok_or(MISSING)?;
+    let signature = c"(Ljava/lang/String;)Ljava/lang/String;";
+    let execute = jni.method(class, c"executeDiagnosticCommand", signature);
+    let execute = execute.ok_or("it runs no diagnostic commands")?;
+    let object = jni.allocate(class).and_then(|object| jni.keep(object));
+    let mut agent = Agent {
+        jvmti,
+        monitor,
+        counters: Counters::find(&maps()),
+        collector: Collector::Other,
+        version: 0,
+        commands: object.ok_or("it has no memory left")?,
+        execute,
+    };
+    let info = agent.ask(jni, "GC.heap_info");
+    let info = info.ok_or("it does not know the command GC.heap_info")?;
+    agent.collector = heap::heap(&info).0;
+    let version = jvmti.property(c"java.vm.specification.version");
+    agent.version = version.and_then(|text| text.parse().ok()).unwrap_or(0);
+    tell(CALL_MACHINE, [agent.collector as u64, agent.version, 0]);
+    let counts = agent.collector.has_generations() || agent.collector == Collector::G1;
+    if agent.counters.is_none() && counts {
+        say(
+            "this Java virtual machine keeps no counters (-XX:-UsePerfData), by which minor and full collections are told apart",
+        );
+    }
+    agent.look(jni, true);
+    let thread = jni.class(c"java/lang/Thread").and_then(|class| {
+        let make = jni.method(class, c"<init>", c"(Ljava/lang/String;)V")?;
+        let name = jni.string("varve")?;
+        jni.make(class, make, &[name])
+    });
+    let _ = AGENT.set(agent);
+    thread
+        .filter(|&thread| jvmti.run(thread, follow))
+        .map(|_| ())
+        .ok_or("it starts no thread for the agent")
+}
+
+fn maps() -> String {
+    std::fs::read_to_string("/proc/self/maps").unwrap_or_default()
+}
+
+impl Agent {
+    /// What the machine says to a diagnostic command.
+    fn ask(&self, jni: Jni, command: &str) -> Option<String> {
+        let words = jni.string(command)?;
+        let answer = jni.call(self.commands, self.execute, &[words]);
+        jni.forget(words);
+        let text = jni.text(answer?);
+        answer.into_iter().for_each(|answer| jni.forget(answer));
+        text
+    }
+
+    /// Looks where everything is, and tells what was somewhere else when it was told last.
+    fn look(&self, jni: Jni, first: bool) {
+        let mut ranges = Vec::new();
+        let reserved = self.counters.map_or(0, |counters| counters.metaspace());
+        if METASPACE.swap(reserved, Relaxed) != reserved || first {
+            let text = self.ask(jni, "VM.metaspace vslist").unwrap_or_default();
+            ranges.extend(heap::metaspace(&text));
+        }
+        if first {
+            ranges.extend(heap::archive(&maps()));
+            let text = self.ask(jni, "Compiler.codecache").unwrap_or_default();
+            ranges.extend(heap::code(&text));
+        }
+        let info = self.ask(jni, "GC.heap_info").unwrap_or_default();
+        ranges.extend(heap::heap(&info).1);
+        if self.collector == Collector::Z {
+            ranges.extend(heap::z_heap(&maps()));
+        }
+        let Ok(mut told) = TOLD.lock() else { return };
+        let young = |range: &Range| matches!(range.what, Use::Young | Use::Eden | Use::Survivor);
+        // Spaces lie inside their generation: if one has moved, all are told of.
+        let moved = ranges
+            .iter()
+            .any(|range| young(range) && !told.contains(range));
+        ranges.retain(|range| (moved && young(range)) || !told.contains(range));
+        if moved {
+            told.retain(|range| !young(range));
+        }
+        for range in ranges {
+            tell(
+                CALL_HEAP_RANGE,
+                [range.what as u64, range.start, range.bytes],
+            );
+            if let Some(Err(error)) = place::places().map(|places| places.bind(&range))
+                && let Ok(mut refused) = REFUSED.lock()
+            {
+                *refused = (refused.0 + 1, error.to_string());
+            }
+            told.push(range);
+        }
+    }
+}
+
+/// The agent's thread, a daemon.
+extern "C" fn follow(_: Table, jni: Table, _: *mut c_void) {
+    let Some(agent) = AGENT.get() else { return };
+    loop {
+        agent.jvmti.enter(agent.monitor);
+        if !COLLECTED.swap(false, SeqCst) {
+            agent.jvmti.wait(agent.monitor, LOOK_EVERY_MS);
+            COLLECTED.store(false, SeqCst);
+        }
+        agent.jvmti.exit(agent.monitor);
+        agent.look(Jni(jni), false);
+    }
+}
+
+/// A collection begins. The thread is the machine's own: it may not use JNI.
+extern "C" fn on_pause(_: Table) {
+    STOOD_STILL_AT.store(BEGUN.elapsed().as_nanos() as u64, Relaxed);
+    tell(CALL_PAUSE, [0; 3]);
+}
+
+/// It ends.
+extern "C" fn on_resume(_: Table) {
+    let paused = BEGUN.elapsed().as_nanos() as u64 - STOOD_STILL_AT.load(Relaxed);
+    PAUSES.fetch_add(1, Relaxed);
+    PAUSED.fetch_add(paused, Relaxed);
+    LONGEST.fetch_max(paused, Relaxed);
+    let Some(agent) = AGENT.get() else {
+        return tell(CALL_RESUME, [0; 3]);
+    };
+    let now = agent
+        .counters
+        .map_or([0; 2], |counters| counters.collections());
+    let mut since = [0; 3];
+    for (i, counted) in COUNTED.iter().enumerate() {
+        since[i] = (now[i] - counted.swap(now[i], Relaxed)).max(0) as u64;
+    }
+    // The pauses of ZGC are parts of collections.
+    if agent.collector == Collector::Z {
+        since = [0; 3];
+    }
+    tell(CALL_RESUME, since);
+    agent.jvmti.enter(agent.monitor);
+    COLLECTED.store(true, SeqCst);
+    agent.jvmti.notify(agent.monitor);
+    agent.jvmti.exit(agent.monitor);
+}
+
+/// The machine is about to end: a line of JSON says what it was, and where its memory is.
+extern "C" fn on_end(_: Table, _: Table) {
+    let (Some(agent), Some(places)) = (AGENT.get(), place::places()) else {
+        return;
+    };
+    let Some(file) = &places.report else { return };
+    let Ok(told) = TOLD.lock() else { return };
+    let mut parts = Vec::new();
+    for range in told.iter() {
+        // Spaces are parts of their generation.
+        if matches!(range.what, Use::Eden | Use::Survivor) {
+            continue;
+        }
+        let nodes = place::positions(range).into_iter();
+        let nodes: Vec<String> = nodes
+            .map(|(node, bytes)| format!("\"{node}\":{bytes}"))
+            .collect();
+        parts.push(format!(
+            "{{\"what\":\"{}\",\"reserved_bytes\":{},\"wanted\":{:?},\"nodes\":{{{}}}}}",
+            range.what.name(),
+            range.bytes,
+            places.of(range.what),
+            nodes.join(",")
+        ));
+    }
+    let [minor, full] = agent
+        .counters
+        .map_or([0; 2], |counters| counters.collections());
+    let refused = REFUSED
+        .lock()
+        .map_or((0, String::new()), |refused| refused.clone());
+    let line = format!(
+        "{{\"pid\":{},\"collector\":\"{}\",\"java\":{},\"minor\":{minor},\"full\":{full},\"pauses\":{},\"pause_ns\":{},\"longest_pause_ns\":{},\"refused\":{},\"why_refused\":\"{}\",\"parts\":[{}]}}\n",
+        std::process::id(),
+        agent.collector.name(),
+        agent.version,
+        PAUSES.load(Relaxed),
+        PAUSED.load(Relaxed),
+        LONGEST.load(Relaxed),
+        refused.0,
+        refused.1,
+        parts.join(",")
+    );
+    let file = std::fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(file);
+    // Whoever asked for the report sees that it is missing.
+    let _ = file.and_then(|mut file| file.write_all(line.as_bytes()));
+}
