@@ -6,6 +6,7 @@
 //!
 //! - [`run`] does it for an unmodified program, through a preloaded shim.
 //! - [`objects`] places a native program's objects by allocation site, in fast or slow memory.
+//! - [`sampled`] sees which of a program's memory is used, while it runs as it always does.
 //! - [`java`] puts the generations of a stock Java virtual machine on memory nodes.
 //! - [`Placer`] does it for memory that a Rust program asks for.
 //! - [`choose`] is the decision alone, without any I/O.
@@ -61,6 +62,7 @@ pub mod probe;
 mod program;
 mod report;
 mod run;
+pub mod sampled;
 mod shim;
 mod verdict;
 

@@ -94,6 +94,11 @@ pub enum ProfileError {
         /// The other one.
         other: String,
     },
+    /// Estimates and counts cannot be added.
+    #[error(
+        "a profile from samples (--live) and one of exact counts cannot be merged; make both in the same way"
+    )]
+    Sampled,
 }
 
 /// What every version has.

@@ -21,6 +21,7 @@
 //! | [`symbols`] | names and lines of frames, static variables |
 //! | [`unwind`] | tables by which stacks without frame pointers are walked |
 //! | [`import`] | profiles from what other tools have written |
+//! | [`sampled`] | how sure a profile from samples is, and how many samples it takes |
 //! | [`select`] | which sites of a native program belong in fast memory |
 
 pub mod classify;
@@ -28,6 +29,7 @@ mod file;
 pub mod import;
 pub mod knapsack;
 pub mod native;
+pub mod sampled;
 pub mod select;
 pub mod symbols;
 pub mod unwind;
@@ -106,6 +108,12 @@ pub struct Counts {
     /// The same with everything in slow memory.
     #[serde(skip_serializing_if = "is_zero")]
     pub slow_ns: u64,
+    /// Objects that were samples, where the profile is one [from samples](native::Profile::sampled); otherwise 0.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub samples: u64,
+    /// How often one was seen in use, or how many misses were seen.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub uses: u64,
 }
 
 fn is_zero(n: &u64) -> bool {
@@ -181,6 +189,8 @@ impl Counts {
             (&mut self.write_misses, other.write_misses),
             (&mut self.fast_ns, other.fast_ns),
             (&mut self.slow_ns, other.slow_ns),
+            (&mut self.samples, other.samples),
+            (&mut self.uses, other.uses),
         ] {
             *sum = sum.saturating_add(more);
         }

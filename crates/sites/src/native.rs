@@ -209,15 +209,32 @@ pub struct Profile {
     pub machine: String,
     /// The program and its libraries, those with sites or without.
     pub modules: Vec<Module>,
+    /// How samples were taken, where the profile is one from samples: then its counts are estimates. Misses are pages that were
+    /// used, summed over looks.
+    pub sampled: Option<Sampling>,
     /// Its sites, each key once.
     pub sites: Vec<Site>,
+}
+
+/// How a profile from samples was made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sampling {
+    /// What was looked at, for readers.
+    pub source: String,
+    /// How often.
+    pub looks: u64,
+    /// Milliseconds from the first look to the last.
+    pub milliseconds: u64,
+    /// What could not be seen, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blind: Vec<String>,
 }
 
 impl Profile {
     /// Adds what another run of the same program counted, with whatever arguments.
     ///
     /// # Errors
-    /// If it is the profile of another program, or times are of another machine.
+    /// If it is the profile of another program, times are of another machine, or one of both is from samples.
     pub fn merge(&mut self, other: &Profile) -> Result<(), ProfileError> {
         if self.program != other.program {
             return Err(ProfileError::Programs {
@@ -230,6 +247,17 @@ impl Profile {
                 one: self.machine.clone(),
                 other: other.machine.clone(),
             });
+        }
+        match (&mut self.sampled, &other.sampled) {
+            (None, None) => {}
+            (Some(sum), Some(more)) => {
+                sum.looks += more.looks;
+                sum.milliseconds += more.milliseconds;
+                let new = more.blind.iter().filter(|line| !sum.blind.contains(line));
+                let new: Vec<String> = new.cloned().collect();
+                sum.blind.extend(new);
+            }
+            _ => return Err(ProfileError::Sampled),
         }
         for module in &other.modules {
             if !self.modules.contains(module) {
@@ -312,6 +340,7 @@ pub(crate) mod tests {
                 path: "/bin/p".into(),
                 build_id: "abcd".into(),
             }],
+            sampled: None,
             sites: sites.into_iter().collect(),
         }
     }
@@ -389,6 +418,22 @@ pub(crate) mod tests {
         assert_eq!(key.cut(2), key);
         assert_eq!(Key::Heap(vec![]).cut(2), Key::Heap(vec![]));
         assert_eq!(Key::Stacks.cut(1), Key::Stacks);
+    }
+
+    #[test]
+    fn samples_and_exact_counts_do_not_add_up() {
+        let sampled = Profile {
+            sampled: Some(Sampling {
+                looks: 5,
+                ..Sampling::default()
+            }),
+            ..profile([])
+        };
+        let error = profile([]).merge(&sampled).unwrap_err().to_string();
+        assert!(error.contains("samples"), "{error}");
+        let mut sum = sampled.clone();
+        sum.merge(&sampled).unwrap();
+        assert_eq!(sum.sampled.unwrap().looks, 10);
     }
 
     #[test]

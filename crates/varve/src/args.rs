@@ -156,6 +156,8 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "TIER")]
     pub tier: Option<varve_runtime::Tier>,
     #[command(flatten)]
+    pub live: Sampled,
+    #[command(flatten)]
     pub sandbox: Sandbox,
     /// The machine that a native program's sites are valued on: a name from `varve machine list`, or a file (cxl-spr if it is not
     /// given)
@@ -164,6 +166,31 @@ pub struct ProfileArgs {
     /// The arguments of a WebAssembly program; or, without PROGRAM, a command
     #[arg(last = true)]
     pub command: Vec<OsString>,
+}
+
+/// How a program is sampled that is not traced.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Samples in place of a trace")]
+pub struct Sampled {
+    /// Sample a native program on this machine, at nearly its usual speed: a command, or a process with --pid
+    #[arg(long, conflicts_with_all = ["from", "invoke", "heap_max", "nursery", "tier", "machine"])]
+    pub live: bool,
+    /// The process to sample, which runs on afterwards
+    #[arg(long, value_name = "NUMBER", requires = "live")]
+    pub pid: Option<u32>,
+    /// Stop after this time, such as 10s; a command is asked to end then (its own end, or Ctrl-C, if it is not given)
+    #[arg(long = "for", value_name = "TIME", value_parser = run::sandbox::time, requires = "live")]
+    pub time: Option<std::time::Duration>,
+    /// Looks per second at which memory is in use (20 if it is not given)
+    #[arg(long, value_name = "N", value_parser = rate, requires = "live")]
+    pub rate: Option<f64>,
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(n) if (0.01..=200.0).contains(&n) => Ok(n),
+        _ => Err("a rate is 0.01 to 200 looks per second".into()),
+    }
 }
 
 /// Tools whose files become profiles.

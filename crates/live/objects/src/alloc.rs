@@ -7,6 +7,7 @@ use crate::format::{FAST, OWN_GROUPS, SLOW};
 use crate::life;
 use crate::map::map;
 use crate::memory::{self, GRAIN, Place, place};
+use crate::sampled;
 use crate::sys::{self, PAGE};
 use crate::thread::{self, Thread};
 use crate::vast;
@@ -136,11 +137,14 @@ pub unsafe extern "C" fn malloc(
     stack: usize,
     frame: usize,
 ) -> *mut c_void {
-    match owner(caller!(address, stack, frame)) {
+    let caller = caller!(address, stack, frame);
+    let block = match owner(caller) {
         Some((thread, group)) => give(thread, group, Wish::of(size)),
         // SAFETY: any size can be asked for.
         None => unsafe { mi::mi_malloc(size) },
-    }
+    };
+    sampled::given(block, size, caller);
+    block
 }
 
 pub unsafe extern "C" fn calloc(
@@ -150,7 +154,8 @@ pub unsafe extern "C" fn calloc(
     stack: usize,
     frame: usize,
 ) -> *mut c_void {
-    match owner(caller!(address, stack, frame)) {
+    let caller = caller!(address, stack, frame);
+    let block = match owner(caller) {
         Some((thread, group)) => match count.checked_mul(size) {
             Some(bytes) => give(
                 thread,
@@ -164,7 +169,9 @@ pub unsafe extern "C" fn calloc(
         },
         // SAFETY: any size can be asked for.
         None => unsafe { mi::mi_calloc(count, size) },
-    }
+    };
+    sampled::given(block, count.wrapping_mul(size), caller);
+    block
 }
 
 pub unsafe extern "C" fn memalign(
@@ -174,11 +181,14 @@ pub unsafe extern "C" fn memalign(
     stack: usize,
     frame: usize,
 ) -> *mut c_void {
-    match owner(caller!(address, stack, frame)) {
+    let caller = caller!(address, stack, frame);
+    let block = match owner(caller) {
         Some(owner) if align.is_power_of_two() => aligned(owner, align, size),
         // SAFETY: any size and alignment can be asked for.
         _ => unsafe { plain_memalign(align, size) },
-    }
+    };
+    sampled::given(block, size, caller);
+    block
 }
 
 fn aligned((thread, group): (&Thread, usize), align: usize, size: usize) -> *mut c_void {
@@ -267,12 +277,22 @@ pub unsafe extern "C" fn realloc(
     stack: usize,
     frame: usize,
 ) -> *mut c_void {
-    // SAFETY: the caller's block, in all that follows.
+    let caller = caller!(address, stack, frame);
+    // SAFETY: the caller's block.
     unsafe {
         if old.is_null() {
             return malloc(size, address, stack, frame);
         }
-        let caller = caller!(address, stack, frame);
+        sampled::taken(old);
+        let block = resized(old, size, caller);
+        sampled::given(block, size, caller);
+        block
+    }
+}
+
+unsafe fn resized(old: *mut c_void, size: usize, caller: Caller) -> *mut c_void {
+    // SAFETY: the caller's block, in all that follows.
+    unsafe {
         let from = place(old as usize);
         let Some(map) = map() else {
             life::begin();
@@ -334,6 +354,7 @@ unsafe fn moved(old: *mut c_void, size: usize, new: *mut c_void) -> *mut c_void 
 
 #[inline]
 pub unsafe fn free(block: *mut c_void) {
+    sampled::taken(block);
     match place(block as usize) {
         Place::Others => {}
         Place::Tier(tier) => _ = take(block, tier),

@@ -15,6 +15,7 @@
 //! pieces.rs   which addresses are mapped, and whose
 //! life.rs     start, fork, end
 //! report.rs   a line of JSON
+//! sampled/    samples of objects, for profiles
 //! sys.rs      system calls
 //! ```
 //!
@@ -30,6 +31,8 @@ mod find;
 #[allow(dead_code, reason = "written on the other side, read here")]
 #[path = "../../src/objects/format.rs"]
 mod format;
+#[path = "../../src/sampled/format.rs"]
+mod layout;
 mod life;
 mod map;
 mod mapped;
@@ -38,6 +41,7 @@ mod memory;
 mod modules;
 mod pieces;
 mod report;
+mod sampled;
 mod sys;
 mod thread;
 mod vast;

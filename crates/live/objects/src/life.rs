@@ -2,7 +2,7 @@
 
 use crate::entry::PLAIN;
 use crate::map::{Map, map};
-use crate::{budget, mapped, memory, modules, report, sys, thread};
+use crate::{budget, mapped, memory, modules, report, sampled, sys, thread};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
@@ -85,6 +85,7 @@ fn follow_map(path: &std::ffi::CStr) -> Result<(), &'static str> {
     modules::begin(&map)?;
     map.begin();
     budget::decide();
+    sampled::begin();
     Ok(())
 }
 
@@ -95,6 +96,7 @@ extern "C" fn after_fork() {
     modules::after_fork();
     budget::after_fork();
     mapped::after_fork();
+    sampled::after_fork();
 }
 
 /// Writes the report, once. The child of a `vfork` ends on its parent's counts, which go on.

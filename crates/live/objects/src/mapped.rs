@@ -6,6 +6,7 @@ use crate::find;
 use crate::format::{FAST, SLOW};
 use crate::map::{Map, map};
 use crate::pieces::{Piece, Pieces};
+use crate::sampled;
 use crate::sys::{self, MPOL_MF_MOVE, PAGE};
 use crate::thread::{self, Thread};
 use std::cell::UnsafeCell;
@@ -112,17 +113,13 @@ pub unsafe extern "C" fn mmap(
     }
     let private = flags & libc::MAP_ANONYMOUS != 0 && flags & libc::MAP_SHARED == 0;
     if private && bytes >= LEAST {
-        sys::keeping_errno(|| {
-            place(
-                mapping as usize,
-                bytes,
-                Caller {
-                    address,
-                    stack,
-                    frame,
-                },
-            )
-        });
+        let caller = Caller {
+            address,
+            stack,
+            frame,
+        };
+        sys::keeping_errno(|| place(mapping as usize, bytes, caller));
+        sampled::mapped(mapping as usize, bytes, caller);
     }
     mapping
 }
@@ -209,6 +206,7 @@ fn uncount(pieces: &Pieces<TOGETHER>) {
 }
 
 pub unsafe fn munmap(at: *mut c_void, bytes: usize) -> c_int {
+    sampled::unmapped(at as usize, bytes);
     // What is no page is refused.
     let taken = match (at as usize).is_multiple_of(PAGE) {
         true => take(at as usize, bytes),
@@ -260,6 +258,7 @@ pub unsafe extern "C" fn mremap(
         if result == libc::MAP_FAILED {
             return pieces.all().iter().for_each(|piece| keep(*piece));
         }
+        sampled::moved(start, result as usize, new_bytes);
         for piece in pieces.all() {
             let cut = (start + new_bytes).clamp(piece.start, piece.end);
             let (stays, goes) = (

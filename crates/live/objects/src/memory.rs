@@ -67,6 +67,14 @@ pub fn reserved() -> bool {
     BASE.load(Relaxed) != NONE
 }
 
+/// Addresses that blocks have: the first, and the one behind the last. Both 0 without ranges.
+pub fn range() -> (usize, usize) {
+    match BASE.load(Relaxed) {
+        NONE => (0, 0),
+        base => (base, base + 3 * EACH),
+    }
+}
+
 /// `mi_option_disallow_os_alloc` of mimalloc.h: memory from arenas alone.
 const DISALLOW_OS_ALLOC: mi::mi_option_t = 17;
 

@@ -121,6 +121,34 @@ pub fn keeping_errno<T>(action: impl FnOnce() -> T) -> T {
     }
 }
 
+/// A new file of so many bytes, mapped to be written and shared: its address, or 0. The name ends in a zero.
+pub fn shared_file(name: &[u8], bytes: usize) -> usize {
+    let flags = libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC;
+    let (none, offset) = (std::ptr::null_mut::<c_void>(), 0 as c_long);
+    // SAFETY: a C string, and a descriptor of ours, which is closed again.
+    unsafe {
+        let file = libc::open(name.as_ptr().cast(), flags, 0o600);
+        if file < 0 {
+            return 0;
+        }
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let at = match libc::ftruncate(file, bytes as i64) {
+            0 => libc::syscall(
+                libc::SYS_mmap,
+                none,
+                bytes,
+                protection,
+                libc::MAP_SHARED,
+                file as c_long,
+                offset,
+            ),
+            _ => 0,
+        };
+        libc::close(file);
+        at.max(0) as usize
+    }
+}
+
 /// A whole file, mapped to be read: address and bytes.
 pub fn map_file(path: &CStr, write: bool) -> Option<(usize, usize)> {
     let (mode, protection, sharing) = if write {

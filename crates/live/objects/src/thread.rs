@@ -5,6 +5,7 @@ use crate::format::FAST;
 use crate::map::Map;
 use crate::memo::Memo;
 use crate::memory;
+use crate::sampled::Countdown;
 use crate::sys;
 use libmimalloc_sys as mi;
 use std::arch::{asm, global_asm};
@@ -53,6 +54,8 @@ pub struct Thread {
     pub misses: Cell<u32>,
     /// Walks of this stack.
     pub memo: Memo,
+    /// To the next sample of an object.
+    pub samples: Countdown,
     dirty: [Cell<u16>; DIRTY],
     dirty_count: Cell<usize>,
     /// Bytes of fast memory that the budget was not told of.
@@ -241,6 +244,12 @@ impl Thread {
             memo.write_bytes(0, 1);
         }
         Some(thread)
+    }
+
+    /// End of the stack in which an address is; 0 if that is not this thread's.
+    pub fn stack_end(&self, at: usize) -> usize {
+        let (low, high) = self.stack;
+        if (low..high).contains(&at) { high } else { 0 }
     }
 
     /// This thread's heap in a tier; null if there can be none.

@@ -82,7 +82,7 @@ pub enum Group {
 }
 
 /// A map as the shim reads it.
-pub(super) struct Compiled {
+pub(crate) struct Compiled {
     pub words: Vec<u64>,
     pub groups: Vec<Group>,
     /// What could not be done, a line each.
@@ -198,7 +198,7 @@ impl SiteMap {
     ///
     /// # Errors
     /// A line about what is wrong with the map.
-    pub(super) fn compile(
+    pub(crate) fn compile(
         &self,
         find: &mut dyn FnMut(&str) -> Option<PathBuf>,
     ) -> Result<Compiled, String> {

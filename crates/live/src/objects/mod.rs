@@ -28,5 +28,6 @@ pub use crate::program::find as program_file;
 pub use map::{FrameRef, Group, Site, SiteMap, Tier, Variable};
 pub use modules::Modules;
 pub use report::{GroupReport, ObjectProcess, ObjectReport};
+pub(crate) use rules::Rules;
 pub use run::{ObjectOptions, run, why_not_placeable};
 pub use running::{Running, RunningProcess};

@@ -96,6 +96,8 @@ pub fn run(
     child.env("VARVE_OBJECTS_MAP", &map_file);
     child.env("VARVE_OBJECTS_REPORT", &report_file);
     child.env("VARVE_OBJECTS_SHARE", &share_file);
+    // For whoever looks at the program while it runs.
+    child.env("VARVE_OBJECTS_SAMPLES", path("samples"));
     let interrupts = Interrupts::left_to_the_program();
     let mut requests = options.on_request.map(|tell| (Requests::begin(), tell));
     let begun = Instant::now();

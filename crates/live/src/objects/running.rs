@@ -101,7 +101,7 @@ fn bytes_on(line: &str, nodes: &[u32]) -> u64 {
             _ => {}
         }
     }
-    pages * page_kib << 10
+    1024 * pages * page_kib
 }
 
 #[cfg(test)]

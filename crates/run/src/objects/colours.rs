@@ -110,7 +110,7 @@ mod tests {
             let each: Vec<(u64, &(u64, u64))> = quotas.bytes.iter().copied().zip(&all).collect();
             let misses: u64 = each.iter().filter(cold).map(|s| s.1.1).sum();
             prop_assert!(misses as f64 <= most);
-            for (_, &(bytes, own)) in each.iter().filter(|s| !cold(s)) {
+            for &(_, &(bytes, own)) in each.iter().filter(|s| !cold(s)) {
                 prop_assert!(bytes == 0 || (misses + own) as f64 > most.floor());
             }
         }

@@ -359,6 +359,7 @@ impl State {
             program: crate::symbols::name(Path::new(&program)),
             command,
             machine: String::new(),
+            sampled: None,
             modules: paths.into_iter().map(module).collect(),
             sites,
         };

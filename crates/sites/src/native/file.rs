@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Frame, Inlined, Key, Module, Profile, Site};
+use super::{Frame, Inlined, Key, Module, Profile, Sampling, Site};
 use crate::file::{FORMAT, NATIVE, VERSION, contradiction, damaged, expect, read, write};
 use crate::{Counts, ProfileError};
 
@@ -19,6 +19,8 @@ struct File {
     command: Vec<String>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     machine: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sampled: Option<Sampling>,
     modules: Vec<Module>,
     frames: Vec<Place>,
     sites: Vec<Line>,
@@ -177,6 +179,7 @@ impl Profile {
             program: self.program.clone(),
             command: self.command.clone(),
             machine: self.machine.clone(),
+            sampled: self.sampled.clone(),
             modules: tables.modules,
             frames: tables.frames,
             sites: lines,
@@ -210,6 +213,7 @@ impl Profile {
             program: read.program,
             command: read.command,
             machine: read.machine,
+            sampled: read.sampled,
             modules: read.modules,
             sites,
         })
@@ -349,6 +353,31 @@ mod tests {
         assert_eq!(
             AnyProfile::parse("p", &text).unwrap(),
             AnyProfile::Native(read)
+        );
+    }
+
+    #[test]
+    fn how_samples_were_taken_is_read_again() {
+        let counts = Counts {
+            objects: 9,
+            samples: 3,
+            uses: 2,
+            ..Counts::default()
+        };
+        let sampled = Profile {
+            sampled: Some(Sampling {
+                source: "pages".into(),
+                looks: 7,
+                milliseconds: 350,
+                blind: vec!["caches".into()],
+            }),
+            ..profile([site(Key::Stacks, counts)])
+        };
+        let text = sampled.text();
+        assert_eq!(Profile::parse("p", &text).unwrap(), sampled);
+        assert!(
+            !whole().text().contains("sampled"),
+            "an exact profile is as it was"
         );
     }
 

@@ -185,6 +185,7 @@ pub fn rebuilt(profile: &Profile, find: &mut dyn FnMut(&str) -> Option<PathBuf>)
         program: profile.program.clone(),
         command: profile.command.clone(),
         machine: profile.machine.clone(),
+        sampled: profile.sampled.clone(),
     };
     result
 }

@@ -58,6 +58,7 @@ pub fn profile(work: &Work, a: &ProfileArgs) -> Done {
         command,
         machine: machine.name,
         modules: sites.modules.clone(),
+        sampled: None,
         sites: counted.map(|(key, counts)| Site { key, counts }).collect(),
     };
     let profile = match before {
@@ -113,7 +114,7 @@ pub fn import(tool: ProfileFrom, a: &ProfileArgs) -> Done {
 }
 
 /// The profile that this run's counts are added to. What is wrong is said before the program runs.
-fn before(a: &ProfileArgs) -> Result<Option<Profile>, Failure> {
+pub fn before(a: &ProfileArgs) -> Result<Option<Profile>, Failure> {
     if !a.output.exists() || a.output.is_dir() {
         files::can_be_made(&a.output)?;
         return Ok(None);

@@ -10,8 +10,8 @@ use std::process::ExitCode;
 use varve_report::fmt::{self, Format};
 use varve_report::{Better, Column, Look, RunTable, Value, table as terminal};
 use varve_run::objects::{self, By, PLANS, Plan};
-use varve_sites::Counts;
-use varve_sites::native::{Profile, names};
+use varve_sites::native::{Profile, Sampling, names};
+use varve_sites::{Counts, sampled, select};
 
 /// A heuristic, and the fast memory that it gives to each site, bytes.
 struct Judged {
@@ -23,7 +23,8 @@ pub fn sites(a: &SitesArgs, profile: &Profile) -> Done {
     let counts: Vec<Counts> = profile.sites.iter().map(|s| s.counts.clone()).collect();
     let peak: u64 = counts.iter().map(|c| c.peak_bytes).sum();
     let budget = budget(a, peak)?;
-    let judged = judged(a, &counts, budget)?;
+    let judged = judged(a, profile, &counts, budget)?;
+    let doubts = doubts(profile, &counts, budget);
     let keys: Vec<_> = profile.sites.iter().map(|s| s.key.clone()).collect();
     let names = names::names(&keys);
     let mut order: Vec<usize> = (0..counts.len()).collect();
@@ -50,27 +51,44 @@ pub fn sites(a: &SitesArgs, profile: &Profile) -> Done {
                 "reads": c.reads, "writes": c.writes,
                 "misses": c.misses, "write_misses": c.write_misses,
                 "fast_ns": c.fast_ns, "slow_ns": c.slow_ns,
+                "samples": c.samples, "uses": c.uses, "in_doubt": doubts[site],
                 "fast_bytes": memory.collect::<serde_json::Map<_, _>>(),
             })
         };
         let sites: Vec<_> = order.iter().map(site).collect();
         print(json!({
             "program": profile.program, "command": profile.command, "machine": profile.machine,
-            "budget_bytes": budget, "sites": sites,
+            "sampled": profile.sampled, "budget_bytes": budget, "sites": sites,
         }));
         return Ok(ExitCode::SUCCESS);
     }
-    let title = format!(
-        "{}: what its memory is worth on {}",
-        profile.program, profile.machine
-    );
+    let sampled = profile.sampled.is_some();
+    let title = match sampled {
+        true => format!(
+            "{}: what its memory is worth, from samples",
+            profile.program
+        ),
+        false => format!(
+            "{}: what its memory is worth on {}",
+            profile.program, profile.machine
+        ),
+    };
     let mut table = RunTable::new(title, "site");
     table.columns = vec![
         Column::new("peak", Format::Bytes, Better::Neither),
         Column::new("objects", Format::Number, Better::Neither),
-        Column::new("misses", Format::Number, Better::Neither),
-        Column::new("waits more if slow", Format::DurationNs, Better::Neither),
     ];
+    let valued = match sampled {
+        true => [
+            Column::new("pages used", Format::Number, Better::Neither),
+            Column::new("samples", Format::Number, Better::Neither),
+        ],
+        false => [
+            Column::new("misses", Format::Number, Better::Neither),
+            Column::new("waits more if slow", Format::DurationNs, Better::Neither),
+        ],
+    };
+    table.columns.extend(valued);
     for j in &judged {
         table
             .columns
@@ -86,10 +104,15 @@ pub fn sites(a: &SitesArgs, profile: &Profile) -> Done {
             Value::from(c.peak_bytes as f64),
             (c.objects as f64).into(),
             ((c.misses + c.write_misses) as f64).into(),
-            (cost(c) as f64).into(),
+            match sampled {
+                true => c.samples as f64,
+                false => cost(c) as f64,
+            }
+            .into(),
         ];
+        let mark = if doubts[site] { " (?)" } else { "" };
         table.push(
-            &names[site],
+            format!("{}{mark}", names[site]),
             values.into_iter().chain(judged.iter().map(part)),
         );
     }
@@ -104,12 +127,56 @@ pub fn sites(a: &SitesArgs, profile: &Profile) -> Done {
         fmt::bytes(budget as f64),
         fmt::bytes(peak as f64)
     ));
-    table.notes.push(
-        "waits more if slow: time of all threads together, nothing of which other work hides"
-            .into(),
-    );
+    match &profile.sampled {
+        None => table.notes.push(
+            "waits more if slow: time of all threads together, nothing of which other work hides"
+                .into(),
+        ),
+        Some(sampling) => table.notes.extend(about(sampling, &counts, &doubts)),
+    }
     print(terminal::runs(&table, Look::stdout()));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Which sites of a profile from samples may belong into the other memory, as far as samples tell.
+fn doubts(profile: &Profile, counts: &[Counts], budget: u64) -> Vec<bool> {
+    if profile.sampled.is_none() {
+        return vec![false; counts.len()];
+    }
+    sampled::doubtful(counts, |sites| {
+        let mut bytes = vec![0; sites.len()];
+        for (site, fast) in select::hot_sites(sites, budget) {
+            bytes[site] = fast;
+        }
+        bytes
+    })
+}
+
+/// How a profile was sampled, and how sure it is.
+fn about(sampling: &Sampling, counts: &[Counts], doubts: &[bool]) -> Vec<String> {
+    let doubtful = counts.iter().zip(doubts).filter(|(_, doubt)| **doubt);
+    let bytes: u64 = doubtful.clone().map(|(c, _)| c.peak_bytes).sum();
+    let all: u64 = counts.iter().map(|c| c.peak_bytes).sum();
+    let mut lines = vec![
+        format!(
+            "From {} looks in {:.1} s at {}.",
+            fmt::integer(sampling.looks as f64),
+            sampling.milliseconds as f64 / 1000.0,
+            sampling.source
+        ),
+        "pages used: summed over looks; samples: objects that were followed".into(),
+        match doubtful.count() {
+            0 => "No site is in doubt: within the error of its samples each stays where hot-sites puts it.".into(),
+            count => format!(
+                "(?) in doubt: within the error of their samples hot-sites may put {count} of {} sites, {:.0} % of all bytes, into the \
+                 other memory. A longer run tells.",
+                counts.len(),
+                100.0 * bytes as f64 / all.max(1) as f64
+            ),
+        },
+    ];
+    lines.extend(sampling.blind.iter().map(|line| format!("Note: {line}")));
+    lines
 }
 
 /// Time that threads wait longer if the site is in slow memory, ns.
@@ -129,13 +196,26 @@ fn budget(a: &SitesArgs, peak: u64) -> Result<u64, Failure> {
     }
 }
 
-fn judged(a: &SitesArgs, counts: &[Counts], budget: u64) -> Result<Vec<Judged>, Failure> {
+fn judged(
+    a: &SitesArgs,
+    profile: &Profile,
+    counts: &[Counts],
+    budget: u64,
+) -> Result<Vec<Judged>, Failure> {
     let plans: Vec<&Plan> = match a.heuristic.as_deref() {
         // Those that somebody would choose between; the two of Crystal Gazer can be asked for.
-        None => ["knapsack", "oracle"]
-            .into_iter()
-            .filter_map(objects::plan)
-            .collect(),
+        None => {
+            // Samples know no times.
+            let second = if profile.sampled.is_some() {
+                "hot-sites"
+            } else {
+                "oracle"
+            };
+            ["knapsack", second]
+                .into_iter()
+                .filter_map(objects::plan)
+                .collect()
+        }
         some => super::native::chosen(some)?,
     };
     let judge = |plan: &'static Plan| {

@@ -1,7 +1,7 @@
 //! `varve profile program.wasm -o p.sites -- ARGUMENTS`: counts what a program does to the objects of each allocation site.
 
 use super::timeout::Timeout;
-use super::{files, native_profile, sandbox, wasm};
+use super::{files, native_profile, native_sampled, sandbox, wasm};
 use crate::args::ProfileArgs;
 use crate::args::run::job::Work;
 use crate::ui::{self, Done, Failure, failed, wrong};
@@ -16,6 +16,9 @@ use varve_runtime::{Config, Engine, Error, Module, Store};
 use varve_sites::Profile;
 
 pub fn profile(a: &ProfileArgs) -> Done {
+    if a.live.live {
+        return native_sampled::profile(a);
+    }
     if let Some(tool) = a.from {
         return native_profile::import(tool, a);
     }

@@ -19,6 +19,7 @@ mod output;
 mod placement;
 mod profile;
 mod registries;
+mod sampled;
 mod sandbox;
 #[path = "../shared/small_disk.rs"]
 mod small_disk;

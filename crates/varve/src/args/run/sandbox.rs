@@ -30,7 +30,7 @@ pub struct Sandbox {
 /// The longest time that may be asked for: a year.
 const LONGEST: f64 = 365.0 * 86_400.0;
 
-fn time(text: &str) -> Result<Duration, String> {
+pub fn time(text: &str) -> Result<Duration, String> {
     match varve_spec::written::seconds(text) {
         Some(s) if (1e-3..=LONGEST).contains(&s) => Ok(Duration::from_secs_f64(s)),
         Some(_) => Err("a time is 1ms to a year".into()),

@@ -1,0 +1,201 @@
+//! The kernel's own monitor of accesses (DAMON, `CONFIG_DAMON_VADDR`, Linux 5.19, root): it looks at chosen pages several times
+//! and counts, so that memory in use all the time differs from memory in use now and then. Its work grows with what it
+//! watches, and not with the process.
+//!
+//! It is told what to do by files: see Documentation/admin-guide/mm/damon/usage.rst of the kernel.
+
+use std::fmt::Display;
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// Where the kernel has the files.
+pub const FOLDER: &str = "/sys/kernel/mm/damon/admin/kdamonds";
+
+/// Microseconds between two checks of a page, and of all checks whose number is told.
+const CHECK_US: u64 = 5_000;
+const CHECKS: u64 = 10;
+/// Parts that it may divide ranges into, besides what it is told.
+const PARTS: usize = 1000;
+
+/// A monitor of one process. The machine has one for all.
+pub struct Damon {
+    folder: PathBuf,
+    process: u32,
+    ranges: Vec<Range<u64>>,
+}
+
+/// Whether the kernel has one that watches processes, and nobody uses it.
+pub fn is_free(folder: &Path) -> bool {
+    let count = folder.join("nr_kdamonds");
+    let free = fs::read_to_string(&count).is_ok_and(|n| n.trim() == "0");
+    if !free || fs::write(&count, "1").is_err() {
+        return false;
+    }
+    let _ = fs::write(folder.join("0/contexts/nr_contexts"), "1");
+    let known = fs::read_to_string(folder.join("0/contexts/0/avail_operations"));
+    let _ = fs::write(&count, "0");
+    known.is_ok_and(|known| known.lines().any(|name| name == "fvaddr"))
+}
+
+impl Damon {
+    /// Takes the monitor for a process; `None` if it is not to be had.
+    pub fn begin(folder: &Path, process: u32) -> Option<Damon> {
+        if !is_free(folder) {
+            return None;
+        }
+        let damon = Damon {
+            folder: folder.into(),
+            process,
+            ranges: Vec::new(),
+        };
+        damon.prepare().ok().map(|()| damon)
+    }
+
+    fn set(&self, file: &str, value: impl Display) -> io::Result<()> {
+        fs::write(self.folder.join(file), value.to_string())
+    }
+
+    fn set_inside(&self, file: &str, value: impl Display) -> io::Result<()> {
+        self.set(&format!("0/contexts/0/{file}"), value)
+    }
+
+    fn prepare(&self) -> io::Result<()> {
+        self.set("nr_kdamonds", 1)?;
+        self.set("0/contexts/nr_contexts", 1)?;
+        for (file, value) in [
+            ("operations", "fvaddr".into()),
+            ("monitoring_attrs/intervals/sample_us", CHECK_US.to_string()),
+            (
+                "monitoring_attrs/intervals/aggr_us",
+                (CHECK_US * CHECKS).to_string(),
+            ),
+            ("monitoring_attrs/nr_regions/min", "3".into()),
+            ("targets/nr_targets", "1".into()),
+            ("targets/0/pid_target", self.process.to_string()),
+            // Counts are told of what a scheme would apply to: one that does nothing, to all.
+            ("schemes/nr_schemes", "1".into()),
+            ("schemes/0/action", "stat".into()),
+            ("schemes/0/access_pattern/sz/max", u64::MAX.to_string()),
+            (
+                "schemes/0/access_pattern/nr_accesses/max",
+                u32::MAX.to_string(),
+            ),
+            ("schemes/0/access_pattern/age/max", u32::MAX.to_string()),
+        ] {
+            self.set_inside(file, value)?;
+        }
+        Ok(())
+    }
+
+    /// Watches these ranges from now on: ascending, apart from each other, whole pages.
+    ///
+    /// # Errors
+    /// The process has ended, or the kernel refuses.
+    pub fn watch(&mut self, ranges: &[Range<u64>]) -> io::Result<()> {
+        if self.ranges == ranges || ranges.is_empty() {
+            return Ok(());
+        }
+        let state = if self.ranges.is_empty() {
+            "on"
+        } else {
+            "commit"
+        };
+        self.set_inside("monitoring_attrs/nr_regions/max", 2 * ranges.len() + PARTS)?;
+        self.set_inside("targets/0/regions/nr_regions", ranges.len())?;
+        for (number, range) in ranges.iter().enumerate() {
+            self.set_inside(&format!("targets/0/regions/{number}/start"), range.start)?;
+            self.set_inside(&format!("targets/0/regions/{number}/end"), range.end)?;
+        }
+        self.set("0/state", state)?;
+        self.ranges = ranges.to_vec();
+        Ok(())
+    }
+
+    /// Waits for its next counts: parts of what is watched, ascending, each with how much of the time it was in use (0 to 1).
+    ///
+    /// # Errors
+    /// The process has ended.
+    pub fn counts(&self) -> io::Result<Vec<(Range<u64>, f64)>> {
+        self.set("0/state", "update_schemes_tried_regions")?;
+        let folder = self.folder.join("0/contexts/0/schemes/0/tried_regions");
+        let mut all = Vec::new();
+        for entry in fs::read_dir(&folder)?.flatten() {
+            let part = entry.path();
+            let number = |file: &str| -> Option<u64> {
+                fs::read_to_string(part.join(file))
+                    .ok()?
+                    .trim()
+                    .parse()
+                    .ok()
+            };
+            let (Some(start), Some(end)) = (number("start"), number("end")) else {
+                continue;
+            };
+            let uses = number("nr_accesses").unwrap_or(0) as f64 / CHECKS as f64;
+            all.push((start..end, uses.min(1.0)));
+        }
+        all.sort_by_key(|(range, _)| range.start);
+        Ok(all)
+    }
+}
+
+impl Drop for Damon {
+    fn drop(&mut self) {
+        // What is off already refuses.
+        let _ = self.set("0/state", "off");
+        let _ = self.set("nr_kdamonds", 0);
+    }
+}
+
+/// Bytes in use within a range.
+pub fn used(counts: &[(Range<u64>, f64)], range: &Range<u64>) -> f64 {
+    let first = counts.partition_point(|(part, _)| part.end <= range.start);
+    let parts = counts[first..]
+        .iter()
+        .take_while(|(part, _)| part.start < range.end);
+    let bytes = |(part, uses): &(Range<u64>, f64)| {
+        (part.end.min(range.end) - part.start.max(range.start)) as f64 * uses
+    };
+    parts.map(bytes).sum()
+}
+
+/// Whether a range is among what is counted.
+pub fn has(counts: &[(Range<u64>, f64)], at: u64) -> bool {
+    let next = counts.partition_point(|(part, _)| part.end <= at);
+    counts.get(next).is_some_and(|(part, _)| part.start <= at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_in_use_are_those_of_all_parts_within() {
+        let counts = [(0..4096, 1.0), (4096..8192, 0.5), (16384..20480, 0.1)];
+        assert_eq!(used(&counts, &(0..8192)), 4096.0 + 2048.0);
+        assert_eq!(used(&counts, &(6144..16384)), 1024.0);
+        assert_eq!(used(&counts, &(8192..16384)), 0.0);
+        assert!(has(&counts, 16384) && !has(&counts, 8192) && !has(&counts, 20480));
+    }
+
+    /// The kernel's files, without what makes new ones.
+    #[test]
+    fn a_monitor_that_somebody_uses_or_that_knows_no_processes_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let count = folder.path().join("nr_kdamonds");
+        assert!(!is_free(folder.path()), "no monitor");
+        fs::write(&count, "1\n").unwrap();
+        assert!(!is_free(folder.path()));
+        assert_eq!(fs::read_to_string(&count).unwrap(), "1\n", "somebody's");
+        fs::write(&count, "0\n").unwrap();
+        fs::create_dir_all(folder.path().join("0/contexts/0")).unwrap();
+        let known = folder.path().join("0/contexts/0/avail_operations");
+        fs::write(&known, "paddr\n").unwrap();
+        assert!(!is_free(folder.path()));
+        assert_eq!(fs::read_to_string(&count).unwrap(), "0", "given back");
+        fs::write(&known, "vaddr\nfvaddr\npaddr\n").unwrap();
+        assert!(is_free(folder.path()));
+    }
+}

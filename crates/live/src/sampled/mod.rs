@@ -1,0 +1,68 @@
+//! Samples of what a native program does with its memory, while it runs as it always does.
+//!
+//! ```text
+//! format.rs   the file in which the shim keeps samples of objects; the shim includes this module too
+//! table.rs    reads that file
+//! callers.rs  from a copy of a stack to calls
+//! used.rs     which memory was used in a short while
+//! damon.rs    the same, counted by the kernel's own monitor where it has one
+//! writes.rs   which watched pages were written
+//! observe.rs  what is seen of a process over time
+//! run.rs      a command under the shim, or a process that is there
+//! ```
+//!
+//! Each look has the kernel forget which pages were used, waits for [`WINDOW`], and asks again. A page that was used often
+//! counts as much as one that was used once.
+
+mod callers;
+mod damon;
+#[allow(
+    dead_code,
+    reason = "the shim includes it too, and writes what is read here"
+)]
+pub(crate) mod format;
+mod observe;
+mod run;
+mod table;
+mod used;
+mod writes;
+
+pub use callers::Place;
+pub use observe::{SeenRange, SeenSite};
+pub use run::{SampledError, Sampling, Seen, attach, can_attach, can_run, command};
+
+use std::time::Duration;
+
+/// How long the use of pages is watched at each look. Short, so that what is used all the time differs from what is used now
+/// and then.
+pub const WINDOW: Duration = Duration::from_millis(2);
+
+/// How it is seen which pages are used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Source {
+    /// The accessed bits of pages (`clear_refs`, `smaps`): used or not within [`WINDOW`].
+    #[default]
+    Bits,
+    /// The kernel's monitor (DAMON): in how many of ten times 5 ms.
+    Damon,
+}
+
+/// What this machine has now.
+pub fn source() -> Source {
+    match damon::is_free(std::path::Path::new(damon::FOLDER)) {
+        true => Source::Damon,
+        false => Source::Bits,
+    }
+}
+
+/// Whether this machine's processor samples addresses by itself (PEBS on Intel, IBS on AMD), which `perf mem record` uses.
+pub fn has_hardware() -> bool {
+    let devices = std::path::Path::new("/sys/bus/event_source/devices");
+    [
+        "cpu/events/mem-loads",
+        "cpu_core/events/mem-loads",
+        "ibs_op",
+    ]
+    .iter()
+    .any(|event| devices.join(event).exists())
+}

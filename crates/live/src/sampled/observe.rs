@@ -1,0 +1,419 @@
+//! What is seen of one process over time: its samples of objects, which of their pages are used, and its other mappings.
+
+use super::callers::{Code, Place};
+use super::damon::{self, Damon};
+use super::format::{DROPPED, FREED, LIVE};
+use super::table::{Slot, Snapshot, Table};
+use super::used::{self, Mapping};
+use super::writes::Writes;
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::time::Duration;
+
+const PAGE: u64 = 4096;
+/// A watched page is a mapping of its own, or shares one with few others.
+const WATCHED_BYTES: u64 = 4 * PAGE;
+
+/// What was seen of an allocation site: estimates from samples, and how many these are.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SeenSite {
+    /// The calls that led there, the innermost first.
+    pub stack: Vec<Place>,
+    /// The program mapped the memory itself.
+    pub mapped: bool,
+    /// Objects, and their bytes.
+    pub objects: f64,
+    /// See `objects`.
+    pub bytes: f64,
+    /// Objects that were freed.
+    pub freed: f64,
+    /// Bytes that the program asked for between birth and death, summed over freed objects.
+    pub lifetime_bytes: f64,
+    /// Most bytes at one look.
+    pub peak_bytes: f64,
+    /// Pages that were used, summed over looks; of these, pages that were written.
+    pub used_pages: f64,
+    /// See `used_pages`.
+    pub written_pages: f64,
+    /// Objects that were followed.
+    pub samples: u64,
+    /// How often a page of one was seen in use.
+    pub uses: u64,
+}
+
+/// What was seen of memory that is no object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SeenRange {
+    /// First address, the one behind the last, and where that begins in its file.
+    pub start: u64,
+    /// See `start`.
+    pub end: u64,
+    /// See `start`.
+    pub offset: u64,
+    /// Its file or kind, as the kernel says it: `/lib/libc.so.6`, `[stack]`; empty for neither.
+    pub path: String,
+    /// The file whose memory lies just before it: static variables that begin as zeros follow their file's.
+    pub follows: String,
+    /// Most bytes of it that were in memory.
+    pub peak_bytes: u64,
+    /// Pages that were used, summed over looks.
+    pub used_pages: u64,
+    /// Looks at which it was there.
+    pub looks: u64,
+}
+
+/// An object that is followed.
+struct Followed {
+    site: usize,
+    /// Bytes that it stands for.
+    weight: f64,
+    chance: f64,
+    state: u64,
+}
+
+/// A process that is looked at.
+pub struct Process {
+    pub id: u32,
+    damon: Option<Damon>,
+    table: Option<Table>,
+    writes: Option<Writes>,
+    life: u64,
+    followed: HashMap<u64, Followed>,
+    numbers: HashMap<(Vec<Place>, bool), usize>,
+    pub sites: Vec<SeenSite>,
+    pub ranges: BTreeMap<u64, SeenRange>,
+    /// Files of which code was loaded.
+    pub files: Vec<String>,
+    /// The mappings of the last look.
+    mappings: Vec<Mapping>,
+    code: Code,
+    pub looks: u64,
+    /// Looks at which reads and writes could be told apart.
+    pub with_writes: u64,
+}
+
+impl Process {
+    /// `table` is its file of samples, if it runs under the shim.
+    pub fn new(id: u32, table: Option<Table>) -> Process {
+        Process {
+            id,
+            damon: None,
+            table,
+            writes: Writes::of(id),
+            life: 0,
+            followed: HashMap::new(),
+            numbers: HashMap::new(),
+            sites: Vec::new(),
+            ranges: BTreeMap::new(),
+            files: Vec::new(),
+            mappings: Vec::new(),
+            code: Code::default(),
+            looks: 0,
+            with_writes: 0,
+        }
+    }
+
+    /// Has the kernel's own monitor watch it, if it is free.
+    pub fn with_damon(mut self) -> Process {
+        self.damon = Damon::begin(Path::new(damon::FOLDER), self.id);
+        self
+    }
+
+    /// Whether the kernel's own monitor watches it.
+    pub fn has_damon(&self) -> bool {
+        self.damon.is_some()
+    }
+
+    /// Whether it tells of its objects.
+    pub fn has_table(&self) -> bool {
+        self.table.is_some()
+    }
+
+    /// Looks which memory is used within `window`.
+    ///
+    /// # Errors
+    /// The process has ended, or may not be looked at.
+    pub fn look(&mut self, window: Duration) -> io::Result<()> {
+        let before = self.snapshot()?;
+        let pages: Vec<u64> = before.slots.iter().flat_map(|s| s.pages.clone()).collect();
+        let writes = self.writes.as_mut();
+        let cleared = writes.is_some_and(|w| w.written(&pages).is_some());
+        let (mappings, in_use) = match self.damon {
+            Some(_) => match self.look_by_damon(&pages, &before.range) {
+                Ok(seen) => seen,
+                // It may have refused; whether the process is there is seen without it.
+                Err(_) => {
+                    self.damon = None;
+                    return self.look(window);
+                }
+            },
+            None => {
+                used::forget(self.id)?;
+                std::thread::sleep(window);
+                let mappings = used::look(self.id)?;
+                let in_use = pages_in_use(&mappings, &pages);
+                (mappings, in_use)
+            }
+        };
+        if mappings.is_empty() {
+            return Err(io::Error::from(io::ErrorKind::NotFound));
+        }
+        let writes = self.writes.as_mut().filter(|_| cleared);
+        let written = writes.and_then(|w| w.written(&pages));
+        self.with_writes += u64::from(written.is_some());
+        let after = self.snapshot()?;
+        self.learn_code(&mappings);
+        if after.life != self.life {
+            self.life = after.life;
+            self.followed.clear();
+        }
+        self.follow(&after)?;
+        let living = |s: &&Slot| s.state == LIVE;
+        let was: HashMap<u64, &Slot> = before.slots.iter().map(|s| (s.serial, s)).collect();
+        let mut live = vec![0.0; self.sites.len()];
+        for slot in after.slots.iter().filter(living) {
+            let Some(one) = self.followed.get(&slot.serial) else {
+                continue;
+            };
+            let resident = match slot.mapped {
+                true => resident_share(&mappings, slot),
+                false => 1.0,
+            };
+            live[one.site] += one.weight * resident;
+            // What came since the kernel forgot is seen the next time.
+            if before.life != after.life || was.get(&slot.serial).is_none_or(|s| s.state != LIVE) {
+                continue;
+            }
+            let Some((seen, used)) = seen(&mappings, &in_use, slot) else {
+                continue;
+            };
+            let wrote = |page: &&u64| written.as_ref().is_some_and(|w| w.contains(page));
+            let wrote = slot.pages.iter().filter(wrote).count() as f64;
+            let site = &mut self.sites[one.site];
+            let pages = one.weight / PAGE as f64;
+            site.used_pages += pages * used / seen;
+            site.written_pages += pages * wrote.min(used) / seen;
+            site.uses += used.ceil() as u64;
+        }
+        for (site, bytes) in self.sites.iter_mut().zip(live) {
+            site.peak_bytes = site.peak_bytes.max(bytes);
+        }
+        self.other_memory(&mappings, &after);
+        self.looks += 1;
+        self.mappings = mappings;
+        Ok(())
+    }
+
+    /// The same by the kernel's monitor. It watches all that is no object, too.
+    fn look_by_damon(
+        &mut self,
+        pages: &[u64],
+        objects: &Range<u64>,
+    ) -> io::Result<(Vec<Mapping>, HashMap<u64, f64>)> {
+        // How much of a mapping is in memory takes long to say, and changes slowly.
+        const SELDOM: u64 = 32;
+        let mut mappings = used::mappings(self.id, &self.mappings)?;
+        let is_other = |m: &Mapping| m.is_private() && !objects.contains(&m.start);
+        let is_new = |m: &Mapping| {
+            let known = used::holding(&self.mappings, m.start);
+            is_other(m) && known.is_none_or(|known| (known.start, known.end) != (m.start, m.end))
+        };
+        if self.looks.is_multiple_of(SELDOM) || mappings.iter().any(is_new) {
+            mappings = used::look(self.id)?;
+        }
+        let others = mappings.iter().filter(|m| is_other(m) && m.resident > 0);
+        let mut ranges: Vec<Range<u64>> = others.map(|m| m.start..m.end).collect();
+        ranges.extend(pages.iter().map(|&page| page..page + PAGE));
+        ranges.sort_by_key(|r| r.start);
+        ranges.dedup_by(|next, last| next.start < last.end);
+        let Some(monitor) = &mut self.damon else {
+            return Ok((mappings, HashMap::new()));
+        };
+        monitor.watch(&ranges)?;
+        let counts = monitor.counts()?;
+        for mapping in &mut mappings {
+            let bytes = damon::used(&counts, &(mapping.start..mapping.end));
+            mapping.used = (bytes as u64).min(mapping.resident);
+        }
+        let watched = pages.iter().filter(|page| damon::has(&counts, **page));
+        let share = |page: &u64| damon::used(&counts, &(*page..page + PAGE)) / PAGE as f64;
+        Ok((mappings, watched.map(|page| (*page, share(page))).collect()))
+    }
+
+    /// Notes the objects that came since the last look.
+    pub fn end(&mut self) {
+        if let Ok(last) = self.snapshot()
+            && last.life == self.life
+        {
+            let _ = self.follow(&last);
+        }
+    }
+
+    fn snapshot(&self) -> io::Result<Snapshot> {
+        self.table
+            .as_ref()
+            .map_or(Ok(Snapshot::default()), Table::read)
+    }
+
+    /// Learns of code where mappings with code have changed.
+    fn learn_code(&mut self, now: &[Mapping]) {
+        let code = |all: &[Mapping]| -> Vec<(u64, u64)> {
+            let code = all.iter().filter(|m| m.rights.contains('x'));
+            code.map(|m| (m.start, m.end)).collect()
+        };
+        if self.looks > 0 && code(now) == code(&self.mappings) {
+            return;
+        }
+        self.code.learn(now);
+        for mapping in now.iter().filter(|m| m.rights.contains('x')) {
+            if mapping.path.starts_with('/') && !self.files.contains(&mapping.path) {
+                self.files.push(mapping.path.clone());
+            }
+        }
+    }
+
+    /// Notes objects that are new, and what became of others.
+    fn follow(&mut self, now: &Snapshot) -> io::Result<()> {
+        for slot in &now.slots {
+            let weight = slot.weight as f64;
+            let chance = slot.bytes as f64 / weight.max(1.0);
+            let known = self.followed.get(&slot.serial);
+            if known.is_none() {
+                let site = self.site(slot)?;
+                let sums = &mut self.sites[site];
+                sums.samples += 1;
+                sums.objects += 1.0 / chance;
+                sums.bytes += weight;
+                let (state, weight) = (LIVE, weight);
+                let new = Followed {
+                    site,
+                    weight,
+                    chance,
+                    state,
+                };
+                self.followed.insert(slot.serial, new);
+            }
+            let Some(one) = self.followed.get_mut(&slot.serial) else {
+                continue;
+            };
+            one.weight = weight;
+            one.chance = chance;
+            if slot.state != one.state {
+                one.state = slot.state;
+                let site = &mut self.sites[one.site];
+                if slot.state == FREED {
+                    let objects = 1.0 / one.chance;
+                    site.freed += objects;
+                    site.lifetime_bytes += objects * slot.died.saturating_sub(slot.born) as f64;
+                }
+                debug_assert!(slot.state == FREED || slot.state == DROPPED);
+            }
+        }
+        let there: std::collections::HashSet<u64> = now.slots.iter().map(|s| s.serial).collect();
+        self.followed.retain(|serial, _| there.contains(serial));
+        Ok(())
+    }
+
+    /// The number of an object's site.
+    fn site(&mut self, slot: &Slot) -> io::Result<usize> {
+        let stack = match &self.table {
+            Some(table) => self.code.walk(slot.registers, &table.stack(slot)?),
+            None => Vec::new(),
+        };
+        let key = (stack, slot.mapped);
+        if let Some(&number) = self.numbers.get(&key) {
+            return Ok(number);
+        }
+        let number = self.sites.len();
+        self.sites.push(SeenSite {
+            stack: key.0.clone(),
+            mapped: slot.mapped,
+            ..SeenSite::default()
+        });
+        self.numbers.insert(key, number);
+        Ok(number)
+    }
+
+    /// Counts mappings without objects.
+    fn other_memory(&mut self, mappings: &[Mapping], now: &Snapshot) {
+        let mapped: Vec<&Slot> = now
+            .slots
+            .iter()
+            .filter(|s| s.mapped && s.state == LIVE)
+            .collect();
+        let mut file = String::new();
+        for mapping in mappings {
+            if mapping.path.starts_with('/') {
+                file.clone_from(&mapping.path);
+            }
+            let is_object = now.range.contains(&mapping.start)
+                || mapped
+                    .iter()
+                    .any(|s| s.address < mapping.end && mapping.start < s.address + s.bytes);
+            if is_object || !mapping.is_private() {
+                continue;
+            }
+            // A stack grows downwards.
+            let key = match &*mapping.path {
+                "[stack]" => u64::MAX,
+                _ => mapping.start,
+            };
+            let range = self.ranges.entry(key).or_default();
+            range.start = mapping.start;
+            range.end = mapping.end.max(range.end);
+            range.offset = mapping.offset;
+            range.path.clone_from(&mapping.path);
+            range.follows.clone_from(&file);
+            range.peak_bytes = range.peak_bytes.max(mapping.resident);
+            range.used_pages += mapping.used / PAGE;
+            range.looks += 1;
+        }
+    }
+}
+
+/// How much of a mapping of the program's own is in memory.
+fn resident_share(all: &[Mapping], slot: &Slot) -> f64 {
+    let (bytes, resident, _) = overlapping(all, slot);
+    resident as f64 / bytes.max(1) as f64
+}
+
+/// Bytes, resident bytes and used bytes of the mappings in which it is.
+fn overlapping(all: &[Mapping], slot: &Slot) -> (u64, u64, u64) {
+    let in_it = all
+        .iter()
+        .filter(|m| m.start < slot.address + slot.bytes && slot.address < m.end);
+    in_it.fold((0, 0, 0), |sum, m| {
+        (sum.0 + m.end - m.start, sum.1 + m.resident, sum.2 + m.used)
+    })
+}
+
+/// How much of the time each watched page was in use, where its mapping is told apart: 0 or 1, if it is alone.
+fn pages_in_use(all: &[Mapping], pages: &[u64]) -> HashMap<u64, f64> {
+    let share = |page: &u64| {
+        let mapping = used::holding(all, *page)?;
+        let alone = mapping.end - mapping.start <= WATCHED_BYTES;
+        alone.then(|| {
+            (
+                *page,
+                mapping.used as f64 / mapping.resident.max(PAGE) as f64,
+            )
+        })
+    };
+    pages.iter().filter_map(share).collect()
+}
+
+/// Of how many pages of an object it was seen whether they are used, and how many were; none if it was not seen.
+fn seen(all: &[Mapping], in_use: &HashMap<u64, f64>, slot: &Slot) -> Option<(f64, f64)> {
+    if slot.mapped {
+        let (bytes, _, used) = overlapping(all, slot);
+        return (bytes > 0).then(|| (1.0, used as f64 / bytes as f64));
+    }
+    let uses: Vec<f64> = slot
+        .pages
+        .iter()
+        .filter_map(|page| in_use.get(page).copied())
+        .collect();
+    (!uses.is_empty()).then(|| (uses.len() as f64, uses.iter().sum()))
+}

@@ -1,0 +1,341 @@
+//! Samples of a command, or of a process that runs already.
+
+use super::observe::{Process, SeenRange, SeenSite};
+use super::table::Table;
+use super::used::{self, Mapping};
+use super::{Source, WINDOW};
+use crate::error::LiveError;
+use crate::nodes::Kinds;
+use crate::objects::{SiteMap, why_not_placeable};
+use crate::probe::Topology;
+use crate::{program, shim};
+use std::ffi::OsString;
+use std::io::{self, ErrorKind};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How samples are taken.
+pub struct Sampling<'a> {
+    /// Looks per second. When looks take long there are fewer, so that they take at most a quarter of a processor.
+    pub rate: f64,
+    /// When to stop; `None` for the program's end. A command that is there still is asked to end.
+    pub time: Option<Duration>,
+    /// Set when somebody wants it to stop.
+    pub stop: &'a AtomicBool,
+}
+
+/// What was seen.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// The program's file.
+    pub program: PathBuf,
+    /// The command, as the process has it.
+    pub command: Vec<String>,
+    /// Allocation sites of all its processes.
+    pub sites: Vec<SeenSite>,
+    /// Other memory: of each process its own.
+    pub ranges: Vec<SeenRange>,
+    /// Files of its code.
+    pub files: Vec<String>,
+    /// How it was seen which pages are used, of its first process.
+    pub source: Source,
+    /// Whether the shim tells of objects.
+    pub has_objects: bool,
+    /// Whether writes could be told from reads.
+    pub has_writes: bool,
+    /// Looks, of all processes.
+    pub looks: u64,
+    /// Seconds between the first look and the last.
+    pub seconds: f64,
+    /// How a command ended; `None` for a process that runs on.
+    pub status: Option<ExitStatus>,
+}
+
+/// Why nothing can be sampled.
+#[derive(Debug, thiserror::Error)]
+pub enum SampledError {
+    /// The command; see [`LiveError`].
+    #[error("{0}")]
+    Live(#[from] LiveError),
+    /// There is no such process.
+    #[error("--pid {0}: there is no such process")]
+    Gone(u32),
+    /// It is somebody else's.
+    #[error("--pid {0}: the process is another user's; sample it as that user, or as root")]
+    Foreign(u32),
+    /// It has no memory.
+    #[error("--pid {0}: it has no memory of its own: it is part of the kernel, or has ended")]
+    NoMemory(u32),
+    /// The kernel does not tell.
+    #[error(
+        "/proc/{process}/clear_refs: {error}; the kernel has to tell which pages are used (CONFIG_PROC_PAGE_MONITOR)"
+    )]
+    NotTold {
+        /// The process.
+        process: u32,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+/// Whether a command can be sampled: the program's file.
+///
+/// # Errors
+/// As [`command`], before anything runs.
+pub fn can_run(words: &[OsString]) -> Result<PathBuf, SampledError> {
+    let name = words.first().ok_or(LiveError::NoCommand)?;
+    let file = program::find(name)?;
+    if let Some(why) = why_not_placeable(&file) {
+        return Err(LiveError::NotLoadable { program: file, why }.into());
+    }
+    let process = std::process::id();
+    used::forget(process).map_err(|error| SampledError::NotTold { process, error })?;
+    Ok(file)
+}
+
+/// Runs a command under the shim and samples it, and processes that it starts.
+///
+/// # Errors
+/// [`SampledError`]: the program cannot be started, or the kernel does not tell which pages are used.
+pub fn command(words: &[OsString], sampling: &Sampling) -> Result<Seen, SampledError> {
+    let file = can_run(words)?;
+    let (name, arguments) = words.split_first().ok_or(LiveError::NoCommand)?;
+    let dir = tempfile::tempdir().map_err(|error| LiveError::File {
+        what: "cannot make a directory in",
+        path: std::env::temp_dir(),
+        error,
+    })?;
+    let (library, map, samples) = (
+        dir.path().join("libvarve_objects.so"),
+        dir.path().join("sites.map"),
+        dir.path().join("samples"),
+    );
+    let written = |path: &Path, result: io::Result<()>| {
+        result.map_err(|error| LiveError::File {
+            what: "cannot write",
+            path: path.into(),
+            error,
+        })
+    };
+    written(&library, shim::write_objects(&library))?;
+    written(&map, std::fs::write(&map, nothing_placed()?))?;
+    let child = Command::new(name)
+        .args(arguments)
+        .env("LD_PRELOAD", shim::preload(&library))
+        .env("VARVE_OBJECTS_MAP", &map)
+        .env("VARVE_OBJECTS_SAMPLES", &samples)
+        .spawn();
+    let mut child = child.map_err(|error| LiveError::Start {
+        program: PathBuf::from(name),
+        error,
+    })?;
+    let mut all: Vec<Process> = Vec::new();
+    let mut status = None;
+    // The first look is at a program that has begun.
+    const START: Duration = Duration::from_millis(1);
+    for _ in 0..1000 {
+        let ended = child.try_wait().is_ok_and(|status| status.is_some());
+        let table = |id| table(dir.path(), id).is_some();
+        if ended || numbers(dir.path()).into_iter().any(table) {
+            break;
+        }
+        std::thread::sleep(START);
+    }
+    let begun = Instant::now();
+    looking(sampling, |last| {
+        for id in numbers(dir.path()) {
+            if all.iter().all(|p| p.id != id)
+                && let Some(table) = table(dir.path(), id)
+            {
+                let process = Process::new(id, Some(table));
+                // There is one monitor: the first process has it.
+                let first = all.is_empty();
+                all.push(if first { process.with_damon() } else { process });
+            }
+        }
+        for process in &mut all {
+            // What has ended was looked at before.
+            let _ = process.look(WINDOW);
+        }
+        status = child.try_wait().ok().flatten();
+        status.is_none() && !last
+    });
+    let seconds = begun.elapsed().as_secs_f64();
+    all.iter_mut().for_each(Process::end);
+    let status = match status {
+        Some(status) => status,
+        None => ended(&mut child),
+    };
+    let words = words.iter().map(|w| w.to_string_lossy().into_owned());
+    Ok(Seen {
+        program: file.canonicalize().unwrap_or(file),
+        command: words.collect(),
+        seconds,
+        status: Some(status),
+        ..together(all)
+    })
+}
+
+/// Whether a process can be sampled.
+///
+/// # Errors
+/// [`SampledError`]: there is no such process, or it may not be looked at.
+pub fn can_attach(process: u32) -> Result<(), SampledError> {
+    mappings_of(process).map(drop)
+}
+
+/// The mappings of a process, of which the kernel has forgotten what was used.
+fn mappings_of(process: u32) -> Result<Vec<Mapping>, SampledError> {
+    let why = |error: io::Error| match error.kind() {
+        ErrorKind::NotFound => SampledError::Gone(process),
+        ErrorKind::PermissionDenied => SampledError::Foreign(process),
+        _ if error.raw_os_error() == Some(libc::ESRCH) => SampledError::NoMemory(process),
+        _ => SampledError::NotTold { process, error },
+    };
+    used::forget(process).map_err(why)?;
+    let mappings = used::look(process).map_err(why)?;
+    match mappings.is_empty() {
+        true => Err(SampledError::NoMemory(process)),
+        false => Ok(mappings),
+    }
+}
+
+/// Samples a process that runs already, under the shim or not.
+///
+/// # Errors
+/// As [`can_attach`].
+pub fn attach(process: u32, sampling: &Sampling) -> Result<Seen, SampledError> {
+    let mappings = mappings_of(process)?;
+    let folder = PathBuf::from(format!("/proc/{process}"));
+    let arguments = std::fs::read(folder.join("cmdline")).unwrap_or_default();
+    let program = std::fs::read_link(folder.join("exe")).unwrap_or_default();
+    let name = format!(".{process}");
+    let shared = mappings.iter().filter(|m| m.rights.ends_with('s'));
+    let table = shared
+        .filter(|m| m.path.ends_with(&name))
+        .find_map(|m| Table::open(&folder.join(format!("root{}", m.path))).ok());
+    let mut one = Process::new(process, table).with_damon();
+    let begun = Instant::now();
+    looking(sampling, |_| one.look(WINDOW).is_ok());
+    let words = arguments.split(|b| *b == 0).filter(|w| !w.is_empty());
+    Ok(Seen {
+        program,
+        command: words
+            .map(|w| String::from_utf8_lossy(w).into_owned())
+            .collect(),
+        seconds: begun.elapsed().as_secs_f64(),
+        ..together(vec![one])
+    })
+}
+
+/// Looks again and again, until the look says that it is over, or its time is. The look is told whether it is the last.
+fn looking(sampling: &Sampling, mut look: impl FnMut(bool) -> bool) {
+    let begun = Instant::now();
+    let period = Duration::from_secs_f64(1.0 / sampling.rate);
+    loop {
+        let over = sampling.time.is_some_and(|time| begun.elapsed() >= time);
+        let last = over || sampling.stop.load(Ordering::Relaxed);
+        let looked = processor_time();
+        if !look(last) || last {
+            return;
+        }
+        let took = processor_time().saturating_sub(looked);
+        let rest = period.saturating_sub(WINDOW + took).max(3 * took);
+        let left = sampling
+            .time
+            .map(|time| time.saturating_sub(begun.elapsed()));
+        std::thread::sleep(rest.min(left.unwrap_or(rest)));
+    }
+}
+
+/// Processor time of this thread so far.
+fn processor_time() -> Duration {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: filled in by the call.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// The processes that have a file of samples in a folder.
+fn numbers(folder: &Path) -> Vec<u32> {
+    let names = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let number = |name: OsString| name.to_str()?.strip_prefix("samples.")?.parse().ok();
+    names
+        .filter_map(|entry| number(entry.file_name()))
+        .collect()
+}
+
+/// The samples of a process, once it has begun to write them.
+fn table(folder: &Path, id: u32) -> Option<Table> {
+    Table::open(&folder.join(format!("samples.{id}"))).ok()
+}
+
+/// A map by which all objects stay where the kernel puts them.
+fn nothing_placed() -> Result<Vec<u8>, LiveError> {
+    let (topology, _) = Topology::read(Path::new("/"));
+    let with_memory = topology.nodes.iter().filter(|n| n.bytes > 0);
+    let mut nodes: Vec<u32> = with_memory.map(|n| n.id).collect();
+    if nodes.is_empty() {
+        nodes.push(0);
+    }
+    let map = SiteMap {
+        sites: Vec::new(),
+        variables: Vec::new(),
+        default_tier: None,
+        budget_bytes: 0,
+        kinds: Kinds {
+            fast: nodes.clone(),
+            slow: nodes,
+        },
+    };
+    let compiled = map.compile(&mut |_| None).map_err(LiveError::SiteMap)?;
+    Ok(compiled
+        .words
+        .iter()
+        .flat_map(|w| w.to_le_bytes())
+        .collect())
+}
+
+/// Ends a command that is there still: it is asked, and after some seconds it is made to.
+fn ended(child: &mut Child) -> ExitStatus {
+    const PATIENCE: Duration = Duration::from_secs(5);
+    let process = child.id() as i32;
+    // SAFETY: the child was not waited for, so the number is still its own.
+    unsafe { libc::kill(process, libc::SIGTERM) };
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE {
+        if let Ok(Some(status)) = child.try_wait() {
+            return status;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let _ = child.kill();
+    child.wait().unwrap_or(ExitStatus::from_raw(libc::SIGKILL))
+}
+
+/// What was seen of several processes.
+fn together(all: Vec<Process>) -> Seen {
+    let mut seen = Seen::default();
+    for process in all {
+        if process.has_damon() {
+            seen.source = Source::Damon;
+        }
+        seen.has_objects |= process.has_table();
+        seen.has_writes |= process.with_writes > 0;
+        seen.looks += process.looks;
+        for file in process.files {
+            if !seen.files.contains(&file) {
+                seen.files.push(file);
+            }
+        }
+        seen.sites.extend(process.sites);
+        seen.ranges.extend(process.ranges.into_values());
+    }
+    seen
+}

@@ -1,0 +1,88 @@
+//! Samples of a program that runs: whose memory there is, how much of it, and what is done with it.
+
+#![cfg(target_arch = "x86_64")]
+
+#[path = "common/compiled.rs"]
+mod compiled;
+
+use compiled::Program;
+use std::sync::atomic::AtomicBool;
+use varve_live::sampled::{Sampling, Seen, SeenSite, command};
+
+/// What was seen of a function's call.
+fn site(seen: &Seen, program: &Program, function: &str, callee: &str) -> SeenSite {
+    let offset = program.frame(function, callee).offset;
+    let is_it = |s: &&SeenSite| s.stack.first().is_some_and(|place| place.offset == offset);
+    let mut sum = SeenSite::default();
+    for one in seen.sites.iter().filter(is_it) {
+        sum.mapped |= one.mapped;
+        sum.bytes += one.bytes;
+        sum.freed += one.freed;
+        sum.peak_bytes += one.peak_bytes;
+        sum.used_pages += one.used_pages;
+        sum.written_pages += one.written_pages;
+        sum.samples += one.samples;
+    }
+    sum
+}
+
+#[test]
+fn sites_of_threads_mappings_and_children_have_their_bytes() {
+    let Some(program) = Program::new("sampled", &["-fno-optimize-sibling-calls"]) else {
+        return;
+    };
+    let stop = AtomicBool::new(false);
+    let sampling = Sampling {
+        rate: 20.0,
+        time: None,
+        stop: &stop,
+    };
+    let seen = command(&[program.path.clone().into_os_string()], &sampling).unwrap();
+    eprintln!("{:?}, {} looks", seen.source, seen.looks);
+    assert!(seen.has_objects && seen.looks > 0, "{seen:?}");
+    let site = |function, callee| site(&seen, &program, function, callee);
+    let is_about = |seen: f64, mib: f64| {
+        let bytes = mib * f64::from(1 << 20);
+        assert!(
+            (0.6 * bytes..1.6 * bytes).contains(&seen),
+            "{seen} is not {bytes}"
+        );
+    };
+
+    // 200,000 objects of 96 bytes from four threads, of which some hundred were followed.
+    let kept = site("keep", "calloc");
+    is_about(kept.peak_bytes, 200_000.0 * 96.0 / f64::from(1 << 20));
+    assert!(kept.samples > 20 && kept.freed == 0.0, "{kept:?}");
+    // What passes leaves hardly anything.
+    let churn = site("churn", "malloc");
+    assert!(churn.peak_bytes < 0.2 * churn.bytes.max(5e6), "{churn:?}");
+    // An object that grew is one, as large as it became: all its pages are read and none is written.
+    let grown = site("grow", "realloc");
+    is_about(grown.peak_bytes, 16.0);
+    assert!(grown.used_pages > 1000.0, "{grown:?}");
+    // Mappings are known as such.
+    let mapped = site("map", "mmap");
+    is_about(mapped.peak_bytes, 8.0);
+    assert!(mapped.mapped && mapped.used_pages > 500.0, "{mapped:?}");
+    // A child has samples of its own.
+    let child = site("in_child", "malloc");
+    is_about(child.peak_bytes, 4.0);
+    if seen.has_writes {
+        assert!(child.written_pages > 100.0, "{child:?}");
+        assert!(grown.written_pages < 0.2 * grown.used_pages, "{grown:?}");
+    }
+}
+
+#[test]
+fn a_program_that_is_asked_to_stop_is_seen_all_the_same() {
+    let Some(program) = Program::new("sampled", &["-fno-optimize-sibling-calls"]) else {
+        return;
+    };
+    let sampling = Sampling {
+        rate: 100.0,
+        time: None,
+        stop: &AtomicBool::new(true),
+    };
+    let seen = command(&[program.path.clone().into_os_string()], &sampling).unwrap();
+    assert_eq!(seen.looks, 1, "{seen:?}");
+}
