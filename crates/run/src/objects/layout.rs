@@ -3,6 +3,7 @@
 use super::address_map::{AddressMap, PAGE, Place};
 use super::arena::{Arena, MOST_SMALL};
 use super::groups::Groups;
+use super::tally::Tally;
 use super::trace_sites::TraceSites;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -22,38 +23,6 @@ const HEADER: u64 = 16;
 /// Is an address of a layout by site in fast memory?
 pub fn is_fast(address: u64) -> bool {
     address < SLOW_BASE
-}
-
-/// What was counted of a site, of whatever a program did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Objects that were allocated.
-    pub objects: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// Objects that were freed.
-    pub freed: u64,
-    /// Bytes that the program allocated between the birth and the death of each of these, together.
-    pub lifetime_bytes: u64,
-    /// Bytes of objects that are alive.
-    pub live_bytes: u64,
-    /// The most of these at a time.
-    pub peak_bytes: u64,
-    /// Loads.
-    pub reads: u64,
-    /// Whether it maps memory itself: then its bytes are those of pages that were touched.
-    pub mapped: bool,
-    /// Stores; what loads and stores counts for both.
-    pub writes: u64,
-    /// Bytes of its pages and objects in fast memory, in a layout by site.
-    pub fast_bytes: u64,
-}
-
-impl Tally {
-    fn grow(&mut self, bytes: u64) {
-        self.live_bytes += bytes;
-        self.peak_bytes = self.peak_bytes.max(self.live_bytes);
-    }
 }
 
 /// An object that is alive.

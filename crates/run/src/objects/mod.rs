@@ -8,13 +8,15 @@ mod groups;
 mod layout;
 mod plans;
 mod program;
+mod tally;
 mod tiers;
 mod trace_sites;
 mod watched;
 
 pub use groups::Groups;
-pub use layout::{Quotas, REST, Tally};
+pub use layout::{Quotas, REST};
 pub use plans::{By, PLANS, Plan, plan, quotas};
+pub use tally::Tally;
 
 use crate::dimms::{self, PowerPoint, TrayUse};
 use crate::{Error, Measured, RunResult, RunSpec, TrayOptions, Work};
@@ -275,7 +277,9 @@ pub fn run_objects(
         trays = Some(TrayUse::of(&run.machine, &outcome, &state));
     }
     let layout = layout.get();
-    let count = layout.tallies().len().max(outcome.owners.len());
+    let counted = layout.tallies().len().max(outcome.owners.len());
+    // Those that nobody touched are there too.
+    let count = counted.max(spec.sites.keys.len());
     let sites = (0..count).map(|site| SiteCounts {
         tally: layout.tallies().get(site).copied().unwrap_or_default(),
         waits: outcome.owners.get(site).copied().unwrap_or_default(),

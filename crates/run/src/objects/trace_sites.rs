@@ -1,6 +1,6 @@
 //! What has sites in a recorded program: call stacks, large static variables, stacks of threads, and the rest.
 
-use super::layout::Tally;
+use super::tally::Tally;
 use crate::Error;
 use std::collections::HashMap;
 use std::ops::Range;
