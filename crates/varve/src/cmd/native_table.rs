@@ -120,6 +120,9 @@ fn is_real(r: &ObjectResult) -> bool {
     plan(name).is_some_and(|plan| plan.real)
 }
 
+/// A run that takes at most so many times as long is nearly as fast.
+const NEARLY: f64 = 1.05;
+
 /// The plan to use: of those that are about as fast as the fastest, the one that is listed first, which is the simplest.
 fn chosen(results: &[ObjectResult]) -> Option<&ObjectResult> {
     let real = results.iter().filter(|r| is_real(r));
@@ -134,15 +137,23 @@ fn advice(machine: &Machine, results: &[ObjectResult]) -> Vec<String> {
     let mut said = Vec::new();
     let caches = machine.llc.bytes.0;
     if base.most_bytes > 0 && base.most_bytes <= caches {
-        let slow = results.iter().find(|r| r.plan == "slow");
-        let costs = slow.map_or(String::new(), |slow| {
-            format!(" All of it in slow memory takes {} more time.", more(slow))
-        });
-        said.push(format!(
-            "Advice: its {} fit into the processor's last cache of {}, so that any memory will do.{costs}",
+        let fits = format!(
+            "Advice: its {} fit into the processor's last cache of {}",
             fmt::bytes(base.most_bytes as f64),
             fmt::bytes(caches as f64)
-        ));
+        );
+        said.push(match results.iter().find(|r| r.plan == "slow") {
+            Some(slow) if slowdown(slow, base) > NEARLY => format!(
+                "{fits}. It goes to memory for the first access to each line, and for little else: all of it in slow memory takes {} \
+                 more time, and a longer run loses less.",
+                more(slow)
+            ),
+            Some(slow) => format!(
+                "{fits}, so that any memory will do. All of it in slow memory takes {} more time.",
+                more(slow)
+            ),
+            None => format!("{fits}, so that any memory will do."),
+        });
         return said;
     }
     let Some(r) = chosen(results) else {
