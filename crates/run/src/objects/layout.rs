@@ -273,17 +273,14 @@ impl Layout {
         }
     }
 
-    /// Bytes of an access, now at `addr`, that are on its page or belong to what it begins with. Fast code for strings reads
-    /// behind the end of objects, as far as a page goes; here that may be another page, which nobody has.
-    fn within(&self, op: Op, addr: u64) -> u16 {
+    /// How many of the `size` bytes from address `from` on, which now is `addr`, are on its page or belong to what they begin with.
+    /// Fast code for strings reads behind the end of objects, as far as a page goes; here that may be another page, which nobody
+    /// has.
+    fn within(&self, from: u64, size: u64, addr: u64) -> u16 {
         let left = PAGE - addr % PAGE;
-        let size = u64::from(op.size);
-        if size <= left {
-            return op.size;
-        }
-        let last = self.map.get(op.addr + size - 1);
-        match last.is_some_and(|last| last.address == addr + size - 1) {
-            true => op.size,
+        let is_last = |place: Place| place.address == addr + size - 1;
+        match size <= left || self.map.get(from + size - 1).is_some_and(is_last) {
+            true => size as u16,
             false => left as u16,
         }
     }
@@ -295,15 +292,16 @@ impl Layout {
         let mut size = PAGE - op.addr % PAGE;
         out.push(Op {
             addr: first,
-            size: size as u16,
+            size: self.within(op.addr, size, first),
             ..op
         });
         let mut at = op.addr + size;
         while at < end {
             size = PAGE.min(end - at);
+            let addr = self.place(at).address;
             out.push(Op {
-                addr: self.place(at).address,
-                size: size as u16,
+                addr,
+                size: self.within(at, size, addr),
                 instructions: 0,
                 dependent: 0,
                 ..op
@@ -407,7 +405,7 @@ impl Listener for Layout {
             let addr = place.address;
             match op.addr % PAGE + u64::from(op.size) <= PAGE {
                 true => {
-                    let size = self.within(op, addr);
+                    let size = self.within(op.addr, u64::from(op.size), addr);
                     out.push(Op { addr, size, ..op });
                 }
                 false => self.pieces(op, addr, out),
@@ -513,9 +511,8 @@ mod tests {
                         prop_assert_eq!(layout.site(addr + offset), site);
                         let before = layout.place(addr + offset).address;
                         out.clear();
-                        // Reads of a vector go on behind the end of an object, and never behind that of a page.
-                        let size = 64.min(PAGE - (addr + offset) % PAGE) as u16;
-                        layout.ops(&[Op::read(addr + offset, size, 1)], &mut out);
+                        // Reads of a vector go on behind the end of an object.
+                        layout.ops(&[Op::read(addr + offset, 64, 1)], &mut out);
                         prop_assert_eq!(out[0].addr, before);
                     }
                     Step::Elsewhere(at) => {
