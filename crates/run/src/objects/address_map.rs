@@ -1,8 +1,8 @@
 //! Where the bytes of a recorded program are in a layout of our own: for each 16 bytes of its memory an address and an
 //! allocation site.
 
-/// Bytes that are told apart: allocators align to as much.
-const GRANULE: u64 = 16;
+/// Bytes that are told apart: allocators align to as much, but for the smallest objects.
+pub const GRANULE: u64 = 16;
 /// Bytes of a page.
 pub const PAGE: u64 = 4096;
 const GRANULES: usize = (PAGE / GRANULE) as usize;

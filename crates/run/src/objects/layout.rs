@@ -1,6 +1,6 @@
 //! Where a recorded program's objects are: as its own allocator laid them out, or anew, by site, in arenas of two tiers.
 
-use super::address_map::{AddressMap, PAGE, Place};
+use super::address_map::{AddressMap, GRANULE, PAGE, Place};
 use super::arena::{Arena, MOST_SMALL};
 use super::groups::Groups;
 use super::tally::Tally;
@@ -214,7 +214,7 @@ impl Layout {
         tally.grow(bytes);
         let at = match self.tiers {
             None => At::Home,
-            Some(_) if bytes <= MOST_SMALL => At::Small(self.take(bytes, site)),
+            Some(_) if bytes <= MOST_SMALL => At::Small(self.take(room(address, bytes), site)),
             Some(_) => {
                 let pages = pages(address, bytes);
                 At::Pages(pages.map(|_| self.take_page(site)).collect())
@@ -251,7 +251,7 @@ impl Layout {
             let end = (address + bytes.max(1)).min(page + PAGE);
             let to = match at {
                 At::Home => from,
-                At::Small(to) => to + (from - address),
+                At::Small(to) => to + address % GRANULE + (from - address),
                 At::Pages(all) => all[number] + from % PAGE,
             };
             self.give_rest(page);
@@ -355,13 +355,14 @@ impl Layout {
                 }
             }
             At::Small(at) => {
+                let bytes = room(address, object.bytes);
                 let tiers = self.tiers.as_mut().expect("a layout by site");
                 match is_fast(at) {
                     true => {
-                        tiers.fast.give(at, object.bytes);
-                        self.tally(object.site).fast_bytes -= object.bytes;
+                        tiers.fast.give(at, bytes);
+                        self.tally(object.site).fast_bytes -= bytes;
                     }
-                    false => tiers.slow.give(at, object.bytes),
+                    false => tiers.slow.give(at, bytes),
                 }
             }
         }
@@ -380,6 +381,11 @@ impl Layout {
             self.map.forget(page);
         }
     }
+}
+
+/// What a small object takes in an arena. Some allocators align small ones to 8 bytes; here they keep their place in a granule.
+fn room(address: u64, bytes: u64) -> u64 {
+    bytes + address % GRANULE
 }
 
 /// The first bytes of the pages that a range touches.
@@ -496,7 +502,7 @@ mod tests {
                 match step {
                     Step::Alloc { bytes, site } => {
                         let addr = next + 16;
-                        next = (addr + bytes).next_multiple_of(16);
+                        next = (addr + bytes).next_multiple_of(8);
                         layout.event(&Event::Alloc { site, addr, bytes }, &mut out);
                         live.insert(addr, (bytes, site + 1));
                     }
