@@ -79,7 +79,8 @@ fn programs_run_together_and_disturb_each_other() {
         assert!(!both || c.results[0].programs[1].start_s == Some(0.0));
         c.results[0].programs[0].seconds().unwrap()
     };
-    assert!(time(true) > 1.2 * time(false));
+    let (both, alone) = (time(true), time(false));
+    assert!(both > 1.1 * alone, "{both} s beside another, {alone} s alone");
 }
 
 #[test]
