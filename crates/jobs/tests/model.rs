@@ -80,7 +80,10 @@ fn programs_run_together_and_disturb_each_other() {
         c.results[0].programs[0].seconds().unwrap()
     };
     let (both, alone) = (time(true), time(false));
-    assert!(both > 1.1 * alone, "{both} s beside another, {alone} s alone");
+    assert!(
+        both > 1.1 * alone,
+        "{both} s beside another, {alone} s alone"
+    );
 }
 
 #[test]

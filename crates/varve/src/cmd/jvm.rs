@@ -3,7 +3,7 @@
 use super::compared::{self, origin};
 use super::shares::{BASE, Shares};
 use super::so_far::SoFar;
-use super::{files, jvm_table, named, native};
+use super::{files, jvm_table, named, native_replay};
 use crate::args::run::job::{ModelledJava, Work};
 use crate::args::run::objects::Fast;
 use crate::ui::{self, Done, Failure, failed, of_run, wrong};
@@ -20,7 +20,7 @@ pub fn run(work: &Work, a: &ModelledJava) -> Done {
     if let Some(folder) = &a.output.out {
         ui::can_hold_results(folder, "--out")?;
     }
-    let machine = named::machine(a.model.machine.as_deref().unwrap_or(native::MACHINE))?;
+    let machine = named::machine(a.model.machine.as_deref().unwrap_or(native_replay::MACHINE))?;
     if varve_run::has_one_memory(&machine) || machine.dram_cache.is_some() {
         return Err(wrong(Error::NoSlowNode(machine.name)));
     }
@@ -30,7 +30,7 @@ pub fn run(work: &Work, a: &ModelledJava) -> Done {
     }
     // What is wrong with options is said before a command runs.
     let plans = chosen(a.generations.plan.as_deref())?;
-    let (trace, _kept) = native::trace(work)?;
+    let (trace, _kept) = native_replay::trace(work)?;
     let recorded = recorded(work, &trace)?;
     let (plans, left_out) = able(plans, &recorded, a.generations.plan.is_some())?;
     let replays = Replays {
@@ -45,7 +45,7 @@ pub fn run(work: &Work, a: &ModelledJava) -> Done {
     results.extend(replays.make(&runs.runs)?);
     let name = match work {
         Work::Named(path) => varve_run::Work::Trace(path.into()).name(),
-        Work::Command(words) => native::shown(words),
+        Work::Command(words) => native_replay::shown(words),
     };
     let mut table = jvm_table::of(&name, &results);
     table.notes.extend(left_out);
@@ -89,7 +89,11 @@ fn recorded(work: &Work, trace: &Path) -> Result<Recorded, Failure> {
         // The trace is gone when this is read.
         Work::Command(words) => {
             let trace = format!("{}: ", trace.display());
-            format!("{}: {}", native::shown(words), what.replace(&trace, ""))
+            format!(
+                "{}: {}",
+                native_replay::shown(words),
+                what.replace(&trace, "")
+            )
         }
     };
     match Recorded::open(trace) {
@@ -155,7 +159,7 @@ impl Budgets {
         let (limited, free): (Vec<&Named>, Vec<&Named>) = others.partition(|named| limited(named));
         let mut runs: Vec<Run> = free.iter().map(|(spec, _)| (spec.clone(), None)).collect();
         let specs: Vec<String> = limited.iter().map(|(spec, _)| spec.clone()).collect();
-        let usual = [native::SHARE];
+        let usual = [native_replay::SHARE];
         let percents = match fast {
             Some(Fast::Size(bytes)) => {
                 runs.extend(specs.into_iter().map(|spec| (spec, Some(bytes.0))));

@@ -26,6 +26,7 @@ mod native;
 mod native_known;
 mod native_live;
 mod native_profile;
+mod native_replay;
 mod native_sampled;
 mod native_sites;
 mod native_table;

@@ -3,31 +3,17 @@
 
 use super::compared::{self, origin};
 use super::native_known::Known;
+use super::native_replay::{MACHINE, Replays, SHARE, chosen, name, profile, sites, trace};
 use super::shares::{BASE, Shares};
-use super::so_far::SoFar;
-use super::{files, named, native_known, native_table, native_trays, pages};
+use super::{named, native_known, native_table, native_trays};
 use crate::args::run::job::{ModelledNative, Work};
 use crate::args::run::objects::Fast;
-use crate::ui::{self, Done, Failure, failed, of_run, wrong};
-use indicatif::ProgressBar;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
-use varve_machine::Machine;
-use varve_machine::model::Progress;
-use varve_run::objects::{
-    self, By, Groups, ObjectResult, ObjectSpec, PLANS, Placed, PlacedSite, Plan, TraceSites,
-    run_objects, truth,
-};
-use varve_run::{Error, side_by_side};
-use varve_sites::native::{Profile, names};
-use varve_sites::{AnyProfile, Counts};
+use crate::ui::{self, Done, wrong};
+use varve_run::Error;
+use varve_run::objects::{self, By, Groups, ObjectResult, Placed, PlacedSite, Plan, truth};
+use varve_sites::Counts;
+use varve_sites::native::names;
 
-/// The machine of native programs where none is named: a current one.
-pub const MACHINE: &str = "cxl-spr";
-/// Fast memory where none is said, % of what the program takes.
-pub const SHARE: f64 = 25.0;
 /// Sites of which results tell.
 const SITES: usize = 50;
 
@@ -119,85 +105,8 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
     compared::show(&a.output, origin, table, (details, charts), &results)
 }
 
-/// What is run, for a title.
-pub fn name(work: &Work) -> String {
-    match work {
-        Work::Named(path) => varve_run::Work::Trace(path.into()).name(),
-        Work::Command(words) => shown(words),
-    }
-}
-
-/// What has sites in a trace.
-pub fn sites(trace: &Path) -> Result<Arc<TraceSites>, Failure> {
-    let sites = TraceSites::read(trace).map_err(|e| files::of_input(&e))?;
-    match sites.keys.len() <= objects::MOST_SITES {
-        true => Ok(Arc::new(sites)),
-        false => Err(wrong(format!(
-            "{}: {} allocation sites, and at most {} are told apart",
-            trace.display(),
-            sites.keys.len(),
-            objects::MOST_SITES
-        ))),
-    }
-}
-
 /// The plan with all in slow memory, which no budget changes.
 const SLOW: &str = "slow";
-
-/// The plans that a list names; all of those for two memories without one.
-pub fn chosen(list: Option<&str>) -> Result<Vec<&'static Plan>, Failure> {
-    let able = PLANS.iter().filter(|p| !matches!(p.by, By::Colours));
-    let able: Vec<&str> = able.map(|plan| plan.name).collect();
-    let named = varve_spec::expand(list.unwrap_or(varve_spec::ALL), &able);
-    let able: Vec<&str> = PLANS.iter().map(|plan| plan.name).collect();
-    let plan = |name: &String| {
-        objects::plan(name).ok_or_else(|| {
-            let meant = varve_spec::nearest(name, able.iter().copied());
-            let meant = meant.map_or(String::new(), |meant| format!("; did you mean `{meant}`?"));
-            wrong(format!(
-                "--plan {name}: there is no such plan for native programs{meant} (there are {})",
-                able.join(", ")
-            ))
-        })
-    };
-    named.iter().map(plan).collect()
-}
-
-/// A profile of a native program.
-pub fn profile(path: &Path) -> Result<Profile, Failure> {
-    files::exists(
-        path,
-        "no such profile",
-        "make one with `varve profile -o FILE.sites -- COMMAND`",
-    )?;
-    match AnyProfile::read(path).map_err(wrong)? {
-        AnyProfile::Native(profile) => Ok(profile),
-        AnyProfile::Managed(_) => Err(wrong(format!(
-            "{}: a profile of a WebAssembly program; make one of this program with `varve profile -o FILE.sites -- COMMAND`",
-            path.display()
-        ))),
-    }
-}
-
-/// The trace to replay; a command is recorded, and its trace is removed with what comes besides.
-pub fn trace(work: &Work) -> Result<(PathBuf, Option<pages::Scratch>), Failure> {
-    match work {
-        Work::Named(path) => {
-            files::open_trace(Path::new(path))?;
-            Ok((path.into(), None))
-        }
-        Work::Command(words) => {
-            let (path, kept) = pages::record(words)?;
-            Ok((path, Some(kept)))
-        }
-    }
-}
-
-/// A command as one writes it.
-pub fn shown(words: &[OsString]) -> String {
-    let words = words.iter().map(|word| ui::quoted(&word.to_string_lossy()));
-    words.collect::<Vec<_>>().join(" ")
-}
 
 /// Sites as results tell of them: those of this very run, and those of the profile that plans go by.
 struct Shown {
@@ -294,93 +203,5 @@ impl Budgets {
             Some(run.seconds / base.seconds)
         };
         self.shares.as_ref()?.chart(&base.program, slowdown)
-    }
-}
-
-/// Replays of one trace on one machine, and how far they are.
-pub struct Replays<'a> {
-    machine: &'a Machine,
-    trace: &'a Path,
-    sites: Arc<TraceSites>,
-    seed: u64,
-    jobs: usize,
-    bar: ProgressBar,
-}
-
-impl<'a> Replays<'a> {
-    pub fn of(
-        machine: &'a Machine,
-        trace: &'a Path,
-        sites: &Arc<TraceSites>,
-        seed: u64,
-        jobs: usize,
-    ) -> Replays<'a> {
-        Replays {
-            machine,
-            trace,
-            sites: sites.clone(),
-            seed,
-            jobs,
-            bar: ui::bar_of(0, "replays", ui::WorkDone::default()),
-        }
-    }
-
-    /// There are no more.
-    pub fn done(&self) {
-        self.bar.finish_and_clear();
-    }
-
-    pub fn specs<'n>(
-        &self,
-        placed: impl IntoIterator<Item = (&'n str, Placed)>,
-        budget: Option<u64>,
-        by_site: bool,
-    ) -> Vec<ObjectSpec> {
-        let spec = |(plan, placed): (&str, Placed)| ObjectSpec {
-            machine: self.machine.clone(),
-            trace: self.trace.into(),
-            sites: self.sites.clone(),
-            plan: plan.into(),
-            placed,
-            budget,
-            seed: self.seed,
-            by_site,
-        };
-        placed.into_iter().map(spec).collect()
-    }
-
-    /// Makes them, all or none.
-    pub fn make(&self, specs: Vec<ObjectSpec>) -> Result<Vec<ObjectResult>, Failure> {
-        let stop = ui::stop_flag();
-        self.bar.inc_length(specs.len() as u64);
-        let so_far = Mutex::new(SoFar::new(specs.len()));
-        let watch = |i: usize, progress: Option<&Progress>| {
-            let mut so_far = so_far.lock().expect("no holder panics");
-            match progress {
-                Some(p) => {
-                    so_far.note(i, p.accesses, p.now_ns);
-                    self.bar
-                        .set_message(format!("{} M accesses", so_far.accesses() / 1_000_000));
-                }
-                None => {
-                    so_far.end(i);
-                    self.bar.inc(1);
-                }
-            }
-            !stop.load(Ordering::Relaxed)
-        };
-        let made = side_by_side(specs.len(), ui::workers(self.jobs), &watch, |i, go_on| {
-            run_objects(&specs[i], go_on)
-        });
-        made.into_iter()
-            .zip(&specs)
-            .map(|(result, spec)| {
-                result.map_err(|e: Error| match e {
-                    e if e.is_interrupt() => of_run(&e),
-                    Error::Run(e) => failed(format!("{}: {e}", spec.plan)),
-                    e => files::of_input(&e),
-                })
-            })
-            .collect()
     }
 }

@@ -2,8 +2,8 @@
 //! wants them.
 
 use super::live::ended;
-use super::native::{SHARE, chosen, profile};
 use super::native_known::for_this_build;
+use super::native_replay::{SHARE, chosen, profile};
 use crate::args::run::job::LiveNative;
 use crate::args::run::objects::Fast;
 use crate::ui::{Done, Failure, print, wrong};

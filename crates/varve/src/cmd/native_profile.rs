@@ -1,6 +1,6 @@
 //! `varve profile -o service.sites -- ./service`: what each allocation site of a native program is worth, on a modelled machine.
 
-use super::native::{MACHINE, Replays, shown, trace};
+use super::native_replay::{MACHINE, Replays, shown, trace};
 use super::{files, named};
 use crate::args::run::job::Work;
 use crate::args::{ProfileArgs, ProfileFrom};

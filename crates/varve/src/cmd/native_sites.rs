@@ -1,7 +1,7 @@
 //! `varve sites service.sites --fast 25%`: the allocation sites of a native program, what they are worth, and which memory each
 //! heuristic puts them in.
 
-use super::native::SHARE;
+use super::native_replay::SHARE;
 use crate::args::run::objects::Fast;
 use crate::args::{SitesArgs, SitesBy};
 use crate::ui::{Done, Failure, print, wrong};
@@ -216,7 +216,7 @@ fn judged(
                 .filter_map(objects::plan)
                 .collect()
         }
-        some => super::native::chosen(some)?,
+        some => super::native_replay::chosen(some)?,
     };
     let judge = |plan: &'static Plan| {
         let quotas = objects::quotas(plan, counts, counts, budget);

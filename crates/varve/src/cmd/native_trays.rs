@@ -2,8 +2,8 @@
 //! DIMMs, beside all pages on all DIMMs in turn.
 
 use super::compared::{self, origin};
-use super::native::{Replays, name, profile, sites, trace};
 use super::native_known::Known;
+use super::native_replay::{Replays, name, profile, sites, trace};
 use super::shares::BASE;
 use super::{native_known, native_table, tray_table};
 use crate::args::run::job::{ModelledNative, Work};
@@ -128,7 +128,7 @@ fn chosen(list: Option<&str>, machine: &Machine) -> Result<Vec<Chosen>, Failure>
             able.join(" and ")
         ))),
         // The words for a name that there is not.
-        None => super::native::chosen(Some(&name)).map(|_| Chosen {
+        None => super::native_replay::chosen(Some(&name)).map(|_| Chosen {
             name,
             capacity: None,
         }),
