@@ -63,7 +63,7 @@ pub fn dimms(machine: &str, topology: &Topology) -> Result<DimmMap, Error> {
     })
 }
 
-/// Pages by the colour of their address ([`is_fast`] is hot), or all DIMMs in turn without settings.
+/// Pages by the colour of their address (those of the fast arena are hot), or all DIMMs in turn without settings.
 pub fn policy(
     map: &DimmMap,
     topology: &Topology,
