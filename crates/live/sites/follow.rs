@@ -1,7 +1,10 @@
 //! What becomes of samples: which collections they survive, whether they reach the old generation, and how long they live.
 //!
 //! A sample is looked at after collections. Alive, it has survived all that could have found it dead since the last look: each one
-//! while it was young; of old objects none but full ones. Dead, it died in one of them, and the first is counted.
+//! while it was young; of old objects none but full ones. Dead, it died in one of them.
+//!
+//! Where there were several since the last look, neither the living nor the dead are counted for these: to count the living alone,
+//! of whom it is known that they survived each, would make survivors of too many.
 
 /// Collections that are told apart; HotSpot promotes an object at the sixteenth at the latest.
 pub const AGES: usize = 16;
@@ -32,9 +35,9 @@ pub struct Counts {
     pub samples: u64,
     /// All that were born.
     pub born: Sum,
-    /// Those that survived their first, second, ... collection while they were young.
+    /// Those that were seen to survive their first, second, ... collection while they were young.
     pub survived: [Sum; AGES],
-    /// Those that died in it.
+    /// Those that were seen to die in it.
     pub died: [Sum; AGES],
     /// Those that reached the old generation.
     pub old: Sum,
@@ -89,6 +92,8 @@ pub struct Sample<H> {
     pub full: u64,
     /// Collections that it has survived while it was young.
     pub age: u32,
+    /// Those of them, as bits, after which it was looked at before the next one.
+    pub seen: u32,
     /// It is in the old generation.
     pub old: bool,
     /// Bytes allocated when a collection last found it alive; `born` if none has.
@@ -135,7 +140,7 @@ impl<H: Copy> Followed<H> {
             live: Vec::new(),
             most: most.max(2),
             thinned: 0,
-            random: 0x9e37_79b9_7f4a_7c15,
+            random: 0x2545_f491_4f6c_dd1d,
             ages,
             lifetimes: vec![0.0; CLASSES],
             kept: 0.0,
@@ -198,8 +203,9 @@ impl<H: Copy> Followed<H> {
             let passed = full + now.young.saturating_sub(sample.young);
             match place(&sample) {
                 Place::Dead => {
-                    self.late += u64::from(!sample.old && passed > 1);
-                    self.end(&sample, Some(now.clock));
+                    let late = !sample.old && passed > 1;
+                    self.late += u64::from(late);
+                    self.end(&sample, Some((now.clock, late)));
                     drop(sample.handle);
                     self.live.swap_remove(at);
                     continue;
@@ -210,6 +216,9 @@ impl<H: Copy> Followed<H> {
                         sample.alive = sample.alive.max(now.clock);
                     }
                     if !sample.old {
+                        if passed == 1 && sample.age < AGES as u32 {
+                            sample.seen |= 1 << sample.age;
+                        }
                         sample.age += passed as u32;
                         sample.old = match found {
                             Place::Old => true,
@@ -240,18 +249,21 @@ impl<H: Copy> Followed<H> {
         self.live.len()
     }
 
-    /// Counts what is known of a sample in the end; `found`: bytes allocated when it was found dead.
-    fn end(&mut self, sample: &Sample<H>, found: Option<u64>) {
+    /// Counts what is known of a sample in the end. `found`: bytes allocated when it was found dead, and whether it is not known in
+    /// which collection it died.
+    fn end(&mut self, sample: &Sample<H>, found: Option<(u64, bool)>) {
         let (weight, size) = (sample.weight, sample.bytes as f64);
         let counts = &mut self.sites[sample.site as usize];
         let age = sample.age as usize;
-        for survived in counts.survived.iter_mut().take(age) {
-            survived.add(weight, size);
+        for (at, survived) in counts.survived.iter_mut().enumerate() {
+            if sample.seen & 1 << at != 0 {
+                survived.add(weight, size);
+            }
         }
         if sample.old {
             counts.old.add(weight, size);
         }
-        let Some(found) = found else {
+        let Some((found, late)) = found else {
             counts.live.add(weight, size);
             match sample.old {
                 true => self.kept += weight * size,
@@ -262,7 +274,7 @@ impl<H: Copy> Followed<H> {
         counts.freed.add(weight, size);
         match sample.old {
             true => counts.old_freed.add(weight, size),
-            false if self.ages && age < AGES => counts.died[age].add(weight, size),
+            false if self.ages && !late && age < AGES => counts.died[age].add(weight, size),
             false => {}
         }
         // It lived until somewhere between the two collections.

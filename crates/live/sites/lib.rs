@@ -456,6 +456,7 @@ extern "C" fn on_sample(_: Table, jni: Table, _: Handle, object: Handle, class: 
         young: now.young,
         full: now.full,
         age: 0,
+        seen: 0,
         old,
         alive: born,
     };

@@ -54,10 +54,10 @@ pub type Pair = (u64, u64);
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ages {
-    /// Those that survived their first, second, ... collection while they were young.
+    /// Those that were seen to survive their first, second, ... collection while they were young.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub survived: Vec<Pair>,
-    /// Those that died in it.
+    /// Those that were seen to die in it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub died: Vec<Pair>,
     /// Objects that reached the old generation, or were born there.
@@ -124,7 +124,7 @@ pub struct Sampling {
     pub milliseconds: u64,
     /// How often samples became too many to follow all: each time half of them were given up.
     pub thinned: u32,
-    /// Samples that died in one of several collections, it is not known which: they count for the first.
+    /// Samples that died in one of several collections, it is not known which: they count for none.
     pub late: u64,
 }
 

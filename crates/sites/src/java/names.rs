@@ -21,6 +21,12 @@ pub fn of_signature(signature: &str) -> String {
             .unwrap_or(class)
             .replace('/', "."),
     };
+    // What follows is another number in each run.
+    const LAMBDA: &str = "$$Lambda";
+    let name = match name.find(LAMBDA) {
+        Some(at) => name[..at + LAMBDA.len()].into(),
+        None => name,
+    };
     name + &"[]".repeat(depth)
 }
 
@@ -76,6 +82,8 @@ mod tests {
         assert_eq!(of_signature("[B"), "byte[]");
         assert_eq!(of_signature("[[Ljava/lang/String;"), "java.lang.String[][]");
         assert_eq!(of_signature("LOrders$Item;"), "Orders$Item");
+        let hidden = "Lshop/Orders$$Lambda$14.0x00007f3bc4000a00;";
+        assert_eq!(of_signature(hidden), "shop.Orders$$Lambda");
         assert_eq!(of_signature(""), "");
     }
 

@@ -7,7 +7,7 @@ use crate::ui::{self, Done, Failure, failed, stop_flag, wrong};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
-use varve_live::java::sites::{self, JavaSite, JavaSites, Sampling, Seen};
+use varve_live::java::sites::{self, JavaError, JavaSite, JavaSites, Sampling, Seen};
 use varve_report::{fmt, write_atomically};
 use varve_sites::java::{Ages, Frame, Heap, Pair, Profile, Site, names};
 use varve_sites::{AnyProfile, Counts};
@@ -51,9 +51,9 @@ pub fn profile(a: &ProfileArgs) -> Done {
                 None => " until Ctrl-C, or its end",
             };
             eprintln!("varve: sampling the allocations of process {process}{until}");
-            sites::attach(process, &sampling).map_err(wrong)?
+            sites::attach(process, &sampling).map_err(refused)?
         }
-        (None, [_, ..]) => sites::command(&a.command, &sampling).map_err(wrong)?,
+        (None, [_, ..]) => sites::command(&a.command, &sampling).map_err(refused)?,
         (Some(_), _) => {
             return Err(wrong(
                 "--pid samples a process that runs: leave the command out",
@@ -66,7 +66,7 @@ pub fn profile(a: &ProfileArgs) -> Done {
         }
     };
     let Some((machine, others)) = seen.machines.split_first() else {
-        return Err(failed(sites::JavaError::NoReport));
+        return Err(failed(JavaError::NoReport));
     };
     let profile = profile_of(machine, a);
     let notes = notes(&seen, machine, others);
@@ -86,6 +86,14 @@ pub fn profile(a: &ProfileArgs) -> Done {
         // What we have ended ourselves did not fail.
         Some(status) if a.live.time.is_none() && !stop.load(Ordering::Relaxed) => ended(&status),
         _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// What is wrong before anything ran is bad input; what comes of a run is a failure.
+fn refused(e: JavaError) -> Failure {
+    match e {
+        JavaError::NoReport | JavaError::Nothing(_) => failed(e),
+        _ => wrong(e),
     }
 }
 
@@ -137,8 +145,8 @@ fn notes(seen: &Seen, machine: &JavaSites, others: &[JavaSites]) -> Vec<String> 
     }
     if 20 * machine.late > samples {
         notes.push(format!(
-            "{:.0} % of the samples died in one of several collections, it is not known which: they follow each other faster than the \
-             agent gets a processor",
+            "{:.0} % of the samples died in one of several collections, it is not known which, and count for none: collections follow each \
+             other faster than the agent gets a processor",
             100.0 * machine.late as f64 / samples.max(1) as f64
         ));
     }
@@ -242,8 +250,10 @@ fn born(site: &JavaSite) -> Pair {
 
 fn counts(site: &JavaSite) -> Counts {
     let (objects, bytes) = born(site);
-    let first = site.survived.first().copied().unwrap_or_default();
-    let (survivors, survived_bytes) = within(first, (objects, bytes));
+    // Not all were seen in their first collection: what was seen is a part of all.
+    let part = ages(site).surviving(1).unwrap_or(0.0);
+    let survivors = (objects as f64 * part, bytes as f64 * part);
+    let (survivors, survived_bytes) = within(survivors, (objects, bytes));
     Counts {
         objects,
         bytes,

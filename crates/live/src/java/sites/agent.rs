@@ -60,6 +60,7 @@ fn born(handle: u32, now: Now) -> Sample<u32> {
         young: now.young,
         full: now.full,
         age: 0,
+        seen: 0,
         old: false,
         alive: now.clock,
     }
@@ -158,20 +159,27 @@ fn without_addresses_an_object_is_old_by_its_age_or_after_a_full_collection() {
     assert!(!old(&[never], after(0, 0)), "a threshold that is not known");
 }
 
+/// Who looks late sees neither who died when, nor counts those who lived: they would be too many.
 #[test]
-fn who_looks_late_counts_no_survivor_that_was_not_seen() {
+fn what_several_collections_did_counts_for_none_of_them() {
     let mut followed = Followed::new(100, true);
     followed.add(born(1, after(0, 0)), nobody);
+    followed.add(born(2, after(0, 0)), nobody);
     followed.look(after(1, 0), |_| Place::Young, nobody);
-    // It was alive after the first, and is dead after the fourth.
-    followed.look(after(4, 0), |_| Place::Dead, nobody);
-    assert_eq!(survived(&followed), [10.0]);
-    assert_eq!(followed.late, 1);
-    // Alive after three is alive after each of them.
-    followed.add(born(2, after(4, 0)), nobody);
-    followed.look(after(7, 0), |_| Place::Young, nobody);
+    let place = |sample: &Sample<u32>| match sample.handle {
+        1 => Place::Dead,
+        _ => Place::Young,
+    };
+    followed.look(after(3, 0), place, nobody);
+    // The next one is the fourth of the one that lives.
+    followed.look(after(4, 0), |_| Place::Old, nobody);
     followed.finish(nobody);
-    assert_eq!(survived(&followed), [20.0, 10.0, 10.0]);
+    let counts = &followed.sites[0];
+    let survived = counts.survived.map(|sum| sum.objects);
+    assert_eq!(survived[..5], [20.0, 0.0, 0.0, 10.0, 0.0]);
+    assert!(counts.died.iter().all(|sum| sum.objects == 0.0));
+    assert_eq!((counts.freed.objects, counts.old.objects), (10.0, 10.0));
+    assert_eq!(followed.late, 1);
 }
 
 #[test]

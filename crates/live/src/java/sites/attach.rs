@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 
 /// How long a machine may take to open its door, or to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The option of a machine that lets nobody attach.
+const CLOSED: &[u8] = b"-XX:+DisableAttachMechanism";
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// A virtual machine that runs.
@@ -63,8 +65,10 @@ fn target(process: u32) -> Result<Target, JavaError> {
         return Err(JavaError::NotJava(process));
     }
     let status = fs::read_to_string(proc.join("status")).unwrap_or_default();
-    if !catches_quit(&status) {
-        // It would die of the signal.
+    let words = fs::read(proc.join("cmdline")).unwrap_or_default();
+    let refuses = words.split(|b| *b == 0).any(|word| word == CLOSED);
+    // It would die of the signal, or print its threads.
+    if refuses || !catches_quit(&status) {
         return Err(JavaError::Closed(process));
     }
     Ok(Target {

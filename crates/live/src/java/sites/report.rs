@@ -87,9 +87,9 @@ pub struct JavaSite {
     pub samples: u64,
     /// All objects.
     pub born: Sum,
-    /// Those that survived their first, second, ... collection while they were young.
+    /// Those that were seen to survive their first, second, ... collection while they were young.
     pub survived: Vec<Sum>,
-    /// Those that died in it.
+    /// Those that were seen to die in it.
     pub died: Vec<Sum>,
     /// Those that reached the old generation.
     pub old: Sum,
