@@ -46,7 +46,15 @@ impl Decider {
             return Ok(());
         }
         self.told = Some(now);
-        let (Progress { pauses, allocated, ran_ns, old }, (intervals, nanos)) = now;
+        let (
+            Progress {
+                pauses,
+                allocated,
+                ran_ns,
+                old,
+            },
+            (intervals, nanos),
+        ) = now;
         writeln!(
             self.out,
             "came {pauses} {allocated} {ran_ns} {intervals} {nanos} {old}"

@@ -169,7 +169,9 @@ fn insist(agent: &Agent) {
     };
     let refused = REFUSED.lock().map_or(0, |refused| refused.0);
     if refused > 0 {
-        say("the memory of this Java virtual machine cannot be bound: give the right to (CAP_SYS_NICE), or leave --must out");
+        say(
+            "the memory of this Java virtual machine cannot be bound: give the right to (CAP_SYS_NICE), or leave --must out",
+        );
         end();
     }
     if places.tells_generations_apart() && !agent.collector.has_generations() {
@@ -310,7 +312,9 @@ extern "C" fn follow(_: Table, jni: Table, _: *mut c_void) {
         agent.jvmti.exit(agent.monitor);
         agent.look(Jni(jni), false);
         if let (Some(asked), Some(places)) = (&mut decider, places) {
-            let old = agent.allocation().map_or(u64::MAX, |now| now.old_capacity());
+            let old = agent
+                .allocation()
+                .map_or(u64::MAX, |now| now.old_capacity());
             if asked.step(places, old).is_err() {
                 decider = None;
             }

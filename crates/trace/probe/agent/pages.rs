@@ -84,7 +84,15 @@ fn move_pages(pages: &[u64], to: Option<&[c_int]>) -> Option<Vec<c_int>> {
     // SAFETY: as many pages, nodes and answers as stated; contents stay as they are.
     let asked = unsafe {
         let (count, status) = (pages.len(), status.as_mut_ptr());
-        syscall(SYS_MOVE_PAGES, 0, count, pages.as_ptr(), nodes, status, MOVE)
+        syscall(
+            SYS_MOVE_PAGES,
+            0,
+            count,
+            pages.as_ptr(),
+            nodes,
+            status,
+            MOVE,
+        )
     };
     // More than 0: so many were not moved.
     (asked >= 0).then_some(status)

@@ -6,8 +6,8 @@
 
 use super::codes::Use;
 use super::heap::Range;
-pub use super::pages::{Moved, Nodes};
 use super::pages::{MOVE, move_to};
+pub use super::pages::{Moved, Nodes};
 use core::ffi::{c_int, c_long, c_void};
 use std::sync::{Mutex, OnceLock, PoisonError};
 

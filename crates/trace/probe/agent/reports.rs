@@ -43,7 +43,15 @@ fn map(path: &str) -> Option<&'static [AtomicU64; 3]> {
     // SAFETY: a new mapping of a file that is as long.
     let at = unsafe {
         let nowhere = core::ptr::null::<u8>();
-        syscall(SYS_MMAP, nowhere, PAGE, PROT_READ, MAP_SHARED, file.as_raw_fd(), 0)
+        syscall(
+            SYS_MMAP,
+            nowhere,
+            PAGE,
+            PROT_READ,
+            MAP_SHARED,
+            file.as_raw_fd(),
+            0,
+        )
     };
     // SAFETY: mapped as long as the process lives, and aligned to a page; what changes in it only atomics look at.
     (at > 0).then(|| unsafe { &*(at as *const [AtomicU64; 3]) })
