@@ -67,7 +67,7 @@ mod tests {
     fn an_interval_that_ends_between_two_sums_ends_at_a_steady_pace() {
         let mut cutter = Cutter::new(100, Sums::default());
         let mut until = |work, nanos| cutter.until(Sums { work, nanos }).collect::<Vec<_>>();
-        assert_eq!(until(50, 500), []);
+        assert_eq!(until(50, 500), [0; 0]);
         // Half of these 100 are in the first interval, and took half of the time.
         assert_eq!(until(150, 1500), [1000]);
         assert_eq!(until(400, 2750), [750, 500, 500]);

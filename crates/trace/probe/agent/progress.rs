@@ -2,7 +2,7 @@
 //!
 //! Known when a collection has ended. With generations that have places of their own, a collection begins when the space of new
 //! objects is full; then that space is what was allocated since the last one. Objects that went straight to the old generation
-//! are added where the machine's counters tell of them between collections (until JDK 22).
+//! are added where the machine's counters tell of them between collections (JDK 17 does, JDK 25 does not).
 
 use super::counters::Allocation;
 use std::sync::{Mutex, PoisonError};

@@ -29,7 +29,7 @@ pub fn run(command: &[OsString], a: &LiveJava) -> Done {
         command,
         placing,
         kinds: &kinds,
-        must: a.plan.must,
+        must: a.must.must,
     };
     let (report, decided) = match by {
         By::Sampled(sampled) => java::run(

@@ -178,9 +178,9 @@ fn old_objects_are_where_the_program_runs_well_page_by_page() {
     let first = fast[0].to_string();
     // Reports come when they are asked for, so that they take more rounds than allocation does.
     for (collector, words, ends_fast) in [
-        ("-XX:+UseSerialGC", [&*first, "40", "matters", "-"], true),
-        ("-XX:+UseParallelGC", [&*first, "40", "-", "-"], false),
-        ("-XX:+UseSerialGC", [&*first, "40", "reports", "said"], true),
+        ("-XX:+UseSerialGC", [&*first, "60", "matters", "-"], true),
+        ("-XX:+UseParallelGC", [&*first, "60", "-", "-"], false),
+        ("-XX:+UseSerialGC", [&*first, "60", "reports", "said"], true),
     ] {
         let told = told(folder.path(), &["--plan", SAMPLE], collector, &words);
         let case = format!("{words:?}: {:?} {}", told.rounds, told.json["decisions"]);
@@ -224,7 +224,7 @@ fn pima_decides_by_equal_allocation_or_by_what_the_program_reports() {
     let options = ["--nodes", &nodes, "--plan", SAMPLE];
     let run = |collector, words: &[&str]| told(folder.path(), &options, collector, words);
     for collector in ["-XX:+UseSerialGC", "-XX:+UseParallelGC"] {
-        let told = run(collector, &["0", "40"]);
+        let told = run(collector, &["0", "60"]);
         let decided = &told.json["decisions"][0];
         // One node is both kinds: nothing moves, and neither memory is slower.
         assert_eq!(told.choices(), [false], "{decided}");
@@ -240,7 +240,7 @@ fn pima_decides_by_equal_allocation_or_by_what_the_program_reports() {
         );
     }
     // Its reports say that memory on node 7 is fast, which nothing is on; so it is slow all the time.
-    let told = run("-XX:+UseSerialGC", &["7", "40", "reports", "said"]);
+    let told = run("-XX:+UseSerialGC", &["7", "60", "reports", "said"]);
     let decided = &told.json["decisions"][0];
     assert_eq!(decided["intervals_are"], "that the program reported");
     assert_eq!(told.choices(), [false], "{decided}");

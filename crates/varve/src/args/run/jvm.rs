@@ -32,6 +32,12 @@ pub struct GenerationsHere {
     /// The plan for generations: dram, slow, slow-scan, kg-n, interleave or pima (see `varve plan`)
     #[arg(long, value_name = "PLAN", help_heading = MAIN)]
     pub plan: Option<String>,
+}
+
+/// Whether the virtual machine runs anyway.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Generations")]
+pub struct Must {
     /// Do not run a Java program whose memory cannot be placed; without it, it runs as it would without Varve, and a note says why
     #[arg(long)]
     pub must: bool,
