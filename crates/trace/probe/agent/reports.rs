@@ -7,7 +7,7 @@
 //! The program finds the file by the property `varve.intervals`. While the first and the last word differ, it is writing.
 
 use super::jvm::Jvmti;
-use core::ffi::{c_int, c_long};
+use core::ffi::c_long;
 use std::ffi::CString;
 use std::os::fd::AsRawFd;
 use std::sync::OnceLock;
@@ -18,8 +18,8 @@ unsafe extern "C" {
 }
 
 const SYS_MMAP: c_long = 9;
-const PROT_READ: c_int = 1;
-const MAP_SHARED: c_int = 1;
+const PROT_READ: c_long = 1;
+const MAP_SHARED: c_long = 1;
 const PAGE: u64 = 4096;
 
 static WORDS: OnceLock<&'static [AtomicU64; 3]> = OnceLock::new();
@@ -40,17 +40,17 @@ fn map(path: &str) -> Option<&'static [AtomicU64; 3]> {
     let options = options.read(true).write(true).create_new(true);
     let file = options.open(path).ok()?;
     file.set_len(PAGE).ok()?;
-    // SAFETY: a new mapping of a file that is as long.
+    // SAFETY: a new mapping of a file that is as long. Each argument is a whole word: the last one is on the stack.
     let at = unsafe {
-        let nowhere = core::ptr::null::<u8>();
+        let file = c_long::from(file.as_raw_fd());
         syscall(
             SYS_MMAP,
-            nowhere,
+            0 as c_long,
             PAGE,
             PROT_READ,
             MAP_SHARED,
-            file.as_raw_fd(),
-            0,
+            file,
+            0 as c_long,
         )
     };
     // SAFETY: mapped as long as the process lives, and aligned to a page; what changes in it only atomics look at.

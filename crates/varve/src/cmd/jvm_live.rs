@@ -122,12 +122,13 @@ const SHOWN: usize = 12;
 /// What was decided for each machine, and what moved.
 fn decisions(decided: &[Decided<Sampler>]) -> String {
     let mut text = String::new();
-    for machine in decided {
+    // Of others a note says why nothing was decided.
+    for machine in decided.iter().filter(|machine| machine.intervals > 0) {
         let (phases, moves) = (machine.by.phases(), machine.by.moves());
         let chosen: Vec<bool> = phases.iter().filter_map(|phase| phase.fast).collect();
         let fast = chosen.iter().filter(|fast| **fast).count();
         let moved: u64 = moves.iter().map(|to| to.bytes).sum();
-        let took: f64 = moves.iter().map(|to| to.took_s).sum();
+        let took = moves.iter().fold(0.0, |all, to| all + to.took_s);
         text.push_str(&format!(
             "varve: java ({}): {} intervals {}; {} decisions, {fast} for fast memory; {:.1} MiB of old objects moved in {:.1} ms beside the \
              program\n",
