@@ -97,6 +97,11 @@ pub fn run<D: Decide>(
     if job.must {
         options.push(";must=yes");
     }
+    if decides {
+        // Beside it are the files through which programs report intervals.
+        options.push(" -Dvarve.intervals=");
+        options.push(&report);
+    }
     child.env("LD_PRELOAD", shim::preload(&agent));
     child.env(JAVA_OPTIONS, options);
     let (mode, mask) = inherited(placing, kinds);

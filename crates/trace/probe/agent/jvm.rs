@@ -151,13 +151,6 @@ impl Jvmti {
             == 0
     }
 
-    /// Sets a property that the program can read; before the machine has started.
-    pub fn set_property(self, name: &CStr, value: &CStr) -> bool {
-        // SetSystemProperty
-        call!(self.0, 131, (*const c_char, *const c_char) -> c_int, (name.as_ptr(), value.as_ptr()))
-            == 0
-    }
-
     /// A property of the virtual machine, such as `java.vm.specification.version`.
     pub fn property(self, name: &CStr) -> Option<String> {
         let mut value: *mut c_char = null_mut();

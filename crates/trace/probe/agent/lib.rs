@@ -127,7 +127,7 @@ pub unsafe extern "C" fn Agent_OnLoad(
     if let Some(places) = place::places()
         && let (Some(report), true) = (&places.report, places.decide.is_some())
     {
-        reports::begin(jvmti, report);
+        reports::begin(report);
     }
     let mut callbacks = Callbacks::none();
     callbacks.set(jvm::VM_INIT, on_start as *const c_void);

@@ -4,11 +4,9 @@
 //! three words of 8 bytes:   intervals that were begun to be written   their time, ns   intervals that were written
 //! ```
 //!
-//! The program finds the file by the property `varve.intervals`. While the first and the last word differ, it is writing.
+//! The program finds the file by the property `varve.intervals` and its process number. While the first and the last word differ, it is writing.
 
-use super::jvm::Jvmti;
 use core::ffi::c_long;
-use std::ffi::CString;
 use std::os::fd::AsRawFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire};
@@ -24,13 +22,9 @@ const PAGE: u64 = 4096;
 
 static WORDS: OnceLock<&'static [AtomicU64; 3]> = OnceLock::new();
 
-/// Makes the file beside `report`, and tells the program of it. Without it the program is not asked.
-pub fn begin(jvmti: Jvmti, report: &str) {
-    let path = format!("{report}.{}", std::process::id());
-    if let Some(words) = map(&path)
-        && let Ok(path) = CString::new(path)
-        && jvmti.set_property(c"varve.intervals", &path)
-    {
+/// Makes the file beside `report`. Without it the program is not asked.
+pub fn begin(report: &str) {
+    if let Some(words) = map(&format!("{report}.{}", std::process::id())) {
         let _ = WORDS.set(words);
     }
 }

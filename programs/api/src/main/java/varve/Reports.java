@@ -46,7 +46,9 @@ final class Reports {
         if (path == null) {
             return null;
         }
-        try (FileChannel file = FileChannel.open(Path.of(path), StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+        // A machine that a placed one has started has none.
+        Path own = Path.of(path + "." + ProcessHandle.current().pid());
+        try (FileChannel file = FileChannel.open(own, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
             return file.map(FileChannel.MapMode.READ_WRITE, 0, 3 * NEXT);
         } catch (IOException e) {
             return null; // nobody hears, and the program runs as ever
