@@ -250,6 +250,15 @@ impl Pima {
         }
     }
 
+    /// What was measured in this sample so far is not to be compared with what comes, since it was measured otherwise: the sample
+    /// begins again, in the memory of now.
+    pub fn forget(&mut self, now: Duration) {
+        if matches!(self.phase, Phase::Sample(_)) && self.moving.is_none() {
+            (self.slow, self.fast) = (Sum::default(), Sum::default());
+            self.enter(Phase::Sample(self.memory), now, Note::Nothing);
+        }
+    }
+
     /// Old objects, so many bytes of them, are in [`Pima::memory`] since `now`.
     pub fn moved(&mut self, now: Duration, bytes: u64) {
         let Some(since) = self.moving.take() else {
@@ -621,6 +630,24 @@ mod tests {
         }
         assert!(coordinator.ready(1).is_empty(), "the next time begins anew");
         assert_eq!(coordinator.ready(0), [0, 1]);
+    }
+
+    #[test]
+    fn what_was_measured_otherwise_is_not_compared() {
+        let mut program = Program::new(PimaSettings::default());
+        // The first report begins the sample; then one interval of another measure.
+        program.run(2, of(900, 900));
+        program.pima.forget(program.now);
+        program.run(5, of(3, 1));
+        let measured = program
+            .pima
+            .log()
+            .iter()
+            .find_map(|entry| match entry.note {
+                Note::Measured { slow, fast, .. } => Some((slow, fast)),
+                _ => None,
+            });
+        assert_eq!(measured, Some((MS * 3, MS)));
     }
 
     proptest! {

@@ -29,13 +29,15 @@ pub const ENTRY: Entry = Entry {
 /// The parameters of the state machine.
 pub(super) const PARAMS: &[Param] = &[ALPHA, INTERVALS, HOLD_OFF, TOGETHER];
 
-pub(super) const ALPHA: Param = Param::new(
+/// A slowdown.
+pub const ALPHA: Param = Param::new(
     "alpha",
     Want::Number,
     "1.5",
     "fast memory is chosen if the program is slower by more than this factor in slow memory, at least 1 (section 6.4)",
 );
-pub(super) const INTERVALS: Param = Param::new(
+/// Intervals per memory.
+pub const INTERVALS: Param = Param::new(
     "intervals",
     Want::Count {
         min: 1,
@@ -44,7 +46,8 @@ pub(super) const INTERVALS: Param = Param::new(
     "2",
     "intervals per memory in a sample, N_i (section 6.4)",
 );
-pub(super) const HOLD_OFF: Param = Param::new(
+/// Time between samples.
+pub const HOLD_OFF: Param = Param::new(
     "hold-off",
     Want::Time,
     "50s",
@@ -60,11 +63,19 @@ pub(super) const TOGETHER: Param = Param::new(
 /// The state machine with the settings that were given.
 pub(super) fn settled(v: &Values) -> Result<Pima, PimaError> {
     Pima::new(PimaSettings {
+        coordinated: v.flag(TOGETHER.key),
+        ..settings(v)
+    })
+}
+
+/// What [`ALPHA`], [`INTERVALS`] and [`HOLD_OFF`] say, for one instance that samples by itself.
+pub fn settings(v: &Values) -> PimaSettings {
+    PimaSettings {
         alpha: v.number(ALPHA.key),
         intervals: v.count(INTERVALS.key).min(u64::from(u32::MAX)) as u32,
         hold_off: v.time(HOLD_OFF.key),
-        coordinated: v.flag(TOGETHER.key),
-    })
+        coordinated: false,
+    }
 }
 
 /// By what the program's own intervals showed.

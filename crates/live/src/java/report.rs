@@ -51,6 +51,8 @@ pub struct JavaProcess {
 pub struct JavaPart {
     /// What it was for: `young`, `old`, `heap`, `metaspace`, `code`.
     pub what: String,
+    /// Its first address.
+    pub start: u64,
     /// What was reserved for it, bytes.
     pub reserved_bytes: u64,
     /// The nodes that it was to be on; empty if it was left to the system.

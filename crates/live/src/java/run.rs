@@ -1,15 +1,17 @@
 //! Starts a program with the agent inside.
 
+use super::decide::{Decide, Decided};
 use super::report::{JavaProcess, JavaReport};
+use super::serve::{Deciding, meanwhile};
 use crate::error::LiveError;
 use crate::interrupts::Interrupts;
 use crate::nodes::{Kinds, Mask, NodeMemory};
 use crate::report::read_lines;
 use crate::{program, shim};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 use std::time::Instant;
 
 /// Where the memory of a virtual machine is to be.
@@ -31,23 +33,49 @@ pub enum Placing {
 /// Options that every virtual machine takes, whoever starts it.
 pub(super) const JAVA_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
 
-/// Runs `command` with the memory of its Java virtual machines on nodes, waits for it, and reports. The program's input and output
-/// are the caller's. What is no virtual machine is where its children inherit that it is: all else.
+/// A program whose Java virtual machines are to be placed.
+#[derive(Clone, Copy, Debug)]
+pub struct Job<'j> {
+    /// The program and its arguments.
+    pub command: &'j [OsString],
+    /// Where the memory is in the beginning.
+    pub placing: Placing,
+    /// The nodes.
+    pub kinds: &'j Kinds,
+    /// A program that cannot be placed is not to run; without it, it runs as ever, and a note says why.
+    pub must: bool,
+}
+
+/// Runs a program with the memory of its Java virtual machines on nodes, waits for it, and reports. The program's input and output
+/// are the caller's. What is no virtual machine is where its children inherit that it is: all else. With `deciding` the old
+/// generation moves when whoever decides says so.
 ///
 /// # Errors
-/// [`LiveError`]: the nodes cannot be used, the program is not found or cannot be started. A program that fails is no error; see
-/// [`JavaReport::status`].
-pub fn run(command: &[OsString], placing: Placing, kinds: &Kinds) -> Result<JavaReport, LiveError> {
-    let (name, arguments) = command.split_first().ok_or(LiveError::NoCommand)?;
+/// [`LiveError`]: the program is not found or cannot be started; it cannot be placed and must be. A program that fails is no error;
+/// see [`JavaReport::status`].
+pub fn run<D: Decide>(
+    job: &Job<'_>,
+    deciding: Option<Deciding<'_, D>>,
+) -> Result<(JavaReport, Vec<Decided<D>>), LiveError> {
+    let (name, arguments) = job.command.split_first().ok_or(LiveError::NoCommand)?;
     let file = program::find(name)?;
-    let why = match cfg!(target_arch = "x86_64") {
-        true => program::why_not_loadable(&file),
-        false => Some("Java virtual machines are placed on x86-64 alone".into()),
-    };
-    if let Some(why) = why {
-        return Err(LiveError::NotLoadable { program: file, why });
+    let mut child = Command::new(name);
+    child.args(arguments);
+    if let Err(why) = placeable(&file, job.kinds) {
+        if job.must {
+            return Err(why);
+        }
+        let (status, seconds) = run_child(child, name)?;
+        let notes = vec![format!("{why}: the program ran as without Varve")];
+        let report = JavaReport {
+            status,
+            seconds,
+            processes: Vec::new(),
+            notes,
+        };
+        return Ok((report, Vec::new()));
     }
-    NodeMemory::new(kinds.clone())?;
+    let (placing, kinds) = (job.placing, job.kinds);
     let dir = tempfile::tempdir().map_err(|error| LiveError::File {
         what: "cannot make a directory in",
         path: std::env::temp_dir(),
@@ -59,10 +87,23 @@ pub fn run(command: &[OsString], placing: Placing, kinds: &Kinds) -> Result<Java
         path: agent.clone(),
         error,
     })?;
-    let mut child = Command::new(name);
-    child.args(arguments);
+    let decides = deciding.is_some();
+    let socket = decides.then(|| dir.path().join("decide"));
+    let mut options = options(&agent, &report, placing, kinds);
+    if let Some(socket) = &socket {
+        options.push(";decide=");
+        options.push(socket);
+    }
+    if job.must {
+        options.push(";must=yes");
+    }
+    if decides {
+        // Beside it are the files through which programs report intervals.
+        options.push(" -Dvarve.intervals=");
+        options.push(&report);
+    }
     child.env("LD_PRELOAD", shim::preload(&agent));
-    child.env(JAVA_OPTIONS, options(&agent, &report, placing, kinds));
+    child.env(JAVA_OPTIONS, options);
     let (mode, mask) = inherited(placing, kinds);
     // SAFETY: between fork and exec only one system call is made, which allocates nothing; the mask lives in the closure.
     unsafe {
@@ -74,6 +115,49 @@ pub fn run(command: &[OsString], placing: Placing, kinds: &Kinds) -> Result<Java
             }
         });
     }
+    let (ended, decided) = match (deciding, socket) {
+        (Some(deciding), Some(socket)) => meanwhile(&socket, kinds, deciding, || {
+            run_child(child, name)
+        })
+        .map_err(|error| LiveError::File {
+            what: "cannot make the socket (name a folder with a short path by TMPDIR)",
+            path: socket.clone(),
+            error,
+        })?,
+        _ => (run_child(child, name), Vec::new()),
+    };
+    let (status, seconds) = ended?;
+    let text = std::fs::read_to_string(&report).unwrap_or_default();
+    let (processes, torn) = read_lines(&text);
+    let mut notes = notes(&processes, torn, placing);
+    if decides {
+        notes.extend(undecided(&processes, &decided));
+    }
+    let report = JavaReport {
+        status,
+        seconds,
+        notes,
+        processes,
+    };
+    Ok((report, decided))
+}
+
+/// What is in the way of placing a program.
+fn placeable(file: &Path, kinds: &Kinds) -> Result<(), LiveError> {
+    let why = match cfg!(target_arch = "x86_64") {
+        true => program::why_not_loadable(file),
+        false => Some("Java virtual machines are placed on x86-64 alone".into()),
+    };
+    if let Some(why) = why {
+        let program = file.into();
+        return Err(LiveError::NotLoadable { program, why });
+    }
+    NodeMemory::new(kinds.clone())?;
+    Ok(())
+}
+
+/// Runs the program to its end: how it ended, and wall-clock time, seconds.
+fn run_child(mut child: Command, name: &OsStr) -> Result<(ExitStatus, f64), LiveError> {
     let start_error = |error| LiveError::Start {
         program: PathBuf::from(name),
         error,
@@ -84,16 +168,7 @@ pub fn run(command: &[OsString], placing: Placing, kinds: &Kinds) -> Result<Java
     interrupts.begin(&child);
     let ended = child.wait();
     interrupts.end();
-    let status = ended.map_err(start_error)?;
-    let seconds = begun.elapsed().as_secs_f64();
-    let text = std::fs::read_to_string(&report).unwrap_or_default();
-    let (processes, torn) = read_lines(&text);
-    Ok(JavaReport {
-        status,
-        seconds,
-        notes: notes(&processes, torn, placing),
-        processes,
-    })
+    Ok((ended.map_err(start_error)?, begun.elapsed().as_secs_f64()))
 }
 
 /// The policy that the program inherits: for all that is no generation.
@@ -158,11 +233,13 @@ fn notes(processes: &[JavaProcess], torn: usize, placing: Placing) -> Vec<String
                 process.refused, process.why_refused
             ));
         }
-        if apart && process.uses().contains(&"heap") {
+        if apart && !process.uses().contains(&"old") {
             notes.push(format!(
-                "{who}: parts of the heap of {} change their role, so that no generation was placed: take -XX:+UseSerialGC or \
-                 -XX:+UseParallelGC",
-                process.collector
+                "{who}: {}, so that no generation was placed: take -XX:+UseSerialGC or -XX:+UseParallelGC",
+                match &*process.collector {
+                    "other" => "its collector is not known here".into(),
+                    known => format!("parts of the heap of {known} change their role"),
+                }
             ));
         }
         for what in process.uses() {
@@ -178,6 +255,26 @@ fn notes(processes: &[JavaProcess], torn: usize, placing: Placing) -> Vec<String
         }
     }
     notes
+}
+
+/// Machines with an old generation whose program was never judged, and why.
+fn undecided<D>(processes: &[JavaProcess], decided: &[Decided<D>]) -> Vec<String> {
+    let generations = |process: &&JavaProcess| process.uses().contains(&"old");
+    let said = processes.iter().filter(generations).filter_map(|process| {
+        let found = decided.iter().find(|decided| decided.pid == process.pid);
+        let why = match found {
+            Some(decided) if decided.intervals > 0 => return None,
+            Some(decided) if decided.allocated == 0 && process.pauses > 0 => {
+                "it keeps no counters of allocation (-XX:-UsePerfData)"
+            }
+            _ => "it ended before its first interval did: take a smaller one (allocation=16MiB)",
+        };
+        let pid = process.pid;
+        Some(format!(
+            "java ({pid}): old objects stayed in slow memory: {why}"
+        ))
+    });
+    said.collect()
 }
 
 #[cfg(test)]

@@ -1,13 +1,15 @@
 //! Stock Java virtual machines: a recorded run is replayed with each generation, metaspace and code in the memory that a plan
 //! has for it. The agent of the recorder has told where they are and when the machine stood still (`varve_trace`).
 
+mod live;
 mod place;
 mod plans;
 mod program;
 mod ranges;
 mod result;
 
-pub use plans::{By, OUTSIDE, PLANS, Plan, plan};
+pub use live::{LiveMove, Sampler};
+pub use plans::{By, OUTSIDE, PLANS, Plan, SAMPLING, Sampled, plan};
 pub use result::{JavaResult, UseOfMemory};
 
 use crate::{Error, Spec, has_one_memory};
@@ -174,6 +176,9 @@ pub fn run_java(
     let name = spec.plan.split(" at ").next().unwrap_or_default();
     let (plan, by) = plans::plan(name)?;
     let recorded = &spec.recorded;
+    if let Some(why) = plan.not_on_a_model() {
+        return Err(Error::Java(why));
+    }
     if plan.by_generation() && !recorded.java.collector.has_generations() {
         return Err(Error::Java(format!(
             "--plan {}: parts of the heap of {} change their role, so that no generation has a place: this plan is for Serial and \

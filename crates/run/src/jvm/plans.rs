@@ -1,5 +1,8 @@
 //! Plans for the memory of Java virtual machines: which generation is in which memory.
 
+use std::time::Duration;
+use varve_heap::plans::pima;
+use varve_heap::{Pima, PimaSettings};
 use varve_spec::{Param, Values, Want};
 use varve_trace::Use;
 
@@ -22,6 +25,18 @@ pub enum By {
     },
     /// A page policy of this name.
     Pages(&'static str),
+    /// As [`By::Ranges`] with the young one and all outside in fast memory; the old one is where the program runs well, which is
+    /// found out on a live machine alone.
+    Sampled(Sampled),
+}
+
+/// How it is found out in which memory the old generation is to be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sampled {
+    /// What the decision goes by.
+    pub settings: PimaSettings,
+    /// Bytes that the program allocates in an interval.
+    pub allocation: u64,
 }
 
 /// A plan.
@@ -49,7 +64,11 @@ impl Plan {
 
     /// Whether it tells generations apart.
     pub fn by_generation(&self) -> bool {
-        matches!(self.by, By::Ranges { young, old, .. } if young != old)
+        match self.by {
+            By::Ranges { young, old, .. } => young != old,
+            By::Sampled(_) => true,
+            By::Fast | By::Pages(_) => false,
+        }
     }
 
     /// Whether fast memory that it wants may be limited.
@@ -57,8 +76,21 @@ impl Plan {
         match self.by {
             By::Fast => false,
             By::Ranges { young, old, .. } => young || old,
-            By::Pages(_) => true,
+            By::Pages(_) | By::Sampled(_) => true,
         }
+    }
+
+    /// Whether it is there on a live machine alone.
+    pub fn is_live(&self) -> bool {
+        matches!(self.by, By::Sampled(_))
+    }
+
+    /// What is said to whoever wants such a plan on a model.
+    pub fn not_on_a_model(&self) -> Option<String> {
+        let name = self.name;
+        self.is_live().then(|| {
+            format!("--plan {name}: goes by how the program runs while it runs, which a recording does not tell: take it with --live")
+        })
     }
 }
 
@@ -118,7 +150,37 @@ pub const PLANS: &[Plan] = &[
         "hot pages move to fast memory while the program runs (HeMem)",
         By::Pages("hotset"),
     ),
+    Plan::new(
+        "pima",
+        "the young generation in fast memory, the old one where the program runs well, found by sampling both memories (PIMA)",
+        By::Sampled(Sampled {
+            settings: PAPER,
+            allocation: 0,
+        }),
+    ),
 ];
+
+/// The settings of the paper; a plan that is named has those that were given.
+const PAPER: PimaSettings = PimaSettings {
+    alpha: 1.5,
+    intervals: 2,
+    hold_off: Duration::from_secs(50),
+    coordinated: false,
+};
+
+/// The parameter of `pima` that a program's heap does not need: programs here need not report intervals.
+pub const ALLOCATION: Param = Param::new(
+    "allocation",
+    Want::Bytes,
+    "1GiB",
+    "bytes that the program allocates in an interval, at least 1MiB; a program that reports intervals has its own",
+);
+
+/// The least of it, bytes: what is allocated is known by collections.
+const LEAST: u64 = 1 << 20;
+
+/// What `pima` takes.
+pub const SAMPLING: &[Param] = &[pima::ALPHA, pima::INTERVALS, pima::HOLD_OFF, ALLOCATION];
 
 /// The parameter of plans by generation.
 pub const OUTSIDE: Param = Param::new(
@@ -135,6 +197,9 @@ pub const OUTSIDE: Param = Param::new(
 pub fn plan(spec: &str) -> Result<(&'static Plan, By), varve_spec::Error> {
     let plan = varve_spec::find(KIND, spec, PLANS, |plan| plan.name)?;
     let (_, given) = varve_spec::split(spec);
+    if plan.is_live() {
+        return Ok((plan, By::Sampled(sampled(plan.name, given)?)));
+    }
     let By::Ranges {
         young,
         old,
@@ -158,6 +223,26 @@ pub fn plan(spec: &str) -> Result<(&'static Plan, By), varve_spec::Error> {
     Ok((plan, by))
 }
 
+fn sampled(name: &str, given: &str) -> Result<Sampled, varve_spec::Error> {
+    let values = Values::parse(KIND, name, SAMPLING, &[], given)?;
+    let rule =
+        |key, value: String, rule: &str| varve_spec::Error::rule(KIND, name, key, value, rule);
+    let settings = pima::settings(&values);
+    if Pima::new(settings).is_err() {
+        let least = "must be at least 1: it is a slowdown";
+        return Err(rule(pima::ALPHA.key, settings.alpha.to_string(), least));
+    }
+    let allocation = values.count(ALLOCATION.key);
+    if allocation < LEAST {
+        let least = "must be at least 1MiB";
+        return Err(rule(ALLOCATION.key, allocation.to_string(), least));
+    }
+    Ok(Sampled {
+        settings,
+        allocation,
+    })
+}
+
 /// Is memory of this use in fast memory? `None` is what is of no use that is told.
 pub fn is_fast(by: By, what: Option<Use>) -> bool {
     match (by, what) {
@@ -165,7 +250,8 @@ pub fn is_fast(by: By, what: Option<Use>) -> bool {
         // A heap in one piece is where its old objects are.
         (By::Ranges { old, .. }, Some(Use::Old | Use::Heap)) => old,
         (By::Ranges { outside, .. }, _) => outside,
-        (By::Fast | By::Pages(_), _) => true,
+        (By::Sampled(_), Some(Use::Old | Use::Heap)) => false,
+        (By::Fast | By::Pages(_) | By::Sampled(_), _) => true,
     }
 }
 
@@ -203,12 +289,37 @@ mod tests {
     }
 
     #[test]
+    fn pima_takes_what_it_takes_in_a_heap_and_the_paper_says_the_rest() {
+        let (_, by) = plan("pima:alpha=2,hold-off=5s,allocation=64MiB").unwrap();
+        let settings = PimaSettings {
+            alpha: 2.0,
+            hold_off: Duration::from_secs(5),
+            ..PAPER
+        };
+        let allocation = 64 << 20;
+        assert_eq!(
+            by,
+            By::Sampled(Sampled {
+                settings,
+                allocation
+            })
+        );
+        let (_, By::Sampled(paper)) = plan("pima").unwrap() else {
+            panic!("pima samples");
+        };
+        assert_eq!((paper.settings, paper.allocation), (PAPER, 1 << 30));
+    }
+
+    #[test]
     fn what_is_no_plan_is_refused_in_one_line() {
         for (spec, said) in [
             ("kg-m", "kg-n"),
             ("kg-n:inside=slow", "outside"),
             ("kg-n:outside=dram", "fast"),
             ("dram:outside=slow", "dram"),
+            ("pima:alpha=0.5", "alpha"),
+            ("pima:allocation=4KiB", "at least 1MiB"),
+            ("pima:together=no", "together"),
         ] {
             let error = plan(spec).unwrap_err().to_string();
             assert!(error.contains(said) && !error.contains('\n'), "{error}");

@@ -118,7 +118,7 @@ pub struct Phase {
 }
 
 impl Phase {
-    fn of(entry: &PimaEntry) -> Phase {
+    pub(crate) fn of(entry: &PimaEntry) -> Phase {
         let (moved_bytes, took) = match entry.note {
             PimaNote::Moved { bytes, took } => (bytes, took),
             _ => (0, Duration::ZERO),

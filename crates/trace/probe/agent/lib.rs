@@ -8,7 +8,8 @@
 //! the agent's thread      asks again, since the machine's thread may not, and tells what has changed
 //! ```
 //!
-//! Where memory is to be on nodes of this machine, it also binds what it finds (`place.rs`), and writes at the end where it was.
+//! Where memory is to be on nodes of this machine, it also binds what it finds (`place.rs`), and writes at the end where it was. Where
+//! somebody decides again and again, it tells how far the program has come, and moves the old generation (`decider.rs`).
 
 #[allow(
     dead_code,
@@ -18,6 +19,7 @@
 mod codes;
 mod commands;
 mod counters;
+mod decider;
 mod heap;
 #[allow(
     dead_code,
@@ -25,12 +27,16 @@ mod heap;
 )]
 mod jvm;
 mod marks;
+mod pages;
 mod place;
+mod progress;
+mod reports;
 
 use codes::{Collector, Use};
 use commands::Commands;
 use core::ffi::{CStr, c_char, c_int, c_long, c_void};
-use counters::Counters;
+use counters::{Allocation, Counters};
+use decider::Decider;
 use heap::Range;
 use jvm::{Callbacks, Handle, Jni, Jvmti, Machine, Table};
 use marks::{CALL_HEAP_RANGE, CALL_MACHINE, CALL_PAUSE, CALL_RESUME};
@@ -41,6 +47,7 @@ use std::time::Instant;
 
 unsafe extern "C" {
     fn syscall(number: c_long, ...) -> c_long;
+    fn _exit(code: c_int) -> !;
 }
 
 /// Says something to whoever traces the process.
@@ -118,6 +125,11 @@ pub unsafe extern "C" fn Agent_OnLoad(
         say("this Java virtual machine has no JVMTI 1.2; its heap is not known");
         return 0;
     };
+    if let Some(places) = place::places()
+        && let (Some(report), true) = (&places.report, places.decide.is_some())
+    {
+        reports::begin(report);
+    }
     let mut callbacks = Callbacks::none();
     callbacks.set(jvm::VM_INIT, on_start as *const c_void);
     if jvmti.ask_for(&[jvm::COLLECTIONS]) {
@@ -139,6 +151,37 @@ extern "C" fn on_start(_: Table, jni: Table, _: Handle) {
         say(&format!(
             "the heap of this Java virtual machine is not known: {what}"
         ));
+        if place::places().is_some_and(|places| places.must) {
+            end();
+        }
+    }
+}
+
+/// Ends the process: its memory had to be placed, and cannot be. The program has not begun.
+fn end() -> ! {
+    // SAFETY: takes nothing, and does not come back.
+    unsafe { _exit(2) }
+}
+
+/// Ends the process if its memory had to be placed, and is not.
+fn insist(agent: &Agent) {
+    let Some(places) = place::places().filter(|places| places.must) else {
+        return;
+    };
+    let refused = REFUSED.lock().map_or(0, |refused| refused.0);
+    if refused > 0 {
+        say(
+            "the memory of this Java virtual machine cannot be bound: give the right to (CAP_SYS_NICE), or leave --must out",
+        );
+        end();
+    }
+    if places.tells_generations_apart() && !agent.collector.has_generations() {
+        say(&format!(
+            "the generations of this Java virtual machine have no places of their own ({}): take -XX:+UseSerialGC or \
+             -XX:+UseParallelGC, or leave --must out",
+            agent.collector.name()
+        ));
+        end();
     }
 }
 
@@ -167,6 +210,7 @@ fn start(jni: Jni) -> Result<(), &'static str> {
         );
     }
     agent.look(jni, true);
+    insist(&agent);
     let thread = jni.thread("varve");
     let _ = AGENT.set(agent);
     thread
@@ -180,6 +224,12 @@ fn maps() -> String {
 }
 
 impl Agent {
+    /// Counters of allocation, where generations have places of their own.
+    fn allocation(&self) -> Option<Allocation> {
+        let counters = self.counters.filter(|_| self.collector.has_generations())?;
+        counters.allocation
+    }
+
     /// Looks where everything is, and tells what was somewhere else when it was told last.
     fn look(&self, jni: Jni, first: bool) {
         let mut ranges = Vec::new();
@@ -232,6 +282,8 @@ impl Agent {
 /// The agent's thread, a daemon.
 extern "C" fn follow(_: Table, jni: Table, _: *mut c_void) {
     let Some(agent) = AGENT.get() else { return };
+    let places = place::places();
+    let mut decider = places.and_then(Decider::of);
     loop {
         agent.jvmti.enter(agent.monitor);
         if !COLLECTED.swap(false, SeqCst) {
@@ -240,24 +292,39 @@ extern "C" fn follow(_: Table, jni: Table, _: *mut c_void) {
         }
         agent.jvmti.exit(agent.monitor);
         agent.look(Jni(jni), false);
+        if let (Some(asked), Some(places)) = (&mut decider, places) {
+            let old = agent
+                .allocation()
+                .map_or(u64::MAX, |now| now.old_capacity());
+            if asked.step(places, old).is_err() {
+                decider = None;
+            }
+        }
     }
 }
 
 /// A collection begins. The thread is the machine's own: it may not use JNI.
 extern "C" fn on_pause(_: Table) {
     STOOD_STILL_AT.store(BEGUN.elapsed().as_nanos() as u64, Relaxed);
+    if let Some(now) = AGENT.get().and_then(Agent::allocation) {
+        progress::pause(&now);
+    }
     tell(CALL_PAUSE, [0; 3]);
 }
 
 /// It ends.
 extern "C" fn on_resume(_: Table) {
-    let paused = BEGUN.elapsed().as_nanos() as u64 - STOOD_STILL_AT.load(Relaxed);
+    let began = STOOD_STILL_AT.load(Relaxed);
+    let paused = BEGUN.elapsed().as_nanos() as u64 - began;
     PAUSES.fetch_add(1, Relaxed);
-    PAUSED.fetch_add(paused, Relaxed);
+    let before = PAUSED.fetch_add(paused, Relaxed);
     LONGEST.fetch_max(paused, Relaxed);
     let Some(agent) = AGENT.get() else {
         return tell(CALL_RESUME, [0; 3]);
     };
+    if let Some(now) = agent.allocation() {
+        progress::resume(&now, began - before);
+    }
     let now = agent
         .counters
         .map_or([0; 2], |counters| counters.collections());
@@ -289,15 +356,16 @@ extern "C" fn on_end(_: Table, _: Table) {
         if matches!(range.what, Use::Eden | Use::Survivor) {
             continue;
         }
-        let nodes = place::positions(range).into_iter();
+        let nodes = pages::positions(range).into_iter();
         let nodes: Vec<String> = nodes
             .map(|(node, bytes)| format!("\"{node}\":{bytes}"))
             .collect();
         parts.push(format!(
-            "{{\"what\":\"{}\",\"reserved_bytes\":{},\"wanted\":{:?},\"nodes\":{{{}}}}}",
+            "{{\"what\":\"{}\",\"start\":{},\"reserved_bytes\":{},\"wanted\":{:?},\"nodes\":{{{}}}}}",
             range.what.name(),
+            range.start,
             range.bytes,
-            places.of(range.what),
+            places.of(range.what).list(),
             nodes.join(",")
         ));
     }

@@ -6,36 +6,31 @@
 
 use super::codes::Use;
 use super::heap::Range;
+use super::pages::{MOVE, move_to};
+pub use super::pages::{Moved, Nodes};
 use core::ffi::{c_int, c_long, c_void};
-use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 unsafe extern "C" {
     fn syscall(number: c_long, ...) -> c_long;
 }
 
-// linux/mempolicy.h and the numbers of system calls on x86-64
+/// The number of the system call on x86-64.
 const SYS_MMAP: c_long = 9;
-const SYS_MBIND: c_long = 237;
-const SYS_MOVE_PAGES: c_long = 279;
-const PREFERRED: c_int = 1;
-const PREFERRED_MANY: c_int = 5;
-const MOVE: c_int = 2;
-const PAGE: u64 = 4096;
 const MAP_FIXED: c_int = 0x10;
 
-/// Nodes that a set has room for.
-const NODES: usize = 1024;
 /// Ranges that are bound, at most; more than a machine has.
 const MOST: usize = 64;
-/// Pages of a range that are looked at, at most.
-const LOOKED_AT: u64 = 1 << 20;
 
 /// Where memory of each use is to be, and where to say what came of it.
 pub struct Places {
-    nodes: [Vec<usize>; Use::ALL.len()],
+    nodes: [Mutex<Nodes>; Use::ALL.len()],
     /// The file of the report.
     pub report: Option<String>,
+    /// The socket of whoever decides where the old generation is.
+    pub decide: Option<String>,
+    /// A machine whose generations cannot be placed does not run.
+    pub must: bool,
 }
 
 static PLACES: OnceLock<Places> = OnceLock::new();
@@ -59,17 +54,21 @@ pub fn places() -> Option<&'static Places> {
 /// Reads what the agent was given.
 pub fn begin(options: &str) {
     let mut places = Places {
-        nodes: Default::default(),
+        nodes: [const { Mutex::new(Nodes::NONE) }; Use::ALL.len()],
         report: None,
+        decide: None,
+        must: false,
     };
     for (key, value) in options.split(';').filter_map(|part| part.split_once('=')) {
-        if key == "report" {
-            places.report = Some(value.into());
+        match key {
+            "report" => places.report = Some(value.into()),
+            "decide" => places.decide = Some(value.into()),
+            "must" => places.must = true,
+            _ => {}
         }
         let named = Use::ALL.into_iter().find(|what| what.name() == key);
         if let Some(what) = named {
-            let nodes = value.split('+').filter_map(|node| node.parse().ok());
-            places.nodes[what as usize] = nodes.filter(|&node| node < NODES).collect();
+            places.nodes[what as usize] = Mutex::new(Nodes::parse(value));
         }
     }
     let _ = PLACES.set(places);
@@ -77,12 +76,39 @@ pub fn begin(options: &str) {
 
 impl Places {
     /// The nodes for a use of memory; none if it stays where it is.
-    pub fn of(&self, what: Use) -> &[usize] {
+    pub fn of(&self, what: Use) -> Nodes {
         // Spaces are parts of their generation.
         match what {
-            Use::Eden | Use::Survivor => &[],
-            _ => &self.nodes[what as usize],
+            Use::Eden | Use::Survivor => Nodes::NONE,
+            _ => *self.lock(what),
         }
+    }
+
+    fn lock(&self, what: Use) -> std::sync::MutexGuard<'_, Nodes> {
+        let nodes = self.nodes[what as usize].lock();
+        nodes.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether generations are to be in different memories, or one of them to move.
+    pub fn tells_generations_apart(&self) -> bool {
+        !self.of(Use::Old).is_empty() && self.of(Use::Heap).is_empty()
+    }
+
+    /// From now on the old generation is on these nodes: what comes is bound, and what is there moves. Of each of its ranges at most
+    /// `bytes` are in memory.
+    pub fn move_old(&self, nodes: Nodes, bytes: u64) -> Moved {
+        *self.lock(Use::Old) = nodes;
+        let bound = *BOUND.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut moved = Moved::default();
+        let old = bound.0.iter().take(bound.1).flatten();
+        for range in old.filter(|range| range.what == Use::Old) {
+            // The policy of the whole range changes at once, so that the kernel splits neither it nor a large page in it. What
+            // cannot be bound is seen in what is elsewhere.
+            let _ = nodes.prefer(range.start, range.end - range.start, 0);
+            let end = range.end.min(range.start.saturating_add(bytes));
+            move_to(range.start, end, &nodes, &mut moved);
+        }
+        moved
     }
 
     /// Binds a range, and moves what is there.
@@ -107,38 +133,7 @@ impl Places {
             *count += 1;
         }
         drop(bound);
-        prefer(range.start, range.bytes, nodes, MOVE)
-    }
-}
-
-/// Has pages of a range come from these nodes, and from others only if these are full.
-fn prefer(start: u64, bytes: u64, nodes: &[usize], flags: c_int) -> Result<(), std::io::Error> {
-    let mut mask = [0u64; NODES / 64];
-    for node in nodes {
-        mask[node / 64] |= 1 << (node % 64);
-    }
-    let mode = if nodes.len() == 1 {
-        PREFERRED
-    } else {
-        PREFERRED_MANY
-    };
-    let first = start / PAGE * PAGE;
-    let bytes = (start + bytes).next_multiple_of(PAGE) - first;
-    // SAFETY: the call changes where pages are and no byte of them; the kernel looks at one bit less than it is told of.
-    let result = unsafe {
-        syscall(
-            SYS_MBIND,
-            first,
-            bytes,
-            mode,
-            mask.as_ptr(),
-            NODES + 1,
-            flags,
-        )
-    };
-    match result {
-        0 => Ok(()),
-        _ => Err(std::io::Error::last_os_error()),
+        nodes.prefer(range.start, range.bytes, MOVE)
     }
 }
 
@@ -151,7 +146,7 @@ fn mapped(start: u64, bytes: u64) {
         let (from, to) = (range.start.max(start), range.end.min(end));
         if from < to {
             // What cannot be bound is seen in the report.
-            let _ = prefer(from, to - from, places.of(range.what), 0);
+            let _ = places.of(range.what).prefer(from, to - from, 0);
         }
     }
 }
@@ -192,43 +187,4 @@ pub unsafe extern "C" fn mmap64(
 ) -> *mut c_void {
     // SAFETY: promised by the caller.
     unsafe { mmap(address, bytes, prot, flags, fd, offset) }
-}
-
-/// Bytes of a range that are in memory, by node, as the kernel says. Of a very large one some pages stand for all.
-pub fn positions(range: &Range) -> BTreeMap<i32, u64> {
-    const BATCH: usize = 4096;
-    let mut found = BTreeMap::new();
-    let first = range.start.next_multiple_of(PAGE);
-    let pages = (range.start + range.bytes).saturating_sub(first) / PAGE;
-    let step = pages.div_ceil(LOOKED_AT).max(1);
-    let mut at = (0..pages)
-        .step_by(step as usize)
-        .map(|page| first + page * PAGE);
-    loop {
-        let batch: Vec<u64> = at.by_ref().take(BATCH).collect();
-        if batch.is_empty() {
-            return found;
-        }
-        let mut status = [-1i32; BATCH];
-        // SAFETY: as many pages and answers as stated; no page is moved.
-        let asked = unsafe {
-            let nowhere = core::ptr::null::<c_int>();
-            syscall(
-                SYS_MOVE_PAGES,
-                0,
-                batch.len(),
-                batch.as_ptr(),
-                nowhere,
-                status.as_mut_ptr(),
-                0,
-            )
-        };
-        if asked < 0 {
-            return found;
-        }
-        // Negative: not in memory.
-        for &node in status[..batch.len()].iter().filter(|&&node| node >= 0) {
-            *found.entry(node).or_default() += PAGE * step;
-        }
-    }
 }

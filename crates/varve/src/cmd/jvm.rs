@@ -72,11 +72,14 @@ type Named = (String, &'static Plan);
 
 /// The plans that a list names; all of them without one.
 fn chosen(list: Option<&str>) -> Result<Vec<Named>, Failure> {
-    let able = PLANS.iter().filter(|plan| !plan.alias);
+    let able = PLANS.iter().filter(|plan| !plan.alias && !plan.is_live());
     let able: Vec<&str> = able.map(|plan| plan.name).collect();
     let specs = varve_spec::expand(list.unwrap_or(varve_spec::ALL), &able);
     let named = specs.into_iter().map(|spec| {
         let (plan, _) = jvm::plan(&spec).map_err(wrong)?;
+        if let Some(why) = plan.not_on_a_model() {
+            return Err(wrong(why));
+        }
         Ok((spec, plan))
     });
     named.collect()

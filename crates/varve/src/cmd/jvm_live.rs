@@ -6,14 +6,16 @@ use crate::ui::{Done, Failure, print, wrong};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::path::Path;
-use varve_live::java::{self, JavaProcess, JavaReport, Placing};
+use varve_live::java::{self, Decided, Deciding, JavaProcess, JavaReport, Job, Placing};
 use varve_live::nodes::Kinds;
 use varve_live::probe::Topology;
-use varve_run::jvm::{By, plan};
+use varve_run::Phase;
+use varve_run::jvm::{By, Sampler, plan};
 
 pub fn run(command: &[OsString], a: &LiveJava) -> Done {
     let named = a.plan.plan.as_deref().unwrap_or_default();
-    let placing = placing(named)?;
+    let (_, by) = plan(named).map_err(wrong)?;
+    let placing = placing(named, by)?;
     let (topology, _) = Topology::read(Path::new("/"));
     let kinds = match &a.nodes.nodes {
         Some(given) => Kinds::parse(given, &topology).map_err(wrong)?,
@@ -23,19 +25,40 @@ pub fn run(command: &[OsString], a: &LiveJava) -> Done {
             ))
         })?,
     };
-    let report = java::run(command, placing, &kinds).map_err(wrong)?;
+    let job = Job {
+        command,
+        placing,
+        kinds: &kinds,
+        must: a.must.must,
+    };
+    let (report, decided) = match by {
+        By::Sampled(sampled) => java::run(
+            &job,
+            Some(Deciding {
+                unit: sampled.allocation,
+                new: &|| Sampler::new(&sampled),
+            }),
+        ),
+        _ => java::run::<Sampler>(&job, None),
+    }
+    .map_err(wrong)?;
     if a.json.json {
-        print(serde_json::to_string_pretty(&as_json(&report, named)).unwrap_or_default());
+        let json = as_json(&report, named, &decided);
+        print(serde_json::to_string_pretty(&json).unwrap_or_default());
     } else {
         // The program's own output is on standard output; ours goes beside it.
-        eprint!("{}", as_text(&report));
+        eprint!("{}{}", as_text(&report), decisions(&decided));
+    }
+    if job.must && report.processes.is_empty() && report.status.success() {
+        return Err(wrong(
+            "--must: no Java virtual machine was placed; see the note above",
+        ));
     }
     ended(&report.status)
 }
 
-/// Where a plan has the memory of a virtual machine.
-fn placing(named: &str) -> Result<Placing, Failure> {
-    let (_, by) = plan(named).map_err(wrong)?;
+/// Where a plan has the memory of a virtual machine in the beginning.
+fn placing(named: &str, by: By) -> Result<Placing, Failure> {
     match by {
         By::Fast => Ok(Placing::Generations {
             young: true,
@@ -51,10 +74,16 @@ fn placing(named: &str) -> Result<Placing, Failure> {
             old,
             outside,
         }),
+        // The default phase: as kg-n.
+        By::Sampled(_) => Ok(Placing::Generations {
+            young: true,
+            old: false,
+            outside: true,
+        }),
         By::Pages("interleave") => Ok(Placing::Interleaved),
         By::Pages(_) => Err(wrong(format!(
-            "--plan {named}: moves pages while the program runs, which is done on a model alone: take dram, slow, slow-scan, kg-n or \
-             interleave here"
+            "--plan {named}: moves pages while the program runs, which is done on a model alone: take dram, slow, slow-scan, kg-n, \
+             interleave or pima here"
         ))),
     }
 }
@@ -87,6 +116,45 @@ fn as_text(report: &JavaReport) -> String {
     text
 }
 
+/// Phases that are shown of a machine, the last ones; `--json` has all.
+const SHOWN: usize = 12;
+
+/// What was decided for each machine, and what moved.
+fn decisions(decided: &[Decided<Sampler>]) -> String {
+    let mut text = String::new();
+    // Of others a note says why nothing was decided.
+    for machine in decided.iter().filter(|machine| machine.intervals > 0) {
+        let (phases, moves) = (machine.by.phases(), machine.by.moves());
+        let chosen: Vec<bool> = phases.iter().filter_map(|phase| phase.fast).collect();
+        let fast = chosen.iter().filter(|fast| **fast).count();
+        let moved: u64 = moves.iter().map(|to| to.bytes).sum();
+        let took = moves.iter().fold(0.0, |all, to| all + to.took_s);
+        text.push_str(&format!(
+            "varve: java ({}): {} intervals {}; {} decisions, {fast} for fast memory; {:.1} MiB of old objects moved in {:.1} ms beside the \
+             program\n",
+            machine.pid,
+            machine.intervals,
+            how(machine),
+            chosen.len(),
+            mib(moved),
+            took * 1e3
+        ));
+        let shown: &[Phase] = &phases[phases.len().saturating_sub(SHOWN)..];
+        for phase in shown {
+            text.push_str(&format!("varve: pima {}\n", phase.line));
+        }
+    }
+    text
+}
+
+/// What an interval is.
+fn how(machine: &Decided<Sampler>) -> &'static str {
+    match machine.reported {
+        true => "that the program reported",
+        false => "of equal allocation",
+    }
+}
+
 /// Where the memory for something is, in words.
 fn on_nodes(process: &JavaProcess, what: &str) -> String {
     let (nodes, _) = process.part(what).unwrap_or_default();
@@ -100,7 +168,7 @@ fn on_nodes(process: &JavaProcess, what: &str) -> String {
     }
 }
 
-fn as_json(report: &JavaReport, plan: &str) -> Value {
+fn as_json(report: &JavaReport, plan: &str, decided: &[Decided<Sampler>]) -> Value {
     json!({
         "plan": plan,
         "exit_code": report.status.code(),
@@ -116,10 +184,19 @@ fn as_json(report: &JavaReport, plan: &str) -> Value {
             "longest_pause_ns": p.longest_pause_ns,
             "memory": p.parts.iter().map(|part| json!({
                 "name": part.what,
+                "start": part.start,
                 "reserved_bytes": part.reserved_bytes,
                 "wanted_nodes": part.wanted,
                 "bytes_by_node": part.nodes,
             })).collect::<Vec<_>>(),
+        })).collect::<Vec<_>>(),
+        "decisions": decided.iter().map(|machine| json!({
+            "pid": machine.pid,
+            "intervals": machine.intervals,
+            "intervals_are": how(machine),
+            "allocated_bytes": machine.allocated,
+            "phases": machine.by.phases(),
+            "moves": machine.by.moves(),
         })).collect::<Vec<_>>(),
         "notes": report.notes,
     })

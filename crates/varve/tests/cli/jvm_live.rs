@@ -4,6 +4,7 @@
 use crate::common::{Said, has, varve};
 use crate::nodes::{kinds, skip_unless_two_kinds};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
@@ -23,6 +24,331 @@ public class Grows {
     }
 }
 ";
+
+/// Rounds of the same work beside old objects that stay. A round says where its old objects are, as the kernel counts pages. With
+/// `matters` it takes longer while any are on another node than `fast`; with `reports` it tells Varve how long it took.
+const ROUNDS: &str = "\
+import java.nio.file.*;
+import java.util.*;
+
+public class Rounds {
+    static byte[][] kept = new byte[64][];
+    static Object last;
+
+    /** The nodes of the most pages of the heap: the old generation is the largest range below 4 GiB. */
+    static Map<Integer, Long> old() throws Exception {
+        Map<Integer, Long> most = Map.of();
+        for (String line : Files.readAllLines(Path.of(\"/proc/self/numa_maps\"))) {
+            if (line.indexOf(' ') > 8) continue;
+            Map<Integer, Long> nodes = new TreeMap<>();
+            for (String word : line.split(\" \")) {
+                if (word.matches(\"N[0-9]+=[0-9]+\")) {
+                    String[] both = word.substring(1).split(\"=\");
+                    nodes.put(Integer.parseInt(both[0]), Long.parseLong(both[1]));
+                }
+            }
+            if (sum(nodes) > sum(most)) most = nodes;
+        }
+        return most;
+    }
+
+    static long sum(Map<Integer, Long> nodes) {
+        return nodes.values().stream().mapToLong(n -> n).sum();
+    }
+
+    public static void main(String[] words) throws Exception {
+        List<String> how = List.of(words);
+        int fast = Integer.parseInt(words[0]), rounds = Integer.parseInt(words[1]);
+        boolean reports = how.contains(\"reports\") && varve.Varve.sampling();
+        for (int i = 0; i < kept.length; i++) {
+            kept[i] = new byte[1 << 18];
+            Arrays.fill(kept[i], (byte) 1);
+        }
+        for (int round = 0; round < rounds; round++) {
+            long begun = System.nanoTime();
+            for (int j = 0; j < 1 << 12; j++) last = new byte[1 << 10];
+            Map<Integer, Long> nodes = old();
+            long took = System.nanoTime() - begun;
+            boolean slow = sum(nodes) > nodes.getOrDefault(fast, 0L);
+            if (how.contains(\"matters\") && slow) {
+                while (System.nanoTime() - begun < 10 * took) Thread.onSpinWait();
+            }
+            // What reports say counts, and not how long it takes.
+            if (reports) varve.Varve.interval(round, how.contains(\"said\") && slow ? 900 : 100, 0);
+            System.out.println(nodes);
+        }
+        var beans = (com.sun.management.ThreadMXBean) java.lang.management.ManagementFactory.getThreadMXBean();
+        System.out.println(\"allocated \" + beans.getThreadAllocatedBytes(Thread.currentThread().getId()));
+    }
+}
+";
+
+/// A folder with the compiled program; none where Java is missing, which is said.
+fn rounds() -> Option<tempfile::TempDir> {
+    let debian = "openjdk-17-jdk-headless";
+    if !has("java", debian) || !has("javac", debian) {
+        return None;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("Rounds.java");
+    std::fs::write(&source, ROUNDS).unwrap();
+    let api = format!(
+        "{}/../../programs/api/src/main/java/varve",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let api = ["Varve.java", "Reports.java"].map(|name| format!("{api}/{name}"));
+    let made = Command::new("javac")
+        .arg("-d")
+        .arg(folder.path())
+        .arg(&source)
+        .args(api)
+        .status();
+    assert!(made.unwrap().success());
+    Some(folder)
+}
+
+/// What came of a run of it under a plan.
+struct Told {
+    /// Pages by node after each round, as the program saw them.
+    rounds: Vec<BTreeMap<u32, u64>>,
+    /// What it allocated, as the machine says itself.
+    allocated: u64,
+    json: Value,
+}
+
+impl Told {
+    fn choices(&self) -> Vec<bool> {
+        let phases = self.json["decisions"][0]["phases"].as_array().unwrap();
+        phases
+            .iter()
+            .filter_map(|phase| phase["fast"].as_bool())
+            .collect()
+    }
+
+    /// Was there a round in which pages of all old objects were on these nodes?
+    fn all_on(&self, nodes: &[u32]) -> bool {
+        self.rounds.iter().any(|pages| {
+            pages.values().sum::<u64>() > 4000 && pages.keys().all(|node| nodes.contains(node))
+        })
+    }
+}
+
+fn told(folder: &Path, options: &[&str], collector: &str, words: &[&str]) -> Told {
+    let java = [
+        "--json",
+        "--",
+        "java",
+        collector,
+        "-Xms40m",
+        "-Xmx40m",
+        "-Xmn6m",
+        "-XX:TieredStopAtLevel=1",
+        "-cp",
+    ];
+    let folder = [folder.to_str().unwrap(), "Rounds"];
+    let said = varve(&[&["run", "--live"], options, &java, &folder, words].concat()).well();
+    let (rounds, rest) = said.out.split_once("allocated ").unwrap();
+    let (allocated, json) = rest.split_once('\n').unwrap();
+    let pages = |line: &str| {
+        let pages = line
+            .trim_matches(['{', '}'])
+            .split(", ")
+            .filter_map(|word| word.split_once('='));
+        pages
+            .map(|(node, pages)| (node.parse().unwrap(), pages.parse().unwrap()))
+            .collect()
+    };
+    Told {
+        rounds: rounds.lines().map(pages).collect(),
+        allocated: allocated.parse().unwrap(),
+        json: serde_json::from_str(json).unwrap(),
+    }
+}
+
+/// Two intervals per memory and one decision.
+const SAMPLE: &str = "pima:alpha=3,allocation=16MiB,intervals=2,hold-off=1h";
+/// The same, for programs to which it makes no difference.
+const CALM: &str = "pima:alpha=1000,allocation=16MiB,intervals=2,hold-off=1h";
+
+#[test]
+fn old_objects_are_where_the_program_runs_well_page_by_page() {
+    if skip_unless_two_kinds() {
+        return;
+    }
+    let Some(folder) = rounds() else { return };
+    let (fast, slow) = kinds();
+    let first = fast[0].to_string();
+    // The guest has no slower memory: a program that matters makes itself slower there. What else makes it slower or faster is noise,
+    // far below a factor of 1000.
+    for (plan, collector, words, ends_fast) in [
+        (
+            SAMPLE,
+            "-XX:+UseSerialGC",
+            [&*first, "26", "matters", "-"],
+            true,
+        ),
+        (CALM, "-XX:+UseParallelGC", [&*first, "30", "-", "-"], false),
+        (
+            SAMPLE,
+            "-XX:+UseSerialGC",
+            [&*first, "30", "reports", "said"],
+            true,
+        ),
+    ] {
+        let told = told(folder.path(), &["--plan", plan], collector, &words);
+        let case = format!("{words:?}: {:?} {}", told.rounds, told.json["decisions"]);
+        assert_eq!(told.choices(), [ends_fast], "{case}");
+        // Slow first, then all fast for a sample; then where they are to be.
+        assert!(told.all_on(&slow), "{case}");
+        assert!(told.all_on(&fast), "{case}");
+        let last = told.rounds.last().unwrap();
+        let wanted = if ends_fast { &fast } else { &slow };
+        assert!(last.keys().all(|node| wanted.contains(node)), "{case}");
+        assert!(
+            by_node(&told.json, "old")
+                .iter()
+                .all(|(node, _)| wanted.contains(node)),
+            "{case}"
+        );
+        assert!(
+            by_node(&told.json, "young")
+                .iter()
+                .all(|(node, _)| fast.contains(node)),
+            "{case}"
+        );
+        let moves = told.json["decisions"][0]["moves"].as_array().unwrap();
+        assert_eq!(moves.len(), if ends_fast { 1 } else { 2 }, "{case}");
+        for to in moves {
+            assert!(to["bytes"].as_u64().unwrap() > 15 << 20, "{case}");
+            assert_eq!(to["elsewhere_bytes"], 0, "{case}");
+        }
+        assert_eq!(told.json["notes"], serde_json::json!([]), "{case}");
+    }
+}
+
+#[test]
+fn pima_decides_by_equal_allocation_or_by_what_the_program_reports() {
+    let (own, alone) = kinds();
+    let Some(&node) = own.first().filter(|_| alone.is_empty()) else {
+        return eprintln!("skipped: this machine has two kinds of memory");
+    };
+    let Some(folder) = rounds() else { return };
+    let nodes = format!("fast={node},slow={node}");
+    let options = ["--nodes", &nodes, "--plan", CALM];
+    let run = |collector, words: &[&str]| told(folder.path(), &options, collector, words);
+    for collector in ["-XX:+UseSerialGC", "-XX:+UseParallelGC"] {
+        let told = run(collector, &["0", "60"]);
+        let decided = &told.json["decisions"][0];
+        // One node is both kinds: nothing moves, and neither memory is slower.
+        assert_eq!(told.choices(), [false], "{decided}");
+        let moves = decided["moves"].as_array().unwrap();
+        assert!(moves.iter().all(|to| to["bytes"] == 0), "{decided}");
+        // What the machine counts for the thread that does all work, but for what is in the young generation at the end.
+        let allocated = decided["allocated_bytes"].as_u64().unwrap();
+        let missing = told.allocated.abs_diff(allocated);
+        assert!(
+            missing < told.allocated / 10,
+            "{allocated} of {}",
+            told.allocated
+        );
+    }
+    // Its reports say that memory on node 7 is fast, which nothing is on; so it is slow all the time.
+    let told = run("-XX:+UseSerialGC", &["7", "60", "reports", "said"]);
+    let decided = &told.json["decisions"][0];
+    assert_eq!(decided["intervals_are"], "that the program reported");
+    assert_eq!(told.choices(), [false], "{decided}");
+    let slowdown = decided["phases"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find_map(|phase| phase["slowdown"].as_f64());
+    assert_eq!(slowdown, Some(1.0), "{decided}");
+}
+
+#[test]
+fn what_cannot_be_placed_runs_as_ever_unless_it_must_be() {
+    let (own, alone) = kinds();
+    let Some(&node) = own.first().filter(|_| alone.is_empty()) else {
+        return eprintln!("skipped: this machine has two kinds of memory");
+    };
+    let Some(folder) = compiled() else { return };
+    let nodes = format!("fast={node},slow={node}");
+    let here = ["--plan", "pima", "--nodes", &nodes];
+    let must = ["--plan", "pima", "--nodes", &nodes, "--must"];
+
+    // A collector whose generations have no places.
+    let runs = grown(folder.path(), &here, "-XX:+UseG1GC").well();
+    assert_eq!(runs.out, "grown\n");
+    assert!(
+        runs.err.contains("no generation was placed"),
+        "{}",
+        runs.err
+    );
+    let ends = grown(folder.path(), &must, "-XX:+UseG1GC");
+    assert_eq!((ends.code, &*ends.out), (2, ""), "{}", ends.err);
+    assert!(
+        ends.err.contains("(G1): take -XX:+UseSerialGC"),
+        "{}",
+        ends.err
+    );
+
+    // Without the counters that tell of allocation; without what debuggers attach to, which is not needed.
+    let java = |option: &str, plan: &[&str]| {
+        let words = [
+            "--",
+            "java",
+            "-XX:+UseSerialGC",
+            option,
+            "-Xmx80m",
+            "-Xmn6m",
+            "-cp",
+        ];
+        let program = [folder.path().to_str().unwrap(), "Grows"];
+        varve(&[&["run", "--live"], plan, &words, &program].concat()).well()
+    };
+    let uncounted = java("-XX:-UsePerfData", &here);
+    assert!(
+        uncounted.err.contains("-XX:-UsePerfData"),
+        "{}",
+        uncounted.err
+    );
+    let small = ["--plan", "pima:allocation=4MiB", "--nodes", &nodes];
+    let unattached = java("-XX:+DisableAttachMechanism", &small);
+    assert!(unattached.err.contains("pima at"), "{}", unattached.err);
+    assert!(!unattached.err.contains("note:"), "{}", unattached.err);
+
+    // Programs that end before anything is known of them.
+    let early = |words: &[&str]| varve(&[&["run", "--live"], &here[..], &["--"], words].concat());
+    let version = early(&["java", "-XX:+UseSerialGC", "-version"]).well();
+    assert!(
+        version.err.contains("before its first interval"),
+        "{}",
+        version.err
+    );
+    let wrong = early(&["java", "-XX:+NoSuchOption"]);
+    assert_eq!(wrong.code, 1, "{}", wrong.err);
+    assert!(
+        wrong.err.contains("no Java virtual machine"),
+        "{}",
+        wrong.err
+    );
+    early(&["no-such-java"]).refuses(2, &["no-such-java"]);
+    let none = varve(&[&["run", "--live"], &must[..], &["--", "true"]].concat());
+    assert_eq!(none.code, 2, "{}", none.err);
+
+    // What is no plan here, and a plan that is not for models.
+    for (plan, said) in [
+        ("pima:alpha=0", "alpha"),
+        ("pima:allocation=1", "1MiB"),
+        ("pima:speed=2", "speed"),
+    ] {
+        varve(&[
+            "run", "--live", "--plan", plan, "--nodes", &nodes, "--", "java",
+        ])
+        .refuses(2, &[said]);
+    }
+    varve(&["run", "--plan", "pima", "--", "java", "X"]).refuses(2, &["--live"]);
+}
 
 /// A folder with the compiled program; none where Java is missing, which is said.
 fn compiled() -> Option<tempfile::TempDir> {

@@ -2,7 +2,7 @@
 
 use super::engine::{Engine, EngineLog};
 use super::help::Help;
-use super::jvm::{self, Generations, GenerationsHere};
+use super::jvm::{self, Generations, GenerationsHere, Must};
 use super::model::{Model, PageSize};
 use super::objects::{Instances, Nodes, Objects, Plans, Stale, Trays};
 use super::output::{Json, Output};
@@ -102,6 +102,8 @@ pub struct LiveJava {
     pub live: Live,
     #[command(flatten)]
     pub plan: GenerationsHere,
+    #[command(flatten)]
+    pub must: Must,
     #[command(flatten)]
     pub json: Json,
     #[command(flatten)]

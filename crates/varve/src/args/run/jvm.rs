@@ -29,9 +29,18 @@ pub struct Generations {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Generations")]
 pub struct GenerationsHere {
-    /// The plan for generations: dram, slow, slow-scan, kg-n or interleave (see `varve plan`)
+    /// The plan for generations: dram, slow, slow-scan, kg-n, interleave or pima (see `varve plan`)
     #[arg(long, value_name = "PLAN", help_heading = MAIN)]
     pub plan: Option<String>,
+}
+
+/// Whether the virtual machine runs anyway.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Generations")]
+pub struct Must {
+    /// Do not run a Java program whose memory cannot be placed; without it, it runs as it would without Varve, and a note says why
+    #[arg(long)]
+    pub must: bool,
 }
 
 /// Does a command start a Java virtual machine? Scripts that do are known by their traces.

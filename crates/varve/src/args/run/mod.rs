@@ -49,6 +49,7 @@ impl Args for Request {
         let command = objects::Instances::augment_args(command);
         let command = objects::Trays::augment_args(command);
         let command = objects::Nodes::augment_args(command);
+        let command = jvm::Must::augment_args(command);
         let command = page_cache::PageCache::augment_args(command);
         let command = engine::Engine::augment_args(command);
         let command = engine::EngineLog::augment_args(command);

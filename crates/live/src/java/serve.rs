@@ -1,0 +1,116 @@
+//! The socket at which agents ask, while the program runs.
+
+use super::decide::{Decide, Decided, Talk};
+use crate::nodes::Kinds;
+use crate::probe::sysfs::text;
+use std::io::{BufRead, BufReader, Write};
+use std::net::Shutdown;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+/// Who decides for each virtual machine, and how often it is asked.
+#[derive(Clone, Copy)]
+pub struct Deciding<'d, D> {
+    /// Bytes that a program allocates in an interval.
+    pub unit: u64,
+    /// Makes one for a machine that has begun.
+    pub new: &'d (dyn Fn() -> D + Sync),
+}
+
+/// Answers agents while `work` is done. Gives what came of both.
+///
+/// # Errors
+/// There can be no socket of that path.
+pub(super) fn meanwhile<D: Decide, R>(
+    path: &Path,
+    kinds: &Kinds,
+    deciding: Deciding<'_, D>,
+    work: impl FnOnce() -> R,
+) -> std::io::Result<(R, Vec<Decided<D>>)> {
+    let listener = UnixListener::bind(path)?;
+    let begun = Instant::now();
+    let (is_over, streams) = (AtomicBool::new(false), Mutex::new(Vec::new()));
+    let decided = Mutex::new(Vec::new());
+    let answer = |stream: UnixStream| {
+        let talk = Talk::new(kinds, deciding.unit, (deciding.new)());
+        let talk = answer(stream, talk, begun);
+        locked(&decided).push(talk.decided);
+    };
+    let result = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for stream in listener.incoming().map_while(Result::ok) {
+                if is_over.load(SeqCst) {
+                    break;
+                }
+                locked(&streams).extend(stream.try_clone());
+                scope.spawn(|| answer(stream));
+            }
+        });
+        let result = work();
+        is_over.store(true, SeqCst);
+        // The listener looks up; machines that live on stay as they are. What they have said is still read.
+        let _ = UnixStream::connect(path);
+        for stream in locked(&streams).iter() {
+            let _: std::io::Result<()> = UnixStream::shutdown(stream, Shutdown::Read);
+        }
+        result
+    });
+    let decided = decided.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok((result, decided))
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Talks with an agent until its machine ends.
+fn answer<'k, D: Decide>(stream: UnixStream, mut talk: Talk<'k, D>, begun: Instant) -> Talk<'k, D> {
+    let Ok(mut out) = stream.try_clone() else {
+        return talk;
+    };
+    let free = {
+        let kinds = talk.kinds();
+        let files: Vec<PathBuf> = kinds.of_tier(0).iter().map(|node| meminfo(*node)).collect();
+        move || {
+            files
+                .iter()
+                .map(|file| available(&text(file).unwrap_or_default()))
+                .sum()
+        }
+    };
+    for line in BufReader::new(stream).lines().map_while(Result::ok) {
+        if let Some(answer) = talk.hear(&line, begun.elapsed(), &free)
+            && out.write_all(answer.as_bytes()).is_err()
+        {
+            break;
+        }
+    }
+    talk
+}
+
+fn meminfo(node: u32) -> PathBuf {
+    format!("/sys/devices/system/node/node{node}/meminfo").into()
+}
+
+/// Bytes that a node has for those who ask: what is free, and files that nobody reads at present.
+fn available(meminfo: &str) -> u64 {
+    let kib = |name: &str| {
+        let line = meminfo.lines().find(|line| line.contains(name))?;
+        line.split_ascii_whitespace().rev().nth(1)?.parse().ok()
+    };
+    (kib("MemFree:").unwrap_or(0) + kib("Inactive(file):").unwrap_or(0)) << 10
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_node_has_is_what_is_free_and_files_that_nobody_reads() {
+        let said = "Node 0 MemTotal:  24111 kB\nNode 0 MemFree:   1000 kB\nNode 0 Active(file):   7 kB\nNode 0 Inactive(file):  24 kB\n";
+        assert_eq!(available(said), 1024 << 10);
+    }
+}
