@@ -250,6 +250,10 @@ pub struct TraceArgs {
     /// Leave allocation call sites out (a little faster)
     #[arg(long)]
     pub no_sites: bool,
+    /// Record accesses only between the program's own marks: from where it looks for the file `/varve/record/begin` to where it looks
+    /// for `/varve/record/end`, which need not be there
+    #[arg(long)]
+    pub marked: bool,
     /// The command to record
     #[arg(last = true)]
     pub command: Vec<OsString>,
