@@ -16,6 +16,7 @@ fn options(keep: Keep) -> StudyOptions {
         seed: 1,
         workers: std::thread::available_parallelism().map_or(1, |n| n.get()),
         keep,
+        recordings: None,
     }
 }
 

@@ -605,4 +605,7 @@ pub struct StudyArgs {
     /// Where finished runs are kept, so that a study resumes; `none` keeps nothing
     #[arg(long, value_name = "FOLDER")]
     pub keep: Option<PathBuf>,
+    /// Of `pima`: recordings of Java virtual machines, made by programs/jvm/record, instead of the small ones that are built in
+    #[arg(long, value_name = "FOLDER")]
+    pub jvm: Option<PathBuf>,
 }

@@ -49,7 +49,7 @@ pub extern "C" fn on_call(
         CALL_MACHINE => shared().put(slot, EVENT_MACHINE, &[a, b]),
         CALL_HEAP_RANGE => shared().put(slot, EVENT_HEAP_RANGE, &[b, c, a]),
         // a pause of which nothing is heard is none, and one that is half heard is whole or none
-        CALL_PAUSE if !QUIET.load(Acquire) => {
+        CALL_PAUSE if !is_quiet() => {
             PAUSE_TOLD.store(true, SeqCst);
             shared().put(slot, EVENT_PAUSE, &[]);
         }
@@ -81,11 +81,12 @@ const END: &[u8] = b"/varve/record/end\0";
 fn mark(path: u64) {
     let mut begin = [0; BEGIN.len()];
     let got = follow::guest(path, &mut begin);
+    let quiet = &shared().header().quiet;
     // the shorter one may be at the end of what can be read
     if begin[..got].starts_with(END) {
-        QUIET.store(true, Release);
+        quiet.store(1, Release);
     } else if got == begin.len() && begin == *BEGIN {
-        QUIET.store(false, Release);
+        quiet.store(0, Release);
     }
 }
 

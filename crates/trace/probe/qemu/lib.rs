@@ -79,9 +79,6 @@ static MODULES_WRITTEN: AtomicBool = AtomicBool::new(false);
 static WORDS: AtomicU32 = AtomicU32::new(0);
 /// The program says when it is recorded.
 static MARKED: AtomicBool = AtomicBool::new(false);
-/// No accesses are recorded now, since the program has not said that they are to be (see [`calls::mark`]). Threads notice when their
-/// next run begins, or at their next system call.
-static QUIET: AtomicBool = AtomicBool::new(false);
 /// Ask QEMU for every access.
 static ASK_ALL: AtomicBool = AtomicBool::new(false);
 
@@ -133,9 +130,15 @@ fn make_unheard(number: c_uint) {
     unsafe { *slot(number) = addr_of_mut!(DEAF) };
 }
 
-/// A thread whose events are recorded is heard, or not, as the program has said last.
+/// No accesses are recorded now, of any process: see [`calls::mark`].
+fn is_quiet() -> bool {
+    shared().header().quiet.load(Acquire) != 0
+}
+
+/// A thread whose events are recorded is heard, or not, as the program has said last. Threads come here when their next run
+/// begins, or at their next system call.
 fn settle(number: c_uint) {
-    let quiet = QUIET.load(Acquire);
+    let quiet = is_quiet();
     if is_deaf(number) || is_unheard(number) == quiet {
         return;
     }
@@ -567,7 +570,6 @@ pub unsafe extern "C" fn qemu_plugin_install(
     WORDS.store(value(b"words=").and_then(number).unwrap_or(0), Relaxed);
     ASK_ALL.store(value(b"ask=all").is_some(), Relaxed);
     MARKED.store(value(b"marked=yes").is_some(), Relaxed);
-    QUIET.store(MARKED.load(Relaxed), Relaxed);
     // SAFETY: no callback is registered yet, so nobody reads it.
     unsafe { SHARED = shared };
     rewind_deaf();

@@ -72,7 +72,7 @@ final class Graph implements Work {
 
     private static final int SCALE = 15;
     private static final int EDGES = 8 << SCALE;
-    private static final int INTERVALS = 32;
+    private static final int INTERVALS = 64;
 
     private final Task task;
     private final int threads;

@@ -3,6 +3,7 @@ package varve.jvm;
 import java.io.File;
 import java.lang.management.GarbageCollectorMXBean;
 import java.lang.management.ManagementFactory;
+import java.lang.management.MemoryPoolMXBean;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -103,10 +104,13 @@ public final class Main {
             if (last) {
                 // What the iterations before have left is not this one's.
                 System.gc();
-                mark("begin");
             }
             long allocated = allocated();
+            long old = old();
             long collections = collections();
+            if (last) {
+                mark("begin");
+            }
             long start = System.nanoTime();
             List<Future<Long>> parts = new ArrayList<>();
             for (int thread = 0; thread < threads; thread++) {
@@ -122,10 +126,13 @@ public final class Main {
             if (last) {
                 mark("end");
             }
+            allocated = allocated() - allocated;
+            old = old() - old;
+            collections = collections() - collections;
             digest += work.reset();
             System.out.printf("iteration %d: digest %016x%n", iteration, digest);
-            System.err.printf("iteration %d: %.3f s, %d MB allocated, %d collections%n", iteration, seconds,
-                    (allocated() - allocated) >> 20, collections() - collections);
+            System.err.printf("iteration %d: %.3f s, %d KiB allocated, %d KiB promoted, %d collections%n", iteration, seconds, allocated >> 10,
+                    old >> 10, collections);
         }
         pool.shutdown();
     }
@@ -140,6 +147,15 @@ public final class Main {
         long sum = 0;
         for (long bytes : all.getThreadAllocatedBytes(all.getAllThreadIds())) {
             sum += Math.max(bytes, 0);
+        }
+        return sum;
+    }
+
+    /** Bytes in the old generation. Where nothing is collected there, what they have grown by is what has survived. */
+    private static long old() {
+        long sum = 0;
+        for (MemoryPoolMXBean pool : ManagementFactory.getMemoryPoolMXBeans()) {
+            sum += pool.getName().endsWith("Old Gen") ? pool.getUsage().getUsed() : 0;
         }
         return sum;
     }

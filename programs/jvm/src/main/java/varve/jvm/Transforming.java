@@ -9,7 +9,7 @@ import javax.xml.transform.stream.StreamResult;
 import javax.xml.transform.stream.StreamSource;
 import org.apache.xalan.processor.TransformerFactoryImpl;
 
-/** Transforms XML by a style sheet, interpreted: an operation is a document with about a hundred entries, which are sorted and grouped. */
+/** Transforms XML by a style sheet, interpreted: an operation is a document with 25 entries, which are sorted and grouped. */
 final class Transforming implements Work {
     private static final String SHEET = """
             <xsl:stylesheet version="1.0" xmlns:xsl="http://www.w3.org/1999/XSL/Transform">
@@ -33,8 +33,8 @@ final class Transforming implements Work {
               </xsl:template>
             </xsl:stylesheet>
             """;
-    private static final int ENTRIES = 100;
-    private static final int KINDS = 8;
+    private static final int ENTRIES = 25;
+    private static final int KINDS = 4;
 
     private final TransformerFactoryImpl factory = new TransformerFactoryImpl();
     private final Templates sheet;
