@@ -2,6 +2,8 @@
 
 use crate::StudyOptions;
 use serde::Deserialize;
+use ruzstd::decoding::StreamingDecoder;
+use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::sync::Arc;
@@ -44,17 +46,14 @@ macro_rules! built_in {
         [$((
             $name,
             include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../traces/jvm/", $name, ".json")),
-            include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../traces/jvm/", $name, ".trace")).as_slice(),
+            include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../traces/jvm/", $name, ".trace.zst")).as_slice(),
         )),*]
     };
 }
 
-/// Name, what is said of it, trace.
+/// Name, what is said of it, compressed trace.
 const BUILT_IN: &[(&str, &str, &[u8])] = &built_in!(
-    "ecj-parallel-1",
     "h2-parallel-1",
-    "h2-parallel-2",
-    "lusearch-parallel-1",
     "pagerank-g1-1",
     "pagerank-parallel-1",
     "xalan-parallel-1"
@@ -99,12 +98,15 @@ impl Recordings {
     }
 
     fn built_in() -> Result<Recordings, Error> {
-        let refuse = |e: std::io::Error| Error::Java(format!("temporary files: {e}"));
+        let refuse = |e: std::io::Error| Error::Java(format!("recordings that are built in: {e}"));
         let folder = tempfile::tempdir().map_err(refuse)?;
         let mut all = Vec::new();
         for (name, about, trace) in BUILT_IN {
             let path = folder.path().join(name).with_extension("trace");
-            std::fs::write(&path, trace).map_err(refuse)?;
+            let mut trace = StreamingDecoder::new(*trace)
+                .map_err(|e| refuse(std::io::Error::other(e)))?;
+            let mut file = File::create(&path).map_err(refuse)?;
+            std::io::copy(&mut trace, &mut file).map_err(refuse)?;
             all.push(Recording::open(about, &path)?);
         }
         Ok(Recordings {

@@ -3,7 +3,7 @@
 
 use super::recordings::{Recording, Recordings};
 use crate::plan::{Plan, Results};
-use crate::{StudyOptions, Watch, claim};
+use crate::{Effort, StudyOptions, Watch, claim};
 use varve_machine::Machine;
 use varve_report::fmt::Format;
 use varve_report::{Better, Claim, Column, RunTable, StudyResult, Value};
@@ -12,7 +12,7 @@ use varve_run::{Error, Numa, StallShares};
 
 /// Instances when all cores are in use.
 const MOST: u32 = 8;
-/// Threads of the model's chance with which a program is run on the most cores, where it was recorded once.
+/// Seeds of the model with which a program is run on the most cores, where it was recorded with one seed of its input.
 const SEEDS: u64 = 3;
 const STOCK: &str = "OpenJDK: ";
 
@@ -109,9 +109,13 @@ pub fn run(o: &StudyOptions, watch: Watch, out: &mut StudyResult) -> Result<(), 
         }
     }
     let instances = match o.effort {
-        crate::Effort::Full => vec![1, 2, 4, MOST],
-        _ => vec![1, 2, MOST],
+        Effort::Full => vec![1, 2, 4, MOST],
+        Effort::Quick => vec![1, 2, MOST],
+        Effort::Tiny => vec![1, MOST],
     };
+    if o.effort == Effort::Tiny {
+        programs.retain(Program::is_graph);
+    }
     let machine = Machine::load("optane-6242")?;
     let mut plan = Plan::default();
     for program in &programs {
@@ -178,12 +182,8 @@ fn about(stock: &Stock, small: bool) -> String {
         false => "the recordings that --jvm names",
     };
     format!(
-        "{STOCK}real programs on a stock virtual machine, {} of four threads and two collector threads: {}. These are {from}. Means are of \
-         those with Parallel.",
-        match MOST {
-            8 => "up to eight instances",
-            _ => "instances",
-        },
+        "{STOCK}real programs on a stock virtual machine, up to {MOST} instances of four threads and two collector threads: {}. These are \
+         {from}. Means are of those with Parallel.",
         names.join(", ")
     )
 }
