@@ -725,7 +725,10 @@ fn stores_to(reader: &TraceReader, program: &Path, names: &[(&str, u64)]) -> Vec
         .map(|(name, numbers)| {
             let line = nm.lines().find(|l| l.split(' ').next_back() == Some(*name));
             let address = line.unwrap().split(' ').next().unwrap();
-            (base + u64::from_str_radix(address, 16).unwrap(), 8 * numbers)
+            (
+                base + u64::from_str_radix(address, 16).unwrap(),
+                8 * numbers,
+            )
         })
         .collect();
     let mut counts = vec![0; names.len()];
@@ -747,7 +750,12 @@ fn between_marks_every_thread_is_recorded_and_outside_of_them_none() {
     }
     let folder = tempfile::tempdir().unwrap();
     let program = plain(folder.path(), "marks");
-    let arrays = [("before", 1000), ("between", 2000), ("other", 500), ("after", 4000)];
+    let arrays = [
+        ("before", 1000),
+        ("between", 2000),
+        ("other", 500),
+        ("after", 4000),
+    ];
     let recorded = |marked: bool| {
         let path = folder.path().join("recorded.trace");
         let options = RecorderOptions {

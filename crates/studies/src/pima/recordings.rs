@@ -1,8 +1,8 @@
 //! Recordings of stock Java virtual machines: a folder that `programs/jvm/record` has made, or the small ones that are built in.
 
 use crate::StudyOptions;
-use serde::Deserialize;
 use ruzstd::decoding::StreamingDecoder;
+use serde::Deserialize;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
@@ -103,8 +103,8 @@ impl Recordings {
         let mut all = Vec::new();
         for (name, about, trace) in BUILT_IN {
             let path = folder.path().join(name).with_extension("trace");
-            let mut trace = StreamingDecoder::new(*trace)
-                .map_err(|e| refuse(std::io::Error::other(e)))?;
+            let mut trace =
+                StreamingDecoder::new(*trace).map_err(|e| refuse(std::io::Error::other(e)))?;
             let mut file = File::create(&path).map_err(refuse)?;
             std::io::copy(&mut trace, &mut file).map_err(refuse)?;
             all.push(Recording::open(about, &path)?);

@@ -90,14 +90,20 @@ fn key(program: &str, at: (usize, u64), plan: &str, instances: u32, numa: Numa) 
 /// # Errors
 /// A recording that cannot be read, or an interrupt.
 pub fn run(o: &StudyOptions, watch: Watch, out: &mut StudyResult) -> Result<(), Error> {
-    if !["A9", "A10", "A11", "A12", "A15", "A17"].iter().any(|id| o.wants(id)) {
+    if !["A9", "A10", "A11", "A12", "A15", "A17"]
+        .iter()
+        .any(|id| o.wants(id))
+    {
         return Ok(());
     }
     let recordings = Recordings::open(o)?;
     let mut programs: Vec<Program> = Vec::new();
     for recording in &recordings.all {
         let about = &recording.about;
-        match programs.iter_mut().find(|p| p.is(&about.program, &about.collector)) {
+        match programs
+            .iter_mut()
+            .find(|p| p.is(&about.program, &about.collector))
+        {
             Some(known) => known.recordings.push(recording),
             None => programs.push(Program {
                 name: match &about.collector[..] {
@@ -146,7 +152,11 @@ pub fn run(o: &StudyOptions, watch: Watch, out: &mut StudyResult) -> Result<(), 
                 ask(first, name, MOST, Numa::Remote);
             }
         }
-        let parallel = program.recordings[0].recorded.java.collector.has_generations();
+        let parallel = program.recordings[0]
+            .recorded
+            .java
+            .collector
+            .has_generations();
         if parallel && (o.wants("A10") || (o.wants("A17") && program.is_graph())) {
             for name in ["slow-scan", "kg-n"] {
                 ask(first, name, MOST, Numa::Local);
@@ -170,7 +180,8 @@ pub fn run(o: &StudyOptions, watch: Watch, out: &mut StudyResult) -> Result<(), 
     appendix(&stock, out);
     out.tables.push(table(&stock));
     for (name, why) in stock.runs.failures() {
-        out.about.push(format!("The run {STOCK}{name} failed: {why}"));
+        out.about
+            .push(format!("The run {STOCK}{name} failed: {why}"));
     }
     Ok(())
 }
@@ -178,7 +189,9 @@ pub fn run(o: &StudyOptions, watch: Watch, out: &mut StudyResult) -> Result<(), 
 fn about(stock: &Stock, small: bool) -> String {
     let names: Vec<&str> = stock.programs.iter().map(|p| &p.name[..]).collect();
     let from = match small {
-        true => "the small windows that are built in, with young generations of 1.5 MiB (programs/jvm/record FOLDER makes larger ones, for --jvm FOLDER)",
+        true => {
+            "the small windows that are built in, with young generations of 1.5 MiB (programs/jvm/record FOLDER makes larger ones, for --jvm FOLDER)"
+        }
         false => "the recordings that --jvm names",
     };
     format!(
@@ -221,7 +234,10 @@ impl Stock<'_> {
 
     /// Those that slow memory slows by 20 % on the most cores.
     fn sensitive(&self) -> Vec<&Program<'_>> {
-        let is = |p: &&Program| self.slowdown(p, MOST, Numa::Local).is_some_and(|s| s >= 1.2);
+        let is = |p: &&Program| {
+            self.slowdown(p, MOST, Numa::Local)
+                .is_some_and(|s| s >= 1.2)
+        };
         self.parallel().filter(is).collect()
     }
 
@@ -271,7 +287,8 @@ fn rows(
 ) {
     for (what, published, ours) in all {
         let what = format!("{STOCK}{what}");
-        out.claims.push(claim(id, &what, published, ours, unit, note));
+        out.claims
+            .push(claim(id, &what, published, ours, unit, note));
     }
 }
 
@@ -293,7 +310,9 @@ fn cores(s: &Stock, o: &StudyOptions, out: &mut StudyResult) {
         let what = format!("Optane-only on {cores} cores, mean of {whom}");
         all.push((what, published.into(), ours));
     }
-    let worst = s.parallel().filter_map(|p| s.slowdown(p, MOST, Numa::Local));
+    let worst = s
+        .parallel()
+        .filter_map(|p| s.slowdown(p, MOST, Numa::Local));
     let page_rank = s.named("pagerank", "parallel");
     all.push((
         "Optane-only on 32 cores, worst program".into(),
@@ -318,8 +337,16 @@ fn collector(s: &Stock, out: &mut StudyResult) {
         |r| r.seconds - r.minor_seconds - r.full_seconds - r.other_seconds;
     let at_least = Value::AtLeast { at_least: 3.0 };
     let all = vec![
-        ("mutator on Optane".into(), 2.0.into(), part(("slow", "dram"), mutator)),
-        ("minor collections on Optane".into(), at_least, part(("slow", "dram"), minor)),
+        (
+            "mutator on Optane".into(),
+            2.0.into(),
+            part(("slow", "dram"), mutator),
+        ),
+        (
+            "minor collections on Optane".into(),
+            at_least,
+            part(("slow", "dram"), minor),
+        ),
     ];
     rows(out, "A10", "x DRAM-only", "", all);
     let all = vec![
@@ -352,8 +379,16 @@ fn collector(s: &Stock, out: &mut StudyResult) {
     let (copy, scan, slow) = (added("kg-n"), added("slow-scan"), added("slow"));
     let both = copy.zip(scan).zip(slow);
     let all = vec![
-        ("minor collections: added by copying".into(), 35.0.into(), copy),
-        ("minor collections: added by scanning".into(), 150.0.into(), scan),
+        (
+            "minor collections: added by copying".into(),
+            35.0.into(),
+            copy,
+        ),
+        (
+            "minor collections: added by scanning".into(),
+            150.0.into(),
+            scan,
+        ),
         (
             "minor collections: added by interference of both".into(),
             38.0.into(),
@@ -377,7 +412,13 @@ fn collector(s: &Stock, out: &mut StudyResult) {
             s.ratio(h2, ("slow", "dram"), most, |r| r.longest_pause_ns as f64),
         ),
     ];
-    rows(out, "A11", "x DRAM-only", "H2 for Pjbb, the median for the peak", all);
+    rows(
+        out,
+        "A11",
+        "x DRAM-only",
+        "H2 for Pjbb, the median for the peak",
+        all,
+    );
 }
 
 fn distance(s: &Stock, out: &mut StudyResult) {
@@ -416,11 +457,25 @@ fn stalls(s: &Stock, out: &mut StudyResult) {
         let ratio = |share: fn(&StallShares) -> f64| {
             s.ratio(p, ("slow", "dram"), (MOST, Numa::Local), |r| lost(r, share))
         };
-        all.push((format!("load stalls on 32 cores, {title}"), load.into(), ratio(|s| s.load)));
+        all.push((
+            format!("load stalls on 32 cores, {title}"),
+            load.into(),
+            ratio(|s| s.load),
+        ));
         let stores = ratio(|s| s.store + s.fence);
-        all.push((format!("store stalls on 32 cores, {title}"), 8.0.into(), stores));
+        all.push((
+            format!("store stalls on 32 cores, {title}"),
+            8.0.into(),
+            stores,
+        ));
     }
-    rows(out, "A15", "x DRAM-only", "fetches of instructions are not recorded", all);
+    rows(
+        out,
+        "A15",
+        "x DRAM-only",
+        "fetches of instructions are not recorded",
+        all,
+    );
 }
 
 /// A17: the paper's appendix.
@@ -428,22 +483,40 @@ fn appendix(s: &Stock, out: &mut StudyResult) {
     let auto = (MOST, Numa::Auto);
     let slowdown = |numa| mean(s.graphs(), |p| s.slowdown(p, MOST, numa));
     let all = vec![
-        ("graphs on 32 cores, Optane-only, auto".into(), 3.0.into(), slowdown(Numa::Auto)),
+        (
+            "graphs on 32 cores, Optane-only, auto".into(),
+            3.0.into(),
+            slowdown(Numa::Auto),
+        ),
         (
             "graphs on 32 cores, Optane-only, local".into(),
             Value::Missing,
             slowdown(Numa::Local),
         ),
     ];
-    rows(out, "A17", "x DRAM-only", "Parallel; the graph engine's shards are in files", all);
+    rows(
+        out,
+        "A17",
+        "x DRAM-only",
+        "Parallel; the graph engine's shards are in files",
+        all,
+    );
     let gain = |numa| {
         mean(s.graphs(), |p| {
             s.ratio(p, ("slow", "kg-n"), (MOST, numa), |r| r.seconds)
         })
     };
     let all = vec![
-        ("KG-N over Optane-only, graphs, auto".into(), 1.31.into(), gain(auto.1)),
-        ("KG-N over Optane-only, graphs, local".into(), Value::Missing, gain(Numa::Local)),
+        (
+            "KG-N over Optane-only, graphs, auto".into(),
+            1.31.into(),
+            gain(auto.1),
+        ),
+        (
+            "KG-N over Optane-only, graphs, local".into(),
+            Value::Missing,
+            gain(Numa::Local),
+        ),
     ];
     rows(out, "A17", "x faster", "", all);
     let yes = |what: &str, ours: Option<bool>| {
