@@ -138,8 +138,9 @@ pub fn run(o: &StudyOptions, watch: Watch, out: &mut StudyResult) -> Result<(), 
             plan.run(key(&program.name, at, name, instances, numa), spec);
         };
         let first = (0, o.seed);
+        let grows = o.wants("A9") || (o.wants("A17") && program.is_graph());
         for name in ["dram", "slow"] {
-            for &instances in instances.iter().filter(|_| o.wants("A9")) {
+            for &instances in instances.iter().filter(|_| grows) {
                 ask(first, name, instances, Numa::Local);
             }
             for at in program.seeds(o.seed) {
