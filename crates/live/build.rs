@@ -29,16 +29,20 @@ fn main() {
     // The agent inside Java virtual machines is that of recordings.
     println!("cargo:rerun-if-changed=../trace/probe/agent");
     println!("cargo:rerun-if-changed=../trace/src/format/heap.rs");
-    let agent = out.join("libvarve_live_agent.so");
-    println!("cargo:rustc-env=VARVE_LIVE_AGENT={}", agent.display());
-    match &*var("CARGO_CFG_TARGET_ARCH") {
-        "x86_64" => library(
-            "varve_live_agent",
-            &here.join("../trace/probe/agent/lib.rs"),
-            &agent,
-        ),
-        // Never loaded: a run says that virtual machines are placed on x86-64 alone.
-        _ => std::fs::write(&agent, []).expect("OUT_DIR is writable"),
+    println!("cargo:rerun-if-changed=sites");
+    let agents = [
+        ("VARVE_LIVE_AGENT", "agent", "../trace/probe/agent/lib.rs"),
+        ("VARVE_LIVE_SITES", "sites", "sites/lib.rs"),
+    ];
+    for (variable, name, source) in agents {
+        let name = format!("varve_live_{name}");
+        let file = out.join(format!("lib{name}.so"));
+        println!("cargo:rustc-env={variable}={}", file.display());
+        match &*var("CARGO_CFG_TARGET_ARCH") {
+            "x86_64" => library(&name, &here.join(source), &file),
+            // Never loaded: a run says that virtual machines are placed, and sampled, on x86-64 alone.
+            _ => std::fs::write(&file, []).expect("OUT_DIR is writable"),
+        }
     }
     objects(Path::new(&var("OUT_DIR")));
 }

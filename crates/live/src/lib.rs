@@ -7,7 +7,7 @@
 //! - [`run`] does it for an unmodified program, through a preloaded shim.
 //! - [`objects`] places a native program's objects by allocation site, in fast or slow memory.
 //! - [`sampled`] sees which of a program's memory is used, while it runs as it always does.
-//! - [`java`] puts the generations of a stock Java virtual machine on memory nodes.
+//! - [`java`] puts the generations of a stock Java virtual machine on memory nodes, and samples its allocations.
 //! - [`Placer`] does it for memory that a Rust program asks for.
 //! - [`choose`] is the decision alone, without any I/O.
 //! - [`machine_conflicts`] counts how the pages of running processes share bins, from the kernel's page maps.

@@ -37,6 +37,17 @@ pub fn write_agent(path: &Path) -> io::Result<()> {
     std::fs::write(path, AGENT)
 }
 
+/// The agent that samples allocations of Java virtual machines, which the build script has made from `sites/`.
+static SITES: &[u8] = include_bytes!(env!("VARVE_LIVE_SITES"));
+
+/// Writes that agent to `path`, for `-agentpath`.
+///
+/// # Errors
+/// The error of creating or writing the file.
+pub fn write_sites(path: &Path) -> io::Result<()> {
+    std::fs::write(path, SITES)
+}
+
 /// `LD_PRELOAD` with this library before those that are preloaded anyway.
 pub fn preload(library: &Path) -> OsString {
     let mut preload = library.as_os_str().to_owned();

@@ -4,14 +4,16 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-use crate::{Counts, Key, Profile, SiteProfile, native};
+use crate::{Counts, Key, Profile, SiteProfile, java, native};
 
 pub(crate) const FORMAT: &str = "varve sites";
 /// What is written. All versions from 1 on are read; the first had no `kind` and managed programs only.
 pub(crate) const VERSION: u32 = 2;
 const MANAGED: &str = "managed";
 pub(crate) const NATIVE: &str = "native";
+pub(crate) const JAVA: &str = "java";
 
 /// What is wrong with a profile.
 #[derive(Debug, thiserror::Error)]
@@ -94,6 +96,16 @@ pub enum ProfileError {
         /// The other one.
         other: String,
     },
+    /// What survives under two collectors cannot be added.
+    #[error(
+        "a profile under the collector {one} and one under {other} cannot be merged; make both under one"
+    )]
+    Collectors {
+        /// One collector.
+        one: String,
+        /// The other one.
+        other: String,
+    },
     /// Estimates and counts cannot be added.
     #[error(
         "a profile from samples (--live) and one of exact counts cannot be merged; make both in the same way"
@@ -142,6 +154,8 @@ pub enum AnyProfile {
     Managed(Profile),
     /// Of a native program.
     Native(native::Profile),
+    /// Of a Java program on a stock virtual machine.
+    Java(java::Profile),
 }
 
 impl AnyProfile {
@@ -153,13 +167,14 @@ impl AnyProfile {
         AnyProfile::parse(&file.display().to_string(), &read(file)?)
     }
 
-    /// Reads what [`Profile::text`] or [`native::Profile::text`] wrote; `file` is named in errors.
+    /// Reads what the `text` of a profile of any kind wrote; `file` is named in errors.
     ///
     /// # Errors
     /// As [`AnyProfile::read`].
     pub fn parse(file: &str, text: &str) -> Result<AnyProfile, ProfileError> {
         match &begin(file, text)?[..] {
             NATIVE => native::Profile::parse(file, text).map(AnyProfile::Native),
+            JAVA => java::Profile::parse(file, text).map(AnyProfile::Java),
             _ => Profile::parse(file, text).map(AnyProfile::Managed),
         }
     }
@@ -282,6 +297,17 @@ pub(crate) fn damaged(file: &str, what: impl std::fmt::Display) -> ProfileError 
         file: file.into(),
         what: what.to_string(),
     }
+}
+
+/// Counts as they are in files where most of them are zero.
+pub(crate) fn without_zeros(counts: &Counts) -> Map<String, Value> {
+    let Ok(Value::Object(mut all)) = serde_json::to_value(counts) else {
+        unreachable!("a struct of numbers")
+    };
+    let is_nothing =
+        |value: &Value| value.as_u64() == Some(0) || value.as_array().is_some_and(Vec::is_empty);
+    all.retain(|_, value| !is_nothing(value));
+    all
 }
 
 /// Numbers that no run can have counted.

@@ -1,6 +1,7 @@
 //! What is known of a program's allocation sites: a profile, the file it is kept in, and which sites are hot.
 //!
-//! A `.sites` file is JSON. This is one of a managed program; [`native`] has those of native ones:
+//! A `.sites` file is JSON. This is one of a managed program; [`native`] has those of native ones, [`java`] those of Java
+//! programs on a stock virtual machine:
 //!
 //! ```text
 //! { "format": "varve sites", "version": 2, "kind": "managed", "program": "graph.wasm", "sites": [
@@ -18,6 +19,7 @@
 //! | `file` | profiles in files, and what can be wrong with one |
 //! | [`classify`], [`knapsack`] | which sites of a managed program are hot; the choice with the most value |
 //! | [`native`] | sites of native programs: frames, keys, profiles, names for people |
+//! | [`java`] | sites of Java programs on a stock virtual machine: what survives, what fills the old generation |
 //! | [`symbols`] | names and lines of frames, static variables |
 //! | [`unwind`] | tables by which stacks without frame pointers are walked |
 //! | [`import`] | profiles from what other tools have written |
@@ -27,6 +29,7 @@
 pub mod classify;
 mod file;
 pub mod import;
+pub mod java;
 pub mod knapsack;
 pub mod native;
 pub mod sampled;

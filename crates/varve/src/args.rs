@@ -26,10 +26,12 @@ pub struct Args {
 pub enum Command {
     /// Run a program on a modelled machine, or on this one with its memory placed
     Run(Request),
-    /// Count what a WebAssembly program does to the objects of each of its allocation sites
+    /// Count what a program does to the objects of each of its allocation sites, or what of a Java program's survives
     #[command(after_help = "Examples:\n  \
         varve profile programs/dist/graph.wasm -o graph.sites -- pagerank --scale 10\n  \
         varve profile programs/dist/graph.wasm -o graph.sites --add -- als\n  \
+        varve profile -o app.sites -- java -jar app.jar\n  \
+        varve profile -o app.sites --pid 4711 --for 60s\n  \
         varve sites graph.sites\n  \
         varve run programs/dist/graph.wasm --profile graph.sites --plan cgz-f \\\n      \
             --machine optane-6242 -- pagerank --scale 14")]
@@ -39,7 +41,8 @@ pub enum Command {
         varve sites graph.sites\n  \
         varve sites graph.sites --by bytes --all\n  \
         varve sites graph.sites --heuristic cgz-f,cgz-f:threshold=4,knapsack:capacity=0.1\n  \
-        varve sites graph.sites --json")]
+        varve sites graph.sites --json\n  \
+        varve sites app.sites          (allocation sites of Java, by what survives)")]
     Sites(SitesArgs),
     /// Record a program's memory accesses for replay, look into a trace, or import one of another tool
     #[command(
@@ -158,6 +161,8 @@ pub struct ProfileArgs {
     #[command(flatten)]
     pub live: Sampled,
     #[command(flatten)]
+    pub java: JavaSampled,
+    #[command(flatten)]
     pub sandbox: Sandbox,
     /// The machine that a native program's sites are valued on: a name from `varve machine list`, or a file (cxl-spr if it is not
     /// given)
@@ -176,10 +181,10 @@ pub struct Sampled {
     #[arg(long, conflicts_with_all = ["from", "invoke", "heap_max", "nursery", "tier", "machine"])]
     pub live: bool,
     /// The process to sample, which runs on afterwards
-    #[arg(long, value_name = "NUMBER", requires = "live")]
+    #[arg(long, value_name = "NUMBER")]
     pub pid: Option<u32>,
     /// Stop after this time, such as 10s; a command is asked to end then (its own end, or Ctrl-C, if it is not given)
-    #[arg(long = "for", value_name = "TIME", value_parser = run::sandbox::time, requires = "live")]
+    #[arg(long = "for", value_name = "TIME", value_parser = run::sandbox::time)]
     pub time: Option<std::time::Duration>,
     /// Looks per second at which memory is in use (20 if it is not given)
     #[arg(long, value_name = "N", value_parser = rate, requires = "live")]
@@ -213,6 +218,30 @@ pub enum SitesBy {
     Bytes,
     /// All objects
     Objects,
+    /// Bytes that survived: the nursery, or into the old generation
+    Old,
+}
+
+/// How allocations of Java programs are sampled.
+#[derive(clap::Args, Debug)]
+pub struct JavaSampled {
+    /// Sample allocations of Java: of a script that starts a Java virtual machine. `java` itself, and a process that is one, are
+    /// known without it
+    #[arg(long, conflicts_with_all = ["from", "invoke", "heap_max", "nursery", "tier", "machine", "rate"])]
+    pub java: bool,
+    /// Bytes that a thread of a Java program allocates between two samples, on average; 0 samples every object (512KiB if it is not
+    /// given)
+    #[arg(long, value_name = "BYTES", value_parser = interval, conflicts_with_all = ["from", "invoke", "heap_max", "nursery", "tier", "machine", "rate"])]
+    pub interval: Option<Bytes>,
+}
+
+/// Virtual machines take 31 bits.
+fn interval(text: &str) -> Result<Bytes, String> {
+    let bytes: Bytes = text.parse()?;
+    match bytes.0 <= i32::MAX as u64 {
+        true => Ok(bytes),
+        false => Err("an interval is less than 2GiB".into()),
+    }
 }
 
 #[derive(clap::Args, Debug)]
@@ -220,9 +249,9 @@ pub struct SitesArgs {
     /// The profile
     #[arg(value_name = "FILE.sites")]
     pub profile: PathBuf,
-    /// What to sort by, the most first
-    #[arg(long, value_enum, default_value_t = SitesBy::Accesses)]
-    pub by: SitesBy,
+    /// What to sort by, the most first (accesses if it is not given; of a Java program old)
+    #[arg(long, value_enum)]
+    pub by: Option<SitesBy>,
     /// Heap plans that go by profiles, with parameters, separated by commas (all of them if it is not given)
     #[arg(long, value_name = "PLANS")]
     pub heuristic: Option<String>,

@@ -29,7 +29,7 @@ pub enum Placing {
 }
 
 /// Options that every virtual machine takes, whoever starts it.
-const JAVA_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
+pub(super) const JAVA_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
 
 /// Runs `command` with the memory of its Java virtual machines on nodes, waits for it, and reports. The program's input and output
 /// are the caller's. What is no virtual machine is where its children inherit that it is: all else.

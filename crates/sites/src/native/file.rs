@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Frame, Inlined, Key, Module, Profile, Sampling, Site};
-use crate::file::{FORMAT, NATIVE, VERSION, contradiction, damaged, expect, read, write};
+use crate::file::{
+    FORMAT, NATIVE, VERSION, contradiction, damaged, expect, read, without_zeros, write,
+};
 use crate::{Counts, ProfileError};
 
 #[derive(Serialize, Deserialize)]
@@ -128,16 +130,6 @@ impl Tables {
             Key::Rest => Kind::Rest,
         }
     }
-}
-
-fn without_zeros(counts: &Counts) -> Map<String, Value> {
-    let Ok(Value::Object(mut all)) = serde_json::to_value(counts) else {
-        unreachable!("a struct of numbers")
-    };
-    let is_nothing =
-        |value: &Value| value.as_u64() == Some(0) || value.as_array().is_some_and(Vec::is_empty);
-    all.retain(|_, value| !is_nothing(value));
-    all
 }
 
 impl Profile {

@@ -22,12 +22,7 @@ pub struct Counters {
 impl Counters {
     /// Finds them in this very process.
     pub fn find(maps: &str) -> Option<Counters> {
-        let line = maps.lines().find(|line| line.contains("/hsperfdata_"))?;
-        let (start, end) = line.split_once(' ')?.0.split_once('-')?;
-        let start = u64::from_str_radix(start, 16).ok()?;
-        let bytes = u64::from_str_radix(end, 16).ok()?.checked_sub(start)?;
-        // SAFETY: mapped for reading as long as the machine lives; counters change in it, which only atomics look at.
-        let memory = unsafe { core::slice::from_raw_parts(start as *const u8, bytes as usize) };
+        let memory = memory(maps)?;
         Some(Counters {
             young: value(memory, "sun.gc.collector.0.invocations")?,
             full: value(memory, "sun.gc.collector.1.invocations")?,
@@ -46,13 +41,23 @@ impl Counters {
     }
 }
 
+/// The memory that the machine keeps its counters in, found in `/proc/self/maps` of this very process.
+pub fn memory(maps: &str) -> Option<&'static [u8]> {
+    let line = maps.lines().find(|line| line.contains("/hsperfdata_"))?;
+    let (start, end) = line.split_once(' ')?.0.split_once('-')?;
+    let start = u64::from_str_radix(start, 16).ok()?;
+    let bytes = u64::from_str_radix(end, 16).ok()?.checked_sub(start)?;
+    // SAFETY: mapped for reading as long as the machine lives; counters change in it, which only atomics look at.
+    Some(unsafe { core::slice::from_raw_parts(start as *const u8, bytes as usize) })
+}
+
 fn word(memory: &[u8], at: usize) -> Option<usize> {
     let bytes = memory.get(at..at + 4)?.first_chunk()?;
     usize::try_from(i32::from_le_bytes(*bytes)).ok()
 }
 
 /// The counter of a name.
-fn value(memory: &'static [u8], name: &str) -> Option<&'static AtomicI64> {
+pub fn value(memory: &'static [u8], name: &str) -> Option<&'static AtomicI64> {
     if memory.get(..6)? != [0xca, 0xfe, 0xc0, 0xc0, 1, 2] {
         return None;
     }

@@ -48,14 +48,24 @@ macro_rules! call {
 }
 
 const JVMTI_1_2: c_int = 0x3001_0200;
+const JNI_1_6: c_int = 0x0001_0006;
 
 impl Machine {
     /// JVMTI; none if the machine has none.
     pub fn jvmti(self) -> Option<Jvmti> {
+        self.interface(JVMTI_1_2).map(Jvmti)
+    }
+
+    /// JNI of the thread that asks; none if the machine does not know the thread.
+    pub fn jni(self) -> Option<Jni> {
+        self.interface(JNI_1_6).map(Jni)
+    }
+
+    fn interface(self, version: c_int) -> Option<Table> {
         let mut table: *mut c_void = null_mut();
         // GetEnv
-        let error = call!(self.0, 6, (*mut *mut c_void, c_int) -> c_int, (&mut table, JVMTI_1_2));
-        (error == 0 && !table.is_null()).then_some(Jvmti(table.cast_const().cast()))
+        let error = call!(self.0, 6, (*mut *mut c_void, c_int) -> c_int, (&mut table, version));
+        (error == 0 && !table.is_null()).then_some(table.cast_const().cast())
     }
 }
 
@@ -64,10 +74,35 @@ pub const VM_INIT: c_int = 50;
 pub const VM_DEATH: c_int = 51;
 pub const COLLECTION_START: c_int = 81;
 pub const COLLECTION_FINISH: c_int = 82;
+pub const ALLOCATION_SAMPLE: c_int = 86;
 /// The table of callbacks begins with that of this event.
 const FIRST_EVENT: c_int = 50;
-/// As many as the table had in JDK 9.
+/// As many as the table had in JDK 11: the sample of an allocation is the last one.
 const EVENTS: usize = 37;
+
+/// Capabilities, by their numbers among 128 bits.
+pub const SOURCE_FILES: u32 = 11;
+pub const LINE_NUMBERS: u32 = 12;
+pub const COLLECTIONS: u32 = 31;
+pub const ALLOCATION_SAMPLES: u32 = 43;
+/// Since JDK 21.
+pub const VIRTUAL_THREADS: u32 = 44;
+
+/// A frame of a stack: a method, and where in its bytecode the thread is (-1 in native code).
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Frame {
+    pub method: Handle,
+    pub location: i64,
+}
+
+/// An entry of a method's table of lines: where in its bytecode the line begins.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Line {
+    pub from: i64,
+    pub number: c_int,
+}
 
 /// A table of callbacks.
 pub struct Callbacks([*const c_void; EVENTS]);
@@ -82,13 +117,28 @@ impl Callbacks {
     }
 }
 
+/// A set of capabilities.
+fn set(numbers: &[u32]) -> [u64; 2] {
+    let mut set = [0; 2];
+    for number in numbers {
+        set[(number / 64) as usize] |= 1 << (number % 64);
+    }
+    set
+}
+
 impl Jvmti {
-    /// Asks for the events of collections. `false` if the machine has none.
-    pub fn ask_for_collections(self) -> bool {
-        // Capabilities are 128 bits; number 31 is can_generate_garbage_collection_events.
-        let capabilities: [u64; 2] = [1 << 31, 0];
+    /// Asks for capabilities. `false` if the machine does not give all of them; then it gives none.
+    pub fn ask_for(self, wanted: &[u32]) -> bool {
+        let capabilities = set(wanted);
         // AddCapabilities
         call!(self.0, 141, (*const u64) -> c_int, (capabilities.as_ptr())) == 0
+    }
+
+    /// Gives capabilities back, so that others may have them.
+    pub fn give_up(self, given: &[u32]) {
+        let capabilities = set(given);
+        // RelinquishCapabilities
+        call!(self.0, 142, (*const u64) -> c_int, (capabilities.as_ptr()));
     }
 
     /// Sets callbacks, and asks for their events.
@@ -100,16 +150,103 @@ impl Jvmti {
         }
         let asked = callbacks.0.iter().enumerate();
         let mut asked = asked.filter(|(_, callback)| !callback.is_null());
-        asked.all(|(number, _)| {
-            let event = FIRST_EVENT + number as c_int;
-            const ENABLE: c_int = 1;
-            // SetEventNotificationMode, which is variadic
-            // SAFETY: types of the specification; null is for all threads.
-            unsafe {
-                type Mode = unsafe extern "C" fn(Table, c_int, c_int, Handle, ...) -> c_int;
-                function::<Mode>(self.0, 1)(self.0, ENABLE, event, null_mut()) == 0
-            }
-        })
+        asked.all(|(number, _)| self.notify_of(FIRST_EVENT + number as c_int, true))
+    }
+
+    /// Whether an event is told of, on all threads. `false` if the machine refuses.
+    pub fn notify_of(self, event: c_int, told: bool) -> bool {
+        // SetEventNotificationMode, which is variadic
+        // SAFETY: types of the specification; null is for all threads.
+        unsafe {
+            type Mode = unsafe extern "C" fn(Table, c_int, c_int, Handle, ...) -> c_int;
+            function::<Mode>(self.0, 1)(self.0, c_int::from(told), event, null_mut()) == 0
+        }
+    }
+
+    /// How many bytes a thread allocates between two samples, on average; 0: each object is one.
+    pub fn sample_every(self, bytes: c_int) -> bool {
+        // SetHeapSamplingInterval
+        call!(self.0, 155, (c_int) -> c_int, (bytes)) == 0
+    }
+
+    /// The frames of the thread that asks, innermost first: as many as there is room for. Gives their number.
+    pub fn stack(self, room: &mut [Frame]) -> usize {
+        let mut count: c_int = 0;
+        // GetStackTrace: null is the current thread
+        let error = call!(self.0, 103, (Handle, c_int, c_int, *mut Frame, *mut c_int) -> c_int,
+            (null_mut(), 0, room.len() as c_int, room.as_mut_ptr(), &mut count));
+        match error {
+            0 => (count.max(0) as usize).min(room.len()),
+            _ => 0,
+        }
+    }
+
+    /// A class's name as a signature: `Ljava/lang/String;`, `[B`.
+    pub fn signature(self, class: Handle) -> Option<String> {
+        let mut text: *mut c_char = null_mut();
+        // GetClassSignature
+        let error = call!(self.0, 47, (Handle, *mut *mut c_char, *mut *mut c_char) -> c_int,
+            (class, &mut text, null_mut()));
+        self.taken(error, text)
+    }
+
+    /// The file that a class was compiled from, without its folder.
+    pub fn source_file(self, class: Handle) -> Option<String> {
+        let mut text: *mut c_char = null_mut();
+        // GetSourceFileName
+        let error = call!(self.0, 49, (Handle, *mut *mut c_char) -> c_int, (class, &mut text));
+        self.taken(error, text)
+    }
+
+    /// A method's name.
+    pub fn method_name(self, method: Handle) -> Option<String> {
+        let mut text: *mut c_char = null_mut();
+        // GetMethodName
+        let error = call!(self.0, 63,
+            (Handle, *mut *mut c_char, *mut *mut c_char, *mut *mut c_char) -> c_int,
+            (method, &mut text, null_mut(), null_mut()));
+        self.taken(error, text)
+    }
+
+    /// The class that a method is declared in: a reference of this call.
+    pub fn class_of(self, method: Handle) -> Option<Handle> {
+        let mut class = null_mut();
+        // GetMethodDeclaringClass
+        let error = call!(self.0, 64, (Handle, *mut Handle) -> c_int, (method, &mut class));
+        (error == 0 && !class.is_null()).then_some(class)
+    }
+
+    /// A method's table of lines; empty if it has none.
+    pub fn lines(self, method: Handle) -> Vec<Line> {
+        let (mut count, mut table): (c_int, *mut Line) = (0, null_mut());
+        // GetLineNumberTable
+        let error = call!(self.0, 69, (Handle, *mut c_int, *mut *mut Line) -> c_int,
+            (method, &mut count, &mut table));
+        if error != 0 || table.is_null() {
+            return Vec::new();
+        }
+        // SAFETY: as many entries as stated, ours until they are given back.
+        let lines = unsafe { core::slice::from_raw_parts(table, count.max(0) as usize) }.to_vec();
+        self.give_back(table.cast());
+        lines
+    }
+
+    /// A text that the machine gave, if it gave one.
+    fn taken(self, error: c_int, text: *mut c_char) -> Option<String> {
+        if error != 0 || text.is_null() {
+            return None;
+        }
+        // SAFETY: the machine gives a string that ends in a zero byte, which is ours until it is given back.
+        let owned = unsafe { CStr::from_ptr(text) }
+            .to_string_lossy()
+            .into_owned();
+        self.give_back(text.cast());
+        Some(owned)
+    }
+
+    fn give_back(self, memory: *mut c_void) {
+        // Deallocate
+        call!(self.0, 46, (*mut c_void) -> c_int, (memory));
     }
 
     /// A monitor.
@@ -156,16 +293,7 @@ impl Jvmti {
         let mut value: *mut c_char = null_mut();
         // GetSystemProperty
         let error = call!(self.0, 130, (*const c_char, *mut *mut c_char) -> c_int, (name.as_ptr(), &mut value));
-        if error != 0 || value.is_null() {
-            return None;
-        }
-        // SAFETY: the machine gives a string that ends in a zero byte, which is ours until it is given back.
-        let text = unsafe { CStr::from_ptr(value) }
-            .to_string_lossy()
-            .into_owned();
-        // Deallocate
-        call!(self.0, 46, (*mut c_char) -> c_int, (value));
-        Some(text)
+        self.taken(error, value)
     }
 }
 
@@ -210,6 +338,14 @@ impl Jni {
         self.unless_thrown(object)
     }
 
+    /// A new `java.lang.Thread` with a name, not started.
+    pub fn thread(self, name: &str) -> Option<Handle> {
+        let class = self.class(c"java/lang/Thread")?;
+        let make = self.method(class, c"<init>", c"(Ljava/lang/String;)V")?;
+        let name = self.string(name)?;
+        self.make(class, make, &[name])
+    }
+
     /// Calls a method that returns an object.
     pub fn call(self, object: Handle, method: Handle, arguments: &[Handle]) -> Option<Handle> {
         // CallObjectMethodA
@@ -223,6 +359,26 @@ impl Jni {
         // NewGlobalRef
         let kept = call!(self.0, 21, (Handle) -> Handle, (object));
         self.unless_thrown(kept)
+    }
+
+    /// A reference that does not keep its object: cleared by the collection that finds it dead.
+    pub fn weak(self, object: Handle) -> Option<Handle> {
+        // NewWeakGlobalRef
+        let weak = call!(self.0, 226, (Handle) -> Handle, (object));
+        self.unless_thrown(weak)
+    }
+
+    /// Gives back a weak reference.
+    pub fn forget_weak(self, weak: Handle) {
+        // DeleteWeakGlobalRef
+        call!(self.0, 227, (Handle) -> (), (weak));
+    }
+
+    /// Whether a weak reference is cleared. Asked so, a collector that runs beside the program does not take the object for
+    /// one that is in use.
+    pub fn is_cleared(self, weak: Handle) -> bool {
+        // IsSameObject
+        call!(self.0, 24, (Handle, Handle) -> u8, (weak, null_mut())) != 0
     }
 
     pub fn string(self, text: &str) -> Option<Handle> {

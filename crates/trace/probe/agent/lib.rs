@@ -9,9 +9,6 @@
 //! ```
 //!
 //! Where memory is to be on nodes of this machine, it also binds what it finds (`place.rs`), and writes at the end where it was.
-//!
-//! The commands are run by the method behind the platform's `DiagnosticCommand` bean. The bean itself would start the
-//! platform's whole management service, which is hundreds of classes that the program never asked for.
 
 #[allow(
     dead_code,
@@ -19,13 +16,19 @@
 )]
 #[path = "../../src/format/heap.rs"]
 mod codes;
+mod commands;
 mod counters;
 mod heap;
+#[allow(
+    dead_code,
+    reason = "shared with the agent that samples allocations, which needs more of it"
+)]
 mod jvm;
 mod marks;
 mod place;
 
 use codes::{Collector, Use};
+use commands::Commands;
 use core::ffi::{CStr, c_char, c_int, c_long, c_void};
 use counters::Counters;
 use heap::Range;
@@ -55,9 +58,7 @@ struct Agent {
     collector: Collector,
     /// Its feature version.
     version: u64,
-    /// An object of the class with the method that runs diagnostic commands.
-    commands: Handle,
-    execute: Handle,
+    commands: Commands,
 }
 
 // SAFETY: tables and references that live on may be used by every thread of the machine.
@@ -119,7 +120,7 @@ pub unsafe extern "C" fn Agent_OnLoad(
     };
     let mut callbacks = Callbacks::none();
     callbacks.set(jvm::VM_INIT, on_start as *const c_void);
-    if jvmti.ask_for_collections() {
+    if jvmti.ask_for(&[jvm::COLLECTIONS]) {
         callbacks.set(jvm::VM_DEATH, on_end as *const c_void);
         callbacks.set(jvm::COLLECTION_START, on_pause as *const c_void);
         callbacks.set(jvm::COLLECTION_FINISH, on_resume as *const c_void);
@@ -144,28 +145,16 @@ extern "C" fn on_start(_: Table, jni: Table, _: Handle) {
 fn start(jni: Jni) -> Result<(), &'static str> {
     let jvmti = JVMTI.get().ok_or("the agent was not loaded")?.0;
     let monitor = jvmti.monitor(c"varve").ok_or("it has no monitors")?;
-    const MISSING: &str =
-        "its image has no module jdk.management (jlink --add-modules jdk.management)";
-    // Its initialization loads the library that the method is in.
-    let provider = c"com/sun/management/internal/PlatformMBeanProviderImpl";
-    let provider = jni.class(provider).ok_or(MISSING)?;
-    jni.method(provider, c"<init>", c"()V").ok_or(MISSING)?;
-    let class = c"com/sun/management/internal/DiagnosticCommandImpl";
-    let class = jni.class(class).ok_or(MISSING)?;
-    let signature = c"(Ljava/lang/String;)Ljava/lang/String;";
-    let execute = jni.method(class, c"executeDiagnosticCommand", signature);
-    let execute = execute.ok_or("it runs no diagnostic commands")?;
-    let object = jni.allocate(class).and_then(|object| jni.keep(object));
+    let commands = Commands::find(jni)?;
     let mut agent = Agent {
         jvmti,
         monitor,
         counters: Counters::find(&maps()),
         collector: Collector::Other,
         version: 0,
-        commands: object.ok_or("it has no memory left")?,
-        execute,
+        commands,
     };
-    let info = agent.ask(jni, "GC.heap_info");
+    let info = agent.commands.ask(jni, "GC.heap_info");
     let info = info.ok_or("it does not know the command GC.heap_info")?;
     agent.collector = heap::heap(&info).0;
     let version = jvmti.property(c"java.vm.specification.version");
@@ -178,11 +167,7 @@ fn start(jni: Jni) -> Result<(), &'static str> {
         );
     }
     agent.look(jni, true);
-    let thread = jni.class(c"java/lang/Thread").and_then(|class| {
-        let make = jni.method(class, c"<init>", c"(Ljava/lang/String;)V")?;
-        let name = jni.string("varve")?;
-        jni.make(class, make, &[name])
-    });
+    let thread = jni.thread("varve");
     let _ = AGENT.set(agent);
     thread
         .filter(|&thread| jvmti.run(thread, follow))
@@ -195,30 +180,26 @@ fn maps() -> String {
 }
 
 impl Agent {
-    /// What the machine says to a diagnostic command.
-    fn ask(&self, jni: Jni, command: &str) -> Option<String> {
-        let words = jni.string(command)?;
-        let answer = jni.call(self.commands, self.execute, &[words]);
-        jni.forget(words);
-        let text = jni.text(answer?);
-        answer.into_iter().for_each(|answer| jni.forget(answer));
-        text
-    }
-
     /// Looks where everything is, and tells what was somewhere else when it was told last.
     fn look(&self, jni: Jni, first: bool) {
         let mut ranges = Vec::new();
         let reserved = self.counters.map_or(0, |counters| counters.metaspace());
         if METASPACE.swap(reserved, Relaxed) != reserved || first {
-            let text = self.ask(jni, "VM.metaspace vslist").unwrap_or_default();
+            let text = self
+                .commands
+                .ask(jni, "VM.metaspace vslist")
+                .unwrap_or_default();
             ranges.extend(heap::metaspace(&text));
         }
         if first {
             ranges.extend(heap::archive(&maps()));
-            let text = self.ask(jni, "Compiler.codecache").unwrap_or_default();
+            let text = self
+                .commands
+                .ask(jni, "Compiler.codecache")
+                .unwrap_or_default();
             ranges.extend(heap::code(&text));
         }
-        let info = self.ask(jni, "GC.heap_info").unwrap_or_default();
+        let info = self.commands.ask(jni, "GC.heap_info").unwrap_or_default();
         ranges.extend(heap::heap(&info).1);
         if self.collector == Collector::Z {
             ranges.extend(heap::z_heap(&maps()));

@@ -12,6 +12,8 @@ pub mod files;
 pub mod governor;
 pub mod here;
 pub mod interference;
+mod java_profile;
+mod java_sites;
 pub mod jobs;
 mod jvm;
 mod jvm_live;

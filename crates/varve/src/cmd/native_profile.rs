@@ -130,6 +130,9 @@ pub fn before(a: &ProfileArgs) -> Result<Option<Profile>, Failure> {
         AnyProfile::Managed(_) => Err(wrong(format!(
             "{shown}: a profile of a WebAssembly program: name another file with -o"
         ))),
+        AnyProfile::Java(_) => Err(wrong(format!(
+            "{shown}: a profile of a Java program: name another file with -o"
+        ))),
     }
 }
 

@@ -76,6 +76,10 @@ pub fn profile(path: &Path) -> Result<Profile, Failure> {
             "{}: a profile of a WebAssembly program; make one of this program with `varve profile -o FILE.sites -- COMMAND`",
             path.display()
         ))),
+        AnyProfile::Java(_) => Err(wrong(format!(
+            "{}: a profile of a Java program, whose objects are placed by generation: leave --sites out, and take --plan kg-n",
+            path.display()
+        ))),
     }
 }
 

@@ -20,6 +20,11 @@ struct Judged {
 }
 
 pub fn sites(a: &SitesArgs, profile: &Profile) -> Done {
+    if let Some(SitesBy::Old) = a.by {
+        return Err(wrong(
+            "--by old is for programs with a collector, and this is a native one: leave it out",
+        ));
+    }
     let counts: Vec<Counts> = profile.sites.iter().map(|s| s.counts.clone()).collect();
     let peak: u64 = counts.iter().map(|c| c.peak_bytes).sum();
     let budget = budget(a, peak)?;
@@ -30,8 +35,8 @@ pub fn sites(a: &SitesArgs, profile: &Profile) -> Done {
     let mut order: Vec<usize> = (0..counts.len()).collect();
     order.sort_by_key(|&site| {
         let c = &counts[site];
-        let first = match a.by {
-            SitesBy::Accesses => cost(c).max(c.misses + c.write_misses),
+        let first = match a.by.unwrap_or(SitesBy::Accesses) {
+            SitesBy::Accesses | SitesBy::Old => cost(c).max(c.misses + c.write_misses),
             SitesBy::Writes => c.write_misses,
             SitesBy::Bytes => c.peak_bytes,
             SitesBy::Objects => c.objects,

@@ -1,7 +1,7 @@
 //! `varve profile program.wasm -o p.sites -- ARGUMENTS`: counts what a program does to the objects of each allocation site.
 
 use super::timeout::Timeout;
-use super::{files, native_profile, native_sampled, sandbox, wasm};
+use super::{files, java_profile, native_profile, native_sampled, sandbox, wasm};
 use crate::args::ProfileArgs;
 use crate::args::run::job::Work;
 use crate::ui::{self, Done, Failure, failed, wrong};
@@ -16,8 +16,21 @@ use varve_runtime::{Config, Engine, Error, Module, Store};
 use varve_sites::Profile;
 
 pub fn profile(a: &ProfileArgs) -> Done {
+    if java_profile::is_meant(a)? {
+        return java_profile::profile(a);
+    }
     if a.live.live {
         return native_sampled::profile(a);
+    }
+    for (given, option) in [
+        (a.live.pid.is_some(), "--pid"),
+        (a.live.time.is_some(), "--for"),
+    ] {
+        if given {
+            return Err(wrong(format!(
+                "{option} is for programs that are sampled: add --live; a Java virtual machine is known by itself, or by --java"
+            )));
+        }
     }
     if let Some(tool) = a.from {
         return native_profile::import(tool, a);

@@ -1,6 +1,6 @@
 //! `varve sites p.sites`: the allocation sites of a profile, and which memory each heuristic wants them in.
 
-use super::native_sites;
+use super::{java_sites, native_sites};
 use crate::args::{SitesArgs, SitesBy};
 use crate::ui::{Done, Failure, print, wrong};
 use serde_json::json;
@@ -32,6 +32,7 @@ pub fn sites(a: &SitesArgs) -> Done {
     let mut profile = match AnyProfile::read(&a.profile).map_err(wrong)? {
         AnyProfile::Managed(profile) => profile,
         AnyProfile::Native(profile) => return native_sites::sites(a, &profile),
+        AnyProfile::Java(profile) => return java_sites::sites(a, &profile),
     };
     if let Some(fast) = &a.fast {
         return Err(wrong(format!(
@@ -40,11 +41,12 @@ pub fn sites(a: &SitesArgs) -> Done {
     }
     profile.sites.sort_by_cached_key(|site| {
         let c = &site.counts;
-        let first = match a.by {
+        let first = match a.by.unwrap_or(SitesBy::Accesses) {
             SitesBy::Accesses => old(c),
             SitesBy::Writes => c.old_writes,
             SitesBy::Bytes => c.bytes,
             SitesBy::Objects => c.objects,
+            SitesBy::Old => c.survived_bytes,
         };
         (std::cmp::Reverse((first, c.bytes)), site.key.clone())
     });

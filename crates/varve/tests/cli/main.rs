@@ -8,6 +8,7 @@ mod durable_model;
 mod durable_torture;
 mod durable_types;
 mod help;
+mod java_sites;
 mod jobs;
 mod jobs_managed;
 mod jvm;
