@@ -8,6 +8,7 @@ mod pima;
 mod plan;
 mod quickcheck;
 
+use std::path::PathBuf;
 use varve_report::{Claim, StudyResult, Value};
 use varve_run::{Error, Keep};
 
@@ -36,6 +37,8 @@ pub struct StudyOptions {
     pub workers: usize,
     /// Where finished runs are kept.
     pub keep: Keep,
+    /// A folder with recordings of Java virtual machines; None: those that are built in.
+    pub recordings: Option<PathBuf>,
 }
 
 impl StudyOptions {
@@ -100,8 +103,8 @@ pub fn list() -> &'static [Study] {
     &[
         Study {
             name: "pima",
-            about: "managed heaps on DRAM and Optane, and sampling which one pays (Akram, TACO 2021): claims A9-A16",
-            claims: ('A', 9, 16),
+            about: "managed heaps on DRAM and Optane, and sampling which one pays (Akram, TACO 2021): claims A9-A17",
+            claims: ('A', 9, 17),
             run: pima::run,
         },
         Study {

@@ -16,6 +16,7 @@ fn options(keep: Keep) -> StudyOptions {
         seed: 1,
         workers: std::thread::available_parallelism().map_or(1, |n| n.get()),
         keep,
+        recordings: None,
     }
 }
 
@@ -92,6 +93,7 @@ fn pima_answers_every_claim_on_programs_that_were_profiled_on_other_inputs() {
         }
     }
     assert_eq!(result.tables.last().unwrap().rows.len(), 7, "programs");
+    stock_machines_have_their_rows(&result);
     files_can_be_read(&result);
 
     // Nothing is run a second time: the profiles, which are made anew, are the same.
@@ -103,6 +105,41 @@ fn pima_answers_every_claim_on_programs_that_were_profiled_on_other_inputs() {
         again.to_json() == result.to_json(),
         "a resumed study differs"
     );
+}
+
+/// What is recorded of real programs collects, and loses in slow memory, under both collectors.
+fn stock_machines_have_their_rows(result: &StudyResult) {
+    let stock = result.claims.iter().filter(|c| c.id == "A17");
+    let missing = stock.clone().filter(|c| c.ours == Value::Missing);
+    assert_eq!(missing.map(|c| &c.what).collect::<Vec<_>>(), [""; 0]);
+    assert!(stock.count() >= 6);
+    let table = result.tables.iter().find(|t| t.title.contains("Stock"));
+    let rows = &table.expect("it is beside table 1").rows;
+    let names: Vec<&str> = rows.iter().map(|row| &row.name[..]).collect();
+    assert_eq!(names, ["pagerank (G1)", "pagerank"]);
+    let column = |name: &str| {
+        let columns = &table.unwrap().columns;
+        columns.iter().position(|c| c.name == name).unwrap()
+    };
+    for row in rows {
+        for (name, least) in [("allocated", 1e6), ("minor", 1.0), ("Optane-only", 1.0)] {
+            let Value::Number(x) = row.values[column(name)] else {
+                panic!("{}: {name}: {:?}", row.name, row.values[column(name)]);
+            };
+            assert!(x >= least, "{}: {name}: {x}", row.name);
+        }
+    }
+}
+
+#[test]
+fn a_folder_without_recordings_is_refused_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut o = options(Keep::nothing());
+    o.only = vec!["A17".into()];
+    o.recordings = Some(folder.path().into());
+    let error = (study("pima").run)(&o, &|_| true).unwrap_err().to_string();
+    let said = error.contains("programs/jvm/record") && !error.contains('\n');
+    assert!(said, "{error}");
 }
 
 #[test]

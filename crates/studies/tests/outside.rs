@@ -33,6 +33,7 @@ fn made(only: &[&str]) -> StudyResult {
         seed: 1,
         workers: 1,
         keep: Keep::nothing(),
+        recordings: None,
     };
     (STUDY.run)(&options, &|_| true).unwrap()
 }

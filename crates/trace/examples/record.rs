@@ -1,5 +1,5 @@
 //! Records a command: `cargo run --release --example record -- OUT COMMAND...`. With `ASK_ALL` in the environment, QEMU is
-//! asked for every access.
+//! asked for every access; with `MARKED`, the program says when it is recorded.
 use std::ffi::OsString;
 use varve_trace::host::{Recorder, RecorderOptions};
 
@@ -10,6 +10,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let start = std::time::Instant::now();
     let options = RecorderOptions {
         ask_all: std::env::var_os("ASK_ALL").is_some(),
+        marked: std::env::var_os("MARKED").is_some(),
         ..RecorderOptions::default()
     };
     let end = Recorder::start(&command, options)?.record_to(out.as_ref())?;

@@ -14,7 +14,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 mod arch;
 
 /// Changes with every change of this file; both sides check it.
-pub const LAYOUT: u64 = 0x7661_7276_6501_0006;
+pub const LAYOUT: u64 = 0x7661_7276_6501_0007;
 /// Threads that can be recorded at the same time.
 pub const SLOTS: usize = 256;
 /// Processes that can be recorded at the same time.
@@ -104,6 +104,8 @@ pub struct Header {
     pub recorder_sleeps: AtomicU32,
     /// 1 when the recorder has gone: probes drop everything and never wait.
     pub closed: AtomicU32,
+    /// 1 while no accesses are recorded, since the program has not said that they are to be. Nobody's order matters then.
+    pub quiet: AtomicU32,
     /// Processes that were recorded so far; the first is the one that the recorder started.
     pub processes: AtomicU32,
     /// Processes that were started but not followed.
@@ -423,7 +425,7 @@ impl Shared {
             header.stalled.fetch_sub(1, SeqCst);
         }
         self.open_chunk(number);
-        if header.threads.load(Relaxed) > 1 {
+        if header.threads.load(Relaxed) > 1 && header.quiet.load(Acquire) == 0 {
             self.put(number, EVENT_TICK, &[header.tick.fetch_add(1, AcqRel)]);
         }
     }
@@ -461,7 +463,8 @@ impl Shared {
         let header = self.header();
         // SAFETY: the slot is the calling thread's.
         let state = unsafe { &(*self.slot(number)).state };
-        if state.swap(RUNNING, SeqCst) == WAITING && header.threads.load(Relaxed) > 1 {
+        let alone = header.threads.load(Relaxed) <= 1;
+        if state.swap(RUNNING, SeqCst) == WAITING && !alone && header.quiet.load(Acquire) == 0 {
             self.put(number, EVENT_WAIT, &[header.tick.fetch_add(1, AcqRel)]);
         }
     }

@@ -712,3 +712,77 @@ fn allocations_say_who_called_their_callers() {
         );
     }
 }
+
+/// Stores of 8 bytes to each of a program's named arrays, by the addresses of its symbols and where it was loaded.
+fn stores_to(reader: &TraceReader, program: &Path, names: &[(&str, u64)]) -> Vec<u64> {
+    let nm = Command::new("nm").arg(program).output().unwrap();
+    let nm = String::from_utf8(nm.stdout).unwrap();
+    let modules = &reader.end().unwrap().modules;
+    let base = modules.iter().find(|m| Path::new(&m.path) == program);
+    let base = base.expect("the program is a module").base;
+    let ranges: Vec<(u64, u64)> = names
+        .iter()
+        .map(|(name, numbers)| {
+            let line = nm.lines().find(|l| l.split(' ').next_back() == Some(*name));
+            let address = line.unwrap().split(' ').next().unwrap();
+            (
+                base + u64::from_str_radix(address, 16).unwrap(),
+                8 * numbers,
+            )
+        })
+        .collect();
+    let mut counts = vec![0; names.len()];
+    for thread in 0..reader.threads() {
+        for op in reader.thread(thread).flat_map(|block| block.unwrap().ops) {
+            for (count, (start, bytes)) in counts.iter_mut().zip(&ranges) {
+                let inside = op.kind == Kind::Write && (*start..start + bytes).contains(&op.addr);
+                *count += u64::from(inside);
+            }
+        }
+    }
+    counts
+}
+
+#[test]
+fn between_marks_every_thread_is_recorded_and_outside_of_them_none() {
+    if !has("qemu-x86_64") || !has("cc") || !has("nm") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = plain(folder.path(), "marks");
+    let arrays = [
+        ("before", 1000),
+        ("between", 2000),
+        ("other", 500),
+        ("after", 4000),
+    ];
+    let recorded = |marked: bool| {
+        let path = folder.path().join("recorded.trace");
+        let options = RecorderOptions {
+            marked,
+            ..options(Mode::Qemu)
+        };
+        let command = [program.clone().into_os_string()];
+        let recorder = Recorder::start(&command, options).unwrap();
+        recorder.record_to(&path).unwrap();
+        stores_to(&TraceReader::open(&path).unwrap(), &program, &arrays)
+    };
+    assert_eq!(recorded(true), [0, 2000, 500, 0]);
+    assert_eq!(recorded(false), [1000, 2000, 500, 4000]);
+}
+
+#[test]
+fn marks_of_compiled_programs_are_refused_in_one_line() {
+    if !has("cc") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = probed(folder.path(), "ends");
+    let options = RecorderOptions {
+        marked: true,
+        ..options(Mode::Auto)
+    };
+    let refused = Recorder::start(&[program.into_os_string()], options);
+    let said = refused.err().expect("it is refused").to_string();
+    assert!(said.contains("--marked") && !said.contains('\n'), "{said}");
+}

@@ -279,6 +279,10 @@ pub struct TraceArgs {
     /// Leave allocation call sites out (a little faster)
     #[arg(long)]
     pub no_sites: bool,
+    /// Record accesses only between the program's own marks: from where it looks for the file `/varve/record/begin` to where it looks
+    /// for `/varve/record/end`, which need not be there
+    #[arg(long)]
+    pub marked: bool,
     /// The command to record
     #[arg(last = true)]
     pub command: Vec<OsString>,
@@ -630,4 +634,7 @@ pub struct StudyArgs {
     /// Where finished runs are kept, so that a study resumes; `none` keeps nothing
     #[arg(long, value_name = "FOLDER")]
     pub keep: Option<PathBuf>,
+    /// Of `pima`: recordings of Java virtual machines, made by programs/jvm/record, instead of the small ones that are built in
+    #[arg(long, value_name = "FOLDER")]
+    pub jvm: Option<PathBuf>,
 }

@@ -12,7 +12,7 @@ pub use live::{LiveMove, Sampler};
 pub use plans::{By, OUTSIDE, PLANS, Plan, SAMPLING, Sampled, plan};
 pub use result::{JavaResult, UseOfMemory};
 
-use crate::{Error, Spec, has_one_memory};
+use crate::{Error, Numa, Spec, has_one_memory};
 use place::{ByRange, Counted, Peak};
 use program::{JavaProgram, Live};
 use ranges::Ranges;
@@ -35,6 +35,8 @@ pub struct Recorded {
     pub java: JavaMachine,
     /// Threads that are busy at a time: instructions of all over those of the busiest one.
     pub busy: u32,
+    /// What tells it from other recordings whose runs are kept; none where no run is.
+    pub identity: Option<String>,
     ranges: Arc<Ranges>,
 }
 
@@ -65,6 +67,7 @@ impl Recorded {
             trace: trace.into(),
             java,
             busy: u32::try_from(busy).unwrap_or(u32::MAX).max(1),
+            identity: None,
             ranges: Arc::new(ranges),
         }))
     }
@@ -107,6 +110,8 @@ pub struct JavaSpec {
     pub budget: Option<u64>,
     /// Instances alike that share the machine, each with all its threads. One is run, and the others load the memory as it does.
     pub instances: u32,
+    /// Where threads and memory are.
+    pub numa: Numa,
     /// Seed of everything that is drawn by chance.
     pub seed: u64,
 }
@@ -115,9 +120,19 @@ impl Spec for JavaSpec {
     type Result = JavaResult;
     type End = ();
 
-    /// It is recorded anew each time, or its replay is short.
+    /// A command is recorded anew each time, and has none.
     fn identity(&self) -> Option<String> {
-        None
+        let recorded = self.recorded.identity.as_ref()?;
+        Some(format!(
+            "{recorded} {} {} {} {:?} {} {} {}",
+            self.recorded.busy,
+            serde_json::to_string(&self.machine).unwrap_or_default(),
+            self.plan,
+            self.budget,
+            self.instances,
+            self.numa,
+            self.seed
+        ))
     }
 
     fn run(&self, watch: &mut dyn FnMut(&Progress) -> bool) -> Result<(JavaResult, ()), Error> {
@@ -131,10 +146,20 @@ fn dram_bytes(m: &Machine) -> u64 {
 }
 
 impl JavaSpec {
-    /// The machine of the run: one socket, with what an instance has of its DRAM.
+    /// Sockets whose cores the instances have.
+    fn sockets(&self) -> u32 {
+        match self.numa {
+            Numa::Auto => self.machine.sockets,
+            Numa::Local | Numa::Remote => 1,
+        }
+    }
+
+    /// The machine of the run: what an instance has of the DRAM of a socket; one socket unless distance matters.
     fn own_machine(&self, by: By) -> Machine {
         let mut m = self.machine.clone();
-        m.sockets = 1;
+        if self.numa == Numa::Local {
+            m.sockets = 1;
+        }
         let share = dram_bytes(&m) / u64::from(self.instances.max(1));
         let bytes = match (by, self.budget) {
             (By::Fast, _) | (_, None) => share,
@@ -150,17 +175,18 @@ impl JavaSpec {
     fn per_core(&self) -> Result<u32, Error> {
         let core = &self.machine.core;
         let threads = self.instances.saturating_mul(self.recorded.busy);
+        let cores = core.per_socket * self.sockets();
         // One instance is what was recorded, however many threads that has.
-        if self.instances > 1 && threads > core.per_socket * core.threads {
-            let room = core.per_socket * core.threads;
+        if self.instances > 1 && threads > cores * core.threads {
+            let room = cores * core.threads;
             return Err(Error::Java(format!(
-                "machine `{}` has {room} hardware threads on a socket, and each instance keeps {} busy: run {} at most (--instances)",
+                "machine `{}` has {room} hardware threads for them, and each instance keeps {} busy: run {} at most (--instances)",
                 self.machine.name,
                 self.recorded.busy,
                 (room / self.recorded.busy).max(1)
             )));
         }
-        Ok(threads.div_ceil(core.per_socket).clamp(1, core.threads))
+        Ok(threads.div_ceil(cores).clamp(1, core.threads))
     }
 }
 
@@ -191,10 +217,18 @@ pub fn run_java(
     if has_one_memory(&machine) || machine.dram_cache.is_some() {
         return Err(Error::NoSlowNode(machine.name));
     }
+    if spec.numa != Numa::Local && machine.sockets < 2 {
+        return Err(Error::OneSocket {
+            machine: machine.name,
+            numa: spec.numa,
+        });
+    }
     let options = Options {
         seed: spec.seed,
         replicas: spec.instances.max(1),
+        spread: spec.numa == Numa::Auto,
         per_core: spec.per_core()?,
+        sockets: vec![spec.numa.socket(0, machine.sockets)],
         ..Options::default()
     };
     let topology = Topology::of(&machine, PAGE).map_err(varve_pages::Error::from)?;
@@ -202,7 +236,7 @@ pub fn run_java(
     let (frames, policy): (Frames, Box<dyn Policy>) = match by {
         By::Pages(policy) => policies::entry(policy)?.make("", &topology)?,
         by => {
-            let policy = ByRange::new(by, ranges.clone(), &topology);
+            let policy = ByRange::new(by, ranges.clone(), &topology, spec.numa == Numa::Auto);
             (Frames::in_order(&topology), Box::new(policy))
         }
     };

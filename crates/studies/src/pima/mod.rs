@@ -1,12 +1,14 @@
-//! Performance evaluation of Optane memory for managed workloads, and PIMA (Akram, TACO 2021). Claims A9 to A16.
+//! Performance evaluation of Optane memory for managed workloads, and PIMA (Akram, TACO 2021). Claims A9 to A17.
 //!
 //! One machine (`optane-6242`), an instance of a program on each of 4 to 32 cores of one socket. One instance is run, the others
 //! load the memory as it does. Times are normalized to those of as many instances with all memory in DRAM, as in the paper.
 
 mod collector;
 mod hybrids;
+mod recordings;
 mod sampling;
 mod scaling;
+mod stock;
 mod suite;
 
 use crate::claim;
@@ -40,6 +42,7 @@ pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
     collector::claims(options, &all, &mut out);
     hybrids::claims(options, &all, &mut out);
     sampling::claims(options, &all, &mut out);
+    stock::run(options, watch, &mut out)?;
     out.tables.push(programs(&all));
     out.claims.retain(|c| options.wants(&c.id));
     for (name, why) in results.failures() {

@@ -37,6 +37,8 @@ const VCPUS: usize = 1024;
 /// What the plugin knows about one thread of the guest, besides its slot.
 #[derive(Clone, Copy)]
 struct Vcpu {
+    /// Its events are recorded. Its accesses are too, unless it is [`is_unheard`].
+    known: bool,
     number: usize,
     args: [u64; 6],
 }
@@ -61,6 +63,7 @@ static mut NOWHERE: [u64; 1 << 22] = [0; 1 << 22];
 /// The slot of each thread, or [`DEAF`].
 static mut SLOT: [*mut Slot; VCPUS] = [null_mut(); VCPUS];
 static mut VCPU: [Vcpu; VCPUS] = [Vcpu {
+    known: false,
     number: 0,
     args: [0; 6],
 }; VCPUS];
@@ -74,6 +77,8 @@ static REPLACED: AtomicBool = AtomicBool::new(false);
 static MODULES_WRITTEN: AtomicBool = AtomicBool::new(false);
 /// Words of QEMU's command line before the program; 0 when other programs are not to be followed.
 static WORDS: AtomicU32 = AtomicU32::new(0);
+/// The program says when it is recorded.
+static MARKED: AtomicBool = AtomicBool::new(false);
 /// Ask QEMU for every access.
 static ASK_ALL: AtomicBool = AtomicBool::new(false);
 
@@ -102,14 +107,52 @@ fn slot(number: c_uint) -> *mut *mut Slot {
     }
 }
 
+/// Nothing of the thread is recorded.
 fn is_deaf(number: c_uint) -> bool {
+    // SAFETY: the entry is in the table.
+    unsafe { !(*vcpu(number)).known }
+}
+
+/// Accesses of the thread are not recorded.
+fn is_unheard(number: c_uint) -> bool {
     // SAFETY: the entry is in the table.
     unsafe { *slot(number) == addr_of_mut!(DEAF) }
 }
 
 fn make_deaf(number: c_uint) {
+    make_unheard(number);
+    // SAFETY: the entry is in the table, and its thread's.
+    unsafe { (*vcpu(number)).known = false };
+}
+
+fn make_unheard(number: c_uint) {
     // SAFETY: the entry is in the table, and its thread's.
     unsafe { *slot(number) = addr_of_mut!(DEAF) };
+}
+
+/// No accesses are recorded now, of any process: see [`calls::mark`].
+fn is_quiet() -> bool {
+    shared().header().quiet.load(Acquire) != 0
+}
+
+/// A thread whose events are recorded is heard, or not, as the program has said last. Threads come here when their next run
+/// begins, or at their next system call.
+fn settle(number: c_uint) {
+    let quiet = is_quiet();
+    if is_deaf(number) || is_unheard(number) == quiet {
+        return;
+    }
+    if quiet {
+        make_unheard(number);
+        return rewind_deaf();
+    }
+    // SAFETY: both entries are this thread's.
+    unsafe {
+        let slot_of = shared().slot((*vcpu(number)).number);
+        (*slot_of).pending = 0;
+        (*slot_of).pieces = 0;
+        *slot(number) = slot_of;
+    }
 }
 
 fn rewind_deaf() {
@@ -128,22 +171,28 @@ fn rewind_deaf() {
 fn with_room(number: c_uint) -> *mut Slot {
     // SAFETY: the slot is this thread's.
     unsafe {
-        let slot = *slot(number);
-        if (*slot).cursor > (*slot).limit {
-            chunk_full(number);
+        let here = *slot(number);
+        if (*here).cursor <= (*here).limit {
+            return here;
         }
-        slot
+        chunk_full(number);
+        *slot(number)
     }
 }
 
 #[cold]
 #[inline(never)]
 fn chunk_full(number: c_uint) {
-    if is_deaf(number) {
-        rewind_deaf();
-    } else {
-        // SAFETY: the entry is this thread's.
-        shared().publish(unsafe { (*vcpu(number)).number });
+    settle(number);
+    if is_unheard(number) {
+        return rewind_deaf();
+    }
+    // SAFETY: the entries are this thread's.
+    unsafe {
+        let slot = *slot(number);
+        if (*slot).cursor > (*slot).limit {
+            shared().publish((*vcpu(number)).number);
+        }
     }
 }
 
@@ -260,7 +309,7 @@ extern "C" fn on_single(number: c_uint, info: u32, addr: u64, site: *mut c_void)
         }
         if (*slot).pending > 0 {
             let pending = core::mem::take(&mut (*slot).pending);
-            if !is_deaf(number) {
+            if !is_unheard(number) {
                 shared().put((*vcpu(number)).number, EVENT_WORK, &[pending]);
             }
         }
@@ -280,7 +329,7 @@ extern "C" fn on_quiet_block(number: c_uint, instructions: *mut c_void) {
         // 16 bits of a head hold the number; a block has 512 instructions at most
         if (*slot).pending >= (1 << 16) - 512 {
             let instructions = core::mem::take(&mut (*slot).pending);
-            if !is_deaf(number) {
+            if !is_unheard(number) {
                 shared().put((*vcpu(number)).number, EVENT_WORK, &[instructions]);
             }
         }
@@ -423,8 +472,10 @@ fn begin_thread(number: c_uint) {
         }
         stacks::begin_thread(taken);
         shared().start_thread(taken, PROCESS.load(Relaxed));
+        (*vcpu(number)).known = true;
         *slot(number) = slot_of;
     }
+    settle(number);
 }
 
 /// The thread ends by itself.
@@ -518,6 +569,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
     stacks::ask_at(value(b"tables=").and_then(|path| path.strip_suffix(b"\0")));
     WORDS.store(value(b"words=").and_then(number).unwrap_or(0), Relaxed);
     ASK_ALL.store(value(b"ask=all").is_some(), Relaxed);
+    MARKED.store(value(b"marked=yes").is_some(), Relaxed);
     // SAFETY: no callback is registered yet, so nobody reads it.
     unsafe { SHARED = shared };
     rewind_deaf();

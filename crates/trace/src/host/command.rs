@@ -29,6 +29,9 @@ pub struct RecorderOptions {
     pub allocations: bool,
     /// Threads that a live program has on the model; more are not seen.
     pub max_threads: usize,
+    /// Record accesses only from where the program looks for the file `/varve/record/begin` to where it looks for
+    /// `/varve/record/end`. What it maps and allocates is recorded everywhere. Under QEMU only.
+    pub marked: bool,
     /// Have QEMU say the address of every access, rather than only of those that do not follow from others. Slow; the
     /// result is the same, which tests check.
     pub ask_all: bool,
@@ -40,6 +43,7 @@ impl Default for RecorderOptions {
             mode: Mode::Auto,
             allocations: true,
             max_threads: 16,
+            marked: false,
             ask_all: false,
         }
     }

@@ -41,6 +41,11 @@ pub enum RecordError {
     /// A compiled probe was asked for, but the program has none.
     #[error("{0}: was not compiled with `varve cc`; leave the mode to varve, or compile it so")]
     NotCompiled(PathBuf),
+    /// Marks are seen by QEMU alone.
+    #[error(
+        "{0}: was compiled with `varve cc`, and --marked is for programs that were not: compile it without, or leave --marked out"
+    )]
+    Marked(PathBuf),
     /// The compiler cannot be used this way.
     #[error("varve cc: {0}")]
     Compiler(String),

@@ -44,6 +44,9 @@ pub(super) fn start(
         }
         Mode::Compiled => true,
     };
+    if compiled && options.marked {
+        return Err(RecordError::Marked(target.program.clone()));
+    }
     let io = |path: &Path| {
         let path = path.to_path_buf();
         move |source| RecordError::Io { path, source }
@@ -80,6 +83,7 @@ pub(super) fn start(
         }
         // the plugin starts other programs with the same words (exec)
         let ask = if options.ask_all { ",ask=all" } else { "" };
+        let marked = if options.marked { ",marked=yes" } else { "" };
         let count = words.len() + 2;
         let tables = match options.allocations {
             true => {
@@ -89,7 +93,7 @@ pub(super) fn start(
             false => String::new(),
         };
         let for_plugin = format!(
-            "{},ring={ring},words={count}{ask}{tables}",
+            "{},ring={ring},words={count}{ask}{marked}{tables}",
             plugin.display()
         );
         words.extend(["-plugin".into(), for_plugin.into()]);

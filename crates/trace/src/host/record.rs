@@ -46,6 +46,10 @@ impl Recorder {
             path: "memfd".into(),
             source,
         })?;
+        memory
+            .header()
+            .quiet
+            .store(u32::from(options.marked), Release);
         let started = launch::start(&target, &options, &memory)?;
         Ok(Recorder {
             memory,

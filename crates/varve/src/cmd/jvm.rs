@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use varve_machine::Machine;
 use varve_machine::model::Progress;
 use varve_run::jvm::{self, By, JavaResult, JavaSpec, PLANS, Plan, Recorded};
-use varve_run::{Error, Keep, compare};
+use varve_run::{Error, Keep, Numa, compare};
 use varve_trace::TraceReader;
 
 pub fn run(work: &Work, a: &ModelledJava) -> Done {
@@ -223,6 +223,7 @@ impl Replays<'_> {
             plan: plan.clone(),
             budget: *budget,
             instances: self.a.generations.instances,
+            numa: Numa::Local,
             seed: self.a.model.seed,
         };
         let specs: Vec<JavaSpec> = runs.iter().map(spec).collect();

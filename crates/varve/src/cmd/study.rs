@@ -57,6 +57,7 @@ pub fn study(a: &StudyArgs) -> Done {
         seed: a.seed,
         workers: ui::workers(a.jobs),
         keep,
+        recordings: a.jvm.clone(),
     };
     let bar = ui::bar(0, study.name);
     let stop = ui::stop_flag();

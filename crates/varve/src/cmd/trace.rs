@@ -57,6 +57,7 @@ fn record(a: &TraceArgs) -> Done {
     ui::stop_flag();
     let options = RecorderOptions {
         allocations: !a.no_sites,
+        marked: a.marked,
         ..RecorderOptions::default()
     };
     let recorder = Recorder::start(&a.command, options).map_err(wrong)?;

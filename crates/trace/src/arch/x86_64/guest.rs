@@ -1,8 +1,10 @@
 //! Numbers of the system calls of recorded programs (arch/x86/entry/syscalls/syscall_64.tbl).
 
+pub const STAT: i64 = 4;
 pub const MMAP: i64 = 9;
 pub const MUNMAP: i64 = 11;
 pub const BRK: i64 = 12;
+pub const ACCESS: i64 = 21;
 pub const MREMAP: i64 = 25;
 pub const MADVISE: i64 = 28;
 pub const CLONE: i64 = 56;
@@ -11,8 +13,12 @@ pub const VFORK: i64 = 58;
 pub const EXECVE: i64 = 59;
 pub const EXIT: i64 = 60;
 pub const EXIT_GROUP: i64 = 231;
+pub const NEWFSTATAT: i64 = 262;
+pub const FACCESSAT: i64 = 269;
 pub const EXECVEAT: i64 = 322;
+pub const STATX: i64 = 332;
 pub const CLONE3: i64 = 435;
+pub const FACCESSAT2: i64 = 439;
 
 /// Calls that may wait for something that another thread or the outside does.
 pub fn may_wait(call: i64) -> bool {

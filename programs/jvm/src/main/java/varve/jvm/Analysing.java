@@ -1,0 +1,34 @@
+package varve.jvm;
+
+import net.sourceforge.pmd.PMDConfiguration;
+import net.sourceforge.pmd.PmdAnalysis;
+import net.sourceforge.pmd.lang.LanguageRegistry;
+import net.sourceforge.pmd.lang.document.FileId;
+import net.sourceforge.pmd.reporting.Report;
+import net.sourceforge.pmd.reporting.RuleViolation;
+
+/** Looks for flaws in Java by PMD and its rules for design and mistakes: an operation is a class of about eighty lines. */
+final class Analysing implements Work {
+    @Override
+    public long run(int thread, Random random, int size) {
+        PMDConfiguration settings = new PMDConfiguration();
+        settings.setThreads(0);
+        settings.setIgnoreIncrementalAnalysis(true);
+        settings.addRuleSet("rulesets/java/quickstart.xml");
+        settings.setDefaultLanguageVersion(LanguageRegistry.PMD.getLanguageById("java").getVersion("17"));
+        try (PmdAnalysis analysis = PmdAnalysis.create(settings)) {
+            for (int number = 0; number < size; number++) {
+                analysis.files().addSourceFile(FileId.fromPathLikeString("generated/" + Sources.name(number) + ".java"), Sources.of(random, number));
+            }
+            Report report = analysis.performAnalysisAndCollectReport();
+            if (!report.getProcessingErrors().isEmpty()) {
+                throw new IllegalStateException(report.getProcessingErrors().get(0).getMsg());
+            }
+            long digest = 0;
+            for (RuleViolation flaw : report.getViolations()) {
+                digest += Random.digest(flaw.getRule().getName()) ^ Random.mix(flaw.getBeginLine());
+            }
+            return digest;
+        }
+    }
+}
