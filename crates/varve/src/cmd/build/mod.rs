@@ -13,7 +13,6 @@ use project::Program;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use varve_machine::Bytes;
 
 pub fn build(a: &BuildArgs) -> Done {
     // From here on Ctrl-C ends what is started, and the folder goes.
@@ -43,9 +42,8 @@ pub fn build(a: &BuildArgs) -> Done {
     copy(&built.join(format!("{file_name}.map")), &map)?;
     let bytes = fs::metadata(&output).map_or(0, |m| m.len());
     eprintln!(
-        "wrote {} ({}), and {} for the lines of its sources",
+        "wrote {} ({bytes} bytes), and {} for the lines of its sources",
         output.display(),
-        Bytes(bytes),
         map.display()
     );
     Ok(ExitCode::SUCCESS)

@@ -73,7 +73,9 @@ fn is_network(reason: &str) -> bool {
 /// The end of a run says in one line why it failed.
 fn reason(lines: &[String]) -> Option<String> {
     let errors = lines.iter().filter_map(|l| l.strip_prefix("[ERROR] "));
-    let mut errors = errors.filter(|l| !l.trim().is_empty());
+    // A heading, and then the errors.
+    let is_heading = |l: &str| l.starts_with("COMPILATION ERROR");
+    let mut errors = errors.filter(|l| !l.trim().is_empty() && !is_heading(l));
     let first = errors.next()?.trim();
     // The goal's name and the hint at Maven's own help say nothing here.
     let first = first.split(" -> [Help").next().unwrap_or(first);
