@@ -1,4 +1,4 @@
-//! What heaptrack writes, of file version 2 and 3, unpacked.
+//! What heaptrack writes, of file version 2 and 3.
 //!
 //! A line is a letter and hexadecimal numbers. Both forms have `+` and `-` for allocations and frees, and `t` for
 //! traces, each a call and the trace that led there. In the raw form, calls are addresses, and `m` says where modules
@@ -56,7 +56,7 @@ struct State {
 /// this machine, as far as these are still there.
 ///
 /// # Errors
-/// It cannot be read, is compressed or something else, or a line is damaged.
+/// It cannot be read or unpacked, is something else, or a line is damaged.
 pub fn heaptrack(file: &str, input: impl BufRead) -> Result<Imported, ImportError> {
     let mut state = State::default();
     lines(file, input, |line| state.line(line))?;
@@ -445,6 +445,24 @@ c 5
         assert_eq!(profile.modules.len(), 1);
     }
 
+    #[test]
+    fn packed_files_are_the_same_and_cut_ones_are_refused() {
+        use flate2::{Compression, write::GzEncoder};
+        use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+        use std::io::Write;
+
+        let plain = heaptrack("raw", RAW.as_bytes()).unwrap();
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+        gzip.write_all(RAW.as_bytes()).unwrap();
+        let zstd = compress_to_vec(RAW.as_bytes(), CompressionLevel::Fastest);
+        for packed in [gzip.finish().unwrap(), zstd] {
+            assert_eq!(heaptrack("raw", &packed[..]).unwrap(), plain);
+            let cut = heaptrack("cut.gz", &packed[..packed.len() / 2]);
+            let said = cut.unwrap_err().to_string();
+            assert!(said.starts_with("cut.gz: "), "{said}");
+        }
+    }
+
     const INTERPRETED: &str = "v 10400 3
 X ./p
 s 3 a/p
@@ -503,7 +521,5 @@ a 20 2
         );
         assert!(says(b"v 1 9\n").contains("file version 9"));
         assert!(says(b"v 1 3\nq 1\n").contains("unknown kind, `q`"));
-        assert!(says(&[0x28, 0xb5, 0x2f, 0xfd, 0]).ends_with("`unzstd f.ht`"));
-        assert!(says(&[0x1f, 0x8b, 8]).ends_with("`gunzip f.ht`"));
     }
 }

@@ -13,6 +13,9 @@ pub use heaptrack::heaptrack;
 pub use perf::perf_script;
 
 use crate::native::Profile;
+use flate2::bufread::MultiGzDecoder;
+use ruzstd::decoding::StreamingDecoder;
+use std::io::{self, BufRead, BufReader};
 
 /// A profile, and what the source could not tell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,14 +37,6 @@ pub enum ImportError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// It is compressed.
-    #[error("{file}: it is compressed; unpack it first: `{unpack} {file}`")]
-    Compressed {
-        /// The file.
-        file: String,
-        /// The command that does it.
-        unpack: &'static str,
-    },
     /// It is something else.
     #[error("{file}: {what}")]
     NotOne {
@@ -62,27 +57,30 @@ pub enum ImportError {
     },
 }
 
+/// The text of a file that may be packed by gzip or zstd, as heaptrack writes it.
+fn unpacked<'a>(mut input: impl BufRead + 'a) -> io::Result<Box<dyn BufRead + 'a>> {
+    let first = input.fill_buf()?;
+    if first.starts_with(&[0x1f, 0x8b]) {
+        return Ok(Box::new(BufReader::new(MultiGzDecoder::new(input))));
+    }
+    if first.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+        let decoder = StreamingDecoder::new(input).map_err(io::Error::other)?;
+        return Ok(Box::new(BufReader::new(decoder)));
+    }
+    Ok(Box::new(input))
+}
+
 /// Calls `each` with the lines of a file. An error of `each` says what is wrong with the line.
 fn lines(
     file: &str,
-    mut input: impl std::io::BufRead,
+    input: impl BufRead,
     mut each: impl FnMut(&str) -> Result<(), String>,
 ) -> Result<(), ImportError> {
     let io = |source| ImportError::Io {
         file: file.into(),
         source,
     };
-    let first = input.fill_buf().map_err(io)?;
-    let packed = [
-        (&[0x1f, 0x8b][..], "gunzip"),
-        (&[0x28, 0xb5, 0x2f, 0xfd][..], "unzstd"),
-    ];
-    if let Some((_, unpack)) = packed.iter().find(|(magic, _)| first.starts_with(magic)) {
-        return Err(ImportError::Compressed {
-            file: file.into(),
-            unpack,
-        });
-    }
+    let mut input = unpacked(input).map_err(io)?;
     let mut bytes = Vec::new();
     for line in 1.. {
         bytes.clear();
