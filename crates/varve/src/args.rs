@@ -26,6 +26,12 @@ pub struct Args {
 pub enum Command {
     /// Run a program on a modelled machine, or on this one with its memory placed
     Run(Request),
+    /// Compile a Java program to a WebAssembly module, by TeaVM; needs a JDK and Maven
+    #[command(after_help = "Examples:\n  \
+        varve build Main.java && varve run Main.wasm\n  \
+        varve build app.jar library.jar --main org.example.Main -o app.wasm\n  \
+        varve build my-project/pom.xml")]
+    Build(BuildArgs),
     /// Count what a program does to the objects of each of its allocation sites, or what of a Java program's survives
     #[command(after_help = "Examples:\n  \
         varve profile programs/dist/graph.wasm -o graph.sites -- pagerank --scale 10\n  \
@@ -131,6 +137,22 @@ pub use run::sandbox::Sandbox;
 
 /// The machine that programs run on when none is named.
 pub const DEFAULT_MACHINE: &str = "optane-6230-memory-mode";
+
+#[derive(clap::Args, Debug)]
+pub struct BuildArgs {
+    /// A jar and those that it needs; files of Java, or folders of them; or the pom.xml of a project
+    #[arg(required = true, value_name = "FILE")]
+    pub input: Vec<PathBuf>,
+    /// Where to write the module (named after the program, here, if it is not given)
+    #[arg(short, long, value_name = "FILE.wasm")]
+    pub output: Option<PathBuf>,
+    /// The class to begin with, if no manifest or project names one, or another
+    #[arg(long, value_name = "CLASS")]
+    pub main: Option<String>,
+    /// Keep all that Maven says in this file
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+}
 
 #[derive(clap::Args, Debug)]
 pub struct ProfileArgs {

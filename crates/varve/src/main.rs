@@ -22,6 +22,7 @@ fn main() -> ExitCode {
     let done = match args.command {
         None => cmd::start::start(),
         Some(Command::Run(a)) => cmd::run::run(&a),
+        Some(Command::Build(a)) => cmd::build::build(&a),
         Some(Command::Profile(a)) => cmd::profile::profile(&a),
         Some(Command::Sites(a)) => cmd::sites::sites(&a),
         Some(Command::Durable(a)) => cmd::durable::durable(&a.command),

@@ -296,8 +296,13 @@ impl Translator<'_, '_> {
     }
 
     /// Throws the exception object: to the handler in this function, if there is one, else to the caller's.
-    fn throw(&mut self, exception: Value) {
-        match self.handlers.last().copied() {
+    pub(super) fn throw(&mut self, exception: Value) {
+        self.throw_to(exception, self.handlers.len());
+    }
+
+    /// The same, where only the first `handlers` count.
+    pub(super) fn throw_to(&mut self, exception: Value, handlers: usize) {
+        match self.handlers[..handlers].last().copied() {
             Some(handler) => {
                 let wide = self.b.ins().uextend(types::I64, exception);
                 self.b.ins().jump(handler, &args(&[wide]));
@@ -333,11 +338,9 @@ impl Translator<'_, '_> {
             nullable: false,
             heap: HeapType::Exn,
         });
-        let payload = self.b.block_params(block)[0];
-        let exception = self.b.ins().ireduce(types::I32, payload);
-        self.b.declare_value_needs_stack_map(exception);
+        let exception = self.caught_in(block);
         let height = self.stack.len();
-        let thrown_tag = self.load(&Slot::exception(exception, ValType::I32, HEADER));
+        let thrown = self.tag_of(exception);
         for catch in catches {
             let (tag, label, with_ref) = match *catch {
                 Catch::One { tag, label } => (Some(tag), label, false),
@@ -345,31 +348,9 @@ impl Translator<'_, '_> {
                 Catch::All { label } => (None, label, false),
                 Catch::AllRef { label } => (None, label, true),
             };
-            let mut next = None;
+            let next = tag.map(|tag| self.take_tag(thrown, tag));
             if let Some(tag) = tag {
-                let (yes, no) = (self.b.create_block(), self.b.create_block());
-                let id = self.env.instance.tags[tag as usize] as i64;
-                let same = self.b.ins().icmp_imm_s(IntCC::Equal, thrown_tag, id);
-                self.b.ins().brif(same, yes, &[], no, &[]);
-                self.b.seal_block(yes);
-                self.b.seal_block(no);
-                self.b.switch_to_block(yes);
-                self.fresh.clear();
-                self.forget_recorded();
-                let ty = self
-                    .env
-                    .types
-                    .exception_of(self.env.module.tags[tag as usize]);
-                let (fields, offsets) = (
-                    self.env.types.fields(ty).to_vec(),
-                    self.env.types.get(ty).layout.offsets.clone(),
-                );
-                for (field, offset) in fields.iter().zip(offsets).skip(1) {
-                    let ty = field.storage.unpacked();
-                    let v = self.load(&Slot::exception(exception, ty, offset));
-                    self.push(v, ty);
-                }
-                next = Some(no);
+                self.push_payload(exception, tag);
             }
             if with_ref {
                 self.push(exception, exn);
@@ -389,6 +370,49 @@ impl Translator<'_, '_> {
         let reachable = self.is_reachable();
         self.throw(exception);
         self.set_reachable(reachable);
+    }
+
+    /// The exception that a block takes, which is the one that translation goes on in.
+    pub(super) fn caught_in(&mut self, block: Block) -> Value {
+        let payload = self.b.block_params(block)[0];
+        let exception = self.b.ins().ireduce(types::I32, payload);
+        self.b.declare_value_needs_stack_map(exception);
+        exception
+    }
+
+    pub(super) fn tag_of(&mut self, exception: Value) -> Value {
+        self.load(&Slot::exception(exception, ValType::I32, HEADER))
+    }
+
+    /// Goes on where what was thrown has the tag: the block where it has not.
+    pub(super) fn take_tag(&mut self, thrown: Value, tag: u32) -> Block {
+        let (yes, no) = (self.b.create_block(), self.b.create_block());
+        let id = self.env.instance.tags[tag as usize] as i64;
+        let same = self.b.ins().icmp_imm_s(IntCC::Equal, thrown, id);
+        self.b.ins().brif(same, yes, &[], no, &[]);
+        self.b.seal_block(yes);
+        self.b.seal_block(no);
+        self.b.switch_to_block(yes);
+        self.fresh.clear();
+        self.forget_recorded();
+        no
+    }
+
+    /// Pushes what an exception with the tag carries.
+    pub(super) fn push_payload(&mut self, exception: Value, tag: u32) {
+        let ty = self
+            .env
+            .types
+            .exception_of(self.env.module.tags[tag as usize]);
+        let (fields, offsets) = (
+            self.env.types.fields(ty).to_vec(),
+            self.env.types.get(ty).layout.offsets.clone(),
+        );
+        for (field, offset) in fields.iter().zip(offsets).skip(1) {
+            let ty = field.storage.unpacked();
+            let v = self.load(&Slot::exception(exception, ty, offset));
+            self.push(v, ty);
+        }
     }
 
     /// Translates a call or a throw; whether the operator is one.

@@ -17,10 +17,23 @@ pub(super) enum FrameKind {
     If(Option<(Block, Vec<Operand>, Value)>),
     /// With the block that takes exceptions, and its catch clauses.
     Try(Block, Vec<wp::Catch>),
+    /// The body of a `try` whose clauses follow it, with the block that takes exceptions.
+    LegacyTry(Block),
+    /// One of its clauses. The exception is the first operand of it. With what no clause took so far; none after `catch_all`, and where
+    /// the other clauses are not in this code.
+    LegacyCatch(Option<Uncaught>),
     /// An `if` around the point where a continuation begins: its other arm is behind or is not reached.
     EnteredIf,
     /// A loop around that point, with its offset: its beginning is elsewhere.
     EnteredLoop(u32),
+}
+
+/// An exception that no clause of a `try` took so far, and where that is so.
+#[derive(Clone, Copy)]
+pub(super) struct Uncaught {
+    block: Block,
+    exception: Value,
+    tag: Value,
 }
 
 /// An open block.
@@ -34,6 +47,8 @@ pub(super) struct Frame {
     pub results: Vec<ValType>,
     /// Operands below its parameters.
     pub height: usize,
+    /// Blocks that take exceptions in it, from the outermost on.
+    pub handlers: usize,
     /// What was known where it began.
     pub entry: Facts,
     /// How its end is reached.
@@ -175,6 +190,7 @@ impl Translator<'_, '_> {
             params,
             results,
             height,
+            handlers: self.handlers.len(),
             entry: self.facts.clone(),
             exits: Exits::default(),
         });
@@ -256,6 +272,31 @@ impl Translator<'_, '_> {
                     results,
                 );
             }
+            Operator::Try { blockty } => {
+                let (params, results) = self.block_type(blockty);
+                let after = self.block_for(&results);
+                let dispatch = self.open_handler();
+                self.open(
+                    FrameKind::LegacyTry(dispatch),
+                    after,
+                    after,
+                    params,
+                    results,
+                );
+            }
+            Operator::Catch { tag_index } => {
+                self.leave_arm();
+                self.start_catch(Some(tag_index));
+            }
+            Operator::CatchAll => {
+                self.leave_arm();
+                self.start_catch(None);
+            }
+            Operator::Delegate { relative_depth } => {
+                self.leave_arm();
+                self.delegate(relative_depth);
+            }
+            Operator::Rethrow { relative_depth } => self.rethrow(relative_depth),
             Operator::End => {
                 self.leave_arm();
                 self.end();
@@ -304,12 +345,20 @@ impl Translator<'_, '_> {
             Operator::Block { .. }
             | Operator::Loop { .. }
             | Operator::If { .. }
+            | Operator::Try { .. }
             | Operator::TryTable { .. } => {
                 self.dead_depth += 1;
             }
             Operator::Else if self.dead_depth == 0 => self.start_else(),
+            Operator::Catch { tag_index } if self.dead_depth == 0 => {
+                self.start_catch(Some(*tag_index));
+            }
+            Operator::CatchAll if self.dead_depth == 0 => self.start_catch(None),
+            Operator::Delegate { relative_depth } if self.dead_depth == 0 => {
+                self.delegate(*relative_depth);
+            }
             Operator::End if self.dead_depth == 0 => self.end(),
-            Operator::End => self.dead_depth -= 1,
+            Operator::End | Operator::Delegate { .. } => self.dead_depth -= 1,
             _ => {}
         }
         self.forget_recorded();
@@ -373,6 +422,17 @@ impl Translator<'_, '_> {
                 // The catch clauses' labels count from outside of this block.
                 self.dispatch(dispatch, &catches);
             }
+            FrameKind::LegacyTry(dispatch) => {
+                let dispatch = *dispatch;
+                self.handlers.pop();
+                let exception = self.begin_dispatch(dispatch, &frame.entry);
+                self.pass_on(exception, self.handlers.len());
+            }
+            FrameKind::LegacyCatch(Some(uncaught)) => {
+                let uncaught = *uncaught;
+                self.b.switch_to_block(uncaught.block);
+                self.pass_on(uncaught.exception, self.handlers.len());
+            }
             _ => {}
         }
         self.stack.truncate(frame.height);
@@ -400,6 +460,92 @@ impl Translator<'_, '_> {
         } else {
             self.dead();
         }
+    }
+
+    /// Goes on in the block that takes the exceptions of a `try`: the exception.
+    fn begin_dispatch(&mut self, dispatch: Block, entry: &Facts) -> Value {
+        self.b.seal_block(dispatch);
+        self.begin_clause(dispatch, entry);
+        self.caught_in(dispatch)
+    }
+
+    /// Goes on in a block of what follows a `try`'s body, where nothing of that body is known.
+    fn begin_clause(&mut self, block: Block, entry: &Facts) {
+        self.b.switch_to_block(block);
+        self.facts.clone_from(entry);
+        self.forget_contents();
+        self.fresh.clear();
+        self.forget_recorded();
+    }
+
+    /// A clause of a `try` begins, for exceptions with the tag or for all.
+    fn start_catch(&mut self, tag: Option<u32>) {
+        let frame = self.control.last_mut().expect("open block");
+        let (height, entry) = (frame.height, frame.entry.clone());
+        let before = std::mem::replace(&mut frame.kind, FrameKind::LegacyCatch(None));
+        self.stack.truncate(height);
+        let (exception, thrown) = match before {
+            FrameKind::LegacyTry(dispatch) => {
+                self.handlers.pop();
+                let exception = self.begin_dispatch(dispatch, &entry);
+                (exception, self.tag_of(exception))
+            }
+            FrameKind::LegacyCatch(Some(uncaught)) => {
+                self.begin_clause(uncaught.block, &entry);
+                (uncaught.exception, uncaught.tag)
+            }
+            // This code began in an earlier clause.
+            _ => return self.dead(),
+        };
+        self.reachable = true;
+        let uncaught = tag.map(|tag| Uncaught {
+            block: self.take_tag(thrown, tag),
+            exception,
+            tag: thrown,
+        });
+        let exn = ValType::Ref(RefType {
+            nullable: false,
+            heap: HeapType::Exn,
+        });
+        self.push(exception, exn);
+        if let Some(tag) = tag {
+            self.push_payload(exception, tag);
+        }
+        let handlers = self.handlers.len();
+        let frame = self.control.last_mut().expect("open block");
+        frame.kind = FrameKind::LegacyCatch(uncaught);
+        frame.handlers = handlers;
+    }
+
+    /// The end of a `try` whose exceptions are thrown on at another block: at its handlers, if it is in the body of a `try`, or
+    /// at those around it.
+    fn delegate(&mut self, depth: u32) {
+        // Counted from outside of the `try`.
+        let target = self.control.len() - 2 - depth as usize;
+        let handlers = self.control[target].handlers;
+        let frame = self.control.last_mut().expect("open block");
+        let entry = frame.entry.clone();
+        let before = std::mem::replace(&mut frame.kind, FrameKind::Block);
+        if let FrameKind::LegacyTry(dispatch) = before {
+            self.handlers.pop();
+            let exception = self.begin_dispatch(dispatch, &entry);
+            self.pass_on(exception, handlers);
+        }
+        self.end();
+    }
+
+    /// Throws the exception that the clause `depth` blocks around caught.
+    fn rethrow(&mut self, depth: u32) {
+        let frame = &self.control[self.control.len() - 1 - depth as usize];
+        let exception = self.stack[frame.height].value;
+        self.throw(exception);
+    }
+
+    /// Throws from here to the innermost of the first `handlers`. What is translated next is elsewhere.
+    fn pass_on(&mut self, exception: Value, handlers: usize) {
+        let reachable = self.is_reachable();
+        self.throw_to(exception, handlers);
+        self.set_reachable(reachable);
     }
 
     fn br_table(&mut self, targets: &wp::BrTable<'_>) -> Result<()> {

@@ -154,14 +154,14 @@ pub(super) fn effects(
                 ..Open::default()
             }),
             Operator::Block { .. } => open.push(Open::default()),
-            Operator::TryTable { .. } => {
+            Operator::Try { .. } | Operator::TryTable { .. } => {
                 let mut inner = Open::default();
                 inner.effects.catches = true;
                 // What is called just before a throw may be followed by the rest of the loop.
                 inner.effects.others_run = true;
                 open.push(inner);
             }
-            Operator::End => {
+            Operator::End | Operator::Delegate { .. } => {
                 let inner = open.pop().expect("validated: blocks are balanced");
                 let Some(around) = open.last_mut() else {
                     return Ok((inner.effects, loops));

@@ -60,6 +60,8 @@ enum Step {
     Else,
     /// With the depths that its handlers go to, counted from outside.
     Try(Vec<u32>),
+    /// A clause of a `try`, which exceptions go to.
+    Catch,
     End,
     /// Goes to one of these, or on if it may.
     Branch(Vec<u32>, bool),
@@ -77,7 +79,7 @@ fn step(op: &Operator<'_>, checked: bool) -> Option<Step> {
         LocalGet { local_index } => Step::Get(local_index),
         // A tee keeps its value on the stack: to the local it is a set.
         LocalSet { local_index } | LocalTee { local_index } => Step::Set(local_index),
-        Block { .. } => Step::Begin,
+        Block { .. } | Try { .. } => Step::Begin,
         Loop { .. } => Step::Loop(Locals::default()),
         If { .. } => Step::If,
         Else => Step::Else,
@@ -93,7 +95,9 @@ fn step(op: &Operator<'_>, checked: bool) -> Option<Step> {
                 })
                 .collect(),
         ),
-        End => Step::End,
+        Catch { .. } | CatchAll => Step::Catch,
+        // Of the handlers around, all of which count, some are left out.
+        End | Delegate { .. } => Step::End,
         Br { relative_depth } => Step::Branch(vec![relative_depth], false),
         BrIf { relative_depth }
         | BrOnNull { relative_depth }
@@ -115,7 +119,7 @@ fn step(op: &Operator<'_>, checked: bool) -> Option<Step> {
         | ArrayNew { .. }
         | ArrayNewDefault { .. }
         | ArrayNewFixed { .. } => Step::Call,
-        Throw { .. } | ThrowRef => Step::Throw,
+        Throw { .. } | ThrowRef | Rethrow { .. } => Step::Throw,
         StructGet { .. }
         | StructGetS { .. }
         | StructGetU { .. }
@@ -222,6 +226,12 @@ pub(super) fn liveness(body: &FunctionBody<'_>, checked: bool) -> wasmparser::Re
             Step::Else => {
                 if let Some(frame) = frames.last_mut() {
                     frame.otherwise = Some(std::mem::replace(&mut live, frame.after.clone()));
+                }
+            }
+            Step::Catch => {
+                if let Some(frame) = frames.last_mut() {
+                    frame.handlers.add(&live);
+                    live = frame.after.clone();
                 }
             }
             Step::If => {
@@ -336,6 +346,28 @@ mod tests {
                 (drop (local.get 0))))",
         );
         assert_eq!(found[0], [0]);
+    }
+
+    #[test]
+    fn clauses_keep_what_they_need() {
+        let found = live(
+            "(module (tag $t) (func $f (param i32 i32 i32)
+                try
+                    (local.set 1 (i32.const 5))
+                    (call $f (i32.const 0) (i32.const 0) (i32.const 0))
+                catch $t
+                    (drop (local.get 0))
+                catch_all
+                    (drop (local.get 1))
+                end
+                try
+                    try (call $f (i32.const 0) (i32.const 0) (i32.const 0)) delegate 0
+                catch_all
+                    (drop (local.get 2))
+                end))",
+        );
+        // The first call and what follows it, then the second.
+        assert_eq!(found, [vec![0, 1, 2], vec![2], vec![2], vec![]]);
     }
 
     #[test]

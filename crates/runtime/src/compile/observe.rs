@@ -81,6 +81,7 @@ fn cost(op: &Operator<'_>) -> u32 {
     use Operator::*;
     match op {
         Nop | Drop | Block { .. } | Loop { .. } | Else | End | TryTable { .. } | Unreachable => 0,
+        Try { .. } | Catch { .. } | CatchAll | Delegate { .. } => 0,
         LocalGet { .. } | LocalSet { .. } | LocalTee { .. } => 0,
         I32Const { .. } | I64Const { .. } | F32Const { .. } | F64Const { .. } => 0,
         RefNull { .. } | RefFunc { .. } | RefAsNonNull => 0,
@@ -92,7 +93,7 @@ fn cost(op: &Operator<'_>) -> u32 {
         BrOnCast { .. } | BrOnCastFail { .. } => 4,
         Call { .. } | CallIndirect { .. } | CallRef { .. } => 5,
         ReturnCall { .. } | ReturnCallIndirect { .. } | ReturnCallRef { .. } => 5,
-        Throw { .. } | ThrowRef => 5,
+        Throw { .. } | ThrowRef | Rethrow { .. } => 5,
         StructNew { .. } | StructNewDefault { .. } | ArrayNew { .. } => 6,
         ArrayNewDefault { .. } | ArrayNewFixed { .. } => 6,
         ArrayNewData { .. } | ArrayNewElem { .. } => 6,
@@ -109,6 +110,10 @@ fn joins(op: &Operator<'_>) -> bool {
             | If { .. }
             | Else
             | End
+            | Try { .. }
+            | Catch { .. }
+            | CatchAll
+            | Delegate { .. }
             | TryTable { .. }
             | Br { .. }
             | BrIf { .. }
@@ -130,6 +135,7 @@ fn joins(op: &Operator<'_>) -> bool {
             | ReturnCallRef { .. }
             | Throw { .. }
             | ThrowRef
+            | Rethrow { .. }
     )
 }
 

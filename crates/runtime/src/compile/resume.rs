@@ -295,22 +295,30 @@ impl Translator<'_, '_> {
                 Operator::Block { .. }
                 | Operator::Loop { .. }
                 | Operator::If { .. }
-                | Operator::TryTable { .. } => around.push((op, offset)),
-                Operator::End => {
+                | Operator::Try { .. }
+                | Operator::TryTable { .. } => around.push((op, offset, false)),
+                // From here on it is a clause and no longer the body.
+                Operator::Catch { .. } | Operator::CatchAll => {
+                    around
+                        .last_mut()
+                        .expect("validated: clauses are in a try")
+                        .2 = true;
+                }
+                Operator::End | Operator::Delegate { .. } => {
                     around.pop();
                 }
                 _ => {}
             }
         }
         // The function's own block is the first of the heights.
-        for ((op, offset), &height) in around.into_iter().zip(&point.heights[1..]) {
-            self.open_around(op, offset, height);
+        for ((op, offset, clause), &height) in around.into_iter().zip(&point.heights[1..]) {
+            self.open_around(op, offset, clause, height);
         }
         Ok(())
     }
 
-    /// Opens a block that began before the point.
-    fn open_around(&mut self, op: Operator<'_>, offset: u32, height: usize) {
+    /// Opens a block that began before the point, which is in a `clause` of it or in its body.
+    fn open_around(&mut self, op: Operator<'_>, offset: u32, clause: bool, height: usize) {
         let (kind, ty) = match op {
             Operator::Block { blockty } => (FrameKind::Block, blockty),
             Operator::If { blockty } => (FrameKind::EnteredIf, blockty),
@@ -318,6 +326,11 @@ impl Translator<'_, '_> {
             Operator::TryTable { try_table } => {
                 let dispatch = self.open_handler();
                 (FrameKind::Try(dispatch, try_table.catches), try_table.ty)
+            }
+            Operator::Try { blockty } if clause => (FrameKind::LegacyCatch(None), blockty),
+            Operator::Try { blockty } => {
+                let dispatch = self.open_handler();
+                (FrameKind::LegacyTry(dispatch), blockty)
             }
             _ => unreachable!("only blocks are opened"),
         };
@@ -334,6 +347,7 @@ impl Translator<'_, '_> {
             params,
             results,
             height,
+            handlers: self.handlers.len(),
             entry: self.facts.clone(),
             exits: Exits::default(),
         });

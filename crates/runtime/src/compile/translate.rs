@@ -305,6 +305,7 @@ impl<'a, 'e> Translator<'a, 'e> {
             params: vec![],
             results,
             height,
+            handlers: self.handlers.len(),
             entry: self.facts.clone(),
             exits: Exits::default(),
         });

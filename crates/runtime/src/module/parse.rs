@@ -7,9 +7,11 @@ use crate::types::Kind;
 use wasmparser as wp;
 use wasmparser::{Parser, Payload, ValidPayload, Validator, WasmFeatures};
 
-/// The proposals that the engine implements: WebAssembly 3.0 without SIMD and 64-bit memories.
+/// The proposals that the engine implements: WebAssembly 3.0 without SIMD and 64-bit memories, and exceptions as they were before it, which
+/// compilers still emit.
 fn features() -> WasmFeatures {
-    WasmFeatures::WASM3.difference(
+    let all = WasmFeatures::WASM3 | WasmFeatures::LEGACY_EXCEPTIONS;
+    all.difference(
         WasmFeatures::SIMD
             | WasmFeatures::RELAXED_SIMD
             | WasmFeatures::MEMORY64
@@ -463,7 +465,6 @@ fn unsupported_proposal(e: &wp::Error) -> Option<String> {
         (WasmFeatures::COMPONENT_MODEL, "the component model"),
         (WasmFeatures::CUSTOM_PAGE_SIZES, "custom page sizes"),
         (WasmFeatures::STACK_SWITCHING, "stack switching"),
-        (WasmFeatures::LEGACY_EXCEPTIONS, "legacy exceptions"),
         (WasmFeatures::WIDE_ARITHMETIC, "wide arithmetic"),
         (WasmFeatures::CUSTOM_DESCRIPTORS, "custom descriptors"),
     ];

@@ -51,7 +51,10 @@ impl ModuleInner {
         let plain = body.len() <= MAKER
             && self.each_operator(index, |_, op| {
                 allocates |= allocated(op).is_some_and(|ty| self.types[ty as usize] == result);
-                !matches!(op, Operator::Loop { .. } | Operator::TryTable { .. })
+                !matches!(
+                    op,
+                    Operator::Loop { .. } | Operator::Try { .. } | Operator::TryTable { .. }
+                )
             });
         plain && allocates
     }

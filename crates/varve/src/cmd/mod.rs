@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub mod advice;
+pub mod build;
 pub mod calibrate;
 pub mod calibrate_here;
 pub mod cc;

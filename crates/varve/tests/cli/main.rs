@@ -1,6 +1,7 @@
 //! Stories of the command line, told through the binary.
 
 mod bad_input;
+mod build;
 mod common;
 mod durable;
 mod durable_files;
