@@ -215,7 +215,7 @@ mod tests {
     impl Decide for Turns {
         fn interval(&mut self, interval: &Interval) -> Option<bool> {
             self.heard.push((self.fast, interval.took));
-            let turn = self.heard.len() % 2 == 0;
+            let turn = self.heard.len().is_multiple_of(2);
             self.fast ^= turn;
             turn.then_some(self.fast)
         }

@@ -22,6 +22,7 @@ const LIBRARY: &[(&str, &str)] = sources! {
     "api/pom.xml"
     "api/src/main/java/varve/PerfCritical.java"
     "api/src/main/java/varve/Renamed.java"
+    "api/src/main/java/varve/Reports.java"
     "api/src/main/java/varve/Varve.java"
     "api/src/main/java/varve/teavm/ClassesSection.java"
     "api/src/main/java/varve/teavm/DurableClasses.java"
