@@ -62,8 +62,8 @@ pub extern "C" fn on_call(
         EXIT | EXIT_GROUP => thread_ends(number),
         EXECVE => follow::exec(slot, a, b, c),
         EXECVEAT => follow::exec_at(slot, a as i32, b, c, d, e),
-        STAT | ACCESS if MARKED.load(Relaxed) => mark(a),
-        NEWFSTATAT | FACCESSAT | FACCESSAT2 | STATX if MARKED.load(Relaxed) => mark(b),
+        STAT | ACCESS if MARKED.load(Relaxed) => mark(number, a),
+        NEWFSTATAT | FACCESSAT | FACCESSAT2 | STATX if MARKED.load(Relaxed) => mark(number, b),
         _ if may_wait(call) => shared().enter_wait(slot),
         _ => {}
     }
@@ -77,8 +77,8 @@ static PAUSE_TOLD: AtomicBool = AtomicBool::new(false);
 const BEGIN: &[u8] = b"/varve/record/begin\0";
 const END: &[u8] = b"/varve/record/end\0";
 
-/// The program looks whether there is a file.
-fn mark(path: u64) {
+/// A thread of the program looks whether there is a file. If that is a mark, it holds for this thread at once.
+fn mark(number: c_uint, path: u64) {
     let mut begin = [0; BEGIN.len()];
     let got = follow::guest(path, &mut begin);
     let quiet = &shared().header().quiet;
@@ -88,6 +88,7 @@ fn mark(path: u64) {
     } else if got == begin.len() && begin == *BEGIN {
         quiet.store(0, Release);
     }
+    settle(number);
 }
 
 pub extern "C" fn on_return(_: Id, number: c_uint, call: i64, result: i64) {
