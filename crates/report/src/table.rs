@@ -1,11 +1,12 @@
 //! Results as tables for a terminal, never wider than it.
 
 use crate::term::{Look, paint, printable, wrap};
-use crate::{RunTable, StudyResult, fmt};
+use crate::{Claim, RunTable, StudyResult, fmt};
 use comfy_table::{
     CellAlignment, ColumnConstraint, ContentArrangement, Table, TableComponent, Width,
     presets::NOTHING,
 };
+use std::collections::HashSet;
 
 /// The claims of a study: published beside ours.
 ///
@@ -79,10 +80,15 @@ pub fn claims(result: &StudyResult, look: Look) -> String {
     }
     out.push_str(&wrap(&legend, look.width, "  "));
     out.push('\n');
-    for c in result.claims.iter().filter(|c| !c.note.is_empty()) {
-        let note = format!("{}: {}", c.id, c.note);
-        out.push_str(&wrap(&printable(&note), look.width, "    "));
-        out.push('\n');
+    let mut told = HashSet::new();
+    let has_note = |c: &&Claim| !c.note.is_empty();
+    for c in result.claims.iter().filter(has_note) {
+        // Rows of one claim often share theirs.
+        if told.insert((&c.id, &c.note)) {
+            let note = format!("{}: {}", c.id, c.note);
+            out.push_str(&wrap(&printable(&note), look.width, "    "));
+            out.push('\n');
+        }
     }
     paint(out, look)
 }
@@ -333,6 +339,18 @@ mod tests {
     use super::*;
     use crate::fmt::Format;
     use crate::{Better, Column};
+
+    #[test]
+    fn a_note_that_rows_of_a_claim_share_is_told_once() {
+        let mut result = StudyResult::new("pima", "optane-6242", 1, "0.1.0");
+        for (id, what) in [("A9", "mean"), ("A9", "worst"), ("A12", "mean")] {
+            let claim = Claim::new(id, what, 2.0, 1.0, "x");
+            result.claims.push(claim.with_note("another machine"));
+        }
+        let text = claims(&result, Look::plain());
+        assert_eq!(text.matches("A9: another machine").count(), 1);
+        assert_eq!(text.matches("A12: another machine").count(), 1);
+    }
 
     #[test]
     fn a_long_name_goes_on_below_itself() {
