@@ -1,10 +1,10 @@
-//! Any text is a site profile of either kind or one line of what is wrong; a profile that is accepted reads back as it was written, adds
+//! Any text is a site profile of one of the kinds or one line of what is wrong; a profile that is accepted reads back as it was written, adds
 //! up with itself, and every plan can be made from it.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use varve_heap::plans::{by_name, plans};
-use varve_sites::{AnyProfile, classify, native::names, select};
+use varve_sites::{AnyProfile, classify, java::advice, native::names, select};
 
 fuzz_target!(|text: &str| {
     match AnyProfile::parse("here.sites", text) {
@@ -39,6 +39,15 @@ fuzz_target!(|text: &str| {
                 .collect();
             select::hot_sites(&candidates, 1 << 20);
             select::knapsack(&candidates, 1 << 20);
+        }
+        Ok(AnyProfile::Java(profile)) => {
+            let again = varve_sites::java::Profile::parse("here.sites", &profile.text()).unwrap();
+            assert_eq!(again.text(), profile.text());
+            let mut twice = profile.clone();
+            twice.merge(&profile).unwrap();
+            assert_eq!(twice.sites.len(), profile.sites.len());
+            advice::young(&profile, &advice::sizes(&profile));
+            advice::fills(&advice::lines(&profile));
         }
         Err(e) => assert!(e.to_string().starts_with("here.sites: ")),
     }
