@@ -82,10 +82,18 @@ pub struct Core {
     pub reorder_buffer: u32,
     /// Lines that may miss the first-level cache at once (line fill buffers).
     pub fill_buffers: u32,
+    /// ... for stores. Stores enter the cache in order, and the core asks for the lines of the oldest few alone.
+    pub store_misses: u32,
     /// Lines that may be in flight beyond the second-level cache, prefetches included (super queue).
     pub super_queue: u32,
+    /// Lines that the last-level cache pushed out for a core's, and that may wait until memory takes them.
+    pub evictions: u32,
     /// Stores that may wait to enter the first-level cache.
     pub store_buffer: u32,
+    /// Time that a non-temporal store to idle local DRAM keeps its fill buffer, ns.
+    pub stream_ns: f64,
+    /// Least time between two write-backs (CLWB) of a core, ns.
+    pub write_back_ns: f64,
 }
 
 /// Address translation.
@@ -94,6 +102,8 @@ pub struct Core {
 pub struct Tlb {
     /// First-level entries.
     pub l1_entries: u32,
+    /// Ways of the first level.
+    pub l1_ways: u32,
     /// Second-level entries, shared by 4 KiB and 2 MiB pages.
     pub l2_entries: u32,
     /// Ways of the second level.
@@ -311,7 +321,7 @@ pub struct DramCache {
 pub struct Link {
     /// Added to a remote access, there and back, ns.
     pub ns: f64,
-    /// Bandwidth in each direction, GB/s.
+    /// Data that leaves a socket for others, GB/s; as much may come.
     pub gbps: f64,
 }
 

@@ -211,6 +211,18 @@ fn caches_that_cannot_be_built() {
         &["@: tlb.l2_entries: 1000 entries do not divide into 12 ways; correct one of the two"],
     );
     story(
+        "l1_ways = 4",
+        "l1_ways = 3",
+        &["-: tlb.l1_entries: 64 entries do not divide into 3 ways; correct one of the two"],
+    );
+    story(
+        "l1_entries = 64",
+        "l1_entries = 96",
+        &[
+            "-: tlb.l1_ways: 24 sets are no power of two; the lowest bits of a page's number choose its set",
+        ],
+    );
+    story(
         "distance = 20",
         "distance = 0",
         &[

@@ -1,7 +1,7 @@
 //! A machine prepared for measuring, and which of its memories a pattern runs in.
 
 use super::pattern::Pattern;
-use crate::model::{self, Backing, Options};
+use crate::model::{self, Backing, Options, PmCounts, SocketCounts};
 use crate::{Fault, Machine, OutOfFrames, Pager, Program};
 
 /// A memory that curves are measured in, seen from socket 0.
@@ -129,7 +129,7 @@ impl Bench {
     pub fn run(&self, patterns: Vec<(Pattern, Memory)>) -> Vec<Pattern> {
         let mut bench = self.clone();
         loop {
-            let done = bench.once(patterns.clone());
+            let (done, _) = bench.once(patterns.clone());
             if done.iter().all(|p| p.gbps() > 0.0) || bench.window_ns >= LONGEST_WINDOW_NS {
                 return done;
             }
@@ -137,7 +137,8 @@ impl Bench {
         }
     }
 
-    fn once(&self, patterns: Vec<(Pattern, Memory)>) -> Vec<Pattern> {
+    /// Runs them once; also what the memory did, the warm-up included.
+    fn once(&self, patterns: Vec<(Pattern, Memory)>) -> (Vec<Pattern>, SocketCounts) {
         let warm = self.window_ns / 2;
         let page = page_of(&self.machine);
         let nodes = model::nodes(&self.machine);
@@ -169,24 +170,32 @@ impl Bench {
             until_ns: Some(warm + self.window_ns),
             ..Options::default()
         };
-        {
-            let mut running: Vec<&mut dyn Program> =
-                programs.iter_mut().map(|p| p as &mut dyn Program).collect();
-            // A pattern never waits at a barrier, and its pages were counted: the run ends by its time.
-            let _ = model::run(
-                &self.machine,
-                &mut pager,
-                &mut running,
-                &options,
-                &mut |_| true,
-            );
+        let mut running: Vec<&mut dyn Program> =
+            programs.iter_mut().map(|p| p as &mut dyn Program).collect();
+        // A pattern never waits at a barrier, and its pages were counted: the run ends by its time.
+        let outcome = model::run(
+            &self.machine,
+            &mut pager,
+            &mut running,
+            &options,
+            &mut |_| true,
+        );
+        let mut counts = SocketCounts::default();
+        for phase in outcome.iter().flat_map(|o| &o.phases) {
+            counts.add(&phase.memory());
         }
-        programs
+        (programs, counts)
     }
 
     /// Runs one pattern alone.
     pub fn alone(&self, pattern: Pattern, memory: Memory) -> Pattern {
         self.run(vec![(pattern, memory)]).remove(0)
+    }
+
+    /// Runs one pattern alone; also what the PM DIMMs did, the warm-up included.
+    pub fn counted(&self, pattern: Pattern, memory: Memory) -> (Pattern, PmCounts) {
+        let (mut done, counts) = self.once(vec![(pattern, memory)]);
+        (done.remove(0), counts.pm)
     }
 }
 

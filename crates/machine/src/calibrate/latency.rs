@@ -91,6 +91,10 @@ fn idle_latency(machine: &Machine, plan: &Plan) -> Curve {
         }
         let mut measure = |name: &str, how, order, region| {
             let p = Pattern::new(how, order, 1, 64, region);
+            let p = match how {
+                How::NtStore | How::StoreClwb => p.fenced(),
+                _ => p,
+            };
             let ns = bench.alone(p, memory).ns_per_access();
             curve.push_named(format!("{} {name}", memory.words()), ns);
         };

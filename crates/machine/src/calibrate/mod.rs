@@ -12,6 +12,7 @@ mod loaded;
 mod pattern;
 mod plan;
 mod published;
+pub mod sweep;
 mod table;
 
 pub use bench::{Bench, Memory};

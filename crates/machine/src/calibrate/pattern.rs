@@ -11,10 +11,12 @@ pub enum How {
     Read,
     /// Like `Read`, each address computed from the load before it.
     Chase,
-    /// One non-temporal store of 64 B; a fence after each block.
+    /// One non-temporal store of 64 B.
     NtStore,
-    /// A store of 64 B and its write-back (CLWB); a fence after each block.
+    /// A store of 64 B and its write-back (CLWB).
     StoreClwb,
+    /// A store of 64 B, which the caches write back when they are full.
+    Store,
     /// A store of 8 B and a fence: the line is fetched, changed, and some day written back.
     Write,
     /// Load a block of one array or store one of another non-temporally: so many loads in a hundred.
@@ -66,6 +68,8 @@ pub struct Pattern {
     region: u64,
     /// Instructions of each access: pacing, when large.
     instructions: u32,
+    /// Is there a fence after each block?
+    fenced: bool,
     /// Virtual time before which nothing counts, ns.
     warm_ns: u64,
     workers: Vec<Worker>,
@@ -92,6 +96,7 @@ impl Pattern {
             block,
             region,
             instructions: 2,
+            fenced: false,
             warm_ns: 0,
             workers,
         }
@@ -100,6 +105,12 @@ impl Pattern {
     /// The same with so many instructions between two accesses.
     pub fn paced(mut self, instructions: u32) -> Pattern {
         self.instructions = instructions;
+        self
+    }
+
+    /// The same with a fence after each block.
+    pub fn fenced(mut self) -> Pattern {
+        self.fenced = true;
         self
     }
 
@@ -169,6 +180,7 @@ impl Program for Pattern {
                     out.push(Op::write(at, 64, n));
                     out.push(Op::new(Kind::Flush, at, 64, 1));
                 }
+                How::Store => out.push(Op::write(at, 64, n)),
                 How::Write => {
                     out.push(Op::write(at, 8, n));
                     out.push(Op::mark(Kind::Fence, 0));
@@ -205,7 +217,7 @@ impl Program for Pattern {
                 Order::Sequential => (w.block + 1) % blocks,
                 Order::Random => w.random.bits() % blocks,
             };
-            if matches!(self.how, How::NtStore | How::StoreClwb) {
+            if self.fenced {
                 out.push(Op::mark(Kind::Fence, 0));
             }
         }

@@ -148,13 +148,28 @@ pub const FIELDS: &[Field] = &[
         "how far the core runs ahead of a missing load",
     ),
     count("core.fill_buffers", "lines", "that may miss L1 at once"),
+    count("core.store_misses", "lines", "... for stores"),
     count(
         "core.super_queue",
         "lines",
         "in flight beyond L2, prefetches included",
     ),
+    count(
+        "core.evictions",
+        "lines",
+        "pushed out of the last level for a core's, and not yet taken by memory",
+    ),
     count("core.store_buffer", "stores", "that may wait to enter L1"),
+    ns(
+        "core.stream_ns",
+        "that a non-temporal store to idle local DRAM keeps its fill buffer",
+    ),
+    ns(
+        "core.write_back_ns",
+        "between two write-backs (CLWB) of a core, at least",
+    ),
     count("tlb.l1_entries", "", "first-level entries"),
+    count("tlb.l1_ways", "", "ways of the first level"),
     count(
         "tlb.l2_entries",
         "",
@@ -351,7 +366,7 @@ pub const FIELDS: &[Field] = &[
         ),
     ),
     ns("link.ns", "added to a remote access, there and back"),
-    real("link.gbps", "GB/s", "bandwidth in each direction"),
+    real("link.gbps", "GB/s", "data that leaves a socket for others"),
     ns("os.fault_ns", "a minor page fault without zeroing"),
     ns(
         "os.sample_ns",

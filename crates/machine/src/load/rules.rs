@@ -98,12 +98,27 @@ fn caches(m: &Machine, say: Say<'_>) {
             );
         }
     }
-    if m.tlb.l2_ways > 0 && !m.tlb.l2_entries.is_multiple_of(m.tlb.l2_ways) {
-        let what = format!(
-            "{} entries do not divide into {} ways",
-            m.tlb.l2_entries, m.tlb.l2_ways
+    for (level, entries, ways) in [
+        ("l1", m.tlb.l1_entries, m.tlb.l1_ways),
+        ("l2", m.tlb.l2_entries, m.tlb.l2_ways),
+    ] {
+        if ways > 0 && !entries.is_multiple_of(ways) {
+            let what = format!("{entries} entries do not divide into {ways} ways");
+            say(
+                &format!("tlb.{level}_entries"),
+                what,
+                "correct one of the two",
+            );
+        }
+    }
+    let sets = m.tlb.l1_entries.checked_div(m.tlb.l1_ways).unwrap_or(1);
+    if m.tlb.l1_entries.is_multiple_of(m.tlb.l1_ways) && !sets.is_power_of_two() {
+        let what = format!("{sets} sets are no power of two");
+        say(
+            "tlb.l1_ways",
+            what,
+            "the lowest bits of a page's number choose its set",
         );
-        say("tlb.l2_entries", what, "correct one of the two");
     }
     if m.prefetch.streams > 0 && m.prefetch.distance == 0 {
         say(

@@ -126,6 +126,10 @@ pub struct Flight {
     loads: InOrder,
     stores: InOrder,
     fill_buffers: usize,
+    /// When the lines of the last stores that missed are there, and whose they are: as many as may be asked for at once.
+    fetched: Box<[(Ps, u32)]>,
+    /// The oldest of them.
+    oldest: usize,
     reorder: u64,
     store_buffer: u64,
     /// Instructions so far.
@@ -136,6 +140,8 @@ pub struct Flight {
     pub last_load: Ps,
     /// Latest acceptance of a non-temporal store or flush.
     pub last_flush: Ps,
+    /// When the next write-back may begin.
+    next_write_back: Ps,
     /// Time lost.
     pub stalls: Stalls,
     /// Whom it was lost to, where somebody wants to know.
@@ -150,6 +156,8 @@ impl Flight {
             loads: InOrder::new(fill + 1),
             stores: InOrder::new(fill + 1),
             fill_buffers: fill,
+            fetched: vec![(0, 0); core.store_misses.max(1) as usize].into(),
+            oldest: 0,
             reorder: core.reorder_buffer as u64,
             store_buffer: core.store_buffer as u64,
             instructions: 0,
@@ -157,6 +165,7 @@ impl Flight {
             last_store_done: 0,
             last_load: 0,
             last_flush: 0,
+            next_write_back: 0,
             stalls: Stalls::default(),
             ledger: None,
         }
@@ -205,9 +214,19 @@ impl Flight {
         until
     }
 
-    /// Waits until a fill buffer is free for another miss.
+    /// Waits until a fill buffer is free for another miss, and for one of a store until few stores wait for lines.
     #[inline(always)]
-    pub fn room(&mut self, mut clock: Ps) -> Ps {
+    pub fn room(&mut self, mut clock: Ps, store: bool) -> Ps {
+        if store {
+            let (done, owner) = self.fetched[self.oldest];
+            if done > clock {
+                self.stalls.store += done - clock;
+                if let Some(ledger) = &mut self.ledger {
+                    ledger.waited(owner, done - clock);
+                }
+                clock = done;
+            }
+        }
         while self.loads.len() + self.stores.len() >= self.fill_buffers {
             let load = self.loads.first.done;
             let store = self.stores.first.done;
@@ -242,6 +261,12 @@ impl Flight {
     #[inline(always)]
     pub fn store_miss(&mut self, done: Ps) {
         self.last_store_done = self.last_store_done.max(done);
+        let owner = self.ledger.as_ref().map_or(0, |l| l.current);
+        self.fetched[self.oldest] = (self.last_store_done, owner);
+        self.oldest += 1;
+        if self.oldest == self.fetched.len() {
+            self.oldest = 0;
+        }
         self.stores.push(Miss {
             done: self.last_store_done,
             limit: self.stores_seen + self.store_buffer,
@@ -249,15 +274,25 @@ impl Flight {
         self.stores.own(&self.ledger);
     }
 
-    /// A non-temporal store or flush holds a fill buffer until the controller accepts it at `done`.
+    /// A non-temporal store or flush: fences wait until the controller accepts it at `taken`, and it holds a fill buffer
+    /// until `freed`.
     #[inline(always)]
-    pub fn flush(&mut self, done: Ps) {
-        self.last_flush = self.last_flush.max(done);
+    pub fn flush(&mut self, taken: Ps, freed: Ps) {
+        self.last_flush = self.last_flush.max(taken);
         self.stores.push(Miss {
-            done,
+            done: freed,
             limit: self.stores_seen + self.store_buffer,
         });
         self.stores.own(&self.ledger);
+    }
+
+    /// A write-back begins at least `apart` after the one before; returns the clock then.
+    #[inline(always)]
+    pub fn write_back(&mut self, clock: Ps, apart: Ps) -> Ps {
+        let begin = clock.max(self.next_write_back);
+        self.next_write_back = begin + apart;
+        self.stalls.store += begin - clock;
+        begin
     }
 
     /// When every store so far is in the first-level cache.
@@ -294,6 +329,8 @@ pub mod tests {
     pub struct Slow {
         pub loads: VecDeque<(Ps, u64)>,
         pub stores: VecDeque<(Ps, u64)>,
+        /// When the lines of stores are there.
+        pub fetched: VecDeque<Ps>,
         pub instructions: u64,
         pub stores_seen: u64,
         pub clock: Ps,
@@ -317,6 +354,15 @@ pub mod tests {
             *clock - begin
         }
 
+        /// Waits until fewer than `most` stores miss.
+        pub fn store_room(&mut self, most: usize) {
+            while self.fetched.len() >= most {
+                let done = self.fetched.pop_front().expect("at least one");
+                self.stalls.store += done.saturating_sub(self.clock);
+                self.clock = self.clock.max(done);
+            }
+        }
+
         pub fn room(&mut self, buffers: usize) {
             while self.loads.len() + self.stores.len() >= buffers {
                 let load = self.loads.front().map_or(Ps::MAX, |m| m.0);
@@ -334,9 +380,10 @@ pub mod tests {
         }
     }
 
-    fn core(fill: u32, reorder: u32, stores: u32) -> Core {
+    fn core(fill: u32, misses: u32, reorder: u32, stores: u32) -> Core {
         let mut core = Machine::load("optane-6230").unwrap().core;
         (core.fill_buffers, core.reorder_buffer, core.store_buffer) = (fill, reorder, stores);
+        core.store_misses = misses;
         core
     }
 
@@ -344,11 +391,12 @@ pub mod tests {
         #[test]
         fn agrees_with_lists_of_misses(
             fill in 1u32..13,
+            misses in 1u32..13,
             reorder in 1u32..60,
             stores in 1u32..20,
             ops in prop::collection::vec((0u8..6, 0u32..20, 1u64..2000), 1..400),
         ) {
-            let mut fast = Flight::new(&core(fill, reorder, stores));
+            let mut fast = Flight::new(&core(fill, misses, reorder, stores));
             let mut slow = Slow::default();
             let mut clock = 0;
             for (what, instructions, latency) in ops {
@@ -360,7 +408,7 @@ pub mod tests {
                 slow.stalls.load += Slow::retire(&mut slow.loads, at, reorder as u64, &mut slow.clock);
                 match what {
                     0 | 1 => {
-                        clock = fast.room(clock);
+                        clock = fast.room(clock, false);
                         fast.load_miss(clock + latency);
                         slow.room(fill as usize);
                         slow.loads.push_back((slow.clock + latency, at));
@@ -368,22 +416,24 @@ pub mod tests {
                     }
                     2 => {
                         clock = fast.store(clock, true);
-                        clock = fast.room(clock);
+                        clock = fast.room(clock, true);
                         fast.store_miss(clock + latency);
                         slow.stores_seen += 1;
                         let at = slow.stores_seen;
                         slow.stalls.store += Slow::retire(&mut slow.stores, at, stores as u64, &mut slow.clock);
+                        slow.store_room(misses as usize);
                         slow.room(fill as usize);
                         // Stores become visible in the order of the program.
                         slow.last_store = slow.last_store.max(slow.clock + latency);
                         slow.stores.push_back((slow.last_store, at));
+                        slow.fetched.push_back(slow.last_store);
                     }
                     3 => {
-                        clock = fast.room(clock);
-                        fast.flush(clock + latency);
+                        clock = fast.room(clock, false);
+                        fast.flush(clock + latency, clock + 2 * latency);
                         slow.room(fill as usize);
                         slow.last_flush = slow.last_flush.max(slow.clock + latency);
-                        slow.stores.push_back((slow.clock + latency, slow.stores_seen));
+                        slow.stores.push_back((slow.clock + 2 * latency, slow.stores_seen));
                     }
                     4 => {
                         clock = fast.fence(clock);

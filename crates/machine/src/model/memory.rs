@@ -6,7 +6,7 @@ use super::counts::SocketCounts;
 use super::divide::Divisor;
 use super::dram::{self, Channel as DramChannel, RankTimes};
 use super::pm::{self, Dimm};
-use super::queue::{Drain, Entries, Server};
+use super::queue::{Drain, Entries, Line, Server};
 use super::tags::{Lookup, Tags};
 use super::time::{Ps, ps, transfer};
 use crate::describe::{Machine, Mode};
@@ -117,7 +117,8 @@ struct Socket {
     channels: Vec<Channel>,
     cxl: Option<Expander>,
     tags: Option<Tags>,
-    link: Server,
+    /// What leaves the socket for others.
+    leaving: Line,
     cache: SocketCounts,
 }
 
@@ -265,7 +266,7 @@ impl Memory {
                 tags: (m.mode == Mode::MemoryMode)
                     .then(|| m.dram_cache.as_ref().map(|c| Tags::new(c.bytes.0, c.ways)))
                     .flatten(),
-                link: Server::default(),
+                leaving: Line::default(),
                 cache: SocketCounts::default(),
             })
             .collect();
@@ -339,7 +340,7 @@ impl Memory {
         let s = &mut self.sockets[n.socket];
         let mut at = now;
         if n.socket != socket {
-            at += s.link.read(now, self.fixed.link_line) + self.fixed.link;
+            at += s.leaving.read(now, self.fixed.link_line) + self.fixed.link;
         }
         let f = &self.fixed;
         match n.backing {
@@ -369,17 +370,27 @@ impl Memory {
     /// The same for the line at an address within a node.
     #[inline(always)]
     pub fn write_in(&mut self, n: &Node, now: Ps, local: u64, socket: usize) -> Ps {
-        let s = &mut self.sockets[n.socket];
         let mut at = now;
         if n.socket != socket {
-            at += s.link.read(now, self.fixed.link_line) + self.fixed.link / 2;
+            let leaving = &mut self.sockets[socket].leaving;
+            at += leaving.read(now, self.fixed.link_line) + self.fixed.link / 2;
         }
+        let s = &mut self.sockets[n.socket];
         let f = &self.fixed;
         match n.backing {
             Backing::Dram => s.dram_write(at, local, f),
             Backing::Pm => s.pm_write(at, local, f),
             Backing::Cxl => s.cxl_write(at, f),
             Backing::Cached => s.cached_write(at, local, f),
+        }
+    }
+
+    /// What an answer takes from the socket of an address to a core of `socket`.
+    #[inline(always)]
+    pub fn way_back(&self, physical: u64, socket: usize) -> Ps {
+        match self.node(physical).socket == socket {
+            true => 0,
+            false => self.fixed.link / 2,
         }
     }
 

@@ -1,7 +1,7 @@
 //! One persistent-memory DIMM: media lines of 256 B behind a small buffer that combines writes (Optane-class).
 
 use super::divide::Divisor;
-use super::queue::{Drain, Server};
+use super::queue::Server;
 use super::time::{Ps, ps, transfer};
 use crate::arch::equal_among_8;
 use crate::describe::Pm;
@@ -32,7 +32,8 @@ pub struct Timing {
     media_read: Ps,
     read_line: Ps,
     write_line: Ps,
-    drain: Drain,
+    /// Writes that may wait in the DIMM, ps of work.
+    waiting: Ps,
     line_shift: u32,
     full: u8,
     sets: Divisor,
@@ -58,11 +59,7 @@ impl Timing {
             media_read: ps(p.media_read_ns),
             read_line: transfer(line, p.media_read_gbps),
             write_line,
-            drain: Drain {
-                high: write_line * whole,
-                low: write_line * whole.saturating_sub(2),
-                turnaround: 0,
-            },
+            waiting: write_line * whole,
             line_shift: line.ilog2(),
             full: ((1u16 << quarters) - 1) as u8,
             sets: Divisor::new(lines / WAYS as u64),
@@ -155,7 +152,7 @@ impl Dimm {
             self.counts.partial_writes += 1;
             self.counts.media_reads += 1;
             self.counts.media_writes += 1;
-            self.media.write(now, t.write_line, &t.drain);
+            self.media.write_behind(now, t.write_line);
         }
         (number, way, false)
     }
@@ -171,7 +168,11 @@ impl Dimm {
             return (0, t.buffer);
         }
         self.counts.media_reads += 1;
-        (self.media.read(now, t.read_line), t.buffer + t.media_read)
+        (
+            self.media
+                .read_in_turn(now, t.read_line, t.waiting, t.write_line),
+            t.buffer + t.media_read,
+        )
     }
 
     /// A 64 B write offered at `now`: how long until the DIMM takes it. [`Dimm::admitted`] must follow.
@@ -183,7 +184,7 @@ impl Dimm {
         } else {
             self.mingle(now, local, t);
         }
-        self.media.backlog(now).saturating_sub(t.drain.high)
+        self.media.backlog(now).saturating_sub(t.waiting)
     }
 
     /// The last write offered at `now` finds room in the controller's queue at `at`.
@@ -215,7 +216,7 @@ impl Dimm {
         if set.newer[way] == t.full {
             set.newer[way] = 0;
             self.counts.media_writes += 1;
-            set.until[way] = now + self.media.write(now, t.write_line, &t.drain);
+            set.until[way] = now + self.media.write_behind(now, t.write_line);
         }
     }
 }

@@ -61,6 +61,28 @@ impl Server {
         self.until - self.last
     }
 
+    /// Adds a read of `work` to a server that takes turns once writes of more than `high` wait: then one of `write` goes
+    /// before. Returns how long the read waits.
+    #[inline(always)]
+    pub fn read_in_turn(&mut self, now: u64, work: u64, high: u64, write: u64) -> u64 {
+        self.advance(now);
+        if self.until - self.reads_until > high {
+            self.reads_until += write;
+        }
+        let wait = self.reads_until - self.last;
+        self.reads_until += work;
+        self.until += work;
+        wait
+    }
+
+    /// Adds a write of `work` behind all others; returns the work that then waits, this included.
+    #[inline(always)]
+    pub fn write_behind(&mut self, now: u64, work: u64) -> u64 {
+        self.advance(now);
+        self.until += work;
+        self.until - self.last
+    }
+
     /// Work that waits at `now`, ps.
     #[inline(always)]
     pub fn backlog(&mut self, now: u64) -> u64 {
@@ -281,7 +303,7 @@ mod tests {
         /// Against backlogs that shrink as time passes, reads first; requests come slightly out of order.
         #[test]
         fn a_server_is_two_backlogs(
-            ops in prop::collection::vec((0u64..60, 0u64..40, 1u64..30, 0u8..4), 1..300),
+            ops in prop::collection::vec((0u64..60, 0u64..40, 1u64..30, 0u8..6), 1..300),
         ) {
             let drain = Drain { high: 120, low: 60, turnaround: 7 };
             let (mut bus, mut line) = (Server::default(), Line::default());
@@ -305,6 +327,15 @@ mod tests {
                             writes = drain.low;
                         }
                         prop_assert_eq!(waits, reads + writes);
+                    }
+                    2 => {
+                        writes += work;
+                        prop_assert_eq!(bus.write_behind(now, work), reads + writes);
+                    }
+                    3 => {
+                        let first = if writes > 60 { work / 2 } else { 0 };
+                        prop_assert_eq!(bus.read_in_turn(now, work, 60, work / 2), reads + first);
+                        (reads, writes) = (reads + first + work, writes - first);
                     }
                     _ => {
                         prop_assert_eq!(bus.read(now, work), reads);

@@ -1,6 +1,7 @@
 //! The path of an access, written the obvious way: maps, lists and plain rules. The fast path is held to it, from the
 //! op to the last count; memory itself is the same in both and has tests of its own.
 
+use super::cache::Sets;
 use super::flight::tests::Slow as Window;
 use super::memory::Memory;
 use super::prefetcher::Prefetcher;
@@ -17,6 +18,7 @@ use std::collections::HashMap;
 
 /// A cache as lists, most recent first: line and dirty.
 struct Lru {
+    places: Sets,
     sets: Vec<Vec<(u64, bool)>>,
     ways: usize,
 }
@@ -24,14 +26,14 @@ struct Lru {
 impl Lru {
     fn new(sets: u64, ways: u32) -> Lru {
         Lru {
+            places: Sets::new(sets),
             sets: vec![Vec::new(); sets as usize],
             ways: ways as usize,
         }
     }
 
     fn set(&mut self, line: u64) -> &mut Vec<(u64, bool)> {
-        let n = self.sets.len() as u64;
-        &mut self.sets[(line % n) as usize]
+        &mut self.sets[self.places.divide(line).1 as usize]
     }
 
     fn hit(&mut self, line: u64, store: bool) -> bool {
@@ -65,9 +67,7 @@ struct Path {
     window: Window,
     counts: ThreadCounts,
     pages: HashMap<u64, u64>,
-    /// First-level TLB: the page in each slot.
-    tlb: HashMap<u64, u64>,
-    tlb_slots: u64,
+    first_tlb: Lru,
     second_tlb: Lru,
     l1: Lru,
     instructions: Lru,
@@ -78,6 +78,9 @@ struct Path {
     prefetching: bool,
     super_queue: Vec<Ps>,
     last_line: Option<u64>,
+    next_write_back: Ps,
+    /// Until when lines that left the last level wait.
+    leaving: Vec<Ps>,
     /// Instruction time, 1/1024 ps.
     time: u64,
 }
@@ -90,8 +93,7 @@ impl Path {
             window: Window::default(),
             counts: ThreadCounts::default(),
             pages: HashMap::new(),
-            tlb: HashMap::new(),
-            tlb_slots: 1 << m.tlb.l1_entries.ilog2(),
+            first_tlb: Lru::new((m.tlb.l1_entries / m.tlb.l1_ways) as u64, m.tlb.l1_ways),
             second_tlb: Lru::new((m.tlb.l2_entries / m.tlb.l2_ways) as u64, m.tlb.l2_ways),
             l1: cache(&m.l1),
             instructions: Lru::new(INSTRUCTIONS.0 / 64 / INSTRUCTIONS.1 as u64, INSTRUCTIONS.1),
@@ -102,13 +104,29 @@ impl Path {
             prefetching: false,
             super_queue: Vec::new(),
             last_line: None,
+            next_write_back: 0,
+            leaving: Vec::new(),
             time: 0,
             m: m.clone(),
         }
     }
 
-    fn room(&mut self) {
+    fn room(&mut self, store: bool) {
+        if store {
+            self.window.store_room(self.m.core.store_misses as usize);
+        }
         self.window.room(self.m.core.fill_buffers as usize);
+    }
+
+    /// A line leaves the last level: it waits for an entry, and there until memory takes it.
+    fn evict(&mut self, now: Ps, line: u64) -> Ps {
+        self.leaving.retain(|until| *until > now);
+        self.leaving.sort();
+        let full = self.leaving.len() == self.m.core.evictions as usize;
+        let at = if full { self.leaving.remove(0) } else { now };
+        let taken = self.memory.write(at, line << 6, 0);
+        self.leaving.push(taken.max(at));
+        at
     }
 
     fn op(&mut self, op: &Op) {
@@ -192,7 +210,8 @@ impl Path {
     fn translate(&mut self, address: u64) -> (u64, Ps) {
         let vpn = address / self.page_bytes;
         let mut cost = 0;
-        if self.tlb.insert(vpn % self.tlb_slots, vpn) != Some(vpn) {
+        if !self.first_tlb.hit(vpn, false) {
+            self.first_tlb.insert(vpn, false);
             self.counts.tlb_misses += 1;
             cost = ps(self.m.tlb.l2_ns);
             if !self.second_tlb.hit(vpn, false) {
@@ -227,6 +246,7 @@ impl Path {
         } else {
             w.last_store = w.last_store.max(done);
             w.stores.push_back((w.last_store, w.stores_seen));
+            w.fetched.push_back(w.last_store);
         }
     }
 
@@ -237,13 +257,13 @@ impl Path {
                 self.window.last_load = done;
             }
             if walk > ps(self.m.tlb.l2_ns) {
-                self.room();
+                self.room(!load);
                 self.missed(done, load);
             }
             return;
         }
         self.counts.l1_misses += 1;
-        self.room();
+        self.room(!load);
         let start = self.window.clock + walk;
         let on = self.prefetcher.on();
         let ahead = on.then(|| self.prefetcher.observe(line)).flatten();
@@ -291,7 +311,7 @@ impl Path {
             let reply = self.memory.read(at, line << 6, 0);
             done = reply.done;
             if let Some(out) = self.llc.insert(line, false) {
-                done = done.max(self.memory.write(at, out << 6, 0));
+                done = done.max(self.evict(at, out));
             }
             if demand {
                 self.counts.llc_misses += 1;
@@ -308,7 +328,7 @@ impl Path {
     fn put_second(&mut self, line: u64, dirty: bool, now: Ps) -> Ps {
         match self.l2.insert(line, dirty) {
             Some(out) if !self.llc.hit(out, true) => match self.llc.insert(out, true) {
-                Some(out) => self.memory.write(now, out << 6, 0),
+                Some(out) => self.evict(now, out),
                 None => now,
             },
             _ => now,
@@ -327,16 +347,32 @@ impl Path {
                     continue;
                 }
             }
-            self.room();
+            self.room(false);
+            if op.kind == Kind::Flush {
+                let w = &mut self.window;
+                let begin = w.clock.max(self.next_write_back);
+                w.stalls.store += begin - w.clock;
+                w.clock = begin;
+                self.next_write_back = begin + ps(self.m.core.write_back_ns);
+            }
             let start = self.window.clock + cost + ps(self.m.llc.ns);
             let mut taken = self.memory.write(start, line << 6, 0);
+            let trip = self.m.core.stream_ns / 2.0;
+            if op.kind == Kind::NtWrite {
+                let known = self.m.llc.ns + self.m.controller.overhead_ns;
+                taken += ps((trip - known).max(0.0));
+            }
             let w = &mut self.window;
             if op.kind == Kind::Flush {
                 // The store before it may still wait for its line.
                 taken = taken.max(w.last_store + taken - start);
             }
             w.last_flush = w.last_flush.max(taken);
-            w.stores.push_back((taken, w.stores_seen));
+            let freed = match op.kind {
+                Kind::Flush => taken,
+                _ => taken + ps(trip),
+            };
+            w.stores.push_back((freed, w.stores_seen));
         }
     }
 }
@@ -347,7 +383,8 @@ fn small(name: &str, prefetch: bool) -> Machine {
     (m.l1.bytes.0, m.l1.ways) = (2 << 10, 4);
     (m.l2.bytes.0, m.l2.ways) = (12 << 10, 12);
     (m.llc.bytes.0, m.llc.ways) = (33 << 10, 11);
-    (m.tlb.l1_entries, m.tlb.l2_entries, m.tlb.l2_ways) = (4, 12, 3);
+    (m.tlb.l1_entries, m.tlb.l1_ways) = (4, 2);
+    (m.tlb.l2_entries, m.tlb.l2_ways) = (12, 3);
     m.prefetch.streams = if prefetch { 4 } else { 0 };
     m
 }

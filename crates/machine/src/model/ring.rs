@@ -18,6 +18,12 @@ impl<T: Copy + Default> Ring<T> {
         }
     }
 
+    /// The place, below the number of places, that a number means.
+    #[inline(always)]
+    pub fn place(&self, place: usize) -> usize {
+        place & self.mask
+    }
+
     /// What stands at a place.
     #[inline(always)]
     pub fn get(&self, place: usize) -> T {

@@ -94,43 +94,43 @@ impl PageTable {
     }
 }
 
-/// The TLBs of one core: a direct-mapped first level that holds frames, and an LRU set-associative second level that
-/// knows which pages it has (their frames stand in the page table).
+/// The TLBs of one core: a first level that holds frames, and a second level that knows which pages it has (their frames
+/// stand in the page table). Both are set-associative with exact LRU.
 pub struct Tlb {
-    /// Page + 1 (0 when empty) and frame.
-    first: Ring<(u64, u32)>,
+    first: First,
     second: Cache,
 }
 
 impl Tlb {
-    /// TLBs with this many entries; the first level is rounded down to a power of two.
-    pub fn new(first: u32, second: u32, ways: u32) -> Tlb {
-        let ways = ways.clamp(1, second.max(1));
-        let first = 1usize << first.max(1).ilog2();
-        let second = Cache::with_sets((second / ways).max(1) as u64, ways);
+    /// The TLBs of a core of a machine.
+    pub fn new(m: &crate::describe::Tlb) -> Tlb {
+        let ways = m.l2_ways.clamp(1, m.l2_entries.max(1));
         Tlb {
-            first: Ring::new(first),
-            second,
+            first: First::new(m.l1_entries, m.l1_ways),
+            second: Cache::with_sets((m.l2_entries / ways).max(1) as u64, ways),
         }
     }
 
-    /// Looks a page up in the first level.
+    /// Looks a page up in the first level, and makes it the most recent of its set.
     #[inline(always)]
-    pub fn first(&self, vpn: u64) -> Option<u32> {
-        let (page, frame) = self.first.get(vpn as usize);
-        (page == vpn + 1).then_some(frame)
+    pub fn first(&mut self, vpn: u64) -> Option<u32> {
+        let (page, frame) = self.first.newest.get(vpn as usize);
+        if page == vpn + 1 {
+            return Some(frame);
+        }
+        self.first.older(vpn)
     }
 
-    /// Does the first level have a page?
+    /// Is a page the most recent one of its set in the first level?
     #[inline(always)]
-    pub fn has(&self, vpn: u64) -> bool {
-        self.first.get(vpn as usize).0 == vpn + 1
+    pub fn is_newest(&self, vpn: u64) -> bool {
+        self.first.newest.get(vpn as usize).0 == vpn + 1
     }
 
-    /// Brings a page into the first level.
+    /// Brings a page that the first level has not into it.
     #[inline(always)]
     pub fn remember(&mut self, vpn: u64, frame: u32) {
-        self.first.set(vpn as usize, (vpn + 1, frame));
+        self.first.push(vpn, frame);
     }
 
     /// Looks a page up in the second level, puts it in where it was missing, and makes it the most recent. Was it
@@ -142,10 +142,73 @@ impl Tlb {
 
     /// Forgets a page (a shoot-down).
     pub fn forget(&mut self, vpn: u64) {
-        if self.first(vpn).is_some() {
-            self.first.set(vpn as usize, (0, 0));
-        }
+        self.first.forget(vpn);
         self.second.remove(vpn);
+    }
+}
+
+/// The first level. The newest entry of each set stands by itself: nearly every look-up ends there, and changes nothing.
+struct First {
+    /// Page + 1 (0 when empty) and frame of the newest entry of each set.
+    newest: Ring<(u64, u32)>,
+    /// The other ways of each set, newest first.
+    older: Vec<(u64, u32)>,
+    /// Ways of a set less 1.
+    others: usize,
+}
+
+impl First {
+    fn new(entries: u32, ways: u32) -> First {
+        let ways = ways.clamp(1, entries.max(1));
+        let sets = (entries / ways).max(1) as usize;
+        let others = ways as usize - 1;
+        First {
+            newest: Ring::new(sets),
+            older: vec![(0, 0); sets.next_power_of_two() * others],
+            others,
+        }
+    }
+
+    fn set(&mut self, vpn: u64) -> &mut [(u64, u32)] {
+        let set = self.newest.place(vpn as usize);
+        &mut self.older[set * self.others..][..self.others]
+    }
+
+    /// Looks a page up that is not the newest of its set, and makes it that.
+    #[inline(never)]
+    fn older(&mut self, vpn: u64) -> Option<u32> {
+        let newest = self.newest.get(vpn as usize);
+        let others = self.set(vpn);
+        let way = others.iter().position(|(page, _)| *page == vpn + 1)?;
+        let found = others[way];
+        others.copy_within(..way, 1);
+        others[0] = newest;
+        self.newest.set(vpn as usize, found);
+        Some(found.1)
+    }
+
+    /// Makes a page the newest of its set; the least recent one leaves.
+    #[inline(always)]
+    fn push(&mut self, vpn: u64, frame: u32) {
+        let newest = self.newest.get(vpn as usize);
+        let others = self.set(vpn);
+        if let Some(kept) = others.len().checked_sub(1) {
+            others.copy_within(..kept, 1);
+            others[0] = newest;
+        }
+        self.newest.set(vpn as usize, (vpn + 1, frame));
+    }
+
+    /// An entry that is forgotten stays in its place, empty, until it is the least recent.
+    fn forget(&mut self, vpn: u64) {
+        if self.newest.get(vpn as usize).0 == vpn + 1 {
+            self.newest.set(vpn as usize, (0, 0));
+        }
+        for entry in self.set(vpn) {
+            if entry.0 == vpn + 1 {
+                *entry = (0, 0);
+            }
+        }
     }
 }
 
@@ -154,6 +217,25 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::HashMap;
+
+    fn small() -> crate::describe::Tlb {
+        let mut tlb = crate::Machine::load("optane-6230").unwrap().tlb;
+        (tlb.l1_entries, tlb.l1_ways, tlb.l2_entries, tlb.l2_ways) = (8, 2, 16, 4);
+        tlb
+    }
+
+    /// As many pages as a set has ways stay, whatever their distance; one more pushes the least recent out.
+    #[test]
+    fn pages_a_set_apart_share_its_ways() {
+        let mut tlb = Tlb::new(&small());
+        let pages = [3, 7, 11];
+        tlb.remember(pages[0], 10);
+        tlb.remember(pages[1], 11);
+        assert_eq!(pages.map(|p| tlb.first(p)), [Some(10), Some(11), None]);
+        assert_eq!(tlb.first(pages[0]), Some(10));
+        tlb.remember(pages[2], 12);
+        assert_eq!(pages.map(|p| tlb.first(p)), [Some(10), None, Some(12)]);
+    }
 
     proptest! {
         #[test]
@@ -182,7 +264,7 @@ mod tests {
         /// The first level may only know what is true, and nothing that was forgotten.
         #[test]
         fn a_tlb_never_lies(ops in prop::collection::vec((0u64..64, 0u32..9, 0u8..4), 1..300)) {
-            let mut tlb = Tlb::new(8, 16, 4);
+            let mut tlb = Tlb::new(&small());
             let mut truth = HashMap::new();
             for (vpn, frame, what) in ops {
                 if what == 0 {

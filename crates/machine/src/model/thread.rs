@@ -99,6 +99,10 @@ pub struct Latencies {
     l1: Ps,
     l2: Ps,
     llc: Ps,
+    /// A non-temporal store goes there and back twice: time of one of these beyond that of a write-back, and of one.
+    stream_first: Ps,
+    stream_second: Ps,
+    write_back: Ps,
     stlb: Ps,
     walk: Ps,
     fault: Ps,
@@ -119,6 +123,11 @@ impl Latencies {
             l1: ps(m.l1.ns),
             l2: ps(m.l2.ns),
             llc: ps(m.llc.ns),
+            stream_first: ps(
+                (m.core.stream_ns / 2.0 - m.llc.ns - m.controller.overhead_ns).max(0.0),
+            ),
+            stream_second: ps(m.core.stream_ns / 2.0),
+            write_back: ps(m.core.write_back_ns),
             stlb: ps(m.tlb.l2_ns),
             walk: ps(walk),
             fault: ps(m.os.fault_ns),
@@ -230,6 +239,8 @@ pub struct Thread {
     recent: Recent,
     /// Address of the access that runs, for samples.
     address: u64,
+    /// Lines that went out of the last level for this core's, and that memory has yet to take.
+    leaving: Entries,
     /// Lines in flight beyond the second level.
     queue: Entries,
     /// Prefetches are in flight. Without them the fill buffers are the tighter bound, and `queue` rests.
@@ -268,7 +279,7 @@ impl Thread {
             number,
             socket,
             id,
-            tlb: Tlb::new(m.tlb.l1_entries, m.tlb.l2_entries, m.tlb.l2_ways),
+            tlb: Tlb::new(&m.tlb),
             l1: Cache::new(m.l1.bytes.0, m.l1.ways),
             l1_instructions: Cache::new(INSTRUCTIONS.0, INSTRUCTIONS.1),
             l2: Cache::new(m.l2.bytes.0, m.l2.ways),
@@ -285,6 +296,7 @@ impl Thread {
             recent: Recent::new(m.l1.bytes.0 / 64 / u64::from(m.l1.ways.max(1))),
             address: 0,
             queue: Entries::new(m.core.super_queue),
+            leaving: Entries::new(m.core.evictions),
             prefetching: false,
         }
     }
@@ -496,7 +508,7 @@ impl Thread {
         let line = op.addr >> 6;
         // One jump for all of it: what is a store, and what hits, is often chance.
         let hit = self.recent.has(line, store)
-            & self.tlb.has((op.addr >> self.page_shift) | self.tag)
+            & self.tlb.is_newest((op.addr >> self.page_shift) | self.tag)
             & op.is_inside_a_line()
             & (!store | (s.sample_period == 0));
         if hit {
@@ -609,7 +621,7 @@ impl Thread {
 
     #[inline(always)]
     fn miss(&mut self, done: Ps, load: bool) {
-        self.clock = self.flight.room(self.clock);
+        self.clock = self.flight.room(self.clock, !load);
         if load {
             self.flight.load_miss(done)
         } else {
@@ -631,7 +643,7 @@ impl Thread {
         let misses_before = self.counts.llc_misses;
         self.find_owner(s);
         self.counts.l1_misses += 1;
-        self.clock = self.flight.room(self.clock);
+        self.clock = self.flight.room(self.clock, !load);
         let start = self.clock + walk;
         let ahead = if self.prefetcher.on() {
             self.prefetcher.observe(line)
@@ -740,11 +752,15 @@ impl Thread {
         done
     }
 
-    /// Writes a line to memory; returns when the write was taken.
+    /// The last level pushes a line out to memory; returns when there was an entry for it, in which it waits until
+    /// memory takes it.
     #[inline(always)]
     fn write_back(&mut self, line: u64, now: Ps, s: &mut Shared) -> Ps {
         s.others(now, line << 6, self.socket, true);
-        now.max(s.memory.write(now, line << 6, self.socket))
+        let at = self.leaving.admit(now);
+        let taken = s.memory.write(at, line << 6, self.socket);
+        self.leaving.hold(taken.max(at));
+        at
     }
 
     /// Puts a dirty line into the last level; returns when there was room for it.
@@ -825,15 +841,26 @@ impl Thread {
                 continue;
             }
             self.find_owner(s);
-            self.clock = self.flight.room(self.clock);
+            self.clock = self.flight.room(self.clock, false);
+            if op.kind == Kind::Flush {
+                self.clock = self.flight.write_back(self.clock, s.lat.write_back);
+            }
             let start = self.clock + cost + s.lat.llc;
             s.others(start, physical, self.socket, true);
-            let mut taken = s.memory.write(start, physical, self.socket);
+            // The answer of another socket has to come back.
+            let way_back = s.memory.way_back(physical, self.socket);
+            let mut taken = s.memory.write(start, physical, self.socket) + way_back;
+            let freed;
             if op.kind == Kind::Flush {
                 // What is written back has to be there: the store before it may still wait for its line.
                 taken = taken.max(self.flight.stores_done() + (taken - start));
+                freed = taken;
+            } else {
+                // Once memory knows of the store a fence goes on; then the data is fetched from the fill buffer.
+                taken += s.lat.stream_first;
+                freed = taken + s.lat.stream_second + 2 * way_back;
             }
-            self.flight.flush(taken);
+            self.flight.flush(taken, freed);
             if s.sample_period != 0 {
                 self.count_sample(physical, Source::Store, s);
             }
