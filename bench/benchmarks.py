@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 
-ALLOCATION, COMPUTE = "allocation-heavy", "compute-heavy"
+ALLOCATION, COMPUTE, NATIVE = "allocation-heavy", "compute-heavy", "native"
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A program of `programs/` with arguments; or, if `module` is given, a module of `bench/modules` and the same work in Java.
+    """A program of `programs/` with arguments; or, if `module` is given, a module of `bench/modules` and the same work in Java; or, if `source` is
+    given, a program in C or Rust that `bench/wasi/build` compiles for WASI.
 
     `quick` are the arguments of a smaller amount of the same work.
     """
@@ -19,15 +20,16 @@ class Benchmark:
     quick: tuple
     what: str
     module: str = ""
+    source: str = ""
 
     def words(self, quick):
         """The program's arguments, without the number of rounds."""
         return list(self.quick if quick else self.arguments)
 
 
-def _of(name, group, arguments, quick, what, module=""):
+def _of(name, group, arguments, quick, what, module="", source=""):
     program, *words = arguments.split()
-    return Benchmark(name, group, program, tuple(words), tuple(quick.split()[1:]), what, module)
+    return Benchmark(name, group, program, tuple(words), tuple(quick.split()[1:]), what, module, source)
 
 
 BENCHMARKS = [
@@ -46,6 +48,11 @@ BENCHMARKS = [
     _of("richards", COMPUTE, "classics richards 50", "classics richards 2", "the scheduler of an operating system"),
     _of("deltablue", COMPUTE, "classics deltablue 5000", "classics deltablue 300", "an incremental solver of constraints"),
     _of("json", COMPUTE, "strings 20000 --json 1", "strings 1000 --json 1", "JSON written, and read back"),
+    _of("sort.c", NATIVE, "sort 100000", "sort 2000", "C: records by qsort, numbers by a quicksort", source="sort.c"),
+    _of("hash.c", NATIVE, "hash 40000", "hash 500", "C: SHA-256, a hash table of words", source="hash.c"),
+    _of("matrix.c", NATIVE, "matrix 512", "matrix 64", "C with vectors: products of matrices, a filter", source="matrix.c"),
+    _of("sqlite", NATIVE, "sqlite 20000", "sqlite 1000", "SQLite on a database in memory", source="sql.c"),
+    _of("words.rs", NATIVE, "words 200000", "words 5000", "Rust: words counted in maps, sorted, formatted", source="words.rs"),
 ]
 
 

@@ -12,6 +12,7 @@ from tools import Failed, Missing
 
 WORKSPACE = Path(__file__).resolve().parent.parent
 PROGRAMS = WORKSPACE / "programs"
+NATIVE = WORKSPACE / "target/bench-wasi"
 NODE_VERSION = 26
 COMPILER_RUNTIME = "org/teavm/backend/wasm/wasm-gc-module-runtime.js"
 
@@ -44,13 +45,15 @@ def named(variable, fallback):
 
 def module(benchmark):
     """The WebAssembly module that a benchmark runs, the same bytes on every engine."""
+    if benchmark.source:
+        return NATIVE / f"{benchmark.program}.wasm"
     return WORKSPACE / "bench/modules" / f"{benchmark.module}.wasm" if benchmark.module else PROGRAMS / "dist" / f"{benchmark.program}.wasm"
 
 
 def arguments(benchmark, quick, rounds):
     """What the program is told."""
     words = benchmark.words(quick)
-    return [*words, str(rounds)] if benchmark.module else [*words, "--rounds", str(rounds)]
+    return [*words, str(rounds)] if benchmark.module or benchmark.source else [*words, "--rounds", str(rounds)]
 
 
 class Engine:
@@ -62,6 +65,10 @@ class Engine:
     def prepare(self, folder):
         """Finds the engine in the folder of installations or elsewhere; what it says its version is. Missing if it is not there."""
         raise NotImplementedError
+
+    def runs(self, benchmark):
+        """Whether the engine has a form of the benchmark."""
+        return True
 
     def command(self, benchmark, quick, rounds, heap_mib):
         """The words of the command that runs a benchmark."""
@@ -108,7 +115,7 @@ class Node(Engine):
 
     def command(self, benchmark, quick, rounds, heap_mib):
         head = [self.path, "--no-warnings", f"--max-old-space-size={heap_mib}"]
-        if benchmark.module:
+        if benchmark.module or benchmark.source:
             script = [WORKSPACE / "bench/wasi.mjs"]
         elif self.runtime:
             script = [PROGRAMS / "node.mjs", self.runtime]
@@ -148,6 +155,9 @@ class Java(Engine):
             raise Missing("the Java programs are not built here: --install DIR builds them, and so does programs/build")
         return said(self.path, "-version").replace('"', "")
 
+    def runs(self, benchmark):
+        return not benchmark.source
+
     def command(self, benchmark, quick, rounds, heap_mib):
         classes = [PROGRAMS / benchmark.program / "target/classes", PROGRAMS / "common/target/classes", PROGRAMS / "api/target/classes"]
         path = os.pathsep.join(map(str, classes))
@@ -182,9 +192,42 @@ class Wasmtime(Engine):
         locked = (WORKSPACE / "bench/wasmtime-host/Cargo.lock").read_text()
         return "wasmtime " + re.search(r'name = "wasmtime"\nversion = "([^"]+)"', locked)[1]
 
+    def runs(self, benchmark):
+        # Native programs need more of WASI than the host has, and no collector.
+        return not benchmark.source
+
     def command(self, benchmark, quick, rounds, heap_mib):
         head = [self.path, "--collector", self.collector]
         return [*head, module(benchmark), *arguments(benchmark, quick, rounds)]
+
+
+class PackagedWasmtime(Engine):
+    """wasmtime as PyPI has it, for programs that need nothing but WASI."""
+
+    def __init__(self):
+        super().__init__("wasmtime", "wasmtime from PyPI with its own WASI, for native programs alone")
+        self.folder = None
+
+    @staticmethod
+    def install(folder):
+        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--target", folder / "wasmtime-py", "wasmtime"], check=True)
+
+    def prepare(self, folder):
+        self.folder = folder / "wasmtime-py" if folder else None
+        try:
+            return "wasmtime " + said(*self._python(), "-c", "import wasmtime, importlib.metadata as m; print(m.version('wasmtime'))")
+        except Missing:
+            raise Missing("--install DIR gets it, and so does pip install wasmtime") from None
+
+    def _python(self):
+        return ["env", f"PYTHONPATH={self.folder}", sys.executable] if self.folder else [sys.executable]
+
+    def runs(self, benchmark):
+        return bool(benchmark.source)
+
+    def command(self, benchmark, quick, rounds, heap_mib):
+        script = WORKSPACE / "bench/wasi.py"
+        return [*self._python(), script, module(benchmark), *arguments(benchmark, quick, rounds)]
 
 
 ENGINES = [
@@ -197,16 +240,23 @@ ENGINES = [
     Wasmtime("wt copy", "copying"),
     Wasmtime("wt drc", "drc"),
     Wasmtime("wt null", "null"),
+    PackagedWasmtime(),
 ]
 
 
-def install(folder, wanted):
-    """Installs what wanted engines lack in a folder of its own: Node by npm, the host of wasmtime by cargo; builds the Java programs."""
+def install(folder, wanted, benchmarks):
+    """Installs what wanted engines lack in a folder of its own: Node by npm, the host of wasmtime by cargo, wasmtime by pip; builds the Java
+    programs and the native ones.
+    """
     folder.mkdir(parents=True, exist_ok=True)
+    if not all(module(b).is_file() for b in benchmarks):
+        say("building the native programs")
+        subprocess.run([WORKSPACE / "bench/wasi/build", NATIVE], check=False)
     for engine, made in (
         (Node, folder / "node/node_modules/.bin/node"),
         (Wasmtime, folder / "wasmtime-host/release/wasmtime-host"),
         (Java, PROGRAMS / "trees/target/classes"),
+        (PackagedWasmtime, folder / "wasmtime-py/wasmtime"),
     ):
         if made.exists() or not any(isinstance(e, engine) for e in wanted):
             continue

@@ -54,6 +54,9 @@ def registry():
     assert all(len(n) <= tables.NAME for n in names), "a name is too long for its column"
     assert all(len(e.name) < tables.CELL for e in hosts.ENGINES), "an engine's name is too long for its column"
     for b in suite.BENCHMARKS:
+        if b.source:
+            assert (hosts.WORKSPACE / "bench/wasi" / b.source).is_file(), f"{b.name}: there is no {b.source}"
+            continue
         assert hosts.module(b).is_file(), f"{b.name}: there is no {hosts.module(b)}"
         assert hosts.main_class(b.program), b.program
     try:

@@ -4,20 +4,21 @@
 
 use libfuzzer_sys::fuzz_target;
 use varve_heap::plans::{by_name, plans};
-use varve_sites::{AnyProfile, classify, java::advice, native::names, select};
+use varve_sites::{AnyProfile, SitesFile, classify, java::advice, native::names, select};
+
+/// What holds of all kinds.
+fn whole<P: SitesFile + Clone>(profile: &P) {
+    let again = P::parse("here.sites", &profile.text()).unwrap();
+    assert_eq!(again.text(), profile.text());
+    let mut twice = profile.clone();
+    twice.merge(profile).unwrap();
+    assert_eq!(twice.sites().len(), profile.clone().sites().len());
+}
 
 fuzz_target!(|text: &str| {
     match AnyProfile::parse("here.sites", text) {
         Ok(AnyProfile::Managed(profile)) => {
-            assert_eq!(
-                varve_sites::Profile::parse("here.sites", &profile.text())
-                    .unwrap()
-                    .text(),
-                profile.text()
-            );
-            let mut twice = profile.clone();
-            twice.merge(&profile).unwrap();
-            assert_eq!(twice.sites.len(), profile.sites.len());
+            whole(&profile);
             assert!(profile.check("here.sites", "p.wasm", |_| true).is_ok());
             let _ = classify::cold_by_knapsack(&profile, 0.1);
             for entry in plans() {
@@ -25,11 +26,8 @@ fuzz_target!(|text: &str| {
             }
         }
         Ok(AnyProfile::Native(profile)) => {
-            let again = varve_sites::native::Profile::parse("here.sites", &profile.text()).unwrap();
-            assert_eq!(again.text(), profile.text());
-            let mut twice = profile.cut(2);
-            twice.merge(&profile.cut(2)).unwrap();
-            assert_eq!(twice.sites.len(), profile.cut(2).sites.len());
+            whole(&profile);
+            whole(&profile.cut(2));
             let keys: Vec<_> = profile.sites.iter().map(|site| site.key.clone()).collect();
             assert_eq!(names::names(&keys).len(), keys.len());
             let candidates: Vec<_> = profile
@@ -41,11 +39,7 @@ fuzz_target!(|text: &str| {
             select::knapsack(&candidates, 1 << 20);
         }
         Ok(AnyProfile::Java(profile)) => {
-            let again = varve_sites::java::Profile::parse("here.sites", &profile.text()).unwrap();
-            assert_eq!(again.text(), profile.text());
-            let mut twice = profile.clone();
-            twice.merge(&profile).unwrap();
-            assert_eq!(twice.sites.len(), profile.sites.len());
+            whole(&profile);
             advice::young(&profile, &advice::sizes(&profile));
             advice::fills(&advice::lines(&profile));
         }

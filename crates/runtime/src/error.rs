@@ -188,10 +188,14 @@ pub enum TrapKind {
     TableLimit,
     /// Somebody stopped the program: see [`Interrupt`](crate::Interrupt).
     Interrupted,
+    /// A unit of a string is asked for that the string does not have.
+    StringOutOfBounds,
+    /// A number is to be a character, and no character has it.
+    CodePoint,
 }
 
 impl TrapKind {
-    pub(crate) const ALL: [TrapKind; 17] = [
+    pub(crate) const ALL: [TrapKind; 19] = [
         TrapKind::Unreachable,
         TrapKind::MemoryOutOfBounds,
         TrapKind::TableOutOfBounds,
@@ -209,6 +213,8 @@ impl TrapKind {
         TrapKind::ElementOutOfBounds,
         TrapKind::TableLimit,
         TrapKind::Interrupted,
+        TrapKind::StringOutOfBounds,
+        TrapKind::CodePoint,
     ];
 }
 
@@ -232,6 +238,8 @@ impl fmt::Display for TrapKind {
             TrapKind::ElementOutOfBounds => "out of bounds segment access",
             TrapKind::TableLimit => "table grows beyond its limit",
             TrapKind::Interrupted => "interrupted",
+            TrapKind::StringOutOfBounds => "out of bounds string access",
+            TrapKind::CodePoint => "invalid code point",
         })
     }
 }
@@ -252,17 +260,29 @@ pub struct FrameInfo {
     pub function: String,
     /// Byte offset of the instruction in the module.
     pub offset: u32,
+    /// File and line of the source, where they are known: see [`Store::source_lines`](crate::Store::source_lines).
+    pub line: Option<String>,
+}
+
+impl fmt::Display for FrameInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "in function {} at offset {:#x}",
+            self.function, self.offset
+        )?;
+        match &self.line {
+            Some(line) => write!(f, " ({line})"),
+            None => Ok(()),
+        }
+    }
 }
 
 impl fmt::Display for Trap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "trap: {}", self.kind)?;
         if let Some(top) = self.frames.first() {
-            write!(
-                f,
-                " in function {} at offset {:#x}",
-                top.function, top.offset
-            )?;
+            write!(f, " {top}")?;
         }
         Ok(())
     }

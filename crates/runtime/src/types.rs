@@ -85,6 +85,7 @@ pub enum ValType {
     I64,
     F32,
     F64,
+    V128,
     Ref(RefType),
 }
 
@@ -114,8 +115,14 @@ impl ValType {
     pub(crate) fn bytes(self) -> u32 {
         match self {
             ValType::I64 | ValType::F64 => 8,
+            ValType::V128 => 16,
             _ => 4,
         }
+    }
+
+    /// Words of 64 bits in which a value travels between host and code.
+    pub(crate) fn words(self) -> usize {
+        if self == ValType::V128 { 2 } else { 1 }
     }
 }
 
@@ -126,6 +133,7 @@ impl fmt::Display for ValType {
             ValType::I64 => f.write_str("i64"),
             ValType::F32 => f.write_str("f32"),
             ValType::F64 => f.write_str("f64"),
+            ValType::V128 => f.write_str("v128"),
             ValType::Ref(r) => {
                 f.write_str(if r.nullable { "(ref null " } else { "(ref " })?;
                 match r.heap {
@@ -198,6 +206,12 @@ impl FuncType {
             results: results.into_iter().collect(),
         }
     }
+
+    /// Words that hold the parameters, and after a call the results.
+    pub(crate) fn words(&self) -> usize {
+        let words = |types: &[ValType]| types.iter().map(|t| t.words()).sum::<usize>();
+        words(&self.params).max(words(&self.results)).max(1)
+    }
 }
 
 impl fmt::Display for FuncType {
@@ -260,16 +274,28 @@ pub(crate) const HEADER: u32 = 8;
 
 /// Offset of the first element, by the element's size.
 pub(crate) fn array_base(element_bytes: u32) -> u32 {
-    if element_bytes == 8 { 16 } else { 12 }
+    if element_bytes >= 8 { 16 } else { 12 }
 }
 
-fn layout_of(fields: &[FieldType]) -> Layout {
+fn layout_of(composite: &Composite) -> Layout {
+    match composite {
+        Composite::Struct(fields) => layout_of_fields(fields),
+        Composite::Array(e) => Layout {
+            offsets: vec![],
+            size: array_base(e.storage.bytes()),
+        },
+        Composite::Func(_) => Layout::default(),
+    }
+}
+
+fn layout_of_fields(fields: &[FieldType]) -> Layout {
     // In the order of declaration, so that a subtype's layout extends its supertype's.
     let mut at = HEADER;
     let mut offsets = Vec::with_capacity(fields.len());
     for field in fields {
         let bytes = field.storage.bytes();
-        at = at.next_multiple_of(bytes);
+        // Objects are aligned to 8 bytes, and so are vectors.
+        at = at.next_multiple_of(bytes.min(8));
         offsets.push(at);
         at += bytes;
     }
@@ -292,6 +318,9 @@ pub(crate) struct Canonical {
 
 /// The type of objects that stand for values of the host; the first of every engine.
 pub(crate) const HOST_TYPE: TypeIndex = 0;
+
+/// The type of JavaScript's strings: arrays of 16-bit units that no module can look into. The second of every engine.
+pub(crate) const STRING_TYPE: TypeIndex = 1;
 
 /// In a recursion group that is looked up, references to members of the group itself carry this bit and the member's
 /// position.
@@ -316,8 +345,13 @@ impl Default for Registry {
             storage: Storage::Val(ValType::I64),
             mutable: false,
         };
-        let host = registry.private(vec![handle]);
+        let host = registry.private(Composite::Struct(vec![handle]));
         debug_assert_eq!(host, HOST_TYPE);
+        let string = registry.private(Composite::Array(FieldType {
+            storage: Storage::I16,
+            mutable: false,
+        }));
+        debug_assert_eq!(string, STRING_TYPE);
         registry
     }
 }
@@ -373,17 +407,9 @@ impl Registry {
                 None => Vec::new(),
             };
             display.push(self.types.len() as TypeIndex);
-            let layout = match &ty.composite {
-                Composite::Struct(fields) => layout_of(fields),
-                Composite::Array(e) => Layout {
-                    offsets: vec![],
-                    size: array_base(e.storage.bytes()),
-                },
-                Composite::Func(_) => Layout::default(),
-            };
             self.types.push(Canonical {
+                layout: layout_of(&ty.composite),
                 ty,
-                layout,
                 display,
                 opaque: false,
             });
@@ -413,7 +439,7 @@ impl Registry {
         };
         let mut fields = vec![field(ValType::I32)];
         fields.extend(self.func(func).params.iter().map(|&v| field(v)));
-        let index = self.private(fields);
+        let index = self.private(Composite::Struct(fields));
         self.exceptions.insert(func, index);
         index
     }
@@ -423,18 +449,16 @@ impl Registry {
         self.exceptions[&func]
     }
 
-    /// A struct type that no module can name.
-    fn private(&mut self, fields: Vec<FieldType>) -> TypeIndex {
+    /// A type that no module can name.
+    fn private(&mut self, composite: Composite) -> TypeIndex {
         let index = self.types.len() as TypeIndex;
-        let layout = layout_of(&fields);
-        let ty = SubType {
-            is_final: true,
-            supertype: None,
-            composite: Composite::Struct(fields),
-        };
         self.types.push(Canonical {
-            ty,
-            layout,
+            layout: layout_of(&composite),
+            ty: SubType {
+                is_final: true,
+                supertype: None,
+                composite,
+            },
             display: vec![index],
             opaque: true,
         });

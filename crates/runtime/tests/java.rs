@@ -294,6 +294,29 @@ fn an_exception_that_escapes_prints_its_stack() {
     let args = ["throw".to_owned()];
     assert_eq!(teavm::run_main(&mut store, &module, &args).unwrap(), 1);
     let err = err.text();
+    assert!(!err.contains(".java:"), "no lines without a map: {err}");
     let begin = "Exception in thread \"main\" java.lang.IllegalStateException: gave up with code 42\n\tat varve.errors.Failures.outer";
     assert!(err.starts_with(begin), "{err}");
+}
+
+#[test]
+fn the_stack_has_lines_if_somebody_knows_them() {
+    let engine = Engine::default();
+    let file = programs().join("dist/errors.wasm");
+    let bytes = fs::read(file).unwrap();
+    let module = Module::new(&engine, &bytes).unwrap();
+    let (out, err) = (Shared::default(), Shared::default());
+    let state = State {
+        console: console(Cursor::new(""), &out, &err),
+        wasi: Wasi::new(),
+        clock: Default::default(),
+    };
+    let mut store = Store::new(&engine, state).unwrap();
+    store.source_lines(move |offset| Some(format!("Failures.java:{}", bytes[offset as usize])));
+    let args = ["throw".to_owned()];
+    assert_eq!(teavm::run_main(&mut store, &module, &args).unwrap(), 1);
+    let err = err.text();
+    // The bytes at the offsets of the callers are those of calls.
+    let outer = "\tat varve.errors.Failures.outer(Failures.java:16)";
+    assert!(err.contains(outer), "{err}");
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use varve_machine::{Kind, Op};
-use varve_runtime::{Config, Engine, Error, Linker, Module, ObjectAlign, Sink, Store, Val};
+use varve_runtime::{Config, Engine, Error, Linker, Module, ObjectAlign, Sink, Store, Tier, Val};
 
 /// Where the model has linear memories.
 const MEMORY: u64 = 2 << 40;
@@ -50,11 +50,21 @@ fn hear_aligned(
     ear: &Ear,
 ) -> Result<(), Error> {
     let config = Config {
+        object_align,
+        ..config(plan)
+    };
+    hear_with(wat, config, argument, ear)
+}
+
+fn config(plan: &str) -> Config {
+    Config {
         plan: Some(plan.into()),
         nursery: 64 << 10,
-        object_align,
         ..Config::default()
-    };
+    }
+}
+
+fn hear_with(wat: &str, config: Config, argument: i32, ear: &Ear) -> Result<(), Error> {
     let engine = Engine::new(config);
     let module = Module::new(&engine, &wat::parse_str(wat).unwrap())?;
     let mut store = Store::observed(&engine, (), Box::new(ear.clone()))?;
@@ -111,6 +121,96 @@ fn each_access_is_told_once_in_order_with_its_instructions() {
     assert_eq!(
         (at(6), at(8), at(9)),
         (MEMORY + 100, MEMORY + 108, MEMORY + 7)
+    );
+}
+
+/// Vectors are told like other accesses: with their 16 bytes, or with the part that the operator accesses.
+#[test]
+fn vectors_are_told_with_as_many_bytes_as_are_accessed() {
+    let wat = r#"(module
+        (type $row (array (mut v128)))
+        (type $pair (struct (field (mut i32)) (field (mut v128))))
+        (memory 1)
+        (global $g (mut v128) (v128.const i64x2 1 2))
+        (func (export "f") (param i32)
+            (local $v v128) (local $row (ref null $row)) (local $pair (ref null $pair))
+            (local.set $v (v128.load offset=4 (local.get 0)))
+            (v128.store offset=57 (local.get 0) (local.get $v))
+            (local.set $v (i8x16.add (local.get $v) (v128.load8_splat (local.get 0))))
+            (local.set $v (i8x16.add (local.get $v) (v128.load32x2_u (local.get 0))))
+            (local.set $v (v128.load16_lane 3 (local.get 0) (local.get $v)))
+            (v128.store64_lane 1 (local.get 0) (local.get $v))
+            (global.set $g (local.get $v))
+            (local.set $pair (struct.new $pair (i32.const 7) (local.get $v)))
+            (struct.set $pair 1 (local.get $pair) (global.get $g))
+            (local.set $row (array.new_default $row (i32.const 3)))
+            (array.set $row (local.get $row) (i32.const 1) (local.get $v))
+            (global.set $g (array.get $row (local.get $row) (i32.const 2)))
+            (array.fill $row (local.get $row) (i32.const 0) (local.get $v) (i32.const 3))))"#;
+    use Kind::{Read, Write};
+    for tier in [Tier::Baseline, Tier::Optimizing] {
+        let ear = Ear::default();
+        hear_with(
+            wat,
+            Config {
+                tier,
+                ..config("dram")
+            },
+            100,
+            &ear,
+        )
+        .unwrap();
+        let told = ear.0.lock().unwrap();
+        let data = told.ops.iter().filter(|o| o.kind != Kind::Fetch);
+        // How often the array's length is read is for the tier to say.
+        let data: Vec<_> = data.filter(|o| (o.kind, o.size) != (Read, 4)).collect();
+        assert_eq!(data[0].addr, MEMORY + 104);
+        assert_eq!(data[1].addr, MEMORY + 157, "on two cache lines");
+        let sizes: Vec<_> = data.iter().map(|o| (o.kind, o.size)).collect();
+        let memory = [
+            (Read, 16),
+            (Write, 16),
+            (Read, 1),
+            (Read, 8),
+            (Read, 2),
+            (Write, 8),
+        ];
+        let global = [(Write, 16)];
+        // Born with header, number and vector; then the global is read and stored into it.
+        let pair = [(Write, 8), (Write, 4), (Write, 16), (Read, 16), (Write, 16)];
+        // Born with header and length; an element stored, one read and put into the global, all filled.
+        let row = [
+            (Write, 12),
+            (Write, 16),
+            (Read, 16),
+            (Write, 16),
+            (Write, 48),
+        ];
+        let all = [&memory[..], &global, &pair, &row].concat();
+        assert_eq!(sizes, all, "{tier:?}");
+    }
+}
+
+#[test]
+fn addresses_of_64_bits_are_told_like_others() {
+    let wat = r#"(module
+        (memory i64 1)
+        (func (export "f") (param i32)
+            (i64.store offset=8 (i64.extend_i32_u (local.get 0)) (i64.const 7))
+            (drop (v128.load (i64.const 200)))
+            (memory.fill (i64.const 300) (i32.const 1) (i64.const 40))))"#;
+    let ear = Ear::default();
+    hear(wat, "dram", 100, &ear).unwrap();
+    let told = ear.0.lock().unwrap();
+    let data = told.ops.iter().filter(|o| o.kind != Kind::Fetch);
+    let seen: Vec<_> = data.map(|o| (o.kind, o.addr - MEMORY, o.size)).collect();
+    assert_eq!(
+        seen,
+        [
+            (Kind::Write, 108, 8),
+            (Kind::Read, 200, 16),
+            (Kind::Write, 300, 40),
+        ]
     );
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use varve_runtime::host::{State, Wasi, teavm, wasi};
 use varve_runtime::*;
-use varve_sites::{Counts, Key, Profile};
+use varve_sites::{Counts, Key, Profile, SitesFile};
 
 /// All ways through the compilers; hot code comes early and at once.
 fn tiers() -> Vec<Config> {

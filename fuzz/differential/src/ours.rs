@@ -97,6 +97,7 @@ fn kind(ty: ValType) -> Kind {
         ValType::I64 => Kind::I64,
         ValType::F32 => Kind::F32,
         ValType::F64 => Kind::F64,
+        ValType::V128 => Kind::V128,
         ValType::Ref(r) if r.nullable => Kind::Nullable,
         ValType::Ref(r) if matches!(r.heap, HeapType::Any | HeapType::Eq | HeapType::I31) => {
             Kind::Small
@@ -124,6 +125,7 @@ fn calls(case: &Case, store: &mut Store<()>, instance: Instance, seen: &mut Seen
                     Value::I64(v) => Val::I64(*v),
                     Value::F32(v) => Val::F32(*v),
                     Value::F64(v) => Val::F64(*v),
+                    Value::V128(v) => Val::V128(*v),
                     Value::I31(v) => Val::AnyRef(Some(Rooted::i31(&mut store, *v))),
                     _ => Val::zero(t),
                 })
@@ -178,6 +180,7 @@ fn value(store: &mut impl AsContextMut, v: &Val, depth: u32) -> Value {
         Val::I64(v) => Value::I64(*v),
         Val::F32(v) => Value::F32(*v),
         Val::F64(v) => Value::F64(*v),
+        Val::V128(v) => Value::V128(*v),
         Val::FuncRef(f) => f.map_or(Value::Null, |_| Value::Func),
         Val::ExnRef(Some(e)) => Value::Exception(exception(store, e, depth)),
         Val::AnyRef(Some(r)) | Val::ExternRef(Some(r)) => reference(store, r, depth),
@@ -242,5 +245,6 @@ fn ended(store: &mut impl AsContextMut, e: Error) -> End {
         TrapKind::BadConversion => "conversion",
         TrapKind::TableLimit => "table limit",
         TrapKind::Interrupted => unreachable!("nobody interrupts"),
+        TrapKind::StringOutOfBounds | TrapKind::CodePoint => unreachable!("there are no strings"),
     })
 }

@@ -19,6 +19,7 @@ pub enum Value {
     F32(u32),
     /// By its bits.
     F64(u64),
+    V128(u128),
     Null,
     Func,
     I31(i32),

@@ -73,6 +73,7 @@ fn kind(ty: &ValType) -> Kind {
         ValType::I64 => Kind::I64,
         ValType::F32 => Kind::F32,
         ValType::F64 => Kind::F64,
+        ValType::V128 => Kind::V128,
         ValType::Ref(r) if r.is_nullable() => Kind::Nullable,
         ValType::Ref(r)
             if matches!(r.heap_type(), HeapType::Any | HeapType::Eq | HeapType::I31) =>
@@ -109,6 +110,7 @@ fn calls(case: &Case, store: &mut Store<StoreLimits>, instance: Instance, seen: 
                     Value::I64(v) => Val::I64(*v),
                     Value::F32(v) => Val::F32(*v),
                     Value::F64(v) => Val::F64(*v),
+                    Value::V128(v) => Val::V128((*v).into()),
                     Value::I31(v) => {
                         Val::AnyRef(Some(AnyRef::from_i31(&mut store, I31::wrapping_i32(*v))))
                     }
@@ -172,6 +174,7 @@ fn value(store: &mut Scope<'_>, v: &Val, depth: u32) -> Value {
         Val::I64(v) => Value::I64(*v),
         Val::F32(v) => Value::F32(*v),
         Val::F64(v) => Value::F64(*v),
+        Val::V128(v) => Value::V128(v.as_u128()),
         Val::FuncRef(f) => f.map_or(Value::Null, |_| Value::Func),
         Val::ExnRef(Some(e)) => Value::Exception(exception(store, e, depth)),
         Val::AnyRef(Some(r)) => reference(store, *r, depth),

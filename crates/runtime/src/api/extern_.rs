@@ -116,7 +116,13 @@ impl Table {
         let mut store = store.as_context_mut();
         let vm = store.vm();
         let raw = value.to_bits(vm, ValType::Ref(element))? as u32;
-        let id = vm.new_table(TableType { element, min, max }, raw)?;
+        let ty = TableType {
+            element,
+            min: min.into(),
+            max: max.map(u64::from),
+            wide: false,
+        };
+        let id = vm.new_table(ty, raw)?;
         Ok(Table { store: vm.id, id })
     }
 
@@ -174,8 +180,9 @@ impl Memory {
         let mut store = store.as_context_mut();
         let vm = store.vm();
         let id = vm.new_memory(MemoryType {
-            min_pages: min,
-            max_pages: max,
+            min_pages: min.into(),
+            max_pages: max.map(u64::from),
+            wide: false,
         })?;
         Ok(Memory { store: vm.id, id })
     }
@@ -200,7 +207,8 @@ impl Memory {
         let mut store = store.as_context_mut();
         let vm = store.vm();
         same_store(self.store, vm.id)?;
-        vm.grow_memory(self.id, pages).ok_or_else(|| {
+        let old = vm.grow_memory(self.id, pages.into());
+        old.map(|pages| pages as u32).ok_or_else(|| {
             Error::usage(format!(
                 "the memory cannot grow by {pages} pages: see its maximum, and Config::linear_max"
             ))
@@ -221,7 +229,7 @@ impl Global {
     ) -> Result<Global> {
         let mut store = store.as_context_mut();
         let vm = store.vm();
-        let bits = value.to_bits(vm, ty)?;
+        let bits = value.to_any_bits(vm, ty)?;
         vm.new_global(GlobalType { ty, mutable }, bits)?;
         Ok(Global {
             store: vm.id,
@@ -241,7 +249,10 @@ impl Global {
             vm.globals[self.id as usize].place,
             vm.globals[self.id as usize].ty.ty,
         );
-        let bits = vm.global_bits(place);
+        let bits = match ty {
+            ValType::V128 => vm.global_vector(place),
+            _ => vm.global_bits(place).into(),
+        };
         Ok(Val::from_bits(vm, ty, bits))
     }
 
@@ -260,8 +271,8 @@ impl Global {
         if !ty.mutable {
             return Err(Error::usage("the global is immutable"));
         }
-        let bits = value.to_bits(vm, ty.ty)?;
-        vm.set_global_bits(place, bits);
+        let bits = value.to_any_bits(vm, ty.ty)?;
+        vm.set_global_bits(place, ty.ty, bits);
         Ok(())
     }
 }

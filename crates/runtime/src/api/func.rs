@@ -83,15 +83,17 @@ impl Func {
                 results.len()
             )));
         }
-        let mut values = vec![0u64; args.len().max(results.len()).max(1)];
-        for (i, (a, &t)) in args.iter().zip(&ty.params).enumerate() {
-            values[i] = a.to_bits(vm, t)?;
+        let mut values = vec![0u64; ty.words()];
+        let mut words = &mut values[..];
+        for (a, &t) in args.iter().zip(&ty.params) {
+            a.put(vm, t, &mut words)?;
         }
         // SAFETY: the store is borrowed mutably for the call.
         unsafe { Vm::call(store.vm_ptr(), self.id, &mut values) }?;
         let vm = store.vm();
-        for (i, &t) in ty.results.iter().enumerate() {
-            results[i] = Val::from_bits(vm, t, values[i]);
+        let mut words = &values[..];
+        for (result, &t) in results.iter_mut().zip(&ty.results) {
+            *result = Val::take(vm, t, &mut words);
         }
         Ok(())
     }
@@ -126,19 +128,19 @@ pub(crate) fn dynamic<T: 'static>(
     Arc::new(move |vm, values| {
         // SAFETY: host functions are called with the store that they were made for, while its code waits.
         let args: Vec<Val> = unsafe {
-            let vm = &mut *vm;
+            let (vm, mut words) = (&mut *vm, &values[..]);
             ty.params
                 .iter()
-                .zip(values.iter())
-                .map(|(&t, &bits)| Val::from_bits(vm, t, bits))
+                .map(|&t| Val::take(vm, t, &mut words))
                 .collect()
         };
         let mut results: Vec<Val> = ty.results.iter().map(|&t| Val::zero(t)).collect();
         // SAFETY: as above.
         f(unsafe { Caller::new(vm) }, &args, &mut results)?;
-        for (i, &t) in ty.results.iter().enumerate() {
+        let mut words = values;
+        for (result, &t) in results.iter().zip(&ty.results) {
             // SAFETY: as above.
-            values[i] = results[i].to_bits(unsafe { &*vm }, t)?;
+            result.put(unsafe { &*vm }, t, &mut words)?;
         }
         Ok(())
     })

@@ -7,6 +7,7 @@ use super::instance::Instance;
 use super::val::Val;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::host::js_string::Builtin;
 use crate::module::{ExternType, Import, Module};
 use crate::store::{AsContextMut, Caller, HostFunction, Vm};
 use crate::store::{Inline, Leaf};
@@ -28,6 +29,8 @@ enum Definition {
     Leaf(Leaf),
     /// The programmer's mark at an allocation site.
     Mark,
+    /// A function on strings.
+    Builtin(&'static Builtin),
     /// A function of the host that takes the type which the importing module gives it, if that has so many parameters and
     /// results.
     Any(Arity, Maker),
@@ -149,6 +152,21 @@ impl<T: 'static> Linker<T> {
         self.put(module, name, Definition::Mark)
     }
 
+    /// Defines a function on strings.
+    pub(crate) fn func_builtin(
+        &mut self,
+        module: &str,
+        name: &str,
+        builtin: &'static Builtin,
+    ) -> &mut Self {
+        self.put(module, name, Definition::Builtin(builtin))
+    }
+
+    /// Whether anything of `module` is defined.
+    pub(crate) fn defines(&self, module: &str) -> bool {
+        self.definitions.keys().any(|(m, _)| m == module)
+    }
+
     fn resolve(&self, vm: &mut Vm, import: &Import) -> Result<Extern> {
         let missing = || Error::MissingImport {
             module: import.module.clone(),
@@ -208,6 +226,21 @@ impl<T: 'static> Linker<T> {
                 });
                 add(vm, *wanted, call, Some(Inline::Mark))
             }
+            (Definition::Builtin(builtin), ExternType::Func(wanted)) => {
+                let call = {
+                    let types = vm.engine.types();
+                    let ty = types.func(*wanted);
+                    let mismatch = |given| Error::ImportType {
+                        module: import.module.clone(),
+                        name: import.name.clone(),
+                        expected: format!("function {ty}"),
+                        given,
+                    };
+                    builtin.of_type(ty, &types).map_err(mismatch)?
+                };
+                host(vm, *wanted, call)
+            }
+            (Definition::Builtin(_), other) => Err(mismatch(other.kind().into(), (1, 1))),
             (Definition::Mark, other) => Err(mismatch(other.kind().into(), (1, 0))),
         }
     }

@@ -32,6 +32,31 @@ impl Rooted {
         unsafe { (*vm).host_value(raw) }?.downcast_mut()
     }
 
+    /// A string of JavaScript: an object that modules have as an external reference, and work on by imports of `wasm:js-string`.
+    ///
+    /// # Errors
+    /// If the heap is full.
+    pub fn string(mut store: impl AsContextMut, units: &[u16]) -> Result<Rooted> {
+        let mut store = store.as_context_mut();
+        let vm = store.vm();
+        let raw = vm.new_string(units)?;
+        Ok(vm.roots.push(raw))
+    }
+
+    /// The 16-bit units of a string of JavaScript; none if this is something else.
+    ///
+    /// # Errors
+    /// If the handle's scope has ended.
+    pub fn string_units(&self, mut store: impl AsContextMut) -> Result<Option<Vec<u16>>> {
+        let mut store = store.as_context_mut();
+        let vm = store.vm();
+        let raw = vm.roots.resolve(self)?;
+        Ok(match vm.is_string(raw) {
+            true => Some(vm.string(raw)?.to_vec()),
+            false => None,
+        })
+    }
+
     /// A 31-bit integer as a reference: the low bits of `value`.
     pub fn i31(mut store: impl AsContextMut, value: i32) -> Rooted {
         store
@@ -143,7 +168,7 @@ impl Rooted {
                 a.len
             )));
         }
-        let bits = vm.read(a.address(index), a.storage);
+        let bits = vm.read_any(a.address(index), a.storage);
         Ok(Val::from_bits(vm, a.storage.unpacked(), bits))
     }
 
@@ -181,19 +206,8 @@ impl Rooted {
         if a.storage != Storage::I16 || start as u64 + values.len() as u64 > a.len as u64 {
             return Err(Error::usage("the array has no 16-bit elements, or too few"));
         }
-        let object = vm.durable_offset(vm.resolve(raw));
-        let at = u64::from(crate::types::array_base(2)) + 2 * u64::from(start);
-        let bytes = 2 * values.len() as u64;
-        if let Some(object) = object.filter(|_| bytes > 0) {
-            vm.before_durable(object, at, bytes)?;
-        }
-        for (i, &v) in values.iter().enumerate() {
-            vm.write(a.address(start + i as u32), a.storage, v as u64);
-        }
-        match object {
-            Some(object) => vm.after_durable(object, at, bytes),
-            None => Ok(()),
-        }
+        // SAFETY: the values are the host's.
+        unsafe { vm.write_elements(raw, start, values.as_ptr().cast(), values.len() as u32) }
     }
 }
 

@@ -18,6 +18,8 @@ pub enum Val {
     F32(u32),
     /// A 64-bit float, by its bits.
     F64(u64),
+    /// A vector, its first lane in the low bits.
+    V128(u128),
     /// A function or null.
     FuncRef(Option<Func>),
     /// An object or a 31-bit integer or null.
@@ -72,6 +74,7 @@ impl Val {
             ValType::I64 => Val::I64(0),
             ValType::F32 => Val::F32(0),
             ValType::F64 => Val::F64(0),
+            ValType::V128 => Val::V128(0),
             ValType::Ref(r) => match r.heap.hierarchy() {
                 Hierarchy::Func => Val::FuncRef(None),
                 Hierarchy::Any => Val::AnyRef(None),
@@ -81,13 +84,15 @@ impl Val {
         }
     }
 
-    pub(crate) fn from_bits(vm: &mut Vm, ty: ValType, bits: u64) -> Val {
-        let raw = bits as u32;
+    pub(crate) fn from_bits(vm: &mut Vm, ty: ValType, bits: impl Into<u128>) -> Val {
+        let all = bits.into();
+        let (bits, raw) = (all as u64, all as u32);
         match ty {
             ValType::I32 => Val::I32(raw as i32),
             ValType::I64 => Val::I64(bits as i64),
             ValType::F32 => Val::F32(raw),
             ValType::F64 => Val::F64(bits),
+            ValType::V128 => Val::V128(all),
             ValType::Ref(r) => match r.heap.hierarchy() {
                 Hierarchy::Func => Val::FuncRef((raw != 0).then(|| Func {
                     store: vm.id,
@@ -105,7 +110,35 @@ impl Val {
         }
     }
 
-    /// The bits of a value that must be of type `ty`. References among them must be stored before anything allocates.
+    /// As [`Val::to_bits`], of any type.
+    pub(crate) fn to_any_bits(self, vm: &Vm, ty: ValType) -> Result<u128> {
+        match (self, ty) {
+            (Val::V128(v), ValType::V128) => Ok(v),
+            _ => self.to_bits(vm, ty).map(u128::from),
+        }
+    }
+
+    /// Takes the first value of a list of words.
+    pub(crate) fn take(vm: &mut Vm, ty: ValType, words: &mut &[u64]) -> Val {
+        let (own, rest) = words.split_at(ty.words());
+        *words = rest;
+        let high = own.get(1).copied().unwrap_or(0);
+        Val::from_bits(vm, ty, u128::from(high) << 64 | u128::from(own[0]))
+    }
+
+    /// Puts a value at the beginning of a list of words, and goes on after it.
+    pub(crate) fn put(self, vm: &Vm, ty: ValType, words: &mut &mut [u64]) -> Result<()> {
+        let bits = self.to_any_bits(vm, ty)?;
+        let (own, rest) = std::mem::take(words).split_at_mut(ty.words());
+        own[0] = bits as u64;
+        if let Some(high) = own.get_mut(1) {
+            *high = (bits >> 64) as u64;
+        }
+        *words = rest;
+        Ok(())
+    }
+
+    /// The bits of a value that must be of type `ty` and no vector. References among them must be stored before anything allocates.
     pub(crate) fn to_bits(self, vm: &Vm, ty: ValType) -> Result<u64> {
         let mismatch = || {
             Error::usage(format!(
@@ -163,6 +196,7 @@ impl Val {
             Val::I64(_) => "i64",
             Val::F32(_) => "f32",
             Val::F64(_) => "f64",
+            Val::V128(_) => "v128",
             Val::FuncRef(None) | Val::AnyRef(None) | Val::ExternRef(None) | Val::ExnRef(None) => {
                 "null"
             }

@@ -70,6 +70,13 @@ impl Translator<'_, '_> {
         MemFlagsData::trusted().with_alias_region(self.alias_region(region))
     }
 
+    /// For accesses that do not fault, to what has a smaller alignment than its size.
+    pub(super) fn unaligned(&mut self, region: Region) -> MemFlagsData {
+        MemFlagsData::new()
+            .with_notrap()
+            .with_alias_region(self.alias_region(region))
+    }
+
     /// For accesses that fault, which means this trap.
     pub(super) fn trapping(&mut self, region: Region, kind: TrapKind) -> MemFlagsData {
         MemFlagsData::new()

@@ -40,9 +40,21 @@ impl Translator<'_, '_> {
         let len = self.pop();
         let value = self.pop();
         let reference = self.allocate_array(ty, len);
-        let (zero, value) = (self.i32(0), self.bits(value));
-        self.call_helper(Helper::ArrayFill, &[reference, zero, value, len]);
+        let zero = self.i32(0);
+        self.fill(reference, zero, value, len);
         self.push(reference, self.concrete(type_index, false));
+    }
+
+    fn fill(&mut self, array: Value, start: Value, value: Value, len: Value) {
+        match self.halves(value) {
+            Some([low, high]) => {
+                self.call_helper(Helper::ArrayFillVector, &[array, start, low, high, len]);
+            }
+            None => {
+                let value = self.bits(value);
+                self.call_helper(Helper::ArrayFill, &[array, start, value, len]);
+            }
+        }
     }
 
     fn array_new_fixed(&mut self, type_index: u32, count: u32) {
@@ -128,8 +140,7 @@ impl Translator<'_, '_> {
             }
             ArrayFill { .. } => {
                 let o = self.pop_n(4);
-                let value = self.bits(o[2]);
-                self.call_helper(Helper::ArrayFill, &[o[0], o[1], value, o[3]]);
+                self.fill(o[0], o[1], o[2], o[3]);
                 self.count_access(Counted::Write, o[0], Some(o[3]));
             }
             ArrayCopy { .. } => {

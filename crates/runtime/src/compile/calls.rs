@@ -77,19 +77,6 @@ impl Translator<'_, '_> {
         self.call_helper(helper, &args)
     }
 
-    pub(super) fn push_help(
-        &mut self,
-        helper: Helper,
-        first: &[Value],
-        operands: usize,
-        ty: ValType,
-    ) {
-        let v = self
-            .help(helper, first, operands)
-            .expect("a helper with a result");
-        self.push(v, ty);
-    }
-
     pub(super) fn instance_id(&mut self) -> Value {
         self.i32(self.env.instance_id as i64)
     }

@@ -330,7 +330,8 @@ impl Translator<'_, '_> {
             || self.translate_struct(op)
             || self.translate_array(op)
             || self.translate_reference(op)
-            || self.translate_cast(op);
+            || self.translate_cast(op)
+            || self.translate_vector(op);
         if translated {
             return Ok(());
         }

@@ -8,7 +8,7 @@ use crate::code::memory::CodeMemory;
 use crate::error::{Result, TrapKind};
 use crate::helpers::Helper;
 use crate::store::region::{CONTEXT, Context as StoreContext, displacement};
-use crate::types::FuncType;
+use crate::types::{FuncType, ValType};
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
@@ -34,18 +34,11 @@ pub(crate) fn trampoline(
     b.append_block_params_for_function_params(entry);
     b.switch_to_block(entry);
     let (code, values) = (b.block_params(entry)[0], b.block_params(entry)[1]);
-    let flags = MemFlagsData::trusted();
-    let args: Vec<_> = ty
-        .params
-        .iter()
-        .enumerate()
-        .map(|(i, &t)| b.ins().load(clif_type(t), flags, values, 8 * i as i32))
-        .collect();
+    let args = load(&mut b, &ty.params, values);
     let callee = b.import_signature(signature(ty));
     let inst = b.ins().call_indirect(callee, code, &args);
-    for (i, v) in b.inst_results(inst).to_vec().into_iter().enumerate() {
-        b.ins().store(flags, v, values, 8 * i as i32);
-    }
+    let results = b.inst_results(inst).to_vec();
+    store(&mut b, &ty.results, &results, values);
     b.ins().return_(&[]);
     b.seal_all_blocks();
     b.finalize(isa.frontend_config());
@@ -80,16 +73,14 @@ pub(crate) fn host_function(
     );
     let low = b.ins().icmp(IntCC::UnsignedLessThan, sp, limit);
     b.ins().trapnz(low, trap_code(TrapKind::StackOverflow));
-    let words = ty.params.len().max(ty.results.len()).max(1) as u32;
+    let words = ty.words() as u32;
     let slot = b.create_sized_stack_slot(ir::StackSlotData::new(
         ir::StackSlotKind::ExplicitSlot,
         words * 8,
         3,
     ));
     let values = b.ins().stack_addr(types::I64, slot, 0);
-    for (i, v) in args.into_iter().enumerate() {
-        b.ins().store(flags, v, values, 8 * i as i32);
-    }
+    store(&mut b, &ty.params, &args, values);
     let sig = b.import_signature(helper_signature(Helper::HostCall));
     let name = b.func.declare_imported_user_function(ir::UserExternalName {
         namespace: 0,
@@ -106,16 +97,36 @@ pub(crate) fn host_function(
         .load(types::I64, flags, base, field(offset_of!(StoreContext, vm)));
     let id = b.ins().iconst(types::I32, func as i64);
     b.ins().call(helper, &[vm, id, values]);
-    let results: Vec<_> = ty
-        .results
-        .iter()
-        .enumerate()
-        .map(|(i, &t)| b.ins().load(clif_type(t), flags, values, 8 * i as i32))
-        .collect();
+    let results = load(&mut b, &ty.results, values);
     b.ins().return_(&results);
     b.seal_all_blocks();
     b.finalize(isa.frontend_config());
     finish(isa, context, memory, helpers)
+}
+
+/// Words of which no more than their own alignment is known.
+fn flags() -> MemFlagsData {
+    MemFlagsData::new().with_notrap()
+}
+
+/// Values from an array of words.
+fn load(b: &mut FunctionBuilder<'_>, types: &[ValType], words: ir::Value) -> Vec<ir::Value> {
+    let mut at = 0;
+    let mut values = Vec::with_capacity(types.len());
+    for &ty in types {
+        values.push(b.ins().load(clif_type(ty), flags(), words, at));
+        at += 8 * ty.words() as i32;
+    }
+    values
+}
+
+/// Values into an array of words.
+fn store(b: &mut FunctionBuilder<'_>, types: &[ValType], values: &[ir::Value], words: ir::Value) {
+    let mut at = 0;
+    for (&ty, &v) in types.iter().zip(values) {
+        b.ins().store(flags(), v, words, at);
+        at += 8 * ty.words() as i32;
+    }
 }
 
 fn finish(

@@ -15,6 +15,35 @@ impl Translator<'_, '_> {
         self.env.instance.memories[memory as usize]
     }
 
+    /// Whether addresses have 64 bits.
+    fn is_wide(&self, memory: u32) -> bool {
+        self.env.module.memories[memory as usize].wide
+    }
+
+    /// An address, index or length of any width in 64 bits.
+    pub(super) fn pop_wide(&mut self) -> Value {
+        let value = self.pop();
+        self.widened(value)
+    }
+
+    pub(super) fn widened(&mut self, value: Value) -> Value {
+        match self.b.func.dfg.value_type(value) == types::I32 {
+            true => self.b.ins().uextend(types::I64, value),
+            false => value,
+        }
+    }
+
+    /// The size of a memory or table, as wide as its addresses or indices.
+    pub(super) fn push_size(&mut self, size: Value, wide: bool) {
+        match wide {
+            true => self.push(size, ValType::I64),
+            false => {
+                let size = self.b.ins().ireduce(types::I32, size);
+                self.push(size, ValType::I32);
+            }
+        }
+    }
+
     fn memory_record(&self, memory: u32) -> Place {
         self.env.memories[self.memory_number(memory) as usize].place
     }
@@ -30,7 +59,7 @@ impl Translator<'_, '_> {
         Slot::memory(self.memory_number(memory), index, arg.offset, width)
     }
 
-    fn memory_load(&mut self, arg: &MemArg, ty: ValType, width: Width) {
+    pub(super) fn memory_load(&mut self, arg: &MemArg, ty: ValType, width: Width) {
         let index = self.stack.last().expect("validated").value;
         let slot = self.memory_slot(arg, index, width);
         let value = self.load(&slot);
@@ -38,7 +67,7 @@ impl Translator<'_, '_> {
         self.push(value, ty);
     }
 
-    fn memory_store(&mut self, arg: &MemArg, width: Width) {
+    pub(super) fn memory_store(&mut self, arg: &MemArg, width: Width) {
         let [index, value] = self.stack[self.stack.len() - 2..] else {
             unreachable!("validated: an index and a value")
         };
@@ -82,20 +111,23 @@ impl Translator<'_, '_> {
             MemorySize { mem } => {
                 let bytes = self.word(self.memory_record(mem), offset_of!(MemoryRecord, bytes));
                 let pages = self.b.ins().ushr_imm_u(bytes, 16);
-                let pages = self.b.ins().ireduce(types::I32, pages);
-                self.push(pages, I32);
+                self.push_size(pages, self.is_wide(mem));
             }
             MemoryGrow { mem } => {
                 let id = self.memory_id(mem);
-                self.push_help(Helper::MemoryGrow, &[id], 1, I32);
+                let pages = self.pop_wide();
+                let old = self.call_helper(Helper::MemoryGrow, &[id, pages]);
+                self.push_size(old.expect("a size"), self.is_wide(mem));
             }
             MemoryFill { mem } => {
                 let id = self.memory_id(mem);
-                self.help(Helper::MemoryFill, &[id], 3);
+                let (len, value, to) = (self.pop_wide(), self.pop(), self.pop_wide());
+                self.call_helper(Helper::MemoryFill, &[id, to, value, len]);
             }
             MemoryCopy { dst_mem, src_mem } => {
                 let (d, s) = (self.memory_id(dst_mem), self.memory_id(src_mem));
-                self.help(Helper::MemoryCopy, &[d, s], 3);
+                let (len, from, to) = (self.pop_wide(), self.pop_wide(), self.pop_wide());
+                self.call_helper(Helper::MemoryCopy, &[d, s, to, from, len]);
             }
             MemoryInit { data_index, mem } => {
                 let (i, d, m) = (
@@ -103,7 +135,8 @@ impl Translator<'_, '_> {
                     self.i32(data_index as i64),
                     self.memory_id(mem),
                 );
-                self.help(Helper::MemoryInit, &[i, d, m], 3);
+                let (len, from, to) = (self.pop(), self.pop(), self.pop_wide());
+                self.call_helper(Helper::MemoryInit, &[i, d, m, to, from, len]);
             }
             DataDrop { data_index } => {
                 let (i, d) = (self.instance_id(), self.i32(data_index as i64));

@@ -34,6 +34,7 @@ pub(crate) mod touches;
 pub(crate) mod translate;
 mod traps;
 mod variables;
+mod vectors;
 pub(crate) mod worker;
 
 use crate::arch;

@@ -281,8 +281,8 @@ impl Translator<'_, '_> {
         bytes: u32,
     ) {
         if self.observes() {
-            let wide = self.b.ins().uextend(types::I64, index);
-            let at = (memory_at(memory) + offset) as i64;
+            let wide = self.widened(index);
+            let at = memory_at(memory).wrapping_add(offset) as i64;
             let at = self.b.ins().iadd_imm_s(wide, at);
             self.append(kind, Some(index), at, bytes);
         }

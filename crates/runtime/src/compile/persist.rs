@@ -30,7 +30,7 @@ use crate::error::TrapKind;
 use crate::helpers::Helper;
 use crate::module::topmost;
 use crate::store::durable::REFERENCE;
-use crate::store::durable::class_data::has_functions;
+use crate::store::durable::class_data::never_survives;
 use crate::store::region::{CONTEXT, Context, displacement};
 use crate::types::{HeapType, TypeIndex, ValType};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -123,7 +123,7 @@ impl Translator<'_, '_> {
     }
 
     fn never_durable(&self, ty: TypeIndex) -> bool {
-        has_functions(self.env.types, ty)
+        never_survives(self.env.types, ty)
     }
 
     /// Whether a load needs no check, whatever its object is.

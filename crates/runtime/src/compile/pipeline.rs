@@ -120,9 +120,12 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// Memories reserve more than any 32-bit index and offset reach, so that what is out of bounds faults.
+    /// Memories reserve more than any 32-bit index and offset reach, so that what is out of bounds faults. Indices of 64 bits are compared.
     fn memory_address(&mut self, slot: &Slot, memory: u32, index: Value) -> Value {
-        let index = self.b.ins().uextend(types::I64, index);
+        if self.env.memories[memory as usize].ty.wide {
+            self.check_wide(slot, memory, index);
+        }
+        let index = self.widened(index);
         let record = self.env.memories[memory as usize].place;
         let base = self.constant_word(record, offset_of!(MemoryRecord, base));
         let address = self.b.ins().iadd(base, index);
@@ -134,11 +137,34 @@ impl Translator<'_, '_> {
         }
     }
 
+    /// Traps if an access to a memory with indices of 64 bits ends beyond the memory's end.
+    fn check_wide(&mut self, slot: &Slot, memory: u32, index: Value) {
+        let Kind::Memory { offset, .. } = slot.kind else {
+            unreachable!("memories have no other slots")
+        };
+        let trap = TrapKind::MemoryOutOfBounds;
+        let Some(reach) = offset.checked_add(slot.width.bytes().into()) else {
+            let always = self.i32(1);
+            return self.trap_if(always, trap);
+        };
+        let reach = self.i64(reach as i64);
+        let end = self
+            .b
+            .ins()
+            .uadd_overflow_trap(index, reach, trap_code(trap));
+        let record = self.env.memories[memory as usize].place;
+        let bytes = self.word(record, offset_of!(MemoryRecord, bytes));
+        let out = self.b.ins().icmp(IntCC::UnsignedGreaterThan, end, bytes);
+        self.trap_if(out, trap);
+    }
+
     // ---- the access -------------------------------------------------------------------------------------------------------------
 
     fn flags(&mut self, slot: &Slot) -> MemFlagsData {
         match slot.trap {
             Some(trap) => self.trapping(slot.region, trap),
+            // Vectors lie wherever other values may.
+            None if slot.width.bytes() > 8 => self.unaligned(slot.region),
             None => self.trusted(slot.region),
         }
     }

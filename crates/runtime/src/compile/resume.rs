@@ -82,6 +82,11 @@ impl Points {
     }
 }
 
+/// For words of the state buffer, two of which may be one value.
+fn words() -> MemFlagsData {
+    MemFlagsData::new().with_notrap()
+}
+
 fn slot(i: usize) -> i32 {
     displacement(STATE) + 8 * i as i32
 }
@@ -89,7 +94,9 @@ fn slot(i: usize) -> i32 {
 impl Translator<'_, '_> {
     /// Whether the innermost activation's state fits into the buffer.
     pub(super) fn fits_state(&self) -> bool {
-        self.locals.len() + self.stack.len() <= STATE_WORDS
+        let locals = self.locals.iter().map(|l| l.ty.words());
+        let operands = self.stack.iter().map(|o| o.ty.words());
+        locals.chain(operands).sum::<usize>() <= STATE_WORDS
     }
 
     /// The locals that a function needs from an operator on.
@@ -145,20 +152,21 @@ impl Translator<'_, '_> {
             (p.func, p.offset)
         };
         let live = self.live_at(func, offset);
-        let locals: Vec<_> = self.locals[first..].iter().map(|l| l.variable).collect();
+        let mut at = 0;
         let mut values: Vec<(usize, Value)> = Vec::new();
-        for (i, &variable) in locals.iter().enumerate() {
+        for (i, local) in self.locals[first..].iter().enumerate() {
             if live.contains(i) {
-                values.push((i, self.b.use_var(variable)));
+                values.push((at, self.b.use_var(local.variable)));
             }
+            at += local.ty.words();
         }
-        let operands = self.stack[bottom..].iter().enumerate();
-        values.extend(operands.map(|(i, o)| (locals.len() + i, o.value)));
+        for operand in &self.stack[bottom..] {
+            values.push((at, operand.value));
+            at += operand.ty.words();
+        }
         let base = self.base();
-        for (i, v) in values {
-            self.b
-                .ins()
-                .store(MemFlagsData::trusted(), v, base, slot(i));
+        for (at, v) in values {
+            self.b.ins().store(words(), v, base, slot(at));
         }
         let root = self.i32(self.activations[0].func_id as i64);
         let (point, why) = (self.i32(point as i64), self.i32(why as i64));
@@ -266,24 +274,20 @@ impl Translator<'_, '_> {
         }
         let base = self.base();
         let live = self.live_at(point.func, point.offset);
+        let mut at = 0;
         for (i, &ty) in types.iter().enumerate() {
             let v = match live.contains(i) {
-                true => self
-                    .b
-                    .ins()
-                    .load(clif_type(ty), MemFlagsData::trusted(), base, slot(i)),
+                true => self.b.ins().load(clif_type(ty), words(), base, slot(at)),
                 // Nothing reads it before it is written.
                 false => self.zero(ty),
             };
             self.declare_local(ty, v);
+            at += ty.words();
         }
-        for (i, &ty) in point.stack.iter().enumerate() {
-            let at = slot(types.len() + i);
-            let v = self
-                .b
-                .ins()
-                .load(clif_type(ty), MemFlagsData::trusted(), base, at);
+        for &ty in &point.stack {
+            let v = self.b.ins().load(clif_type(ty), words(), base, slot(at));
             self.push(v, ty);
+            at += ty.words();
         }
         self.begin_unchecked();
         self.open_function();

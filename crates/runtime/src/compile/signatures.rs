@@ -5,12 +5,16 @@ use crate::types::{FuncType, ValType};
 use cranelift_codegen::ir::{self, types};
 use cranelift_codegen::isa::CallConv;
 
+/// The type of vectors between operators.
+pub(super) const VECTOR: ir::Type = types::I8X16;
+
 pub(crate) fn clif_type(ty: ValType) -> ir::Type {
     match ty {
         ValType::I32 | ValType::Ref(_) => types::I32,
         ValType::I64 => types::I64,
         ValType::F32 => types::F32,
         ValType::F64 => types::F64,
+        ValType::V128 => VECTOR,
     }
 }
 

@@ -25,7 +25,7 @@ impl Translator<'_, '_> {
     pub(super) fn element_address(&mut self, table: u32, index: Value, trap: TrapKind) -> Value {
         let place = self.table_record(table);
         let len = self.word(place, offset_of!(TableRecord, len));
-        let index = self.b.ins().uextend(types::I64, index);
+        let index = self.widened(index);
         let out = self
             .b
             .ins()
@@ -34,6 +34,10 @@ impl Translator<'_, '_> {
         let base = self.word(place, offset_of!(TableRecord, base));
         let byte = self.b.ins().ishl_imm_u(index, 2);
         self.b.ins().iadd(base, byte)
+    }
+
+    fn has_wide_indices(&self, table: u32) -> bool {
+        self.env.module.tables[table as usize].0.wide
     }
 
     fn table_type(&self, table: u32) -> ValType {
@@ -62,23 +66,26 @@ impl Translator<'_, '_> {
             TableSize { table } => {
                 let place = self.table_record(table);
                 let len = self.word(place, offset_of!(TableRecord, len));
-                let len = self.b.ins().ireduce(types::I32, len);
-                self.push(len, ValType::I32);
+                self.push_size(len, self.has_wide_indices(table));
             }
             TableGrow { table } => {
                 let id = self.table_id(table);
-                self.push_help(Helper::TableGrow, &[id], 2, ValType::I32);
+                let (by, value) = (self.pop_wide(), self.pop());
+                let old = self.call_helper(Helper::TableGrow, &[id, value, by]);
+                self.push_size(old.expect("a size"), self.has_wide_indices(table));
             }
             TableFill { table } => {
                 let id = self.table_id(table);
-                self.help(Helper::TableFill, &[id], 3);
+                let (len, value, to) = (self.pop_wide(), self.pop(), self.pop_wide());
+                self.call_helper(Helper::TableFill, &[id, to, value, len]);
             }
             TableCopy {
                 dst_table,
                 src_table,
             } => {
                 let (d, s) = (self.table_id(dst_table), self.table_id(src_table));
-                self.help(Helper::TableCopy, &[d, s], 3);
+                let (len, from, to) = (self.pop_wide(), self.pop_wide(), self.pop_wide());
+                self.call_helper(Helper::TableCopy, &[d, s, to, from, len]);
             }
             TableInit { elem_index, table } => {
                 let (i, e, t) = (
@@ -86,7 +93,8 @@ impl Translator<'_, '_> {
                     self.i32(elem_index as i64),
                     self.table_id(table),
                 );
-                self.help(Helper::TableInit, &[i, e, t], 3);
+                let (len, from, to) = (self.pop(), self.pop(), self.pop_wide());
+                self.call_helper(Helper::TableInit, &[i, e, t, to, from, len]);
             }
             ElemDrop { elem_index } => {
                 let (i, e) = (self.instance_id(), self.i32(elem_index as i64));

@@ -408,6 +408,7 @@ impl<'a, 'e> Translator<'a, 'e> {
             ValType::I64 => self.b.ins().iconst(types::I64, 0),
             ValType::F32 => self.b.ins().f32const(0.0),
             ValType::F64 => self.b.ins().f64const(0.0),
+            ValType::V128 => self.vector(&[0; 16]),
         }
     }
 

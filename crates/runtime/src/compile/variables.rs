@@ -16,7 +16,7 @@ impl Translator<'_, '_> {
     fn global_get(&mut self, index: u32) {
         let ty = self.env.module.globals[index as usize].0;
         let place = self.env.instance.globals[index as usize];
-        if !ty.mutable && !ty.ty.is_managed() {
+        if !ty.mutable && !ty.ty.is_managed() && ty.ty != ValType::V128 {
             let bits = self.env.constant(place);
             let v = match ty.ty {
                 ValType::I64 => self.i64(bits as i64),

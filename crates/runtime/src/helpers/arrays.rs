@@ -24,11 +24,15 @@ macro_rules! helper {
 pub(super) use helper;
 
 /// Whether `len` items from `start` lie within `limit`.
-pub(super) fn check(start: u32, len: u32, limit: u64, trap: TrapKind) -> Result<()> {
-    if start as u64 + len as u64 <= limit {
-        Ok(())
-    } else {
-        Err(trap.into())
+pub(super) fn check(
+    start: impl Into<u64>,
+    len: impl Into<u64>,
+    limit: u64,
+    trap: TrapKind,
+) -> Result<()> {
+    match start.into().checked_add(len.into()) {
+        Some(end) if end <= limit => Ok(()),
+        _ => Err(trap.into()),
     }
 }
 
@@ -79,6 +83,21 @@ helper! {
         if a.storage.is_managed() && len > 0 {
             vm.barrier(reference);
         }
+        Ok(())
+    }
+}
+
+helper! {
+    /// `array.fill` with a vector, whose arrays are never durable.
+    fill_vector(vm, reference: u32, start: u32, low: u64, high: u64, len: u32) {
+        let a = array(vm, reference)?;
+        check(start, len, a.len as u64, TrapKind::ArrayOutOfBounds)?;
+        let value = u128::from(high) << 64 | u128::from(low);
+        for i in start..start + len {
+            vm.write(a.address(i), a.storage, value);
+        }
+        vm.observe(Kind::Write, a.address(start), bytes_of(&a, len));
+        vm.note_write(reference);
         Ok(())
     }
 }

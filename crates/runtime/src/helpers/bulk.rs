@@ -1,4 +1,4 @@
-//! Linear memories and tables as a whole.
+//! Linear memories and tables as a whole. Addresses and lengths of 32 bits come here as 64.
 
 use super::arrays::{check, helper};
 use crate::error::{Result, TrapKind};
@@ -6,13 +6,13 @@ use crate::store::Vm;
 use varve_machine::Kind;
 
 helper! {
-    /// `memory.grow`: the old size in pages, or -1.
-    memory_grow(vm, memory: u32, pages: u32) -> u32 { Ok(vm.grow_memory(memory, pages).unwrap_or(u32::MAX)) }
+    /// `memory.grow`: the old size in pages, or -1, of which memories of 32 bits take the low half.
+    memory_grow(vm, memory: u32, pages: u64) -> u64 { Ok(vm.grow_memory(memory, pages).unwrap_or(u64::MAX)) }
 }
 
 helper! {
     /// `memory.fill`
-    memory_fill(vm, memory: u32, to: u32, value: u32, len: u32) {
+    memory_fill(vm, memory: u32, to: u64, value: u32, len: u64) {
         let bytes = vm.memories[memory as usize].bytes_mut();
         check(to, len, bytes.len() as u64, TrapKind::MemoryOutOfBounds)?;
         bytes[to as usize..][..len as usize].fill(value as u8);
@@ -23,7 +23,7 @@ helper! {
 
 helper! {
     /// `memory.copy`
-    memory_copy(vm, to_memory: u32, from_memory: u32, to: u32, from: u32, len: u32) {
+    memory_copy(vm, to_memory: u32, from_memory: u32, to: u64, from: u64, len: u64) {
         let source = vm.memories[from_memory as usize].bytes();
         check(from, len, source.len() as u64, TrapKind::MemoryOutOfBounds)?;
         let source = source[from as usize..].as_ptr();
@@ -39,9 +39,9 @@ helper! {
 
 helper! {
     /// `memory.init`
-    memory_init(vm, instance: u32, segment: u32, memory: u32, to: u32, from: u32, len: u32) {
+    memory_init(vm, instance: u32, segment: u32, memory: u32, to: u64, from: u32, len: u32) {
         vm.memory_init(instance, segment, memory, to, from, len)?;
-        vm.observe_memory(Kind::Write, memory, to, len);
+        vm.observe_memory(Kind::Write, memory, to, len.into());
         Ok(())
     }
 }
@@ -52,15 +52,15 @@ helper! {
 }
 
 helper! {
-    /// `table.grow`: the old size, or -1.
-    table_grow(vm, table: u32, value: u32, by: u32) -> u32 {
-        Ok(vm.grow_table(table, by, value).unwrap_or(u32::MAX))
+    /// `table.grow`: the same of a table, in elements.
+    table_grow(vm, table: u32, value: u32, by: u64) -> u64 {
+        Ok(vm.grow_table(table, by, value).unwrap_or(u64::MAX))
     }
 }
 
 helper! {
     /// `table.fill`
-    table_fill(vm, table: u32, to: u32, value: u32, len: u32) {
+    table_fill(vm, table: u32, to: u64, value: u32, len: u64) {
         let t = vm.tables[table as usize].elements_mut();
         check(to, len, t.len() as u64, TrapKind::TableOutOfBounds)?;
         t[to as usize..][..len as usize].fill(value);
@@ -70,7 +70,7 @@ helper! {
 
 helper! {
     /// `table.copy`
-    table_copy(vm, to_table: u32, from_table: u32, to: u32, from: u32, len: u32) {
+    table_copy(vm, to_table: u32, from_table: u32, to: u64, from: u64, len: u64) {
         let source = vm.tables[from_table as usize].elements();
         check(from, len, source.len() as u64, TrapKind::TableOutOfBounds)?;
         let source = source[from as usize..].as_ptr();
@@ -84,7 +84,7 @@ helper! {
 
 helper! {
     /// `table.init`
-    table_init(vm, instance: u32, segment: u32, table: u32, to: u32, from: u32, len: u32) {
+    table_init(vm, instance: u32, segment: u32, table: u32, to: u64, from: u32, len: u32) {
         vm.table_init(instance, segment, table, to, from, len)
     }
 }

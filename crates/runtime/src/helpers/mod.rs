@@ -45,20 +45,21 @@ helpers! {
     AllocArray = arrays::alloc_array, [I32, I32, I32] -> I32;
     IsSubtype = arrays::is_subtype, [I32, I32] -> I32;
     ArrayFill = arrays::fill, [I32, I32, I64, I32];
+    ArrayFillVector = arrays::fill_vector, [I32, I32, I64, I64, I32];
     ArrayCopy = arrays::copy, [I32, I32, I32, I32, I32];
     ArrayNewData = arrays::new_data, [I32, I32, I32, I32, I32, I32] -> I32;
     ArrayNewElem = arrays::new_elem, [I32, I32, I32, I32, I32, I32] -> I32;
     ArrayInitData = arrays::init_data, [I32, I32, I32, I32, I32, I32];
     ArrayInitElem = arrays::init_elem, [I32, I32, I32, I32, I32, I32];
-    MemoryGrow = bulk::memory_grow, [I32, I32] -> I32;
-    MemoryFill = bulk::memory_fill, [I32, I32, I32, I32];
-    MemoryCopy = bulk::memory_copy, [I32, I32, I32, I32, I32];
-    MemoryInit = bulk::memory_init, [I32, I32, I32, I32, I32, I32];
+    MemoryGrow = bulk::memory_grow, [I32, I64] -> I64;
+    MemoryFill = bulk::memory_fill, [I32, I64, I32, I64];
+    MemoryCopy = bulk::memory_copy, [I32, I32, I64, I64, I64];
+    MemoryInit = bulk::memory_init, [I32, I32, I32, I64, I32, I32];
     DataDrop = bulk::data_drop, [I32, I32];
-    TableGrow = bulk::table_grow, [I32, I32, I32] -> I32;
-    TableFill = bulk::table_fill, [I32, I32, I32, I32];
-    TableCopy = bulk::table_copy, [I32, I32, I32, I32, I32];
-    TableInit = bulk::table_init, [I32, I32, I32, I32, I32, I32];
+    TableGrow = bulk::table_grow, [I32, I32, I64] -> I64;
+    TableFill = bulk::table_fill, [I32, I64, I32, I64];
+    TableCopy = bulk::table_copy, [I32, I32, I64, I64, I64];
+    TableInit = bulk::table_init, [I32, I32, I32, I64, I32, I32];
     ElemDrop = bulk::elem_drop, [I32, I32];
     Throw = calls::throw, [I32];
     HostCall = calls::host_call, [I32, I64];
@@ -79,6 +80,7 @@ impl Helper {
             self,
             IsSubtype
                 | ArrayFill
+                | ArrayFillVector
                 | ArrayCopy
                 | Hot
                 | Resume
@@ -93,7 +95,10 @@ impl Helper {
     /// Whether elements of arrays are others when it returns.
     pub fn stores_elements(self) -> bool {
         use Helper::*;
-        matches!(self, ArrayFill | ArrayCopy | ArrayInitData | ArrayInitElem)
+        matches!(
+            self,
+            ArrayFill | ArrayFillVector | ArrayCopy | ArrayInitData | ArrayInitElem
+        )
     }
 }
 

@@ -17,6 +17,7 @@ fn frame_info(vm: &Vm, frame: &walk::Frame, innermost: bool) -> impl Iterator<It
     places.map(|(func, offset)| FrameInfo {
         function: vm.func_name(func),
         offset,
+        line: None,
     })
 }
 

@@ -35,9 +35,13 @@ impl Js {
         }
     }
 
-    /// The value as an external reference.
+    /// The value as an external reference. Strings are objects of the heap.
     pub fn put(self, store: impl AsContextMut) -> Result<Val> {
-        Ok(Val::ExternRef(Some(Rooted::external(store, self)?)))
+        let rooted = match self {
+            Js::String(units) => Rooted::string(store, &units)?,
+            other => Rooted::external(store, other)?,
+        };
+        Ok(Val::ExternRef(Some(rooted)))
     }
 
     /// The value behind a reference; none for null.
@@ -45,6 +49,9 @@ impl Js {
         let Some(r) = val.rooted() else {
             return Ok(None);
         };
+        if let Some(units) = r.string_units(&mut *store)? {
+            return Ok(Some(Js::String(units)));
+        }
         match r.host_value::<Js, C>(store) {
             Some(js) => Ok(Some(js.clone())),
             None => Err(Error::usage(

@@ -3,7 +3,7 @@
 mod console;
 pub mod durable;
 mod js;
-mod js_string;
+pub mod js_string;
 pub mod placement;
 pub mod teavm;
 pub mod wasi;

@@ -56,7 +56,7 @@ pub fn link(
     store: &mut Store<State>,
     module: &Module,
 ) -> Result<Memory> {
-    js_string::link(linker);
+    js_string::link(linker, store, module)?;
     super::placement::link(linker);
     console(linker);
     dates(linker);
@@ -394,7 +394,7 @@ fn memory(linker: &mut Linker<State>, store: &mut Store<State>, module: &Module)
     })?;
     let declared = module.inner.imports.iter().find_map(|i| match &i.ty {
         crate::module::ExternType::Memory(m) if i.module == "env" && i.name == "memory" => {
-            Some(m.min_pages)
+            u32::try_from(m.min_pages).ok()
         }
         _ => None,
     });
@@ -522,16 +522,18 @@ fn describe(store: &mut Store<State>, instance: Instance, exception: Rooted) -> 
     }
     text.push('\n');
     if let Some(stack) = call(store, "teavm.getJsException", object)?
-        && let Some(Js::Stack(frames)) = Js::get(store, &stack)?
+        && let Some(Js::Stack(mut frames)) = Js::get(store, &stack)?
     {
+        store.add_lines(&mut frames);
         // The constructors of the exception itself are no news.
         for frame in frames.iter().skip_while(|f| {
             f.function.contains("::<init>") || f.function.contains("::fillInStackTrace")
         }) {
-            text += &format!(
-                "\tat {}\n",
-                frame.function.trim_matches('`').replace("::", ".")
-            );
+            let function = frame.function.trim_matches('`').replace("::", ".");
+            match &frame.line {
+                Some(line) => text += &format!("\tat {function}({line})\n"),
+                None => text += &format!("\tat {function}\n"),
+            }
         }
     }
     Ok(text)

@@ -68,7 +68,7 @@ impl Convert<'_> {
             wp::ValType::I64 => ValType::I64,
             wp::ValType::F32 => ValType::F32,
             wp::ValType::F64 => ValType::F64,
-            wp::ValType::V128 => return unsupported("SIMD"),
+            wp::ValType::V128 => ValType::V128,
             wp::ValType::Ref(r) => ValType::Ref(self.reference(r)?),
         })
     }

@@ -29,14 +29,18 @@ pub(crate) type Expr = Range<usize>;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TableType {
     pub element: RefType,
-    pub min: u32,
-    pub max: Option<u32>,
+    pub min: u64,
+    pub max: Option<u64>,
+    /// Whether indices have 64 bits.
+    pub wide: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct MemoryType {
-    pub min_pages: u32,
-    pub max_pages: Option<u32>,
+    pub min_pages: u64,
+    pub max_pages: Option<u64>,
+    /// Whether addresses have 64 bits.
+    pub wide: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,16 +7,11 @@ use crate::types::Kind;
 use wasmparser as wp;
 use wasmparser::{Parser, Payload, ValidPayload, Validator, WasmFeatures};
 
-/// The proposals that the engine implements: WebAssembly 3.0 without SIMD and 64-bit memories, and exceptions as they were before it, which
+/// The proposals that the engine implements: WebAssembly 3.0 without relaxed SIMD, and exceptions as they were before it, which
 /// compilers still emit.
 fn features() -> WasmFeatures {
     let all = WasmFeatures::WASM3 | WasmFeatures::LEGACY_EXCEPTIONS;
-    all.difference(
-        WasmFeatures::SIMD
-            | WasmFeatures::RELAXED_SIMD
-            | WasmFeatures::MEMORY64
-            | WasmFeatures::THREADS,
-    )
+    all.difference(WasmFeatures::RELAXED_SIMD | WasmFeatures::THREADS)
 }
 
 pub(super) fn parse(engine: &Engine, bytes: &[u8]) -> Result<ModuleInner> {
@@ -301,8 +296,9 @@ impl<'a> Reading<'a> {
     fn table(&self, ty: wp::TableType) -> Result<TableType> {
         Ok(TableType {
             element: self.convert().reference(ty.element_type)?,
-            min: ty.initial.min(u32::MAX as u64) as u32,
-            max: ty.maximum.map(|m| m.min(u32::MAX as u64) as u32),
+            min: ty.initial,
+            max: ty.maximum,
+            wide: ty.table64,
         })
     }
 
@@ -438,10 +434,10 @@ fn cut(bytes: &[u8]) -> bool {
 }
 
 fn memory(ty: wp::MemoryType) -> MemoryType {
-    let pages = |n: u64| n.min(1 << 16) as u32;
     MemoryType {
-        min_pages: pages(ty.initial),
-        max_pages: ty.maximum.map(pages),
+        min_pages: ty.initial,
+        max_pages: ty.maximum,
+        wide: ty.memory64,
     }
 }
 
@@ -454,14 +450,12 @@ fn without_bytes(message: &str) -> &str {
 fn unsupported_proposal(e: &wp::Error) -> Option<String> {
     let missing = e.missing_wasm_feature()?;
     let known = [
-        (WasmFeatures::SIMD, "SIMD"),
         (WasmFeatures::RELAXED_SIMD, "relaxed SIMD"),
         (WasmFeatures::THREADS, "threads"),
         (
             WasmFeatures::SHARED_EVERYTHING_THREADS,
             "threads (shared everything)",
         ),
-        (WasmFeatures::MEMORY64, "64-bit memories (memory64)"),
         (WasmFeatures::COMPONENT_MODEL, "the component model"),
         (WasmFeatures::CUSTOM_PAGE_SIZES, "custom page sizes"),
         (WasmFeatures::STACK_SWITCHING, "stack switching"),

@@ -195,6 +195,7 @@ impl ModuleInner {
             Storage::Val(ValType::I64) => "i64",
             Storage::Val(ValType::F32) => "f32",
             Storage::Val(ValType::F64) => "f64",
+            Storage::Val(ValType::V128) => "v128",
             Storage::Val(ValType::Ref(_)) => "ref",
         };
         format!("{element}[]")

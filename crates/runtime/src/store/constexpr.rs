@@ -4,13 +4,14 @@ use super::Vm;
 use super::root::Rooted;
 use crate::error::{Error, Result};
 use crate::module::{Expr, ModuleInner};
-use crate::types::Storage;
+use crate::types::{Storage, ValType};
 use wasmparser::{BinaryReader, Operator};
 
 /// A value while an expression is evaluated; objects are handles, since evaluation allocates.
 #[derive(Clone, Copy)]
 enum Item {
     Bits(u64),
+    Vector(u128),
     Object(Rooted),
 }
 
@@ -18,20 +19,28 @@ impl Vm {
     fn item_bits(&self, item: &Item) -> u64 {
         match item {
             Item::Bits(b) => *b,
+            Item::Vector(_) => unreachable!("validated"),
             Item::Object(r) => self.roots.get(r).expect("evaluation keeps its own handles") as u64,
         }
     }
 
-    /// The value of an expression, as 64 bits; a reference among them must be stored before anything allocates.
+    fn item_any(&self, item: &Item) -> u128 {
+        match item {
+            Item::Vector(v) => *v,
+            item => self.item_bits(item).into(),
+        }
+    }
+
+    /// The value of an expression, by its bits; a reference among them must be stored before anything allocates.
     pub(crate) fn evaluate(
         &mut self,
         instance: u32,
         module: &ModuleInner,
         expr: &Expr,
-    ) -> Result<u64> {
+    ) -> Result<u128> {
         let mark = self.roots.mark();
         let result = self.evaluate_items(instance, module, expr);
-        let bits = result.map(|item| self.item_bits(&item));
+        let bits = result.map(|item| self.item_any(&item));
         self.roots.release(mark);
         bits
     }
@@ -74,6 +83,7 @@ impl Vm {
             I64Const { value } => Item::Bits(value as u64),
             F32Const { value } => Item::Bits(value.bits() as u64),
             F64Const { value } => Item::Bits(value.bits()),
+            V128Const { value } => Item::Vector(u128::from_le_bytes(*value.bytes())),
             I32Add | I32Sub | I32Mul | I64Add | I64Sub | I64Mul => {
                 let b = self.item_bits(&pop(stack));
                 let a = self.item_bits(&pop(stack));
@@ -88,10 +98,10 @@ impl Vm {
             }
             GlobalGet { global_index } => {
                 let place = self.instances[instance as usize].globals[global_index as usize];
-                let bits = self.global_bits(place);
-                match module.globals[global_index as usize].0.ty.is_managed() {
-                    true => self.object_item(bits as u32),
-                    false => Item::Bits(bits),
+                match module.globals[global_index as usize].0.ty {
+                    ValType::V128 => Item::Vector(self.global_vector(place)),
+                    ty if ty.is_managed() => self.object_item(self.global_bits(place) as u32),
+                    _ => Item::Bits(self.global_bits(place)),
                 }
             }
             RefNull { .. } => Item::Bits(0),
@@ -108,7 +118,7 @@ impl Vm {
                 let count = self.engine.types().fields(ty).len();
                 let fields = stack.split_off(stack.len() - count);
                 let site = self.beginning(instance, module, struct_type_index);
-                let raw = self.new_struct(ty, site, |vm, i| vm.item_bits(&fields[i]))?;
+                let raw = self.new_struct(ty, site, |vm, i| vm.item_any(&fields[i]))?;
                 self.object_item(raw)
             }
             StructNewDefault { struct_type_index } => {
@@ -121,7 +131,7 @@ impl Vm {
                 let value = pop(stack);
                 let site = self.beginning(instance, module, array_type_index);
                 let ty = module.types[array_type_index as usize];
-                let raw = self.new_array(ty, site, len, |vm, _| vm.item_bits(&value))?;
+                let raw = self.new_array(ty, site, len, |vm, _| vm.item_any(&value))?;
                 self.object_item(raw)
             }
             ArrayNewDefault { array_type_index } => {
@@ -138,7 +148,7 @@ impl Vm {
                 let ty = module.types[array_type_index as usize];
                 let site = self.beginning(instance, module, array_type_index);
                 let raw = self.new_array(ty, site, array_size, |vm, i| {
-                    vm.item_bits(&items[i as usize])
+                    vm.item_any(&items[i as usize])
                 })?;
                 self.object_item(raw)
             }
@@ -158,7 +168,7 @@ impl Vm {
         ty: u32,
         site: u32,
         len: u32,
-        bits: impl Fn(&Vm, u32) -> u64,
+        bits: impl Fn(&Vm, u32) -> u128,
     ) -> Result<u32> {
         let raw = self.alloc_array(ty, len, site)?;
         let a = self.array(raw);

@@ -29,7 +29,7 @@ pub(crate) struct InstanceData {
 impl Vm {
     /// Whether what is given can be imported as `expected`.
     fn matches(&self, types: &Registry, id: &ExternId, expected: &ExternType) -> bool {
-        let limits = |min: u32, max: Option<u32>, want_min: u32, want_max: Option<u32>| {
+        let limits = |min: u64, max: Option<u64>, want_min: u64, want_max: Option<u64>| {
             min >= want_min && want_max.is_none_or(|w| max.is_some_and(|m| m <= w))
         };
         match (id, expected) {
@@ -39,11 +39,12 @@ impl Vm {
             (ExternId::Table(t), ExternType::Table(e)) => {
                 let t = &self.tables[*t as usize];
                 t.ty.element == e.element
-                    && limits(t.elements().len() as u32, t.ty.max, e.min, e.max)
+                    && t.ty.wide == e.wide
+                    && limits(t.elements().len() as u64, t.ty.max, e.min, e.max)
             }
             (ExternId::Memory(m), ExternType::Memory(e)) => {
                 let m = &self.memories[*m as usize];
-                limits(m.pages(), m.ty.max_pages, e.min_pages, e.max_pages)
+                m.ty.wide == e.wide && limits(m.pages(), m.ty.max_pages, e.min_pages, e.max_pages)
             }
             (ExternId::Global(g), ExternType::Global(e)) => {
                 let g = &self.globals[*g as usize].ty;
@@ -65,13 +66,15 @@ impl Vm {
             ExternType::Table(t) => {
                 let element = crate::types::ValType::Ref(t.element);
                 format!(
-                    "table of {element}, {} elements or more, at most {}",
+                    "table of {element}{}, {} elements or more, at most {}",
+                    if t.wide { " by 64-bit indices" } else { "" },
                     t.min,
                     most(t.max)
                 )
             }
             ExternType::Memory(m) => format!(
-                "memory of {} pages or more, at most {}",
+                "{}memory of {} pages or more, at most {}",
+                if m.wide { "64-bit " } else { "" },
                 m.min_pages,
                 most(m.max_pages)
             ),
@@ -90,7 +93,7 @@ impl Vm {
             ExternId::Table(t) => {
                 let t = &self.tables[t as usize];
                 let mut ty = t.ty.clone();
-                ty.min = t.elements().len() as u32;
+                ty.min = t.elements().len() as u64;
                 ExternType::Table(ty)
             }
             ExternId::Memory(m) => {
@@ -227,7 +230,7 @@ impl Vm {
         for (i, segment) in m.elements.iter().enumerate() {
             match &segment.mode {
                 Mode::Active(table, offset) => {
-                    let to = self.evaluate(id, m, offset)? as u32;
+                    let to = self.evaluate(id, m, offset)? as u64;
                     let table = self.instances[id as usize].tables[*table as usize];
                     let len = segment.items.len() as u32;
                     self.table_init(id, i as u32, table, to, 0, len)?;
@@ -239,7 +242,7 @@ impl Vm {
         }
         for (i, segment) in m.data.iter().enumerate() {
             if let Mode::Active(memory, offset) = &segment.mode {
-                let to = self.evaluate(id, m, offset)? as u32;
+                let to = self.evaluate(id, m, offset)? as u64;
                 let memory = self.instances[id as usize].memories[*memory as usize];
                 self.memory_init(id, i as u32, memory, to, 0, segment.bytes.len() as u32)?;
                 self.instance(id).dropped_data[i] = true;
@@ -249,9 +252,13 @@ impl Vm {
     }
 
     /// A global with its first value.
-    pub(crate) fn new_global(&mut self, ty: crate::module::GlobalType, bits: u64) -> Result<Place> {
-        let place = self.region.allocate(8)?;
-        self.set_global_bits(place, bits);
+    pub(crate) fn new_global(
+        &mut self,
+        ty: crate::module::GlobalType,
+        bits: u128,
+    ) -> Result<Place> {
+        let place = self.region.allocate(8 * ty.ty.words())?;
+        self.set_global_bits(place, ty.ty, bits);
         self.globals.push(GlobalData { place, ty });
         Ok(place)
     }
@@ -275,7 +282,7 @@ impl Vm {
         instance: u32,
         segment: u32,
         memory: u32,
-        to: u32,
+        to: u64,
         from: u32,
         len: u32,
     ) -> Result<()> {
@@ -293,7 +300,7 @@ impl Vm {
         instance: u32,
         segment: u32,
         table: u32,
-        to: u32,
+        to: u64,
         from: u32,
         len: u32,
     ) -> Result<()> {
@@ -318,7 +325,7 @@ impl Vm {
     }
 }
 
-fn most(max: Option<u32>) -> String {
+fn most(max: Option<u64>) -> String {
     max.map_or("any number".into(), |m| m.to_string())
 }
 
@@ -326,17 +333,17 @@ fn copy_checked<T: Copy>(
     source: &[T],
     from: u32,
     target: &mut [T],
-    to: u32,
+    to: u64,
     len: u32,
     trap: TrapKind,
 ) -> Result<()> {
-    let range = |start: u32, limit: usize| {
-        let end = start as u64 + len as u64;
+    let range = |start: u64, limit: usize| {
+        let end = start.checked_add(len.into()).ok_or(trap)?;
         (end <= limit as u64)
             .then_some(start as usize..end as usize)
             .ok_or(trap)
     };
-    let (from, to) = (range(from, source.len())?, range(to, target.len())?);
+    let (from, to) = (range(from.into(), source.len())?, range(to, target.len())?);
     target[to].copy_from_slice(&source[from]);
     Ok(())
 }

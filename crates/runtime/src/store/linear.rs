@@ -9,17 +9,18 @@ use crate::module::{MemoryType, TableType};
 pub(crate) const PAGE: usize = 65536;
 /// Bytes that a memory reserves: all that a 32-bit index and a 32-bit offset reach, and the widest access.
 const RESERVED: usize = (8 << 30) + PAGE;
-const MAX_PAGES: u32 = 65536;
+const MAX_PAGES: u64 = 65536;
+/// Pages of a memory with 64-bit addresses: as far apart as memories are from each other for those who observe the program.
+const MAX_PAGES_WIDE: u64 = super::observe::MEMORY / PAGE as u64;
 /// Bytes of an element of a table.
 const ELEMENT: u64 = 4;
 /// Elements that a table may have: more would be a table of over 400 MB.
-const MAX_ELEMENTS: u32 = 100_000_000;
+const MAX_ELEMENTS: u64 = 100_000_000;
 
 impl Vm {
     /// A linear memory.
     pub(crate) fn new_memory(&mut self, ty: MemoryType) -> Result<u32> {
-        let pages = u64::from(ty.min_pages);
-        self.has_room("linear memory", pages * PAGE as u64)?;
+        self.has_room("linear memory", ty.min_pages.saturating_mul(PAGE as u64))?;
         let place = self.region.allocate(std::mem::size_of::<MemoryRecord>())?;
         // SAFETY: the record's place was just allocated; memories are dropped before the region.
         let memory = unsafe { LinearMemory::new(ty, place, self.region.address(place)) }?;
@@ -29,7 +30,7 @@ impl Vm {
 
     /// A table filled with a value.
     pub(crate) fn new_table(&mut self, ty: TableType, value: u32) -> Result<u32> {
-        self.has_room("a table", u64::from(ty.min) * ELEMENT)?;
+        self.has_room("a table", ty.min.saturating_mul(ELEMENT))?;
         let place = self.region.allocate(std::mem::size_of::<TableRecord>())?;
         // SAFETY: the record's place was just allocated; tables are dropped before the region.
         let table = unsafe { TableData::new(ty, place, self.region.address(place), value) }?;
@@ -38,16 +39,16 @@ impl Vm {
     }
 
     /// The old size in pages; none if the memory cannot grow so far, or the store may not have more.
-    pub(crate) fn grow_memory(&mut self, memory: u32, by: u32) -> Option<u32> {
-        match u64::from(by) * PAGE as u64 <= self.room() {
+    pub(crate) fn grow_memory(&mut self, memory: u32, by: u64) -> Option<u64> {
+        match by.saturating_mul(PAGE as u64) <= self.room() {
             true => self.memories[memory as usize].grow(by),
             false => None,
         }
     }
 
     /// The same for a table, in elements.
-    pub(crate) fn grow_table(&mut self, table: u32, by: u32, value: u32) -> Option<u32> {
-        match u64::from(by) * ELEMENT <= self.room() {
+    pub(crate) fn grow_table(&mut self, table: u32, by: u64, value: u32) -> Option<u64> {
+        match by.saturating_mul(ELEMENT) <= self.room() {
             true => self.tables[table as usize].grow(by, value),
             false => None,
         }
@@ -75,6 +76,23 @@ impl Vm {
     }
 }
 
+impl MemoryType {
+    /// Pages that such a memory has at most.
+    fn most_pages(&self) -> u64 {
+        let most = if self.wide { MAX_PAGES_WIDE } else { MAX_PAGES };
+        self.max_pages.unwrap_or(most).min(most)
+    }
+
+    /// Bytes of addresses that such a memory reserves.
+    fn reserved(&self) -> usize {
+        match self.wide {
+            // Its code compares indices with the memory's size.
+            true => (self.most_pages() as usize * PAGE).max(PAGE),
+            false => RESERVED,
+        }
+    }
+}
+
 pub(crate) struct LinearMemory {
     pub ty: MemoryType,
     pub place: Place,
@@ -94,7 +112,7 @@ impl LinearMemory {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
             let base = libc::mmap(
                 std::ptr::null_mut(),
-                RESERVED,
+                ty.reserved(),
                 libc::PROT_NONE,
                 flags,
                 -1,
@@ -126,20 +144,20 @@ impl LinearMemory {
         unsafe { &*self.record }
     }
 
-    pub fn pages(&self) -> u32 {
-        (self.record().bytes as usize / PAGE) as u32
+    pub fn pages(&self) -> u64 {
+        self.record().bytes / PAGE as u64
     }
 
     /// The old size in pages; none if it cannot grow so far.
-    pub fn grow(&mut self, by: u32) -> Option<u32> {
+    pub fn grow(&mut self, by: u64) -> Option<u64> {
         let old = self.pages();
         let new = old.checked_add(by)?;
-        if new > self.ty.max_pages.unwrap_or(MAX_PAGES).min(MAX_PAGES) {
+        if new > self.ty.most_pages() {
             return None;
         }
         let record = self.record();
         let (from, bytes) = (old as usize * PAGE, by as usize * PAGE);
-        // SAFETY: the range lies in the reservation, since `new` is at most MAX_PAGES.
+        // SAFETY: the range lies in the reservation, which has room for all pages that the type allows.
         let mapped = by == 0
             || unsafe {
                 libc::mprotect(
@@ -172,7 +190,7 @@ impl LinearMemory {
 impl Drop for LinearMemory {
     fn drop(&mut self) {
         // SAFETY: mapped by `new`, and the store that could touch it is gone.
-        unsafe { libc::munmap(self.record().base.cast(), RESERVED) };
+        unsafe { libc::munmap(self.record().base.cast(), self.ty.reserved()) };
     }
 }
 
@@ -219,10 +237,10 @@ impl TableData {
     }
 
     /// The old size; none if it cannot grow so far.
-    pub fn grow(&mut self, by: u32, value: u32) -> Option<u32> {
-        let old = self.elements.len() as u32;
+    pub fn grow(&mut self, by: u64, value: u32) -> Option<u64> {
+        let old = self.elements.len() as u64;
         let new = old.checked_add(by)?;
-        if new > self.ty.max.unwrap_or(u32::MAX).min(MAX_ELEMENTS) {
+        if new > self.ty.max.unwrap_or(u64::MAX).min(MAX_ELEMENTS) {
             return None;
         }
         self.elements.try_reserve(by as usize).ok()?;

@@ -18,6 +18,7 @@ pub(crate) mod root;
 mod sampler;
 pub(crate) mod sites;
 mod stack;
+mod strings;
 mod tier;
 mod vm;
 
@@ -135,6 +136,7 @@ impl<T> Store<T> {
         Some(crate::FrameInfo {
             function: vm.func_name(*func),
             offset: at[0],
+            line: None,
         })
     }
 
@@ -148,6 +150,18 @@ impl<T> Store<T> {
     /// those without objects too. `program` is what it is to be a profile of. None of a store that is not profiled.
     pub fn profile(&mut self, program: &str) -> Option<Profile> {
         self.inner.vm.profile(program)
+    }
+
+    /// Has traps and stacks of exceptions name lines of the source: `lines` gives file and line, such as `Main.java:12`, by the byte offset of an
+    /// instruction in the module. It is asked for the calls of a program that ends so, and for no others. Of a store with several modules it
+    /// cannot know which one the offset is in.
+    pub fn source_lines(&mut self, lines: impl Fn(u64) -> Option<String> + Send + 'static) {
+        self.inner.vm.lines = Some(Box::new(lines));
+    }
+
+    /// Adds what [`Store::source_lines`] knows.
+    pub(crate) fn add_lines(&self, frames: &mut [crate::FrameInfo]) {
+        self.inner.vm.add_lines(frames);
     }
 
     /// Has `log` called after each collection from now on. A record shows itself as one line.

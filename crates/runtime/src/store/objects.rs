@@ -1,9 +1,10 @@
 //! Objects of the heap as the runtime's own code sees them.
 
 use super::Vm;
-use crate::error::Result;
+use crate::error::{Result, TrapKind};
 use crate::types::{Storage, TypeIndex, ValType, array_base};
 use varve_heap::{Ref, layout};
+use varve_machine::Kind as Access;
 
 /// An array in its place; valid until the next allocation.
 pub(crate) struct Array {
@@ -67,14 +68,16 @@ impl Vm {
     }
 
     /// Writes the low bytes of `bits` as `storage` says. No barrier.
-    pub(crate) fn write(&self, address: *mut u8, storage: Storage, bits: u64) {
+    pub(crate) fn write(&self, address: *mut u8, storage: Storage, bits: impl Into<u128>) {
+        let bits = bits.into();
         // SAFETY: callers pass addresses of fields or elements of that storage type in live objects.
         unsafe {
             match storage.bytes() {
                 1 => address.write(bits as u8),
                 2 => address.cast::<u16>().write(bits as u16),
                 4 => address.cast::<u32>().write(bits as u32),
-                _ => address.cast::<u64>().write(bits),
+                8 => address.cast::<u64>().write(bits as u64),
+                _ => address.cast::<u128>().write_unaligned(bits),
             }
         }
     }
@@ -88,6 +91,56 @@ impl Vm {
                 2 => address.cast::<u16>().read() as u64,
                 4 => address.cast::<u32>().read() as u64,
                 _ => address.cast::<u64>().read(),
+            }
+        }
+    }
+
+    /// The same of any value, vectors too.
+    pub(crate) fn read_any(&self, address: *const u8, storage: Storage) -> u128 {
+        match storage {
+            // SAFETY: as `write`.
+            Storage::Val(ValType::V128) => unsafe { address.cast::<u128>().read_unaligned() },
+            _ => self.read(address, storage).into(),
+        }
+    }
+
+    /// Writes `len` elements of an array that holds no references, from `start` on, and tells all who want to know.
+    ///
+    /// # Errors
+    /// If the reference is null, or the array has no such elements.
+    ///
+    /// # Safety
+    /// So many elements are at `from`, which is no place of the array itself, and stay there: nothing is allocated here.
+    pub(crate) unsafe fn write_elements(
+        &mut self,
+        reference: u32,
+        start: u32,
+        from: *const u8,
+        len: u32,
+    ) -> Result<()> {
+        if reference == 0 {
+            return Err(TrapKind::NullReference.into());
+        }
+        let a = self.array(reference);
+        if u64::from(start) + u64::from(len) > u64::from(a.len) {
+            return Err(TrapKind::ArrayOutOfBounds.into());
+        }
+        let reference = self.resolve(reference);
+        let width = a.storage.bytes();
+        let bytes = u64::from(len) * u64::from(width);
+        let at = u64::from(array_base(width)) + u64::from(start) * u64::from(width);
+        let durable = self.durable_offset(reference).filter(|_| bytes > 0);
+        if let Some(object) = durable {
+            self.before_durable(object, at, bytes)?;
+        }
+        // SAFETY: as this function; the bounds were checked.
+        unsafe { std::ptr::copy_nonoverlapping(from, a.address(start), bytes as usize) };
+        match durable {
+            Some(object) => self.after_durable(object, at, bytes),
+            None => {
+                self.observe(Access::Write, a.address(start), bytes as usize);
+                self.note_write(reference);
+                Ok(())
             }
         }
     }
@@ -108,7 +161,7 @@ impl Vm {
         &mut self,
         ty: TypeIndex,
         site: u32,
-        bits: impl Fn(&Vm, usize) -> u64,
+        bits: impl Fn(&Vm, usize) -> u128,
     ) -> Result<u32> {
         let reference = self.alloc_struct(ty, site)?;
         let (offsets, fields) = {
@@ -131,7 +184,7 @@ impl Vm {
     }
 
     /// A field of a struct or exception, zero-extended, with its type.
-    pub(crate) fn field(&self, reference: u32, index: usize) -> (u64, ValType) {
+    pub(crate) fn field(&self, reference: u32, index: usize) -> (u128, ValType) {
         let reference = self.resolve(reference);
         let ty = self.type_of(reference);
         let (offset, storage) = {
@@ -142,7 +195,7 @@ impl Vm {
             )
         };
         (
-            self.read(
+            self.read_any(
                 self.object(reference).wrapping_add(offset as usize),
                 storage,
             ),

@@ -31,7 +31,7 @@ use crate::compile::isa::Level;
 pub(crate) const HEAP: u64 = 1 << 40;
 /// Where the first linear memory is, and the distance to the next one.
 const MEMORIES: u64 = 2 << 40;
-const MEMORY: u64 = 16 << 30;
+pub(crate) const MEMORY: u64 = 16 << 30;
 const OTHERS: u64 = 3 << 40;
 /// Where the code of the first module is, and how far it is from there to that of the next.
 const CODE: u64 = 4 << 40;
@@ -478,9 +478,9 @@ impl Vm {
     }
 
     /// The same for bytes of a linear memory.
-    pub(crate) fn observe_memory(&self, kind: Kind, memory: u32, at: u32, bytes: u32) {
+    pub(crate) fn observe_memory(&self, kind: Kind, memory: u32, at: u64, bytes: u64) {
         if let Some(recording) = &self.recording {
-            recording.record_at(kind, memory_at(memory) + u64::from(at), bytes.into());
+            recording.record_at(kind, memory_at(memory) + at, bytes);
         }
     }
 

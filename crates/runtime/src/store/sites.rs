@@ -8,7 +8,7 @@ use crate::types::Registry;
 use std::collections::HashMap;
 use varve_heap::layout::SITE_BITS;
 use varve_heap::record::Recorder;
-use varve_sites::{Key, Profile, SiteProfile};
+use varve_sites::{Key, Profile, SiteProfile, SitesFile};
 
 /// Where objects are made.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -24,7 +24,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::helpers;
 use crate::module::GlobalType;
-use crate::types::{FuncType, HOST_TYPE, Kind, TypeIndex};
+use crate::types::{FuncType, HOST_TYPE, Kind, TypeIndex, ValType};
 use cranelift_codegen::isa::OwnedTargetIsa;
 use std::any::Any;
 use std::collections::HashMap;
@@ -93,9 +93,14 @@ pub struct Vm {
     pub(crate) pending: Option<Error>,
     /// A panic of a host function on its way to the host.
     pub(crate) panic: Option<Box<dyn Any + Send>>,
+    /// What lines of the source instructions come from: see [`Store::source_lines`](super::Store::source_lines).
+    pub(crate) lines: Option<Box<Lines>>,
     /// Types whose rows are written.
     known_types: usize,
 }
+
+/// File and line of the source, by the offset in the module.
+pub(crate) type Lines = dyn Fn(u64) -> Option<String> + Send;
 
 // SAFETY: the pointers in a store point into memory that the store owns; host functions and values are Send.
 unsafe impl Send for Vm {}
@@ -202,6 +207,7 @@ impl Vm {
             host_values: vec![],
             pending: None,
             panic: None,
+            lines: None,
             known_types: 0,
         };
         vm.learn_types()?;
@@ -333,7 +339,7 @@ impl Vm {
         };
         let types = self.engine.types();
         let ty = types.func(f.ty);
-        (call.clone(), ty.params.len().max(ty.results.len()).max(1))
+        (call.clone(), ty.words())
     }
 
     pub(crate) fn func_name(&self, func: u32) -> String {
@@ -409,10 +415,21 @@ impl Vm {
                     exception: vm.roots.push(raw),
                 })
             }
-            e => {
+            mut e => {
                 vm.roots.release(mark);
+                if let Error::Trap(trap) = &mut e {
+                    vm.add_lines(&mut trap.frames);
+                }
                 Err(e)
             }
+        }
+    }
+
+    /// Adds lines of the source to calls, where they are known.
+    pub(crate) fn add_lines(&self, frames: &mut [crate::FrameInfo]) {
+        let Some(lines) = &self.lines else { return };
+        for frame in frames.iter_mut().filter(|f| f.line.is_none()) {
+            frame.line = lines(frame.offset.into());
         }
     }
 
@@ -479,9 +496,20 @@ impl Vm {
         unsafe { self.region.address::<u64>(place).read() }
     }
 
-    pub(crate) fn set_global_bits(&mut self, place: Place, bits: u64) {
+    /// The value of a global with a vector.
+    pub(crate) fn global_vector(&self, place: Place) -> u128 {
+        // SAFETY: places of such globals hold 16 bytes.
+        unsafe { self.region.address::<u128>(place).read_unaligned() }
+    }
+
+    pub(crate) fn set_global_bits(&mut self, place: Place, ty: ValType, bits: u128) {
         // SAFETY: as above.
-        unsafe { self.region.address::<u64>(place).write(bits) };
+        unsafe {
+            match ty {
+                ValType::V128 => self.region.address::<u128>(place).write_unaligned(bits),
+                _ => self.region.address::<u64>(place).write(bits as u64),
+            }
+        }
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 use varve_runtime::*;
-use wast::core::{NanPattern, WastArgCore, WastRetCore};
+use wast::core::{NanPattern, V128Pattern, WastArgCore, WastRetCore};
 use wast::lexer::Lexer;
 use wast::parser::{self, ParseBuffer};
-use wast::token::Id;
+use wast::token::{F32, F64, Id};
 use wast::{QuoteWat, Wast, WastArg, WastDirective, WastExecute, WastInvoke, WastRet, Wat};
 
 /// What became of a script's directives.
@@ -92,6 +92,11 @@ impl<'e> Script<'e> {
         linker
             .define("spectest", "table", table)
             .define("spectest", "memory", memory);
+        let wide = r#"(module (table (export "table64") i64 10 20 funcref))"#;
+        let wide = Module::new(engine, &wat::parse_str(wide).unwrap()).unwrap();
+        let wide = linker.instantiate(&mut store, &wide).unwrap();
+        let wide = wide.get_export(&mut store, "table64").unwrap();
+        linker.define("spectest", "table64", wide);
         Script {
             engine,
             store,
@@ -293,6 +298,7 @@ impl<'e> Script<'e> {
             WastArgCore::I64(v) => Val::I64(*v),
             WastArgCore::F32(v) => Val::F32(v.bits),
             WastArgCore::F64(v) => Val::F64(v.bits),
+            WastArgCore::V128(v) => Val::V128(u128::from_le_bytes(v.to_le_bytes())),
             WastArgCore::RefNull(H::Abstract { ty, .. }) => match ty {
                 A::Func | A::NoFunc => Val::FuncRef(None),
                 A::Extern | A::NoExtern => Val::ExternRef(None),
@@ -314,16 +320,9 @@ impl<'e> Script<'e> {
             (_, WastRetCore::Either(all)) => all.iter().any(|e| self.matches(v, e)),
             (Val::I32(a), WastRetCore::I32(b)) => a == b,
             (Val::I64(a), WastRetCore::I64(b)) => a == b,
-            (Val::F32(a), WastRetCore::F32(p)) => match p {
-                NanPattern::CanonicalNan => a & 0x7fff_ffff == 0x7fc0_0000,
-                NanPattern::ArithmeticNan => a & 0x7fc0_0000 == 0x7fc0_0000,
-                NanPattern::Value(b) => *a == b.bits,
-            },
-            (Val::F64(a), WastRetCore::F64(p)) => match p {
-                NanPattern::CanonicalNan => a & 0x7fff_ffff_ffff_ffff == 0x7ff8_0000_0000_0000,
-                NanPattern::ArithmeticNan => a & 0x7ff8_0000_0000_0000 == 0x7ff8_0000_0000_0000,
-                NanPattern::Value(b) => *a == b.bits,
-            },
+            (Val::F32(a), WastRetCore::F32(p)) => is_f32(*a, p),
+            (Val::F64(a), WastRetCore::F64(p)) => is_f64(*a, p),
+            (Val::V128(a), WastRetCore::V128(p)) => is_vector(*a, p),
             (
                 Val::FuncRef(None) | Val::AnyRef(None) | Val::ExternRef(None) | Val::ExnRef(None),
                 WastRetCore::RefNull(_),
@@ -345,6 +344,41 @@ impl<'e> Script<'e> {
             }
             _ => false,
         }
+    }
+}
+
+fn is_f32(a: u32, p: &NanPattern<F32>) -> bool {
+    match p {
+        NanPattern::CanonicalNan => a & 0x7fff_ffff == 0x7fc0_0000,
+        NanPattern::ArithmeticNan => a & 0x7fc0_0000 == 0x7fc0_0000,
+        NanPattern::Value(b) => a == b.bits,
+    }
+}
+
+fn is_f64(a: u64, p: &NanPattern<F64>) -> bool {
+    match p {
+        NanPattern::CanonicalNan => a & 0x7fff_ffff_ffff_ffff == 0x7ff8_0000_0000_0000,
+        NanPattern::ArithmeticNan => a & 0x7ff8_0000_0000_0000 == 0x7ff8_0000_0000_0000,
+        NanPattern::Value(b) => a == b.bits,
+    }
+}
+
+fn is_vector(v: u128, p: &V128Pattern) -> bool {
+    let lane = |bits: usize, i: usize| (v >> (bits * i)) as u64;
+    let all = |bits, expected: Vec<u64>| {
+        let mask = u64::MAX >> (64 - bits);
+        let lanes = expected.iter().enumerate();
+        lanes.fold(true, |same, (i, &e)| {
+            same && (lane(bits, i) ^ e) & mask == 0
+        })
+    };
+    match p {
+        V128Pattern::I8x16(e) => all(8, e.iter().map(|&e| e as u64).collect()),
+        V128Pattern::I16x8(e) => all(16, e.iter().map(|&e| e as u64).collect()),
+        V128Pattern::I32x4(e) => all(32, e.iter().map(|&e| e as u64).collect()),
+        V128Pattern::I64x2(e) => all(64, e.iter().map(|&e| e as u64).collect()),
+        V128Pattern::F32x4(e) => (0..4).all(|i| is_f32(lane(32, i) as u32, &e[i])),
+        V128Pattern::F64x2(e) => (0..2).all(|i| is_f64(lane(64, i), &e[i])),
     }
 }
 

@@ -25,14 +25,14 @@ pub(crate) fn exit(memory: &mut CodeMemory, target: *const u8) -> Result<*const 
 /// What the entries of functions without code jump to, with the function's number in eax: saves what can hold arguments,
 /// asks `compile(vm, number)` for the code, and goes there as if it had been called.
 pub(crate) fn lazy(memory: &mut CodeMemory, compile: *const u8) -> Result<*const u8> {
-    let mut code = Vec::with_capacity(160);
+    let mut code = Vec::with_capacity(176);
     code.extend([0x55, 0x48, 0x89, 0xE5]); // push rbp; mov rbp, rsp
     code.extend([0x49, 0x89, 0xAF]); // exit_fp = rbp: a frame of its own, between caller and function
     code.extend(field(offset_of!(Context, exit_fp)));
     code.extend([0x57, 0x56, 0x52, 0x51, 0x41, 0x50, 0x41, 0x51]); // push rdi, rsi, rdx, rcx, r8, r9
-    code.extend([0x48, 0x83, 0xEC, 0x40]); // sub rsp, 64
+    code.extend([0x48, 0x81, 0xEC, 0x80, 0, 0, 0]); // sub rsp, 128
     for xmm in 0..8u8 {
-        code.extend([0xF2, 0x0F, 0x11, 0x44 | xmm << 3, 0x24, xmm * 8]); // movsd [rsp + 8n], xmmN
+        code.extend([0x0F, 0x11, 0x44 | xmm << 3, 0x24, xmm * 16]); // movups [rsp + 16n], xmmN
     }
     code.extend([0x48, 0x8D, 0x54, 0x24, 0xF8]); // lea rdx, [rsp - 8]: where the return address will lie
     code.extend([0x49, 0x89, 0x97]); // exit_sp = rdx
@@ -44,9 +44,9 @@ pub(crate) fn lazy(memory: &mut CodeMemory, compile: *const u8) -> Result<*const
     code.extend((compile as u64).to_le_bytes());
     code.extend([0xFF, 0xD0]); // call rax
     for xmm in 0..8u8 {
-        code.extend([0xF2, 0x0F, 0x10, 0x44 | xmm << 3, 0x24, xmm * 8]); // movsd xmmN, [rsp + 8n]
+        code.extend([0x0F, 0x10, 0x44 | xmm << 3, 0x24, xmm * 16]); // movups xmmN, [rsp + 16n]
     }
-    code.extend([0x48, 0x83, 0xC4, 0x40]); // add rsp, 64
+    code.extend([0x48, 0x81, 0xC4, 0x80, 0, 0, 0]); // add rsp, 128
     code.extend([0x41, 0x59, 0x41, 0x58, 0x59, 0x5A, 0x5E, 0x5F]); // pop r9, r8, rcx, rdx, rsi, rdi
     code.extend([0x5D, 0xFF, 0xE0]); // pop rbp; jmp rax
     memory.add(&code)

@@ -114,9 +114,13 @@ fn refs_of(ty: TypeIndex, types: &Registry) -> Vec<u32> {
     refs.map(|(_, &offset)| offset).collect()
 }
 
-/// Whether objects of a type refer to functions.
-pub(crate) fn has_functions(types: &Registry, ty: TypeIndex) -> bool {
-    let is_func = |s: &Storage| matches!(s, Storage::Val(ValType::Ref(r)) if !r.heap.is_managed());
+/// Whether objects of a type are never durable: they refer to functions, or hold vectors, which regions do not know.
+pub(crate) fn never_survives(types: &Registry, ty: TypeIndex) -> bool {
+    let is_func = |s: &Storage| match s {
+        Storage::Val(ValType::Ref(r)) => !r.heap.is_managed(),
+        Storage::Val(ValType::V128) => true,
+        _ => false,
+    };
     match &types.get(ty).ty.composite {
         Composite::Struct(fields) => fields.iter().any(|f| is_func(&f.storage)),
         Composite::Array(e) => is_func(&e.storage),
@@ -154,7 +158,7 @@ impl Vm {
             let kind = self.type_of(raw);
             let types = self.engine.types();
             let is_struct = types.fields_of(kind).is_some() && !types.get(kind).opaque;
-            if !is_struct || !has_functions(&types, kind) {
+            if !is_struct || !never_survives(&types, kind) {
                 continue;
             }
             let durable = self.durable.as_mut().expect("asked while there is one");

@@ -1,7 +1,7 @@
 //! A module's types as durable regions have them.
 
 use super::REFERENCE;
-use super::class_data::has_functions;
+use super::class_data::never_survives;
 use super::classes::{self, Classes};
 use crate::error::{Error, Result};
 use crate::module::ModuleInner;
@@ -180,7 +180,7 @@ impl Vm {
             let types = self.engine.types();
             match &types.get(ty).ty.composite {
                 Composite::Array(element) => (!element.storage.is_managed(), vec![]),
-                Composite::Struct(fields) if !has_functions(&types, ty) => {
+                Composite::Struct(fields) if !never_survives(&types, ty) => {
                     let offsets = types.get(ty).layout.offsets.iter();
                     let managed = fields.iter().zip(offsets);
                     let managed = managed.filter(|(f, _)| f.storage.is_managed());
@@ -276,7 +276,7 @@ fn describe(
 ) -> Type {
     let known_as = name.map(|n| classes.known_as(&n.0)).unwrap_or_default();
     let kind = match &ty.ty.composite {
-        _ if ty.opaque => Kind::Opaque,
+        _ if ty.opaque || has_vectors(&ty.ty.composite) => Kind::Opaque,
         Composite::Func(_) => Kind::Opaque,
         Composite::Array(e) => Kind::Array(storage(e.storage)),
         Composite::Struct(fields) => {
@@ -325,6 +325,16 @@ fn describe(
     }
 }
 
+/// The format of regions has no vectors.
+fn has_vectors(ty: &Composite) -> bool {
+    let is_vector = |s: &Storage| matches!(s, Storage::Val(ValType::V128));
+    match ty {
+        Composite::Struct(fields) => fields.iter().any(|f| is_vector(&f.storage)),
+        Composite::Array(e) => is_vector(&e.storage),
+        Composite::Func(_) => false,
+    }
+}
+
 fn storage(s: Storage) -> varve_durable::Storage {
     use varve_durable::Storage as S;
     match s {
@@ -334,6 +344,7 @@ fn storage(s: Storage) -> varve_durable::Storage {
         Storage::Val(ValType::I64) => S::I64,
         Storage::Val(ValType::F32) => S::F32,
         Storage::Val(ValType::F64) => S::F64,
+        Storage::Val(ValType::V128) => unreachable!("types with vectors are opaque"),
         Storage::Val(ValType::Ref(r)) => match r.heap.hierarchy() {
             Hierarchy::Func => S::Func,
             _ => S::Ref(Target {
