@@ -11,7 +11,7 @@ use varve_heap::{
     Origin, Phase, Record, Ref, Sampler, Shape, Shapes, Site, Space, Stage, Stress, Tier,
     Unobserved,
 };
-use varve_sites::{Counts, Key, Profile, SiteProfile};
+use varve_sites::{Counts, Key, Profile, SiteProfile, SitesFile};
 
 /// `id, left, right`
 const NODE: u32 = 0;

@@ -7,10 +7,10 @@
 //! ```
 
 use std::path::Path;
-use varve_sites::Counts;
 use varve_sites::native::Profile;
 use varve_sites::sampled::{agreement, draw};
 use varve_sites::select::{Candidate, hot_sites, knapsack};
+use varve_sites::{Counts, SitesFile};
 
 type Plan = fn(&[Candidate], u64) -> Vec<(usize, u64)>;
 

@@ -3,17 +3,16 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Counts, Key, Profile, SiteProfile, java, native};
+use crate::any_site::join;
+use crate::{AnySite, Counts, Key, Profile, SiteProfile, java, native};
 
-pub(crate) const FORMAT: &str = "varve sites";
+const FORMAT: &str = "varve sites";
 /// What is written. All versions from 1 on are read; the first had no `kind` and managed programs only.
-pub(crate) const VERSION: u32 = 2;
-const MANAGED: &str = "managed";
-pub(crate) const NATIVE: &str = "native";
-pub(crate) const JAVA: &str = "java";
+const VERSION: u32 = 2;
 
 /// What is wrong with a profile.
 #[derive(Debug, thiserror::Error)]
@@ -113,38 +112,155 @@ pub enum ProfileError {
     Sampled,
 }
 
-/// What every version has.
+/// A kind of profile, and how it is kept in files. All kinds begin alike; what follows is their own.
+pub trait SitesFile: Sized {
+    /// What the kind is called in files.
+    const KIND: &'static str;
+    /// What it knows of a site.
+    type Site: AnySite;
+    /// What follows in a file, sites in the order of their keys.
+    type Rest: Serialize + DeserializeOwned;
+
+    /// The program's name.
+    fn program(&self) -> &str;
+
+    /// Its sites.
+    fn sites(&mut self) -> &mut Vec<Self::Site>;
+
+    /// What follows in a file.
+    fn rest(&self) -> Self::Rest;
+
+    /// A profile of what a file has.
+    ///
+    /// # Errors
+    /// What is wrong with it. Sites are checked elsewhere.
+    fn of(program: String, rest: Self::Rest) -> Result<Self, String>;
+
+    /// Adds up all but the sites.
+    ///
+    /// # Errors
+    /// The profiles cannot be added.
+    fn merge_rest(&mut self, _other: &Self) -> Result<(), ProfileError> {
+        Ok(())
+    }
+
+    /// Adds what another run of the same program counted, with whatever arguments.
+    ///
+    /// # Errors
+    /// If it is the profile of another program, or was made otherwise, so that its numbers mean something else.
+    fn merge(&mut self, other: &Self) -> Result<(), ProfileError>
+    where
+        Self: Clone,
+    {
+        if self.program() != other.program() {
+            return Err(ProfileError::Programs {
+                one: self.program().into(),
+                other: other.program().into(),
+            });
+        }
+        self.merge_rest(other)?;
+        let more = other.clone().sites().drain(..).collect();
+        join(self.sites(), more, Self::Site::add);
+        Ok(())
+    }
+
+    /// Reads a profile from a file.
+    ///
+    /// # Errors
+    /// If it cannot be read, is no profile of this kind, of a later version, or its numbers cannot be.
+    fn read(file: &Path) -> Result<Self, ProfileError> {
+        Self::parse(&file.display().to_string(), &read(file)?)
+    }
+
+    /// The profile as it is in a file, sites in the order of their keys: the same one always as the same bytes.
+    fn text(&self) -> String {
+        let whole = Whole {
+            format: FORMAT,
+            version: VERSION,
+            kind: Self::KIND,
+            program: self.program(),
+            rest: self.rest(),
+        };
+        serde_json::to_string_pretty(&whole).expect("numbers and strings") + "\n"
+    }
+
+    /// Reads what [`SitesFile::text`] wrote; `file` is named in errors.
+    ///
+    /// # Errors
+    /// As [`SitesFile::read`].
+    fn parse(file: &str, text: &str) -> Result<Self, ProfileError> {
+        let begin = begin(file, text)?;
+        if begin.kind != Self::KIND {
+            return Err(ProfileError::Kind {
+                file: file.into(),
+                is: begin.kind,
+                wanted: Self::KIND,
+            });
+        }
+        parse_rest(file, text, begin)
+    }
+}
+
+#[derive(Serialize)]
+struct Whole<'a, R> {
+    format: &'a str,
+    version: u32,
+    kind: &'a str,
+    program: &'a str,
+    #[serde(flatten)]
+    rest: R,
+}
+
+/// What every version of every kind begins with.
 #[derive(Deserialize)]
 struct Begin {
     format: String,
     version: u32,
     #[serde(default = "managed")]
     kind: String,
+    program: Option<String>,
 }
 
 fn managed() -> String {
-    MANAGED.into()
+    Profile::KIND.into()
 }
 
-#[derive(Serialize, Deserialize)]
-struct File {
-    format: String,
-    version: u32,
-    #[serde(default = "managed")]
-    kind: String,
-    program: String,
-    sites: Vec<Line>,
+/// Checks what a profile begins with.
+fn begin(file: &str, text: &str) -> Result<Begin, ProfileError> {
+    let begin: Begin = serde_json::from_str(text).map_err(|error| match error.classify() {
+        serde_json::error::Category::Eof if text.contains(FORMAT) => damaged(file, error),
+        _ => ProfileError::NotOne { file: file.into() },
+    })?;
+    if begin.format != FORMAT {
+        return Err(ProfileError::NotOne { file: file.into() });
+    }
+    if !(1..=VERSION).contains(&begin.version) {
+        return Err(ProfileError::Version {
+            file: file.into(),
+            version: begin.version,
+        });
+    }
+    Ok(begin)
 }
 
-#[derive(Serialize, Deserialize)]
-struct Line {
-    #[serde(flatten)]
-    key: Key,
-    offset: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    line: Option<String>,
-    #[serde(flatten)]
-    counts: Counts,
+/// What follows; each site is there once, with numbers that can be.
+fn parse_rest<P: SitesFile>(file: &str, text: &str, begin: Begin) -> Result<P, ProfileError> {
+    let wrong = |what: String| damaged(file, what);
+    let program = begin.program.ok_or_else(|| wrong("no `program`".into()))?;
+    let rest = serde_json::from_str(text).map_err(|error| damaged(file, error))?;
+    let mut profile = P::of(program, rest).map_err(wrong)?;
+    let mut keys = HashSet::new();
+    for (number, site) in profile.sites().iter().enumerate() {
+        let twice = !keys.insert(site.key());
+        let what = contradiction(site.counts())
+            .or_else(|| site.impossible())
+            .or_else(|| twice.then(|| "it is there twice".into()));
+        if let Some(what) = what {
+            let name = site.name().unwrap_or_else(|| number.to_string());
+            return Err(wrong(format!("site {name}: {what}")));
+        }
+    }
+    Ok(profile)
 }
 
 /// A profile of whatever program.
@@ -172,16 +288,18 @@ impl AnyProfile {
     /// # Errors
     /// As [`AnyProfile::read`].
     pub fn parse(file: &str, text: &str) -> Result<AnyProfile, ProfileError> {
-        match &begin(file, text)?[..] {
-            NATIVE => native::Profile::parse(file, text).map(AnyProfile::Native),
-            JAVA => java::Profile::parse(file, text).map(AnyProfile::Java),
-            _ => Profile::parse(file, text).map(AnyProfile::Managed),
+        let begin = begin(file, text)?;
+        match &begin.kind[..] {
+            Profile::KIND => parse_rest(file, text, begin).map(AnyProfile::Managed),
+            native::Profile::KIND => parse_rest(file, text, begin).map(AnyProfile::Native),
+            java::Profile::KIND => parse_rest(file, text, begin).map(AnyProfile::Java),
+            other => Err(damaged(file, format!("there is no kind `{other}`"))),
         }
     }
 }
 
 /// The text of a file.
-pub(crate) fn read(file: &Path) -> Result<String, ProfileError> {
+fn read(file: &Path) -> Result<String, ProfileError> {
     let name = file.display().to_string();
     std::fs::read_to_string(file).map_err(|source| match source.kind() {
         std::io::ErrorKind::InvalidData => ProfileError::NotOne { file: name },
@@ -189,113 +307,86 @@ pub(crate) fn read(file: &Path) -> Result<String, ProfileError> {
     })
 }
 
-pub(crate) fn write(file: &Path, text: &str) -> Result<(), ProfileError> {
-    std::fs::write(file, text).map_err(|source| ProfileError::Io {
-        file: file.display().to_string(),
-        source,
-    })
-}
-
-/// Checks what a profile begins with, and says of which kind it is.
-fn begin(file: &str, text: &str) -> Result<String, ProfileError> {
-    let begin: Begin = serde_json::from_str(text).map_err(|error| match error.classify() {
-        serde_json::error::Category::Eof if text.contains(FORMAT) => damaged(file, error),
-        _ => ProfileError::NotOne { file: file.into() },
-    })?;
-    if begin.format != FORMAT {
-        return Err(ProfileError::NotOne { file: file.into() });
-    }
-    if !(1..=VERSION).contains(&begin.version) {
-        return Err(ProfileError::Version {
-            file: file.into(),
-            version: begin.version,
-        });
-    }
-    Ok(begin.kind)
-}
-
-/// The same where it has to be of one kind.
-pub(crate) fn expect(file: &str, text: &str, wanted: &'static str) -> Result<(), ProfileError> {
-    match begin(file, text)? {
-        is if is == wanted => Ok(()),
-        is => Err(ProfileError::Kind {
-            file: file.into(),
-            is,
-            wanted,
-        }),
+fn damaged(file: &str, what: impl std::fmt::Display) -> ProfileError {
+    ProfileError::Damaged {
+        file: file.into(),
+        what: what.to_string(),
     }
 }
 
-impl Profile {
-    /// Reads a profile from a file.
-    ///
-    /// # Errors
-    /// If it cannot be read, is no profile of a managed program, of a later version, or its numbers cannot be.
-    pub fn read(file: &Path) -> Result<Profile, ProfileError> {
-        Profile::parse(&file.display().to_string(), &read(file)?)
+/// What follows in the file of a managed program.
+#[derive(Serialize, Deserialize)]
+pub struct Rest {
+    sites: Vec<Line>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Line {
+    #[serde(flatten)]
+    key: Key,
+    offset: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    line: Option<String>,
+    #[serde(flatten)]
+    counts: Counts,
+}
+
+impl SitesFile for Profile {
+    const KIND: &'static str = "managed";
+    type Site = SiteProfile;
+    type Rest = Rest;
+
+    fn program(&self) -> &str {
+        &self.program
     }
 
-    /// Writes the profile into a file: the same one always as the same bytes.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn write(&self, file: &Path) -> Result<(), ProfileError> {
-        write(file, &self.text())
+    fn sites(&mut self) -> &mut Vec<SiteProfile> {
+        &mut self.sites
     }
 
-    /// The profile as it is in a file, sites in the order of their names.
-    pub fn text(&self) -> String {
-        let mut sites: Vec<&SiteProfile> = self.sites.iter().collect();
+    fn rest(&self) -> Rest {
+        let mut sites = self.sites.clone();
         sites.sort_by(|a, b| a.key.cmp(&b.key));
-        let line = |site: &SiteProfile| Line {
-            key: site.key.clone(),
+        let line = |site: SiteProfile| Line {
+            key: site.key,
             offset: site.offset,
-            line: site.line.clone(),
-            counts: site.counts.clone(),
+            line: site.line,
+            counts: site.counts,
         };
-        let file = File {
-            format: FORMAT.into(),
-            version: VERSION,
-            kind: managed(),
-            program: self.program.clone(),
+        Rest {
             sites: sites.into_iter().map(line).collect(),
-        };
-        serde_json::to_string_pretty(&file).expect("numbers and strings") + "\n"
+        }
     }
 
-    /// Reads what [`Profile::text`] wrote; `file` is named in errors.
-    ///
-    /// # Errors
-    /// As [`Profile::read`].
-    pub fn parse(file: &str, text: &str) -> Result<Profile, ProfileError> {
-        expect(file, text, MANAGED)?;
-        let read: File = serde_json::from_str(text).map_err(|error| damaged(file, error))?;
-        let mut keys = HashSet::new();
-        for site in &read.sites {
-            if let Some(what) = contradiction(&site.counts) {
-                return Err(damaged(file, format!("site {}: {what}", site.key)));
-            }
-            if !keys.insert(&site.key) {
-                return Err(damaged(file, format!("site {} is there twice", site.key)));
-            }
-        }
+    fn of(program: String, rest: Rest) -> Result<Profile, String> {
         let site = |line: Line| SiteProfile {
             key: line.key,
             offset: line.offset,
             line: line.line,
             counts: line.counts,
         };
-        Ok(Profile {
-            program: read.program,
-            sites: read.sites.into_iter().map(site).collect(),
-        })
+        let sites = rest.sites.into_iter().map(site).collect();
+        Ok(Profile { program, sites })
     }
 }
 
-pub(crate) fn damaged(file: &str, what: impl std::fmt::Display) -> ProfileError {
-    ProfileError::Damaged {
-        file: file.into(),
-        what: what.to_string(),
+impl AnySite for SiteProfile {
+    type Key = Key;
+
+    fn key(&self) -> Key {
+        self.key.clone()
+    }
+
+    fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    fn add(&mut self, more: &SiteProfile) {
+        self.counts.add(&more.counts);
+    }
+
+    fn name(&self) -> Option<String> {
+        Some(self.key.to_string())
     }
 }
 
@@ -310,8 +401,27 @@ pub(crate) fn without_zeros(counts: &Counts) -> Map<String, Value> {
     all
 }
 
+/// What [`without_zeros`] left of the counts of a site.
+pub(crate) fn with_zeros(counts: Map<String, Value>, site: usize) -> Result<Counts, String> {
+    let counts = serde_json::from_value(Value::Object(counts));
+    counts.map_err(|error| format!("site {site}: {error}"))
+}
+
+/// A site's stack, of the numbers of its frames.
+pub(crate) fn stack_of<F: Clone>(
+    numbers: Vec<usize>,
+    frames: &[F],
+    site: usize,
+) -> Result<Vec<F>, String> {
+    let frame = |at: usize| {
+        let frame = frames.get(at).cloned();
+        frame.ok_or_else(|| format!("site {site}: there is no frame {at}"))
+    };
+    numbers.into_iter().map(frame).collect()
+}
+
 /// Numbers that no run can have counted.
-pub(crate) fn contradiction(c: &Counts) -> Option<String> {
+fn contradiction(c: &Counts) -> Option<String> {
     let parts = [
         ("survivors", c.survivors, "objects", c.objects),
         ("survived_bytes", c.survived_bytes, "bytes", c.bytes),
@@ -418,7 +528,7 @@ mod tests {
         }
         let twice = profile([site("f", Counts::default()), site("f", Counts::default())]);
         let error = Profile::parse("p", &twice.text()).unwrap_err().to_string();
-        assert!(error.contains("T in f (0) is there twice"), "{error}");
+        assert!(error.contains("T in f (0): it is there twice"), "{error}");
         let error = Profile::read(Path::new("none.sites"))
             .unwrap_err()
             .to_string();

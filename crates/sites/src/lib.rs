@@ -26,6 +26,7 @@
 //! | [`sampled`] | how sure a profile from samples is, and how many samples it takes |
 //! | [`select`] | which sites of a native program belong in fast memory |
 
+mod any_site;
 pub mod classify;
 mod file;
 pub mod import;
@@ -37,7 +38,8 @@ pub mod select;
 pub mod symbols;
 pub mod unwind;
 
-pub use file::{AnyProfile, ProfileError};
+pub use any_site::AnySite;
+pub use file::{AnyProfile, ProfileError, SitesFile};
 
 use serde::{Deserialize, Serialize};
 
@@ -204,35 +206,6 @@ impl Counts {
 }
 
 impl Profile {
-    /// Adds what another run of the same program counted.
-    ///
-    /// # Errors
-    /// If it is the profile of another program.
-    pub fn merge(&mut self, other: &Profile) -> Result<(), ProfileError> {
-        if self.program != other.program {
-            return Err(ProfileError::Programs {
-                one: self.program.clone(),
-                other: other.program.clone(),
-            });
-        }
-        let mut places: std::collections::HashMap<Key, usize> = self
-            .sites
-            .iter()
-            .enumerate()
-            .map(|(at, site)| (site.key.clone(), at))
-            .collect();
-        for site in &other.sites {
-            match places.get(&site.key) {
-                Some(&at) => self.sites[at].counts.add(&site.counts),
-                None => {
-                    places.insert(site.key.clone(), self.sites.len());
-                    self.sites.push(site.clone());
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Whether the profile is of a program that has these functions. One that was built anew may have lost some; one that
     /// is called otherwise must have nearly all, since programs share libraries. `file` is named if it is not.
     ///

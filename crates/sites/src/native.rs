@@ -16,8 +16,8 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `native` | frames, keys, profiles, and how profiles add up |
-//! | `file` | profiles in files |
+//! | `native` | frames, keys, profiles |
+//! | `file` | profiles in files, and how they add up |
 //! | `stale` | sites of another build, by the names of their functions |
 //! | `names` | which functions only pass allocations on; what sites are called for people |
 
@@ -25,12 +25,12 @@ mod file;
 pub mod names;
 pub mod stale;
 
-use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Counts, ProfileError};
+use crate::Counts;
+use crate::any_site::join;
 
 /// A function that was inlined at a place.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -231,44 +231,6 @@ pub struct Sampling {
 }
 
 impl Profile {
-    /// Adds what another run of the same program counted, with whatever arguments.
-    ///
-    /// # Errors
-    /// If it is the profile of another program, times are of another machine, or one of both is from samples.
-    pub fn merge(&mut self, other: &Profile) -> Result<(), ProfileError> {
-        if self.program != other.program {
-            return Err(ProfileError::Programs {
-                one: self.program.clone(),
-                other: other.program.clone(),
-            });
-        }
-        if self.machine != other.machine {
-            return Err(ProfileError::Machines {
-                one: self.machine.clone(),
-                other: other.machine.clone(),
-            });
-        }
-        match (&mut self.sampled, &other.sampled) {
-            (None, None) => {}
-            (Some(sum), Some(more)) => {
-                sum.looks += more.looks;
-                sum.milliseconds += more.milliseconds;
-                let new = more.blind.iter().filter(|line| !sum.blind.contains(line));
-                let new: Vec<String> = new.cloned().collect();
-                sum.blind.extend(new);
-            }
-            _ => return Err(ProfileError::Sampled),
-        }
-        for module in &other.modules {
-            if !self.modules.contains(module) {
-                self.modules.push(module.clone());
-            }
-        }
-        let sites = other.sites.iter().cloned();
-        join(&mut self.sites, sites, Counts::add);
-        Ok(())
-    }
-
     /// The same with stacks [cut](Key::cut). What is one site then is added up: its peak is the sum of peaks, which
     /// need not have been at one time.
     pub fn cut(&self, depth: usize) -> Profile {
@@ -277,10 +239,10 @@ impl Profile {
             counts: site.counts.clone(),
         });
         let mut sites = Vec::new();
-        join(&mut sites, cut, |sum, more| {
-            let peak = sum.peak_bytes.saturating_add(more.peak_bytes);
-            sum.add(more);
-            sum.peak_bytes = peak;
+        join(&mut sites, cut.collect(), |sum: &mut Site, more| {
+            let peak = sum.counts.peak_bytes.saturating_add(more.counts.peak_bytes);
+            sum.counts.add(&more.counts);
+            sum.counts.peak_bytes = peak;
         });
         Profile {
             sites,
@@ -289,31 +251,10 @@ impl Profile {
     }
 }
 
-/// Adds sites to others, one for each key.
-fn join(
-    sites: &mut Vec<Site>,
-    more: impl Iterator<Item = Site>,
-    mut add: impl FnMut(&mut Counts, &Counts),
-) {
-    let mut places: HashMap<Key, usize> = sites
-        .iter()
-        .enumerate()
-        .map(|(at, site)| (site.key.clone(), at))
-        .collect();
-    for site in more {
-        match places.get(&site.key) {
-            Some(&at) => add(&mut sites[at].counts, &site.counts),
-            None => {
-                places.insert(site.key.clone(), sites.len());
-                sites.push(site);
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::SitesFile;
 
     /// A frame of a module with a build id.
     pub fn frame(function: &str, offset: u64) -> Frame {

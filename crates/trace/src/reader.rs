@@ -2,12 +2,15 @@
 
 use crate::error::TraceError;
 use crate::format::{
-    BLOCK_HEADER_BYTES, BlockHeader, BlockKind, FileHeader, MAGIC, OpDecoder, TRAILER_BYTES,
+    BLOCK_HEADER_BYTES, BlockHeader, BlockKind, Event, FileHeader, MAGIC, OpDecoder, TRAILER_BYTES,
     TRAILER_MAGIC, Templates,
 };
+use crate::java::{JavaMachine, note};
 use crate::parts::{Block, FIXED_BYTES, decode_block, read_file_header, split_end, unpack};
 use crate::sites::Sites;
 use crate::writer::{BlockPlace, CallSite, End};
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -238,6 +241,24 @@ impl TraceReader {
     /// Where and why the trace stops before its end, if it does.
     pub fn cut(&self) -> Option<&Cut> {
         self.cut.as_ref()
+    }
+
+    /// The Java virtual machines of the recording. A trace that is cut is read for them, as far as its blocks are whole.
+    pub fn java(&self) -> Cow<'_, [JavaMachine]> {
+        if let Some(end) = &self.end {
+            return Cow::Borrowed(&end.java);
+        }
+        let (mut machines, mut processes) = (Vec::new(), HashMap::new());
+        for block in self.iter_from(0).map_while(Result::ok) {
+            let process = processes.entry(block.thread).or_insert(0);
+            for told in &block.events {
+                if let Event::Process { number } = told.event {
+                    *process = number;
+                }
+                note(&mut machines, *process, &told.event);
+            }
+        }
+        Cow::Owned(machines)
     }
 
     /// Number of threads.

@@ -15,7 +15,7 @@ const CIRCLES: &[&str] = &[
     "runtime: api/extern_ api/func api/host api/typed api/val code/walk helpers/traps store",
     // Compiled code and the store that it runs in know each other's tables.
     "runtime: compile/alias compile/control compile/env compile/facts compile/feedback compile/hints compile/observe \
-     compile/persist compile/resume compile/slot compile/translate store/instance store/intervals store/tier store/vm",
+     compile/persist compile/resume compile/slot compile/translate compile/vectors store/instance store/intervals store/tier store/vm",
     "runtime: error store/root",
     // Workloads are in the registry's list, and are entries of it.
     "workloads: apps graph gups kv nas registry streams tpcc",

@@ -33,7 +33,7 @@ pub struct Recorded {
     pub trace: PathBuf,
     /// The virtual machine; of several the last one that began.
     pub java: JavaMachine,
-    /// Threads that are busy at a time: instructions of all over those of the busiest one.
+    /// Threads that are busy at a time: instructions of all over those of the busiest one, to the nearest.
     pub busy: u32,
     /// What tells it from other recordings whose runs are kept; none where no run is.
     pub identity: Option<String>,
@@ -48,7 +48,7 @@ impl Recorded {
     /// times.
     pub fn open(trace: &Path) -> Result<Option<Recorded>, Error> {
         let reader = TraceReader::open(trace)?;
-        let machines = reader.end().map_or(&[][..], |end| &end.java);
+        let machines = reader.java();
         let Some(java) = machines.last().cloned() else {
             return Ok(None);
         };
@@ -62,7 +62,8 @@ impl Recorded {
             threads[block.header.thread as usize] += block.header.instructions;
         }
         let busiest = threads.iter().copied().max().unwrap_or(0).max(1);
-        let busy = threads.iter().sum::<u64>().div_ceil(busiest);
+        // To the nearest: a compiler that works now and then beside four threads is no fifth one.
+        let busy = (threads.iter().sum::<u64>() + busiest / 2) / busiest;
         Ok(Some(Recorded {
             trace: trace.into(),
             java,
@@ -180,7 +181,10 @@ impl JavaSpec {
         if self.instances > 1 && threads > cores * core.threads {
             let room = cores * core.threads;
             return Err(Error::Java(format!(
-                "machine `{}` has {room} hardware threads for them, and each instance keeps {} busy: run {} at most (--instances)",
+                "--instances {}: a socket of `{}` has {room} hardware threads, and each instance keeps {} of its threads busy: run \
+                 --instances {} at most, or record the program with fewer threads (its own, and with -XX:ActiveProcessorCount=N those \
+                 of compiler and collector)",
+                self.instances,
                 self.machine.name,
                 self.recorded.busy,
                 (room / self.recorded.busy).max(1)

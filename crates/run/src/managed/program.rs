@@ -1,10 +1,12 @@
 //! A managed program: what is run, and how it is started.
 
 use super::access::Access;
+use crate::SourceMap;
 use std::collections::HashSet;
 use std::io::{Cursor, Write};
-use std::sync::{Arc, Mutex};
-use varve_runtime::host::{Console, Input, Output, State, Wasi, placement, teavm, wasi};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock};
+use varve_runtime::host::{Console, Input, Output, State, Wasi, js_string, placement, teavm, wasi};
 use varve_runtime::{
     Clock, Config, Engine, Error, GcStats, Linker, Module, PimaEntry, Sink, Store, Val, ValType,
 };
@@ -162,6 +164,13 @@ impl ManagedProgram {
     /// # Errors
     /// A module that is no program, and what goes wrong in it.
     pub fn start(&self, store: &mut Store<State>, module: &Module) -> Result<i32, Error> {
+        let (file, bytes) = (PathBuf::from(&self.file), Arc::clone(&self.bytes));
+        // Read when it is first asked. Of a damaged map there are no lines; `varve profile` says what is wrong with it.
+        let map = OnceLock::new();
+        store.source_lines(move |offset| {
+            let map = map.get_or_init(|| SourceMap::of(&file, &bytes).ok().flatten());
+            map.as_ref()?.line(offset)
+        });
         let texts: Vec<String> = self
             .arguments
             .iter()
@@ -317,6 +326,7 @@ fn invoke(
             wasi::link(&mut linker, None);
         }
         placement::link(&mut linker);
+        js_string::link(&mut linker, store, module)?;
     }
     let instance = linker.instantiate(&mut *store, module)?;
     let func = instance.get_func(&mut *store, name).ok_or_else(|| {
@@ -372,6 +382,12 @@ fn value(ty: ValType, text: &str) -> Result<Val, Error> {
             .map_err(|_| wrong(())),
         ValType::F32 => text.parse().map(Val::f32).map_err(|_| wrong(())),
         ValType::F64 => text.parse().map(Val::f64).map_err(|_| wrong(())),
+        ValType::V128 => match text.strip_prefix("0x") {
+            Some(digits) => u128::from_str_radix(digits, 16)
+                .map(Val::V128)
+                .map_err(|_| wrong(())),
+            None => text.parse().map(Val::V128).map_err(|_| wrong(())),
+        },
         ValType::Ref(_) if text == "null" => Ok(Val::zero(ty)),
         ValType::Ref(_) => Err(Error::Usage(format!(
             "argument `{text}`: of type {ty}, only `null` can be given"
@@ -385,6 +401,7 @@ fn text(v: &Val) -> String {
         Val::I64(v) => v.to_string(),
         Val::F32(b) => f32::from_bits(*b).to_string(),
         Val::F64(b) => f64::from_bits(*b).to_string(),
+        Val::V128(v) => format!("{v:#034x}"),
         Val::FuncRef(None) | Val::AnyRef(None) | Val::ExternRef(None) | Val::ExnRef(None) => {
             "null".into()
         }

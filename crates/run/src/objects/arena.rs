@@ -1,28 +1,43 @@
-//! Memory of one tier, given out as an allocator does: objects of one size beside each other, large ones by pages.
+//! Memory of one tier, given out as mimalloc does, which is the allocator that places objects live: objects of one size beside
+//! each other, large ones by pages. Its numbers are those of mimalloc 2 (`src/page-queue.c`, `src/segment.c`).
 
 use super::address_map::PAGE;
 
 /// Objects larger than this are made of pages of their own.
 pub const MOST_SMALL: u64 = 64 << 10;
-/// Bytes that objects of one size class get at a time: those of mimalloc, small and medium.
+/// Bytes that objects of one size class get at a time, small and medium.
 const SLAB: u64 = 64 << 10;
 const LARGE_SLAB: u64 = 512 << 10;
 /// Largest objects of a small slab.
 const MOST_IN_SLAB: u64 = 8 << 10;
-/// Size classes of each doubling.
-const STEPS: u64 = 8;
+/// Up to this size there is a class for each 16 bytes.
+const EXACT: u64 = 128;
+/// Size classes of each doubling above that.
+const STEPS: u64 = 4;
 
 /// A size class: its number and the bytes that its objects take.
 fn class(bytes: u64) -> (usize, u64) {
     let bytes = bytes.max(1).next_multiple_of(16);
-    if bytes <= 16 * STEPS {
+    if bytes <= EXACT {
         return ((bytes / 16) as usize, bytes);
     }
-    let step = (1 << (u64::BITS - 1 - (bytes - 1).leading_zeros())) / STEPS;
+    let doubling = u64::from((bytes - 1).ilog2());
+    let step = (1 << doubling) / STEPS;
     let rounded = bytes.next_multiple_of(step);
-    let doubling = u64::from((rounded - 1).ilog2()) - u64::from((16 * STEPS).ilog2());
-    let within = (rounded - 1) / step - STEPS;
-    ((1 + STEPS + doubling * STEPS + within) as usize, rounded)
+    let within = rounded / step - STEPS;
+    let doubling = doubling - u64::from(EXACT.ilog2());
+    ((EXACT / 16 + doubling * STEPS + within) as usize, rounded)
+}
+
+/// The first object of a slab. Those of small classes do not begin where the slab does: otherwise the first ones of all classes
+/// would share one set of each cache.
+fn first(slab: u64, size: u64) -> u64 {
+    let skipped = match size {
+        0..=64 => 3 * size,
+        65..=512 => size,
+        _ => 0,
+    };
+    (slab.next_multiple_of(size) + skipped).next_multiple_of(16)
 }
 
 #[derive(Clone, Default)]
@@ -75,26 +90,19 @@ impl Arena {
             false => LARGE_SLAB,
         };
         let Class { next, end, .. } = self.classes[number];
-        // Pages that no object of this slab has touched.
-        let fresh = |at: u64| {
-            let begun = if at.is_multiple_of(slab) {
-                at
-            } else {
-                at.next_multiple_of(PAGE)
-            };
-            (at + size).next_multiple_of(PAGE).saturating_sub(begun) / PAGE
-        };
-        let (at, end) = match next + size <= end {
-            true => (next, end),
+        // Pages from `begun` on no object of this slab has touched.
+        let (begun, at, end) = match next + size <= end {
+            true => (next.next_multiple_of(PAGE), next, end),
             false => {
-                let at = self.next.next_multiple_of(slab);
-                (at, at + slab)
+                let begun = self.next.next_multiple_of(slab);
+                (begun, first(begun, size), begun + slab)
             }
         };
-        if self.pages + fresh(at) > self.most {
+        let fresh = (at + size).next_multiple_of(PAGE).saturating_sub(begun) / PAGE;
+        if self.pages + fresh > self.most {
             return None;
         }
-        self.pages += fresh(at);
+        self.pages += fresh;
         self.next = self.next.max(end);
         let class = &mut self.classes[number];
         (class.next, class.end) = (at + size, end);
@@ -139,7 +147,7 @@ mod tests {
             let (number, size) = class(bytes);
             assert!(size >= bytes && size % 16 == 0, "{bytes}");
             assert!(
-                size <= bytes.next_multiple_of(16) * 9 / 8,
+                size <= bytes.next_multiple_of(16) * 5 / 4,
                 "{bytes}: {size}"
             );
             assert!(

@@ -1,21 +1,15 @@
 //! Profiles of Java programs in files. Frames stand in a table, since sites share most of them.
 
 use super::{Ages, Frame, Heap, Profile, Sampling, Site};
-use crate::file::{
-    FORMAT, JAVA, VERSION, contradiction, damaged, expect, read, without_zeros, write,
-};
-use crate::{Counts, ProfileError};
+use crate::file::{SitesFile, stack_of, with_zeros, without_zeros};
+use crate::{AnySite, Counts, ProfileError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::collections::{BTreeMap, HashMap};
 
+/// What follows in the file.
 #[derive(Serialize, Deserialize)]
-struct File {
-    format: String,
-    version: u32,
-    kind: String,
-    program: String,
+pub struct Rest {
     command: Vec<String>,
     heap: Heap,
     sampled: Sampling,
@@ -36,25 +30,20 @@ struct Line {
     counts: Map<String, Value>,
 }
 
-impl Profile {
-    /// Reads a profile from a file.
-    ///
-    /// # Errors
-    /// If it cannot be read, is no profile of a Java program, of a later version, or its numbers cannot be.
-    pub fn read(file: &Path) -> Result<Profile, ProfileError> {
-        Profile::parse(&file.display().to_string(), &read(file)?)
+impl SitesFile for Profile {
+    const KIND: &'static str = "java";
+    type Site = Site;
+    type Rest = Rest;
+
+    fn program(&self) -> &str {
+        &self.program
     }
 
-    /// Writes the profile into a file: the same one always as the same bytes.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn write(&self, file: &Path) -> Result<(), ProfileError> {
-        write(file, &self.text())
+    fn sites(&mut self) -> &mut Vec<Site> {
+        &mut self.sites
     }
 
-    /// The profile as it is in a file, sites in the order of their stacks.
-    pub fn text(&self) -> String {
+    fn rest(&self) -> Rest {
         let (mut frames, mut numbers) = (Vec::new(), HashMap::new());
         let mut sites: Vec<&Site> = self.sites.iter().collect();
         sites.sort_by(|a, b| (&a.stack, &a.class).cmp(&(&b.stack, &b.class)));
@@ -70,62 +59,87 @@ impl Profile {
             ages: site.ages.clone(),
             counts: without_zeros(&site.counts),
         };
-        let lines = sites.iter().map(line).collect();
-        let file = File {
-            format: FORMAT.into(),
-            version: VERSION,
-            kind: JAVA.into(),
-            program: self.program.clone(),
+        let sites = sites.iter().map(line).collect();
+        Rest {
             command: self.command.clone(),
             heap: self.heap.clone(),
             sampled: self.sampled.clone(),
             lifetimes: self.lifetimes.clone(),
             frames,
-            sites: lines,
-        };
-        serde_json::to_string_pretty(&file).expect("numbers and strings") + "\n"
+            sites,
+        }
     }
 
-    /// Reads what [`Profile::text`] wrote; `file` is named in errors.
-    ///
-    /// # Errors
-    /// As [`Profile::read`].
-    pub fn parse(file: &str, text: &str) -> Result<Profile, ProfileError> {
-        expect(file, text, JAVA)?;
-        let read: File = serde_json::from_str(text).map_err(|error| damaged(file, error))?;
-        let (mut sites, mut keys) = (Vec::new(), HashSet::new());
-        for (number, line) in read.sites.into_iter().enumerate() {
-            let wrong = |what: String| damaged(file, format!("site {number}: {what}"));
-            let frame = |at| read.frames.get(at).cloned();
-            let frame = |at| frame(at).ok_or(wrong(format!("there is no frame {at}")));
-            let stack: Vec<Frame> = line
-                .stack
-                .into_iter()
-                .map(frame)
-                .collect::<Result<_, _>>()?;
-            let counts: Counts = serde_json::from_value(Value::Object(line.counts))
-                .map_err(|error| wrong(error.to_string()))?;
-            if let Some(what) = contradiction(&counts).or_else(|| impossible(&line.ages, &counts)) {
-                return Err(wrong(what));
-            }
-            if !keys.insert((stack.clone(), line.class.clone())) {
-                return Err(wrong("it is there twice".into()));
-            }
-            sites.push(Site {
-                stack,
+    fn of(program: String, rest: Rest) -> Result<Profile, String> {
+        let site = |(number, line): (usize, Line)| {
+            Ok(Site {
+                stack: stack_of(line.stack, &rest.frames, number)?,
                 class: line.class,
-                counts,
+                counts: with_zeros(line.counts, number)?,
                 ages: line.ages,
+            })
+        };
+        let sites = rest.sites.into_iter().enumerate().map(site);
+        Ok(Profile {
+            program,
+            command: rest.command,
+            heap: rest.heap,
+            sampled: rest.sampled,
+            lifetimes: rest.lifetimes,
+            sites: sites.collect::<Result<_, String>>()?,
+        })
+    }
+
+    /// Of the heap's sizes the last run's hold.
+    fn merge_rest(&mut self, other: &Profile) -> Result<(), ProfileError> {
+        if self.heap.collector != other.heap.collector {
+            return Err(ProfileError::Collectors {
+                one: self.heap.collector.clone(),
+                other: other.heap.collector.clone(),
             });
         }
-        Ok(Profile {
-            program: read.program,
-            command: read.command,
-            heap: read.heap,
-            sampled: read.sampled,
-            lifetimes: read.lifetimes,
-            sites,
-        })
+        let before = std::mem::replace(&mut self.heap, other.heap.clone());
+        for (sum, more) in [
+            (&mut self.heap.young_collections, before.young_collections),
+            (&mut self.heap.full_collections, before.full_collections),
+            (&mut self.heap.allocated_bytes, before.allocated_bytes),
+            (&mut self.heap.kept_bytes, before.kept_bytes),
+            (&mut self.heap.undecided_bytes, before.undecided_bytes),
+            (&mut self.sampled.milliseconds, other.sampled.milliseconds),
+            (&mut self.sampled.late, other.sampled.late),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+        self.sampled.thinned = self.sampled.thinned.max(other.sampled.thinned);
+        self.sampled.interval_bytes = other.sampled.interval_bytes;
+        let mut lifetimes: BTreeMap<u64, u64> = self.lifetimes.drain(..).collect();
+        for &(end, bytes) in &other.lifetimes {
+            let sum = lifetimes.entry(end).or_default();
+            *sum = sum.saturating_add(bytes);
+        }
+        self.lifetimes = lifetimes.into_iter().collect();
+        Ok(())
+    }
+}
+
+impl AnySite for Site {
+    type Key = (Vec<Frame>, String);
+
+    fn key(&self) -> (Vec<Frame>, String) {
+        (self.stack.clone(), self.class.clone())
+    }
+
+    fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    fn add(&mut self, more: &Site) {
+        self.counts.add(&more.counts);
+        self.ages.add(&more.ages);
+    }
+
+    fn impossible(&self) -> Option<String> {
+        impossible(&self.ages, &self.counts)
     }
 }
 

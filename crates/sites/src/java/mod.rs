@@ -15,8 +15,8 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `mod` | what is known, and how runs add up |
-//! | `file` | profiles in files |
+//! | `mod` | what is known |
+//! | `file` | profiles in files, and how runs add up |
 //! | [`advice`] | the size of the young generation, and which sites fill the old one |
 //! | [`names`] | names of classes, and which line of a stack is the program's own |
 
@@ -24,9 +24,8 @@ pub mod advice;
 mod file;
 pub mod names;
 
-use crate::{Counts, ProfileError};
+use crate::Counts;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
 
 /// A call, as its class file tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -189,64 +188,10 @@ impl Ages {
     }
 }
 
-impl Profile {
-    /// Adds what another run of the same program counted. Of the heap's sizes the last run's hold.
-    ///
-    /// # Errors
-    /// If it is the profile of another program, or was made under another collector.
-    pub fn merge(&mut self, other: &Profile) -> Result<(), ProfileError> {
-        if self.program != other.program {
-            return Err(ProfileError::Programs {
-                one: self.program.clone(),
-                other: other.program.clone(),
-            });
-        }
-        if self.heap.collector != other.heap.collector {
-            return Err(ProfileError::Collectors {
-                one: self.heap.collector.clone(),
-                other: other.heap.collector.clone(),
-            });
-        }
-        let before = std::mem::replace(&mut self.heap, other.heap.clone());
-        for (sum, more) in [
-            (&mut self.heap.young_collections, before.young_collections),
-            (&mut self.heap.full_collections, before.full_collections),
-            (&mut self.heap.allocated_bytes, before.allocated_bytes),
-            (&mut self.heap.kept_bytes, before.kept_bytes),
-            (&mut self.heap.undecided_bytes, before.undecided_bytes),
-            (&mut self.sampled.milliseconds, other.sampled.milliseconds),
-            (&mut self.sampled.late, other.sampled.late),
-        ] {
-            *sum = sum.saturating_add(more);
-        }
-        self.sampled.thinned = self.sampled.thinned.max(other.sampled.thinned);
-        self.sampled.interval_bytes = other.sampled.interval_bytes;
-        let mut lifetimes: std::collections::BTreeMap<u64, u64> =
-            self.lifetimes.drain(..).collect();
-        for &(end, bytes) in &other.lifetimes {
-            let sum = lifetimes.entry(end).or_default();
-            *sum = sum.saturating_add(bytes);
-        }
-        self.lifetimes = lifetimes.into_iter().collect();
-        let key = |site: &Site| (site.stack.clone(), site.class.clone());
-        let places = self.sites.iter().enumerate();
-        let places: HashMap<_, usize> = places.map(|(at, site)| (key(site), at)).collect();
-        for site in &other.sites {
-            match places.get(&key(site)) {
-                Some(&at) => {
-                    self.sites[at].counts.add(&site.counts);
-                    self.sites[at].ages.add(&site.ages);
-                }
-                None => self.sites.push(site.clone()),
-            }
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SitesFile;
 
     #[test]
     fn survival_is_of_those_that_met_a_collection() {

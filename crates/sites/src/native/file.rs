@@ -1,23 +1,17 @@
 //! Profiles of native programs in files. Frames stand in a table, since sites share most of them.
 
-use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Frame, Inlined, Key, Module, Profile, Sampling, Site};
-use crate::file::{
-    FORMAT, NATIVE, VERSION, contradiction, damaged, expect, read, without_zeros, write,
-};
-use crate::{Counts, ProfileError};
+use crate::file::{SitesFile, stack_of, with_zeros, without_zeros};
+use crate::{AnySite, Counts, ProfileError};
 
+/// What follows in the file.
 #[derive(Serialize, Deserialize)]
-struct File {
-    format: String,
-    version: u32,
-    kind: String,
-    program: String,
+pub struct Rest {
     command: Vec<String>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     machine: String,
@@ -132,87 +126,104 @@ impl Tables {
     }
 }
 
-impl Profile {
-    /// Reads a profile from a file.
-    ///
-    /// # Errors
-    /// If it cannot be read, is no profile of a native program, of a later version, or its numbers cannot be.
-    pub fn read(file: &Path) -> Result<Profile, ProfileError> {
-        Profile::parse(&file.display().to_string(), &read(file)?)
+impl SitesFile for Profile {
+    const KIND: &'static str = "native";
+    type Site = Site;
+    type Rest = Rest;
+
+    fn program(&self) -> &str {
+        &self.program
     }
 
-    /// Writes the profile into a file: the same one always as the same bytes.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn write(&self, file: &Path) -> Result<(), ProfileError> {
-        write(file, &self.text())
+    fn sites(&mut self) -> &mut Vec<Site> {
+        &mut self.sites
     }
 
-    /// The profile as it is in a file, sites in the order of their keys.
-    pub fn text(&self) -> String {
+    fn rest(&self) -> Rest {
         let mut tables = Tables::default();
         for module in &self.modules {
             tables.add(module.clone());
         }
         let mut sites: Vec<&Site> = self.sites.iter().collect();
         sites.sort_by(|a, b| a.key.cmp(&b.key));
-        let lines = sites
-            .into_iter()
-            .map(|site| Line {
-                key: tables.key(&site.key),
-                counts: without_zeros(&site.counts),
-            })
-            .collect();
-        let file = File {
-            format: FORMAT.into(),
-            version: VERSION,
-            kind: NATIVE.into(),
-            program: self.program.clone(),
+        let line = |site: &Site| Line {
+            key: tables.key(&site.key),
+            counts: without_zeros(&site.counts),
+        };
+        let sites = sites.into_iter().map(line).collect();
+        Rest {
             command: self.command.clone(),
             machine: self.machine.clone(),
             sampled: self.sampled.clone(),
             modules: tables.modules,
             frames: tables.frames,
-            sites: lines,
-        };
-        serde_json::to_string_pretty(&file).expect("numbers and strings") + "\n"
+            sites,
+        }
     }
 
-    /// Reads what [`Profile::text`] wrote; `file` is named in errors.
-    ///
-    /// # Errors
-    /// As [`Profile::read`].
-    pub fn parse(file: &str, text: &str) -> Result<Profile, ProfileError> {
-        expect(file, text, NATIVE)?;
-        let read: File = serde_json::from_str(text).map_err(|error| damaged(file, error))?;
-        let frames = frames(&read).map_err(|what| damaged(file, what))?;
-        let (mut sites, mut keys) = (Vec::new(), HashSet::new());
-        for (number, line) in read.sites.into_iter().enumerate() {
-            let wrong = |what: String| damaged(file, format!("site {number}: {what}"));
-            let key = key(line.key, &read.modules, &frames).map_err(wrong)?;
-            let counts: Counts = serde_json::from_value(Value::Object(line.counts))
-                .map_err(|error| wrong(error.to_string()))?;
-            if let Some(what) = contradiction(&counts) {
-                return Err(wrong(what));
-            }
-            if !keys.insert(key.clone()) {
-                return Err(wrong("it is there twice".into()));
-            }
-            sites.push(Site { key, counts });
-        }
+    fn of(program: String, rest: Rest) -> Result<Profile, String> {
+        let frames = frames(&rest)?;
+        let site = |(number, line): (usize, Line)| {
+            Ok(Site {
+                key: key(line.key, &rest.modules, &frames, number)?,
+                counts: with_zeros(line.counts, number)?,
+            })
+        };
+        let sites = rest.sites.into_iter().enumerate().map(site);
         Ok(Profile {
-            program: read.program,
-            command: read.command,
-            machine: read.machine,
-            sampled: read.sampled,
-            modules: read.modules,
-            sites,
+            program,
+            command: rest.command,
+            machine: rest.machine,
+            sampled: rest.sampled,
+            sites: sites.collect::<Result<_, String>>()?,
+            modules: rest.modules,
         })
+    }
+
+    fn merge_rest(&mut self, other: &Profile) -> Result<(), ProfileError> {
+        if self.machine != other.machine {
+            return Err(ProfileError::Machines {
+                one: self.machine.clone(),
+                other: other.machine.clone(),
+            });
+        }
+        match (&mut self.sampled, &other.sampled) {
+            (None, None) => {}
+            (Some(sum), Some(more)) => {
+                sum.looks += more.looks;
+                sum.milliseconds += more.milliseconds;
+                let new = more.blind.iter().filter(|line| !sum.blind.contains(line));
+                let new: Vec<String> = new.cloned().collect();
+                sum.blind.extend(new);
+            }
+            _ => return Err(ProfileError::Sampled),
+        }
+        for module in &other.modules {
+            if !self.modules.contains(module) {
+                self.modules.push(module.clone());
+            }
+        }
+        Ok(())
     }
 }
 
-fn frames(read: &File) -> Result<Vec<Frame>, String> {
+impl AnySite for Site {
+    type Key = Key;
+
+    fn key(&self) -> Key {
+        self.key.clone()
+    }
+
+    fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    fn add(&mut self, more: &Site) {
+        self.counts.add(&more.counts);
+    }
+}
+
+fn frames(read: &Rest) -> Result<Vec<Frame>, String> {
     let frame = |(number, place): (usize, &Place)| {
         let module = match place.module {
             None => Module::default(),
@@ -238,21 +249,14 @@ fn frames(read: &File) -> Result<Vec<Frame>, String> {
     read.frames.iter().enumerate().map(frame).collect()
 }
 
-fn key(kind: Kind, modules: &[Module], frames: &[Frame]) -> Result<Key, String> {
-    let stack = |numbers: Vec<usize>| {
-        let frame = |number| frames.get(number).cloned();
-        let frame = |number| frame(number).ok_or(format!("there is no frame {number}"));
-        numbers
-            .into_iter()
-            .map(frame)
-            .collect::<Result<Vec<Frame>, String>>()
-    };
+fn key(kind: Kind, modules: &[Module], frames: &[Frame], number: usize) -> Result<Key, String> {
+    let stack = |numbers| stack_of(numbers, frames, number);
     Ok(match kind {
         Kind::Heap { stack: numbers } => Key::Heap(stack(numbers)?),
         Kind::Mapping { stack: numbers } => Key::Mapping(stack(numbers)?),
         Kind::Static { module, symbol } => {
             let at = modules.get(module);
-            let at = at.ok_or(format!("there is no module {module}"))?;
+            let at = at.ok_or(format!("site {number}: there is no module {module}"))?;
             Key::Static {
                 module: at.name.clone(),
                 build_id: at.build_id.clone(),

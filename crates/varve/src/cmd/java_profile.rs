@@ -1,16 +1,14 @@
 //! `varve profile -o app.sites -- java ...`: where a Java program on a stock virtual machine makes objects, and which survive.
 
-use super::live::ended;
+use super::profiles::{self, Sampled};
 use crate::args::ProfileArgs;
 use crate::args::run::jvm;
 use crate::ui::{self, Done, Failure, failed, stop_flag, wrong};
 use std::path::Path;
-use std::process::ExitCode;
-use std::sync::atomic::Ordering;
 use varve_live::java::sites::{self, JavaError, JavaSite, JavaSites, Sampling, Seen};
-use varve_report::{fmt, write_atomically};
+use varve_report::fmt;
+use varve_sites::Counts;
 use varve_sites::java::{Ages, Frame, Heap, Pair, Profile, Site, names};
-use varve_sites::{AnyProfile, Counts};
 
 /// Bytes between two samples of a thread, where none are given: the virtual machine's own default.
 const INTERVAL: u64 = 512 << 10;
@@ -36,15 +34,15 @@ pub fn is_meant(a: &ProfileArgs) -> Result<bool, Failure> {
 }
 
 pub fn profile(a: &ProfileArgs) -> Done {
-    let before = before(a)?;
+    let before = profiles::before(a)?;
     let stop = stop_flag();
     let sampling = Sampling {
         interval_bytes: a.java.interval.map_or(INTERVAL, |bytes| bytes.0),
         time: a.live.time,
         stop: &stop,
     };
-    let seen = match (a.live.pid, &a.command[..]) {
-        (Some(process), []) => {
+    let seen = match profiles::sampled(a, "varve profile")? {
+        Sampled::Process(process) => {
             sites::can_attach(process).map_err(wrong)?;
             let until = match a.live.time {
                 Some(_) => "",
@@ -53,40 +51,19 @@ pub fn profile(a: &ProfileArgs) -> Done {
             eprintln!("varve: sampling the allocations of process {process}{until}");
             sites::attach(process, &sampling).map_err(refused)?
         }
-        (None, [_, ..]) => sites::command(&a.command, &sampling).map_err(refused)?,
-        (Some(_), _) => {
-            return Err(wrong(
-                "--pid samples a process that runs: leave the command out",
-            ));
-        }
-        (None, []) => {
-            return Err(wrong(
-                "nothing to profile: give --pid NUMBER, or a command: `varve profile -o FILE.sites -- java ...`",
-            ));
-        }
+        Sampled::Command(command) => sites::command(command, &sampling).map_err(refused)?,
     };
     let Some((machine, others)) = seen.machines.split_first() else {
         return Err(failed(JavaError::NoReport));
     };
     let profile = profile_of(machine, a);
     let notes = notes(&seen, machine, others);
-    let profile = match before {
-        None => profile,
-        Some(mut sum) => {
-            sum.merge(&profile).map_err(wrong)?;
-            sum
-        }
-    };
-    write_atomically(&a.output, profile.text().as_bytes()).map_err(failed)?;
+    let profile = profiles::keep(a, before, profile)?;
     for note in notes {
         eprintln!("varve: note: {note}");
     }
     say(a, &profile);
-    match seen.status {
-        // What we have ended ourselves did not fail.
-        Some(status) if a.live.time.is_none() && !stop.load(Ordering::Relaxed) => ended(&status),
-        _ => Ok(ExitCode::SUCCESS),
-    }
+    profiles::ended(a, seen.status, &stop)
 }
 
 /// What is wrong before anything ran is bad input; what comes of a run is a failure.
@@ -94,26 +71,6 @@ fn refused(e: JavaError) -> Failure {
     match e {
         JavaError::NoReport | JavaError::Nothing(_) => failed(e),
         _ => wrong(e),
-    }
-}
-
-/// The profile that this run's counts are added to. What is wrong is said before the program runs.
-fn before(a: &ProfileArgs) -> Result<Option<Profile>, Failure> {
-    if !a.output.exists() || a.output.is_dir() {
-        super::files::can_be_made(&a.output)?;
-        return Ok(None);
-    }
-    let shown = a.output.display();
-    if !a.add {
-        return Err(wrong(format!(
-            "{shown}: there already: add this run to it with --add, or name another file with -o"
-        )));
-    }
-    match AnyProfile::read(&a.output).map_err(wrong)? {
-        AnyProfile::Java(profile) => Ok(Some(profile)),
-        _ => Err(wrong(format!(
-            "{shown}: no profile of a Java program's allocations: name another file with -o"
-        ))),
     }
 }
 

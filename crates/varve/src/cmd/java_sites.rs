@@ -194,30 +194,45 @@ fn about_young(profile: &Profile, sizes: &[Size], young: &Young) -> String {
     )
 }
 
-/// The advice on what fills the old generation.
+/// The advice on what fills the old generation: for each reason the lines, with their parts of it.
 fn about_old(lines: &[Line]) -> Vec<String> {
     let all = old(lines).max(1) as f64;
-    let note = |(number, why): (usize, Fills)| {
-        let line = &lines[number];
-        let ages = &line.ages;
-        let dead = 100.0 * ages.old_freed_bytes as f64 / ages.old_bytes.max(1) as f64;
-        let head = format!(
-            "{} fills {:.0} % of the old generation",
-            line.name,
-            100.0 * ages.old_bytes as f64 / all
-        );
-        match why {
-            Fills::Stays => format!(
-                "{head}, and {:.0} % of that stayed: a candidate for memory outside of the heap, or for slow memory.",
-                100.0 - dead
-            ),
-            Fills::Dies => format!(
-                "{head}, and {dead:.0} % of that died there: it lives a little too long for the young generation; a larger one, or \
-                 objects that are used again, would spare the old one."
-            ),
-        }
+    let fills = advice::fills(lines);
+    let of = |wanted: Fills| {
+        let of = fills.iter().filter(|(_, why)| *why == wanted);
+        let words = of.map(|&(number, why)| {
+            let Line { name, ages, .. } = &lines[number];
+            let dead = 100.0 * ages.old_freed_bytes as f64 / ages.old_bytes.max(1) as f64;
+            let brought = 100.0 * ages.old_bytes as f64 / all;
+            match why {
+                Fills::Stays => format!(
+                    "{name} ({brought:.0} %, {:.0} % of that stays)",
+                    100.0 - dead
+                ),
+                Fills::Dies => format!("{name} ({brought:.0} %, {dead:.0} % of that dies)"),
+            }
+        });
+        words.collect::<Vec<_>>().join("; ")
     };
-    advice::fills(lines).into_iter().map(note).collect()
+    let mut notes = Vec::new();
+    for (why, remedy) in [
+        (
+            Fills::Stays,
+            "These lines fill the old generation, and what they bring stays: candidates for memory outside of the heap, or for slow \
+             memory",
+        ),
+        (
+            Fills::Dies,
+            "These lines fill the old generation with what dies there: it lives a little too long for the young generation; a larger \
+             one, or objects that are used again, would spare the old one",
+        ),
+    ] {
+        let named = of(why);
+        if !named.is_empty() {
+            notes.push(format!("{remedy}: {named}."));
+        }
+    }
+    notes
 }
 
 fn as_json(profile: &Profile, lines: &[Line], sizes: &[Size], young: &Young) -> Json {

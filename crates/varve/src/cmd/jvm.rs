@@ -30,7 +30,7 @@ pub fn run(work: &Work, a: &ModelledJava) -> Done {
     }
     // What is wrong with options is said before a command runs.
     let plans = chosen(a.generations.plan.as_deref())?;
-    let (trace, _kept) = native_replay::trace(work)?;
+    let (trace, _kept) = native_replay::trace(work, a.marked.marked)?;
     let recorded = recorded(work, &trace)?;
     let (plans, left_out) = able(plans, &recorded, a.generations.plan.is_some())?;
     let replays = Replays {
@@ -102,8 +102,17 @@ fn recorded(work: &Work, trace: &Path) -> Result<Recorded, Failure> {
     match Recorded::open(trace) {
         Ok(Some(recorded)) => Ok(recorded),
         Ok(None) => {
-            let end = TraceReader::open(trace).ok();
-            let code = end.and_then(|reader| reader.end()?.exit_code);
+            let reader = TraceReader::open(trace).ok();
+            if let Some(cut) = reader.as_ref().and_then(TraceReader::cut) {
+                return Err(wrong(format!(
+                    "{}: a recording of Java that was cut off at byte {}, before the virtual machine said where its heap is: record \
+                     it again ({})",
+                    trace.display(),
+                    cut.offset,
+                    cut.why
+                )));
+            }
+            let code = reader.and_then(|reader| reader.end()?.exit_code);
             let code = code.map_or(String::new(), |code| format!(" (exit code {code})"));
             Err(failed(of_command(format!(
                 "no Java virtual machine has started{code}; see what it wrote above"

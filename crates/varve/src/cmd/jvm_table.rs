@@ -115,7 +115,8 @@ fn traffic(results: &[JavaResult]) -> RunTable {
     table.columns = vec![
         Column::new("pages", Format::Bytes, Better::Neither),
         Column::new("read", Format::Bytes, Better::Neither),
-        Column::new("misses", Format::Number, Better::Neither),
+        Column::new("load misses", Format::Number, Better::Neither),
+        Column::new("store misses", Format::Number, Better::Neither),
         Column::new("waited for", Format::DurationNs, Better::Lower),
     ];
     for part in &r.memory {
@@ -124,13 +125,14 @@ fn traffic(results: &[JavaResult]) -> RunTable {
             [
                 ((part.fast_bytes + part.slow_bytes) as f64).into(),
                 (part.read_bytes as f64).into(),
-                ((part.load_misses + part.store_misses) as f64).into(),
+                (part.load_misses as f64).into(),
+                (part.store_misses as f64).into(),
                 (1e9 * part.waited_seconds).into(),
             ],
         );
     }
     table.notes.push(
-        "read: from memory, by prefetchers too; misses: of loads and stores, in all caches; waited for: by all threads together".into(),
+        "read: from memory, by prefetchers too; misses: in all caches, those of stores are lines that are written; waited for: by all threads together".into(),
     );
     table
 }

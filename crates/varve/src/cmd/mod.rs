@@ -40,6 +40,7 @@ mod phases;
 mod plan_table;
 mod plans;
 pub mod profile;
+mod profiles;
 pub mod run;
 mod sandbox;
 pub mod serve;

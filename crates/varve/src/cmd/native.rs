@@ -38,7 +38,7 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
         return Err(wrong(Error::NoTrays(machine.name)));
     }
     let profile = a.plans.profile.as_deref().map(profile).transpose()?;
-    let (trace, _kept) = trace(work)?;
+    let (trace, _kept) = trace(work, a.marked.marked)?;
     let sites = sites(&trace)?;
     let replays = Replays::of(&machine, &trace, &sites, a.model.seed, a.model.jobs);
     let both = [("dram", Placed::Fast), (SLOW, Placed::Slow)];

@@ -1,21 +1,21 @@
 //! `varve profile -o service.sites -- ./service`: what each allocation site of a native program is worth, on a modelled machine.
 
 use super::native_replay::{MACHINE, Replays, shown, trace};
-use super::{files, named};
+use super::{files, named, profiles};
 use crate::args::run::job::Work;
 use crate::args::{ProfileArgs, ProfileFrom};
-use crate::ui::{self, Done, Failure, failed, wrong};
+use crate::ui::{self, Done, wrong};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use varve_report::{fmt, write_atomically};
+use varve_report::fmt;
 use varve_run::Error;
 use varve_run::objects::{self, Groups, Placed, TraceSites, truth};
+use varve_sites::Counts;
 use varve_sites::import::{heaptrack, perf_script};
 use varve_sites::native::{Profile, Site};
-use varve_sites::{AnyProfile, Counts};
 use varve_trace::TraceReader;
 
 pub fn profile(work: &Work, a: &ProfileArgs) -> Done {
@@ -23,8 +23,8 @@ pub fn profile(work: &Work, a: &ProfileArgs) -> Done {
     if varve_run::has_one_memory(&machine) || machine.dram_cache.is_some() {
         return Err(wrong(Error::NoSlowNode(machine.name)));
     }
-    let before = before(a)?;
-    let (trace, _kept) = trace(work)?;
+    let before = profiles::before(a)?;
+    let (trace, _kept) = trace(work, false)?;
     let reader = TraceReader::open(&trace).map_err(|e| files::of_trace(&e))?;
     let sites = TraceSites::read(&trace).map_err(|e| files::of_input(&e))?;
     let sites = Arc::new(sites);
@@ -61,14 +61,7 @@ pub fn profile(work: &Work, a: &ProfileArgs) -> Done {
         sampled: None,
         sites: counted.map(|(key, counts)| Site { key, counts }).collect(),
     };
-    let profile = match before {
-        None => profile,
-        Some(mut sum) => {
-            sum.merge(&profile).map_err(wrong)?;
-            sum
-        }
-    };
-    write_atomically(&a.output, profile.text().as_bytes()).map_err(failed)?;
+    let profile = profiles::keep(a, before, profile)?;
     say(a, work, &profile);
     Ok(ExitCode::SUCCESS)
 }
@@ -80,7 +73,7 @@ pub fn import(tool: ProfileFrom, a: &ProfileArgs) -> Done {
             "--from reads a file of another tool: name it, as in `varve profile --from heaptrack FILE -o FILE.sites`",
         ));
     };
-    let before = before(a)?;
+    let before = profiles::before(a)?;
     files::exists(
         Path::new(file),
         "no such file",
@@ -96,14 +89,7 @@ pub fn import(tool: ProfileFrom, a: &ProfileArgs) -> Done {
     for missing in &imported.missing {
         eprintln!("varve: note: {missing}");
     }
-    let profile = match before {
-        None => imported.profile,
-        Some(mut sum) => {
-            sum.merge(&imported.profile).map_err(wrong)?;
-            sum
-        }
-    };
-    write_atomically(&a.output, profile.text().as_bytes()).map_err(failed)?;
+    let profile = profiles::keep(a, before, imported.profile)?;
     eprintln!(
         "varve: {}: {} allocation sites; `varve sites {}` shows them",
         a.output.display(),
@@ -111,29 +97,6 @@ pub fn import(tool: ProfileFrom, a: &ProfileArgs) -> Done {
         ui::quoted(&a.output.display().to_string())
     );
     Ok(ExitCode::SUCCESS)
-}
-
-/// The profile that this run's counts are added to. What is wrong is said before the program runs.
-pub fn before(a: &ProfileArgs) -> Result<Option<Profile>, Failure> {
-    if !a.output.exists() || a.output.is_dir() {
-        files::can_be_made(&a.output)?;
-        return Ok(None);
-    }
-    let shown = a.output.display();
-    if !a.add {
-        return Err(wrong(format!(
-            "{shown}: there already: add this run to it with --add, or name another file with -o"
-        )));
-    }
-    match AnyProfile::read(&a.output).map_err(wrong)? {
-        AnyProfile::Native(profile) => Ok(Some(profile)),
-        AnyProfile::Managed(_) => Err(wrong(format!(
-            "{shown}: a profile of a WebAssembly program: name another file with -o"
-        ))),
-        AnyProfile::Java(_) => Err(wrong(format!(
-            "{shown}: a profile of a Java program: name another file with -o"
-        ))),
-    }
 }
 
 /// What was counted, and what to do with it.

@@ -83,15 +83,19 @@ pub fn profile(path: &Path) -> Result<Profile, Failure> {
     }
 }
 
-/// The trace to replay; a command is recorded, and its trace is removed with what comes besides.
-pub fn trace(work: &Work) -> Result<(PathBuf, Option<pages::Scratch>), Failure> {
+/// The trace to replay; a command is recorded, between its marks alone if it is `marked`, and its trace is removed with what comes
+/// besides.
+pub fn trace(work: &Work, marked: bool) -> Result<(PathBuf, Option<pages::Scratch>), Failure> {
     match work {
+        Work::Named(path) if marked => Err(wrong(format!(
+            "--marked says what of a command is recorded, and {path} is recorded already: leave --marked out"
+        ))),
         Work::Named(path) => {
             files::open_trace(Path::new(path))?;
             Ok((path.into(), None))
         }
         Work::Command(words) => {
-            let (path, kept) = pages::record(words)?;
+            let (path, kept) = pages::record(words, marked)?;
             Ok((path, Some(kept)))
         }
     }

@@ -1,16 +1,13 @@
 //! `varve profile --live -o service.sites -- ./service`: what each allocation site is worth, from samples of what the program
 //! does with its memory on this machine.
 
-use super::live::ended;
-use super::native_profile::before;
+use super::profiles::{self, Sampled};
 use crate::args::ProfileArgs;
 use crate::ui::{self, Done, failed, stop_flag, wrong};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-use std::sync::atomic::Ordering;
 use varve_live::sampled::{self, Sampling, Seen, SeenRange, SeenSite, Source};
-use varve_report::{fmt, write_atomically};
+use varve_report::fmt;
 use varve_run::objects::Groups;
 use varve_sites::Counts;
 use varve_sites::native::{self, Frame, Key, Module, Profile, Site};
@@ -39,7 +36,7 @@ pub fn profile(a: &ProfileArgs) -> Done {
             "{program}: --live samples a command or a process: write `varve profile --live -o FILE.sites -- {program}`, or --pid NUMBER"
         )));
     }
-    let before = before(a)?;
+    let before = profiles::before(a)?;
     let stop = stop_flag();
     let rate = a.live.rate.unwrap_or(RATE);
     let sampling = Sampling {
@@ -59,26 +56,16 @@ pub fn profile(a: &ProfileArgs) -> Done {
             );
         }
     };
-    let seen = match (a.live.pid, &a.command[..]) {
-        (Some(process), []) => {
+    let seen = match profiles::sampled(a, "varve profile --live")? {
+        Sampled::Process(process) => {
             sampled::can_attach(process).map_err(wrong)?;
             say_how();
             sampled::attach(process, &sampling).map_err(wrong)?
         }
-        (None, [_, ..]) => {
-            sampled::can_run(&a.command).map_err(wrong)?;
+        Sampled::Command(command) => {
+            sampled::can_run(command).map_err(wrong)?;
             say_how();
-            sampled::command(&a.command, &sampling).map_err(wrong)?
-        }
-        (Some(_), _) => {
-            return Err(wrong(
-                "--pid samples a process that runs: leave the command out",
-            ));
-        }
-        (None, []) => {
-            return Err(wrong(
-                "--live samples a program: give --pid NUMBER, or a command: `varve profile --live -o FILE.sites -- COMMAND`",
-            ));
+            sampled::command(command, &sampling).map_err(wrong)?
         }
     };
     if seen.looks == 0 {
@@ -91,20 +78,9 @@ pub fn profile(a: &ProfileArgs) -> Done {
         eprintln!("varve: note: {line}");
     }
     let profile = profile_of(&seen, blind);
-    let profile = match before {
-        None => profile,
-        Some(mut sum) => {
-            sum.merge(&profile).map_err(wrong)?;
-            sum
-        }
-    };
-    write_atomically(&a.output, profile.text().as_bytes()).map_err(failed)?;
+    let profile = profiles::keep(a, before, profile)?;
     say(a, &seen, &profile);
-    match seen.status {
-        // What we have ended ourselves did not fail.
-        Some(status) if a.live.time.is_none() && !stop.load(Ordering::Relaxed) => ended(&status),
-        _ => Ok(ExitCode::SUCCESS),
-    }
+    profiles::ended(a, seen.status, &stop)
 }
 
 /// What could not be seen, a sentence each.

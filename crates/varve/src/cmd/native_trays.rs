@@ -33,7 +33,7 @@ pub fn run(work: &Work, a: &ModelledNative, machine: &Machine) -> Done {
     };
     check_trays(machine, &settings).map_err(wrong)?;
     let profile = a.plans.profile.as_deref().map(profile).transpose()?;
-    let (trace, _kept) = trace(work)?;
+    let (trace, _kept) = trace(work, a.marked.marked)?;
     let sites = sites(&trace)?;
     let replays = Replays::of(machine, &trace, &sites, a.model.seed, a.model.jobs);
     let all = replays.make(replays.specs([(BASE, Placed::Spread)], None, true))?;

@@ -47,7 +47,7 @@ pub fn run(work: &job::Work, a: &ModelledPages) -> Done {
                 return as_it_goes(words, a, machine, work);
             }
             // Recorded once and replayed under each policy, so that all policies see the same run of it.
-            let (path, kept) = record(words)?;
+            let (path, kept) = record(words, false)?;
             (work.name(), Work::Trace(path), Some(kept))
         }
     };
@@ -197,8 +197,8 @@ fn show(
 }
 
 /// Records the command into a file that vanishes with the guard.
-pub fn record(command: &[OsString]) -> Result<(PathBuf, Scratch), Failure> {
-    let recorder = recorder(command)?;
+pub fn record(command: &[OsString], marked: bool) -> Result<(PathBuf, Scratch), Failure> {
+    let recorder = recorder(command, marked)?;
     let path = std::env::temp_dir().join(format!("varve-{}.trace", std::process::id()));
     let guard = Scratch(path.clone());
     let bar = super::trace::spinner(&path);
@@ -211,12 +211,22 @@ pub fn record(command: &[OsString]) -> Result<(PathBuf, Scratch), Failure> {
     if let Some(line) = super::trace::ended(&end) {
         eprintln!("varve: note: {line}");
     }
+    // The end of a thread is an op of no instructions.
+    if marked && end.instructions == 0 {
+        return Err(wrong(
+            "--marked: the command never looked for the file /varve/record/begin, so that nothing was recorded: leave --marked out",
+        ));
+    }
     Ok((path, guard))
 }
 
 /// A recorder of a command that has begun.
-fn recorder(command: &[OsString]) -> Result<Recorder, Failure> {
-    let recorder = Recorder::start(command, RecorderOptions::default()).map_err(wrong)?;
+fn recorder(command: &[OsString], marked: bool) -> Result<Recorder, Failure> {
+    let options = RecorderOptions {
+        marked,
+        ..RecorderOptions::default()
+    };
+    let recorder = Recorder::start(command, options).map_err(wrong)?;
     for line in recorder.warnings() {
         eprintln!("varve: note: {line}");
     }
@@ -240,7 +250,7 @@ fn as_it_goes(command: &[OsString], a: &ModelledPages, machine: Machine, work: W
     spec.policy = policies.map_err(wrong)?.swap_remove(0);
     // What is wrong with the policy here is said before the program runs.
     varve_run::check(&spec).map_err(|e| of_run(&e))?;
-    let mut program = recorder(command)?.live();
+    let mut program = recorder(command, false)?.live();
     let result = varve_run::run_program(&spec, &mut program, &mut |_| !ui::stopped())
         .map_err(|e| failure(&spec, &e))?;
     show(a, &spec, &spec.work.name(), &[result], &[])

@@ -1,15 +1,15 @@
 //! `varve profile program.wasm -o p.sites -- ARGUMENTS`: counts what a program does to the objects of each allocation site.
 
 use super::timeout::Timeout;
-use super::{files, java_profile, native_profile, native_sampled, sandbox, wasm};
+use super::{files, java_profile, native_profile, native_sampled, profiles, sandbox, wasm};
 use crate::args::ProfileArgs;
 use crate::args::run::job::Work;
-use crate::ui::{self, Done, Failure, failed, wrong};
+use crate::ui::{self, Done, wrong};
 use indicatif::ProgressBar;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use varve_report::{fmt, write_atomically};
+use varve_report::fmt;
 use varve_run::{ManagedProgram, SEED, SourceMap};
 use varve_runtime::host::{Console, Output, State};
 use varve_runtime::{Config, Engine, Error, Module, Store};
@@ -72,7 +72,7 @@ fn managed(file: &str, a: &ProfileArgs) -> Done {
     }
     let program = wasm::name(file);
     let managed = wasm::program(file, a.invoke.as_deref(), &a.command, &a.sandbox)?;
-    let before = before(a)?;
+    let before: Option<Profile> = profiles::before(a)?;
     let timeout = Timeout::begin(a.sandbox.timeout, file);
     let engine = Engine::new(config(a));
     let module = Module::new(&engine, &managed.bytes).map_err(|e| wasm::of(file, &e))?;
@@ -87,28 +87,9 @@ fn managed(file: &str, a: &ProfileArgs) -> Done {
     let (code, mut profile) = outcome.map_err(|e| wasm::ended(timeout.as_ref(), file, &e))?;
     profile.program = program.into();
     add_lines(&mut profile, &managed);
-    if let Some(mut sum) = before {
-        sum.merge(&profile).map_err(wrong)?;
-        profile = sum;
-    }
-    write_atomically(&a.output, profile.text().as_bytes()).map_err(failed)?;
+    let profile = profiles::keep(a, before, profile)?;
     say(file, a, &profile);
     Ok(code)
-}
-
-/// The profile that this run's counts are added to. What is wrong is said before the program runs.
-fn before(a: &ProfileArgs) -> Result<Option<Profile>, Failure> {
-    if a.output.exists() && !a.output.is_dir() {
-        if !a.add {
-            return Err(wrong(format!(
-                "{}: there already: add this run to it with --add, or name another file with -o",
-                a.output.display()
-            )));
-        }
-        return Profile::read(&a.output).map(Some).map_err(wrong);
-    }
-    files::can_be_made(&a.output)?;
-    Ok(None)
 }
 
 fn config(a: &ProfileArgs) -> Config {

@@ -61,8 +61,7 @@ impl Timeout {
         };
         (trap.kind == TrapKind::Interrupted).then(|| {
             let place = trap.frames.first();
-            let place =
-                place.map(|f| format!(", in function {} at offset {:#x}", f.function, f.offset));
+            let place = place.map(|frame| format!(", {frame}"));
             Failure::Line {
                 code: CODE,
                 line: format!("{}{}", self.line, place.unwrap_or_default()),

@@ -108,7 +108,7 @@ fn info(file: &Path, json: bool) -> Done {
     }
     let line = |term: &str, text: String| print(hang(term, 16, &text));
     line("program", info.header.command.join(" "));
-    for java in reader.end().map_or(&[][..], |end| &end.java) {
+    for java in reader.java().iter() {
         line(
             "java",
             format!(

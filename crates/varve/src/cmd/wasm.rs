@@ -19,7 +19,7 @@ use varve_machine::Bytes;
 use varve_run::{ManagedProgram, unknown_sites};
 use varve_runtime::host::{Console, State};
 use varve_runtime::{Config, Engine, Error, Module, Store};
-use varve_sites::Profile;
+use varve_sites::{Profile, SitesFile};
 
 /// The nursery, as far as the user says.
 fn sizes(a: &args::Engine, config: &mut Config) -> Result<(), Failure> {

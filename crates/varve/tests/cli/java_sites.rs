@@ -4,6 +4,7 @@ use crate::common::{Said, command, has, home, varve};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use varve_sites::SitesFile;
 use varve_sites::java::advice::lines;
 use varve_sites::java::{Ages, Profile};
 
@@ -184,7 +185,7 @@ fn known(collector: &str, name: &str, old_by: &str) {
         "of old",
         &format!("by its {old_by}"),
         "Young generation: ",
-        "a candidate for memory outside of the heap",
+        "candidates for memory outside of the heap",
     ] {
         let all = table.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(all.contains(word), "no `{word}` in {table}");

@@ -193,6 +193,49 @@ fn story(collector: &str, name: &str, beans: [&str; 2]) {
         assert!(table.contains(word), "no `{word}` in {table}");
     }
     assert!(table.lines().all(|l| l.chars().count() <= 80), "{table}");
+
+    // More threads than a socket has are refused with what can be done.
+    let crowd = [
+        "run",
+        trace,
+        "--machine",
+        "optane-6242",
+        "--instances",
+        "64",
+    ];
+    let remedy = [
+        "--instances 64",
+        "32 hardware threads",
+        "with fewer threads",
+    ];
+    varve(&crowd).refuses(2, &remedy);
+    varve(&["run", "--marked", trace]).refuses(2, &["--marked", "recorded already"]);
+    cut_off(Path::new(trace), name);
+}
+
+/// A recording that was killed is one of Java all the same: what there is of it is replayed, if the machine had begun.
+fn cut_off(trace: &Path, collector: &str) {
+    let whole = std::fs::read(trace).unwrap();
+    let cut = trace.with_file_name("cut.trace");
+    let shown = cut.to_str().unwrap();
+    std::fs::write(&cut, &whole[..whole.len() / 10 * 9]).unwrap();
+    let info = varve(&["trace", "info", shown]).well().out;
+    assert!(
+        info.contains("cut at byte") && info.contains(collector),
+        "{info}"
+    );
+    let dram = ["run", shown, "--machine", "optane-6242", "--plan", "dram"];
+    let table = varve(&dram).well().out;
+    for word in ["stops at byte", "eden", collector] {
+        assert!(table.contains(word), "no `{word}` in {table}");
+    }
+
+    // After its first blocks: the virtual machine has not said anything yet.
+    std::fs::write(&cut, &whole[..whole.len() / 1000]).unwrap();
+    varve(&dram).refuses(
+        2,
+        &["a recording of Java that was cut off", "record it again"],
+    );
 }
 
 #[test]
@@ -251,6 +294,8 @@ fn what_is_not_known_of_a_heap_is_a_line_and_no_guess() {
     ])
     .refuses(2, &["haswell-2620v3", "slow memory"]);
     varve(&["run", "--instances", "0", "--", "java", "X"]).refuses(2, &["--instances 0"]);
+    varve(&["run", "--marked", "--machine", "cxl-spr", "--", "true"])
+        .refuses(2, &["/varve/record/begin", "leave --marked out"]);
     varve(&["run", "--gc-stats", "--", "java", "X"]).refuses(2, &["--gc-stats", "generations"]);
 }
 

@@ -73,8 +73,8 @@ public class Rounds {
             if (how.contains(\"matters\") && slow) {
                 while (System.nanoTime() - begun < 10 * took) Thread.onSpinWait();
             }
-            // What reports say counts, and not how long it takes.
-            if (reports) varve.Varve.interval(round, how.contains(\"said\") && slow ? 900 : 100, 0);
+            // What reports say counts, and not how long it takes. After so many rounds memory makes no difference any more.
+            if (reports) varve.Varve.interval(round, how.contains(\"said\") && slow && round < 20 ? 900 : 100, 0);
             System.out.println(nodes);
         }
         var beans = (com.sun.management.ThreadMXBean) java.lang.management.ManagementFactory.getThreadMXBean();
@@ -126,8 +126,8 @@ impl Told {
     }
 
     /// Was there a round in which pages of all old objects were on these nodes?
-    fn all_on(&self, nodes: &[u32]) -> bool {
-        self.rounds.iter().any(|pages| {
+    fn all_on(rounds: &[BTreeMap<u32, u64>], nodes: &[u32]) -> bool {
+        rounds.iter().any(|pages| {
             pages.values().sum::<u64>() > 4000 && pages.keys().all(|node| nodes.contains(node))
         })
     }
@@ -167,7 +167,9 @@ fn told(folder: &Path, options: &[&str], collector: &str, words: &[&str]) -> Tol
 
 /// Two intervals per memory and one decision.
 const SAMPLE: &str = "pima:alpha=3,allocation=16MiB,intervals=2,hold-off=1h";
-/// The same, for programs to which it makes no difference.
+/// The same, with one decision after the other.
+const AGAIN: &str = "pima:alpha=3,intervals=2,hold-off=1ms";
+/// The first, for programs to which it makes no difference.
 const CALM: &str = "pima:alpha=1000,allocation=16MiB,intervals=2,hold-off=1h";
 
 #[test]
@@ -188,19 +190,13 @@ fn old_objects_are_where_the_program_runs_well_page_by_page() {
             true,
         ),
         (CALM, "-XX:+UseParallelGC", [&*first, "30", "-", "-"], false),
-        (
-            SAMPLE,
-            "-XX:+UseSerialGC",
-            [&*first, "30", "reports", "said"],
-            true,
-        ),
     ] {
         let told = told(folder.path(), &["--plan", plan], collector, &words);
         let case = format!("{words:?}: {:?} {}", told.rounds, told.json["decisions"]);
         assert_eq!(told.choices(), [ends_fast], "{case}");
         // Slow first, then all fast for a sample; then where they are to be.
-        assert!(told.all_on(&slow), "{case}");
-        assert!(told.all_on(&fast), "{case}");
+        assert!(Told::all_on(&told.rounds, &slow), "{case}");
+        assert!(Told::all_on(&told.rounds, &fast), "{case}");
         let last = told.rounds.last().unwrap();
         let wanted = if ends_fast { &fast } else { &slow };
         assert!(last.keys().all(|node| wanted.contains(node)), "{case}");
@@ -224,6 +220,46 @@ fn old_objects_are_where_the_program_runs_well_page_by_page() {
         }
         assert_eq!(told.json["notes"], serde_json::json!([]), "{case}");
     }
+}
+
+#[test]
+fn old_objects_go_back_to_slow_memory_when_fast_memory_pays_no_more() {
+    if skip_unless_two_kinds() {
+        return;
+    }
+    let Some(folder) = rounds() else { return };
+    let (fast, slow) = kinds();
+    let first = fast[0].to_string();
+    let words = [&*first, "48", "reports", "said"];
+    let told = told(
+        folder.path(),
+        &["--plan", AGAIN],
+        "-XX:+UseSerialGC",
+        &words,
+    );
+    let case = format!("{:?} {}", told.rounds, told.json["decisions"]);
+    // Fast memory as long as it pays; then slow memory, as soon as a sample says so.
+    let choices = told.choices();
+    let pays = choices.iter().take_while(|fast| **fast).count();
+    assert!(pays >= 1 && choices.len() > pays, "{case}");
+    assert!(choices[pays..].iter().all(|fast| !fast), "{case}");
+    // Objects are where the last move went, to the last page, and the program saw them there.
+    let moves = told.json["decisions"][0]["moves"].as_array().unwrap();
+    assert!(moves.len() >= 4, "{case}");
+    for (number, to) in moves.iter().enumerate() {
+        assert_eq!(to["fast"], number % 2 == 0, "{case}");
+        assert!(to["bytes"].as_u64().unwrap() > 15 << 20, "{case}");
+        assert_eq!(to["elsewhere_bytes"], 0, "{case}");
+    }
+    let last = moves.last().unwrap()["fast"] == true;
+    let wanted = if last { &fast } else { &slow };
+    let old = by_node(&told.json, "old");
+    assert!(old.iter().all(|(node, _)| wanted.contains(node)), "{case}");
+    let (early, late) = told.rounds.split_at(20);
+    assert!(
+        Told::all_on(early, &fast) && Told::all_on(late, &slow),
+        "{case}"
+    );
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod jobs;
 mod jobs_managed;
 mod jvm;
 mod jvm_live;
+mod jvm_programs;
 mod machines;
 mod native;
 mod nodes;

@@ -5,10 +5,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use varve_sites::Counts;
 use varve_sites::native::{Key, Profile, names};
 use varve_sites::sampled::{agreement, draw};
 use varve_sites::select::{Candidate, hot_sites};
+use varve_sites::{Counts, SitesFile};
 
 fn text(path: &Path) -> &str {
     path.to_str().unwrap()

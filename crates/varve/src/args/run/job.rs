@@ -3,7 +3,7 @@
 use super::engine::{Engine, EngineLog};
 use super::help::Help;
 use super::jvm::{self, Generations, GenerationsHere, Must};
-use super::model::{Model, PageSize};
+use super::model::{Marked, Model, PageSize};
 use super::objects::{Instances, Nodes, Objects, Plans, Stale, Trays};
 use super::output::{Json, Output};
 use super::page_cache::{Live, PageCache};
@@ -44,6 +44,8 @@ pub struct ModelledNative {
     pub trays: Trays,
     #[command(flatten)]
     pub output: Output,
+    #[command(flatten)]
+    pub marked: Marked,
 }
 
 /// Generations of a Java virtual machine, as a command or a trace, on a modelled machine.
@@ -55,6 +57,8 @@ pub struct ModelledJava {
     pub generations: Generations,
     #[command(flatten)]
     pub output: Output,
+    #[command(flatten)]
+    pub marked: Marked,
 }
 
 /// Objects of a WebAssembly program on a modelled machine.

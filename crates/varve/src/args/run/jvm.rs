@@ -48,8 +48,13 @@ pub fn is_java(word: &OsStr) -> bool {
     Path::new(word).file_name() == Some(OsStr::new("java"))
 }
 
-/// Is it a trace in which a Java virtual machine runs? What is no trace at all is said where it is read.
+/// Is it a trace in which a Java virtual machine runs, or was about to when it was cut off? What is no trace at all is said where
+/// it is read.
 pub fn is_of_java(trace: &str) -> bool {
-    let reader = TraceReader::open(Path::new(trace));
-    reader.is_ok_and(|reader| reader.end().is_some_and(|end| !end.java.is_empty()))
+    let Ok(reader) = TraceReader::open(Path::new(trace)) else {
+        return false;
+    };
+    let started = reader.header().command.first();
+    let cut_early = reader.end().is_none() && started.is_some_and(|word| is_java(word.as_ref()));
+    cut_early || !reader.java().is_empty()
 }

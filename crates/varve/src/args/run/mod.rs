@@ -46,6 +46,7 @@ impl Args for Request {
         let command = output::Output::augment_args(command);
         let command = help::Help::augment_args(command);
         let command = model::PageSize::augment_args(command);
+        let command = model::Marked::augment_args(command);
         let command = objects::Instances::augment_args(command);
         let command = objects::Trays::augment_args(command);
         let command = objects::Nodes::augment_args(command);

@@ -20,6 +20,16 @@ pub struct Model {
     pub jobs: usize,
 }
 
+/// What of a command is recorded.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "The model")]
+pub struct Marked {
+    /// Replay only what the command does between its own marks: from where it looks for the file `/varve/record/begin` to where it
+    /// looks for `/varve/record/end`, which need not be there
+    #[arg(long)]
+    pub marked: bool,
+}
+
 /// The size of pages, on a model and live.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "The model")]
