@@ -121,9 +121,10 @@ fn the_policies_are_near_the_oracle() {
     let best = making(|m| run_all(&group, &plans, &spec(), m)).unwrap();
     let best = best.iter().map(|r| r.seconds).fold(f64::INFINITY, f64::min);
     let [linux, all] = [&c.results[0], &c.results[1]].map(|r| r.seconds);
+    // The candidates place each program once. One that begins in fast memory and makes room later gains a little.
     assert!(
-        best <= 1.02 * all,
-        "nothing beats the oracle but by chance: {best} s, {all} s"
+        best <= 1.05 * all,
+        "no plan is far ahead of the oracle: {best} s, {all} s"
     );
     assert!(all < 1.5 * best, "{all} s for {best} s");
     assert!(best < linux);

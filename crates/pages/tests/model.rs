@@ -138,7 +138,8 @@ fn every_policy(unmaps: bool) {
             assert_eq!(counters.stray_unmaps, 0, "{spec}");
             assert_eq!(unmaps, counters.unmaps > 0, "{spec}: {dump}");
             if daemon {
-                assert!(counters.moves_done > 50, "{spec}: {dump}");
+                // Fewer where a page that is about to move is given back.
+                assert!(counters.moves_done > 30, "{spec}: {dump}");
             }
         }
     }

@@ -259,10 +259,10 @@ fn advice(results: &[PlanResult]) -> Option<String> {
         .iter()
         .filter(|r| r.plan != plans::dram::ENTRY.name && r.dram_share() < dram.dram_share());
     let near = others.clone().filter(|r| time(r) <= EQUAL);
-    let least = near.min_by(|a, b| {
-        let share = a.dram_share().total_cmp(&b.dram_share());
-        share.then(time(a).total_cmp(&time(b)))
-    });
+    // Plans that differ by less than the model knows are equal, and the first of equals is the simplest.
+    let share = |r: &PlanResult| (1000.0 * r.dram_share()).round() as u64;
+    let slower = |r: &PlanResult| (200.0 * time(r)).round() as u64;
+    let least = near.min_by_key(|r| (share(r), slower(r)));
     if let Some(r) = least {
         return Some(format!(
             "Advice: {load}, use `{}`: it keeps {} of its memory out of DRAM, at {} of the time of `dram`.",
@@ -272,7 +272,7 @@ fn advice(results: &[PlanResult]) -> Option<String> {
         ));
     }
     let stay = format!("Advice: {load}, stay with `dram` if time counts most");
-    let fastest = others.min_by(|a, b| time(a).total_cmp(&time(b)));
+    let fastest = others.min_by_key(|r| (slower(r), share(r)));
     Some(match fastest {
         Some(r) => format!(
             "{stay}; `{}` comes next: it keeps {} of its memory out of DRAM, at {} of the time.",
