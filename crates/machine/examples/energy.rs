@@ -137,7 +137,12 @@ fn main() {
     println!(
         "a dual-rank DIMM per channel of a Xeon E5-2690 v3 (McCalpin, TACC/HPCPerfStats issue 9, 2016), W"
     );
-    row("  idle", "", 0.92, full.idle);
+    row("  idle; ours in self-refresh", "", 0.92, full.idle);
+    // Whether that machine's firmware allows self-refresh is not said.
+    let mut awake = m.clone();
+    awake.dram.selfrefresh_after_ns = 1e12;
+    let powerdown = measure(&awake, 12_000).idle;
+    row("  idle; ours in power-down", "", 0.92, powerdown);
     row(
         "  STREAM; ours the stores without delay",
         "",

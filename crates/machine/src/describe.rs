@@ -235,6 +235,9 @@ pub struct DramPower {
     /// The same while all of the DIMM's ranks sleep, mA.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub register_powerdown_ma: Option<f64>,
+    /// The same in self-refresh, when the clock is off, mA; as in power-down where it is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub register_selfrefresh_ma: Option<f64>,
     /// Drivers and termination on the channel for 64 B, nJ; left out where it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub io_nj: Option<f64>,

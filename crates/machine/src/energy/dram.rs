@@ -75,8 +75,8 @@ pub struct RankPower {
     write: f64,
     /// Drivers and termination of one burst, J.
     io: f64,
-    /// A DIMM's register, awake and asleep, W; and the ranks that share one.
-    register: (f64, f64),
+    /// A DIMM's register while a rank is awake, in power-down and in self-refresh, W; and the ranks that share one.
+    register: [f64; 3],
     ranks: usize,
 }
 
@@ -108,12 +108,10 @@ impl RankPower {
             write: (watts(p.idd4w_ma) - active) * burst,
             io: p.io_nj.unwrap_or(0.0) * 1e-9,
             register: {
-                let watts = |ma: Option<f64>| ma.unwrap_or(0.0) / 1e3 * p.vdd;
-                let awake = watts(p.register_ma);
-                (
-                    awake,
-                    p.register_powerdown_ma.map_or(awake, |ma| watts(Some(ma))),
-                )
+                let awake = p.register_ma.unwrap_or(0.0);
+                let powerdown = p.register_powerdown_ma.unwrap_or(awake);
+                let selfrefresh = p.register_selfrefresh_ma.unwrap_or(powerdown);
+                [awake, powerdown, selfrefresh].map(|ma| ma / 1e3 * p.vdd)
             },
             ranks: d.ranks.max(1) as usize,
         }
@@ -145,13 +143,17 @@ impl RankPower {
     }
 
     /// A DIMM's register, J. It is awake while any rank is; when that was for two ranks together is not counted, and the time
-    /// of the one that was awake longer is taken.
+    /// of the one that was awake longer is taken. Ranks are in self-refresh together.
     fn register(&self, ranks: &[RankTimes]) -> f64 {
+        let most = |time: &dyn Fn(&RankTimes) -> u64| ranks.iter().map(time).max().unwrap_or(0);
+        let least = ranks.iter().map(|t| t.selfrefresh).min().unwrap_or(0);
         let awake = |t: &RankTimes| t.active + t.standby;
-        let all = |t: &RankTimes| awake(t) + t.powerdown + t.selfrefresh;
-        let span = ranks.iter().map(all).max().unwrap_or(0);
-        let on = ranks.iter().map(awake).max().unwrap_or(0).min(span);
-        (self.register.0 * on as f64 + self.register.1 * (span - on) as f64) / 1e12
+        let span = most(&|t| awake(t) + t.powerdown + t.selfrefresh);
+        let selfrefresh = least.min(span);
+        let on = most(&awake).min(span - selfrefresh);
+        let times = [on, span - on - selfrefresh, selfrefresh];
+        let parts = self.register.iter().zip(times);
+        parts.map(|(watts, ps)| watts * ps as f64).sum::<f64>() / 1e12
     }
 
     fn rank(&self, c: &DramCounts, share: f64, t: &RankTimes) -> DramEnergy {

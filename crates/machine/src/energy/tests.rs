@@ -25,9 +25,15 @@ fn machine() -> Machine {
         idd6_ma: 5.0,
         register_ma: None,
         register_powerdown_ma: None,
+        register_selfrefresh_ma: None,
         io_nj: None,
     });
-    let gone = ["register_ma", "register_powerdown_ma", "io_nj"];
+    let gone = [
+        "register_ma",
+        "register_powerdown_ma",
+        "register_selfrefresh_ma",
+        "io_nj",
+    ];
     m.sources
         .retain(|key, _| !gone.iter().any(|g| key.ends_with(g)));
     (m.dram.ras_ns, m.dram.rp_ns) = (30.0, 10.0);
@@ -242,6 +248,7 @@ fn any_power() -> impl Strategy<Value = DramPower> {
             idd6_ma: idd2n * i[7] / 100.0,
             register_ma: None,
             register_powerdown_ma: None,
+            register_selfrefresh_ma: None,
             io_nj: None,
         }
     })
@@ -412,7 +419,7 @@ fn the_phases_of_a_run_add_up_and_idle_dimms_sleep() {
         |e: &Energy, socket: usize, channel: usize| e.sockets[socket][channel].total() / e.seconds;
     assert!(of(&parts[1], 0, 0) < 0.7 * of(&parts[0], 0, 0));
     let p = m.dram.power.as_ref().unwrap();
-    let register = p.register_powerdown_ma.unwrap();
+    let register = p.register_selfrefresh_ma.unwrap();
     let asleep = p.vdd * (2.0 * 18.0 * p.idd6_ma + register) / 1e3;
     for (socket, channel) in [(0, 1), (0, 3), (1, 0)] {
         let watts = of(&parts[1], socket, channel);
@@ -421,13 +428,15 @@ fn the_phases_of_a_run_add_up_and_idle_dimms_sleep() {
     assert!(of(&parts[0], 0, 0) > 1.5 * asleep);
 }
 
-/// A register draws its 2 W while any rank of its DIMM is awake and 0.5 W otherwise; each 64 B cost 4 nJ on the channel.
+/// A register draws its 2 W while any rank of its DIMM is awake, 0.5 W while all are in power-down and 0.1 W in self-refresh;
+/// each 64 B cost 4 nJ on the channel.
 #[test]
 fn a_register_wakes_with_the_first_rank_of_its_dimm() {
     let mut m = machine();
     m.dram.dimms_per_channel = 2;
     let p = m.dram.power.as_mut().unwrap();
     (p.register_ma, p.register_powerdown_ma) = (Some(2000.0), Some(500.0));
+    p.register_selfrefresh_ma = Some(100.0);
     p.io_nj = Some(4.0);
     let (tenth, half) = (SECOND / 10, SECOND / 2);
     let first = [
@@ -439,6 +448,9 @@ fn a_register_wakes_with_the_first_rank_of_its_dimm() {
     let channel = &e.sockets[0][0];
     near(channel.dimm(0).register, 2.0 * 0.5 + 0.5 * 0.5);
     near(channel.dimm(1).register, 0.5);
+    let asleep = [rank(0, half, 0, half), rank(half / 2, 0, half / 2, half)];
+    let e = one(&m, commands(0, 0, 0), &[asleep, asleep].concat());
+    near(e.sockets[0][0].dimm(0).register, 0.5 * 2.0 + 0.5 * 0.1);
     near(channel.dram().io, 1500.0 * 4e-9);
     let parts = channel.dram();
     near(parts.background() + parts.operation(), channel.total());

@@ -295,6 +295,10 @@ pub const FIELDS: &[Field] = &[
         "dram.power.register_powerdown_ma",
         "the same while all ranks of the DIMM sleep",
     )),
+    or_zero(optional(ma(
+        "dram.power.register_selfrefresh_ma",
+        "the same in self-refresh, with the clock off",
+    ))),
     optional(real(
         "dram.power.io_nj",
         "nJ",

@@ -27,19 +27,24 @@ fn currents(p: &DramPower, say: Say<'_>) {
     let active = ("idd3n_ma", p.idd3n_ma, "active stand-by");
     let sleeps = "a rank that sleeps draws less";
     let works = "a burst or refresh is drawn on top of stand-by";
-    if let (Some(low), Some(high)) = (p.register_powerdown_ma, p.register_ma)
-        && low > high
-    {
-        let what = format!("{low} mA is more than with the clock on (register_ma, {high} mA)");
-        say(
-            "dram.power.register_powerdown_ma",
-            what,
-            "a register that sleeps draws less",
-        );
-    }
-    if p.register_powerdown_ma.is_some() && p.register_ma.is_none() {
-        let what = "missing, although register_powerdown_ma is given".into();
-        say("dram.power.register_ma", what, "add it, or leave out both");
+    let states = [
+        ("register_ma", p.register_ma),
+        ("register_powerdown_ma", p.register_powerdown_ma),
+        ("register_selfrefresh_ma", p.register_selfrefresh_ma),
+    ];
+    for [(above, high), (below, low)] in states.array_windows() {
+        let key = |name: &str| format!("dram.power.{name}");
+        match (high, low) {
+            (Some(high), Some(low)) if low > high => {
+                let what = format!("{low} mA is more than in the state above ({above}, {high} mA)");
+                say(&key(below), what, "a register that sleeps draws less");
+            }
+            (None, Some(_)) => {
+                let what = format!("missing, although {below} is given");
+                say(&key(above), what, "add it, or leave out both");
+            }
+            _ => {}
+        }
     }
     let pairs = [
         (("idd2p_ma", p.idd2p_ma), standby, sleeps),

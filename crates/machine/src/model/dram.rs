@@ -161,7 +161,7 @@ pub struct Channel {
     banks: Ring<Bank>,
     ranks: Ring<Rank>,
     ranks_in_use: u32,
-    /// Banks of all ranks less 1, where they are a power of two and ranks alternate by row; 0 otherwise.
+    /// Banks of all ranks less 1, where they are a power of two; 0 otherwise.
     bank_mask: u32,
     /// Banks of all ranks.
     all_banks: u32,
@@ -170,8 +170,6 @@ pub struct Channel {
     /// Bank groups of a rank, a power of two, less 1.
     group_mask: u32,
     row_shift: u32,
-    /// Bytes of one rank when ranks are filled one after the other (interleaving off); 0: ranks alternate by row.
-    rank_bytes: u64,
     /// Rank and bank group of the last burst, and of the one before.
     last: u32,
     before: u32,
@@ -196,16 +194,11 @@ impl Channel {
         for i in 0..all_banks as usize {
             banks.at(i).row = u32::MAX;
         }
-        let rank_bytes = if d.interleave_bytes.0 == 0 {
-            d.dimm_bytes.0 / d.ranks.max(1) as u64
-        } else {
-            0
-        };
         Channel {
             banks,
             ranks: ranks_,
             ranks_in_use: ranks,
-            bank_mask: if all_banks.is_power_of_two() && rank_bytes == 0 {
+            bank_mask: if all_banks.is_power_of_two() {
                 all_banks - 1
             } else {
                 0
@@ -215,7 +208,6 @@ impl Channel {
             // JESD79-4 and JESD79-5: groups of four banks in DDR4 (x4, x8), and in DDR5.
             group_mask: (d.banks / 4).max(1).next_power_of_two() - 1,
             row_shift: d.row_bytes.0.max(64).ilog2(),
-            rank_bytes,
             last: 0,
             before: 0,
             refresh: 0,
@@ -223,8 +215,8 @@ impl Channel {
         }
     }
 
-    /// Rank and bank of a channel-local address. Rows are spread over banks by their number, folded so that
-    /// power-of-two strides do not all meet in one bank.
+    /// Rank and bank of a channel-local address. Ranks alternate by row, also where channels do not. Rows are spread over
+    /// banks by their number, folded so that power-of-two strides do not all meet in one bank.
     #[inline(always)]
     pub fn place(&self, local: u64) -> Place {
         let row = (local >> self.row_shift) as u32;
@@ -232,7 +224,7 @@ impl Channel {
         let bank = if self.bank_mask != 0 {
             fold & self.bank_mask
         } else {
-            self.odd_bank(local, fold)
+            fold % self.all_banks
         };
         let rank = self.banks_of_rank.divide(bank as u64).0 as u32;
         // Neighbouring lines lie in different bank groups.
@@ -241,19 +233,6 @@ impl Channel {
             bank,
             part: group << RANK_BITS | rank,
             row,
-        }
-    }
-
-    /// The bank where it is not some bits of the row's folded number.
-    #[inline(never)]
-    fn odd_bank(&self, local: u64, fold: u32) -> u32 {
-        match local.checked_div(self.rank_bytes) {
-            Some(rank) => {
-                let rank = rank.min(self.ranks_in_use as u64 - 1) as u32;
-                let banks = self.banks_of_rank.value() as u32;
-                rank * banks + fold % banks
-            }
-            None => fold % self.all_banks,
         }
     }
 
@@ -282,7 +261,7 @@ impl Channel {
     /// One access to a bank at `now`: how long until its data may move on the bus, bus queueing apart.
     #[inline(always)]
     fn bank(&mut self, now: Ps, p: Place, t: &Timing) -> Ps {
-        let r = self.ranks.at(p.rank() as usize);
+        let mut r = self.ranks.at(p.rank() as usize);
         let mut start = now;
         if now >= r.next_refresh {
             let left = r.refresh(now, t);
@@ -292,7 +271,8 @@ impl Channel {
             }
         }
         if now > r.busy_until + t.powerdown_after {
-            start += r.wake(now, t);
+            start += self.wake(p.rank(), now, t);
+            r = self.ranks.at(p.rank() as usize);
         }
         let b = self.banks.at(p.bank as usize);
         // Banks are met slightly out of order: only work that is really ahead delays.
@@ -357,13 +337,14 @@ impl Channel {
 
     /// Power-state times of each rank until `end`.
     pub fn rank_times(&self, end: Ps, t: &Timing) -> Vec<RankTimes> {
+        let deep = self.selfrefresh(end, t);
         self.ranks
             .iter()
             .take(self.ranks_in_use as usize)
             .map(|r| {
                 let mut r = *r;
                 if end > r.busy_until {
-                    r.idle(end, t);
+                    r.idle(end, deep, t);
                 }
                 let idle = r.times.standby + r.times.powerdown + r.times.selfrefresh;
                 RankTimes {
@@ -372,6 +353,33 @@ impl Channel {
                 }
             })
             .collect()
+    }
+
+    /// How long all ranks were in self-refresh at `now`: the controller enters it when nothing was asked of the channel for
+    /// a time (Intel Xeon E5 v3 data sheet, volume 1, self-refresh by an idle counter).
+    fn selfrefresh(&self, now: Ps, t: &Timing) -> Ps {
+        let ranks = self.ranks.iter().take(self.ranks_in_use as usize);
+        let last = ranks.map(|r| r.busy_until).max().unwrap_or(0);
+        now.saturating_sub(last + t.selfrefresh_after)
+    }
+
+    /// A rank is needed after an idle time: books the states that it passed through, and those of the others where all
+    /// leave self-refresh; returns the time to wake it.
+    #[cold]
+    fn wake(&mut self, rank: u32, now: Ps, t: &Timing) -> Ps {
+        let deep = self.selfrefresh(now, t);
+        if deep == 0 {
+            let r = self.ranks.at(rank as usize);
+            r.idle(now, 0, t);
+            r.times.wakes += 1;
+            return t.powerdown_exit;
+        }
+        for i in 0..self.ranks_in_use as usize {
+            let r = self.ranks.at(i);
+            r.idle(now, deep, t);
+            r.times.deep_wakes += 1;
+        }
+        t.selfrefresh_exit
     }
 }
 
@@ -386,28 +394,14 @@ impl Rank {
         (begin + t.rfc).saturating_sub(now)
     }
 
-    /// Books an idle time from the last access until `now`.
-    fn idle(&mut self, now: Ps, t: &Timing) -> Ps {
+    /// Books an idle time from the last access until `now`, of which the last part was spent in self-refresh.
+    fn idle(&mut self, now: Ps, selfrefresh: Ps, t: &Timing) {
         let gap = now - self.busy_until;
-        let standby = gap.min(t.powerdown_after);
-        let powerdown = (gap - standby).min(t.selfrefresh_after.saturating_sub(t.powerdown_after));
+        let standby = (gap - selfrefresh).min(t.powerdown_after);
         self.times.standby += standby;
-        self.times.powerdown += powerdown;
-        self.times.selfrefresh += gap - standby - powerdown;
+        self.times.powerdown += gap - selfrefresh - standby;
+        self.times.selfrefresh += selfrefresh;
         self.busy_until = now;
-        gap
-    }
-
-    /// The rank is needed after an idle time: books the states it passed through, returns the time to wake it.
-    #[cold]
-    fn wake(&mut self, now: Ps, t: &Timing) -> Ps {
-        if self.idle(now, t) > t.selfrefresh_after {
-            self.times.deep_wakes += 1;
-            t.selfrefresh_exit
-        } else {
-            self.times.wakes += 1;
-            t.powerdown_exit
-        }
     }
 }
 

@@ -72,20 +72,20 @@ pub fn nodes(m: &Machine) -> Vec<Node> {
     out
 }
 
-/// The same, with the DRAM of machines whose channels are not interleaved cut into its ranks: whoever draws places at random
-/// stays within one.
-pub fn ranks(m: &Machine) -> Vec<Node> {
+/// The same, with the DRAM of machines whose channels are not interleaved cut into its channels: whoever draws places at
+/// random stays within one.
+pub fn channels(m: &Machine) -> Vec<Node> {
     let whole = |n: &Node| n.backing != Backing::Dram || m.dram.interleave_bytes.0 != 0;
-    let rank = m.dram.dimm_bytes.0 / u64::from(m.dram.ranks.max(1));
+    let channel = (m.dram.dimm_bytes.0 * u64::from(m.dram.dimms_per_channel)).max(1);
     let mut out = Vec::new();
     for n in nodes(m) {
         if whole(&n) {
             out.push(n);
             continue;
         }
-        let parts = (0..n.bytes / rank.max(1)).map(|i| Node {
-            base: n.base + i * rank,
-            bytes: rank,
+        let parts = (0..n.bytes / channel).map(|i| Node {
+            base: n.base + i * channel,
+            bytes: channel,
             ..n
         });
         out.extend(parts);

@@ -282,8 +282,8 @@ impl<'a> Model<'a> {
             }
         }
         let memory = Memory::new(m);
-        let ranks = memory::ranks(m);
-        let replicas = Replicas::new(o.replicas, o.spread, m.sockets, ranks, &memory);
+        let nodes = memory::channels(m);
+        let replicas = Replicas::new(o.replicas, o.spread, m.sockets, nodes, &memory);
         let shared = Shared {
             llc: (0..m.sockets)
                 .map(|_| {

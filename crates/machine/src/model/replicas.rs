@@ -68,7 +68,7 @@ pub struct Replicas {
     /// How many of them have done all that there is to do.
     idle: usize,
     sockets: usize,
-    /// Memories, or where channels are not interleaved their ranks: ascending, those of one kind and socket together.
+    /// Memories, or where channels are not interleaved the channels of one: ascending, those of one kind and socket together.
     nodes: Vec<Node>,
     /// For each of them, what it is for an instance that runs so many sockets further.
     spans: Vec<Vec<Span>>,

@@ -315,8 +315,11 @@ proptest! {
             if write { channel.write(now, p, &t) } else { now += channel.read(now, p, &t) }
         }
         let end = now + 50_000_000;
-        for r in channel.rank_times(end, &t) {
+        let ranks = channel.rank_times(end, &t);
+        for r in &ranks {
             prop_assert_eq!(r.active + r.standby + r.powerdown + r.selfrefresh, end);
+            // All ranks of a channel enter self-refresh and leave it together.
+            prop_assert_eq!((r.selfrefresh, r.deep_wakes), (ranks[0].selfrefresh, ranks[0].deep_wakes));
         }
     }
 }
@@ -348,6 +351,32 @@ fn a_day_in_the_life_of_a_rank_by_hand() {
     assert_eq!(r.selfrefresh, 2_000_000_000);
     assert_eq!(r.active, end - r.standby - r.powerdown - r.selfrefresh);
     assert_eq!((r.wakes, r.deep_wakes), (1, 1));
+}
+
+/// A rank that nobody uses sleeps no deeper than power-down while its neighbour is used, and in self-refresh once neither is.
+#[test]
+fn self_refresh_is_entered_by_channel() {
+    let mut d = dram();
+    (d.ranks, d.refi_ns) = (2, 1e9);
+    let t = Timing::of(&d);
+    let mut channel = Channel::new(&d);
+    let used = channel.place(0);
+    let mut now = 0;
+    for _ in 0..30 {
+        now += 100_000_000;
+        now += channel.read(now, used, &t);
+    }
+    let other = |channel: &Channel, end| channel.rank_times(end, &t)[1 - used.rank() as usize];
+    let r = other(&channel, now);
+    assert_eq!((r.selfrefresh, r.standby), (0, 1_000_000));
+    assert_eq!(r.powerdown, now - 1_000_000);
+    let r = other(&channel, now + 5_000_000_000);
+    assert_eq!(r.selfrefresh, 4_000_000_000);
+    // A read of the first wakes both.
+    now += 5_000_000_000;
+    now += channel.read(now, used, &t);
+    let r = other(&channel, now);
+    assert_eq!((r.deep_wakes, r.wakes), (1, 0));
 }
 
 #[test]
