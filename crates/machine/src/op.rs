@@ -33,11 +33,14 @@ pub enum Kind {
     Sleep = 11,
     /// The pages from `addr` on, `size` of them in units of 4 KiB, go back to the operating system.
     Unmap = 12,
+    /// A cycle of the program's work ends, such as from one collection to the next. Instances of a program are each at another place of
+    /// theirs.
+    Cycle = 13,
 }
 
 impl Kind {
     /// Every kind, in the order of its code.
-    pub const ALL: [Kind; 13] = [
+    pub const ALL: [Kind; 14] = [
         Kind::Read,
         Kind::Write,
         Kind::Update,
@@ -51,6 +54,7 @@ impl Kind {
         Kind::Phase,
         Kind::Sleep,
         Kind::Unmap,
+        Kind::Cycle,
     ];
 
     /// The kind with this code, if there is one.

@@ -74,6 +74,9 @@ pub struct Options {
     pub replicas: u32,
     /// Whether replicas alternate between the sockets; otherwise all run on that of the simulated one.
     pub spread: bool,
+    /// Whether the programs are instances of one, of a single thread each: at the end of its first cycle ([`Kind::Cycle`](crate::Kind)), each
+    /// waits for another part of it, so that they do not go on in step. That wait is in nobody's time.
+    pub instances_apart: bool,
     /// The socket that a program's threads run on, one per program; missing ones run on socket 0.
     pub sockets: Vec<u32>,
     /// Threads that run on each core at once (simultaneous multithreading), all the time: each has its part of the core's
@@ -95,6 +98,7 @@ impl Default for Options {
             replicas: 1,
             spread: false,
             per_core: 1,
+            instances_apart: false,
             sockets: Vec::new(),
             // As many as a copying core has fill buffers, or an I/OAT engine has requests in flight.
             move_lanes: 16,
@@ -233,6 +237,8 @@ struct Model<'a> {
     until: Ps,
     /// The instructions that turns are run with.
     newer: Option<Newer>,
+    /// Programs that are instances of one, and still begin together.
+    together: Vec<bool>,
     /// Threads of each program that have not ended.
     live: Vec<usize>,
     /// Threads of each program that wait at its barrier.
@@ -311,6 +317,7 @@ impl<'a> Model<'a> {
             keys: vec![0; threads.len()],
             ended: vec![false; threads.len()],
             fetched: 0,
+            together: vec![o.instances_apart; programs.len()],
             live: programs.iter().map(|p| p.threads().max(1)).collect(),
             waiting: vec![Vec::new(); programs.len()],
             events: Events::new(m, o, &daemons, threads.len()),
@@ -435,6 +442,7 @@ impl<'a> Model<'a> {
                 self.keys[i] = self.threads[i].clock;
             }
             Kind::Unmap => self.unmap(i, op.addr, op.size),
+            Kind::Cycle => self.cycle(i),
             Kind::Barrier => {
                 let space = self.threads[i].space;
                 self.keys[i] = Ps::MAX;
@@ -444,6 +452,21 @@ impl<'a> Model<'a> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// A program's cycle ends. Instances that are not simulated spread over it; one that is waits for its part of the first one.
+    fn cycle(&mut self, i: usize) {
+        let thread = &mut self.threads[i];
+        if let Some(replicas) = &mut self.shared.replicas {
+            replicas.cycle(thread.clock);
+        }
+        let together = std::mem::take(&mut self.together[thread.space]);
+        if together {
+            let part = thread.clock * thread.space as u64 / self.together.len() as u64;
+            thread.clock += part;
+            thread.apart = part;
+            self.keys[i] = thread.clock;
+        }
     }
 
     fn end(&mut self, i: usize) -> Result<(), RunError> {

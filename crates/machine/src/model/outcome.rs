@@ -399,7 +399,7 @@ impl Recorder {
             activity: self.activity,
             latencies,
             threads: threads.iter().map(counts).collect(),
-            thread_ns: threads.iter().map(|t| t.clock / 1000).collect(),
+            thread_ns: threads.iter().map(|t| (t.clock - t.apart) / 1000).collect(),
             pages: mapping.len() as u64,
             mapping,
             page_bytes: 1 << s.page_shift,

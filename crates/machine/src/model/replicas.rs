@@ -8,8 +8,12 @@
 //! second       ---a-b---c---------d-e-
 //! ```
 //!
-//! A lag as short as a few requests takes keeps the loop closed: when memory is busy, the simulated instance waits, and so
-//! do the others. Caches that instances share are divided among them, see [`share`].
+//! At first lags are as short as a few requests take. Where the program tells the ends of its cycles, such as collections, the others
+//! spread over the last one: instances that run for long collect at different times, and so do these. Whenever a cycle
+//! takes much more or less time than those before it, they spread anew, by repeating some requests or leaving them out.
+//!
+//! The loop is closed: when memory is busy, the simulated instance waits, and so do the others, a cycle later at most. Caches
+//! that instances share are divided among them, see [`share`].
 
 use super::host::{Common, Level, Work};
 use super::memory::{Memory, Node};
@@ -22,6 +26,13 @@ use turns::Turns;
 /// instances meet, but not request by request.
 const LAG: Ps = 1_000_000;
 
+/// The others spread anew over a cycle that is so many times as long, or as short, as the one that they are spread over: an
+/// assumption, between the few percent by which cycles of steady work differ and a factor that would bunch instances.
+const CHANGED: f64 = 1.5;
+
+/// Requests that are kept at most for those who lag, some 100 MB. Cycles of more are told in part.
+const KEPT: usize = 1 << 22;
+
 /// Bytes in which the others' pages lie somewhere else: those of the smallest pages.
 const PAGE: u64 = 4096;
 
@@ -30,10 +41,10 @@ const PAGE: u64 = 4096;
 struct Request {
     at: Ps,
     /// The memory (or rank), the page of it, and where in the page.
-    memory: usize,
     page: u64,
-    inside: u64,
-    socket: usize,
+    memory: u16,
+    inside: u16,
+    socket: u16,
     write: bool,
 }
 
@@ -51,6 +62,9 @@ const DROPPED: usize = 4096;
 
 /// An instance that is not simulated.
 struct Other {
+    /// Its part of [`LAG`].
+    least: Ps,
+    /// Its lag.
     lag: Ps,
     /// Its next request, by its place in `requests`.
     next: usize,
@@ -67,6 +81,10 @@ pub struct Replicas {
     turns: Turns,
     /// How many of them have done all that there is to do.
     idle: usize,
+    /// The cycle that they are spread over; none at first.
+    cycle: Ps,
+    /// When the last cycle ended, and how many of `requests` were there by then.
+    ended: (Ps, usize),
     sockets: usize,
     /// Memories, or where channels are not interleaved the channels of one: ascending, those of one kind and socket together.
     nodes: Vec<Node>,
@@ -88,6 +106,7 @@ impl Replicas {
         let others = instances.max(1) as usize - 1;
         let sockets = sockets.max(1) as usize;
         let other = |i| Other {
+            least: LAG * i as u64 / others as u64,
             lag: LAG * i as u64 / others as u64,
             next: 0,
             across: if spread { i % sockets } else { 0 },
@@ -98,6 +117,8 @@ impl Replicas {
                 others: (1..=others).map(other).collect(),
                 turns: Turns::new(others),
                 idle: others,
+                cycle: 0,
+                ended: (0, 0),
                 sockets,
                 spans: (0..sockets)
                     .map(|s| spans(&nodes, s, sockets, memory))
@@ -139,10 +160,10 @@ impl Replicas {
         let local = physical.wrapping_sub(self.nodes[memory].base);
         self.requests.push(Request {
             at,
-            memory,
             page: local / PAGE,
-            inside: local % PAGE,
-            socket,
+            memory: memory as u16,
+            inside: (local % PAGE) as u16,
+            socket: socket as u16,
             write,
         });
         if self.idle > 0 {
@@ -156,14 +177,64 @@ impl Replicas {
         }
     }
 
-    /// Drops requests that nobody needs any more. The last of the others lags most: what it has done, all have.
+    /// Drops requests that nobody needs any more. The last of the others lags most: what it has done, all have. What came since the last
+    /// cycle may be needed again, if it is not too much.
     #[inline(always)]
     fn forget_old(&mut self) {
         let done = self.others[self.others.len() - 1].next;
         if done >= DROPPED && 2 * done >= self.requests.len() {
-            self.requests.drain(..done);
-            for other in &mut self.others {
-                other.next -= done;
+            self.forget(done);
+        }
+    }
+
+    #[inline(never)]
+    fn forget(&mut self, done: usize) {
+        let old = match self.requests.len() - self.ended.1 <= KEPT {
+            true => done.min(self.ended.1),
+            false => done,
+        };
+        // What is kept for a cycle is moved by half of all, or not.
+        if 2 * old < self.requests.len() {
+            return;
+        }
+        self.requests.drain(..old);
+        for other in &mut self.others {
+            other.next -= old;
+        }
+        self.ended.1 = self.ended.1.saturating_sub(old);
+    }
+
+    /// A cycle of the simulated instance ends.
+    pub fn cycle(&mut self, at: Ps) {
+        let (begun, from) = self.ended;
+        let length = at.saturating_sub(begun);
+        self.ended = (at, self.requests.len());
+        if from >= self.requests.len() {
+            return;
+        }
+        let ratio = length as f64 / self.cycle.max(1) as f64;
+        if (1.0 / CHANGED..=CHANGED).contains(&ratio) {
+            return;
+        }
+        self.cycle = length;
+        self.spread(at, length);
+    }
+
+    /// Spreads the others over a cycle that has just ended.
+    fn spread(&mut self, at: Ps, length: Ps) {
+        let instances = self.others.len() as u64 + 1;
+        self.idle = 0;
+        for (i, other) in self.others.iter_mut().enumerate() {
+            let part = u128::from(length) * (i as u128 + 1) / u128::from(instances);
+            other.lag = other.least + part as Ps;
+            let from = at.saturating_sub(other.lag);
+            other.next = self.requests.partition_point(|r| r.at < from);
+            match self.requests.get(other.next) {
+                Some(next) => self.turns.set(i, next.at + other.lag),
+                None => {
+                    self.idle += 1;
+                    self.turns.rest(i);
+                }
             }
         }
     }
@@ -181,12 +252,12 @@ impl Replicas {
     fn send(&mut self, i: usize, at: Ps, memory: &mut Memory) {
         let other = &mut self.others[i];
         let request = &self.requests[other.next];
-        let span = &self.spans[other.across][request.memory];
+        let span = &self.spans[other.across][usize::from(request.memory)];
         // In a page drawn by chance.
         let drawn = scatter(request.page ^ ((i as u64 + 1) << 40));
         let page = ((u128::from(drawn) * u128::from(span.pages)) >> 64) as u64;
-        let local = span.first + page * PAGE + request.inside;
-        let further = request.socket + other.across;
+        let local = span.first + page * PAGE + u64::from(request.inside);
+        let further = usize::from(request.socket) + other.across;
         let socket = if further < self.sockets {
             further
         } else {

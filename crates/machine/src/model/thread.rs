@@ -207,6 +207,8 @@ pub struct Thread {
     ready: bool,
     /// Start of the request that runs, ps.
     pub request: Option<Ps>,
+    /// How long it waited so as not to go in step with other instances, ps.
+    pub apart: Ps,
     /// Program (address space) it belongs to.
     pub space: usize,
     /// Number within the program.
@@ -275,6 +277,7 @@ impl Thread {
             next: 0,
             ready: false,
             request: None,
+            apart: 0,
             space,
             number,
             socket,

@@ -55,6 +55,9 @@ impl Listener for Marks<'_> {
                     _ => FULL,
                 };
                 before.push(Op::mark(Kind::End, class));
+                if class == MINOR {
+                    before.push(Op::mark(Kind::Cycle, 0));
+                }
             }
             _ => {}
         }

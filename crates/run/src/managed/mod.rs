@@ -222,6 +222,7 @@ pub fn run_managed(
         seed: spec.seed,
         replicas: not_run,
         spread: spec.numa == Numa::Auto,
+        instances_apart: spec.every,
         per_core: spec.per_core(),
         snapshot_ns: match on_trays {
             true => dimms::FIRST_SNAPSHOT_NS,

@@ -280,7 +280,7 @@ impl PlanResult {
                 program: spec.program.name().into(),
                 seed: spec.seed,
                 page_bytes: outcome.page_bytes,
-                seconds: outcome.ns as f64 / 1e9,
+                seconds: outcome.thread_ns.iter().copied().max().unwrap_or(0) as f64 / 1e9,
                 fast_bytes: pages(true),
                 slow_bytes: pages(false),
                 moved_bytes: stats.moved.iter().sum(),

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use varve_durable::domain::Step;
 use varve_durable::layout::CACHE_LINE;
-use varve_heap::{Backing, ObjectAlign, Observer, Tier, layout};
+use varve_heap::{Backing, Kind as GcKind, ObjectAlign, Observer, Stage, Tier, layout};
 use varve_machine::{Kind, Op};
 
 use super::region::REGION;
@@ -370,6 +370,12 @@ impl Observer for Watch {
 
     fn write(&self, address: u64, bytes: u64) {
         self.0.record(Kind::Write, address, bytes);
+    }
+
+    fn stage(&self, kind: GcKind, stage: Stage) {
+        if matches!((kind, stage), (GcKind::Minor, Stage::End)) {
+            self.0.push(&mut self.0.rest(), Kind::Cycle, 0, 0);
+        }
     }
 
     fn now(&self) -> Option<Duration> {

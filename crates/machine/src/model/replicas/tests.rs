@@ -56,15 +56,27 @@ fn program(bytes: u64, gap: u32, writes: u64, n: usize, seed: u64) -> Vec<Op> {
     ops
 }
 
+/// A program that works a while with few accesses, and then collects with many, again and again.
+fn cycles(bytes: u64, seed: u64) -> Vec<Op> {
+    let mut ops = Vec::new();
+    for cycle in 0..12 {
+        ops.extend(program(bytes, 400, 1, 4_000, seed * 64 + 2 * cycle));
+        ops.extend(program(bytes, 8, 4, 2_000, seed * 64 + 2 * cycle + 1));
+        ops.push(Op::mark(Kind::Cycle, 0));
+    }
+    ops
+}
+
 /// Mean time of an instance, ns: of all when they run, and of the one that stands for all.
-fn both(backing: Backing, instances: u32, bytes: u64, gap: u32, writes: u64) -> (f64, f64) {
+fn both(backing: Backing, instances: u32, of: impl Fn(u64) -> Vec<Op>) -> (f64, f64) {
     let machine = Machine::load("optane-6242").unwrap();
-    let make = |i: u64| Fixed::new(vec![program(bytes, gap, writes, 16_000, i + 1)]);
+    let make = |i: u64| Fixed::new(vec![of(i + 1)]);
     let run = |programs: &mut [Fixed], replicas: u32| {
         let mut all: Vec<&mut dyn Program> = Vec::new();
         all.extend(programs.iter_mut().map(|p| p as &mut dyn Program));
         let options = Options {
             replicas,
+            instances_apart: true,
             ..Options::default()
         };
         let mut pager = Scattered::on(&machine, backing);
@@ -82,7 +94,8 @@ fn one_instance_in_the_place_of_many_takes_as_long_as_they() {
     for backing in [Backing::Dram, Backing::Pm] {
         for instances in [4, 16, 32] {
             for (gap, writes) in [(400, 0), (40, 2), (8, 4)] {
-                let (every, one) = both(backing, instances, 48 << 20, gap, writes);
+                let of = |seed| program(48 << 20, gap, writes, 16_000, seed);
+                let (every, one) = both(backing, instances, of);
                 let off = one / every - 1.0;
                 worst = worst.max(off.abs());
                 table += &format!(
@@ -91,6 +104,28 @@ fn one_instance_in_the_place_of_many_takes_as_long_as_they() {
                     100.0 * off
                 );
             }
+        }
+    }
+    println!("{table}");
+    assert!(
+        worst < 0.15,
+        "replication is off by more than 15 %:\n{table}"
+    );
+}
+
+#[test]
+fn instances_that_collect_do_so_at_different_times_whether_run_or_not() {
+    let mut worst: f64 = 0.0;
+    let mut table = String::new();
+    for backing in [Backing::Dram, Backing::Pm] {
+        for instances in [2, 8, 16] {
+            let (every, one) = both(backing, instances, |seed| cycles(48 << 20, seed));
+            let off = one / every - 1.0;
+            worst = worst.max(off.abs());
+            table += &format!(
+                "{backing:?} {instances:>2} instances: {every:>9.0} ns and {one:>9.0} ns, {:+.1} %\n",
+                100.0 * off
+            );
         }
     }
     println!("{table}");
