@@ -10,6 +10,7 @@ mod op;
 mod pager;
 mod program;
 pub mod random;
+pub mod rules;
 pub mod units;
 pub mod zipf;
 

@@ -4,6 +4,39 @@ use crate::{Agreement, Chart, Error, Origin, RunTable, Value, file};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
+/// Where our side of a claim comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Computed on the model: the same wherever and whenever it is run.
+    #[default]
+    Modelled,
+    /// Measured on the host that runs the study.
+    Measured,
+    /// The published value was used to choose a number of a machine or of a program, so that agreement proves nothing.
+    Input,
+}
+
+impl Kind {
+    /// In a word, as tables print it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Modelled => "model",
+            Kind::Measured => "here",
+            Kind::Input => "input",
+        }
+    }
+}
+
+/// The rule of the model that moves a claim most.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sensitivity {
+    /// What was switched off or changed, such as `prefetchers off`.
+    pub rule: String,
+    /// What the claim's value is then.
+    pub ours: f64,
+}
+
 /// One published claim and what we found for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Claim {
@@ -21,6 +54,15 @@ pub struct Claim {
     pub ratio: Option<f64>,
     /// What a reader should know: a reduced size, a known residual. May be empty.
     pub note: String,
+    /// Where ours comes from.
+    #[serde(default)]
+    pub kind: Kind,
+    /// The lowest and the highest of ours over several seeds, whose median `ours` is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<(f64, f64)>,
+    /// The rule of the model that moves ours most, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sensitivity: Option<Sensitivity>,
 }
 
 impl Claim {
@@ -47,7 +89,23 @@ impl Claim {
             ours,
             unit: unit.into(),
             note: String::new(),
+            kind: Kind::default(),
+            spread: None,
+            sensitivity: None,
         }
+    }
+
+    /// The same claim, ours from somewhere else than the model.
+    pub fn of_kind(mut self, kind: Kind) -> Claim {
+        self.kind = kind;
+        self
+    }
+
+    /// The same claim with another value of ours.
+    pub fn with_ours(mut self, ours: impl Into<Value>) -> Claim {
+        self.ours = ours.into();
+        self.ratio = Value::ratio(&self.published, &self.ours);
+        self
     }
 
     /// The same claim with a note.
@@ -141,7 +199,8 @@ impl StudyResult {
     }
 
     /// What `varve study NAME --json` prints, the same for every study:
-    /// `{study, machine, seed, version, claims: [{id, what, published, ours, unit, ratio, note}]}`.
+    /// `{study, machine, seed, version, claims: [{id, what, published, ours, unit, ratio, note, kind}]}`, and `spread` and
+    /// `sensitivity` where they were asked for.
     ///
     /// ```
     /// use varve_report::{Claim, StudyResult};
@@ -176,11 +235,16 @@ impl StudyResult {
         file::read_json(path)
     }
 
-    /// How many claims are close, near, far and not comparable.
+    /// The claims that are answers: all but inputs.
+    pub fn answers(&self) -> impl Iterator<Item = &Claim> {
+        self.claims.iter().filter(|c| c.kind != Kind::Input)
+    }
+
+    /// How many answers are close, near, far and not comparable.
     pub fn tally(&self) -> [(Agreement, usize); 4] {
         use Agreement::*;
         [Close, Near, Far, Unknown]
-            .map(|a| (a, self.claims.iter().filter(|c| c.agreement() == a).count()))
+            .map(|a| (a, self.answers().filter(|c| c.agreement() == a).count()))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Results as tables for a terminal, never wider than it.
 
 use crate::term::{Look, paint, printable, wrap};
-use crate::{Claim, RunTable, StudyResult, fmt};
+use crate::{Claim, Kind, RunTable, StudyResult, fmt};
 use comfy_table::{
     CellAlignment, ColumnConstraint, ContentArrangement, Table, TableComponent, Width,
     presets::NOTHING,
@@ -49,7 +49,10 @@ pub fn claims(result: &StudyResult, look: Look) -> String {
             c.published.to_string(),
             c.ours.to_string(),
             c.ratio.map_or(fmt::NONE.into(), fmt::ratio),
-            c.agreement().symbol().into(),
+            match c.kind {
+                Kind::Input => c.kind.word().into(),
+                _ => c.agreement().symbol().into(),
+            },
         ];
         rows.push(cells.map(|cell| printable(&cell)).into());
     }
@@ -78,6 +81,10 @@ pub fn claims(result: &StudyResult, look: Look) -> String {
     if unknown > 0 {
         legend.push_str(&format!(", {unknown} not comparable"));
     }
+    let inputs = result.claims.len() - result.answers().count();
+    if inputs > 0 {
+        legend.push_str(&format!(", {inputs} inputs, which prove nothing"));
+    }
     out.push_str(&wrap(&legend, look.width, "  "));
     out.push('\n');
     let mut told = HashSet::new();
@@ -90,7 +97,27 @@ pub fn claims(result: &StudyResult, look: Look) -> String {
             out.push('\n');
         }
     }
+    for c in &result.claims {
+        if let Some(line) = certainty(c).map(|line| format!("{}, {}: {line}", c.id, c.what)) {
+            out.push_str(&wrap(&printable(&line), look.width, "    "));
+            out.push('\n');
+        }
+    }
     paint(out, look)
+}
+
+/// How sure a claim's value is, as far as that was asked for.
+pub(crate) fn certainty(c: &Claim) -> Option<String> {
+    let number = |x: f64| fmt::significant(x, 3);
+    let spread = c
+        .spread
+        .map(|(low, high)| format!("{} to {} by seed", number(low), number(high)));
+    let moved = c
+        .sensitivity
+        .as_ref()
+        .map(|s| format!("{} with {}", number(s.ours), s.rule));
+    let parts: Vec<String> = spread.into_iter().chain(moved).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// A comparison of runs: `★` marks the best of a column, `◆` the runs on the frontier of the trade-off.

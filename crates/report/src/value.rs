@@ -151,19 +151,42 @@ impl Value {
             (Value::YesNo(_) | Value::Text(_) | Value::Missing, _) => return Agreement::Unknown,
             _ => {}
         }
-        let Some(ours) = ours.number() else {
-            return Agreement::Unknown;
-        };
-        // Compare with the nearest number that the published value allows.
-        let (low, high) = published.bounds();
-        let mut nearest = ours;
-        if let Some(low) = low {
-            nearest = nearest.max(low);
+        match ours.number() {
+            Some(ours) => distance(published.nearest(ours), ours),
+            None => Agreement::Unknown,
         }
-        if let Some(high) = high {
-            nearest = nearest.min(high);
+    }
+
+    /// The nearest number that the value allows.
+    fn nearest(&self, ours: f64) -> f64 {
+        let (low, high) = self.bounds();
+        let above = low.map_or(ours, |low| ours.max(low));
+        high.map_or(above, |high| above.min(high))
+    }
+
+    /// The factor, at least 1, by which `ours` is larger or smaller than what is published allows; infinite where the sign or the answer is
+    /// another; `None` when there is nothing to compare.
+    ///
+    /// ```
+    /// use varve_report::Value;
+    /// let off = |ours: f64| Value::factor(&Value::range(10.0, 20.0), &ours.into());
+    /// assert_eq!([off(5.0), off(15.0), off(50.0)], [Some(2.0), Some(1.0), Some(2.5)]);
+    /// assert_eq!(Value::factor(&true.into(), &false.into()), Some(f64::INFINITY));
+    /// ```
+    pub fn factor(published: &Value, ours: &Value) -> Option<f64> {
+        match (Value::agreement(published, ours), ours.number()) {
+            (Agreement::Unknown, _) => None,
+            (_, Some(ours)) => {
+                let ratio = ours / published.nearest(ours);
+                Some(match ratio > 0.0 {
+                    true => ratio.max(1.0 / ratio),
+                    false if ours == published.nearest(ours) => 1.0,
+                    false => f64::INFINITY,
+                })
+            }
+            (Agreement::Close, None) => Some(1.0),
+            (_, None) => Some(f64::INFINITY),
         }
-        distance(nearest, ours)
     }
 }
 

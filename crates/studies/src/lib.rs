@@ -1,6 +1,7 @@
 //! The papers as runnable studies: each asks the model what a paper measured, and prints published beside ours.
 
 mod app_aware;
+mod certainty;
 mod cross_layer;
 mod johnny_cache;
 mod managed;
@@ -8,7 +9,11 @@ mod pima;
 mod plan;
 mod quickcheck;
 
+pub use certainty::Certainty;
+
 use std::path::PathBuf;
+use varve_machine::Machine;
+use varve_machine::rules::Rule;
 use varve_report::{Claim, StudyResult, Value};
 use varve_run::{Error, Keep};
 
@@ -39,12 +44,23 @@ pub struct StudyOptions {
     pub keep: Keep,
     /// A folder with recordings of Java virtual machines; None: those that are built in.
     pub recordings: Option<PathBuf>,
+    /// A rule of the model that does not hold.
+    pub without: Option<Rule>,
 }
 
 impl StudyOptions {
     /// Is this claim asked for?
     pub fn wants(&self, id: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|o| id == o)
+    }
+
+    /// A machine by its name, without the rule that does not hold.
+    fn machine(&self, name: &str) -> Result<Machine, Error> {
+        let mut machine = Machine::load(name)?;
+        if let Some(rule) = self.without {
+            (rule.off)(&mut machine);
+        }
+        Ok(machine)
     }
 }
 

@@ -34,6 +34,7 @@ fn made(only: &[&str]) -> StudyResult {
         workers: 1,
         keep: Keep::nothing(),
         recordings: None,
+        without: None,
     };
     (STUDY.run)(&options, &|_| true).unwrap()
 }

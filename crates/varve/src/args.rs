@@ -632,7 +632,7 @@ pub struct YcsbArgs {
 
 #[derive(clap::Args, Debug)]
 pub struct StudyArgs {
-    /// `list`, or a study's name
+    /// `list`, a study's name, or `all`
     #[arg(default_value = "list")]
     pub name: String,
     /// A coarse version: smaller and fewer programs, in some minutes at most
@@ -644,12 +644,18 @@ pub struct StudyArgs {
     /// Print JSON instead of a table
     #[arg(long)]
     pub json: bool,
-    /// Write a page, JSON and Parquet into this folder
+    /// Write a page, JSON and Parquet into this folder; with `all`: a page of Markdown for each study, and one that sums them up
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
     /// Seed of everything that is drawn by chance
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Run it with so many seeds, from --seed on: values are medians, and their spread is told
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub seeds: u32,
+    /// Run it again without each rule of the model, one at a time, and tell which one moves a value most
+    #[arg(long)]
+    pub sensitivity: bool,
     /// Runs at a time; 0: one per core of this host
     #[arg(long, default_value_t = 0)]
     pub jobs: usize,

@@ -42,6 +42,21 @@ pub fn claims(result: &StudyResult, path: &Path) -> Result<(), Error> {
     file.column("unit", "", text(|c| &c.unit));
     file.column("ratio", "x", Cells::numbers(claims.iter().map(|c| c.ratio)));
     file.column("note", "", text(|c| &c.note));
+    file.column("kind", "", text(|c| c.kind.word()));
+    let spread = |end: fn((f64, f64)) -> f64| claims.iter().map(move |c| c.spread.map(end));
+    file.column("spread_low", "", Cells::numbers(spread(|s| s.0)));
+    file.column("spread_high", "", Cells::numbers(spread(|s| s.1)));
+    let moved = || claims.iter().map(|c| c.sensitivity.as_ref());
+    file.column(
+        "rule",
+        "",
+        Cells::text(moved().map(|s| s.map(|s| &s.rule[..]))),
+    );
+    file.column(
+        "ours_without_rule",
+        "",
+        Cells::numbers(moved().map(|s| s.map(|s| s.ours))),
+    );
     file.write(path)
 }
 

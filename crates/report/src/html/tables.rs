@@ -3,7 +3,7 @@
 use crate::axis::Axis;
 use crate::chart::{Data, Series};
 use crate::markup::Markup;
-use crate::{Agreement, Chart, RunTable, StudyResult, Value, fmt};
+use crate::{Agreement, Chart, Kind, RunTable, StudyResult, Value, fmt};
 
 /// A chart's table shows at most so many rows; the Parquet file has all.
 const MOST: usize = 200;
@@ -23,7 +23,10 @@ pub fn claims(result: &StudyResult, page: &mut Markup) {
         page,
     );
     for c in &result.claims {
-        let agreement = c.agreement();
+        let agreement = match c.kind {
+            Kind::Input => Agreement::Unknown,
+            _ => c.agreement(),
+        };
         page.open("tr", &[]);
         page.leaf("td", &[], &c.id);
         page.open("td", &[("class", &"what")]);
@@ -33,6 +36,9 @@ pub fn claims(result: &StudyResult, page: &mut Markup) {
         }
         if !c.note.is_empty() {
             page.prose_leaf("span", &[("class", &"soft")], &c.note);
+        }
+        if let Some(line) = crate::table::certainty(c) {
+            page.leaf("span", &[("class", &"soft")], &line);
         }
         page.close();
         for value in [&c.published, &c.ours] {
@@ -52,7 +58,10 @@ pub fn claims(result: &StudyResult, page: &mut Markup) {
             "td",
             &[("class", &class(agreement)), ("title", &agreement.words())],
         );
-        page.text(agreement.symbol());
+        page.text(match c.kind {
+            Kind::Input => c.kind.word(),
+            _ => agreement.symbol(),
+        });
         page.close();
         page.close();
     }

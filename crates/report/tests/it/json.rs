@@ -2,7 +2,7 @@
 
 use crate::sample;
 use serde_json::{Value as Json, json};
-use varve_report::{Claim, RunReport, StudyResult, Value};
+use varve_report::{Claim, Kind, RunReport, Sensitivity, StudyResult, Value};
 
 /// What is wrong with a printed study, by the promise in the documentation.
 fn faults(json: &Json) -> Vec<String> {
@@ -28,7 +28,16 @@ fn faults(json: &Json) -> Vec<String> {
         keys(
             "claim",
             c,
-            &["id", "what", "published", "ours", "unit", "ratio", "note"],
+            &[
+                "id",
+                "what",
+                "published",
+                "ours",
+                "unit",
+                "ratio",
+                "note",
+                "kind",
+            ],
         );
     }
     for key in ["study", "machine", "version"] {
@@ -40,7 +49,7 @@ fn faults(json: &Json) -> Vec<String> {
         faults.push("seed is no whole number".into());
     }
     for c in &claims {
-        for key in ["id", "what", "unit", "note"] {
+        for key in ["id", "what", "unit", "note", "kind"] {
             if !c[key].is_string() {
                 faults.push(format!("{key} is no text"));
             }
@@ -110,12 +119,34 @@ fn keys_come_in_the_promised_order() {
         "unit",
         "ratio",
         "note",
+        "kind",
     ] {
         let quoted = format!("\"{key}\":");
         from += text[from..]
             .find(&quoted)
             .unwrap_or_else(|| panic!("{key} is out of order in {text}"));
     }
+}
+
+#[test]
+fn spread_and_sensitivity_are_told_where_they_are_known() {
+    let mut s = sample::study();
+    let mut claim = Claim::new("N", "a number", 10.0, 8.0, "s").of_kind(Kind::Input);
+    claim.spread = Some((7.0, 9.0));
+    claim.sensitivity = Some(Sensitivity {
+        rule: "no prefetchers".into(),
+        ours: 4.0,
+    });
+    s.claims = vec![claim.clone()];
+    let printed: Json = serde_json::from_str(&s.to_json()).unwrap();
+    let told = &printed["claims"][0];
+    assert_eq!(told["kind"], "input");
+    assert_eq!(told["spread"], json!([7.0, 9.0]));
+    assert_eq!(told["sensitivity"]["rule"], "no prefetchers");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("results.json");
+    s.write(&path).unwrap();
+    assert_eq!(StudyResult::read(&path).unwrap().claims, [claim]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::{Setup, claim};
 use varve_jobs::compare::{Making, demands};
 use varve_jobs::{Demand, Error, Memory, group};
 use varve_report::fmt::Format;
-use varve_report::{Axis, Bars, Chart, Data, Series, StudyResult, Value};
+use varve_report::{Axis, Bars, Chart, Data, Kind, Series, StudyResult, Value};
 
 /// Threads of the comparison.
 const THREADS: u32 = 8;
@@ -48,16 +48,18 @@ fn e5(named: Named, out: &mut StudyResult) {
             40.9,
             gbps(Memory::Fast, false),
             "GB/s",
-            "an input",
-        ),
+            "",
+        )
+        .of_kind(Kind::Input),
         claim(
             "E5",
             "ocean_cp in DRAM, written",
             15.3,
             gbps(Memory::Fast, true),
             "GB/s",
-            "an input",
-        ),
+            "",
+        )
+        .of_kind(Kind::Input),
         claim(
             "E5",
             "ocean_cp in PM, read",
@@ -103,32 +105,36 @@ fn e11(named: Named, out: &mut StudyResult) {
             182.0,
             mb(rate("freqmine", THREADS, false)),
             "MB/s",
-            "an input",
-        ),
+            "",
+        )
+        .of_kind(Kind::Input),
         claim(
             "E11",
             "freqmine, written by each thread",
             66.0,
             mb(rate("freqmine", THREADS, true)),
             "MB/s",
-            "an input",
-        ),
+            "",
+        )
+        .of_kind(Kind::Input),
         claim(
             "E11",
             "NPB/LU, read by one thread",
             2.3,
             rate("npb_lu", 1, false),
             "GB/s",
-            "an input",
-        ),
+            "",
+        )
+        .of_kind(Kind::Input),
         claim(
             "E11",
             "NPB/LU, written by one thread",
             1.0,
             rate("npb_lu", 1, true),
             "GB/s",
-            "an input",
-        ),
+            "",
+        )
+        .of_kind(Kind::Input),
     ]);
 }
 

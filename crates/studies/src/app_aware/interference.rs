@@ -5,7 +5,7 @@ use crate::Effort;
 use varve_jobs::compare::Making;
 use varve_jobs::interference::{THREADS, on_model};
 use varve_jobs::{Error, Memory};
-use varve_report::{StudyResult, Value};
+use varve_report::{Kind, StudyResult, Value};
 
 pub fn claims(setup: &Setup, making: &Making, out: &mut StudyResult) -> Result<(), Error> {
     let threads: &[u32] = match setup.options.effort {
@@ -65,8 +65,9 @@ pub fn claims(setup: &Setup, making: &Making, out: &mut StudyResult) -> Result<(
             13.0,
             alone("SR", slow),
             "GB/s",
-            "",
-        ),
+            "the machine has two PM DIMMs because one could not read so much",
+        )
+        .of_kind(Kind::Input),
         claim(
             "E10",
             "ten threads read DRAM in sequence at",
@@ -81,8 +82,9 @@ pub fn claims(setup: &Setup, making: &Making, out: &mut StudyResult) -> Result<(
             68.0,
             alone("SW", fast),
             "GB/s",
-            "",
-        ),
+            "from it is how long a store keeps its fill buffer",
+        )
+        .of_kind(Kind::Input),
     ]);
     // "For the bandwidth of DRAM, the interference caused by PM reads and writes is more significant than that on DRAM."
     let worst = |memory: Memory| {

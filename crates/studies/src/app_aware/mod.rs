@@ -15,13 +15,12 @@ use crate::claim;
 use crate::{Effort, StudyOptions, StudyProgress, Watch};
 use varve_jobs::compare::Making;
 use varve_jobs::model::{ModelSpec, SCALE};
-use varve_machine::Machine;
 use varve_machine::model::RunError;
 use varve_report::StudyResult;
 use varve_run::{Error, VERSION};
 
 pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
-    let mut spec = ModelSpec::new(Machine::load("optane-6230n")?);
+    let mut spec = ModelSpec::new(options.machine("optane-6230n")?);
     spec.seed = options.seed;
     spec.scale = match options.effort {
         Effort::Full => SCALE,

@@ -12,7 +12,6 @@ mod spread;
 use crate::claim;
 use crate::plan::Plan;
 use crate::{Effort, StudyOptions, StudyProgress, Watch};
-use varve_machine::Machine;
 use varve_pages::governor::BandwidthModel;
 use varve_report::StudyResult;
 use varve_run::membench::MemBench;
@@ -43,7 +42,7 @@ pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
     let setup = Setup {
         options,
         bench: MemBench {
-            machine: Machine::load("haswell-2620v3")?,
+            machine: options.machine("haswell-2620v3")?,
             scale,
             writes,
             most_ns,

@@ -4,7 +4,7 @@ use super::{Setup, claim};
 use crate::managed::module;
 use crate::plan::{Plan, Results};
 use varve_report::fmt::Format;
-use varve_report::{Better, Column, RunTable, StudyResult};
+use varve_report::{Better, Column, Kind, RunTable, StudyResult};
 use varve_run::membench::Place;
 use varve_run::{Error, ManagedProgram, RunResult};
 use varve_runtime::host::{Console, Input, Output};
@@ -70,7 +70,8 @@ pub fn claims(setup: &Setup, all: &Results, out: &mut StudyResult) -> Result<(),
                 s.from, s.to
             )
         }),
-    ));
+    )
+    .of_kind(Kind::Measured));
     out.tables.push(table);
     Ok(())
 }

@@ -3,7 +3,6 @@
 use super::claim;
 use super::setup::{Setup, steady};
 use crate::plan::{Plan, Results};
-use varve_machine::Machine;
 use varve_pages::Placement;
 use varve_report::fmt::Format;
 use varve_report::{Axis, Bars, Chart, Claim, Data, StudyResult, Value};
@@ -74,7 +73,7 @@ pub fn claims(setup: &Setup, results: &Results, out: &mut StudyResult) -> Result
     let o = &setup.options;
     if o.wants("D12") {
         // Both sockets: 128 GB of DRAM and 1 TB of PM.
-        let machine = Machine::load("optane-6230-memory-mode")?;
+        let machine = o.machine("optane-6230-memory-mode")?;
         for policy in ["static", "dynamic"] {
             let bytes = Placement::new(policy, &machine, 2 << 20)?.bytes();
             out.claims.push(claim(

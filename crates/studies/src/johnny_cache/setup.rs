@@ -25,7 +25,7 @@ impl Setup {
     pub fn new(options: &StudyOptions) -> Result<Setup, Error> {
         // Section 5.1: "we run the applications on a single NUMA node".
         let one_node = |name: &str| -> Result<Machine, Error> {
-            let mut m = Machine::load(name)?;
+            let mut m = options.machine(name)?;
             (m.sockets, m.link) = (1, None);
             Ok(m)
         };

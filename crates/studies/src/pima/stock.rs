@@ -4,7 +4,6 @@
 use super::recordings::{Recording, Recordings};
 use crate::plan::{Plan, Results};
 use crate::{Effort, StudyOptions, Watch, claim};
-use varve_machine::Machine;
 use varve_report::fmt::Format;
 use varve_report::{Better, Claim, Column, RunTable, StudyResult, Value};
 use varve_run::jvm::{JavaResult, JavaSpec};
@@ -122,7 +121,7 @@ pub fn run(o: &StudyOptions, watch: Watch, out: &mut StudyResult) -> Result<(), 
     if o.effort == Effort::Tiny {
         programs.retain(Program::is_graph);
     }
-    let machine = Machine::load("optane-6242")?;
+    let machine = o.machine("optane-6242")?;
     let mut plan = Plan::default();
     for program in &programs {
         let mut ask = |at: (usize, u64), name: &str, instances, numa| {

@@ -235,7 +235,7 @@ impl Suite {
         let mut suite = Suite {
             programs,
             cores,
-            machine: Machine::load("optane-6242")?,
+            machine: options.machine("optane-6242")?,
             size,
             seed: options.seed,
             profiles: Vec::new(),

@@ -35,7 +35,7 @@ fn sizes(study: &Study) -> (u64, u64) {
 }
 
 pub fn modelled(study: &mut Study, kernels: &[&Entry], out: &mut StudyResult) -> Result<(), Error> {
-    let machine = Machine::load(MACHINE)?;
+    let machine = study.options.machine(MACHINE)?;
     let (records, operations) = sizes(study);
     let mut table = RunTable::new(
         format!("The same on a model of {MACHINE}"),

@@ -1,0 +1,130 @@
+//! Tables in Markdown, for a book.
+
+use crate::{Claim, Kind, StudyResult, Value, fmt, table};
+
+/// A study's claims as a page of Markdown: what it is, a table, notes below it. The same result makes the same page.
+///
+/// ```
+/// use varve_report::{Claim, StudyResult, markdown};
+/// let mut result = StudyResult::new("johnny-cache", "optane-6230", 1, "0.1.0");
+/// result.claims.push(Claim::new("D12", "metadata", 50.0, 41.0, "MB"));
+/// let page = markdown::study(&result);
+/// assert!(page.contains("| D12 | metadata (MB) | 50 | 41 | 0.82x | ◐ | model |"), "{page}");
+/// ```
+pub fn study(result: &StudyResult) -> String {
+    let title = match &result.title[..] {
+        "" => &result.study,
+        title => title,
+    };
+    let mut out = format!(
+        "# {title}\n\nMachine {}, seed {}, varve {}.\n",
+        result.machine, result.seed, result.version
+    );
+    for paragraph in &result.about {
+        out.push_str(&format!("\n{paragraph}\n"));
+    }
+    let certain = |c: &Claim| c.spread.is_some() || c.sensitivity.is_some();
+    let certain = result.claims.iter().any(certain);
+    out.push_str("\n| | claim (unit) | published | ours | ratio | | from |");
+    out.push_str(if certain { " how sure |\n" } else { "\n" });
+    out.push_str("|---|---|---|---|---|---|---|");
+    out.push_str(if certain { "---|\n" } else { "\n" });
+    for c in &result.claims {
+        let what = match &c.unit[..] {
+            "" => c.what.clone(),
+            unit => format!("{} ({unit})", c.what),
+        };
+        let sign = match c.kind {
+            Kind::Input => "",
+            _ => c.agreement().symbol().trim(),
+        };
+        let mut cells = vec![
+            c.id.clone(),
+            what,
+            c.published.to_string(),
+            c.ours.to_string(),
+            c.ratio.map_or(fmt::NONE.into(), fmt::ratio),
+            sign.into(),
+            c.kind.word().into(),
+        ];
+        if certain {
+            cells.push(table::certainty(c).unwrap_or_default());
+        }
+        let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
+        out.push_str(&format!("| {} |\n", cells.join(" | ")));
+    }
+    out.push_str(
+        "\n● as published (within 10 %), ◐ near (within 1.5x), ○ far. *model*: computed, the same wherever it is run; *here*: measured\n\
+         on the host that ran it; *input*: the published value chose a number of ours, so that agreement proves nothing.\n",
+    );
+    let mut told: Vec<(&str, &str)> = Vec::new();
+    for c in result.claims.iter().filter(|c| !c.note.is_empty()) {
+        // Rows of one claim often share theirs.
+        if !told.contains(&(&c.id, &c.note)) {
+            out.push_str(if told.is_empty() { "\n" } else { "" });
+            out.push_str(&format!("- {}: {}\n", c.id, c.note));
+            told.push((&c.id, &c.note));
+        }
+    }
+    out
+}
+
+/// A page that sums studies up: how many of their answers are how far from what is published.
+///
+/// ```
+/// use varve_report::{Claim, StudyResult, markdown};
+/// let mut result = StudyResult::new("johnny-cache", "optane-6230", 1, "0.1.0");
+/// result.claims.push(Claim::new("D12", "metadata", 50.0, 41.0, "MB"));
+/// let page = markdown::all(&[result]);
+/// assert!(page.contains("| [johnny-cache](johnny-cache.md) | 1 | 0 | 1 | 1 | 1 | 0 | 0 | 0 | 0 |"), "{page}");
+/// ```
+pub fn all(results: &[StudyResult]) -> String {
+    let mut out = String::from(
+        "# Published beside ours\n\nAnswers of all studies, by the factor between published and ours. What is a bound or a range has a factor of \
+         one where it\nholds. *Other*: another sign, or another answer to yes or no. *Inputs*: published values that chose a number of ours; they \
+         are no\nanswers. *Not compared*: the paper or we have no number.\n\n\
+         | study | answers | within 10 % | within 25 % | within 1.5x | within 2x | farther | other | inputs | not compared |\n\
+         |---|---|---|---|---|---|---|---|---|---|\n",
+    );
+    let mut sums = [0; 9];
+    for result in results {
+        let counts = tally(result);
+        let cells: Vec<String> = counts.iter().map(usize::to_string).collect();
+        let name = &result.study;
+        out.push_str(&format!(
+            "| [{name}]({name}.md) | {} |\n",
+            cells.join(" | ")
+        ));
+        sums.iter_mut().zip(counts).for_each(|(sum, n)| *sum += n);
+    }
+    let cells: Vec<String> = sums.iter().map(usize::to_string).collect();
+    out.push_str(&format!("| all | {} |\n", cells.join(" | ")));
+    out
+}
+
+/// Answers; those within each factor; those farther; those of another sign or answer; inputs; those with nothing to compare.
+fn tally(result: &StudyResult) -> [usize; 9] {
+    let factors: Vec<f64> = result
+        .answers()
+        .filter_map(|c| Value::factor(&c.published, &c.ours))
+        .collect();
+    let within = |most: f64| {
+        factors
+            .iter()
+            .filter(|f| **f <= most * (1.0 + 1e-9))
+            .count()
+    };
+    let finite = factors.iter().filter(|f| f.is_finite()).count();
+    let answers = result.answers().count();
+    [
+        factors.len(),
+        within(1.10),
+        within(1.25),
+        within(1.5),
+        within(2.0),
+        finite - within(2.0),
+        factors.len() - finite,
+        result.claims.len() - answers,
+        answers - factors.len(),
+    ]
+}

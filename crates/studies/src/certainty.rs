@@ -1,0 +1,189 @@
+//! How sure a study's values are: the same study with several seeds, and without one rule of the model at a time.
+
+use crate::{Study, StudyOptions, StudyProgress, Watch};
+use std::collections::HashMap;
+use varve_machine::rules::Rule;
+use varve_report::{Claim, Kind, Sensitivity, StudyResult};
+use varve_run::Error;
+
+/// What is asked besides the study itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Certainty<'a> {
+    /// Seeds: the one of the options and those after it. With more than one, a claim's value is the median, and its spread is known.
+    pub seeds: u32,
+    /// Rules to switch off, one at a time, with the first seed.
+    pub rules: &'a [Rule],
+}
+
+impl Study {
+    /// Runs the study as often as it takes.
+    pub fn run_with(
+        &self,
+        options: &StudyOptions,
+        asked: Certainty,
+        watch: Watch,
+    ) -> Result<StudyResult, Error> {
+        let run = |options: &StudyOptions, which: &str| {
+            (self.run)(options, &|p| {
+                let what = match which {
+                    "" => p.what.clone(),
+                    which => format!("{which}: {}", p.what),
+                };
+                watch(&StudyProgress { what, ..p.clone() })
+            })
+        };
+        let mut result = run(options, "")?;
+        let mut without = Vec::new();
+        for rule in asked.rules {
+            let options = StudyOptions {
+                without: Some(*rule),
+                ..options.clone()
+            };
+            without.push((rule.without, run(&options, rule.without)?));
+        }
+        sensitivity(&mut result, &without);
+        let mut others = Vec::new();
+        for more in 1..asked.seeds.max(1) {
+            let options = StudyOptions {
+                seed: options.seed + u64::from(more),
+                ..options.clone()
+            };
+            others.push(run(&options, &format!("seed {}", options.seed))?);
+        }
+        spread(&mut result, &others);
+        Ok(result)
+    }
+}
+
+/// A study's numbers by claim. Claims of one id and one text follow each other in the same order in every run.
+fn numbers(claims: &[Claim]) -> HashMap<(&str, &str, usize), f64> {
+    let mut seen: HashMap<(&str, &str), usize> = HashMap::new();
+    let mut all = HashMap::new();
+    for c in claims {
+        let nth = seen.entry((&c.id, &c.what)).or_default();
+        if let Some(x) = c.ours.number() {
+            all.insert((&c.id[..], &c.what[..], *nth), x);
+        }
+        *nth += 1;
+    }
+    all
+}
+
+/// Each claim's number in each of the other runs, as far as they have one.
+fn beside(result: &StudyResult, others: &[&StudyResult]) -> Vec<Vec<Option<f64>>> {
+    let others: Vec<_> = others.iter().map(|o| numbers(&o.claims)).collect();
+    let mut seen: HashMap<(&str, &str), usize> = HashMap::new();
+    result
+        .claims
+        .iter()
+        .map(|c| {
+            let nth = seen.entry((&c.id, &c.what)).or_default();
+            let key = (&c.id[..], &c.what[..], *nth);
+            *nth += 1;
+            others.iter().map(|o| o.get(&key).copied()).collect()
+        })
+        .collect()
+}
+
+/// The rule that moves a value farthest, for each value that the model computed.
+fn sensitivity(result: &mut StudyResult, without: &[(&str, StudyResult)]) {
+    let others: Vec<&StudyResult> = without.iter().map(|(_, r)| r).collect();
+    let values = beside(result, &others);
+    for (c, values) in result.claims.iter_mut().zip(values) {
+        let Some(ours) = c.ours.number().filter(|_| c.kind == Kind::Modelled) else {
+            continue;
+        };
+        let moved = |x: f64| (x - ours).abs() / x.abs().max(ours.abs());
+        c.sensitivity = values
+            .iter()
+            .zip(without)
+            .filter_map(|(x, (rule, _))| Some((x.filter(|x| moved(*x) > 0.0)?, rule)))
+            .max_by(|a, b| moved(a.0).total_cmp(&moved(b.0)))
+            .map(|(ours, rule)| Sensitivity {
+                rule: rule.to_string(),
+                ours,
+            });
+    }
+}
+
+/// Median, lowest and highest of each value over all seeds.
+fn spread(result: &mut StudyResult, others: &[StudyResult]) {
+    let others: Vec<&StudyResult> = others.iter().collect();
+    if others.is_empty() {
+        return;
+    }
+    let values = beside(result, &others);
+    for (c, values) in result.claims.iter_mut().zip(values) {
+        let Some(ours) = c.ours.number() else {
+            continue;
+        };
+        let mut all: Vec<f64> = values.into_iter().flatten().chain([ours]).collect();
+        all.sort_by(f64::total_cmp);
+        *c = c.clone().with_ours(all[all.len() / 2]);
+        c.spread = Some((all[0], all[all.len() - 1]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Effort;
+    use varve_machine::rules::RULES;
+    use varve_report::Value;
+    use varve_run::Keep;
+
+    /// Says its seed, what rules make of it, and a number that is none.
+    const STUDY: Study = Study {
+        name: "toy",
+        about: "claims Z1",
+        claims: ('Z', 1, 1),
+        run: |o, _| {
+            let mut out = StudyResult::new("toy", "none", o.seed, "1");
+            let rule = o.without.map_or(0.0, |r| match r.without {
+                w if w == RULES[0].without => 1.0,
+                _ => 100.0,
+            });
+            let ours = o.seed as f64 * 10.0 + rule;
+            out.claims.push(Claim::new("Z1", "a", 20.0, ours, ""));
+            // The same words again are another claim.
+            out.claims.push(Claim::new("Z1", "a", 20.0, -ours, ""));
+            out.claims
+                .push(Claim::new("Z1", "measured", 1.0, ours, "").of_kind(Kind::Measured));
+            out.claims.push(Claim::new("Z1", "order", true, true, ""));
+            Ok(out)
+        },
+    };
+
+    #[test]
+    fn the_median_and_the_ends_over_seeds_and_the_rule_that_moves_most() {
+        let options = StudyOptions {
+            effort: Effort::Tiny,
+            only: Vec::new(),
+            seed: 1,
+            workers: 1,
+            keep: Keep::nothing(),
+            recordings: None,
+            without: None,
+        };
+        let asked = Certainty {
+            seeds: 3,
+            rules: &RULES[..2],
+        };
+        let made = STUDY.run_with(&options, asked, &|_| true).unwrap();
+        let [a, again, measured, order] = &made.claims[..] else {
+            panic!("{:?}", made.claims)
+        };
+        assert_eq!((&a.ours, a.ratio), (&Value::Number(20.0), Some(1.0)));
+        assert_eq!(a.spread, Some((10.0, 30.0)));
+        assert_eq!(again.spread, Some((-30.0, -10.0)));
+        let moved = a.sensitivity.as_ref().unwrap();
+        assert_eq!((&moved.rule[..], moved.ours), (RULES[1].without, 110.0));
+        assert_eq!(again.sensitivity.as_ref().unwrap().ours, -110.0);
+        assert_eq!(measured.sensitivity, None, "rules are the model's");
+        assert_eq!((order.spread, &order.sensitivity), (None, &None));
+        let once = STUDY
+            .run_with(&options, Certainty::default(), &|_| true)
+            .unwrap();
+        assert_eq!(once.claims[0].spread, None);
+    }
+}
