@@ -83,6 +83,8 @@ pub struct Bench {
     machine: Machine,
     /// Virtual time that is measured after a warm-up of half as much, ns.
     pub window_ns: u64,
+    /// Memory of another socket was never read from this one.
+    cold: bool,
 }
 
 impl Bench {
@@ -94,6 +96,7 @@ impl Bench {
         Bench {
             machine: m,
             window_ns: 100_000,
+            cold: false,
         }
     }
 
@@ -106,6 +109,13 @@ impl Bench {
     /// The same with another window, ns.
     pub fn window(mut self, ns: u64) -> Bench {
         self.window_ns = ns;
+        self
+    }
+
+    /// The same, but memory of another socket was never read from this one before. Otherwise it was, as in a benchmark that
+    /// runs over its memory for seconds.
+    pub fn cold(mut self) -> Bench {
+        self.cold = true;
         self
     }
 
@@ -168,6 +178,7 @@ impl Bench {
         }
         let options = Options {
             until_ns: Some(warm + self.window_ns),
+            read_before: if self.cold { vec![] } else { vec![1] },
             ..Options::default()
         };
         let mut running: Vec<&mut dyn Program> =

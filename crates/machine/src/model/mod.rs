@@ -16,6 +16,7 @@ mod dram;
 mod events;
 mod flight;
 pub(crate) mod host;
+mod link;
 mod memory;
 mod outcome;
 mod owners;
@@ -76,6 +77,8 @@ pub struct Options {
     pub spread: bool,
     /// The socket that a program's threads run on, one per program; missing ones run on socket 0.
     pub sockets: Vec<u32>,
+    /// Sockets of whose memory others have read every line before the run: their directories know (`link.directory`).
+    pub read_before: Vec<u32>,
     /// Threads that run on each core at once (simultaneous multithreading), all the time: each has its part of the core's
     /// first two caches and buffers, and of the instructions that the core does.
     pub per_core: u32,
@@ -96,6 +99,7 @@ impl Default for Options {
             spread: false,
             per_core: 1,
             sockets: Vec::new(),
+            read_before: Vec::new(),
             // As many as a copying core has fill buffers, or an I/OAT engine has requests in flight.
             move_lanes: 16,
             seed: 1,
@@ -281,7 +285,8 @@ impl<'a> Model<'a> {
                 ));
             }
         }
-        let memory = Memory::new(m);
+        let mut memory = Memory::new(m);
+        memory.read_before(&o.read_before);
         let nodes = memory::channels(m);
         let replicas = Replicas::new(o.replicas, o.spread, m.sockets, nodes, &memory);
         let shared = Shared {

@@ -12,6 +12,7 @@
 //! do the others. Caches that instances share are divided among them, see [`share`].
 
 use super::host::{Common, Level, Work};
+use super::link::Store;
 use super::memory::{Memory, Node};
 use super::time::Ps;
 use crate::arch::Newer;
@@ -34,7 +35,8 @@ struct Request {
     page: u64,
     inside: u64,
     socket: usize,
-    write: bool,
+    /// How it is written; `None`: it is read.
+    write: Option<Store>,
 }
 
 /// Where an instance has its pages of one memory (or rank).
@@ -115,7 +117,7 @@ impl Replicas {
         at: Ps,
         physical: u64,
         socket: usize,
-        write: bool,
+        write: Option<Store>,
         memory: &mut Memory,
     ) {
         let newer = self.newer;
@@ -192,10 +194,13 @@ impl Replicas {
         } else {
             further - self.sockets
         };
-        if request.write {
-            memory.write_in(&span.node, at, local, socket);
-        } else {
-            memory.read_in(&span.node, at, local, socket);
+        match request.write {
+            Some(how) => {
+                memory.write_in(&span.node, at, local, socket, how);
+            }
+            None => {
+                memory.read_in(&span.node, at, local, socket);
+            }
         }
         other.next += 1;
         match self.requests.get(other.next) {
