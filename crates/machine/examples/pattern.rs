@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Each number may be a list, as in `1,4,8xread:pm:block=64,256`: every combination is a line. A line has the GB/s of each
-//! program, of timed ones the 50th, 99th, 99.9th, 99.999th percentile and the maximum of a block, ns. Blocks are of 256 B,
+//! program (of DIMMs, what reached their media), of timed ones the 50th, 99th, 99.9th, 99.999th percentile and the maximum of a block, ns. Blocks are of 256 B,
 //! regions of 64 MiB for each thread, prefetchers off, time 400 us after a warm-up of half as much. Memory of another socket
 //! was read from this one before (`cold` in a program's words: it was not).
 
@@ -76,7 +76,8 @@ fn print_all(machine: &str, words: &[String]) -> Result<(), String> {
         if row.iter().any(|c| c.cold) {
             bench = bench.cold();
         }
-        let done = bench.run(row.iter().map(|c| (c.pattern.clone(), c.memory)).collect());
+        let programs = row.iter().map(|c| (c.pattern.clone(), c.memory));
+        let (done, pm) = bench.counted(programs.collect());
         for (c, p) in row.iter().zip(done) {
             print!("{:44} {:8.2} GB/s", c.text, p.gbps());
             for part in [0.5, 0.99, 0.999, 0.99999, 1.0] {
@@ -85,6 +86,17 @@ fn print_all(machine: &str, words: &[String]) -> Result<(), String> {
                 }
             }
             println!();
+        }
+        if pm.reads + pm.writes > 0 {
+            println!(
+                "{:44} {} reads, {} of them buffered; {} writes, of media lines {}, {} of them not whole",
+                "  64 B at PM, warm-up included",
+                pm.reads,
+                pm.buffer_hits,
+                pm.writes,
+                pm.media_writes,
+                pm.partial_writes
+            );
         }
     }
     Ok(())

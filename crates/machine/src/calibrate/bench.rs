@@ -137,11 +137,16 @@ impl Bench {
     /// A machine so slow that nothing is done within the window, such as one that was probed while others kept it busy, gets
     /// a longer one.
     pub fn run(&self, patterns: Vec<(Pattern, Memory)>) -> Vec<Pattern> {
+        self.counted(patterns).0
+    }
+
+    /// The same; also what the PM DIMMs did, the warm-up included.
+    pub fn counted(&self, patterns: Vec<(Pattern, Memory)>) -> (Vec<Pattern>, PmCounts) {
         let mut bench = self.clone();
         loop {
-            let (done, _) = bench.once(patterns.clone());
+            let (done, counts) = bench.once(patterns.clone());
             if done.iter().all(|p| p.gbps() > 0.0) || bench.window_ns >= LONGEST_WINDOW_NS {
-                return done;
+                return (done, counts.pm);
             }
             bench.window_ns *= 10;
         }
@@ -201,12 +206,6 @@ impl Bench {
     /// Runs one pattern alone.
     pub fn alone(&self, pattern: Pattern, memory: Memory) -> Pattern {
         self.run(vec![(pattern, memory)]).remove(0)
-    }
-
-    /// Runs one pattern alone; also what the PM DIMMs did, the warm-up included.
-    pub fn counted(&self, pattern: Pattern, memory: Memory) -> (Pattern, PmCounts) {
-        let (mut done, counts) = self.once(vec![(pattern, memory)]);
-        (done.remove(0), counts.pm)
     }
 }
 
