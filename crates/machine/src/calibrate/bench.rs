@@ -162,6 +162,7 @@ impl Bench {
             ..InOrder::default()
         };
         let mut programs: Vec<Pattern> = Vec::new();
+        let mut read_before = Vec::new();
         // Programs in the same memory lie behind one another.
         let mut taken: Vec<(Memory, u64)> = Vec::new();
         for (pattern, memory) in patterns {
@@ -170,20 +171,34 @@ impl Bench {
                 .iter()
                 .find(|n| (n.backing, n.socket) == memory.node());
             let (base, bytes) = node.map_or((0, page), |n| (n.base, n.bytes));
+            let zone = Zone {
+                first: (base / page) as u32,
+                frames: (bytes / page) as u32,
+                next: (before / page) as u32,
+            };
+            // Lines that the directory knows lie in the upper half of another socket's memory.
+            let known = node.filter(|n| n.socket != 0 && n.bytes >= 2 * page && !self.cold);
+            let zones = match known {
+                None => vec![zone],
+                Some(_) => zone.halves().to_vec(),
+            };
+            if let [_, upper] = zones[..] {
+                let from = u64::from(upper.first) * page;
+                read_before.push(from..from + u64::from(upper.frames) * page);
+            }
             taken.push((memory, pattern.footprint().next_multiple_of(page)));
             pager
                 .program
                 .extend(vec![programs.len(); pattern.threads()]);
             pager.runs.push(Run {
-                first: (base / page) as u32,
-                frames: (bytes / page) as u32,
-                next: (before / page) as u32,
+                zones,
+                pattern: pattern.clone(),
             });
             programs.push(pattern.warm(warm));
         }
         let options = Options {
             until_ns: Some(warm + self.window_ns),
-            read_before: if self.cold { vec![] } else { vec![1] },
+            read_before,
             ..Options::default()
         };
         let mut running: Vec<&mut dyn Program> =
@@ -212,9 +227,25 @@ impl Bench {
 /// Frames of one program's memory, in the order of first touches. A memory smaller than the program is used again from
 /// its beginning: addresses then share frames, which changes no latency and no bandwidth.
 struct Run {
+    /// One, or one for lines that the home's directory does not know and one for those it does.
+    zones: Vec<Zone>,
+    pattern: Pattern,
+}
+
+#[derive(Clone, Copy)]
+struct Zone {
     first: u32,
     frames: u32,
     next: u32,
+}
+
+impl Zone {
+    fn halves(self) -> [Zone; 2] {
+        let frames = self.frames / 2;
+        let first = self.first + frames;
+        let lower = Zone { frames, ..self };
+        [lower, Zone { first, ..lower }]
+    }
 }
 
 #[derive(Default)]
@@ -232,8 +263,11 @@ impl Pager for InOrder {
     }
     fn fault(&mut self, fault: &Fault) -> Result<u32, OutOfFrames> {
         let run = &mut self.runs[self.program[fault.thread as usize]];
-        let frame = run.first + run.next % run.frames;
-        run.next += 1;
+        let address = (fault.vpn * self.page) % (1 << model::ADDRESS_BITS);
+        let upper = run.zones.len() > 1 && run.pattern.leaves_clean(address);
+        let zone = &mut run.zones[usize::from(upper)];
+        let frame = zone.first + zone.next % zone.frames;
+        zone.next += 1;
         Ok(frame)
     }
     fn unmap(&mut self, _: u64, _: u32) {}

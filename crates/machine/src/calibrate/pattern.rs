@@ -1,7 +1,7 @@
 //! The one program that all curves are measured with: threads that read or write blocks of a size, in sequence or at
 //! random, one after the other or as many at once as the core can, and that keep their own time as benchmarks do.
 
-use crate::random::Rng;
+use crate::random::{Rng, mix};
 use crate::{Kind, Op, Program};
 
 /// What a thread does with each 64 B of a block.
@@ -157,6 +157,19 @@ impl Pattern {
     pub fn warm(mut self, ns: u64) -> Pattern {
         self.warm_ns = ns;
         self
+    }
+
+    /// Is the line at an address one that caches dropped without a change when they last had it, once the pattern has run over
+    /// its memory many times? Those of a blend are drawn by 2 MiB.
+    pub fn leaves_clean(&self, address: u64) -> bool {
+        let inside = (address - BASE) % self.region;
+        match self.how {
+            // Written back by instruction, lines stay where they are, clean.
+            How::Read | How::Chase | How::StoreClwb | How::StoreThenClwb => true,
+            How::NtStore | How::Store | How::Write => false,
+            How::Mix(_) => inside < self.region / 2,
+            How::Blend(reads) => mix(address >> 21) % 100 < u64::from(reads),
+        }
     }
 
     /// Bytes that all threads touch together, from the first virtual address on.

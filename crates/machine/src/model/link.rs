@@ -24,6 +24,7 @@
 use super::queue::Line;
 use super::time::{Ps, ps};
 use crate::describe::{Directory, Link};
+use std::ops::Range;
 
 /// Flits of a message that carries a line.
 const WITH_LINE: u64 = 9;
@@ -97,23 +98,23 @@ type Block = [u64; 1 << (BLOCK_SHIFT - 12)];
 pub struct Marks {
     /// Lines that are not as all were in the beginning.
     blocks: Vec<Option<Box<Block>>>,
-    /// All were marked in the beginning.
-    all: bool,
+    /// Addresses whose lines were marked in the beginning.
+    marked: Vec<Range<u64>>,
 }
 
 impl Marks {
-    /// All lines are marked, or none.
-    pub fn new(all: bool) -> Marks {
+    /// The lines of these physical addresses are marked.
+    pub fn new(marked: Vec<Range<u64>>) -> Marks {
         Marks {
             blocks: Vec::new(),
-            all,
+            marked,
         }
     }
 
     /// Was no line ever marked?
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
-        self.blocks.is_empty() && !self.all
+        self.blocks.is_empty() && self.marked.is_empty()
     }
 
     #[inline(always)]
@@ -127,7 +128,8 @@ impl Marks {
     pub fn has(&self, physical: u64) -> bool {
         let (block, word, bit) = Self::place(physical);
         let block = self.blocks.get(block).and_then(|b| b.as_deref());
-        block.is_some_and(|b| b[word] & bit != 0) != self.all
+        let was = self.marked.iter().any(|m| m.contains(&physical));
+        block.is_some_and(|b| b[word] & bit != 0) != was
     }
 
     /// Marks the line of an address; was it unmarked?

@@ -12,6 +12,7 @@ use super::tags::{Lookup, Tags};
 use super::time::{Ps, ps, transfer};
 use crate::describe::{Machine, Mode};
 use crate::pager::Source;
+use std::ops::Range;
 
 /// What backs a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -281,15 +282,19 @@ impl Memory {
         }
     }
 
-    /// Every line of these sockets' memory was read from another one before.
-    pub fn read_before(&mut self, sockets: &[u32]) {
+    /// The lines of these physical addresses were read from another socket before.
+    pub fn read_before(&mut self, ranges: &[Range<u64>]) {
         if !self.fixed.link.directory {
             return;
         }
-        for s in sockets {
-            if let Some(s) = self.sockets.get_mut(*s as usize) {
-                s.marks = Marks::new(true);
-            }
+        for (i, s) in self.sockets.iter_mut().enumerate() {
+            // A range lies in one node.
+            let here = |r: &&Range<u64>| {
+                self.nodes
+                    .iter()
+                    .any(|n| n.socket == i && (n.base..n.base + n.bytes).contains(&r.start))
+            };
+            s.marks = Marks::new(ranges.iter().filter(here).cloned().collect());
         }
     }
 
@@ -429,15 +434,16 @@ impl Memory {
         let home = &mut self.sockets[n.socket];
         let back = home.port.send(now, f.link.message + asked);
         let there = now + f.link.half;
-        let mut granted = there;
+        let (mut looked_up, mut marked) = (there, there);
         if streamed && f.link.directory {
-            granted = home.read(n.backing, there, local, f).done;
+            looked_up = home.read(n.backing, there, local, f).done;
             if home.marks.set(n.base + local) {
-                granted = granted.max(home.write_mark(n.backing, there, local, f));
+                marked = home.write_mark(n.backing, there, local, f);
             }
         }
         let taken = home.write(n.backing, there, local, f);
-        let taken = at + (taken - now) + (granted - there) + back;
+        // Both writes are booked now, so that each waits for the other's work already.
+        let taken = at + (taken.max(marked) - now) + (looked_up - there) + back;
         if how != Store::Cleaned {
             home.marks.clear(n.base + local);
         }

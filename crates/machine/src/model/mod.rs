@@ -54,6 +54,7 @@ use memory::Memory;
 use outcome::Recorder;
 use replicas::Replicas;
 use std::hint::select_unpredictable;
+use std::ops::Range;
 use table::PageTable;
 use thread::{Latencies, Shared, Thread, Turn};
 use time::{Ps, ps};
@@ -77,8 +78,9 @@ pub struct Options {
     pub spread: bool,
     /// The socket that a program's threads run on, one per program; missing ones run on socket 0.
     pub sockets: Vec<u32>,
-    /// Sockets of whose memory others have read every line before the run: their directories know (`link.directory`).
-    pub read_before: Vec<u32>,
+    /// Physical addresses, each range in one node, whose lines another socket has read before the run and not written back
+    /// since: the directory knows (`link.directory`).
+    pub read_before: Vec<Range<u64>>,
     /// Threads that run on each core at once (simultaneous multithreading), all the time: each has its part of the core's
     /// first two caches and buffers, and of the instructions that the core does.
     pub per_core: u32,
