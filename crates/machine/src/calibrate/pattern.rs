@@ -78,7 +78,7 @@ pub struct Pattern {
     region: u64,
     /// Instructions of each access: pacing, when large.
     instructions: u32,
-    /// A fence follows each so many bytes, at the end of a block at the earliest; 0: none does.
+    /// A fence follows each so many bytes; 0: none does.
     fence: u64,
     /// Is each block timed by itself?
     timed: bool,
@@ -123,10 +123,11 @@ impl Pattern {
 
     /// The same with a fence after each block.
     pub fn fenced(self) -> Pattern {
-        self.fenced_each(1)
+        let block = self.block;
+        self.fenced_each(block)
     }
 
-    /// The same with a fence after each so many bytes: at the end of the block that reaches them.
+    /// The same with a fence after each so many bytes.
     pub fn fenced_each(mut self, bytes: u64) -> Pattern {
         self.fence = bytes;
         self
@@ -268,24 +269,23 @@ impl Program for Pattern {
             }
             w.lines += 1;
             w.line += 1;
-            if w.line * 64 < block {
-                continue;
+            w.unfenced += 64;
+            if w.line * 64 >= block {
+                if self.how == How::StoreThenClwb {
+                    let first = base + w.block * block;
+                    let lines = (first..first + block).step_by(64);
+                    out.extend(lines.map(|at| Op::new(Kind::Flush, at, 64, 1)));
+                }
+                w.line = 0;
+                w.blocks += 1;
+                w.block = match self.order {
+                    Order::Sequential => (w.block + 1) % blocks,
+                    Order::Random => w.random.bits() % blocks,
+                };
+                if let How::Blend(reads) = self.how {
+                    w.is_read = w.random.below(100) < u64::from(reads);
+                }
             }
-            if self.how == How::StoreThenClwb {
-                let first = base + w.block * block;
-                let lines = (first..first + block).step_by(64);
-                out.extend(lines.map(|at| Op::new(Kind::Flush, at, 64, 1)));
-            }
-            w.line = 0;
-            w.blocks += 1;
-            w.block = match self.order {
-                Order::Sequential => (w.block + 1) % blocks,
-                Order::Random => w.random.bits() % blocks,
-            };
-            if let How::Blend(reads) = self.how {
-                w.is_read = w.random.below(100) < u64::from(reads);
-            }
-            w.unfenced += block;
             if self.fence != 0 && w.unfenced >= self.fence {
                 w.unfenced = 0;
                 out.push(Op::mark(Kind::Fence, 0));
