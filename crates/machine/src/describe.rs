@@ -324,8 +324,28 @@ pub struct DramCache {
 pub struct Link {
     /// Added to a remote access, there and back, ns.
     pub ns: f64,
-    /// Data that leaves a socket for others, GB/s; as much may come.
+    /// What leaves a socket for others, headers included, GB/s; as much may come.
     pub gbps: f64,
+    /// What memory knows of other sockets' caches.
+    #[serde(default, skip_serializing_if = "Directory::is_none")]
+    pub directory: Directory,
+}
+
+/// What memory knows of other sockets' caches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Directory {
+    /// Nothing: every socket is asked.
+    #[default]
+    None,
+    /// Memory keeps with each line whether another socket may have it (Intel since Skylake).
+    Memory,
+}
+
+impl Directory {
+    fn is_none(&self) -> bool {
+        *self == Directory::None
+    }
 }
 
 /// What page work costs, ns.

@@ -89,8 +89,24 @@ fn the_optane_study() {
             // Published for 16 cores of a smaller part; 24 keep more requests waiting. With 16 ours is within 1.1 of it at the end.
             ("loaded/dram", 1.45),
             ("mix/dram", 1.2),
+            ("remote-peak", 1.45),
+            ("remote-latency", 1.4),
         ],
     );
+}
+
+/// Moves of hot blocks are seen by whoever writes one block again and again, and by nobody else.
+#[test]
+fn writes_stall_on_small_hot_regions_only() {
+    let m = Machine::load("optane-8260").unwrap();
+    let all = measurements(&m, Effort::Quick);
+    let curve = all.iter().find(|q| q.id == "overwrite/pm-dimm").unwrap();
+    for p in curve.run().points {
+        match p.x <= f64::from(64 << 10) {
+            true => assert!((49_000.0..54_000.0).contains(&p.value), "{p:?}"),
+            false => assert!(p.value < 1000.0, "{p:?}"),
+        }
+    }
 }
 
 #[test]

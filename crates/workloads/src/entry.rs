@@ -17,7 +17,7 @@ pub const COMMON: &[Param] = &[
             max: 1 << 40,
         },
         "1",
-        "divide every size by this, to go with a machine that is scaled down by the same factor",
+        "divide every size and time by this, to go with a machine that is scaled down by the same factor",
     ),
     Param::new(
         TOUCH,

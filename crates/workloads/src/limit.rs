@@ -3,11 +3,11 @@
 use varve_spec::{Error, Param, Values, Want};
 
 /// The parameter `time`, for kernels that can be stopped by the clock.
-pub const TIME: Param = Param::new(
+pub const TIME: Param = Param::scaled(
     "time",
     Want::Time,
     "0",
-    "stop after this much virtual time from the end of initialization; 0: no such limit",
+    "stop after this much virtual time, at full size, from the end of initialization; 0: no such limit",
 );
 
 /// Limits of each thread and how far it is.

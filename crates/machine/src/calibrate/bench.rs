@@ -83,6 +83,8 @@ pub struct Bench {
     machine: Machine,
     /// Virtual time that is measured after a warm-up of half as much, ns.
     pub window_ns: u64,
+    /// Memory of another socket was never read from this one.
+    cold: bool,
 }
 
 impl Bench {
@@ -94,6 +96,7 @@ impl Bench {
         Bench {
             machine: m,
             window_ns: 100_000,
+            cold: false,
         }
     }
 
@@ -106,6 +109,13 @@ impl Bench {
     /// The same with another window, ns.
     pub fn window(mut self, ns: u64) -> Bench {
         self.window_ns = ns;
+        self
+    }
+
+    /// The same, but memory of another socket was never read from this one before. Otherwise it was, as in a benchmark that
+    /// runs over its memory for seconds.
+    pub fn cold(mut self) -> Bench {
+        self.cold = true;
         self
     }
 
@@ -127,11 +137,16 @@ impl Bench {
     /// A machine so slow that nothing is done within the window, such as one that was probed while others kept it busy, gets
     /// a longer one.
     pub fn run(&self, patterns: Vec<(Pattern, Memory)>) -> Vec<Pattern> {
+        self.counted(patterns).0
+    }
+
+    /// The same; also what the PM DIMMs did, the warm-up included.
+    pub fn counted(&self, patterns: Vec<(Pattern, Memory)>) -> (Vec<Pattern>, PmCounts) {
         let mut bench = self.clone();
         loop {
-            let (done, _) = bench.once(patterns.clone());
+            let (done, counts) = bench.once(patterns.clone());
             if done.iter().all(|p| p.gbps() > 0.0) || bench.window_ns >= LONGEST_WINDOW_NS {
-                return done;
+                return (done, counts.pm);
             }
             bench.window_ns *= 10;
         }
@@ -147,6 +162,7 @@ impl Bench {
             ..InOrder::default()
         };
         let mut programs: Vec<Pattern> = Vec::new();
+        let mut read_before = Vec::new();
         // Programs in the same memory lie behind one another.
         let mut taken: Vec<(Memory, u64)> = Vec::new();
         for (pattern, memory) in patterns {
@@ -155,19 +171,34 @@ impl Bench {
                 .iter()
                 .find(|n| (n.backing, n.socket) == memory.node());
             let (base, bytes) = node.map_or((0, page), |n| (n.base, n.bytes));
+            let zone = Zone {
+                first: (base / page) as u32,
+                frames: (bytes / page) as u32,
+                next: (before / page) as u32,
+            };
+            // Lines that the directory knows lie in the upper half of another socket's memory.
+            let known = node.filter(|n| n.socket != 0 && n.bytes >= 2 * page && !self.cold);
+            let zones = match known {
+                None => vec![zone],
+                Some(_) => zone.halves().to_vec(),
+            };
+            if let [_, upper] = zones[..] {
+                let from = u64::from(upper.first) * page;
+                read_before.push(from..from + u64::from(upper.frames) * page);
+            }
             taken.push((memory, pattern.footprint().next_multiple_of(page)));
             pager
                 .program
                 .extend(vec![programs.len(); pattern.threads()]);
             pager.runs.push(Run {
-                first: (base / page) as u32,
-                frames: (bytes / page) as u32,
-                next: (before / page) as u32,
+                zones,
+                pattern: pattern.clone(),
             });
             programs.push(pattern.warm(warm));
         }
         let options = Options {
             until_ns: Some(warm + self.window_ns),
+            read_before,
             ..Options::default()
         };
         let mut running: Vec<&mut dyn Program> =
@@ -191,20 +222,30 @@ impl Bench {
     pub fn alone(&self, pattern: Pattern, memory: Memory) -> Pattern {
         self.run(vec![(pattern, memory)]).remove(0)
     }
-
-    /// Runs one pattern alone; also what the PM DIMMs did, the warm-up included.
-    pub fn counted(&self, pattern: Pattern, memory: Memory) -> (Pattern, PmCounts) {
-        let (mut done, counts) = self.once(vec![(pattern, memory)]);
-        (done.remove(0), counts.pm)
-    }
 }
 
 /// Frames of one program's memory, in the order of first touches. A memory smaller than the program is used again from
 /// its beginning: addresses then share frames, which changes no latency and no bandwidth.
 struct Run {
+    /// One, or one for lines that the home's directory does not know and one for those it does.
+    zones: Vec<Zone>,
+    pattern: Pattern,
+}
+
+#[derive(Clone, Copy)]
+struct Zone {
     first: u32,
     frames: u32,
     next: u32,
+}
+
+impl Zone {
+    fn halves(self) -> [Zone; 2] {
+        let frames = self.frames / 2;
+        let first = self.first + frames;
+        let lower = Zone { frames, ..self };
+        [lower, Zone { first, ..lower }]
+    }
 }
 
 #[derive(Default)]
@@ -222,8 +263,11 @@ impl Pager for InOrder {
     }
     fn fault(&mut self, fault: &Fault) -> Result<u32, OutOfFrames> {
         let run = &mut self.runs[self.program[fault.thread as usize]];
-        let frame = run.first + run.next % run.frames;
-        run.next += 1;
+        let address = (fault.vpn * self.page) % (1 << model::ADDRESS_BITS);
+        let upper = run.zones.len() > 1 && run.pattern.leaves_clean(address);
+        let zone = &mut run.zones[usize::from(upper)];
+        let frame = zone.first + zone.next % zone.frames;
+        zone.next += 1;
         Ok(frame)
     }
     fn unmap(&mut self, _: u64, _: u32) {}

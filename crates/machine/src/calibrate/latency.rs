@@ -81,7 +81,7 @@ fn by_footprint(machine: &Machine, memory: Memory, order: Order, id: &str, plan:
 
 /// Loads that each wait for the one before, in sequence (line by line) and at random; stores to cached lines with what
 /// makes them durable: a non-temporal store and a fence, or a store, its write-back and a fence.
-fn idle_latency(machine: &Machine, plan: &Plan) -> Curve {
+pub(super) fn idle_latency(machine: &Machine, plan: &Plan) -> Curve {
     let mut curve = Curve::new("idle-latency", "access", "ns");
     let bench = idle_bench(machine, plan);
     let large = plan.idle_bytes;

@@ -1,5 +1,6 @@
 //! The classic curves of a memory system, measured on the model the way published studies measured real machines:
-//! idle latency by pattern and memory, loaded latency, bandwidth by threads and access size, read/write mixes.
+//! idle latency by pattern and memory, loaded latency, bandwidth by threads and access size, read/write mixes, other
+//! sockets' memory, the longest writes.
 //!
 //! [`curves`] measures, [`published`] gives what others measured on the same machine, [`table`] puts both side by side.
 //! Everything here is plain data, so that curves of a live machine can stand in the same table.
@@ -12,8 +13,10 @@ mod loaded;
 mod pattern;
 mod plan;
 mod published;
+mod remote;
 pub mod sweep;
 mod table;
+mod tail;
 
 pub use bench::{Bench, Memory};
 pub use pattern::{How, Order, Pattern};
@@ -120,6 +123,8 @@ pub fn measurements(machine: &Machine, effort: Effort) -> Vec<Measurement> {
     let mut all = planned(machine, &Plan::published(effort));
     all.insert(1, latency::access(machine));
     all.extend(interference::all(machine, effort));
+    all.extend(remote::all(machine, effort));
+    all.extend(tail::all(machine));
     all
 }
 

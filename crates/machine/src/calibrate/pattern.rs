@@ -1,7 +1,7 @@
 //! The one program that all curves are measured with: threads that read or write blocks of a size, in sequence or at
 //! random, one after the other or as many at once as the core can, and that keep their own time as benchmarks do.
 
-use crate::random::Rng;
+use crate::random::{Rng, mix};
 use crate::{Kind, Op, Program};
 
 /// What a thread does with each 64 B of a block.
@@ -15,12 +15,16 @@ pub enum How {
     NtStore,
     /// A store of 64 B and its write-back (CLWB).
     StoreClwb,
+    /// Stores of 64 B, and the write-backs (CLWB) of all of them at the end of the block.
+    StoreThenClwb,
     /// A store of 64 B, which the caches write back when they are full.
     Store,
     /// A store of 8 B and a fence: the line is fetched, changed, and some day written back.
     Write,
     /// Load a block of one array or store one of another non-temporally: so many loads in a hundred.
     Mix(u8),
+    /// The same with one array for both.
+    Blend(u8),
 }
 
 /// Which block comes next.
@@ -52,9 +56,15 @@ struct Worker {
     start: u64,
     blocks: u64,
     lines: u64,
+    /// Is the block that is being worked on one of the loads?
+    is_read: bool,
+    /// Bytes since the last fence.
+    unfenced: u64,
     /// Clock and lines at the first call after the warm-up, and at the latest.
     first: Option<(u64, u64)>,
     last: (u64, u64),
+    /// What each block after the warm-up took, ns, where that is wanted.
+    times: Vec<u32>,
 }
 
 /// Threads that all do the same, each in a region of its own, for ever.
@@ -68,8 +78,10 @@ pub struct Pattern {
     region: u64,
     /// Instructions of each access: pacing, when large.
     instructions: u32,
-    /// Is there a fence after each block?
-    fenced: bool,
+    /// A fence follows each so many bytes; 0: none does.
+    fence: u64,
+    /// Is each block timed by itself?
+    timed: bool,
     /// Virtual time before which nothing counts, ns.
     warm_ns: u64,
     workers: Vec<Worker>,
@@ -96,7 +108,8 @@ impl Pattern {
             block,
             region,
             instructions: 2,
-            fenced: false,
+            fence: 0,
+            timed: false,
             warm_ns: 0,
             workers,
         }
@@ -109,15 +122,55 @@ impl Pattern {
     }
 
     /// The same with a fence after each block.
-    pub fn fenced(mut self) -> Pattern {
-        self.fenced = true;
+    pub fn fenced(self) -> Pattern {
+        let block = self.block;
+        self.fenced_each(block)
+    }
+
+    /// The same with a fence after each so many bytes.
+    pub fn fenced_each(mut self, bytes: u64) -> Pattern {
+        self.fence = bytes;
         self
+    }
+
+    /// The same, and what each block takes is noted ([`Pattern::block_ns`]). A block then begins when the one before is
+    /// issued, with a fence when it is done.
+    pub fn timed(mut self) -> Pattern {
+        self.timed = true;
+        self
+    }
+
+    /// What a part of the blocks took at most, ns: `block_ns(0.99)` is the 99th percentile, `block_ns(1.0)` the maximum.
+    /// `None` where none was timed.
+    pub fn block_ns(&self, part: f64) -> Option<u32> {
+        let mut all: Vec<u32> = self
+            .workers
+            .iter()
+            .flat_map(|w| &w.times)
+            .copied()
+            .collect();
+        let at = (all.len() as f64 * part).ceil().max(1.0) as usize - 1;
+        let last = all.len().checked_sub(1)?;
+        Some(*all.select_nth_unstable(at.min(last)).1)
     }
 
     /// The same with a warm-up, ns.
     pub fn warm(mut self, ns: u64) -> Pattern {
         self.warm_ns = ns;
         self
+    }
+
+    /// Is the line at an address one that caches dropped without a change when they last had it, once the pattern has run over
+    /// its memory many times? Those of a blend are drawn by 2 MiB.
+    pub fn leaves_clean(&self, address: u64) -> bool {
+        let inside = (address - BASE) % self.region;
+        match self.how {
+            // Written back by instruction, lines stay where they are, clean.
+            How::Read | How::Chase | How::StoreClwb | How::StoreThenClwb => true,
+            How::NtStore | How::Store | How::Write => false,
+            How::Mix(_) => inside < self.region / 2,
+            How::Blend(reads) => mix(address >> 21) % 100 < u64::from(reads),
+        }
     }
 
     /// Bytes that all threads touch together, from the first virtual address on.
@@ -163,10 +216,14 @@ impl Program for Pattern {
         let half = self.region / 2;
         let w = &mut self.workers[thread];
         if now >= self.warm_ns {
+            if self.timed && w.first.is_some() {
+                w.times.push((now - w.last.0) as u32);
+            }
             w.first.get_or_insert((now, w.lines));
             w.last = (now, w.lines);
         }
         let chunk = match self.how {
+            _ if self.timed => block / 64,
             How::Chase => CHASE_CHUNK,
             _ => CHUNK,
         };
@@ -180,7 +237,7 @@ impl Program for Pattern {
                     out.push(Op::write(at, 64, n));
                     out.push(Op::new(Kind::Flush, at, 64, 1));
                 }
-                How::Store => out.push(Op::write(at, 64, n)),
+                How::Store | How::StoreThenClwb => out.push(Op::write(at, 64, n)),
                 How::Write => {
                     out.push(Op::write(at, 8, n));
                     out.push(Op::mark(Kind::Fence, 0));
@@ -205,19 +262,32 @@ impl Program for Pattern {
                         false => Op::new(Kind::NtWrite, at, 64, n),
                     });
                 }
+                How::Blend(_) => out.push(match w.is_read {
+                    true => Op::read(at, 64, n),
+                    false => Op::new(Kind::NtWrite, at, 64, n),
+                }),
             }
             w.lines += 1;
             w.line += 1;
-            if w.line * 64 < block {
-                continue;
+            w.unfenced += 64;
+            if w.line * 64 >= block {
+                if self.how == How::StoreThenClwb {
+                    let first = base + w.block * block;
+                    let lines = (first..first + block).step_by(64);
+                    out.extend(lines.map(|at| Op::new(Kind::Flush, at, 64, 1)));
+                }
+                w.line = 0;
+                w.blocks += 1;
+                w.block = match self.order {
+                    Order::Sequential => (w.block + 1) % blocks,
+                    Order::Random => w.random.bits() % blocks,
+                };
+                if let How::Blend(reads) = self.how {
+                    w.is_read = w.random.below(100) < u64::from(reads);
+                }
             }
-            w.line = 0;
-            w.blocks += 1;
-            w.block = match self.order {
-                Order::Sequential => (w.block + 1) % blocks,
-                Order::Random => w.random.bits() % blocks,
-            };
-            if self.fenced {
+            if self.fence != 0 && w.unfenced >= self.fence {
+                w.unfenced = 0;
                 out.push(Op::mark(Kind::Fence, 0));
             }
         }

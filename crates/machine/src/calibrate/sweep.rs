@@ -107,11 +107,11 @@ pub fn measure(machine: &Machine, p: &Published) -> Ours {
         _ => 200_000,
     });
     let pattern = Pattern::new(how, Order::Sequential, p.threads, p.bytes, REGION);
-    let (done, pm) = bench.counted(pattern, memory);
+    let (done, pm) = bench.counted(vec![(pattern, memory)]);
     let line = machine.pm.as_ref().map_or(64, |p| p.line_bytes.0);
     let written = (pm.media_writes * line) as f64;
     Ours {
-        gbps: done.gbps(),
+        gbps: done[0].gbps(),
         write_ratio: (written > 0.0).then(|| (pm.writes * 64) as f64 / written),
     }
 }

@@ -370,7 +370,17 @@ pub const FIELDS: &[Field] = &[
         ),
     ),
     ns("link.ns", "added to a remote access, there and back"),
-    real("link.gbps", "GB/s", "data that leaves a socket for others"),
+    real(
+        "link.gbps",
+        "GB/s",
+        "what leaves a socket for others, headers included",
+    ),
+    optional(field(
+        "link.directory",
+        Choice(&["none", "memory"]),
+        "",
+        "what memory knows of other sockets' caches: nothing, or which lines they may have",
+    )),
     ns("os.fault_ns", "a minor page fault without zeroing"),
     ns(
         "os.sample_ns",

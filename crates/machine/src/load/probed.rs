@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::rules::{MAX_BYTES, MAX_SETS};
-use crate::describe::{Cache, Controller, Core, Cxl, Dram, Link, Machine, Mode, Os, Prefetch, Tlb};
+use crate::describe::{
+    Cache, Controller, Core, Cxl, Directory, Dram, Link, Machine, Mode, Os, Prefetch, Tlb,
+};
 use crate::units::Bytes;
 
 /// A cache as found.
@@ -126,7 +128,13 @@ impl Machine {
                 60.0,
                 "ns later than local memory",
             ),
-            gbps: sources.measured("link.gbps", p.remote.map(|r| r.read_gbps), 40.0, "GB/s"),
+            gbps: sources.measured(
+                "link.gbps",
+                p.remote.map(|r| r.read_gbps * 9.0 / 8.0),
+                40.0,
+                "GB/s of reads, and their headers",
+            ),
+            directory: Directory::None,
         });
         let cxl = p.slow.map(|s| {
             sources.note(

@@ -5,12 +5,14 @@ use super::activity::ChannelActivity;
 use super::counts::SocketCounts;
 use super::divide::Divisor;
 use super::dram::{self, Channel as DramChannel, RankTimes};
+use super::link::{self, Marks, Port, Store};
 use super::pm::{self, Dimm};
-use super::queue::{Drain, Entries, Line, Server};
+use super::queue::{Drain, Entries, Server};
 use super::tags::{Lookup, Tags};
 use super::time::{Ps, ps, transfer};
 use crate::describe::{Machine, Mode};
 use crate::pager::Source;
+use std::ops::Range;
 
 /// What backs a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,8 +119,9 @@ struct Socket {
     channels: Vec<Channel>,
     cxl: Option<Expander>,
     tags: Option<Tags>,
-    /// What leaves the socket for others.
-    leaving: Line,
+    port: Port,
+    /// Lines of its memory that other sockets may have.
+    marks: Marks,
     cache: SocketCounts,
 }
 
@@ -132,8 +135,7 @@ struct Fixed {
     dram: dram::Timing,
     pm: Option<pm::Timing>,
     cxl: Option<CxlTiming>,
-    link: Ps,
-    link_line: Ps,
+    link: link::Timing,
     over_channels: Interleave,
     over_dimms: Interleave,
     /// The DRAM cache's slow memory is CXL, not PM.
@@ -226,8 +228,7 @@ impl Memory {
                 dram_latency: ps(m.dram.rcd_ns + m.dram.cl_ns),
                 dram_burst: transfer(64, c.channels as f64 * c.mts as f64 * 8.0 / 1000.0),
             }),
-            link: ps(m.link.as_ref().map_or(0.0, |l| l.ns)),
-            link_line: m.link.as_ref().map_or(0, |l| transfer(64, l.gbps)),
+            link: link::Timing::of(m.link.as_ref()),
             over_channels: Interleave::new(
                 m.dram.channels,
                 m.dram.interleave_bytes.0,
@@ -266,7 +267,8 @@ impl Memory {
                 tags: (m.mode == Mode::MemoryMode)
                     .then(|| m.dram_cache.as_ref().map(|c| Tags::new(c.bytes.0, c.ways)))
                     .flatten(),
-                leaving: Line::default(),
+                port: Port::default(),
+                marks: Marks::default(),
                 cache: SocketCounts::default(),
             })
             .collect();
@@ -277,6 +279,22 @@ impl Memory {
             nodes,
             sockets,
             fixed,
+        }
+    }
+
+    /// The lines of these physical addresses were read from another socket before.
+    pub fn read_before(&mut self, ranges: &[Range<u64>]) {
+        if !self.fixed.link.directory {
+            return;
+        }
+        for (i, s) in self.sockets.iter_mut().enumerate() {
+            // A range lies in one node.
+            let here = |r: &&Range<u64>| {
+                self.nodes
+                    .iter()
+                    .any(|n| n.socket == i && (n.base..n.base + n.bytes).contains(&r.start))
+            };
+            s.marks = Marks::new(ranges.iter().filter(here).cloned().collect());
         }
     }
 
@@ -337,52 +355,99 @@ impl Memory {
     /// The same for the line at an address within a node.
     #[inline(always)]
     pub fn read_in(&mut self, n: &Node, now: Ps, local: u64, socket: usize) -> Reply {
-        let s = &mut self.sockets[n.socket];
-        let mut at = now;
         if n.socket != socket {
-            at += s.leaving.read(now, self.fixed.link_line) + self.fixed.link;
+            return self.read_far(n, now, local, socket);
         }
-        let f = &self.fixed;
-        match n.backing {
-            Backing::Dram => Reply {
-                done: s.dram_read(at, local, f),
-                source: Source::Fast,
-            },
-            Backing::Pm => Reply {
-                done: s.pm_read(at, local, f),
-                source: Source::Slow,
-            },
-            Backing::Cxl => Reply {
-                done: s.cxl_read(at, f),
-                source: Source::Slow,
-            },
-            Backing::Cached => s.cached_read(at, local, f),
+        let s = &mut self.sockets[socket];
+        let reply = s.read(n.backing, now, local, &self.fixed);
+        if s.marks.is_empty() {
+            return reply;
+        }
+        self.ask_others(n, now, local, reply)
+    }
+
+    /// A line of a socket's own memory that another one may have: that one is asked while memory is read.
+    #[inline(never)]
+    fn ask_others(&mut self, n: &Node, now: Ps, local: u64, reply: Reply) -> Reply {
+        let home = &mut self.sockets[n.socket];
+        if !home.marks.has(n.base + local) {
+            return reply;
+        }
+        let link = &self.fixed.link;
+        // The other socket's answer is as short as the question; with two sockets they go opposite ways.
+        let waits = home.port.send(now, link.message);
+        Reply {
+            done: reply.done.max(now + waits + link.whole),
+            ..reply
         }
     }
 
-    /// A line is written (a write-back, or a non-temporal store) at `now`. Returns when the write queue took it.
+    /// A line of another socket's memory is read.
+    // Like those of memory, the link's work is booked at the time of the request.
+    #[inline(never)]
+    fn read_far(&mut self, n: &Node, now: Ps, local: u64, socket: usize) -> Reply {
+        let f = &self.fixed;
+        let port = &mut self.sockets[socket].port;
+        let at = now + port.send(now, f.link.message);
+        let home = &mut self.sockets[n.socket];
+        let back = home.port.send(now, f.link.line);
+        let there = now + f.link.half;
+        let reply = home.read(n.backing, there, local, f);
+        let mut done = reply.done;
+        if f.link.directory && home.marks.set(n.base + local) {
+            // The line is held until memory takes the write.
+            done = done.max(home.write_mark(n.backing, there, local, f));
+        }
+        let done = at + (done - now) + back + f.link.half;
+        Reply { done, ..reply }
+    }
+
+    /// A line is written at `now`. Returns when the write queue took it.
     #[inline(always)]
-    pub fn write(&mut self, now: Ps, physical: u64, socket: usize) -> Ps {
+    pub fn write(&mut self, now: Ps, physical: u64, socket: usize, how: Store) -> Ps {
         let n = *self.node(physical);
-        self.write_in(&n, now, physical - n.base, socket)
+        self.write_in(&n, now, physical - n.base, socket, how)
     }
 
     /// The same for the line at an address within a node.
     #[inline(always)]
-    pub fn write_in(&mut self, n: &Node, now: Ps, local: u64, socket: usize) -> Ps {
-        let mut at = now;
+    pub fn write_in(&mut self, n: &Node, now: Ps, local: u64, socket: usize, how: Store) -> Ps {
         if n.socket != socket {
-            let leaving = &mut self.sockets[socket].leaving;
-            at += leaving.read(now, self.fixed.link_line) + self.fixed.link / 2;
+            return self.write_far(n, now, local, socket, how);
         }
-        let s = &mut self.sockets[n.socket];
+        let s = &mut self.sockets[socket];
+        if !s.marks.is_empty() {
+            s.marks.clear(n.base + local);
+        }
+        s.write(n.backing, now, local, &self.fixed)
+    }
+
+    /// A line of another socket's memory is written.
+    #[inline(never)]
+    fn write_far(&mut self, n: &Node, now: Ps, local: u64, socket: usize, how: Store) -> Ps {
         let f = &self.fixed;
-        match n.backing {
-            Backing::Dram => s.dram_write(at, local, f),
-            Backing::Pm => s.pm_write(at, local, f),
-            Backing::Cxl => s.cxl_write(at, f),
-            Backing::Cached => s.cached_write(at, local, f),
+        let streamed = how == Store::Streamed;
+        // A non-temporal store asks for the line first.
+        let asked = if streamed { f.link.message } else { 0 };
+        let port = &mut self.sockets[socket].port;
+        let at = now + port.send(now, f.link.line + asked);
+        let home = &mut self.sockets[n.socket];
+        let back = home.port.send(now, f.link.message + asked);
+        let there = now + f.link.half;
+        let (mut looked_up, mut marked) = (there, there);
+        if streamed && f.link.directory {
+            looked_up = home.read(n.backing, there, local, f).done;
+            if home.marks.set(n.base + local) {
+                marked = home.write_mark(n.backing, there, local, f);
+            }
         }
+        let taken = home.write(n.backing, there, local, f);
+        // Both writes are booked now, so that each waits for the other's work already.
+        let taken = at + (taken.max(marked) - now) + (looked_up - there) + back;
+        if how != Store::Cleaned {
+            home.marks.clear(n.base + local);
+        }
+        taken
     }
 
     /// What an answer takes from the socket of an address to a core of `socket`.
@@ -390,7 +455,7 @@ impl Memory {
     pub fn way_back(&self, physical: u64, socket: usize) -> Ps {
         match self.node(physical).socket == socket {
             true => 0,
-            false => self.fixed.link / 2,
+            false => self.fixed.link.half,
         }
     }
 
@@ -403,7 +468,9 @@ impl Memory {
         for (i, line) in (0..bytes).step_by(64).enumerate() {
             let lane = &mut flight[i % lanes.max(1)];
             let read = self.read(*lane, from + line, socket).done;
-            *lane = self.write(read, to + line, socket).max(read);
+            *lane = self
+                .write(read, to + line, socket, Store::Streamed)
+                .max(read);
             end = end.max(*lane);
         }
         end
@@ -526,6 +593,49 @@ impl Channel {
 }
 
 impl Socket {
+    /// A line of the socket's memory is read.
+    #[inline(always)]
+    fn read(&mut self, backing: Backing, at: Ps, local: u64, f: &Fixed) -> Reply {
+        match backing {
+            Backing::Dram => Reply {
+                done: self.dram_read(at, local, f),
+                source: Source::Fast,
+            },
+            Backing::Pm => Reply {
+                done: self.pm_read(at, local, f),
+                source: Source::Slow,
+            },
+            Backing::Cxl => Reply {
+                done: self.cxl_read(at, f),
+                source: Source::Slow,
+            },
+            Backing::Cached => self.cached_read(at, local, f),
+        }
+    }
+
+    /// A line of the socket's memory is written; returns when the write queue took it.
+    #[inline(always)]
+    fn write(&mut self, backing: Backing, at: Ps, local: u64, f: &Fixed) -> Ps {
+        match backing {
+            Backing::Dram => self.dram_write(at, local, f),
+            Backing::Pm => self.pm_write(at, local, f),
+            Backing::Cxl => self.cxl_write(at, f),
+            Backing::Cached => self.cached_write(at, local, f),
+        }
+    }
+
+    /// A line that was just read is written with its mark.
+    fn write_mark(&mut self, backing: Backing, at: Ps, local: u64, f: &Fixed) -> Ps {
+        let slot = match backing {
+            Backing::Dram => local,
+            // The DRAM cache keeps the mark, and does not write a line back for it (US patent 11,669,454).
+            Backing::Cached => f.cache_bytes.divide(local).1,
+            _ => return self.write(backing, at, local, f),
+        };
+        let (channel, place) = self.dram_place(slot, f);
+        self.channels[channel].dram_write(at, place, true, f)
+    }
+
     // A request that finds its queue full waits for an entry (`at`), but work is booked on buses and media at the
     // time of the request: a request that waits must not hide the time in between from the others. Sources wait for
     // the times returned here, which is what keeps the work that is booked and not done within the queues' sizes.

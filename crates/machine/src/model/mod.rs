@@ -16,6 +16,7 @@ mod dram;
 mod events;
 mod flight;
 pub(crate) mod host;
+mod link;
 mod memory;
 mod outcome;
 mod owners;
@@ -53,6 +54,7 @@ use memory::Memory;
 use outcome::Recorder;
 use replicas::Replicas;
 use std::hint::select_unpredictable;
+use std::ops::Range;
 use table::PageTable;
 use thread::{Latencies, Shared, Thread, Turn};
 use time::{Ps, ps};
@@ -79,6 +81,9 @@ pub struct Options {
     pub instances_apart: bool,
     /// The socket that a program's threads run on, one per program; missing ones run on socket 0.
     pub sockets: Vec<u32>,
+    /// Physical addresses, each range in one node, whose lines another socket has read before the run and not written back
+    /// since: the directory knows (`link.directory`).
+    pub read_before: Vec<Range<u64>>,
     /// Threads that run on each core at once (simultaneous multithreading), all the time: each has its part of the core's
     /// first two caches and buffers, and of the instructions that the core does.
     pub per_core: u32,
@@ -100,6 +105,7 @@ impl Default for Options {
             per_core: 1,
             instances_apart: false,
             sockets: Vec::new(),
+            read_before: Vec::new(),
             // As many as a copying core has fill buffers, or an I/OAT engine has requests in flight.
             move_lanes: 16,
             seed: 1,
@@ -287,7 +293,8 @@ impl<'a> Model<'a> {
                 ));
             }
         }
-        let memory = Memory::new(m);
+        let mut memory = Memory::new(m);
+        memory.read_before(&o.read_before);
         let nodes = memory::channels(m);
         let replicas = Replicas::new(o.replicas, o.spread, m.sockets, nodes, &memory);
         let shared = Shared {

@@ -7,6 +7,9 @@ use crate::arch::equal_among_8;
 use crate::describe::Pm;
 use crate::random::xorshift;
 use std::collections::VecDeque;
+use wear::Wear;
+
+mod wear;
 
 /// What one DIMM did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -116,6 +119,7 @@ pub struct Dimm {
     buffer: Box<[Set]>,
     media: Server,
     crowd: Crowd,
+    wear: Wear,
     random: u64,
     /// What was done.
     pub counts: PmCounts,
@@ -128,6 +132,7 @@ impl Dimm {
             buffer: vec![Set::default(); t.sets.value() as usize].into(),
             media: Server::default(),
             crowd: Crowd::default(),
+            wear: Wear::default(),
             random: 1,
             counts: PmCounts::default(),
         }
@@ -143,7 +148,7 @@ impl Dimm {
             return (number, found.trailing_zeros() as usize % WAYS, true);
         }
         let way = victim(now, set, &mut self.random);
-        set.lines[way] = line + 1;
+        let before = std::mem::replace(&mut set.lines[way], line + 1);
         set.until[way] = 0;
         if std::mem::take(&mut set.newer[way]) != 0 {
             // Not written whole: the media line is read, merged and written. The read goes on beside the writes before
@@ -151,8 +156,7 @@ impl Dimm {
             // 2020, figure 5).
             self.counts.partial_writes += 1;
             self.counts.media_reads += 1;
-            self.counts.media_writes += 1;
-            self.media.write_behind(now, t.write_line);
+            self.write_media(now, before - 1, t);
         }
         (number, way, false)
     }
@@ -184,7 +188,19 @@ impl Dimm {
         } else {
             self.mingle(now, local, t);
         }
-        self.media.backlog(now).saturating_sub(t.waiting)
+        let wait = self.media.backlog(now).saturating_sub(t.waiting);
+        wait.max(self.wear.wait(now))
+    }
+
+    /// A media line is written behind all others; returns how long until it is.
+    #[inline(always)]
+    fn write_media(&mut self, now: Ps, line: u32, t: &Timing) -> Ps {
+        self.counts.media_writes += 1;
+        if self.wear.written(now, line, t.line_shift) {
+            self.counts.media_reads += Wear::lines(t.line_shift);
+            self.counts.media_writes += Wear::lines(t.line_shift);
+        }
+        self.media.write_behind(now, t.write_line)
     }
 
     /// The last write offered at `now` finds room in the controller's queue at `at`.
@@ -210,13 +226,14 @@ impl Dimm {
     #[inline(always)]
     fn put(&mut self, now: Ps, local: u64, t: &Timing) {
         let part = 1u8 << ((local >> 6) as u32 & (t.full.count_ones() - 1));
-        let (set, way, _) = self.slot(now, (local >> t.line_shift) as u32, t);
-        let set = &mut self.buffer[set];
+        let line = (local >> t.line_shift) as u32;
+        let (number, way, _) = self.slot(now, line, t);
+        let set = &mut self.buffer[number];
         set.newer[way] |= part;
         if set.newer[way] == t.full {
             set.newer[way] = 0;
-            self.counts.media_writes += 1;
-            set.until[way] = now + self.media.write_behind(now, t.write_line);
+            let until = now + self.write_media(now, line, t);
+            self.buffer[number].until[way] = until;
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use super::cache::Sets;
 use super::flight::tests::Slow as Window;
+use super::link::Store;
 use super::memory::Memory;
 use super::prefetcher::Prefetcher;
 use super::tests::{Fixed, InOrder};
@@ -124,7 +125,7 @@ impl Path {
         self.leaving.sort();
         let full = self.leaving.len() == self.m.core.evictions as usize;
         let at = if full { self.leaving.remove(0) } else { now };
-        let taken = self.memory.write(at, line << 6, 0);
+        let taken = self.memory.write(at, line << 6, 0, Store::Evicted);
         self.leaving.push(taken.max(at));
         at
     }
@@ -356,7 +357,7 @@ impl Path {
                 self.next_write_back = begin + ps(self.m.core.write_back_ns);
             }
             let start = self.window.clock + cost + ps(self.m.llc.ns);
-            let mut taken = self.memory.write(start, line << 6, 0);
+            let mut taken = self.memory.write(start, line << 6, 0, Store::Streamed);
             let trip = self.m.core.stream_ns / 2.0;
             if op.kind == Kind::NtWrite {
                 let known = self.m.llc.ns + self.m.controller.overhead_ns;

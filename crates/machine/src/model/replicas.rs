@@ -16,6 +16,7 @@
 //! that instances share are divided among them, see [`share`].
 
 use super::host::{Common, Level, Work};
+use super::link::Store;
 use super::memory::{Memory, Node};
 use super::time::Ps;
 use crate::arch::Newer;
@@ -42,10 +43,12 @@ struct Request {
     at: Ps,
     /// The memory (or rank), the page of it, and where in the page.
     page: u64,
+    page: u64,
     memory: u16,
     inside: u16,
     socket: u16,
-    write: bool,
+    /// How it is written; `None`: it is read.
+    write: Option<Store>,
 }
 
 /// Where an instance has its pages of one memory (or rank).
@@ -136,7 +139,7 @@ impl Replicas {
         at: Ps,
         physical: u64,
         socket: usize,
-        write: bool,
+        write: Option<Store>,
         memory: &mut Memory,
     ) {
         let newer = self.newer;
@@ -263,10 +266,13 @@ impl Replicas {
         } else {
             further - self.sockets
         };
-        if request.write {
-            memory.write_in(&span.node, at, local, socket);
-        } else {
-            memory.read_in(&span.node, at, local, socket);
+        match request.write {
+            Some(how) => {
+                memory.write_in(&span.node, at, local, socket, how);
+            }
+            None => {
+                memory.read_in(&span.node, at, local, socket);
+            }
         }
         other.next += 1;
         match self.requests.get(other.next) {

@@ -3,6 +3,7 @@
 use super::cache::{Cache, Found, Place};
 use super::flight::Flight;
 use super::host::Level;
+use super::link::Store;
 use super::memory::Memory;
 use super::owners::Owners;
 use super::prefetcher::Prefetcher;
@@ -175,8 +176,11 @@ impl Shared<'_> {
         for i in 0..bytes as usize / 64 {
             let lane = &mut flight[i % self.lanes.max(1)];
             let line = first + 64 * i as u64;
-            self.others(*lane, line, socket, true);
-            *lane = self.memory.write(*lane, line, socket).max(*lane);
+            self.others(*lane, line, socket, Some(Store::Streamed));
+            *lane = self
+                .memory
+                .write(*lane, line, socket, Store::Streamed)
+                .max(*lane);
             end = end.max(*lane);
         }
         end
@@ -184,7 +188,7 @@ impl Shared<'_> {
 
     /// The simulated instance is about to ask for a line: the others ask for theirs.
     #[inline(always)]
-    fn others(&mut self, at: Ps, physical: u64, socket: usize, write: bool) {
+    fn others(&mut self, at: Ps, physical: u64, socket: usize, write: Option<Store>) {
         if let Some(replicas) = &mut self.replicas {
             replicas.request(at, physical, socket, write, &mut self.memory);
         }
@@ -731,7 +735,7 @@ impl Thread {
         } else {
             start
         } + s.lat.llc;
-        s.others(at, line << 6, self.socket, false);
+        s.others(at, line << 6, self.socket, None);
         let reply = s.memory.read(at, line << 6, self.socket);
         if let Some(ledger) = &mut self.flight.ledger {
             ledger.brought();
@@ -759,9 +763,9 @@ impl Thread {
     /// memory takes it.
     #[inline(always)]
     fn write_back(&mut self, line: u64, now: Ps, s: &mut Shared) -> Ps {
-        s.others(now, line << 6, self.socket, true);
+        s.others(now, line << 6, self.socket, Some(Store::Evicted));
         let at = self.leaving.admit(now);
-        let taken = s.memory.write(at, line << 6, self.socket);
+        let taken = s.memory.write(at, line << 6, self.socket, Store::Evicted);
         self.leaving.hold(taken.max(at));
         at
     }
@@ -849,10 +853,14 @@ impl Thread {
                 self.clock = self.flight.write_back(self.clock, s.lat.write_back);
             }
             let start = self.clock + cost + s.lat.llc;
-            s.others(start, physical, self.socket, true);
+            let how = match op.kind {
+                Kind::Flush => Store::Cleaned,
+                _ => Store::Streamed,
+            };
+            s.others(start, physical, self.socket, Some(how));
             // The answer of another socket has to come back.
             let way_back = s.memory.way_back(physical, self.socket);
-            let mut taken = s.memory.write(start, physical, self.socket) + way_back;
+            let mut taken = s.memory.write(start, physical, self.socket, how) + way_back;
             let freed;
             if op.kind == Kind::Flush {
                 // What is written back has to be there: the store before it may still wait for its line.

@@ -48,16 +48,13 @@ pub fn plan(setup: &Setup, plan: &mut Plan) {
     }
     if o.wants("D9") {
         for (key, _) in SYSTEMS {
-            let work = format!(
-                "ycsb:mix=C,requests=0,{}",
-                setup.time(ycsb_seconds(key), setup.scale)
-            );
+            let work = format!("ycsb:mix=C,requests=0,{}", setup.time(ycsb_seconds(key)));
             plan.run(format!("ycsb/{key}"), setup.spec(key, &work, setup.scale));
         }
     }
     if o.wants("D10") {
         for (key, _) in SYSTEMS {
-            let time = setup.time(ycsb_seconds(key), setup.scale);
+            let time = setup.time(ycsb_seconds(key) / f64::from(setup.shrink));
             let work = format!("tpcc:transactions=0,{time}");
             // Less than a warehouse is none.
             let spec = setup.spec_unshrunk(key, &work, setup.scale);

@@ -24,8 +24,7 @@ const ADVERSARY_S: f64 = 60.0;
 pub fn plan(setup: &Setup, plan: &mut Plan) {
     let o = &setup.options;
     if o.wants("D13") {
-        let work =
-            |seconds: f64| format!("ycsb:mix=C,requests=0,{}", setup.time(seconds, setup.scale));
+        let work = |seconds: f64| format!("ycsb:mix=C,requests=0,{}", setup.time(seconds));
         for p in periods(setup) {
             for policy in ["hotset", "dynamic"] {
                 let spec = setup.spec(
@@ -42,10 +41,7 @@ pub fn plan(setup: &Setup, plan: &mut Plan) {
         );
     }
     if o.wants("D14") {
-        let work = format!(
-            "adversary:hot=5%,updates=0,{}",
-            setup.time(ADVERSARY_S, setup.scale)
-        );
+        let work = format!("adversary:hot=5%,updates=0,{}", setup.time(ADVERSARY_S));
         for (key, policy) in [
             // The adversary knows the order in which equal bins are taken.
             ("static", "static:seed=0"),

@@ -32,7 +32,7 @@ const HEMEM_S: f64 = 60.0;
 fn line(setup: &Setup, what: &str, threads: u32, seconds: f64) -> String {
     format!(
         "gups:{what},threads={threads},touch=64,updates=0,{}",
-        setup.time(seconds, setup.scale)
+        setup.time(seconds)
     )
 }
 

@@ -75,12 +75,10 @@ impl Setup {
         spec
     }
 
-    /// `time=...` of a workload for `seconds` at full size.
-    pub fn time(&self, seconds: f64, scale: u32) -> String {
-        format!(
-            "time={}ns",
-            (seconds * self.length * 1e9 / scale as f64) as u64
-        )
+    /// `time=...` of a workload for `seconds` at full size. What shrinks further runs no shorter for that.
+    pub fn time(&self, seconds: f64) -> String {
+        let seconds = seconds * self.length * f64::from(self.shrink);
+        format!("time={}ns", (seconds * 1e9) as u64)
     }
 }
 

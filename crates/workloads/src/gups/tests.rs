@@ -119,6 +119,10 @@ fn the_clock_ends_it() {
     let tally = harness::run(&mut gups, Order::RoundRobin, 1 << 20);
     let updates = tally.of(Kind::Update);
     assert!((10_000..11_000).contains(&updates), "{updates}");
+    // At full size: with a program that is scaled down it is a part of that.
+    let mut gups = make("bytes=10MiB,threads=2,updates=0,time=500us,scale=10");
+    let tally = harness::run(&mut gups, Order::RoundRobin, 1 << 20);
+    assert_eq!(tally.of(Kind::Update), updates);
 }
 
 #[test]

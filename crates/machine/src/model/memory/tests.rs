@@ -62,7 +62,7 @@ proptest! {
         let mut now = 1_000_000;
         for (line, write) in ops {
             now += 1_000_000;
-            if write { memory.write(now, line * 64, 0); } else { memory.read(now, line * 64, 0); }
+            if write { memory.write(now, line * 64, 0, Store::Evicted); } else { memory.read(now, line * 64, 0); }
             reference.access(line, write);
         }
         let c = &memory.counts()[0];
@@ -107,9 +107,9 @@ fn slow_writes_hold_up_fast_ones_in_the_shared_queue() {
         let mut memory = Memory::new(&m);
         let now = 1_000_000;
         for i in 0..pm_writes {
-            memory.write(now, pm_base + i * 4096, 0);
+            memory.write(now, pm_base + i * 4096, 0, Store::Evicted);
         }
-        (0..64).fold(now, |at, i| memory.write(at, i * 64, 0)) - now
+        (0..64).fold(now, |at, i| memory.write(at, i * 64, 0, Store::Evicted)) - now
     };
     let (alone, beside) = (last(0), last(400));
     assert!(
