@@ -296,7 +296,7 @@ impl<'a> Model<'a> {
         let mut memory = Memory::new(m);
         memory.read_before(&o.read_before);
         let nodes = memory::channels(m);
-        let replicas = Replicas::new(o.replicas, o.spread, m.sockets, nodes, &memory);
+        let replicas = Replicas::new(o.replicas, o.spread, m.sockets, &m.core, nodes, &memory);
         let shared = Shared {
             llc: (0..m.sockets)
                 .map(|_| {

@@ -12,14 +12,17 @@
 //! spread over the last one: instances that run for long collect at different times, and so do these. Whenever a cycle
 //! takes much more or less time than those before it, they spread anew, by repeating some requests or leaving them out.
 //!
-//! The loop is closed: when memory is busy, the simulated instance waits, and so do the others, a cycle later at most. Caches
-//! that instances share are divided among them, see [`share`].
+//! The loop is closed: when memory is busy, the simulated instance waits, and so do the others, a cycle later at most. Each of them has as
+//! many lines as a core may have that wait to leave, and waits itself when there are more. Caches that instances share are divided
+//! among them, see [`share`].
 
 use super::host::{Common, Level, Work};
 use super::link::Store;
 use super::memory::{Memory, Node};
+use super::queue::Entries;
 use super::time::Ps;
 use crate::arch::Newer;
+use crate::describe::Core;
 use crate::random::Rng;
 use turns::Turns;
 
@@ -42,7 +45,6 @@ const PAGE: u64 = 4096;
 struct Request {
     at: Ps,
     /// The memory (or rank), the page of it, and where in the page.
-    page: u64,
     page: u64,
     memory: u16,
     inside: u16,
@@ -73,6 +75,10 @@ struct Other {
     next: usize,
     /// How many sockets further it runs.
     across: usize,
+    /// Its lines that wait until memory takes them.
+    leaving: Entries,
+    /// Its fills that wait for room among these: as many as stores may have, since what pushes dirty lines out are mostly stores.
+    fills: Entries,
 }
 
 /// The instances that are not simulated.
@@ -84,6 +90,8 @@ pub struct Replicas {
     turns: Turns,
     /// How many of them have done all that there is to do.
     idle: usize,
+    /// When they did last what was due.
+    until: Ps,
     /// The cycle that they are spread over; none at first.
     cycle: Ps,
     /// When the last cycle ended, and how many of `requests` were there by then.
@@ -103,6 +111,7 @@ impl Replicas {
         instances: u32,
         spread: bool,
         sockets: u32,
+        core: &Core,
         nodes: Vec<Node>,
         memory: &Memory,
     ) -> Option<Box<Replicas>> {
@@ -113,6 +122,8 @@ impl Replicas {
             lag: LAG * i as u64 / others as u64,
             next: 0,
             across: if spread { i % sockets } else { 0 },
+            leaving: Entries::new(core.evictions),
+            fills: Entries::new(core.store_misses),
         };
         (others > 0).then(|| {
             Box::new(Replicas {
@@ -120,6 +131,7 @@ impl Replicas {
                 others: (1..=others).map(other).collect(),
                 turns: Turns::new(others),
                 idle: others,
+                until: 0,
                 cycle: 0,
                 ended: (0, 0),
                 sockets,
@@ -132,10 +144,12 @@ impl Replicas {
         })
     }
 
-    /// The simulated instance asks for a line at `at`; before, the others do what is due by then.
+    /// The simulated instance asks for a line at `at`, which is `now` or, where a line waits until it may leave, later. The others do what
+    /// is due by now.
     #[inline(never)]
     pub fn request(
         &mut self,
+        now: Ps,
         at: Ps,
         physical: u64,
         socket: usize,
@@ -146,33 +160,34 @@ impl Replicas {
         let others = Others {
             replicas: self,
             memory,
-            until: at,
+            until: now,
         };
         match newer {
             Some(newer) => newer.run(others),
             None => Common.run(others),
         }
-        // Requests come almost in the order of their times; here they follow each other.
-        let at = match self.requests.last() {
-            Some(last) if self.idle < self.others.len() => at.max(last.at),
-            _ => at,
-        };
+        // What the others have done is past.
+        self.until = self.until.max(now);
+        let at = at.max(self.until);
         self.forget_old();
         let after = self.nodes.partition_point(|n| n.base + n.bytes <= physical);
         let memory = after.min(self.nodes.len() - 1);
         let local = physical.wrapping_sub(self.nodes[memory].base);
-        self.requests.push(Request {
+        let request = Request {
             at,
             page: local / PAGE,
             memory: memory as u16,
             inside: (local % PAGE) as u16,
             socket: socket as u16,
             write,
-        });
-        if self.idle > 0 {
-            let last = self.requests.len() - 1;
+        };
+        // Those that wait to leave are few, and none of the others has come so far.
+        let later = self.requests.iter().rev().take_while(|r| r.at > at).count();
+        let place = self.requests.len() - later;
+        self.requests.insert(place, request);
+        if self.idle > 0 || later > 0 {
             for (i, other) in self.others.iter().enumerate() {
-                if other.next == last {
+                if other.next == place {
                     self.turns.set(i, at + other.lag);
                 }
             }
@@ -180,8 +195,8 @@ impl Replicas {
         }
     }
 
-    /// Drops requests that nobody needs any more. The last of the others lags most: what it has done, all have. What came since the last
-    /// cycle may be needed again, if it is not too much.
+    /// Drops requests that nobody needs any more. The last of the others mostly lags most. What came since the last cycle may be needed
+    /// again, if it is not too much.
     #[inline(always)]
     fn forget_old(&mut self) {
         let done = self.others[self.others.len() - 1].next;
@@ -192,6 +207,7 @@ impl Replicas {
 
     #[inline(never)]
     fn forget(&mut self, done: usize) {
+        let done = self.others.iter().fold(done, |least, o| least.min(o.next));
         let old = match self.requests.len() - self.ended.1 <= KEPT {
             true => done.min(self.ended.1),
             false => done,
@@ -250,7 +266,8 @@ impl Replicas {
         }
     }
 
-    /// Instance `i` sends its next request.
+    /// Instance `i` sends its next request. As in one that is run, a line that is pushed out waits until there is room for it, and the fill
+    /// that pushed it out waits too; when so many fills wait as a core has buffers for, all does.
     #[inline(always)]
     fn send(&mut self, i: usize, at: Ps, memory: &mut Memory) {
         let other = &mut self.others[i];
@@ -266,7 +283,15 @@ impl Replicas {
         } else {
             further - self.sockets
         };
+        let mut goes_on = at;
         match request.write {
+            Some(Store::Evicted) => {
+                goes_on = other.fills.admit(at);
+                let room = other.leaving.admit(goes_on);
+                let taken = memory.write_in(&span.node, room, local, socket, Store::Evicted);
+                other.leaving.hold(taken.max(room));
+                other.fills.hold(room);
+            }
             Some(how) => {
                 memory.write_in(&span.node, at, local, socket, how);
             }
@@ -276,7 +301,7 @@ impl Replicas {
         }
         other.next += 1;
         match self.requests.get(other.next) {
-            Some(following) => self.turns.set(i, following.at + other.lag),
+            Some(following) => self.turns.set(i, goes_on.max(following.at + other.lag)),
             None => {
                 self.idle += 1;
                 self.turns.rest(i);

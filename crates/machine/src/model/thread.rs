@@ -176,7 +176,7 @@ impl Shared<'_> {
         for i in 0..bytes as usize / 64 {
             let lane = &mut flight[i % self.lanes.max(1)];
             let line = first + 64 * i as u64;
-            self.others(*lane, line, socket, Some(Store::Streamed));
+            self.others(*lane, *lane, line, socket, Some(Store::Streamed));
             *lane = self
                 .memory
                 .write(*lane, line, socket, Store::Streamed)
@@ -186,11 +186,11 @@ impl Shared<'_> {
         end
     }
 
-    /// The simulated instance is about to ask for a line: the others ask for theirs.
+    /// The simulated instance is about to ask for a line at `at`: the others ask for theirs.
     #[inline(always)]
-    fn others(&mut self, at: Ps, physical: u64, socket: usize, write: Option<Store>) {
+    fn others(&mut self, now: Ps, at: Ps, physical: u64, socket: usize, write: Option<Store>) {
         if let Some(replicas) = &mut self.replicas {
-            replicas.request(at, physical, socket, write, &mut self.memory);
+            replicas.request(now, at, physical, socket, write, &mut self.memory);
         }
     }
 }
@@ -735,7 +735,7 @@ impl Thread {
         } else {
             start
         } + s.lat.llc;
-        s.others(at, line << 6, self.socket, None);
+        s.others(at, at, line << 6, self.socket, None);
         let reply = s.memory.read(at, line << 6, self.socket);
         if let Some(ledger) = &mut self.flight.ledger {
             ledger.brought();
@@ -763,8 +763,8 @@ impl Thread {
     /// memory takes it.
     #[inline(always)]
     fn write_back(&mut self, line: u64, now: Ps, s: &mut Shared) -> Ps {
-        s.others(now, line << 6, self.socket, Some(Store::Evicted));
         let at = self.leaving.admit(now);
+        s.others(now, at, line << 6, self.socket, Some(Store::Evicted));
         let taken = s.memory.write(at, line << 6, self.socket, Store::Evicted);
         self.leaving.hold(taken.max(at));
         at
@@ -857,7 +857,7 @@ impl Thread {
                 Kind::Flush => Store::Cleaned,
                 _ => Store::Streamed,
             };
-            s.others(start, physical, self.socket, Some(how));
+            s.others(start, start, physical, self.socket, Some(how));
             // The answer of another socket has to come back.
             let way_back = s.memory.way_back(physical, self.socket);
             let mut taken = s.memory.write(start, physical, self.socket, how) + way_back;

@@ -135,6 +135,39 @@ fn instances_that_collect_do_so_at_different_times_whether_run_or_not() {
     );
 }
 
+/// A program that stores to new memory, line after line, as a nursery is filled.
+fn filled(lines: u64, seed: u64) -> Vec<Op> {
+    let from = (1 << 32) + (seed << 28);
+    (0..lines)
+        .map(|i| Op::new(Kind::Write, from + 64 * i, 8, 60))
+        .collect()
+}
+
+/// Lines of one media line leave the caches after one another. What combines of them depends on how many wait to leave, which is no more
+/// for the instances that are not run.
+#[test]
+fn stores_of_instances_that_are_not_run_combine_as_others_do() {
+    let mut worst: f64 = 0.0;
+    let mut table = String::new();
+    for backing in [Backing::Dram, Backing::Pm] {
+        for instances in [2, 8, 16] {
+            let lines = (24 << 20) / 64;
+            let (every, one) = both(backing, instances, |seed| filled(lines, seed));
+            let off = one / every - 1.0;
+            worst = worst.max(off.abs());
+            table += &format!(
+                "{backing:?} {instances:>2} instances: {every:>9.0} ns and {one:>9.0} ns, {:+.1} %\n",
+                100.0 * off
+            );
+        }
+    }
+    println!("{table}");
+    assert!(
+        worst < 0.2,
+        "replication is off by more than 20 %:\n{table}"
+    );
+}
+
 #[test]
 fn a_shared_cache_is_divided_among_those_on_its_socket() {
     assert_eq!(share(22 << 20, 1, false, 2), 22 << 20);
