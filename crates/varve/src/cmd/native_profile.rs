@@ -90,6 +90,7 @@ pub fn import(tool: ProfileFrom, a: &ProfileArgs) -> Done {
         ProfileFrom::Heaptrack => None,
         ProfileFrom::Perf | ProfileFrom::Damon => address_map(file, a.maps.as_deref())?,
     };
+    let (map, map_file) = map.unzip();
     let at = |address| map.as_ref().and_then(|map| map.at(address));
     let imported = match tool {
         ProfileFrom::Heaptrack => heaptrack(file, input),
@@ -97,6 +98,9 @@ pub fn import(tool: ProfileFrom, a: &ProfileArgs) -> Done {
         ProfileFrom::Damon => damon(file, input, map.as_ref()),
     };
     let imported = imported.map_err(wrong)?;
+    if let Some(file) = map_file {
+        eprintln!("varve: what lies where is known from {file}");
+    }
     for missing in &imported.missing {
         eprintln!("varve: note: {missing}");
     }
@@ -111,7 +115,7 @@ pub fn import(tool: ProfileFrom, a: &ProfileArgs) -> Done {
 }
 
 /// What lies where in the process of a file: as `--maps` says, or the file beside it that `damo record` or the user has made.
-fn address_map(file: &str, given: Option<&Path>) -> Result<Option<AddressMap>, Failure> {
+fn address_map(file: &str, given: Option<&Path>) -> Result<Option<(AddressMap, String)>, Failure> {
     let beside = ["vmas", "maps"].map(|end| PathBuf::from(format!("{file}.{end}")));
     let path = match given {
         Some(path) => path,
@@ -123,10 +127,7 @@ fn address_map(file: &str, given: Option<&Path>) -> Result<Option<AddressMap>, F
     let shown = path.display().to_string();
     let input = File::open(path).map_err(|e| wrong(format!("{shown}: {e}")))?;
     let map = AddressMap::read(&shown, BufReader::new(input)).map_err(wrong)?;
-    if given.is_none() {
-        eprintln!("varve: the map of addresses is {shown}");
-    }
-    Ok(Some(map))
+    Ok(Some((map, shown)))
 }
 
 /// What was counted, and what to do with it.
