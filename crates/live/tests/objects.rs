@@ -45,7 +45,7 @@ fn kinds() -> (Kinds, bool) {
 const MIB: u64 = 1 << 20;
 
 /// The sites of `objects.c`, in this order.
-const SITES: [(&str, &str); 8] = [
+const SITES: [(&str, &str); 11] = [
     ("hot", "malloc"),
     ("cold", "calloc"),
     ("wrapped_hot", "xmalloc"),
@@ -54,6 +54,9 @@ const SITES: [(&str, &str); 8] = [
     ("grow_hot", "realloc"),
     ("mapped_cold", "mmap"),
     ("mapped_hot", "mmap"),
+    ("zeroed_hot", "calloc"),
+    ("vast_hot", "aligned_alloc"),
+    ("grow_cold", "realloc"),
 ];
 
 fn sites(program: &Program) -> SiteMap {
@@ -248,6 +251,94 @@ fn a_mapping_takes_what_is_left_and_gives_back_what_goes() {
         assert_eq!(group.slow > 0, !group.slow_pages.is_empty(), "{group:?}");
         assert_eq!(report.processes[0].fast_bytes, group.fast as u64);
     }
+}
+
+/// Objects of 8 MiB are made, and the budget is 4 MiB: what is fast, slow, and was spilled in the end.
+#[test]
+fn a_large_object_takes_what_is_left_and_gives_back_what_goes() {
+    let Some(program) = Program::new("objects", &[]) else {
+        return;
+    };
+    let mut map = sites(&program);
+    map.budget_bytes = 4 * MIB;
+    for (command, function) in [
+        ("large", "hot"),
+        ("zeroed", "zeroed_hot"),
+        ("vast", "vast_hot"),
+    ] {
+        for (number, what, objects, fast, slow, spilled) in [
+            ("0", "the first half is fast", 1, 4, 4, 4),
+            ("1", "it shrinks to what is fast at most", 2, 2, 0, 4),
+            (
+                "2",
+                "it grows, and half of what it has is fast no longer",
+                2,
+                4,
+                12,
+                16,
+            ),
+            ("3", "another comes in its place", 2, 4, 4, 8),
+            ("4", "a child frees it, and its parent does not", 1, 4, 4, 4),
+            ("5", "it goes", 1, 0, 0, 4),
+            ("6", "it becomes another site's", 1, 0, 0, 4),
+            ("7", "it cannot grow", 1, 4, 4, 4),
+        ] {
+            // Guests are slow: of objects that are zeroed, what differs.
+            if command == "zeroed" && !["0", "3"].contains(&number) {
+                continue;
+            }
+            let report = start(&program, &map, &[command, number]);
+            check(&report, &map);
+            let last = report.processes.len() - 1;
+            let group = of_site(&report, last, function);
+            let mib = |bytes: i64| bytes / MIB as i64;
+            // A block is somewhat larger than its object.
+            assert_eq!(
+                (
+                    group.objects,
+                    mib(group.fast),
+                    mib(group.slow),
+                    group.spilled / MIB
+                ),
+                (objects, fast, slow, spilled),
+                "{command} {number}: {what}: {group:?}"
+            );
+            assert_eq!(group.fast > 0, !group.fast_pages.is_empty(), "{group:?}");
+            assert_eq!(
+                group.slow >= MIB as i64,
+                !group.slow_pages.is_empty(),
+                "{group:?}"
+            );
+            let process = &report.processes[last];
+            assert_eq!(process.fast_bytes, group.fast as u64, "{command} {number}");
+            if command != "vast" {
+                assert!(process.fast_resident >= process.fast_bytes, "{process:?}");
+            }
+            let cold = of_site(&report, last, "grow_cold");
+            assert_eq!(mib(cold.slow), if number == "6" { 9 } else { 0 });
+        }
+    }
+}
+
+/// The same as [`threads_forks_and_reallocations_leave_every_block_as_it_was`], with fast memory for a few of the blocks.
+#[test]
+fn large_objects_of_which_a_part_is_fast_stand_the_same_stress() {
+    let Some(program) = Program::new("objects", &[]) else {
+        return;
+    };
+    let mut map = sites(&program);
+    map.budget_bytes = 3 * MIB;
+    let report = start(&program, &map, &["stress", "4"]);
+    check(&report, &map);
+    let parent = &report.processes[3];
+    for group in &parent.groups {
+        assert_eq!(
+            (group.fast, group.slow),
+            (0, 0),
+            "all was taken back: {group:?}"
+        );
+    }
+    assert_eq!((parent.fast_bytes, parent.fast_resident > 0), (0, true));
 }
 
 /// Objects that grow stay in the memory of the site that made them, where no other site makes them grow.

@@ -7,7 +7,7 @@ mod compiled;
 
 use compiled::Program;
 use std::sync::atomic::AtomicBool;
-use varve_live::sampled::{Sampling, Seen, SeenSite, command};
+use varve_live::sampled::{Event, Sampling, Seen, SeenSite, Source, command};
 
 /// What was seen of a function's call.
 fn site(seen: &Seen, program: &Program, function: &str, callee: &str) -> SeenSite {
@@ -36,6 +36,7 @@ fn sites_of_threads_mappings_and_children_have_their_bytes() {
         rate: 20.0,
         time: None,
         stop: &stop,
+        events: &[],
     };
     let seen = command(&[program.path.clone().into_os_string()], &sampling).unwrap();
     eprintln!("{:?}, {} looks", seen.source, seen.looks);
@@ -82,7 +83,54 @@ fn a_program_that_is_asked_to_stop_is_seen_all_the_same() {
         rate: 100.0,
         time: None,
         stop: &AtomicBool::new(true),
+        events: &[],
     };
     let seen = command(&[program.path.clone().into_os_string()], &sampling).unwrap();
     assert_eq!(seen.looks, 1, "{seen:?}");
+}
+
+/// No machine of ours has PEBS or IBS. First touches of pages come by the same way, with their addresses: of each object as many
+/// as it has pages.
+#[test]
+fn sampled_addresses_are_those_of_sites_threads_mappings_variables_and_children() {
+    let Some(program) = Program::new("sampled", &["-fno-optimize-sibling-calls"]) else {
+        return;
+    };
+    let stop = AtomicBool::new(false);
+    let sampling = Sampling {
+        rate: 50.0,
+        time: None,
+        stop: &stop,
+        events: &[Event::page_faults()],
+    };
+    let seen = command(&[program.path.clone().into_os_string()], &sampling).unwrap();
+    if let [why] = &seen.notes[..]
+        && seen.source == Source::Bits
+    {
+        return eprintln!("skipped: {why}");
+    }
+    assert_eq!(seen.source, Source::Hardware("page faults"));
+    assert!(seen.has_objects && seen.looks > 0, "{seen:?}");
+    // A huge page is one touch.
+    let huge = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    let few = huge.is_ok_and(|setting| setting.contains("[always]"));
+    for (function, callee, mib) in [
+        ("grow", "realloc", 31.0),
+        ("map", "mmap", 8.0),
+        ("in_child", "malloc", 4.0),
+    ] {
+        let site = site(&seen, &program, function, callee);
+        let pages = mib * 256.0;
+        let least = if few { 1.0 } else { 0.5 * pages };
+        assert!(
+            (least..1.6 * pages).contains(&site.used_pages),
+            "{function}: {site:?}"
+        );
+    }
+    let others: u64 = seen
+        .ranges
+        .iter()
+        .map(|r| r.lines.values().sum::<u64>())
+        .sum();
+    assert!(others > 0, "{:?}", seen.ranges);
 }

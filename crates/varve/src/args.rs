@@ -158,10 +158,14 @@ pub struct BuildArgs {
 pub struct ProfileArgs {
     /// The WebAssembly program, or the trace of a native one; with --from, a file of another tool
     pub program: Option<String>,
-    /// Make the profile of what another tool has written about a native program: the file of heaptrack, or the text of `perf script`
-    /// for samples of `perf mem`
+    /// Make the profile of what another tool has written about a native program: the file of heaptrack, the text of `perf script` for
+    /// samples of `perf mem`, or DAMON's records
     #[arg(long, value_enum, value_name = "TOOL")]
     pub from: Option<ProfileFrom>,
+    /// With --from perf or damon: what lies where in the recorded process, a copy of its /proc/PID/maps (FILE.vmas or FILE.maps beside
+    /// the file, if it is not given)
+    #[arg(long, value_name = "FILE", requires = "from")]
+    pub maps: Option<PathBuf>,
     /// Where to write the profile
     #[arg(short, long, value_name = "FILE.sites")]
     pub output: PathBuf,
@@ -227,6 +231,8 @@ pub enum ProfileFrom {
     Heaptrack,
     /// `perf script` of memory samples: accesses, without allocations
     Perf,
+    /// What `damo record` writes, or its text (`perf script`, `damo report raw`): how often addresses are in use, without allocations
+    Damon,
 }
 
 /// What sites are sorted by.

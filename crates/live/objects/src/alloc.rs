@@ -1,6 +1,7 @@
 //! malloc and its relatives: where a block goes, and where it comes from.
 
 use crate::budget;
+use crate::divided::{self, Block, LEAST};
 use crate::entry::Caller;
 use crate::find;
 use crate::format::{FAST, OWN_GROUPS, SLOW};
@@ -48,25 +49,79 @@ fn owner(caller: Caller) -> Option<(&'static Thread, usize)> {
     Some((thread, group))
 }
 
-/// The tier for so many bytes of a group.
+/// Bytes of fast memory that a group may have now, of which it wants so many.
 #[inline(always)]
-fn tier(thread: &Thread, group: usize, bytes: usize) -> u64 {
+fn room(thread: &Thread, group: usize, bytes: usize) -> i64 {
     if bytes as u64 >= budget::step() {
         thread.flush();
     }
     // Nothing is small enough for a group of slow memory.
-    let room = budget::room(group).saturating_sub(thread.pending());
-    if room >= bytes as i64 { FAST } else { SLOW }
+    budget::room(group).saturating_sub(thread.pending())
 }
 
 /// An object of a group in its tier; null if there is no memory.
 #[inline(always)]
 fn give(thread: &Thread, group: usize, wish: Wish) -> *mut c_void {
-    give_in(thread, group, tier(thread, group, wish.bytes), wish)
+    let room = room(thread, group, wish.bytes);
+    if room >= wish.bytes as i64 {
+        return give_in(thread, group, FAST, wish);
+    }
+    if room >= LEAST as i64 && wish.bytes > LEAST {
+        return give_divided(thread, group, wish, room);
+    }
+    give_in(thread, group, SLOW, wish)
 }
 
+/// An object of which the first part is fast.
+#[cold]
+fn give_divided(thread: &Thread, group: usize, wish: Wish, room: i64) -> *mut c_void {
+    let object = block(
+        thread,
+        SLOW,
+        Wish {
+            zero: false,
+            ..wish
+        },
+    );
+    if object.is_null() {
+        return object;
+    }
+    // SAFETY: a block of mimalloc's.
+    let usable = unsafe { mi::mi_usable_size(object) };
+    let at = object as usize;
+    let divided = sys::keeping_errno(|| {
+        let map = map()?;
+        divided::divide(map, at, usable, group, room)
+    });
+    if wish.zero {
+        // What follows the fast part, which is zeros already; all if there is none, or if it is locked.
+        // SAFETY: within the block, of which nobody knows yet.
+        unsafe { zero(at, wish.bytes) };
+    }
+    match divided {
+        Some(block) => {
+            memory::set_group(at, group);
+            thread.born(group);
+            block.count(thread);
+            thread.reaches(SLOW, at + usable);
+        }
+        None => count(thread, group, SLOW, object, usable),
+    }
+    object
+}
+
+/// Makes a new block of pages zeros: by letting go of them, as far as they are whole.
+unsafe fn zero(at: usize, bytes: usize) {
+    let whole = bytes / PAGE * PAGE;
+    let dropped = at.is_multiple_of(PAGE) && sys::keeping_errno(|| sys::drop_pages(at, whole));
+    let from = if dropped { whole } else { 0 };
+    // SAFETY: the caller's block.
+    unsafe { std::ptr::write_bytes((at + from) as *mut u8, 0, bytes - from) };
+}
+
+/// A block in a tier; null if there is no memory.
 #[inline(always)]
-fn give_in(thread: &Thread, group: usize, tier: u64, wish: Wish) -> *mut c_void {
+fn block(thread: &Thread, tier: u64, wish: Wish) -> *mut c_void {
     let heap = thread.heap(tier);
     if heap.is_null() {
         return null_mut();
@@ -74,31 +129,30 @@ fn give_in(thread: &Thread, group: usize, tier: u64, wish: Wish) -> *mut c_void 
     // Two objects must not share an entry of the table.
     let bytes = wish.bytes.max(GRAIN);
     // SAFETY: a heap of this thread.
-    let object = unsafe {
+    unsafe {
         match (wish.zero, wish.align > ANY_ALIGN) {
             (false, false) => mi::mi_heap_malloc(heap, bytes),
             (true, false) => mi::mi_heap_zalloc(heap, bytes),
             (_, true) => mi::mi_heap_malloc_aligned(heap, bytes, wish.align),
         }
-    };
+    }
+}
+
+#[inline(always)]
+fn give_in(thread: &Thread, group: usize, tier: u64, wish: Wish) -> *mut c_void {
+    let object = block(thread, tier, wish);
     if object.is_null() {
         return object;
     }
+    let bytes = wish.bytes.max(GRAIN);
     if bytes <= memory::SMALL && wish.align <= ANY_ALIGN {
         count(thread, group, tier, object, memory::small_block(bytes));
     } else {
-        note(thread, group, tier, object);
+        // SAFETY: a block of mimalloc's.
+        let usable = unsafe { mi::mi_usable_size(object) };
+        count(thread, group, tier, object, usable);
     }
     object
-}
-
-/// Notes whose a new object is.
-#[inline]
-fn note(thread: &Thread, group: usize, tier: u64, object: *mut c_void) {
-    // SAFETY: a block of mimalloc's.
-    count(thread, group, tier, object, unsafe {
-        mi::mi_usable_size(object)
-    });
 }
 
 /// Counts a new object, and writes down whose it is.
@@ -108,17 +162,45 @@ fn count(thread: &Thread, group: usize, tier: u64, object: *mut c_void, usable: 
     thread.given(group, tier, object as usize, usable);
 }
 
-/// Counts an object of a tier as taken back, and tells whose it was. Before its memory can be another's.
+/// An object of a tier as the counts have it: whole, or divided.
 #[inline]
-fn take(object: *mut c_void, tier: u64) -> Option<usize> {
-    let group = memory::take_group(object as usize)?;
-    // SAFETY: a block of mimalloc's.
-    let usable = unsafe { mi::mi_usable_size(object) };
-    match thread::known() {
-        Some(thread) => thread.taken(group, tier, usable),
-        None => thread::late_free(group, tier, usable),
+unsafe fn counted(object: *mut c_void, tier: u64, group: usize) -> Block {
+    if tier == SLOW
+        && let Some(divided) = divided::of(object as usize)
+    {
+        return divided;
     }
-    Some(group)
+    // SAFETY: a block of mimalloc's.
+    let bytes = unsafe { mi::mi_usable_size(object) };
+    Block {
+        start: object as usize,
+        bytes,
+        group: Some(group),
+        fast: if tier == FAST { bytes } else { 0 },
+    }
+}
+
+/// Counts an object of a tier as taken back, and tells what it was. Before its memory can be another's.
+#[inline]
+unsafe fn take(object: *mut c_void, tier: u64) -> Option<Block> {
+    let group = memory::take_group(object as usize)?;
+    // SAFETY: the caller's block.
+    let taken = unsafe { counted(object, tier, group) };
+    taken.uncount();
+    Some(taken)
+}
+
+/// Gives the memory of an object that was taken back to the allocator.
+#[inline]
+unsafe fn let_go(object: *mut c_void, taken: Option<Block>) {
+    if let Some(taken) = taken
+        && taken.is_divided()
+        && let Some(map) = map()
+    {
+        sys::keeping_errno(|| divided::join(map, taken.start));
+    }
+    // SAFETY: the caller's block, which is mimalloc's.
+    unsafe { mi::mi_free(object) };
 }
 
 macro_rules! caller {
@@ -196,7 +278,7 @@ fn aligned((thread, group): (&Thread, usize), align: usize, size: usize) -> *mut
         return no_memory();
     }
     if align >= vast::ALIGN {
-        return vast::give(align, size);
+        return vast::give(align, size, Some((thread, group)));
     }
     give(
         thread,
@@ -307,36 +389,53 @@ unsafe fn resized(old: *mut c_void, size: usize, caller: Caller) -> *mut c_void 
                 Some(group) => (thread, group),
                 None => return moved(old, size, mi::mi_malloc(size)),
             },
+            (Some(thread), None, Place::Elsewhere)
+                if let Some(group) = vast::of(old).and_then(|block| block.group) =>
+            {
+                (thread, group)
+            }
             (Some(thread), None, _) if map.undecided.is_some() => {
                 (thread, map.undecided.unwrap_or_default())
             }
             (_, _, Place::Others) => return mi::mi_realloc(old, size),
             _ => return moved(old, size, mi::mi_malloc(size)),
         };
-        let to = tier(thread, group, size);
-        match from {
-            Place::Tier(from) if from == to => {
-                let heap = thread.heap(to);
-                if heap.is_null() {
-                    return null_mut();
-                }
-                let before = take(old, from);
-                let new = mi::mi_heap_realloc(heap, old, size.max(GRAIN));
-                if new.is_null() {
-                    if let Some(before) = before {
-                        note(thread, before, from, old);
-                    }
-                    return new;
-                }
-                match place(new as usize) {
-                    Place::Tier(now) => note(thread, group, now, new),
-                    // Beyond the arena.
-                    Place::Others | Place::Elsewhere => {}
-                }
-                new
-            }
-            _ => moved(old, size, give_in(thread, group, to, Wish::of(size))),
+        let held = match from {
+            Place::Tier(tier) => memory::group(old as usize).map(|group| counted(old, tier, group)),
+            Place::Elsewhere => vast::of(old),
+            Place::Others => None,
+        };
+        let Some(held) = held else {
+            return moved(old, size, give(thread, group, Wish::of(size)));
+        };
+        // As mimalloc: a block that is not twice as large as need be stays.
+        if (held.bytes / 2..=held.bytes).contains(&size) && held.group == Some(group) {
+            return old;
         }
+        // What it has of the budget is the new one's, though for a moment both are there.
+        set_group(old, None);
+        held.uncount();
+        let new = give(thread, group, Wish::of(size));
+        if new.is_null() {
+            set_group(old, held.group);
+            held.recount(thread);
+            return new;
+        }
+        std::ptr::copy_nonoverlapping(old.cast::<u8>(), new.cast(), held.bytes.min(size));
+        match place(old as usize) {
+            Place::Tier(_) => let_go(old, Some(held)),
+            _ => _ = vast::free(old),
+        }
+        new
+    }
+}
+
+/// Changes whose a block of a tier or of a very large alignment is.
+fn set_group(block: *mut c_void, to: Option<usize>) {
+    match (place(block as usize), to) {
+        (Place::Tier(_), Some(group)) => memory::set_group(block as usize, group),
+        (Place::Tier(_), None) => _ = memory::take_group(block as usize),
+        _ => vast::set_group(block, to),
     }
 }
 
@@ -355,19 +454,20 @@ unsafe fn moved(old: *mut c_void, size: usize, new: *mut c_void) -> *mut c_void 
 #[inline]
 pub unsafe fn free(block: *mut c_void) {
     sampled::taken(block);
-    match place(block as usize) {
-        Place::Others => {}
-        Place::Tier(tier) => _ = take(block, tier),
-        // Without ranges it is mimalloc's, unless it may be one of few others, or null.
-        Place::Elsewhere
-            if !memory::reserved() && !(block as usize).is_multiple_of(vast::ALIGN) => {}
-        Place::Elsewhere => {
-            // SAFETY: the caller's block.
-            return unsafe { free_elsewhere(block) };
+    // SAFETY: the caller's block, which goes to the allocator whose it is.
+    unsafe {
+        match place(block as usize) {
+            Place::Others => mi::mi_free(block),
+            Place::Tier(tier) => let_go(block, take(block, tier)),
+            // Without ranges it is mimalloc's, unless it may be one of few others, or null.
+            Place::Elsewhere
+                if !memory::reserved() && !(block as usize).is_multiple_of(vast::ALIGN) =>
+            {
+                mi::mi_free(block)
+            }
+            Place::Elsewhere => free_elsewhere(block),
         }
     }
-    // SAFETY: the caller's block, which is mimalloc's.
-    unsafe { mi::mi_free(block) };
 }
 
 #[cold]
@@ -393,15 +493,17 @@ pub unsafe fn usable(block: *mut c_void) -> usize {
         if !matches!(place(block as usize), Place::Elsewhere) {
             return mi::mi_usable_size(block);
         }
-        vast::usable(block).unwrap_or_else(|| match next(c"malloc_usable_size") {
-            _ if !memory::reserved() => mi::mi_usable_size(block),
-            Some(usable) => {
-                let usable: unsafe extern "C" fn(*mut c_void) -> usize =
-                    std::mem::transmute(usable);
-                usable(block)
-            }
-            None => 0,
-        })
+        vast::of(block)
+            .map(|own| own.bytes)
+            .unwrap_or_else(|| match next(c"malloc_usable_size") {
+                _ if !memory::reserved() => mi::mi_usable_size(block),
+                Some(usable) => {
+                    let usable: unsafe extern "C" fn(*mut c_void) -> usize =
+                        std::mem::transmute(usable);
+                    usable(block)
+                }
+                None => 0,
+            })
     }
 }
 
@@ -458,7 +560,7 @@ pub unsafe extern "C" fn plain_realloc(old: *mut c_void, size: usize) -> *mut c_
     unsafe {
         match place(old as usize) {
             Place::Elsewhere
-                if !old.is_null() && (memory::reserved() || vast::usable(old).is_some()) =>
+                if !old.is_null() && (memory::reserved() || vast::of(old).is_some()) =>
             {
                 moved(old, size, mi::mi_malloc(size))
             }
@@ -486,7 +588,7 @@ pub unsafe extern "C" fn plain_memalign(align: usize, size: usize) -> *mut c_voi
         Some(align) if align < vast::ALIGN => unsafe {
             mi::mi_malloc_aligned(size, align.max(ANY_ALIGN))
         },
-        Some(align) => vast::give(align, size),
+        Some(align) => vast::give(align, size, None),
         None => no_memory(),
     }
 }

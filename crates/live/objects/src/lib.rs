@@ -4,6 +4,7 @@
 //! entry.rs    what programs call, with the return address and the registers that a stack walk begins with
 //! alloc.rs    malloc and its relatives: where a block goes, where it comes from
 //! memory.rs   address ranges of the two tiers, each an arena of mimalloc; the group of each object in them
+//! divided.rs  blocks whose first part is fast and whose rest is slow
 //! vast.rs     blocks of very large alignments
 //! thread.rs   per thread: a heap in each tier, counts
 //! budget.rs   who may have fast memory
@@ -26,6 +27,7 @@ compile_error!("objects are placed on x86-64 Linux alone: stack walks need its r
 
 mod alloc;
 mod budget;
+mod divided;
 mod entry;
 mod find;
 #[allow(dead_code, reason = "written on the other side, read here")]

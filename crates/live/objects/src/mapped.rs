@@ -1,6 +1,7 @@
 //! What is no object of the allocator: mappings that the program makes, and its static variables.
 
 use crate::budget;
+use crate::divided::{self, LEAST};
 use crate::entry::Caller;
 use crate::find;
 use crate::format::{FAST, SLOW};
@@ -13,13 +14,6 @@ use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_long, c_void};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-/// Smaller mappings are left alone.
-const LEAST: usize = 64 << 10;
-
-/// A part of a mapping that begins or ends on the border of a large page, if it is at least this large.
-const LARGE: usize = 16 << 20;
-const LARGE_PAGE: usize = 2 << 20;
 
 /// Mappings that are counted until they are taken back. Those beyond stay counted.
 const KEPT: usize = 1024;
@@ -138,7 +132,7 @@ fn place(at: usize, bytes: usize, caller: Caller) -> Option<()> {
 fn settle(map: &Map, thread: &Thread, group: usize, at: usize, bytes: usize, most: u64) -> bool {
     thread.flush();
     let fast = match most {
-        FAST => part(at, bytes, budget::room(group)),
+        FAST => divided::fast_part(at, bytes, budget::room(group)),
         _ => 0,
     };
     let mut bound = false;
@@ -155,21 +149,6 @@ fn settle(map: &Map, thread: &Thread, group: usize, at: usize, bytes: usize, mos
         }
     }
     bound
-}
-
-/// Bytes of a mapping that are to be fast: all, none, or what there is room for.
-fn part(at: usize, bytes: usize, room: i64) -> usize {
-    if room >= bytes as i64 {
-        return bytes;
-    }
-    if room < LEAST as i64 {
-        return 0;
-    }
-    let unit = match room as usize >= LARGE {
-        true => LARGE_PAGE,
-        false => PAGE,
-    };
-    (at + room as usize) / unit * unit - at
 }
 
 fn keep(piece: Piece) {
@@ -196,9 +175,7 @@ fn take(at: usize, bytes: usize) -> Pieces<TOGETHER> {
 }
 
 fn uncount_one(piece: &Piece) {
-    if let Some(thread) = map().and_then(thread::current) {
-        thread.taken(piece.group, piece.tier, piece.bytes());
-    }
+    thread::taken(piece.group, piece.tier, piece.bytes());
 }
 
 fn uncount(pieces: &Pieces<TOGETHER>) {

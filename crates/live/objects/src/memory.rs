@@ -169,12 +169,38 @@ pub fn group(object: usize) -> Option<usize> {
     usize::from(entry(object).load(Relaxed)).checked_sub(1)
 }
 
+/// In the entry behind an object's own, which is no object's: the object is divided, and the next entry says as which.
+const DIVIDED: u16 = u16::MAX;
+
+/// Notes that an object is divided, and its number among those.
+pub fn set_divided(object: usize, number: usize) {
+    entry(object + 2 * GRAIN).store(number as u16, Relaxed);
+    entry(object + GRAIN).store(DIVIDED, Relaxed);
+}
+
+/// The number of an object that is divided.
+#[inline]
+pub fn divided(object: usize) -> Option<usize> {
+    let marked = entry(object + GRAIN).load(Relaxed) == DIVIDED;
+    marked.then(|| usize::from(entry(object + 2 * GRAIN).load(Relaxed)))
+}
+
+/// The number of an object that was divided; from now on it is whole.
+pub fn take_divided(object: usize) -> Option<usize> {
+    let number = divided(object);
+    if number.is_some() {
+        entry(object + GRAIN).store(0, Relaxed);
+        entry(object + 2 * GRAIN).store(0, Relaxed);
+    }
+    number
+}
+
 /// Notes how far a tier's range is in use.
 pub fn reached(tier: u64, end: usize) {
     ENDS[tier as usize].fetch_max(end, Relaxed);
 }
 
-/// Bytes of a tier's range that are in memory, and objects in up to `pages` evenly spread pages of the table.
+/// Objects in up to `pages` evenly spread pages of the table, without those that are divided.
 pub fn look(tier: u64, pages: usize, mut found: impl FnMut(usize, usize)) {
     let start = BASE.load(Relaxed) + EACH * (tier as usize + 1);
     let end = ENDS[tier as usize].load(Relaxed).max(start);
@@ -186,8 +212,13 @@ pub fn look(tier: u64, pages: usize, mut found: impl FnMut(usize, usize)) {
         if !sys::resident(std::ptr::from_ref(entry(at)) as usize) {
             continue;
         }
-        for object in (at..at + each).step_by(GRAIN) {
-            if let Some(group) = group(object) {
+        let mut objects = (at..at + each).step_by(GRAIN);
+        while let Some(object) = objects.next() {
+            let Some(group) = group(object) else { continue };
+            // Objects that are divided begin with a page, so that their entries are in one page of the table.
+            if object.is_multiple_of(sys::PAGE) && divided(object).is_some() {
+                objects.nth(1);
+            } else {
                 found(object, group);
             }
         }
@@ -201,17 +232,5 @@ pub fn resident(tier: u64) -> usize {
         .load(Relaxed)
         .max(start)
         .next_multiple_of(sys::PAGE);
-    let mut there = [0u8; 4096];
-    let mut pages = 0;
-    for at in (start..end).step_by(there.len() * sys::PAGE) {
-        let bytes = (end - at).min(there.len() * sys::PAGE);
-        // SAFETY: a byte for each page of the range, which is ours.
-        if unsafe { libc::mincore(at as *mut _, bytes, there.as_mut_ptr()) } == 0 {
-            pages += there[..bytes / sys::PAGE]
-                .iter()
-                .filter(|p| **p & 1 != 0)
-                .count();
-        }
-    }
-    pages * sys::PAGE
+    sys::resident_bytes(start, end)
 }

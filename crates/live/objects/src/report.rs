@@ -3,8 +3,9 @@
 use crate::format::{FAST, SLOW};
 use crate::map::Map;
 use crate::mapped::{self, VARIABLES};
+use crate::pieces::Piece;
 use crate::sys::{self, PAGE};
-use crate::{budget, memory, modules, thread};
+use crate::{budget, divided, memory, modules, thread, vast};
 use std::ffi::{CStr, c_int};
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering::Relaxed;
@@ -26,11 +27,16 @@ pub fn write(map: &Map) {
     }
     // What the report itself asks for is not placed.
     thread::leave();
+    let mut parts = 0;
+    divided::each(|block| parts += sys::resident_bytes(block.start, block.start + block.fast));
     let mut line = format!("{{{}", process());
     for (name, value) in [
         ("fast_bytes", budget::total().max(0) as u64),
-        ("fast_resident", memory::resident(FAST) as u64),
-        ("slow_resident", memory::resident(SLOW) as u64),
+        ("fast_resident", (memory::resident(FAST) + parts) as u64),
+        (
+            "slow_resident",
+            memory::resident(SLOW).saturating_sub(parts) as u64,
+        ),
         ("variables_fast", VARIABLES[0].load(Relaxed)),
         ("variables_slow", VARIABLES[1].load(Relaxed)),
         ("variables_left", VARIABLES[2].load(Relaxed)),
@@ -82,15 +88,20 @@ pub fn write(map: &Map) {
     append(&line);
 }
 
-/// Some pages of each group in each tier: of mappings, and those that hold the beginning of an object.
+/// Some pages of each group in each tier: of mappings and divided objects, and those that hold the beginning of another.
 fn pages(map: &Map) -> [Vec<Vec<usize>>; 2] {
     let mut mappings = Vec::with_capacity(ASKED);
-    mapped::each(|piece| {
-        // Nothing is allocated meanwhile.
-        if mappings.len() < mappings.capacity() {
-            mappings.push(piece);
+    // Nothing is allocated meanwhile.
+    let add = |list: &mut Vec<Piece>, piece| {
+        if list.len() < list.capacity() {
+            list.push(piece);
         }
-    });
+    };
+    mapped::each(|piece| add(&mut mappings, piece));
+    let mut blocks = Vec::with_capacity(2 * ASKED);
+    divided::each(|block| block.pieces().for_each(|piece| add(&mut blocks, piece)));
+    vast::each(|block| block.pieces().for_each(|piece| add(&mut blocks, piece)));
+    mappings.append(&mut blocks);
     [FAST, SLOW].map(|tier| {
         let mut pages = vec![Vec::new(); map.groups()];
         for piece in mappings.iter().filter(|piece| piece.tier == tier) {

@@ -54,6 +54,13 @@ pub unsafe fn unmap(at: usize, bytes: usize) {
     }
 }
 
+/// Lets go of what a range of ours holds: its pages are zeros when they are touched again. False if that is refused, as of
+/// memory that is locked.
+pub fn drop_pages(at: usize, bytes: usize) -> bool {
+    // SAFETY: the caller says that nobody needs what is there.
+    unsafe { libc::madvise(at as *mut c_void, bytes, libc::MADV_DONTNEED) == 0 }
+}
+
 /// Has pages of a range come from these nodes while they have room, and moves what is there if `flags` say so.
 ///
 /// To insist (`MPOL_BIND`) would have the kernel kill somebody when the nodes are full.
@@ -98,6 +105,23 @@ pub fn resident(page: usize) -> bool {
     let mut there = 0u8;
     // SAFETY: a byte for a page.
     unsafe { libc::mincore(page as *mut c_void, PAGE, &mut there) == 0 && there & 1 != 0 }
+}
+
+/// Bytes of a range of whole pages that are in memory.
+pub fn resident_bytes(start: usize, end: usize) -> usize {
+    let mut there = [0u8; 4096];
+    let mut pages = 0;
+    for at in (start..end).step_by(there.len() * PAGE) {
+        let bytes = (end - at).min(there.len() * PAGE);
+        // SAFETY: a byte for each page of the range.
+        if unsafe { libc::mincore(at as *mut _, bytes, there.as_mut_ptr()) } == 0 {
+            pages += there[..bytes / PAGE]
+                .iter()
+                .filter(|p| **p & 1 != 0)
+                .count();
+        }
+    }
+    pages * PAGE
 }
 
 /// A variable of the environment. The C library's `getenv`, which is at hand before its own start is through.

@@ -191,8 +191,18 @@ pub fn all() -> impl Iterator<Item = &'static Thread> {
     })
 }
 
+/// Counts bytes that were taken back.
+#[inline]
+pub fn taken(group: usize, tier: u64, bytes: usize) {
+    match known() {
+        Some(thread) => thread.taken(group, tier, bytes),
+        None => late_free(group, tier, bytes),
+    }
+}
+
 /// Counts what a thread without counts of its own took back.
-pub fn late_free(group: usize, tier: u64, bytes: usize) {
+#[cold]
+fn late_free(group: usize, tier: u64, bytes: usize) {
     // SAFETY: made before anything was placed, and never given back.
     let Some(late) = (unsafe { LATE.load(Ordering::Acquire).as_ref() }) else {
         return;
@@ -281,10 +291,16 @@ impl Thread {
     pub fn given(&self, group: usize, tier: u64, object: usize, bytes: usize) {
         self.born(group);
         self.mapped(group, tier, bytes);
+        self.reaches(tier, object + bytes);
+    }
+
+    /// Notes how far it uses a tier's range.
+    #[inline]
+    pub fn reaches(&self, tier: u64, end: usize) {
         let reached = &self.reached[tier as usize];
-        if object + bytes > reached.get() {
-            reached.set(object + bytes);
-            memory::reached(tier, object + bytes);
+        if end > reached.get() {
+            reached.set(end);
+            memory::reached(tier, end);
         }
     }
 
@@ -311,6 +327,15 @@ impl Thread {
         add(&count.taken[tier as usize], bytes as u64);
         if tier == FAST {
             self.change(count, group, -(bytes as i64));
+        }
+    }
+
+    /// Takes back that bytes were taken back.
+    pub fn kept(&self, group: usize, tier: u64, bytes: usize) {
+        let taken = &self.count(group).taken[tier as usize];
+        taken.store(taken.load(Relaxed).wrapping_sub(bytes as u64), Relaxed);
+        if tier == FAST {
+            self.change(self.count(group), group, bytes as i64);
         }
     }
 

@@ -1,29 +1,26 @@
 //! Blocks with alignments that mimalloc's arenas do not reach, in mappings of their own. There are few, if any.
 
+use crate::divided::{self, Block, Blocks};
+use crate::map::map;
 use crate::sys::{self, PAGE};
+use crate::thread::Thread;
 use std::ffi::c_void;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Alignments from here on: half of what mimalloc's segments are aligned to.
 pub const ALIGN: usize = 16 << 20;
 
-const MOST: usize = 256;
-/// First addresses; 0 for a free entry, 1 for one that is being filled.
-static STARTS: [AtomicUsize; MOST] = [const { AtomicUsize::new(0) }; MOST];
-static BYTES: [AtomicUsize; MOST] = [const { AtomicUsize::new(0) }; MOST];
+const MOST: usize = 4096;
+static BLOCKS: Blocks<MOST> = Blocks::new();
 
-/// Zeroed memory; null if there is none, or too many such blocks.
-pub fn give(align: usize, bytes: usize) -> *mut c_void {
+/// Zeroed memory, of a group in its tier; null if there is none, or too many such blocks.
+pub fn give(align: usize, bytes: usize, owner: Option<(&Thread, usize)>) -> *mut c_void {
     let given = || {
         let bytes = bytes.max(1).checked_next_multiple_of(PAGE)?;
         let all = bytes.checked_add(align)?;
-        let free = STARTS
-            .iter()
-            .position(|s| s.compare_exchange(0, 1, Ordering::Acquire, Relaxed).is_ok())?;
+        let entry = BLOCKS.claim()?;
         let at = sys::zeroed(all);
         if at == 0 {
-            STARTS[free].store(0, Relaxed);
+            BLOCKS.free(entry);
             return None;
         }
         let start = at.next_multiple_of(align);
@@ -32,17 +29,31 @@ pub fn give(align: usize, bytes: usize) -> *mut c_void {
             sys::unmap(at, start - at);
             sys::unmap(start + bytes, at + all - start - bytes);
         }
-        BYTES[free].store(bytes, Relaxed);
-        STARTS[free].store(start, Ordering::Release);
+        let block = match (owner, map()) {
+            (Some((thread, group)), Some(map)) => divided::settle(map, thread, group, start, bytes),
+            _ => Block {
+                start,
+                bytes,
+                ..Block::default()
+            },
+        };
+        BLOCKS.set(entry, &block);
         Some(start)
     };
-    given().unwrap_or(0) as *mut c_void
+    sys::keeping_errno(given).unwrap_or(0) as *mut c_void
 }
 
-/// The size of a block of this kind.
-pub fn usable(block: *mut c_void) -> Option<usize> {
-    let entry = entry(block)?;
-    Some(BYTES[entry].load(Relaxed))
+/// A block of this kind.
+pub fn of(block: *mut c_void) -> Option<Block> {
+    entry(block).map(|entry| BLOCKS.get(entry))
+}
+
+/// Changes whose a block of this kind is.
+pub fn set_group(block: *mut c_void, group: Option<usize>) {
+    if let Some(entry) = entry(block) {
+        let own = BLOCKS.get(entry);
+        BLOCKS.set(entry, &Block { group, ..own });
+    }
 }
 
 /// Gives a block of this kind back; false if it is none.
@@ -50,17 +61,20 @@ pub fn free(block: *mut c_void) -> bool {
     let Some(entry) = entry(block) else {
         return false;
     };
+    let own = BLOCKS.get(entry);
+    own.uncount();
     // SAFETY: the program is done with the block.
-    unsafe { sys::unmap(block as usize, BYTES[entry].load(Relaxed)) };
-    STARTS[entry].store(0, Ordering::Release);
+    unsafe { sys::unmap(own.start, own.bytes) };
+    BLOCKS.free(entry);
     true
+}
+
+/// Tells of each.
+pub fn each(told: impl FnMut(Block)) {
+    BLOCKS.each(told);
 }
 
 fn entry(block: *mut c_void) -> Option<usize> {
     let multiple = (block as usize).is_multiple_of(ALIGN);
-    multiple.then(|| {
-        STARTS
-            .iter()
-            .position(|s| s.load(Ordering::Acquire) == block as usize)
-    })?
+    multiple.then(|| BLOCKS.find(block as usize))?
 }

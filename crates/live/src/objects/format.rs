@@ -41,8 +41,8 @@ pub const WORDS: [usize; 4] = [4, 6, 2, 4];
 
 /// Groups that no site has, behind those of sites: what no site decides; what a program asked for in fast memory; in slow.
 pub const OWN_GROUPS: usize = 3;
-/// An object's group has 16 bits in the shim's tables, 0 being none.
-pub const MOST_GROUPS: usize = u16::MAX as usize - OWN_GROUPS;
+/// An object's group has 16 bits in the shim's tables, 0 being none, and the last one a mark.
+pub const MOST_GROUPS: usize = u16::MAX as usize - 1 - OWN_GROUPS;
 
 /// How to get from a return address to the caller's: what the compiler wrote down for unwinding, in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

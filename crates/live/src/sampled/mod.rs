@@ -4,6 +4,7 @@
 //! format.rs   the file in which the shim keeps samples of objects; the shim includes this module too
 //! table.rs    reads that file
 //! callers.rs  from a copy of a stack to calls
+//! hardware/   accesses that the processor samples by itself (PEBS, IBS): asked first
 //! used.rs     which memory was used in a short while
 //! damon.rs    the same, counted by the kernel's own monitor where it has one
 //! writes.rs   which watched pages were written
@@ -11,7 +12,7 @@
 //! run.rs      a command under the shim, or a process that is there
 //! ```
 //!
-//! Each look has the kernel forget which pages were used, waits for [`WINDOW`], and asks again. A page that was used often
+//! Where the processor samples, each look takes what it sampled. Elsewhere each look has the kernel forget which pages were used, waits for [`WINDOW`], and asks again. A page that was used often
 //! counts as much as one that was used once.
 
 mod callers;
@@ -21,6 +22,7 @@ mod damon;
     reason = "the shim includes it too, and writes what is read here"
 )]
 pub(crate) mod format;
+mod hardware;
 mod observe;
 mod run;
 mod table;
@@ -28,6 +30,7 @@ mod used;
 mod writes;
 
 pub use callers::Place;
+pub use hardware::Event;
 pub use observe::{SeenRange, SeenSite};
 pub use run::{SampledError, Sampling, Seen, attach, can_attach, can_run, command};
 
@@ -37,7 +40,7 @@ use std::time::Duration;
 /// and then.
 pub const WINDOW: Duration = Duration::from_millis(2);
 
-/// How it is seen which pages are used.
+/// How it is seen what is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Source {
     /// The accessed bits of pages (`clear_refs`, `smaps`): used or not within [`WINDOW`].
@@ -45,24 +48,28 @@ pub enum Source {
     Bits,
     /// The kernel's monitor (DAMON): in how many of ten times 5 ms.
     Damon,
+    /// Accesses that the processor samples, by this mechanism: PEBS or IBS.
+    Hardware(&'static str),
 }
 
-/// What this machine has now.
-pub fn source() -> Source {
-    match damon::is_free(std::path::Path::new(damon::FOLDER)) {
-        true => Source::Damon,
-        false => Source::Bits,
+/// Events of this processor that sample accesses, and that may be opened here.
+///
+/// # Errors
+/// A line that says why there are none.
+pub fn hardware() -> Result<Vec<Event>, String> {
+    hardware::usable()
+}
+
+/// What a process is sampled by if these events can be opened on it too: they, the kernel's monitor, or its accessed bits.
+pub fn source(events: &[Event]) -> Source {
+    match events.first() {
+        Some(event) => Source::Hardware(event.mechanism),
+        None if damon::is_free(std::path::Path::new(damon::FOLDER)) => Source::Damon,
+        None => Source::Bits,
     }
 }
 
-/// Whether this machine's processor samples addresses by itself (PEBS on Intel, IBS on AMD), which `perf mem record` uses.
+/// Whether the processor is one that samples accesses, be it allowed or not.
 pub fn has_hardware() -> bool {
-    let devices = std::path::Path::new("/sys/bus/event_source/devices");
-    [
-        "cpu/events/mem-loads",
-        "cpu_core/events/mem-loads",
-        "ibs_op",
-    ]
-    .iter()
-    .any(|event| devices.join(event).exists())
+    !hardware::offered(std::path::Path::new(hardware::DEVICES)).is_empty()
 }

@@ -3,6 +3,7 @@
 use super::callers::{Code, Place};
 use super::damon::{self, Damon};
 use super::format::{DROPPED, FREED, LIVE};
+use super::hardware::Hit;
 use super::table::{Slot, Snapshot, Table};
 use super::used::{self, Mapping};
 use super::writes::Writes;
@@ -13,6 +14,7 @@ use std::path::Path;
 use std::time::Duration;
 
 const PAGE: u64 = 4096;
+const LINE: u64 = 64;
 /// A watched page is a mapping of its own, or shares one with few others.
 const WATCHED_BYTES: u64 = 4 * PAGE;
 
@@ -33,13 +35,13 @@ pub struct SeenSite {
     pub lifetime_bytes: f64,
     /// Most bytes at one look.
     pub peak_bytes: f64,
-    /// Pages that were used, summed over looks; of these, pages that were written.
+    /// Pages that were used, summed over looks; of these, pages that were written. Where the processor samples: accesses.
     pub used_pages: f64,
     /// See `used_pages`.
     pub written_pages: f64,
     /// Objects that were followed.
     pub samples: u64,
-    /// How often a page of one was seen in use.
+    /// How often a page of one was seen in use; accesses to them that were sampled.
     pub uses: u64,
 }
 
@@ -58,8 +60,10 @@ pub struct SeenRange {
     pub follows: String,
     /// Most bytes of it that were in memory.
     pub peak_bytes: u64,
-    /// Pages that were used, summed over looks.
+    /// Pages that were used, summed over looks; where the processor samples, accesses.
     pub used_pages: u64,
+    /// Of these accesses, where they were: by cache line.
+    pub lines: BTreeMap<u64, u64>,
     /// Looks at which it was there.
     pub looks: u64,
 }
@@ -164,24 +168,12 @@ impl Process {
         let written = writes.and_then(|w| w.written(&pages));
         self.with_writes += u64::from(written.is_some());
         let after = self.snapshot()?;
-        self.learn_code(&mappings);
-        if after.life != self.life {
-            self.life = after.life;
-            self.followed.clear();
-        }
-        self.follow(&after)?;
-        let living = |s: &&Slot| s.state == LIVE;
+        self.take_in(&mappings, &after)?;
         let was: HashMap<u64, &Slot> = before.slots.iter().map(|s| (s.serial, s)).collect();
-        let mut live = vec![0.0; self.sites.len()];
-        for slot in after.slots.iter().filter(living) {
+        for slot in after.slots.iter().filter(|s| s.state == LIVE) {
             let Some(one) = self.followed.get(&slot.serial) else {
                 continue;
             };
-            let resident = match slot.mapped {
-                true => resident_share(&mappings, slot),
-                false => 1.0,
-            };
-            live[one.site] += one.weight * resident;
             // What came since the kernel forgot is seen the next time.
             if before.life != after.life || was.get(&slot.serial).is_none_or(|s| s.state != LIVE) {
                 continue;
@@ -197,13 +189,100 @@ impl Process {
             site.written_pages += pages * wrote.min(used) / seen;
             site.uses += used.ceil() as u64;
         }
-        for (site, bytes) in self.sites.iter_mut().zip(live) {
-            site.peak_bytes = site.peak_bytes.max(bytes);
-        }
-        self.other_memory(&mappings, &after);
+        self.other_memory(&mappings, &after, &[]);
         self.looks += 1;
         self.mappings = mappings;
         Ok(())
+    }
+
+    /// Takes in accesses that the processor has sampled since the last time.
+    ///
+    /// # Errors
+    /// The process has ended, or may not be looked at.
+    pub fn look_at(&mut self, hits: &[Hit]) -> io::Result<()> {
+        let now = self.snapshot()?;
+        let mut mappings = self.seldom_read(&now.range)?;
+        if mappings.is_empty() {
+            return Err(io::Error::from(io::ErrorKind::NotFound));
+        }
+        // What the kernel knows of their use is not asked.
+        mappings.iter_mut().for_each(|mapping| mapping.used = 0);
+        // Those that were there at some time since: an address that two had is the living one's.
+        let was_there = |slot: &&Slot| {
+            let known = self.followed.get(&slot.serial);
+            slot.state == LIVE || known.is_none_or(|one| one.state == LIVE)
+        };
+        let (mut living, mut gone): (Vec<&Slot>, Vec<&Slot>) = now
+            .slots
+            .iter()
+            .filter(was_there)
+            .partition(|s| s.state == LIVE);
+        living.sort_by_key(|slot| (slot.address, slot.serial));
+        gone.sort_by_key(|slot| (slot.address, slot.serial));
+        self.take_in(&mappings, &now)?;
+        let mut others = Vec::new();
+        for hit in hits {
+            let slot = holding(&living, hit.address).or_else(|| holding(&gone, hit.address));
+            if let Some(slot) = slot {
+                let Some(one) = self.followed.get(&slot.serial) else {
+                    continue;
+                };
+                let site = &mut self.sites[one.site];
+                // As many objects as it stands for have as many accesses each.
+                let accesses = hit.period as f64 / one.chance;
+                site.used_pages += accesses;
+                site.written_pages += if hit.writes { accesses } else { 0.0 };
+                site.uses += 1;
+            } else if !now.range.contains(&hit.address) {
+                others.push(*hit);
+            }
+        }
+        self.with_writes += 1;
+        self.other_memory(&mappings, &now, &others);
+        self.looks += 1;
+        self.mappings = mappings;
+        Ok(())
+    }
+
+    /// Notes which code and which objects there are, and how many bytes sites have.
+    fn take_in(&mut self, mappings: &[Mapping], now: &Snapshot) -> io::Result<()> {
+        self.learn_code(mappings);
+        if now.life != self.life {
+            self.life = now.life;
+            self.followed.clear();
+        }
+        self.follow(now)?;
+        let mut live = vec![0.0; self.sites.len()];
+        for slot in now.slots.iter().filter(|s| s.state == LIVE) {
+            let Some(one) = self.followed.get(&slot.serial) else {
+                continue;
+            };
+            let resident = match slot.mapped {
+                true => resident_share(mappings, slot),
+                false => 1.0,
+            };
+            live[one.site] += one.weight * resident;
+        }
+        for (site, bytes) in self.sites.iter_mut().zip(live) {
+            site.peak_bytes = site.peak_bytes.max(bytes);
+        }
+        Ok(())
+    }
+
+    /// The mappings. How much of one is in memory takes long to say, and changes slowly: it is asked now and then, and when there
+    /// are new ones.
+    fn seldom_read(&self, objects: &Range<u64>) -> io::Result<Vec<Mapping>> {
+        const SELDOM: u64 = 32;
+        let mappings = used::mappings(self.id, &self.mappings)?;
+        let is_new = |m: &Mapping| {
+            let known = used::holding(&self.mappings, m.start);
+            is_other(m, objects)
+                && known.is_none_or(|known| (known.start, known.end) != (m.start, m.end))
+        };
+        match self.looks.is_multiple_of(SELDOM) || mappings.iter().any(is_new) {
+            true => used::look(self.id),
+            false => Ok(mappings),
+        }
     }
 
     /// The same by the kernel's monitor. It watches all that is no object, too.
@@ -212,18 +291,10 @@ impl Process {
         pages: &[u64],
         objects: &Range<u64>,
     ) -> io::Result<(Vec<Mapping>, HashMap<u64, f64>)> {
-        // How much of a mapping is in memory takes long to say, and changes slowly.
-        const SELDOM: u64 = 32;
-        let mut mappings = used::mappings(self.id, &self.mappings)?;
-        let is_other = |m: &Mapping| m.is_private() && !objects.contains(&m.start);
-        let is_new = |m: &Mapping| {
-            let known = used::holding(&self.mappings, m.start);
-            is_other(m) && known.is_none_or(|known| (known.start, known.end) != (m.start, m.end))
-        };
-        if self.looks.is_multiple_of(SELDOM) || mappings.iter().any(is_new) {
-            mappings = used::look(self.id)?;
-        }
-        let others = mappings.iter().filter(|m| is_other(m) && m.resident > 0);
+        let mut mappings = self.seldom_read(objects)?;
+        let others = mappings
+            .iter()
+            .filter(|m| is_other(m, objects) && m.resident > 0);
         let mut ranges: Vec<Range<u64>> = others.map(|m| m.start..m.end).collect();
         ranges.extend(pages.iter().map(|&page| page..page + PAGE));
         ranges.sort_by_key(|r| r.start);
@@ -337,7 +408,9 @@ impl Process {
     }
 
     /// Counts mappings without objects.
-    fn other_memory(&mut self, mappings: &[Mapping], now: &Snapshot) {
+    fn other_memory(&mut self, mappings: &[Mapping], now: &Snapshot, hits: &[Hit]) {
+        let mut hits = hits.to_vec();
+        hits.sort_by_key(|hit| hit.address);
         let mapped: Vec<&Slot> = now
             .slots
             .iter()
@@ -368,9 +441,32 @@ impl Process {
             range.follows.clone_from(&file);
             range.peak_bytes = range.peak_bytes.max(mapping.resident);
             range.used_pages += mapping.used / PAGE;
+            let first = hits.partition_point(|hit| hit.address < mapping.start);
+            for hit in hits[first..]
+                .iter()
+                .take_while(|hit| hit.address < mapping.end)
+            {
+                range.used_pages += hit.period;
+                *range.lines.entry(hit.address / LINE * LINE).or_default() += hit.period;
+            }
             range.looks += 1;
         }
     }
+}
+
+/// Memory of the process that is no object.
+fn is_other(mapping: &Mapping, objects: &Range<u64>) -> bool {
+    mapping.is_private() && !objects.contains(&mapping.start)
+}
+
+/// The object that an address is in: of those that had it one after the other, the last.
+fn holding<'a>(slots: &[&'a Slot], address: u64) -> Option<&'a Slot> {
+    // Few overlap: those that went one after the other.
+    const BACK: usize = 8;
+    let after = slots.partition_point(|slot| slot.address <= address);
+    let near = slots[..after].iter().rev().take(BACK);
+    near.copied()
+        .find(|slot| address - slot.address < slot.bytes)
 }
 
 /// How much of a mapping of the program's own is in memory.

@@ -1,5 +1,6 @@
 //! Samples of a command, or of a process that runs already.
 
+use super::hardware::{Event, Hardware, Hit};
 use super::observe::{Process, SeenRange, SeenSite};
 use super::table::Table;
 use super::used::{self, Mapping};
@@ -9,6 +10,7 @@ use crate::nodes::Kinds;
 use crate::objects::{SiteMap, why_not_placeable};
 use crate::probe::Topology;
 use crate::{program, shim};
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::os::unix::process::ExitStatusExt;
@@ -25,6 +27,9 @@ pub struct Sampling<'a> {
     pub time: Option<Duration>,
     /// Set when somebody wants it to stop.
     pub stop: &'a AtomicBool,
+    /// Events that sample accesses: opened if they can be, see [`super::hardware`]. Without any, the kernel is asked which pages are
+    /// used.
+    pub events: &'a [Event],
 }
 
 /// What was seen.
@@ -40,8 +45,10 @@ pub struct Seen {
     pub ranges: Vec<SeenRange>,
     /// Files of its code.
     pub files: Vec<String>,
-    /// How it was seen which pages are used, of its first process.
+    /// How it was seen what is used, of its first process.
     pub source: Source,
+    /// Why the events that were wanted could not be had, if so; and what they missed.
+    pub notes: Vec<String>,
     /// Whether the shim tells of objects.
     pub has_objects: bool,
     /// Whether writes could be told from reads.
@@ -132,6 +139,8 @@ pub fn command(words: &[OsString], sampling: &Sampling) -> Result<Seen, SampledE
         program: PathBuf::from(name),
         error,
     })?;
+    // Before it has many threads.
+    let mut accesses = Accesses::begin(child.id(), sampling.events);
     let mut all: Vec<Process> = Vec::new();
     let mut status = None;
     // The first look is at a program that has begun.
@@ -152,13 +161,14 @@ pub fn command(words: &[OsString], sampling: &Sampling) -> Result<Seen, SampledE
             {
                 let process = Process::new(id, Some(table));
                 // There is one monitor: the first process has it.
-                let first = all.is_empty();
+                let first = all.is_empty() && !accesses.are_sampled();
                 all.push(if first { process.with_damon() } else { process });
             }
         }
+        accesses.take();
         for process in &mut all {
             // What has ended was looked at before.
-            let _ = process.look(WINDOW);
+            let _ = accesses.look(process);
         }
         status = child.try_wait().ok().flatten();
         status.is_none() && !last
@@ -175,7 +185,7 @@ pub fn command(words: &[OsString], sampling: &Sampling) -> Result<Seen, SampledE
         command: words.collect(),
         seconds,
         status: Some(status),
-        ..together(all)
+        ..accesses.seen_of(together(all))
     })
 }
 
@@ -217,9 +227,16 @@ pub fn attach(process: u32, sampling: &Sampling) -> Result<Seen, SampledError> {
     let table = shared
         .filter(|m| m.path.ends_with(&name))
         .find_map(|m| Table::open(&folder.join(format!("root{}", m.path))).ok());
-    let mut one = Process::new(process, table).with_damon();
+    let mut accesses = Accesses::begin(process, sampling.events);
+    let mut one = Process::new(process, table);
+    if !accesses.are_sampled() {
+        one = one.with_damon();
+    }
     let begun = Instant::now();
-    looking(sampling, |_| one.look(WINDOW).is_ok());
+    looking(sampling, |_| {
+        accesses.take();
+        accesses.look(&mut one).is_ok()
+    });
     let words = arguments.split(|b| *b == 0).filter(|w| !w.is_empty());
     Ok(Seen {
         program,
@@ -227,8 +244,73 @@ pub fn attach(process: u32, sampling: &Sampling) -> Result<Seen, SampledError> {
             .map(|w| String::from_utf8_lossy(w).into_owned())
             .collect(),
         seconds: begun.elapsed().as_secs_f64(),
-        ..together(vec![one])
+        ..accesses.seen_of(together(vec![one]))
     })
+}
+
+/// Accesses that the processor samples, if it does.
+struct Accesses {
+    hardware: Option<Hardware>,
+    mechanism: &'static str,
+    /// By process, since the last look.
+    hits: HashMap<u32, Vec<Hit>>,
+    notes: Vec<String>,
+}
+
+impl Accesses {
+    fn begin(process: u32, events: &[Event]) -> Accesses {
+        let mut accesses = Accesses {
+            hardware: None,
+            mechanism: events.first().map_or("", |event| event.mechanism),
+            hits: HashMap::new(),
+            notes: Vec::new(),
+        };
+        if !events.is_empty() {
+            match Hardware::begin(process, events) {
+                Ok(hardware) => accesses.hardware = Some(hardware),
+                Err(why) => accesses.notes.push(format!(
+                    "the processor's samples could not be had of this program, so its pages were looked at: {why}"
+                )),
+            }
+        }
+        accesses
+    }
+
+    fn are_sampled(&self) -> bool {
+        self.hardware.is_some()
+    }
+
+    /// Takes what was sampled since the last time.
+    fn take(&mut self) {
+        self.hits.clear();
+        for hit in self.hardware.iter_mut().flat_map(Hardware::take) {
+            self.hits.entry(hit.process).or_default().push(hit);
+        }
+    }
+
+    fn look(&self, process: &mut Process) -> io::Result<()> {
+        match self.hardware {
+            Some(_) => {
+                let hits = self.hits.get(&process.id);
+                process.look_at(hits.map_or(&[], Vec::as_slice))
+            }
+            None => process.look(WINDOW),
+        }
+    }
+
+    fn seen_of(self, mut seen: Seen) -> Seen {
+        seen.notes = self.notes;
+        if let Some(hardware) = self.hardware {
+            seen.source = Source::Hardware(self.mechanism);
+            if hardware.lost > 0 {
+                seen.notes.push(format!(
+                    "{} of the processor's samples were lost",
+                    hardware.lost
+                ));
+            }
+        }
+        seen
+    }
 }
 
 /// Looks again and again, until the look says that it is over, or its time is. The look is told whether it is the last.

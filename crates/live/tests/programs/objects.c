@@ -54,7 +54,22 @@ APART void *aligned_hot(size_t size) {
     KEEP(p);
     return p;
 }
+APART void *zeroed_hot(size_t size) {
+    void *p = calloc(size / 8, 8);
+    KEEP(p);
+    return p;
+}
+APART void *vast_hot(size_t size) {
+    void *p = aligned_alloc(32 << 20, size);
+    KEEP(p);
+    return p;
+}
 APART void *grow_hot(void *old, size_t size) {
+    void *p = realloc(old, size);
+    KEEP(p);
+    return p;
+}
+APART void *grow_cold(void *old, size_t size) {
     void *p = realloc(old, size);
     KEEP(p);
     return p;
@@ -165,6 +180,12 @@ static int are_numbered(const char *p, size_t size, uint64_t first) {
     return 1;
 }
 
+static int are_zeros(const char *p, size_t size) {
+    for (size_t i = 0; i < size; i += 8)
+        if (*(const uint64_t *)(p + i)) return 0;
+    return 1;
+}
+
 // 8 MiB are mapped. NUMBER says what becomes of them.
 static int mappings(int number) {
     size_t m = 1 << 20;
@@ -199,6 +220,56 @@ static int mappings(int number) {
     return 0;
 }
 
+static void *let_go(void *p) {
+    free(p);
+    return 0;
+}
+
+// 8 MiB of MAKER. NUMBER says what becomes of them.
+static int large(maker make, int number) {
+    size_t m = 1 << 20;
+    char *p = make(8 * m), *q;
+    if (!p || malloc_usable_size(p) < 8 * m) return 1;
+    number_pages(p, 8 * m, 1);
+    if (number == 1) { // a little less, and then a quarter
+        q = realloc(p, 7 * m);
+        KEEP(q);
+        if (q != p) return 2;
+        q = realloc(q, 2 * m);
+        KEEP(q);
+        if (q == p || !are_numbered(q, 2 * m, 1)) return 3;
+    } else if (number == 2) { // twice the size
+        q = realloc(p, 16 * m);
+        KEEP(q);
+        if (!are_numbered(q, 8 * m, 1)) return 4;
+        number_pages(q, 16 * m, 7);
+    } else if (number == 3) { // gone, by another thread, and as much again
+        pthread_t other;
+        if (pthread_create(&other, 0, let_go, p) || pthread_join(other, 0)) return 5;
+        q = make(8 * m);
+        if (make == zeroed_hot && !are_zeros(q, 8 * m)) return 6;
+        number_pages(q, 8 * m, 9);
+    } else if (number == 4) { // gone in a child, and still there
+        pid_t child = fork();
+        if (!child) {
+            if (!are_numbered(p, 8 * m, 1)) _exit(1);
+            free(p);
+            _exit(0);
+        }
+        int status;
+        if (waitpid(child, &status, 0) != child || status) return 7;
+        if (!are_numbered(p, 8 * m, 1)) return 8;
+    } else if (number == 5) { // gone
+        free(p);
+    } else if (number == 6) { // to memory of another site
+        q = grow_cold(p, 9 * m);
+        if (!are_numbered(q, 8 * m, 1)) return 9;
+    } else if (number == 7) { // more than there is
+        if (realloc(p, SIZE_MAX / 4) || !are_numbered(p, 8 * m, 1)) return 10;
+    }
+    return 0;
+}
+
 int main(int argc, char **argv) {
     const char *command = argc > 1 ? argv[1] : "";
     int number = argc > 2 ? atoi(argv[2]) : 0;
@@ -210,6 +281,9 @@ int main(int argc, char **argv) {
         return 0;
     }
     if (!strcmp(command, "map")) return mappings(number);
+    if (!strcmp(command, "large")) return large(hot, number);
+    if (!strcmp(command, "zeroed")) return large(zeroed_hot, number);
+    if (!strcmp(command, "vast")) return large(vast_hot, number);
     if (!strcmp(command, "grow")) { // one object of each of two sites, from 1 KiB to NUMBER MiB
         char *a = hot(1024), *b = cold(1024);
         for (size_t size = 2048; size <= (size_t)number << 20; size *= 2) {

@@ -5,11 +5,18 @@
 //! | heaptrack, raw (`heaptrack --raw`) | sites, objects, bytes, peaks, lifetimes | accesses |
 //! | heaptrack, as it is usually | the same without lifetimes; addresses are of that one run | accesses, keys that last |
 //! | `perf script` of memory samples | sampled accesses and misses by address | allocations |
+//! | DAMON's records (`damo record` and its like) | how often parts of the addresses were in use | allocations, bytes in memory, writes |
+//!
+//! The last two know addresses alone. A map of the process's addresses tells which are static variables and stacks.
 
+mod damon;
 mod heaptrack;
+mod maps;
 mod perf;
 
+pub use damon::damon;
 pub use heaptrack::heaptrack;
+pub use maps::AddressMap;
 pub use perf::perf_script;
 
 use crate::native::Profile;

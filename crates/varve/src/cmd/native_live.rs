@@ -10,7 +10,7 @@ use crate::ui::{Done, Failure, print, wrong};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::path::Path;
-use varve_live::nodes::Kinds;
+use varve_live::nodes::{Kinds, NoKinds};
 use varve_live::objects::{
     FrameRef, Group, GroupReport, ObjectOptions, ObjectReport, Running, Site, SiteMap, Tier,
     Variable,
@@ -53,8 +53,26 @@ pub fn run(command: &[OsString], a: &LiveNative) -> Done {
     let (topology, _) = Topology::read(Path::new("/"));
     let kinds = match &a.nodes.nodes {
         Some(given) => Kinds::parse(given, &topology).map_err(wrong)?,
-        None => Kinds::probe(&topology).map_err(wrong)?,
+        None => Kinds::probe(&topology).map_err(|why| match why {
+            NoKinds::OneNode(node) => wrong(format!(
+                "{why}, so that placing gains nothing; compare plans on a model (--machine in place of --live), or place all the same \
+                 (--nodes fast={node},slow={node})"
+            )),
+            _ => wrong(why),
+        })?,
     };
+    let fast: u64 = (topology.nodes.iter())
+        .filter(|node| kinds.fast.contains(&node.id))
+        .map(|node| node.bytes)
+        .sum();
+    if budget > fast {
+        eprintln!(
+            "varve: note: --fast {} is more than the {} that fast memory has (nodes {}): what finds no room there is elsewhere",
+            fmt::bytes(budget as f64),
+            fmt::bytes(fast as f64),
+            Kinds::list(&kinds.fast)
+        );
+    }
     let (map, names) = site_map(&profile, plan, budget, kinds);
     let options = ObjectOptions {
         on_request: Some(say_by_now),

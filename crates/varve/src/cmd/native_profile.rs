@@ -4,17 +4,17 @@ use super::native_replay::{MACHINE, Replays, shown, trace};
 use super::{files, named, profiles};
 use crate::args::run::job::Work;
 use crate::args::{ProfileArgs, ProfileFrom};
-use crate::ui::{self, Done, wrong};
+use crate::ui::{self, Done, Failure, wrong};
 use std::fs::File;
 use std::io::BufReader;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use varve_report::fmt;
 use varve_run::Error;
 use varve_run::objects::{self, Groups, Placed, TraceSites, truth};
 use varve_sites::Counts;
-use varve_sites::import::{heaptrack, perf_script};
+use varve_sites::import::{AddressMap, damon, heaptrack, perf_script};
 use varve_sites::native::{Profile, Site};
 use varve_trace::TraceReader;
 
@@ -81,11 +81,26 @@ pub fn import(tool: ProfileFrom, a: &ProfileArgs) -> Done {
     )?;
     let input = File::open(file).map_err(|e| wrong(format!("{file}: {e}")))?;
     let input = BufReader::new(input);
+    let map = match tool {
+        ProfileFrom::Heaptrack if a.maps.is_some() => {
+            return Err(wrong(
+                "--maps is for files that know addresses alone (perf, damon), and heaptrack's have sites: leave it out",
+            ));
+        }
+        ProfileFrom::Heaptrack => None,
+        ProfileFrom::Perf | ProfileFrom::Damon => address_map(file, a.maps.as_deref())?,
+    };
+    let (map, map_file) = map.unzip();
+    let at = |address| map.as_ref().and_then(|map| map.at(address));
     let imported = match tool {
         ProfileFrom::Heaptrack => heaptrack(file, input),
-        ProfileFrom::Perf => perf_script(file, input, |_| None),
+        ProfileFrom::Perf => perf_script(file, input, at),
+        ProfileFrom::Damon => damon(file, input, map.as_ref()),
     };
     let imported = imported.map_err(wrong)?;
+    if let Some(file) = map_file {
+        eprintln!("varve: what lies where is known from {file}");
+    }
     for missing in &imported.missing {
         eprintln!("varve: note: {missing}");
     }
@@ -97,6 +112,22 @@ pub fn import(tool: ProfileFrom, a: &ProfileArgs) -> Done {
         ui::quoted(&a.output.display().to_string())
     );
     Ok(ExitCode::SUCCESS)
+}
+
+/// What lies where in the process of a file: as `--maps` says, or the file beside it that `damo record` or the user has made.
+fn address_map(file: &str, given: Option<&Path>) -> Result<Option<(AddressMap, String)>, Failure> {
+    let beside = ["vmas", "maps"].map(|end| PathBuf::from(format!("{file}.{end}")));
+    let path = match given {
+        Some(path) => path,
+        None => match beside.iter().find(|path| path.exists()) {
+            Some(path) => path,
+            None => return Ok(None),
+        },
+    };
+    let shown = path.display().to_string();
+    let input = File::open(path).map_err(|e| wrong(format!("{shown}: {e}")))?;
+    let map = AddressMap::read(&shown, BufReader::new(input)).map_err(wrong)?;
+    Ok(Some((map, shown)))
 }
 
 /// What was counted, and what to do with it.

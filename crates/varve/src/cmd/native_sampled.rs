@@ -16,16 +16,23 @@ use varve_sites::symbols::{Binary, statics};
 /// Looks per second where no rate is given.
 const RATE: f64 = 20.0;
 
-/// How it is seen what is used, and within which time.
-fn words(source: Source) -> (&'static str, &'static str) {
+/// How the source of a profile begins that counts accesses; others count pages that are used.
+pub const ACCESSES: &str = "accesses";
+
+/// How it is seen what is used, and what is not seen that way.
+fn words(source: Source) -> (String, &'static str) {
     match source {
         Source::Bits => (
-            "pages used (accessed bits of clear_refs and smaps)",
-            "within 2 ms",
+            "pages used within 2 ms (accessed bits of clear_refs and smaps)".into(),
+            "what caches serve, how often a page is used within that time, and which of its objects",
         ),
         Source::Damon => (
-            "pages used (the kernel's DAMON)",
-            "within each of ten times 5 ms",
+            "pages used within each of ten times 5 ms (the kernel's DAMON)".into(),
+            "what caches serve, how often a page is used within that time, and which of its objects",
+        ),
+        Source::Hardware(mechanism) => (
+            format!("{ACCESSES} that no cache serves (the processor's {mechanism})"),
+            "what the processor fetches ahead of its use",
         ),
     }
 }
@@ -39,21 +46,20 @@ pub fn profile(a: &ProfileArgs) -> Done {
     let before = profiles::before(a)?;
     let stop = stop_flag();
     let rate = a.live.rate.unwrap_or(RATE);
+    let events = sampled::hardware();
     let sampling = Sampling {
         rate,
         time: a.live.time,
         stop: &stop,
+        events: events.as_deref().unwrap_or_default(),
     };
     let say_how = || {
-        let (source, within) = words(sampled::source());
-        eprintln!(
-            "varve: sampling {source}, up to {rate} times a second {within}; not seen: what caches serve, how often a page is used \
-             within that time, and which of its objects"
-        );
-        if sampled::has_hardware() {
-            eprintln!(
-                "varve: note: this processor samples misses by itself: `perf mem record`, and `varve profile --from perf`"
-            );
+        let (source, unseen) = words(sampled::source(sampling.events));
+        eprintln!("varve: sampling {source}, up to {rate} looks a second; not seen: {unseen}");
+        if let Err(why) = &events
+            && sampled::has_hardware()
+        {
+            eprintln!("varve: note: this processor samples misses by itself, but: {why}");
         }
     };
     let seen = match profiles::sampled(a, "varve profile --live")? {
@@ -85,7 +91,7 @@ pub fn profile(a: &ProfileArgs) -> Done {
 
 /// What could not be seen, a sentence each.
 fn blind(seen: &Seen, attached: bool) -> Vec<String> {
-    let mut lines = Vec::new();
+    let mut lines = seen.notes.clone();
     if !seen.has_objects {
         let how = match attached {
             true => {
@@ -145,7 +151,7 @@ fn profile_of(seen: &Seen, blind: Vec<String>) -> Profile {
         machine: String::new(),
         modules: modules.collect(),
         sampled: Some(native::Sampling {
-            source: words(seen.source).0.into(),
+            source: words(seen.source).0,
             looks: seen.looks,
             milliseconds: (seen.seconds * 1000.0) as u64,
             blind,
@@ -220,13 +226,19 @@ impl Binaries {
         }
     }
 
-    /// A range's counts by what is in it: static variables, a stack, or the rest. How much of a variable was used is not known
-    /// apart from what is around it.
+    /// A range's counts by what is in it: static variables, a stack, or the rest. How much of a variable was used is known apart
+    /// from what is around it where the processor samples.
     fn split(&mut self, range: &SeenRange) -> Vec<(Key, Counts)> {
         let bytes = (range.end - range.start).max(1);
-        let part = |part: u64| {
+        // Where accesses were is known of those that the processor sampled.
+        let accesses = |of: std::ops::Range<u64>| -> Option<u64> {
+            let some = !range.lines.is_empty();
+            some.then(|| range.lines.range(of).map(|(_, count)| count).sum())
+        };
+        let part = |part: u64, accesses: Option<u64>| {
             let share = part as f64 / bytes as f64;
-            let used = (range.used_pages as f64 * share).round() as u64;
+            let by_size = (range.used_pages as f64 * share).round() as u64;
+            let used = accesses.unwrap_or(by_size);
             Counts {
                 reads: used,
                 misses: used,
@@ -237,7 +249,7 @@ impl Binaries {
             }
         };
         if range.path == "[stack]" {
-            return vec![(Key::Stacks, part(bytes))];
+            return vec![(Key::Stacks, part(bytes, None))];
         }
         let file = match range.path.is_empty() {
             true => range.follows.clone(),
@@ -253,16 +265,19 @@ impl Binaries {
                     .saturating_sub(start.max(range.start));
                 if in_it > 0 {
                     left = left.saturating_sub(in_it);
+                    let accesses = accesses(start..start + variable.bytes);
                     let key = Key::Static {
                         module: name(&file),
                         build_id: build_id.clone(),
                         symbol: variable.symbol,
                     };
-                    found.push((key, part(in_it)));
+                    found.push((key, part(in_it, accesses)));
                 }
             }
         }
-        found.push((Key::Rest, part(left)));
+        let known: u64 = found.iter().map(|(_, counts)| counts.misses).sum();
+        let others = (!range.lines.is_empty()).then(|| range.used_pages.saturating_sub(known));
+        found.push((Key::Rest, part(left, others)));
         found
     }
 

@@ -2,6 +2,7 @@
 //! heuristic puts them in.
 
 use super::native_replay::SHARE;
+use super::native_sampled::ACCESSES;
 use crate::args::run::objects::Fast;
 use crate::args::{SitesArgs, SitesBy};
 use crate::ui::{Done, Failure, print, wrong};
@@ -83,12 +84,12 @@ pub fn sites(a: &SitesArgs, profile: &Profile) -> Done {
         Column::new("peak", Format::Bytes, Better::Neither),
         Column::new("objects", Format::Number, Better::Neither),
     ];
-    let valued = match sampled {
-        true => [
-            Column::new("pages used", Format::Number, Better::Neither),
+    let valued = match &profile.sampled {
+        Some(sampling) => [
+            Column::new(used(sampling), Format::Number, Better::Neither),
             Column::new("samples", Format::Number, Better::Neither),
         ],
-        false => [
+        None => [
             Column::new("misses", Format::Number, Better::Neither),
             Column::new("waits more if slow", Format::DurationNs, Better::Neither),
         ],
@@ -157,6 +158,14 @@ fn doubts(profile: &Profile, counts: &[Counts], budget: u64) -> Vec<bool> {
     })
 }
 
+/// What the value of a site is.
+fn used(sampling: &Sampling) -> &'static str {
+    match sampling.source.starts_with(ACCESSES) {
+        true => ACCESSES,
+        false => "pages used",
+    }
+}
+
 /// How a profile was sampled, and how sure it is.
 fn about(sampling: &Sampling, counts: &[Counts], doubts: &[bool]) -> Vec<String> {
     let doubtful = counts.iter().zip(doubts).filter(|(_, doubt)| **doubt);
@@ -169,7 +178,10 @@ fn about(sampling: &Sampling, counts: &[Counts], doubts: &[bool]) -> Vec<String>
             sampling.milliseconds as f64 / 1000.0,
             sampling.source
         ),
-        "pages used: summed over looks; samples: objects that were followed".into(),
+        match used(sampling) {
+            ACCESSES => "accesses: estimated from those that were sampled; samples: objects that were followed".into(),
+            _ => "pages used: summed over looks; samples: objects that were followed".into(),
+        },
         match doubtful.count() {
             0 => "No site is in doubt: within the error of its samples each stays where hot-sites puts it.".into(),
             count => format!(

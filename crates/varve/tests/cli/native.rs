@@ -415,6 +415,20 @@ fn a_command_is_placed_on_this_machine_by_its_profile() {
     let sites = json["sites"].as_array().unwrap();
     assert!(!sites.is_empty(), "{json}");
     assert_eq!(json["exit_code"], 0);
+    let more = [
+        "run",
+        "--live",
+        "--nodes",
+        "fast=0,slow=0",
+        "--fast",
+        "900TiB",
+        "--sites",
+        text(&file),
+        "--",
+        "true",
+    ];
+    let said = varve(&more).well();
+    assert!(said.err.contains("TiB is more than the "), "{}", said.err);
     let said = live(&["sort", text(&words)]).well();
     assert_eq!(
         said.out.lines().count(),
@@ -581,5 +595,76 @@ fn files_of_other_tools_become_profiles() {
         text(&out),
     ];
     varve(&words).refuses(2, &["bad", "bad:2: "]);
+    assert!(!out.exists());
+}
+
+/// A record of DAMON, with and without a map of the process's addresses, which may lie beside it as damo writes it.
+#[test]
+fn records_of_damon_become_a_profile_of_what_a_map_tells() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("damon.data");
+    let line = |range: &str, uses: u32| {
+        format!(
+            "kdamond.0 44 [000] 1.5: damon:damon_aggregated: target_id=0 nr_regions=2 {range}: {uses} 0\n"
+        )
+    };
+    let lines = line("16384-81920", 5) + &line("1048576-1114112", 20);
+    std::fs::write(&record, &lines).unwrap();
+    let import = |name: &str, options: &[&str]| {
+        let file = folder.path().join(name);
+        let words = [
+            "profile",
+            "--from",
+            "damon",
+            text(&record),
+            "-o",
+            text(&file),
+        ];
+        let said = varve(&[&words[..], options].concat()).well();
+        let json = varve(&["sites", text(&file), "--json"]).well().json();
+        let sites = json["sites"].as_array().unwrap().iter().map(|site| {
+            let number = |key: &str| site[key].as_u64().unwrap();
+            (
+                site["site"].as_str().unwrap().to_owned(),
+                number("peak_bytes"),
+                number("misses"),
+            )
+        });
+        let mut sites: Vec<_> = sites.collect();
+        sites.sort();
+        (said.err, sites)
+    };
+    let (said, sites) = import("none.sites", &[]);
+    assert!(said.contains("/proc/PID/maps"), "{said}");
+    // 16 pages a quarter of the time, and 16 all of it.
+    assert_eq!(sites, [("(all other memory)".into(), 131_072, 20)]);
+    let maps = folder.path().join("copy");
+    std::fs::write(
+        &maps,
+        "00004000-00014000 rw-p 00000000 00:00 0  [heap]\n00100000-00110000 rw-p 00000000 00:00 0  [stack]\n",
+    )
+    .unwrap();
+    let placed = [
+        ("(all other memory)".into(), 65_536, 4),
+        ("(stacks)".into(), 65_536, 16),
+    ];
+    assert_eq!(import("map.sites", &["--maps", text(&maps)]).1, placed);
+    std::fs::copy(&maps, folder.path().join("damon.data.maps")).unwrap();
+    let (said, sites) = import("beside.sites", &[]);
+    assert!(
+        said.contains("damon.data.maps") && sites == placed,
+        "{said}"
+    );
+    std::fs::write(&record, "nothing of the kind\n").unwrap();
+    let out = folder.path().join("bad.sites");
+    varve(&[
+        "profile",
+        "--from",
+        "damon",
+        text(&record),
+        "-o",
+        text(&out),
+    ])
+    .refuses(2, &["no records of DAMON"]);
     assert!(!out.exists());
 }
