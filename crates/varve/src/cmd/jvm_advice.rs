@@ -96,7 +96,7 @@ fn why(dram: &[UseOfMemory], slow: &[UseOfMemory]) -> Option<String> {
     };
     Some(format!(
         "Of what threads wait longer in slow memory, {}{hint}.",
-        named.join(", ")
+        named.join(", ").replacen("% for", "% is for", 1)
     ))
 }
 
@@ -137,7 +137,7 @@ mod tests {
         ]);
         assert_eq!(
             why(&dram, &slow).unwrap(),
-            "Of what threads wait longer in slow memory, 70 % for old objects, 30 % for young objects."
+            "Of what threads wait longer in slow memory, 70 % is for old objects, 30 % for young objects."
         );
         assert_eq!(why(&dram, &dram), None);
     }
@@ -148,7 +148,7 @@ mod tests {
         let slow = memory(&[("outside", 3.0), ("heap", 1.1)]);
         let said = why(&dram, &slow).unwrap();
         assert!(
-            said.contains("95 % for memory outside of the heap; a start"),
+            said.contains("95 % is for memory outside of the heap; a start"),
             "{said}"
         );
         assert!(!said.contains("for the heap"), "{said}");
