@@ -86,7 +86,11 @@ fn why(dram: &[UseOfMemory], slow: &[UseOfMemory]) -> Option<String> {
     let named: Vec<String> = longer
         .iter()
         .filter(|(_, seconds)| seconds / all >= NAMED)
-        .map(|(name, seconds)| format!("{} for {name}", percent(seconds / all)))
+        .enumerate()
+        .map(|(number, (name, seconds))| {
+            let verb = if number == 0 { "is " } else { "" };
+            format!("{} {verb}for {name}", percent(seconds / all))
+        })
         .collect();
     let hint = match most {
         "memory outside of the heap" | "classes and code" => {
@@ -96,7 +100,7 @@ fn why(dram: &[UseOfMemory], slow: &[UseOfMemory]) -> Option<String> {
     };
     Some(format!(
         "Of what threads wait longer in slow memory, {}{hint}.",
-        named.join(", ").replacen("% for", "% is for", 1)
+        named.join(", ")
     ))
 }
 
