@@ -621,3 +621,48 @@ fn a_program_may_do_its_work_while_it_is_initialised() {
     let library = format!("{NAMES} {}", says("_initialize", "256"));
     assert_eq!(run(&library, Wasi::new(), "").1, "one");
 }
+
+/// A program without WASI, by what compilers import for it by default.
+fn bare(text: &str) -> (Result<i32, varve_runtime::Error>, String) {
+    let engine = Engine::default();
+    let module = Module::new(&engine, &wat::parse_str(text).unwrap()).unwrap();
+    let (out, err) = (Shared::default(), Shared::default());
+    let state = State {
+        console: console(Cursor::new(Vec::new()), &out, &err),
+        wasi: Wasi::new().seed(1),
+        clock: Clock::default(),
+    };
+    let mut store = Store::new(&engine, state).unwrap();
+    let ended = wasi::run_command(&mut store, &module);
+    (ended, out.text())
+}
+
+#[test]
+fn programs_of_moonbit_print_by_characters() {
+    let (ended, out) = bare(
+        r#"(module (import "spectest" "print_char" (func $put (param i32)))
+            (func (export "_start")
+                (call $put (i32.const 0xd83c)) (call $put (i32.const 0xdf0d)) (call $put (i32.const 33))))"#,
+    );
+    assert_eq!((ended.unwrap(), &*out), (0, "\u{1f30d}!"));
+}
+
+#[test]
+fn programs_of_assemblyscript_end_with_their_message() {
+    let (ended, _) = bare(
+        r#"(module (import "env" "abort" (func $abort (param i32 i32 i32 i32))) (import "env" "seed" (func $seed (result f64)))
+            (memory (export "memory") 1)
+            (data (i32.const 12) "\04\00\00\00n\00o\00") (data (i32.const 28) "\08\00\00\00a\00.\00t\00s\00")
+            (func (export "_start")
+                (drop (call $seed)) (call $abort (i32.const 16) (i32.const 32) (i32.const 7) (i32.const 5))))"#,
+    );
+    let said = ended.unwrap_err().to_string();
+    assert!(said.contains("aborted at a.ts:7:5: no"), "{said}");
+    let (ended, _) = bare(
+        r#"(module (import "env" "abort" (func $abort (param i32 i32 i32 i32)))
+            (func (export "_start")
+                (call $abort (i32.const 0) (i32.const -1) (i32.const 7) (i32.const 5))))"#,
+    );
+    let said = ended.unwrap_err().to_string();
+    assert!(said.contains("an unknown file:7:5: no message"), "{said}");
+}

@@ -218,6 +218,8 @@ fn options(agent: &Path, report: &Path, placing: Placing, kinds: &Kinds) -> OsSt
 
 fn notes(processes: &[JavaProcess], torn: usize, placing: Placing) -> Vec<String> {
     let apart = matches!(placing, Placing::Generations { young, old, .. } if young != old);
+    // A heap that nobody has told of is where all else is.
+    let heap_apart = matches!(placing, Placing::Generations { old, outside, .. } if old != outside);
     let mut notes = Vec::new();
     if torn > 0 {
         notes.push(format!("{torn} reports of virtual machines cannot be read"));
@@ -233,7 +235,9 @@ fn notes(processes: &[JavaProcess], torn: usize, placing: Placing) -> Vec<String
                 process.refused, process.why_refused
             ));
         }
-        if apart && !process.uses().contains(&"old") {
+        let uses = process.uses();
+        let whole = uses.contains(&"heap");
+        if !uses.contains(&"old") && (apart || heap_apart && !whole) {
             notes.push(format!(
                 "{who}: {}, so that no generation was placed: take -XX:+UseSerialGC or -XX:+UseParallelGC",
                 match &*process.collector {
@@ -314,5 +318,18 @@ mod tests {
         let notes = notes(&processes, torn, Placing::Interleaved);
         assert_eq!(notes.len(), 1, "{notes:?}");
         assert!(notes[0].contains("1.0 of 4.0 MiB of old"), "{notes:?}");
+    }
+
+    #[test]
+    fn a_heap_that_is_not_known_is_noted_unless_it_is_where_all_else_is() {
+        let (processes, _) = read_lines(r#"{"pid":7,"collector":"other","parts":[]}"#);
+        let placing = |outside| Placing::Generations {
+            young: false,
+            old: false,
+            outside,
+        };
+        assert_eq!(notes(&processes, 0, placing(false)), [""; 0]);
+        let noted = notes(&processes, 0, placing(true));
+        assert!(noted[0].contains("is not known here"), "{noted:?}");
     }
 }

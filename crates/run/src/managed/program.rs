@@ -6,7 +6,9 @@ use std::collections::HashSet;
 use std::io::{Cursor, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
-use varve_runtime::host::{Console, Input, Output, State, Wasi, js_string, placement, teavm, wasi};
+use varve_runtime::host::{
+    Console, Input, Output, State, Wasi, js_string, placement, teavm, toolchains, wasi,
+};
 use varve_runtime::{
     Clock, Config, Engine, Error, GcStats, Linker, Module, PimaEntry, Sink, Store, Val, ValType,
 };
@@ -326,6 +328,7 @@ fn invoke(
             wasi::link(&mut linker, None);
         }
         placement::link(&mut linker);
+        toolchains::link(&mut linker);
         js_string::link(&mut linker, store, module)?;
     }
     let instance = linker.instantiate(&mut *store, module)?;

@@ -6,6 +6,7 @@ mod js;
 pub mod js_string;
 pub mod placement;
 pub mod teavm;
+pub mod toolchains;
 pub mod wasi;
 
 pub use console::{Console, Input, Output};

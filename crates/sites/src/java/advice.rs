@@ -60,12 +60,17 @@ pub fn sizes(profile: &Profile) -> Vec<Size> {
     FACTORS.into_iter().map(size).collect()
 }
 
+/// Whether it is known which old objects died: the old generation was collected, or some of it was freed.
+pub fn is_old_known(profile: &Profile) -> bool {
+    let freed: u64 = profile.sites.iter().map(|s| s.ages.old_freed_bytes).sum();
+    freed > 0 || profile.heap.full_collections > 0
+}
+
 /// The advice: the smallest size at which no further doubling pays. One pays if it saves a tenth of what is promoted, and a hundredth
 /// of what is allocated.
 pub fn young(profile: &Profile, sizes: &[Size]) -> Young {
     let heap = &profile.heap;
     let promoted: u64 = profile.sites.iter().map(|s| s.ages.old_bytes).sum();
-    let freed: u64 = profile.sites.iter().map(|s| s.ages.old_freed_bytes).sum();
     let allocated = heap.allocated_bytes as f64;
     if heap.old_by.is_empty() {
         return Young::Unknown(
@@ -78,9 +83,9 @@ pub fn young(profile: &Profile, sizes: &[Size]) -> Young {
     if (promoted as f64) < NOTHING * allocated {
         return Young::Enough;
     }
-    if freed == 0 && heap.full_collections == 0 {
+    if !is_old_known(profile) {
         return Young::Unknown(
-            "the old generation was not collected, so nobody knows which promoted objects died soon after",
+            "the old generation was not collected, so that nobody knows which old objects died soon (run longer, or `jcmd PID GC.run`)",
         );
     }
     let pays = |pair: &[Size]| {

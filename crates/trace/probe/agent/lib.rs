@@ -176,10 +176,13 @@ fn insist(agent: &Agent) {
         end();
     }
     if places.tells_generations_apart() && !agent.collector.has_generations() {
+        let whose = match agent.collector {
+            Collector::Other => "a collector that is not known here",
+            known => known.name(),
+        };
         say(&format!(
-            "the generations of this Java virtual machine have no places of their own ({}): take -XX:+UseSerialGC or \
-             -XX:+UseParallelGC, or leave --must out",
-            agent.collector.name()
+            "the generations of this Java virtual machine have no places of their own ({whose}): take -XX:+UseSerialGC or \
+             -XX:+UseParallelGC, or leave --must out"
         ));
         end();
     }

@@ -108,9 +108,12 @@ fn notes(seen: &Seen, machine: &JavaSites, others: &[JavaSites]) -> Vec<String> 
         ));
     }
     if machine.old_by.is_empty() {
+        let whose = match &*machine.collector {
+            "other" => "this collector",
+            known => known,
+        };
         notes.push(format!(
-            "the collections of {} are not known one by one: what survives them is not known, only what was alive at the end",
-            machine.collector
+            "the collections of {whose} are not known one by one: what survives them is not known, only what was alive at the end"
         ));
     }
     notes

@@ -7,8 +7,8 @@ use std::cmp::Reverse;
 use std::process::ExitCode;
 use varve_report::fmt::{self, Format};
 use varve_report::{Better, Column, Look, RunTable, Value, table as terminal};
-use varve_sites::java::Profile;
 use varve_sites::java::advice::{self, Fills, Line, Size, Young};
+use varve_sites::java::{Ages, Profile};
 
 /// Collections that the table tells of.
 const SHOWN: [(usize, &str); 3] = [(1, "1st"), (2, "2nd"), (4, "4th")];
@@ -33,7 +33,7 @@ pub fn sites(a: &SitesArgs, profile: &Profile) -> Done {
     let mut table = table(a, profile, &lines);
     table.notes.extend(about(profile));
     table.notes.push(about_young(profile, &sizes, &young));
-    table.notes.extend(about_old(&lines));
+    table.notes.extend(about_old(profile, &lines));
     print(terminal::runs(&table, Look::stdout()));
     Ok(ExitCode::SUCCESS)
 }
@@ -79,10 +79,12 @@ fn table(a: &SitesArgs, profile: &Profile, lines: &[Line]) -> RunTable {
             table.columns.extend(SHOWN.map(survive));
             table.columns.push(column("to old", Format::Bytes));
             table.columns.push(column("of old", Format::Percent));
+            table.columns.push(column("stays", Format::Percent));
         }
         false => table.columns.push(column("alive at end", Format::Bytes)),
     }
     let all = old(lines).max(1) as f64;
+    let known = advice::is_old_known(profile);
     let shown = if a.all { usize::MAX } else { a.top };
     for line in lines.iter().take(shown) {
         let mut values = vec![Value::from(line.counts.bytes as f64)];
@@ -91,6 +93,7 @@ fn table(a: &SitesArgs, profile: &Profile, lines: &[Line]) -> RunTable {
             values.extend(SHOWN.map(surviving));
             values.push((line.ages.old_bytes as f64).into());
             values.push(percent(line.ages.old_bytes as f64 / all).into());
+            values.push(stays(line).filter(|_| known).map(percent).into());
         } else {
             values.push((line.ages.live_bytes as f64).into());
         }
@@ -105,7 +108,7 @@ fn table(a: &SitesArgs, profile: &Profile, lines: &[Line]) -> RunTable {
     if has_ages {
         table.notes.push(
             "1st, 2nd, 4th: bytes that survive so many collections. to old: bytes that reached the old generation. of old: their share \
-             of its growth."
+             of its growth. stays: of them, what was not found dead."
                 .into(),
         );
     }
@@ -136,9 +139,10 @@ fn about(profile: &Profile) -> Vec<String> {
 }
 
 fn size_of(profile: &Profile, size: &Size) -> String {
+    let bytes = profile.heap.young_bytes as f64 * size.factor;
     match profile.heap.young_bytes {
-        0 => format!("{:.3} times its size", size.factor),
-        bytes => fmt::bytes(bytes as f64 * size.factor),
+        0 => format!("{} times its size", fmt::significant(size.factor, 3)),
+        _ => format!("{} (-Xmn{}m)", fmt::bytes(bytes), mebibytes(bytes)),
     }
 }
 
@@ -146,98 +150,106 @@ fn mebibytes(bytes: f64) -> u64 {
     (bytes / f64::from(1 << 20)).round().max(1.0) as u64
 }
 
+fn whole_percent(part: f64) -> String {
+    format!("{:.0} %", 100.0 * part)
+}
+
 /// The advice on the young generation.
 fn about_young(profile: &Profile, sizes: &[Size], young: &Young) -> String {
     let heap = &profile.heap;
     let promoted: u64 = profile.sites.iter().map(|s| s.ages.old_bytes).sum();
     let part = format!(
-        "{} of {} allocated ({:.1} %) reach the old generation",
-        fmt::bytes(promoted as f64),
-        fmt::bytes(heap.allocated_bytes as f64),
+        "{:.1} % of what is allocated reaches the old one",
         100.0 * promoted as f64 / heap.allocated_bytes.max(1) as f64
     );
-    let at = match young {
-        Young::Unknown(why) => {
-            return format!("Young generation: which size is best is not known: {why}.");
-        }
-        Young::Enough => {
-            return format!("Young generation: large enough: {part}.");
-        }
-        Young::Choose(at) => *at,
+    let chosen = match young {
+        Young::Unknown(why) => return format!("Young generation: {part}. No advice: {why}."),
+        Young::Enough => return format!("Young generation: large enough: {part}."),
+        Young::Choose(at) => &sizes[*at],
     };
-    let chosen = &sizes[at];
-    let option = match heap.young_bytes {
-        0 => String::new(),
-        bytes => format!(" (-Xmn{}m)", mebibytes(bytes as f64 * chosen.factor)),
-    };
+    let now = sizes.iter().find(|size| size.factor == 1.0);
+    let beside_now = chosen.promoted / now.map_or(chosen.promoted, |now| now.promoted).max(1.0);
+    let size = size_of(profile, chosen);
+    if chosen.factor <= 1.0 {
+        let smaller = match chosen.factor < 1.0 {
+            true => format!(
+                " {size} would do: it promotes {} times as much.",
+                fmt::significant(beside_now, 3)
+            ),
+            false => String::new(),
+        };
+        return format!(
+            "Young generation: large enough: {part}, and more would save little.{smaller}"
+        );
+    }
     let roomy =
         chosen.factor * heap.young_bytes as f64 > 0.75 * (heap.young_bytes + heap.old_bytes) as f64;
     let more = match heap.old_bytes > 0 && roomy {
         true => " That needs a larger heap (-Xmx).",
         false => "",
     };
-    let weighed: Vec<String> = sizes
-        .iter()
-        .map(|size| {
-            format!(
-                "{} promotes {}",
-                size_of(profile, size),
-                fmt::bytes(size.promoted)
-            )
-        })
-        .collect();
     format!(
-        "Young generation: {part}. Take {}{option}: it is the smallest size at which no further doubling saves 10 % of what is promoted \
-         and 1 % of what is allocated. By the lifetimes that were seen, {}.{more}",
-        size_of(profile, chosen),
-        weighed.join(", "),
+        "Young generation: {part}. Take {size}: it promotes {} less, and more would save little.{more}",
+        whole_percent(1.0 - beside_now)
     )
 }
 
-/// The advice on what fills the old generation: for each reason the lines, with their parts of it.
-fn about_old(lines: &[Line]) -> Vec<String> {
+/// Of what a line brought to the old generation, the share that was not found dead there.
+fn stays(line: &Line) -> Option<f64> {
+    let Ages {
+        old_bytes,
+        old_freed_bytes,
+        ..
+    } = line.ages;
+    (old_bytes > 0).then(|| 1.0 - old_freed_bytes as f64 / old_bytes as f64)
+}
+
+/// The advice on what fills the old generation: a sentence for each reason, with the line that brings most.
+fn about_old(profile: &Profile, lines: &[Line]) -> Vec<String> {
     let all = old(lines).max(1) as f64;
     let fills = advice::fills(lines);
-    let of = |wanted: Fills| {
-        let of = fills.iter().filter(|(_, why)| *why == wanted);
-        let words = of.map(|&(number, why)| {
-            let Line { name, ages, .. } = &lines[number];
-            let dead = 100.0 * ages.old_freed_bytes as f64 / ages.old_bytes.max(1) as f64;
-            let brought = 100.0 * ages.old_bytes as f64 / all;
-            match why {
-                Fills::Stays => format!(
-                    "{name} ({brought:.0} %, {:.0} % of that stays)",
-                    100.0 - dead
-                ),
-                Fills::Dies => format!("{name} ({brought:.0} %, {dead:.0} % of that dies)"),
-            }
-        });
-        words.collect::<Vec<_>>().join("; ")
+    let brought = |of: &[usize]| -> f64 {
+        let bytes = of.iter().map(|&number| lines[number].ages.old_bytes);
+        bytes.sum::<u64>() as f64 / all
     };
-    let mut notes = Vec::new();
-    for (why, remedy) in [
-        (
-            Fills::Stays,
-            "These lines fill the old generation, and what they bring stays: candidates for memory outside of the heap, or for slow \
-             memory",
-        ),
-        (
-            Fills::Dies,
-            "These lines fill the old generation with what dies there: it lives a little too long for the young generation; a larger \
-             one, or objects that are used again, would spare the old one",
-        ),
-    ] {
-        let named = of(why);
-        if !named.is_empty() {
-            notes.push(format!("{remedy}: {named}."));
-        }
+    let said = |of: &[usize], what: &str| {
+        let first = lines.get(*of.first()?)?;
+        Some(match of.len() {
+            1 => format!(
+                "Old generation: {} is of {}{what}.",
+                whole_percent(brought(of)),
+                first.name
+            ),
+            n => format!(
+                "Old generation: {} is of {n} lines{what}; most is of {}.",
+                whole_percent(brought(of)),
+                first.name
+            ),
+        })
+    };
+    let of = |wanted: Fills| -> Vec<usize> {
+        let of = fills.iter().filter(|(_, why)| *why == wanted);
+        of.map(|&(number, _)| number).collect()
+    };
+    if !advice::is_old_known(profile) {
+        let all: Vec<usize> = fills.iter().map(|&(number, _)| number).collect();
+        return said(&all, "").into_iter().collect();
     }
-    notes
+    let stay = said(
+        &of(Fills::Stays),
+        ", and mostly stays: for memory outside of the heap, or for slow memory",
+    );
+    let die = said(
+        &of(Fills::Dies),
+        ", and mostly dies there: for a larger young generation, or for reuse of objects",
+    );
+    stay.into_iter().chain(die).collect()
 }
 
 fn as_json(profile: &Profile, lines: &[Line], sizes: &[Size], young: &Young) -> Json {
     let all = old(lines).max(1) as f64;
     let fills = advice::fills(lines);
+    let known = advice::is_old_known(profile);
     let size = |s: &Size| {
         json!({
             "factor": s.factor,
@@ -258,7 +270,8 @@ fn as_json(profile: &Profile, lines: &[Line], sizes: &[Size], young: &Young) -> 
         let (c, ages) = (&line.counts, &line.ages);
         let last = ages.survived.len().max(ages.died.len());
         let surviving: Vec<Option<f64>> = (1..=last).map(|at| ages.surviving(at)).collect();
-        let why = fills.iter().find(|(n, _)| *n == number).map(|f| match f.1 {
+        let why = fills.iter().find(|(n, _)| known && *n == number);
+        let why = why.map(|f| match f.1 {
             Fills::Stays => "off-heap or slow memory",
             Fills::Dies => "larger young generation",
         });
@@ -291,4 +304,75 @@ fn as_json(profile: &Profile, lines: &[Line], sizes: &[Size], young: &Young) -> 
         "young": advice,
         "sites": lines.iter().enumerate().map(line).collect::<Vec<_>>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use varve_sites::java::Heap;
+
+    /// Lines that brought so many bytes to the old generation, of which so many were found dead there.
+    fn lines(all: &[(&str, u64, u64)]) -> Vec<Line> {
+        let line = |&(name, old_bytes, old_freed_bytes): &(&str, u64, u64)| Line {
+            name: name.into(),
+            ages: Ages {
+                old_bytes,
+                old_freed_bytes,
+                ..Ages::default()
+            },
+            ..Line::default()
+        };
+        all.iter().map(line).collect()
+    }
+
+    fn collected(full_collections: u64) -> Profile {
+        let heap = Heap {
+            full_collections,
+            ..Heap::default()
+        };
+        Profile {
+            heap,
+            ..Profile::default()
+        }
+    }
+
+    #[test]
+    fn what_stays_in_the_old_generation_is_told_from_what_dies_there() {
+        let all = lines(&[
+            ("A.java:1 A", 60, 0),
+            ("B.java:2 B", 20, 0),
+            ("C.java:3 C", 18, 18),
+            ("D.java:4 D", 2, 2),
+        ]);
+        assert_eq!(
+            about_old(&collected(1), &all),
+            [
+                "Old generation: 80 % is of 2 lines, and mostly stays: for memory outside of the heap, or for slow memory; most is of \
+                 A.java:1 A.",
+                "Old generation: 18 % is of C.java:3 C, and mostly dies there: for a larger young generation, or for reuse of objects."
+            ]
+        );
+        // Nobody knows what would have been found dead.
+        assert_eq!(
+            about_old(&collected(0), &all),
+            ["Old generation: 98 % is of 3 lines; most is of A.java:1 A."]
+        );
+        assert_eq!(about_old(&collected(1), &[]), [""; 0]);
+    }
+
+    #[test]
+    fn a_smaller_young_generation_is_named_only_where_it_would_do() {
+        let size = |factor, promoted| Size {
+            factor,
+            between: factor,
+            promoted,
+        };
+        let mut profile = collected(1);
+        (profile.heap.young_bytes, profile.heap.allocated_bytes) = (8 << 20, 1 << 30);
+        let sizes = [size(0.5, 1.5e6), size(1.0, 1e6), size(4.0, 1e5)];
+        let said = |at| about_young(&profile, &sizes, &Young::Choose(at));
+        assert!(said(0).contains("4 MiB (-Xmn4m) would do: it promotes 1.5 times as much"));
+        assert!(said(1).ends_with("more would save little."));
+        assert!(said(2).contains("Take 32 MiB (-Xmn32m): it promotes 90 % less"));
+    }
 }

@@ -32,7 +32,11 @@ pub fn run(work: &Work, a: &ModelledJava) -> Done {
     let plans = chosen(a.generations.plan.as_deref())?;
     let (trace, _kept) = native_replay::trace(work, a.marked.marked)?;
     let recorded = recorded(work, &trace)?;
-    let (plans, left_out) = able(plans, &recorded, a.generations.plan.is_some())?;
+    let (plans, left_out) = able(
+        plans,
+        &recorded,
+        is_each_named(a.generations.plan.as_deref()),
+    )?;
     let replays = Replays {
         a,
         machine: &machine,
@@ -83,6 +87,11 @@ fn chosen(list: Option<&str>) -> Result<Vec<Named>, Failure> {
         Ok((spec, plan))
     });
     named.collect()
+}
+
+/// Does a list name each plan that it means?
+fn is_each_named(list: Option<&str>) -> bool {
+    list.is_some_and(|list| !list.split(',').any(|name| name == varve_spec::ALL))
 }
 
 /// What was recorded; refused if it is no Java virtual machine, or nothing is known of its heap.
@@ -138,10 +147,11 @@ fn able(
         .partition(|(_, plan)| plan.by_generation());
     let names: Vec<&str> = without.iter().map(|(_, plan)| plan.name).collect();
     let line = format!(
-        "Parts of the heap of {} change their role, so that no generation has a place of its own: {} is for Serial and Parallel \
+        "Parts of the heap of {} change their role, so that no generation has a place of its own: {} {} for Serial and Parallel \
          (-XX:+UseSerialGC, -XX:+UseParallelGC).",
         java.collector.name(),
-        names.join(", ")
+        names.join(" and "),
+        if names.len() == 1 { "is" } else { "are" }
     );
     match (names.is_empty(), named) {
         (true, _) => Ok((able, None)),

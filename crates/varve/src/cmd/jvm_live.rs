@@ -43,7 +43,7 @@ pub fn run(command: &[OsString], a: &LiveJava) -> Done {
     }
     .map_err(wrong)?;
     if a.json.json {
-        let json = as_json(&report, named, &decided);
+        let json = as_json(&report, named, &kinds, &decided);
         print(serde_json::to_string_pretty(&json).unwrap_or_default());
     } else {
         // The program's own output is on standard output; ours goes beside it.
@@ -168,8 +168,34 @@ fn on_nodes(process: &JavaProcess, what: &str) -> String {
     }
 }
 
-fn as_json(report: &JavaReport, plan: &str, decided: &[Decided<Sampler>]) -> Value {
+/// The run as a row of the kind that models have: what is known of all virtual machines together.
+fn row(report: &JavaReport, plan: &str, kinds: &Kinds, decided: &[Decided<Sampler>]) -> Value {
+    let machines = &report.processes;
+    let parts = machines.iter().flat_map(|machine| &machine.parts);
+    // A node that is named as both kinds is fast.
+    let on = |fast: bool| -> u64 {
+        let bytes = parts.clone().flat_map(|part| &part.nodes);
+        let there = bytes.filter(|(node, _)| kinds.fast.contains(node) == fast);
+        there.map(|(_, bytes)| bytes).sum()
+    };
+    let moves = decided.iter().flat_map(|machine| machine.by.moves());
+    let sum = |of: fn(&JavaProcess) -> u64| machines.iter().map(of).sum::<u64>();
     json!({
+        "plan": plan,
+        "seconds": report.seconds,
+        "fast_bytes": on(true),
+        "slow_bytes": on(false),
+        "moved_bytes": moves.map(|to| to.bytes).sum::<u64>(),
+        "minor": { "count": sum(|machine| machine.minor) },
+        "full": { "count": sum(|machine| machine.full) },
+        "pause_seconds": sum(|machine| machine.pause_ns) as f64 / 1e9,
+        "longest_pause_ns": machines.iter().map(|machine| machine.longest_pause_ns).max(),
+    })
+}
+
+fn as_json(report: &JavaReport, plan: &str, kinds: &Kinds, decided: &[Decided<Sampler>]) -> Value {
+    json!({
+        "runs": [row(report, plan, kinds, decided)],
         "plan": plan,
         "exit_code": report.status.code(),
         "seconds": report.seconds,

@@ -1,22 +1,16 @@
-//! Results of plans for Java virtual machines as tables and charts, and what to do.
+//! Results of plans for Java virtual machines as tables and charts.
 
 use super::columns::{self, Cell};
+use super::jvm_advice::{advice, slowdown};
 use super::shares::BASE;
-use varve_report::fmt::{self, Format};
+use varve_report::fmt::Format;
 use varve_report::{Axis, Bars, Better, Chart, Column, Data, RunTable, Value};
 use varve_run::Pauses;
 use varve_run::jvm::JavaResult;
 
-/// Within this factor two times count as equal.
-const EQUAL: f64 = 1.03;
-
 fn base(results: &[JavaResult]) -> &JavaResult {
     let dram = results.iter().find(|r| r.plan == BASE);
     dram.unwrap_or(&results[0])
-}
-
-fn slowdown(r: &JavaResult, base: &JavaResult) -> f64 {
-    r.seconds / base.seconds.max(f64::MIN_POSITIVE)
 }
 
 /// Time and memory of each plan, with the advice.
@@ -92,7 +86,8 @@ fn pauses(results: &[JavaResult]) -> RunTable {
         let mut row = Vec::new();
         for (_, of) in &kinds {
             let p = of(r);
-            let ns = |ns: u64| match p.count {
+            // What was collected in a pause of everything had none of its own.
+            let ns = |ns: u64| match p.max_ns {
                 0 => Value::Missing,
                 _ => (ns as f64).into(),
             };
@@ -117,7 +112,7 @@ fn traffic(results: &[JavaResult]) -> RunTable {
         Column::new("read", Format::Bytes, Better::Neither),
         Column::new("load misses", Format::Number, Better::Neither),
         Column::new("store misses", Format::Number, Better::Neither),
-        Column::new("waited for", Format::DurationNs, Better::Lower),
+        Column::new("waited for", Format::DurationNs, Better::Neither),
     ];
     for part in &r.memory {
         table.push(
@@ -161,36 +156,4 @@ pub fn charts(results: &[JavaResult]) -> Vec<Chart> {
         },
     );
     vec![time, columns::stall_chart("plan", results, |r| &r.plan)]
-}
-
-/// Which plan to use: of those that are about as fast as all in DRAM, the one with least DRAM.
-fn advice(results: &[JavaResult]) -> Option<String> {
-    let dram = results.iter().find(|r| r.plan == BASE)?;
-    if results.len() == 1 {
-        return None;
-    }
-    let percent = |share: f64| format!("{} %", fmt::significant(100.0 * share, 2));
-    let others = results.iter().filter(|r| r.plan != BASE);
-    let others = others.filter(|r| r.dram_share() < dram.dram_share());
-    let near = others.clone().filter(|r| slowdown(r, dram) <= EQUAL);
-    let least = near.min_by(|a, b| {
-        let share = a.dram_share().total_cmp(&b.dram_share());
-        share.then(a.seconds.total_cmp(&b.seconds))
-    });
-    let fastest = others.min_by(|a, b| a.seconds.total_cmp(&b.seconds));
-    Some(match (least, fastest) {
-        (Some(r), _) => format!(
-            "Advice: use `{}`: it keeps {} of the memory out of DRAM, at {} of the time of `{BASE}`.",
-            r.plan,
-            percent(1.0 - r.dram_share()),
-            percent(slowdown(r, dram))
-        ),
-        (None, Some(r)) => format!(
-            "Advice: stay with `{BASE}` if time counts most; `{}` comes next: it keeps {} of the memory out of DRAM, at {} of the time.",
-            r.plan,
-            percent(1.0 - r.dram_share()),
-            percent(slowdown(r, dram))
-        ),
-        (None, None) => return None,
-    })
 }

@@ -17,6 +17,7 @@ mod java_profile;
 mod java_sites;
 pub mod jobs;
 mod jvm;
+mod jvm_advice;
 mod jvm_live;
 mod jvm_table;
 pub mod list;

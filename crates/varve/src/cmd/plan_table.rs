@@ -1,7 +1,7 @@
 //! Results of heap plans as tables and charts, and which plan to use.
 
 use super::columns::{self, Cell};
-use super::tray_table;
+use super::{shares, tray_table};
 use varve_report::fmt::{self, Format};
 use varve_report::{Axis, Bars, Better, Chart, Column, Data, RunTable, Value};
 use varve_run::{GcStack, ManagedSpec, PlanResult, Turnaround};
@@ -255,31 +255,22 @@ fn advice(results: &[PlanResult]) -> Option<String> {
     let percent = |share: f64| format!("{} %", fmt::significant(100.0 * share, 2));
     let time = |r: &PlanResult| r.turnaround(dram).mntt;
     let saved = |r: &PlanResult| percent(dram.dram_share() - r.dram_share());
-    let others = results
-        .iter()
-        .filter(|r| r.plan != plans::dram::ENTRY.name && r.dram_share() < dram.dram_share());
-    let near = others.clone().filter(|r| time(r) <= EQUAL);
-    // Plans that differ by less than the model knows are equal, and the first of equals is the simplest.
-    let share = |r: &PlanResult| (1000.0 * r.dram_share()).round() as u64;
-    let slower = |r: &PlanResult| (200.0 * time(r)).round() as u64;
-    let least = near.min_by_key(|r| (share(r), slower(r)));
-    if let Some(r) = least {
-        return Some(format!(
-            "Advice: {load}, use `{}`: it keeps {} of its memory out of DRAM, at {} of the time of `dram`.",
-            r.plan,
-            saved(r),
-            percent(time(r)),
-        ));
-    }
     let stay = format!("Advice: {load}, stay with `dram` if time counts most");
-    let fastest = others.min_by_key(|r| (slower(r), share(r)));
-    Some(match fastest {
-        Some(r) => format!(
-            "{stay}; `{}` comes next: it keeps {} of its memory out of DRAM, at {} of the time.",
-            r.plan,
-            saved(r),
-            percent(time(r))
-        ),
-        None => format!("{stay}: no other plan of these takes less DRAM."),
-    })
+    Some(
+        match shares::least(results, |r| r.dram_share(), time, EQUAL) {
+            Some((r, true)) => format!(
+                "Advice: {load}, use `{}`: it keeps {} of its memory out of DRAM, at {} of the time of `dram`.",
+                r.plan,
+                saved(r),
+                percent(time(r)),
+            ),
+            Some((r, false)) => format!(
+                "{stay}; `{}` comes next: it keeps {} of its memory out of DRAM, at {} of the time.",
+                r.plan,
+                saved(r),
+                percent(time(r))
+            ),
+            None => format!("{stay}: no other plan of these takes less DRAM."),
+        },
+    )
 }

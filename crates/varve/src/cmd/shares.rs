@@ -6,6 +6,24 @@ use varve_report::{Axis, Chart, Data, Series, fmt};
 /// The plan that has everything in fast memory. What the program takes is what it takes under this one, which has no limit.
 pub const BASE: &str = "dram";
 
+/// Of runs that take less DRAM than another: the one with least DRAM among those that take at most `equal` times as long as [`BASE`], and
+/// true; else the fastest, and false. Runs that differ by less than the model knows are equal, and the first of equals is the simplest.
+pub fn least<R>(
+    results: &[R],
+    share: impl Fn(&R) -> f64,
+    time: impl Fn(&R) -> f64,
+    equal: f64,
+) -> Option<(&R, bool)> {
+    let shared = |r: &R| (1000.0 * share(r)).round() as u64;
+    let slower = |r: &R| (200.0 * time(r)).round() as u64;
+    let most = results.iter().map(shared).max()?;
+    let less = results.iter().filter(|r| shared(r) < most);
+    let near = less.clone().filter(|r| time(r) <= equal);
+    let near = near.min_by_key(|r| (shared(r), slower(r)));
+    near.map(|r| (r, true))
+        .or_else(|| Some((less.min_by_key(|r| (slower(r), shared(r)))?, false)))
+}
+
 /// Runs of plans, each with shares of fast memory. The first run is that of [`BASE`].
 pub struct Shares {
     plans: Vec<String>,
@@ -124,6 +142,27 @@ mod tests {
     fn shares(percents: &[f64]) -> Shares {
         let plans = ["slow", "dram", "kg-n"].map(String::from);
         Shares::new(plans.to_vec(), percents)
+    }
+
+    #[test]
+    fn the_run_with_least_dram_is_chosen_of_those_that_are_about_as_fast() {
+        fn of<'r>(runs: &'r [(&str, f64, f64)]) -> Option<(&'r str, bool)> {
+            least(runs, |r| r.1, |r| r.2, 1.03).map(|(r, near)| (r.0, near))
+        }
+        assert_eq!(of(&[("dram", 1.0, 1.0)]), None);
+        assert_eq!(
+            of(&[("dram", 1.0, 1.0), ("slow", 0.0, 1.2), ("kg-n", 0.4, 1.02)]),
+            Some(("kg-n", true))
+        );
+        // What the model does not know is no difference.
+        assert_eq!(
+            of(&[("dram", 1.0, 1.0), ("a", 0.25, 1.021), ("b", 0.2499, 1.02)]),
+            Some(("a", true))
+        );
+        assert_eq!(
+            of(&[("dram", 1.0, 1.0), ("slow", 0.0, 1.2), ("kg-n", 0.4, 1.1)]),
+            Some(("kg-n", false))
+        );
     }
 
     #[test]

@@ -189,6 +189,7 @@ fn story(collector: &str, name: &str, beans: [&str; 2]) {
         "MNTT",
         "kg-n",
         "first-touch",
+        "Advice: ",
     ] {
         assert!(table.contains(word), "no `{word}` in {table}");
     }
@@ -323,8 +324,11 @@ fn a_collector_that_is_not_known_is_refused_and_one_in_one_piece_has_no_generati
     let g1 = ["run", trace, "--machine", "optane-6242"];
     let named = varve(&[&g1[..], &["--plan", "kg-n"]].concat());
     named.refuses(2, &["G1", "kg-n", "-XX:+UseSerialGC"]);
-    let said = varve(&[&g1[..], &["--plan", "slow", "--json"]].concat());
+    // All of them are those that go.
+    let said = varve(&[&g1[..], &["--plan", "all", "--json"]].concat());
     let json = said.well().json();
+    run(&json, "hotset");
+    assert!(!json["runs"].to_string().contains("kg-n"), "{json}");
     let heap = part(run(&json, "slow"), "heap");
     assert!(number(heap, "slow_bytes") >= 32 << 20);
 }

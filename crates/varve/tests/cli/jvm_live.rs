@@ -3,7 +3,7 @@
 
 use crate::common::{Said, has, varve};
 use crate::nodes::{kinds, skip_unless_two_kinds};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -218,7 +218,7 @@ fn old_objects_are_where_the_program_runs_well_page_by_page() {
             assert!(to["bytes"].as_u64().unwrap() > 15 << 20, "{case}");
             assert_eq!(to["elsewhere_bytes"], 0, "{case}");
         }
-        assert_eq!(told.json["notes"], serde_json::json!([]), "{case}");
+        assert_eq!(told.json["notes"], json!([]), "{case}");
     }
 }
 
@@ -453,7 +453,22 @@ fn generations_are_bound_and_moved_where_the_plan_has_them() {
                 );
             }
         }
-        assert_eq!(json["notes"], serde_json::json!([]), "{plan}");
+        assert_eq!(json["notes"], json!([]), "{plan}");
+        // The same sums in a row as those of models.
+        let row = &json["runs"][0];
+        assert_eq!(
+            (&row["plan"], &row["minor"]["count"]),
+            (&json!(plan), &json["processes"][0]["minor"])
+        );
+        for (key, nodes) in [("fast_bytes", &fast), ("slow_bytes", &slow)] {
+            let parts = ["young", "old", "metaspace", "code"].map(|what| by_node(&json, what));
+            let there = parts
+                .iter()
+                .flatten()
+                .filter(|(node, _)| nodes.contains(node));
+            let bytes: u64 = there.map(|(_, bytes)| bytes).sum();
+            assert_eq!(row[key], bytes, "{plan}: {row}");
+        }
     }
 }
 

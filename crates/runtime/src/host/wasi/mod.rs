@@ -225,6 +225,7 @@ pub fn run_command(store: &mut Store<State>, module: &Module) -> Result<i32> {
     let mut linker = Linker::new(module.engine());
     link(&mut linker, None);
     super::placement::link(&mut linker);
+    super::toolchains::link(&mut linker);
     super::js_string::link(&mut linker, store, module)?;
     let outcome = linker
         .instantiate(&mut *store, module)

@@ -1,9 +1,10 @@
 package varve.jvm;
 
+import com.sun.management.GarbageCollectionNotificationInfo;
 import java.io.File;
 import java.lang.management.GarbageCollectorMXBean;
 import java.lang.management.ManagementFactory;
-import java.lang.management.MemoryPoolMXBean;
+import java.lang.management.MemoryUsage;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -13,6 +14,10 @@ import java.util.TreeMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import javax.management.Notification;
+import javax.management.NotificationEmitter;
+import javax.management.NotificationListener;
+import javax.management.openmbean.CompositeData;
 
 /** Runs a program for some iterations with some threads, and prints a digest of its answers. */
 public final class Main {
@@ -106,7 +111,7 @@ public final class Main {
                 System.gc();
             }
             long allocated = allocated();
-            long old = old();
+            long old = PROMOTED.sum();
             long collections = collections();
             if (last) {
                 mark("begin");
@@ -127,8 +132,8 @@ public final class Main {
                 mark("end");
             }
             allocated = allocated() - allocated;
-            old = old() - old;
             collections = collections() - collections;
+            old = PROMOTED.sum() - old;
             digest += work.reset();
             System.out.printf("iteration %d: digest %016x%n", iteration, digest);
             System.err.printf("iteration %d: %.3f s, %d KiB allocated, %d KiB promoted, %d collections%n", iteration, seconds, allocated >> 10,
@@ -151,13 +156,42 @@ public final class Main {
         return sum;
     }
 
-    /** Bytes in the old generation. Where nothing is collected there, what they have grown by is what has survived. */
-    private static long old() {
-        long sum = 0;
-        for (MemoryPoolMXBean pool : ManagementFactory.getMemoryPoolMXBeans()) {
-            sum += pool.getName().endsWith("Old Gen") ? pool.getUsage().getUsed() : 0;
+    /** Bytes that collections of the young generation have brought to the old one; the machine tells of each when it is over. */
+    private static final Promoted PROMOTED = new Promoted();
+
+    private static final class Promoted implements NotificationListener {
+        private long bytes;
+        private long heard;
+
+        Promoted() {
+            for (GarbageCollectorMXBean collector : ManagementFactory.getGarbageCollectorMXBeans()) {
+                ((NotificationEmitter) collector).addNotificationListener(this, null, null);
+            }
+            heard += collections();
         }
-        return sum;
+
+        @Override
+        public synchronized void handleNotification(Notification said, Object nothing) {
+            var of = GarbageCollectionNotificationInfo.from((CompositeData) said.getUserData());
+            if (of.getGcAction().equals("end of minor GC")) {
+                bytes += Math.max(old(of.getGcInfo().getMemoryUsageAfterGc()) - old(of.getGcInfo().getMemoryUsageBeforeGc()), 0);
+            }
+            heard++;
+            notifyAll();
+        }
+
+        private static long old(Map<String, MemoryUsage> pools) {
+            return pools.entrySet().stream().filter(pool -> pool.getKey().endsWith("Old Gen")).mapToLong(pool -> pool.getValue().getUsed()).sum();
+        }
+
+        /** What all collections until now have brought there, once the machine has told of them. */
+        synchronized long sum() throws InterruptedException {
+            long all = collections();
+            for (int tries = 0; heard < all && tries < 100; tries++) {
+                wait(20);
+            }
+            return bytes;
+        }
     }
 
     private static long collections() {
