@@ -25,6 +25,8 @@ pub struct Event {
     pub(super) user_only: bool,
     /// Processors that have it, as the kernel lists them; empty for all.
     pub(super) processors: String,
+    /// Each so-manieth is a sample; `None`: so many a second are, as the kernel sees to.
+    pub(super) period: Option<u64>,
 }
 
 impl Event {
@@ -39,6 +41,8 @@ impl Event {
             precise: 0,
             user_only: true,
             processors: String::new(),
+            // They come in bursts, which the kernel would follow too late. More often than that, it would leave some out.
+            period: Some(16),
         }
     }
 }
@@ -89,6 +93,7 @@ fn event(folder: &Path, device: &str, name: &str, terms: &[(&str, u64)]) -> Opti
         precise: 2,
         user_only: true,
         processors: word(&folder.join("cpus")).unwrap_or_default(),
+        period: None,
     })
 }
 
@@ -111,6 +116,7 @@ fn ibs(folder: &Path) -> Option<Event> {
         precise: 0,
         user_only: false,
         processors: String::new(),
+        period: None,
     })
 }
 

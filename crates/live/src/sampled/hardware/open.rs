@@ -25,7 +25,8 @@ struct Attributes {
     kind: u32,
     size: u32,
     config: u64,
-    frequency: u64,
+    /// A frequency in samples a second, or a period.
+    period: u64,
     sample_type: u64,
     read_format: u64,
     flags: u64,
@@ -187,14 +188,18 @@ fn sampling(event: &Event, thread: i32, processor: u32, group: i32) -> io::Resul
         false => 0,
     };
     let inherit = if thread < 0 { 0 } else { INHERIT };
+    let by = match event.period {
+        Some(_) => 0,
+        None => BY_FREQUENCY,
+    };
     let attributes = Attributes {
         kind: event.kind,
         config: event.config[0],
         config1: event.config[1],
         config2: event.config[2],
-        frequency: RATE,
+        period: event.period.unwrap_or(RATE),
         sample_type: ring::WANTED,
-        flags: inherit | exclude | BY_FREQUENCY | event.precise << PRECISE_SHIFT,
+        flags: inherit | exclude | by | event.precise << PRECISE_SHIFT,
         ..Attributes::default()
     };
     system_call(attributes, thread, processor, group)
