@@ -290,26 +290,66 @@ mod tests {
             Ok(hardware) => hardware,
             Err(why) => return eprintln!("skipped: {why}"),
         };
-        let touch = || {
-            let memory = vec![0u8; 16 << 20];
-            let range = memory.as_ptr_range();
-            for page in 0..4096 {
-                // SAFETY: within the vector, which nobody else knows.
-                unsafe { std::ptr::write_volatile(range.start.cast_mut().add(page * PAGE), 1) };
-            }
-            range.start as u64..range.end as u64
+        let memory = Fresh::new(PAGES_TOUCHED);
+        let sampled = |hit: &Hit| hit.process == own && memory.range().contains(&hit.address);
+        // The kernel leaves samples out for a tick when they come too fast, which one burst may fall into.
+        let mut seen = |touch: &dyn Fn()| {
+            (0..500).any(|_| {
+                touch();
+                std::thread::sleep(std::time::Duration::from_millis(2));
+                hardware.take().iter().any(sampled)
+            })
         };
-        let here = touch();
-        let there = std::thread::spawn(touch).join().unwrap();
-        let hits = hardware.take();
-        for range in [here, there] {
-            let within = |hit: &&Hit| hit.process == own && range.contains(&hit.address);
-            assert!(
-                hits.iter().filter(within).count() > 0,
-                "{range:x?}: {hits:x?}"
-            );
+        assert!(seen(&|| memory.touch()), "a thread that was there");
+        let other = || std::thread::scope(|scope| scope.spawn(|| memory.touch()).join().unwrap());
+        assert!(seen(&other), "threads that came later");
+    }
+
+    const PAGES_TOUCHED: usize = 1024;
+
+    /// Pages that are given back after each touch, so that the next one is a fault again.
+    struct Fresh(*mut u8, usize);
+
+    // SAFETY: the pages belong to nobody else, and are written only, a byte at a time.
+    unsafe impl Sync for Fresh {}
+
+    impl Fresh {
+        fn new(pages: usize) -> Fresh {
+            // SAFETY: a new mapping. Large pages would make one fault of 512.
+            unsafe {
+                let at = libc::mmap(
+                    std::ptr::null_mut(),
+                    pages * PAGE,
+                    libc::PROT_READ | libc::PROT_WRITE,
+                    libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                    -1,
+                    0,
+                );
+                assert_ne!(at, libc::MAP_FAILED);
+                libc::madvise(at, pages * PAGE, libc::MADV_NOHUGEPAGE);
+                Fresh(at.cast(), pages * PAGE)
+            }
         }
-        assert_eq!(hardware.lost, 0);
+
+        fn range(&self) -> Range<u64> {
+            self.0 as u64..self.0 as u64 + self.1 as u64
+        }
+
+        fn touch(&self) {
+            for at in (0..self.1).step_by(PAGE) {
+                // SAFETY: within the mapping.
+                unsafe { self.0.add(at).write_volatile(1) };
+            }
+            // SAFETY: the mapping, whose content nobody needs.
+            unsafe { libc::madvise(self.0.cast(), self.1, libc::MADV_DONTNEED) };
+        }
+    }
+
+    impl Drop for Fresh {
+        fn drop(&mut self) {
+            // SAFETY: the mapping, which nobody uses any more.
+            unsafe { libc::munmap(self.0.cast(), self.1) };
+        }
     }
 
     #[test]
