@@ -55,6 +55,11 @@ pub fn reserve() {
     if sys::open_up(base, EACH) && manage(base, EACH, false).is_some() {
         // SAFETY: sets a number.
         unsafe { mi::mi_option_set(DISALLOW_OS_ALLOC, 1) };
+        // As mimalloc does with memory that it maps itself, unless MIMALLOC_ALLOW_THP=0.
+        // SAFETY: reads a number.
+        if unsafe { mi::mi_option_is_enabled(ALLOW_THP) } {
+            sys::prefer_huge_pages(base, EACH);
+        }
         BASE.store(base, Relaxed);
     } else {
         // SAFETY: nobody has anything in it.
@@ -77,6 +82,8 @@ pub fn range() -> (usize, usize) {
 
 /// `mi_option_disallow_os_alloc` of mimalloc.h: memory from arenas alone.
 const DISALLOW_OS_ALLOC: mi::mi_option_t = 17;
+/// `mi_option_allow_thp`: huge pages where the kernel has them.
+const ALLOW_THP: mi::mi_option_t = 37;
 
 fn manage(base: usize, bytes: usize, exclusive: bool) -> Option<i32> {
     let mut id = 0;

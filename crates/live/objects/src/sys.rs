@@ -43,6 +43,12 @@ pub fn open_up(at: usize, bytes: usize) -> bool {
     unsafe { libc::mprotect(at as *mut c_void, bytes, libc::PROT_READ | libc::PROT_WRITE) == 0 }
 }
 
+/// Asks for huge pages where they fit, which the kernel need not give.
+pub fn prefer_huge_pages(at: usize, bytes: usize) {
+    // SAFETY: says how memory of ours may come, and nothing about what it holds.
+    unsafe { libc::madvise(at as *mut c_void, bytes, libc::MADV_HUGEPAGE) };
+}
+
 /// Gives a part of a mapping of ours back.
 ///
 /// # Safety
