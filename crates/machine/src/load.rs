@@ -1,5 +1,6 @@
 //! Loading, checking and listing machines: the built-in ones, files, and folders of files.
 
+mod changed;
 mod fields;
 mod nodes;
 mod numbers;
@@ -11,6 +12,7 @@ mod rules;
 mod scaled;
 mod summary;
 
+pub use changed::{changed, split as changes};
 pub use fields::{FIELDS, Field, FieldType, OPTIONAL_SECTIONS};
 pub use nodes::{Node, NodeKind};
 pub use probed::{ProbedCache, ProbedMachine, ProbedMemory};
@@ -31,7 +33,8 @@ pub const MACHINES_VARIABLE: &str = "VARVE_MACHINES";
 
 impl Machine {
     /// Loads a machine by name or from a file. A text with a `/` or ending in `.toml` is a path; a name is looked up
-    /// in the folders of [`MACHINES_VARIABLE`] first, then among the built-in machines.
+    /// in the folders of [`MACHINES_VARIABLE`] first, then among the built-in machines. Behind a `:`, values for some
+    /// of its keys may follow: `cxl-spr:cxl.latency_ns=300,core.ipc=2`.
     pub fn load(name_or_path: &str) -> Result<Machine, LoadError> {
         let folders: Vec<PathBuf> = env::var_os(MACHINES_VARIABLE)
             .map(|paths| {
@@ -45,8 +48,9 @@ impl Machine {
 
     /// Like [`Machine::load`], with the folders to look in before the built-in machines.
     pub fn load_from(name_or_path: &str, folders: &[PathBuf]) -> Result<Machine, LoadError> {
+        let (name_or_path, changes) = changed::split(name_or_path);
         let (text, file_name) = file_text(name_or_path, folders)?;
-        Machine::parse(&text, &file_name)
+        Machine::parse(&text, &file_name)?.with(&changes)
     }
 
     /// Reads a machine from the text of a file. `file_name` appears in messages; its stem must be the machine's name.
@@ -97,6 +101,17 @@ impl Machine {
                 }
                 Err(LoadError::Invalid(doc.into_problems()))
             }
+        }
+    }
+
+    /// This machine with other values for some keys, such as `core.ipc=2`. Its name lists them.
+    ///
+    /// # Errors
+    /// A key that no machine has, or this one has not; a value that cannot be, by itself or beside the others.
+    pub fn with(self, changes: &[&str]) -> Result<Machine, LoadError> {
+        match changes {
+            [] => Ok(self),
+            changes => changed::with(&self, changes),
         }
     }
 

@@ -123,6 +123,14 @@ pub enum Command {
         varve study johnny-cache --quick\n  \
         varve study johnny-cache --out results/")]
     Study(StudyArgs),
+    /// Run many runs that differ in some options, resume them, share them out, and merge them
+    #[command(after_help = "Examples:\n  \
+        varve sweep examples/budget.toml --list\n  \
+        varve sweep examples/budget.toml --out budget/\n  \
+        varve sweep examples/budget.toml --out budget/ --shard 0/4\n  \
+        varve sweep examples/budget.toml --out budget/ --merge\n  \
+        varve sweep examples/budget.toml --out budget/ --emit slurm --shards 16 > job.sh")]
+    Sweep(SweepArgs),
 }
 
 pub mod durable;
@@ -130,10 +138,12 @@ pub mod medium;
 #[cfg(test)]
 mod reference;
 pub mod run;
+pub mod sweep;
 
 pub use durable::{DurableArgs, DurableCommand};
 pub use run::Request;
 pub use run::sandbox::Sandbox;
+pub use sweep::SweepArgs;
 
 /// The machine that programs run on when none is named.
 pub const DEFAULT_MACHINE: &str = "optane-6230-memory-mode";

@@ -10,6 +10,7 @@ macro_rules! eprintln {
 
 mod args;
 mod cmd;
+mod sweep;
 mod ui;
 
 use args::{Args, Command, Explained};
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         Some(Command::Serve(a)) => cmd::serve::serve(&a),
         Some(Command::Ycsb(a)) => cmd::ycsb::ycsb(&a),
         Some(Command::Study(a)) => cmd::study::study(&a),
+        Some(Command::Sweep(a)) => cmd::sweep::sweep(&a),
     };
     match done.and_then(|code| ui::lost().map_or(Ok(code), Err)) {
         Ok(code) => code,

@@ -20,7 +20,7 @@ pub fn run(work: &Work, a: &ModelledJava) -> Done {
     if let Some(folder) = &a.output.out {
         ui::can_hold_results(folder, "--out")?;
     }
-    let machine = named::machine(a.model.machine.as_deref().unwrap_or(native_replay::MACHINE))?;
+    let machine = named::machine(&a.model.machine_or(native_replay::MACHINE))?;
     if varve_run::has_one_memory(&machine) || machine.dram_cache.is_some() {
         return Err(wrong(Error::NoSlowNode(machine.name)));
     }

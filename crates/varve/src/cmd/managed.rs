@@ -30,7 +30,7 @@ pub fn run(program: &Program, a: &ModelledObjects) -> Done {
     let mut config = wasm::settings(&a.engine, &a.region, &Medium::default())?;
     let mut program = wasm::managed(program, &a.engine, &a.sandbox)?;
     config.profile = wasm::profile(objects, &program.file, &program.bytes)?;
-    let machine = named::machine(a.model.machine.as_deref().unwrap_or_default())?;
+    let machine = named::machine(&a.model.machine_or(""))?;
     // Whoever tells the model of accesses is not to be stopped between two of them: the whole command ends.
     let _timeout = Timeout::begin(a.sandbox.timeout, &program.file);
     let colours = varve_run::has_one_memory(&machine);

@@ -21,7 +21,7 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
     if let Some(folder) = &a.output.out {
         ui::can_hold_results(folder, "--out")?;
     }
-    let machine = named::machine(a.model.machine.as_deref().unwrap_or(MACHINE))?;
+    let machine = named::machine(&a.model.machine_or(MACHINE))?;
     if varve_run::has_one_memory(&machine) {
         return native_trays::run(work, a, &machine);
     }

@@ -25,9 +25,9 @@ pub fn run(work: &job::Work, a: &ModelledPages) -> Done {
     if let Some(folder) = &a.output.out {
         ui::can_hold_results(folder, "--out")?;
     }
-    let machine_name = model.machine.as_deref().unwrap_or(DEFAULT_MACHINE);
+    let machine_name = &model.machine_or(DEFAULT_MACHINE);
     let machine = named::machine(machine_name)?;
-    if machine_name == "here" {
+    if varve_machine::load::changes(machine_name).0 == "here" {
         eprintln!(
             "varve: note: probed anew each time; `varve machine show here --toml > here.toml` keeps it"
         );

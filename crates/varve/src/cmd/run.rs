@@ -1,6 +1,6 @@
 //! `varve run`: what kind of run it is, and who makes it.
 
-use super::{jvm, jvm_live, live, managed, native, native_live, pages, wasm};
+use super::{jvm, jvm_live, live, managed, native, native_live, pages, seeds, wasm};
 use crate::args::Request;
 use crate::args::run::job::Job;
 use crate::ui::{Done, print, wrong};
@@ -11,7 +11,18 @@ pub fn run(request: &Request) -> Done {
         print(help.trim_end());
         return Ok(ExitCode::SUCCESS);
     }
-    match request.job().map_err(wrong)? {
+    let job = request.job().map_err(wrong)?;
+    let repeated = match &job {
+        Job::ModelledPages(_, a) => Some((&a.model, &a.output)),
+        Job::ModelledNative(_, a) => Some((&a.model, &a.output)),
+        Job::ModelledJava(_, a) => Some((&a.model, &a.output)),
+        Job::ModelledObjects(_, a) => Some((&a.model, &a.output)),
+        _ => None,
+    };
+    if let Some((model, output)) = repeated.filter(|(model, _)| model.seeds > 1) {
+        return seeds::run(model, output);
+    }
+    match job {
         Job::ModelledPages(work, a) => pages::run(&work, &a),
         Job::ModelledNative(work, a) => native::run(&work, &a),
         Job::ModelledJava(work, a) => jvm::run(&work, &a),

@@ -289,6 +289,14 @@ impl Kind {
         self.about().who
     }
 
+    /// Whether it runs on a modelled machine.
+    pub fn is_modelled(self) -> bool {
+        matches!(
+            self,
+            Kind::ModelledPages | Kind::ModelledNative | Kind::ModelledJava | Kind::ModelledObjects
+        )
+    }
+
     /// How one of them runs.
     pub fn how(self) -> &'static str {
         self.about().how

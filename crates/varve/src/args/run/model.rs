@@ -12,12 +12,27 @@ pub struct Model {
     /// program runs on this machine by default]
     #[arg(short, long, help_heading = MAIN)]
     pub machine: Option<String>,
+    /// Other values for keys of the machine, such as cxl.latency_ns=300 (`varve machine show NAME --toml` lists the keys)
+    #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',')]
+    pub set: Vec<String>,
     /// Seed of everything that is drawn by chance
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Run with so many seeds, from --seed on, and print medians and their spread. A command is recorded anew for each: `varve
+    /// trace` records it once
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub seeds: u32,
     /// Runs at a time; 0: one per core of this host
     #[arg(long, default_value_t = 0)]
     pub jobs: usize,
+}
+
+impl Model {
+    /// The machine's name, with what is changed of it.
+    pub fn machine_or(&self, default: &str) -> String {
+        let name = self.machine.as_deref().unwrap_or(default);
+        varve_machine::load::changed(name, &self.set)
+    }
 }
 
 /// What of a command is recorded.

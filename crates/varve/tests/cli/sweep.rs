@@ -1,0 +1,251 @@
+//! Sweeps: points that are kept, resumed, shared out, merged; and a run with several seeds.
+
+use crate::common::{Said, TINY, command, varve, varve_in};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Four points, in a folder of their own.
+fn four(folder: &Path) {
+    let text = format!(
+        "about = \"two policies\"\nwork = \"{TINY}\"\nmachine = \"optane-6230\"\npolicy = [\"first-touch\", \"interleave\"]\nseed = [1, 2]\n\
+         [picture]\nx = \"seed\"\nlines = \"policy\"\nover = \"first-touch\"\n"
+    );
+    fs::write(folder.join("four.toml"), text).unwrap();
+}
+
+fn sweep(folder: &Path, words: &[&str]) -> Said {
+    varve_in(folder, &[&["sweep", "four.toml"], words].concat())
+}
+
+fn points(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder.join("four/points")).unwrap();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+fn left(folder: &Path) -> u64 {
+    let list: Value =
+        serde_json::from_str(&sweep(folder, &["--list", "--json"]).well().out).unwrap();
+    list["left"].as_u64().unwrap()
+}
+
+#[test]
+fn shards_and_one_process_make_the_same_files_byte_for_byte() {
+    let merged = |folder: &Path| -> Vec<(PathBuf, Vec<u8>)> {
+        sweep(folder, &["--merge"]).well();
+        let files = [
+            "runs.parquet",
+            "table.parquet",
+            "results.json",
+            "index.html",
+            "chart-sweep.svg",
+        ];
+        let read = |name: &str| {
+            (
+                name.into(),
+                fs::read(folder.join("four").join(name)).unwrap(),
+            )
+        };
+        files.iter().map(|name| read(name)).collect()
+    };
+    let whole = tempfile::tempdir().unwrap();
+    four(whole.path());
+    let said = sweep(whole.path(), &[]).well();
+    assert!(
+        said.out.contains("first-touch") && said.out.contains("spread"),
+        "{}",
+        said.out
+    );
+    let expected = merged(whole.path());
+
+    let shared = tempfile::tempdir().unwrap();
+    four(shared.path());
+    for shard in ["2/3", "0/3", "1/3"] {
+        let before = sweep(shared.path(), &["--merge"]);
+        before.refuses(1, &["points are missing", "--partial"]);
+        let said = sweep(shared.path(), &["--shard", shard]).well();
+        assert_eq!(said.out, "");
+    }
+    assert!(merged(shared.path()) == expected);
+
+    // And by the script that is printed, with the binary on the path.
+    let scripted = tempfile::tempdir().unwrap();
+    four(scripted.path());
+    let script = sweep(scripted.path(), &["--emit", "shell", "--shards", "2"])
+        .well()
+        .out;
+    let mut path = PathBuf::from(env!("CARGO_BIN_EXE_varve"))
+        .parent()
+        .unwrap()
+        .as_os_str()
+        .to_owned();
+    path.push(":/usr/bin:/bin");
+    let done = Command::new("sh")
+        .args(["-c", &script])
+        .current_dir(scripted.path())
+        .env("PATH", path)
+        .output()
+        .unwrap();
+    Said::of(done).well();
+    assert!(merged(scripted.path()) == expected);
+}
+
+#[test]
+fn a_sweep_goes_on_where_it_was_and_takes_nothing_half() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    four(folder);
+    assert_eq!(left(folder), 4);
+    sweep(folder, &[]).well();
+    assert_eq!(left(folder), 0);
+    let all = points(folder);
+    let untouched = fs::metadata(&all[0]).unwrap().modified().unwrap();
+    // One is gone, one is half, one is of another build.
+    fs::remove_file(&all[1]).unwrap();
+    let text = fs::read_to_string(&all[2]).unwrap();
+    fs::write(&all[2], &text[..text.len() / 2]).unwrap();
+    let mut other: Value = serde_json::from_str(&fs::read_to_string(&all[3]).unwrap()).unwrap();
+    other["maker"] = "0.0.9".into();
+    fs::write(&all[3], other.to_string()).unwrap();
+    assert_eq!(left(folder), 3);
+    sweep(folder, &["--merge"]).refuses(
+        1,
+        &["3 of 4 points", "1 of them are there from another build"],
+    );
+    let partial = sweep(folder, &["--merge", "--partial"]).well();
+    assert!(
+        partial.out.contains("3 of 4 points are missing"),
+        "{}",
+        partial.out
+    );
+    let said = sweep(folder, &[]).well();
+    assert!(
+        said.err.contains("1 results are of another build"),
+        "{}",
+        said.err
+    );
+    assert_eq!(points(folder).len(), 4);
+    assert_eq!(
+        fs::metadata(&all[0]).unwrap().modified().unwrap(),
+        untouched
+    );
+}
+
+#[test]
+fn points_that_fail_are_named_and_the_others_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = format!(
+        "work = \"{TINY}\"\nmachine = [\"optane-6230\", \"lab\"]\npolicy = \"first-touch\"\n"
+    );
+    fs::write(folder.path().join("four.toml"), text).unwrap();
+    let said = sweep(folder.path(), &[]);
+    assert_eq!(said.code, 1);
+    assert!(said.err.contains("1 of 2 points failed"), "{}", said.err);
+    assert!(
+        said.err.contains("machine=lab: no machine is called `lab`"),
+        "{}",
+        said.err
+    );
+    assert_eq!(left(folder.path()), 1);
+}
+
+#[test]
+fn bad_sweeps_are_one_line_with_file_and_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for (text, said) in [
+        (
+            "work = \"gups\"\npolicy = [\"static\"]\nsede = 1\n",
+            "four.toml:3: sede: is no option of `varve run`; did you mean `seed`?",
+        ),
+        ("work = \"gups\"\nplan = \"kg-n\"\n", "--plan is for"),
+        ("", "needs something to run"),
+    ] {
+        fs::write(folder.join("four.toml"), text).unwrap();
+        sweep(folder, &[]).refuses(2, &[said]);
+        assert_eq!(
+            fs::read_dir(folder).unwrap().count(),
+            1,
+            "nothing is left behind"
+        );
+    }
+    four(folder);
+    sweep(folder, &["--shard", "4/4"]).refuses(2, &["write a share such as 3/16"]);
+    sweep(folder, &["--shard", "auto"]).refuses(2, &["no task of a job array"]);
+    varve(&["sweep", "/nowhere.toml"]).refuses(2, &["/nowhere.toml", "examples/budget.toml"]);
+}
+
+/// A task of a job array takes its share from Slurm's variables.
+#[test]
+fn a_share_may_come_from_the_job_array() {
+    let folder = tempfile::tempdir().unwrap();
+    four(folder.path());
+    let task = |id: &str| {
+        let mut command = command(&["sweep", "four.toml", "--shard", "auto"]);
+        command.current_dir(folder.path());
+        command.envs([
+            ("SLURM_ARRAY_TASK_ID", id),
+            ("SLURM_ARRAY_TASK_MIN", "5"),
+            ("SLURM_ARRAY_TASK_COUNT", "2"),
+        ]);
+        Said::of(command.output().unwrap()).well();
+    };
+    task("5");
+    assert_eq!(left(folder.path()), 2);
+    task("6");
+    assert_eq!(left(folder.path()), 0);
+    let script = sweep(folder.path(), &["--emit", "slurm", "--shards", "16"])
+        .well()
+        .out;
+    assert!(script.starts_with("#!/bin/bash\n#SBATCH"), "{script}");
+    assert!(
+        script.contains("--array=0-15") && script.contains("--merge"),
+        "{script}"
+    );
+    let job = sweep(folder.path(), &["--emit", "k8s", "--shards", "3"])
+        .well()
+        .out;
+    assert!(
+        job.contains("completionMode: Indexed") && job.contains("completions: 3"),
+        "{job}"
+    );
+}
+
+#[test]
+fn several_seeds_are_medians_with_their_spread() {
+    let words = [
+        "run",
+        TINY,
+        "--machine",
+        "optane-6230",
+        "--policy",
+        "first-touch",
+        "--set",
+        "core.ipc=1.5",
+    ];
+    let all = varve(&[&words[..], &["--seeds", "3", "--json"]].concat()).well();
+    let all: Value = serde_json::from_str(&all.out).unwrap();
+    let columns: Vec<&str> = all["table"]["columns"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| c["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(columns[..2], ["time", "spread"]);
+    assert_eq!(all["machine"], "optane-6230:core.ipc=1.5");
+    let runs = all["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 3);
+    let mut times: Vec<f64> = runs
+        .iter()
+        .map(|run| run["seconds"].as_f64().unwrap() * 1e9)
+        .collect();
+    times.sort_by(f64::total_cmp);
+    let shown = all["table"]["rows"][0]["values"][0].as_f64().unwrap();
+    assert!(
+        (shown - times[1]).abs() < 1e-6 * times[1],
+        "{shown} of {times:?}"
+    );
+}
