@@ -53,10 +53,20 @@ pub fn check(sweep: &Sweep) -> Result<(), String> {
     for axis in 0..sweep.axes.len() {
         stride /= sweep.axes[axis].values.len();
         for value in 0..sweep.axes[axis].values.len() {
-            checked(&words(sweep, stride * value)).map_err(|what| sweep.problem(axis, &what))?;
+            checked(&words(sweep, stride * value))
+                .map_err(|what| sweep.problem(meant(sweep, &what).unwrap_or(axis), &what))?;
         }
     }
     Ok(())
+}
+
+/// The axis whose option a message names.
+fn meant(sweep: &Sweep, what: &str) -> Option<usize> {
+    let named = |name: &str| {
+        let mut words = what.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
+        words.any(|word| word.strip_prefix("--") == Some(name))
+    };
+    sweep.axes.iter().position(|axis| named(&axis.name))
 }
 
 fn checked(words: &[String]) -> Result<(), String> {
