@@ -1,5 +1,6 @@
 //! The engine: what all modules and stores share.
 
+use crate::code::perf::PerfMap;
 use crate::compile::isa::{Level, isa};
 use crate::compile::worker::Worker;
 use crate::error::Result;
@@ -148,6 +149,8 @@ pub struct Config {
     pub hot: u32,
     /// Generate optimized code on another thread while the program runs on. Without it, runs are the same every time.
     pub background: bool,
+    /// Where `perf` finds the names of compiled functions.
+    pub perf_map: Option<Arc<PerfMap>>,
 }
 
 impl Config {
@@ -177,6 +180,7 @@ impl Default for Config {
             tier: Tier::Auto,
             background: std::thread::available_parallelism().is_ok_and(|n| n.get() > 1),
             hot: Config::HOT,
+            perf_map: None,
         }
     }
 }

@@ -324,3 +324,36 @@ fn bounds_are_checked_in_each_iteration() {
         other => panic!("{other:?}"),
     }
 }
+
+/// What `perf` reads: each piece of code with its function's name and compiler.
+#[test]
+fn perf_is_told_the_names_of_compiled_functions() {
+    let names = std::sync::Arc::new(PerfMap::create().unwrap());
+    let config = Config {
+        perf_map: Some(names.clone()),
+        ..early()
+    };
+    let mut p = Program::new(config, SUM);
+    p.call::<i32, i64>("sum", 1_000_000).unwrap();
+    let text = std::fs::read_to_string(names.path()).unwrap();
+    std::fs::remove_file(names.path()).unwrap();
+    let pieces: Vec<(usize, usize, &str)> = text
+        .lines()
+        .map(|line| {
+            let mut parts = line.splitn(3, ' ');
+            let mut number = || usize::from_str_radix(parts.next().unwrap(), 16).unwrap();
+            (number(), number(), parts.next().unwrap())
+        })
+        .collect();
+    let named = |end: &str| {
+        let is = |name: &str| name.contains("sum") && name.ends_with(end);
+        pieces.iter().filter(|(.., name)| is(name)).count()
+    };
+    assert_eq!(named("[baseline]"), 1, "{text}");
+    // The rest of the loop in which it was when it became hot.
+    assert!(named("[optimized]") >= 1, "{text}");
+    for (start, bytes, name) in &pieces {
+        let inside = pieces.iter().any(|(s, ..)| s > start && *s < start + bytes);
+        assert!(*bytes > 0 && !inside, "{name}: {text}");
+    }
+}

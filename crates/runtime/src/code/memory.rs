@@ -20,46 +20,64 @@ fn failed(what: &str) -> Error {
     ))
 }
 
-impl CodeMemory {
-    pub fn new() -> Result<CodeMemory> {
-        // SAFETY: a fresh anonymous file, mapped twice at addresses that the kernel chooses; both mappings are kept
-        // until drop.
-        unsafe {
-            let fd = libc::memfd_create(c"varve-code".as_ptr(), libc::MFD_CLOEXEC);
-            if fd < 0 {
-                return Err(failed("memfd_create"));
-            }
-            let map = |protection| {
-                libc::mmap(
-                    ptr::null_mut(),
-                    CODE_BYTES,
-                    protection,
-                    libc::MAP_SHARED | libc::MAP_NORESERVE,
-                    fd,
-                    0,
-                )
-            };
-            let sized = libc::ftruncate(fd, CODE_BYTES as libc::off_t) == 0;
-            let write = if sized {
-                map(libc::PROT_READ | libc::PROT_WRITE)
-            } else {
-                libc::MAP_FAILED
-            };
-            let run = if sized {
-                map(libc::PROT_READ | libc::PROT_EXEC)
-            } else {
-                libc::MAP_FAILED
-            };
-            libc::close(fd);
-            if write == libc::MAP_FAILED || run == libc::MAP_FAILED {
-                return Err(failed("mmap"));
-            }
-            Ok(CodeMemory {
-                write: write.cast(),
-                run: run.cast(),
-                used: 0,
-            })
+/// Two mappings of the same memory, to write and to run.
+type Mappings = (*mut libc::c_void, *mut libc::c_void);
+
+fn of_file() -> Result<Mappings> {
+    // SAFETY: a fresh anonymous file, mapped twice at addresses that the kernel chooses; both mappings are kept until drop.
+    unsafe {
+        let fd = libc::memfd_create(c"varve-code".as_ptr(), libc::MFD_CLOEXEC);
+        if fd < 0 {
+            return Err(failed("memfd_create"));
         }
+        let map = |protection| {
+            let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
+            libc::mmap(ptr::null_mut(), CODE_BYTES, protection, flags, fd, 0)
+        };
+        let (mut write, mut run) = (libc::MAP_FAILED, libc::MAP_FAILED);
+        if libc::ftruncate(fd, CODE_BYTES as libc::off_t) == 0 {
+            write = map(libc::PROT_READ | libc::PROT_WRITE);
+            run = map(libc::PROT_READ | libc::PROT_EXEC);
+        }
+        libc::close(fd);
+        match write == libc::MAP_FAILED || run == libc::MAP_FAILED {
+            true => Err(failed("mmap")),
+            false => Ok((write, run)),
+        }
+    }
+}
+
+/// Valgrind knows no second mapping of this kind, so it is not the usual one.
+fn anonymous() -> Result<Mappings> {
+    // SAFETY: fresh shared memory, and a second mapping of it (which is what an old size of 0 asks for), both at addresses that the
+    // kernel chooses and kept until drop.
+    unsafe {
+        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let write = libc::mmap(ptr::null_mut(), CODE_BYTES, protection, flags, -1, 0);
+        if write == libc::MAP_FAILED {
+            return Err(failed("mmap"));
+        }
+        let run = libc::mremap(write, 0, CODE_BYTES, libc::MREMAP_MAYMOVE);
+        if run == libc::MAP_FAILED {
+            return Err(failed("mremap"));
+        }
+        match libc::mprotect(run, CODE_BYTES, libc::PROT_READ | libc::PROT_EXEC) {
+            0 => Ok((write, run)),
+            _ => Err(failed("mprotect")),
+        }
+    }
+}
+
+impl CodeMemory {
+    /// With `named`, the kernel calls it anonymous memory: only then does `perf` look for names of what is in it.
+    pub fn new(named: bool) -> Result<CodeMemory> {
+        let (write, run) = if named { anonymous() } else { of_file() }?;
+        Ok(CodeMemory {
+            write: write.cast(),
+            run: run.cast(),
+            used: 0,
+        })
     }
 
     /// Range of addresses that code runs at.

@@ -2,5 +2,6 @@
 
 pub(crate) mod map;
 pub(crate) mod memory;
+pub(crate) mod perf;
 pub(crate) mod signals;
 pub(crate) mod walk;

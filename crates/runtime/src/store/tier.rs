@@ -8,6 +8,7 @@
 use super::Vm;
 use super::func::FuncKind;
 use super::sampler::Sampling;
+use crate::code::map::CodeInfo;
 use crate::compile::env::Env;
 use crate::compile::feedback::{Feedback, FeedbackTable};
 use crate::compile::glue;
@@ -148,9 +149,24 @@ impl Vm {
             Level::Optimizing => c.tiers.stats.optimized += 1,
         }
         let info = unit.place(&mut c.memory, &c.helpers)?;
+        self.name_for_perf(&info, level);
         let code = info.start as *const u8;
-        c.map.add(info);
+        self.code.map.add(info);
         Ok(code)
+    }
+
+    fn name_for_perf(&self, info: &CodeInfo, level: Level) {
+        let Some(names) = &self.engine.config().perf_map else {
+            return;
+        };
+        let name = info
+            .func
+            .map_or_else(|| "glue".into(), |func| self.func_name(func));
+        let level = match level {
+            Level::Baseline => "baseline",
+            Level::Optimizing => "optimized",
+        };
+        names.add(info.start, info.len, &format!("{name} [{level}]"));
     }
 
     /// Fresh code of a function, or of the rest of it.

@@ -134,7 +134,7 @@ impl Vm {
             false => None,
         };
         let stack = Stack::new(engine.config().stack)?;
-        let mut memory = CodeMemory::new()?;
+        let mut memory = CodeMemory::new(engine.config().perf_map.is_some())?;
         let helpers = helpers::exits(&mut memory)?;
         let lazy = arch::lazy(&mut memory, helpers::compile_address())?;
         static IDS: AtomicU64 = AtomicU64::new(1);

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use varve_machine::Bytes;
 use varve_run::{ManagedProgram, unknown_sites};
 use varve_runtime::host::{Console, State};
-use varve_runtime::{Config, Engine, Error, Module, Store};
+use varve_runtime::{Config, Engine, Error, Module, PerfMap, Store};
 use varve_sites::{Profile, SitesFile};
 
 /// The nursery, as far as the user says.
@@ -61,6 +61,15 @@ pub fn run(program: &Program, a: &Plain, objects: Option<&LiveObjects>) -> Done 
     let mut config = settings(&a.engine, &a.region, &a.medium)?;
     let managed = managed(program, &a.engine, &a.sandbox)?;
     config.interruptible = a.sandbox.timeout.is_some();
+    if a.log.perf_map {
+        let names = PerfMap::create().map_err(|e| {
+            wrong(format!(
+                "--perf-map: /tmp/perf-{}.map: {e}",
+                std::process::id()
+            ))
+        })?;
+        config.perf_map = Some(Arc::new(names));
+    }
     let mut placing = None;
     if let Some(objects) = objects {
         let plan = plan(&objects.objects, file, &managed.bytes, &mut config)?;

@@ -36,4 +36,8 @@ pub struct EngineLog {
     /// Print a table of collections at the end, on standard error: pauses and bytes
     #[arg(long)]
     pub gc_stats: bool,
+    /// Tell `perf` the names of compiled functions, in /tmp/perf-PID.map: `perf record varve run --perf-map x.wasm`, then `perf
+    /// report`
+    #[arg(long)]
+    pub perf_map: bool,
 }
