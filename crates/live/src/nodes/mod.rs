@@ -3,6 +3,7 @@
 //! ```text
 //! kinds.rs      which nodes are fast memory and which are slow: what firmware and kernel say, or what the user says
 //! memory.rs     binds addresses to a kind, and looks whether they are there
+//! on_process.rs move_pages on another process
 //! positions.rs  on which nodes pages are
 //! pool.rs       slow memory that is zero before anybody wants it
 //! sys.rs        the system calls
@@ -13,6 +14,7 @@ mod kinds;
 mod mask;
 mod memory;
 mod pool;
+pub(crate) mod on_process;
 mod positions;
 mod sys;
 

@@ -4,7 +4,7 @@ use crate::args::ListArgs;
 use crate::ui::{Done, print, wrong};
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use varve_pages::policies::SCALE;
+use varve_pages::policies::{Live, SCALE};
 use varve_runtime::plans;
 use varve_spec::{Param, all_params};
 use varve_workloads::registry::COMMON;
@@ -22,9 +22,13 @@ pub fn policies(a: &ListArgs) -> Done {
         .iter()
         .map(|p| Item {
             name: p.name,
-            about: match p.live {
-                true => format!("{} ({}); also with --live", p.about, p.source),
-                false => format!("{} ({})", p.about, p.source),
+            about: match (p.live, a.name.is_some()) {
+                (Live::Cache, _) => format!("{} ({}); live: run --live", p.about, p.source),
+                (Live::Nodes, _) => format!("{} ({}); live: tier", p.about, p.source),
+                (Live::No(why), true) => {
+                    format!("{} ({}); not live: {why}", p.about, p.source)
+                }
+                (Live::No(_), false) => format!("{} ({})", p.about, p.source),
             },
             params: all_params(p.params, &[SCALE]),
         })

@@ -52,6 +52,8 @@ mod so_far;
 pub mod start;
 pub mod study;
 pub mod table;
+pub mod tier;
+mod tier_said;
 mod timeout;
 pub mod trace;
 mod tray_table;

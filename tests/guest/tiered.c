@@ -1,0 +1,93 @@
+/* A program whose hot and cold memory is known, for `varve tier`: it asks the kernel, page by page, where both are.
+ *
+ *   tiered total=64 hot=8 budget=12 node=1 seconds=60 percent=95 do=read
+ *
+ * Takes `total` MiB, from node `node` first. `hot` of them, spread over all, are touched every 10 ms, and the others never
+ * again. Once a second it prints where they are. It ends well once `percent` of the hot pages are on node 0 and no more than
+ * `budget` MiB are; it fails if that has not come within `seconds`. With budget=0 it runs for all its seconds. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PAGE = 4096, MIB = 256 }; /* a MiB in pages */
+
+static long option(int count, char **words, const char *key, long otherwise) {
+    size_t length = strlen(key);
+    for (int i = 1; i < count; i++)
+        if (!strncmp(words[i], key, length) && words[i][length] == '=')
+            return strtol(words[i] + length + 1, NULL, 10);
+    return otherwise;
+}
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec + time.tv_nsec / 1e9;
+}
+
+int main(int count, char **words) {
+    long total = option(count, words, "total", 64), hot = option(count, words, "hot", 8);
+    long budget = option(count, words, "budget", 12), node = option(count, words, "node", -1);
+    long seconds = option(count, words, "seconds", 60), percent = option(count, words, "percent", 95);
+    int writes = 0;
+    for (int i = 1; i < count; i++)
+        writes |= !strcmp(words[i], "do=write");
+    if (node >= 0) {
+        unsigned long mask = 1ul << node;
+        syscall(SYS_set_mempolicy, 1 /* MPOL_PREFERRED */, &mask, 65);
+    }
+    size_t bytes = (size_t)total << 20;
+    char *memory = mmap(NULL, bytes + (1 << 20), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return 2;
+    memory = (char *)(((size_t)memory + (1 << 20) - 1) >> 20 << 20);
+    madvise(memory, bytes, MADV_NOHUGEPAGE);
+    for (size_t at = 0; at < bytes; at += PAGE)
+        memory[at] = 1;
+    syscall(SYS_set_mempolicy, 0, NULL, 0);
+    /* Every total/hot-th MiB. */
+    char *is_hot = calloc(total, 1);
+    for (long i = 0; i < hot; i++)
+        is_hot[i * total / hot] = 1;
+    void **pages = malloc(sizeof *pages * total * MIB);
+    int *where = malloc(sizeof *where * total * MIB);
+    for (long i = 0; i < total * MIB; i++)
+        pages[i] = memory + i * PAGE;
+
+    double begun = now(), told = begun;
+    volatile char sum = 0;
+    for (;;) {
+        for (long i = 0; i < total; i++)
+            for (long page = 0; is_hot[i] && page < MIB; page++) {
+                volatile char *at = memory + (i * MIB + page) * PAGE;
+                if (writes)
+                    *at = *at + 1;
+                else
+                    sum += *at;
+            }
+        usleep(10000);
+        if (now() - told < 1)
+            continue;
+        told = now();
+        long hot_fast = 0, cold_fast = 0;
+        if (syscall(SYS_move_pages, 0, total * MIB, pages, NULL, where, 0))
+            return 2;
+        for (long i = 0; i < total * MIB; i++)
+            if (where[i] == 0)
+                *(is_hot[i / MIB] ? &hot_fast : &cold_fast) += 1;
+        printf("%.0f s: on node 0 %ld of %ld hot pages, %ld of %ld cold ones\n", told - begun, hot_fast, hot * MIB, cold_fast,
+               (total - hot) * MIB);
+        fflush(stdout);
+        if (budget && hot_fast * 100 >= percent * hot * MIB && hot_fast + cold_fast <= budget * MIB) {
+            printf("settled after %.0f s\n", told - begun);
+            return 0;
+        }
+        if (told - begun >= seconds)
+            return budget ? 1 : 0;
+    }
+}
