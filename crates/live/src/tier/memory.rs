@@ -133,7 +133,12 @@ impl ProcessMemory {
         self.huge.clear();
         // Opened anew: a program that starts another in its place has another map.
         let map = Pagemap::of(self.process).map_err(of_place)?;
-        for mapping in movable(&used::mappings(self.process, &[])?) {
+        let mappings = used::mappings(self.process, &[])?;
+        if mappings.is_empty() {
+            // Of the kernel, or about to be gone.
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
+        for mapping in movable(&mappings) {
             let (start, end) = (mapping.start as usize, mapping.end as usize);
             let there = &mut self.there;
             if self.has_scan {

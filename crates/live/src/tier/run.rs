@@ -162,6 +162,9 @@ pub fn tier<D: Decide>(
         }
         _ => None,
     };
+    if interrupts.is_some() {
+        can_tier(std::process::id(), &options.kinds)?;
+    }
     let roots = who_is_there(target)?;
     let nodes = MachineNodes::new(options.kinds.clone(), &topology);
     let room = room(&roots, options, &topology, &nodes);
@@ -198,12 +201,16 @@ pub fn tier<D: Decide>(
         }
         all.child = Some(child);
     }
+    let mut last = None;
     for &process in &roots {
         if let Err(error) = all.join(process, false) {
             match (target, error) {
                 // It has ended already, which is its own matter; a group's others are there.
                 (_, TierError::Gone(_) | TierError::NoMemory(_)) if all.child.is_some() => {}
-                (Target::Group(_), error) => all.notes.push(error.to_string()),
+                (Target::Group(_), error) => {
+                    all.note(error.to_string());
+                    last = Some(error);
+                }
                 (_, error) => {
                     all.wait_for_the_command();
                     return Err(error);
@@ -211,11 +218,8 @@ pub fn tier<D: Decide>(
             }
         }
     }
-    if let (Target::Group(folder), true) = (target, all.known.is_empty()) {
-        let said = all.notes.pop();
-        return Err(TierError::Empty(
-            said.unwrap_or_else(|| folder.display().to_string()),
-        ));
+    if let (Some(error), true) = (last, all.steering.processes.is_empty()) {
+        return Err(error);
     }
     begun(&all.begun(room));
     let report = all.run(room);
@@ -223,6 +227,29 @@ pub fn tier<D: Decide>(
         interrupts.end();
     }
     Ok(report)
+}
+
+/// Whether a process's memory may be moved between the nodes at all.
+fn can_tier(process: u32, kinds: &Kinds) -> Result<(), TierError> {
+    let Some(allowed) = who::allowed(process) else {
+        return Ok(());
+    };
+    let mut wanted = kinds.fast.iter().chain(&kinds.slow);
+    if let Some(&node) = wanted.find(|node| !allowed.contains(node)) {
+        let allowed = Kinds::list(&allowed);
+        return Err(TierError::Forbidden {
+            process,
+            node,
+            allowed,
+        });
+    }
+    let refused = |error| TierError::Refused { process, error };
+    // Of a page of our own the kernel tells where it is, unless a sandbox forbids the call.
+    let mut own = ProcessMemory::of(std::process::id(), BASE).map_err(refused)?;
+    let pages = own.pages().map_err(refused)?;
+    own.nodes(&pages[..pages.len().min(1)])
+        .map(drop)
+        .map_err(refused)
 }
 
 /// The processes to begin with; none for a command.
@@ -328,18 +355,7 @@ impl<D: Decide> Tiering<'_, D> {
         self.known.insert(process, None);
         let lock = Lock::of(process).map_err(|error| TierError::Refused { process, error })?;
         let lock = lock.ok_or(TierError::Taken(process))?;
-        if let Some(allowed) = who::allowed(process) {
-            let kinds = &self.options.kinds;
-            let mut wanted = kinds.fast.iter().chain(&kinds.slow);
-            if let Some(&node) = wanted.find(|node| !allowed.contains(node)) {
-                let allowed = Kinds::list(&allowed);
-                return Err(TierError::Forbidden {
-                    process,
-                    node,
-                    allowed,
-                });
-            }
-        }
+        can_tier(process, &self.options.kinds)?;
         let why = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => TierError::Gone(process),
             io::ErrorKind::PermissionDenied => TierError::Foreign(process),
@@ -378,6 +394,13 @@ impl<D: Decide> Tiering<'_, D> {
             (report.pid, report.name.clone(), report.observer)
         };
         let mut notes = self.notes.clone();
+        let given = self.options.fast_bytes.unwrap_or(0);
+        if given >= (room.fast_pages + 1) * room.page_bytes {
+            notes.push(
+                "the fast nodes have less memory than --fast asks for: they have what the first line says"
+                    .into(),
+            );
+        }
         if !matches!(self.target, Target::Group(_)) && !who::knows_families() {
             notes.push(
                 "processes that these start are left alone: the kernel does not tell of them (CONFIG_PROC_CHILDREN); --cgroup has them"

@@ -27,6 +27,7 @@ mod sandbox;
 #[path = "../shared/small_disk.rs"]
 mod small_disk;
 mod stop;
+mod tier;
 mod traced;
 mod trays;
 mod wasm;
