@@ -84,6 +84,13 @@ int main(int count, char **words) {
                 else
                     sum += *at;
             }
+        /* The processor notes a use when it looks a page up, and not while it still knows where it is. A program with more memory in
+         * use has it look pages up again; this one has it forget them, which giving back many pages does. */
+        char *other = mmap(NULL, 64 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (other != MAP_FAILED) {
+            memset(other, 1, 64 * PAGE);
+            munmap(other, 64 * PAGE);
+        }
         usleep(10000);
         if (now() - told < 1)
             continue;

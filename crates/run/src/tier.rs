@@ -171,7 +171,8 @@ impl Decide for PagePolicy {
     fn is_hot(&self, page: Page) -> bool {
         let heat = self.placement.policy().heat();
         let frame = self.frames.get(&page);
-        heat.zip(frame).is_some_and(|(heat, &frame)| heat.is_hot(frame))
+        heat.zip(frame)
+            .is_some_and(|(heat, &frame)| heat.is_hot(frame))
     }
 
     fn wants_uses(&self) -> bool {
@@ -206,11 +207,19 @@ mod tests {
                 (_, other) => panic!("{}: {other:?}", entry.name),
             }
         }
-        for spec in ["hotset:threads=1", "hotset:scale=8", "hotset:nonsense=1", "hotst"] {
+        for spec in [
+            "hotset:threads=1",
+            "hotset:scale=8",
+            "hotset:nonsense=1",
+            "hotst",
+        ] {
             assert!(live_spec(spec).is_err(), "{spec}");
         }
         assert_eq!(live_spec("hotset:period=5s").unwrap(), "hotset:period=5s");
-        assert_eq!(live_spec("hotset:cool=20").unwrap(), "hotset:cool=20,period=1s");
+        assert_eq!(
+            live_spec("hotset:cool=20").unwrap(),
+            "hotset:cool=20,period=1s"
+        );
     }
 
     /// Pages come in order; four fit; two others become hot, and take the places of two cold ones.

@@ -91,10 +91,7 @@ fn on_the_model() -> Vec<bool> {
 fn live(kinds: Kinds) -> Option<Vec<bool>> {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("tiered");
-    let source = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../tests/guest/tiered.c"
-    );
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/guest/tiered.c");
     let mut build = Command::new("cc");
     build.args(["-O1", source, "-o"]).arg(&program);
     if !build.status().is_ok_and(|status| status.success()) {
@@ -123,9 +120,20 @@ fn live(kinds: Kinds) -> Option<Vec<bool>> {
     };
     let spec = live_spec("hotset:period=300ms").unwrap();
     let target = Target::Processes(vec![child.id()]);
-    tier(&target, &options, |room| PagePolicy::new(&spec, room), |_| {}).unwrap();
+    tier(
+        &target,
+        &options,
+        |room| PagePolicy::new(&spec, room),
+        |_| {},
+    )
+    .unwrap();
     let mut text = String::new();
-    child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    child
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut text)
+        .unwrap();
     child.wait().unwrap();
     let digits = |word: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(word));
@@ -162,9 +170,16 @@ fn the_same_pages_are_in_fast_memory_live_and_on_the_model() {
     );
     // The model's hot pages are all in fast memory; live a page in a hundred may be on its way.
     assert_eq!(fast(&model[..hot]), hot);
-    assert!(hot_differ * 100 <= hot, "{hot_differ} of {hot} hot pages differ");
+    assert!(
+        hot_differ * 100 <= hot,
+        "{hot_differ} of {hot} hot pages differ"
+    );
     // Both fill fast memory, with cold pages where hot ones leave room; live some of it is stacks and the like.
     let budget = (FAST_MIB * MIB) as usize;
     assert_eq!(fast(&model), budget);
-    assert!(fast(&live).abs_diff(budget) * 50 <= budget, "{}", fast(&live));
+    assert!(
+        fast(&live).abs_diff(budget) * 50 <= budget,
+        "{}",
+        fast(&live)
+    );
 }

@@ -13,8 +13,8 @@ mod error;
 mod kinds;
 mod mask;
 mod memory;
-mod pool;
 pub(crate) mod on_process;
+mod pool;
 mod positions;
 mod sys;
 

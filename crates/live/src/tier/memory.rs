@@ -283,6 +283,16 @@ impl Memory for ProcessMemory {
                 return Err(io::Error::from_raw_os_error(libc::ESRCH));
             }
             on_process::move_to(self.process, batch, node, &mut status)?;
+            if status[..batch.len()].contains(&-libc::EAGAIN) {
+                // After a page that cannot be moved the kernel tells nothing of those around it, moved or not.
+                let mut there = vec![0; batch.len()];
+                on_process::nodes_of(self.process, batch, &mut there)?;
+                for (status, there) in status.iter_mut().zip(there) {
+                    if *status == -libc::EAGAIN && there == node as i32 {
+                        *status = there;
+                    }
+                }
+            }
             for ((&at, &index), &status) in batch.iter().zip(of).zip(&status) {
                 let outcome = &mut outcomes[index];
                 let bytes = match self.is_huge(at as u64) {

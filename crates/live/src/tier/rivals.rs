@@ -22,7 +22,9 @@ pub fn rivals(root: &Path) -> Vec<Rival> {
     let mut found = |line: String, fights| all.push(Rival { line, fights });
     // Bits: 1, between nodes by the processors that use pages; 2, between kinds of memory by use
     // (Documentation/admin-guide/sysctl/kernel.rst).
-    let balancing = word("proc/sys/kernel/numa_balancing").parse::<u32>().unwrap_or(0);
+    let balancing = word("proc/sys/kernel/numa_balancing")
+        .parse::<u32>()
+        .unwrap_or(0);
     if balancing & 2 != 0 {
         found(
             format!(

@@ -24,7 +24,9 @@ impl MachineNodes {
             let numbers: Vec<u32> = topology.nodes.iter().map(|n| n.id).collect();
             let distance = |node: &u32| {
                 let at = numbers.iter().position(|n| n == node);
-                at.and_then(|at| from.distances.get(at)).copied().unwrap_or(u32::MAX)
+                at.and_then(|at| from.distances.get(at))
+                    .copied()
+                    .unwrap_or(u32::MAX)
             };
             for (fast, nodes) in [(true, &kinds.fast), (false, &kinds.slow)] {
                 let mut nodes = nodes.clone();
@@ -161,7 +163,11 @@ Node 1, zone   Normal
         assert_eq!(nodes.choose(false, 0, 40), Some(2));
         nodes.went(0, 2, 40);
         assert_eq!(nodes.choose(false, 0, 40), Some(5));
-        assert_eq!(nodes.choose(true, 5, 140), Some(0), "what left has made room");
+        assert_eq!(
+            nodes.choose(true, 5, 140),
+            Some(0),
+            "what left has made room"
+        );
         assert_eq!(nodes.choose(true, 5, 141), None);
     }
 }

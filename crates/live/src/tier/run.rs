@@ -104,7 +104,9 @@ pub enum TierError {
     #[error("--pid {0}: it has no memory of its own: it is part of the kernel, or has ended")]
     NoMemory(u32),
     /// Another one is at work.
-    #[error("process {0} is tiered by another `varve tier`: end that one first (Ctrl-C, or SIGTERM)")]
+    #[error(
+        "process {0} is tiered by another `varve tier`: end that one first (Ctrl-C, or SIGTERM)"
+    )]
     Taken(u32),
     /// Its memory may not be moved.
     #[error(
@@ -390,9 +392,8 @@ impl<D: Decide> Tiering<'_, D> {
     }
 
     fn begun(&self, room: Room) -> Begun {
-        let of = |(report, _): &(TieredProcess, f64)| {
-            (report.pid, report.name.clone(), report.observer)
-        };
+        let of =
+            |(report, _): &(TieredProcess, f64)| (report.pid, report.name.clone(), report.observer);
         let mut notes = self.notes.clone();
         let given = self.options.fast_bytes.unwrap_or(0);
         if given >= (room.fast_pages + 1) * room.page_bytes {

@@ -407,7 +407,7 @@ impl<D: Decide> Steering<D> {
         }
         let mut batches: Vec<_> = batches.into_iter().collect();
         batches.sort_by_key(|(key, _)| *key);
-        let mut done = Vec::new();
+        let (mut done, mut gone) = (Vec::new(), Vec::new());
         for ((process, from, to), batch) in batches {
             if from == to {
                 batch.iter().for_each(|wish| self.arrived(*wish, to));
@@ -430,10 +430,21 @@ impl<D: Decide> Steering<D> {
                         self.arrived(wish, to);
                         done.push(wish);
                     }
-                    Some(Refusal::Gone) => {}
+                    Some(Refusal::Gone) => gone.push(wish.page),
                     Some(_) => self.refused(wish.page),
                 }
             }
+        }
+        // What is there again at the next look is another page.
+        for page in gone {
+            let process = self
+                .processes
+                .iter_mut()
+                .find(|p| p.number == page.process());
+            if let Some(process) = process {
+                process.pages.retain(|number| *number != page.number());
+            }
+            self.forget(page);
         }
         done
     }
@@ -496,7 +507,10 @@ mod tests {
     #[test]
     fn what_came_and_what_went_is_told() {
         assert_eq!(differences(&[], &[1, 2]), (vec![1, 2], vec![]));
-        assert_eq!(differences(&[1, 3, 4], &[2, 3, 9]), (vec![2, 9], vec![1, 4]));
+        assert_eq!(
+            differences(&[1, 3, 4], &[2, 3, 9]),
+            (vec![2, 9], vec![1, 4])
+        );
         assert_eq!(differences(&[1, 2], &[]), (vec![], vec![1, 2]));
     }
 }

@@ -50,7 +50,10 @@ pub fn family(process: u32) -> BTreeSet<u32> {
         let threads = fs::read_dir(format!("/proc/{process}/task"));
         for thread in threads.into_iter().flatten().flatten() {
             let text = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
-            ahead.extend(text.split_whitespace().filter_map(|word| word.parse::<u32>().ok()));
+            ahead.extend(
+                text.split_whitespace()
+                    .filter_map(|word| word.parse::<u32>().ok()),
+            );
         }
     }
     all
@@ -70,7 +73,9 @@ pub fn name(process: u32) -> String {
 /// Nodes that a process may have memory of; `None` if that is not told.
 pub fn allowed(process: u32) -> Option<Vec<u32>> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let list = status.lines().find_map(|line| line.strip_prefix("Mems_allowed_list:"))?;
+    let list = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Mems_allowed_list:"))?;
     Some(crate::probe::sysfs::parse_list(list.trim()))
 }
 
@@ -83,7 +88,10 @@ mod tests {
         if !knows_families() {
             return eprintln!("skipped: the kernel does not tell of children");
         }
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
         let all = family(std::process::id());
         assert!(all.contains(&child.id()) && all.contains(&std::process::id()));
         assert_eq!(name(std::process::id()).is_empty(), false);

@@ -45,9 +45,7 @@ pub const ENTRY: Entry = Entry {
         SAMPLE,
         TICK,
     ],
-    live: Live::No(
-        "no program chooses the DIMM of a page",
-    ),
+    live: Live::No("no program chooses the DIMM of a page"),
     ..Entry::new(
         "trays",
         "hot pages on few DIMMs, cold ones packed on others, so that those left over sleep",

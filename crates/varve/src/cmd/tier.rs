@@ -31,7 +31,12 @@ pub fn tier(a: &TierArgs) -> Done {
     }
     for rival in rivals(Path::new("/")) {
         match rival.fights && !a.beside {
-            true => return Err(wrong(format!("{}; or go on beside it with --beside", rival.line))),
+            true => {
+                return Err(wrong(format!(
+                    "{}; or go on beside it with --beside",
+                    rival.line
+                )));
+            }
             false => notes.push(rival.line),
         }
     }

@@ -60,7 +60,8 @@ mod tests {
         let mut bits = Bits::of(std::process::id(), 4096);
         let mut uses = Vec::new();
         for _ in 0..8 {
-            held.iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
+            held.iter_mut()
+                .for_each(|byte| *byte = byte.wrapping_add(1));
             bits.look(&[page], &mut uses).unwrap();
         }
         assert!(uses.iter().any(|used| used.page == page));

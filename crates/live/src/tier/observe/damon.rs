@@ -41,7 +41,9 @@ impl Observer for Monitor {
         // Mappings without a page that is there have nothing to watch.
         let has_pages = |range: &Range<u64>| {
             let first = pages.partition_point(|page| (page + 1) * bytes <= range.start);
-            pages.get(first).is_some_and(|page| page * bytes < range.end)
+            pages
+                .get(first)
+                .is_some_and(|page| page * bytes < range.end)
         };
         let ranges = movable(&mappings).map(|m| m.start..m.end);
         let ranges: Vec<Range<u64>> = ranges.filter(has_pages).collect();

@@ -84,7 +84,10 @@ impl Idle {
 
 impl Observer for Idle {
     fn look(&mut self, pages: &[u64], uses: &mut Vec<Use>) -> io::Result<()> {
-        let used = self.marked.iter().filter(|(_, frame)| !self.is_idle(*frame));
+        let used = self
+            .marked
+            .iter()
+            .filter(|(_, frame)| !self.is_idle(*frame));
         uses.extend(used.map(|&(page, _)| Use {
             page,
             writes: false,
@@ -121,7 +124,9 @@ mod tests {
         let mut word = [0u8; 8];
         idle.bitmap.read_exact_at(&mut word, at).unwrap();
         let without = u64::from_ne_bytes(word) & !(1 << (frame % 64));
-        idle.bitmap.write_all_at(&without.to_ne_bytes(), at).unwrap();
+        idle.bitmap
+            .write_all_at(&without.to_ne_bytes(), at)
+            .unwrap();
         idle.look(&pages, &mut uses).unwrap();
         let used: Vec<u64> = uses.iter().map(|u| u.page).collect();
         assert_eq!(used, [first + 2]);

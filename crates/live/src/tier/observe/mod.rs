@@ -79,13 +79,7 @@ impl fmt::Display for Way {
 
 impl Way {
     /// In the order in which they are tried.
-    pub const ALL: [Way; 5] = [
-        Way::Hardware,
-        Way::Damon,
-        Way::Idle,
-        Way::Writes,
-        Way::Bits,
-    ];
+    pub const ALL: [Way; 5] = [Way::Hardware, Way::Damon, Way::Idle, Way::Writes, Way::Bits];
 
     /// As `--observe` has it.
     pub fn name(self) -> &'static str {
@@ -109,12 +103,12 @@ impl Way {
             Way::Damon => [
                 "the kernel's monitor (DAMON): in how many of ten checks, 100 ms apart, a part of memory was in use",
                 "a thread of the kernel, up to 10,000 checks a second, named at the end",
-                "more than 1000 parts of memory: pages within a part count alike; reads and writes are not told apart",
+                "more than 1000 parts of memory: pages within a part count alike; uses of pages that the processor's TLB knows; writes apart from reads",
             ],
             Way::Idle => [
                 "the kernel's idle page tracking: whether a page was used since the last look",
                 "two looks at the kernel's record of each page in each interval, in the share of a core below",
-                "how often a page is used between two looks; of pages larger than 4 KiB all but one of the kernel's; reads and writes are not told apart",
+                "how often a page is used between two looks; of pages larger than 4 KiB all but one of the kernel's; writes apart from reads",
             ],
             Way::Writes => [
                 "soft-dirty bits: whether a page was written since the last look",
@@ -124,7 +118,7 @@ impl Way {
             Way::Bits => [
                 "accessed bits by mapping: how much of each mapping was used since the last look",
                 "looks are in the share of a core below",
-                "which pages of a mapping are used: all of them count alike; reads and writes are not told apart",
+                "which pages of a mapping are used: all of them count alike; writes apart from reads",
             ],
         }
     }
@@ -233,7 +227,8 @@ impl Observers {
     fn lesser(&mut self, process: u32) -> Result<(Box<dyn Observer>, &'static str), String> {
         let ways = [Way::Idle, Way::Writes, Way::Bits];
         let way = ways.into_iter().find(|way| way.why_not().is_none());
-        let way = way.ok_or("the kernel's monitor is taken, and there is no other way to see its pages")?;
+        let way =
+            way.ok_or("the kernel's monitor is taken, and there is no other way to see its pages")?;
         let mut others = Observers::new(Some(way), self.page_bytes);
         others.of(process, false)
     }
