@@ -94,7 +94,7 @@ mod tests {
             .unwrap();
         let all = family(std::process::id());
         assert!(all.contains(&child.id()) && all.contains(&std::process::id()));
-        assert_eq!(name(std::process::id()).is_empty(), false);
+        assert!(!name(std::process::id()).is_empty());
         child.kill().unwrap();
         child.wait().unwrap();
     }

@@ -5,6 +5,7 @@ use super::{Observer, Use};
 use crate::place::pagemap::Pagemap;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const BASE: u64 = 4096;
 /// Of an entry of a page map.
@@ -32,8 +33,15 @@ fn forget(process: u32) -> io::Result<()> {
     OpenOptions::new().write(true).open(path)?.write_all(b"4")
 }
 
+/// Of our own bits, one asks at a time: whoever forgets what was written takes it from others.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Whether the kernel notes what is written: tried on memory of our own.
 pub fn works() -> bool {
+    let _turn = turn();
     let own = std::process::id();
     let mut held = vec![1u8; 3 * BASE as usize];
     let page = held.as_ptr() as u64 / BASE + 1;
@@ -97,6 +105,7 @@ mod tests {
         if !works() {
             return eprintln!("skipped: the kernel has no soft-dirty bits");
         }
+        let _turn = turn();
         let mut held = vec![1u8; 16 * BASE as usize];
         let first = held.as_ptr() as u64 / BASE + 1;
         let pages: Vec<u64> = (first..first + 8).collect();
