@@ -3,8 +3,7 @@
 //!
 //! A frame stands for room in fast or in slow memory. Which of the kernel's frames a page is in is the kernel's choice.
 
-use std::collections::HashMap;
-use varve_live::tier::{Decide, Page, Room, Wish};
+use varve_live::tier::{Decide, Page, Pages, Room, Wish};
 use varve_machine::{Fault, Move, Pager, Sample, Source};
 use varve_pages::policies::{Live, entry};
 use varve_pages::{NodeFrames, Placement, Topology};
@@ -56,8 +55,8 @@ pub fn live_spec(spec: &str) -> Result<String, String> {
 /// A page policy that decides for programs of this machine.
 pub struct PagePolicy {
     placement: Placement,
-    frames: HashMap<Page, u32>,
-    moves: HashMap<Page, Move>,
+    frames: Pages<u32>,
+    moves: Pages<Move>,
     asked: Vec<Move>,
 }
 
@@ -87,8 +86,8 @@ impl PagePolicy {
     pub fn of(placement: Placement) -> PagePolicy {
         PagePolicy {
             placement,
-            frames: HashMap::new(),
-            moves: HashMap::new(),
+            frames: Pages::default(),
+            moves: Pages::default(),
             asked: Vec::new(),
         }
     }

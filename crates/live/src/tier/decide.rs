@@ -1,5 +1,8 @@
 //! What is told to whoever decides, and what comes back.
 
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
 /// A page of a process that is tiered: the process's number in this run, and the address divided by the size of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Page(u64);
@@ -31,6 +34,29 @@ impl Page {
     /// The page of a key.
     pub fn of_key(key: u64) -> Page {
         Page(key)
+    }
+}
+
+/// Tables by page, which every look goes through: numbers of pages that follow each other need no better mixing than this.
+pub type Pages<T> = HashMap<Page, T, BuildHasherDefault<PageHasher>>;
+
+/// See [`Pages`].
+#[derive(Default)]
+pub struct PageHasher(u64);
+
+impl Hasher for PageHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64((*byte).into()));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // An odd number without a pattern: 2^64 over the golden ratio, after Knuth. Tables take the upper and the lower bits.
+        let mixed = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ mixed >> 32;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 

@@ -27,7 +27,7 @@ mod run;
 mod steer;
 mod who;
 
-pub use decide::{Decide, Page, Wish};
+pub use decide::{Decide, Page, PageHasher, Pages, Wish};
 pub use memory::{Memory, Outcome, Refusal, by_node};
 pub use observe::{Observer, Use, Way, first as first_way};
 pub use report::{Counts, TierReport, TieredProcess};

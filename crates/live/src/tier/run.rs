@@ -22,12 +22,13 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Entries of the table of pages, where no size of pages is given: they are as small as that allows. A look at so many takes some
-/// tens of milliseconds.
-const PAGES: u64 = 1 << 18;
+/// Entries of the table of pages, where no size of pages is given: they are as small as that allows. A look at so many takes about
+/// 20 ms (`bench/live-tier cost`), which is the share of a core that a look a second may take.
+const PAGES: u64 = 1 << 16;
 const HUGE: u64 = 2 << 20;
-/// How long a rest may last before it is looked whether there is a reason to end.
-const SLICE: Duration = Duration::from_millis(20);
+/// How long a rest may last before it is looked whether there is a reason to end: the exit code of a command is not to come late.
+const SLICE: Duration = Duration::from_millis(100);
+const SLICE_OF_A_COMMAND: Duration = Duration::from_millis(20);
 /// Each so many intervals it is asked where a process's memory is, for the report.
 const SEEN: u64 = 16;
 
@@ -448,7 +449,6 @@ impl<D: Decide> Tiering<'_, D> {
 
     fn run(mut self, room: Room) -> TierReport {
         let begun = Instant::now();
-        let cpu_begun = processor_time();
         let mut status = None;
         let mut interval = 0u64;
         loop {
@@ -473,14 +473,18 @@ impl<D: Decide> Tiering<'_, D> {
             if let Some(child) = &mut self.child {
                 status = child.try_wait().ok().flatten();
             }
-            let rest = self.options.period.max(
-                processor_time()
-                    .saturating_sub(cpu)
-                    .div_f64(self.options.core.max(1e-6)),
-            );
+            let core = self.options.core.max(1e-6);
+            let took = processor_time().saturating_sub(cpu);
+            // The share holds over the whole run, with what came before the first look and with what watching the clock takes.
+            let all = processor_time().div_f64(core);
+            let owed = all.saturating_sub(begun.elapsed()) + at.elapsed();
+            let rest = self.options.period.max(took.div_f64(core)).max(owed);
             while status.is_none() && !self.is_over(begun) && at.elapsed() < rest {
                 let left = rest.saturating_sub(at.elapsed());
-                std::thread::sleep(left.min(SLICE));
+                std::thread::sleep(left.min(match self.child {
+                    Some(_) => SLICE_OF_A_COMMAND,
+                    None => SLICE,
+                }));
                 if let Some(child) = &mut self.child {
                     status = child.try_wait().ok().flatten();
                 }
@@ -498,7 +502,8 @@ impl<D: Decide> Tiering<'_, D> {
             counts: self.steering.counts.clone(),
             hot: (bytes(hot), bytes(hot_fast)),
             seconds: begun.elapsed().as_secs_f64(),
-            cpu_seconds: processor_time().saturating_sub(cpu_begun).as_secs_f64(),
+            // All that this thread did, what came before the first look too.
+            cpu_seconds: processor_time().as_secs_f64(),
             monitor_seconds: self.reports.iter().map(|(_, seconds)| seconds).sum(),
             processes: self.reports.iter().map(|(one, _)| one.clone()).collect(),
             notes: self.notes.clone(),

@@ -1,7 +1,7 @@
 //! One interval after the other: what is there, what was used, what is to be moved, within budgets. Whose memory it is and who
 //! decides are traits, so that all of it is tested without a second node.
 
-use super::decide::{Decide, Page, Wish};
+use super::decide::{Decide, Page, Pages, Wish};
 use super::memory::{Memory, Refusal};
 use super::observe::Observer;
 use super::report::Counts;
@@ -105,7 +105,7 @@ pub struct Steering<D> {
     /// Sums.
     pub counts: Counts,
     nodes: Box<dyn Nodes>,
-    known: HashMap<Page, Known>,
+    known: Pages<Known>,
     /// Pages that are not where they were to be when they were found.
     unsettled: Vec<Page>,
     /// Pages in fast memory.
@@ -136,7 +136,7 @@ impl<D: Decide> Steering<D> {
             processes: Vec::new(),
             counts: Counts::default(),
             nodes,
-            known: HashMap::new(),
+            known: Pages::default(),
             unsettled: Vec::new(),
             fast: 0,
             interval: 0,

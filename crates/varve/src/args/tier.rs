@@ -34,7 +34,7 @@ pub struct TierArgs {
     /// bits of whole mappings) [default: the first of these that there is]
     #[arg(long, value_name = "WAY", value_parser = way)]
     pub observe: Option<Way>,
-    /// A page of the policy: a power of two from 4KiB to 2MiB [default: 2MiB with huge pages, else so small that a table of 262,144
+    /// A page of the policy: a power of two from 4KiB to 2MiB [default: 2MiB with huge pages, else so small that a table of 65,536
     /// holds all]
     #[arg(long, value_name = "SIZE", value_parser = page)]
     pub page: Option<Bytes>,
@@ -68,7 +68,7 @@ fn way(text: &str) -> Result<Way, String> {
 }
 
 fn page(text: &str) -> Result<Bytes, String> {
-    let bytes: Bytes = text.parse().map_err(|e| format!("{e}"))?;
+    let bytes: Bytes = text.parse()?;
     match bytes.0.is_power_of_two() && (4096..=2 << 20).contains(&bytes.0) {
         true => Ok(bytes),
         false => Err("a page is a power of two from 4KiB to 2MiB".into()),
