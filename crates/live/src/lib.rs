@@ -12,6 +12,7 @@
 //! - [`choose`] is the decision alone, without any I/O.
 //! - [`machine_conflicts`] counts how the pages of running processes share bins, from the kernel's page maps.
 //! - [`curves`] measures what its memory does: latency, bandwidth, mixes.
+//! - [`tier`](mod@tier) moves pages of programs that run already between fast and slow memory, as a policy decides.
 //! - [`nodes`] binds memory to the fast or the slow nodes of a machine, for heaps that choose per object.
 //! - [`probe()`] and [`doctor()`] say what this machine is and what it lets us do.
 //!
@@ -64,6 +65,7 @@ mod report;
 mod run;
 pub mod sampled;
 mod shim;
+pub mod tier;
 mod verdict;
 
 pub use doctor::{Available, Check, doctor};

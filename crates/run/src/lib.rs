@@ -28,6 +28,7 @@ pub mod objects;
 mod result;
 mod source_map;
 mod spec;
+pub mod tier;
 mod work;
 
 pub use compare::{Ended, Watch, check_policies, compare, policies_for, policy_list, side_by_side};

@@ -77,6 +77,9 @@ pub enum Command {
         varve machine calibrate here --quick\n  \
         varve machine --doctor")]
     Machine(MachineArgs),
+    /// Tier programs that run already: pages in use to fast memory, others to slow memory, by a page policy
+    #[command(after_help = tier::EXAMPLES)]
+    Tier(tier::TierArgs),
     /// Place whole programs that share a machine: which memory, how many threads, in what order
     #[command(after_help = "Examples:\n  \
         varve jobs profile examples/group1.toml --machine optane-6230n\n  \
@@ -139,6 +142,7 @@ pub mod medium;
 mod reference;
 pub mod run;
 pub mod sweep;
+pub mod tier;
 
 pub use durable::{DurableArgs, DurableCommand};
 pub use run::Request;

@@ -31,6 +31,7 @@ fn main() -> ExitCode {
         Some(Command::Cc(a)) => cmd::cc::cc(varve_trace::host::Language::C, &a.arguments),
         Some(Command::Cxx(a)) => cmd::cc::cc(varve_trace::host::Language::Cpp, &a.arguments),
         Some(Command::Machine(a)) => cmd::machine::machine(&a),
+        Some(Command::Tier(a)) => cmd::tier::tier(&a),
         Some(Command::Jobs(a)) => cmd::jobs::jobs(&a),
         Some(Command::Explain(a)) => cmd::explain::explain(&a),
         Some(Command::Policy(a)) => cmd::explain::or_list(Explained::Policy, &a),

@@ -3,6 +3,7 @@
 //! ```text
 //! kinds.rs      which nodes are fast memory and which are slow: what firmware and kernel say, or what the user says
 //! memory.rs     binds addresses to a kind, and looks whether they are there
+//! on_process.rs move_pages on another process
 //! positions.rs  on which nodes pages are
 //! pool.rs       slow memory that is zero before anybody wants it
 //! sys.rs        the system calls
@@ -12,6 +13,7 @@ mod error;
 mod kinds;
 mod mask;
 mod memory;
+pub(crate) mod on_process;
 mod pool;
 mod positions;
 mod sys;

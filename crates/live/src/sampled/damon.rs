@@ -13,16 +13,42 @@ use std::path::{Path, PathBuf};
 /// Where the kernel has the files.
 pub const FOLDER: &str = "/sys/kernel/mm/damon/admin/kdamonds";
 
-/// Microseconds between two checks of a page, and of all checks whose number is told.
-const CHECK_US: u64 = 5_000;
-const CHECKS: u64 = 10;
-/// Parts that it may divide ranges into, besides what it is told.
-const PARTS: usize = 1000;
+/// How often it looks, and how finely.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// Microseconds between two checks of a page.
+    pub check_us: u64,
+    /// Checks whose number is told.
+    pub checks: u64,
+    /// Parts that it may divide ranges into, besides what it is told.
+    pub parts: usize,
+    /// Only parts that so many checks found in use are told of.
+    pub least: u64,
+}
+
+impl Pace {
+    /// For a profile of some seconds.
+    pub const PROFILE: Pace = Pace {
+        check_us: 5_000,
+        checks: 10,
+        parts: 1000,
+        least: 0,
+    };
+    /// For as long as a program runs: a twentieth of the checks of a profile, and the kernel makes files for parts that are in use
+    /// alone.
+    pub const ALWAYS: Pace = Pace {
+        check_us: 100_000,
+        checks: 10,
+        parts: 1000,
+        least: 1,
+    };
+}
 
 /// A monitor of one process. The machine has one for all.
 pub struct Damon {
     folder: PathBuf,
     process: u32,
+    pace: Pace,
     ranges: Vec<Range<u64>>,
 }
 
@@ -41,13 +67,14 @@ pub fn is_free(folder: &Path) -> bool {
 
 impl Damon {
     /// Takes the monitor for a process; `None` if it is not to be had.
-    pub fn begin(folder: &Path, process: u32) -> Option<Damon> {
+    pub fn begin(folder: &Path, process: u32, pace: Pace) -> Option<Damon> {
         if !is_free(folder) {
             return None;
         }
         let damon = Damon {
             folder: folder.into(),
             process,
+            pace,
             ranges: Vec::new(),
         };
         damon.prepare().ok().map(|()| damon)
@@ -66,10 +93,13 @@ impl Damon {
         self.set("0/contexts/nr_contexts", 1)?;
         for (file, value) in [
             ("operations", "fvaddr".into()),
-            ("monitoring_attrs/intervals/sample_us", CHECK_US.to_string()),
+            (
+                "monitoring_attrs/intervals/sample_us",
+                self.pace.check_us.to_string(),
+            ),
             (
                 "monitoring_attrs/intervals/aggr_us",
-                (CHECK_US * CHECKS).to_string(),
+                (self.pace.check_us * self.pace.checks).to_string(),
             ),
             ("monitoring_attrs/nr_regions/min", "3".into()),
             ("targets/nr_targets", "1".into()),
@@ -78,6 +108,10 @@ impl Damon {
             ("schemes/nr_schemes", "1".into()),
             ("schemes/0/action", "stat".into()),
             ("schemes/0/access_pattern/sz/max", u64::MAX.to_string()),
+            (
+                "schemes/0/access_pattern/nr_accesses/min",
+                self.pace.least.to_string(),
+            ),
             (
                 "schemes/0/access_pattern/nr_accesses/max",
                 u32::MAX.to_string(),
@@ -102,7 +136,8 @@ impl Damon {
         } else {
             "commit"
         };
-        self.set_inside("monitoring_attrs/nr_regions/max", 2 * ranges.len() + PARTS)?;
+        let parts = 2 * ranges.len() + self.pace.parts;
+        self.set_inside("monitoring_attrs/nr_regions/max", parts)?;
         self.set_inside("targets/0/regions/nr_regions", ranges.len())?;
         for (number, range) in ranges.iter().enumerate() {
             self.set_inside(&format!("targets/0/regions/{number}/start"), range.start)?;
@@ -111,6 +146,12 @@ impl Damon {
         self.set("0/state", state)?;
         self.ranges = ranges.to_vec();
         Ok(())
+    }
+
+    /// The kernel's thread that does the work, once something is watched.
+    pub fn thread(&self) -> Option<u32> {
+        let number = fs::read_to_string(self.folder.join("0/pid")).ok()?;
+        number.trim().parse().ok()
     }
 
     /// Waits for its next counts: parts of what is watched, ascending, each with how much of the time it was in use (0 to 1).
@@ -133,7 +174,7 @@ impl Damon {
             let (Some(start), Some(end)) = (number("start"), number("end")) else {
                 continue;
             };
-            let uses = number("nr_accesses").unwrap_or(0) as f64 / CHECKS as f64;
+            let uses = number("nr_accesses").unwrap_or(0) as f64 / self.pace.checks as f64;
             all.push((start..end, uses.min(1.0)));
         }
         all.sort_by_key(|(range, _)| range.start);

@@ -16,17 +16,17 @@
 //! counts as much as one that was used once.
 
 mod callers;
-mod damon;
+pub(crate) mod damon;
 #[allow(
     dead_code,
     reason = "the shim includes it too, and writes what is read here"
 )]
 pub(crate) mod format;
-mod hardware;
+pub(crate) mod hardware;
 mod observe;
-mod run;
+pub(crate) mod run;
 mod table;
-mod used;
+pub(crate) mod used;
 mod writes;
 
 pub use callers::Place;

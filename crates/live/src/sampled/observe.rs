@@ -1,7 +1,7 @@
 //! What is seen of one process over time: its samples of objects, which of their pages are used, and its other mappings.
 
 use super::callers::{Code, Place};
-use super::damon::{self, Damon};
+use super::damon::{self, Damon, Pace};
 use super::format::{DROPPED, FREED, LIVE};
 use super::hardware::Hit;
 use super::table::{Slot, Snapshot, Table};
@@ -121,7 +121,7 @@ impl Process {
 
     /// Has the kernel's own monitor watch it, if it is free.
     pub fn with_damon(mut self) -> Process {
-        self.damon = Damon::begin(Path::new(damon::FOLDER), self.id);
+        self.damon = Damon::begin(Path::new(damon::FOLDER), self.id, Pace::PROFILE);
         self
     }
 

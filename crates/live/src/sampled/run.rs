@@ -334,7 +334,7 @@ fn looking(sampling: &Sampling, mut look: impl FnMut(bool) -> bool) {
 }
 
 /// Processor time of this thread so far.
-fn processor_time() -> Duration {
+pub(crate) fn processor_time() -> Duration {
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,

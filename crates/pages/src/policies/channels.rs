@@ -1,7 +1,7 @@
 //! `channels`: pages in turn over all DIMMs, what channel interleaving does, by pages. It is `trays` without a cold page.
 
 use super::TrayPolicy;
-use super::entry::{Entry, Needs};
+use super::entry::{Entry, Live, Needs};
 use crate::frames::Frames;
 use crate::trays::{Colour, DimmMap, Trays};
 
@@ -9,6 +9,7 @@ use crate::trays::{Colour, DimmMap, Trays};
 pub const ENTRY: Entry = Entry {
     source: "Olson et al., TACO 2018, section 8.1: the baseline",
     needs: Needs::Trays,
+    live: Live::No("no program chooses the DIMM of a page"),
     ..Entry::new(
         "channels",
         "pages in turn over all DIMMs: what channel interleaving does, by pages",

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use varve_machine::{Daemons, Fault, Source};
 
 use super::daemon::Settings;
-use super::entry::{Advised, Entry, Needs};
+use super::entry::{Advised, Entry, Live, Needs};
 use crate::frames::{Frames, Remap};
 use crate::heat::Heat;
 use crate::policy::Policy;
@@ -22,6 +22,9 @@ pub const ENTRY: Entry = Entry {
     needs: Needs::MemoryMode,
     advised: Advised::Anywhere,
     params: &super::with_daemon(super::SEED),
+    live: Live::No(
+        "it moves pages of a running program to chosen frames of a DRAM cache, for which Linux has no call",
+    ),
     ..Entry::new(
         "dynamic",
         "the coldest bin, and a daemon that parts hot pages in one bin: JC-dyn",

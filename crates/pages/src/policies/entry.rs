@@ -39,8 +39,8 @@ pub struct Entry {
     pub advised: Advised,
     /// The machines on which it is what Linux does today.
     pub linux: Option<Needs>,
-    /// Whether it places programs on this machine too (`varve run --live`), and not on the model alone.
-    pub live: bool,
+    /// By what it places programs on this machine too, or why on the model alone.
+    pub live: Live,
     /// Its own parameters; [`SCALE`] comes on top.
     pub params: &'static [Param],
     /// Makes it for a machine.
@@ -62,6 +62,17 @@ pub enum Advised {
     NotUnderCache,
     /// Nowhere: it is a limit to compare with, or about something other than time.
     Never,
+}
+
+/// By what a policy places programs on this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Live {
+    /// Frames under a DRAM cache: `varve run --live`.
+    Cache,
+    /// Fast and slow nodes: `varve tier`.
+    Nodes,
+    /// Nothing does; why.
+    No(&'static str),
 }
 
 /// What a policy needs of a machine.
@@ -88,7 +99,7 @@ impl Entry {
             several_nodes: false,
             advised: Advised::Never,
             linux: None,
-            live: false,
+            live: Live::No("nobody has said how"),
             params: &[],
             build,
         }

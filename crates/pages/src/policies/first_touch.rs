@@ -6,7 +6,7 @@
 
 use varve_machine::Fault;
 
-use super::entry::{Advised, Entry, Needs};
+use super::entry::{Advised, Entry, Live, Needs};
 use crate::frames::Frames;
 use crate::policy::Policy;
 use crate::topology::Topology;
@@ -16,6 +16,7 @@ pub const ENTRY: Entry = Entry {
     source: "Linux's default; Johnny Cache, section 2.1",
     advised: Advised::NotUnderCache,
     linux: Some(Needs::Flat),
+    live: Live::Nodes,
     ..Entry::new(
         "first-touch",
         "lowest free frame of the nearest memory: Linux on a fresh, unfragmented system",

@@ -8,7 +8,7 @@
 use varve_machine::{Daemons, Fault, Source};
 
 use super::daemon::Settings;
-use super::entry::{Advised, Entry, Needs};
+use super::entry::{Advised, Entry, Live, Needs};
 use super::{nearest_of, seen_from};
 use crate::frames::{Frames, Remap};
 use crate::heat::Heat;
@@ -23,6 +23,7 @@ pub const ENTRY: Entry = Entry {
     needs: Needs::Flat,
     advised: Advised::Anywhere,
     params: &super::with_daemon(SPARE),
+    live: Live::Nodes,
     ..Entry::new(
         "hotset",
         "DRAM first; a daemon exchanges hot pages of slow memory for cold ones of DRAM: HeMem",

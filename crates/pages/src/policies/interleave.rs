@@ -3,7 +3,7 @@
 
 use varve_machine::Fault;
 
-use super::entry::{Advised, Entry};
+use super::entry::{Advised, Entry, Live};
 use crate::frames::Frames;
 use crate::policy::Policy;
 use crate::topology::Topology;
@@ -28,6 +28,7 @@ pub const ENTRY: Entry = Entry {
             "pages to each slow node in a turn; 1 is Linux's default",
         ),
     ],
+    live: Live::Nodes,
     ..Entry::new(
         "interleave",
         "pages in turn over all nodes: Linux's (weighted) interleave",

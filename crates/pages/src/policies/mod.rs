@@ -16,7 +16,7 @@ pub mod static_;
 pub mod trays;
 
 pub use dynamic::Dynamic;
-pub use entry::{Advised, Entry, Made, Needs, SCALE};
+pub use entry::{Advised, Entry, Live, Made, Needs, SCALE};
 pub use first_touch::FirstTouch;
 pub use hotset::HotSet;
 pub use interleave::Interleave;
@@ -153,6 +153,8 @@ mod tests {
             assert!(linux[0].is_advised(cached));
         }
         assert!(policies().iter().all(|p| !p.source.is_empty()));
+        let unsaid = Entry::new("", "", slow::ENTRY.build).live;
+        assert!(policies().iter().all(|p| p.live != unsaid));
     }
 
     proptest::proptest! {

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use varve_machine::Fault;
 
-use super::entry::Entry;
+use super::entry::{Entry, Live};
 use super::seen_from;
 use crate::frames::Frames;
 use crate::policy::Policy;
@@ -24,6 +24,7 @@ pub const ENTRY: Entry = Entry {
         "",
         "hot ranges of virtual addresses, BASE+BYTES joined by /",
     )],
+    live: Live::Nodes,
     ..Entry::new(
         "oracle",
         "knows the hot pages, as no system does: hot pages in DRAM, or in bins of their own",

@@ -11,7 +11,7 @@
 
 use varve_machine::Fault;
 
-use super::entry::{Advised, Entry, Needs};
+use super::entry::{Advised, Entry, Live, Needs};
 use crate::frames::Frames;
 use crate::policy::Policy;
 use crate::topology::Topology;
@@ -32,6 +32,9 @@ pub const ENTRY: Entry = Entry {
         ),
         Param::new("seed", Want::COUNT, "1", "seed of the order"),
     ],
+    live: Live::No(
+        "it is about the order in which the kernel gives out frames, which no program chooses",
+    ),
     ..Entry::new(
         "random",
         "runs of free frames in random order: Linux whose memory is fragmented",

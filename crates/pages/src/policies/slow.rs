@@ -1,13 +1,14 @@
 //! `slow`: all pages in slow memory, an end that everything else lies within.
 
 use super::Only;
-use super::entry::{Entry, Needs};
+use super::entry::{Entry, Live, Needs};
 use crate::frames::Frames;
 
 /// What there is to know of it.
 pub const ENTRY: Entry = Entry {
     source: "the other end of the scale",
     needs: Needs::Flat,
+    live: Live::Nodes,
     ..Entry::new(
         "slow",
         "slow memory only: what DRAM is worth",

@@ -7,7 +7,7 @@
 
 use varve_machine::Fault;
 
-use super::entry::{Advised, Entry, Needs};
+use super::entry::{Advised, Entry, Live, Needs};
 use crate::frames::Frames;
 use crate::policy::Policy;
 use crate::ties::Ties;
@@ -18,7 +18,7 @@ pub const ENTRY: Entry = Entry {
     source: "Johnny Cache, section 4.2",
     needs: Needs::MemoryMode,
     advised: Advised::Anywhere,
-    live: true,
+    live: Live::Cache,
     params: &[super::SEED],
     ..Entry::new(
         "static",

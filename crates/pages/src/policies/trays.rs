@@ -7,7 +7,7 @@ use std::ops::Range;
 use varve_machine::{Daemons, Fault};
 use varve_spec::{Param, Values, Want};
 
-use super::entry::{Entry, Made, Needs};
+use super::entry::{Entry, Live, Made, Needs};
 use crate::error::Error;
 use crate::frames::{Frames, Remap};
 use crate::governor::{BandwidthModel, Decision, Governor};
@@ -45,6 +45,7 @@ pub const ENTRY: Entry = Entry {
         SAMPLE,
         TICK,
     ],
+    live: Live::No("no program chooses the DIMM of a page"),
     ..Entry::new(
         "trays",
         "hot pages on few DIMMs, cold ones packed on others, so that those left over sleep",

@@ -4,7 +4,7 @@ use crate::args::ListArgs;
 use crate::ui::{Done, print, wrong};
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use varve_pages::policies::SCALE;
+use varve_pages::policies::{Live, SCALE};
 use varve_runtime::plans;
 use varve_spec::{Param, all_params};
 use varve_workloads::registry::COMMON;
@@ -15,6 +15,8 @@ struct Item {
     name: &'static str,
     about: String,
     params: Vec<Param>,
+    /// Of page policies, by which command they are for this machine, or why they are not.
+    live: Option<Live>,
 }
 
 pub fn policies(a: &ListArgs) -> Done {
@@ -22,11 +24,16 @@ pub fn policies(a: &ListArgs) -> Done {
         .iter()
         .map(|p| Item {
             name: p.name,
-            about: match p.live {
-                true => format!("{} ({}); also with --live", p.about, p.source),
-                false => format!("{} ({})", p.about, p.source),
+            about: match (p.live, a.name.is_some()) {
+                (Live::Cache, _) => format!("{} ({}); live: run --live", p.about, p.source),
+                (Live::Nodes, _) => format!("{} ({}); live: tier", p.about, p.source),
+                (Live::No(why), true) => {
+                    format!("{} ({}); not live: {why}", p.about, p.source)
+                }
+                (Live::No(_), false) => format!("{} ({})", p.about, p.source),
             },
             params: all_params(p.params, &[SCALE]),
+            live: Some(p.live),
         })
         .collect();
     list(a, "policy", items)
@@ -42,6 +49,7 @@ pub fn plans(a: &ListArgs) -> Done {
                 false => format!("{} ({})", p.about, p.source),
             },
             params: all_params(p.params, &[plans::CODE]),
+            live: None,
         })
         .chain(native())
         .collect();
@@ -56,6 +64,7 @@ fn native() -> impl Iterator<Item = Item> {
         name: p.name,
         about: format!("native programs: {}", p.about),
         params: p.params.to_vec(),
+        live: None,
     })
 }
 
@@ -66,6 +75,7 @@ pub fn workloads(a: &ListArgs) -> Done {
             name: w.name,
             about: w.about.into(),
             params: all_params(w.params, COMMON),
+            live: None,
         })
         .collect();
     list(a, "workload", items)
@@ -88,7 +98,14 @@ fn list(a: &ListArgs, what: &'static str, items: Vec<Item>) -> Done {
                     .iter()
                     .map(|p| json!({"key": p.key, "default": p.default, "about": p.about}))
                     .collect();
-                json!({"name": i.name, "about": i.about, "parameters": params})
+                let mut all = json!({"name": i.name, "about": i.about, "parameters": params});
+                match i.live {
+                    None => {}
+                    Some(Live::Cache) => all["live"] = json!("run --live"),
+                    Some(Live::Nodes) => all["live"] = json!("tier"),
+                    Some(Live::No(why)) => all["not_live"] = json!(why),
+                }
+                all
             })
             .collect();
         print(serde_json::to_string_pretty(&all).unwrap_or_default());

@@ -54,6 +54,8 @@ pub mod start;
 pub mod study;
 pub mod sweep;
 pub mod table;
+pub mod tier;
+mod tier_said;
 mod timeout;
 pub mod trace;
 mod tray_table;

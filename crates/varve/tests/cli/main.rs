@@ -28,6 +28,7 @@ mod sandbox;
 mod small_disk;
 mod stop;
 mod sweep;
+mod tier;
 mod traced;
 mod trays;
 mod wasm;

@@ -37,7 +37,7 @@ pub fn kinds() -> (Vec<u32>, Vec<u32>) {
 }
 
 /// Is there memory of two kinds here?
-fn two_kinds() -> bool {
+pub fn two_kinds() -> bool {
     let (own, alone) = kinds();
     !own.is_empty() && !alone.is_empty()
 }

@@ -1,0 +1,73 @@
+//! `move_pages` on the pages of another process, and a handle that tells when it has ended.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// Only pages that no other process has.
+const MPOL_MF_MOVE: u32 = 2;
+
+/// Moves pages of a process, given by their addresses, to a node. `status` is then as the kernel says, a node or a negative
+/// error number for each page.
+pub fn move_to(process: u32, pages: &[usize], node: u32, status: &mut [i32]) -> io::Result<()> {
+    let nodes = vec![node as i32; pages.len()];
+    // What the kernel did not come to is no page that was moved.
+    status[..pages.len()].fill(-libc::EAGAIN);
+    call(process, pages, nodes.as_ptr(), status)
+}
+
+/// On which nodes pages of a process are. `status` is then a node or a negative error number for each page.
+pub fn nodes_of(process: u32, pages: &[usize], status: &mut [i32]) -> io::Result<()> {
+    call(process, pages, std::ptr::null(), status)
+}
+
+fn call(process: u32, pages: &[usize], nodes: *const i32, status: &mut [i32]) -> io::Result<()> {
+    assert!(status.len() >= pages.len());
+    if pages.is_empty() {
+        return Ok(());
+    }
+    // SAFETY: `pages`, `nodes` unless it is null, and `status` have as many elements as stated; the kernel reads the first two,
+    // writes the third, and changes no byte of the process's pages.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_move_pages,
+            process,
+            pages.len(),
+            pages.as_ptr(),
+            nodes,
+            status.as_mut_ptr(),
+            MPOL_MF_MOVE,
+        )
+    };
+    match result {
+        // A positive number counts pages that could not be moved; each has its reason in `status`.
+        0.. => Ok(()),
+        _ => match io::Error::last_os_error() {
+            // No page could be moved at all, which kernels say in this way, too.
+            e if e.raw_os_error() == Some(libc::ENOENT) => Ok(()),
+            e => Err(e),
+        },
+    }
+}
+
+/// A handle of a process (`pidfd_open`, Linux 5.3).
+pub fn handle(process: u32) -> io::Result<OwnedFd> {
+    // SAFETY: plain numbers; the answer is a descriptor of ours, or an error.
+    unsafe {
+        match libc::syscall(libc::SYS_pidfd_open, process, 0) {
+            file @ 0.. => Ok(OwnedFd::from_raw_fd(file as i32)),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+/// Whether the process of a handle has ended.
+pub fn has_ended(handle: &OwnedFd) -> bool {
+    let mut asked = libc::pollfd {
+        fd: handle.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    // SAFETY: one element, filled in by the call.
+    let answers = unsafe { libc::poll(&raw mut asked, 1, 0) };
+    answers > 0
+}

@@ -1,0 +1,37 @@
+//! Tiers programs that run already: pages that are in use go to fast memory, others to slow memory, as a policy decides.
+//!
+//! ```text
+//! decide.rs   what is told to whoever decides, and what comes back: the policies of `pages` are joined in `run`
+//! steer.rs    one interval after the other, within budgets; without any system call
+//! observe/    how it is seen which pages are in use
+//! memory.rs   which pages of a process are there, on which nodes; moving them
+//! room.rs     the nodes, and how much room each has
+//! who.rs      whose memory it is: processes and what they start, control groups
+//! lock.rs     one `tier` for each process
+//! rivals.rs   who else moves pages
+//! run.rs      the loop, and what it may take
+//! report.rs   what was seen and done
+//! ```
+//!
+//! Nothing is set that would stay set: pages stay where they are in the end, and the kernel's monitor is turned off even if we are
+//! killed.
+
+mod decide;
+mod lock;
+mod memory;
+mod observe;
+mod report;
+mod rivals;
+mod room;
+mod run;
+mod steer;
+mod who;
+
+pub use decide::{Decide, Page, PageHasher, Pages, Wish};
+pub use memory::{Memory, Outcome, Refusal, by_node};
+pub use observe::{Observer, Use, Way, first as first_way};
+pub use report::{Counts, TierReport, TieredProcess};
+pub use rivals::{Rival, rivals};
+pub use run::{Begun, Room, Target, TierError, TierOptions, tier};
+pub use steer::{Allowance, Limits, Nodes, Steering, Tiered};
+pub use who::group;

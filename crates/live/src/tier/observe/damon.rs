@@ -1,0 +1,150 @@
+//! The kernel's monitor of accesses. What it was told ends with us, even if we are killed: a guard outlives us for as long as that
+//! takes.
+
+use super::{Observer, Use, is_due};
+use crate::sampled::damon::{self, Damon, Pace};
+use crate::sampled::used;
+use crate::tier::memory::movable;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// The monitor of one process.
+pub struct Monitor {
+    damon: Damon,
+    process: u32,
+    page_bytes: u64,
+    looks: u64,
+    _guard: Guard,
+}
+
+impl Monitor {
+    /// Takes the monitor for a process; `None` if it is not to be had.
+    pub fn begin(process: u32, page_bytes: u64) -> Option<Monitor> {
+        let folder = Path::new(damon::FOLDER);
+        let damon = Damon::begin(folder, process, Pace::ALWAYS)?;
+        Some(Monitor {
+            damon,
+            process,
+            page_bytes,
+            looks: 0,
+            _guard: Guard::begin(folder)?,
+        })
+    }
+}
+
+impl Observer for Monitor {
+    fn look(&mut self, pages: &[u64], uses: &mut Vec<Use>) -> io::Result<()> {
+        let mappings = used::mappings(self.process, &[])?;
+        let bytes = self.page_bytes;
+        // Mappings without a page that is there have nothing to watch.
+        let has_pages = |range: &Range<u64>| {
+            let first = pages.partition_point(|page| (page + 1) * bytes <= range.start);
+            pages
+                .get(first)
+                .is_some_and(|page| page * bytes < range.end)
+        };
+        let ranges = movable(&mappings).map(|m| m.start..m.end);
+        let ranges: Vec<Range<u64>> = ranges.filter(has_pages).collect();
+        if ranges.is_empty() {
+            return Ok(());
+        }
+        self.damon.watch(&ranges)?;
+        let counts = self.damon.counts()?;
+        self.looks += 1;
+        for (part, share) in counts {
+            if !is_due(share, self.looks) {
+                continue;
+            }
+            let first = pages.partition_point(|page| (page + 1) * bytes <= part.start);
+            let within = pages[first..].iter().take_while(|p| **p * bytes < part.end);
+            uses.extend(within.map(|&page| Use {
+                page,
+                writes: false,
+            }));
+        }
+        Ok(())
+    }
+
+    fn elsewhere_seconds(&self) -> f64 {
+        let seconds = self.damon.thread().and_then(thread_seconds);
+        seconds.unwrap_or(0.0)
+    }
+}
+
+/// Processor time of a thread of the kernel so far.
+fn thread_seconds(thread: u32) -> Option<f64> {
+    let stat = std::fs::read_to_string(format!("/proc/{thread}/stat")).ok()?;
+    let ticks = ticks(&stat)?;
+    // SAFETY: asks for a number.
+    let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    Some(ticks as f64 / per_second.max(1) as f64)
+}
+
+/// `utime` and `stime`, fields 14 and 15: behind the name, which may have blanks.
+fn ticks(stat: &str) -> Option<u64> {
+    let mut words = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let mut next = || words.next()?.parse::<u64>().ok();
+    Some(next()? + next()?)
+}
+
+/// A process that waits for our end and then turns the monitor off, if we did not.
+struct Guard(Child);
+
+impl Guard {
+    fn begin(folder: &Path) -> Option<Guard> {
+        let folder = folder.display();
+        // Its input ends when we do, whichever way. Ctrl-C is for us.
+        let script = format!(
+            "trap '' INT TERM HUP; read -r word; [ \"$word\" = done ] || {{ echo off >'{folder}/0/state'; echo 0 >'{folder}/nr_kdamonds'; }}"
+        );
+        let child = Command::new("/bin/sh")
+            .args(["-c", &script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        child.ok().map(Guard)
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        use std::io::Write;
+        if let Some(mut input) = self.0.stdin.take() {
+            let _ = input.write_all(b"done\n");
+        }
+        let _ = self.0.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_a_thread_are_read_behind_its_name() {
+        let stat = "42 (kdamond.0 (x)) S 2 0 0 0 -1 2129984 0 0 0 0 7 35 0 0 20 0 1 0 99";
+        assert_eq!(ticks(stat), Some(42));
+        assert_eq!(ticks("42 (kdamond"), None);
+    }
+
+    #[test]
+    fn a_guard_turns_the_monitor_off_if_nobody_says_that_it_is_done() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("0")).unwrap();
+        let count = folder.path().join("nr_kdamonds");
+        let read = || std::fs::read_to_string(&count).unwrap();
+        std::fs::write(&count, "1\n").unwrap();
+        drop(Guard::begin(folder.path()).unwrap());
+        assert_eq!(read(), "1\n", "whoever says done has done it");
+        let mut guard = Guard::begin(folder.path()).unwrap();
+        // As the kernel closes it when we are killed.
+        drop(guard.0.stdin.take());
+        guard.0.wait().unwrap();
+        assert_eq!(read(), "0\n");
+        let state = std::fs::read_to_string(folder.path().join("0/state")).unwrap();
+        assert_eq!(state, "off\n");
+    }
+}

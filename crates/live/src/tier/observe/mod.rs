@@ -1,0 +1,264 @@
+//! How it is seen which pages of a process are in use.
+//!
+//! ```text
+//! hardware.rs  accesses that the processor samples by itself (PEBS, IBS)
+//! damon.rs     the kernel's monitor of accesses
+//! idle.rs      the kernel's idle page tracking: accessed bits, page by page
+//! writes.rs    soft-dirty bits: pages that were written, by write protection
+//! bits.rs      accessed bits by mapping
+//! ```
+//!
+//! That is the order in which they are tried: each sees less than the one before.
+
+mod bits;
+mod damon;
+mod hardware;
+mod idle;
+mod writes;
+
+pub use hardware::Accesses;
+
+use crate::sampled;
+use std::cell::RefCell;
+use std::fmt;
+use std::io;
+use std::rc::Rc;
+
+/// A use of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Use {
+    /// Its address divided by the size of pages.
+    pub page: u64,
+    /// It was written; otherwise that is not known, or it was read.
+    pub writes: bool,
+}
+
+/// Sees which pages of one process are in use.
+pub trait Observer {
+    /// Appends what was used since the last look, of pages that are known: ascending.
+    ///
+    /// # Errors
+    /// The process has ended, or may not be looked at.
+    fn look(&mut self, pages: &[u64], uses: &mut Vec<Use>) -> io::Result<()>;
+
+    /// Processor time that the kernel took for it elsewhere so far, in seconds.
+    fn elsewhere_seconds(&self) -> f64 {
+        0.0
+    }
+}
+
+/// Nothing is seen: for policies that do not ask.
+pub struct Blind;
+
+impl Observer for Blind {
+    fn look(&mut self, _: &[u64], _: &mut Vec<Use>) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A way of seeing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// The processor's samples.
+    Hardware,
+    /// The kernel's monitor.
+    Damon,
+    /// Idle page tracking.
+    Idle,
+    /// Soft-dirty bits.
+    Writes,
+    /// Accessed bits of mappings.
+    Bits,
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Way {
+    /// In the order in which they are tried.
+    pub const ALL: [Way; 5] = [Way::Hardware, Way::Damon, Way::Idle, Way::Writes, Way::Bits];
+
+    /// As `--observe` has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::Hardware => "hardware",
+            Way::Damon => "damon",
+            Way::Idle => "idle",
+            Way::Writes => "writes",
+            Way::Bits => "bits",
+        }
+    }
+
+    /// What it is, what it costs, and what it does not see; a line each.
+    pub fn words(self) -> [&'static str; 3] {
+        match self {
+            Way::Hardware => [
+                "accesses that no cache served, sampled by the processor (PEBS or IBS)",
+                "4000 interrupts a second and processor at most, taken from the program",
+                "what the processor fetches ahead of its use, and what its caches serve",
+            ],
+            Way::Damon => [
+                "the kernel's monitor (DAMON): in how many of ten checks, 100 ms apart, a part of memory was in use",
+                "a thread of the kernel, up to 10,000 checks a second, named at the end",
+                "more than 1000 parts of memory: pages within a part count alike; uses of pages that the processor's TLB knows; writes apart from reads",
+            ],
+            Way::Idle => [
+                "the kernel's idle page tracking: whether a page was used since the last look",
+                "two looks at the kernel's record of each page in each interval, in the share of a core below",
+                "how often a page is used between two looks; of pages larger than 4 KiB all but one of the kernel's; writes apart from reads",
+            ],
+            Way::Writes => [
+                "soft-dirty bits: whether a page was written since the last look",
+                "the program's first write to each page after a look is a fault of about a microsecond; looks are in the share of a core below",
+                "reads: memory that is read alone counts as cold",
+            ],
+            Way::Bits => [
+                "accessed bits by mapping: how much of each mapping was used since the last look",
+                "looks are in the share of a core below",
+                "which pages of a mapping are used: all of them count alike; writes apart from reads",
+            ],
+        }
+    }
+
+    /// Why it is not to be had here, if it is not. Each is tried.
+    pub fn why_not(self) -> Option<String> {
+        let of = |result: io::Result<()>, what: &str| result.err().map(|e| format!("{what}: {e}"));
+        match self {
+            Way::Hardware => sampled::hardware().err(),
+            Way::Damon => match sampled::damon::is_free(std::path::Path::new(sampled::damon::FOLDER)) {
+                true => None,
+                false => Some(
+                    "DAMON: the kernel has none for processes (CONFIG_DAMON_SYSFS, CONFIG_DAMON_VADDR), somebody else uses it, or this user may not (be root)"
+                        .into(),
+                ),
+            },
+            Way::Idle => of(
+                idle::Idle::open(std::process::id(), 4096).map(drop),
+                "idle page tracking (CONFIG_IDLE_PAGE_TRACKING, root)",
+            ),
+            Way::Writes => match writes::works() {
+                true => None,
+                false => Some("soft-dirty bits: the kernel has none (CONFIG_MEM_SOFT_DIRTY)".into()),
+            },
+            Way::Bits => of(
+                sampled::used::forget(std::process::id()),
+                "accessed bits (CONFIG_PROC_PAGE_MONITOR)",
+            ),
+        }
+    }
+}
+
+/// The first way that there is here.
+///
+/// # Errors
+/// Why there is none: of each way a reason.
+pub fn first() -> Result<Way, String> {
+    let mut why = Vec::new();
+    for way in Way::ALL {
+        match way.why_not() {
+            None => return Ok(way),
+            Some(no) => why.push(no),
+        }
+    }
+    Err(why.join("; "))
+}
+
+/// Makes observers of processes.
+pub struct Observers {
+    way: Option<Way>,
+    page_bytes: u64,
+    accesses: Rc<RefCell<Accesses>>,
+}
+
+impl Observers {
+    /// All of them in this way; `None`: nothing is seen.
+    pub fn new(way: Option<Way>, page_bytes: u64) -> Observers {
+        Observers {
+            way,
+            page_bytes,
+            accesses: Rc::default(),
+        }
+    }
+
+    /// An observer of a process, and how it sees. `inherited`: the process was started by one that is observed already.
+    ///
+    /// # Errors
+    /// A line that says why it cannot be observed.
+    pub fn of(
+        &mut self,
+        process: u32,
+        inherited: bool,
+    ) -> Result<(Box<dyn Observer>, &'static str), String> {
+        let page_bytes = self.page_bytes;
+        let Some(way) = self.way else {
+            return Ok((Box::new(Blind), "none"));
+        };
+        Ok(match way {
+            Way::Hardware => {
+                if !inherited {
+                    let events = sampled::hardware()?;
+                    self.accesses.borrow_mut().add(process, &events)?;
+                }
+                let one = hardware::Sampled::new(process, page_bytes, self.accesses.clone());
+                (Box::new(one), way.name())
+            }
+            Way::Damon => match damon::Monitor::begin(process, page_bytes) {
+                Some(monitor) => (Box::new(monitor), way.name()),
+                // There is one monitor: the first process has it.
+                None => return self.lesser(process),
+            },
+            Way::Idle => {
+                let idle = idle::Idle::open(process, page_bytes);
+                let idle = idle.map_err(|e| format!("idle page tracking: {e}"))?;
+                (Box::new(idle), way.name())
+            }
+            Way::Writes => (
+                Box::new(writes::Written::of(process, page_bytes)),
+                way.name(),
+            ),
+            Way::Bits => (Box::new(bits::Bits::of(process, page_bytes)), way.name()),
+        })
+    }
+
+    /// One that sees less than the monitor.
+    fn lesser(&mut self, process: u32) -> Result<(Box<dyn Observer>, &'static str), String> {
+        let ways = [Way::Idle, Way::Writes, Way::Bits];
+        let way = ways.into_iter().find(|way| way.why_not().is_none());
+        let way =
+            way.ok_or("the kernel's monitor is taken, and there is no other way to see its pages")?;
+        let mut others = Observers::new(Some(way), self.page_bytes);
+        others.of(process, false)
+    }
+}
+
+/// Whether something that is in use for a share of the time counts as used at look `number`: of many looks that share.
+fn is_due(share: f64, number: u64) -> bool {
+    let share = share.clamp(0.0, 1.0);
+    (share * (number + 1) as f64).floor() > (share * number as f64).floor()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_of_all_looks_counts() {
+        for (share, expected) in [(0.0, 0), (0.1, 10), (0.5, 50), (1.0, 100), (2.0, 100)] {
+            let due = (0..100).filter(|n| is_due(share, *n)).count();
+            assert_eq!(due, expected, "{share}");
+        }
+    }
+
+    #[test]
+    fn every_way_says_what_it_is_and_each_is_to_be_had_or_says_why_not() {
+        for way in Way::ALL {
+            assert!(way.words().iter().all(|words| words.len() > 10));
+            if let Some(why) = way.why_not() {
+                assert!(!why.contains('\n') && !why.is_empty(), "{way}: {why}");
+            }
+        }
+    }
+}

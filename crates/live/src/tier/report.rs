@@ -1,0 +1,88 @@
+//! What was seen and done, in numbers.
+
+use super::memory::{Outcome, Refusal};
+use std::collections::BTreeMap;
+
+/// Sums over a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Intervals.
+    pub intervals: u64,
+    /// Uses of pages that were seen.
+    pub uses: u64,
+    /// Moves that the policy asked for.
+    pub wishes: u64,
+    /// Bytes moved to fast memory, and to slow memory.
+    pub to_fast: u64,
+    /// See `to_fast`.
+    pub to_slow: u64,
+    /// Bytes that were not moved, by reason.
+    pub refused: BTreeMap<Refusal, u64>,
+    /// Pages that were left alone for a while because they were refused again and again.
+    pub rested: u64,
+    /// Pages that others moved between fast and slow memory, in bytes.
+    pub by_others: u64,
+    /// Pages for which the policy had no place.
+    pub without_place: u64,
+    /// Times that a page was not moved to fast memory because the budget was used up.
+    pub over_budget: u64,
+    /// Times that one was not moved because no node had room.
+    pub full: u64,
+    /// Times that one was not moved because the interval's bytes were used up.
+    pub over_rate: u64,
+}
+
+impl Counts {
+    /// Adds what became of a page.
+    pub fn add(&mut self, fast: bool, outcome: &Outcome) {
+        match fast {
+            true => self.to_fast += outcome.bytes,
+            false => self.to_slow += outcome.bytes,
+        }
+        if let Some(why) = outcome.refused {
+            *self.refused.entry(why).or_default() += outcome.left;
+        }
+    }
+}
+
+/// A process that was tiered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TieredProcess {
+    /// Its number.
+    pub pid: u32,
+    /// Its name, as the kernel has it.
+    pub name: String,
+    /// How its uses were seen.
+    pub observer: &'static str,
+    /// Bytes of its memory without files on nodes of fast memory, as `numa_maps` told at the end or shortly before.
+    pub on_fast: u64,
+    /// The same on nodes of slow memory.
+    pub on_slow: u64,
+    /// Bytes of huge pages that are larger than the pages of this run, and were left where they are.
+    pub huge_left: u64,
+}
+
+/// What a run of `tier` came to.
+#[derive(Clone, Debug, Default)]
+pub struct TierReport {
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// Bytes of fast memory that the processes might have together.
+    pub fast_bytes: u64,
+    /// Sums.
+    pub counts: Counts,
+    /// The processes.
+    pub processes: Vec<TieredProcess>,
+    /// Hot pages at the end in bytes, and how many bytes of these were in fast memory.
+    pub hot: (u64, u64),
+    /// Seconds that it took.
+    pub seconds: f64,
+    /// Seconds of processor time that it took.
+    pub cpu_seconds: f64,
+    /// Seconds of processor time that the kernel's monitor took for it.
+    pub monitor_seconds: f64,
+    /// Things to know, a sentence each.
+    pub notes: Vec<String>,
+    /// How a command ended.
+    pub status: Option<std::process::ExitStatus>,
+}

@@ -1,0 +1,565 @@
+//! The loop: looks, decides, moves, rests.
+
+use super::decide::Decide;
+use super::lock::Lock;
+use super::memory::{BASE, Memory, ProcessMemory, by_node};
+use super::observe::{Observers, Way};
+use super::report::{TierReport, TieredProcess};
+use super::room::MachineNodes;
+use super::steer::{Allowance, Limits, Steering, Tiered};
+use super::who;
+use crate::error::LiveError;
+use crate::interrupts::Interrupts;
+use crate::nodes::Kinds;
+use crate::probe::Topology;
+use crate::program;
+use crate::sampled::run::processor_time;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Entries of the table of pages, where no size of pages is given: they are as small as that allows. A look at so many takes about
+/// 20 ms (`bench/live-tier cost`), which is the share of a core that a look a second may take.
+const PAGES: u64 = 1 << 16;
+const HUGE: u64 = 2 << 20;
+/// How long a rest may last before it is looked whether there is a reason to end: the exit code of a command is not to come late.
+const SLICE: Duration = Duration::from_millis(100);
+const SLICE_OF_A_COMMAND: Duration = Duration::from_millis(20);
+/// Each so many intervals it is asked where a process's memory is, for the report.
+const SEEN: u64 = 16;
+
+/// Whose memory is tiered.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// Processes that run already, and what they start.
+    Processes(Vec<u32>),
+    /// The folder of a control group.
+    Group(PathBuf),
+    /// A command, and what it starts.
+    Command(Vec<OsString>),
+}
+
+/// How it is tiered.
+pub struct TierOptions<'a> {
+    /// Which nodes are fast and slow.
+    pub kinds: Kinds,
+    /// Fast memory of all processes together; `None`: what they have there, and what is free there.
+    pub fast_bytes: Option<u64>,
+    /// Bytes of a page, a power of two from 4 KiB to 2 MiB; `None`: by what there is.
+    pub page_bytes: Option<u64>,
+    /// How uses are seen; `None`: nobody asks.
+    pub way: Option<Way>,
+    /// Time between two intervals.
+    pub period: Duration,
+    /// Bytes that may be moved in a second.
+    pub rate: u64,
+    /// Share of a core that all of it may take, 0 to 1.
+    pub core: f64,
+    /// How long a page that was moved stays where it is.
+    pub hold: Duration,
+    /// When to stop; `None`: when the processes have ended.
+    pub time: Option<Duration>,
+    /// Set when somebody wants it to stop.
+    pub stop: &'a AtomicBool,
+}
+
+/// What there is to decide about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// Pages that may be in fast memory, at least one.
+    pub fast_pages: u64,
+    /// Pages that slow memory could hold if it were empty.
+    pub slow_pages: u64,
+}
+
+/// What is known when it begins.
+#[derive(Clone, Debug)]
+pub struct Begun {
+    /// Sizes.
+    pub room: Room,
+    /// The processes: number, name, how they are observed.
+    pub processes: Vec<(u32, String, &'static str)>,
+    /// Things to know, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Why nothing is tiered.
+#[derive(Debug, thiserror::Error)]
+pub enum TierError {
+    /// The command.
+    #[error("{0}")]
+    Live(#[from] LiveError),
+    /// There is no such process.
+    #[error("--pid {0}: there is no such process")]
+    Gone(u32),
+    /// It is somebody else's.
+    #[error("--pid {0}: the process is another user's: tier it as that user, or as root")]
+    Foreign(u32),
+    /// It has none.
+    #[error("--pid {0}: it has no memory of its own: it is part of the kernel, or has ended")]
+    NoMemory(u32),
+    /// Another one is at work.
+    #[error(
+        "process {0} is tiered by another `varve tier`: end that one first (Ctrl-C, or SIGTERM)"
+    )]
+    Taken(u32),
+    /// Its memory may not be moved.
+    #[error(
+        "process {process}: move_pages is refused: {error}; be root, and allow the call in a sandbox (docker run --cap-add SYS_NICE)"
+    )]
+    Refused {
+        /// The process.
+        process: u32,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// It may not have memory of a node.
+    #[error(
+        "process {process} may not have memory of node {node}: its control group has nodes {allowed} alone (cpuset.mems)"
+    )]
+    Forbidden {
+        /// The process.
+        process: u32,
+        /// The node.
+        node: u32,
+        /// Those that it may have.
+        allowed: String,
+    },
+    /// An empty control group.
+    #[error("{0}: there is no process in that control group")]
+    Empty(String),
+    /// What it uses cannot be seen.
+    #[error("process {process} cannot be observed: {why}")]
+    Unseen {
+        /// The process.
+        process: u32,
+        /// Why.
+        why: String,
+    },
+    /// Whoever is to decide does not go with this machine.
+    #[error("{0}")]
+    Policy(String),
+}
+
+/// Tiers. `make` makes whoever decides, for what there is; `begun` is told once it begins.
+///
+/// # Errors
+/// [`TierError`]; a command was not started, or is waited for if it was.
+pub fn tier<D: Decide>(
+    target: &Target,
+    options: &TierOptions,
+    make: impl FnOnce(&Room) -> Result<D, String>,
+    begun: impl FnOnce(&Begun),
+) -> Result<TierReport, TierError> {
+    let (topology, _) = Topology::read(Path::new("/"));
+    let interrupts = match target {
+        Target::Command(words) => {
+            program::find(words.first().ok_or(LiveError::NoCommand)?)?;
+            Some(Interrupts::left_to_the_program())
+        }
+        _ => None,
+    };
+    if interrupts.is_some() {
+        can_tier(std::process::id(), &options.kinds)?;
+    }
+    let roots = who_is_there(target)?;
+    let nodes = MachineNodes::new(options.kinds.clone(), &topology);
+    let room = room(&roots, options, &topology, &nodes);
+    let decide = make(&room).map_err(TierError::Policy)?;
+    let hold = options.hold.as_secs_f64() / options.period.as_secs_f64().max(1e-3);
+    let limits = Limits {
+        page_bytes: room.page_bytes,
+        fast_pages: room.fast_pages,
+        hold: hold.ceil() as u64,
+    };
+    let mut all = Tiering {
+        target,
+        options,
+        steering: Steering::new(decide, limits, Box::new(nodes)),
+        observers: Observers::new(options.way, room.page_bytes),
+        known: BTreeMap::new(),
+        locks: BTreeMap::new(),
+        reports: Vec::new(),
+        notes: Vec::new(),
+        hot: (0, 0),
+        child: None,
+    };
+    let mut roots = roots;
+    if let Target::Command(words) = target {
+        let (name, arguments) = words.split_first().ok_or(LiveError::NoCommand)?;
+        let child = Command::new(name).args(arguments).spawn();
+        let child = child.map_err(|error| LiveError::Start {
+            program: PathBuf::from(name),
+            error,
+        })?;
+        roots.insert(child.id());
+        if let Some(interrupts) = &interrupts {
+            interrupts.begin(&child);
+        }
+        all.child = Some(child);
+    }
+    let mut last = None;
+    for &process in &roots {
+        if let Err(error) = all.join(process, false) {
+            match (target, error) {
+                // It has ended already, which is its own matter; a group's others are there.
+                (_, TierError::Gone(_) | TierError::NoMemory(_)) if all.child.is_some() => {}
+                (Target::Group(_), error) => {
+                    all.note(error.to_string());
+                    last = Some(error);
+                }
+                (_, error) => {
+                    all.wait_for_the_command();
+                    return Err(error);
+                }
+            }
+        }
+    }
+    if let (Some(error), true) = (last, all.steering.processes.is_empty()) {
+        return Err(error);
+    }
+    begun(&all.begun(room));
+    let report = all.run(room);
+    if let Some(interrupts) = &interrupts {
+        interrupts.end();
+    }
+    Ok(report)
+}
+
+/// Whether a process's memory may be moved between the nodes at all.
+fn can_tier(process: u32, kinds: &Kinds) -> Result<(), TierError> {
+    let Some(allowed) = who::allowed(process) else {
+        return Ok(());
+    };
+    let mut wanted = kinds.fast.iter().chain(&kinds.slow);
+    if let Some(&node) = wanted.find(|node| !allowed.contains(node)) {
+        let allowed = Kinds::list(&allowed);
+        return Err(TierError::Forbidden {
+            process,
+            node,
+            allowed,
+        });
+    }
+    let refused = |error| TierError::Refused { process, error };
+    // Of a page of our own the kernel tells where it is, unless a sandbox forbids the call.
+    let mut own = ProcessMemory::of(std::process::id(), BASE).map_err(refused)?;
+    let pages = own.pages().map_err(refused)?;
+    own.nodes(&pages[..pages.len().min(1)])
+        .map(drop)
+        .map_err(refused)
+}
+
+/// The processes to begin with; none for a command.
+fn who_is_there(target: &Target) -> Result<BTreeSet<u32>, TierError> {
+    Ok(match target {
+        Target::Processes(all) => {
+            let own = std::process::id();
+            for &process in all {
+                if process == own || !Path::new(&format!("/proc/{process}")).exists() {
+                    return Err(TierError::Gone(process));
+                }
+            }
+            all.iter().copied().collect()
+        }
+        Target::Group(folder) => {
+            let all = without_us(who::members(folder));
+            match all.is_empty() {
+                true => return Err(TierError::Empty(folder.display().to_string())),
+                false => all,
+            }
+        }
+        Target::Command(_) => BTreeSet::new(),
+    })
+}
+
+fn without_us(mut all: BTreeSet<u32>) -> BTreeSet<u32> {
+    for own in who::family(std::process::id()) {
+        all.remove(&own);
+    }
+    all
+}
+
+/// Sizes, from what there is.
+fn room(
+    roots: &BTreeSet<u32>,
+    options: &TierOptions,
+    topology: &Topology,
+    nodes: &MachineNodes,
+) -> Room {
+    let bytes_of = |all: &[u32]| -> u64 {
+        let some = topology.nodes.iter().filter(|n| all.contains(&n.id));
+        some.map(|n| n.bytes).sum()
+    };
+    let total = bytes_of(&options.kinds.fast) + bytes_of(&options.kinds.slow);
+    let (mut resident, mut huge) = (0, 0);
+    for process in roots {
+        let rollup = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup"));
+        let rollup = rollup.unwrap_or_default();
+        let kib = |name: &str| {
+            let line = rollup.lines().find_map(|line| line.strip_prefix(name));
+            line.and_then(|l| l.trim().strip_suffix(" kB")?.parse::<u64>().ok())
+        };
+        resident += kib("Anonymous:").unwrap_or(0) * 1024;
+        huge += kib("AnonHugePages:").unwrap_or(0) * 1024;
+    }
+    let page_bytes = options.page_bytes.unwrap_or_else(|| {
+        // Of a command nothing is known but what it may come to.
+        let (all, has_huge) = match roots.is_empty() {
+            true => {
+                let mode = "/sys/kernel/mm/transparent_hugepage/enabled";
+                let mode = std::fs::read_to_string(mode).unwrap_or_default();
+                (total, mode.contains("[always]"))
+            }
+            false => (resident, huge * 10 >= resident.max(1)),
+        };
+        match has_huge {
+            true => HUGE,
+            false => (all / PAGES).next_power_of_two().clamp(BASE, HUGE),
+        }
+    });
+    let there = |process: &u32| by_node(*process).unwrap_or_default();
+    let on_fast = roots.iter().flat_map(there);
+    let on_fast = on_fast.filter(|(node, _)| options.kinds.fast.contains(node));
+    let could = on_fast.map(|(_, bytes)| bytes).sum::<u64>() + nodes.room_of(true);
+    let fast = options.fast_bytes.unwrap_or(could);
+    let fast = fast.min(bytes_of(&options.kinds.fast));
+    Room {
+        page_bytes,
+        fast_pages: (fast / page_bytes).max(1),
+        slow_pages: (bytes_of(&options.kinds.slow) / page_bytes).max(1),
+    }
+}
+
+struct Tiering<'a, D> {
+    target: &'a Target,
+    options: &'a TierOptions<'a>,
+    steering: Steering<D>,
+    observers: Observers,
+    /// Numbers in this run, by process; those of processes that cannot be tiered have none.
+    known: BTreeMap<u32, Option<u32>>,
+    locks: BTreeMap<u32, Lock>,
+    /// By number in this run.
+    reports: Vec<(TieredProcess, f64)>,
+    notes: Vec<String>,
+    /// Hot pages when there were pages last, and those of them in fast memory.
+    hot: (u64, u64),
+    child: Option<Child>,
+}
+
+impl<D: Decide> Tiering<'_, D> {
+    /// Takes a process in.
+    fn join(&mut self, process: u32, inherited: bool) -> Result<(), TierError> {
+        self.known.insert(process, None);
+        let lock = Lock::of(process).map_err(|error| TierError::Refused { process, error })?;
+        let lock = lock.ok_or(TierError::Taken(process))?;
+        can_tier(process, &self.options.kinds)?;
+        let why = |error: io::Error| match error.kind() {
+            io::ErrorKind::NotFound => TierError::Gone(process),
+            io::ErrorKind::PermissionDenied => TierError::Foreign(process),
+            _ if error.raw_os_error() == Some(libc::ESRCH) => TierError::NoMemory(process),
+            _ => TierError::Refused { process, error },
+        };
+        let page_bytes = self.steering.limits.page_bytes;
+        let mut memory = ProcessMemory::of(process, page_bytes).map_err(why)?;
+        let pages = memory.pages().map_err(why)?;
+        memory
+            .nodes(&pages[..pages.len().min(1)])
+            .map_err(|error| match error.raw_os_error() {
+                Some(libc::ESRCH) => TierError::Gone(process),
+                Some(libc::EPERM) if who::name(process) == "?" => TierError::Gone(process),
+                _ => TierError::Refused { process, error },
+            })?;
+        let observed = self.observers.of(process, inherited);
+        let (observer, way) = observed.map_err(|why| TierError::Unseen { process, why })?;
+        let number = self.reports.len() as u32;
+        let report = TieredProcess {
+            pid: process,
+            name: who::name(process),
+            observer: way,
+            ..TieredProcess::default()
+        };
+        self.reports.push((report, 0.0));
+        self.known.insert(process, Some(number));
+        self.locks.insert(number, lock);
+        let tiered = Tiered::new(number, Box::new(memory), observer);
+        self.steering.processes.push(tiered);
+        Ok(())
+    }
+
+    fn begun(&self, room: Room) -> Begun {
+        let of =
+            |(report, _): &(TieredProcess, f64)| (report.pid, report.name.clone(), report.observer);
+        let mut notes = self.notes.clone();
+        let given = self.options.fast_bytes.unwrap_or(0);
+        if given >= (room.fast_pages + 1) * room.page_bytes {
+            notes.push(
+                "the fast nodes have less memory than --fast asks for: they have what the first line says"
+                    .into(),
+            );
+        }
+        if !matches!(self.target, Target::Group(_)) && !who::knows_families() {
+            notes.push(
+                "processes that these start are left alone: the kernel does not tell of them (CONFIG_PROC_CHILDREN); --cgroup has them"
+                    .into(),
+            );
+        }
+        Begun {
+            room,
+            processes: self.reports.iter().map(of).collect(),
+            notes,
+        }
+    }
+
+    /// Takes in processes that came since.
+    fn discover(&mut self) {
+        let now = match self.target {
+            Target::Group(folder) => without_us(who::members(folder)),
+            Target::Processes(roots) => roots.iter().flat_map(|p| who::family(*p)).collect(),
+            Target::Command(_) => match &self.child {
+                Some(child) => who::family(child.id()),
+                None => BTreeSet::new(),
+            },
+        };
+        // A number that is another process's by now is taken in anew.
+        self.known.retain(|process, _| now.contains(process));
+        let in_group = matches!(self.target, Target::Group(_));
+        for process in now {
+            if self.known.contains_key(&process) {
+                continue;
+            }
+            match self.join(process, !in_group) {
+                Ok(()) | Err(TierError::Gone(_) | TierError::NoMemory(_)) => {}
+                Err(error) => self.note(error.to_string()),
+            }
+        }
+    }
+
+    fn note(&mut self, line: String) {
+        const NOTES: usize = 20;
+        if self.notes.len() < NOTES && !self.notes.contains(&line) {
+            self.notes.push(line);
+        }
+    }
+
+    fn run(mut self, room: Room) -> TierReport {
+        let begun = Instant::now();
+        let mut status = None;
+        let mut interval = 0u64;
+        loop {
+            let (at, cpu) = (Instant::now(), processor_time());
+            // What was started lately is looked for less often where that takes long.
+            if self.known.len() < 16 || interval.is_multiple_of(8) {
+                self.discover();
+            }
+            for number in self.steering.look() {
+                self.locks.remove(&number);
+            }
+            let looked = processor_time().saturating_sub(cpu);
+            let share = self.options.period.mul_f64(self.options.core);
+            let allowed = Allowance {
+                bytes: (self.options.rate as f64 * self.options.period.as_secs_f64()) as u64,
+                // Looks that take all there is do not keep pages from being moved: there are fewer of them, then.
+                time: share.saturating_sub(looked).max(share / 2),
+            };
+            self.steering.act(&allowed, &processor_time);
+            self.see(interval.is_multiple_of(SEEN));
+            interval += 1;
+            if let Some(child) = &mut self.child {
+                status = child.try_wait().ok().flatten();
+            }
+            let core = self.options.core.max(1e-6);
+            let took = processor_time().saturating_sub(cpu);
+            // The share holds over the whole run, with what came before the first look and with what watching the clock takes.
+            let all = processor_time().div_f64(core);
+            let owed = all.saturating_sub(begun.elapsed()) + at.elapsed();
+            let rest = self.options.period.max(took.div_f64(core)).max(owed);
+            while status.is_none() && !self.is_over(begun) && at.elapsed() < rest {
+                let left = rest.saturating_sub(at.elapsed());
+                std::thread::sleep(left.min(match self.child {
+                    Some(_) => SLICE_OF_A_COMMAND,
+                    None => SLICE,
+                }));
+                if let Some(child) = &mut self.child {
+                    status = child.try_wait().ok().flatten();
+                }
+            }
+            if status.is_some() || self.is_over(begun) {
+                break;
+            }
+        }
+        self.see(true);
+        let bytes = |pages: u64| pages * room.page_bytes;
+        let (hot, hot_fast) = self.hot;
+        let report = TierReport {
+            page_bytes: room.page_bytes,
+            fast_bytes: bytes(room.fast_pages),
+            counts: self.steering.counts.clone(),
+            hot: (bytes(hot), bytes(hot_fast)),
+            seconds: begun.elapsed().as_secs_f64(),
+            // All that this thread did, what came before the first look too.
+            cpu_seconds: processor_time().as_secs_f64(),
+            monitor_seconds: self.reports.iter().map(|(_, seconds)| seconds).sum(),
+            processes: self.reports.iter().map(|(one, _)| one.clone()).collect(),
+            notes: self.notes.clone(),
+            status,
+        };
+        // A command that runs on when we are to stop runs on without us, and is waited for.
+        let ended = match report.status {
+            Some(status) => Some(status),
+            None => self.wait_for_the_command(),
+        };
+        TierReport {
+            status: ended,
+            ..report
+        }
+    }
+
+    fn is_over(&self, begun: Instant) -> bool {
+        let late = self.options.time.is_some_and(|t| begun.elapsed() >= t);
+        let stop = self.options.stop.load(Ordering::Relaxed);
+        // A command that is there still may start others.
+        let nobody = self.steering.processes.is_empty() && self.child.is_none();
+        late || stop || nobody
+    }
+
+    /// Notes where the memory of processes is, and what watching them takes elsewhere.
+    fn see(&mut self, where_it_is: bool) {
+        if where_it_is && !self.steering.processes.is_empty() {
+            self.hot = self.steering.hot_pages();
+        }
+        for process in &self.steering.processes {
+            let (report, monitor) = &mut self.reports[process.number as usize];
+            *monitor = monitor.max(process.observer.elsewhere_seconds());
+            report.huge_left = process.memory.huge_left();
+            if !where_it_is {
+                continue;
+            }
+            let Ok(nodes) = by_node(report.pid) else {
+                continue;
+            };
+            let on = |kind: &[u32]| -> u64 {
+                let some = nodes.iter().filter(|(node, _)| kind.contains(node));
+                some.map(|(_, bytes)| bytes).sum()
+            };
+            if nodes.is_empty() {
+                continue;
+            }
+            report.on_fast = on(&self.options.kinds.fast);
+            report.on_slow = on(&self.options.kinds.slow);
+            // Once a program has begun, its name is its own.
+            report.name = who::name(report.pid);
+        }
+    }
+
+    fn wait_for_the_command(&mut self) -> Option<std::process::ExitStatus> {
+        // What it was watched by ends first.
+        self.steering.processes.clear();
+        self.child.as_mut().and_then(|child| child.wait().ok())
+    }
+}

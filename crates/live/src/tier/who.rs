@@ -1,0 +1,113 @@
+//! Whose memory is tiered: processes and what they start, or those of a control group.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Where control groups are.
+const GROUPS: &str = "/sys/fs/cgroup";
+
+/// Folder of a control group: a path below `/sys/fs/cgroup`, or a whole one.
+///
+/// # Errors
+/// A line that says what is missing.
+pub fn group(name: &str) -> Result<PathBuf, String> {
+    let folder = match name.strip_prefix(GROUPS) {
+        Some(_) => PathBuf::from(name),
+        None => Path::new(GROUPS).join(name.trim_start_matches('/')),
+    };
+    if folder.join("cgroup.procs").is_file() {
+        return Ok(folder);
+    }
+    let why = match Path::new(GROUPS).join("cgroup.controllers").is_file() {
+        true => "there is no such control group; `systemd-cgls` shows those that there are",
+        false => "no control groups of version 2 are mounted at /sys/fs/cgroup",
+    };
+    Err(format!("--cgroup {name}: {why}"))
+}
+
+/// The processes of a control group and of those below it.
+pub fn members(folder: &Path) -> BTreeSet<u32> {
+    let mut all = BTreeSet::new();
+    let text = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+    all.extend(text.lines().filter_map(|line| line.parse::<u32>().ok()));
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            all.extend(members(&entry.path()));
+        }
+    }
+    all
+}
+
+/// A process and what it has started, and that has started, and so on.
+pub fn family(process: u32) -> BTreeSet<u32> {
+    let mut all = BTreeSet::new();
+    let mut ahead = vec![process];
+    while let Some(process) = ahead.pop() {
+        if !all.insert(process) {
+            continue;
+        }
+        let threads = fs::read_dir(format!("/proc/{process}/task"));
+        for thread in threads.into_iter().flatten().flatten() {
+            let text = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+            ahead.extend(
+                text.split_whitespace()
+                    .filter_map(|word| word.parse::<u32>().ok()),
+            );
+        }
+    }
+    all
+}
+
+/// Whether the kernel tells of what a process has started (`CONFIG_PROC_CHILDREN`).
+pub fn knows_families() -> bool {
+    Path::new("/proc/thread-self/children").exists()
+}
+
+/// A process's name, as the kernel has it.
+pub fn name(process: u32) -> String {
+    let name = fs::read_to_string(format!("/proc/{process}/comm"));
+    name.map_or_else(|_| "?".into(), |name| name.trim().to_string())
+}
+
+/// Nodes that a process may have memory of; `None` if that is not told.
+pub fn allowed(process: u32) -> Option<Vec<u32>> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let list = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Mems_allowed_list:"))?;
+    Some(crate::probe::sysfs::parse_list(list.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_was_started_is_of_the_family() {
+        if !knows_families() {
+            return eprintln!("skipped: the kernel does not tell of children");
+        }
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let all = family(std::process::id());
+        assert!(all.contains(&child.id()) && all.contains(&std::process::id()));
+        assert!(!name(std::process::id()).is_empty());
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn members_of_groups_below_are_members() {
+        let folder = tempfile::tempdir().unwrap();
+        let below = folder.path().join("a/b");
+        fs::create_dir_all(&below).unwrap();
+        fs::write(folder.path().join("cgroup.procs"), "3\n").unwrap();
+        fs::write(below.join("cgroup.procs"), "5\n4\n").unwrap();
+        assert_eq!(members(folder.path()), BTreeSet::from([3, 4, 5]));
+        let why = group("no/such.slice").unwrap_err();
+        assert!(why.starts_with("--cgroup no/such.slice: ") && !why.contains('\n'));
+    }
+}

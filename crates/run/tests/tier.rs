@@ -1,0 +1,298 @@
+//! Page policies for live programs, on a process and nodes that are made up: what is asked of the kernel is asked of a table.
+
+use proptest::prelude::*;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+use varve_live::tier::{
+    Allowance, Limits, Memory, Nodes, Observer, Outcome, Refusal, Room, Steering, Tiered, Use,
+};
+use varve_run::tier::{PagePolicy, live_spec};
+
+const PAGE: u64 = 4096;
+const FAST: u32 = 0;
+const SLOW: u32 = 1;
+
+/// What there is: pages with their nodes, and what became of them.
+#[derive(Default)]
+struct World {
+    /// Node of each page.
+    pages: BTreeMap<u64, u32>,
+    /// Pages that the kernel does not move.
+    pinned: Vec<u64>,
+    /// Pages that are used in each interval.
+    hot: Vec<u64>,
+    interval: u64,
+    /// Each move: interval, page, node.
+    moves: Vec<(u64, u64, u32)>,
+    /// Pages that fast memory can hold.
+    capacity: u64,
+}
+
+impl World {
+    fn on(&self, node: u32) -> u64 {
+        self.pages.values().filter(|n| **n == node).count() as u64
+    }
+}
+
+type Shared = Rc<RefCell<World>>;
+
+struct Table(Shared);
+
+impl Memory for Table {
+    fn pages(&mut self) -> io::Result<Vec<u64>> {
+        Ok(self.0.borrow().pages.keys().copied().collect())
+    }
+
+    fn nodes(&mut self, pages: &[u64]) -> io::Result<Vec<Option<u32>>> {
+        let world = self.0.borrow();
+        Ok(pages.iter().map(|p| world.pages.get(p).copied()).collect())
+    }
+
+    fn move_to(&mut self, pages: &[u64], node: u32) -> io::Result<Vec<Outcome>> {
+        let mut world = self.0.borrow_mut();
+        let one = |page: &u64| {
+            let refused = match world.pages.get(page) {
+                None => Some(Refusal::Gone),
+                Some(_) if world.pinned.contains(page) => Some(Refusal::Busy),
+                Some(_) if node == FAST && world.on(FAST) >= world.capacity => Some(Refusal::Full),
+                Some(_) => None,
+            };
+            if refused.is_none() {
+                world.pages.insert(*page, node);
+                let interval = world.interval;
+                world.moves.push((interval, *page, node));
+            }
+            Outcome {
+                bytes: if refused.is_none() { PAGE } else { 0 },
+                left: if refused.is_none() { 0 } else { PAGE },
+                refused,
+            }
+        };
+        Ok(pages.iter().map(one).collect())
+    }
+}
+
+struct Seen(Shared);
+
+impl Observer for Seen {
+    fn look(&mut self, pages: &[u64], uses: &mut Vec<Use>) -> io::Result<()> {
+        let world = self.0.borrow();
+        let known = world.hot.iter().filter(|page| pages.contains(page));
+        uses.extend(known.map(|&page| Use {
+            page,
+            writes: false,
+        }));
+        Ok(())
+    }
+}
+
+struct TwoNodes(Shared);
+
+impl Nodes for TwoNodes {
+    fn is_of(&self, fast: bool, node: u32) -> bool {
+        fast == (node == FAST)
+    }
+
+    fn refresh(&mut self) {}
+
+    fn choose(&self, fast: bool, _: u32, bytes: u64) -> Option<u32> {
+        let world = self.0.borrow();
+        match fast {
+            false => Some(SLOW),
+            true => (world.on(FAST) + bytes / PAGE <= world.capacity).then_some(FAST),
+        }
+    }
+
+    fn went(&mut self, _: u32, _: u32, _: u64) {}
+}
+
+fn steering(world: &Shared, spec: &str, fast_pages: u64, hold: u64) -> Steering<PagePolicy> {
+    let room = Room {
+        page_bytes: PAGE,
+        fast_pages,
+        slow_pages: 10_000,
+    };
+    let policy = PagePolicy::new(&live_spec(spec).unwrap(), &room).unwrap();
+    let limits = Limits {
+        page_bytes: PAGE,
+        fast_pages,
+        hold,
+    };
+    let mut steering = Steering::new(policy, limits, Box::new(TwoNodes(world.clone())));
+    let (memory, observer) = (Table(world.clone()), Seen(world.clone()));
+    let process = Tiered::new(0, Box::new(memory), Box::new(observer));
+    steering.processes.push(process);
+    steering
+}
+
+fn interval(steering: &mut Steering<PagePolicy>, world: &Shared, bytes: u64) {
+    world.borrow_mut().interval += 1;
+    assert!(steering.look().is_empty());
+    let allowed = Allowance {
+        bytes,
+        time: Duration::from_secs(1),
+    };
+    steering.act(&allowed, &|| Duration::ZERO);
+}
+
+fn world(pages: u64, node: u32, capacity: u64) -> Shared {
+    Rc::new(RefCell::new(World {
+        pages: (0..pages).map(|page| (page, node)).collect(),
+        capacity,
+        ..World::default()
+    }))
+}
+
+#[test]
+fn hot_pages_come_to_fast_memory_and_pages_that_cooled_go_back() {
+    for node in [FAST, SLOW] {
+        let world = world(200, node, 300);
+        let mut steering = steering(&world, "hotset", 40, 3);
+        let on_fast = |pages: std::ops::Range<u64>| {
+            let world = world.borrow();
+            pages.filter(|page| world.pages[page] == FAST).count()
+        };
+        for hot in [150..180, 20..50, 90..120] {
+            world.borrow_mut().hot = hot.clone().collect();
+            for _ in 0..40 {
+                interval(&mut steering, &world, u64::MAX);
+            }
+            assert_eq!(on_fast(hot.clone()), 30, "{hot:?} from node {node}");
+            assert_eq!(on_fast(0..200), 40, "fast memory is used");
+        }
+        assert_eq!(steering.counts.wishes % 2, 0, "each takes another's place");
+    }
+}
+
+#[test]
+fn what_is_hot_where_it_should_be_never_moves() {
+    let world = world(200, FAST, 300);
+    let mut steering = steering(&world, "hotset", 40, 3);
+    world.borrow_mut().hot = (100..130).collect();
+    for _ in 0..40 {
+        interval(&mut steering, &world, u64::MAX);
+    }
+    let moved = &world.borrow().moves;
+    assert!(moved.iter().all(|(_, page, _)| !(100..130).contains(page)));
+    assert_eq!(moved.len(), 160, "each cold page once");
+}
+
+#[test]
+fn a_full_node_and_pinned_pages_are_counted_and_do_no_harm() {
+    let world = world(100, SLOW, 10);
+    world.borrow_mut().pinned = vec![50, 51];
+    world.borrow_mut().hot = (40..60).collect();
+    let mut steering = steering(&world, "hotset", 40, 3);
+    for _ in 0..60 {
+        interval(&mut steering, &world, u64::MAX);
+    }
+    assert_eq!(world.borrow().on(FAST), 10);
+    assert!(steering.counts.full > 0);
+    assert!(steering.counts.refused.contains_key(&Refusal::Busy) || steering.counts.full > 0);
+    world.borrow_mut().capacity = 100;
+    for _ in 0..60 {
+        interval(&mut steering, &world, u64::MAX);
+    }
+    let hot = (40..60).filter(|page| world.borrow().pages[page] == FAST);
+    assert_eq!(hot.count(), 18, "all but the pinned ones");
+    assert!(steering.counts.refused[&Refusal::Busy] >= 2 * PAGE);
+    assert!(steering.counts.rested >= 2);
+}
+
+/// The kernel, or somebody else, moves pages under us: it is seen, and put right.
+#[test]
+fn what_others_move_is_counted_and_moved_back() {
+    let world = world(60, FAST, 100);
+    let mut steering = steering(&world, "hotset", 30, 3);
+    world.borrow_mut().hot = (0..20).collect();
+    for _ in 0..30 {
+        interval(&mut steering, &world, u64::MAX);
+    }
+    for page in 0..10 {
+        world.borrow_mut().pages.insert(page, SLOW);
+    }
+    for _ in 0..30 {
+        interval(&mut steering, &world, u64::MAX);
+    }
+    assert_eq!(steering.counts.by_others, 10 * PAGE);
+    let hot = (0..20).filter(|page| world.borrow().pages[page] == FAST);
+    assert_eq!(hot.count(), 20);
+}
+
+#[test]
+fn policies_without_a_daemon_place_what_is_there() {
+    for (spec, least, most) in [
+        ("slow", 0, 0),
+        ("fast", 40, 40),
+        ("interleave:fast=1,slow=3", 25, 25),
+        ("first-touch", 40, 40),
+        // Ten pages are hot; the others may have what these leave.
+        ("oracle:hot=0+40KiB", 10, 40),
+    ] {
+        let world = world(100, SLOW, 300);
+        let mut steering = steering(&world, spec, 40, 3);
+        for _ in 0..5 {
+            interval(&mut steering, &world, u64::MAX);
+        }
+        let on_fast = world.borrow().on(FAST);
+        assert!((least..=most).contains(&on_fast), "{spec}: {on_fast}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Whatever a program does: fast memory never grows above the budget, no page moves twice within the time that it is to stay,
+    /// no interval moves more than it may, and what is believed is what is so.
+    #[test]
+    fn budgets_hold(
+        pages in 20u64..200,
+        first in prop::collection::vec(any::<bool>(), 200),
+        budget in 1u64..80,
+        hold in 1u64..6,
+        rate in 1u64..60,
+        pinned in prop::collection::vec(0u64..200, 0..6),
+        steps in prop::collection::vec((0u64..200, 1u64..60, 0u8..10), 1..12),
+    ) {
+        let world = world(pages, SLOW, 10_000);
+        for (page, fast) in (0..pages).zip(first) {
+            world.borrow_mut().pages.insert(page, if fast { FAST } else { SLOW });
+        }
+        world.borrow_mut().pinned = pinned;
+        let mut steering = steering(&world, "hotset", budget, hold);
+        for (start, count, gone) in steps {
+            {
+                let mut world = world.borrow_mut();
+                world.hot = (start..start + count).collect();
+                // Some memory is given back, and some comes.
+                for page in (0..200).skip(gone.into()).step_by(17) {
+                    if world.pages.remove(&page).is_none() {
+                        world.pages.insert(page, FAST);
+                    }
+                }
+            }
+            for _ in 0..12 {
+                let before = world.borrow().on(FAST);
+                interval(&mut steering, &world, rate * PAGE);
+                let world = world.borrow();
+                let after = world.on(FAST);
+                prop_assert!(after <= budget.max(before), "{before} -> {after} of {budget}");
+                let now = world.moves.iter().filter(|m| m.0 == world.interval);
+                prop_assert!(now.count() as u64 <= rate);
+                prop_assert_eq!(steering.fast_pages(), after);
+            }
+        }
+        let mut last = BTreeMap::new();
+        for &(at, page, _) in &world.borrow().moves {
+            // Memory that was given back and came again is another page.
+            if let Some(before) = last.insert(page, at)
+                && page % 17 >= 10
+            {
+                prop_assert!(at - before >= hold, "page {page} at {before} and {at}");
+            }
+        }
+    }
+}
