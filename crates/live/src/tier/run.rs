@@ -475,8 +475,9 @@ impl<D: Decide> Tiering<'_, D> {
             }
             let core = self.options.core.max(1e-6);
             let took = processor_time().saturating_sub(cpu);
-            // The share holds over the whole run, with what came before the first look and with what watching the clock takes.
-            let all = processor_time().div_f64(core);
+            // The share holds over the whole run, with what came before the first look and with what watching the clock takes. An
+            // interval begins once as much as the last one took is saved up, so that the share holds whenever it ends.
+            let all = (processor_time() + took).div_f64(core);
             let owed = all.saturating_sub(begun.elapsed()) + at.elapsed();
             let rest = self.options.period.max(took.div_f64(core)).max(owed);
             while status.is_none() && !self.is_over(begun) && at.elapsed() < rest {
