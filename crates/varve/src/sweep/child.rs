@@ -57,8 +57,8 @@ pub fn run(
     };
     if !status.success() {
         let said = text(&mut said)?;
-        let lines = said.lines().filter_map(|line| line.strip_prefix("varve: "));
-        let last = lines.filter(|line| !line.starts_with("note: ")).last();
+        let mut lines = said.lines().filter_map(|line| line.strip_prefix("varve: "));
+        let last = lines.rfind(|line| !line.starts_with("note: "));
         return Err(Failed::Because(match last {
             Some(line) => line.into(),
             None => format!("ended with {status}"),
