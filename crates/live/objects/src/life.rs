@@ -49,6 +49,7 @@ pub fn begin() {
             STATE.store(BEGUN, Ordering::Release);
             if !placed {
                 PLAIN.store(1, Relaxed);
+                memory::prefer_huge_pages();
             }
         }
     });

@@ -55,15 +55,18 @@ pub fn reserve() {
     if sys::open_up(base, EACH) && manage(base, EACH, false).is_some() {
         // SAFETY: sets a number.
         unsafe { mi::mi_option_set(DISALLOW_OS_ALLOC, 1) };
-        // As mimalloc does with memory that it maps itself, unless MIMALLOC_ALLOW_THP=0.
-        // SAFETY: reads a number.
-        if unsafe { mi::mi_option_is_enabled(ALLOW_THP) } {
-            sys::prefer_huge_pages(base, EACH);
-        }
         BASE.store(base, Relaxed);
     } else {
         // SAFETY: nobody has anything in it.
         unsafe { sys::unmap(at, 3 * EACH + ALIGN) };
+    }
+}
+
+/// Where nothing is placed or sampled, huge pages as mimalloc has them in memory that it maps itself, unless MIMALLOC_ALLOW_THP=0.
+pub fn prefer_huge_pages() {
+    // SAFETY: reads a number.
+    if reserved() && unsafe { mi::mi_option_is_enabled(ALLOW_THP) } {
+        sys::prefer_huge_pages(BASE.load(Relaxed), EACH);
     }
 }
 
