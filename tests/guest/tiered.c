@@ -4,7 +4,9 @@
  *
  * Takes `total` MiB, from node `node` first. `hot` of them, spread over all, are touched every 10 ms, and the others never
  * again. Once a second it prints where they are. It ends well once `percent` of the hot pages are on node 0 and no more than
- * `budget` MiB are; it fails if that has not come within `seconds`. With budget=0 it runs for all its seconds.
+ * `budget` MiB are; it fails if that has not come within `seconds`. With budget=0 it runs for all its seconds, unless least=PAGES
+ * and most=PAGES say how many of all its pages are to be on node 0: then it ends well once so many are for three
+ * seconds.
  *
  * block=2: hot memory comes in pieces of 2 MiB. do=huge: it asks for huge pages. do=pin: a pipe holds its first pages, so that they
  * cannot move. do=map: at the end it prints a digit for each page, hot ones first: the node that it is on. */
@@ -40,6 +42,7 @@ int main(int count, char **words) {
     long budget = option(count, words, "budget", 12), node = option(count, words, "node", -1);
     long seconds = option(count, words, "seconds", 60), percent = option(count, words, "percent", 95);
     long block = option(count, words, "block", 1);
+    long least = option(count, words, "least", -1), most = option(count, words, "most", -1);
     int writes = 0, huge = 0, pin = 0, map = 0;
     for (int i = 1; i < count; i++) {
         writes |= !strcmp(words[i], "do=write");
@@ -74,6 +77,7 @@ int main(int count, char **words) {
         pages[i] = memory + i * PAGE;
 
     double begun = now(), told = begun;
+    int stays = 0;
     volatile char sum = 0;
     for (;;) {
         for (long i = 0; i < total; i++)
@@ -117,7 +121,12 @@ int main(int count, char **words) {
             printf("settled after %.0f s\n", told - begun);
             return 0;
         }
+        stays = hot_fast + cold_fast >= least && hot_fast + cold_fast <= most ? stays + 1 : 0;
+        if (stays == 3) {
+            printf("placed after %.0f s\n", told - begun);
+            return 0;
+        }
         if (over)
-            return budget ? 1 : 0;
+            return budget || most >= 0 ? 1 : 0;
     }
 }

@@ -29,6 +29,9 @@ struct World {
     moves: Vec<(u64, u64, u32)>,
     /// Pages that fast memory can hold.
     capacity: u64,
+    /// Error numbers with which calls fail as a whole: those that look, and those that move.
+    look_fails: Option<i32>,
+    move_fails: Option<i32>,
 }
 
 impl World {
@@ -39,11 +42,17 @@ impl World {
 
 type Shared = Rc<RefCell<World>>;
 
+fn fail(error: Option<i32>) -> io::Result<()> {
+    error.map_or(Ok(()), |number| Err(io::Error::from_raw_os_error(number)))
+}
+
 struct Table(Shared);
 
 impl Memory for Table {
     fn pages(&mut self) -> io::Result<Vec<u64>> {
-        Ok(self.0.borrow().pages.keys().copied().collect())
+        let world = self.0.borrow();
+        fail(world.look_fails)?;
+        Ok(world.pages.keys().copied().collect())
     }
 
     fn nodes(&mut self, pages: &[u64]) -> io::Result<Vec<Option<u32>>> {
@@ -53,6 +62,7 @@ impl Memory for Table {
 
     fn move_to(&mut self, pages: &[u64], node: u32) -> io::Result<Vec<Outcome>> {
         let mut world = self.0.borrow_mut();
+        fail(world.move_fails)?;
         let one = |page: &u64| {
             let refused = match world.pages.get(page) {
                 None => Some(Refusal::Gone),
@@ -295,4 +305,39 @@ proptest! {
             }
         }
     }
+}
+
+/// A call that is refused as a whole, as when a program has become another user's, is told, and tried no more than for a page.
+#[test]
+fn what_the_system_refuses_is_counted_and_told() {
+    const EPERM: i32 = 1;
+    const ESRCH: i32 = 3;
+    let world = world(10, FAST, 100);
+    let mut steering = steering(&world, "slow", 4, 1);
+    world.borrow_mut().move_fails = Some(EPERM);
+    for _ in 0..10 {
+        interval(&mut steering, &world, u64::MAX);
+    }
+    assert!(world.borrow().moves.is_empty());
+    assert_eq!(
+        steering.counts.refused[&Refusal::Other(EPERM)],
+        10 * 3 * PAGE
+    );
+    assert_eq!(steering.counts.rested, 10);
+    // It may not be looked at any more: why is told, once.
+    world.borrow_mut().look_fails = Some(EPERM);
+    let left = steering.look();
+    let why = left[0].1.as_ref().and_then(io::Error::raw_os_error);
+    assert_eq!((left[0].0, why), (0, Some(EPERM)));
+    assert!(steering.look().is_empty());
+    // One that has ended needs no reason.
+    let process = Tiered::new(
+        1,
+        Box::new(Table(world.clone())),
+        Box::new(Seen(world.clone())),
+    );
+    steering.processes.push(process);
+    world.borrow_mut().look_fails = Some(ESRCH);
+    let left = steering.look();
+    assert!(left.len() == 1 && left[0].1.is_none(), "{left:?}");
 }

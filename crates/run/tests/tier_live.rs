@@ -98,7 +98,7 @@ fn live(kinds: Kinds) -> Option<Vec<bool>> {
         eprintln!("skipped: needs cc");
         return None;
     }
-    let memory = format!("total={TOTAL_MIB} hot={HOT_MIB} budget=0 seconds=20");
+    let memory = format!("total={TOTAL_MIB} hot={HOT_MIB} budget=0 seconds=40");
     let words = memory.split(' ').chain(["do=write", "do=map"]);
     let mut child = Command::new(&program)
         .args(words)

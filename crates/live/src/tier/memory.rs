@@ -64,6 +64,17 @@ pub struct Outcome {
     pub left: u64,
 }
 
+impl Outcome {
+    /// Of a page that stayed where it was, since the whole call failed.
+    pub fn refused(error: &io::Error, page_bytes: u64) -> Outcome {
+        Outcome {
+            bytes: 0,
+            refused: Some(Refusal::of(error.raw_os_error().unwrap_or(0))),
+            left: page_bytes,
+        }
+    }
+}
+
 /// The memory of a process, in pages of a size that was agreed on.
 pub trait Memory {
     /// Its pages that may be moved and of which something is in memory, ascending.

@@ -9,6 +9,8 @@
 //! who.rs      whose memory it is: processes and what they start, control groups
 //! lock.rs     one `tier` for each process
 //! rivals.rs   who else moves pages
+//! options.rs  what is asked for; error.rs: why nothing is tiered
+//! sizes.rs    how large pages are, and how many may be in fast memory
 //! run.rs      the loop, and what it may take
 //! report.rs   what was seen and done
 //! ```
@@ -17,21 +19,26 @@
 //! killed.
 
 mod decide;
+mod error;
 mod lock;
 mod memory;
 mod observe;
+mod options;
 mod report;
 mod rivals;
 mod room;
 mod run;
+mod sizes;
 mod steer;
 mod who;
 
 pub use decide::{Decide, Page, PageHasher, Pages, Wish};
+pub use error::TierError;
 pub use memory::{Memory, Outcome, Refusal, by_node};
 pub use observe::{Observer, Use, Way, first as first_way};
+pub use options::{Begun, Room, Target, TierOptions};
 pub use report::{Counts, TierReport, TieredProcess};
 pub use rivals::{Rival, rivals};
-pub use run::{Begun, Room, Target, TierError, TierOptions, tier};
+pub use run::tier;
 pub use steer::{Allowance, Limits, Nodes, Steering, Tiered};
 pub use who::group;

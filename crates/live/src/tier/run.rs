@@ -1,11 +1,14 @@
 //! The loop: looks, decides, moves, rests.
 
 use super::decide::Decide;
+use super::error::TierError;
 use super::lock::Lock;
 use super::memory::{BASE, Memory, ProcessMemory, by_node};
-use super::observe::{Observers, Way};
+use super::observe::Observers;
+use super::options::{Begun, Room, Target, TierOptions};
 use super::report::{TierReport, TieredProcess};
 use super::room::MachineNodes;
+use super::sizes::room;
 use super::steer::{Allowance, Limits, Steering, Tiered};
 use super::who;
 use crate::error::LiveError;
@@ -15,137 +18,17 @@ use crate::probe::Topology;
 use crate::program;
 use crate::sampled::run::processor_time;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Entries of the table of pages, where no size of pages is given: they are as small as that allows. A look at so many takes about
-/// 20 ms (`bench/live-tier cost`), which is the share of a core that a look a second may take.
-const PAGES: u64 = 1 << 16;
-const HUGE: u64 = 2 << 20;
 /// How long a rest may last before it is looked whether there is a reason to end: the exit code of a command is not to come late.
 const SLICE: Duration = Duration::from_millis(100);
 const SLICE_OF_A_COMMAND: Duration = Duration::from_millis(20);
 /// Each so many intervals it is asked where a process's memory is, for the report.
 const SEEN: u64 = 16;
-
-/// Whose memory is tiered.
-#[derive(Clone, Debug)]
-pub enum Target {
-    /// Processes that run already, and what they start.
-    Processes(Vec<u32>),
-    /// The folder of a control group.
-    Group(PathBuf),
-    /// A command, and what it starts.
-    Command(Vec<OsString>),
-}
-
-/// How it is tiered.
-pub struct TierOptions<'a> {
-    /// Which nodes are fast and slow.
-    pub kinds: Kinds,
-    /// Fast memory of all processes together; `None`: what they have there, and what is free there.
-    pub fast_bytes: Option<u64>,
-    /// Bytes of a page, a power of two from 4 KiB to 2 MiB; `None`: by what there is.
-    pub page_bytes: Option<u64>,
-    /// How uses are seen; `None`: nobody asks.
-    pub way: Option<Way>,
-    /// Time between two intervals.
-    pub period: Duration,
-    /// Bytes that may be moved in a second.
-    pub rate: u64,
-    /// Share of a core that all of it may take, 0 to 1.
-    pub core: f64,
-    /// How long a page that was moved stays where it is.
-    pub hold: Duration,
-    /// When to stop; `None`: when the processes have ended.
-    pub time: Option<Duration>,
-    /// Set when somebody wants it to stop.
-    pub stop: &'a AtomicBool,
-}
-
-/// What there is to decide about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
-    /// Bytes of a page.
-    pub page_bytes: u64,
-    /// Pages that may be in fast memory, at least one.
-    pub fast_pages: u64,
-    /// Pages that slow memory could hold if it were empty.
-    pub slow_pages: u64,
-}
-
-/// What is known when it begins.
-#[derive(Clone, Debug)]
-pub struct Begun {
-    /// Sizes.
-    pub room: Room,
-    /// The processes: number, name, how they are observed.
-    pub processes: Vec<(u32, String, &'static str)>,
-    /// Things to know, a sentence each.
-    pub notes: Vec<String>,
-}
-
-/// Why nothing is tiered.
-#[derive(Debug, thiserror::Error)]
-pub enum TierError {
-    /// The command.
-    #[error("{0}")]
-    Live(#[from] LiveError),
-    /// There is no such process.
-    #[error("--pid {0}: there is no such process")]
-    Gone(u32),
-    /// It is somebody else's.
-    #[error("--pid {0}: the process is another user's: tier it as that user, or as root")]
-    Foreign(u32),
-    /// It has none.
-    #[error("--pid {0}: it has no memory of its own: it is part of the kernel, or has ended")]
-    NoMemory(u32),
-    /// Another one is at work.
-    #[error(
-        "process {0} is tiered by another `varve tier`: end that one first (Ctrl-C, or SIGTERM)"
-    )]
-    Taken(u32),
-    /// Its memory may not be moved.
-    #[error(
-        "process {process}: move_pages is refused: {error}; be root, and allow the call in a sandbox (docker run --cap-add SYS_NICE)"
-    )]
-    Refused {
-        /// The process.
-        process: u32,
-        /// What the system said.
-        error: io::Error,
-    },
-    /// It may not have memory of a node.
-    #[error(
-        "process {process} may not have memory of node {node}: its control group has nodes {allowed} alone (cpuset.mems)"
-    )]
-    Forbidden {
-        /// The process.
-        process: u32,
-        /// The node.
-        node: u32,
-        /// Those that it may have.
-        allowed: String,
-    },
-    /// An empty control group.
-    #[error("{0}: there is no process in that control group")]
-    Empty(String),
-    /// What it uses cannot be seen.
-    #[error("process {process} cannot be observed: {why}")]
-    Unseen {
-        /// The process.
-        process: u32,
-        /// Why.
-        why: String,
-    },
-    /// Whoever is to decide does not go with this machine.
-    #[error("{0}")]
-    Policy(String),
-}
 
 /// Tiers. `make` makes whoever decides, for what there is; `begun` is told once it begins.
 ///
@@ -285,57 +168,6 @@ fn without_us(mut all: BTreeSet<u32>) -> BTreeSet<u32> {
     all
 }
 
-/// Sizes, from what there is.
-fn room(
-    roots: &BTreeSet<u32>,
-    options: &TierOptions,
-    topology: &Topology,
-    nodes: &MachineNodes,
-) -> Room {
-    let bytes_of = |all: &[u32]| -> u64 {
-        let some = topology.nodes.iter().filter(|n| all.contains(&n.id));
-        some.map(|n| n.bytes).sum()
-    };
-    let total = bytes_of(&options.kinds.fast) + bytes_of(&options.kinds.slow);
-    let (mut resident, mut huge) = (0, 0);
-    for process in roots {
-        let rollup = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup"));
-        let rollup = rollup.unwrap_or_default();
-        let kib = |name: &str| {
-            let line = rollup.lines().find_map(|line| line.strip_prefix(name));
-            line.and_then(|l| l.trim().strip_suffix(" kB")?.parse::<u64>().ok())
-        };
-        resident += kib("Anonymous:").unwrap_or(0) * 1024;
-        huge += kib("AnonHugePages:").unwrap_or(0) * 1024;
-    }
-    let page_bytes = options.page_bytes.unwrap_or_else(|| {
-        // Of a command nothing is known but what it may come to.
-        let (all, has_huge) = match roots.is_empty() {
-            true => {
-                let mode = "/sys/kernel/mm/transparent_hugepage/enabled";
-                let mode = std::fs::read_to_string(mode).unwrap_or_default();
-                (total, mode.contains("[always]"))
-            }
-            false => (resident, huge * 10 >= resident.max(1)),
-        };
-        match has_huge {
-            true => HUGE,
-            false => (all / PAGES).next_power_of_two().clamp(BASE, HUGE),
-        }
-    });
-    let there = |process: &u32| by_node(*process).unwrap_or_default();
-    let on_fast = roots.iter().flat_map(there);
-    let on_fast = on_fast.filter(|(node, _)| options.kinds.fast.contains(node));
-    let could = on_fast.map(|(_, bytes)| bytes).sum::<u64>() + nodes.room_of(true);
-    let fast = options.fast_bytes.unwrap_or(could);
-    let fast = fast.min(bytes_of(&options.kinds.fast));
-    Room {
-        page_bytes,
-        fast_pages: (fast / page_bytes).max(1),
-        slow_pages: (bytes_of(&options.kinds.slow) / page_bytes).max(1),
-    }
-}
-
 struct Tiering<'a, D> {
     target: &'a Target,
     options: &'a TierOptions<'a>,
@@ -457,8 +289,15 @@ impl<D: Decide> Tiering<'_, D> {
             if self.known.len() < 16 || interval.is_multiple_of(8) {
                 self.discover();
             }
-            for number in self.steering.look() {
+            for (number, why) in self.steering.look() {
                 self.locks.remove(&number);
+                if let Some(why) = why {
+                    let (report, _) = &self.reports[number as usize];
+                    let (name, pid) = (&report.name, report.pid);
+                    self.note(format!(
+                        "{name} ({pid}) was left alone before it ended: it cannot be looked at any more: {why}"
+                    ));
+                }
             }
             let looked = processor_time().saturating_sub(cpu);
             let share = self.options.period.mul_f64(self.options.core);

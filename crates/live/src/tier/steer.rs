@@ -2,7 +2,7 @@
 //! decides are traits, so that all of it is tested without a second node.
 
 use super::decide::{Decide, Page, Pages, Wish};
-use super::memory::{Memory, Refusal};
+use super::memory::{Memory, Outcome, Refusal};
 use super::observe::Observer;
 use super::report::Counts;
 use std::collections::HashMap;
@@ -65,7 +65,8 @@ pub struct Tiered {
     pub observer: Box<dyn Observer>,
     /// Its pages at the last look, ascending.
     pages: Vec<u64>,
-    ended: bool,
+    /// It is left out from now on, and why if it has not ended.
+    left: Option<Option<io::Error>>,
 }
 
 impl Tiered {
@@ -76,7 +77,7 @@ impl Tiered {
             memory,
             observer,
             pages: Vec::new(),
-            ended: false,
+            left: None,
         }
     }
 }
@@ -156,25 +157,29 @@ impl<D: Decide> Steering<D> {
         (hot().count() as u64, fast as u64)
     }
 
-    /// What is there, and what was used since the last interval. Processes that have ended are left out from now on, and their
-    /// numbers are the answer.
-    pub fn look(&mut self) -> Vec<u32> {
+    /// What is there, and what was used since the last interval. Processes that have ended, or that cannot be looked at any more,
+    /// are left out from now on. Their numbers are the answer, with the reason for those that have not ended.
+    pub fn look(&mut self) -> Vec<(u32, Option<io::Error>)> {
         self.interval += 1;
         self.counts.intervals += 1;
         self.nodes.refresh();
         let mut processes = std::mem::take(&mut self.processes);
         for process in &mut processes {
             let looked = self.look_at(process);
-            process.ended = looked.is_err() || process.memory.has_ended();
+            process.left = match process.memory.has_ended() {
+                true => Some(None),
+                false => looked.err().map(|e| Some(e).filter(|e| !is_gone(e))),
+            };
         }
-        let (ended, alive): (Vec<_>, Vec<_>) = processes.into_iter().partition(|p| p.ended);
-        self.processes = alive;
-        for process in &ended {
+        let (left, stay): (Vec<_>, Vec<_>) = processes.into_iter().partition(|p| p.left.is_some());
+        self.processes = stay;
+        for process in &left {
             for &page in &process.pages {
                 self.forget(Page::new(process.number, page));
             }
         }
-        ended.iter().map(|process| process.number).collect()
+        let why = |process: Tiered| (process.number, process.left.flatten());
+        left.into_iter().map(why).collect()
     }
 
     fn look_at(&mut self, process: &mut Tiered) -> io::Result<()> {
@@ -418,9 +423,11 @@ impl<D: Decide> Steering<D> {
                 continue;
             };
             let numbers: Vec<u64> = batch.iter().map(|w| w.page.number()).collect();
-            let Ok(outcomes) = process.memory.move_to(&numbers, to) else {
+            let outcomes = match process.memory.move_to(&numbers, to) {
+                Ok(outcomes) => outcomes,
                 // It has ended, which the next look sees.
-                continue;
+                Err(e) if is_gone(&e) => continue,
+                Err(e) => vec![Outcome::refused(&e, bytes); numbers.len()],
             };
             for (wish, outcome) in batch.into_iter().zip(outcomes) {
                 self.nodes.went(from, to, outcome.bytes);
@@ -475,6 +482,11 @@ impl<D: Decide> Steering<D> {
             self.decide.gone(page);
         }
     }
+}
+
+/// The process is no more.
+fn is_gone(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ESRCH) || error.kind() == io::ErrorKind::NotFound
 }
 
 /// What is in `now` alone, and what is in `before` alone. Both ascend.

@@ -76,7 +76,7 @@ fn show(name: &str, toml: bool, json: bool) -> Done {
     let machine = super::named::machine(name)?;
     if json {
         print(serde_json::to_string_pretty(&machine.summary()).map_err(failed)?);
-    } else if toml && name != "here" {
+    } else if toml && name != "here" && load::changes(name).1.is_empty() {
         print(load::file_text(name, &[]).map_err(wrong)?.0);
     } else if toml {
         print(machine.to_toml());

@@ -12,14 +12,7 @@ pub fn run(request: &Request) -> Done {
         return Ok(ExitCode::SUCCESS);
     }
     let job = request.job().map_err(wrong)?;
-    let repeated = match &job {
-        Job::ModelledPages(_, a) => Some((&a.model, &a.output)),
-        Job::ModelledNative(_, a) => Some((&a.model, &a.output)),
-        Job::ModelledJava(_, a) => Some((&a.model, &a.output)),
-        Job::ModelledObjects(_, a) => Some((&a.model, &a.output)),
-        _ => None,
-    };
-    if let Some((model, output)) = repeated.filter(|(model, _)| model.seeds > 1) {
+    if let Some((model, output)) = job.modelled().filter(|(model, _)| model.seeds > 1) {
         return seeds::run(model, output);
     }
     match job {

@@ -32,7 +32,7 @@ pub fn run(model: &Model, output: &Output) -> Done {
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
     let mut reports = Vec::new();
-    for seed in model.seed..model.seed + u64::from(model.seeds) {
+    for seed in (0..u64::from(model.seeds)).map(|n| model.seed.wrapping_add(n)) {
         let words = with_seed(&given, seed);
         match child::run(&words, Path::new("."), &|| stop.load(Ordering::Relaxed)) {
             Ok(report) => reports.push((seed, report)),

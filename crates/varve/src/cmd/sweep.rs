@@ -5,7 +5,7 @@ use crate::args::SweepArgs;
 use crate::sweep::spec::{self, Sweep};
 use crate::sweep::store::{Standing, State, Store};
 use crate::sweep::{emit, merged, picture, point, work};
-use crate::ui::{self, Done, Failure, failed, interrupted, print, wrong};
+use crate::ui::{self, Done, Failure, failed, print, wrong};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -57,11 +57,13 @@ pub fn sweep(a: &SweepArgs) -> Done {
     }
     if outcome.stopped {
         let left = Standing::of(&sweep, &store).missing().len();
-        eprintln!(
-            "varve: {left} of {} points are left; the same command goes on",
-            sweep.points()
-        );
-        return Err(interrupted());
+        return Err(Failure::Line {
+            code: 130,
+            line: format!(
+                "interrupted; {left} of {} points are left, and the same command goes on",
+                sweep.points()
+            ),
+        });
     }
     if !outcome.failed.is_empty() {
         return Err(failed(failures(&sweep, &outcome.failed, missing.len())));

@@ -24,14 +24,13 @@ pub fn script(target: For, file: &Path, out: &Path, shards: usize) -> String {
     match target {
         For::Slurm => format!(
             "#!/bin/bash\n\
-             #SBATCH --job-name={}\n\
+             #SBATCH --job-name={name}\n\
              #SBATCH --array=0-{last}\n\
-             #SBATCH --output={}/slurm-%a.log\n\
+             #SBATCH --output={name}-%a.log\n\
              # The folder must be one that all nodes see. When all have ended:\n\
              #   {merge}\n\
              exec {command} --shard \"$SLURM_ARRAY_TASK_ID/{shards}\" --jobs \"${{SLURM_CPUS_PER_TASK:-1}}\"\n",
-            quoted(&stem),
-            word(out),
+            name = quoted(&stem),
         ),
         For::Shell => format!(
             "#!/bin/sh\n\
@@ -47,12 +46,15 @@ pub fn script(target: For, file: &Path, out: &Path, shards: usize) -> String {
                 .chars()
                 .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
                 .collect();
+            // Where a volume is mounted is no path from somewhere.
+            let out = std::path::absolute(out).unwrap_or_else(|_| out.to_path_buf());
+            let command = format!("varve sweep {} --out {}", word(file), word(&out));
             let shell = format!("exec {command} --shard \"$JOB_COMPLETION_INDEX/{shards}\"");
             let shell = serde_json::Value::from(shell);
             format!(
                 "# The image has varve and the files of the sweep; the claim `sweep` is a volume that all pods see, at the\n\
                  # folder of the results. When all have ended:\n\
-                 #   {merge}\n\
+                 #   {command} --merge\n\
                  apiVersion: batch/v1\n\
                  kind: Job\n\
                  metadata:\n  name: {name}\n\

@@ -54,11 +54,18 @@ impl Store {
         }
     }
 
-    /// Keeps a point's result.
+    /// Keeps a point's result, without its own charts and tables: the merged ones are made from the runs.
     ///
     /// # Errors
     /// What the system says, with the file.
-    pub fn keep(&self, name: &str, words: Vec<String>, report: RunReport) -> Result<(), String> {
+    pub fn keep(
+        &self,
+        name: &str,
+        words: Vec<String>,
+        mut report: RunReport,
+    ) -> Result<(), String> {
+        report.charts.clear();
+        report.details.clear();
         let kept = Kept {
             maker: self.maker.clone(),
             words,

@@ -11,7 +11,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 /// Sends a signal to a process, or to a group, whose number has a minus.
-fn signal(whom: &str, name: &str) {
+pub fn signal(whom: &str, name: &str) {
     let done = Command::new("kill")
         .args(["-s", name, "--", whom])
         .status()
@@ -27,7 +27,7 @@ fn is_empty(folder: &Path) -> bool {
 }
 
 /// Has a run begun to work? It listens for signals then, and has threads for its work.
-fn works(pid: u32) -> bool {
+pub fn works(pid: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
     let caught = field("SigCgt:").and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());

@@ -1,10 +1,11 @@
 //! Sweeps: points that are kept, resumed, shared out, merged; and a run with several seeds.
 
 use crate::common::{Said, TINY, command, varve, varve_in};
+use crate::stop::{signal, works};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// Four points, in a folder of their own.
 fn four(folder: &Path) {
@@ -201,6 +202,8 @@ fn a_share_may_come_from_the_job_array() {
         .well()
         .out;
     assert!(script.starts_with("#!/bin/bash\n#SBATCH"), "{script}");
+    // Slurm makes no folder for what a task says.
+    assert!(script.contains("--output=four-%a.log"), "{script}");
     assert!(
         script.contains("--array=0-15") && script.contains("--merge"),
         "{script}"
@@ -248,4 +251,47 @@ fn several_seeds_are_medians_with_their_spread() {
         (shown - times[1]).abs() < 1e-6 * times[1],
         "{shown} of {times:?}"
     );
+}
+
+/// A sweep of minutes is stopped: its runs end with it, and the line says how to go on.
+#[test]
+fn a_sweep_that_is_stopped_says_what_is_left_and_leaves_no_run_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "work = \"gups:bytes=1GiB,updates=4000M\"\nmachine = \"optane-6230\"\npolicy = \"first-touch\"\nseed = [1, 2]\n";
+    fs::write(folder.path().join("four.toml"), text).unwrap();
+    let mut command = command(&["sweep", "four.toml", "--jobs", "2"]);
+    let mut child = command
+        .current_dir(folder.path())
+        .stderr(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let runs = || {
+        let tasks = fs::read_dir(format!("/proc/{}/task", child.id())).unwrap();
+        let children = |task: fs::DirEntry| fs::read_to_string(task.path().join("children"));
+        let all: String = tasks.flatten().filter_map(|t| children(t).ok()).collect();
+        let numbers = all.split_whitespace().filter_map(|n| n.parse().ok());
+        numbers.collect::<Vec<u32>>()
+    };
+    while runs().iter().filter(|run| works(**run)).count() < 2 {
+        assert!(Path::new(&format!("/proc/{}", child.id())).exists());
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let started = runs();
+    signal(&child.id().to_string(), "TERM");
+    let status = child.wait().unwrap();
+    assert_eq!(status.code(), Some(130));
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut said).unwrap();
+    assert!(
+        said.contains("interrupted; 2 of 2 points are left"),
+        "{said}"
+    );
+    for run in started {
+        assert!(
+            !Path::new(&format!("/proc/{run}")).exists(),
+            "{run} runs on"
+        );
+    }
+    assert_eq!(left(folder.path()), 2);
 }

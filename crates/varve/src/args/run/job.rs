@@ -185,6 +185,19 @@ pub enum Job {
     Plain(Program, Box<Plain>),
 }
 
+impl Job {
+    /// The options that all runs on a model have.
+    pub fn modelled(&self) -> Option<(&Model, &Output)> {
+        match self {
+            Job::ModelledPages(_, a) => Some((&a.model, &a.output)),
+            Job::ModelledNative(_, a) => Some((&a.model, &a.output)),
+            Job::ModelledJava(_, a) => Some((&a.model, &a.output)),
+            Job::ModelledObjects(_, a) => Some((&a.model, &a.output)),
+            _ => None,
+        }
+    }
+}
+
 /// The kinds of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {

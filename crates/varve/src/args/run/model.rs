@@ -12,7 +12,7 @@ pub struct Model {
     /// program runs on this machine by default]
     #[arg(short, long, help_heading = MAIN)]
     pub machine: Option<String>,
-    /// Other values for keys of the machine, such as cxl.latency_ns=300 (`varve machine show NAME --toml` lists the keys)
+    /// Other values for keys of the machine, such as cxl.link_ns=300 (`varve machine show NAME --toml` lists the keys)
     #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',')]
     pub set: Vec<String>,
     /// Seed of everything that is drawn by chance
