@@ -130,12 +130,16 @@ pub fn end(r: &TierReport) -> Vec<String> {
         ),
         false => String::new(),
     };
-    lines.push(format!(
-        "cost: {:.2} % of a core ({:.2} of {:.1} s){monitor}",
-        share(r.cpu_seconds),
-        r.cpu_seconds,
-        r.seconds
-    ));
+    // Of a moment, a start is more than all of it.
+    lines.push(match r.seconds >= 1.0 {
+        true => format!(
+            "cost: {:.2} % of a core ({:.2} of {:.1} s){monitor}",
+            share(r.cpu_seconds),
+            r.cpu_seconds,
+            r.seconds
+        ),
+        false => format!("cost: {:.3} s of a core", r.cpu_seconds),
+    });
     lines.extend(r.notes.iter().map(|note| format!("note: {note}")));
     lines
 }

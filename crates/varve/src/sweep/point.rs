@@ -1,8 +1,8 @@
 //! One run of a sweep: its command line, and the name of its result.
 
-use super::spec::{ARGUMENTS, COMMAND, SET, Sweep, WORK};
-use crate::args::{Args, Command};
-use clap::Parser;
+use super::spec::{ARGUMENTS, Axis, COMMAND, SET, Sweep, WORK};
+use crate::args::{Args, Command, Request};
+use clap::{CommandFactory, FromArgMatches};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -49,16 +49,25 @@ pub fn words(sweep: &Sweep, number: usize) -> Vec<String> {
 /// # Errors
 /// The first value that cannot, with its line.
 pub fn check(sweep: &Sweep) -> Result<(), String> {
+    // Made once: there may be thousands of values.
+    let mut command_line = Args::command();
     let mut stride = sweep.points();
     for axis in 0..sweep.axes.len() {
-        stride /= sweep.axes[axis].values.len();
-        for value in 0..sweep.axes[axis].values.len() {
-            checked(&words(sweep, stride * value))
-                .map_err(|what| sweep.problem(meant(sweep, &what).unwrap_or(axis), &what))?;
+        let Axis { name, values, .. } = &sweep.axes[axis];
+        stride /= values.len();
+        for value in 0..values.len() {
+            let run = parsed(&mut command_line, &words(sweep, stride * value));
+            // What kind of run it is depends on these alone.
+            let decides = value == 0 || DECIDE.contains(&name.as_str());
+            let checked = run.and_then(|run| if decides { can_be_swept(&run) } else { Ok(()) });
+            checked.map_err(|what| sweep.problem(meant(sweep, &what).unwrap_or(axis), &what))?;
         }
     }
     Ok(())
 }
+
+/// Keys whose values decide what kind of run it is.
+const DECIDE: [&str; 5] = [WORK, COMMAND, "machine", "plan", "policy"];
 
 /// The axis whose option a message names.
 fn meant(sweep: &Sweep, what: &str) -> Option<usize> {
@@ -69,16 +78,24 @@ fn meant(sweep: &Sweep, what: &str) -> Option<usize> {
     sweep.axes.iter().position(|axis| named(&axis.name))
 }
 
-fn checked(words: &[String]) -> Result<(), String> {
+fn parsed(command_line: &mut clap::Command, words: &[String]) -> Result<Request, String> {
     let line = std::iter::once("varve").chain(words.iter().map(String::as_str));
-    let args = Args::try_parse_from(line).map_err(|e| {
+    let args = command_line
+        .try_get_matches_from_mut(line)
+        .and_then(|matches| Args::from_arg_matches(&matches));
+    let args = args.map_err(|e| {
         let said = e.to_string();
         let first = said.lines().next().unwrap_or_default();
         first.trim_start_matches("error: ").to_string()
     })?;
-    let Some(Command::Run(request)) = args.command else {
-        return Err("is nothing that `varve run` runs".into());
-    };
+    match args.command {
+        Some(Command::Run(request)) => Ok(request),
+        _ => Err("is nothing that `varve run` runs".into()),
+    }
+}
+
+/// Whether it is a run on a model, and takes all the options that it has.
+fn can_be_swept(request: &Request) -> Result<(), String> {
     let kind = request.kind()?;
     if !kind.is_modelled() {
         return Err(format!(
