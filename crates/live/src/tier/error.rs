@@ -1,0 +1,62 @@
+//! Why nothing is tiered: a line each.
+
+use crate::error::LiveError;
+use std::io;
+
+/// Why nothing is tiered.
+#[derive(Debug, thiserror::Error)]
+pub enum TierError {
+    /// The command.
+    #[error("{0}")]
+    Live(#[from] LiveError),
+    /// There is no such process.
+    #[error("--pid {0}: there is no such process")]
+    Gone(u32),
+    /// It is somebody else's.
+    #[error("--pid {0}: the process is another user's: tier it as that user, or as root")]
+    Foreign(u32),
+    /// It has none.
+    #[error("--pid {0}: it has no memory of its own: it is part of the kernel, or has ended")]
+    NoMemory(u32),
+    /// Another one is at work.
+    #[error(
+        "process {0} is tiered by another `varve tier`: end that one first (Ctrl-C, or SIGTERM)"
+    )]
+    Taken(u32),
+    /// Its memory may not be moved.
+    #[error(
+        "process {process}: move_pages is refused: {error}; be root, and allow the call in a sandbox (docker run --cap-add SYS_NICE)"
+    )]
+    Refused {
+        /// The process.
+        process: u32,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// It may not have memory of a node.
+    #[error(
+        "process {process} may not have memory of node {node}: its control group has nodes {allowed} alone (cpuset.mems)"
+    )]
+    Forbidden {
+        /// The process.
+        process: u32,
+        /// The node.
+        node: u32,
+        /// Those that it may have.
+        allowed: String,
+    },
+    /// An empty control group.
+    #[error("{0}: there is no process in that control group")]
+    Empty(String),
+    /// What it uses cannot be seen.
+    #[error("process {process} cannot be observed: {why}")]
+    Unseen {
+        /// The process.
+        process: u32,
+        /// Why.
+        why: String,
+    },
+    /// Whoever is to decide does not go with this machine.
+    #[error("{0}")]
+    Policy(String),
+}

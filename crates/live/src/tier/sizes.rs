@@ -1,0 +1,63 @@
+//! How large pages are, and how many of them may be in fast memory.
+
+use super::memory::{BASE, by_node};
+use super::options::{Room, TierOptions};
+use super::room::MachineNodes;
+use crate::probe::Topology;
+use std::collections::BTreeSet;
+
+/// Entries of the table of pages, where no size of pages is given: they are as small as that allows. A look at so many takes about
+/// 20 ms (`bench/live-tier cost`), which is the share of a core that a look a second may take.
+const PAGES: u64 = 1 << 16;
+const HUGE: u64 = 2 << 20;
+
+/// Sizes, from what there is.
+pub fn room(
+    roots: &BTreeSet<u32>,
+    options: &TierOptions,
+    topology: &Topology,
+    nodes: &MachineNodes,
+) -> Room {
+    let bytes_of = |all: &[u32]| -> u64 {
+        let some = topology.nodes.iter().filter(|n| all.contains(&n.id));
+        some.map(|n| n.bytes).sum()
+    };
+    let total = bytes_of(&options.kinds.fast) + bytes_of(&options.kinds.slow);
+    let (mut resident, mut huge) = (0, 0);
+    for process in roots {
+        let rollup = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup"));
+        let rollup = rollup.unwrap_or_default();
+        let kib = |name: &str| {
+            let line = rollup.lines().find_map(|line| line.strip_prefix(name));
+            line.and_then(|l| l.trim().strip_suffix(" kB")?.parse::<u64>().ok())
+        };
+        resident += kib("Anonymous:").unwrap_or(0) * 1024;
+        huge += kib("AnonHugePages:").unwrap_or(0) * 1024;
+    }
+    let page_bytes = options.page_bytes.unwrap_or_else(|| {
+        // Of a command nothing is known but what it may come to.
+        let (all, has_huge) = match roots.is_empty() {
+            true => {
+                let mode = "/sys/kernel/mm/transparent_hugepage/enabled";
+                let mode = std::fs::read_to_string(mode).unwrap_or_default();
+                (total, mode.contains("[always]"))
+            }
+            false => (resident, huge * 10 >= resident.max(1)),
+        };
+        match has_huge {
+            true => HUGE,
+            false => (all / PAGES).next_power_of_two().clamp(BASE, HUGE),
+        }
+    });
+    let there = |process: &u32| by_node(*process).unwrap_or_default();
+    let on_fast = roots.iter().flat_map(there);
+    let on_fast = on_fast.filter(|(node, _)| options.kinds.fast.contains(node));
+    let could = on_fast.map(|(_, bytes)| bytes).sum::<u64>() + nodes.room_of(true);
+    let fast = options.fast_bytes.unwrap_or(could);
+    let fast = fast.min(bytes_of(&options.kinds.fast));
+    Room {
+        page_bytes,
+        fast_pages: (fast / page_bytes).max(1),
+        slow_pages: (bytes_of(&options.kinds.slow) / page_bytes).max(1),
+    }
+}
