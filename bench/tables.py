@@ -4,7 +4,7 @@ import math
 import statistics
 
 WIDTH = 80
-NAME, CELL = 10, 10
+NAME, CELL = 13, 10
 NOTHING = "-"
 
 

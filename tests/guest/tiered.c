@@ -108,7 +108,9 @@ int main(int count, char **words) {
         printf("%.0f s: on node 0 %ld of %ld hot pages, %ld of %ld cold ones\n", told - begun, hot_fast, hot * MIB, cold_fast,
                (total - hot) * MIB);
         fflush(stdout);
-        int over = told - begun >= seconds;
+        int settled = budget && hot_fast * 100 >= percent * hot * MIB && hot_fast + cold_fast <= budget * MIB;
+        stays = hot_fast + cold_fast >= least && hot_fast + cold_fast <= most ? stays + 1 : 0;
+        int over = settled || stays == 3 || told - begun >= seconds;
         if (map && over)
             for (int turn = 1; turn >= 0; turn--) {
                 printf(turn ? "hot " : "cold ");
@@ -117,11 +119,10 @@ int main(int count, char **words) {
                         putchar('0' + where[i]);
                 putchar('\n');
             }
-        if (budget && hot_fast * 100 >= percent * hot * MIB && hot_fast + cold_fast <= budget * MIB) {
+        if (settled) {
             printf("settled after %.0f s\n", told - begun);
             return 0;
         }
-        stays = hot_fast + cold_fast >= least && hot_fast + cold_fast <= most ? stays + 1 : 0;
         if (stays == 3) {
             printf("placed after %.0f s\n", told - begun);
             return 0;

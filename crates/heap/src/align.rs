@@ -154,6 +154,7 @@ impl ObjectAlign {
 
     /// Half of the first reference to a range of bytes, and half of how many references it spans: see
     /// [`Ref::is_object_in`].
+    #[inline]
     pub(crate) fn half_range(self, (start, end): (u64, u64)) -> (u32, u32) {
         let half = |bytes: u64| (bytes >> self.shift) as u32 / 2;
         (half(start), half(end - start))

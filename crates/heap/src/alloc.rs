@@ -246,6 +246,23 @@ impl<P: Places, O: Observer> Heap<P, O> {
         Ok(r)
     }
 
+    /// Opens what is kept for a program that is to learn that the heap is full: a small nursery, beyond the maximum if need be. Closed, it
+    /// holds what was born there, and has no room for more. Whether there was anything to open: what programs keep of it adds up, and is
+    /// not lent twice.
+    pub fn lend(&mut self, mutator: &mut Mutator, open: bool) -> bool {
+        let used = self.used();
+        let lent = self.sizing.lend(open, used) && self.has_reserve(used);
+        let has_nursery = self.nursery.size() > 0;
+        match open {
+            true if lent && !has_nursery => {
+                self.start_nursery(mutator, self.sizing.nursery(used));
+            }
+            true => {}
+            false => self.nursery.shrink(self.sizing.nursery(used)),
+        }
+        lent || has_nursery
+    }
+
     fn max_born_in_nursery(&self) -> u64 {
         (self.nursery.size() / 8).max(LARGE_THRESHOLD)
     }

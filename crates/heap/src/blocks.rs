@@ -38,11 +38,13 @@ impl Blocks {
     }
 
     /// The bytes as tracing keeps them close: see [`is_evacuated`].
+    #[inline]
     pub fn bytes(&self) -> &[AtomicU8] {
         &self.bytes
     }
 
     /// Whether `offset` is in a mark-region block.
+    #[inline]
     pub fn is_mature(&self, offset: u64) -> bool {
         self.byte(offset) & 3 != Role::Other as u8
     }

@@ -126,6 +126,13 @@ impl Chunks {
             .all(|&chunk| chunk != Chunk::Taken)
     }
 
+    /// Chunks that a collection can take.
+    pub fn free_for_collections(&self) -> u64 {
+        let state = self.lock();
+        let free = |chunk: &&Chunk| **chunk != Chunk::Taken;
+        state.chunks.iter().filter(free).count() as u64
+    }
+
     /// The chunks among the next `count` free ones that have no memory of the system yet; they count as touched from
     /// now on.
     pub fn touch_next(&self, count: u32) -> Vec<u32> {

@@ -10,56 +10,67 @@ pub struct Header(pub u64);
 
 impl Header {
     /// Index of the object's shape.
+    #[inline(always)]
     pub const fn type_index(self) -> u32 {
         (self.0 >> TYPE_SHIFT) as u32 & ((1 << TYPE_BITS) - 1)
     }
 
     /// Allocation site; 0 is unknown.
+    #[inline(always)]
     pub const fn site(self) -> u32 {
         (self.0 >> SITE_SHIFT) as u32 & ((1 << SITE_BITS) - 1)
     }
 
     /// The temperature byte.
+    #[inline(always)]
     pub const fn temperature(self) -> u8 {
         (self.0 >> TEMPERATURE_SHIFT) as u8
     }
 
     /// The collector's byte.
+    #[inline(always)]
     pub const fn collector(self) -> u8 {
         (self.0 >> COLLECTOR_SHIFT) as u8
     }
 
     /// Collections that the object survived by copying, up to 3.
+    #[inline(always)]
     pub const fn age(self) -> u8 {
         (self.temperature() & AGE_MASK) >> AGE_SHIFT
     }
 
     /// Whether one of the collector bits `bits` is set.
+    #[inline(always)]
     pub const fn has(self, bits: u8) -> bool {
         self.0 & self::bits(bits) != 0
     }
 
     /// Whether the object is marked with `mark`, one of `MARK_A` and `MARK_B`, and did not move.
+    #[inline(always)]
     pub const fn is_marked(self, mark: u8) -> bool {
         self.0 & bits(MARK_MASK | FORWARDED) == bits(mark)
     }
 
     /// The same header with the collector's byte replaced.
+    #[inline(always)]
     pub const fn with_collector(self, byte: u8) -> Header {
         Header(self.0 & !bits(0xff) | bits(byte))
     }
 
     /// The same header with collector bits added.
+    #[inline(always)]
     pub const fn with(self, bits: u8) -> Header {
         Header(self.0 | self::bits(bits))
     }
 
     /// The header of a live object that stays where it is. What it held before is logged afresh.
+    #[inline(always)]
     pub const fn marked(self, mark: u8) -> Header {
         Header(self.0 & !bits(MARK_MASK | FORWARDING) | bits(mark | UNLOGGED))
     }
 
     /// The header that the copy of an object gets in its new space. `bits` are its collector bits there.
+    #[inline(always)]
     pub const fn survived(self, bits: u8) -> Header {
         let older = if self.age() < 3 {
             1u64 << (TEMPERATURE_SHIFT + AGE_SHIFT)
@@ -70,16 +81,19 @@ impl Header {
     }
 
     /// The same header of an object that nobody wrote to since now.
+    #[inline(always)]
     pub const fn unwritten(self) -> Header {
         Header(self.0 & !((WRITTEN as u64) << TEMPERATURE_SHIFT))
     }
 
     /// The same header of an object that was written to.
+    #[inline(always)]
     pub const fn written(self) -> Header {
         Header(self.0 | (WRITTEN as u64) << TEMPERATURE_SHIFT)
     }
 
     /// The header of an object that lives at `to` now.
+    #[inline(always)]
     pub const fn forwarded(to: Ref) -> Header {
         Header(to.0 as u64).with(FORWARDED)
     }
@@ -103,6 +117,7 @@ impl Header {
 }
 
 /// Collector bits where they are in the word.
+#[inline(always)]
 const fn bits(byte: u8) -> u64 {
     (byte as u64) << COLLECTOR_SHIFT
 }

@@ -537,7 +537,7 @@ impl<P: Places, O: Observer> Heap<P, O> {
             }
         }
         let exhausted = self.sizing.nursery(after) == 0
-            || !self.tables.chunks.reserve_is_whole()
+            || !self.has_reserve(after)
             || kind == Kind::Full && self.sizing.is_exhausted(after);
         let size = if exhausted {
             0
@@ -579,8 +579,19 @@ impl<P: Places, O: Observer> Heap<P, O> {
         }
     }
 
+    /// Whether there are addresses for survivors of the next nursery, whatever survives. A nursery that was lent is small: for what is
+    /// copied from it, and for blocks that threads leave incomplete, one chunk of each space is enough, and one more for every 16 threads.
+    /// What waits in the observer space needs its own, twice as in [`Config::emergency_chunks`].
+    pub(crate) fn has_reserve(&self, used: u64) -> bool {
+        let chunks = &self.tables.chunks;
+        let of_tier = 2 + self.bumps.len().div_ceil(16);
+        let few = (self.mature.len() * of_tier) as u64;
+        let few = few + 2 * self.observed.size().div_ceil(CHUNK_SIZE);
+        chunks.reserve_is_whole() || self.sizing.lends(used) && chunks.free_for_collections() >= few
+    }
+
     /// An empty nursery of `size` bytes. Memory is asked for as it grows.
-    fn start_nursery(&mut self, mutator: &mut Mutator, size: u64) {
+    pub(crate) fn start_nursery(&mut self, mutator: &mut Mutator, size: u64) {
         self.nursery.reset(mutator, size);
         if let Some((start, bytes)) = self.nursery.grown() {
             self.tables.bind(start, bytes, self.plan.plan().nursery());

@@ -95,6 +95,7 @@ pub const AGE_MASK: u8 = 0b11 << AGE_SHIFT;
 /// The header of a new object in the nursery. The collector's byte is 0.
 ///
 /// `temperature` holds bits of [`TEMPERATURE_BYTE`]; 0 is neutral.
+#[inline]
 pub const fn new_header(type_index: u32, site: u32, temperature: u8) -> u64 {
     debug_assert!(type_index < 1 << TYPE_BITS && site < 1 << SITE_BITS);
     type_index as u64 | (site as u64) << SITE_SHIFT | (temperature as u64) << TEMPERATURE_SHIFT
@@ -117,6 +118,7 @@ pub const HOST_HANDLE: i32 = 8;
 pub const HOST_SIZE: u32 = 16;
 
 /// Offset of the elements of an array, by the bytes that one element takes.
+#[inline]
 pub const fn array_base(element_size: u32) -> u32 {
     if element_size <= 4 {
         ARRAY_NARROW_BASE

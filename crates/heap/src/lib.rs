@@ -37,7 +37,7 @@
 //!   when the heap's maximum is near, so that survivors always have room. A full collection comes when survivors
 //!   take [`Config::growth`] times what was live after the last one.
 //! - **Out of memory** is a value, [`OutOfMemory`], given when even a full collection leaves less than one part in
-//!   fifty of the heap. Address range for a whole nursery is set aside, so that no collection fails half-way.
+//!   fifty of the heap. [`Heap::lend`] gives a little beyond the maximum then, so that a program can be told. Address range for a whole nursery is set aside, so that no collection fails half-way.
 //!
 //! # For compilers
 //!
@@ -177,7 +177,7 @@ pub use report::{Interval, ReportError};
 pub use roots::Roots;
 pub use sampler::{FastMemory, Intervals, Sampler};
 pub use shape::{MAX_ELEMENT, MAX_STRUCT, Shape, ShapeError, ShapeKind, Shapes};
-pub use stats::{Cause, Kind, Record, SpaceRanges, SpaceUse, Stats};
+pub use stats::{Cause, Kind, Pause, Record, SpaceRanges, SpaceUse, Stats};
 pub use tier::{MAX_TIERS, Tier};
 pub use traced::Traced;
 pub use verify::{Damage, Verified};

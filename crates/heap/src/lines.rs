@@ -15,6 +15,7 @@ const FREE: u8 = 0;
 const TAKEN: u8 = 3;
 
 /// The byte that means "live" while `mark` is the live mark of objects.
+#[inline]
 pub(crate) fn live_value(mark: u8) -> u8 {
     match mark {
         MARK_A => 1,
@@ -45,6 +46,7 @@ impl Lines {
     }
 
     /// The marks as tracing keeps them close: see [`mark`].
+    #[inline]
     pub fn bytes(&self) -> &[AtomicU8] {
         &self.bytes
     }
@@ -60,6 +62,7 @@ impl Lines {
     }
 
     /// Takes all lines of a free block.
+    #[inline]
     pub fn take_block(&self, block: u32) {
         for line in self.of(block) {
             line.store(TAKEN, Relaxed);
@@ -98,6 +101,7 @@ impl Lines {
     }
 
     /// Whether the line at `offset` is in use.
+    #[inline]
     pub fn in_use(&self, offset: u64) -> bool {
         self.bytes[(offset / LINE_SIZE) as usize].load(Relaxed) != FREE
     }

@@ -85,6 +85,7 @@ impl Mutator {
     }
 
     /// The heap's base address.
+    #[inline]
     pub fn heap_base(&self) -> u64 {
         self.heap_base.addr() as u64
     }

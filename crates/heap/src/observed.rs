@@ -43,6 +43,7 @@ impl ObserverSpace {
         }
     }
 
+    #[inline]
     pub fn exists(&self) -> bool {
         self.size > 0
     }
@@ -58,6 +59,7 @@ impl ObserverSpace {
     }
 
     /// The first byte behind nursery and halves, or 0 if there are none.
+    #[inline]
     pub fn end(&self) -> u64 {
         match self.exists() {
             true => (self.starts[1] + self.size).next_multiple_of(CHUNK_SIZE),
@@ -71,6 +73,7 @@ impl ObserverSpace {
     }
 
     /// Bytes in use.
+    #[inline]
     pub fn used(&self) -> u64 {
         self.cursor.load(Relaxed) - self.starts[self.active]
     }
@@ -86,6 +89,7 @@ impl ObserverSpace {
     }
 
     /// Whether an object can be there.
+    #[inline]
     pub fn contains(&self, offset: u64) -> bool {
         let start = self.starts[self.active];
         (start..start + self.used()).contains(&offset)

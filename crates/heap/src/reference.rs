@@ -18,11 +18,13 @@ impl Ref {
     }
 
     /// Whether this is the null reference.
+    #[inline(always)]
     pub const fn is_null(self) -> bool {
         self.0 == 0
     }
 
     /// Whether this is a 31-bit integer.
+    #[inline(always)]
     pub const fn is_i31(self) -> bool {
         self.0 & I31_TAG != 0
     }
@@ -51,6 +53,7 @@ impl Ref {
     }
 
     /// The integer that [`Ref::i31`] made this from, sign-extended from 31 bits.
+    #[inline(always)]
     pub const fn as_i31(self) -> i32 {
         self.0 as i32 >> 1
     }

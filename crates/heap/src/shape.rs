@@ -137,6 +137,7 @@ pub(crate) struct Info {
 
 impl Info {
     /// Whether an object's size depends on its length field.
+    #[inline]
     pub fn is_array(&self) -> bool {
         self.element_size != 0
     }
@@ -195,6 +196,7 @@ impl Shapes {
     /// Bytes of an object of a type, by the alignment of the heap that has the shapes; `length` counts only for arrays.
     ///
     /// Panics if the type does not exist.
+    #[inline]
     pub fn object_size(&self, type_index: u32, length: u32) -> u64 {
         let info = self.info(type_index);
         if info.is_array() {
@@ -204,16 +206,19 @@ impl Shapes {
         }
     }
 
+    #[inline]
     pub(crate) fn info(&self, type_index: u32) -> &Info {
         &self.infos[type_index as usize]
     }
 
     /// What scanning needs of all shapes.
+    #[inline]
     pub(crate) fn infos(&self) -> &[Info] {
         &self.infos
     }
 
     /// Byte offsets of the references of a struct that has too many bytes for a bit set.
+    #[inline]
     pub(crate) fn listed(&self, info: &Info) -> &[u32] {
         &self.offsets[info.list as usize..][..info.listed as usize]
     }

@@ -20,6 +20,10 @@ pub(crate) struct Sizing {
     nursery: u64,
     /// Survivors above this are a reason for a full collection.
     threshold: u64,
+    /// There is the smallest nursery, even without room for it.
+    lent: bool,
+    /// What was in use when a full heap lent something first, until a full collection finds room again.
+    lent_at: Option<u64>,
 }
 
 impl Sizing {
@@ -32,6 +36,8 @@ impl Sizing {
             align: config.align,
             nursery: config.nursery,
             threshold: 0,
+            lent: false,
+            lent_at: None,
         };
         sizing.after_full(0);
         sizing
@@ -46,6 +52,9 @@ impl Sizing {
 
     /// A full collection left `used` bytes in use.
     pub fn after_full(&mut self, used: u64) {
+        if !self.is_full(used) {
+            self.lent_at = None;
+        }
         let grown = ((used as f64 * self.growth) as u64).max(self.initial);
         // Two nurseries of a quarter of the free room fit between this and the maximum, and two more before the
         // next full collection.
@@ -55,6 +64,9 @@ impl Sizing {
     /// Bytes of the next nursery while `used` are in use elsewhere: at least as much again is left for its
     /// survivors. 0 is no nursery.
     pub fn nursery(&self, used: u64) -> u64 {
+        if self.lends(used) {
+            return MIN_NURSERY;
+        }
         let free = self.free(used);
         if free < 2 * MIN_NURSERY {
             return 0;
@@ -70,7 +82,27 @@ impl Sizing {
 
     /// Whether a full collection that left `used` bytes was in vain.
     pub fn is_exhausted(&self, used: u64) -> bool {
-        self.free(used) < self.max / MIN_FREE || self.nursery(used) == 0
+        !self.lends(used) && self.is_full(used)
+    }
+
+    /// The smallest nursery is there from now on whatever is in use, or no longer. What it leaves must not add up: false once as much
+    /// more is in use as was lent, and no full collection found room meanwhile. With an observer space, more than the maximum may have
+    /// been in use before.
+    pub fn lend(&mut self, open: bool, used: u64) -> bool {
+        self.lent = open;
+        if open && self.is_full(used) {
+            self.lent_at.get_or_insert(used);
+        }
+        self.lends(used) == open
+    }
+
+    /// Whether there is something lent while so much is in use.
+    pub fn lends(&self, used: u64) -> bool {
+        self.lent && self.lent_at.is_none_or(|at| used <= at + MIN_NURSERY)
+    }
+
+    fn is_full(&self, used: u64) -> bool {
+        self.free(used) < (self.max / MIN_FREE).max(2 * MIN_NURSERY)
     }
 
     /// Whether `bytes` more leave room for a nursery.
@@ -130,6 +162,24 @@ mod tests {
             assert_eq!(sizing.nursery(0), expected << 20);
         }
         assert_eq!(sizing.nursery(60 << 20), 1 << 20);
+    }
+
+    #[test]
+    fn a_full_heap_lends_the_smallest_nursery_but_not_for_ever() {
+        let max = 8 << 20;
+        let mut sizing = sizing(max, 1 << 20);
+        assert_eq!((sizing.nursery(max), sizing.is_exhausted(max)), (0, true));
+        assert!(sizing.lend(true, max));
+        assert_eq!(sizing.nursery(max), MIN_NURSERY);
+        assert!(!sizing.is_exhausted(max));
+        assert!(sizing.lend(false, max) && sizing.is_exhausted(max));
+        assert!(!sizing.lend(true, max + MIN_NURSERY + 1));
+        assert!(sizing.is_exhausted(max + MIN_NURSERY + 1));
+        // Nor once more while it stays full.
+        sizing.after_full(max);
+        assert!(!sizing.lend(true, max + MIN_NURSERY + 1));
+        sizing.after_full(max / 2);
+        assert!(sizing.lend(true, max + MIN_NURSERY + 1));
     }
 
     /// Whatever survives between two full collections, a collection always has room for a whole nursery.

@@ -169,12 +169,22 @@ impl fmt::Display for Record {
     }
 }
 
+/// One collection, as long as the program stood still for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// What was collected.
+    pub kind: Kind,
+    /// When it began: see [`Record::at`].
+    pub at: Duration,
+    /// How long it took.
+    pub took: Duration,
+}
+
 /// Sums over all collections of a heap.
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
-    minor: Vec<u64>,
-    observer: Vec<u64>,
-    full: Vec<u64>,
+    /// Every collection, in order.
+    pub pauses: Vec<Pause>,
     /// Of the pauses, what went into scanning and copying: minor, observer, full.
     tracing: [Duration; 3],
     /// Bytes of objects born up to the last collection.
@@ -196,12 +206,12 @@ pub struct Stats {
 impl Stats {
     /// How many collections of a kind there were.
     pub fn count(&self, kind: Kind) -> u64 {
-        self.of(kind).len() as u64
+        self.of(kind).count() as u64
     }
 
     /// The sum of the pauses of a kind.
     pub fn total(&self, kind: Kind) -> Duration {
-        Duration::from_nanos(self.of(kind).iter().sum())
+        Duration::from_nanos(self.of(kind).sum())
     }
 
     /// What of that went into scanning and copying: see [`Record::tracing`].
@@ -212,24 +222,21 @@ impl Stats {
     /// The pause of a kind that `percent` of them do not exceed: 50 is the median, 100 the longest. `None` without
     /// collections.
     pub fn pause(&self, kind: Kind, percent: f64) -> Option<Duration> {
-        percentile(self.of(kind).to_vec(), percent)
+        percentile(self.of(kind).collect(), percent)
     }
 
     /// The same over all collections.
     pub fn any_pause(&self, percent: f64) -> Option<Duration> {
-        percentile(
-            [&self.minor[..], &self.observer[..], &self.full[..]].concat(),
-            percent,
-        )
+        let all = self.pauses.iter().map(|p| p.took.as_nanos() as u64);
+        percentile(all.collect(), percent)
     }
 
     pub(crate) fn add(&mut self, record: &Record) {
-        let pauses = match record.kind {
-            Kind::Minor => &mut self.minor,
-            Kind::Observer => &mut self.observer,
-            Kind::Full => &mut self.full,
-        };
-        pauses.push(record.pause.as_nanos() as u64);
+        self.pauses.push(Pause {
+            kind: record.kind,
+            at: record.at,
+            took: record.pause,
+        });
         self.tracing[record.kind as usize] += record.tracing;
         self.allocated += record.nursery;
         self.promoted += record.promoted;
@@ -250,12 +257,10 @@ impl Stats {
         }
     }
 
-    fn of(&self, kind: Kind) -> &[u64] {
-        match kind {
-            Kind::Minor => &self.minor,
-            Kind::Observer => &self.observer,
-            Kind::Full => &self.full,
-        }
+    /// Pauses of a kind, ns.
+    fn of(&self, kind: Kind) -> impl Iterator<Item = u64> + '_ {
+        let of_kind = self.pauses.iter().filter(move |p| p.kind == kind);
+        of_kind.map(|p| p.took.as_nanos() as u64)
     }
 }
 

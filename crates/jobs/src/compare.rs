@@ -6,7 +6,7 @@ use crate::group::{Group, Modelled};
 use crate::model::{self, ModelSpec};
 use crate::plan::{Host, Plan, Strategy, plan};
 use crate::result::GroupResult;
-use varve_run::{Keep, side_by_side};
+use varve_run::{GoOn, Keep, side_by_side};
 
 /// How runs are made.
 pub struct Making<'a> {
@@ -66,12 +66,8 @@ pub fn run_all(
         &|i| plans[i].strategy.name(),
         &|i, go_on| {
             let key = identity(group, &plans[i], spec);
-            if let Some(kept) = making.keep.get(&key) {
-                return Ok(kept);
-            }
-            let result = model::run(group, &plans[i], spec, go_on)?;
-            making.keep.put(&key, &result)?;
-            Ok(result)
+            let what = || format!("{} under {}", group.name, plans[i].strategy.name());
+            (making.keep).kept_or_made(&key, &what, || model::run(group, &plans[i], spec, go_on))
         },
     )
 }
@@ -115,8 +111,6 @@ fn identity(group: &Group, plan: &Plan, spec: &ModelSpec) -> String {
         programs.collect::<String>(),
     )
 }
-
-pub(crate) type GoOn<'a> = &'a mut dyn FnMut(&varve_machine::model::Progress) -> bool;
 
 /// Does pieces of work on several host threads.
 pub(crate) fn in_parallel<T: Send>(

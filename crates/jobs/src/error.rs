@@ -22,6 +22,11 @@ pub enum Error {
         "machine `{0}` has no slow memory beside its DRAM, which placing programs is about: take another one, such as optane-6230n"
     )]
     OneMemory(String),
+    /// Memory of a machine that the nodes are not known of.
+    #[error(
+        "which nodes are fast and slow memory where the file runs is not known of `{0}`: say it with --nodes fast=0,slow=1"
+    )]
+    NoNodes(String),
     /// What a program is on a model cannot be run.
     #[error(transparent)]
     Run(#[from] varve_run::Error),
@@ -34,6 +39,12 @@ impl Error {
     /// Did a user end it?
     pub fn is_interrupt(&self) -> bool {
         matches!(self, Error::Run(e) if e.is_interrupt())
+    }
+}
+
+impl varve_run::Failed for Error {
+    fn is_interrupt(&self) -> bool {
+        Error::is_interrupt(self)
     }
 }
 

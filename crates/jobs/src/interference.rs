@@ -155,9 +155,6 @@ pub fn on_model(machine: &Machine, threads: &[u32], making: &Making) -> Result<M
         "interference {} {threads:?}",
         serde_json::to_string(machine).unwrap_or_default()
     );
-    if let Some(kept) = making.keep.get(&key) {
-        return Ok(kept);
-    }
     let name = |i: usize| {
         let (a, b) = pairs[i];
         match b {
@@ -165,24 +162,25 @@ pub fn on_model(machine: &Machine, threads: &[u32], making: &Making) -> Result<M
             None => modes[a].name(),
         }
     };
-    let measured = in_parallel(pairs.len(), making, &name, &|i, go_on| {
-        let idle = varve_machine::model::Progress {
-            now_ns: 0,
-            accesses: 0,
-            phase: 0,
-            requests: 0,
-        };
-        if !go_on(&idle) {
-            return Err(varve_machine::model::RunError::Interrupted.into());
-        }
-        let (a, b) = pairs[i];
-        let both = [Some(a), b].into_iter().flatten();
-        let done = bench.run(both.map(|m| pattern(&modes[m])).collect());
-        Ok(done.iter().map(calibrate::Pattern::gbps).collect())
-    })?;
-    let matrix = gather(&machine.name, modes, &pairs, measured);
-    making.keep.put(&key, &matrix)?;
-    Ok(matrix)
+    let what = || format!("interference on {}", machine.name);
+    making.keep.kept_or_made(&key, &what, || {
+        let measured = in_parallel(pairs.len(), making, &name, &|i, go_on| {
+            let idle = varve_machine::model::Progress {
+                now_ns: 0,
+                accesses: 0,
+                phase: 0,
+                requests: 0,
+            };
+            if !go_on(&idle) {
+                return Err(varve_machine::model::RunError::Interrupted.into());
+            }
+            let (a, b) = pairs[i];
+            let both = [Some(a), b].into_iter().flatten();
+            let done = bench.run(both.map(|m| pattern(&modes[m])).collect());
+            Ok(done.iter().map(calibrate::Pattern::gbps).collect())
+        })?;
+        Ok(gather(&machine.name, modes.clone(), &pairs, measured))
+    })
 }
 
 /// The matrix on this machine: on each of its kinds of memory, by as many threads as there are processors for.

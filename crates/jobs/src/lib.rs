@@ -10,8 +10,10 @@
 //! class.rs   which class a program is of
 //! policy/    the decisions: pure
 //! plan/      all decisions for a group together, and in sentences
+//! kept.rs    demands in a file
 //! model/     on a modelled machine
 //! live/      on this machine
+//! emit/      a plan as a file that Slurm or systemd carries out
 //! oracle.rs  the best of all plans of a small group, to see what the policies miss
 //! interference.rs  what programs do to one another's bandwidth
 //! compare.rs a group under several strategies on a model
@@ -22,9 +24,11 @@ pub mod chart;
 pub mod class;
 pub mod compare;
 pub mod demand;
+pub mod emit;
 mod error;
 pub mod group;
 pub mod interference;
+pub mod kept;
 mod kinds;
 pub mod live;
 pub mod model;

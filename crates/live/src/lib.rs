@@ -13,6 +13,7 @@
 //! - [`machine_conflicts`] counts how the pages of running processes share bins, from the kernel's page maps.
 //! - [`curves`] measures what its memory does: latency, bandwidth, mixes.
 //! - [`tier`](mod@tier) moves pages of programs that run already between fast and slow memory, as a policy decides.
+//! - [`top`] tells who is in which memory, and what moves there.
 //! - [`nodes`] binds memory to the fast or the slow nodes of a machine, for heaps that choose per object.
 //! - [`probe()`] and [`doctor()`] say what this machine is and what it lets us do.
 //!
@@ -54,6 +55,7 @@ pub mod doctor;
 mod error;
 mod interrupts;
 pub mod java;
+mod lock;
 mod memory;
 pub mod nodes;
 pub mod objects;
@@ -66,6 +68,7 @@ mod run;
 pub mod sampled;
 mod shim;
 pub mod tier;
+pub mod top;
 mod verdict;
 
 pub use doctor::{Available, Check, doctor};

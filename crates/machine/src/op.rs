@@ -36,11 +36,14 @@ pub enum Kind {
     /// A cycle of the program's work ends, such as from one collection to the next. Instances of a program are each at another place of
     /// theirs.
     Cycle = 13,
+    /// The thread touched the line at `addr` when its time was not looked at, and stored to it if `size` is not 0: pages,
+    /// translations and caches beyond the first level are as if it had. No time passes, and nothing is counted.
+    Touch = 14,
 }
 
 impl Kind {
     /// Every kind, in the order of its code.
-    pub const ALL: [Kind; 14] = [
+    pub const ALL: [Kind; 15] = [
         Kind::Read,
         Kind::Write,
         Kind::Update,
@@ -55,6 +58,7 @@ impl Kind {
         Kind::Sleep,
         Kind::Unmap,
         Kind::Cycle,
+        Kind::Touch,
     ];
 
     /// The kind with this code, if there is one.

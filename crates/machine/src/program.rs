@@ -44,6 +44,13 @@ pub trait Program: Send {
         Vec::new()
     }
 
+    /// Instructions that it does besides those that it gives, if it gives only windows of its run, which stand for all of it.
+    /// Phases with odd numbers are the windows, in order; what comes before each, in a phase with an even number, warms caches.
+    /// Known from the start.
+    fn unseen(&self) -> Option<u64> {
+        None
+    }
+
     /// An error that ended the program early (a truncated trace, a crashed command), in one line.
     fn failure(&self) -> Option<String> {
         None

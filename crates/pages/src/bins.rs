@@ -108,6 +108,13 @@ impl Bins {
         }
     }
 
+    /// No bin has a free frame from now on, and all are cold. For bins none of which was ever touched.
+    pub fn fill(&mut self) {
+        while self.untouched < self.len() {
+            self.set(self.untouched, 0, true);
+        }
+    }
+
     /// Halves the heat of every bin, rounding down. Takes time by the number of levels, not of bins.
     pub fn cool(&mut self) {
         if self.epoch == u16::MAX {

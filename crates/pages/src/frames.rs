@@ -182,20 +182,35 @@ impl Frames {
         (slot < node.what.frames as usize).then(|| node.first + slot as u32)
     }
 
-    /// Takes `frame` if it is free and its node is in order.
+    /// Takes `frame` if it is free. In a node with bins, its bin must have been touched before.
     #[inline]
     pub fn take(&mut self, frame: u32) -> bool {
         let Some(node) = self.node_of(frame) else {
             return false;
         };
         let node = &mut self.nodes[node];
-        let slot = node.slot(frame - node.first);
-        let free = node.bins.is_none() && !node.used.contains(slot);
+        let local = frame - node.first;
+        let slot = node.slot(local);
+        let runs = node.runs;
+        let is_known = |bins: &Bins| !bins.is_untouched(local % runs);
+        let free = node.bins.as_ref().is_none_or(is_known) && !node.used.contains(slot);
         if free {
-            node.used.insert(slot);
-            node.free -= 1;
+            node.take_slot(slot);
         }
         free
+    }
+
+    /// No frame is free from now on but those that are given: for machines whose frames are given out by somebody else. Nothing
+    /// may have been taken before.
+    pub fn withhold(&mut self) {
+        for node in &mut self.nodes {
+            let slots = node.runs as usize * node.depth as usize;
+            (0..slots).for_each(|slot| node.used.insert(slot));
+            node.free = 0;
+            if let Some(bins) = &mut node.bins {
+                bins.fill();
+            }
+        }
     }
 
     /// Gives `frame` back; says whether someone owned it.
@@ -356,7 +371,8 @@ impl Node {
             if last_row != 0 && bin >= last_row && bins.is_untouched(bin) {
                 self.used.insert(end - 1);
             }
-            let full = self.used.first_free(slot).is_none_or(|next| next >= end);
+            let start = bin as usize * self.depth as usize;
+            let full = self.used.first_free(start).is_none_or(|next| next >= end);
             bins.set(bin, bins.heat(bin), full);
         }
         self.first + local

@@ -13,6 +13,7 @@ use crate::frames::{Frames, Remap};
 use crate::policies::{self, Entry};
 use crate::policy::Policy;
 use crate::topology::Topology;
+use crate::trays::Colour;
 
 /// What happened so far. Of the moves asked for, each is done, cancelled or in flight; pages in use are faults
 /// minus unmaps.
@@ -159,6 +160,84 @@ impl Placement {
             .flat_map(|(group, (_, pages))| (group * GROUP..).zip(pages))
             .filter(|(_, page)| **page != 0)
             .map(|(frame, page)| (frame as u32, page - 1))
+    }
+
+    /// Frames are given out by somebody else from now on, as on a machine at work: the policy may take those alone that are
+    /// [offered](Placement::offer). To be called before any page is placed.
+    pub fn withhold(&mut self) {
+        self.frames.withhold();
+    }
+
+    /// A frame without a page that pages may be moved to. Says whether it is one, and was not offered before.
+    pub fn offer(&mut self, frame: u32) -> bool {
+        self.page_in(frame).is_none() && self.frames.give(frame)
+    }
+
+    /// A frame that was offered is so no more. A move in flight to it is cancelled.
+    pub fn withdraw(&mut self, frame: u32) {
+        let aims = |(_, flight): &(&u32, &(u32, u64))| flight.0 == frame;
+        if let Some(from) = self.flights.iter().find(aims).map(|(from, _)| *from) {
+            self.flights.remove(&from);
+            self.cancel(from, frame);
+        }
+        if self.page_in(frame).is_none() {
+            self.frames.take(frame);
+        }
+    }
+
+    /// A page is in a frame that somebody else chose. Says whether it is the first that is known there.
+    pub fn found(&mut self, fault: &Fault, frame: u32) -> bool {
+        if self.page_in(frame).is_some() || frame as usize >= self.pages.len() {
+            return false;
+        }
+        self.withdraw(frame);
+        self.put(frame, fault.vpn);
+        self.counters.faults += 1;
+        self.policy.found(&mut self.frames, fault, frame);
+        true
+    }
+
+    /// The page in a frame is gone, and the frame with it: somebody else gives it out.
+    pub fn lost(&mut self, frame: u32) {
+        if let Some(vpn) = self.page_in(frame) {
+            self.unmap(vpn, frame);
+            self.withdraw(frame);
+        }
+    }
+
+    /// Somebody else moved the page in a frame to another one, in which none is known. Says whether that is so.
+    pub fn strayed(&mut self, from: u32, to: u32) -> bool {
+        let Some(vpn) = self.page_in(from) else {
+            return false;
+        };
+        if self.page_in(to).is_some() || to as usize >= self.pages.len() {
+            return false;
+        }
+        if let Some((aim, _)) = self.flights.remove(&from) {
+            self.cancel(from, aim);
+        }
+        self.withdraw(to);
+        self.put(to, vpn);
+        self.policy.strayed(&mut self.frames, Remap { from, to });
+        self.vacate(from);
+        self.withdraw(from);
+        true
+    }
+
+    /// The page in a frame cannot be moved, for now.
+    pub fn fixed(&mut self, frame: u32) {
+        self.policy.fixed(&self.frames, frame);
+    }
+
+    /// The page in a frame has another colour from now on.
+    pub fn recolour(&mut self, frame: u32, colour: Colour) {
+        self.policy.recolour(frame, colour);
+    }
+
+    /// What was passed over is looked at again at the next tick.
+    pub fn review(&mut self) {
+        let used = self.mapping().map(|(frame, _)| frame).collect::<Vec<_>>();
+        self.policy.review(&self.frames, &mut used.into_iter());
     }
 
     fn put(&mut self, frame: u32, vpn: u64) {

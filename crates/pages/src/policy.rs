@@ -5,7 +5,7 @@ use varve_machine::{Daemons, Fault, Source};
 
 use crate::frames::{Frames, Remap};
 use crate::heat::Heat;
-use crate::trays::TrayState;
+use crate::trays::{Colour, TrayState};
 
 /// Decides which frame backs a page, and which page to move.
 pub trait Policy: Send {
@@ -50,6 +50,23 @@ pub trait Policy: Send {
     fn trays(&self) -> Option<TrayState> {
         None
     }
+
+    /// A page was found in a frame that somebody else chose for it, as the kernel of a machine does.
+    fn found(&mut self, _frames: &mut Frames, _fault: &Fault, _frame: u32) {}
+
+    /// Somebody else has moved a page: it is the same, in another frame.
+    fn strayed(&mut self, frames: &mut Frames, stray: Remap) {
+        self.freed(frames, stray.from);
+    }
+
+    /// The page in `frame` cannot be moved, for now.
+    fn fixed(&mut self, _frames: &Frames, _frame: u32) {}
+
+    /// The page in `frame` has another colour from now on, if the policy knows colours.
+    fn recolour(&mut self, _frame: u32, _colour: Colour) {}
+
+    /// What was passed over may be tried again: `used` are all frames with pages.
+    fn review(&mut self, _frames: &Frames, _used: &mut dyn Iterator<Item = u32>) {}
 
     /// Bytes of memory that the policy's own book-keeping may come to use.
     fn bytes(&self) -> u64 {

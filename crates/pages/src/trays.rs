@@ -177,6 +177,11 @@ impl DimmMap {
         Ok(DimmMap { dimms })
     }
 
+    /// DIMMs that somebody else has found. Their frames must not overlap.
+    pub fn of_dimms(dimms: Vec<Dimm>) -> DimmMap {
+        DimmMap { dimms }
+    }
+
     /// All DIMMs.
     pub fn dimms(&self) -> &[Dimm] {
         &self.dimms
@@ -433,6 +438,36 @@ impl Trays {
     pub fn cancelled(&mut self, remap: Remap) {
         self.moving.remove(&remap.from);
         self.leave(remap.to);
+    }
+
+    /// A page of this colour was found in a frame that somebody else chose. Nothing happens to frames of no DIMM.
+    pub fn found(&mut self, frame: u32, colour: Colour) {
+        if let Some((socket, at)) = self.find(frame) {
+            self.sockets[socket][at].used += 1;
+            self.pages.insert(frame, colour);
+            self.unsettled = true;
+        }
+    }
+
+    /// Somebody else has moved a page.
+    pub fn strayed(&mut self, stray: Remap) {
+        if let Some(colour) = self.pages.remove(&stray.from) {
+            self.leave(stray.from);
+            self.found(stray.to, colour);
+        }
+    }
+
+    /// A page has another colour from now on.
+    pub fn recolour(&mut self, frame: u32, colour: Colour) {
+        if let Some(now) = self.pages.get_mut(&frame) {
+            self.unsettled |= *now != colour;
+            *now = colour;
+        }
+    }
+
+    /// Pages that are in wrong places are looked for at the next tick.
+    pub fn review(&mut self) {
+        self.unsettled = true;
     }
 
     /// Where pages are; the governor's decisions are not known here.

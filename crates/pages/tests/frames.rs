@@ -9,6 +9,8 @@ struct SlowNode {
     bins: u32,
     binned: bool,
     used: Vec<bool>,
+    /// Bins below were taken from before.
+    touched: u32,
     /// Bins in the order in which they wait, with their heat.
     line: Vec<(u32, u32)>,
 }
@@ -43,6 +45,7 @@ impl SlowNode {
     fn take(&mut self) -> Option<u32> {
         let frame = self.choose()?;
         self.used[frame as usize] = true;
+        self.touched = self.touched.max(frame % self.bins + 1);
         self.requeue(frame % self.bins, |heat| heat);
         Some(self.first + frame)
     }
@@ -85,11 +88,15 @@ proptest! {
     fn frames_agree_with_a_linear_scan(
         topology in topology(),
         binned in any::<bool>(),
+        withheld in any::<bool>(),
         levels in 1u32..40,
         steps in prop::collection::vec((0u8..10, any::<prop::sample::Index>(), 0i32..9), 1..200),
     ) {
         let mut fast =
             if binned { Frames::in_bins(&topology, levels) } else { Frames::in_order(&topology) };
+        if withheld {
+            fast.withhold();
+        }
         let mut first = 0;
         let mut slow: Vec<SlowNode> = Vec::new();
         for node in &topology.nodes {
@@ -99,7 +106,8 @@ proptest! {
                 frames: node.frames,
                 bins,
                 binned: binned && node.bins.is_some(),
-                used: vec![false; node.frames as usize],
+                used: vec![withheld; node.frames as usize],
+                touched: if withheld { bins } else { 0 },
                 line: (0..bins).map(|bin| (bin, 0)).collect(),
             });
             first += node.frames;
@@ -117,9 +125,13 @@ proptest! {
                 }
                 1..5 => prop_assert_eq!(fast.take_from(at), slow[at].take()),
                 5 => {
-                    let expected = !slow[home].binned && !used;
+                    let bin = local % slow[home].bins;
+                    let expected = !used && (!slow[home].binned || bin < slow[home].touched);
                     prop_assert_eq!(fast.take(frame), expected);
-                    slow[home].used[local as usize] |= expected;
+                    if expected {
+                        slow[home].used[local as usize] = true;
+                        slow[home].requeue(bin, |heat| heat);
+                    }
                 }
                 6..8 => {
                     prop_assert_eq!(fast.give(frame), used);

@@ -3,6 +3,7 @@
 //! - [`StudyResult`] and [`Claim`]: published beside ours; [`RunTable`]: one row per run.
 //! - [`Chart`]: lines, points, bars, heat maps and Gantt charts as data.
 //! - [`table`], [`plot`]: for a terminal of 80 columns.
+//! - [`pictures`]: flame graphs, heat maps, timelines for viewers that people know.
 //! - [`columnar`]: the same as Parquet columns, with units; [`html`]: one self-contained page.
 //!
 //! ```
@@ -22,6 +23,7 @@ pub mod html;
 pub mod markdown;
 mod markup;
 mod origin;
+pub mod pictures;
 pub mod plot;
 mod run_table;
 mod save;

@@ -26,7 +26,7 @@ impl Markup {
             let _ = write!(self.out, "</{tag}>");
             if !matches!(
                 tag,
-                "text" | "tspan" | "title" | "span" | "code" | "b" | "summary"
+                "a" | "text" | "tspan" | "title" | "span" | "code" | "b" | "summary"
             ) {
                 self.out.push('\n');
             }

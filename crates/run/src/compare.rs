@@ -71,22 +71,29 @@ pub fn compare<S: Spec>(
     done: Ended<S>,
 ) -> Vec<Result<S::Result, Error>> {
     side_by_side(specs.len(), workers, watch, |i, go_on| {
-        let key = specs[i].identity();
-        if let Some(kept) = key.as_deref().and_then(|key| keep.get(key)) {
-            done(i, &kept, None);
-            return Ok(kept);
-        }
-        let (result, end) = specs[i].run(go_on)?;
-        done(i, &result, Some(&end));
-        if let Some(key) = key {
-            keep.put(&key, &result)?;
-        }
+        let spec = &specs[i];
+        let mut left = None;
+        let mut make = || {
+            let (result, end) = spec.run(go_on)?;
+            left = Some(end);
+            Ok::<_, Error>(result)
+        };
+        // What nobody keeps needs no key, for which files are read.
+        let key = keep.is_on().then(|| spec.identity()).flatten();
+        let result = match key {
+            Some(key) => keep.kept_or_made(&key, &|| spec.what(), make),
+            None => make(),
+        }?;
+        done(i, &result, left.as_ref());
         Ok(result)
     })
 }
 
 /// Is told of a run's progress by its number (`None` when it has ended), and ends everything by returning `false`.
 pub type Watch<'a> = &'a (dyn Fn(usize, Option<&Progress>) -> bool + Sync);
+
+/// Is told of the progress of one piece of work, and ends it by returning `false`.
+pub type GoOn<'a> = &'a mut (dyn FnMut(&Progress) -> bool + Send);
 
 /// Gets the number and result of a run that has ended, and what it left if it was made now.
 pub type Ended<'a, S> = &'a (dyn Fn(usize, &<S as Spec>::Result, Option<&<S as Spec>::End>) + Sync);
@@ -99,7 +106,7 @@ pub fn side_by_side<T: Send, E: Send + From<Error>>(
     count: usize,
     workers: usize,
     watch: Watch,
-    work: impl Fn(usize, &mut dyn FnMut(&Progress) -> bool) -> Result<T, E> + Sync,
+    work: impl Fn(usize, GoOn) -> Result<T, E> + Sync,
 ) -> Vec<Result<T, E>> {
     let next = AtomicUsize::new(0);
     let stopped = AtomicBool::new(false);

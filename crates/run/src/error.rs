@@ -46,6 +46,11 @@ pub enum Error {
         "machine `{0}` has no slow memory of its own beside its DRAM, and its channels are interleaved, so that no DIMM can be cold: plans for objects need the one or the other; take another machine, such as optane-6242 or haswell-2620v3"
     )]
     NoTiers(String),
+    /// Collections cannot be told from windows.
+    #[error(
+        "{0}: windows of a Java virtual machine: its collections lie between them, and generations cannot be compared; record the whole, or one part of it (`varve trace --skip --for`)"
+    )]
+    SampledJava(PathBuf),
     /// Objects of a native program are to be in one of two memories.
     #[error(
         "machine `{0}` has no slow memory that is a node of its own, where objects could be: take another machine, such as cxl-spr or optane-6230; --policy compares page policies on this one"
@@ -117,14 +122,20 @@ pub enum Error {
         /// What is known of it.
         log: FailureLog,
     },
+    /// What was asked for cannot be; with the remedy.
+    #[error("{0}")]
+    Asked(String),
     /// A kept result cannot be written.
-    #[error("{}: {source}; choose another folder with --keep, or none", path.display())]
+    #[error("{}: cannot keep a result: {source}; make room, or choose another folder", path.display())]
     Keep {
         /// File.
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,
     },
+    /// Another process makes it, and it is not kept yet.
+    #[error("{0}: is not there yet")]
+    Elsewhere(String),
 }
 
 use varve_machine::model;
@@ -141,6 +152,11 @@ impl Error {
             Error::Managed { log, .. } | Error::Exit { log, .. } => Some(log),
             _ => None,
         }
+    }
+
+    /// Is it a result that another process makes?
+    pub fn is_elsewhere(&self) -> bool {
+        matches!(self, Error::Elsewhere(_))
     }
 
     /// Did a user end it?

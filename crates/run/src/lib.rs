@@ -16,6 +16,7 @@
 //! ```
 
 mod compare;
+pub mod dimm_map;
 mod dimms;
 mod error;
 pub mod jvm;
@@ -25,16 +26,21 @@ mod measured;
 pub mod membench;
 mod nodes;
 pub mod objects;
+pub mod request;
 mod result;
+mod seen;
 mod source_map;
 mod spec;
 pub mod tier;
+pub mod tier_frames;
 mod work;
 
-pub use compare::{Ended, Watch, check_policies, compare, policies_for, policy_list, side_by_side};
+pub use compare::{
+    Ended, GoOn, Watch, check_policies, compare, policies_for, policy_list, side_by_side,
+};
 pub use dimms::{DimmUse, PowerPoint, TrayUse};
 pub use error::Error;
-pub use keep::Keep;
+pub use keep::{Asked, Failed, Keep, State, digest, name as result_name};
 pub use managed::{
     Access, End, FailureLog, Folder, GcStack, HostRun, ManagedMember, ManagedProgram, ManagedSpec,
     Numa, Pauses, Phase, PlanResult, SEED, TIERS, TrayOptions, Turnaround, has_one_memory,
@@ -42,14 +48,17 @@ pub use managed::{
 };
 pub use measured::{Measured, StallShares};
 pub use nodes::OnNodes;
-pub use result::{ClassLatency, MemoryPower, PlacementState, Point, RunResult};
+pub use result::{ClassLatency, MemoryPower, PlacementState, Point, RunResult, SampledRun};
+pub use seen::{Heat, HeatCell, HeatRange, Lane, LaneSpan, Rate, RateKind, Seen, Wait};
 pub use source_map::SourceMap;
 pub use spec::{RunSpec, Spec};
 pub use work::Work;
 
-use varve_machine::Program;
-use varve_machine::model::{self, Progress};
-use varve_pages::Placement;
+use seen::{Eye, Named};
+use varve_machine::model::Progress;
+use varve_machine::{Machine, Program};
+use varve_pages::policies::Made;
+use varve_pages::{Placement, Topology};
 
 /// Version of the product, part of every result.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -73,6 +82,25 @@ pub fn check(spec: &RunSpec) -> Result<(), Error> {
     Ok(())
 }
 
+/// Runs `spec` under a policy that has no name among the others: `make` makes it, and the frames that it works on, for the scaled
+/// machine. The policy of `spec` is what results call it.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_with(
+    spec: &RunSpec,
+    make: &mut dyn FnMut(&Topology) -> Made,
+    watch: &mut dyn FnMut(&Progress) -> bool,
+) -> Result<RunResult, Error> {
+    let mut program = spec.work.program(spec)?;
+    let machine = spec.scaled_machine()?;
+    let topology =
+        Topology::of(&machine, spec.scaled_page_bytes()?).map_err(varve_pages::Error::from)?;
+    let (frames, policy) = make(&topology);
+    let placement = Placement::with(&spec.policy, topology, frames, policy);
+    run_placed(spec, program.as_mut(), &machine, placement, watch)
+}
+
 /// Runs a program that exists already, such as one that is traced live; `spec.work` then only names it.
 ///
 /// # Errors
@@ -84,9 +112,37 @@ pub fn run_program(
 ) -> Result<RunResult, Error> {
     let machine = spec.scaled_machine()?;
     let page_bytes = spec.scaled_page_bytes()?;
-    let mut placement = Placement::new(&spec.scaled_policy(), &machine, page_bytes)?;
+    let placement = Placement::new(&spec.scaled_policy(), &machine, page_bytes)?;
+    run_placed(spec, program, &machine, placement, watch)
+}
+
+fn run_placed(
+    spec: &RunSpec,
+    program: &mut dyn Program,
+    machine: &Machine,
+    mut placement: Placement,
+    watch: &mut dyn FnMut(&Progress) -> bool,
+) -> Result<RunResult, Error> {
     let options = spec.options();
     let name = program.name();
-    let outcome = model::run(&machine, &mut placement, &mut [program], &options, watch)?;
-    Ok(RunResult::new(spec, &name, &placement, &outcome))
+    let eye = Eye::new(spec.pictures, placement.topology());
+    let (classes, mut named) = (program.classes(), Named::new(program.regions()));
+    let owners = (spec.pictures && !program.regions().is_empty()).then_some(&mut named as _);
+    let outcome = seen::run(
+        machine,
+        &mut placement,
+        &mut [program],
+        &options,
+        owners,
+        &eye,
+        watch,
+    )?;
+    let mut result = RunResult::new(spec, &name, &placement, &outcome);
+    if eye.looks() {
+        let factor = spec.factor();
+        let mut seen = Seen::of(machine, &outcome, &classes, factor, &eye);
+        seen.waits = named.waits(&outcome.owners, factor);
+        result.seen = Some(Box::new(seen));
+    }
+    Ok(result)
 }

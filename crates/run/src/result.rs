@@ -1,10 +1,10 @@
 //! What a run measured, at full size.
 
-use crate::{Measured, RunSpec, StallShares};
+use crate::{Measured, RunSpec, Seen, StallShares};
 use serde::{Deserialize, Serialize};
 use std::ops::Deref;
 use varve_machine::energy::{CpuEnergy, Energy};
-use varve_machine::model::Outcome;
+use varve_machine::model::{Outcome, Sampled};
 use varve_pages::Placement;
 
 /// Latency of one class of requests, ns.
@@ -105,10 +105,16 @@ pub struct RunResult {
     /// What memory drew in the last phase; absent if the machine has no data for it.
     #[serde(default)]
     pub power: Option<MemoryPower>,
+    /// How much of the program's run was seen, if only windows of it were recorded; times and counts are of the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampled: Option<SampledRun>,
     /// What the program computed.
     pub answers: Vec<(String, String)>,
     /// Something that the user should know, such as a trace that ends early.
     pub warning: Option<String>,
+    /// What pictures are made of, if it was wanted.
+    #[serde(skip)]
+    pub seen: Option<Box<Seen>>,
 }
 
 /// What all kinds of runs measure is read as if it stood here.
@@ -117,6 +123,28 @@ impl Deref for RunResult {
 
     fn deref(&self) -> &Measured {
         &self.measured
+    }
+}
+
+/// A run that was seen in windows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SampledRun {
+    /// Windows that were measured.
+    pub windows: u32,
+    /// Share of the run's work that they are, 0 to 1.
+    pub share: f64,
+    /// In 95 of 100 cases the time is at most this part longer or shorter; absent if one window does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<f64>,
+}
+
+impl SampledRun {
+    fn of(sampled: Sampled) -> SampledRun {
+        SampledRun {
+            windows: sampled.windows,
+            share: sampled.share,
+            error: sampled.error,
+        }
     }
 }
 
@@ -237,8 +265,10 @@ impl RunResult {
                 metadata_bytes: dump.metadata_bytes,
             },
             power: energy.map(|e| MemoryPower::of(spec, out, &e)),
+            sampled: out.sampled.map(SampledRun::of),
             answers: out.answers.clone(),
             warning: out.failure.clone(),
+            seen: None,
         }
     }
 

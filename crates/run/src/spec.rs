@@ -17,6 +17,9 @@ pub trait Spec: Sync {
     /// A text that is the same for runs with the same result. None where the result depends on more than this.
     fn identity(&self) -> Option<String>;
 
+    /// What it is, for people: the program and how it is placed.
+    fn what(&self) -> String;
+
     /// Makes the run. `watch` is called now and then and ends it by returning `false`.
     ///
     /// # Errors
@@ -55,19 +58,29 @@ pub struct RunSpec {
     pub until_ns: Option<u64>,
     /// Time between two points of the timeline, ns at full size; it doubles whenever there are many. 0 takes none.
     pub point_ns: u64,
+    /// Whether the result has what pictures are made of; nothing else of it changes, and what was kept has none.
+    #[serde(skip)]
+    pub pictures: bool,
 }
 
 impl Spec for RunSpec {
     type Result = RunResult;
     type End = ();
 
-    /// A trace counts as the file it is now.
+    /// A trace counts by its content.
     fn identity(&self) -> Option<String> {
         let mut key = serde_json::to_string(self).unwrap_or_default();
         if let Work::Trace(path) = &self.work {
-            key.push_str(&format!("{:?}", keep::stamp(path)));
+            key.push_str(&keep::digest(path).unwrap_or_default());
         }
         Some(key)
+    }
+
+    fn what(&self) -> String {
+        let RunSpec {
+            machine, policy, ..
+        } = self;
+        format!("{} under {policy} on {}", self.work.name(), machine.name)
     }
 
     fn run(&self, watch: &mut dyn FnMut(&Progress) -> bool) -> Result<(RunResult, ()), Error> {
@@ -89,6 +102,7 @@ impl RunSpec {
             cores: 0,
             until_ns: None,
             point_ns: 0,
+            pictures: false,
         }
     }
 

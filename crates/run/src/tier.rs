@@ -15,16 +15,17 @@ pub const PERIOD: &str = "1s";
 /// Parameters that say what the model is to charge, or how it samples.
 const OF_THE_MODEL: [&str; 3] = ["sample-period", "threads", "scale"];
 
+/// The same of policies that choose frames.
+const OF_DIMMS_OF_THE_MODEL: [&str; 5] = ["hot", "remote", "map", "model", "sample"];
+
 /// A policy's specification as it is used live.
 ///
 /// # Errors
 /// A policy that is not for nodes of this machine, or a parameter that is of the model; one line each.
 pub fn live_spec(spec: &str) -> Result<String, String> {
     let entry = entry(spec).map_err(|e| e.to_string())?;
-    let given = varve_spec::split(spec).1;
-    entry.values(given).map_err(|e| e.to_string())?;
     match entry.live {
-        Live::Nodes => {}
+        Live::Nodes | Live::Frames => {}
         Live::Cache => {
             return Err(format!(
                 "page policy `{}` places pages under a DRAM cache while a program gets them: `varve run --live -- COMMAND` does it",
@@ -45,11 +46,29 @@ pub fn live_spec(spec: &str) -> Result<String, String> {
             entry.name
         ));
     }
-    let has_period = entry.params.iter().any(|param| param.key == "period");
-    Ok(match has_period && !gives("period") {
-        true => varve_spec::with(spec, "period", PERIOD),
-        false => spec.to_string(),
-    })
+    let mut spec = spec.to_string();
+    if entry.live == Live::Frames {
+        // Which pages are hot is seen, or said by the names of mappings; power is read, and bandwidth is not.
+        if let Some(key) = OF_DIMMS_OF_THE_MODEL.into_iter().find(|key| gives(key)) {
+            return Err(format!(
+                "page policy `{}`: {key} is for the model: leave it out for a program of this machine; --hot and --dimm-map say such things of it",
+                entry.name
+            ));
+        }
+        if entry.params.iter().any(|param| param.key == "hot") {
+            spec = varve_spec::with(&spec, "hot", "0+0");
+        }
+    }
+    for key in ["period", "tick"] {
+        let has = entry.params.iter().any(|param| param.key == key);
+        if has && !varve_spec::gives(&spec, key) {
+            spec = varve_spec::with(&spec, key, PERIOD);
+        }
+    }
+    entry
+        .values(varve_spec::split(&spec).1)
+        .map_err(|e| e.to_string())?;
+    Ok(spec)
 }
 
 /// A page policy that decides for programs of this machine.
@@ -201,6 +220,7 @@ mod tests {
                     let policy = PagePolicy::new(&spec, &ROOM).unwrap();
                     assert!(policy.period().is_none_or(|ns| ns == 1_000_000_000));
                 }
+                (Live::Frames, Ok(_)) => {}
                 (Live::Cache, Err(why)) => assert!(why.contains("run --live"), "{why}"),
                 (Live::No(_), Err(why)) => assert!(!why.contains('\n'), "{why}"),
                 (_, other) => panic!("{}: {other:?}", entry.name),

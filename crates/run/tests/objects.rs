@@ -89,6 +89,7 @@ impl Replay {
             placed,
             budget,
             seed: 1,
+            pictures: false,
             by_site,
         };
         run_objects(&spec, &mut |_| true).unwrap()

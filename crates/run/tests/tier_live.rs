@@ -98,7 +98,9 @@ fn live(kinds: Kinds) -> Option<Vec<bool>> {
         eprintln!("skipped: needs cc");
         return None;
     }
-    let memory = format!("total={TOTAL_MIB} hot={HOT_MIB} budget=0 seconds=40");
+    // It ends once that is so, however long it takes where other work goes on.
+    let memory =
+        format!("total={TOTAL_MIB} hot={HOT_MIB} budget={FAST_MIB} percent=99 seconds=200");
     let words = memory.split(' ').chain(["do=write", "do=map"]);
     let mut child = Command::new(&program)
         .args(words)
@@ -107,6 +109,7 @@ fn live(kinds: Kinds) -> Option<Vec<bool>> {
         .unwrap();
     let fast = kinds.fast.clone();
     let options = TierOptions {
+        policy: "hotset",
         kinds,
         fast_bytes: Some(FAST_MIB << 20),
         page_bytes: Some(PAGE),

@@ -1,5 +1,6 @@
 //! The engine: what all modules and stores share.
 
+use crate::code::jitdump::JitDump;
 use crate::code::perf::PerfMap;
 use crate::compile::isa::{Level, isa};
 use crate::compile::worker::Worker;
@@ -138,6 +139,9 @@ pub struct Config {
     pub checks: Option<Checks>,
     /// Count checks in optimized code too, by how they were biased.
     pub count_checks: bool,
+    /// Threads that collect; by default as many as there are cores, up to four. The collector of an observed store has one, whatever is said
+    /// here.
+    pub gc_threads: Option<usize>,
     /// Collect at every allocation and move everything: for tests.
     pub gc_stress: bool,
     /// Code looks in each iteration of a loop whether somebody [stops](crate::Interrupt) it; without this, only where functions are
@@ -149,8 +153,13 @@ pub struct Config {
     pub hot: u32,
     /// Generate optimized code on another thread while the program runs on. Without it, runs are the same every time.
     pub background: bool,
+    /// A program whose module exports `varve.outOfMemory` or `varve.stackOverflow`, functions without parameters and results that throw an
+    /// exception, gets that exception where the heap or the stack is full. Without this, as without such a function, it ends with a trap.
+    pub throw_exhaustion: bool,
     /// Where `perf` finds the names of compiled functions.
     pub perf_map: Option<Arc<PerfMap>>,
+    /// Where `perf inject --jit` finds compiled functions: their code, names and source lines.
+    pub jit_dump: Option<Arc<JitDump>>,
 }
 
 impl Config {
@@ -175,12 +184,15 @@ impl Default for Config {
             durable: None,
             checks: None,
             count_checks: false,
+            gc_threads: None,
             gc_stress: false,
             interruptible: false,
             tier: Tier::Auto,
             background: std::thread::available_parallelism().is_ok_and(|n| n.get() > 1),
             hot: Config::HOT,
+            throw_exhaustion: true,
             perf_map: None,
+            jit_dump: None,
         }
     }
 }

@@ -47,13 +47,14 @@ pub use api::instance::Instance;
 pub use api::linker::Linker;
 pub use api::typed::{TypedFunc, WasmResults, WasmType, WasmTypes};
 pub use api::val::Val;
+pub use code::jitdump::JitDump;
 pub use code::perf::PerfMap;
 pub use engine::{Checks, Config, DurableFile, Engine, Tier};
 pub use error::{Error, FrameInfo, Result, Trap, TrapKind};
 pub use module::Module;
 pub use store::root::{RootScope, Rooted};
 pub use store::{
-    AsContextMut, Caller, CheckStats, Clock, CompilerStats, Interrupt, Leaf, Sink, SiteStats,
+    AsContextMut, Caller, CheckStats, Clock, CompilerStats, Interrupt, Leaf, Part, Sink, SiteStats,
     Store, StoreContextMut,
 };
 pub use types::{FuncType, HeapType, Kind, RefType, ValType};

@@ -314,6 +314,8 @@ pub(crate) struct Canonical {
     pub display: Vec<TypeIndex>,
     /// Modules cannot look into its objects: the host's, and exceptions.
     pub opaque: bool,
+    /// Another type extends it.
+    pub extended: bool,
 }
 
 /// The type of objects that stand for values of the host; the first of every engine.
@@ -403,7 +405,10 @@ impl Registry {
         for ty in &group {
             let ty = absolute(ty, base);
             let mut display = match ty.supertype {
-                Some(s) => self.get(s).display.clone(),
+                Some(s) => {
+                    self.types[s as usize].extended = true;
+                    self.get(s).display.clone()
+                }
                 None => Vec::new(),
             };
             display.push(self.types.len() as TypeIndex);
@@ -412,6 +417,7 @@ impl Registry {
                 ty,
                 display,
                 opaque: false,
+                extended: false,
             });
         }
         self.groups.insert(group, base);
@@ -461,6 +467,7 @@ impl Registry {
             },
             display: vec![index],
             opaque: true,
+            extended: false,
         });
         index
     }

@@ -130,10 +130,11 @@ fn every_program_in_dist_has_a_case() {
 }
 
 #[test]
-fn and_in_a_small_heap_with_many_collections() {
+fn and_in_a_small_heap_with_many_collections_by_several_threads() {
     let config = Config {
         heap_max: 24 << 20,
         nursery: 256 << 10,
+        gc_threads: Some(4),
         ..Config::default()
     };
     let cases = cases();

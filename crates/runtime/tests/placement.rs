@@ -23,7 +23,7 @@ fn list(new: &str) -> String {
         (func $init (param (ref null $cell)) (param i32)
             (struct.set $cell 1 (local.get 0) (local.get 1)))
         (func $make (result (ref null $cell))
-            (block $b (result (ref null $cell)) (struct.new_default $cell) (br_if $b (i32.const 1))))
+            (block $b (result (ref null $cell)) (struct.new_default $cell) (br_if $b (ref.is_null (global.get $kept)))))
         (func (export "f") (param i32)
             (local $c (ref null $cell))
             (loop $more

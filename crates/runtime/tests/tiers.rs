@@ -357,3 +357,110 @@ fn perf_is_told_the_names_of_compiled_functions() {
         assert!(*bytes > 0 && !inside, "{name}: {text}");
     }
 }
+
+/// What compilers of Java write for `a[i]`, where `a` has four elements: the element, -1 below the first, and -2 behind the last. What
+/// follows reads and writes it again, where the checks are known to pass.
+const RANGE: &str = r#"(module
+    (type $a (array (mut i32)))
+    (global $made (mut (ref null $a)) (ref.null $a))
+    (func $init (global.set $made (array.new_fixed $a 4 (i32.const 10) (i32.const 11) (i32.const 12) (i32.const 13))))
+    (start $init)
+    (func (export "at") (param $i i32) (result i32) (local $a (ref $a))
+        (local.set $a (ref.as_non_null (global.get $made)))
+        (block $in
+            (block $out
+                (br_if $out (i32.lt_s (local.get $i) (i32.const 0)))
+                (br_if $in (i32.lt_s (local.get $i) (array.len (local.get $a)))))
+            (return (select (i32.const -1) (i32.const -2) (i32.lt_s (local.get $i) (i32.const 0)))))
+        (block $again
+            (br_if $again (i32.lt_s (local.get $i) (array.len (local.get $a))))
+            unreachable)
+        (if (i32.lt_s (local.get $i) (i32.const 0)) (then unreachable))
+        (if (ref.is_null (local.get $a)) (then unreachable))
+        (array.set $a (local.get $a) (local.get $i)
+            (i32.add (array.get $a (local.get $a) (local.get $i)) (i32.const 0)))
+        (array.get $a (local.get $a) (local.get $i))))"#;
+
+#[test]
+fn one_comparison_says_what_two_said() {
+    for tier in [Tier::Baseline, Tier::Optimizing, Tier::Auto] {
+        let mut p = Program::new(Config { tier, ..early() }, RANGE);
+        // In range until that is all that was ever seen, then everything else.
+        for i in (0..400).map(|n| n % 4) {
+            assert_eq!(p.call::<i32, i32>("at", i).unwrap(), 10 + i, "{tier:?}");
+        }
+        for round in 0..50 {
+            for (i, expected) in [(-1, -1), (i32::MIN, -1), (4, -2), (i32::MAX, -2), (3, 13)] {
+                let found = p.call::<i32, i32>("at", i).unwrap();
+                assert_eq!(found, expected, "{tier:?}, round {round}: {i}");
+            }
+        }
+    }
+}
+
+/// Copies `len` bytes within an array of 64, or to another of 64, both of which begin as their indices; then the sum of products of what
+/// is there and where.
+const COPY: &str = r#"(module
+    (type $b (array (mut i8)))
+    (func $bytes (result (ref $b)) (local $i i32) (local $b (ref $b))
+        (local.set $b (array.new_default $b (i32.const 64)))
+        (loop $l
+            (array.set $b (local.get $b) (local.get $i) (local.get $i))
+            (local.set $i (i32.add (local.get $i) (i32.const 1)))
+            (br_if $l (i32.lt_u (local.get $i) (i32.const 64))))
+        (local.get $b))
+    (func (export "copy") (param $same i32) (param $to i32) (param $from i32) (param $len i32) (result i32)
+        (local $a (ref $b)) (local $b (ref $b)) (local $i i32) (local $sum i32)
+        (local.set $a (call $bytes))
+        (local.set $b (select (result (ref $b)) (local.get $a) (call $bytes) (local.get $same)))
+        (array.copy $b $b (local.get $b) (local.get $to) (local.get $a) (local.get $from) (local.get $len))
+        (loop $l
+            (local.set $sum (i32.add (local.get $sum)
+                (i32.mul (array.get_u $b (local.get $b) (local.get $i)) (i32.add (local.get $i) (i32.const 3)))))
+            (local.set $i (i32.add (local.get $i) (i32.const 1)))
+            (br_if $l (i32.lt_u (local.get $i) (i32.const 64))))
+        (local.get $sum)))"#;
+
+#[test]
+fn elements_are_copied_as_by_the_runtime() {
+    let mut p = Program::new(
+        Config {
+            tier: Tier::Optimizing,
+            ..early()
+        },
+        COPY,
+    );
+    for same in [0, 1] {
+        for (to, from) in [(0, 0), (0, 5), (5, 0), (56, 1), (64, 0), (3, 64)] {
+            for len in [0, 1, 2, 7, 8, 9, 31, 59, 60, 64, 65, -1] {
+                let mut bytes: Vec<i32> = (0..64).collect();
+                let all = |start: i32| (start as u64) + u64::from(len as u32) <= 64;
+                let found = p.call::<(i32, i32, i32, i32), i32>("copy", (same, to, from, len));
+                if !all(to) || !all(from) {
+                    let trap = found.expect_err("out of bounds").to_string();
+                    assert!(trap.contains("array"), "{trap}");
+                    continue;
+                }
+                bytes.copy_within(from as usize..(from + len) as usize, to as usize);
+                let sum: i32 = bytes
+                    .iter()
+                    .enumerate()
+                    .map(|(i, b)| b * (i as i32 + 3))
+                    .sum();
+                assert_eq!(found.unwrap(), sum, "{same} {to} {from} {len}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_constant_of_64_bits_is_zero_in_all_of_them() {
+    let wat = r#"(module (func (export "f") (result i32)
+        (i32.add
+            (i32.mul (i32.const 10) (i64.eqz (i64.const 0x100000000)))
+            (i64.eqz (i64.const 0)))))"#;
+    for tier in [Tier::Baseline, Tier::Optimizing] {
+        let mut p = Program::new(Config { tier, ..early() }, wat);
+        assert_eq!(p.call::<(), i32>("f", ()).unwrap(), 1, "{tier:?}");
+    }
+}

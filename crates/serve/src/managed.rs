@@ -157,6 +157,11 @@ impl Managed {
             _ => (config, None),
         };
         let file = config.durable.as_ref().map(|file| file.path.clone());
+        // Whoever serves makes room when there is none, and not the program.
+        let config = Config {
+            throw_exhaustion: false,
+            ..config
+        };
         let engine = Engine::new(config);
         let module = Module::new(&engine, PROGRAM)?;
         let state = State {

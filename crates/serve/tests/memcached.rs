@@ -24,8 +24,38 @@ impl Drop for Memcached {
 }
 
 impl Memcached {
+    /// None if there is no memcached. A port that was free a moment ago may be another program's by now: then another is tried.
     fn start() -> Option<Memcached> {
-        // A port that was free a moment ago.
+        for _ in 0..10 {
+            let mut server = Memcached::start_once()?;
+            for _ in 0..100 {
+                let answers = server.tells_version();
+                if server.child.try_wait().unwrap().is_some() {
+                    break;
+                }
+                if answers {
+                    return Some(server);
+                }
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }
+        panic!("memcached was started and does not listen");
+    }
+
+    /// A connection alone says little: one to a free port may be to itself.
+    fn tells_version(&self) -> bool {
+        let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) else {
+            return false;
+        };
+        stream
+            .set_read_timeout(Some(Duration::from_secs(1)))
+            .unwrap();
+        let mut answer = [0; 7];
+        let asked = stream.write_all(b"version\r\n").is_ok();
+        asked && stream.read_exact(&mut answer).is_ok() && &answer == b"VERSION"
+    }
+
+    fn start_once() -> Option<Memcached> {
         let port = TcpListener::bind("127.0.0.1:0")
             .ok()?
             .local_addr()
@@ -51,14 +81,7 @@ impl Memcached {
             .stderr(Stdio::null())
             .spawn()
             .ok()?;
-        let server = Memcached { child, port };
-        for _ in 0..100 {
-            if TcpStream::connect(("127.0.0.1", port)).is_ok() {
-                return Some(server);
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        panic!("memcached was started and does not listen");
+        Some(Memcached { child, port })
     }
 
     /// The answers to input on a connection of its own. All values are gone before.

@@ -25,15 +25,18 @@
 //! | `want` | kinds of values, how each is read, and what is said if it cannot be |
 //! | `values` | all parameters of one thing, given or default |
 //! | `names` | names of things, lists of them, the nearest name |
+//! | `shell` | words as shells take them |
 //! | `error` | what can be wrong |
 
 mod error;
 mod names;
+mod shell;
 mod values;
 mod want;
 pub mod written;
 
 pub use error::{Error, Why};
 pub use names::{ALL, expand, find, gives, list, nearest, split, with};
+pub use shell::quoted;
 pub use values::{Values, all_params};
 pub use want::{Param, Want};

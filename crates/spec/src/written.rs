@@ -13,6 +13,14 @@ const BYTES: Suffixes = &[
     ("MB", 1_000_000),
     ("GB", 1_000_000_000),
     ("TB", 1_000_000_000_000),
+    // As cgroups, containers and virtual machines write them.
+    ("K", 1 << 10),
+    ("M", 1 << 20),
+    ("G", 1 << 30),
+    ("T", 1 << 40),
+    ("k", 1 << 10),
+    ("m", 1 << 20),
+    ("g", 1 << 30),
     ("B", 1),
     ("", 1),
 ];
@@ -58,7 +66,7 @@ fn whole(text: &str, suffixes: Suffixes) -> Option<u64> {
     Some(value)
 }
 
-/// Bytes: `4096`, `2MiB`, `96GiB`, `1GB`.
+/// Bytes: `4096`, `2MiB`, `96GiB` or `96G`, `1GB`.
 pub fn bytes(text: &str) -> Option<u64> {
     whole(text, BYTES)
 }
@@ -117,6 +125,9 @@ mod tests {
             ("2 MiB", BYTES, Some(2 << 20)),
             ("1.5GiB", BYTES, Some(3 << 29)),
             ("1GB", BYTES, Some(1_000_000_000)),
+            ("20M", BYTES, Some(20 << 20)),
+            ("1.5g", BYTES, Some(3 << 29)),
+            ("8x", BYTES, None),
             ("1.5", BYTES, None),
             ("-1", BYTES, None),
             ("", BYTES, None),

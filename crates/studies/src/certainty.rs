@@ -1,6 +1,7 @@
 //! How sure a study's values are: the same study with several seeds, and without one rule of the model at a time.
 
 use crate::{Study, StudyOptions, StudyProgress, Watch};
+use std::cell::Cell;
 use std::collections::HashMap;
 use varve_machine::rules::Rule;
 use varve_report::{Claim, Kind, Sensitivity, StudyResult};
@@ -23,33 +24,48 @@ impl Study {
         asked: Certainty,
         watch: Watch,
     ) -> Result<StudyResult, Error> {
+        // One that waits for runs of other processes holds up none of the others.
+        let waits = Cell::new(None);
         let run = |options: &StudyOptions, which: &str| {
-            (self.run)(options, &|p| {
+            let made = (self.run)(options, &|p| {
                 let what = match which {
                     "" => p.what.clone(),
                     which => format!("{which}: {}", p.what),
                 };
                 watch(&StudyProgress { what, ..p.clone() })
-            })
+            });
+            match made {
+                Ok(result) => Ok(Some(result)),
+                Err(e) if e.is_elsewhere() => {
+                    waits.set(Some(e));
+                    Ok(None)
+                }
+                Err(e) => Err(e),
+            }
         };
-        let mut result = run(options, "")?;
+        let first = run(options, "")?;
         let mut without = Vec::new();
         for rule in asked.rules {
             let options = StudyOptions {
                 without: Some(*rule),
                 ..options.clone()
             };
-            without.push((rule.without, run(&options, rule.without)?));
+            let made = run(&options, rule.without)?;
+            without.extend(made.map(|result| (rule.without, result)));
         }
-        sensitivity(&mut result, &without);
         let mut others = Vec::new();
         for more in 1..asked.seeds.max(1) {
             let options = StudyOptions {
                 seed: options.seed + u64::from(more),
                 ..options.clone()
             };
-            others.push(run(&options, &format!("seed {}", options.seed))?);
+            others.extend(run(&options, &format!("seed {}", options.seed))?);
         }
+        let mut result = match (waits.take(), first) {
+            (None, Some(result)) => result,
+            (waits, _) => return Err(waits.unwrap_or_else(Error::interrupted)),
+        };
+        sensitivity(&mut result, &without);
         spread(&mut result, &others);
         Ok(result)
     }
@@ -137,6 +153,7 @@ mod tests {
         name: "toy",
         about: "claims Z1",
         claims: ('Z', 1, 1),
+        rounds: 1,
         run: |o, _| {
             let mut out = StudyResult::new("toy", "none", o.seed, "1");
             let rule = o.without.map_or(0.0, |r| match r.without {

@@ -54,6 +54,14 @@ impl StudyOptions {
         self.only.is_empty() || self.only.iter().any(|o| id == o)
     }
 
+    /// Ends a study whose runs are all that is wanted of this process: its claims are others' business.
+    pub(crate) fn goes_on(&self) -> Result<(), Error> {
+        match self.keep.is_share() {
+            true => Err(Error::Elsewhere("the claims".into())),
+            false => Ok(()),
+        }
+    }
+
     /// A machine by its name, without the rule that does not hold.
     fn machine(&self, name: &str) -> Result<Machine, Error> {
         let mut machine = Machine::load(name)?;
@@ -87,6 +95,9 @@ pub struct Study {
     pub about: &'static str,
     /// The claims that it answers: their letter, the first and the last number.
     pub claims: (char, u32, u32),
+    /// How often all shares of its runs are to be made until all are there, as some depend on what others gave. 0: it has no
+    /// shares, since it measures the machine that it runs on.
+    pub rounds: usize,
     /// Runs it.
     pub run: fn(&StudyOptions, Watch) -> Result<StudyResult, Error>,
 }
@@ -121,30 +132,35 @@ pub fn list() -> &'static [Study] {
             name: "pima",
             about: "managed heaps on DRAM and Optane, and sampling which one pays (Akram, TACO 2021): claims A9-A17",
             claims: ('A', 9, 17),
+            rounds: 1,
             run: pima::run,
         },
         Study {
             name: "quickcheck",
             about: "objects that survive: what persistence checks cost, biased and not, and how they turn out (Shull et al., VEE 2019): claims C7-C9",
             claims: ('C', 7, 9),
+            rounds: 0,
             run: quickcheck::run,
         },
         Study {
             name: "cross-layer",
             about: "colours, trays and DRAM energy: hot and cold objects on DIMMs that sleep (Olson et al., TACO 2018): claims B6-B10",
             claims: ('B', 6, 10),
+            rounds: 3,
             run: cross_layer::run,
         },
         Study {
             name: "johnny-cache",
             about: "page placement without conflicts under a DRAM cache (Lepers & Zwaenepoel, OSDI 2023): claims D5-D14",
             claims: ('D', 5, 14),
+            rounds: 1,
             run: johnny_cache::run,
         },
         Study {
             name: "app-aware",
             about: "placement, threads and order of whole programs (Wang et al.): claims E5-E11",
             claims: ('E', 5, 11),
+            rounds: 2,
             run: app_aware::run,
         },
     ]

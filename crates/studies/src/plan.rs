@@ -16,6 +16,8 @@ pub struct Plan<S = RunSpec> {
 /// What came out, by name.
 pub struct Results<R = RunResult> {
     by_name: BTreeMap<String, Result<R, String>>,
+    /// A run that another process makes, and that is not there yet.
+    elsewhere: Option<String>,
 }
 
 impl<S> Default for Plan<S> {
@@ -74,9 +76,14 @@ impl<S: Spec> Plan<S> {
             &|_, _, _| {},
         );
         let mut kept = Vec::new();
+        let mut elsewhere = None;
         for outcome in outcomes {
             match outcome {
                 Err(e) if e.is_interrupt() => return Err(e),
+                Err(Error::Elsewhere(what)) => {
+                    kept.push(Err(format!("{what} is not there yet")));
+                    elsewhere.get_or_insert(what);
+                }
                 other => kept.push(other.map_err(|e| e.to_string())),
             }
         }
@@ -85,11 +92,22 @@ impl<S: Spec> Plan<S> {
             .iter()
             .map(|(name, at)| (name.clone(), kept[*at].clone()))
             .collect();
-        Ok(Results { by_name })
+        Ok(Results { by_name, elsewhere })
     }
 }
 
 impl<R> Results<R> {
+    /// Asked before runs that depend on these.
+    ///
+    /// # Errors
+    /// One of them is made by another process, and is not there yet.
+    pub fn all_there(&self) -> Result<(), Error> {
+        match &self.elsewhere {
+            Some(what) => Err(Error::Elsewhere(what.clone())),
+            None => Ok(()),
+        }
+    }
+
     /// A run's result; `None` when it was not asked for or failed.
     pub fn get(&self, name: &str) -> Option<&R> {
         self.by_name.get(name)?.as_ref().ok()

@@ -28,6 +28,22 @@ fn study(name: &str) -> &'static Study {
         .expect("it is listed")
 }
 
+/// The answer from runs that two shares made, in as many rounds as the study says that it takes at most.
+fn shared(study: &Study) -> StudyResult {
+    let folder = tempfile::tempdir().unwrap();
+    let keep = Keep::in_folder(folder.path());
+    for _ in 0..study.rounds {
+        for own in 0..2 {
+            let made = (study.run)(&options(keep.share(own, 2)), &|_| true);
+            assert!(made.is_ok() || made.is_err_and(|e| e.is_elsewhere()));
+        }
+    }
+    let keep = keep.only_kept();
+    let result = (study.run)(&options(keep.clone()), &|_| true).unwrap();
+    assert!(keep.asked().values().all(|run| run.done));
+    result
+}
+
 #[test]
 fn johnny_cache_answers_every_claim_and_resumes_to_the_same_result() {
     let study = study("johnny-cache");
@@ -145,7 +161,7 @@ fn a_folder_without_recordings_is_refused_in_one_line() {
 
 #[test]
 fn cross_layer_answers_every_claim_with_its_pictures() {
-    let result = (study("cross-layer").run)(&options(Keep::nothing()), &|_| true).unwrap();
+    let result = shared(study("cross-layer"));
     let failed = result.about.iter().filter(|a| a.contains("failed"));
     assert_eq!(failed.collect::<Vec<_>>(), Vec::<&String>::new());
     let without: Vec<&str> = result
@@ -252,6 +268,10 @@ fn only_the_claims_that_are_asked_for_are_run() {
 #[test]
 fn app_aware_answers_every_claim() {
     let result = (study("app-aware").run)(&options(Keep::nothing()), &|_| true).unwrap();
+    assert!(
+        shared(study("app-aware")).to_json() == result.to_json(),
+        "shares differ from one process"
+    );
     claims_are_those_of_the_entry(&result);
 }
 

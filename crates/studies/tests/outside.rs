@@ -8,6 +8,7 @@ const STUDY: Study = Study {
     name: "toy",
     about: "two and two: claims Z1-Z2",
     claims: ('Z', 1, 2),
+    rounds: 1,
     run,
 };
 

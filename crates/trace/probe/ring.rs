@@ -14,13 +14,15 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 mod arch;
 
 /// Changes with every change of this file; both sides check it.
-pub const LAYOUT: u64 = 0x7661_7276_6501_0007;
+pub const LAYOUT: u64 = 0x7661_7276_6501_0009;
 /// Threads that can be recorded at the same time.
 pub const SLOTS: usize = 256;
 /// Processes that can be recorded at the same time.
 pub const PROCESSES: usize = 256;
 /// Chunks per slot.
 pub const RING: u64 = 8;
+/// A thread that has to wait for room goes on when so many chunks are left to take.
+pub const WAKE_AT: u64 = RING / 2;
 /// Words per chunk: 64 KiB, so that a chunk is still in the cache when the other side reads it.
 pub const CHUNK_WORDS: usize = 8192;
 /// Addresses of one run, at most.
@@ -41,9 +43,11 @@ pub const STACK: usize = 16;
 // 2 update; caller: the low 32 bits of the return address, 0 when it is not known), and its address.
 
 /// Head of a run of QEMU: code whose accesses are known from its sites. Bits 0-31 are the number of the site of its
-/// first access, bits 32-47 the instructions of blocks without any access before it. As many addresses follow as the
-/// sites have leaders.
+/// first access, bits 32-47 the instructions of blocks without any access before it, bits 48-53 how many leaders its sites
+/// have. As many addresses follow.
 pub const RUN: u64 = 1 << 63;
+pub const RUN_COUNT_SHIFT: u32 = 48;
+pub const RUN_COUNT: u64 = 63;
 /// Bits of a head that say which one it is.
 pub const HEAD: u64 = 7 << 61;
 /// Head of an access of QEMU about which the sites say nothing: bits 0-31 are the site, bits 32-49 QEMU's access info.
@@ -91,6 +95,10 @@ pub const EVENT_HEAP_RANGE: u64 = 17;
 pub const EVENT_PAUSE: u64 = 18;
 /// It goes on. Words: collections of the young generation, collections of everything.
 pub const EVENT_RESUME: u64 = 19;
+/// The thread is recorded again after a part of the run that is not. Words: the number of the window, the tick.
+pub const EVENT_WINDOW: u64 = 20;
+/// Lines that the thread touched while it was not recorded, in order: their addresses, with bit 0 where it stored.
+pub const EVENT_TOUCHED: u64 = 21;
 
 /// The first page of the shared memory.
 #[repr(C)]
@@ -106,6 +114,8 @@ pub struct Header {
     pub closed: AtomicU32,
     /// 1 while no accesses are recorded, since the program has not said that they are to be. Nobody's order matters then.
     pub quiet: AtomicU32,
+    /// Parts of the run that were recorded so far, between others that were not; 0 when all of it is recorded.
+    pub window: AtomicU32,
     /// Processes that were recorded so far; the first is the one that the recorder started.
     pub processes: AtomicU32,
     /// Processes that were started but not followed.
@@ -130,6 +140,17 @@ pub struct Header {
     pub threads: AtomicU32,
     /// The order of what threads do: every chunk and every return from a system call takes a number.
     pub tick: AtomicU64,
+    /// Instructions while it was quiet, of all threads.
+    pub skipped: AtomicU64,
+    /// How much of that ends the quiet; 0: the recorder ends it, or nobody.
+    pub resume_at: AtomicU64,
+    /// How much each thread records of a window, counted as `skipped`, so that threads do as much as each other in it whatever the
+    /// system runs; 0: all of it.
+    pub quota: AtomicU64,
+    /// Threads that have recorded all that they may of the window that is open.
+    pub done: AtomicU32,
+    /// The tick at which it opened: threads are recorded side by side from there on, whenever the system lets them run.
+    pub window_tick: AtomicU64,
     pub table: [Process; PROCESSES],
 }
 
@@ -156,8 +177,6 @@ pub struct Slot {
     pub cursor: *mut u64,
     /// Beyond it, the chunk that `cursor` is in has less than [`MARGIN`] words of room.
     pub limit: *mut u64,
-    /// Instructions of blocks without an access since the last run.
-    pub pending: u64,
     /// First word of the chunk that `cursor` is in.
     pub start: *mut u64,
     /// Chunks published.
@@ -169,9 +188,12 @@ pub struct Slot {
     pub pieces: u64,
     /// Where the next piece is.
     pub piece_at: u64,
+    pub _line1: u64,
     /// Chunks given back; its low half is a futex.
     pub tail: AtomicU64,
     pub _line2: [u64; 7],
+    /// The window that the thread has had its part of.
+    pub had: u32,
     /// Words in each published chunk.
     pub filled: [AtomicU32; RING as usize],
 }
@@ -300,6 +322,15 @@ pub fn low_half(counter: &AtomicU64) -> &AtomicU32 {
     unsafe { &*core::ptr::from_ref(counter).cast::<AtomicU32>() }
 }
 
+/// Accesses are recorded from now on, as one more window of the run.
+pub fn open_window(header: &Header) {
+    header.done.store(0, Release);
+    let tick = header.tick.fetch_add(1, AcqRel);
+    header.window_tick.store(tick, Release);
+    header.window.fetch_add(1, AcqRel);
+    header.quiet.store(0, Release);
+}
+
 /// A mapping of the shared memory in a recorded program.
 #[derive(Clone, Copy, Debug)]
 pub struct Shared {
@@ -412,17 +443,20 @@ impl Shared {
         if head - slot.tail.load(Acquire) >= RING / 2 {
             self.ring();
         }
-        while head - slot.tail.load(Acquire) >= RING {
+        // Who has to wait waits for room for some chunks: to wake for each one would cost more than the chunk.
+        let mut room = RING;
+        while head - slot.tail.load(Acquire) >= room {
             if header.closed.load(Acquire) != 0 {
                 break;
             }
             header.stalled.fetch_add(1, SeqCst);
             self.ring();
             let tail = slot.tail.load(SeqCst);
-            if head - tail >= RING {
+            if head - tail >= room {
                 futex_wait(low_half(&slot.tail), tail as u32, 100);
             }
             header.stalled.fetch_sub(1, SeqCst);
+            room = WAKE_AT + 1;
         }
         self.open_chunk(number);
         if header.threads.load(Relaxed) > 1 && header.quiet.load(Acquire) == 0 {
@@ -446,6 +480,49 @@ impl Shared {
                 cursor.add(1 + at).write_volatile(word);
             }
             (*slot).cursor = cursor.add(1 + words.len());
+        }
+    }
+
+    /// Threads have done so much more that is not recorded. Whoever comes to the end of that begins the next window.
+    pub fn skip(&self, amount: u64) {
+        let header = self.header();
+        let now = header.skipped.fetch_add(amount, AcqRel) + amount;
+        let end = header.resume_at.load(Acquire);
+        if end != 0
+            && now >= end
+            && header
+                .resume_at
+                .compare_exchange(end, 0, AcqRel, Relaxed)
+                .is_ok()
+        {
+            open_window(header);
+        }
+    }
+
+    /// Is nothing of a thread recorded now: because all is quiet, or because it has had its part of the window?
+    pub fn is_quiet(&self, number: usize) -> bool {
+        let header = self.header();
+        let window = header.window.load(Acquire);
+        // SAFETY: the slot is the calling thread's.
+        let had = unsafe { (*self.slot(number)).had };
+        header.quiet.load(Acquire) != 0 || window != 0 && had == window
+    }
+
+    /// The thread has recorded all that it may of the window.
+    pub fn had_part(&self, number: usize) {
+        let header = self.header();
+        // SAFETY: the slot is the calling thread's.
+        unsafe { (*self.slot(number)).had = header.window.load(Acquire) };
+        header.done.fetch_add(1, AcqRel);
+    }
+
+    /// A thread that was not recorded is recorded from here on.
+    pub fn enter_window(&self, number: usize) {
+        let header = self.header();
+        let window = header.window.load(Acquire);
+        if window > 0 {
+            let tick = header.window_tick.load(Acquire);
+            self.put(number, EVENT_WINDOW, &[u64::from(window), tick]);
         }
     }
 
@@ -475,7 +552,11 @@ impl Shared {
         let running = header.running.fetch_add(1, AcqRel) + 1;
         header.threads.fetch_max(running, AcqRel);
         // SAFETY: atomic field of a slot in the mapping.
-        unsafe { (*self.slot(number)).process.store(process, Release) };
+        unsafe {
+            let slot = self.slot(number);
+            (*slot).process.store(process, Release);
+            (*slot).had = 0;
+        }
         let tick = header.tick.fetch_add(1, AcqRel);
         self.put(number, EVENT_START, &[tick, u64::from(process)]);
     }

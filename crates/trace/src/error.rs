@@ -57,6 +57,24 @@ pub enum TraceError {
         /// Why it is none.
         why: String,
     },
+    /// A sample of a run that was over before its first window.
+    #[error(
+        "{path}: no window of the sample fell into the run, which was {skipped} instructions; sample more of it, such as 20%, or record it whole"
+    )]
+    NoWindow {
+        /// The file.
+        path: PathBuf,
+        /// Instructions of the run.
+        skipped: u64,
+    },
+    /// A sample without its end.
+    #[error(
+        "{path}: a sample that was cut off: how much of the run its windows stand for is said at its end; record it again"
+    )]
+    CutSample {
+        /// The file.
+        path: PathBuf,
+    },
     /// A block cannot be believed.
     #[error("{path}: damaged at byte {offset}: {what}")]
     Damaged {

@@ -77,7 +77,7 @@ pub struct TraceInfo {
     pub written_bytes: u64,
     /// Loads whose address came from a load just before.
     pub dependent_reads: u64,
-    /// Pages of 4 KiB that were accessed.
+    /// Pages of 4 KiB that were accessed, those too that were touched while it was not recorded.
     pub pages: u64,
     /// Pages that were stored to.
     pub written_pages: u64,
@@ -132,6 +132,10 @@ impl TraceInfo {
                         Step::Event(&Event::Process { number }) => {
                             info.threads[thread].process = number;
                         }
+                        Step::Event(&Event::Touched { addr, bytes }) => {
+                            let first = addr / PAGE_BYTES;
+                            pages.all.extend(first..first + bytes / PAGE_BYTES);
+                        }
                         Step::Event(event) => heap.event(event),
                         Step::Waits => break,
                         Step::Ended => *alive = false,
@@ -158,6 +162,9 @@ impl TraceInfo {
         if let Some(thread) = self.threads.get_mut(thread) {
             thread.ops += 1;
             thread.instructions += u64::from(op.instructions);
+        }
+        if op.kind == Kind::Touch {
+            pages.touch(&Op { size: 1, ..*op });
         }
         if op.kind.is_access() {
             pages.touch(op);

@@ -16,7 +16,7 @@ mod stream;
 mod writer;
 
 pub use error::TraceError;
-pub use format::{Collector, Event, EventAt, FileHeader, Use};
+pub use format::{Collector, Event, EventAt, FileHeader, Part, Use};
 pub use info::{PAGE_BYTES, SiteInfo, ThreadInfo, TraceInfo};
 pub use java::{HeapRange, JavaMachine};
 pub use parts::Block;

@@ -1,11 +1,15 @@
 //! A recorded trace as a program that runs on the model.
 
 use crate::error::TraceError;
+use crate::format::Part;
 use crate::format::{Event, OpDecoder};
 use crate::parts::Block;
 use crate::reader::TraceReader;
 use std::path::Path;
 use varve_machine::{Kind, Op, Program};
+use windows::Windows;
+
+mod windows;
 
 /// Virtual time that a thread sleeps before it looks again whether it may go on: doubled from the first to the last.
 const FIRST_SLEEP_NS: u64 = 500;
@@ -108,7 +112,7 @@ impl Walk {
         let event = &cursor.block.events[cursor.event].event;
         cursor.event += 1;
         match *event {
-            Event::Start { tick } | Event::Wait { tick } => {
+            Event::Start { tick } | Event::Wait { tick } | Event::Window { tick, .. } => {
                 (cursor.tick, cursor.waits) = (tick, true)
             }
             Event::Tick { tick } => cursor.tick = tick,
@@ -162,6 +166,7 @@ pub struct TraceProgram {
     /// How long each thread sleeps when it has to wait next.
     sleeps: Vec<u64>,
     replayed: u64,
+    windows: Windows,
 }
 
 impl TraceProgram {
@@ -193,12 +198,14 @@ impl TraceProgram {
             });
         }
         let walk = Walk::new(&reader, first);
+        let windows = Windows::of(&reader, walk.threads())?;
         let sleeps = vec![FIRST_SLEEP_NS; walk.threads()];
         Ok(TraceProgram {
             reader,
             walk,
             sleeps,
             replayed: 0,
+            windows,
         })
     }
 
@@ -207,16 +214,21 @@ impl TraceProgram {
         let wanted = out.capacity().saturating_sub(out.len()).max(1);
         let start = out.len();
         while out.len() - start < wanted {
-            match self
-                .walk
-                .step(&self.reader, thread, wanted - (out.len() - start))
-            {
+            let left = wanted - (out.len() - start);
+            if let Some(ops) = self.windows.touches(thread, left) {
+                reader.ops(&ops, out);
+                continue;
+            }
+            match self.walk.step(&self.reader, thread, left) {
                 Step::Ops(ops) => {
-                    reader.ops(ops, out);
+                    self.windows.ops(thread, ops, reader, out);
                     self.replayed += ops.len() as u64;
                     self.sleeps[thread] = FIRST_SLEEP_NS;
                 }
-                Step::Event(event) => reader.event(event, out),
+                Step::Event(event) => {
+                    reader.event(event, out);
+                    self.windows.event(thread, event, out);
+                }
                 Step::Waits if out.len() > start => return true,
                 Step::Waits => {
                     out.push(Op::mark(Kind::Sleep, self.sleeps[thread]));
@@ -248,6 +260,13 @@ impl Program for TraceProgram {
 
     fn fill(&mut self, thread: usize, _now: u64, out: &mut Vec<Op>) -> bool {
         self.pull(thread, out, &mut ())
+    }
+
+    fn unseen(&self) -> Option<u64> {
+        match self.reader.header().part? {
+            Part::Window => None,
+            Part::Sample { .. } => self.reader.end().map(|end| end.skipped_instructions),
+        }
     }
 
     fn failure(&self) -> Option<String> {

@@ -130,6 +130,12 @@ pub struct End {
     pub ops: u64,
     /// Instructions in the trace.
     pub instructions: u64,
+    /// Instructions of the program while it was not recorded.
+    #[serde(default)]
+    pub skipped_instructions: u64,
+    /// Ops of the trace that are no work of the program: lines that it had touched while it was not recorded.
+    #[serde(default)]
+    pub touches: u64,
     /// What the recorder could not see, one sentence each.
     #[serde(default)]
     pub warnings: Vec<String>,

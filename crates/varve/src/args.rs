@@ -55,6 +55,7 @@ pub enum Command {
         args_conflicts_with_subcommands = true,
         after_help = "Examples:\n  \
         varve trace -o sort.trace -- sort words.txt\n  \
+        varve trace --sample 1% -o service.trace -- ./service\n  \
         varve trace info sort.trace\n  \
         varve trace import --from lackey lackey.txt -o program.trace"
     )]
@@ -75,17 +76,24 @@ pub enum Command {
         varve machine check my-server.toml\n  \
         varve machine calibrate optane-8260\n  \
         varve machine calibrate here --quick\n  \
-        varve machine --doctor")]
+        varve machine --doctor\n  \
+        varve machine --doctor --fix\n  \
+        varve machine --doctor --undo")]
     Machine(MachineArgs),
     /// Tier programs that run already: pages in use to fast memory, others to slow memory, by a page policy
     #[command(after_help = tier::EXAMPLES)]
     Tier(tier::TierArgs),
+    /// Show who is in which memory, what moves there, and what `varve tier` decided last
+    #[command(after_help = top::EXAMPLES)]
+    Top(top::TopArgs),
     /// Place whole programs that share a machine: which memory, how many threads, in what order
     #[command(after_help = "Examples:\n  \
         varve jobs profile examples/group1.toml --machine optane-6230n\n  \
         varve jobs plan examples/group1.toml --machine optane-6230n\n  \
+        varve jobs plan examples/group1.toml --emit slurm --nodes fast=0,slow=2 > job.sh\n  \
         varve jobs run examples/group1.toml --machine optane-6230n\n  \
-        varve jobs run examples/group1.toml --live")]
+        varve jobs profile examples/group1.toml --live --demands here.json\n  \
+        varve jobs run examples/group1.toml --live --demands here.json")]
     Jobs(JobsArgs),
     /// Explain a heap plan, page policy, machine or workload, with a picture
     #[command(
@@ -124,15 +132,17 @@ pub enum Command {
     #[command(after_help = "Examples:\n  \
         varve study list\n  \
         varve study johnny-cache --quick\n  \
-        varve study johnny-cache --out results/")]
+        varve study johnny-cache --out results/\n  \
+        varve study johnny-cache --keep runs/ --shard 0/4\n  \
+        varve study johnny-cache --keep runs/ --merge --out results/\n  \
+        varve study johnny-cache --keep runs/ --emit slurm --shards 16 > job.sh")]
     Study(StudyArgs),
     /// Run many runs that differ in some options, resume them, share them out, and merge them
-    #[command(after_help = "Examples:\n  \
-        varve sweep examples/budget.toml --list\n  \
-        varve sweep examples/budget.toml --out budget/\n  \
-        varve sweep examples/budget.toml --out budget/ --shard 0/4\n  \
-        varve sweep examples/budget.toml --out budget/ --merge\n  \
-        varve sweep examples/budget.toml --out budget/ --emit slurm --shards 16 > job.sh")]
+    #[command(
+        args_conflicts_with_subcommands = true,
+        subcommand_negates_reqs = true,
+        after_help = sweep::EXAMPLES
+    )]
     Sweep(SweepArgs),
 }
 
@@ -143,14 +153,12 @@ mod reference;
 pub mod run;
 pub mod sweep;
 pub mod tier;
+pub mod top;
 
 pub use durable::{DurableArgs, DurableCommand};
 pub use run::Request;
 pub use run::sandbox::Sandbox;
-pub use sweep::SweepArgs;
-
-/// The machine that programs run on when none is named.
-pub const DEFAULT_MACHINE: &str = "optane-6230-memory-mode";
+pub use sweep::{StatusArgs, SubmitArgs, SweepAction, SweepArgs};
 
 #[derive(clap::Args, Debug)]
 pub struct BuildArgs {
@@ -208,6 +216,9 @@ pub struct ProfileArgs {
     /// given)
     #[arg(short, long)]
     pub machine: Option<String>,
+    /// Record windows of a command all over its run, which are this share of it, such as 1%
+    #[arg(long, value_name = "SHARE", value_parser = run::model::share, conflicts_with_all = ["from", "live", "invoke"])]
+    pub sample: Option<f64>,
     /// The arguments of a WebAssembly program; or, without PROGRAM, a command
     #[arg(last = true)]
     pub command: Vec<OsString>,
@@ -299,7 +310,7 @@ pub struct SitesArgs {
     pub heuristic: Option<String>,
     /// The fast memory of a native program, such as 25% of what it takes at most, or 8GiB (25% if it is not given)
     #[arg(long, value_name = "SIZE|PERCENT")]
-    pub fast: Option<run::objects::Fast>,
+    pub fast: Option<varve_run::request::Fast>,
     /// Sites to show
     #[arg(long, default_value_t = 20, value_name = "N")]
     pub top: usize,
@@ -325,6 +336,8 @@ pub struct TraceArgs {
     /// for `/varve/record/end`, which need not be there
     #[arg(long)]
     pub marked: bool,
+    #[command(flatten)]
+    pub windows: run::model::Windows,
     /// The command to record
     #[arg(last = true)]
     pub command: Vec<OsString>,
@@ -364,9 +377,35 @@ pub struct CompileArgs {
 pub struct MachineArgs {
     #[command(subcommand)]
     pub action: Option<MachineAction>,
-    /// Say what this machine lets Varve do, and how to get what is missing
+    /// Say what this machine lets Varve do, how to get what is missing, and what is wrong with the set-up of its memories
     #[arg(long)]
     pub doctor: bool,
+    /// With --doctor: change what is wrong with the set-up, after it was shown and you were asked
+    #[arg(long, requires = "doctor", conflicts_with_all = ["undo", "root"])]
+    pub fix: bool,
+    /// With --doctor: take back what --fix has changed since this machine started, where nobody has changed it since
+    #[arg(long, requires = "doctor")]
+    pub undo: bool,
+    /// With --fix: do it unasked
+    #[arg(long, requires = "fix")]
+    pub yes: bool,
+    /// With --doctor: judge the set-up of another machine, from a copy of its /sys and /proc in this folder
+    #[arg(
+        long,
+        requires = "doctor",
+        value_name = "FOLDER",
+        conflicts_with = "undo"
+    )]
+    pub root: Option<PathBuf>,
+    /// With --doctor: weights of interleaving from what `varve machine calibrate here --json` has printed into this file (by the
+    /// firmware's bandwidths if it is not given)
+    #[arg(
+        long,
+        requires = "doctor",
+        value_name = "FILE",
+        conflicts_with = "undo"
+    )]
+    pub calibrated: Option<PathBuf>,
     /// Print JSON
     #[arg(long, global = true)]
     pub json: bool,
@@ -441,7 +480,7 @@ pub enum JobsAction {
     /// Measure what each program of a group asks of memory, and class it
     Profile(GroupArgs),
     /// Say which memory, threads and order a group should have, and why
-    Plan(GroupArgs),
+    Plan(PlanArgs),
     /// Run a group as Linux would and with each optimization, and compare
     Run(GroupArgs),
     /// Carry out the accesses of a workload on this machine's memory: what `run --live` starts for programs that have a workload
@@ -453,7 +492,26 @@ pub enum JobsAction {
     },
 }
 
+/// Who carries out a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Scheduler {
+    /// A batch script of Slurm, for `sbatch`: each program is a step of one job
+    Slurm,
+    /// Units of systemd, in a shell script that writes and starts them
+    Systemd,
+}
+
 #[derive(clap::Args, Debug)]
+pub struct PlanArgs {
+    #[command(flatten)]
+    pub group: GroupArgs,
+    /// Print the plan as a file that others carry out; what they cannot express is said in it, and here
+    #[arg(long, value_enum, value_name = "FOR", conflicts_with_all = ["json", "out"], group = "places")]
+    pub emit: Option<Scheduler>,
+}
+
+#[derive(clap::Args, Debug)]
+#[command(group(clap::ArgGroup::new("places").args(["live"]).multiple(true)))]
 pub struct GroupArgs {
     /// The group's file
     #[arg(value_name = "GROUP.toml")]
@@ -464,12 +522,20 @@ pub struct GroupArgs {
     /// On this machine itself
     #[arg(long)]
     pub live: bool,
-    /// With --live: nodes of fast and slow memory, such as fast=0,slow=1; found out if they are not given
-    #[arg(long, requires = "live", value_name = "NODES")]
+    /// With --live: nodes of fast and slow memory, such as fast=0,slow=1; found out if they are not given. `plan --emit`: those of
+    /// the machine that the file is for
+    #[arg(long, requires = "places", value_name = "NODES")]
     pub nodes: Option<String>,
-    /// With --live: folder for the programs' output
-    #[arg(long, requires = "live", value_name = "FOLDER")]
+    /// With --live, and for `plan --emit`: folder for the programs' output
+    #[arg(long, requires = "places", value_name = "FOLDER")]
     pub logs: Option<PathBuf>,
+    /// With --live: keep what was measured of each program in this file, and measure no program again that is in it as it is now;
+    /// `profile` measures all anew
+    #[arg(long, requires = "live", value_name = "FILE")]
+    pub demands: Option<PathBuf>,
+    /// With --live: runs of each strategy, in turns; medians are compared [default: 3 where several strategies are, or else 1]
+    #[arg(long, requires = "live", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub repeat: Option<u32>,
     /// What to plan or run: linux, placement, threads, order, sums such as placement+order, or all; several separated by
     /// commas (the baseline, each alone, and all together, if it is not given)
     #[arg(short, long, value_delimiter = ',')]
@@ -682,6 +748,22 @@ pub struct StudyArgs {
     /// Where finished runs are kept, so that a study resumes; `none` keeps nothing
     #[arg(long, value_name = "FOLDER")]
     pub keep: Option<PathBuf>,
+    /// Make only this share of the runs, such as 3/16, and keep them: from 0/16 to 15/16, one process each, all with the same --keep;
+    /// `auto`: as a job array of Slurm says. Where runs depend on others, once more, until --merge finds all
+    #[arg(long, value_name = "I/N", conflicts_with_all = ["merge", "emit", "json", "out"])]
+    pub shard: Option<String>,
+    /// Make no run, and answer from those that are kept; refused while some are missing
+    #[arg(long, conflicts_with = "emit")]
+    pub merge: bool,
+    /// Answer from what is kept though runs are missing
+    #[arg(long, requires = "merge")]
+    pub partial: bool,
+    /// Print a script that shares the runs out, and run nothing
+    #[arg(long, value_enum, value_name = "FOR", requires = "shards")]
+    pub emit: Option<crate::sweep::emit::For>,
+    /// How many shares the script makes
+    #[arg(long, value_name = "N", requires = "emit", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub shards: Option<u32>,
     /// Of `pima`: recordings of Java virtual machines, made by programs/jvm/record, instead of the small ones that are built in
     #[arg(long, value_name = "FOLDER")]
     pub jvm: Option<PathBuf>,

@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         Some(Command::Build(a)) => cmd::build::build(&a),
         Some(Command::Profile(a)) => cmd::profile::profile(&a),
         Some(Command::Sites(a)) => cmd::sites::sites(&a),
+        Some(Command::Top(a)) => cmd::top::top(&a),
         Some(Command::Durable(a)) => cmd::durable::durable(&a.command),
         Some(Command::Trace(a)) => cmd::trace::trace(&a),
         Some(Command::Cc(a)) => cmd::cc::cc(varve_trace::host::Language::C, &a.arguments),

@@ -2,6 +2,8 @@
 
 mod progress;
 
+pub use varve_spec::quoted;
+
 pub use progress::{Done as WorkDone, bar, bar_of, spinner, spinner_with};
 
 use std::fmt::Display;
@@ -175,32 +177,4 @@ pub fn command_line() -> String {
     let words = given.map(|word| quoted(&word.to_string_lossy()));
     let all: Vec<String> = std::iter::once("varve".into()).chain(words).collect();
     all.join(" ")
-}
-
-/// A word as a shell has to be given it.
-pub fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.into();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::quoted;
-
-    #[test]
-    fn words_are_what_a_shell_takes() {
-        for (word, expected) in [
-            ("pagerank", "pagerank"),
-            ("--scale=8", "--scale=8"),
-            ("", "''"),
-            ("random;static", "'random;static'"),
-            ("it's", r"'it'\''s'"),
-            ("a\nb", "'a\nb'"),
-        ] {
-            assert_eq!(quoted(word), expected);
-        }
-    }
 }

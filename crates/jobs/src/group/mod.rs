@@ -45,8 +45,8 @@ impl Modelled {
 
     /// A text that is another one for another program.
     pub fn identity(&self) -> String {
-        let changed = self.file().and_then(|f| f.metadata().ok()?.modified().ok());
-        format!("{self:?} {changed:?}")
+        let content = self.file().and_then(varve_run::digest);
+        format!("{self:?} {content:?}")
     }
 }
 
@@ -101,6 +101,11 @@ pub struct Program {
 }
 
 impl Program {
+    /// Is there nothing to run on a real machine? A workload can be carried out there, a trace cannot.
+    pub fn is_modelled_only(&self) -> bool {
+        self.live.is_none() && !matches!(self.modelled, Some(Modelled::Workload(_)))
+    }
+
     /// The key of the file that says what it is, for messages.
     pub fn key(&self) -> &'static str {
         match (&self.modelled, &self.live) {

@@ -1,5 +1,6 @@
 //! This machine as plans see it.
 
+use super::family::Groups;
 use super::sys;
 use crate::class::Limits;
 use crate::error::Error;
@@ -21,6 +22,8 @@ pub struct LiveHost {
     pub cpus: Vec<u32>,
     /// What this machine cannot do, in lines.
     pub notes: Vec<String>,
+    /// Control groups of what is started.
+    pub(super) groups: std::sync::Arc<Groups>,
 }
 
 impl LiveHost {
@@ -56,7 +59,13 @@ impl LiveHost {
             // Processors of the fast nodes, as a socket's; all if those have none.
             cpus: if near.is_empty() { allowed } else { near },
             notes,
+            groups: Groups::new().into(),
         })
+    }
+
+    /// How a job's memory is counted, in a line.
+    pub fn counted(&self) -> &str {
+        &self.groups.note
     }
 
     /// Nodes of a memory, if there are two kinds.

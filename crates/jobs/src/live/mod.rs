@@ -3,24 +3,29 @@
 //! ```text
 //! host.rs       what there is: nodes of fast and slow memory, processors
 //! start.rs      starting a program with its memory, processors, variables and log
-//! watch.rs      what a running program uses, as /proc tells
+//! family.rs     a program and all that it starts: control groups, or process trees
+//! watch.rs      what a running process uses, as /proc tells
 //! run.rs        a group by a plan
 //! profile.rs    demands, from each program alone
 //! exercise.rs   a modelled workload on real memory
+//! words.rs      what a program is started with, in words
 //! sys.rs        the system calls
 //! ```
 
 pub mod exercise;
+mod family;
 mod host;
 mod profile;
 mod run;
 mod start;
 mod sys;
 mod watch;
+pub mod words;
 
 pub use host::LiveHost;
 pub use profile::profile;
 pub use run::{Running, run};
+pub use start::check;
 
 /// How programs are run on this machine.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@
 
 use super::host::LiveHost;
 use super::start::{self, Launch};
-use super::{LiveOptions, sys, watch};
+use super::{LiveOptions, sys, words};
 use crate::demand::{Demand, Point};
 use crate::error::Error;
 use crate::group::Group;
@@ -67,7 +67,7 @@ pub fn profile(
         }
     }
     // Whatever carries a workload out has some MiB of its own, which do not become less by scaling.
-    if let Some(line) = start::carried_out(entry, 1, options)
+    if let Some(line) = words::carried_out(entry, 1, options)
         && let Ok(workload) = varve_workloads::build(&line)
     {
         demand.bytes = workload.regions().iter().map(|r| r.bytes).sum();
@@ -88,7 +88,7 @@ fn alone(
     go_on: &mut dyn FnMut() -> bool,
 ) -> Result<(f64, u64), Error> {
     let begun = Instant::now();
-    let mut child = start::start(group, i, launch, host, options)?;
+    let (mut child, mut job) = start::start(group, i, launch, host, options)?;
     let limit = group.programs[i].time_limit_s;
     let mut bytes = 0;
     let failed = |what: String| {
@@ -96,7 +96,7 @@ fn alone(
         Error::from(group.problem(i, "command", what, &remedy))
     };
     loop {
-        bytes = bytes.max(watch::own_memory(child.id()));
+        bytes = bytes.max(job.own_memory());
         let status = child.try_wait().map_err(|e| Error::Live(e.to_string()))?;
         if let Some(status) = status {
             sys::signal(child.id(), libc::SIGKILL);

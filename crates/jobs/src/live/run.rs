@@ -1,8 +1,9 @@
 //! A group by a plan on this machine.
 
+use super::family::Job;
 use super::host::LiveHost;
 use super::start::{self, Launch};
-use super::{LiveOptions, sys, watch};
+use super::{LiveOptions, sys};
 use crate::error::Error;
 use crate::group::{Group, OnFailure};
 use crate::kinds::Memory;
@@ -33,6 +34,7 @@ pub struct Running {
 struct Process {
     program: usize,
     child: Child,
+    job: Job,
     begun: Instant,
     cpus: Option<Vec<u32>>,
     memory: Option<Memory>,
@@ -150,7 +152,7 @@ impl<'a> LiveStage<'a> {
             looks += 1;
             if looks.is_multiple_of(PAGES_EVERY) || looks == 4 {
                 for p in &mut self.running {
-                    let now = watch::by_node(p.child.id());
+                    let now = p.job.by_node();
                     if now.values().sum::<u64>() >= p.pages.values().sum() {
                         p.pages = now;
                     }
@@ -176,17 +178,31 @@ impl<'a> LiveStage<'a> {
                 let name = &self.results[e.who].name;
                 let nodes = |m| self.host.nodes(m).unwrap_or(&[]);
                 let (from, to) = (nodes(Memory::Fast), nodes(Memory::Slow));
-                let before = on_nodes(p.child.id(), from);
+                let before = on_nodes(&mut p.job, from);
                 let begun = Instant::now();
-                match sys::migrate(p.child.id(), from, to) {
-                    Ok(0) => {}
-                    Ok(left) => self.notes.push(format!("{left} pages of {name} could not be moved")),
-                    Err(e) => self.notes.push(format!(
-                        "the pages of {name} could not be moved: migrate_pages: {e}; it needs the rights of root or of its user"
-                    )),
+                // What it allocates from now on is to come from there, too.
+                if let Err(why) = p.job.confine(to) {
+                    self.notes.push(format!(
+                        "what {name} allocates after its pages were moved comes from fast memory, if there is room: {why}"
+                    ));
+                }
+                let mut left = 0;
+                for pid in p.job.members() {
+                    match sys::migrate(pid, from, to) {
+                        Ok(pages) => left += pages,
+                        // It has ended meanwhile.
+                        Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {}
+                        Err(e) => self.notes.push(format!(
+                            "the pages of {name} could not be moved: migrate_pages: {e}; it needs the rights of root or of its user"
+                        )),
+                    }
+                }
+                if left > 0 {
+                    self.notes
+                        .push(format!("{left} pages of {name} could not be moved"));
                 }
                 self.moving += begun.elapsed();
-                self.moved_bytes += before.saturating_sub(on_nodes(p.child.id(), from));
+                self.moved_bytes += before.saturating_sub(on_nodes(&mut p.job, from));
                 p.memory = Some(Memory::Slow);
             }
             let open = |(j, f): (usize, &crate::policy::place::Eviction)| {
@@ -240,12 +256,13 @@ impl<'a> LiveStage<'a> {
         };
         let now = self.begun.elapsed().as_secs_f64();
         match start::start(self.group, program, &launch, self.host, self.options) {
-            Ok(child) => {
+            Ok((child, job)) => {
                 self.results[program].start_s = Some(now);
                 self.results[program].log = Some(log.display().to_string());
                 self.running.push(Process {
                     program,
                     child,
+                    job,
                     begun: Instant::now(),
                     cpus,
                     memory,
@@ -357,11 +374,12 @@ impl<'a> LiveStage<'a> {
             moved_bytes: self.moved_bytes,
             moving_s: self.moving.as_secs_f64(),
             notes: self.notes,
+            times: Vec::new(),
         }
     }
 }
 
-fn on_nodes(pid: u32, nodes: &[u32]) -> u64 {
-    let all = watch::by_node(pid);
+fn on_nodes(job: &mut Job, nodes: &[u32]) -> u64 {
+    let all = job.by_node();
     nodes.iter().filter_map(|n| all.get(n)).sum()
 }

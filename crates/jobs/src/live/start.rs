@@ -1,17 +1,20 @@
 //! Starting a program with its memory, processors, variables and log.
 
 use super::LiveOptions;
+use super::family::{self, Job};
 use super::host::LiveHost;
 use super::sys::{self, Cpus};
+use super::words::{self, Filling};
 use crate::error::Error;
-use crate::group::{Group, Live, Modelled, Program};
+use crate::group::{Group, Live};
 use crate::kinds::Memory;
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use varve_live::nodes::Mask;
+use varve_machine::Problem;
 
 /// What a program is started with.
 pub struct Launch<'a> {
@@ -25,7 +28,7 @@ pub struct Launch<'a> {
     pub log: PathBuf,
 }
 
-/// Starts a program of a group. It has a process group of its own, which ends with this process.
+/// Starts a program of a group. It has a process group of its own, which ends with this process, and a control group where there are any.
 ///
 /// # Errors
 /// A command that does not exist or cannot be started, a log that cannot be written.
@@ -35,9 +38,15 @@ pub fn start(
     launch: &Launch,
     host: &LiveHost,
     options: &LiveOptions,
-) -> Result<Child, Error> {
+) -> Result<(Child, Job), Error> {
     let program = &group.programs[i];
-    let words = words(program, launch.threads, options);
+    let filling = Filling {
+        threads: launch.threads,
+        memory: launch.memory,
+        nodes: launch.memory.and_then(|m| host.nodes(m)).map(Vec::from),
+        cpus: words::list(launch.cpus.unwrap_or(&host.cpus)),
+    };
+    let words = words::words(program, &filling, options);
     let log = File::create(&launch.log).map_err(|e| {
         Error::Live(format!(
             "{}: cannot write the log: {e}; choose another folder with --logs",
@@ -51,13 +60,17 @@ pub fn start(
         .stdin(Stdio::null())
         .stdout(log)
         .stderr(second)
-        .envs(environment(program, launch, host));
+        .envs(words::environment(program, &filling));
     let nodes = launch.memory.and_then(|m| host.nodes(m)).map(Mask::of);
     let cpus = launch.cpus.map(Cpus::of);
+    let (control, procs) = host.groups.group().unzip();
     // SAFETY: between fork and exec only system calls are made, and nothing is allocated: errors are numbers.
     unsafe {
         command.pre_exec(move || {
             sys::own_group()?;
+            if let Some(procs) = &procs {
+                family::join(procs)?;
+            }
             if let Some(nodes) = &nodes {
                 sys::prefer(nodes)?;
             }
@@ -67,7 +80,7 @@ pub fn start(
             Ok(())
         });
     }
-    command.spawn().map_err(|e| {
+    let child = command.spawn().map_err(|e| {
         let name = words[0].to_string_lossy();
         let (what, remedy) = match e.kind() {
             std::io::ErrorKind::NotFound => (
@@ -86,74 +99,53 @@ pub fn start(
             ),
         };
         Error::from(group.problem(i, "command", what, remedy))
-    })
+    })?;
+    let job = Job::new(child.id(), control);
+    Ok((child, job))
 }
 
-/// The command line.
-fn words(program: &Program, threads: u32, options: &LiveOptions) -> Vec<OsString> {
-    let varve = || options.varve.clone().into_os_string();
-    match &program.live {
-        Some(Live::Command(words)) => words.iter().map(OsString::from).collect(),
-        Some(Live::Managed(file, arguments)) => {
-            let mut words = vec![varve(), "run".into(), file.into(), "--".into()];
-            words.extend(arguments.iter().map(OsString::from));
-            words
-        }
-        None => match carried_out(program, threads, options) {
-            Some(line) => vec![varve(), "jobs".into(), "exercise".into(), line.into()],
-            // `check` refuses such groups before anything starts.
-            None => vec!["false".into()],
-        },
-    }
-}
-
-/// The workload that is carried out for a program that is nothing else on this machine.
-pub fn carried_out(program: &Program, threads: u32, options: &LiveOptions) -> Option<String> {
-    let (None, Some(Modelled::Workload(line))) = (&program.live, &program.modelled) else {
-        return None;
-    };
-    let sep = if line.contains(':') { ',' } else { ':' };
-    let (scale, seed) = (options.scale, options.seed);
-    Some(format!(
-        "{line}{sep}threads={threads},scale={scale},seed={seed}"
-    ))
-}
-
-/// Why a program of a group cannot run on this machine.
+/// Why programs of a group cannot run on this machine: found out before anything is started.
+///
+/// # Errors
+/// All of them, one a line.
 pub fn check(group: &Group) -> Result<(), Error> {
+    let mut problems = Vec::new();
     for (i, p) in group.programs.iter().enumerate() {
-        let workload = matches!(p.modelled, Some(Modelled::Workload(_)));
-        if p.live.is_none() && !workload {
+        problems.extend(missing(group, i));
+        if p.is_modelled_only() {
             let what = "is a trace, which runs on a model only".into();
             let remedy = "give it `command`, or leave --live out";
-            return Err(group.problem(i, "trace", what, remedy).into());
+            problems.push(group.problem(i, "trace", what, remedy));
         }
     }
-    Ok(())
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(Error::Group(problems)),
+    }
 }
 
-fn environment(program: &Program, launch: &Launch, host: &LiveHost) -> Vec<(String, String)> {
-    let list = |numbers: &[u32]| {
-        let words: Vec<String> = numbers.iter().map(u32::to_string).collect();
-        words.join(",")
-    };
-    let nodes = launch.memory.and_then(|m| host.nodes(m)).map(list);
-    let values = [
-        ("{threads}", launch.threads.to_string()),
-        (
-            "{memory}",
-            launch.memory.map_or("any".into(), |m| m.to_string()),
-        ),
-        ("{nodes}", nodes.unwrap_or_else(|| "all".into())),
-        ("{cpus}", list(launch.cpus.unwrap_or(&host.cpus))),
-    ];
-    let fill = |text: &str| {
-        values
-            .iter()
-            .fold(text.to_string(), |t, (word, value)| t.replace(word, value))
-    };
-    let threads = ("OMP_NUM_THREADS".to_string(), launch.threads.to_string());
-    let own = program.env.iter().map(|(k, v)| (k.clone(), fill(v)));
-    // What the file says goes before.
-    std::iter::once(threads).chain(own).collect()
+/// A command or program that is not there. What is filled in later may be anything.
+fn missing(group: &Group, i: usize) -> Option<Problem> {
+    let program = &group.programs[i];
+    match program.live.as_ref()? {
+        Live::Command(words) => {
+            let name = words.first().filter(|name| !name.contains('{'))?;
+            let path = program.env.iter().find(|(key, _)| *key == "PATH");
+            let path = path.map(|(_, value)| OsString::from(value));
+            let path = path
+                .or_else(|| std::env::var_os("PATH"))
+                .unwrap_or_default();
+            let there = match name.contains('/') {
+                true => Path::new(name).is_file(),
+                false => std::env::split_paths(&path).any(|folder| folder.join(name).is_file()),
+            };
+            let remedy = "give a path, or a program in PATH";
+            (!there).then(|| group.problem(i, "command", format!("`{name}` is not found"), remedy))
+        }
+        Live::Managed(file, _) => {
+            let what = format!("{} is not found", file.display());
+            let remedy = "give the path of a module";
+            (!file.is_file()).then(|| group.problem(i, "managed", what, remedy))
+        }
+    }
 }

@@ -42,6 +42,10 @@ impl Program for Head {
         more
     }
 
+    fn unseen(&self) -> Option<u64> {
+        self.inner.unseen()
+    }
+
     fn failure(&self) -> Option<String> {
         self.inner.failure()
     }

@@ -183,6 +183,14 @@ impl ModelSpec {
                 })
             }
             Some(Modelled::Trace(file)) => match varve_trace::TraceProgram::open(file) {
+                Ok(trace) if trace.unseen().is_some() => Err(wrong(
+                    "trace",
+                    format!(
+                        "{}: only windows of the run were recorded, which stand for it where it runs alone",
+                        file.display()
+                    ),
+                    "record all of it, or one part by `varve trace --skip --for`",
+                )),
                 Ok(trace) => Ok(Box::new(trace)),
                 Err(e) => Err(wrong(
                     "trace",

@@ -39,14 +39,9 @@ pub fn profile(
 ) -> Result<Demand, Error> {
     let entry = &group.programs[i];
     let key = key(entry, spec, host.cores);
-    let mut demand = match keep.get::<Demand>(&key) {
-        Some(kept) => kept,
-        None => {
-            let measured = measure(group, i, spec, host, watch)?;
-            keep.put(&key, &measured)?;
-            measured
-        }
-    };
+    let what = || format!("what {} asks of memory", entry.name);
+    let mut demand: Demand =
+        keep.kept_or_made(&key, &what, || measure(group, i, spec, host, watch))?;
     demand.name = entry.name.clone();
     if let Some(bytes) = entry.bytes {
         demand.bytes = bytes;

@@ -89,6 +89,7 @@ pub fn run(
         moved_bytes: rooms.moved * u64::from(spec.scale),
         moving_s: rooms.moving.map_or(0.0, |(from, to)| seconds(to - from)),
         notes: notes(group, spec.scale),
+        times: Vec::new(),
     })
 }
 

@@ -42,7 +42,8 @@ impl Item {
             && other.class == Class::BandwidthSensitive
     }
 
-    fn clashes(&self, other: &Item) -> bool {
+    /// Do the two disturb each other, whichever of them writes?
+    pub fn clashes(&self, other: &Item) -> bool {
         self.disturbs(other) || other.disturbs(self)
     }
 }

@@ -1,7 +1,8 @@
-//! What this system lets us do, each tried rather than looked up.
+//! What this system lets us do, each tried rather than looked up; and how its memories are set up ([`setup`]).
 
 mod observe;
 mod pages;
+pub mod setup;
 mod tools;
 
 use serde::Serialize;

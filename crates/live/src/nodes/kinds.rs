@@ -86,6 +86,24 @@ impl Kinds {
     /// # Errors
     /// Text that says something else, and nodes that this machine does not have or that have no memory.
     pub fn parse(given: &str, topology: &Topology) -> Result<Kinds, NodeError> {
+        let kinds = Kinds::read(given)?;
+        let with_memory: Vec<&Node> = topology.nodes.iter().filter(|n| n.bytes > 0).collect();
+        let known = Kinds::list(&ids(&with_memory));
+        for &node in kinds.fast.iter().chain(&kinds.slow) {
+            match topology.nodes.iter().find(|n| n.id == node) {
+                None => return Err(NodeError::Unknown { node, known }),
+                Some(n) if n.bytes == 0 => return Err(NodeError::NoMemory { node, known }),
+                Some(_) => {}
+            }
+        }
+        Ok(kinds)
+    }
+
+    /// Reads the same of any machine, without looking whether this one has such nodes.
+    ///
+    /// # Errors
+    /// Text that says something else.
+    pub fn read(given: &str) -> Result<Kinds, NodeError> {
         let wrong = |why: String| NodeError::Text {
             given: given.into(),
             why,
@@ -107,20 +125,10 @@ impl Kinds {
                 Some(node_list(nodes).ok_or_else(|| wrong(format!("{nodes:?} are no nodes")))?);
         }
         let missing = |kind: &str| wrong(format!("it does not say which nodes are {kind}"));
-        let kinds = Kinds {
+        Ok(Kinds {
             fast: fast.ok_or_else(|| missing("fast"))?,
             slow: slow.ok_or_else(|| missing("slow"))?,
-        };
-        let with_memory: Vec<&Node> = topology.nodes.iter().filter(|n| n.bytes > 0).collect();
-        let known = Kinds::list(&ids(&with_memory));
-        for &node in kinds.fast.iter().chain(&kinds.slow) {
-            match topology.nodes.iter().find(|n| n.id == node) {
-                None => return Err(NodeError::Unknown { node, known }),
-                Some(n) if n.bytes == 0 => return Err(NodeError::NoMemory { node, known }),
-                Some(_) => {}
-            }
-        }
-        Ok(kinds)
+        })
     }
 
     /// Nodes as [`Kinds::parse`] reads them.

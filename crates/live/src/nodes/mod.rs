@@ -16,7 +16,7 @@ mod memory;
 pub(crate) mod on_process;
 mod pool;
 mod positions;
-mod sys;
+pub(crate) mod sys;
 
 pub use error::NodeError;
 pub use kinds::{Kinds, NoKinds};

@@ -5,22 +5,53 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// Only pages that no other process has.
 const MPOL_MF_MOVE: u32 = 2;
+/// Pages of several processes, too.
+const MPOL_MF_MOVE_ALL: u32 = 4;
 
 /// Moves pages of a process, given by their addresses, to a node. `status` is then as the kernel says, a node or a negative
 /// error number for each page.
 pub fn move_to(process: u32, pages: &[usize], node: u32, status: &mut [i32]) -> io::Result<()> {
+    move_with(process, pages, node, status, false)
+}
+
+/// The same, of pages that several processes share, too, if `everybodys` is said: that needs the right to (`CAP_SYS_NICE`).
+pub fn move_with(
+    process: u32,
+    pages: &[usize],
+    node: u32,
+    status: &mut [i32],
+    everybodys: bool,
+) -> io::Result<()> {
     let nodes = vec![node as i32; pages.len()];
     // What the kernel did not come to is no page that was moved.
     status[..pages.len()].fill(-libc::EAGAIN);
-    call(process, pages, nodes.as_ptr(), status)
+    let flags = match everybodys {
+        true => MPOL_MF_MOVE_ALL,
+        false => MPOL_MF_MOVE,
+    };
+    call(process, pages, nodes.as_ptr(), status, flags)
+}
+
+/// Whether this process may move pages that several processes share.
+pub fn may_move_everybodys() -> bool {
+    // Asks where a page of ours is, in the way in which everybody's would be moved.
+    let here = 0u8;
+    let address = std::hint::black_box(&raw const here) as usize;
+    call(0, &[address], std::ptr::null(), &mut [0], MPOL_MF_MOVE_ALL).is_ok()
 }
 
 /// On which nodes pages of a process are. `status` is then a node or a negative error number for each page.
 pub fn nodes_of(process: u32, pages: &[usize], status: &mut [i32]) -> io::Result<()> {
-    call(process, pages, std::ptr::null(), status)
+    call(process, pages, std::ptr::null(), status, MPOL_MF_MOVE)
 }
 
-fn call(process: u32, pages: &[usize], nodes: *const i32, status: &mut [i32]) -> io::Result<()> {
+fn call(
+    process: u32,
+    pages: &[usize],
+    nodes: *const i32,
+    status: &mut [i32],
+    flags: u32,
+) -> io::Result<()> {
     assert!(status.len() >= pages.len());
     if pages.is_empty() {
         return Ok(());
@@ -35,7 +66,7 @@ fn call(process: u32, pages: &[usize], nodes: *const i32, status: &mut [i32]) ->
             pages.as_ptr(),
             nodes,
             status.as_mut_ptr(),
-            MPOL_MF_MOVE,
+            flags,
         )
     };
     match result {

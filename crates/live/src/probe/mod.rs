@@ -2,12 +2,14 @@
 
 pub(crate) mod cpus;
 mod dimm;
+mod dimm_places;
 pub(crate) mod measure;
 pub(crate) mod memory;
 pub(crate) mod sysfs;
 mod topology;
 
 pub use dimm::Dimm;
+pub use dimm_places::{DimmPlace, dimm_places};
 pub use measure::{Bandwidth, Latency, Traffic};
 pub use topology::{Attached, Cache, CxlDevice, DaxDevice, Node, Processor, SideCache, Topology};
 

@@ -61,6 +61,24 @@ pub fn numbered(dir: &Path, prefix: &str) -> Vec<(u32, PathBuf)> {
     found
 }
 
+/// Entries of a directory named `<prefix><digits>` in order of their numbers, by digits: `00` stays apart from `0`.
+pub fn numbered_with(dir: &Path, prefix: &str) -> Vec<(String, PathBuf)> {
+    let digits = |name: &str| {
+        let rest = name.strip_prefix(prefix)?;
+        let number: u64 = rest.parse().ok()?;
+        Some((number, rest.to_string()))
+    };
+    let mut found: Vec<_> = names(dir)
+        .iter()
+        .filter_map(|name| digits(name).map(|(number, rest)| (number, rest, dir.join(name))))
+        .collect();
+    found.sort();
+    found
+        .into_iter()
+        .map(|(_, rest, path)| (rest, path))
+        .collect()
+}
+
 /// Names in a directory, sorted.
 pub fn names(dir: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(dir) else {

@@ -56,6 +56,9 @@ pub enum TierError {
         /// Why.
         why: String,
     },
+    /// Frames cannot be exchanged.
+    #[error("{0}")]
+    Frames(String),
     /// Whoever is to decide does not go with this machine.
     #[error("{0}")]
     Policy(String),

@@ -210,8 +210,14 @@ fn push(all: &mut Vec<(u64, u64)>, from: u64, to: u64) {
     }
 }
 
-fn of_place(error: crate::place::error::PlaceError) -> io::Error {
+pub(super) fn of_place(error: crate::place::error::PlaceError) -> io::Error {
     match error {
+        // The map of a process that has no memory any more is empty.
+        crate::place::error::PlaceError::System(_, error)
+            if error.kind() == io::ErrorKind::UnexpectedEof =>
+        {
+            io::Error::from_raw_os_error(libc::ESRCH)
+        }
         crate::place::error::PlaceError::System(_, error) => error,
         other => io::Error::other(other.to_string()),
     }

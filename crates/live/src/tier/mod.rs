@@ -3,16 +3,18 @@
 //! ```text
 //! decide.rs   what is told to whoever decides, and what comes back: the policies of `pages` are joined in `run`
 //! steer.rs    one interval after the other, within budgets; without any system call
+//! frames/     the same, of chosen frames rather than nodes
+//! steers.rs   what the loop needs of either
 //! observe/    how it is seen which pages are in use
 //! memory.rs   which pages of a process are there, on which nodes; moving them
 //! room.rs     the nodes, and how much room each has
 //! who.rs      whose memory it is: processes and what they start, control groups
-//! lock.rs     one `tier` for each process
 //! rivals.rs   who else moves pages
 //! options.rs  what is asked for; error.rs: why nothing is tiered
 //! sizes.rs    how large pages are, and how many may be in fast memory
 //! run.rs      the loop, and what it may take
 //! report.rs   what was seen and done
+//! state.rs    the same while it is at work, for others to see
 //! ```
 //!
 //! Nothing is set that would stay set: pages stay where they are in the end, and the kernel's monitor is turned off even if we are
@@ -20,7 +22,7 @@
 
 mod decide;
 mod error;
-mod lock;
+mod frames;
 mod memory;
 mod observe;
 mod options;
@@ -29,16 +31,23 @@ mod rivals;
 mod room;
 mod run;
 mod sizes;
+mod state;
 mod steer;
+mod steers;
 mod who;
 
 pub use decide::{Decide, Page, PageHasher, Pages, Wish};
 pub use error::TierError;
+pub use frames::{
+    DecideFrames, DimmFrames, DimmRange, Energy, FrameOptions, FrameReport, FrameState, Kind,
+    Remap, Span, Spans, Unplaced,
+};
 pub use memory::{Memory, Outcome, Refusal, by_node};
 pub use observe::{Observer, Use, Way, first as first_way};
 pub use options::{Begun, Room, Target, TierOptions};
 pub use report::{Counts, TierReport, TieredProcess};
 pub use rivals::{Rival, rivals};
-pub use run::tier;
+pub use run::{tier, tier_frames};
+pub use state::{HeatOf, Part, TierState, states};
 pub use steer::{Allowance, Limits, Nodes, Steering, Tiered};
 pub use who::group;

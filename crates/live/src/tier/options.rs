@@ -20,6 +20,8 @@ pub enum Target {
 
 /// How it is tiered.
 pub struct TierOptions<'a> {
+    /// What the policy is called, for those who look on.
+    pub policy: &'a str,
     /// Which nodes are fast and slow.
     pub kinds: Kinds,
     /// Fast memory of all processes together; `None`: what they have there, and what is free there.

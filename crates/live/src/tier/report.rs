@@ -1,5 +1,6 @@
 //! What was seen and done, in numbers.
 
+use super::frames::FrameReport;
 use super::memory::{Outcome, Refusal};
 use std::collections::BTreeMap;
 
@@ -16,11 +17,13 @@ pub struct Counts {
     pub to_fast: u64,
     /// See `to_fast`.
     pub to_slow: u64,
+    /// Bytes that are in chosen frames now.
+    pub exchanged: u64,
     /// Bytes that were not moved, by reason.
     pub refused: BTreeMap<Refusal, u64>,
     /// Pages that were left alone for a while because they were refused again and again.
     pub rested: u64,
-    /// Pages that others moved between fast and slow memory, in bytes.
+    /// Pages that others moved between fast and slow memory, or to other frames, in bytes.
     pub by_others: u64,
     /// Pages for which the policy had no place.
     pub without_place: u64,
@@ -83,6 +86,8 @@ pub struct TierReport {
     pub monitor_seconds: f64,
     /// Things to know, a sentence each.
     pub notes: Vec<String>,
+    /// What came of frames, where the policy is about those.
+    pub frames: Option<FrameReport>,
     /// How a command ended.
     pub status: Option<std::process::ExitStatus>,
 }

@@ -88,14 +88,14 @@ impl Nodes for MachineNodes {
 }
 
 /// `Node 0 MemFree:       1234 kB`
-fn free(meminfo: &str) -> u64 {
+pub(super) fn free(meminfo: &str) -> u64 {
     let line = meminfo.lines().find(|line| line.contains("MemFree:"));
     let kib = line.and_then(|line| line.split_whitespace().rev().nth(1)?.parse::<u64>().ok());
     kib.unwrap_or(0) * 1024
 }
 
 /// Free memory of each node with which the kernel stops to make room (the zones' `high` of `/proc/zoneinfo`).
-fn reserves(zoneinfo: &str) -> BTreeMap<u32, u64> {
+pub(super) fn reserves(zoneinfo: &str) -> BTreeMap<u32, u64> {
     let mut all = BTreeMap::new();
     let mut node = 0;
     for line in zoneinfo.lines() {

@@ -2,23 +2,28 @@
 
 use super::decide::Decide;
 use super::error::TierError;
-use super::lock::Lock;
-use super::memory::{BASE, Memory, ProcessMemory, by_node};
+use super::frames::Energy;
+use super::frames::{
+    DecideFrames, DimmFrames, FrameLimits, FrameOptions, FrameSteering, Spans, Unplaced,
+    frame_bytes, ready,
+};
+use super::memory::by_node;
 use super::observe::Observers;
 use super::options::{Begun, Room, Target, TierOptions};
 use super::report::{TierReport, TieredProcess};
 use super::room::MachineNodes;
 use super::sizes::room;
-use super::steer::{Allowance, Limits, Steering, Tiered};
+use super::state::{HeatOf, PARTS, Teller, TierState};
+use super::steer::{Allowance, Limits, Steering};
+use super::steers::{FrameSteer, NodeSteer, Power, Steer, can_tier};
 use super::who;
 use crate::error::LiveError;
 use crate::interrupts::Interrupts;
-use crate::nodes::Kinds;
+use crate::lock::Lock;
 use crate::probe::Topology;
 use crate::program;
 use crate::sampled::run::processor_time;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::atomic::Ordering;
@@ -41,31 +46,96 @@ pub fn tier<D: Decide>(
     begun: impl FnOnce(&Begun),
 ) -> Result<TierReport, TierError> {
     let (topology, _) = Topology::read(Path::new("/"));
-    let interrupts = match target {
-        Target::Command(words) => {
-            program::find(words.first().ok_or(LiveError::NoCommand)?)?;
-            Some(Interrupts::left_to_the_program())
-        }
-        _ => None,
-    };
-    if interrupts.is_some() {
+    find_command(target)?;
+    if matches!(target, Target::Command(_)) {
         can_tier(std::process::id(), &options.kinds)?;
     }
     let roots = who_is_there(target)?;
     let nodes = MachineNodes::new(options.kinds.clone(), &topology);
     let room = room(&roots, options, &topology, &nodes);
     let decide = make(&room).map_err(TierError::Policy)?;
-    let hold = options.hold.as_secs_f64() / options.period.as_secs_f64().max(1e-3);
     let limits = Limits {
         page_bytes: room.page_bytes,
         fast_pages: room.fast_pages,
-        hold: hold.ceil() as u64,
+        hold: holds(options),
+    };
+    let steering = NodeSteer {
+        steering: Steering::new(decide, limits, Box::new(nodes)),
+        kinds: &options.kinds,
+    };
+    go(target, options, steering, room, roots, Vec::new(), begun)
+}
+
+/// Exchanges frames: `make` makes whoever decides, for the frames that there are and pages of so many bytes; `begun` is told once it
+/// begins.
+///
+/// # Errors
+/// As [`tier`]; [`TierError::Frames`] where frames cannot be exchanged.
+pub fn tier_frames<D: DecideFrames>(
+    target: &Target,
+    options: &TierOptions,
+    frames: &FrameOptions,
+    make: impl FnOnce(&Spans, &[DimmFrames], u64) -> Result<D, String>,
+    begun: impl FnOnce(&Begun),
+) -> Result<TierReport, TierError> {
+    find_command(target)?;
+    let roots = who_is_there(target)?;
+    let page_bytes = frame_bytes(&roots, options);
+    let ready = ready(frames, page_bytes).map_err(TierError::Frames)?;
+    let decide = make(&ready.spans, &ready.dimms, page_bytes).map_err(TierError::Policy)?;
+    let limits = FrameLimits {
+        page_bytes,
+        hold: holds(options),
+    };
+    let exchanger = Box::new(ready.exchanger);
+    let steering = FrameSteer {
+        steering: FrameSteering::new(decide, limits, ready.spans, exchanger),
+        page_bytes,
+        hot: frames.hot.clone(),
+        power: Power::of(match frames.dimms.is_empty() {
+            true => None,
+            false => Energy::open(Path::new("/")),
+        }),
+    };
+    let room = Room {
+        page_bytes,
+        fast_pages: 0,
+        slow_pages: 0,
+    };
+    go(target, options, steering, room, roots, ready.notes, begun)
+}
+
+fn find_command(target: &Target) -> Result<(), TierError> {
+    if let Target::Command(words) = target {
+        program::find(words.first().ok_or(LiveError::NoCommand)?)?;
+    }
+    Ok(())
+}
+
+/// Intervals for which a page that was moved stays.
+fn holds(options: &TierOptions) -> u64 {
+    let hold = options.hold.as_secs_f64() / options.period.as_secs_f64().max(1e-3);
+    hold.ceil() as u64
+}
+
+fn go<S: Steer>(
+    target: &Target,
+    options: &TierOptions,
+    steering: S,
+    room: Room,
+    roots: BTreeSet<u32>,
+    notes: Vec<String>,
+    begun: impl FnOnce(&Begun),
+) -> Result<TierReport, TierError> {
+    let interrupts = match target {
+        Target::Command(_) => Some(Interrupts::left_to_the_program()),
+        _ => None,
     };
     let mut all = Tiering {
         target,
         options,
-        steering: Steering::new(decide, limits, Box::new(nodes)),
-        observers: Observers::new(options.way, room.page_bytes),
+        steering,
+        observers: Observers::new(options.way, S::SCOPE, room.page_bytes),
         known: BTreeMap::new(),
         locks: BTreeMap::new(),
         reports: Vec::new(),
@@ -104,38 +174,17 @@ pub fn tier<D: Decide>(
             }
         }
     }
-    if let (Some(error), true) = (last, all.steering.processes.is_empty()) {
+    if let (Some(error), true) = (last, all.steering.watched().is_empty()) {
         return Err(error);
     }
-    begun(&all.begun(room));
+    let mut first = all.begun(room);
+    first.notes.extend(notes);
+    begun(&first);
     let report = all.run(room);
     if let Some(interrupts) = &interrupts {
         interrupts.end();
     }
     Ok(report)
-}
-
-/// Whether a process's memory may be moved between the nodes at all.
-fn can_tier(process: u32, kinds: &Kinds) -> Result<(), TierError> {
-    let Some(allowed) = who::allowed(process) else {
-        return Ok(());
-    };
-    let mut wanted = kinds.fast.iter().chain(&kinds.slow);
-    if let Some(&node) = wanted.find(|node| !allowed.contains(node)) {
-        let allowed = Kinds::list(&allowed);
-        return Err(TierError::Forbidden {
-            process,
-            node,
-            allowed,
-        });
-    }
-    let refused = |error| TierError::Refused { process, error };
-    // Of a page of our own the kernel tells where it is, unless a sandbox forbids the call.
-    let mut own = ProcessMemory::of(std::process::id(), BASE).map_err(refused)?;
-    let pages = own.pages().map_err(refused)?;
-    own.nodes(&pages[..pages.len().min(1)])
-        .map(drop)
-        .map_err(refused)
 }
 
 /// The processes to begin with; none for a command.
@@ -168,10 +217,10 @@ fn without_us(mut all: BTreeSet<u32>) -> BTreeSet<u32> {
     all
 }
 
-struct Tiering<'a, D> {
+struct Tiering<'a, S> {
     target: &'a Target,
     options: &'a TierOptions<'a>,
-    steering: Steering<D>,
+    steering: S,
     observers: Observers,
     /// Numbers in this run, by process; those of processes that cannot be tiered have none.
     known: BTreeMap<u32, Option<u32>>,
@@ -184,29 +233,15 @@ struct Tiering<'a, D> {
     child: Option<Child>,
 }
 
-impl<D: Decide> Tiering<'_, D> {
+impl<S: Steer> Tiering<'_, S> {
     /// Takes a process in.
     fn join(&mut self, process: u32, inherited: bool) -> Result<(), TierError> {
         self.known.insert(process, None);
-        let lock = Lock::of(process).map_err(|error| TierError::Refused { process, error })?;
+        // One `tier` for each process.
+        let lock = Lock::named(&format!("varve-tier-{process}"));
+        let lock = lock.map_err(|error| TierError::Refused { process, error })?;
         let lock = lock.ok_or(TierError::Taken(process))?;
-        can_tier(process, &self.options.kinds)?;
-        let why = |error: io::Error| match error.kind() {
-            io::ErrorKind::NotFound => TierError::Gone(process),
-            io::ErrorKind::PermissionDenied => TierError::Foreign(process),
-            _ if error.raw_os_error() == Some(libc::ESRCH) => TierError::NoMemory(process),
-            _ => TierError::Refused { process, error },
-        };
-        let page_bytes = self.steering.limits.page_bytes;
-        let mut memory = ProcessMemory::of(process, page_bytes).map_err(why)?;
-        let pages = memory.pages().map_err(why)?;
-        memory
-            .nodes(&pages[..pages.len().min(1)])
-            .map_err(|error| match error.raw_os_error() {
-                Some(libc::ESRCH) => TierError::Gone(process),
-                Some(libc::EPERM) if who::name(process) == "?" => TierError::Gone(process),
-                _ => TierError::Refused { process, error },
-            })?;
+        let memory = self.steering.open(process)?;
         let observed = self.observers.of(process, inherited);
         let (observer, way) = observed.map_err(|why| TierError::Unseen { process, why })?;
         let number = self.reports.len() as u32;
@@ -219,8 +254,7 @@ impl<D: Decide> Tiering<'_, D> {
         self.reports.push((report, 0.0));
         self.known.insert(process, Some(number));
         self.locks.insert(number, lock);
-        let tiered = Tiered::new(number, Box::new(memory), observer);
-        self.steering.processes.push(tiered);
+        self.steering.add(number, process, memory, observer);
         Ok(())
     }
 
@@ -281,6 +315,7 @@ impl<D: Decide> Tiering<'_, D> {
 
     fn run(mut self, room: Room) -> TierReport {
         let begun = Instant::now();
+        let mut teller = Teller::new().map_err(|why| self.note(why)).ok();
         let mut status = None;
         let mut interval = 0u64;
         loop {
@@ -308,6 +343,13 @@ impl<D: Decide> Tiering<'_, D> {
             };
             self.steering.act(&allowed, &processor_time);
             self.see(interval.is_multiple_of(SEEN));
+            if let Some(teller) = &mut teller {
+                let seconds = begun.elapsed().as_secs_f64();
+                teller.note(seconds, self.steering.counts());
+                if teller.is_due() {
+                    teller.tell(self.state(room, seconds));
+                }
+            }
             interval += 1;
             if let Some(child) = &mut self.child {
                 status = child.try_wait().ok().flatten();
@@ -334,12 +376,21 @@ impl<D: Decide> Tiering<'_, D> {
             }
         }
         self.see(true);
+        let mut frames = self.steering.finish();
+        if let (Some(frames), Target::Group(folder)) = (&mut frames, self.target) {
+            let (files, kernel) = who::unmapped(folder);
+            for (why, bytes) in [(Unplaced::Unmapped, files), (Unplaced::Kernel, kernel)] {
+                if bytes > 0 {
+                    frames.unplaced.insert(why, bytes);
+                }
+            }
+        }
         let bytes = |pages: u64| pages * room.page_bytes;
         let (hot, hot_fast) = self.hot;
         let report = TierReport {
             page_bytes: room.page_bytes,
             fast_bytes: bytes(room.fast_pages),
-            counts: self.steering.counts.clone(),
+            counts: self.steering.counts().clone(),
             hot: (bytes(hot), bytes(hot_fast)),
             seconds: begun.elapsed().as_secs_f64(),
             // All that this thread did, what came before the first look too.
@@ -347,6 +398,7 @@ impl<D: Decide> Tiering<'_, D> {
             monitor_seconds: self.reports.iter().map(|(_, seconds)| seconds).sum(),
             processes: self.reports.iter().map(|(one, _)| one.clone()).collect(),
             notes: self.notes.clone(),
+            frames,
             status,
         };
         // A command that runs on when we are to stop runs on without us, and is waited for.
@@ -360,23 +412,50 @@ impl<D: Decide> Tiering<'_, D> {
         }
     }
 
+    /// What is told while it is at work.
+    fn state(&self, room: Room, seconds: f64) -> TierState {
+        let of = |(number, parts): (u32, Vec<_>)| {
+            let (report, _) = &self.reports[number as usize];
+            HeatOf {
+                pid: report.pid,
+                name: report.name.clone(),
+                observed_by: report.observer.into(),
+                parts,
+            }
+        };
+        let (hot, hot_in_fast) = self.hot;
+        TierState {
+            policy: self.options.policy.into(),
+            seconds,
+            cpu_seconds: processor_time().as_secs_f64(),
+            fast_bytes: room.fast_pages * room.page_bytes,
+            to_fast: self.steering.counts().to_fast,
+            to_slow: self.steering.counts().to_slow,
+            exchanged: S::HAS_FRAMES.then_some(self.steering.counts().exchanged),
+            hot: hot * room.page_bytes,
+            hot_in_fast: hot_in_fast * room.page_bytes,
+            processes: self.steering.heat(PARTS).into_iter().map(of).collect(),
+            ..TierState::default()
+        }
+    }
+
     fn is_over(&self, begun: Instant) -> bool {
         let late = self.options.time.is_some_and(|t| begun.elapsed() >= t);
         let stop = self.options.stop.load(Ordering::Relaxed);
         // A command that is there still may start others.
-        let nobody = self.steering.processes.is_empty() && self.child.is_none();
+        let nobody = self.steering.watched().is_empty() && self.child.is_none();
         late || stop || nobody
     }
 
     /// Notes where the memory of processes is, and what watching them takes elsewhere.
     fn see(&mut self, where_it_is: bool) {
-        if where_it_is && !self.steering.processes.is_empty() {
+        if where_it_is && !self.steering.watched().is_empty() {
             self.hot = self.steering.hot_pages();
         }
-        for process in &self.steering.processes {
-            let (report, monitor) = &mut self.reports[process.number as usize];
-            *monitor = monitor.max(process.observer.elsewhere_seconds());
-            report.huge_left = process.memory.huge_left();
+        for (number, elsewhere, huge_left) in self.steering.watched() {
+            let (report, monitor) = &mut self.reports[number as usize];
+            *monitor = monitor.max(elsewhere);
+            report.huge_left = huge_left;
             if !where_it_is {
                 continue;
             }
@@ -399,7 +478,7 @@ impl<D: Decide> Tiering<'_, D> {
 
     fn wait_for_the_command(&mut self) -> Option<std::process::ExitStatus> {
         // What it was watched by ends first.
-        self.steering.processes.clear();
+        self.steering.clear();
         self.child.as_mut().and_then(|child| child.wait().ok())
     }
 }

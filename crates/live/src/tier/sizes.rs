@@ -11,6 +11,17 @@ use std::collections::BTreeSet;
 const PAGES: u64 = 1 << 16;
 const HUGE: u64 = 2 << 20;
 
+/// Bytes of all memory of a process by kind, as /proc/PID/smaps_rollup names them; 0 where it has none, or may not be asked.
+pub(super) fn rollup<const N: usize>(process: u32, names: [&str; N]) -> [u64; N] {
+    let text = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup"));
+    let text = text.unwrap_or_default();
+    names.map(|name| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        let kib = line.and_then(|l| l.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+        kib.unwrap_or(0) * 1024
+    })
+}
+
 /// Sizes, from what there is.
 pub fn room(
     roots: &BTreeSet<u32>,
@@ -25,14 +36,8 @@ pub fn room(
     let total = bytes_of(&options.kinds.fast) + bytes_of(&options.kinds.slow);
     let (mut resident, mut huge) = (0, 0);
     for process in roots {
-        let rollup = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup"));
-        let rollup = rollup.unwrap_or_default();
-        let kib = |name: &str| {
-            let line = rollup.lines().find_map(|line| line.strip_prefix(name));
-            line.and_then(|l| l.trim().strip_suffix(" kB")?.parse::<u64>().ok())
-        };
-        resident += kib("Anonymous:").unwrap_or(0) * 1024;
-        huge += kib("AnonHugePages:").unwrap_or(0) * 1024;
+        let [anonymous, large] = rollup(*process, ["Anonymous:", "AnonHugePages:"]);
+        (resident, huge) = (resident + anonymous, huge + large);
     }
     let page_bytes = options.page_bytes.unwrap_or_else(|| {
         // Of a command nothing is known but what it may come to.

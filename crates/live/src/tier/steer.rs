@@ -5,6 +5,7 @@ use super::decide::{Decide, Page, Pages, Wish};
 use super::memory::{Memory, Outcome, Refusal};
 use super::observe::Observer;
 use super::report::Counts;
+use super::state::Part;
 use std::collections::HashMap;
 use std::io;
 use std::time::Duration;
@@ -155,6 +156,33 @@ impl<D: Decide> Steering<D> {
         let hot = || self.known.iter().filter(|(p, _)| self.decide.is_hot(**p));
         let fast = hot().filter(|(_, known)| known.fast).count();
         (hot().count() as u64, fast as u64)
+    }
+
+    /// Heat over the pages of each process, by its number in this run: at most so many parts of equally many pages.
+    pub fn heat(&self, parts: usize) -> Vec<(u32, Vec<Part>)> {
+        let bytes = self.limits.page_bytes;
+        let part = |process: u32, pages: &[u64]| {
+            let known = pages.iter().map(|&number| Page::new(process, number));
+            let known: Vec<Page> = known.filter(|page| self.known.contains_key(page)).collect();
+            let share = |of: &dyn Fn(&Page) -> bool| {
+                known.iter().filter(|page| of(page)).count() as f32 / known.len().max(1) as f32
+            };
+            Part {
+                from: pages[0] * bytes,
+                to: (pages[pages.len() - 1] + 1) * bytes,
+                hot: share(&|page| self.decide.is_hot(*page)),
+                fast: share(&|page| self.known.get(page).is_some_and(|known| known.fast)),
+            }
+        };
+        let of = |process: &Tiered| {
+            let size = process.pages.len().div_ceil(parts.max(1)).max(1);
+            let all = process.pages.chunks(size);
+            (
+                process.number,
+                all.map(|pages| part(process.number, pages)).collect(),
+            )
+        };
+        self.processes.iter().map(of).collect()
     }
 
     /// What is there, and what was used since the last interval. Processes that have ended, or that cannot be looked at any more,
@@ -485,7 +513,7 @@ impl<D: Decide> Steering<D> {
 }
 
 /// The process is no more.
-fn is_gone(error: &io::Error) -> bool {
+pub(super) fn is_gone(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ESRCH) || error.kind() == io::ErrorKind::NotFound
 }
 

@@ -39,6 +39,21 @@ pub fn members(folder: &Path) -> BTreeSet<u32> {
     all
 }
 
+/// Bytes of a control group that no process has in its address space: of files, and of the kernel (`memory.stat`).
+pub fn unmapped(folder: &Path) -> (u64, u64) {
+    let text = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
+    let of = |name: &str| -> u64 {
+        let line = text
+            .lines()
+            .find_map(|l| l.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|number| number.trim().parse().ok())
+            .unwrap_or(0)
+    };
+    // Shared memory is among files, mapped or not.
+    let files = of("file").saturating_sub(of("file_mapped"));
+    (files, of("kernel"))
+}
+
 /// A process and what it has started, and that has started, and so on.
 pub fn family(process: u32) -> BTreeSet<u32> {
     let mut all = BTreeSet::new();
@@ -97,6 +112,15 @@ mod tests {
         assert!(!name(std::process::id()).is_empty());
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn memory_that_no_process_maps_is_the_groups() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(unmapped(folder.path()), (0, 0));
+        let text = "anon 40960\nfile 20480\nkernel 8192\nkernel_stack 4096\nfile_mapped 4096\n";
+        fs::write(folder.path().join("memory.stat"), text).unwrap();
+        assert_eq!(unmapped(folder.path()), (16384, 8192));
     }
 
     #[test]

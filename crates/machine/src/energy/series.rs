@@ -2,7 +2,7 @@
 
 use super::{Energy, NoEnergyData};
 use crate::describe::Machine;
-use crate::model::{ChannelActivity, Outcome};
+use crate::model::{ChannelActivity, Outcome, Snapshot};
 
 /// A span of a run and what its memory took.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,9 +20,21 @@ pub struct Span {
 /// # Errors
 /// As [`Energy::of`].
 pub fn series(m: &Machine, run: &Outcome) -> Result<Vec<Span>, NoEnergyData> {
+    between(m, &run.snapshots, &run.activity)
+}
+
+/// The same between any readings of the counters.
+///
+/// # Errors
+/// As there.
+pub fn between(
+    m: &Machine,
+    readings: &[Snapshot],
+    activity: &[Vec<Vec<ChannelActivity>>],
+) -> Result<Vec<Span>, NoEnergyData> {
     let mut spans = Vec::new();
     let mut before: (u64, Option<&Vec<Vec<ChannelActivity>>>) = (0, None);
-    for (snapshot, sockets) in run.snapshots.iter().zip(&run.activity) {
+    for (snapshot, sockets) in readings.iter().zip(activity) {
         let (begin, end) = (before.0 as f64 / 1e9, snapshot.now_ns as f64 / 1e9);
         let earlier = |socket: usize, channel: usize| before.1?.get(socket)?.get(channel);
         let since = sockets.iter().enumerate().map(|(i, socket)| {

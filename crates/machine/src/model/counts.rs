@@ -2,6 +2,7 @@
 
 use super::dram::DramCounts;
 use super::pm::PmCounts;
+use super::tally::tally;
 
 /// What a socket's memory did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,20 +36,8 @@ impl SocketCounts {
             return self.clone();
         };
         SocketCounts {
-            dram: DramCounts {
-                reads: self.dram.reads - e.dram.reads,
-                writes: self.dram.writes - e.dram.writes,
-                row_hits: self.dram.row_hits - e.dram.row_hits,
-                activates: self.dram.activates - e.dram.activates,
-            },
-            pm: PmCounts {
-                reads: self.pm.reads - e.pm.reads,
-                writes: self.pm.writes - e.pm.writes,
-                buffer_hits: self.pm.buffer_hits - e.pm.buffer_hits,
-                media_reads: self.pm.media_reads - e.pm.media_reads,
-                media_writes: self.pm.media_writes - e.pm.media_writes,
-                partial_writes: self.pm.partial_writes - e.pm.partial_writes,
-            },
+            dram: self.dram.since(&e.dram),
+            pm: self.pm.since(&e.pm),
             cxl_reads: self.cxl_reads - e.cxl_reads,
             cxl_writes: self.cxl_writes - e.cxl_writes,
             cache_hits: self.cache_hits - e.cache_hits,
@@ -60,18 +49,27 @@ impl SocketCounts {
         }
     }
 
+    /// So many times as much, rounded.
+    pub fn times(&self, factor: f64) -> SocketCounts {
+        let times = |count: u64| (count as f64 * factor).round() as u64;
+        SocketCounts {
+            dram: self.dram.times(factor),
+            pm: self.pm.times(factor),
+            cxl_reads: times(self.cxl_reads),
+            cxl_writes: times(self.cxl_writes),
+            cache_hits: times(self.cache_hits),
+            cache_misses: times(self.cache_misses),
+            cache_write_hits: times(self.cache_write_hits),
+            cache_write_misses: times(self.cache_write_misses),
+            conflicts: times(self.conflicts),
+            dirty_evictions: times(self.dirty_evictions),
+        }
+    }
+
     /// Adds another socket's counts.
     pub fn add(&mut self, o: &SocketCounts) {
-        self.dram.reads += o.dram.reads;
-        self.dram.writes += o.dram.writes;
-        self.dram.row_hits += o.dram.row_hits;
-        self.dram.activates += o.dram.activates;
-        self.pm.reads += o.pm.reads;
-        self.pm.writes += o.pm.writes;
-        self.pm.buffer_hits += o.pm.buffer_hits;
-        self.pm.media_reads += o.pm.media_reads;
-        self.pm.media_writes += o.pm.media_writes;
-        self.pm.partial_writes += o.pm.partial_writes;
+        self.dram.add(&o.dram);
+        self.pm.add(&o.pm);
         self.cxl_reads += o.cxl_reads;
         self.cxl_writes += o.cxl_writes;
         self.cache_hits += o.cache_hits;
@@ -80,5 +78,37 @@ impl SocketCounts {
         self.cache_write_misses += o.cache_write_misses;
         self.conflicts += o.conflicts;
         self.dirty_evictions += o.dirty_evictions;
+    }
+}
+
+tally! {
+    /// What one thread did.
+    pub struct ThreadCounts {
+        /// Instructions retired.
+        pub instructions: u64,
+        /// Loads, stores, updates (one each), fetches.
+        pub accesses: u64,
+        /// Updates among them.
+        pub updates: u64,
+        /// Requests ended.
+        pub requests: u64,
+        /// First-level misses.
+        pub l1_misses: u64,
+        /// Second-level misses.
+        pub l2_misses: u64,
+        /// Last-level misses: demand reads from memory.
+        pub llc_misses: u64,
+        /// ... of which served by slow memory.
+        pub slow: u64,
+        /// Lines prefetched from beyond the second level.
+        pub prefetches: u64,
+        /// First-level TLB misses.
+        pub tlb_misses: u64,
+        /// Page walks.
+        pub walks: u64,
+        /// Page faults.
+        pub faults: u64,
+        /// Samples taken.
+        pub samples: u64,
     }
 }

@@ -4,38 +4,41 @@
 use super::divide::Divisor;
 use super::queue::Line;
 use super::ring::Ring;
+use super::tally::tally;
 use super::time::{Ps, ps};
 use crate::describe::Dram;
 use std::hint::select_unpredictable;
 
-/// Time that a rank spent in each power state, ps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RankTimes {
-    /// Some bank open or transferring.
-    pub active: Ps,
-    /// All banks precharged, clock on.
-    pub standby: Ps,
-    /// Precharge power-down.
-    pub powerdown: Ps,
-    /// Self-refresh.
-    pub selfrefresh: Ps,
-    /// Times that the rank was woken from power-down.
-    pub wakes: u64,
-    /// Times that the rank was woken from self-refresh.
-    pub deep_wakes: u64,
+tally! {
+    /// Time that a rank spent in each power state, ps.
+    pub struct RankTimes {
+        /// Some bank open or transferring.
+        pub active: Ps,
+        /// All banks precharged, clock on.
+        pub standby: Ps,
+        /// Precharge power-down.
+        pub powerdown: Ps,
+        /// Self-refresh.
+        pub selfrefresh: Ps,
+        /// Times that the rank was woken from power-down.
+        pub wakes: u64,
+        /// Times that the rank was woken from self-refresh.
+        pub deep_wakes: u64,
+    }
 }
 
-/// What one channel's DRAM did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DramCounts {
-    /// 64 B reads.
-    pub reads: u64,
-    /// 64 B writes.
-    pub writes: u64,
-    /// Accesses that found their row open.
-    pub row_hits: u64,
-    /// Rows activated.
-    pub activates: u64,
+tally! {
+    /// What one channel's DRAM did.
+    pub struct DramCounts {
+        /// 64 B reads.
+        pub reads: u64,
+        /// 64 B writes.
+        pub writes: u64,
+        /// Accesses that found their row open.
+        pub row_hits: u64,
+        /// Rows activated.
+        pub activates: u64,
+    }
 }
 
 /// Timing of one kind of DRAM, ps.

@@ -1,5 +1,6 @@
 //! What happens beside the program: the policy's daemons, page moves, and time slices on shared cores.
 
+use super::journal::MoveKind;
 use super::thread::{Shared, Thread};
 use super::time::{Ps, ps};
 use super::{MoveCounts, Options};
@@ -34,6 +35,8 @@ pub struct Events {
     at: usize,
     /// The move that runs and when it is done.
     running: Option<(Move, Ps)>,
+    /// When it began.
+    begun: Ps,
     /// The page of `running` went away while it was copied.
     void: bool,
     zeroing: Option<Zeroing>,
@@ -68,6 +71,7 @@ impl Events {
             queue: Vec::new(),
             at: 0,
             running: None,
+            begun: 0,
             void: false,
             zeroing: None,
             slice,
@@ -106,7 +110,7 @@ impl Events {
         if let Some((done, end)) = self.running
             && now >= end
         {
-            self.finish(done, threads, s);
+            self.finish(done, end, threads, s);
             self.begin(end, threads, s);
         }
         if let Some(z) = self.zeroing
@@ -199,13 +203,14 @@ impl Events {
             let end = s.memory.copy(now, from, to, bytes, s.lanes) + self.remap;
             s.moving = Some((m.vpn, end));
             self.running = Some((m, end));
+            self.begun = now;
             return;
         }
         self.running = None;
         s.moving = None;
     }
 
-    fn finish(&mut self, m: Move, threads: &mut [Thread], s: &mut Shared) {
+    fn finish(&mut self, m: Move, end: Ps, threads: &mut [Thread], s: &mut Shared) {
         if std::mem::take(&mut self.void) {
             self.counts.void += 1;
             return;
@@ -218,6 +223,14 @@ impl Events {
         );
         self.counts.promoted += (!was && is) as u64;
         self.counts.demoted += (was && !is) as u64;
+        let kind = match (was, is) {
+            (false, true) => MoveKind::ToFast,
+            (true, false) => MoveKind::ToSlow,
+            _ => MoveKind::Within,
+        };
+        if let Some(journal) = &mut s.journal {
+            journal.moved(kind, (self.begun, end));
+        }
         let (space, page) = (space(&m, s), page(&m, s));
         s.tables[space].map(page, m.to);
         self.shoot_down(m.vpn, threads);

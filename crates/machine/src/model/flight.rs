@@ -5,6 +5,7 @@
 
 use super::owners::Ledger;
 use super::ring::Ring;
+use super::tally::tally;
 use super::time::Ps;
 
 /// A miss in flight.
@@ -96,21 +97,22 @@ impl InOrder {
     }
 }
 
-/// Time that a thread lost, ps, by reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stalls {
-    /// Waiting for loads.
-    pub load: Ps,
-    /// Waiting for room in the store buffer.
-    pub store: Ps,
-    /// Waiting for instructions.
-    pub fetch: Ps,
-    /// Waiting for write-backs and non-temporal stores at fences.
-    pub fence: Ps,
-    /// Waiting at barriers.
-    pub barrier: Ps,
-    /// Faults, sampling interrupts, shoot-downs, pages being moved, daemons on the thread's core.
-    pub system: Ps,
+tally! {
+    /// Time that a thread lost, ps, by reason.
+    pub struct Stalls {
+        /// Waiting for loads.
+        pub load: Ps,
+        /// Waiting for room in the store buffer.
+        pub store: Ps,
+        /// Waiting for instructions.
+        pub fetch: Ps,
+        /// Waiting for write-backs and non-temporal stores at fences.
+        pub fence: Ps,
+        /// Waiting at barriers.
+        pub barrier: Ps,
+        /// Faults, sampling interrupts, shoot-downs, pages being moved, daemons on the thread's core.
+        pub system: Ps,
+    }
 }
 
 impl Stalls {

@@ -340,6 +340,16 @@ impl Memory {
         }
     }
 
+    /// A DRAM cache is as after a read, or a write-back, of the line at an address.
+    pub fn touch(&mut self, physical: u64, write: bool) {
+        let n = *self.node(physical);
+        if n.backing == Backing::Cached
+            && let Some(tags) = &mut self.sockets[n.socket].tags
+        {
+            tags.access((physical - n.base) >> 6, write);
+        }
+    }
+
     /// The node of an address.
     pub fn node_of(&self, physical: u64) -> Node {
         *self.node(physical)

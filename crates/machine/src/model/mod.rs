@@ -16,6 +16,7 @@ mod dram;
 mod events;
 mod flight;
 pub(crate) mod host;
+mod journal;
 mod link;
 mod memory;
 mod outcome;
@@ -25,22 +26,25 @@ mod prefetcher;
 mod queue;
 mod replicas;
 mod ring;
+mod sampled;
 mod table;
 mod tags;
+mod tally;
 mod thread;
 mod time;
 
 pub use activity::ChannelActivity;
-pub use counts::SocketCounts;
+pub use counts::{SocketCounts, ThreadCounts};
 pub use dram::{DramCounts, ROW_TIMEOUT_NS, RankTimes};
 pub use flight::Stalls;
+pub use journal::{Journal, MoveKind, Snapshot, Span, join};
 pub use memory::{Backing, Node, nodes};
-pub use outcome::{Latency, MoveCounts, Outcome, Phase, Snapshot};
+pub use outcome::{Latency, MoveCounts, Outcome, Phase};
 pub use owners::{OwnerCounts, Owners};
 pub use pm::PmCounts;
+pub use sampled::Sampled;
 pub use table::ADDRESS_BITS;
 pub use tags::MAX_RATIO;
-pub use thread::ThreadCounts;
 
 use crate::arch::Newer;
 use crate::describe::Machine;
@@ -89,6 +93,8 @@ pub struct Options {
     pub per_core: u32,
     /// Lines that a page move, or a page that is zeroed, keeps in flight.
     pub move_lanes: u32,
+    /// Whether it is noted what happened when ([`Outcome::journal`]).
+    pub journal: bool,
     /// Seed of everything that is drawn by chance.
     pub seed: u64,
 }
@@ -108,6 +114,7 @@ impl Default for Options {
             read_before: Vec::new(),
             // As many as a copying core has fill buffers, or an I/OAT engine has requests in flight.
             move_lanes: 16,
+            journal: false,
             seed: 1,
         }
     }
@@ -220,6 +227,15 @@ impl<'a> Ready<'a> {
             let why = "each memory must hold a whole number of them";
             return Err(RunError::PageSize { page_bytes, why });
         }
+        // Windows are phases, and a run has its phases from one program.
+        if programs.len() > 1
+            && let Some(sampled) = programs.iter().find(|p| p.unseen().is_some())
+        {
+            let name = sampled.name();
+            return Err(RunError::Program(format!(
+                "{name}: only windows of it were recorded, so that it runs alone; record the whole of it, or one part (`varve trace --skip --for`)"
+            )));
+        }
         let mut model = Model::new(machine, pager, programs, options, page_bytes);
         model.newer = self.newer;
         if self.owners.is_some() {
@@ -318,6 +334,7 @@ impl<'a> Model<'a> {
             lanes: o.move_lanes as usize,
             zeroed_late: 0,
             owners: None,
+            journal: o.journal.then(|| Box::new(Journal::new())),
             out_of_frames: None,
         };
         Model {
@@ -363,6 +380,9 @@ impl<'a> Model<'a> {
                 self.happen(now);
                 continue;
             }
+            if self.shared.journal.as_ref().is_some_and(|j| now >= j.next) {
+                self.note(now);
+            }
             turns += 1;
             if turns >= WATCH_TURNS || self.fetched >= WATCH_OPS {
                 (turns, self.fetched) = (0, 0);
@@ -378,9 +398,21 @@ impl<'a> Model<'a> {
         }
         let failure = programs.iter().find_map(|p| p.failure());
         let answers = programs.iter().flat_map(|p| p.answers()).collect();
-        Ok(self
-            .recorder
-            .finish(&self.threads, &self.shared, &self.events, answers, failure))
+        let mut outcome =
+            self.recorder
+                .finish(&self.threads, &self.shared, &self.events, answers, failure);
+        outcome.journal = *self.shared.journal.take().unwrap_or_default();
+        for program in programs.iter() {
+            if let Some(unseen) = program.unseen()
+                && !sampled::extend(&mut outcome, unseen)
+            {
+                let name = program.name();
+                return Err(RunError::Program(format!(
+                    "{name}: no window of the sample is longer than what warms caches; sample more of the run, or record it whole"
+                )));
+            }
+        }
+        Ok(outcome)
     }
 
     /// The thread that is furthest behind, its clock, and the next one's.
@@ -439,7 +471,12 @@ impl<'a> Model<'a> {
         }
         let Some(op) = op else { return Ok(()) };
         match op.kind {
-            Kind::End => self.recorder.end_request(&mut self.threads[i], op.addr),
+            Kind::End => {
+                let request = self.recorder.end_request(&mut self.threads[i], op.addr);
+                if let (Some(journal), Some(time)) = (&mut self.shared.journal, request) {
+                    journal.request(i as u32, op.addr as u32, time);
+                }
+            }
             Kind::Phase => {
                 self.recorder
                     .phase(op.addr, &self.threads, i, &self.shared, &self.events)
@@ -523,6 +560,18 @@ impl<'a> Model<'a> {
     }
 
     /// Everything that is due at `now`: snapshots, daemons, time slices.
+    /// Counters for the journal. Nothing of the run depends on when it is, so that a run is the same with a journal.
+    fn note(&mut self, now: Ps) {
+        let counters = Snapshot::of(now, &self.threads, &self.shared, &self.events);
+        let (sockets, activity) = (
+            self.shared.memory.counts(),
+            self.shared.memory.activity(now),
+        );
+        if let Some(journal) = &mut self.shared.journal {
+            journal.point(counters, &sockets, activity);
+        }
+    }
+
     fn happen(&mut self, now: Ps) {
         if now >= self.recorder.next() {
             self.recorder

@@ -1,63 +1,49 @@
 //! What a run gives back: phases, counts, a timeline, latencies.
 
 use super::activity::ChannelActivity;
-use super::counts::SocketCounts;
+use super::counts::{SocketCounts, ThreadCounts};
 use super::events::Events;
 use super::flight::Stalls;
+use super::journal::{Journal, Snapshot};
 use super::owners::{Ledger, OwnerCounts};
-use super::thread::{Shared, Thread, ThreadCounts};
+use super::tally::tally;
+use super::thread::{Shared, Thread};
 use super::time::Ps;
-use super::{Progress, RankTimes};
+use super::{Progress, RankTimes, Sampled};
 use hdrhistogram::Histogram;
 
-/// What the daemons moved.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MoveCounts {
-    /// Moves that the policy asked for.
-    pub asked: u64,
-    /// Moves carried out.
-    pub done: u64,
-    /// Moves dropped because the page had gone.
-    pub void: u64,
-    /// Bytes copied.
-    pub bytes: u64,
-    /// Moves from slow to fast memory.
-    pub promoted: u64,
-    /// Moves from fast to slow memory.
-    pub demoted: u64,
-    /// Bytes zeroed beside the program.
-    pub zeroed: u64,
-    /// Bytes that the program zeroed itself, since nothing was zero yet.
-    pub zeroed_late: u64,
-    /// Slices that program threads lost to daemons on their cores.
-    pub preemptions: u64,
-}
-
-impl MoveCounts {
-    fn since(&self, e: &MoveCounts) -> MoveCounts {
-        MoveCounts {
-            asked: self.asked - e.asked,
-            done: self.done - e.done,
-            void: self.void - e.void,
-            bytes: self.bytes - e.bytes,
-            promoted: self.promoted - e.promoted,
-            demoted: self.demoted - e.demoted,
-            zeroed: self.zeroed - e.zeroed,
-            zeroed_late: self.zeroed_late - e.zeroed_late,
-            preemptions: self.preemptions - e.preemptions,
-        }
+tally! {
+    /// What the daemons moved.
+    pub struct MoveCounts {
+        /// Moves that the policy asked for.
+        pub asked: u64,
+        /// Moves carried out.
+        pub done: u64,
+        /// Moves dropped because the page had gone.
+        pub void: u64,
+        /// Bytes copied.
+        pub bytes: u64,
+        /// Moves from slow to fast memory.
+        pub promoted: u64,
+        /// Moves from fast to slow memory.
+        pub demoted: u64,
+        /// Bytes zeroed beside the program.
+        pub zeroed: u64,
+        /// Bytes that the program zeroed itself, since nothing was zero yet.
+        pub zeroed_late: u64,
+        /// Slices that program threads lost to daemons on their cores.
+        pub preemptions: u64,
     }
 }
 
-/// Counters at one time, since the start of the run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Snapshot {
-    /// Virtual time, ns.
-    pub now_ns: u64,
-    /// All threads together.
-    pub counts: ThreadCounts,
-    /// Bytes moved between frames.
-    pub moved_bytes: u64,
+impl Snapshot {
+    pub(super) fn of(now: Ps, threads: &[Thread], s: &Shared, events: &Events) -> Snapshot {
+        Snapshot {
+            now_ns: now / 1000,
+            counts: sum(threads),
+            moved_bytes: events.counts(s).bytes,
+        }
+    }
 }
 
 /// Latencies of one class of requests, ns.
@@ -120,7 +106,7 @@ impl Phase {
 }
 
 /// Everything about a run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// Virtual time of the whole run, ns.
     pub ns: u64,
@@ -130,6 +116,8 @@ pub struct Outcome {
     pub snapshots: Vec<Snapshot>,
     /// What each channel's memory had done by each of them: per snapshot, socket and channel.
     pub activity: Vec<Vec<Vec<ChannelActivity>>>,
+    /// What happened when, with [`Options::journal`](super::Options) only.
+    pub journal: Journal,
     /// Latencies of the last phase by class of requests.
     pub latencies: Vec<Latency>,
     /// Per thread: counts of the whole run.
@@ -148,6 +136,8 @@ pub struct Outcome {
     pub cache_lines: (u64, u64),
     /// Power-state times by socket, channel and rank.
     pub ranks: Vec<Vec<Vec<RankTimes>>>,
+    /// If the program gave only windows of its run: times and counts are of the whole, as far as these tell.
+    pub sampled: Option<Sampled>,
     /// Misses and waits by owner, with [`run_by_owner`](super::run_by_owner) only.
     pub owners: Vec<OwnerCounts>,
     /// What the programs computed.
@@ -230,11 +220,7 @@ impl Recorder {
     }
 
     pub fn snapshot(&mut self, now: Ps, threads: &[Thread], s: &Shared, events: &Events) {
-        self.snapshots.push(Snapshot {
-            now_ns: now / 1000,
-            counts: sum(threads),
-            moved_bytes: events.counts(s).bytes,
-        });
+        self.snapshots.push(Snapshot::of(now, threads, s, events));
         self.activity.push(s.memory.activity(now));
         if self.snapshots.len() >= MAX_SNAPSHOTS {
             // Every second one goes, and from now on they are taken half as often.
@@ -250,13 +236,12 @@ impl Recorder {
         self.next = now - now % self.every + self.every;
     }
 
-    pub fn end_request(&mut self, t: &mut Thread, class: u64) {
+    /// When the request began and ended, ps, if it has begun.
+    pub fn end_request(&mut self, t: &mut Thread, class: u64) -> Option<(Ps, Ps)> {
         t.counts.requests += 1;
         // Requests end when their last load has arrived.
         let end = t.clock.max(t.flight.last_load);
-        let Some(begin) = t.request.take() else {
-            return;
-        };
+        let begin = t.request.take()?;
         let class = class.min(63) as usize;
         while self.latencies.len() <= class {
             // Three digits; up to an hour.
@@ -264,6 +249,7 @@ impl Recorder {
                 .push(Histogram::new_with_max(3_600_000_000_000, 3).expect("constant bounds"));
         }
         self.latencies[class].saturating_record((end - begin) / 1000);
+        Some((begin, end))
     }
 
     fn mark(now: Ps, threads: &[Thread], s: &Shared, events: &Events) -> Mark {
@@ -304,12 +290,7 @@ impl Recorder {
         let mut stalls = Stalls::default();
         for (i, e) in end.stalls.iter().enumerate() {
             let d = stalls_since(e, b.stalls.get(i));
-            stalls.load += d.load;
-            stalls.store += d.store;
-            stalls.fetch += d.fetch;
-            stalls.fence += d.fence;
-            stalls.barrier += d.barrier;
-            stalls.system += d.system;
+            stalls.add(&d);
         }
         let sockets = end
             .sockets
@@ -397,6 +378,7 @@ impl Recorder {
             phases: self.phases,
             snapshots: self.snapshots,
             activity: self.activity,
+            journal: Journal::default(),
             latencies,
             threads: threads.iter().map(counts).collect(),
             thread_ns: threads.iter().map(|t| (t.clock - t.apart) / 1000).collect(),
@@ -406,6 +388,7 @@ impl Recorder {
             cache_lines: s.memory.cache_use(),
             ranks: s.memory.rank_times(now),
             owners: owners(threads),
+            sampled: None,
             answers,
             failure,
         }
@@ -428,13 +411,5 @@ fn sum(threads: &[Thread]) -> ThreadCounts {
 }
 
 fn stalls_since(now: &Stalls, then: Option<&Stalls>) -> Stalls {
-    let b = then.copied().unwrap_or_default();
-    Stalls {
-        load: now.load - b.load,
-        store: now.store - b.store,
-        fetch: now.fetch - b.fetch,
-        fence: now.fence - b.fence,
-        barrier: now.barrier - b.barrier,
-        system: now.system - b.system,
-    }
+    then.map_or(*now, |then| now.since(then))
 }

@@ -1,6 +1,7 @@
 //! Whose memory threads wait for: counts of misses and of waits by owner, where an owner is whatever the caller tells
 //! apart (an allocation site, say).
 
+use super::tally::tally;
 use super::time::Ps;
 
 /// Tells owners apart. It is asked at each access that the first-level cache does not have.
@@ -9,18 +10,19 @@ pub trait Owners: Send {
     fn owner(&mut self, address: u64) -> u32;
 }
 
-/// What was counted for one owner.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OwnerCounts {
-    /// Loads that missed all caches.
-    pub misses: u64,
-    /// Stores that missed all caches.
-    pub store_misses: u64,
-    /// Lines that were read from memory for it, those that a prefetcher asked for too.
-    pub lines: u64,
-    /// Time that threads waited for its lines, wherever these came from, ps: nothing of it was hidden by other work. Where
-    /// several lines were waited for, it counts for the one that let the thread go on.
-    pub stall_ps: Ps,
+tally! {
+    /// What was counted for one owner.
+    pub struct OwnerCounts {
+        /// Loads that missed all caches.
+        pub misses: u64,
+        /// Stores that missed all caches.
+        pub store_misses: u64,
+        /// Lines that were read from memory for it, those that a prefetcher asked for too.
+        pub lines: u64,
+        /// Time that threads waited for its lines, wherever these came from, ps: nothing of it was hidden by other work. Where
+        /// several lines were waited for, it counts for the one that let the thread go on.
+        pub stall_ps: Ps,
+    }
 }
 
 /// Waits by owner, of one thread.
@@ -64,11 +66,7 @@ impl Ledger {
     /// Adds what another thread counted.
     pub fn add(&mut self, other: &Ledger) {
         for (owner, counts) in other.counts.iter().enumerate() {
-            let sum = self.of(owner as u32);
-            sum.misses += counts.misses;
-            sum.store_misses += counts.store_misses;
-            sum.lines += counts.lines;
-            sum.stall_ps += counts.stall_ps;
+            self.of(owner as u32).add(counts);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::divide::Divisor;
 use super::queue::Server;
+use super::tally::tally;
 use super::time::{Ps, ps, transfer};
 use crate::arch::equal_among_8;
 use crate::describe::Pm;
@@ -11,21 +12,22 @@ use wear::Wear;
 
 mod wear;
 
-/// What one DIMM did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PmCounts {
-    /// 64 B reads asked for.
-    pub reads: u64,
-    /// 64 B writes asked for.
-    pub writes: u64,
-    /// Reads that the buffer answered.
-    pub buffer_hits: u64,
-    /// Media lines read, those of read-modify-write included.
-    pub media_reads: u64,
-    /// Media lines written.
-    pub media_writes: u64,
-    /// Media writes of lines that were not written whole, so that the rest had to be read first.
-    pub partial_writes: u64,
+tally! {
+    /// What one DIMM did.
+    pub struct PmCounts {
+        /// 64 B reads asked for.
+        pub reads: u64,
+        /// 64 B writes asked for.
+        pub writes: u64,
+        /// Reads that the buffer answered.
+        pub buffer_hits: u64,
+        /// Media lines read, those of read-modify-write included.
+        pub media_reads: u64,
+        /// Media lines written.
+        pub media_writes: u64,
+        /// Media writes of lines that were not written whole, so that the rest had to be read first.
+        pub partial_writes: u64,
+    }
 }
 
 /// Timing of a DIMM, ps.

@@ -2,12 +2,13 @@
 //! op to the last count; memory itself is the same in both and has tests of its own.
 
 use super::cache::Sets;
+use super::counts::ThreadCounts;
 use super::flight::tests::Slow as Window;
 use super::link::Store;
 use super::memory::Memory;
 use super::prefetcher::Prefetcher;
 use super::tests::{Fixed, InOrder};
-use super::thread::{INSTRUCTIONS, ThreadCounts};
+use super::thread::INSTRUCTIONS;
 use super::time::{Ps, ps};
 use crate::arch::Newer;
 use crate::describe::Machine;

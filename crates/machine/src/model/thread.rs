@@ -1,8 +1,10 @@
 //! One simulated thread on its own core, and the path of an access from its address to its time.
 
 use super::cache::{Cache, Found, Place};
+use super::counts::ThreadCounts;
 use super::flight::Flight;
 use super::host::Level;
+use super::journal::Journal;
 use super::link::Store;
 use super::memory::Memory;
 use super::owners::Owners;
@@ -22,75 +24,6 @@ mod recent;
 mod work;
 
 pub use work::Turn;
-
-/// What one thread did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ThreadCounts {
-    /// Instructions retired.
-    pub instructions: u64,
-    /// Loads, stores, updates (one each), fetches.
-    pub accesses: u64,
-    /// Updates among them.
-    pub updates: u64,
-    /// Requests ended.
-    pub requests: u64,
-    /// First-level misses.
-    pub l1_misses: u64,
-    /// Second-level misses.
-    pub l2_misses: u64,
-    /// Last-level misses: demand reads from memory.
-    pub llc_misses: u64,
-    /// ... of which served by slow memory.
-    pub slow: u64,
-    /// Lines prefetched from beyond the second level.
-    pub prefetches: u64,
-    /// First-level TLB misses.
-    pub tlb_misses: u64,
-    /// Page walks.
-    pub walks: u64,
-    /// Page faults.
-    pub faults: u64,
-    /// Samples taken.
-    pub samples: u64,
-}
-
-impl ThreadCounts {
-    /// The difference to an earlier reading.
-    pub fn since(&self, e: &ThreadCounts) -> ThreadCounts {
-        ThreadCounts {
-            instructions: self.instructions - e.instructions,
-            accesses: self.accesses - e.accesses,
-            updates: self.updates - e.updates,
-            requests: self.requests - e.requests,
-            l1_misses: self.l1_misses - e.l1_misses,
-            l2_misses: self.l2_misses - e.l2_misses,
-            llc_misses: self.llc_misses - e.llc_misses,
-            slow: self.slow - e.slow,
-            prefetches: self.prefetches - e.prefetches,
-            tlb_misses: self.tlb_misses - e.tlb_misses,
-            walks: self.walks - e.walks,
-            faults: self.faults - e.faults,
-            samples: self.samples - e.samples,
-        }
-    }
-
-    /// Adds another thread's counts.
-    pub fn add(&mut self, o: &ThreadCounts) {
-        self.instructions += o.instructions;
-        self.accesses += o.accesses;
-        self.updates += o.updates;
-        self.requests += o.requests;
-        self.l1_misses += o.l1_misses;
-        self.l2_misses += o.l2_misses;
-        self.llc_misses += o.llc_misses;
-        self.slow += o.slow;
-        self.prefetches += o.prefetches;
-        self.tlb_misses += o.tlb_misses;
-        self.walks += o.walks;
-        self.faults += o.faults;
-        self.samples += o.samples;
-    }
-}
 
 /// Latencies of a core, ps.
 #[derive(Clone, Copy, Debug)]
@@ -163,6 +96,8 @@ pub struct Shared<'a> {
     pub zeroed_late: u64,
     /// Who tells whose memory it is, if somebody wants to know.
     pub owners: Option<&'a mut dyn Owners>,
+    /// What happened when, if somebody wants to know.
+    pub journal: Option<Box<Journal>>,
     /// Set when the pager had no frame left.
     pub out_of_frames: Option<OutOfFrames>,
 }
@@ -365,6 +300,7 @@ impl Thread {
                 Kind::NtWrite | Kind::Flush => level.run(WriteThrough(self, s, op)),
                 Kind::Fence => self.clock = self.flight.fence(self.clock),
                 Kind::Begin => self.request = Some(self.clock),
+                Kind::Touch => self.touch(op, s),
                 _ => return Some(op),
             }
         }
@@ -538,6 +474,40 @@ impl Thread {
         }
         if !op.is_inside_a_line() {
             self.access_rest(level, op, store, s);
+        }
+    }
+
+    /// Everything but the first level is as after an access; no time passes.
+    #[inline(never)]
+    fn touch(&mut self, op: Op, s: &mut Shared) {
+        let store = op.size != 0;
+        let (clock, stalls) = (self.clock, self.flight.stalls);
+        let counts = self.counts;
+        let (physical, _) = self.translate(op.addr, store, s);
+        self.counts = ThreadCounts {
+            faults: self.counts.faults,
+            ..counts
+        };
+        (self.clock, self.flight.stalls) = (clock, stalls);
+        if s.out_of_frames.is_some() {
+            return;
+        }
+        let line = physical >> 6;
+        let Found::Miss(out) = self.l2.access::<16>(line, store) else {
+            return;
+        };
+        let llc = &mut s.llc[self.socket];
+        for (line, store) in [(Some(line), false), (out, true)] {
+            let Some(line) = line else { continue };
+            let Found::Miss(out) = llc.access::<16>(line, store) else {
+                continue;
+            };
+            if !store {
+                s.memory.touch(line << 6, false);
+            }
+            if let Some(out) = out {
+                s.memory.touch(out << 6, true);
+            }
         }
     }
 

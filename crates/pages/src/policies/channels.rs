@@ -9,7 +9,7 @@ use crate::trays::{Colour, DimmMap, Trays};
 pub const ENTRY: Entry = Entry {
     source: "Olson et al., TACO 2018, section 8.1: the baseline",
     needs: Needs::Trays,
-    live: Live::No("no program chooses the DIMM of a page"),
+    live: Live::Frames,
     ..Entry::new(
         "channels",
         "pages in turn over all DIMMs: what channel interleaving does, by pages",

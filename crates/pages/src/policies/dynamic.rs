@@ -4,7 +4,7 @@
 //! access, so that a burst of new pages spreads. When more hot pages are in a bin than it holds at once, the daemon
 //! moves the least hot of them to the coldest bin, unless that one is crowded as well.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use varve_machine::{Daemons, Fault, Source};
 
@@ -22,9 +22,7 @@ pub const ENTRY: Entry = Entry {
     needs: Needs::MemoryMode,
     advised: Advised::Anywhere,
     params: &super::with_daemon(super::SEED),
-    live: Live::No(
-        "it moves pages of a running program to chosen frames of a DRAM cache, for which Linux has no call",
-    ),
+    live: Live::Frames,
     ..Entry::new(
         "dynamic",
         "the coldest bin, and a daemon that parts hot pages in one bin: JC-dyn",
@@ -47,6 +45,8 @@ pub struct Dynamic {
     heat: Heat,
     /// Bins to look at, each by its first frame.
     crowded: BTreeSet<u32>,
+    /// Frames whose pages cannot be moved: others of their bins are.
+    fixed: BTreeSet<u32>,
     ties: Ties,
 }
 
@@ -59,6 +59,7 @@ impl Dynamic {
             ties: Ties::new(seed),
             heat: Heat::new(topology.frames(), settings.thresholds),
             crowded: BTreeSet::new(),
+            fixed: BTreeSet::new(),
         }
     }
 
@@ -68,6 +69,12 @@ impl Dynamic {
             .bin_mates(frame)
             .filter(|&mate| self.heat.is_hot(mate))
             .collect()
+    }
+
+    /// Pages that a bin holds at once, in the node of `frame`.
+    fn ways(frames: &Frames, frame: u32) -> usize {
+        let node = frames.node_of(frame);
+        node.map_or(1, |node| frames.node(node).ways as usize)
     }
 
     /// Takes a frame for the page in `from` in the coldest bin, if it meets less heat there than where it is.
@@ -97,6 +104,40 @@ impl Policy for Dynamic {
     fn freed(&mut self, frames: &mut Frames, frame: u32) {
         frames.warm(frame, -(self.heat.total(frame) as i32));
         self.heat.clear(frame);
+        self.fixed.remove(&frame);
+    }
+
+    fn found(&mut self, frames: &mut Frames, _: &Fault, frame: u32) {
+        self.heat.add(frame, Source::Slow);
+        frames.warm(frame, 1);
+    }
+
+    fn strayed(&mut self, frames: &mut Frames, stray: Remap) {
+        self.fixed.remove(&stray.from);
+        self.moved(frames, stray);
+        if self.heat.is_hot(stray.to) {
+            self.crowded.extend(frames.bin_mates(stray.to).next());
+        }
+    }
+
+    fn fixed(&mut self, frames: &Frames, frame: u32) {
+        self.fixed.insert(frame);
+        self.crowded.extend(frames.bin_mates(frame).next());
+    }
+
+    fn review(&mut self, frames: &Frames, used: &mut dyn Iterator<Item = u32>) {
+        // What could not be moved may be free to move by now.
+        self.fixed.clear();
+        let mut hot: BTreeMap<u32, usize> = BTreeMap::new();
+        for frame in used.filter(|&frame| self.heat.is_hot(frame)) {
+            if let Some(bin) = frames.bin_mates(frame).next() {
+                *hot.entry(bin).or_default() += 1;
+            }
+        }
+        let crowded = hot
+            .into_iter()
+            .filter(|&(bin, n)| n > Self::ways(frames, bin));
+        self.crowded.extend(crowded.map(|(bin, _)| bin));
     }
 
     fn daemons(&self) -> Daemons {
@@ -106,13 +147,8 @@ impl Policy for Dynamic {
     fn sample(&mut self, frames: &mut Frames, frame: u32, source: Source) {
         let change = self.heat.add(frame, source);
         frames.warm(frame, 1);
-        if change.became_hot {
-            let ways = frames
-                .node_of(frame)
-                .map_or(1, |node| frames.node(node).ways);
-            if self.hot_in_bin(frames, frame).len() > ways as usize {
-                self.crowded.extend(frames.bin_mates(frame).next());
-            }
+        if change.became_hot && self.hot_in_bin(frames, frame).len() > Self::ways(frames, frame) {
+            self.crowded.extend(frames.bin_mates(frame).next());
         }
         if change.overheated {
             self.heat.cool();
@@ -126,8 +162,9 @@ impl Policy for Dynamic {
         for (at, &bin) in bins.iter().enumerate() {
             let mut hot = self.hot_in_bin(frames, bin);
             hot.sort_by_key(|&frame| self.heat.total(frame));
-            let ways = frames.node_of(bin).map_or(1, |node| frames.node(node).ways);
-            for &from in &hot[..hot.len().saturating_sub(ways as usize)] {
+            let too_many = hot.len().saturating_sub(Self::ways(frames, bin));
+            hot.retain(|frame| !self.fixed.contains(frame));
+            for &from in hot.iter().take(too_many) {
                 if remaps.len() == self.settings.moves {
                     self.crowded.extend(&bins[at..]);
                     return;

@@ -71,6 +71,8 @@ pub enum Live {
     Cache,
     /// Fast and slow nodes: `varve tier`.
     Nodes,
+    /// Chosen frames, for pages that are there: `varve tier`.
+    Frames,
     /// Nothing does; why.
     No(&'static str),
 }

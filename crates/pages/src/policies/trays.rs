@@ -45,7 +45,7 @@ pub const ENTRY: Entry = Entry {
         SAMPLE,
         TICK,
     ],
-    live: Live::No("no program chooses the DIMM of a page"),
+    live: Live::Frames,
     ..Entry::new(
         "trays",
         "hot pages on few DIMMs, cold ones packed on others, so that those left over sleep",
@@ -149,6 +149,14 @@ impl TraySettings {
     pub fn parse(text: &str) -> Result<TraySettings, Error> {
         let values = Values::parse("--trays", "", TraySettings::PARAMS, &[], text)?;
         TraySettings::of(&values, "hot")
+    }
+
+    /// Those of the policy's own parameters.
+    ///
+    /// # Errors
+    /// As [`TraySettings::parse`].
+    pub fn of_policy(given: &str) -> Result<TraySettings, Error> {
+        TraySettings::of(&ENTRY.values(given)?, DIMMS.key)
     }
 
     /// From values, of which `hot` is the number of hot DIMMs.
@@ -332,6 +340,23 @@ impl Policy for TrayPolicy {
 
     fn tick(&mut self, frames: &mut Frames, remaps: &mut Vec<Remap>) {
         self.trays.remaps(frames, remaps);
+    }
+
+    fn found(&mut self, _frames: &mut Frames, fault: &Fault, frame: u32) {
+        let (colour, _) = (self.colour)(fault);
+        self.trays.found(frame, colour);
+    }
+
+    fn strayed(&mut self, _frames: &mut Frames, stray: Remap) {
+        self.trays.strayed(stray);
+    }
+
+    fn recolour(&mut self, frame: u32, colour: Colour) {
+        self.trays.recolour(frame, colour);
+    }
+
+    fn review(&mut self, _frames: &Frames, _used: &mut dyn Iterator<Item = u32>) {
+        self.trays.review();
     }
 
     fn moved(&mut self, _frames: &mut Frames, done: Remap) {

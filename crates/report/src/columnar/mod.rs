@@ -8,9 +8,10 @@ mod writer;
 
 use crate::fmt::Format;
 use crate::{Chart, Data, Error, Origin, RunTable, StudyResult, Value};
-pub use records::records;
+pub use records::{Column, Records, records};
 use std::path::{Path, PathBuf};
-use writer::{Cells, File};
+pub use writer::Cells;
+use writer::File;
 
 /// Write a study's claims. A value takes three columns: as text, and its lowest and highest number
 /// (equal for a number, one of them null for a bound, both null for words).

@@ -25,6 +25,7 @@ pub enum Cells {
 }
 
 impl Cells {
+    /// Texts.
     pub fn text<T: AsRef<str>>(cells: impl Iterator<Item = Option<T>>) -> Cells {
         Cells::Text(cells.map(|c| c.map(|t| t.as_ref().to_string())).collect())
     }

@@ -12,6 +12,7 @@
 mod tables;
 
 use crate::markup::Markup;
+use crate::pictures::Beside;
 use crate::study::check_charts;
 use crate::{Chart, Error, Origin, RunReport, RunTable, StudyResult, svg};
 
@@ -50,7 +51,15 @@ pub fn runs(report: &RunReport) -> Result<String, Error> {
     report.details.iter().try_for_each(RunTable::check)?;
     check_charts(&report.charts)?;
     let mut page = begin(&report.table.title, &report.origin, None);
-    table(&report.table, &mut page);
+    let (answers, notes) = split(&report.table);
+    for answer in answers {
+        page.prose_leaf("p", &[("class", &"answer")], answer);
+    }
+    tables::runs(&report.table, &mut page);
+    for note in notes {
+        page.prose_leaf("p", &[], note);
+    }
+    beside(&report.pictures, &mut page);
     if let Some(chart) = report.table.trade_off_chart("trade-off") {
         figure(&chart, &mut page);
     }
@@ -59,6 +68,29 @@ pub fn runs(report: &RunReport) -> Result<String, Error> {
         comparison(details, &mut page);
     }
     Ok(end(page))
+}
+
+/// What was asked is answered first, in words, where the comparison has an advice; the other notes stand below the table.
+fn split(runs: &RunTable) -> (Vec<&String>, Vec<&String>) {
+    let answers = ["Advice: ", "In slow memory then: "];
+    let is_answer = |note: &&String| answers.iter().any(|begin| note.starts_with(begin));
+    runs.notes.iter().partition(is_answer)
+}
+
+/// Links to the files beside the page, each with what it shows.
+fn beside(files: &[Beside], page: &mut Markup) {
+    if files.is_empty() {
+        return;
+    }
+    page.leaf("h2", &[], "Pictures beside this page");
+    page.open("ul", &[]);
+    for Beside { file, says } in files {
+        page.open("li", &[]);
+        page.leaf("a", &[("href", file)], file);
+        page.prose(&format!(": {says}"));
+        page.close();
+    }
+    page.close();
 }
 
 fn begin(title: &str, origin: &Origin, study: Option<&str>) -> Markup {

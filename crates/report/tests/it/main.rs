@@ -4,6 +4,7 @@ mod columnar;
 mod golden;
 mod json;
 mod pages;
+mod pictures;
 mod plots;
 mod sample;
 mod tables;

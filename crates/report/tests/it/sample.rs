@@ -155,6 +155,7 @@ pub fn report() -> RunReport {
         runs: table.rows.iter().enumerate().map(run).collect(),
         table,
         charts: charts().into_iter().take(1).collect(),
+        pictures: Vec::new(),
     }
 }
 

@@ -12,16 +12,17 @@ pub use live::{LiveMove, Sampler};
 pub use plans::{By, OUTSIDE, PLANS, Plan, SAMPLING, Sampled, plan};
 pub use result::{JavaResult, UseOfMemory};
 
-use crate::{Error, Numa, Spec, has_one_memory};
+use crate::seen::{self, Eye, Lane, Wait};
+use crate::{Error, Numa, Seen, Spec, has_one_memory};
 use place::{ByRange, Counted, Peak};
 use program::{JavaProgram, Live};
 use ranges::Ranges;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use varve_machine::model::{self, Options, Progress};
+use varve_machine::model::{Options, Outcome, Progress};
 use varve_machine::{Bytes, Machine, Program};
 use varve_pages::{Frames, Placement, Policy, Topology, policies};
-use varve_trace::{Collector, JavaMachine, TraceReader, Use};
+use varve_trace::{Collector, JavaMachine, Part, TraceReader, Use};
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
@@ -53,6 +54,9 @@ impl Recorded {
             return Ok(None);
         };
         check(trace, &java)?;
+        if matches!(reader.header().part, Some(Part::Sample { .. })) {
+            return Err(Error::SampledJava(trace.into()));
+        }
         let mut ranges = Ranges::default();
         for range in machines.iter().flat_map(|machine| &machine.ranges) {
             ranges.set(range.addr, range.bytes, range.what);
@@ -115,6 +119,8 @@ pub struct JavaSpec {
     pub numa: Numa,
     /// Seed of everything that is drawn by chance.
     pub seed: u64,
+    /// Whether the result has what pictures are made of; nothing else of it changes, and what was kept has none.
+    pub pictures: bool,
 }
 
 impl Spec for JavaSpec {
@@ -134,6 +140,16 @@ impl Spec for JavaSpec {
             self.numa,
             self.seed
         ))
+    }
+
+    fn what(&self) -> String {
+        let trace = self.recorded.trace.file_name().unwrap_or_default();
+        format!(
+            "{} under {}, {} at a time",
+            trace.to_string_lossy(),
+            self.plan,
+            self.instances
+        )
     }
 
     fn run(&self, watch: &mut dyn FnMut(&Progress) -> bool) -> Result<(JavaResult, ()), Error> {
@@ -194,6 +210,45 @@ impl JavaSpec {
     }
 }
 
+/// A run's pictures: pauses of all threads in one lane, and waits by what memory is for.
+fn seen_of(machine: &Machine, outcome: &Outcome, eye: &Eye) -> Seen {
+    let mut seen = Seen::of(
+        machine,
+        outcome,
+        &program::CLASSES.map(String::from),
+        1,
+        eye,
+    );
+    // They are pauses, which the lane shows.
+    seen.rates.retain(|rate| rate.name != "requests");
+    let is_pause = |lane: &Lane| lane.name.contains(", thread ");
+    let (pauses, rest) = seen.lanes.into_iter().partition::<Vec<Lane>, _>(is_pause);
+    let mut spans: Vec<_> = pauses.into_iter().flat_map(|lane| lane.spans).collect();
+    spans.sort_by_key(|span| span.begin_ns);
+    seen.lanes = rest;
+    if !spans.is_empty() {
+        let name = "collections".into();
+        seen.lanes.push(Lane { name, spans });
+    }
+    let uses = Use::ALL.into_iter().map(Some).chain([None]);
+    let waits = uses.filter_map(|what| {
+        let counts = outcome.owners.get(program::owner(what) as usize)?;
+        let name = what.map_or("outside", Use::name);
+        let heap = !matches!(what, Some(Use::Metaspace | Use::Code) | None);
+        let kind = if heap {
+            "Java heap"
+        } else {
+            "outside of the heap"
+        };
+        Some(Wait {
+            of: vec![kind.into(), name.into()],
+            ns: counts.stall_ps / 1000,
+        })
+    });
+    seen.waits = waits.filter(|wait| wait.ns > 0).collect();
+    seen
+}
+
 /// Replays a recorded Java program. `watch` is called now and then and ends the run by returning `false`.
 ///
 /// # Errors
@@ -251,19 +306,19 @@ pub fn run_java(
     let mut program = JavaProgram::open(&recorded.trace, live.clone())?;
     let name = program.name();
     let programs: &mut [&mut dyn Program] = &mut [&mut program];
-    let outcome = model::run_by_owner(
+    let eye = Eye::new(spec.pictures, placement.topology());
+    let outcome = seen::run(
         &machine,
         &mut placement,
         programs,
         &options,
-        &mut live,
+        Some(&mut live),
+        &eye,
         watch,
     )?;
-    Ok(JavaResult::new(
-        spec,
-        &machine,
-        &name,
-        &outcome,
-        &peak.get(),
-    ))
+    let mut result = JavaResult::new(spec, &machine, &name, &outcome, &peak.get());
+    if eye.looks() {
+        result.seen = Some(Box::new(seen_of(&machine, &outcome, &eye)));
+    }
+    Ok(result)
 }

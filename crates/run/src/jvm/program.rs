@@ -98,6 +98,10 @@ impl Program for JavaProgram {
         CLASSES.map(String::from).into()
     }
 
+    fn unseen(&self) -> Option<u64> {
+        self.trace.unseen()
+    }
+
     fn failure(&self) -> Option<String> {
         self.trace.failure()
     }

@@ -3,7 +3,7 @@
 use super::place::Pages;
 use super::program::{CLASSES, FULL, MINOR, OTHER, owner};
 use super::{JavaSpec, PAGE, dram_bytes};
-use crate::{Measured, Pauses, StallShares};
+use crate::{Measured, Pauses, Seen, StallShares};
 use serde::{Deserialize, Serialize};
 use std::ops::Deref;
 use varve_machine::Machine;
@@ -74,6 +74,9 @@ pub struct JavaResult {
     /// Why the program ended early, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
+    /// What pictures are made of, if it was wanted.
+    #[serde(skip)]
+    pub seen: Option<Box<Seen>>,
 }
 
 /// What all kinds of runs measure is read as if it stood here.
@@ -147,6 +150,7 @@ impl JavaResult {
             longest_pause_ns: minor.max_ns.max(full.max_ns).max(other.max_ns),
             memory: memory(out, pages),
             warning: out.failure.clone(),
+            seen: None,
         }
     }
 }

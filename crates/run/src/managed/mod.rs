@@ -4,6 +4,7 @@ mod access;
 mod hosted;
 mod member;
 mod pages;
+mod parts;
 mod program;
 mod region;
 mod result;
@@ -19,12 +20,14 @@ pub use program::{End, HostRun, ManagedProgram, SEED, unknown_sites};
 pub use result::{FailureLog, GcStack, Pauses, Phase, PlanResult, Turnaround};
 pub use varve_pages::policies::TraySettings as TrayOptions;
 
+use crate::seen::{self, Eye};
 use crate::{Error, Spec};
 use pages::{TierPager, Tiers};
+use parts::Parts;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use varve_machine::energy::Energy;
-use varve_machine::model::{self, Options, Progress};
+use varve_machine::model::{Options, Progress};
 use varve_machine::{Machine, Pager};
 use varve_pages::{Placement, Topology};
 use varve_runtime::Config;
@@ -53,6 +56,8 @@ pub struct ManagedSpec {
     pub trays: TrayOptions,
     /// Seed of everything that is drawn by chance.
     pub seed: u64,
+    /// Whether the result has what pictures are made of; nothing else of it changes, and what was kept has none.
+    pub pictures: bool,
 }
 
 impl Spec for ManagedSpec {
@@ -83,6 +88,18 @@ impl Spec for ManagedSpec {
         ))
     }
 
+    fn what(&self) -> String {
+        let ManagedProgram {
+            file, arguments, ..
+        } = &self.program;
+        let words = arguments.join(&b' ');
+        let words = String::from_utf8_lossy(&words);
+        format!(
+            "{file} {words} under {}, {} at a time",
+            self.plan, self.instances
+        )
+    }
+
     fn run(&self, watch: &mut dyn FnMut(&Progress) -> bool) -> Result<(PlanResult, End), Error> {
         run_managed(self, watch)
     }
@@ -102,6 +119,7 @@ impl ManagedSpec {
             numa: Numa::Local,
             trays: TrayOptions::default(),
             seed: 1,
+            pictures: false,
         }
     }
 
@@ -218,6 +236,7 @@ pub fn run_managed(
             not_run,
         )),
     };
+    let eye = Eye::new(spec.pictures, &topology);
     let options = Options {
         seed: spec.seed,
         replicas: not_run,
@@ -257,7 +276,10 @@ pub fn run_managed(
         }
         let mut streams: Vec<&mut dyn varve_machine::Program> = Vec::new();
         streams.extend(programs.iter_mut().map(|p| p as &mut _));
-        let outcome = model::run(machine, pager.pager(), &mut streams, &options, watch);
+        let mut parts = Parts;
+        let owners = eye.looks().then_some(&mut parts as _);
+        let pages = pager.pager();
+        let outcome = seen::run(machine, pages, &mut streams, &options, owners, &eye, watch);
         // If the model has stopped early, the programs hear of it when they tell the next accesses.
         drop(programs);
         let ends: Vec<_> = threads.into_iter().map(|t| t.join()).collect();
@@ -293,6 +315,10 @@ pub fn run_managed(
                 .map(|state| TrayUse::of(machine, &outcome, &state));
             result.power = dimms::power(machine, &outcome);
             (result.measured.energy_j, result.cpu_j) = result::of_sockets_in_use(spec, &outcome);
+        }
+        if eye.looks() {
+            let seen = parts::seen(machine, &outcome, &ends[0], &eye);
+            result.seen = Some(Box::new(seen));
         }
         // There is always a first one.
         Ok((result, ends.swap_remove(0)))

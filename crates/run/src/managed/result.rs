@@ -2,7 +2,7 @@
 
 use super::{End, ManagedSpec, Numa};
 use crate::dimms::{PowerPoint, TrayUse};
-use crate::{Measured, StallShares};
+use crate::{Measured, Seen, StallShares};
 use serde::{Deserialize, Serialize};
 use std::ops::Deref;
 use std::time::Duration;
@@ -133,7 +133,7 @@ impl Phase {
         };
         Phase {
             at_s: entry.at.as_secs_f64(),
-            phase: name(entry.phase).into(),
+            phase: phase_name(entry.phase).into(),
             line: entry.to_string().trim_start_matches("pima ").into(),
             slowdown,
             fast: fast.filter(|_| slowdown.is_some()),
@@ -168,7 +168,7 @@ impl FailureLog {
 }
 
 /// A phase by the paper's name.
-fn name(phase: PimaPhase) -> &'static str {
+pub(super) fn phase_name(phase: PimaPhase) -> &'static str {
     match phase {
         PimaPhase::Default => "default",
         PimaPhase::Prepare => "prepare",
@@ -246,6 +246,9 @@ pub struct PlanResult {
     pub phases: Vec<Phase>,
     /// What the plan goes by and the program has not told.
     pub untold: Option<String>,
+    /// What pictures are made of, if it was wanted.
+    #[serde(skip)]
+    pub seen: Option<Box<Seen>>,
 }
 
 /// What all kinds of runs measure is read as if it stood here.
@@ -311,6 +314,7 @@ impl PlanResult {
             power: Vec::new(),
             phases: ends[0].phases.iter().map(Phase::of).collect(),
             untold: ends[0].untold.clone(),
+            seen: None,
         }
     }
 

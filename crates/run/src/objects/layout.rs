@@ -397,6 +397,11 @@ fn pages(address: u64, bytes: u64) -> impl Iterator<Item = u64> {
 impl Listener for Layout {
     fn ops(&mut self, ops: &[Op], out: &mut Vec<Op>) {
         for &op in ops {
+            if op.kind == Kind::Touch {
+                let addr = self.place(op.addr).address;
+                out.push(Op { addr, ..op });
+                continue;
+            }
             if !op.kind.is_access() {
                 out.push(op);
                 continue;

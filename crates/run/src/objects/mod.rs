@@ -19,7 +19,8 @@ pub use plans::{By, PLANS, Plan, plan, quotas};
 pub use tally::Tally;
 
 use crate::dimms::{self, PowerPoint, TrayUse};
-use crate::{Error, Measured, RunResult, RunSpec, TrayOptions, Work};
+use crate::seen::{self, Eye};
+use crate::{Error, Measured, RunResult, RunSpec, Seen, TrayOptions, Work};
 pub use address_map::MOST_SITES;
 use address_map::PAGE;
 use layout::Layout;
@@ -31,7 +32,7 @@ use std::sync::Arc;
 use tiers::{Tiers, Where};
 pub use trace_sites::TraceSites;
 use varve_machine::energy::{CpuEnergy, Energy};
-use varve_machine::model::{self, Outcome, OwnerCounts, Progress};
+use varve_machine::model::{Outcome, OwnerCounts, Progress};
 use varve_machine::{Bytes, Machine, Program};
 use varve_pages::trays::{DimmMap, TrayState};
 use varve_pages::{Frames, Placement, Policy, Topology, policies};
@@ -75,6 +76,8 @@ pub struct ObjectSpec {
     pub seed: u64,
     /// Whether waits and misses are counted by site.
     pub by_site: bool,
+    /// Whether the result has what pictures are made of; nothing else of it changes.
+    pub pictures: bool,
 }
 
 /// What came of it.
@@ -249,21 +252,22 @@ pub fn run_objects(
         options.snapshot_ns = dimms::FIRST_SNAPSHOT_NS;
     }
     let programs: &mut [&mut dyn Program] = &mut [&mut program];
-    let outcome = match spec.by_site {
-        true => {
-            let mut owners = layout.clone();
-            model::run_by_owner(
-                &run.machine,
-                &mut placement,
-                programs,
-                &options,
-                &mut owners,
-                watch,
-            )?
-        }
-        false => model::run(&run.machine, &mut placement, programs, &options, watch)?,
-    };
+    let eye = Eye::new(spec.pictures, placement.topology());
+    let mut owners = layout.clone();
+    let owners = spec.by_site.then_some(&mut owners as _);
+    let outcome = seen::run(
+        &run.machine,
+        &mut placement,
+        programs,
+        &options,
+        owners,
+        &eye,
+        watch,
+    )?;
     let mut result = RunResult::new(&run, &name, &placement, &outcome);
+    result.seen = eye
+        .looks()
+        .then(|| Box::new(Seen::of(&run.machine, &outcome, &[], 1, &eye)));
     // Programs give back what they have before they end: what counts is what they had.
     let peak = peak.get();
     result.measured.fast_bytes = peak.fast * PAGE;
@@ -280,8 +284,18 @@ pub fn run_objects(
     let counted = layout.tallies().len().max(outcome.owners.len());
     // Those that nobody touched are there too.
     let count = counted.max(spec.sites.keys.len());
+    let seen = outcome.sampled.map_or(1.0, |s| s.times);
+    // Objects are told of all over the run, and accesses where it was seen.
+    let tally = |site: usize| {
+        let tally = layout.tallies().get(site).copied().unwrap_or_default();
+        Tally {
+            reads: (tally.reads as f64 * seen) as u64,
+            writes: (tally.writes as f64 * seen) as u64,
+            ..tally
+        }
+    };
     let sites = (0..count).map(|site| SiteCounts {
-        tally: layout.tallies().get(site).copied().unwrap_or_default(),
+        tally: tally(site),
         waits: outcome.owners.get(site).copied().unwrap_or_default(),
     });
     Ok(ObjectResult {

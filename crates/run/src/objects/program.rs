@@ -63,6 +63,10 @@ impl Program for PlacedProgram {
         self.trace.pull(thread, out, &mut *self.layout.get())
     }
 
+    fn unseen(&self) -> Option<u64> {
+        self.trace.unseen()
+    }
+
     fn failure(&self) -> Option<String> {
         self.trace.failure()
     }

@@ -9,7 +9,7 @@
 //! | | `varve_leave` | leaves the innermost entry from any depth |
 //! | | `varve_resume` | goes on at an exception handler of a frame further up |
 //! | `stubs.rs` | `exit`, `lazy`, `lazy_entries` | the ways out of compiled code, as machine code: they note the frame pointer, and where the return address is |
-//! | `frames.rs` | `caller`, `return_address` | what lies where a frame pointer points, and where an exit noted the return address |
+//! | `frames.rs` | `caller`, `return_address`, `return_slot` | what lies where a frame pointer points, and where an exit noted the return address |
 //! | `signals.rs` | `Interrupted` | reads the registers of an interrupted thread, and has it go on elsewhere |
 //! | `counters.rs` | `varve_count_target` | counts the target of a call, and changes no register |
 //! | `relocate.rs` | `relocate` | fills the address of a function into machine code |

@@ -90,6 +90,16 @@ impl CodeMemory {
         self.run.wrapping_add(self.used.next_multiple_of(16))
     }
 
+    /// The bytes of a piece of code, from the address that it runs at.
+    ///
+    /// Panics if there was never code.
+    pub fn bytes(&self, start: usize, len: usize) -> &[u8] {
+        let at = start - self.run as usize;
+        assert!(at + len <= self.used, "code that was added");
+        // SAFETY: the range was written before, is mapped to be read, and never changes.
+        unsafe { std::slice::from_raw_parts(self.run.add(at), len) }
+    }
+
     /// Copies code in; the result is where it runs, [`CodeMemory::next`] as it was before.
     pub fn add(&mut self, code: &[u8]) -> Result<*const u8> {
         let at = self.used.next_multiple_of(16);

@@ -1,5 +1,6 @@
 //! Machine code of a store: where it is, and what each address in it means.
 
+pub(crate) mod jitdump;
 pub(crate) mod map;
 pub(crate) mod memory;
 pub(crate) mod perf;

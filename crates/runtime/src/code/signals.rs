@@ -21,6 +21,9 @@ pub(crate) struct Running {
     pub guard: Range<usize>,
 }
 
+/// Bytes that are left to the handling of an overflow, whatever runs above it.
+const HOST: usize = 512 << 10;
+
 thread_local! {
     static RUNNING: Cell<*const Running> = const { Cell::new(std::ptr::null()) };
 }
@@ -88,7 +91,12 @@ unsafe extern "C" fn handler(
             };
             let mut stack = thread.free_stack();
             if stack < running.limit || running.guard.contains(&context.fault_address) {
-                stack = running.overflow_stack;
+                // Functions of the host that have called back may be deeper than that.
+                let host = running.guard.end + HOST..running.overflow_stack;
+                stack = match host.contains(&stack) {
+                    true => stack,
+                    false => running.overflow_stack,
+                };
             }
             let landing = crate::helpers::traps::fault_landing as *const () as usize;
             thread.call(landing, running.context as usize, stack);

@@ -54,6 +54,19 @@ pub(crate) unsafe fn innermost(vm: &Vm, visit: &mut dyn FnMut(Frame) -> bool) {
     }
 }
 
+/// Visits the frames of the activation around the innermost one, until `visit` says false.
+///
+/// # Safety
+/// As [`innermost`], and there are two activations.
+pub(crate) unsafe fn around(vm: &Vm, visit: &mut dyn FnMut(Frame) -> bool) {
+    // SAFETY: the entry saved the exit of the activation before it.
+    unsafe {
+        let record = &*((*vm.context).entry as *const EntryRecord);
+        let pc = arch::return_address(record.exit_sp);
+        activation(vm, record.exit_fp, pc, visit);
+    }
+}
+
 /// Visits the frames of compiled code from one that was interrupted, innermost activation only.
 ///
 /// # Safety

@@ -2,6 +2,7 @@
 
 use super::alias::Region;
 use super::facts::Fact;
+use super::signatures::REFERENCE;
 use super::translate::{Translator, args};
 use crate::helpers::Helper;
 use crate::store::region::{CONTEXT, Context, displacement};
@@ -73,8 +74,7 @@ impl Translator<'_, '_> {
     fn reference_to(&mut self, address: Value) -> Value {
         let base = self.base();
         let byte = self.b.ins().isub(address, base);
-        let wide = self.b.ins().ushr_imm_u(byte, self.env.align.shift() as i64);
-        self.b.ins().ireduce(types::I32, wide)
+        self.b.ins().ushr_imm_u(byte, self.env.align.shift() as i64)
     }
 
     /// Writes a header, and gives the constant.
@@ -103,7 +103,7 @@ impl Translator<'_, '_> {
     fn begin_birth(&mut self, ty: TypeIndex, site: u32) -> Birth {
         let (slow, done) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(slow);
-        let object = self.b.append_block_param(done, types::I32);
+        let object = self.b.append_block_param(done, REFERENCE);
         Birth {
             ty,
             site,

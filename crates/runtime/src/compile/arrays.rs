@@ -78,14 +78,15 @@ impl Translator<'_, '_> {
         let ty = self.env.module.types[type_index as usize];
         let len = self.pop();
         let offset = self.pop();
-        let (i, ty, s, site) = (
-            self.instance_id(),
+        // One operand for both: helpers that throw have few.
+        let segment = u64::from(self.env.instance_id) << 32 | u64::from(segment);
+        let (segment, ty, site) = (
+            self.i64(segment as i64),
             self.i32(ty as i64),
-            self.i32(segment as i64),
             self.i32(site as i64),
         );
         let v = self
-            .call_helper(helper, &[i, ty, s, offset, len, site])
+            .call_helper(helper, &[segment, ty, offset, len, site])
             .expect("result");
         self.born(v, None, site);
         self.push(v, self.concrete(type_index, false));
@@ -143,9 +144,18 @@ impl Translator<'_, '_> {
                 self.fill(o[0], o[1], o[2], o[3]);
                 self.count_access(Counted::Write, o[0], Some(o[3]));
             }
-            ArrayCopy { .. } => {
+            ArrayCopy {
+                array_type_index_dst,
+                ..
+            } => {
                 let o = self.pop_n(5);
-                self.call_helper(Helper::ArrayCopy, &o);
+                let ty = self.env.module.types[array_type_index_dst as usize];
+                match self.copies_inline(ty) {
+                    true => self.copy_inline(ty, &o),
+                    false => {
+                        self.call_helper(Helper::ArrayCopy, &o);
+                    }
+                }
                 self.count_access(Counted::Write, o[0], Some(o[4]));
                 self.count_access(Counted::Read, o[2], Some(o[4]));
             }

@@ -84,8 +84,7 @@ impl Translator<'_, '_> {
         self.b.switch_to_block(note);
         let one = self.b.ins().iconst(types::I8, 1);
         self.b.ins().store(flags, one, card, 0);
-        let entry = self.b.ins().ireduce(types::I32, line);
-        let entry = self.b.ins().ishl_imm_u(entry, 1);
+        let entry = self.b.ins().ishl_imm_u(line, 1);
         let entry = self
             .b
             .ins()
@@ -102,7 +101,7 @@ impl Translator<'_, '_> {
             + layout::MUTATOR_REMEMBERED;
         let cursor = self.b.ins().load(types::I64, flags, base, at);
         let entries = self.trusted(Region::Remembered);
-        self.b.ins().store(entries, entry, cursor, 0);
+        self.b.ins().istore32(entries, entry, cursor, 0);
         let after = self.b.ins().iadd_imm_s(cursor, 4);
         self.b.ins().store(flags, after, base, at);
     }

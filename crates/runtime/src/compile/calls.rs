@@ -1,6 +1,6 @@
 //! Calls of all kinds, and exceptions.
 
-use super::signatures::{clif_type, helper_signature};
+use super::signatures::{REFERENCE, clif_type, helper_signature};
 use super::slot::Slot;
 use super::translate::{Translator, args};
 use super::traps::trap_code;
@@ -28,7 +28,7 @@ pub(super) enum Callee {
 }
 
 impl Translator<'_, '_> {
-    /// Calls a helper of the runtime. Helpers trap by themselves, and throw nothing that code here could catch.
+    /// Calls a helper of the runtime. Helpers trap by themselves; what some throw goes to the handler around, if there is one.
     pub(super) fn call_helper(&mut self, helper: Helper, operands: &[Value]) -> Option<Value> {
         let f = match self.helpers.get(&helper) {
             Some(&f) => f,
@@ -52,7 +52,15 @@ impl Translator<'_, '_> {
         };
         let vm = self.load_context(offset_of!(Context, vm));
         let mut all = vec![vm];
-        all.extend_from_slice(operands);
+        let (wanted, _) = helper.signature();
+        for (&operand, &ty) in operands.iter().zip(wanted) {
+            // Helpers take references as memory has them.
+            let wide = self.b.func.dfg.value_type(operand) == REFERENCE;
+            all.push(match wide && ty == types::I32 {
+                true => self.b.ins().ireduce(types::I32, operand),
+                false => operand,
+            });
+        }
         if helper.may_collect() {
             self.fresh.clear();
         }
@@ -61,8 +69,24 @@ impl Translator<'_, '_> {
             // What is stored into durable arrays becomes durable.
             self.forget_settled();
         }
-        let inst = self.b.ins().call(f, &all);
-        self.b.inst_results(inst).first().copied()
+        let handler = self.handlers.last().copied();
+        let result = match handler.filter(|_| helper.may_throw()) {
+            None => {
+                let inst = self.b.ins().call(f, &all);
+                self.b.inst_results(inst).first().copied()
+            }
+            Some(handler) => {
+                let (_, result) = helper.signature();
+                let sig = self.b.func.dfg.ext_funcs[f].signature;
+                let (table, normal) = self.exception_table(sig, result.as_slice(), handler);
+                self.b.ins().try_call(f, &all, table);
+                self.go_on_after_try(normal).first().copied()
+            }
+        };
+        match helper.gives_reference() {
+            true => result.map(|narrow| self.b.ins().uextend(REFERENCE, narrow)),
+            false => result,
+        }
     }
 
     /// Calls a helper with operands from the stack as its last arguments.
@@ -96,8 +120,7 @@ impl Translator<'_, '_> {
     /// The address of a function record's fields, as a base for offsets within it.
     fn record(&mut self, func: Value) -> (Value, i32) {
         let base = self.base();
-        let place = self.b.ins().uextend(types::I64, func);
-        (self.b.ins().iadd(base, place), displacement(0))
+        (self.b.ins().iadd(base, func), displacement(0))
     }
 
     fn code_of(&mut self, func: Value, null: TrapKind) -> Value {
@@ -140,10 +163,7 @@ impl Translator<'_, '_> {
     fn indirect(&mut self, table: u32, ty: TypeIndex) -> (Value, Value) {
         let index = self.pop();
         let address = self.element_address(table, index, TrapKind::UndefinedElement);
-        let func = self
-            .b
-            .ins()
-            .load(types::I32, MemFlagsData::trusted(), address, 0);
+        let func = self.b.ins().uload32(MemFlagsData::trusted(), address, 0);
         let element = self.env.module.tables[table as usize].0.element.heap;
         let wanted = HeapType::Concrete(ty, Kind::Func);
         if !self.env.types.is_heap_subtype(element, wanted) {
@@ -194,9 +214,22 @@ impl Translator<'_, '_> {
         results: &[ValType],
         handler: Block,
     ) -> Vec<Value> {
+        let results: Vec<ir::Type> = results.iter().map(|&t| clif_type(t)).collect();
+        let (table, normal) = self.exception_table(sig, &results, handler);
+        self.b.ins().try_call_indirect(code, operands, table);
+        self.go_on_after_try(normal)
+    }
+
+    /// Where a call goes on: the block that it returns to, and with what was thrown the handler.
+    fn exception_table(
+        &mut self,
+        sig: ir::SigRef,
+        results: &[ir::Type],
+        handler: Block,
+    ) -> (ir::ExceptionTable, Block) {
         let normal = self.b.create_block();
         for &t in results {
-            self.b.append_block_param(normal, clif_type(t));
+            self.b.append_block_param(normal, t);
         }
         let pool = &mut self.b.func.dfg.value_lists;
         let returned = BlockCall::new(
@@ -206,8 +239,11 @@ impl Translator<'_, '_> {
         );
         let thrown = BlockCall::new(handler, [BlockArg::TryCallExn(0)], pool);
         let table = ExceptionTableData::new(sig, returned, [ExceptionTableItem::Default(thrown)]);
-        let table = self.b.func.dfg.exception_tables.push(table);
-        self.b.ins().try_call_indirect(code, operands, table);
+        (self.b.func.dfg.exception_tables.push(table), normal)
+    }
+
+    /// Goes on where a call returns to: its results.
+    fn go_on_after_try(&mut self, normal: Block) -> Vec<Value> {
         self.b.switch_to_block(normal);
         self.b.seal_block(normal);
         self.b.block_params(normal).to_vec()
@@ -239,6 +275,7 @@ impl Translator<'_, '_> {
         let first = self.activation().handlers;
         let handlers = self.handlers.split_off(first);
         self.call_any(callee, ty, true)?;
+        self.join_truth();
         self.handlers.extend(handlers);
         if self.is_reachable() {
             let depth = self.function_depth();
@@ -291,8 +328,7 @@ impl Translator<'_, '_> {
     pub(super) fn throw_to(&mut self, exception: Value, handlers: usize) {
         match self.handlers[..handlers].last().copied() {
             Some(handler) => {
-                let wide = self.b.ins().uextend(types::I64, exception);
-                self.b.ins().jump(handler, &args(&[wide]));
+                self.b.ins().jump(handler, &args(&[exception]));
             }
             None => {
                 self.call_helper(Helper::Throw, &[exception]);
@@ -362,7 +398,9 @@ impl Translator<'_, '_> {
     /// The exception that a block takes, which is the one that translation goes on in.
     pub(super) fn caught_in(&mut self, block: Block) -> Value {
         let payload = self.b.block_params(block)[0];
-        let exception = self.b.ins().ireduce(types::I32, payload);
+        // Whoever threw it may have left anything in the upper half.
+        let low = self.b.ins().ireduce(types::I32, payload);
+        let exception = self.b.ins().uextend(REFERENCE, low);
         self.b.declare_value_needs_stack_map(exception);
         exception
     }

@@ -13,6 +13,14 @@ use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value, types};
 use varve_heap::layout;
 use wasmparser::Operator;
 
+/// Whether a reference of a type may be an integer of 31 bits.
+fn may_be_i31(ty: HeapType) -> bool {
+    matches!(
+        ty,
+        HeapType::Any | HeapType::Eq | HeapType::I31 | HeapType::Extern
+    )
+}
+
 impl Translator<'_, '_> {
     fn row_word(&mut self, ty: Value, word: u32) -> Value {
         let base = self.base();
@@ -76,10 +84,9 @@ impl Translator<'_, '_> {
         if wanted == I31 {
             return is_i31;
         }
-        let may_be_i31 = matches!(from, Any | Eq | I31 | Extern);
         let (object, done) = (self.b.create_block(), self.b.create_block());
         let result = self.b.append_block_param(done, types::I8);
-        if may_be_i31 {
+        if may_be_i31(from) {
             let eq = self.b.ins().iconst(types::I8, (wanted == Eq) as i64);
             self.b.ins().brif(is_i31, done, &args(&[eq]), object, &[]);
         } else {
@@ -154,10 +161,90 @@ impl Translator<'_, '_> {
     }
 
     fn ref_cast(&mut self, heap: wasmparser::HeapType, nullable: bool) {
-        let (operand, to, v) = self.tested(heap, nullable);
-        self.b.ins().trapz(v, trap_code(TrapKind::CastFailure));
+        if self.counts() {
+            let (operand, to, v) = self.tested(heap, nullable);
+            self.b.ins().trapz(v, trap_code(TrapKind::CastFailure));
+            self.push(operand.value, ValType::Ref(to));
+            return;
+        }
+        let to = RefType {
+            nullable,
+            heap: self.heap_type(heap),
+        };
+        let operand = self.pop_operand();
+        self.check_cast(operand, to);
         self.learn(Fact::Is(operand.value, to));
         self.push(operand.value, ValType::Ref(to));
+    }
+
+    /// Traps where a reference is not of a type. Unlike a test this leaves no truth value behind where paths meet.
+    fn check_cast(&mut self, operand: Operand, to: RefType) {
+        let ValType::Ref(from) = operand.ty else {
+            unreachable!("validated: a reference")
+        };
+        if self.is_known(operand.value, to) {
+            return;
+        }
+        let failure = trap_code(TrapKind::CastFailure);
+        let may_be_null = from.nullable && !self.is_never_null(operand.value);
+        let done = (may_be_null && to.nullable).then(|| self.b.create_block());
+        match done {
+            Some(done) => {
+                let some = self.b.create_block();
+                self.b.ins().brif(operand.value, some, &[], done, &[]);
+                self.b.seal_block(some);
+                self.b.switch_to_block(some);
+            }
+            None if may_be_null => {
+                self.b.ins().trapz(operand.value, failure);
+            }
+            None => {}
+        }
+        match self.leaf(from.heap, to.heap) {
+            Some(ty) => self.check_leaf(operand.value, from.heap, ty),
+            None => {
+                let fits = self.test_non_null(operand.value, from.heap, to.heap);
+                self.b.ins().trapz(fits, failure);
+            }
+        }
+        if let Some(done) = done {
+            self.b.ins().jump(done, &[]);
+            self.b.seal_block(done);
+            self.b.switch_to_block(done);
+        }
+    }
+
+    /// The type that a cast asks for, if no module has extended it yet though one may: then an object of it is most likely of just that type.
+    fn leaf(&self, from: HeapType, wanted: HeapType) -> Option<TypeIndex> {
+        let HeapType::Concrete(ty, Kind::Struct | Kind::Array) = wanted else {
+            return None;
+        };
+        let types = self.env.types;
+        let is_leaf = !types.get(ty).ty.is_final && !types.get(ty).extended;
+        let is_known = types.is_heap_subtype(from, wanted);
+        (is_leaf && !is_known && !self.observes()).then_some(ty)
+    }
+
+    /// Traps where an object, of a reference that is not null, is not of a type: compares with the type itself first, which needs no
+    /// more than the object's header.
+    fn check_leaf(&mut self, reference: Value, from: HeapType, ty: TypeIndex) {
+        let failure = trap_code(TrapKind::CastFailure);
+        if may_be_i31(from) {
+            let tag = self.b.ins().band_imm_u(reference, layout::I31_TAG as i64);
+            self.b.ins().trapnz(tag, failure);
+        }
+        let actual = self.type_of_object(reference);
+        let same = self.b.ins().icmp_imm_s(IntCC::Equal, actual, ty as i64);
+        let (other, done) = (self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(other);
+        self.b.ins().brif(same, done, &[], other, &[]);
+        self.b.seal_block(other);
+        self.b.switch_to_block(other);
+        let fits = self.is_type(actual, ty);
+        self.b.ins().trapz(fits, failure);
+        self.b.ins().jump(done, &[]);
+        self.b.seal_block(done);
+        self.b.switch_to_block(done);
     }
 
     fn br_on_cast(

@@ -6,6 +6,7 @@ use super::traps::trap_code;
 use crate::error::{Error, Result, TrapKind};
 use crate::types::*;
 use cranelift_codegen::ir::{self, Block, BlockArg, InstBuilder, Value, types};
+use cranelift_frontend::Variable;
 use wasmparser as wp;
 use wasmparser::Operator;
 
@@ -49,6 +50,8 @@ pub(super) struct Frame {
     pub height: usize,
     /// Blocks that take exceptions in it, from the outermost on.
     pub handlers: usize,
+    /// The local that the operators after its end ask whether it is 0, if they do.
+    pub tested: Option<Variable>,
     /// What was known where it began.
     pub entry: Facts,
     /// How its end is reached.
@@ -58,11 +61,49 @@ pub(super) struct Frame {
 /// The ways that lead to the end of a block.
 #[derive(Default)]
 pub(super) struct Exits {
-    count: usize,
+    pub count: usize,
     /// What all of them know.
-    facts: Option<Facts>,
+    pub facts: Option<Facts>,
     /// What the last one leaves on the stack.
     values: Vec<Value>,
+    /// Ways apart from these that leave a 0, and that leave a 1.
+    pub decided: [Option<Decided>; 2],
+}
+
+/// Ways to a block's end that leave the same truth value.
+pub(super) struct Decided {
+    /// Where they meet.
+    pub block: Block,
+    /// What all of them know.
+    pub facts: Option<Facts>,
+}
+
+/// What a path leaves.
+#[derive(Clone, Copy)]
+pub(super) enum Left {
+    /// A 0 or a 1.
+    Decided(bool),
+    /// What only the program's run decides.
+    Open(Value),
+    /// The same, in the local that is asked next.
+    InLocal,
+}
+
+/// Where code goes on, and what is known there.
+pub(super) struct Path {
+    pub block: Block,
+    pub facts: Facts,
+}
+
+/// A truth value that is the topmost operand, or in the local that becomes it next, on paths of which each has a block of its own.
+pub(super) struct Truth {
+    pub paths: Vec<(Path, Left)>,
+    /// Whether it is in a local: then the next operator reads that, and a branch comes soon.
+    pub in_local: bool,
+    /// Whether 0 is meant where 1 is left, and the other way around.
+    pub negated: bool,
+    /// Where all of them meet if no branch follows.
+    pub join: Block,
 }
 
 impl Exits {
@@ -107,12 +148,16 @@ impl Translator<'_, '_> {
 
     /// The same by the target's place in the list of open blocks.
     pub(super) fn target_at(&mut self, i: usize) -> (Block, Vec<ValType>) {
-        let frame = &mut self.control[i];
+        let frame = &self.control[i];
         let (label, types) = (frame.label, frame.label_types().to_vec());
         match frame.kind {
             FrameKind::Loop => self.repeat(i),
             FrameKind::EnteredLoop(_) => {}
             _ => {
+                if let Some(block) = self.decided_exit(i) {
+                    return (block, vec![]);
+                }
+                let frame = &mut self.control[i];
                 let values = &self.stack[self.stack.len() - types.len()..];
                 frame.exits.add(&self.facts, values);
             }
@@ -183,7 +228,12 @@ impl Translator<'_, '_> {
         results: Vec<ValType>,
     ) {
         let height = self.stack.len() - params.len();
+        let tested = match kind {
+            FrameKind::Block | FrameKind::If(_) => self.tested_after(),
+            _ => None,
+        };
         self.control.push(Frame {
+            tested,
             kind,
             label,
             after,
@@ -304,6 +354,18 @@ impl Translator<'_, '_> {
             Operator::Br { relative_depth } => self.branch(relative_depth),
             Operator::BrIf { relative_depth } => {
                 let condition = self.pop();
+                match self.constant(condition) {
+                    Some(0) => {
+                        self.end_operator(op);
+                        return Ok(());
+                    }
+                    Some(_) => {
+                        self.branch(relative_depth);
+                        self.end_operator(op);
+                        return Ok(());
+                    }
+                    None => {}
+                }
                 let (block, types) = self.target_if(relative_depth, condition);
                 let args = self.branch_args(types.len());
                 self.branch_if(condition, block, &args);
@@ -367,7 +429,11 @@ impl Translator<'_, '_> {
     }
 
     /// Jumps from the end of a block's body to what follows it.
-    fn leave_arm(&mut self) {
+    pub(super) fn leave_arm(&mut self) {
+        if let Some(block) = self.decided_exit(self.control.len() - 1) {
+            self.b.ins().jump(block, &[]);
+            return;
+        }
         let frame = self.control.last_mut().expect("open block");
         let (after, count) = (frame.after, frame.results.len());
         let values = &self.stack[self.stack.len() - count..];
@@ -448,6 +514,8 @@ impl Translator<'_, '_> {
             let values = self.b.block_params(frame.after).to_vec();
             self.b.ins().return_(&values);
             self.reachable = false;
+        } else if frame.exits.decided.iter().any(Option::is_some) {
+            self.continue_decided(frame);
         } else if reached {
             self.continue_in(frame.after, &frame.results);
             self.facts = frame.exits.facts.unwrap_or_default();

@@ -25,6 +25,8 @@ pub(super) struct Effects {
     pub fields: HashSet<(u32, u32)>,
     /// The types of arrays whose elements are stored.
     pub arrays: HashSet<u32>,
+    /// Globals that are set.
+    pub globals: BTreeSet<u32>,
     /// Locals that are assigned.
     pub assigned: BTreeSet<u32>,
     /// Locals that are read.
@@ -59,6 +61,7 @@ impl Effects {
         self.anything |= other.anything;
         self.fields.extend(&other.fields);
         self.arrays.extend(&other.arrays);
+        self.globals.extend(&other.globals);
     }
 
     fn note(&mut self, op: &Operator<'_>) {
@@ -76,6 +79,9 @@ impl Effects {
             }
             ReturnCall { .. } | ReturnCallIndirect { .. } | ReturnCallRef { .. } => {
                 self.anything = true;
+            }
+            GlobalSet { global_index } => {
+                self.globals.insert(global_index);
             }
             StructSet {
                 struct_type_index,

@@ -7,6 +7,7 @@ use super::alias::Region;
 use super::effects::Effects;
 use super::isa::Level;
 use super::translate::Translator;
+use crate::store::region::Place;
 use crate::types::{RefType, ValType};
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{InstructionData, Opcode, Value};
@@ -38,6 +39,10 @@ pub(super) enum Fact {
     Field(Value, Region, Value),
     /// The element at the index, which is within the array, is this value.
     Element(Value, Value, Region, Value),
+    /// The global at the place holds this value.
+    Global(Place, Value),
+    /// The reference is of the function whose record is at the place.
+    Function(Value, Place),
 }
 
 /// What is known somewhere, latest last.
@@ -56,6 +61,10 @@ pub(super) fn meet(known: &mut Option<Facts>, path: &Facts) {
 pub(super) enum Condition {
     Is(Value, RefType),
     Compare(IntCC, Value, Value),
+    /// The first integer is at least 0 and less than the second, with sign.
+    Within(Value, Value),
+    /// The reference is null; if it is not, it is of the type.
+    Null(Value, RefType),
     /// The other condition is 0.
     Not(Value),
 }
@@ -93,6 +102,22 @@ impl Translator<'_, '_> {
             Fact::Element(a, i, region, value) if (a, i, region) == (array, index, elements) => {
                 Some(value)
             }
+            _ => None,
+        })
+    }
+
+    /// What a global holds, if it has been read or set.
+    pub(super) fn global_at(&self, place: Place) -> Option<Value> {
+        self.recent().find_map(|&f| match f {
+            Fact::Global(p, value) if p == place => Some(value),
+            _ => None,
+        })
+    }
+
+    /// The function that a reference is known to be of, by its record's place.
+    pub(super) fn function_of(&self, reference: Value) -> Option<Place> {
+        self.recent().find_map(|&f| match f {
+            Fact::Function(r, place) if r == reference => Some(place),
             _ => None,
         })
     }
@@ -153,6 +178,12 @@ impl Translator<'_, '_> {
                     .iter()
                     .map(|&ty| self.element_region(self.env.module.types[ty as usize])),
             )
+            .chain(
+                effects
+                    .globals
+                    .iter()
+                    .map(|&global| Region::Global(self.env.instance.globals[global as usize])),
+            )
             .collect();
         self.forget(|region| regions.contains(&region));
     }
@@ -170,6 +201,7 @@ impl Translator<'_, '_> {
     fn forget(&mut self, stored: impl Fn(Region) -> bool) {
         self.facts.retain(|fact| match *fact {
             Fact::Field(_, region, _) | Fact::Element(_, _, region, _) => !stored(region),
+            Fact::Global(place, _) => !stored(Region::Global(place)),
             _ => true,
         });
     }
@@ -240,6 +272,11 @@ impl Translator<'_, '_> {
     pub(super) fn learn_condition(&mut self, condition: Value, holds: bool) {
         match self.conditions.get(&condition).copied() {
             Some(Condition::Is(value, ty)) if holds => self.learn(Fact::Is(value, ty)),
+            Some(Condition::Null(value, ty)) if !holds => self.learn(Fact::Is(value, ty)),
+            Some(Condition::Within(index, length)) if holds => {
+                self.learn(Fact::NonNegative(index));
+                self.learn(Fact::Less(index, length));
+            }
             Some(Condition::Not(other)) => self.learn_condition(other, !holds),
             Some(Condition::Compare(cc, a, b)) => {
                 self.learn_comparison(if holds { cc } else { cc.complement() }, a, b)
@@ -264,8 +301,49 @@ impl Translator<'_, '_> {
         }
     }
 
+    /// What a comparison of 32-bit integers comes to, if that is known.
+    pub(super) fn decided(&self, cc: IntCC, a: Value, b: Value) -> Option<bool> {
+        let knows = |fact| self.recent().any(|&f| f == fact);
+        let less = |a: Value, b: Value| {
+            knows(Fact::Less(a, b)) || (self.constant(a) == Some(-1) && knows(Fact::NonNegative(b)))
+        };
+        let not_less = |a: Value, b: Value| {
+            knows(Fact::Less(b, a)) || (self.constant(b) == Some(0) && knows(Fact::NonNegative(a)))
+        };
+        let is_less = |a, b| match (less(a, b), not_less(a, b)) {
+            (true, _) => Some(true),
+            (_, true) => Some(false),
+            _ => None,
+        };
+        match cc {
+            IntCC::SignedLessThan => is_less(a, b),
+            IntCC::SignedGreaterThanOrEqual => is_less(a, b).map(|is| !is),
+            IntCC::SignedGreaterThan => is_less(b, a),
+            IntCC::SignedLessThanOrEqual => is_less(b, a).map(|is| !is),
+            _ => None,
+        }
+    }
+
+    /// Whether a reference is known not to be null.
+    pub(super) fn is_never_null(&self, value: Value) -> bool {
+        self.recent().any(|fact| match *fact {
+            Fact::Is(v, ty) => v == value && !ty.nullable,
+            Fact::InBounds(v, _)
+            | Fact::Length(v, _)
+            | Fact::Settled(v)
+            | Fact::Volatile(v)
+            | Fact::Place(v, _)
+            | Fact::Field(v, ..)
+            | Fact::Element(v, ..)
+            | Fact::Function(v, _) => v == value,
+            Fact::NothingDurable | Fact::NonNegative(_) | Fact::Less(..) | Fact::Global(..) => {
+                false
+            }
+        })
+    }
+
     /// The value of a 32-bit constant.
-    fn constant(&self, value: Value) -> Option<i64> {
+    pub(super) fn constant(&self, value: Value) -> Option<i64> {
         let dfg = &self.b.func.dfg;
         let inst = dfg.value_def(dfg.resolve_aliases(value)).inst()?;
         match dfg.insts[inst] {

@@ -198,6 +198,7 @@ impl Translator<'_, '_> {
             .extend([types::I64, types::I32].map(ir::AbiParam::new));
         let sig = self.b.import_signature(sig);
         let code = self.i64(varve_count_target as *const () as i64);
+        let func = self.b.ins().ireduce(types::I32, func);
         self.b.ins().call_indirect(sig, code, &[cell, func]);
     }
 

@@ -114,7 +114,10 @@ fn load(b: &mut FunctionBuilder<'_>, types: &[ValType], words: ir::Value) -> Vec
     let mut at = 0;
     let mut values = Vec::with_capacity(types.len());
     for &ty in types {
-        values.push(b.ins().load(clif_type(ty), flags(), words, at));
+        values.push(match ty {
+            ValType::Ref(_) => b.ins().uload32(flags(), words, at),
+            _ => b.ins().load(clif_type(ty), flags(), words, at),
+        });
         at += 8 * ty.words() as i32;
     }
     values

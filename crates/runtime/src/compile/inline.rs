@@ -1,6 +1,6 @@
 //! Which calls are inlined, and how.
 
-use super::facts::meet;
+use super::facts::{Fact, meet};
 use super::feedback::Feedback;
 use super::isa::Level;
 use super::resume::Why;
@@ -23,6 +23,8 @@ const LARGE: usize = 250;
 const MOST: usize = 2500;
 /// Functions around each other.
 const DEPTH: usize = 9;
+/// Times that a function is inlined into itself. Code that tells of its accesses keeps recursive calls, whose frames are memory too.
+const RECURSIVE: usize = 1;
 /// A call is frequent, or rare, if it happens this many times less often than what happens most in the function that is
 /// compiled.
 const FREQUENT: f64 = 64.0;
@@ -69,7 +71,8 @@ impl Translator<'_, '_> {
             return false;
         }
         let id = self.env.func_at(self.env.instance.funcs[index as usize]);
-        if self.activations.iter().any(|a| a.func_id == id) {
+        let around = self.activations.iter().filter(|a| a.func_id == id).count();
+        if around > if self.observes() { 0 } else { RECURSIVE } {
             return false;
         }
         let module = self.env.module;
@@ -177,6 +180,14 @@ impl Translator<'_, '_> {
         if self.leave_if_never() {
             return Ok(());
         }
+        let func = self.stack.last().expect("validated").value;
+        let known = self.function_of(func);
+        if let Some(index) = known.and_then(|place| self.own_function(place)) {
+            // A call before this one found out.
+            self.pop();
+            let calls = self.frequency();
+            return self.call_known(index, calls, returns);
+        }
         let Some(t) = self.targets() else {
             self.call_unknown(ty);
             return Ok(());
@@ -193,7 +204,6 @@ impl Translator<'_, '_> {
             return Ok(());
         }
         let results = self.env.types.func(ty).results.clone();
-        let func = self.stack.last().expect("validated").value;
         let done = self.block_for(&results);
         let bottom = self.stack.len() - 1 - self.env.types.func(ty).params.len();
         let operands = self.stack[bottom..].to_vec();
@@ -209,8 +219,12 @@ impl Translator<'_, '_> {
             self.b.switch_to_block(yes);
             self.fresh.clear();
             let known = self.facts.clone();
+            if !self.observes() {
+                self.learn(Fact::Function(func, place));
+            }
             self.pop();
             self.call_known(index, Some(hits), returns)?;
+            self.join_truth();
             if self.is_reachable() {
                 let args = self.branch_args(results.len());
                 self.b.ins().jump(done, &args);
@@ -276,7 +290,9 @@ impl Translator<'_, '_> {
 
     /// Leaves for baseline code, at a place that was never reached there.
     fn leave_cold(&mut self) {
-        if let Some(here) = self.b.current_block() {
+        if let Some(here) = self.b.current_block()
+            && self.b.func.layout.entry_block() != Some(here)
+        {
             self.b.set_cold_block(here);
         }
         let point = self.point(self.offset, self.stack.len(), 0);
@@ -338,6 +354,7 @@ impl Translator<'_, '_> {
             self.declare_local(t, o.value);
         }
         self.declare_zeroed(&body)?;
+        self.find_tests(&body)?;
         self.open_function();
         let reader = body
             .get_operators_reader()

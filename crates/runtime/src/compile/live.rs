@@ -118,7 +118,9 @@ fn step(op: &Operator<'_>, checked: bool) -> Option<Step> {
         | StructNewDefault { .. }
         | ArrayNew { .. }
         | ArrayNewDefault { .. }
-        | ArrayNewFixed { .. } => Step::Call,
+        | ArrayNewFixed { .. }
+        | ArrayNewData { .. }
+        | ArrayNewElem { .. } => Step::Call,
         Throw { .. } | ThrowRef | Rethrow { .. } => Step::Throw,
         StructGet { .. }
         | StructGetS { .. }

@@ -43,7 +43,7 @@ impl Translator<'_, '_> {
             .into_iter()
             .map(|local| {
                 let variable = self.locals[first + local as usize].variable;
-                (variable, self.b.use_var(variable))
+                (variable, self.value_of(variable))
             })
             .collect())
     }
@@ -128,7 +128,7 @@ impl Translator<'_, '_> {
         for local in effects.lengths.difference(&effects.assigned) {
             let local = &self.locals[self.activation().locals + *local as usize];
             if matches!(local.ty, ValType::Ref(r) if !r.nullable) {
-                let array = self.b.use_var(local.variable);
+                let array = self.value_of(local.variable);
                 self.read_length(array);
             }
         }
@@ -137,7 +137,7 @@ impl Translator<'_, '_> {
     fn read_path(&mut self, path: &Path, effects: &Effects, params: usize) {
         let local = &self.locals[self.activation().locals + path.local as usize];
         let (variable, mut ty) = (local.variable, local.ty);
-        let mut reference = self.b.use_var(variable);
+        let mut reference = self.value_of(variable);
         for &(struct_type, field) in &path.fields {
             let region = self.region_of(struct_type, field);
             let stored = |&(t, f): &(u32, u32)| self.region_of(t, f) == region;
@@ -155,7 +155,7 @@ impl Translator<'_, '_> {
             }
             let not_null = matches!(ty, ValType::Ref(r) if !r.nullable)
                 || matches!(ty, ValType::Ref(r) if self.is_known(reference, RefType { nullable: false, ..r }));
-            if !not_null && !self.leave_if_null(reference, params) {
+            if !not_null && !self.leave_if_null(reference, ty, params) {
                 return;
             }
             reference = self.read_field(reference, struct_type, field);
@@ -172,7 +172,7 @@ impl Translator<'_, '_> {
     }
 
     /// Leaves for baseline code at the loop's beginning if a reference is null; whether that can be done here.
-    fn leave_if_null(&mut self, reference: Value, params: usize) -> bool {
+    fn leave_if_null(&mut self, reference: Value, ty: ValType, params: usize) -> bool {
         if !self.may_leave() {
             return false;
         }
@@ -184,6 +184,7 @@ impl Translator<'_, '_> {
         self.b.switch_to_block(null);
         self.leave_at_loop(params);
         self.b.switch_to_block(next);
+        self.learn_type(reference, Self::non_null(ty));
         true
     }
 }

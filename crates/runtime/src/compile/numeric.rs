@@ -30,12 +30,28 @@ impl Translator<'_, '_> {
     fn compare(&mut self, cc: IntCC) {
         let b = self.pop();
         let a = self.pop();
+        let narrow = self.b.func.dfg.value_type(a) == types::I32;
+        if std::mem::take(&mut self.unsigned) {
+            let v = self.b.ins().icmp(IntCC::UnsignedLessThan, a, b);
+            self.push_bool(v);
+            let condition = self.stack.last().expect("just pushed").value;
+            return self.says(condition, Condition::Within(a, b));
+        }
+        if narrow && let Some(is) = self.decided(cc, a, b) {
+            return self.push_decided(is);
+        }
         let v = self.b.ins().icmp(cc, a, b);
         self.push_bool(v);
-        if self.b.func.dfg.value_type(a) == types::I32 {
+        if narrow {
             let condition = self.stack.last().expect("just pushed").value;
             self.says(condition, Condition::Compare(cc, a, b));
         }
+    }
+
+    /// A boolean that is known.
+    pub(super) fn push_decided(&mut self, is: bool) {
+        let v = self.i32(i64::from(is));
+        self.push(v, ValType::I32);
     }
 
     fn compare_float(&mut self, cc: FloatCC) {
@@ -47,6 +63,10 @@ impl Translator<'_, '_> {
 
     fn is_zero(&mut self) {
         let a = self.pop();
+        let narrow = self.b.func.dfg.value_type(a) == types::I32;
+        if narrow && let Some(known) = self.constant(a) {
+            return self.push_decided(known == 0);
+        }
         let v = self.b.ins().icmp_imm_s(IntCC::Equal, a, 0);
         self.push_bool(v);
         let condition = self.stack.last().expect("just pushed").value;

@@ -23,6 +23,7 @@ use super::facts::Fact;
 use super::feedback::CellKind;
 use super::isa::Level;
 use super::resume::Why;
+use super::signatures::REFERENCE as WIDE;
 use super::slot::{Kind, Slot};
 use super::translate::{Translator, args};
 use crate::engine::Checks;
@@ -94,6 +95,7 @@ impl Translator<'_, '_> {
         if !self.relies_on_nothing_durable() || self.nothing_durable() || !self.is_reachable() {
             return;
         }
+        self.join_truth();
         let offset = std::mem::replace(&mut self.offset, self.next_offset);
         if self.may_leave_after_call() {
             let base = self.base();
@@ -262,7 +264,8 @@ impl Translator<'_, '_> {
             .ushr_imm_u(header, i64::from(layout::TEMPERATURE_SHIFT));
         let high = self.b.ins().ireduce(types::I32, high);
         let high = self.b.ins().ishl_imm_u(high, i64::from(layout::SITE_BITS));
-        self.b.ins().bor(low, high)
+        let place = self.b.ins().bor(low, high);
+        self.b.ins().uextend(WIDE, place)
     }
 
     /// The object to load from: that of the reference, or its durable copy. None if the slot is in no object. The operands of the operator
@@ -304,7 +307,7 @@ impl Translator<'_, '_> {
             return reference;
         };
         let done = self.b.create_block();
-        let place = self.b.append_block_param(done, types::I32);
+        let place = self.b.append_block_param(done, WIDE);
         self.b.switch_to_block(action);
         let to = self.forwarded_to(reference);
         self.b.ins().jump(done, &args(&[to]));

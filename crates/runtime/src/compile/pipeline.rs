@@ -69,6 +69,9 @@ impl Translator<'_, '_> {
     // ---- known already ----------------------------------------------------------------------------------------------------------
 
     fn known(&self, slot: &Slot) -> Option<Value> {
+        if let Kind::Global { place } = slot.kind {
+            return self.global_at(place);
+        }
         let reference = slot.reference?;
         match slot.kind {
             Kind::Field { .. } => self.field_of(reference, slot.region),
@@ -171,9 +174,12 @@ impl Translator<'_, '_> {
 
     fn read(&mut self, slot: &Slot, address: Value) -> Value {
         let (flags, width) = (self.flags(slot), slot.width);
+        if width.is_reference() {
+            return self.b.ins().uload32(flags, address, slot.offset);
+        }
         let value = self.b.ins().load(width.part, flags, address, slot.offset);
         match width.signed {
-            _ if width.is_whole() => value,
+            _ if width.part == width.whole => value,
             true => self.b.ins().sextend(width.whole, value),
             false => self.b.ins().uextend(width.whole, value),
         }
@@ -181,7 +187,11 @@ impl Translator<'_, '_> {
 
     fn write(&mut self, slot: &Slot, address: Value, value: Value) {
         let (flags, width) = (self.flags(slot), slot.width);
-        let value = match width.is_whole() {
+        if width.is_reference() {
+            self.b.ins().istore32(flags, value, address, slot.offset);
+            return;
+        }
+        let value = match width.part == width.whole {
             true => value,
             false => self.b.ins().ireduce(width.part, value),
         };
@@ -231,6 +241,13 @@ impl Translator<'_, '_> {
 
     /// The slot holds the value. Of a part of a value the rest is not known.
     fn learn_content(&mut self, slot: &Slot, value: Value) {
+        if let Kind::Global { place } = slot.kind {
+            // The model is told of all accesses to globals.
+            if !self.observes() {
+                self.learn(Fact::Global(place, value));
+            }
+            return;
+        }
         let Some(reference) = slot.reference else {
             return;
         };
@@ -247,7 +264,7 @@ impl Translator<'_, '_> {
 
     /// The same after a store: other slots that may be this one hold who knows what.
     fn replace_content(&mut self, slot: &Slot, value: Value) {
-        if slot.reference.is_some() {
+        if slot.reference.is_some() || matches!(slot.kind, Kind::Global { .. }) {
             self.forget_stored(slot.region);
             self.learn_content(slot, value);
         }
@@ -274,8 +291,8 @@ impl Translator<'_, '_> {
 
     /// The address of what belongs to an object and is as far from `base` as the object is from the heap's base.
     pub(super) fn object_at(&mut self, base: Value, reference: Value) -> Value {
-        let wide = self.b.ins().uextend(types::I64, reference);
-        let byte = self.b.ins().ishl_imm_u(wide, self.env.align.shift() as i64);
+        let shift = self.env.align.shift() as i64;
+        let byte = self.b.ins().ishl_imm_u(reference, shift);
         self.b.ins().iadd(base, byte)
     }
 }

@@ -1,11 +1,13 @@
 //! References that are made, compared and looked at, without what they point at.
 
+use super::facts::Condition;
+use super::signatures::REFERENCE;
 use super::translate::{Operand, Translator};
 use super::traps::trap_code;
 use crate::error::TrapKind;
 use crate::types::{HeapType, Kind, RefType, ValType};
-use cranelift_codegen::ir::InstBuilder;
 use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{InstBuilder, types};
 use varve_heap::layout;
 use wasmparser::Operator;
 
@@ -15,7 +17,8 @@ const I31_NON_NULL: ValType = ValType::Ref(RefType {
 });
 
 impl Translator<'_, '_> {
-    fn non_null(ty: ValType) -> ValType {
+    /// The type without null.
+    pub(super) fn non_null(ty: ValType) -> ValType {
         match ty {
             ValType::Ref(r) => ValType::Ref(RefType {
                 nullable: false,
@@ -23,6 +26,11 @@ impl Translator<'_, '_> {
             }),
             t => t,
         }
+    }
+
+    /// Whether a reference is certainly not null.
+    fn is_some(&self, o: Operand) -> bool {
+        matches!(o.ty, ValType::Ref(r) if !r.nullable) || self.is_never_null(o.value)
     }
 
     /// A conversion between `any` and `extern`: the same reference under another type.
@@ -38,7 +46,7 @@ impl Translator<'_, '_> {
         match *op {
             RefNull { hty } => {
                 let heap = self.heap_type(hty);
-                let v = self.i32(0);
+                let v = self.i64(0);
                 self.stack.push(Operand {
                     value: v,
                     ty: ValType::Ref(RefType {
@@ -48,14 +56,22 @@ impl Translator<'_, '_> {
                 });
             }
             RefIsNull => {
-                let v = self.pop();
-                let is = self.b.ins().icmp_imm_s(IntCC::Equal, v, 0);
+                let o = self.pop_operand();
+                if self.is_some(o) {
+                    self.push_decided(false);
+                    return true;
+                }
+                let is = self.b.ins().icmp_imm_s(IntCC::Equal, o.value, 0);
                 self.push_bool(is);
+                let condition = self.stack.last().expect("just pushed").value;
+                if let ValType::Ref(ty) = Self::non_null(o.ty) {
+                    self.says(condition, Condition::Null(o.value, ty));
+                }
             }
             RefFunc { function_index } => {
                 let place = self.env.instance.funcs[function_index as usize];
                 let ty = self.env.module.funcs[function_index as usize];
-                let v = self.i32(place as i64);
+                let v = self.i64(place as i64);
                 let heap = HeapType::Concrete(ty, Kind::Func);
                 self.push(
                     v,
@@ -75,35 +91,50 @@ impl Translator<'_, '_> {
             }
             RefAsNonNull => {
                 let o = self.pop_operand();
-                self.b
-                    .ins()
-                    .trapz(o.value, trap_code(TrapKind::NullReference));
+                if !self.is_some(o) {
+                    self.b
+                        .ins()
+                        .trapz(o.value, trap_code(TrapKind::NullReference));
+                    self.learn_type(o.value, Self::non_null(o.ty));
+                }
                 self.push(o.value, Self::non_null(o.ty));
             }
             BrOnNull { relative_depth } => {
                 let o = self.pop_operand();
-                let null = self.b.ins().icmp_imm_s(IntCC::Equal, o.value, 0);
-                let (block, types) = self.target(relative_depth);
-                let values = self.branch_args(types.len());
-                self.branch_if(null, block, &values);
+                if !self.is_some(o) {
+                    let null = self.b.ins().icmp_imm_s(IntCC::Equal, o.value, 0);
+                    let (block, types) = self.target(relative_depth);
+                    let values = self.branch_args(types.len());
+                    self.branch_if(null, block, &values);
+                    self.learn_type(o.value, Self::non_null(o.ty));
+                }
                 self.push(o.value, Self::non_null(o.ty));
             }
             BrOnNonNull { relative_depth } => {
-                let value = self.stack.last().expect("validated").value;
+                let o = *self.stack.last().expect("validated");
+                if self.is_some(o) {
+                    self.branch(relative_depth);
+                    return true;
+                }
+                let known = self.facts.clone();
+                self.learn_type(o.value, Self::non_null(o.ty));
                 let (block, types) = self.target(relative_depth);
+                self.facts = known;
                 let values = self.branch_args(types.len());
-                self.branch_if(value, block, &values);
+                self.branch_if(o.value, block, &values);
                 self.pop();
             }
             RefI31 => {
                 let v = self.pop();
                 let v = self.b.ins().ishl_imm_u(v, 1);
                 let v = self.b.ins().bor_imm_u(v, layout::I31_TAG as i64);
+                let v = self.b.ins().uextend(REFERENCE, v);
                 self.push(v, I31_NON_NULL);
             }
             I31GetS | I31GetU => {
                 let v = self.pop();
                 self.b.ins().trapz(v, trap_code(TrapKind::NullReference));
+                let v = self.b.ins().ireduce(types::I32, v);
                 let v = match op {
                     I31GetS => self.b.ins().sshr_imm_u(v, 1),
                     _ => self.b.ins().ushr_imm_u(v, 1),

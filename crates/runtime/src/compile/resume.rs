@@ -227,10 +227,9 @@ impl Translator<'_, '_> {
         match inner.returns {
             // The call was in the place of its caller's return.
             true => {
-                let count = self.activation().ty.results.len();
                 let outer = self.activations.last().expect("outer").control;
-                let (label, _) = self.target_at(outer);
-                let args = self.branch_args(count);
+                let (label, types) = self.target_at(outer);
+                let args = self.branch_args(types.len());
                 self.b.ins().jump(label, &args);
             }
             false => {
@@ -277,7 +276,7 @@ impl Translator<'_, '_> {
         let mut at = 0;
         for (i, &ty) in types.iter().enumerate() {
             let v = match live.contains(i) {
-                true => self.b.ins().load(clif_type(ty), words(), base, slot(at)),
+                true => self.stored(ty, base, at),
                 // Nothing reads it before it is written.
                 false => self.zero(ty),
             };
@@ -285,7 +284,7 @@ impl Translator<'_, '_> {
             at += ty.words();
         }
         for &ty in &point.stack {
-            let v = self.b.ins().load(clif_type(ty), words(), base, slot(at));
+            let v = self.stored(ty, base, at);
             self.push(v, ty);
             at += ty.words();
         }
@@ -321,6 +320,14 @@ impl Translator<'_, '_> {
         Ok(())
     }
 
+    /// A value from the state buffer.
+    fn stored(&mut self, ty: ValType, base: Value, at: usize) -> Value {
+        match ty {
+            ValType::Ref(_) => self.b.ins().uload32(words(), base, slot(at)),
+            _ => self.b.ins().load(clif_type(ty), words(), base, slot(at)),
+        }
+    }
+
     /// Opens a block that began before the point, which is in a `clause` of it or in its body.
     fn open_around(&mut self, op: Operator<'_>, offset: u32, clause: bool, height: usize) {
         let (kind, ty) = match op {
@@ -345,6 +352,7 @@ impl Translator<'_, '_> {
             _ => after,
         };
         self.control.push(Frame {
+            tested: None,
             kind,
             label,
             after,

@@ -10,7 +10,7 @@
 //! | linear memory | memory and index | out of bounds |
 
 use super::alias::Region;
-use super::signatures::clif_type;
+use super::signatures::{REFERENCE, clif_type};
 use super::translate::Translator;
 use crate::error::TrapKind;
 use crate::store::region::{Place, displacement};
@@ -35,7 +35,9 @@ pub(super) enum Kind {
     Header,
     /// A field or element of an object that has just been allocated, and gets its first value.
     New,
-    Global,
+    Global {
+        place: Place,
+    },
     /// Bytes of a linear memory, by its number in the store, at an index and the operator's offset.
     Memory {
         memory: u32,
@@ -58,8 +60,12 @@ pub(super) struct Width {
 impl Width {
     pub fn whole(ty: ValType) -> Width {
         let whole = clif_type(ty);
+        let part = match ty {
+            ValType::Ref(_) => types::I32,
+            _ => whole,
+        };
         Width {
-            part: whole,
+            part,
             whole,
             signed: false,
         }
@@ -82,8 +88,14 @@ impl Width {
         }
     }
 
+    /// Whether what is in memory says all of the value: of a reference too, whose upper half is always 0.
     pub fn is_whole(self) -> bool {
-        self.part == self.whole
+        self.part == self.whole || self.is_reference()
+    }
+
+    /// Whether only a reference is kept so, of what is in objects.
+    pub fn is_reference(self) -> bool {
+        (self.part, self.whole, self.signed) == (types::I32, REFERENCE, false)
     }
 
     /// Bytes that are accessed.
@@ -166,7 +178,7 @@ impl Slot {
     pub fn global(place: Place, ty: ValType) -> Slot {
         Slot {
             reference: None,
-            kind: Kind::Global,
+            kind: Kind::Global { place },
             width: Width::whole(ty),
             offset: displacement(place),
             region: Region::Global(place),

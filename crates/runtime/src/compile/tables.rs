@@ -7,7 +7,7 @@ use crate::helpers::Helper;
 use crate::store::region::{Place, TableRecord};
 use crate::types::ValType;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
 use std::mem::offset_of;
 use wasmparser::Operator;
 
@@ -51,17 +51,15 @@ impl Translator<'_, '_> {
             TableGet { table } => {
                 let index = self.pop();
                 let address = self.element_address(table, index, TrapKind::TableOutOfBounds);
-                let v = self
-                    .b
-                    .ins()
-                    .load(types::I32, MemFlagsData::trusted(), address, 0);
+                let v = self.b.ins().uload32(MemFlagsData::trusted(), address, 0);
                 self.push(v, self.table_type(table));
             }
             TableSet { table } => {
                 let v = self.pop();
                 let index = self.pop();
                 let address = self.element_address(table, index, TrapKind::TableOutOfBounds);
-                self.b.ins().store(MemFlagsData::trusted(), v, address, 0);
+                let flags = MemFlagsData::trusted();
+                self.b.ins().istore32(flags, v, address, 0);
             }
             TableSize { table } => {
                 let place = self.table_record(table);

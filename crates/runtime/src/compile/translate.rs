@@ -4,7 +4,7 @@
 //! activation needs to go on elsewhere.
 
 use super::alias::Region;
-use super::control::{Exits, Frame, FrameKind};
+use super::control::{Exits, Frame, FrameKind, Truth};
 use super::effects::Effects;
 use super::env::Env;
 use super::facts::{Condition, Facts};
@@ -118,6 +118,12 @@ pub(crate) struct Translator<'a, 'e> {
     pub(super) lost_nothing_durable: bool,
     /// What conditions say.
     pub(super) conditions: HashMap<Value, Condition>,
+    /// Locals that are asked after the ends of blocks, by the blocks' offsets, of functions whose code is in this one.
+    pub(super) tests: HashMap<u32, u32>,
+    /// The truth value that is the topmost operand or the next one, as long as paths with it have not met.
+    pub(super) truth: Option<Truth>,
+    /// Whether the next comparison with a length is also to say that the index is not negative.
+    pub(super) unsigned: bool,
     /// Places in inlined functions, for the code's map.
     pub(super) inlined: Vec<Inlined>,
     /// Bytes of bytecode that were inlined.
@@ -171,6 +177,9 @@ impl<'a, 'e> Translator<'a, 'e> {
             facts: vec![],
             lost_nothing_durable: false,
             conditions: HashMap::new(),
+            tests: HashMap::new(),
+            truth: None,
+            unsigned: false,
             inlined: vec![],
             inlined_bytes: 0,
             recorded: Default::default(),
@@ -201,6 +210,7 @@ impl<'a, 'e> Translator<'a, 'e> {
             returns: false,
             makes: false,
         });
+        self.find_tests(&body)?;
         let mut reader = body.get_operators_reader().map_err(broken)?;
         match self.job.from.clone() {
             None => self.prologue(&body)?,
@@ -220,6 +230,15 @@ impl<'a, 'e> Translator<'a, 'e> {
             let op = reader.read().map_err(broken)?;
             self.next_offset = reader.original_position() as u32;
             self.locate();
+            if self.reachable && self.decide(&op) {
+                continue;
+            }
+            if self.begins_range_check(&op, &reader) {
+                // One comparison without sign says both.
+                self.pop();
+                self.unsigned = true;
+                continue;
+            }
             self.step(&op)?;
         }
         Ok(())
@@ -299,6 +318,7 @@ impl<'a, 'e> Translator<'a, 'e> {
         );
         let after = self.block_for(&results);
         self.control.push(Frame {
+            tested: None,
             kind: FrameKind::Block,
             label: after,
             after,
@@ -376,6 +396,12 @@ impl<'a, 'e> Translator<'a, 'e> {
         ValType::Ref(RefType { nullable, heap })
     }
 
+    /// The value of a local here. Where paths meet that did not change it, it is the one from before: facts are about that.
+    pub(super) fn value_of(&mut self, local: Variable) -> Value {
+        let value = self.b.use_var(local);
+        self.b.func.dfg.resolve_aliases(value)
+    }
+
     pub(super) fn push(&mut self, value: Value, ty: ValType) {
         if ty.is_managed() {
             self.b.declare_value_needs_stack_map(value);
@@ -404,8 +430,8 @@ impl<'a, 'e> Translator<'a, 'e> {
 
     pub(super) fn zero(&mut self, ty: ValType) -> Value {
         match ty {
-            ValType::I32 | ValType::Ref(_) => self.b.ins().iconst(types::I32, 0),
-            ValType::I64 => self.b.ins().iconst(types::I64, 0),
+            ValType::I32 => self.b.ins().iconst(types::I32, 0),
+            ValType::I64 | ValType::Ref(_) => self.b.ins().iconst(types::I64, 0),
             ValType::F32 => self.b.ins().f32const(0.0),
             ValType::F64 => self.b.ins().f64const(0.0),
             ValType::V128 => self.vector(&[0; 16]),

@@ -19,7 +19,7 @@ impl Translator<'_, '_> {
         if !ty.mutable && !ty.ty.is_managed() && ty.ty != ValType::V128 {
             let bits = self.env.constant(place);
             let v = match ty.ty {
-                ValType::I64 => self.i64(bits as i64),
+                ValType::I64 | ValType::Ref(_) => self.i64(bits as i64),
                 ValType::F32 => self.b.ins().f32const(Ieee32::with_bits(bits as u32)),
                 ValType::F64 => self.b.ins().f64const(Ieee64::with_bits(bits)),
                 _ => self.i32(bits as i64),
@@ -37,7 +37,7 @@ impl Translator<'_, '_> {
             LocalGet { local_index } => {
                 let local = self.local(local_index);
                 let (variable, ty) = (local.variable, local.ty);
-                let v = self.b.use_var(variable);
+                let v = self.value_of(variable);
                 self.push(v, ty);
             }
             LocalSet { local_index } => {

@@ -172,9 +172,15 @@ fn data(
     Ok((bytes[offset as usize..].as_ptr(), want as usize))
 }
 
+/// An instance, and the number of one of its segments, from what compiled code has of both.
+fn segment_of(packed: u64) -> (u32, u32) {
+    ((packed >> 32) as u32, packed as u32)
+}
+
 helper! {
     /// `array.new_data`
-    new_data(vm, instance: u32, ty: u32, segment: u32, offset: u32, len: u32, site: u32) -> u32 {
+    new_data(vm, segment: u64, ty: u32, offset: u32, len: u32, site: u32) -> u32 {
+        let (instance, segment) = segment_of(segment);
         let storage = vm.engine.types().element(ty).storage;
         let (from, bytes) = data(vm, instance, segment, offset, len, storage)?;
         let reference = vm.alloc_array(ty, len, site)?;
@@ -211,7 +217,8 @@ helper! {
 
 helper! {
     /// `array.new_elem`
-    new_elem(vm, instance: u32, ty: u32, segment: u32, offset: u32, len: u32, site: u32) -> u32 {
+    new_elem(vm, segment: u64, ty: u32, offset: u32, len: u32, site: u32) -> u32 {
+        let (instance, segment) = segment_of(segment);
         check(offset, len, vm.elements(instance, segment).len() as u64, TrapKind::TableOutOfBounds)?;
         let reference = vm.alloc_array(ty, len, site)?;
         // After the allocation, which may have moved what the segment refers to.

@@ -1,6 +1,6 @@
 //! Calls that leave compiled code: to the compiler, to the host, to handlers of exceptions.
 
-use super::traps::raise;
+use super::traps::{leave, raise};
 use crate::arch::varve_resume;
 use crate::code::walk;
 use crate::compile::resume::Why;
@@ -59,7 +59,7 @@ pub(super) unsafe extern "C" fn throw(vm: *mut Vm, exception: u32) {
 }
 
 /// As [`throw`].
-unsafe fn throw_object(vm: *mut Vm, exception: u32) -> ! {
+pub(super) unsafe fn throw_object(vm: *mut Vm, exception: u32) -> ! {
     // SAFETY: compiled code has called out. Frames between here and the handler are compiled code's, which hold nothing
     // that needs dropping; the borrows end before the jumps.
     unsafe {
@@ -81,7 +81,7 @@ unsafe fn throw_object(vm: *mut Vm, exception: u32) -> ! {
             ),
             None => {
                 let error = (*vm).exception_error(exception);
-                raise(vm, error)
+                leave(vm, error)
             }
         }
     }

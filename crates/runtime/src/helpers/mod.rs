@@ -47,8 +47,8 @@ helpers! {
     ArrayFill = arrays::fill, [I32, I32, I64, I32];
     ArrayFillVector = arrays::fill_vector, [I32, I32, I64, I64, I32];
     ArrayCopy = arrays::copy, [I32, I32, I32, I32, I32];
-    ArrayNewData = arrays::new_data, [I32, I32, I32, I32, I32, I32] -> I32;
-    ArrayNewElem = arrays::new_elem, [I32, I32, I32, I32, I32, I32] -> I32;
+    ArrayNewData = arrays::new_data, [I64, I32, I32, I32, I32] -> I32;
+    ArrayNewElem = arrays::new_elem, [I64, I32, I32, I32, I32] -> I32;
     ArrayInitData = arrays::init_data, [I32, I32, I32, I32, I32, I32];
     ArrayInitElem = arrays::init_elem, [I32, I32, I32, I32, I32, I32];
     MemoryGrow = bulk::memory_grow, [I32, I64] -> I64;
@@ -89,6 +89,22 @@ impl Helper {
                 | StoreDurable
                 | ConstantMade
                 | AllocClassData
+        )
+    }
+
+    /// Whether it may throw an exception that its caller catches, as what allocates does when the heap is full: it is called as functions of the
+    /// program are then, with no more than six parameters.
+    pub fn may_throw(self) -> bool {
+        use Helper::*;
+        matches!(self, AllocStruct | AllocArray | ArrayNewData | ArrayNewElem)
+    }
+
+    /// Whether the result is a reference.
+    pub fn gives_reference(self) -> bool {
+        use Helper::*;
+        matches!(
+            self,
+            AllocStruct | AllocArray | ArrayNewData | ArrayNewElem | AllocClassData
         )
     }
 

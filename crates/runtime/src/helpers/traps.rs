@@ -1,6 +1,8 @@
 //! Leaving compiled code: traps and errors.
 
-use crate::arch::varve_leave;
+use super::calls::throw_object;
+use crate::arch::{self, varve_leave};
+use crate::code::map::CodeInfo;
 use crate::code::walk;
 use crate::error::{Error, FrameInfo, Trap, TrapKind};
 use crate::store::Vm;
@@ -10,10 +12,15 @@ use crate::store::region::Context;
 const MOST_FRAMES: usize = 64;
 
 /// What a trap says of a frame, and of the functions inlined there.
-fn frame_info(vm: &Vm, frame: &walk::Frame, innermost: bool) -> impl Iterator<Item = FrameInfo> {
+fn frame_info(
+    vm: &Vm,
+    info: &CodeInfo,
+    pc: usize,
+    innermost: bool,
+) -> impl Iterator<Item = FrameInfo> {
     // A return address belongs to what comes after the call.
-    let pc = if innermost { frame.pc } else { frame.pc - 1 };
-    let places = frame.info.places(pc).into_iter();
+    let pc = if innermost { pc } else { pc - 1 };
+    let places = info.places(pc).into_iter();
     places.map(|(func, offset)| FrameInfo {
         function: vm.func_name(func),
         offset,
@@ -21,28 +28,66 @@ fn frame_info(vm: &Vm, frame: &walk::Frame, innermost: bool) -> impl Iterator<It
     })
 }
 
-/// The frames of the innermost activation.
+/// The frames of the innermost activation, or of the one that had no room while an exception is made of that.
 ///
 /// # Safety
 /// Compiled code of this store has called out.
 pub(crate) unsafe fn frames(vm: &Vm) -> Vec<FrameInfo> {
-    let mut frames = Vec::new();
     // SAFETY: as this function.
-    unsafe {
-        walk::innermost(vm, &mut |f| {
-            frames.extend(frame_info(vm, &f, false));
-            frames.len() < MOST_FRAMES
-        })
+    frames_at(vm, &unsafe { stack(vm) })
+}
+
+/// Where the frames go on that [`frames`] tells of, innermost first. Code stays where it is as long as its store.
+///
+/// # Safety
+/// As [`frames`].
+pub(crate) unsafe fn stack(vm: &Vm) -> Box<[usize]> {
+    let mut stack = Vec::new();
+    let mut note = |f: walk::Frame| {
+        stack.push(f.pc);
+        stack.len() < MOST_FRAMES
     };
-    frames.truncate(MOST_FRAMES);
-    frames
+    // SAFETY: as this function; what makes an exception is called by an activation.
+    unsafe {
+        match vm.throwing {
+            true => walk::around(vm, &mut note),
+            false => walk::innermost(vm, &mut note),
+        }
+    };
+    stack.into()
+}
+
+/// The frames of a [`stack`] of this store.
+pub(crate) fn frames_at(vm: &Vm, stack: &[usize]) -> Vec<FrameInfo> {
+    let frames = stack.iter().filter_map(|&pc| {
+        let info = vm.code.map.find(pc)?;
+        Some(frame_info(vm, info, pc, false))
+    });
+    frames.flatten().take(MOST_FRAMES).collect()
+}
+
+/// Goes on where the program catches an error, if it can, else leaves the innermost activation with it.
+///
+/// # Safety
+/// Compiled code of this store has called out, and the caller's frame holds nothing to drop.
+pub(crate) unsafe fn raise(vm: *mut Vm, error: Error) -> ! {
+    // SAFETY: as this function.
+    match unsafe { Vm::thrown_for(vm, &error) } {
+        Some(exception) => {
+            drop(error);
+            // SAFETY: as this function.
+            unsafe { throw_object(vm, exception) }
+        }
+        // SAFETY: as this function.
+        None => unsafe { leave(vm, error) },
+    }
 }
 
 /// Leaves the innermost activation with an error; a trap gets the frames that led to it.
 ///
 /// # Safety
-/// Compiled code of this store has called out, and the caller's frame holds nothing to drop.
-pub(crate) unsafe fn raise(vm: *mut Vm, mut error: Error) -> ! {
+/// As [`raise`].
+pub(super) unsafe fn leave(vm: *mut Vm, mut error: Error) -> ! {
     // SAFETY: as this function; the borrow ends before the jump.
     let context = unsafe {
         let vm = &mut *vm;
@@ -65,12 +110,25 @@ pub(crate) unsafe fn raise(vm: *mut Vm, mut error: Error) -> ! {
 pub(crate) unsafe extern "C" fn fault_landing(context: *mut Context) -> ! {
     // SAFETY: the handler found this context running on this thread, interrupted in compiled code.
     unsafe {
-        {
-            let vm = &mut *(*context).vm;
-            vm.pending = Some(fault(vm, &*context));
+        let vm = (*context).vm;
+        let error = fault(&*vm, &*context);
+        if overflowed(&error) {
+            // Its caller waits for a function that has done nothing yet: as if the caller had called out.
+            let (fp, _) = arch::caller((*context).fault_fp);
+            (*context).exit_sp = arch::return_slot((*context).fault_fp);
+            (*context).exit_fp = fp;
+            raise(vm, error)
         }
+        (*vm).pending = Some(error);
         varve_leave(context, 1)
     }
+}
+
+/// Whether a call had no room on the stack.
+fn overflowed(error: &Error) -> bool {
+    error
+        .trap()
+        .is_some_and(|trap| trap.kind == TrapKind::StackOverflow)
 }
 
 /// The trap that a fault means.
@@ -96,7 +154,7 @@ unsafe fn fault(vm: &Vm, context: &Context) -> Error {
     unsafe {
         walk::interrupted(vm, &mut |f| {
             let innermost = frames.is_empty();
-            frames.extend(frame_info(vm, &f, innermost));
+            frames.extend(frame_info(vm, &f.info, f.pc, innermost));
             frames.len() < MOST_FRAMES
         })
     };

@@ -1,6 +1,6 @@
 //! Values of JavaScript, as far as compilers to WebAssembly need them where there is no JavaScript.
 
-use crate::{AsContextMut, Error, FrameInfo, Func, Result, Rooted, Val};
+use crate::{AsContextMut, Error, Func, Result, Rooted, Val};
 
 /// A value behind an `externref`. Null is the null reference.
 #[derive(Clone, Debug)]
@@ -17,8 +17,8 @@ pub(crate) enum Js {
     Identity,
     /// A class that nobody makes instances of.
     Class,
-    /// What was on the stack when an exception was made.
-    Stack(Vec<FrameInfo>),
+    /// What was on the stack when an exception was made: addresses in code.
+    Stack(Box<[usize]>),
 }
 
 impl Js {

@@ -184,8 +184,7 @@ fn random(wasi: &mut Wasi) -> Result<f64> {
 
 fn exceptions(linker: &mut Linker<State>) {
     linker.func_any("teavm", "takeStackTrace", (0, 1), |mut c: C<'_>, _, r| {
-        let frames = c.frames();
-        r[0] = Js::Stack(frames).put(c)?;
+        r[0] = Js::Stack(c.stack()).put(c)?;
         Ok(())
     });
     // What JavaScript would show of the exception: here its stack, for the message of an uncaught one.
@@ -200,7 +199,7 @@ fn exceptions(linker: &mut Linker<State>) {
             else {
                 return Ok(());
             };
-            let stack = Js::Stack(c.frames()).put(&mut c)?;
+            let stack = Js::Stack(c.stack()).put(&mut c)?;
             set.call(&mut c, &[a[0], stack], &mut [])
         },
     );
@@ -522,9 +521,9 @@ fn describe(store: &mut Store<State>, instance: Instance, exception: Rooted) -> 
     }
     text.push('\n');
     if let Some(stack) = call(store, "teavm.getJsException", object)?
-        && let Some(Js::Stack(mut frames)) = Js::get(store, &stack)?
+        && let Some(Js::Stack(stack)) = Js::get(store, &stack)?
     {
-        store.add_lines(&mut frames);
+        let frames = store.frames_at(&stack);
         // The constructors of the exception itself are no news.
         for frame in frames.iter().skip_while(|f| {
             f.function.contains("::<init>") || f.function.contains("::fillInStackTrace")

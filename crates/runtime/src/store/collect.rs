@@ -165,6 +165,6 @@ impl Roots for Vm {
     }
 
     fn host_died(&mut self, handle: u64) {
-        self.host_values[handle as usize] = None;
+        self.host_values.remove(handle as usize);
     }
 }

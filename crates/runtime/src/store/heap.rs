@@ -40,6 +40,8 @@ pub(crate) trait Managed {
         handle: u64,
         roots: &mut dyn Roots,
     ) -> Result<Ref, OutOfMemory>;
+    /// See [`varve_heap::Heap::lend`].
+    fn lend(&mut self, mutator: &mut Mutator, open: bool) -> bool;
     fn collect(&mut self, mutator: &mut Mutator, kind: Kind, roots: &mut dyn Roots);
     /// Collects everything, and gives the durable objects that are referred to.
     fn collect_durable(&mut self, mutator: &mut Mutator, roots: &mut dyn Roots) -> Vec<Ref>;
@@ -113,6 +115,10 @@ impl<P: Places + 'static, O: Observer + 'static> Managed for varve_heap::Heap<P,
         roots: &mut dyn Roots,
     ) -> Result<Ref, OutOfMemory> {
         self.alloc_host(mutator, ty, handle, roots)
+    }
+
+    fn lend(&mut self, mutator: &mut Mutator, open: bool) -> bool {
+        self.lend(mutator, open)
     }
 
     fn collect(&mut self, mutator: &mut Mutator, kind: Kind, roots: &mut dyn Roots) {
@@ -207,7 +213,7 @@ pub(crate) fn new(config: &Config, watched: Watched) -> Result<Box<Heap>> {
     let default = varve_heap::Config::default();
     let threads = match recording {
         Some(_) => 1,
-        None => default.threads,
+        None => config.gc_threads.unwrap_or(default.threads),
     };
     let settings = varve_heap::Config {
         max: config.heap_max,

@@ -3,10 +3,12 @@
 pub(crate) mod collect;
 pub(crate) mod constexpr;
 pub(crate) mod durable;
+mod exhausted;
 #[cfg(test)]
 mod far;
 mod func;
 pub(crate) mod heap;
+mod host_values;
 pub(crate) mod instance;
 mod interrupt;
 mod intervals;
@@ -27,7 +29,7 @@ pub use durable::{CheckStats, SiteStats};
 pub use func::Leaf;
 pub(crate) use func::{FuncData, FuncKind, HostFunction, Inline};
 pub use interrupt::Interrupt;
-pub use observe::{Clock, Sink};
+pub use observe::{Clock, Part, Sink};
 pub use tier::CompilerStats;
 pub(crate) use vm::Vm;
 
@@ -153,15 +155,18 @@ impl<T> Store<T> {
     }
 
     /// Has traps and stacks of exceptions name lines of the source: `lines` gives file and line, such as `Main.java:12`, by the byte offset of an
-    /// instruction in the module. It is asked for the calls of a program that ends so, and for no others. Of a store with several modules it
+    /// instruction in the module. It is asked for the calls of a program that ends so, and
+    /// for all code with a [`JitDump`](crate::JitDump). Of a store with several modules it
     /// cannot know which one the offset is in.
     pub fn source_lines(&mut self, lines: impl Fn(u64) -> Option<String> + Send + 'static) {
         self.inner.vm.lines = Some(Box::new(lines));
     }
 
-    /// Adds what [`Store::source_lines`] knows.
-    pub(crate) fn add_lines(&self, frames: &mut [crate::FrameInfo]) {
-        self.inner.vm.add_lines(frames);
+    /// The frames of a [`Caller::stack`] of this store, with lines of the source as far as they are known.
+    pub(crate) fn frames_at(&self, stack: &[usize]) -> Vec<crate::FrameInfo> {
+        let mut frames = crate::helpers::traps::frames_at(&self.inner.vm, stack);
+        self.inner.vm.add_lines(&mut frames);
+        frames
     }
 
     /// Has `log` called after each collection from now on. A record shows itself as one line.
@@ -365,6 +370,12 @@ impl<T> Caller<'_, T> {
     pub fn frames(&mut self) -> Vec<crate::FrameInfo> {
         // SAFETY: a caller exists while compiled code waits for a host function.
         unsafe { crate::helpers::traps::frames(&self.inner.vm) }
+    }
+
+    /// The same as addresses in code, which cost little: what [`Store::frames_at`] makes frames of.
+    pub(crate) fn stack(&mut self) -> Box<[usize]> {
+        // SAFETY: as `frames`.
+        unsafe { crate::helpers::traps::stack(&self.inner.vm) }
     }
 
     /// What the calling instance exports under this name.

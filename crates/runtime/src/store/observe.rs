@@ -68,6 +68,35 @@ pub(crate) fn memory_at(memory: u32) -> u64 {
     MEMORIES + u64::from(memory) * MEMORY
 }
 
+/// What an observed program's memory is for, by the address that a [`Sink`] hears of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Objects, and what the engine has right before them.
+    Heap,
+    /// A linear memory.
+    Linear,
+    /// Tables of the collector and other memory of the engine.
+    Tables,
+    /// Compiled code.
+    Code,
+    /// None of these.
+    Other,
+}
+
+impl Part {
+    /// What is at an address.
+    pub fn at(address: u64) -> Part {
+        match address {
+            // What comes right before the heap's base is the store's own.
+            MEMORIES..OTHERS => Part::Linear,
+            OTHERS..CODE => Part::Tables,
+            CODE.. => Part::Code,
+            _ if address >= HEAP / 2 => Part::Heap,
+            _ => Part::Other,
+        }
+    }
+}
+
 /// Is told of every access of a program and its collector, in order.
 pub trait Sink: Send {
     /// Accesses. `false`: nobody listens any more, and the program is to end.

@@ -5,6 +5,8 @@ use std::ops::Range;
 
 /// Bytes that host functions may use below the limit of compiled code.
 const MARGIN: usize = 1 << 20;
+/// Bytes above them for those who make an exception because the rest is full.
+const LAST: usize = 512 << 10;
 /// Bytes at the end that are never mapped.
 const GUARD: usize = 1 << 20;
 
@@ -16,7 +18,7 @@ pub(crate) struct Stack {
 impl Stack {
     /// A stack that gives compiled code `size` bytes.
     pub fn new(size: usize) -> Result<Stack> {
-        let bytes = size.next_multiple_of(4096) + MARGIN + GUARD;
+        let bytes = size.next_multiple_of(4096) + LAST + MARGIN + GUARD;
         // SAFETY: a fresh mapping, kept until drop.
         let start = unsafe {
             let flags =
@@ -45,12 +47,22 @@ impl Stack {
     }
 
     pub fn limit(&self) -> usize {
+        self.last_limit() + LAST
+    }
+
+    /// The limit of those who make an exception because the rest is full.
+    pub fn last_limit(&self) -> usize {
         self.start as usize + GUARD + MARGIN
     }
 
-    /// Where the handling of an overflow runs: below all frames but the one that overflowed.
-    pub fn overflow_start(&self) -> usize {
-        self.limit() - (64 << 10)
+    /// Where the handling of an overflow runs: below all frames but the one that overflowed. `last`: of those who make an exception.
+    pub fn overflow_start(&self, last: bool) -> usize {
+        let limit = if last {
+            self.last_limit()
+        } else {
+            self.limit()
+        };
+        limit - (64 << 10)
     }
 
     pub fn guard(&self) -> Range<usize> {

@@ -8,6 +8,7 @@
 use super::Vm;
 use super::func::FuncKind;
 use super::sampler::Sampling;
+use crate::code::jitdump::Line;
 use crate::code::map::CodeInfo;
 use crate::compile::env::Env;
 use crate::compile::feedback::{Feedback, FeedbackTable};
@@ -84,6 +85,12 @@ impl Tiers {
     }
 }
 
+/// The parts of `Main.java:12`.
+fn source_and_line(source: &str) -> Option<(&str, u32)> {
+    let (file, line) = source.rsplit_once(':')?;
+    Some((file, line.parse().ok()?))
+}
+
 impl Vm {
     fn translate(&mut self, job: Job) -> Result<(Unit, OwnedTargetIsa)> {
         let isa = match job.level {
@@ -149,16 +156,18 @@ impl Vm {
             Level::Optimizing => c.tiers.stats.optimized += 1,
         }
         let info = unit.place(&mut c.memory, &c.helpers)?;
-        self.name_for_perf(&info, level);
+        self.tell_perf(&info, level);
         let code = info.start as *const u8;
         self.code.map.add(info);
         Ok(code)
     }
 
-    fn name_for_perf(&self, info: &CodeInfo, level: Level) {
-        let Some(names) = &self.engine.config().perf_map else {
+    /// Code that was just added, for who profiles this process.
+    fn tell_perf(&self, info: &CodeInfo, level: Level) {
+        let config = self.engine.config();
+        if config.perf_map.is_none() && config.jit_dump.is_none() {
             return;
-        };
+        }
         let name = info
             .func
             .map_or_else(|| "glue".into(), |func| self.func_name(func));
@@ -166,7 +175,52 @@ impl Vm {
             Level::Baseline => "baseline",
             Level::Optimizing => "optimized",
         };
-        names.add(info.start, info.len, &format!("{name} [{level}]"));
+        let name = format!("{name} [{level}]");
+        if let Some(names) = &config.perf_map {
+            names.add(info.start, info.len, &name);
+        }
+        if let Some(dump) = &config.jit_dump {
+            let sources = self.sources_of(info);
+            let lines: Vec<_> = sources
+                .iter()
+                .map(|(address, source)| (*address, source_and_line(source)))
+                .filter_map(|(address, at)| {
+                    let (file, line) = at?;
+                    Some(Line {
+                        address,
+                        file,
+                        line,
+                    })
+                })
+                .collect();
+            dump.add(
+                info.start,
+                self.code.memory.bytes(info.start, info.len),
+                &name,
+                &lines,
+            );
+        }
+    }
+
+    /// Where a piece of code comes from, such as `Main.java:12`, from which address on, if that is known.
+    fn sources_of(&self, info: &CodeInfo) -> Vec<(usize, String)> {
+        let Some(lines) = &self.lines else {
+            return Vec::new();
+        };
+        let mut sources: Vec<(usize, String)> = Vec::new();
+        for &(at, _) in &info.offsets {
+            let address = info.start + at as usize;
+            // The innermost of functions that were inlined.
+            let Some(&(_, offset)) = info.places(address).first() else {
+                continue;
+            };
+            if let Some(source) = lines(offset.into())
+                && sources.last().is_none_or(|(_, last)| *last != source)
+            {
+                sources.push((address, source));
+            }
+        }
+        sources
     }
 
     /// Fresh code of a function, or of the rest of it.

@@ -3,6 +3,7 @@
 use super::durable::Durable;
 use super::func::{FuncData, FuncKind, HostFunction, Inline};
 use super::heap::{self, Heap, Watched};
+use super::host_values::HostValues;
 use super::instance::InstanceData;
 use super::interrupt::Limit;
 use super::intervals::Reports;
@@ -88,9 +89,11 @@ pub struct Vm {
     pub(crate) sites: Sites,
     pub(crate) intervals: Reports,
     /// Values of the host by the handles in their objects.
-    pub(crate) host_values: Vec<Option<Box<dyn Any + Send>>>,
+    pub(crate) host_values: HostValues,
     /// Why compiled code is being left.
     pub(crate) pending: Option<Error>,
+    /// A function of the program makes an exception because there is no room.
+    pub(crate) throwing: bool,
     /// A panic of a host function on its way to the host.
     pub(crate) panic: Option<Box<dyn Any + Send>>,
     /// What lines of the source instructions come from: see [`Store::source_lines`](super::Store::source_lines).
@@ -204,8 +207,9 @@ impl Vm {
             roots: Roots::new(id),
             sites: Sites::default(),
             intervals: Reports::default(),
-            host_values: vec![],
+            host_values: HostValues::default(),
             pending: None,
+            throwing: false,
             panic: None,
             lines: None,
             known_types: 0,
@@ -371,8 +375,11 @@ impl Vm {
             let running = signals::Running {
                 context: vm.context,
                 code: vm.code.memory.range(),
-                limit: vm.stack.limit(),
-                overflow_stack: vm.stack.overflow_start(),
+                limit: match vm.throwing {
+                    true => vm.stack.last_limit(),
+                    false => vm.stack.limit(),
+                },
+                overflow_stack: vm.stack.overflow_start(vm.throwing),
                 guard: vm.stack.guard(),
             };
             (
@@ -463,14 +470,7 @@ impl Vm {
 
     /// An object that stands for a value of the host.
     pub(crate) fn new_host_object(&mut self, value: Box<dyn Any + Send>) -> Result<u32> {
-        let handle = match self.host_values.iter().position(Option::is_none) {
-            Some(free) => free,
-            None => {
-                self.host_values.push(None);
-                self.host_values.len() - 1
-            }
-        };
-        self.host_values[handle] = Some(value);
+        let handle = self.host_values.add(value);
         self.alloc_host(handle as u64)
     }
 
@@ -486,7 +486,7 @@ impl Vm {
                 .cast::<u64>()
                 .read()
         };
-        self.host_values[handle as usize].as_deref_mut()
+        self.host_values.get_mut(handle as usize)
     }
 
     // ---- globals ----------------------------------------------------------------------------------------------------------------

@@ -170,6 +170,29 @@ pub fn name(key: &Key) -> String {
     called(key, 1).0
 }
 
+/// The calls that lead to a site's memory, for those who draw stacks: the outermost first, after what kind of memory it is. Calls inside
+/// of the allocator are left out.
+pub fn calls(key: &Key) -> Vec<String> {
+    let kind = match key {
+        Key::Heap(_) => "heap",
+        Key::Mapping(_) => "mapped memory",
+        Key::Static { .. } => "static variables",
+        Key::Stacks => "stacks of threads",
+        Key::Rest => "all other memory",
+    };
+    let mut calls = vec![kind.to_string()];
+    if let Key::Static { module, symbol, .. } = key {
+        calls.push(format!("{module}!{symbol}"));
+    }
+    let stack = key.stack();
+    let mut asking = asking(stack);
+    if asking.is_empty() {
+        asking.extend(steps(stack).last());
+    }
+    calls.extend(asking.iter().rev().map(|step| step.text(stack)));
+    calls
+}
+
 /// What sites are called when they stand together: each with as many callers as it takes to tell it from the others,
 /// and where that is not enough with the address of the first call that differs.
 pub fn names(keys: &[Key]) -> Vec<String> {
@@ -275,6 +298,13 @@ mod tests {
         ] {
             assert_eq!(bare(name), expected);
         }
+    }
+
+    #[test]
+    fn stacks_are_drawn_from_the_outermost_call_on() {
+        let stack = vec![frame("malloc", 1), frame("grow", 2), frame("main", 3)];
+        assert_eq!(calls(&Key::Heap(stack)), ["heap", "p!main", "p!grow"]);
+        assert_eq!(calls(&Key::Rest), ["all other memory"]);
     }
 
     #[test]

@@ -58,8 +58,10 @@ pub fn run(options: &StudyOptions, watch: Watch) -> Result<StudyResult, Error> {
     let mut out = StudyResult::new("cross-layer", "haswell-2620v3", options.seed, VERSION);
     out.title = "Colours, trays and DRAM energy".into();
     // The programs' governor goes by what MemBench showed.
+    results.all_there()?;
     let model = spread::model(&setup, &results);
     let ran = programs::run(&setup, model.as_ref(), watch)?;
+    options.goes_on()?;
     out.about = about(&setup, model.as_ref());
     dimm::claims(&setup, &results, &mut out);
     spread::claims(&setup, &results, &mut out);

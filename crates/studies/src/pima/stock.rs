@@ -133,6 +133,7 @@ pub fn run(o: &StudyOptions, watch: Watch, out: &mut StudyResult) -> Result<(), 
                 instances,
                 numa,
                 seed: at.1,
+                pictures: false,
             };
             plan.run(key(&program.name, at, name, instances, numa), spec);
         };

@@ -31,6 +31,9 @@ pub const NO_REGISTERS: c_int = 0;
 /// The only choice: QEMU 7.2 mixes up the others.
 pub const READS_AND_WRITES: c_int = 3;
 
+/// The one thing that QEMU does without a call: it adds a number to 8 bytes of the plugin's, not atomically.
+pub const ADD: c_int = 0;
+
 unsafe extern "C" {
     pub fn qemu_plugin_register_vcpu_init_cb(id: Id, callback: OnVcpu);
     pub fn qemu_plugin_register_vcpu_tb_trans_cb(id: Id, callback: OnBlock);
@@ -39,6 +42,12 @@ unsafe extern "C" {
         callback: OnRun,
         flags: c_int,
         data: *mut c_void,
+    );
+    pub fn qemu_plugin_register_vcpu_tb_exec_inline(
+        block: *mut Block,
+        operation: c_int,
+        place: *mut c_void,
+        number: u64,
     );
     pub fn qemu_plugin_register_vcpu_mem_cb(
         insn: *mut Insn,

@@ -64,10 +64,18 @@ pub extern "C" fn on_call(
         EXECVEAT => follow::exec_at(slot, a as i32, b, c, d, e),
         STAT | ACCESS if MARKED.load(Relaxed) => mark(number, a),
         NEWFSTATAT | FACCESSAT | FACCESSAT2 | STATX if MARKED.load(Relaxed) => mark(number, b),
+        MUNMAP | MREMAP => stacks::forget_stacks(a, b),
+        MPROTECT if c & PROT_READ == 0 => stacks::forget_stacks(a, b),
+        MMAP if d & MAP_FIXED != 0 => stacks::forget_stacks(a, b),
         _ if may_wait(call) => shared().enter_wait(slot),
         _ => {}
     }
 }
+
+/// Memory can be read.
+const PROT_READ: u64 = 1;
+/// A mapping takes the place of what is there.
+const MAP_FIXED: u64 = 0x10;
 
 /// A pause was told, and its end was not yet.
 static PAUSE_TOLD: AtomicBool = AtomicBool::new(false);
@@ -117,6 +125,7 @@ pub extern "C" fn on_return(_: Id, number: c_uint, call: i64, result: i64) {
             const STACK: u64 = 0x20000;
             if args[3] & STACK != 0 {
                 write_stack(&shared, result as u64, args[1]);
+                stacks::add_stack(result as u64, (result as u64).saturating_add(args[1]));
             }
             if args[2] & EXECUTABLE != 0 && (args[4] as i32) >= 0 {
                 write_module(&shared, result as u64, args[1], args[5], args[4] as i32);
@@ -172,8 +181,8 @@ fn write_stack(shared: &Shared, start: u64, bytes: u64) {
     shared.add_modules(line.as_bytes());
 }
 
-/// The stack that this address is in, when nobody has told of it: that of the first thread.
-pub fn write_stack_at(shared: &Shared, address: u64) {
+/// The stack that this address is in, when nobody has told of it: that of the first thread. Gives its range.
+pub fn write_stack_at(shared: &Shared, address: u64) -> Option<(u64, u64)> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let range = |line: &str| {
         let (start, end) = line.split_ascii_whitespace().next()?.split_once('-')?;
@@ -181,9 +190,9 @@ pub fn write_stack_at(shared: &Shared, address: u64) {
         Some((number(start)?, number(end)?))
     };
     let mut ranges = maps.lines().filter_map(range);
-    if let Some((start, end)) = ranges.find(|(start, end)| (*start..*end).contains(&address)) {
-        write_stack(shared, start, end - start);
-    }
+    let (start, end) = ranges.find(|(start, end)| (*start..*end).contains(&address))?;
+    write_stack(shared, start, end - start);
+    Some((start, end))
 }
 
 /// One more file is mapped executable.

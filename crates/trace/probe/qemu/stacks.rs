@@ -42,7 +42,14 @@ struct State {
     told: Vec<HashSet<u64>>,
     /// The first thread's stack has been told.
     has_first_stack: bool,
+    /// Where stacks of threads are: these can be read as they are, and everything else only by a call.
+    stacks: Vec<(u64, u64)>,
+    /// Rules that were looked up, by return address.
+    rules: Vec<(u64, Option<Rule>)>,
 }
+
+/// Rules that are kept.
+const RULES: usize = 1024;
 
 static mut STATE: Mutex<State> = Mutex::new(State {
     tables: None,
@@ -50,6 +57,8 @@ static mut STATE: Mutex<State> = Mutex::new(State {
     mapped: Vec::new(),
     told: Vec::new(),
     has_first_stack: false,
+    stacks: Vec::new(),
+    rules: Vec::new(),
 });
 
 fn state() -> MutexGuard<'static, State> {
@@ -82,6 +91,8 @@ pub fn begin_child() {
             mapped: Vec::new(),
             told: Vec::new(),
             has_first_stack: false,
+            stacks: Vec::new(),
+            rules: Vec::new(),
         }));
     }
 }
@@ -105,7 +116,9 @@ pub fn add_mapping(line: &str) {
     };
     let path: Vec<&str> = words.skip(2).collect();
     if let (Some(start), Some(end), Some(offset)) = (number(start), number(end), number(offset)) {
-        state().mapped.push(Mapped {
+        let mut state = state();
+        state.rules.clear();
+        state.mapped.push(Mapped {
             start,
             end,
             offset,
@@ -113,6 +126,20 @@ pub fn add_mapping(line: &str) {
             table: None,
         });
     }
+}
+
+/// A thread has its stack here.
+pub fn add_stack(start: u64, end: u64) {
+    state().stacks.push((start, end));
+}
+
+/// What is in this range is about to change: it may not be readable any more.
+pub fn forget_stacks(start: u64, bytes: u64) {
+    let end = start.saturating_add(bytes);
+    let mut state = state();
+    state
+        .stacks
+        .retain(|stack| stack.1 <= start || end <= stack.0);
 }
 
 /// Tells the stack of a call, unless the thread has told it before: the return address, where it is, and rbp. Gives its
@@ -128,7 +155,9 @@ pub fn tell(slot: usize, [back, place, fp]: [u64; 3]) -> u64 {
             sp: place as usize + 8,
             fp: fp as usize,
         };
-        let mut memory = Memory::new(place as usize);
+        let holds = |stack: &&(u64, u64)| (stack.0..stack.1).contains(&place);
+        let end = state.stacks.iter().find(holds).map_or(0, |stack| stack.1);
+        let mut memory = Memory::new(place as usize, end as usize);
         count = walk(
             first,
             &mut stack,
@@ -141,7 +170,8 @@ pub fn tell(slot: usize, [back, place, fp]: [u64; 3]) -> u64 {
     let number = hash(words);
     if !state.has_first_stack && state.sees {
         state.has_first_stack = true;
-        calls::write_stack_at(&shared(), place);
+        let stack = calls::write_stack_at(&shared(), place);
+        state.stacks.extend(stack);
     }
     let is_new = state
         .told
@@ -165,6 +195,18 @@ fn hash(words: &[u64]) -> u64 {
 impl State {
     /// How to unwind the frame of a return address; `None` where there is no table.
     fn rule(&mut self, return_address: u64) -> Option<Rule> {
+        if self.rules.is_empty() {
+            // an address that nothing returns to
+            self.rules.resize(RULES, (0, None));
+        }
+        let place = (return_address ^ return_address >> 10) as usize % RULES;
+        if self.rules[place].0 != return_address || return_address == 0 {
+            self.rules[place] = (return_address, self.find_rule(return_address));
+        }
+        self.rules[place].1
+    }
+
+    fn find_rule(&mut self, return_address: u64) -> Option<Rule> {
         let call = return_address.wrapping_sub(1);
         let holds = |mapped: &Mapped| (mapped.start..mapped.end).contains(&call);
         let at = self.mapped.iter().rposition(holds)?;
@@ -222,13 +264,16 @@ impl Table {
 /// The stack of the thread that calls, from an address on, read as far as it is asked for.
 struct Memory {
     start: usize,
+    /// Up to here it is known to be a stack.
+    end: usize,
     bytes: Vec<u8>,
 }
 
 impl Memory {
-    fn new(start: usize) -> Memory {
+    fn new(start: usize, end: usize) -> Memory {
         Memory {
             start,
+            end: end.min(start.saturating_add(MOST_BYTES)),
             bytes: Vec::new(),
         }
     }
@@ -237,6 +282,10 @@ impl Memory {
     fn word(&mut self, at: usize) -> Option<usize> {
         let from = at.checked_sub(self.start)?;
         let to = from.checked_add(8).filter(|&to| to <= MOST_BYTES)?;
+        if at + 8 <= self.end {
+            // SAFETY: the calling thread's own stack, which it uses up to here and which is not about to be unmapped.
+            return Some(unsafe { (at as *const usize).read_unaligned() });
+        }
         while self.bytes.len() < to {
             // up to the end of a page, behind which nothing may be
             let known = self.bytes.len();

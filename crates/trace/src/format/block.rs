@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// The first 8 bytes of a trace.
 pub const MAGIC: [u8; 8] = *b"VARVETRC";
 /// The version that this code writes. It reads all from 1 on.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 /// The last 8 bytes of a trace that was finished.
 pub const TRAILER_MAGIC: [u8; 8] = *b"VARVEEND";
 /// Length of the trailer: the offset of the end block, and its magic.
@@ -30,6 +30,22 @@ pub struct FileHeader {
     /// Anything else worth keeping: the program's version, the host, the day.
     #[serde(default)]
     pub notes: BTreeMap<String, String>,
+    /// Which part of the run is in it; none: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<Part>,
+}
+
+/// Which part of a run is in a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Part {
+    /// Windows all over the run: they stand for all of it. Each begins with some that only warms caches.
+    Sample {
+        /// Parts in a million that were to be recorded.
+        ppm: u32,
+    },
+    /// One window that somebody chose: it stands for itself.
+    Window,
 }
 
 /// What a block holds.

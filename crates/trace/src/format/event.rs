@@ -89,6 +89,23 @@ pub enum Event {
         /// Collections of everything.
         full: u32,
     },
+    /// Pages that the program touched while it was not recorded.
+    Touched {
+        /// Virtual address of the first byte.
+        addr: u64,
+        /// Length in bytes.
+        bytes: u64,
+    },
+    /// The thread is recorded again after a part of the run that is not. It goes on after everything that other threads did
+    /// before `tick`.
+    Window {
+        /// Which recorded part this is, from 1 on.
+        number: u32,
+        /// Instructions of the thread that comes first which only warm caches.
+        warm: u64,
+        /// The thread's place in the order of all threads.
+        tick: u64,
+    },
     /// The thread ends.
     Exit {
         /// The thread's place in the order of all threads.
@@ -173,19 +190,26 @@ pub fn encode_events(events: &[EventAt], out: &mut Vec<u8>) {
             Event::Unmap { addr, bytes } => (3, addr, Some(bytes)),
             Event::MapSite { addr, bytes, .. } => (9, addr, Some(bytes)),
             Event::Range { addr, bytes, .. } => (11, addr, Some(bytes)),
+            Event::Touched { addr, bytes } => (14, addr, Some(bytes)),
             Event::Start { tick }
             | Event::Wait { tick }
             | Event::Tick { tick }
+            | Event::Window { tick, .. }
             | Event::Exit { tick } => {
                 let code = match event {
                     Event::Start { .. } => 4,
                     Event::Wait { .. } => 5,
                     Event::Tick { .. } => 6,
+                    Event::Window { .. } => 15,
                     _ => 7,
                 };
                 out.push(code);
                 put(out, zigzag(tick.wrapping_sub(last_tick)));
                 last_tick = tick;
+                if let Event::Window { number, warm, .. } = event {
+                    put(out, u64::from(*number));
+                    put(out, *warm);
+                }
                 continue;
             }
         };
@@ -258,7 +282,7 @@ pub fn decode_events(mut bytes: &[u8], count: usize, ops: u32) -> Result<Vec<Eve
             continue;
         }
         let difference = unzigzag(get(&mut bytes)?);
-        if code < 4 || code == 9 || code == 11 {
+        if code < 4 || matches!(code, 9 | 11 | 14) {
             addr = addr.wrapping_add(difference);
         } else {
             tick = tick.wrapping_add(difference);
@@ -293,6 +317,15 @@ pub fn decode_events(mut bytes: &[u8], count: usize, ops: u32) -> Result<Vec<Eve
                 addr,
                 bytes: get(&mut bytes)?,
                 what: one_of(&Use::ALL, &mut bytes)?,
+            },
+            14 => Event::Touched {
+                addr,
+                bytes: get(&mut bytes)?,
+            },
+            15 => Event::Window {
+                number: small(&mut bytes)?,
+                warm: get(&mut bytes)?,
+                tick,
             },
             4 => Event::Start { tick },
             5 => Event::Wait { tick },

@@ -8,8 +8,8 @@ mod ops;
 mod runs;
 
 pub use block::{
-    BLOCK_HEADER_BYTES, BlockHeader, BlockKind, FileHeader, MAGIC, TRAILER_BYTES, TRAILER_MAGIC,
-    VERSION, checksum_matches,
+    BLOCK_HEADER_BYTES, BlockHeader, BlockKind, FileHeader, MAGIC, Part, TRAILER_BYTES,
+    TRAILER_MAGIC, VERSION, checksum_matches,
 };
 pub use difference::BadOps;
 pub use event::{BadEvents, Event, EventAt, decode_events, encode_events};
@@ -17,5 +17,5 @@ pub use heap::{Collector, Use};
 pub use ops::{OpDecoder, OpEncoder, PADDING};
 pub use runs::{ABSOLUTE, MAX_ADDRESSES, MAX_TEMPLATE_OPS, Template, TemplateOp, Templates};
 pub(crate) use runs::{
-    CONTEXTS, Columns, LONG, NUMBER, NUMBER_AND_MORE, RunEncoder, SHORT, next_context,
+    CONTEXTS, Columns, LONG, NUMBER, NUMBER_AND_MORE, Run, RunEncoder, SHORT, next_context,
 };

@@ -292,14 +292,14 @@ mod tests {
             addr,
             0u32..6,
             prop_oneof![Just(8u16), any::<u16>()],
-            0u8..14,
+            0u8..15,
             0u8..2,
         )
             .prop_map(|(addr, instructions, size, kind, dependent)| Op {
                 addr,
                 instructions,
                 size,
-                kind: Kind::from_code(kind).expect("14 kinds"),
+                kind: Kind::from_code(kind).expect("15 kinds"),
                 dependent,
             })
     }

@@ -38,6 +38,11 @@ impl Template {
         self.ops as usize
     }
 
+    /// Its first slot.
+    pub(crate) fn first_slot(&self) -> u32 {
+        self.first_slot
+    }
+
     /// Open addresses.
     pub fn addresses(&self) -> usize {
         self.addresses as usize
@@ -209,14 +214,16 @@ pub(crate) struct Columns {
     difference_bytes: usize,
 }
 
-/// Control bytes of a block, at most; a run has 60 at most.
+/// Control bytes of a block, at most. Whoever codes a run asks whether there is room, unless it is a run with an op for each
+/// address, of which a block has few enough.
 const MAX_CONTROLS: usize = 1 << 18;
+const _: () = assert!(MAX_CONTROLS / 2 > crate::BLOCK_OPS + 2 * MAX_TEMPLATE_OPS);
 
 impl Columns {
     fn grow(&mut self) {
         if self.control.is_empty() {
             self.control = vec![0; MAX_CONTROLS];
-            self.numbers = vec![0; 8 * MAX_CONTROLS];
+            self.numbers = vec![0; 8 * MAX_CONTROLS + 8];
             self.differences = vec![0; 8 * MAX_CONTROLS];
         }
     }
@@ -224,32 +231,20 @@ impl Columns {
     /// No run fits any more.
     #[inline(always)]
     pub fn are_full(&self) -> bool {
-        self.controls >= MAX_CONTROLS - MAX_ADDRESSES - 1
+        self.controls >= MAX_CONTROLS / 2
     }
 
     pub fn are_empty(&self) -> bool {
         self.controls == 0
     }
 
+    /// Appends the low `bytes` of two numbers; the others are written over by the next.
     #[inline(always)]
-    fn put_control(&mut self, code: u8) {
-        self.control[self.controls] = code;
-        self.controls += 1;
-    }
-
-    #[inline(always)]
-    fn put_number(&mut self, number: u32) {
-        self.numbers[self.number_bytes..self.number_bytes + 4]
-            .copy_from_slice(&number.to_le_bytes());
-        self.number_bytes += 4;
-    }
-
-    /// Appends the low `bytes` of a difference; the others are written over by the next.
-    #[inline(always)]
-    fn put_difference(&mut self, difference: u64, bytes: usize) {
-        let at = self.difference_bytes;
-        self.differences[at..at + 8].copy_from_slice(&difference.to_le_bytes());
-        self.difference_bytes = at + bytes;
+    fn put_numbers(&mut self, first: u32, second: u32, bytes: usize) {
+        let at = self.number_bytes;
+        let both = u64::from(first) | u64::from(second) << 32;
+        self.numbers[at..at + 8].copy_from_slice(&both.to_le_bytes());
+        self.number_bytes = at + bytes;
     }
 
     /// Appends the columns to a payload.
@@ -261,78 +256,176 @@ impl Columns {
         out.extend_from_slice(&self.differences[..self.difference_bytes]);
     }
 
+    /// The control bytes are zero again, as they are for what is predicted.
     pub fn clear(&mut self) {
+        self.control[..self.controls].fill(0);
         (self.controls, self.number_bytes, self.difference_bytes) = (0, 0, 0);
     }
 }
 
+/// Bytes in the column of numbers, by how a run says which template it is of.
+const NUMBER_BYTES: [u8; 4] = [0, 0, 4, 8];
+
+/// A run of a template, all but its addresses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    /// One of the four ways to say which template it is of.
+    pub how: u8,
+    /// The block has no run of it yet.
+    pub first: bool,
+    /// The template.
+    pub number: u32,
+    /// Instructions more before its first op.
+    pub more: u32,
+    /// Of the template: its first slot, ops and instructions.
+    pub first_slot: u32,
+    pub ops: u32,
+    pub instructions: u64,
+}
+
+/// Addresses that are not where their slots' strides lead to, until they are coded together.
+struct Misses {
+    count: usize,
+    addr: [u64; MISSES],
+    to_slot: [u64; MISSES],
+    /// Which control bytes are theirs.
+    control: [u32; MISSES],
+}
+
+/// So many are kept.
+const MISSES: usize = 256;
+
 /// Writes runs of one thread. Who calls it knows which template followed which, see [`crate::host`].
-#[derive(Default)]
+///
+/// Which addresses can be predicted is beyond a processor to predict, so it is not asked with a branch: all are noted, those
+/// that could be predicted are noted over, and the others are coded many at a time.
 pub(crate) struct RunEncoder {
     slots: Vec<Slot>,
     regions: [u64; REGIONS],
-    pub columns: Columns,
+    columns: Columns,
+    misses: Misses,
+}
+
+impl Default for RunEncoder {
+    fn default() -> RunEncoder {
+        RunEncoder {
+            slots: Vec::new(),
+            regions: [0; REGIONS],
+            columns: Columns::default(),
+            misses: Misses {
+                count: 0,
+                addr: [0; MISSES],
+                to_slot: [0; MISSES],
+                control: [0; MISSES],
+            },
+        }
+    }
 }
 
 impl RunEncoder {
-    /// A new block begins: nothing is known of the one before.
-    pub fn reset(&mut self) {
-        self.regions = [0; REGIONS];
+    /// Nothing was coded in this block.
+    pub fn is_empty(&self) -> bool {
+        self.columns.are_empty()
     }
 
-    /// Appends a run. `how` is one of the four ways to say which, `first` says that the block has no run of it yet.
-    #[inline(always)]
-    pub fn run(
-        &mut self,
-        how: u8,
-        first: bool,
-        number: u32,
-        more: u32,
-        template: &Template,
-        addresses: &[u64],
-    ) {
+    /// No run fits into the block any more.
+    pub fn is_full(&self) -> bool {
+        self.columns.are_full()
+    }
+
+    /// Ends the block: gives its columns in exchange for empty ones. The next one knows nothing of it.
+    pub fn finish(&mut self, empty: Columns) -> Columns {
+        self.settle();
+        self.regions = [0; REGIONS];
+        std::mem::replace(&mut self.columns, empty)
+    }
+
+    /// Appends a run.
+    pub fn run(&mut self, run: &Run, addresses: &[u64]) {
+        let start = run.first_slot as usize;
+        if run.first {
+            self.begin(start, start + addresses.len());
+        }
         let columns = &mut self.columns;
-        if how >= NUMBER {
-            columns.grow();
-            columns.put_number(number);
-            if how == NUMBER_AND_MORE {
-                columns.put_number(more);
-            }
-        }
-        let start = template.first_slot as usize;
-        let end = start + template.addresses as usize;
-        if first {
-            if end > self.slots.len() {
-                self.slots.resize(end, Slot::default());
-            }
-            self.slots[start..end].fill(Slot::default());
-        }
+        let bytes = NUMBER_BYTES[usize::from(run.how & 3)];
+        columns.put_numbers(run.number, run.more, usize::from(bytes));
+        columns.control[columns.controls] = run.how;
         if addresses.is_empty() {
-            columns.put_control(how);
+            columns.controls += 1;
         }
-        let mut code = how;
-        for (slot, &addr) in self.slots[start..end].iter_mut().zip(addresses) {
+        self.again(start, addresses, 0);
+    }
+
+    /// Appends a run of which [`LONG`] says which template it is of, so that it is not the first in the block: all but its
+    /// addresses is a zero byte, which is there already. They are changed by an exclusive or with `space`. `false` if one is
+    /// 2^63 or more: then nothing was coded, but the block has to end here.
+    #[inline(always)]
+    pub fn again(&mut self, first_slot: usize, addresses: &[u64], space: u64) -> bool {
+        if self.misses.count > MISSES - MAX_ADDRESSES {
+            self.settle();
+        }
+        let start = self.columns.controls;
+        let misses = &mut self.misses;
+        let (mut count, mut all) = (misses.count, 0);
+        let slots = &mut self.slots[first_slot..][..addresses.len()];
+        for (place, (slot, &addr)) in slots.iter_mut().zip(addresses).enumerate() {
+            let addr = addr ^ space;
+            all |= addr;
             let to_slot = addr.wrapping_sub(slot.addr);
-            if to_slot != slot.stride {
-                let region = region_of(addr);
-                let in_region = &mut self.regions[region as usize & (REGIONS - 1)];
-                let to_region = addr.wrapping_sub(*in_region);
-                *in_region = addr;
-                let (slot_class, region_class) =
-                    (width_class(to_slot as i64), width_class(to_region as i64));
-                let (mode, difference) = if slot_class < region_class {
-                    (slot_class + 1, to_slot)
-                } else {
-                    ((region_class + 4) | (region << 3), to_region)
-                };
-                columns.put_difference(difference, BYTES_BY_MODE[mode as usize & 7] as usize);
-                code |= mode << 2;
-                slot.stride = to_slot;
-            }
-            slot.addr = addr;
-            columns.put_control(code);
-            code = 0;
+            misses.addr[count % MISSES] = addr;
+            misses.to_slot[count % MISSES] = to_slot;
+            misses.control[count % MISSES] = (start + place) as u32;
+            count += usize::from(to_slot != slot.stride);
+            *slot = Slot {
+                addr,
+                stride: to_slot,
+            };
         }
+        if all >> 63 != 0 {
+            return false;
+        }
+        misses.count = count;
+        self.columns.controls = start + addresses.len();
+        true
+    }
+
+    /// The block has no run of these slots yet.
+    #[cold]
+    #[inline(never)]
+    fn begin(&mut self, start: usize, end: usize) {
+        self.columns.grow();
+        if end > self.slots.len() {
+            self.slots.resize(end, Slot::default());
+        }
+        self.slots[start..end].fill(Slot::default());
+    }
+
+    /// Codes the addresses that could not be predicted.
+    #[inline(never)]
+    fn settle(&mut self) {
+        let columns = &mut self.columns;
+        let mut at = columns.difference_bytes;
+        let count = std::mem::take(&mut self.misses.count);
+        let misses = self.misses.addr[..count].iter();
+        let misses = misses.zip(&self.misses.to_slot).zip(&self.misses.control);
+        for ((&addr, &to_slot), &control) in misses {
+            let region = region_of(addr);
+            let in_region = &mut self.regions[usize::from(region) & (REGIONS - 1)];
+            let to_region = addr.wrapping_sub(*in_region);
+            *in_region = addr;
+            let (slot_class, region_class) =
+                (width_class(to_slot as i64), width_class(to_region as i64));
+            let (mode, difference) = if slot_class < region_class {
+                (slot_class + 1, to_slot)
+            } else {
+                ((region_class + 4) | (region << 3), to_region)
+            };
+            // of the 8 bytes, those that are not needed are written over by the next
+            columns.differences[at..at + 8].copy_from_slice(&difference.to_le_bytes());
+            at += usize::from(BYTES_BY_MODE[usize::from(mode & 7)]);
+            columns.control[control as usize] |= mode << 2;
+        }
+        columns.difference_bytes = at;
     }
 }
 

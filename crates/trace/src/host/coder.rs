@@ -1,9 +1,9 @@
 //! Runs of one thread as blocks of a trace.
 
 use super::templates::Registry;
-use super::walk::{RawEvent, Runs};
+use super::walk::{RawEvent, Runs, Transition};
 use crate::BLOCK_OPS;
-use crate::format::{EventAt, RunEncoder, Template};
+use crate::format::{EventAt, Run, RunEncoder};
 
 /// Events per block, at most.
 const BLOCK_EVENTS: usize = 1 << 16;
@@ -27,48 +27,63 @@ pub(super) struct Coder {
     pub done: Vec<Piece>,
     /// Memory of old columns.
     pub spare: Vec<crate::format::Columns>,
+    /// Instructions of the blocks that are closed.
+    closed: u64,
 }
 
 impl Coder {
+    /// Instructions so far.
+    pub fn total(&self) -> u64 {
+        self.closed + self.open.instructions
+    }
+
     /// Closes the open block.
     pub fn close(&mut self) {
         if self.open.ops > 0
             || !self.open.raw.is_empty()
             || !self.open.events.is_empty()
-            || !self.encoder.columns.are_empty()
+            || !self.encoder.is_empty()
         {
             let empty = self.spare.pop().unwrap_or_default();
-            self.open.columns = std::mem::replace(&mut self.encoder.columns, empty);
+            self.open.columns = self.encoder.finish(empty);
+            self.closed += self.open.instructions;
             self.done.push(std::mem::take(&mut self.open));
         }
-        self.encoder.reset();
     }
 }
 
 impl Runs for Coder {
+    fn run(&mut self, run: &Run, addresses: &[u64], _: &Registry) {
+        self.open.ops += run.ops as usize;
+        self.open.instructions += run.instructions + u64::from(run.more);
+        self.encoder.run(run, addresses);
+    }
+
     #[inline(always)]
-    fn run(
-        &mut self,
-        how: u8,
-        first: bool,
-        number: u32,
-        more: u32,
-        of: (&Template, &Registry),
-        addresses: &[u64],
-    ) {
-        self.open.ops += of.0.ops();
-        self.open.instructions += of.0.instructions() + u64::from(more);
-        self.encoder.run(how, first, number, more, of.0, addresses);
+    fn again(&mut self, known: &Transition, addresses: &[u64], space: u64, _: &Registry) -> bool {
+        self.open.ops += usize::from(known.ops);
+        self.open.instructions += known.instructions;
+        let slot = known.first_slot as usize;
+        let is_coded = self.encoder.again(slot, addresses, space);
+        if !is_coded {
+            self.open.ops -= usize::from(known.ops);
+            self.open.instructions -= known.instructions;
+        }
+        is_coded
+    }
+
+    #[inline(always)]
+    fn has_room(&self) -> bool {
+        self.open.ops < BLOCK_OPS
     }
 
     fn event(&mut self, event: RawEvent) {
         self.open.raw.push((self.open.ops as u32, event));
     }
 
-    #[inline(always)]
     fn is_full(&self) -> bool {
-        self.open.ops >= BLOCK_OPS
-            || self.encoder.columns.are_full()
+        !self.has_room()
+            || self.encoder.is_full()
             || self.open.events.len() + self.open.raw.len() >= BLOCK_EVENTS
     }
 
@@ -84,21 +99,52 @@ pub(super) struct Expander {
 }
 
 impl Runs for Expander {
-    #[inline(always)]
-    fn run(
+    fn run(&mut self, run: &Run, addresses: &[u64], registry: &Registry) {
+        self.expand(run.number, run.more, addresses, 0, registry);
+    }
+
+    fn again(
         &mut self,
-        _: u8,
-        _: bool,
-        _: u32,
-        more: u32,
-        of: (&Template, &Registry),
+        known: &Transition,
         addresses: &[u64],
+        space: u64,
+        registry: &Registry,
+    ) -> bool {
+        let is_whole = addresses.iter().all(|address| address >> 63 == 0);
+        if is_whole {
+            self.expand(known.number, 0, addresses, space, registry);
+        }
+        is_whole
+    }
+
+    fn event(&mut self, _: RawEvent) {}
+
+    fn has_room(&self) -> bool {
+        true
+    }
+
+    fn is_full(&self) -> bool {
+        false
+    }
+
+    fn next_block(&mut self) {}
+}
+
+impl Expander {
+    #[inline(always)]
+    fn expand(
+        &mut self,
+        number: u32,
+        mut more: u32,
+        addresses: &[u64],
+        space: u64,
+        registry: &Registry,
     ) {
-        let (template, registry) = of;
-        let mut more = more;
+        let template = registry.get(number);
         for op in registry.templates.ops(template) {
             // an absolute op counts from 0
-            let from = addresses.get(usize::from(op.from)).copied().unwrap_or(0);
+            let from = addresses.get(usize::from(op.from));
+            let from = from.map_or(0, |from| from ^ space);
             let instructions = op.op.instructions.saturating_add(std::mem::take(&mut more));
             self.ops.push(varve_machine::Op {
                 addr: op.op.addr.wrapping_add(from),
@@ -107,12 +153,4 @@ impl Runs for Expander {
             });
         }
     }
-
-    fn event(&mut self, _: RawEvent) {}
-
-    fn is_full(&self) -> bool {
-        false
-    }
-
-    fn next_block(&mut self) {}
 }

@@ -1,6 +1,7 @@
 //! From what a user types to the file that runs: PATH, scripts, and what kind of program it is.
 
 use super::error::RecordError;
+use super::schedule::Extent;
 use crate::arch;
 use object::{Object, ObjectSection};
 use std::ffi::{OsStr, OsString};
@@ -32,6 +33,8 @@ pub struct RecorderOptions {
     /// Record accesses only from where the program looks for the file `/varve/record/begin` to where it looks for
     /// `/varve/record/end`. What it maps and allocates is recorded everywhere. Under QEMU only.
     pub marked: bool,
+    /// Which part of the run is recorded. What the program maps and allocates is recorded everywhere.
+    pub extent: Extent,
     /// Have QEMU say the address of every access, rather than only of those that do not follow from others. Slow; the
     /// result is the same, which tests check.
     pub ask_all: bool,
@@ -44,6 +47,7 @@ impl Default for RecorderOptions {
             allocations: true,
             max_threads: 16,
             marked: false,
+            extent: Extent::Whole,
             ask_all: false,
         }
     }

@@ -43,7 +43,7 @@ pub enum RecordError {
     NotCompiled(PathBuf),
     /// Marks are seen by QEMU alone.
     #[error(
-        "{0}: was compiled with `varve cc`, and --marked is for programs that were not: compile it without, or leave --marked out"
+        "{0}: was compiled with `varve cc`, and --marked, --sample, --skip and --for are for programs that were not: compile it without, or leave them out"
     )]
     Marked(PathBuf),
     /// The compiler cannot be used this way.

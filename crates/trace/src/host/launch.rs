@@ -3,6 +3,7 @@
 use super::command::{Mode, RecorderOptions, Target};
 use super::error::RecordError;
 use super::memory::SharedMemory;
+use super::schedule::Extent;
 use super::tables::Tables;
 use crate::arch;
 use std::ffi::OsString;
@@ -44,7 +45,7 @@ pub(super) fn start(
         }
         Mode::Compiled => true,
     };
-    if compiled && options.marked {
+    if compiled && (options.marked || options.extent != Extent::Whole) {
         return Err(RecordError::Marked(target.program.clone()));
     }
     let io = |path: &Path| {
@@ -84,6 +85,10 @@ pub(super) fn start(
         // the plugin starts other programs with the same words (exec)
         let ask = if options.ask_all { ",ask=all" } else { "" };
         let marked = if options.marked { ",marked=yes" } else { "" };
+        let parts = match options.marked || options.extent != Extent::Whole {
+            true => ",parts=yes",
+            false => "",
+        };
         let count = words.len() + 2;
         let tables = match options.allocations {
             true => {
@@ -93,7 +98,7 @@ pub(super) fn start(
             false => String::new(),
         };
         let for_plugin = format!(
-            "{},ring={ring},words={count}{ask}{marked}{tables}",
+            "{},ring={ring},words={count}{ask}{marked}{parts}{tables}",
             plugin.display()
         );
         words.extend(["-plugin".into(), for_plugin.into()]);

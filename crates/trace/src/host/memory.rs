@@ -1,9 +1,9 @@
 //! The recorder's mapping of the shared memory. The only unsafe code of the recorder but for starting a process.
 
 use super::ring::{
-    CHUNK_WORDS, ENDED, Header, LAYOUT, MODULE_BYTES, MODULES_AT, RING, RUNNING, SHARED_BYTES,
-    SITES, SITES_AT, SLOTS, SLOTS_AT, Site, Slot, WAITING, chunk_at, futex_wait, futex_wake,
-    low_half,
+    CHUNK_WORDS, ENDED, Header, LAYOUT, MODULE_BYTES, MODULES_AT, Process, RING, RUNNING,
+    SHARED_BYTES, SITES, SITES_AT, SLOTS, SLOTS_AT, Site, Slot, WAITING, WAKE_AT, chunk_at,
+    futex_wait, futex_wake, low_half,
 };
 use std::fs::File;
 use std::io;
@@ -75,6 +75,13 @@ impl SharedMemory {
         unsafe { self.base.cast::<Header>().as_ref() }
     }
 
+    /// Numbers of the processes that are recorded now, and their numbers on the system.
+    pub fn processes(&self) -> Vec<(u32, u32)> {
+        let entry = |p: &Process| (p.number.load(Acquire), p.pid.load(Acquire));
+        let all = self.header().table.iter().map(entry);
+        all.filter(|(_, pid)| *pid != 0).collect()
+    }
+
     fn slot(&self, number: usize) -> *mut Slot {
         assert!(number < SLOTS);
         // SAFETY: in the mapping by its layout.
@@ -143,7 +150,8 @@ impl SharedMemory {
         // SAFETY: atomic field of a slot in the mapping.
         let counter = unsafe { &(*slot).tail };
         counter.store(tail + 1, SeqCst);
-        if self.header().stalled.load(SeqCst) != 0 {
+        let (head, tail) = self.counters(number);
+        if head - tail <= WAKE_AT && self.header().stalled.load(SeqCst) != 0 {
             futex_wake(low_half(counter));
         }
     }

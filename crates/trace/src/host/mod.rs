@@ -11,10 +11,13 @@ mod live;
 mod memory;
 mod modules;
 mod record;
+mod resident;
+mod schedule;
 mod sink;
 mod tables;
 mod templates;
 mod walk;
+mod windows;
 
 #[allow(
     missing_docs,
@@ -28,3 +31,4 @@ pub use command::{Mode, RecorderOptions, Target, resolve};
 pub use error::RecordError;
 pub use live::LiveProgram;
 pub use record::Recorder;
+pub use schedule::{Amount, Extent};

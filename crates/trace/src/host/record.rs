@@ -5,10 +5,13 @@ use super::error::RecordError;
 use super::launch::{self, Started};
 use super::memory::{SharedMemory, ThreadState};
 use super::ring::{PROCESSES, SLOTS};
+use super::schedule::Extent;
 use super::sink::Sink;
 use super::templates::Registry;
 use super::walk::{Runs, Walker};
+use super::windows::Windows;
 use crate::FileHeader;
+use crate::format::Part;
 use crate::writer::{End, StackRange, TraceWriter};
 use std::ffi::OsString;
 use std::io::Write;
@@ -32,6 +35,7 @@ pub struct Recorder {
     lost_execs: u32,
     status: Option<ExitStatus>,
     options: RecorderOptions,
+    windows: Windows,
     static_target: bool,
 }
 
@@ -46,10 +50,9 @@ impl Recorder {
             path: "memfd".into(),
             source,
         })?;
-        memory
-            .header()
-            .quiet
-            .store(u32::from(options.marked), Release);
+        let (windows, quiet) = Windows::begin(options.extent, memory.header());
+        let quiet = quiet || options.marked;
+        memory.header().quiet.store(u32::from(quiet), Release);
         let started = launch::start(&target, &options, &memory)?;
         Ok(Recorder {
             memory,
@@ -63,6 +66,7 @@ impl Recorder {
             lost_execs: 0,
             status: None,
             options,
+            windows,
             static_target: target.is_static,
         })
     }
@@ -153,8 +157,19 @@ impl Recorder {
             exit_code: self.status.and_then(|status| status.code()),
             signal: self.status.and_then(|status| status.signal()),
             warnings: self.warnings(),
+            skipped_instructions: match self.options.extent {
+                Extent::Whole => 0,
+                _ => self.memory.header().skipped.load(Acquire),
+            },
+            touches: self.walkers.iter().map(|walker| walker.touches).sum(),
             ..End::default()
         }
+    }
+
+    /// Threads that run now, rather than wait in the system.
+    fn running(&self) -> u32 {
+        let runs = |&slot: &usize| self.memory.state(slot) == ThreadState::Running;
+        (0..self.memory.slots()).filter(runs).count() as u32
     }
 
     /// What was not seen, one sentence each.
@@ -261,6 +276,13 @@ impl Recorder {
             source: source.into(),
             instructions: instructions.into(),
             notes: [("recorder".to_string(), format!("varve {version}"))].into(),
+            part: match self.options.extent {
+                Extent::Whole => None,
+                Extent::Sample(share) => Some(Part::Sample {
+                    ppm: (share * 1e6) as u32,
+                }),
+                Extent::Window { .. } => Some(Part::Window),
+            },
         }
     }
 
@@ -269,15 +291,21 @@ impl Recorder {
         let _quiet = IgnoreInterrupt::new();
         let mut sink = Sink::new(writer);
         let mut looked = Instant::now();
+        let mut any = false;
         loop {
-            let ended = self.has_ended();
-            let mut any = false;
+            // asked before the last chunks are taken, so that none can be missed; there is no need while they keep coming
+            let ended = !any && self.has_ended();
+            any = false;
             for slot in 0..self.memory.slots() {
                 if self.take(slot, sink.coder(slot)) {
                     any = true;
                     sink.put(slot, &self.memory, &self.registry)?;
                 }
             }
+            let running = self.running();
+            self.windows
+                .step(sink.total(), running, self.memory.header());
+            sink.warm = self.windows.warm();
             if looked.elapsed().as_millis() >= u128::from(LOOK_EVERY_MS) {
                 looked = Instant::now();
                 self.bury(|recorder, slot| {
@@ -291,7 +319,8 @@ impl Recorder {
             if ended {
                 break;
             }
-            self.memory.sleep_unless(LOOK_EVERY_MS, |memory| {
+            let most = self.windows.wake_ms().unwrap_or(LOOK_EVERY_MS);
+            self.memory.sleep_unless(most.min(LOOK_EVERY_MS), |memory| {
                 (0..memory.slots()).any(|slot| memory.has_chunk(slot))
             });
         }
@@ -302,6 +331,13 @@ impl Recorder {
             sink.put(slot, &self.memory, &self.registry)?;
         }
         let mut end = self.end();
+        if sink.resident.hidden {
+            end.warnings.push(
+                "/proc/PID/pagemap cannot be read: what the program touched between windows is known by its accesses alone, so that \
+                 it takes less memory here than it did"
+                    .into(),
+            );
+        }
         sink.update_modules(&self.memory);
         end.modules = sink.modules.loaded(!self.started.compiled);
         let stack = |(process, start, end)| StackRange {

@@ -4,9 +4,10 @@ use super::coder::{Coder, Piece};
 use super::error::RecordError;
 use super::memory::SharedMemory;
 use super::modules::Modules;
+use super::resident::Resident;
 use super::ring::CALLERS;
 use super::templates::Registry;
-use super::walk::RawEvent;
+use super::walk::{RawEvent, space_of};
 use crate::Event;
 use crate::format::EventAt;
 use crate::java::{JavaMachine, note};
@@ -21,6 +22,9 @@ struct Numbered {
     /// Its start has been seen.
     started: bool,
 }
+
+/// QEMU runs a program below this address, and keeps its own memory above.
+const PROGRAM_ENDS: u64 = 1 << 41;
 
 /// Process and return addresses of an allocation.
 type Callers = (u32, [u64; CALLERS]);
@@ -39,6 +43,11 @@ pub(super) struct Sink<W: Write> {
     coders: Vec<Coder>,
     /// The first template that is not in the trace.
     next_template: u32,
+    pub resident: Resident,
+    /// The last window that began.
+    window: u32,
+    /// How much of a window only warms caches.
+    pub warm: u64,
 }
 
 impl<W: Write> Sink<W> {
@@ -53,6 +62,9 @@ impl<W: Write> Sink<W> {
             java: Vec::new(),
             coders: Vec::new(),
             next_template: 1,
+            resident: Resident::default(),
+            window: 0,
+            warm: 0,
         }
     }
 
@@ -144,12 +156,53 @@ impl<W: Write> Sink<W> {
                 }
                 RawEvent::Free { addr } => push(Event::Free { addr }),
                 RawEvent::Map { addr, bytes } => push(Event::Map { addr, bytes }),
-                RawEvent::Unmap { addr, bytes } => push(Event::Unmap { addr, bytes }),
+                RawEvent::Unmap { addr, bytes } => {
+                    push(Event::Unmap { addr, bytes });
+                    self.given_back(slot, addr, bytes);
+                }
+                RawEvent::Discard { addr, bytes } => self.given_back(slot, addr, bytes),
+                RawEvent::Window { number, tick } => {
+                    if number > self.window {
+                        self.window = number;
+                        let touched = self.touched(memory);
+                        touched.into_iter().for_each(&mut push);
+                    }
+                    let warm = self.warm;
+                    push(Event::Window { number, warm, tick });
+                }
                 RawEvent::Wait { tick } => push(Event::Wait { tick }),
                 RawEvent::Tick { tick } => push(Event::Tick { tick }),
                 RawEvent::Exit { tick } => push(Event::Exit { tick }),
             }
         }
+    }
+
+    /// Instructions so far, of all threads.
+    pub fn total(&self) -> u64 {
+        self.coders.iter().map(Coder::total).sum()
+    }
+
+    /// A process gave pages back: if it touches them again, that is news. Only windows ask for news.
+    fn given_back(&mut self, slot: usize, addr: u64, bytes: u64) {
+        if self.window > 0 {
+            let process = self.process(slot);
+            self.resident
+                .forget(process, addr ^ space_of(process), bytes);
+        }
+    }
+
+    /// Pages that programs touched since this was asked last.
+    fn touched(&mut self, memory: &SharedMemory) -> Vec<Event> {
+        let mut events = Vec::new();
+        for (process, pid) in memory.processes() {
+            let space = space_of(process);
+            let news = self.resident.news(process, pid, PROGRAM_ENDS);
+            events.extend(news.into_iter().map(|(addr, bytes)| Event::Touched {
+                addr: addr ^ space,
+                bytes,
+            }));
+        }
+        events
     }
 
     /// Takes in what was mapped since the last time.

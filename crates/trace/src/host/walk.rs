@@ -3,12 +3,12 @@
 use super::ring::{
     CALLERS, EVENT, EVENT_ALLOC, EVENT_ALLOC_AT, EVENT_DISCARD, EVENT_EXEC, EVENT_EXIT, EVENT_FREE,
     EVENT_HEAP_RANGE, EVENT_MACHINE, EVENT_MAP, EVENT_MAPPED, EVENT_PAUSE, EVENT_RANGE,
-    EVENT_RESUME, EVENT_STACK, EVENT_START, EVENT_TICK, EVENT_UNMAP, EVENT_WAIT, EVENT_WORK, HEAD,
-    RUN, SINGLE, Site,
+    EVENT_RESUME, EVENT_STACK, EVENT_START, EVENT_TICK, EVENT_TOUCHED, EVENT_UNMAP, EVENT_WAIT,
+    EVENT_WINDOW, EVENT_WORK, HEAD, RUN, RUN_COUNT, RUN_COUNT_SHIFT, SINGLE, Site,
 };
 use super::templates::{After, Key, Registry, accesses, run_ops, single_op};
 use crate::format::{
-    CONTEXTS, LONG, NUMBER, NUMBER_AND_MORE, SHORT, Template, TemplateOp, next_context,
+    CONTEXTS, LONG, NUMBER, NUMBER_AND_MORE, Run, SHORT, TemplateOp, next_context,
 };
 use crate::{Collector, Event, Use};
 use varve_machine::{Kind, Op};
@@ -49,6 +49,11 @@ pub(super) enum RawEvent {
         addr: u64,
         bytes: u64,
     },
+    /// Pages went back while their range stays mapped; the ops say so too.
+    Discard {
+        addr: u64,
+        bytes: u64,
+    },
     Start {
         tick: u64,
         process: u32,
@@ -63,6 +68,11 @@ pub(super) enum RawEvent {
     Tick {
         tick: u64,
     },
+    /// The thread is recorded again.
+    Window {
+        number: u32,
+        tick: u64,
+    },
     Exit {
         tick: u64,
     },
@@ -70,19 +80,21 @@ pub(super) enum RawEvent {
 
 /// Where runs and events go.
 pub(super) trait Runs {
-    /// A run of a template: `how` it follows the last one in the block (see `format::runs`), whether it is the `first` of
-    /// that template in the block, `more` instructions before its first op, and its open addresses.
-    fn run(
+    /// A run of a template that the registry has, with its open addresses.
+    fn run(&mut self, run: &Run, addresses: &[u64], registry: &Registry);
+    /// The same for one that [`LONG`] says, which has an op for each of its addresses; they are changed by an exclusive or with
+    /// `space`. `false` if one is 2^63 or more: then there is no such run, and a new block has to begin.
+    fn again(
         &mut self,
-        how: u8,
-        first: bool,
-        number: u32,
-        more: u32,
-        of: (&Template, &Registry),
+        known: &Transition,
         addresses: &[u64],
-    );
+        space: u64,
+        registry: &Registry,
+    ) -> bool;
     /// An event of the thread.
     fn event(&mut self, event: RawEvent);
+    /// There is room for such a run.
+    fn has_room(&self) -> bool;
     /// A new block should begin.
     fn is_full(&self) -> bool;
     /// A new block begins.
@@ -119,29 +131,46 @@ pub(super) fn space_of(process: u32) -> u64 {
     }
 }
 
-/// What has followed a template in the block.
+/// A template in the block.
 #[derive(Clone, Copy, Default)]
 struct Entry {
     epoch: u32,
+    /// What has followed it.
     next: u32,
-    /// What the probe wrote for it; 0 when that does not always mean the same.
-    what: u64,
 }
 
-/// What has followed the same few templates.
+/// Which template a run was of, by what the probe wrote for it and which template ran before; with all that is needed of it
+/// to code it again.
 #[derive(Clone, Copy, Default)]
-struct Long {
+#[repr(C)]
+pub(super) struct Transition {
     what: u64,
-    /// The last of the few.
     from: u32,
-    next: u32,
+    /// 0 when the entry is empty.
+    pub number: u32,
+    pub first_slot: u32,
+    pub ops: u16,
+    pub instructions: u64,
+}
+
+/// Entries of the table of transitions: a second-level cache has room for them, and for what else is looked at.
+const TRANSITIONS: usize = 1 << 13;
+
+/// Where a transition is in the table.
+#[inline(always)]
+fn place(what: u64, from: u32) -> usize {
+    const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mixed = (what ^ u64::from(from) << 24).wrapping_mul(MIX);
+    (mixed >> 40) as usize % TRANSITIONS
 }
 
 /// What is remembered between the chunks of a thread.
 #[derive(Default)]
 pub(super) struct Walker {
     entries: Vec<Entry>,
-    long: Vec<Long>,
+    transitions: Vec<Transition>,
+    /// What has followed the same few templates in the block.
+    long: Vec<u32>,
     context: u32,
     epoch: u32,
     /// The template that ran last in the block, as its reader sees it.
@@ -153,11 +182,15 @@ pub(super) struct Walker {
     /// Instructions not yet given to an op.
     carried: u64,
     space: u64,
+    /// Lines that were touched while it was not recorded.
+    pub touches: u64,
 }
 
 // Words that a key begins with, so that none is equal to one of another sort.
 const RANGE_KEY: u64 = 1 << 62;
 const UNMAP_KEY: u64 = 2 << 62;
+const TOUCH_KEY: u64 = 3 << 62;
+const WORK_KEY: u64 = UNMAP_KEY | 1 << 61;
 const GROUP_KEY: u64 = RANGE_KEY | 1 << 61;
 /// Vectors of a long range that share a template.
 const GROUP: u64 = 16;
@@ -178,7 +211,13 @@ impl Walker {
         self.epoch += 1;
         (self.coded, self.context) = (0, 0);
         self.long.clear();
-        self.long.resize(CONTEXTS, Long::default());
+        self.long.resize(CONTEXTS, 0);
+    }
+
+    /// Whatever ran so far, something else is in the same place from here on.
+    fn forget(&mut self) {
+        self.transitions.clear();
+        self.transitions.resize(TRANSITIONS, Transition::default());
     }
 
     /// Takes the words of a chunk.
@@ -191,6 +230,7 @@ impl Walker {
         out: &mut impl Runs,
     ) {
         if self.epoch == 0 {
+            self.forget();
             self.next_block();
         }
         match compiled {
@@ -207,12 +247,15 @@ impl Walker {
         out: &mut impl Runs,
     ) {
         let mut at = 0;
-        while let Some(&head) = words.get(at) {
+        loop {
+            at = self.quick(words, at, registry, out);
+            let Some(&head) = words.get(at) else { return };
             at += 1;
             match head & HEAD {
                 RUN => {
                     let left = &words[at..];
-                    if !self.follow(head, left, &mut at, registry, out) {
+                    let count = (head >> RUN_COUNT_SHIFT & RUN_COUNT) as usize;
+                    if !self.follow(head, count, left, &mut at, registry, out) {
                         self.qemu_run(head, left, &mut at, sites, registry, out);
                     }
                 }
@@ -224,97 +267,145 @@ impl Walker {
         }
     }
 
-    /// The quick way: what the probe wrote has followed the current template before. `false` when it has not.
+    /// The quick way, from one place in the words to another, for runs that are what followed the same few templates before.
+    /// Most are.
+    #[inline(always)]
+    fn quick(
+        &mut self,
+        words: &[u64],
+        from: usize,
+        registry: &Registry,
+        out: &mut impl Runs,
+    ) -> usize {
+        let transitions = self.transitions.first_chunk::<TRANSITIONS>();
+        let long = self.long.first_chunk::<CONTEXTS>();
+        let (Some(transitions), Some(long)) = (transitions, long) else {
+            return from;
+        };
+        let (mut current, mut context) = (self.current, self.context);
+        let mut left = words.get(from..).unwrap_or_default();
+        let mut is_whole = true;
+        while let [head, rest @ ..] = left {
+            let known = &transitions[place(*head, current)];
+            let count = (head >> RUN_COUNT_SHIFT & RUN_COUNT) as usize;
+            let is_known = known.what == *head
+                && known.from == current
+                && known.number == long[context as usize % CONTEXTS]
+                && head & HEAD == RUN;
+            let (true, Some((addresses, next))) = (is_known, rest.split_at_checked(count)) else {
+                break;
+            };
+            let Some(entry) = self.entries.get_mut(current as usize) else {
+                break;
+            };
+            is_whole = out.has_room() && out.again(known, addresses, self.space, registry);
+            if !is_whole {
+                break;
+            }
+            entry.next = known.number;
+            current = known.number;
+            context = next_context(context, current);
+            left = next;
+        }
+        // what ran last is coded, if anything is known of it
+        if current != 0 {
+            (self.current, self.coded, self.context) = (current, current, context);
+        }
+        if !is_whole {
+            self.leave(registry);
+            self.next_block();
+            out.next_block();
+        }
+        words.len() - left.len()
+    }
+
+    /// The same for one run, however it is to be coded. `false` when it has not followed the current template before.
     #[inline(always)]
     fn follow(
         &mut self,
         what: u64,
+        count: usize,
         left: &[u64],
         at: &mut usize,
         registry: &Registry,
         out: &mut impl Runs,
     ) -> bool {
-        if self.current == 0 {
+        let known = self.transitions[place(what, self.current)];
+        if (known.what, known.from) != (what, self.current) {
             return false;
         }
-        let long = &self.long[self.context as usize];
-        let (how, number) = if long.what == what && long.from == self.current {
-            (LONG, long.next)
-        } else {
-            match self.entries.get(self.current as usize) {
-                Some(entry) if entry.what == what => (SHORT, entry.next),
-                _ => return false,
-            }
-        };
-        let template = registry.get(number);
-        let Some(addresses) = left.get(..template.addresses()) else {
+        let Some(addresses) = left.get(..count) else {
             return false;
         };
         // a head among them: the run was broken off
-        if addresses.iter().fold(0, |all, address| all | address) >> 63 != 0 || out.is_full() {
+        if addresses.iter().any(|address| address >> 63 != 0) || out.is_full() {
             return false;
         }
-        *at += addresses.len();
-        self.put(how, what, number, 0, registry, addresses, out);
+        *at += count;
+        let is_again = self.long[self.context as usize % CONTEXTS] == known.number;
+        if is_again && out.again(&known, addresses, self.space, registry) {
+            // what ran last is coded, as something is known of it
+            self.entries[self.coded as usize].next = known.number;
+            self.context = next_context(self.context, known.number);
+            (self.current, self.coded) = (known.number, known.number);
+        } else {
+            self.code(&known, 0, registry, addresses, out);
+        }
         true
     }
 
-    #[allow(clippy::too_many_arguments, reason = "the parts of one run")]
-    #[inline(always)]
-    fn put(
+    /// Codes a run of a template.
+    #[inline(never)]
+    fn code(
         &mut self,
-        how: u8,
-        what: u64,
-        number: u32,
+        known: &Transition,
         more: u32,
         registry: &Registry,
         addresses: &[u64],
         out: &mut impl Runs,
     ) {
-        if self.entries.len() <= number as usize {
-            self.entries.resize(number as usize + 1, Entry::default());
-        }
+        let number = known.number;
+        let long = &mut self.long[self.context as usize % CONTEXTS];
+        let last = &mut self.entries[self.coded as usize];
+        let how = match more {
+            0 if *long == number => LONG,
+            0 if last.next == number => SHORT,
+            0 => NUMBER,
+            _ => NUMBER_AND_MORE,
+        };
         if self.coded != 0 {
-            // what is only right for this once, or after something that is not known, must not be found again
-            let what = if more == 0 && self.current != 0 {
-                what
-            } else {
-                0
-            };
-            let last = &mut self.entries[self.coded as usize];
-            (last.next, last.what) = (number, what);
-            if how != LONG {
-                self.long[self.context as usize] = Long {
-                    what,
-                    from: self.coded,
-                    next: number,
-                };
-            }
+            (last.next, *long) = (number, number);
         }
         self.context = next_context(self.context, number);
         (self.current, self.coded) = (number, number);
         let entry = &mut self.entries[number as usize];
         let first = entry.epoch != self.epoch;
         if first {
-            *entry = Entry {
-                epoch: self.epoch,
-                ..Entry::default()
-            };
+            (entry.epoch, entry.next) = (self.epoch, 0);
         }
-        let of = (registry.get(number), registry);
+        let run = Run {
+            how,
+            first,
+            number,
+            more,
+            first_slot: known.first_slot,
+            ops: u32::from(known.ops),
+            instructions: known.instructions,
+        };
         if self.space == 0 {
-            out.run(how, first, number, more, of, addresses);
+            out.run(&run, addresses, registry);
         } else {
             let mut spaced = [0; crate::format::MAX_ADDRESSES];
             let spaced = &mut spaced[..addresses.len()];
             for (to, from) in spaced.iter_mut().zip(addresses) {
                 *to = from ^ self.space;
             }
-            out.run(how, first, number, more, of, spaced);
+            out.run(&run, spaced, registry);
         }
     }
 
-    /// The long way: the template is known by its key, or new.
+    /// The long way: the template is known by its key, or new. `what` is 0 when the same words may mean something else next
+    /// time.
     fn put_number(
         &mut self,
         what: u64,
@@ -324,9 +415,24 @@ impl Walker {
         addresses: &[u64],
         out: &mut impl Runs,
     ) {
-        let how = if more > 0 { NUMBER_AND_MORE } else { NUMBER };
+        if self.entries.len() <= number as usize {
+            self.entries.resize(number as usize + 1, Entry::default());
+        }
+        let template = registry.get(number);
+        let known = Transition {
+            what,
+            from: self.current,
+            number,
+            first_slot: template.first_slot(),
+            ops: template.ops() as u16,
+            instructions: template.instructions(),
+        };
+        // what is only right for this once, or after something that is not known, must not be found again
+        if what != 0 && more == 0 && self.current != 0 {
+            self.transitions[place(what, self.current)] = known;
+        }
         let more = more.min(u64::from(u32::MAX)) as u32;
-        self.put(how, what, number, more, registry, addresses, out);
+        self.code(&known, more, registry, addresses, out);
     }
 
     /// Makes room, and says how the thread was left and how many instructions come before the next op.
@@ -390,6 +496,11 @@ impl Walker {
             .count();
         *at += there;
         if there == wanted {
+            // a head that says another number is damaged
+            let head = match wanted as u64 == head >> RUN_COUNT_SHIFT & RUN_COUNT {
+                true => head,
+                false => 0,
+            };
             return self.put_number(head, number, more, registry, &left[..there], out);
         }
         // broken off by a fault: as far as it came
@@ -488,7 +599,7 @@ impl Walker {
     ) {
         let what = SINGLE | flag | u64::from(number) | (kind as u64) << 32 | size << 36;
         let mut at = 0;
-        if self.carried == 0 && self.follow(what, &[addr], &mut at, registry, out) {
+        if self.carried == 0 && self.follow(what, 1, &[addr], &mut at, registry, out) {
             return;
         }
         let (after, lead, more) = self.before(0, registry, out);
@@ -537,7 +648,7 @@ impl Walker {
                 }
             }
             let mut read = 0;
-            if !self.follow(what, &[addr], &mut read, registry, out) {
+            if !self.follow(what, 1, &[addr], &mut read, registry, out) {
                 let (after, lead, more) = self.before(0, registry, out);
                 let caller = (head >> 18) as u32;
                 let mut lead = lead + estimate(after.caller, caller);
@@ -631,7 +742,10 @@ impl Walker {
                 self.unmap(addr, bytes, registry, out);
                 out.event(RawEvent::Unmap { addr: place, bytes });
             }
-            EVENT_DISCARD => self.unmap(addr, bytes, registry, out),
+            EVENT_DISCARD => {
+                self.unmap(addr, bytes, registry, out);
+                out.event(RawEvent::Discard { addr: place, bytes });
+            }
             EVENT_RANGE => {
                 let kind = if word(2) == 0 {
                     Kind::Read
@@ -650,7 +764,10 @@ impl Walker {
                 self.next_block();
                 out.next_block();
                 (self.current, self.after, self.carried) = (0, After::default(), 0);
-                self.space = space_of(process);
+                if self.space != space_of(process) {
+                    self.space = space_of(process);
+                    self.forget();
+                }
                 out.event(RawEvent::Start {
                     tick: addr,
                     process,
@@ -665,6 +782,24 @@ impl Walker {
             }
             EVENT_WAIT => out.event(RawEvent::Wait { tick: addr }),
             EVENT_TICK => out.event(RawEvent::Tick { tick: addr }),
+            EVENT_WINDOW => {
+                // what ran before was something else, and its instructions are of the window before
+                // A time to sleep is no address: a process does not make it another.
+                let none = self.space;
+                self.plain(WORK_KEY, Op::new(Kind::Sleep, 0, 0, 0), none, registry, out);
+                (self.current, self.after) = (0, After::default());
+                out.event(RawEvent::Window {
+                    number: addr as u32,
+                    tick: bytes,
+                });
+            }
+            EVENT_TOUCHED => {
+                self.touches += rest.len() as u64;
+                for line in rest {
+                    let op = Op::new(Kind::Touch, 0, (line & 1) as u16, 0);
+                    self.plain(TOUCH_KEY, op, line & !63, registry, out);
+                }
+            }
             EVENT_EXIT => out.event(RawEvent::Exit { tick: addr }),
             _ => {}
         }
@@ -854,6 +989,9 @@ mod tests {
         (0..9).map(site).collect()
     }
 
+    /// The head of a run of block 5, which has two leaders.
+    const RUN_5: u64 = RUN | 5 | 2 << RUN_COUNT_SHIFT;
+
     fn single(site: u64, rw: u64, shift: u64, addr: u64) -> [u64; 2] {
         [SINGLE | site | shift << 36 | rw, addr]
     }
@@ -901,7 +1039,7 @@ mod tests {
 
     #[test]
     fn a_run_has_the_accesses_that_follow_from_its_addresses() {
-        let run = [RUN | 5, 0x100, 0x900];
+        let run = [RUN_5, 0x100, 0x900];
         let ops = expand(&[&[run, run].concat()], false);
         let seen: Vec<_> = ops
             .iter()
@@ -918,9 +1056,34 @@ mod tests {
 
     #[test]
     fn a_run_that_a_fault_broke_off_ends_there_and_the_next_is_whole() {
-        let ops = expand(&[&[RUN | 5, 0x100, RUN | 5, 0x200, 0x900]], false);
+        let ops = expand(&[&[RUN_5, 0x100, RUN_5, 0x200, 0x900]], false);
         let seen: Vec<_> = ops.iter().map(|op| op.addr).collect();
         assert_eq!(seen, [0x100, 0x110, 0x200, 0x210, 0x900]);
+    }
+
+    /// After so many whole ones that the quick way takes them, in the first process and in another.
+    #[test]
+    fn a_run_that_a_fault_broke_off_is_seen_among_many_that_are_whole() {
+        for process in [0, 3] {
+            let start = [EVENT | EVENT_START | 2 << 8, 0, process];
+            let whole = |at: u64| [RUN_5, 0x1000 + at * at, 0x9000 + 8 * at];
+            let mut words = start.to_vec();
+            words.extend((0..50).flat_map(whole));
+            words.extend([RUN_5, 0x77]);
+            words.extend((50..100).flat_map(whole));
+            let places: Vec<u64> = expand(&[&words], false).iter().map(|op| op.addr).collect();
+            let space = space_of(process as u32);
+            let wanted = (0..100).flat_map(|at| {
+                let [_, first, second] = whole(at);
+                let broken = (at == 50).then_some([0x77, 0x87]);
+                let all = [first, first + 16, second];
+                broken.into_iter().flatten().chain(all)
+            });
+            // an address that follows from another counts from that, as it is in the process
+            let wanted: Vec<u64> = wanted.map(|addr| addr ^ space).collect();
+            assert_eq!(places, wanted);
+            assert_eq!(read(&code(&[&words], false)), expand(&[&words], false));
+        }
     }
 
     #[test]
@@ -1008,8 +1171,8 @@ mod tests {
     fn any_words() -> impl Strategy<Value = Vec<u64>> {
         let addr = || prop_oneof![0x1000u64..0x1100, any::<u64>().prop_map(|addr| addr >> 17)];
         let piece = prop_oneof![
-            4 => (addr(), addr(), 0u64..3).prop_map(|(a, b, pending)| vec![RUN | 5 | (pending * 60) << 32, a, b]),
-            1 => addr().prop_map(|a| vec![RUN | 5, a]),
+            4 => (addr(), addr(), 0u64..3).prop_map(|(a, b, pending)| vec![RUN_5 | (pending * 60) << 32, a, b]),
+            1 => addr().prop_map(|a| vec![RUN_5, a]),
             2 => (prop_oneof![Just(1u64), Just(3)], addr(), 1u64..4).prop_map(|(site, a, rw)| single(site, rw << 48, 3, a).to_vec()),
             1 => (0u64..300).prop_map(|work| vec![EVENT | EVENT_WORK | 1 << 8, work]),
             1 => (addr(), 0u64..2000).prop_map(|(a, bytes)| vec![EVENT | EVENT_RANGE | 3 << 8, a, bytes, 1]),
@@ -1036,7 +1199,7 @@ mod tests {
     /// too, and cut ones are read or refused.
     #[test]
     fn thousands_of_damaged_traces_are_read_or_refused() {
-        let run = [RUN | 5, 0x100, 0x900];
+        let run = [RUN_5, 0x100, 0x900];
         let words: Vec<u64> = (0..200u64)
             .flat_map(|i| {
                 [run[0], run[1] + i * (i % 3), run[2] ^ i << (i % 40)]

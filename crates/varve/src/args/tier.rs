@@ -11,6 +11,8 @@ pub const EXAMPLES: &str = "Examples:
   varve tier --cgroup system.slice/redis-server.service --policy hotset:spare=64MiB
   varve tier --policy interleave:fast=3 -- ./program
   varve tier --pid 4711 --for 60s --core 10% --json
+  varve tier --cgroup system.slice/redis-server.service --policy dynamic --cache 48GiB
+  varve tier --pid 4711 --policy trays --dimm-map dimms.toml
 Pages stay where they are when it ends; nothing that it set stays set.";
 
 #[derive(clap::Args, Debug)]
@@ -38,6 +40,23 @@ pub struct TierArgs {
     /// holds all]
     #[arg(long, value_name = "SIZE", value_parser = page)]
     pub page: Option<Bytes>,
+    /// For policies that choose frames: the DRAM cache in front of each node's memory [default: what the kernel tells]
+    #[arg(long, value_name = "SIZE")]
+    pub cache: Option<Bytes>,
+    /// For policies that choose frames: ways of that cache
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub ways: u32,
+    /// For policies that choose frames: free frames that are held of each node [default: an eighth of the cache, or 64MiB with
+    /// DIMMs]
+    #[arg(long, value_name = "SIZE")]
+    pub reserve: Option<Bytes>,
+    /// For trays and channels: which physical addresses are on which DIMM [default: what the firmware tells]
+    #[arg(long, value_name = "FILE")]
+    pub dimm_map: Option<std::path::PathBuf>,
+    /// For trays: mappings that are hot, by a part of their name in /proc/PID/maps, such as `[heap]` or /dev/shm/table; several:
+    /// --hot A --hot B [default: pages that are in use]
+    #[arg(long, value_name = "NAME")]
+    pub hot: Vec<String>,
     /// Most that is moved in a second
     #[arg(long, value_name = "SIZE", default_value = "256MiB")]
     pub rate: Bytes,

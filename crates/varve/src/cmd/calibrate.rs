@@ -1,8 +1,7 @@
 //! `varve machine calibrate`: the classic curves on the model of a machine, published ones beside them.
 
 use super::columns::{self, Cell};
-use super::named;
-use crate::ui::{self, Done, Failure, failed, print};
+use crate::ui::{self, Done, Failure, failed, print, wrong};
 use serde_json::json;
 use std::process::ExitCode;
 use varve_machine::calibrate::{
@@ -11,9 +10,10 @@ use varve_machine::calibrate::{
 use varve_report::fmt::Format;
 use varve_report::{Better, Column, Look, RunTable, Value, table as terminal};
 use varve_run::VERSION;
+use varve_run::request;
 
 pub fn calibrate(name: &str, full: bool, json: bool) -> Done {
-    let machine = named::machine(name)?;
+    let machine = request::machine(name).map_err(wrong)?;
     let effort = if full { Effort::Full } else { Effort::Quick };
     let curves = run(&measurements(&machine, effort))?;
     let rows = table(&curves, &published(&machine.name));

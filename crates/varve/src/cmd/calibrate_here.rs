@@ -2,7 +2,6 @@
 
 use super::calibrate::{errors, known, number, percent, print_all, run};
 use super::columns::{self, Cell};
-use super::here;
 use crate::ui::{self, Done, failed, print};
 use serde_json::json;
 use std::process::ExitCode;
@@ -11,6 +10,7 @@ use varve_live::{ProbeOptions, probe};
 use varve_machine::calibrate::{self, Point, Published, Room, Row, planned, summaries, table};
 use varve_report::{RunTable, fmt};
 use varve_run::VERSION;
+use varve_run::request::machine_of_probe;
 
 /// Time of the probe that the machine is described from, with `--quick`, s.
 const QUICK_PROBE_S: f64 = 1.5;
@@ -36,7 +36,7 @@ pub fn calibrate(quick: bool, full: bool, json: bool) -> Done {
         return Err(failed(notes.join("; ")));
     }
     // The model has as many cores as were measured with.
-    let mut machine = here::machine(&found);
+    let mut machine = machine_of_probe(&found);
     machine.core.per_socket = plan.places[0].cpus.len() as u32;
     let model = run(&planned(&machine, &on_the_model(&plan, full)))?;
     let rows = table(&model, &as_published(&measured, &plan));
@@ -45,6 +45,7 @@ pub fn calibrate(quick: bool, full: bool, json: bool) -> Done {
         let all = json!({
             "machine": machine.name,
             "version": VERSION,
+            "places": plan.places.iter().map(|place| json!({"id": place.id, "node": place.node})).collect::<Vec<_>>(),
             "curves": model,
             "measured": measured,
             "published": rows,

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use varve_report::fmt::Format;
 use varve_report::{Axis, Bars, Better, Chart, Column, Data, RunTable, Value};
-use varve_run::Measured;
+use varve_run::{Measured, RunResult};
 
 /// A column, and its value of one result.
 pub struct Cell<'a, R>(Column, Box<dyn Fn(&R) -> Value + 'a>);
@@ -55,6 +55,25 @@ pub fn dram<'a, R: Deref<Target = Measured>>() -> Cell<'a, R> {
 pub fn moved<'a, R: Deref<Target = Measured>>() -> Cell<'a, R> {
     let column = Column::new("moved", Format::Bytes, Better::Lower);
     Cell::new(column, |r: &R| r.moved_bytes as f64)
+}
+
+/// How much of a run was seen, if only windows of it were recorded, and what that leaves open.
+pub fn sampled(run: &RunResult) -> Option<String> {
+    let sampled = run.sampled?;
+    let percent = |share: f64| format!("{:.3} %", 100.0 * share);
+    let error = match sampled.error {
+        Some(error) => format!(
+            "its time is known to ± {:.1} % (in 95 of 100 cases; caches that a window finds cold come on top), and ratios of plans \
+             better, since all see the same windows",
+            100.0 * error
+        ),
+        None => "one window does not tell how far off that may be".into(),
+    };
+    Some(format!(
+        "Sampled: {} of the run in {} windows; {error}.",
+        percent(sampled.share),
+        sampled.windows
+    ))
 }
 
 /// What memory took, if that is known of all results.

@@ -4,6 +4,7 @@ use crate::args::run::output::Output;
 use crate::ui::{self, Done, command_line, failed, print};
 use serde::Serialize;
 use std::process::ExitCode;
+use varve_report::pictures::Pictures;
 use varve_report::{Chart, Look, Origin, RunReport, RunTable, table as terminal};
 use varve_run::VERSION;
 
@@ -17,20 +18,22 @@ pub fn origin(machine: &str, seed: u64) -> Origin {
     }
 }
 
-/// Prints and writes runs that have ended.
+/// Prints and writes runs that have ended, with pictures if they were asked for.
 pub fn show<R: Serialize>(
     a: &Output,
     origin: Origin,
     table: RunTable,
     (details, charts): (Vec<RunTable>, Vec<Chart>),
     runs: &[R],
+    drawn: Option<Pictures>,
 ) -> Done {
     let runs = runs.iter().map(serde_json::to_value);
-    let report = RunReport {
+    let mut report = RunReport {
         origin,
         table,
         details,
         charts,
+        pictures: Vec::new(),
         runs: runs.collect::<Result<_, _>>().map_err(failed)?,
     };
     if a.json.json {
@@ -42,6 +45,10 @@ pub fn show<R: Serialize>(
         }
     }
     if let Some(folder) = &a.out {
+        if let Some(drawn) = drawn {
+            ui::folder(folder)?;
+            report.pictures = drawn.save(folder).map_err(failed)?;
+        }
         ui::save(&report, folder)?;
     }
     Ok(ExitCode::SUCCESS)

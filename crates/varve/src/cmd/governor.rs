@@ -1,6 +1,5 @@
 //! `varve machine governor`: which bandwidth needs how many hot DIMMs, by a sweep of MemBench on the model.
 
-use super::named;
 use crate::ui::{self, Done, failed, of_run, print, wrong};
 use serde_json::json;
 use std::process::ExitCode;
@@ -8,13 +7,14 @@ use std::sync::atomic::Ordering;
 use varve_machine::energy::Energy;
 use varve_report::fmt;
 use varve_run::membench::{MemBench, Place, bandwidth_model};
+use varve_run::request;
 use varve_run::{Keep, RunResult, compare};
 
 /// Delays between two writes of a thread, ns, from the heaviest load to light ones.
 const DELAYS: [u64; 12] = [0, 25, 50, 75, 100, 125, 150, 200, 250, 300, 500, 1000];
 
 pub fn governor(name: &str, quick: bool, json: bool) -> Done {
-    let machine = named::machine(name)?;
+    let machine = request::machine(name).map_err(wrong)?;
     Energy::during(&machine, 0.0, &[]).map_err(wrong)?;
     let bench = MemBench {
         machine,

@@ -1,6 +1,5 @@
 //! `varve machine interference`: what programs do to one another's bandwidth.
 
-use super::named;
 use crate::ui::{self, Done, Failure, failed, print, wrong};
 use serde_json::json;
 use std::path::Path;
@@ -13,6 +12,7 @@ use varve_jobs::live::LiveHost;
 use varve_jobs::{Error, Memory};
 use varve_report::fmt::Format;
 use varve_report::{Better, Column, Look, Origin, RunReport, RunTable, Value, plot, table};
+use varve_run::request;
 use varve_run::{Keep, VERSION};
 
 /// A pair on this machine is measured for so long.
@@ -61,7 +61,7 @@ pub fn interference(
 }
 
 fn modelled(name: &str, threads: &[u32], jobs: usize) -> Result<Matrix, Failure> {
-    let machine = named::machine(name)?;
+    let machine = request::machine(name).map_err(wrong)?;
     let bar = ui::bar(0, "pairs");
     let stop = ui::stop_flag();
     let matrix = on_model(

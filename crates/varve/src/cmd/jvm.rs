@@ -1,11 +1,10 @@
 //! A stock Java virtual machine on a modelled machine: recorded once, and replayed with its generations where each plan has them.
 
 use super::compared::{self, origin};
-use super::shares::{BASE, Shares};
-use super::so_far::SoFar;
-use super::{files, jvm_table, named, native_replay};
+use super::shares::{self, BASE, Shares};
+use super::{files, jvm_table, native_replay, pictures};
 use crate::args::run::job::{ModelledJava, Work};
-use crate::args::run::objects::Fast;
+use crate::args::run::model::Windows;
 use crate::ui::{self, Done, Failure, failed, of_run, wrong};
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -13,6 +12,8 @@ use std::sync::{Arc, Mutex};
 use varve_machine::Machine;
 use varve_machine::model::Progress;
 use varve_run::jvm::{self, By, JavaResult, JavaSpec, PLANS, Plan, Recorded};
+use varve_run::request::SoFar;
+use varve_run::request::{self, Fast};
 use varve_run::{Error, Keep, Numa, compare};
 use varve_trace::TraceReader;
 
@@ -20,7 +21,7 @@ pub fn run(work: &Work, a: &ModelledJava) -> Done {
     if let Some(folder) = &a.output.out {
         ui::can_hold_results(folder, "--out")?;
     }
-    let machine = named::machine(&a.model.machine_or(native_replay::MACHINE))?;
+    let machine = request::machine(&a.model.machine_or(native_replay::MACHINE)).map_err(wrong)?;
     if varve_run::has_one_memory(&machine) || machine.dram_cache.is_some() {
         return Err(wrong(Error::NoSlowNode(machine.name)));
     }
@@ -30,7 +31,10 @@ pub fn run(work: &Work, a: &ModelledJava) -> Done {
     }
     // What is wrong with options is said before a command runs.
     let plans = chosen(a.generations.plan.as_deref())?;
-    let (trace, _kept) = native_replay::trace(work, a.marked.marked)?;
+    let (trace, _kept) = native_replay::trace(
+        work,
+        native_replay::recording(&a.marked, &Windows::default()),
+    )?;
     let recorded = recorded(work, &trace)?;
     let (plans, left_out) = able(
         plans,
@@ -60,7 +64,10 @@ pub fn run(work: &Work, a: &ModelledJava) -> Done {
             .push("`varve plan` says what each plan does.".into());
     }
     let chart = runs.chart(&results);
-    let pictures = (
+    let runs = pictures::runs(&results, |r| &r.plan, |r| &r.seen);
+    let title = &table.title;
+    let drawn = pictures::of(title, &runs, pictures::waits(title, &runs, (BASE, "")));
+    let charts = (
         jvm_table::details(&results),
         jvm_table::charts(&results)
             .into_iter()
@@ -68,7 +75,7 @@ pub fn run(work: &Work, a: &ModelledJava) -> Done {
             .collect(),
     );
     let origin = origin(&machine.name, a.model.seed);
-    compared::show(&a.output, origin, table, pictures, &results)
+    compared::show(&a.output, origin, table, charts, &results, drawn)
 }
 
 /// A plan as the user wrote it.
@@ -209,8 +216,8 @@ impl Budgets {
         let mut notes = Vec::new();
         if let Some(shares) = &self.shares {
             notes.push(match self.said {
-                true => shares.note_native(most_bytes),
-                false => format!("Page policies: {}", shares.note_native(most_bytes)),
+                true => shares::note_native(shares, most_bytes),
+                false => format!("Page policies: {}", shares::note_native(shares, most_bytes)),
             });
         }
         notes
@@ -222,7 +229,7 @@ impl Budgets {
             let run = results.iter().find(|r| r.plan == name)?;
             Some(run.seconds / base.seconds)
         };
-        self.shares.as_ref()?.chart(&base.program, slowdown)
+        shares::chart(self.shares.as_ref()?, &base.program, slowdown)
     }
 }
 
@@ -244,6 +251,7 @@ impl Replays<'_> {
             instances: self.a.generations.instances,
             numa: Numa::Local,
             seed: self.a.model.seed,
+            pictures: self.a.output.out.is_some(),
         };
         let specs: Vec<JavaSpec> = runs.iter().map(spec).collect();
         let stop = ui::stop_flag();

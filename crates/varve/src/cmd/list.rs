@@ -26,7 +26,9 @@ pub fn policies(a: &ListArgs) -> Done {
             name: p.name,
             about: match (p.live, a.name.is_some()) {
                 (Live::Cache, _) => format!("{} ({}); live: run --live", p.about, p.source),
-                (Live::Nodes, _) => format!("{} ({}); live: tier", p.about, p.source),
+                (Live::Nodes | Live::Frames, _) => {
+                    format!("{} ({}); live: tier", p.about, p.source)
+                }
                 (Live::No(why), true) => {
                     format!("{} ({}); not live: {why}", p.about, p.source)
                 }
@@ -102,7 +104,7 @@ fn list(a: &ListArgs, what: &'static str, items: Vec<Item>) -> Done {
                 match i.live {
                     None => {}
                     Some(Live::Cache) => all["live"] = json!("run --live"),
-                    Some(Live::Nodes) => all["live"] = json!("tier"),
+                    Some(Live::Nodes | Live::Frames) => all["live"] = json!("tier"),
                     Some(Live::No(why)) => all["not_live"] = json!(why),
                 }
                 all

@@ -5,13 +5,12 @@ use crate::args::{MachineAction, MachineArgs};
 use crate::ui::{Done, Failure, failed, print, wrong};
 use serde_json::json;
 use std::process::ExitCode;
-use varve_live::{Available, doctor};
 use varve_machine::Machine;
 use varve_machine::load;
 
 pub fn machine(a: &MachineArgs) -> Done {
     if a.doctor {
-        return examine(a.json);
+        return super::doctor::examine(a);
     }
     match &a.action {
         None | Some(MachineAction::List) => list(a.json),
@@ -73,7 +72,7 @@ fn list(json: bool) -> Done {
 }
 
 fn show(name: &str, toml: bool, json: bool) -> Done {
-    let machine = super::named::machine(name)?;
+    let machine = varve_run::request::machine(name).map_err(wrong)?;
     if json {
         print(serde_json::to_string_pretty(&machine.summary()).map_err(failed)?);
     } else if toml && name != "here" && load::changes(name).1.is_empty() {
@@ -134,25 +133,4 @@ fn check(name: Option<&str>, json: bool) -> Done {
     } else {
         Err(Failure::Quiet(2))
     }
-}
-
-fn examine(json: bool) -> Done {
-    let checks = doctor();
-    if json {
-        print(serde_json::to_string_pretty(&checks).map_err(failed)?);
-        return Ok(ExitCode::SUCCESS);
-    }
-    for c in &checks {
-        let mark = match c.available {
-            Available::Yes => "yes   ",
-            Available::Partly => "partly",
-            Available::No => "no    ",
-        };
-        let mut text = c.why.clone();
-        if !c.remedy.is_empty() {
-            text.push_str(&format!(" -> {}", c.remedy));
-        }
-        print(hang(&format!("{mark} {}", c.name), 30, &text));
-    }
-    Ok(ExitCode::SUCCESS)
 }

@@ -2,25 +2,21 @@
 
 use super::compared::{self, origin};
 use super::plans;
-use super::shares::{BASE, Shares};
-use super::so_far::SoFar;
+use super::shares::{self, BASE};
 use super::timeout::Timeout;
-use super::{memory_full, named, phases, plan_table, sandbox, wasm};
+use super::{memory_full, phases, pictures, plan_table, sandbox, wasm};
 use crate::args::run::job::{ModelledObjects, Program};
-use crate::args::run::objects::Fast;
 use crate::args::run::region::Medium;
 use crate::ui::{self, Done, Failure, failed, of_run, wrong};
 use indicatif::ProgressBar;
 use std::io::{IsTerminal, Read, Write};
+use std::sync::Mutex;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
-use varve_machine::energy::Energy;
-use varve_machine::model::{Progress, RunError, nodes};
-use varve_machine::{Bytes, Machine};
+use varve_machine::Bytes;
+use varve_machine::model::{Progress, RunError};
 use varve_report::{Chart, fmt};
-use varve_run::{End, Error, Keep, ManagedProgram, ManagedSpec, PlanResult, TrayOptions, compare};
-use varve_runtime::Config;
-use varve_sites::Profile;
+use varve_run::request::{ObjectsRequest, SoFar, machine};
+use varve_run::{End, Error, Keep, ManagedSpec, PlanResult, compare};
 
 pub fn run(program: &Program, a: &ModelledObjects) -> Done {
     if let Some(folder) = &a.output.out {
@@ -28,78 +24,45 @@ pub fn run(program: &Program, a: &ModelledObjects) -> Done {
     }
     let objects = &a.objects;
     let mut config = wasm::settings(&a.engine, &a.region, &Medium::default())?;
-    let mut program = wasm::managed(program, &a.engine, &a.sandbox)?;
+    let program = wasm::managed(program, &a.engine, &a.sandbox)?;
     config.profile = wasm::profile(objects, &program.file, &program.bytes)?;
-    let machine = named::machine(&a.model.machine_or(""))?;
+    let machine = machine(&a.model.machine_or("")).map_err(wrong)?;
     // Whoever tells the model of accesses is not to be stopped between two of them: the whole command ends.
     let _timeout = Timeout::begin(a.sandbox.timeout, &program.file);
-    let colours = varve_run::has_one_memory(&machine);
-    // What is wrong with the machine is said before the program runs, which it does for a profile.
-    if colours && machine.dram.interleave_bytes.0 != 0 {
-        return Err(wrong(Error::NoTiers(machine.name)));
-    }
-    if colours {
-        Energy::during(&machine, 0.0, &[]).map_err(wrong)?;
-    }
-    if let Some(asked) = a.engine.heap_max {
-        fits(asked, &machine)?;
-    }
-    let trays = match &a.trays.trays {
-        Some(_) if !colours => return Err(wrong(Error::NoTrays(machine.name))),
-        Some(text) => TrayOptions::parse(text).map_err(wrong)?,
-        None => TrayOptions::default(),
-    };
-    let input = input().map_err(|e| failed(format!("standard input: {e}")))?;
-    program.input = input.into();
     let wanted = objects.plans.plan.as_deref();
-    if colours && wanted.unwrap_or("all") == "all" && config.profile.is_none() {
-        config.profile = Some(Arc::new(own_profile(&program, &config)?));
-    }
-    let profile = config.profile.as_deref();
-    let mut plans = match wanted {
-        Some(plans) => plans::list(plans, profile, colours)?,
-        None => plans::usual(profile, colours),
-    };
-    plans::check_log(objects.pima_log.is_some(), &plans)?;
-    let mut share = None;
-    match &objects.plans.fast {
-        None => {}
-        Some(Fast::Size(bytes)) => config.fast_max = Some(bytes.0),
-        Some(Fast::Percent(shares)) => {
-            // What the program takes is known from a run in fast memory alone, so that this one is the first.
-            share = Some(Shares::new(plans, shares));
-            plans = share.as_ref().map_or(Vec::new(), Shares::runs);
-        }
-    }
-    let spec = |plan: &String| ManagedSpec {
-        config: config.clone(),
-        plan: plan.clone(),
-        page_bytes: a.page.page.map_or(4096, |Bytes(b)| b),
+    let mut request = ObjectsRequest {
+        config,
+        heap_max: a.engine.heap_max,
+        plans: wanted.map(String::from),
+        fast: objects.plans.fast.clone(),
+        page_bytes: a.page.page.map(|Bytes(b)| b),
         instances: a.instances.instances,
         every: a.instances.co_run,
         numa: a.instances.numa,
-        trays: trays.clone(),
+        trays: a.trays.trays.clone(),
         seed: a.model.seed,
-        ..ManagedSpec::new(machine.clone(), "", program.clone())
+        pictures: a.output.out.is_some(),
+        ..ObjectsRequest::new(machine, program)
     };
-    let mut specs: Vec<ManagedSpec> = plans.iter().map(spec).collect();
+    // What is wrong with the machine is said before the program runs, which it does for a profile.
+    request.check().map_err(wrong)?;
+    let input = input().map_err(|e| failed(format!("standard input: {e}")))?;
+    request.program.input = input.into();
+    if request.wants_profile() {
+        own_profile(&mut request)?;
+    }
+    let colours = request.colours();
+    let mut asked = request.runs().map_err(wrong)?;
+    plans::check_log(objects.pima_log.is_some(), &request.plans().map_err(wrong)?)?;
     let log = objects.pima_log.as_deref();
     let log = log.map(phases::Log::open).transpose()?;
-    let names = match &share {
-        None => plans,
-        Some(shares) => shares.names(),
-    };
-    let runs = Runs::new(a, names);
-    let (mut results, limit) = match &share {
-        None => (runs.make(&specs, 0), None),
-        Some(shares) => runs.within(&mut specs, shares),
-    };
-    for (result, name) in results.iter_mut().zip(&runs.plans) {
-        if let Ok(result) = result {
-            result.plan.clone_from(name);
-        }
-    }
+    let runs = Runs::new(a, asked.names.clone());
+    let results = asked.make(|specs, from| runs.make(specs, from));
     runs.bar.finish_and_clear();
+    let base = asked.base(&results);
+    let limit = asked.shares.as_ref().zip(base);
+    let limit = limit.map(|(shares, base)| shares::note(shares, base.instances, base.most_bytes));
+    let specs = &asked.specs;
     if let Some(mut log) = log {
         for (spec, result) in specs.iter().zip(&results) {
             let phases = match result {
@@ -111,7 +74,7 @@ pub fn run(program: &Program, a: &ModelledObjects) -> Done {
                 .for_each(|p| log.line(&format!("{} {p}", spec.plan)));
         }
     }
-    let ended = ended_well(&specs, results);
+    let ended = ended_well(specs, results);
     let (results, refused) = ended.inspect_err(|_| sandbox::tell(&specs[0].program, &[]))?;
     let few = (wanted.is_none() && !colours).then(|| {
         let all = plans::list("all", specs[0].config.profile.as_deref(), colours);
@@ -119,9 +82,9 @@ pub fn run(program: &Program, a: &ModelledObjects) -> Done {
         format!("These are the plans to begin with. `--plan all` compares {all}.")
     });
     let notes = limit.into_iter().chain(refused).chain(few);
-    let chart = share.as_ref().and_then(|shares| {
+    let chart = asked.shares.as_ref().and_then(|of| {
         let base = results.iter().find(|r| r.plan == BASE)?;
-        shares.chart(&base.program, |name| {
+        shares::chart(of, &base.program, |name| {
             let run = results.iter().find(|r| r.plan == name)?;
             Some(run.turnaround(base).mntt)
         })
@@ -129,35 +92,18 @@ pub fn run(program: &Program, a: &ModelledObjects) -> Done {
     show(a, &specs[0], &results, notes.collect(), chart)
 }
 
-/// Whether a heap that the user asked for fits into all memory of the machine.
-fn fits(asked: Bytes, machine: &Machine) -> Result<(), Failure> {
-    let all: u64 = nodes(machine).iter().map(|n| n.bytes).sum();
-    if asked.0 <= all {
-        return Ok(());
-    }
-    Err(wrong(format!(
-        "--heap-max {asked} is more than the {} of memory that `{}` has: give it less, or take a larger machine",
-        Bytes(all),
-        machine.name
-    )))
-}
-
 /// A profile for plans by allocation sites where none was given: of this very run. Better than leaving such plans out, and said.
-fn own_profile(program: &ManagedProgram, config: &Config) -> Result<Profile, Failure> {
-    let config = Config {
-        background: false,
-        ..config.clone()
-    };
+fn own_profile(request: &mut ObjectsRequest) -> Result<(), Failure> {
     let bar = ui::spinner("profiling");
-    let profile = program.profile(config);
+    let profiled = request.profile();
     bar.finish_and_clear();
-    let profile = profile.map_err(|e| wasm::of(&program.file, &e))?;
+    let file = &request.program.file;
+    profiled.map_err(|e| wasm::of(file, &e))?;
     eprintln!(
-        "varve: profiled this run's own input for plans by allocation sites; `varve profile {} -o FILE.sites` on a smaller one, and \
-         --profile FILE.sites, say what they do for inputs that were not profiled",
-        program.file
+        "varve: profiled this run's own input for plans by allocation sites; `varve profile {file} -o FILE.sites` on a smaller one, and \
+         --profile FILE.sites, say what they do for inputs that were not profiled"
     );
-    Ok(profile)
+    Ok(())
 }
 
 /// Runs under several plans; what is known of a plan is on the terminal as soon as its run has ended.
@@ -198,24 +144,6 @@ impl Runs<'_> {
             },
             &|_, result, end| self.ended(result, end),
         )
-    }
-
-    /// Makes the first run, and then the others with shares of the memory that it took as fast memory; and says what they came to.
-    fn within(
-        &self,
-        specs: &mut [ManagedSpec],
-        shares: &Shares,
-    ) -> (Vec<Result<PlanResult, Error>>, Option<String>) {
-        let mut results = self.make(&specs[..1], 0);
-        let [Ok(base)] = &results[..] else {
-            return (results, None);
-        };
-        let note = shares.note(base.instances, base.most_bytes);
-        for (spec, limit) in specs[1..].iter_mut().zip(shares.limits(base.most_bytes)) {
-            spec.config.fast_max = Some(limit);
-        }
-        results.extend(self.make(&specs[1..], 1));
-        (results, Some(note))
     }
 
     fn note(&self, i: usize, progress: Option<&Progress>) {
@@ -336,7 +264,10 @@ fn show(
     let mut table = plan_table::of(spec, results);
     table.notes.splice(0..0, notes);
     let charts = chart.into_iter().chain(plan_table::charts(results));
-    let pictures = (plan_table::details(results), charts.collect());
+    let charts = (plan_table::details(results), charts.collect());
+    let runs = pictures::runs(results, |r| &r.plan, |r| &r.seen);
+    let title = &table.title;
+    let drawn = pictures::of(title, &runs, pictures::waits(title, &runs, (BASE, "slow")));
     let origin = origin(&spec.machine.name, a.model.seed);
-    compared::show(&a.output, origin, table, pictures, results)
+    compared::show(&a.output, origin, table, charts, results, drawn)
 }

@@ -4,13 +4,13 @@
 use super::compared::{self, origin};
 use super::native_known::Known;
 use super::native_replay::{MACHINE, Replays, SHARE, chosen, name, profile, sites, trace};
-use super::shares::{BASE, Shares};
-use super::{named, native_known, native_table, native_trays};
+use super::shares::{self, BASE, Shares};
+use super::{native_known, native_replay, native_table, native_trays, pictures};
 use crate::args::run::job::{ModelledNative, Work};
-use crate::args::run::objects::Fast;
 use crate::ui::{self, Done, wrong};
 use varve_run::Error;
 use varve_run::objects::{self, By, Groups, ObjectResult, Placed, PlacedSite, Plan, truth};
+use varve_run::request::{self, Fast};
 use varve_sites::Counts;
 use varve_sites::native::names;
 
@@ -21,7 +21,7 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
     if let Some(folder) = &a.output.out {
         ui::can_hold_results(folder, "--out")?;
     }
-    let machine = named::machine(&a.model.machine_or(MACHINE))?;
+    let machine = request::machine(&a.model.machine_or(MACHINE)).map_err(wrong)?;
     if varve_run::has_one_memory(&machine) {
         return native_trays::run(work, a, &machine);
     }
@@ -38,15 +38,29 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
         return Err(wrong(Error::NoTrays(machine.name)));
     }
     let profile = a.plans.profile.as_deref().map(profile).transpose()?;
-    let (trace, _kept) = trace(work, a.marked.marked)?;
+    let (trace, _kept) = trace(work, native_replay::recording(&a.marked, &a.windows))?;
     let sites = sites(&trace)?;
-    let replays = Replays::of(&machine, &trace, &sites, a.model.seed, a.model.jobs);
+    let replays = Replays::of(
+        &machine,
+        &trace,
+        &sites,
+        a.model.seed,
+        a.model.jobs,
+        a.output.out.is_some(),
+    );
     let both = [("dram", Placed::Fast), (SLOW, Placed::Slow)];
     let [dram, slow] = &replays.make(replays.specs(both, None, true))?[..] else {
         unreachable!("as many results as runs")
     };
     let keys = objects::keys(&sites, dram);
     let stacks = truth(dram, slow);
+    let title = format!("{} on {}", name(work), machine.name);
+    let flame = native_replay::flame(
+        &title,
+        (Some("with all in DRAM"), "with all in slow memory"),
+        &keys,
+        &stacks,
+    );
     let own = Groups::by_heat(&keys, &stacks);
     let truth = own.sum(&stacks);
     let (groups, known) = match &profile {
@@ -102,7 +116,9 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
         .chain(chart)
         .collect();
     let origin = origin(&machine.name, a.model.seed);
-    compared::show(&a.output, origin, table, (details, charts), &results)
+    let runs = pictures::runs(&results, |r| &r.plan, |r| &r.run.seen);
+    let drawn = pictures::of(&title, &runs, Some(flame));
+    compared::show(&a.output, origin, table, (details, charts), &results, drawn)
 }
 
 /// The plan with all in slow memory, which no budget changes.
@@ -188,7 +204,7 @@ impl Budgets {
     fn note(&self, most_bytes: u64) -> Vec<String> {
         let mut notes = Vec::new();
         if let Some(shares) = &self.shares {
-            notes.push(shares.note_native(most_bytes));
+            notes.push(shares::note_native(shares, most_bytes));
         }
         if !self.said {
             notes.push("Another budget: --fast 10%,50% or --fast 8GiB.".into());
@@ -202,6 +218,6 @@ impl Budgets {
             let run = results.iter().find(|r| r.plan == name)?;
             Some(run.seconds / base.seconds)
         };
-        self.shares.as_ref()?.chart(&base.program, slowdown)
+        shares::chart(self.shares.as_ref()?, &base.program, slowdown)
     }
 }

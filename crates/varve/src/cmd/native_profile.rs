@@ -1,7 +1,7 @@
 //! `varve profile -o service.sites -- ./service`: what each allocation site of a native program is worth, on a modelled machine.
 
 use super::native_replay::{MACHINE, Replays, shown, trace};
-use super::{files, named, profiles};
+use super::{files, profiles};
 use crate::args::run::job::Work;
 use crate::args::{ProfileArgs, ProfileFrom};
 use crate::ui::{self, Done, Failure, wrong};
@@ -13,22 +13,30 @@ use std::sync::Arc;
 use varve_report::fmt;
 use varve_run::Error;
 use varve_run::objects::{self, Groups, Placed, TraceSites, truth};
+use varve_run::request;
 use varve_sites::Counts;
 use varve_sites::import::{AddressMap, damon, heaptrack, perf_script};
 use varve_sites::native::{Profile, Site};
 use varve_trace::TraceReader;
+use varve_trace::host::{Extent, RecorderOptions};
 
 pub fn profile(work: &Work, a: &ProfileArgs) -> Done {
-    let machine = named::machine(a.machine.as_deref().unwrap_or(MACHINE))?;
+    let machine = request::machine(a.machine.as_deref().unwrap_or(MACHINE)).map_err(wrong)?;
     if varve_run::has_one_memory(&machine) || machine.dram_cache.is_some() {
         return Err(wrong(Error::NoSlowNode(machine.name)));
     }
     let before = profiles::before(a)?;
-    let (trace, _kept) = trace(work, false)?;
+    let (trace, _kept) = trace(
+        work,
+        RecorderOptions {
+            extent: a.sample.map_or(Extent::Whole, Extent::Sample),
+            ..RecorderOptions::default()
+        },
+    )?;
     let reader = TraceReader::open(&trace).map_err(|e| files::of_trace(&e))?;
     let sites = TraceSites::read(&trace).map_err(|e| files::of_input(&e))?;
     let sites = Arc::new(sites);
-    let replays = Replays::of(&machine, &trace, &sites, 1, 0);
+    let replays = Replays::of(&machine, &trace, &sites, 1, 0, false);
     let both = [("dram", Placed::Fast), ("slow", Placed::Slow)];
     let results = replays.make(replays.specs(both, None, true))?;
     replays.done();

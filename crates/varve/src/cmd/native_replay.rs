@@ -1,8 +1,8 @@
 //! What all replays of recorded native programs share: what is named on the command line, and replays side by side.
 
-use super::so_far::SoFar;
 use super::{files, pages};
 use crate::args::run::job::Work;
+use crate::args::run::model::{Marked, Windows};
 use crate::ui::{self, Failure, failed, of_run, wrong};
 use indicatif::ProgressBar;
 use std::ffi::OsString;
@@ -11,12 +11,15 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use varve_machine::Machine;
 use varve_machine::model::Progress;
+use varve_report::pictures::{Flame, Stack};
 use varve_run::objects::{
     self, By, ObjectResult, ObjectSpec, PLANS, Placed, Plan, TraceSites, run_objects,
 };
+use varve_run::request::SoFar;
 use varve_run::{Error, side_by_side};
-use varve_sites::AnyProfile;
-use varve_sites::native::Profile;
+use varve_sites::native::{Key, Profile, names};
+use varve_sites::{AnyProfile, Counts};
+use varve_trace::host::{Extent, RecorderOptions};
 
 /// The machine of native programs where none is named: a current one.
 pub const MACHINE: &str = "cxl-spr";
@@ -83,19 +86,38 @@ pub fn profile(path: &Path) -> Result<Profile, Failure> {
     }
 }
 
-/// The trace to replay; a command is recorded, between its marks alone if it is `marked`, and its trace is removed with what comes
-/// besides.
-pub fn trace(work: &Work, marked: bool) -> Result<(PathBuf, Option<pages::Scratch>), Failure> {
+/// What of a command is recorded.
+pub fn recording(marked: &Marked, windows: &Windows) -> RecorderOptions {
+    RecorderOptions {
+        marked: marked.marked,
+        extent: windows.extent(),
+        ..RecorderOptions::default()
+    }
+}
+
+/// The trace to replay; a command is recorded, and its trace is removed with what comes besides.
+pub fn trace(
+    work: &Work,
+    options: RecorderOptions,
+) -> Result<(PathBuf, Option<pages::Scratch>), Failure> {
     match work {
-        Work::Named(path) if marked => Err(wrong(format!(
-            "--marked says what of a command is recorded, and {path} is recorded already: leave --marked out"
-        ))),
         Work::Named(path) => {
+            let option = match options.extent {
+                _ if options.marked => "--marked",
+                Extent::Whole => "",
+                Extent::Sample(_) => "--sample",
+                Extent::Window { .. } => "--skip or --for",
+            };
+            if !option.is_empty() {
+                return Err(wrong(format!(
+                    "{option} says what of a command is recorded, and {path} is recorded already: leave it out"
+                )));
+            }
             files::open_trace(Path::new(path))?;
             Ok((path.into(), None))
         }
         Work::Command(words) => {
-            let (path, kept) = pages::record(words, marked)?;
+            let (path, kept) = pages::record(words, options)?;
             Ok((path, Some(kept)))
         }
     }
@@ -107,6 +129,26 @@ pub fn shown(words: &[OsString]) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
+/// Where threads wait, by the calls that lead to memory: in a replay that is `slow`, and in one that is `fast`, if there is one.
+pub fn flame(
+    title: &str,
+    (fast, slow): (Option<&str>, &str),
+    keys: &[Key],
+    stacks: &[Counts],
+) -> Flame {
+    let stacks = keys.iter().zip(stacks).map(|(key, counts)| Stack {
+        frames: names::calls(key),
+        fast_ns: counts.fast_ns,
+        slow_ns: counts.slow_ns,
+    });
+    Flame {
+        title: title.into(),
+        fast: fast.map(String::from),
+        slow: slow.into(),
+        stacks: stacks.collect(),
+    }
+}
+
 /// Replays of one trace on one machine, and how far they are.
 pub struct Replays<'a> {
     machine: &'a Machine,
@@ -114,6 +156,8 @@ pub struct Replays<'a> {
     sites: Arc<TraceSites>,
     seed: u64,
     jobs: usize,
+    /// Whether results have what pictures are made of.
+    pictures: bool,
     bar: ProgressBar,
 }
 
@@ -124,6 +168,7 @@ impl<'a> Replays<'a> {
         sites: &Arc<TraceSites>,
         seed: u64,
         jobs: usize,
+        pictures: bool,
     ) -> Replays<'a> {
         Replays {
             machine,
@@ -131,6 +176,7 @@ impl<'a> Replays<'a> {
             sites: sites.clone(),
             seed,
             jobs,
+            pictures,
             bar: ui::bar_of(0, "replays", ui::WorkDone::default()),
         }
     }
@@ -155,6 +201,7 @@ impl<'a> Replays<'a> {
             budget,
             seed: self.seed,
             by_site,
+            pictures: self.pictures,
         };
         placed.into_iter().map(spec).collect()
     }

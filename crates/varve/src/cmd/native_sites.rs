@@ -3,7 +3,6 @@
 
 use super::native_replay::SHARE;
 use super::native_sampled::ACCESSES;
-use crate::args::run::objects::Fast;
 use crate::args::{SitesArgs, SitesBy};
 use crate::ui::{Done, Failure, print, wrong};
 use serde_json::json;
@@ -11,6 +10,7 @@ use std::process::ExitCode;
 use varve_report::fmt::{self, Format};
 use varve_report::{Better, Column, Look, RunTable, Value, table as terminal};
 use varve_run::objects::{self, By, PLANS, Plan};
+use varve_run::request::Fast;
 use varve_sites::native::{Profile, Sampling, names};
 use varve_sites::{Counts, sampled, select};
 

@@ -43,6 +43,9 @@ pub fn of(name: &str, machine: &Machine, results: &[ObjectResult]) -> RunTable {
     if let Some(warning) = results.iter().find_map(|r| r.run.warning.as_ref()) {
         table.notes.push(format!("Note: {warning}"));
     }
+    table
+        .notes
+        .extend(results.iter().find_map(|r| columns::sampled(&r.run)));
     table.notes.extend(advice(machine, results));
     table
 }

@@ -5,7 +5,7 @@ use super::compared::{self, origin};
 use super::native_known::Known;
 use super::native_replay::{Replays, name, profile, sites, trace};
 use super::shares::BASE;
-use super::{native_known, native_table, tray_table};
+use super::{native_known, native_replay, native_table, pictures, tray_table};
 use crate::args::run::job::{ModelledNative, Work};
 use crate::ui::{Done, Failure, wrong};
 use varve_machine::Machine;
@@ -33,9 +33,16 @@ pub fn run(work: &Work, a: &ModelledNative, machine: &Machine) -> Done {
     };
     check_trays(machine, &settings).map_err(wrong)?;
     let profile = a.plans.profile.as_deref().map(profile).transpose()?;
-    let (trace, _kept) = trace(work, a.marked.marked)?;
+    let (trace, _kept) = trace(work, native_replay::recording(&a.marked, &a.windows))?;
     let sites = sites(&trace)?;
-    let replays = Replays::of(machine, &trace, &sites, a.model.seed, a.model.jobs);
+    let replays = Replays::of(
+        machine,
+        &trace,
+        &sites,
+        a.model.seed,
+        a.model.jobs,
+        a.output.out.is_some(),
+    );
     let all = replays.make(replays.specs([(BASE, Placed::Spread)], None, true))?;
     let spread = &all[0];
     let keys = objects::keys(&sites, spread);
@@ -80,6 +87,12 @@ pub fn run(work: &Work, a: &ModelledNative, machine: &Machine) -> Done {
         results.push(result);
     }
     let title = format!("{} on {}", name(work), machine.name);
+    let flame = native_replay::flame(
+        &title,
+        (None, "with hot and cold memory spread over all DIMMs"),
+        &keys,
+        &stacks,
+    );
     let mut table = tray_table::of(title, &results[0], &results);
     if profile.is_none() && results.len() > 1 {
         table.notes.push(
@@ -96,7 +109,9 @@ pub fn run(work: &Work, a: &ModelledNative, machine: &Machine) -> Done {
     );
     let charts = tray_table::charts(&results);
     let origin = origin(&machine.name, a.model.seed);
-    compared::show(&a.output, origin, table, (details, charts), &results)
+    let runs = pictures::runs(&results, |r| &r.plan, |r| &r.run.seen);
+    let drawn = pictures::of(&table.title, &runs, Some(flame));
+    compared::show(&a.output, origin, table, (details, charts), &results, drawn)
 }
 
 /// A plan for this kind of machine.

@@ -2,9 +2,7 @@
 
 use super::compared::{self, origin};
 use super::memory_full::{largest, said};
-use super::so_far::SoFar;
-use super::{advice, files, named, table};
-use crate::args::DEFAULT_MACHINE;
+use super::{advice, files, pictures, table};
 use crate::args::run::job::{self, ModelledPages};
 use crate::ui::{self, Done, Failure, failed, of_run, wrong};
 use std::ffi::OsString;
@@ -12,13 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use varve_machine::model::Progress;
 use varve_machine::{Bytes, Machine};
+use varve_report::pictures::Pictures;
+use varve_run::request::{DEFAULT_MACHINE, PagesRequest, SoFar, machine};
 use varve_run::{Keep, RunResult, RunSpec, Work, compare};
-use varve_trace::host::{Recorder, RecorderOptions};
-
-/// Scale of a workload when none is given: a 48 GB cache becomes 768 MB, a minute becomes a second.
-const WORKLOAD_SCALE: u32 = 64;
-/// First distance of two points on the timeline, ns of the machine; it grows with the run.
-const POINT_NS: u64 = 10_000;
+use varve_trace::host::{Extent, Recorder, RecorderOptions};
 
 pub fn run(work: &job::Work, a: &ModelledPages) -> Done {
     let (model, pages) = (&a.model, &a.pages);
@@ -26,7 +21,7 @@ pub fn run(work: &job::Work, a: &ModelledPages) -> Done {
         ui::can_hold_results(folder, "--out")?;
     }
     let machine_name = &model.machine_or(DEFAULT_MACHINE);
-    let machine = named::machine(machine_name)?;
+    let machine = machine(machine_name).map_err(wrong)?;
     if varve_machine::load::changes(machine_name).0 == "here" {
         eprintln!(
             "varve: note: probed anew each time; `varve machine show here --toml > here.toml` keeps it"
@@ -42,29 +37,24 @@ pub fn run(work: &job::Work, a: &ModelledPages) -> Done {
         job::Work::Command(words) => {
             let shown = words.iter().map(|w| w.to_string_lossy().into_owned());
             let work = Work::Command(shown.collect());
-            let one = pages.policy != "all" && varve_run::policy_list(&pages.policy).len() == 1;
+            let options = RecorderOptions {
+                extent: a.windows.extent(),
+                ..RecorderOptions::default()
+            };
+            let one = options.extent == Extent::Whole
+                && pages.policy != "all"
+                && varve_run::policy_list(&pages.policy).len() == 1;
             if one {
                 return as_it_goes(words, a, machine, work);
             }
             // Recorded once and replayed under each policy, so that all policies see the same run of it.
-            let (path, kept) = record(words, false)?;
+            let (path, kept) = record(words, options)?;
             (work.name(), Work::Trace(path), Some(kept))
         }
     };
-    let (spec, accesses) = spec(a, machine, work)?;
-    let policies = varve_run::policies_for(
-        &pages.policy,
-        &spec.machine.scaled(spec.scale),
-        scaled_page(&spec).max(4096),
-    )
-    .map_err(wrong)?;
-    let specs: Vec<RunSpec> = policies
-        .iter()
-        .map(|p| RunSpec {
-            policy: p.clone(),
-            ..spec.clone()
-        })
-        .collect();
+    let request = request(a, machine, work)?;
+    let (spec, accesses) = request.base().map_err(wrong)?;
+    let specs = request.specs(&spec).map_err(wrong)?;
     let mut done = Vec::new();
     let mut refused = Vec::new();
     for (spec, result) in specs.iter().zip(all(&specs, accesses, model.jobs)) {
@@ -84,34 +74,25 @@ pub fn run(work: &job::Work, a: &ModelledPages) -> Done {
     show(a, &spec, &name, &done, &refused)
 }
 
-/// What is run, under no policy yet; and how many accesses it makes, if that is known.
-fn spec(
-    a: &ModelledPages,
-    machine: Machine,
-    work: Work,
-) -> Result<(RunSpec, Option<u64>), Failure> {
-    let (scale, page, accesses) = sizes(a, &machine, &work)?;
-    if !scale.is_power_of_two() {
-        return Err(wrong(varve_run::Error::Scale(scale)));
-    }
-    let factor = match work {
-        Work::Workload(_) => u64::from(scale),
-        Work::Trace(_) | Work::Command(_) => 1,
+/// What is asked for. A trace that decides the scale is looked into here, where one sees that it takes a while.
+fn request(a: &ModelledPages, machine: Machine, work: Work) -> Result<PagesRequest, Failure> {
+    let mut request = PagesRequest {
+        policies: a.pages.policy.clone(),
+        scale: a.pages.scale,
+        page_bytes: a.page.page.map(|Bytes(b)| b),
+        seed: a.model.seed,
+        cores: a.pages.cores,
+        until_s: a.pages.until,
+        pictures: a.output.out.is_some(),
+        ..PagesRequest::new(machine, work)
     };
-    let mut spec = RunSpec::new(machine, "", work);
-    (spec.scale, spec.page_bytes) = (scale, page);
-    (spec.seed, spec.cores) = (a.model.seed, a.pages.cores);
-    spec.point_ns = POINT_NS * factor;
-    spec.until_ns = a.pages.until.map(|s| (s * 1e9) as u64);
-    Ok((spec, accesses))
-}
-
-/// The page on the scaled machine, bytes.
-fn scaled_page(spec: &RunSpec) -> u64 {
-    match spec.work {
-        Work::Workload(_) => spec.page_bytes / u64::from(spec.scale),
-        Work::Trace(_) | Work::Command(_) => spec.page_bytes,
+    if let Work::Trace(path) = &request.work {
+        match request.looks_into_trace() {
+            true => request.trace = Some(files::look_into(path)?),
+            false => files::open_trace(path).map(drop)?,
+        }
     }
+    Ok(request)
 }
 
 /// Makes all runs, and says how far they are.
@@ -184,6 +165,9 @@ fn show(
     refused: &[String],
 ) -> Done {
     let mut table = table::of(spec, name, results);
+    table
+        .notes
+        .extend(results.iter().find_map(super::columns::sampled));
     if let Some(w) = results.iter().find_map(|r| r.warning.as_ref()) {
         table.notes.push(format!("Note: {w}"));
     }
@@ -191,14 +175,30 @@ fn show(
         .notes
         .extend(refused.iter().map(|line| format!("Not run: {line}")));
     table.notes.extend(advice::advice(results));
-    let pictures = (Vec::new(), table::charts(results));
+    let charts = (Vec::new(), table::charts(results));
     let origin = origin(&spec.machine.name, spec.seed);
-    compared::show(&a.output, origin, table, pictures, results)
+    let drawn = a
+        .output
+        .out
+        .as_ref()
+        .and_then(|_| drawn(name, spec, results));
+    compared::show(&a.output, origin, table, charts, results, drawn)
+}
+
+/// Pictures of runs. Whose memory threads wait for is known of workloads, which name their regions.
+fn drawn(name: &str, spec: &RunSpec, results: &[RunResult]) -> Option<Pictures> {
+    let title = format!("{name} on {}", spec.machine.name);
+    let runs = pictures::runs(results, |r| &r.policy, |r| &r.seen);
+    pictures::of(&title, &runs, pictures::waits(&title, &runs, ("", "")))
 }
 
 /// Records the command into a file that vanishes with the guard.
-pub fn record(command: &[OsString], marked: bool) -> Result<(PathBuf, Scratch), Failure> {
-    let recorder = recorder(command, marked)?;
+pub fn record(
+    command: &[OsString],
+    options: RecorderOptions,
+) -> Result<(PathBuf, Scratch), Failure> {
+    let marked = options.marked;
+    let recorder = recorder(command, options)?;
     let path = std::env::temp_dir().join(format!("varve-{}.trace", std::process::id()));
     let guard = Scratch(path.clone());
     let bar = super::trace::spinner(&path);
@@ -208,7 +208,10 @@ pub fn record(command: &[OsString], marked: bool) -> Result<(PathBuf, Scratch), 
     if ui::stopped() {
         return Err(ui::interrupted());
     }
-    if let Some(line) = super::trace::ended(&end) {
+    for line in super::trace::ended(&end)
+        .into_iter()
+        .chain(super::trace::part(&end))
+    {
         eprintln!("varve: note: {line}");
     }
     // The end of a thread is an op of no instructions.
@@ -221,11 +224,7 @@ pub fn record(command: &[OsString], marked: bool) -> Result<(PathBuf, Scratch), 
 }
 
 /// A recorder of a command that has begun.
-fn recorder(command: &[OsString], marked: bool) -> Result<Recorder, Failure> {
-    let options = RecorderOptions {
-        marked,
-        ..RecorderOptions::default()
-    };
+fn recorder(command: &[OsString], options: RecorderOptions) -> Result<Recorder, Failure> {
     let recorder = Recorder::start(command, options).map_err(wrong)?;
     for line in recorder.warnings() {
         eprintln!("varve: note: {line}");
@@ -244,49 +243,16 @@ impl Drop for Scratch {
 
 /// A command on the model as it runs, under one policy.
 fn as_it_goes(command: &[OsString], a: &ModelledPages, machine: Machine, work: Work) -> Done {
-    let (mut spec, _) = spec(a, machine, work)?;
-    let scaled = spec.machine.scaled(spec.scale);
-    let policies = varve_run::policies_for(&a.pages.policy, &scaled, scaled_page(&spec));
+    let request = request(a, machine, work)?;
+    let (mut spec, _) = request.base().map_err(wrong)?;
+    let policies = request.policies(&spec);
     spec.policy = policies.map_err(wrong)?.swap_remove(0);
     // What is wrong with the policy here is said before the program runs.
     varve_run::check(&spec).map_err(|e| of_run(&e))?;
-    let mut program = recorder(command, false)?.live();
+    let mut program = recorder(command, RecorderOptions::default())?.live();
     let result = varve_run::run_program(&spec, &mut program, &mut |_| !ui::stopped())
         .map_err(|e| failure(&spec, &e))?;
     show(a, &spec, &spec.work.name(), &[result], &[])
-}
-
-/// Scale and page size: what was asked for, or what suits the work; and its accesses, if they are known.
-fn sizes(
-    a: &ModelledPages,
-    machine: &Machine,
-    work: &Work,
-) -> Result<(u32, u64, Option<u64>), Failure> {
-    let page = |default: u64| a.page.page.map_or(default, |Bytes(b)| b);
-    match (work, a.pages.scale) {
-        (Work::Workload(_), scale) => Ok((scale.unwrap_or(WORKLOAD_SCALE), page(2 << 20), None)),
-        (Work::Command(_), scale) => Ok((scale.unwrap_or(1), page(4096), None)),
-        (Work::Trace(path), Some(scale)) => {
-            files::open_trace(path)?;
-            Ok((scale, page(4096), None))
-        }
-        (Work::Trace(path), None) => {
-            let info = files::look_into(path)?;
-            let scale = fitting_scale(machine, info.footprint_bytes());
-            Ok((scale, page(4096), Some(info.ops)))
-        }
-    }
-}
-
-/// The power of two that makes the machine's fast memory about half of a trace's footprint: small enough that
-/// placement matters, as when a full-size program fills a full-size machine.
-fn fitting_scale(machine: &Machine, footprint: u64) -> u32 {
-    let fast = machine
-        .dram_cache
-        .as_ref()
-        .map_or(machine.dram_bytes(), |c| c.bytes.0);
-    let wanted = (2.0 * fast as f64 / footprint.max(1) as f64).log2().round();
-    1 << (wanted.clamp(0.0, 16.0) as u32)
 }
 
 fn not_work(text: &str, e: &varve_run::Error) -> Failure {

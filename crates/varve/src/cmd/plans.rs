@@ -1,6 +1,7 @@
 //! Heap plans as a user names them.
 
 use crate::ui::{Failure, wrong};
+use varve_run::request;
 use varve_runtime::{GcSpace, plans};
 use varve_sites::Profile;
 
@@ -25,38 +26,9 @@ pub fn named(spec: &str, profile: Option<&Profile>) -> Result<Planned, Failure> 
     Ok(Planned { spec, tiers })
 }
 
-/// The few plans that are compared where nobody names one; where memories are `colours`, all that are about hot and cold.
-pub fn usual(profile: Option<&Profile>, colours: bool) -> Vec<String> {
-    plans::plans()
-        .iter()
-        .filter(|p| p.is_for(profile.is_some(), colours) && (p.usual || colours))
-        .map(|p| p.name.to_string())
-        .collect()
-}
-
-/// The plans that a list names: names and specifications, or `all` for every one that needs nothing but the program and, if
-/// there is one, the profile; where memories are `colours`, those of them that are about hot and cold.
+/// The plans that a list names; see [`request::plans`].
 pub fn list(specs: &str, profile: Option<&Profile>, colours: bool) -> Result<Vec<String>, Failure> {
-    let able = plans::plans().iter();
-    let able = able.filter(|p| p.is_for(profile.is_some(), colours));
-    let able: Vec<&str> = able.map(|p| p.name).collect();
-    let all = varve_spec::expand(specs, &able);
-    let goes_by_it = |spec: &String| plans::entry(spec).is_ok_and(|p| p.profile);
-    for spec in &all {
-        plans::by_name(spec, profile).map_err(|e| match e {
-            plans::PlanError::NoProfile { .. } => wrong(format!(
-                "{e}: make one with `varve profile PROGRAM -o FILE.sites -- ARGUMENTS`, and give it with --profile"
-            )),
-            e => wrong(e),
-        })?;
-    }
-    if profile.is_some() && !all.iter().any(goes_by_it) {
-        return Err(wrong(format!(
-            "--plan {}: goes by no profile: leave --profile out, or take a plan such as cgz-f",
-            all.join(",")
-        )));
-    }
-    Ok(all)
+    request::plans(specs, profile, colours).map_err(wrong)
 }
 
 /// Whether any of the plans tries both memories.

@@ -101,7 +101,7 @@ fn config(a: &ProfileArgs) -> Config {
         background: false,
         ..usual
     };
-    wasm::heap_max(a.heap_max, &mut config);
+    varve_run::request::limit_heap(a.heap_max, &mut config);
     let nursery = a.nursery.map_or(config.nursery, |b| b.0);
     config.nursery = nursery.min(config.heap_max);
     config

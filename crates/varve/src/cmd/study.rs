@@ -2,6 +2,8 @@
 
 use super::list::hang;
 use crate::args::StudyArgs;
+use crate::sweep::emit::{self, For, Shared};
+use crate::sweep::share::{Share, share};
 use crate::ui::{self, Done, Failure, failed, print, wrong};
 use serde_json::json;
 use std::path::Path;
@@ -43,6 +45,16 @@ pub fn study(a: &StudyArgs) -> Done {
     // With `all`, studies that answer nothing of it have nothing to do.
     let wanted = |s: &&&Study| a.only.is_empty() || a.only.iter().any(|id| s.answers(id));
     let chosen: Vec<&Study> = chosen.iter().filter(wanted).copied().collect();
+    let shared = a.shard.is_some() || a.merge || a.emit.is_some();
+    if let Some(study) = chosen.iter().find(|study| shared && study.rounds == 0) {
+        return Err(wrong(format!(
+            "study {} measures the machine that it runs on, and has no shares; run it without --shard, --merge and --emit",
+            study.name
+        )));
+    }
+    if let (Some(target), Some(shards)) = (a.emit, a.shards) {
+        return emitted(a, &chosen, target, shards as usize);
+    }
     if let Some(folder) = &a.out {
         ui::can_hold_results(folder, "--out")?;
     }
@@ -51,7 +63,9 @@ pub fn study(a: &StudyArgs) -> Done {
     }
     let mut results = Vec::new();
     for study in chosen {
-        let result = one(study, a)?;
+        let Some(result) = one(study, a, &kept(a)?)? else {
+            continue;
+        };
         if !a.json {
             print(table::claims(&result, Look::stdout()));
         }
@@ -59,6 +73,9 @@ pub fn study(a: &StudyArgs) -> Done {
             save(&result, folder)?;
         }
         results.push(result);
+    }
+    if results.is_empty() {
+        return Ok(ExitCode::SUCCESS);
     }
     if a.name == ALL {
         if a.json {
@@ -106,18 +123,34 @@ fn no_claim(chosen: &[&Study], id: &str) -> Failure {
     ))
 }
 
-/// Runs one, with its progress.
-fn one(study: &Study, a: &StudyArgs) -> Result<StudyResult, Failure> {
+/// Where runs are kept, and which of those that are missing are made here.
+fn kept(a: &StudyArgs) -> Result<Keep, Failure> {
+    let keep = match &a.keep {
+        Some(folder) if folder.as_os_str() == "none" => Keep::nothing(),
+        Some(folder) => Keep::in_folder(folder),
+        None => Keep::usual(),
+    };
+    if (a.shard.is_some() || a.merge) && !keep.is_on() {
+        return Err(wrong(
+            "shares of a study need a place for what they make; name a folder that all see with --keep",
+        ));
+    }
+    let shard = a.shard.as_deref().map(share).transpose().map_err(wrong)?;
+    Ok(match shard {
+        Some(Share { own, of }) => keep.share(own, of),
+        None if a.merge => keep.only_kept(),
+        None => keep,
+    })
+}
+
+/// Runs one, with its progress; none of a share, which answers nothing.
+fn one(study: &Study, a: &StudyArgs, keep: &Keep) -> Result<Option<StudyResult>, Failure> {
     let options = StudyOptions {
         effort: if a.quick { Effort::Quick } else { Effort::Full },
         only: a.only.clone(),
         seed: a.seed,
         workers: ui::workers(a.jobs),
-        keep: match &a.keep {
-            Some(folder) if folder.as_os_str() == "none" => Keep::nothing(),
-            Some(folder) => Keep::in_folder(folder),
-            None => Keep::usual(),
-        },
+        keep: keep.clone(),
         recordings: a.jvm.clone(),
         without: None,
     };
@@ -131,12 +164,97 @@ fn one(study: &Study, a: &StudyArgs) -> Result<StudyResult, Failure> {
         bar.set_length(p.runs as u64);
         bar.set_position(p.done as u64);
         bar.set_message(p.what.clone());
-        !stop.load(Ordering::Relaxed)
+        !stop.load(Ordering::Relaxed) && keep.lost().is_none()
     });
     bar.finish_and_clear();
+    // What others would miss is no run that failed.
+    if let Some(why) = keep.lost() {
+        return Err(failed(why));
+    }
+    let asked = keep.asked();
+    let missing: Vec<&str> = asked
+        .values()
+        .filter(|run| !run.done)
+        .map(|run| &run.what[..])
+        .collect();
+    let elsewhere = matches!(&result, Err(e) if e.is_elsewhere());
+    if a.shard.is_some() && (elsewhere || result.is_ok()) {
+        eprintln!(
+            "{}: this share is done; {} of {} runs are there",
+            study.name,
+            asked.len() - missing.len(),
+            asked.len()
+        );
+        return Ok(None);
+    }
+    if a.merge && (elsewhere || !missing.is_empty()) && !(a.partial && result.is_ok()) {
+        return Err(failed(incomplete(study, &missing, asked.len(), a.partial)));
+    }
     let mut result = result.map_err(|e| ui::of_run(&e))?;
+    if !missing.is_empty() {
+        let note = format!("{} of {} runs are missing", missing.len(), asked.len());
+        eprintln!("varve: note: {note}");
+        result.about.push(format!("{note}."));
+    }
     result.command = ui::command_line();
-    Ok(result)
+    Ok(Some(result))
+}
+
+/// Runs that are not there, where all are needed.
+fn incomplete(study: &Study, missing: &[&str], of: usize, partial: bool) -> String {
+    let named = missing
+        .iter()
+        .take(3)
+        .copied()
+        .collect::<Vec<_>>()
+        .join("; ");
+    let more = if missing.len() > 3 { "; and more" } else { "" };
+    let remedy = match partial {
+        true => "other runs depend on them, so there is no answer without them",
+        false => "make all shares once more, or answer from what is there with --partial",
+    };
+    format!(
+        "study {}: {} of {of} runs that are known are missing: {named}{more}; {remedy}",
+        study.name,
+        missing.len()
+    )
+}
+
+/// Prints a script that shares the runs out.
+fn emitted(a: &StudyArgs, chosen: &[&Study], target: For, shards: usize) -> Done {
+    let Some(folder) = a
+        .keep
+        .as_deref()
+        .filter(|folder| folder.as_os_str() != "none")
+    else {
+        return Err(wrong(
+            "shares of a study need a place for what they make; name a folder that all see with --keep",
+        ));
+    };
+    let command = |folder: &Path| {
+        let mut words = vec!["varve".to_string(), "study".into(), a.name.clone()];
+        words.extend(a.quick.then(|| "--quick".into()));
+        words.extend((!a.only.is_empty()).then(|| format!("--only={}", a.only.join(","))));
+        words.push(format!("--seed={}", a.seed));
+        words.extend((a.seeds > 1).then(|| format!("--seeds={}", a.seeds)));
+        words.extend(a.sensitivity.then(|| "--sensitivity".into()));
+        words.extend(
+            a.jvm
+                .as_deref()
+                .map(|jvm| format!("--jvm={}", jvm.display())),
+        );
+        words.push(format!("--keep={}", folder.display()));
+        let words: Vec<String> = words.iter().map(|word| ui::quoted(word)).collect();
+        words.join(" ")
+    };
+    let shared = Shared {
+        name: a.name.clone(),
+        folder,
+        command: &command,
+        rounds: chosen.iter().map(|study| study.rounds).max().unwrap_or(1),
+    };
+    print(emit::script(target, &shared, shards).trim_end());
+    Ok(ExitCode::SUCCESS)
 }
 
 /// A page with charts, and data.

@@ -1,27 +1,38 @@
 //! `varve tier`: pages of programs that run already, between fast and slow memory, as a page policy decides.
 
-use super::live::ended;
-use super::tier_said::{as_json, beginning, end};
+use super::tier_frames;
+use super::tier_said::{beginning, nodes_line};
+use super::tier_way::{options, period, stop_flag_unless_command, told, way};
 use crate::args::tier::TierArgs;
-use crate::ui::{Done, Failure, failed, print, stop_flag, wrong};
+use crate::ui::{Done, Failure, wrong};
 use std::path::Path;
-use std::process::ExitCode;
-use std::time::Duration;
 use varve_live::nodes::Kinds;
 use varve_live::probe::Topology;
-use varve_live::tier::{
-    Room, Target, TierError, TierOptions, Way, first_way, group, rivals, tier as run,
-};
+use varve_live::tier::{Room, Target, TierOptions, group, rivals, tier as run};
+use varve_pages::policies::Live;
 use varve_run::tier::{PagePolicy, live_spec};
-
-/// Between two intervals of a policy that has no daemon: new pages are placed.
-const PERIOD: Duration = Duration::from_secs(1);
-/// The shortest interval: the kernel's monitor tells no sooner, and looks at more of them would find nothing new.
-const SHORTEST: Duration = Duration::from_millis(10);
 
 pub fn tier(a: &TierArgs) -> Done {
     let target = target(a)?;
     let spec = live_spec(&a.policy).map_err(wrong)?;
+    let entry = varve_pages::policies::entry(&spec).map_err(wrong)?;
+    if entry.live == Live::Frames {
+        return tier_frames::tier(a, &target, entry, &spec);
+    }
+    for (given, option) in [
+        (a.cache.is_some(), "--cache"),
+        (a.ways != 1, "--ways"),
+        (a.reserve.is_some(), "--reserve"),
+        (a.dimm_map.is_some(), "--dimm-map"),
+        (!a.hot.is_empty(), "--hot"),
+    ] {
+        if given {
+            return Err(wrong(format!(
+                "{option}: page policy {} chooses nodes, and no frames: leave it out",
+                entry.name
+            )));
+        }
+    }
     let kinds = kinds(a)?;
     let mut notes = Vec::new();
     if let Some(node) = kinds.fast.iter().find(|node| kinds.slow.contains(node)) {
@@ -47,12 +58,7 @@ pub fn tier(a: &TierArgs) -> Done {
         slow_pages: 1,
     };
     let trial = PagePolicy::new(&spec, &trial).map_err(wrong)?;
-    let period = trial.period().map_or(PERIOD, Duration::from_nanos);
-    if period < SHORTEST {
-        return Err(wrong(format!(
-            "--policy {spec}: the shortest period of a live policy is 10ms"
-        )));
-    }
+    let period = period(&spec, trial.period())?;
     let way = match trial.goes_by_use() {
         true => Some(way(a)?),
         false => None,
@@ -66,49 +72,20 @@ pub fn tier(a: &TierArgs) -> Done {
     let options = TierOptions {
         kinds,
         fast_bytes: a.fast.map(|bytes| bytes.0),
-        page_bytes: a.page.map(|bytes| bytes.0),
-        way,
-        period,
-        rate: a.rate.0,
-        core: a.core,
-        hold: a.hold,
-        time: a.time,
-        stop: &stop,
+        ..options(a, &spec, way, period, &stop)
     };
     let report = run(
         &target,
         &options,
         |room| PagePolicy::new(&spec, room),
         |begun| {
-            beginning(&spec, &options, begun, &notes)
+            let first = nodes_line(&spec, &options, begun);
+            beginning(&first, &options, begun, &notes)
                 .iter()
                 .for_each(|line| eprintln!("varve: {line}"));
         },
     );
-    let report = report.map_err(|error| match error {
-        TierError::Policy(_) | TierError::Live(_) => wrong(error),
-        TierError::Refused { .. } | TierError::Unseen { .. } => failed(error),
-        _ => wrong(error),
-    })?;
-    match a.json {
-        true => print(serde_json::to_string_pretty(&as_json(&spec, &report)).unwrap_or_default()),
-        // The program's own output is on standard output; ours goes beside it.
-        false => end(&report)
-            .iter()
-            .for_each(|line| eprintln!("varve: {line}")),
-    }
-    match report.status {
-        Some(status) => ended(&status),
-        None => Ok(ExitCode::SUCCESS),
-    }
-}
-
-/// Ctrl-C is a command's own; otherwise it is for us.
-fn stop_flag_unless_command(target: &Target) -> std::sync::Arc<std::sync::atomic::AtomicBool> {
-    match target {
-        Target::Command(_) => std::sync::Arc::default(),
-        _ => stop_flag(),
-    }
+    told(a, &spec, report)
 }
 
 fn target(a: &TierArgs) -> Result<Target, Failure> {
@@ -134,17 +111,5 @@ fn kinds(a: &TierArgs) -> Result<Kinds, Failure> {
                 "nothing to tier: {why}; a guest with two kinds is in docs/howto-operator.md, and --nodes fast=0,slow=0 tells what would be decided"
             ))
         }),
-    }
-}
-
-fn way(a: &TierArgs) -> Result<Way, Failure> {
-    let Some(way) = a.observe else {
-        return first_way().map_err(|why| failed(format!("nothing sees what is in use: {why}")));
-    };
-    match way.why_not() {
-        None => Ok(way),
-        Some(why) => Err(failed(format!(
-            "--observe {way}: {why}; without --observe the first way is taken that there is"
-        ))),
     }
 }

@@ -1,31 +1,37 @@
 //! What `varve tier` says at its beginning and at its end.
 
+use super::tier_frames_said::size;
 use serde_json::{Value, json};
 use varve_live::nodes::Kinds;
 use varve_live::tier::{Begun, TierOptions, TierReport};
-use varve_report::fmt::bytes;
 
-fn size(number: u64) -> String {
-    bytes(number as f64)
-}
-
-/// Lines for the beginning.
-pub fn beginning(spec: &str, o: &TierOptions, begun: &Begun, notes: &[String]) -> Vec<String> {
+/// The processes to begin with.
+pub fn names(begun: &Begun) -> String {
     let of = |(pid, name, _): &(u32, String, &str)| format!("{name} ({pid})");
     let mut names: Vec<String> = begun.processes.iter().take(4).map(of).collect();
     if begun.processes.len() > names.len() {
         let more = begun.processes.len() - names.len();
         names.push(format!("{more} more"));
     }
+    names.join(", ")
+}
+
+/// The first line of a policy that chooses nodes.
+pub fn nodes_line(spec: &str, o: &TierOptions, begun: &Begun) -> String {
     let room = &begun.room;
-    let mut lines = vec![format!(
+    format!(
         "tiering {} by {spec}: at most {} on node {}, the rest on node {}; pages of {}",
-        names.join(", "),
+        names(begun),
         size(room.fast_pages * room.page_bytes),
         Kinds::list(&o.kinds.fast),
         Kinds::list(&o.kinds.slow),
         size(room.page_bytes)
-    )];
+    )
+}
+
+/// Lines for the beginning.
+pub fn beginning(first: &str, o: &TierOptions, begun: &Begun, notes: &[String]) -> Vec<String> {
+    let mut lines = vec![first.to_string()];
     match o.way {
         None => lines.push("observed: nothing; the policy does not go by what is in use".into()),
         Some(way) => {
@@ -58,6 +64,34 @@ fn round(number: f64) -> f64 {
 
 /// Lines for the end.
 pub fn end(r: &TierReport) -> Vec<String> {
+    let mut lines = match &r.frames {
+        Some(frames) => super::tier_frames_said::end(r, frames),
+        None => of_nodes(r),
+    };
+    let share = |seconds: f64| 100.0 * seconds / r.seconds.max(1e-9);
+    let monitor = match r.monitor_seconds > 0.0 {
+        true => format!(
+            ", and the kernel's monitor {:.2} %",
+            share(r.monitor_seconds)
+        ),
+        false => String::new(),
+    };
+    // Of a moment, a start is more than all of it.
+    lines.push(match r.seconds >= 1.0 {
+        true => format!(
+            "cost: {:.2} % of a core ({:.2} of {:.1} s){monitor}",
+            share(r.cpu_seconds),
+            r.cpu_seconds,
+            r.seconds
+        ),
+        false => format!("cost: {:.3} s of a core", r.cpu_seconds),
+    });
+    lines.extend(r.notes.iter().map(|note| format!("note: {note}")));
+    lines
+}
+
+/// What came of nodes.
+fn of_nodes(r: &TierReport) -> Vec<String> {
     let c = &r.counts;
     let mut lines = Vec::new();
     for p in &r.processes {
@@ -122,25 +156,6 @@ pub fn end(r: &TierReport) -> Vec<String> {
             size(c.by_others)
         ));
     }
-    let share = |seconds: f64| 100.0 * seconds / r.seconds.max(1e-9);
-    let monitor = match r.monitor_seconds > 0.0 {
-        true => format!(
-            ", and the kernel's monitor {:.2} %",
-            share(r.monitor_seconds)
-        ),
-        false => String::new(),
-    };
-    // Of a moment, a start is more than all of it.
-    lines.push(match r.seconds >= 1.0 {
-        true => format!(
-            "cost: {:.2} % of a core ({:.2} of {:.1} s){monitor}",
-            share(r.cpu_seconds),
-            r.cpu_seconds,
-            r.seconds
-        ),
-        false => format!("cost: {:.3} s of a core", r.cpu_seconds),
-    });
-    lines.extend(r.notes.iter().map(|note| format!("note: {note}")));
     lines
 }
 
@@ -168,6 +183,7 @@ pub fn as_json(spec: &str, r: &TierReport) -> Value {
         "moves_asked": c.wishes,
         "to_fast_bytes": c.to_fast,
         "to_slow_bytes": c.to_slow,
+        "exchanged_bytes": c.exchanged,
         "not_moved": refused.collect::<Vec<_>>(),
         "left_alone_pages": c.rested,
         "waited_for_budget": c.over_budget,
@@ -179,6 +195,7 @@ pub fn as_json(spec: &str, r: &TierReport) -> Value {
         "hot_in_fast_bytes": r.hot.1,
         "core_share": r.cpu_seconds / r.seconds.max(1e-9),
         "monitor_core_share": r.monitor_seconds / r.seconds.max(1e-9),
+        "frames": r.frames.as_ref().map(super::tier_frames_said::as_json),
         "notes": r.notes,
     })
 }

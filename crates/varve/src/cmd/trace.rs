@@ -58,6 +58,7 @@ fn record(a: &TraceArgs) -> Done {
     let options = RecorderOptions {
         allocations: !a.no_sites,
         marked: a.marked,
+        extent: a.windows.extent(),
         ..RecorderOptions::default()
     };
     let recorder = Recorder::start(&a.command, options).map_err(wrong)?;
@@ -72,13 +73,30 @@ fn record(a: &TraceArgs) -> Done {
     eprintln!(
         "varve: {}: {} accesses in {}",
         output.display(),
-        fmt::integer(end.ops as f64),
+        fmt::integer((end.ops - end.touches) as f64),
         fmt::bytes(size as f64)
     );
+    if let Some(line) = part(&end) {
+        eprintln!("varve: note: {line}");
+    }
     if let Some(line) = ended(&end) {
         return Err(Failure::Line { code: 1, line });
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// How much of a run was recorded, if not all of it.
+pub fn part(end: &End) -> Option<String> {
+    let (skipped, recorded) = (end.skipped_instructions, end.instructions);
+    let all = skipped + recorded;
+    (skipped > 0).then(|| {
+        format!(
+            "{:.2} % of the run was recorded: {} of {} instructions",
+            100.0 * recorded as f64 / all as f64,
+            fmt::integer(recorded as f64),
+            fmt::integer(all as f64)
+        )
+    })
 }
 
 /// Shows for how long a program has been recorded, and how large its trace is.
@@ -130,6 +148,9 @@ fn info(file: &Path, json: bool) -> Done {
         ),
     );
     line("instructions", fmt::integer(info.instructions as f64));
+    if let Some(part) = info.end.as_ref().and_then(part) {
+        line("part", part);
+    }
     line(
         "reads, writes",
         format!(

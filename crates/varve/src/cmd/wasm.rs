@@ -6,7 +6,7 @@ use super::{nodes, phases, sandbox};
 use crate::args::Sandbox;
 use crate::args::run::engine as args;
 use crate::args::run::job::{LiveObjects, Plain, Program};
-use crate::args::run::objects::{Fast, Objects};
+use crate::args::run::objects::Objects;
 use crate::args::run::region::{Medium, Region};
 use crate::ui::{Done, Failure, failed, wrong};
 use std::ffi::OsString;
@@ -15,31 +15,11 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use varve_machine::Bytes;
+use varve_run::request::{EngineRequest, Fast};
 use varve_run::{ManagedProgram, unknown_sites};
 use varve_runtime::host::{Console, State};
-use varve_runtime::{Config, Engine, Error, Module, PerfMap, Store};
+use varve_runtime::{Config, Engine, Error, JitDump, Module, PerfMap, Store};
 use varve_sites::{Profile, SitesFile};
-
-/// The nursery, as far as the user says.
-fn sizes(a: &args::Engine, config: &mut Config) -> Result<(), Failure> {
-    let most = a.nursery_max.map(|b| b.0);
-    if let (Some(begin), Some(most)) = (a.nursery, most)
-        && begin.0 > most
-    {
-        return Err(wrong(format!(
-            "--nursery {begin} is more than --nursery-max {}: a nursery cannot begin larger than it may become",
-            Bytes(most)
-        )));
-    }
-    config.nursery_max = most.unwrap_or(config.nursery_max);
-    config.fit_nursery = a.nursery.is_none();
-    config.nursery = a
-        .nursery
-        .map_or(config.nursery.min(config.nursery_max), |b| b.0)
-        .min(config.heap_max);
-    Ok(())
-}
 
 /// The engine's settings, wherever the program runs.
 pub fn settings(
@@ -47,10 +27,13 @@ pub fn settings(
     region: &Region,
     medium: &Medium,
 ) -> Result<Config, Failure> {
-    let mut config = Config::default();
-    heap_max(engine.heap_max, &mut config);
-    sizes(engine, &mut config)?;
-    config.tier = engine.tier.unwrap_or_default();
+    let asked = EngineRequest {
+        heap_max: engine.heap_max,
+        nursery: engine.nursery,
+        nursery_max: engine.nursery_max,
+        tier: engine.tier,
+    };
+    let mut config = asked.config().map_err(wrong)?;
     super::durable::configure(region, medium, &mut config)?;
     Ok(config)
 }
@@ -61,6 +44,7 @@ pub fn run(program: &Program, a: &Plain, objects: Option<&LiveObjects>) -> Done 
     let mut config = settings(&a.engine, &a.region, &a.medium)?;
     let managed = managed(program, &a.engine, &a.sandbox)?;
     config.interruptible = a.sandbox.timeout.is_some();
+    config.gc_threads = a.log.gc_threads.map(usize::from);
     if a.log.perf_map {
         let names = PerfMap::create().map_err(|e| {
             wrong(format!(
@@ -69,6 +53,15 @@ pub fn run(program: &Program, a: &Plain, objects: Option<&LiveObjects>) -> Done 
             ))
         })?;
         config.perf_map = Some(Arc::new(names));
+    }
+    if let Some(folder) = &a.log.jitdump {
+        let dump = JitDump::create(folder).map_err(|e| {
+            wrong(format!(
+                "--jitdump={}: no file can be made there and mapped as code: {e}; name another folder",
+                folder.display()
+            ))
+        })?;
+        config.jit_dump = Some(Arc::new(dump));
     }
     let mut placing = None;
     if let Some(objects) = objects {
@@ -152,16 +145,6 @@ fn plan(a: &Objects, file: &str, bytes: &[u8], config: &mut Config) -> Result<Pl
     plans::check_log(a.pima_log.is_some(), std::slice::from_ref(&plan.spec))?;
     config.plan = Some(plan.spec.clone());
     Ok(plan)
-}
-
-/// Linear memory that a program may have in any case: managed programs have some, however small their heaps are.
-const LEAST_LINEAR: u64 = 16 << 20;
-
-/// The memory that a program may have, if the user says it: as much for its objects as for its linear memories and tables.
-pub fn heap_max(asked: Option<Bytes>, config: &mut Config) {
-    if let Some(Bytes(most)) = asked {
-        (config.heap_max, config.linear_max) = (most, most.max(LEAST_LINEAR));
-    }
 }
 
 /// The failure of a program that may have been stopped.

@@ -1,4 +1,4 @@
-//! Scripts that share the points of a sweep out to many processes or machines.
+//! Scripts that share work out to many processes or machines.
 
 use crate::ui::quoted;
 use std::path::Path;
@@ -14,46 +14,88 @@ pub enum For {
     Shell,
 }
 
+/// Work that can be shared: the command that does all of it, to which `--shard` and `--merge` are added.
+pub struct Shared<'a> {
+    pub name: String,
+    /// Where all processes keep their results.
+    pub folder: &'a Path,
+    /// The command, with results in this folder.
+    pub command: &'a dyn Fn(&Path) -> String,
+    /// How often all shares are to be made, as some of the work depends on other parts of it.
+    pub rounds: usize,
+}
+
+/// A path as a word of a shell.
+pub fn word(path: &Path) -> String {
+    quoted(&path.to_string_lossy())
+}
+
+/// A job array of Slurm: each task runs `command` with its own share.
+pub fn array(name: &str, shards: usize, log: &str, says: &str, command: &str) -> String {
+    format!(
+        "#!/bin/bash\n\
+         #SBATCH --job-name={name}\n\
+         #SBATCH --array=0-{last}\n\
+         #SBATCH --output={log}\n\
+         {says}\
+         exec {command} --shard \"$SLURM_ARRAY_TASK_ID/{shards}\" --jobs \"${{SLURM_CPUS_PER_TASK:-1}}\"\n",
+        name = quoted(name),
+        last = shards - 1,
+    )
+}
+
 /// The script: `shards` times the same command, each with its own share.
-pub fn script(target: For, file: &Path, out: &Path, shards: usize) -> String {
-    let word = |path: &Path| quoted(&path.to_string_lossy());
-    let command = format!("varve sweep {} --out {}", word(file), word(out));
-    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+pub fn script(target: For, shared: &Shared, shards: usize) -> String {
+    let Shared { name, folder, .. } = shared;
+    let command = (shared.command)(folder);
     let merge = format!("{command} --merge");
     let last = shards - 1;
+    let then = match shared.rounds {
+        1 => "When all have ended:".into(),
+        n => format!(
+            "Some runs depend on others: give it to the scheduler {n} times, one after the other. When all have ended:"
+        ),
+    };
     match target {
-        For::Slurm => format!(
-            "#!/bin/bash\n\
-             #SBATCH --job-name={name}\n\
-             #SBATCH --array=0-{last}\n\
-             #SBATCH --output={name}-%a.log\n\
-             # The folder must be one that all nodes see. When all have ended:\n\
-             #   {merge}\n\
-             exec {command} --shard \"$SLURM_ARRAY_TASK_ID/{shards}\" --jobs \"${{SLURM_CPUS_PER_TASK:-1}}\"\n",
-            name = quoted(&stem),
-        ),
-        For::Shell => format!(
-            "#!/bin/sh\n\
-             for shard in $(seq 0 {last}); do\n    \
-                 {command} --shard \"$shard/{shards}\" --jobs 1 &\n\
-             done\n\
-             wait\n\
-             exec {merge}\n"
-        ),
+        For::Slurm => {
+            let says =
+                format!("# The folder must be one that all nodes see. {then}\n#   {merge}\n");
+            array(
+                name,
+                shards,
+                &quoted(&format!("{name}-%a.log")),
+                &says,
+                &command,
+            )
+        }
+        For::Shell => {
+            let shares = format!(
+                "for shard in $(seq 0 {last}); do\n    \
+                     {command} --shard \"$shard/{shards}\" --jobs 1 &\n\
+                 done\n\
+                 wait\n"
+            );
+            match shared.rounds {
+                1 => format!("#!/bin/sh\n{shares}exec {merge}\n"),
+                n => format!(
+                    "#!/bin/sh\n# Some runs depend on others.\nfor round in $(seq {n}); do\n{shares}done\nexec {merge}\n"
+                ),
+            }
+        }
         For::K8s => {
-            let name: String = stem
+            let name: String = name
                 .to_lowercase()
                 .chars()
                 .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
                 .collect();
             // Where a volume is mounted is no path from somewhere.
-            let out = std::path::absolute(out).unwrap_or_else(|_| out.to_path_buf());
-            let command = format!("varve sweep {} --out {}", word(file), word(&out));
+            let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
+            let command = (shared.command)(&folder);
             let shell = format!("exec {command} --shard \"$JOB_COMPLETION_INDEX/{shards}\"");
             let shell = serde_json::Value::from(shell);
             format!(
-                "# The image has varve and the files of the sweep; the claim `sweep` is a volume that all pods see, at the\n\
-                 # folder of the results. When all have ended:\n\
+                "# The image has varve and the files that are read; the claim `{name}` is a volume that all pods see, at the folder of\n\
+                 # the results. {then}\n\
                  #   {command} --merge\n\
                  apiVersion: batch/v1\n\
                  kind: Job\n\
@@ -61,8 +103,8 @@ pub fn script(target: For, file: &Path, out: &Path, shards: usize) -> String {
                  spec:\n  completions: {shards}\n  parallelism: {shards}\n  completionMode: Indexed\n  template:\n    spec:\n      \
                  restartPolicy: Never\n      containers:\n      - name: varve\n        image: varve\n        command: [\"sh\", \"-c\", {shell}]\n        \
                  volumeMounts:\n        - name: results\n          mountPath: {}\n      volumes:\n      - name: results\n        \
-                 persistentVolumeClaim:\n          claimName: sweep\n",
-                serde_json::Value::from(out.to_string_lossy().into_owned())
+                 persistentVolumeClaim:\n          claimName: {name}\n",
+                serde_json::Value::from(folder.to_string_lossy().into_owned())
             )
         }
     }

@@ -51,8 +51,9 @@ pub fn chart(sweep: &Sweep, picture: &PictureSpec, groups: &[Group]) -> Option<(
         Some(over) => format!("{} over {over}", picture.y),
         None => picture.y.clone(),
     };
+    let x_title = picture.x_title.as_ref().unwrap_or(&picture.x);
     let y_axis = Axis::new(
-        &what,
+        picture.y_title.as_ref().unwrap_or(&what),
         if picture.over.is_some() { "x" } else { "" },
         Format::Number,
     );
@@ -60,7 +61,7 @@ pub fn chart(sweep: &Sweep, picture: &PictureSpec, groups: &[Group]) -> Option<(
         .map(|v| sweep.shown(x, v))
         .collect();
     let numbers: Option<Vec<f64>> = places.iter().map(|text| number(text)).collect();
-    let title = format!("{what} by {}", picture.x);
+    let title = (picture.title.clone()).unwrap_or_else(|| format!("{what} by {}", picture.x));
     let chart = match numbers {
         Some(at) => {
             let format = match places.iter().all(|text| text.ends_with('%')) {
@@ -72,7 +73,7 @@ pub fn chart(sweep: &Sweep, picture: &PictureSpec, groups: &[Group]) -> Option<(
                 let (xs, ys) = points.iter().map(|(place, y)| (at[*place], *y)).unzip();
                 Series::new(name, xs, ys)
             });
-            let x_axis = Axis::new(&picture.x, "", format);
+            let x_axis = Axis::new(x_title, "", format);
             Chart::new("sweep", title, x_axis, y_axis, Data::Lines(lines.collect()))
         }
         None => {
@@ -86,7 +87,7 @@ pub fn chart(sweep: &Sweep, picture: &PictureSpec, groups: &[Group]) -> Option<(
                 Bars::new(name, (0..places.len()).map(at).collect())
             });
             let bars: Vec<Bars> = bars.collect();
-            let x_axis = Axis::new(&picture.x, "", Format::Number);
+            let x_axis = Axis::new(x_title, "", Format::Number);
             let data = Data::Bars {
                 groups: places,
                 bars,

@@ -1,12 +1,13 @@
-//! One run of a sweep: its command line, and the name of its result.
+//! One run of a sweep: its command line, and what its result is kept by.
 
 use super::spec::{ARGUMENTS, Axis, COMMAND, SET, Sweep, WORK};
 use crate::args::{Args, Command, Request};
 use clap::{CommandFactory, FromArgMatches};
-use std::cell::RefCell;
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::Mutex;
 use varve_machine::load;
+use varve_run::digest;
 
 /// The words behind `varve` that make a point's result.
 pub fn words(sweep: &Sweep, number: usize) -> Vec<String> {
@@ -49,21 +50,51 @@ pub fn words(sweep: &Sweep, number: usize) -> Vec<String> {
 /// # Errors
 /// The first value that cannot, with its line.
 pub fn check(sweep: &Sweep) -> Result<(), String> {
-    // Made once: there may be thousands of values.
     let mut command_line = Args::command();
     let mut stride = sweep.points();
     for axis in 0..sweep.axes.len() {
         let Axis { name, values, .. } = &sweep.axes[axis];
         stride /= values.len();
-        for value in 0..values.len() {
+        let decides = DECIDE.contains(&name.as_str());
+        let one_by_one = match !decides && are_values(&command_line, &sweep.axes[axis]) {
+            true => 1,
+            false => values.len(),
+        };
+        for value in 0..one_by_one {
             let run = parsed(&mut command_line, &words(sweep, stride * value));
-            // What kind of run it is depends on these alone.
-            let decides = value == 0 || DECIDE.contains(&name.as_str());
+            // What kind of run it is depends on some axes alone.
+            let decides = value == 0 || decides;
             let checked = run.and_then(|run| if decides { can_be_swept(&run) } else { Ok(()) });
             checked.map_err(|what| sweep.problem(meant(sweep, &what).unwrap_or(axis), &what))?;
         }
     }
     Ok(())
+}
+
+/// Whether an option takes all values of an axis. All are read at once: there may be thousands, and reading a whole command
+/// line for each takes most of the time of a list.
+fn are_values(command_line: &clap::Command, axis: &Axis) -> bool {
+    let name = match axis.name.strip_prefix(SET) {
+        Some(_) => "set",
+        None => &axis.name,
+    };
+    let Some(run) = command_line.find_subcommand("run") else {
+        return false;
+    };
+    let mut options = run.get_arguments();
+    let option = options.find(|option| option.get_long() == Some(name));
+    let Some(option) = option.filter(|option| option.get_action().takes_values()) else {
+        return false;
+    };
+    let word = |value: &Vec<String>| match axis.name.strip_prefix(SET) {
+        Some(key) => format!("--set={key}={}", value.join(" ")),
+        None => format!("--{name}={}", value.join(" ")),
+    };
+    let several = |option: clap::Arg| option.action(clap::ArgAction::Append);
+    let alone = run.clone().no_binary_name(true);
+    let alone = alone.mut_arg(option.get_id(), several);
+    let read = alone.try_get_matches_from(axis.values.iter().map(word));
+    read.is_ok()
 }
 
 /// Keys whose values decide what kind of run it is.
@@ -106,84 +137,56 @@ fn can_be_swept(request: &Request) -> Result<(), String> {
     request.job().map(drop)
 }
 
-/// What names results: the content of what makes them.
-pub struct Names {
+/// What results are kept by: the content of what makes them.
+pub struct Keys {
     folder: PathBuf,
-    /// Digests of files that were read already.
-    files: RefCell<HashMap<String, Option<String>>>,
+    /// Digests of what was looked at already; none of what is no file.
+    files: Mutex<HashMap<String, Option<String>>>,
 }
 
-impl Names {
-    pub fn new(sweep: &Sweep) -> Names {
-        Names {
+impl Keys {
+    pub fn new(sweep: &Sweep) -> Keys {
+        Keys {
             folder: sweep.folder.clone(),
-            files: RefCell::default(),
+            files: Mutex::default(),
         }
     }
 
-    /// A name that differs as soon as a word differs, or the content of a file that a word names.
+    /// A text that differs as soon as a word differs, or the content of a file that a word names.
     pub fn of(&self, words: &[String]) -> String {
-        let mut text = String::new();
+        let mut key = String::from("varve");
+        let mut files = self.files.lock().expect("no holder panics");
         for word in words {
-            text.push_str(word);
-            text.push('\0');
-            let value = word
-                .split_once('=')
-                .map_or(word.as_str(), |(_, value)| value);
+            key.push('\n');
+            key.push_str(word);
+            let value = word.split_once('=').map_or(&word[..], |(_, value)| value);
             let file = load::changes(value).0;
-            if let Some(digest) = self.digest(file) {
-                text.push_str(&digest);
+            if !files.contains_key(file) {
+                files.insert(file.into(), digest(&self.folder.join(file)));
             }
-            text.push('\0');
-        }
-        format!("{:032x}", fnv(text.as_bytes()))
-    }
-
-    /// Length and checksum of a file's content, if the word names one.
-    fn digest(&self, word: &str) -> Option<String> {
-        let mut files = self.files.borrow_mut();
-        if let Some(known) = files.get(word) {
-            return known.clone();
-        }
-        let digest = digest(&self.folder.join(word));
-        files.insert(word.into(), digest.clone());
-        digest
-    }
-}
-
-/// Length and checksum of a file's content; none if it is no file.
-pub fn digest(path: &Path) -> Option<String> {
-    let mut file = std::fs::File::open(path).ok()?;
-    if !file.metadata().ok()?.is_file() {
-        return None;
-    }
-    let mut hasher = crc32fast::Hasher::new();
-    let mut bytes = 0;
-    let mut part = vec![0; 1 << 20];
-    loop {
-        match std::io::Read::read(&mut file, &mut part).ok()? {
-            0 => return Some(format!("{bytes} {:08x}", hasher.finalize())),
-            n => {
-                hasher.update(&part[..n]);
-                bytes += n;
+            if let Some(digest) = &files[file] {
+                key.push('\t');
+                key.push_str(digest);
             }
         }
+        key
     }
-}
 
-/// FNV-1a with 128 bits (the constants are the authors': isthe.com/chongo/tech/comp/fnv): the same on every machine.
-fn fnv(bytes: &[u8]) -> u128 {
-    const OFFSET: u128 = 0x6c62272e07bb014262b821756295c58d;
-    const PRIME: u128 = 0x0000000001000000000000000000013b;
-    bytes.iter().fold(OFFSET, |hash, byte| {
-        (hash ^ u128::from(*byte)).wrapping_mul(PRIME)
-    })
+    /// The files that keys were made of, with their digests.
+    pub fn files(&self) -> BTreeMap<String, String> {
+        let files = self.files.lock().expect("no holder panics");
+        let there = files
+            .iter()
+            .filter_map(|(file, digest)| Some((file.clone(), digest.clone()?)));
+        there.collect()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::sweep::spec;
+    use std::path::Path;
 
     fn sweep(folder: &Path, text: &str) -> Sweep {
         let path = folder.join("s.toml");
@@ -228,19 +231,18 @@ mod tests {
     }
 
     #[test]
-    fn a_name_changes_with_the_words_and_with_the_files_that_they_name() {
+    fn a_key_changes_with_the_words_and_with_the_files_that_they_name() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a.trace"), "one").unwrap();
         let sweep = sweep(folder.path(), "work = 'a.trace'\nseed = [1, 2]");
-        let name = |number| Names::new(&sweep).of(&words(&sweep, number));
+        let name = |number| Keys::new(&sweep).of(&words(&sweep, number));
         let (first, second) = (name(0), name(1));
         assert_ne!(first, second);
         assert_eq!(name(0), first);
         std::fs::write(folder.path().join("a.trace"), "two").unwrap();
         assert_ne!(name(0), first);
-        assert_eq!(
-            format!("{:032x}", fnv(b"a")),
-            "d228cb696f1a8caf78912b704e4a8964"
-        );
+        let keys = Keys::new(&sweep);
+        keys.of(&words(&sweep, 0));
+        assert_eq!(keys.files().keys().collect::<Vec<_>>(), ["a.trace"]);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::args::Request;
 use clap::{Args, Command};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
@@ -16,6 +16,8 @@ pub const ARGUMENTS: &str = "arguments";
 pub const COMMAND: &str = "command";
 /// Axes `set.KEY` change a key of the machine.
 pub const SET: &str = "set.";
+/// Keys of a picture.
+const PICTURE: [&str; 7] = ["x", "y", "lines", "over", "title", "x_title", "y_title"];
 /// More points than anybody means.
 const MOST_POINTS: u64 = 10_000_000;
 
@@ -40,6 +42,10 @@ pub struct PictureSpec {
     pub lines: String,
     /// The value of `lines` that all others are divided by.
     pub over: Option<String>,
+    /// What stands above it and along its axes, for readers who do not know the options.
+    pub title: Option<String>,
+    pub x_title: Option<String>,
+    pub y_title: Option<String>,
 }
 
 /// A sweep.
@@ -155,7 +161,8 @@ impl Reader<'_> {
             );
             return None;
         }
-        if let Some(twice) = (1..values.len()).find(|&i| values[..i].contains(&values[i])) {
+        let mut seen = HashSet::new();
+        if let Some(twice) = values.iter().position(|value| !seen.insert(value)) {
             let what = format!("has `{}` twice", values[twice].join(" "));
             self.wrong(span, name, what, "leave one of them out");
             return None;
@@ -181,7 +188,7 @@ impl Reader<'_> {
         for (key, value) in table.iter() {
             let key: &str = key.get_ref();
             let text = value.get_ref().as_str();
-            match (["x", "y", "lines", "over"].contains(&key), text) {
+            match (PICTURE.contains(&key), text) {
                 (true, Some(text)) => drop(keys.insert(key, text.into())),
                 (true, None) => self.wrong(value.span(), key, "is no text", "put it into quotes"),
                 (false, _) => {
@@ -189,7 +196,7 @@ impl Reader<'_> {
                         value.span(),
                         key,
                         "is no key of a picture",
-                        "there are x, y, lines and over",
+                        &format!("there are {}", PICTURE.join(", ")),
                     );
                 }
             }
@@ -208,6 +215,9 @@ impl Reader<'_> {
             lines,
             y: keys.remove("y").unwrap_or_else(|| "seconds".into()),
             over: keys.remove("over"),
+            title: keys.remove("title"),
+            x_title: keys.remove("x_title"),
+            y_title: keys.remove("y_title"),
         })
     }
 }

@@ -1,12 +1,12 @@
 //! Points that are missing, run beside each other.
 
 use super::child::{self, Failed};
-use super::point::words;
+use super::point::{Keys, words};
 use super::spec::Sweep;
-use super::store::Store;
 use crate::ui;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use varve_run::Keep;
 
 /// What became of the points that were run.
 #[derive(Default)]
@@ -19,13 +19,7 @@ pub struct Outcome {
 }
 
 /// Runs points by their numbers, and keeps each as soon as it is done.
-pub fn run(
-    sweep: &Sweep,
-    store: &Store,
-    names: &[String],
-    missing: &[usize],
-    workers: usize,
-) -> Outcome {
+pub fn run(sweep: &Sweep, keep: &Keep, keys: &Keys, missing: &[usize], workers: usize) -> Outcome {
     let stop = ui::stop_flag();
     let bar = ui::bar(missing.len() as u64, "points");
     let next = AtomicUsize::new(0);
@@ -40,14 +34,23 @@ pub fn run(
             let words = words(sweep, number);
             let done = child::run(&words, &sweep.folder, &stopped);
             let mut outcome = outcome.lock().expect("no holder panics");
-            match done {
-                Ok(report) => {
-                    if let Err(why) = store.keep(&names[number], words, report) {
-                        outcome.lost.get_or_insert(why);
-                    }
+            let key = keys.of(&words);
+            let kept = match done {
+                Ok(mut report) => {
+                    // The merged charts and tables are made from the runs.
+                    report.charts.clear();
+                    report.details.clear();
+                    keep.put(&key, &report)
                 }
                 Err(Failed::Stopped) => return,
-                Err(Failed::Because(why)) => outcome.failed.push((number, why)),
+                Err(Failed::Because(why)) => {
+                    let kept = keep.put_failure(&key, &why);
+                    outcome.failed.push((number, why));
+                    kept
+                }
+            };
+            if let Err(why) = kept {
+                outcome.lost.get_or_insert(why.to_string());
             }
             bar.inc(1);
         }

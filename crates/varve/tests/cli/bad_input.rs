@@ -12,6 +12,11 @@ fn an_unknown_name_is_told_with_the_known_ones() {
     varve(&["policy", "nope"]).refuses(2, &["nope", "first-touch"]);
     varve(&["workload", "nope"]).refuses(2, &["nope", "pagerank"]);
     varve(&["study", "nope"]).refuses(2, &["nope", "johnny-cache"]);
+    varve(&["study", "quickcheck", "--shard", "0/2"]).refuses(2, &["measures the machine"]);
+    let words = ["study", "pima", "--keep", "none", "--merge"];
+    varve(&words).refuses(2, &["--keep"]);
+    let words = ["study", "pima", "--keep", "k", "--shard", "2/2"];
+    varve(&words).refuses(2, &["--shard 2/2", "3/16"]);
     varve(&["machine", "show", "nope"]).refuses(2, &["nope", "haswell-2620v3"]);
     varve(&["machine", "calibrate", "nope"]).refuses(2, &["nope", "optane-8260"]);
     varve(&["trace", "import", "--from", "nope", "a", "-o", "b"]).refuses(2, &["nope", "lackey"]);

@@ -143,11 +143,10 @@ fn commands_run_in_order_with_their_variables_and_logs() {
     assert!(second_start >= first_end, "{}", said.out);
 }
 
-/// One fails, one is not found, one takes too long: each is told, and the fourth goes on, or not, as the group says.
+/// One fails, one takes too long: each is told, and the third goes on, or not, as the group says.
 #[test]
 fn failures_are_told_and_the_others_go_on_or_stop() {
     let text = "[[program]]\nname = \"fails\"\ncommand = [\"sh\", \"-c\", \"exit 7\"]\n\
-        [[program]]\nname = \"missing\"\ncommand = [\"no-such-program\"]\n\
         [[program]]\nname = \"late\"\ncommand = [\"sh\", \"-c\", \"sleep 100; echo slept on\"]\ntime_limit = \"200ms\"\n\
         [[program]]\nname = \"well\"\ncommand = [\"sh\", \"-c\", \"sleep 0.3; echo well\"]\n";
     let scratch = tempfile::tempdir().unwrap();
@@ -155,7 +154,6 @@ fn failures_are_told_and_the_others_go_on_or_stop() {
     assert_eq!(said.code, 1, "{}", said.err);
     for words in [
         "fails ended with exit code 7; see ",
-        "group.toml:4: program `missing`, command: `no-such-program` is not found; give a path",
         "late took longer than its time limit of 0.2 s",
     ] {
         assert!(said.out.contains(words), "no `{words}` in: {}", said.out);
@@ -176,8 +174,16 @@ fn failures_are_told_and_the_others_go_on_or_stop() {
 
 #[test]
 fn a_group_whose_programs_never_started_has_no_time() {
-    let text = "[[program]]\nname = \"a\"\nbytes = \"1MiB\"\nclass = \"cpu-bound\"\ncommand = [\"no-such-program\"]\n";
+    // It is there, and what is to run it is not.
     let scratch = tempfile::tempdir().unwrap();
+    let script = scratch.path().join("script");
+    fs::write(&script, "#!/no/such/interpreter\n").unwrap();
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&script, executable).unwrap();
+    let text = &format!(
+        "[[program]]\nname = \"a\"\nbytes = \"1MiB\"\nclass = \"cpu-bound\"\ncommand = [\"{}\"]\n",
+        script.display()
+    );
     let strategies = ["--strategy", "linux", "--strategy", "placement"];
     let said = live(scratch.path(), text, &strategies);
     assert_eq!(said.code, 1, "{}", said.err);
@@ -202,6 +208,98 @@ fn a_group_whose_programs_never_started_has_no_time() {
         "{program}"
     );
     assert!(program["failure"].is_string(), "{program}");
+}
+
+/// All that is missing is named, and nothing is started.
+#[test]
+fn commands_are_looked_for_before_anything_runs() {
+    let scratch = tempfile::tempdir().unwrap();
+    let begun = scratch.path().join("begun");
+    let text = format!(
+        "[[program]]\nname = \"first\"\ncommand = [\"touch\", \"{}\"]\n\
+        [[program]]\nname = \"missing\"\ncommand = [\"no-such-program\"]\nafter = [\"first\"]\n\
+        [[program]]\nname = \"lost\"\nmanaged = \"/no/such.wasm\"\n",
+        begun.display()
+    );
+    let said = live(scratch.path(), &text, &[]);
+    assert_eq!((said.code, said.out.as_str()), (2, ""), "{}", said.err);
+    for line in [
+        "group.toml:4: program `missing`, command: `no-such-program` is not found; give a path",
+        "group.toml:8: program `lost`, managed: /no/such.wasm is not found",
+    ] {
+        assert!(said.err.contains(line), "no `{line}` in: {}", said.err);
+    }
+    assert!(!begun.exists());
+}
+
+/// A shell starts the program that has the memory; what was measured is kept, and measured again when the program changes.
+#[test]
+fn a_jobs_memory_is_that_of_its_children_and_demands_are_kept() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (count, kept) = (
+        scratch.path().join("count"),
+        scratch.path().join("kept.json"),
+    );
+    let inner = scratch.path().join("inner");
+    let script = "x=$(head -c $1 /dev/zero | tr '\\0' x)\nsleep 0.3\n: $x\n";
+    fs::write(&inner, script).unwrap();
+    let text = |mib: u32| {
+        format!(
+            "cores = 1\n[[program]]\nname = \"a\"\nthreads = 1\n\
+            command = [\"sh\", \"-c\", \"echo {{threads}} >> {}; sh {} {}; true\"]\n",
+            count.display(),
+            inner.display(),
+            mib << 20
+        )
+    };
+    let file = scratch.path().join("group.toml");
+    let jobs = |what: &str, mib: u32| {
+        fs::write(&file, text(mib)).unwrap();
+        let logs = scratch.path().join("logs");
+        let words = [
+            "jobs",
+            what,
+            file.to_str().unwrap(),
+            "--live",
+            "--json",
+            "--demands",
+        ];
+        let more = [kept.to_str().unwrap(), "--logs", logs.to_str().unwrap()];
+        varve(&[&words[..], &more].concat()).well()
+    };
+    let times = || {
+        fs::read_to_string(&count)
+            .unwrap_or_default()
+            .lines()
+            .count()
+    };
+    let said = jobs("plan", 24);
+    let bytes = said.json()["demands"][0]["bytes"].as_u64().unwrap();
+    assert!(bytes > 24 << 20, "{bytes}");
+    let measured = times();
+    assert!(measured > 0 && fs::read_to_string(&count).unwrap().starts_with("1\n"));
+    assert_eq!(jobs("plan", 24).json()["demands"], said.json()["demands"]);
+    assert_eq!(times(), measured, "nothing was measured again");
+    assert!(
+        jobs("plan", 48).json()["demands"][0]["bytes"]
+            .as_u64()
+            .unwrap()
+            > 48 << 20
+    );
+    assert!(times() > measured, "it is another program");
+    let before = times();
+    jobs("profile", 48);
+    assert!(times() > before, "`profile` measures anew");
+    fs::write(&kept, "nonsense").unwrap();
+    let words = [
+        "jobs",
+        "plan",
+        file.to_str().unwrap(),
+        "--live",
+        "--demands",
+    ];
+    varve(&[&words[..], &[kept.to_str().unwrap()]].concat())
+        .refuses(2, &["--demands", "no file of demands"]);
 }
 
 /// A group that is wrong starts nothing.
@@ -457,6 +555,74 @@ fn pages_of_a_running_program_make_room() {
     );
 }
 
+/// A job whose pages moved away, by a control group: what its child allocates afterwards comes from slow memory, too. In a guest, where
+/// control groups are mounted for it.
+#[test]
+fn programs_that_made_room_get_later_memory_from_slow_nodes() {
+    if !Path::new("/.guest").exists() || skip_unless_two_kinds() {
+        return eprintln!("skipped: needs a guest with two kinds of memory");
+    }
+    let groups = Path::new("/sys/fs/cgroup");
+    if !groups.join("cgroup.controllers").exists() {
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "cgroup2", "none"]).arg(groups);
+        assert!(mount.status().unwrap().success());
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let (inner, evicted) = (scratch.path().join("inner"), scratch.path().join("evicted"));
+    // It goes on when the newcomer has begun, for which it made room.
+    let script = format!(
+        "x=$(head -c 8388608 /dev/zero | tr '\\0' x)\nuntil [ -e {} ]; do sleep 0.2; done\n\
+        y=$(head -c 4194304 /dev/zero | tr '\\0' y)\ncat /proc/$$/numa_maps\n: $x $y\n",
+        evicted.display()
+    );
+    fs::write(&inner, script).unwrap();
+    let program = |name: &str, command: String, bytes: &str, class: &str, after: &str| {
+        format!(
+            "[[program]]\nname = \"{name}\"\ncommand = [\"sh\", \"-c\", \"{command}\"]\nclass = \"{class}\"\n\
+             bytes = \"{bytes}\"\nthreads = 1\nafter = [{after}]\n"
+        )
+    };
+    let text = "fast = \"12MiB\"\n".to_string()
+        + &program(
+            "holds",
+            format!("sh {}; true", inner.display()),
+            "8MiB",
+            "cpu-bound",
+            "",
+        )
+        + &program("before", "sleep 8".into(), "4KiB", "cpu-bound", "")
+        + &program(
+            "needs",
+            format!("touch {}", evicted.display()),
+            "8MiB",
+            "bandwidth-sensitive",
+            "\"before\"",
+        );
+    let options = ["--strategy", "placement", "--json"];
+    let said = live(scratch.path(), &text, &options).well();
+    assert!(
+        number(&said, 0, "/moved_bytes") >= 0.8 * 8388608.0,
+        "{}",
+        said.out
+    );
+    assert!(said.out.contains("has a control group"), "{}", said.out);
+    // Pages without files by node, of mappings as large as what it allocated.
+    let maps = log(scratch.path(), "holds-placement");
+    let large = maps.lines().filter(|line| !line.contains("file="));
+    let pages = |line: &str, node: &str| -> u64 {
+        let words = line.split(' ').find_map(|word| word.strip_prefix(node));
+        words.and_then(|count| count.parse().ok()).unwrap_or(0)
+    };
+    let on = |node: &str| -> u64 { large.clone().map(|line| pages(line, node)).sum() };
+    assert!(on("N1=") + on("N2=") >= 3000 && on("N0=") < 200, "{maps}");
+    let left = fs::read_dir(groups).unwrap().flatten();
+    assert!(
+        left.into_iter()
+            .all(|e| !e.file_name().to_string_lossy().starts_with("varve-jobs"))
+    );
+}
+
 #[test]
 fn the_matrix_of_interference_is_drawn() {
     let said = varve(&["machine", "interference", "here", "--quick"]);
@@ -473,4 +639,50 @@ fn the_matrix_of_interference_is_drawn() {
 #[test]
 fn the_example_is_where_the_book_says() {
     assert!(home().join("examples/group1.toml").is_file());
+}
+
+/// A plan as a file: it is printed alone, and what it cannot express is said beside it.
+#[test]
+fn a_plan_is_emitted_for_a_scheduler() {
+    let of = |options: &[&str]| {
+        let begin = [
+            "jobs",
+            "plan",
+            "examples/group1.toml",
+            "--quick",
+            "--keep",
+            "none",
+        ];
+        varve(&[&begin[..], options].concat())
+    };
+    for (target, words) in [
+        (
+            "slurm",
+            ["#SBATCH --exclusive", "--mem-bind=prefer,map_mem:2"],
+        ),
+        ("systemd", ["AllowedMemoryNodes=2", "Type=oneshot"]),
+    ] {
+        let said = of(&["--emit", target, "--nodes", "fast=0,slow=2"]).well();
+        for word in words {
+            assert!(said.out.contains(word), "no `{word}` in: {}", said.out);
+        }
+        let told = said
+            .err
+            .lines()
+            .filter(|l| l.starts_with("varve: note: not as planned: "));
+        assert!(told.count() > 0, "{}", said.err);
+    }
+    of(&["--emit", "slurm"]).refuses(2, &["optane-6230n", "--nodes fast=0,slow=1"]);
+    of(&["--emit", "slurm", "--nodes", "fast=x"]).refuses(2, &["fast=0,slow=1"]);
+    let two = of(&[
+        "--emit",
+        "slurm",
+        "--nodes",
+        "fast=0,slow=2",
+        "--strategy",
+        "linux,all",
+    ]);
+    two.refuses(2, &["--emit writes one plan", "2 strategies"]);
+    assert_eq!(of(&["--nodes", "fast=0,slow=2"]).code, 2);
+    assert_eq!(of(&["--emit", "slurm", "--json"]).code, 2);
 }

@@ -285,7 +285,15 @@ fn a_program_that_fails_leaves_no_profile() {
             what,
         ]
     };
-    let said = varve(&words("recursion"));
+    let traps = folder.path().join("traps.wasm");
+    let module = wat::parse_str("(module (func (export \"_start\") unreachable))").unwrap();
+    std::fs::write(&traps, module).unwrap();
+    let said = varve(&[
+        "profile",
+        traps.to_str().unwrap(),
+        "-o",
+        file.to_str().unwrap(),
+    ]);
     assert_eq!(said.code, 1, "{}", said.err);
     assert!(!file.exists());
     let exit = varve(&[&words("exit")[..], &["7"]].concat());

@@ -70,6 +70,19 @@ fn shards_and_one_process_make_the_same_files_byte_for_byte() {
         let said = sweep(shared.path(), &["--shard", shard]).well();
         assert_eq!(said.out, "");
     }
+    // Two that merge at the same time write the same.
+    let merge = || {
+        let mut merge = command(&["sweep", "four.toml", "--merge"]);
+        merge
+            .current_dir(shared.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        merge.spawn().unwrap()
+    };
+    let both = [merge(), merge()];
+    for mut one in both {
+        assert!(one.wait().unwrap().success());
+    }
     assert!(merged(shared.path()) == expected);
 
     // And by the script that is printed, with the binary on the path.
@@ -108,9 +121,13 @@ fn a_sweep_goes_on_where_it_was_and_takes_nothing_half() {
     fs::remove_file(&all[1]).unwrap();
     let text = fs::read_to_string(&all[2]).unwrap();
     fs::write(&all[2], &text[..text.len() / 2]).unwrap();
-    let mut other: Value = serde_json::from_str(&fs::read_to_string(&all[3]).unwrap()).unwrap();
-    other["maker"] = "0.0.9".into();
-    fs::write(&all[3], other.to_string()).unwrap();
+    let other = fs::read_to_string(&all[3]).unwrap();
+    let (_, maker_gone) = other.split_once(",\"key\":").unwrap();
+    fs::write(
+        &all[3],
+        format!("{{\"maker\":\"0.0.9\",\"key\":{maker_gone}"),
+    )
+    .unwrap();
     assert_eq!(left(folder), 3);
     sweep(folder, &["--merge"]).refuses(
         1,
@@ -294,4 +311,267 @@ fn a_sweep_that_is_stopped_says_what_is_left_and_leaves_no_run_behind() {
         );
     }
     assert_eq!(left(folder.path()), 2);
+}
+
+/// A scheduler that takes scripts, and says of the tasks of its only job what a file says.
+struct Pretended {
+    folder: tempfile::TempDir,
+}
+
+impl Pretended {
+    fn new() -> Pretended {
+        let pretended = Pretended {
+            folder: tempfile::tempdir().unwrap(),
+        };
+        four(pretended.path());
+        let bin = pretended.path().join("bin");
+        fs::create_dir(&bin).unwrap();
+        let tool = |name: &str, text: &str| {
+            use std::os::unix::fs::PermissionsExt;
+            let path = bin.join(name);
+            fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        tool(
+            "sbatch",
+            "echo \"$@\" >>given; test ! -e full || { echo 'sbatch: error: the queue is full' >&2; exit 1; }; echo 17",
+        );
+        tool("squeue", "cat queue");
+        pretended
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// What the scheduler says of its tasks.
+    fn queue(&self, tasks: &[&str]) {
+        let line = |(place, word): (usize, &&str)| format!("17|{place}|{word}\n");
+        let lines: String = tasks.iter().enumerate().map(line).collect();
+        fs::write(self.path().join("queue"), lines).unwrap();
+    }
+
+    fn varve(&self, words: &[&str]) -> Said {
+        let mut command = command(words);
+        let path = format!("{}:/usr/bin:/bin", self.path().join("bin").display());
+        command.current_dir(self.path()).env("PATH", path);
+        Said::of(command.output().unwrap())
+    }
+
+    fn submit(&self) -> Value {
+        let words = [
+            "sweep",
+            "submit",
+            "four.toml",
+            "--array",
+            "2",
+            "--json",
+            "--",
+            "--time=5",
+        ];
+        self.varve(&words).well().json()
+    }
+
+    /// The counts of `status`, as it orders them.
+    fn counts(&self) -> [u64; 5] {
+        let status = self
+            .varve(&["sweep", "status", "four.toml", "--json"])
+            .well()
+            .json();
+        ["done", "running", "waiting", "failed", "missing"]
+            .map(|word| status["counts"][word].as_u64().unwrap())
+    }
+
+    /// Runs a task of the first job as a node would.
+    fn task(&self, place: &str) -> Said {
+        let words = ["four/jobs/1.sh"];
+        let mut script = Command::new("/bin/bash");
+        script
+            .args(words)
+            .current_dir(self.path())
+            .env("SLURM_ARRAY_TASK_ID", place);
+        Said::of(script.env("SLURMD_NODENAME", "n3").output().unwrap())
+    }
+}
+
+#[test]
+fn only_what_no_task_has_is_submitted_again_and_all_of_it_is_told() {
+    let slurm = Pretended::new();
+    assert_eq!(slurm.counts(), [0, 0, 0, 0, 4]);
+    let said = slurm.submit();
+    assert_eq!(
+        (&said["job"], &said["points"], &said["tasks"]),
+        (&"17".into(), &4.into(), &2.into())
+    );
+    let given = fs::read_to_string(slurm.path().join("given")).unwrap();
+    assert!(given.starts_with("--parsable --time=5 "), "{given}");
+    slurm.queue(&["RUNNING", "PENDING"]);
+    assert_eq!(slurm.counts(), [0, 2, 2, 0, 0]);
+    let said = slurm.varve(&["sweep", "submit", "four.toml"]).well();
+    assert_eq!(
+        said.out,
+        "nothing to submit: 4 of 4 points wait or run, and the others are done\n"
+    );
+    slurm.task("0").well();
+    slurm.queue(&["COMPLETED", "PENDING"]);
+    assert_eq!(slurm.counts(), [2, 0, 2, 0, 0]);
+    // The other one was killed for its memory, and said nothing.
+    slurm.queue(&["COMPLETED", "OUT_OF_MEMORY"]);
+    assert_eq!(slurm.counts(), [2, 0, 0, 2, 0]);
+    let status = slurm.varve(&["sweep", "status", "four.toml"]).well();
+    assert!(
+        status
+            .out
+            .contains("task 1 of job 17 ended as OUT_OF_MEMORY: see"),
+        "{}",
+        status.out
+    );
+    assert_eq!(slurm.submit()["points"], 2);
+    slurm.task("1").well();
+    let said = slurm.varve(&["sweep", "submit", "four.toml"]).well();
+    assert_eq!(said.out, "nothing to submit: all 4 points are done\n");
+    slurm.varve(&["sweep", "four.toml", "--merge"]).well();
+}
+
+#[test]
+fn a_node_that_differs_runs_nothing_and_says_why() {
+    let slurm = Pretended::new();
+    let text = "work = \"a.trace\"\nmachine = \"optane-6230\"\npolicy = \"first-touch\"\n";
+    fs::write(slurm.path().join("four.toml"), text).unwrap();
+    let trace = slurm.path().join("a.trace");
+    fs::write(&trace, "no trace").unwrap();
+    slurm.submit();
+    // What fails is told with its reason, also where no scheduler is.
+    let said = slurm.task("0");
+    assert_eq!(said.code, 1, "{}", said.err);
+    slurm.queue(&["FAILED"]);
+    assert_eq!(slurm.counts(), [0, 0, 0, 1, 0]);
+    let mut alone = command(&["sweep", "status", "four.toml"]);
+    let alone = Said::of(
+        alone
+            .current_dir(slurm.path())
+            .env("PATH", "/nowhere")
+            .output()
+            .unwrap(),
+    )
+    .well();
+    assert!(
+        alone.out.contains("failed: the only point: a.trace: "),
+        "{}",
+        alone.out
+    );
+    assert!(
+        alone
+            .err
+            .contains("no scheduler was found: there is no `squeue` here"),
+        "{}",
+        alone.err
+    );
+    fs::write(&trace, "another").unwrap();
+    slurm
+        .task("0")
+        .refuses(1, &["a.trace: has other content on n3"]);
+    fs::remove_file(&trace).unwrap();
+    slurm.task("0").refuses(1, &["a.trace: is not there on n3"]);
+    let submission = slurm.path().join("four/jobs/1.json");
+    let submitted = fs::read_to_string(&submission).unwrap();
+    fs::write(&trace, "no trace").unwrap();
+    fs::write(
+        slurm.path().join("four.toml"),
+        text.replace("first-touch", "hotset"),
+    )
+    .unwrap();
+    slurm
+        .task("0")
+        .refuses(1, &["1 of 1 points are no longer those of the sweep"]);
+    fs::write(
+        &submission,
+        submitted.replace("\"maker\": \"", "\"maker\": \"0"),
+    )
+    .unwrap();
+    slurm
+        .task("0")
+        .refuses(1, &["varve on n3 is another build"]);
+    fs::write(&submission, &submitted[..submitted.len() / 2]).unwrap();
+    slurm
+        .task("0")
+        .refuses(1, &["1.json: is not what `varve sweep submit` wrote"]);
+    slurm
+        .varve(&["sweep", "submit", "four.toml"])
+        .refuses(1, &["1.json: is not what"]);
+}
+
+#[test]
+fn without_a_scheduler_nothing_is_left_behind() {
+    let slurm = Pretended::new();
+    let mut alone = command(&["sweep", "submit", "four.toml"]);
+    let alone = alone
+        .current_dir(slurm.path())
+        .env("PATH", "/nowhere")
+        .output()
+        .unwrap();
+    Said::of(alone).refuses(
+        1,
+        &[
+            "no scheduler was found: there is no `sbatch` here",
+            "--emit",
+        ],
+    );
+    fs::write(slurm.path().join("full"), "").unwrap();
+    let said = slurm.varve(&["sweep", "submit", "four.toml"]);
+    said.refuses(1, &["sbatch: the queue is full"]);
+    let left: Vec<_> = fs::read_dir(slurm.path().join("four/jobs"))
+        .unwrap()
+        .collect();
+    assert_eq!(left.len(), 1, "the lock alone: {left:?}");
+    // Another process holds it.
+    let lock = fs::File::open(slurm.path().join("four/jobs/lock")).unwrap();
+    lock.lock().unwrap();
+    let said = slurm.varve(&["sweep", "submit", "four.toml"]);
+    said.refuses(1, &["four: another process submits this sweep now"]);
+}
+
+/// Shares of a study keep their runs in one folder; the answer is refused while some are missing.
+#[test]
+fn a_study_is_shared_out_as_a_sweep_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let study = |words: &[&str]| {
+        let all = [
+            "study",
+            "app-aware",
+            "--quick",
+            "--only",
+            "E5",
+            "--keep",
+            "runs",
+        ];
+        varve_in(folder.path(), &[&all, words].concat())
+    };
+    let script = study(&["--emit", "slurm", "--shards", "2"]).well().out;
+    let command = "varve study app-aware --quick --only=E5 --seed=1 --keep=runs";
+    let share = format!("exec {command} --shard \"$SLURM_ARRAY_TASK_ID/2\"");
+    assert!(script.contains(&share), "{script}");
+    assert!(
+        script.contains("give it to the scheduler 2 times"),
+        "{script}"
+    );
+    study(&["--merge"]).refuses(
+        1,
+        &[
+            "12 of 12 runs that are known are missing: what ",
+            "make all shares",
+        ],
+    );
+    for shard in ["0/2", "1/2"] {
+        assert_eq!(study(&["--shard", shard]).well().out, "");
+    }
+    let merged = study(&["--merge", "--json"]).well().json();
+    assert!(merged["claims"][0]["ours"].is_number(), "{merged}");
+    // What is half written is no run.
+    let mut runs = fs::read_dir(folder.path().join("runs")).unwrap();
+    let file = runs.next().unwrap().unwrap().path();
+    let text = fs::read(&file).unwrap();
+    fs::write(&file, &text[..text.len() / 2]).unwrap();
+    study(&["--merge"]).refuses(1, &["1 of 12 runs"]);
+    study(&["--merge", "--partial"]).refuses(1, &["no answer without them"]);
 }

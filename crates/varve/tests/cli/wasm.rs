@@ -75,7 +75,7 @@ fn a_full_heap_shows_its_collections_too() {
     let said = varve(&[&words[..], &["--gc-stats", "--", "18"]].concat());
     assert_eq!(said.code, 1, "{}", said.err);
     assert!(
-        said.err.contains("p99 ms") && said.err.contains("memory"),
+        said.err.contains("p99 ms") && said.err.contains("the heap is full"),
         "{}",
         said.err
     );

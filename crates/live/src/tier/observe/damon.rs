@@ -1,10 +1,9 @@
 //! The kernel's monitor of accesses. What it was told ends with us, even if we are killed: a guard outlives us for as long as that
 //! takes.
 
-use super::{Observer, Use, is_due};
+use super::{Observer, Scope, Use, is_due};
 use crate::sampled::damon::{self, Damon, Pace};
 use crate::sampled::used;
-use crate::tier::memory::movable;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -14,6 +13,7 @@ use std::process::{Child, Command, Stdio};
 pub struct Monitor {
     damon: Damon,
     process: u32,
+    scope: Scope,
     page_bytes: u64,
     looks: u64,
     _guard: Guard,
@@ -21,12 +21,13 @@ pub struct Monitor {
 
 impl Monitor {
     /// Takes the monitor for a process; `None` if it is not to be had.
-    pub fn begin(process: u32, page_bytes: u64) -> Option<Monitor> {
+    pub fn begin(process: u32, scope: Scope, page_bytes: u64) -> Option<Monitor> {
         let folder = Path::new(damon::FOLDER);
         let damon = Damon::begin(folder, process, Pace::ALWAYS)?;
         Some(Monitor {
             damon,
             process,
+            scope,
             page_bytes,
             looks: 0,
             _guard: Guard::begin(folder)?,
@@ -45,7 +46,7 @@ impl Observer for Monitor {
                 .get(first)
                 .is_some_and(|page| page * bytes < range.end)
         };
-        let ranges = movable(&mappings).map(|m| m.start..m.end);
+        let ranges = self.scope.of(&mappings).map(|m| m.start..m.end);
         let ranges: Vec<Range<u64>> = ranges.filter(has_pages).collect();
         if ranges.is_empty() {
             return Ok(());

@@ -3,6 +3,7 @@
 
 use super::{Observer, Use};
 use crate::place::pagemap::Pagemap;
+use crate::tier::memory::of_place;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -42,7 +43,7 @@ impl Idle {
 
     /// Frames of pages: of each one of the kernel's pages within it, in turn.
     fn frames(&self, pages: &[u64]) -> io::Result<Vec<(u64, u64)>> {
-        let map = Pagemap::of(self.process).map_err(|e| io::Error::other(e.to_string()))?;
+        let map = Pagemap::of(self.process).map_err(of_place)?;
         let within = (self.page_bytes / BASE).max(1);
         // An odd number of steps comes by all of them.
         let turn = self.looks.wrapping_mul(7919) % within;

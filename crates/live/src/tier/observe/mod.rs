@@ -18,7 +18,9 @@ mod writes;
 
 pub use hardware::Accesses;
 
+use super::memory::movable;
 use crate::sampled;
+use crate::sampled::used::Mapping;
 use std::cell::RefCell;
 use std::fmt;
 use std::io;
@@ -166,18 +168,40 @@ pub fn first() -> Result<Way, String> {
     Err(why.join("; "))
 }
 
+/// Of which memory uses are seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Of processes' own, without a file.
+    Own,
+    /// Of shared memory and files, too.
+    All,
+}
+
+impl Scope {
+    /// Those of a process's mappings that it has.
+    fn of(self, all: &[Mapping]) -> impl Iterator<Item = &Mapping> {
+        let own = movable(all).filter(move |_| self == Scope::Own);
+        let every = all.iter().filter(move |m| {
+            self == Scope::All && !m.path.starts_with("[v") && !m.rights.starts_with("---")
+        });
+        own.chain(every)
+    }
+}
+
 /// Makes observers of processes.
 pub struct Observers {
     way: Option<Way>,
+    scope: Scope,
     page_bytes: u64,
     accesses: Rc<RefCell<Accesses>>,
 }
 
 impl Observers {
     /// All of them in this way; `None`: nothing is seen.
-    pub fn new(way: Option<Way>, page_bytes: u64) -> Observers {
+    pub fn new(way: Option<Way>, scope: Scope, page_bytes: u64) -> Observers {
         Observers {
             way,
+            scope,
             page_bytes,
             accesses: Rc::default(),
         }
@@ -205,7 +229,7 @@ impl Observers {
                 let one = hardware::Sampled::new(process, page_bytes, self.accesses.clone());
                 (Box::new(one), way.name())
             }
-            Way::Damon => match damon::Monitor::begin(process, page_bytes) {
+            Way::Damon => match damon::Monitor::begin(process, self.scope, page_bytes) {
                 Some(monitor) => (Box::new(monitor), way.name()),
                 // There is one monitor: the first process has it.
                 None => return self.lesser(process),
@@ -219,7 +243,10 @@ impl Observers {
                 Box::new(writes::Written::of(process, page_bytes)),
                 way.name(),
             ),
-            Way::Bits => (Box::new(bits::Bits::of(process, page_bytes)), way.name()),
+            Way::Bits => (
+                Box::new(bits::Bits::of(process, self.scope, page_bytes)),
+                way.name(),
+            ),
         })
     }
 
@@ -229,7 +256,7 @@ impl Observers {
         let way = ways.into_iter().find(|way| way.why_not().is_none());
         let way =
             way.ok_or("the kernel's monitor is taken, and there is no other way to see its pages")?;
-        let mut others = Observers::new(Some(way), self.page_bytes);
+        let mut others = Observers::new(Some(way), self.scope, self.page_bytes);
         others.of(process, false)
     }
 }

@@ -3,6 +3,7 @@
 
 use super::{Observer, Use};
 use crate::place::pagemap::Pagemap;
+use crate::tier::memory::of_place;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -62,7 +63,7 @@ pub fn works() -> bool {
 
 /// Appends which of these pages were written since all was forgotten.
 fn written(process: u32, page_bytes: u64, pages: &[u64], found: &mut Vec<Use>) -> io::Result<()> {
-    let map = Pagemap::of(process).map_err(|e| io::Error::other(e.to_string()))?;
+    let map = Pagemap::of(process).map_err(of_place)?;
     let within = (page_bytes / BASE).max(1) as usize;
     let mut at = 0;
     while at < pages.len() {
@@ -80,7 +81,7 @@ fn written(process: u32, page_bytes: u64, pages: &[u64], found: &mut Vec<Use>) -
                 }
             }
         });
-        result.map_err(|e| io::Error::other(e.to_string()))?;
+        result.map_err(of_place)?;
         at += run;
     }
     Ok(())

@@ -10,6 +10,11 @@ pub(crate) unsafe fn caller(fp: usize) -> (usize, usize) {
     unsafe { (*frame, *frame.add(1)) }
 }
 
+/// Where the return address of a frame of compiled code lies.
+pub(crate) fn return_slot(fp: usize) -> usize {
+    fp + std::mem::size_of::<usize>()
+}
+
 /// Where code goes on that has called out.
 ///
 /// # Safety

@@ -9,7 +9,10 @@ mod stubs;
 
 pub(crate) use counters::varve_count_target;
 pub(crate) use enter::{varve_enter, varve_leave, varve_resume};
-pub(crate) use frames::{caller, return_address};
+/// The processor's number in ELF files.
+pub(crate) const ELF_MACHINE: u32 = 62;
+
+pub(crate) use frames::{caller, return_address, return_slot};
 pub(crate) use relocate::relocate;
 pub(crate) use signals::Interrupted;
 pub(crate) use stubs::{exit, lazy, lazy_entries};

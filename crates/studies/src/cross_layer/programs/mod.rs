@@ -65,6 +65,7 @@ pub fn run(
         }
     }
     let first = first.make(setup.options, watch)?;
+    first.all_there()?;
     for (at, entry) in suite.entries.iter().enumerate() {
         let mut ask = |strategy: &(&'static str, String), n: u32, with: With| {
             let peak = first

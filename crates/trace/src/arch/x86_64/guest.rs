@@ -2,6 +2,7 @@
 
 pub const STAT: i64 = 4;
 pub const MMAP: i64 = 9;
+pub const MPROTECT: i64 = 10;
 pub const MUNMAP: i64 = 11;
 pub const BRK: i64 = 12;
 pub const ACCESS: i64 = 21;

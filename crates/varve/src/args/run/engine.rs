@@ -26,10 +26,13 @@ pub struct Engine {
     pub tier: Option<Tier>,
 }
 
-/// What is told of collections on this machine.
+/// How this machine collects, and what is told of that.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "The engine")]
 pub struct EngineLog {
+    /// Threads that collect, up to 64 [default: as many as cores, at most 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub gc_threads: Option<u16>,
     /// Print a line on standard error for each collection; with =FILE, into a file
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     pub gc_log: Option<PathBuf>,
@@ -40,4 +43,8 @@ pub struct EngineLog {
     /// report`
     #[arg(long)]
     pub perf_map: bool,
+    /// Tell `perf inject --jit` the code of compiled functions, with names and source lines, in FOLDER/jit-PID.dump; in /tmp if no folder is
+    /// given
+    #[arg(long, value_name = "FOLDER", num_args = 0..=1, require_equals = true, default_missing_value = "/tmp")]
+    pub jitdump: Option<PathBuf>,
 }

@@ -3,7 +3,7 @@
 use super::engine::{Engine, EngineLog};
 use super::help::Help;
 use super::jvm::{self, Generations, GenerationsHere, Must};
-use super::model::{Marked, Model, PageSize};
+use super::model::{Marked, Model, PageSize, Windows};
 use super::objects::{Instances, Nodes, Objects, Plans, Stale, Trays};
 use super::output::{Json, Output};
 use super::page_cache::{Live, PageCache};
@@ -29,6 +29,8 @@ pub struct ModelledPages {
     pub output: Output,
     #[command(flatten)]
     pub page: PageSize,
+    #[command(flatten)]
+    pub windows: Windows,
 }
 
 /// Objects of a trace or a command on a modelled machine.
@@ -46,6 +48,8 @@ pub struct ModelledNative {
     pub output: Output,
     #[command(flatten)]
     pub marked: Marked,
+    #[command(flatten)]
+    pub windows: Windows,
 }
 
 /// Generations of a Java virtual machine, as a command or a trace, on a modelled machine.
@@ -554,7 +558,7 @@ mod tests {
     fn job_with(before: &[&str], arg: &clap::Arg, after: &[&str]) -> Result<Job, String> {
         let flag = format!("--{}", arg.get_long().unwrap());
         let names = arg.get_possible_values();
-        let values = ["1", "auto", "none", "commit", "1s", "."].into_iter();
+        let values = ["1", "auto", "none", "commit", "1s", ".", "1%"].into_iter();
         let values = values.chain(names.iter().map(|v| v.get_name()));
         let line = |value: &str| match arg.get_action().takes_values() {
             true if !arg.is_require_equals_set() => format!("{flag}={value}"),

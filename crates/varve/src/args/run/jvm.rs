@@ -1,10 +1,10 @@
 //! Options for Java virtual machines on a modelled machine. They are those of other runs, as far as they mean something here.
 
 use super::MAIN;
-use super::objects::Fast;
 use clap::Args;
 use std::ffi::OsStr;
 use std::path::Path;
+use varve_run::request::Fast;
 use varve_trace::TraceReader;
 
 /// The plans, and what they may take.

@@ -47,6 +47,7 @@ impl Args for Request {
         let command = help::Help::augment_args(command);
         let command = model::PageSize::augment_args(command);
         let command = model::Marked::augment_args(command);
+        let command = model::Windows::augment_args(command);
         let command = objects::Instances::augment_args(command);
         let command = objects::Trays::augment_args(command);
         let command = objects::Nodes::augment_args(command);

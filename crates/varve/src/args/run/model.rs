@@ -3,6 +3,7 @@
 use super::MAIN;
 use clap::Args;
 use varve_machine::Bytes;
+use varve_trace::host::{Amount, Extent};
 
 /// The machine, and how the runs are made.
 #[derive(Args, Debug)]
@@ -45,6 +46,75 @@ pub struct Marked {
     pub marked: bool,
 }
 
+/// Which part of a run of a command is recorded.
+#[derive(Args, Debug, Default)]
+#[command(next_help_heading = "The model")]
+pub struct Windows {
+    /// Record windows all over the run, which are this share of it, such as 1%, and say what the whole run comes to, with how far off
+    /// that may be
+    #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with_all = ["marked", "skip", "length"])]
+    pub sample: Option<f64>,
+    /// Record from there on: after so many instructions, such as 500M or 2G, or after a time, such as 10s, while it runs
+    /// under emulation
+    #[arg(long, value_name = "WORK", value_parser = amount, conflicts_with = "marked")]
+    pub skip: Option<Amount>,
+    /// Record no more than that, counted as for --skip; the program itself runs to its end
+    #[arg(long = "for", value_name = "WORK", value_parser = amount, conflicts_with = "marked")]
+    pub length: Option<Amount>,
+}
+
+impl Windows {
+    /// What a recorder is told.
+    pub fn extent(&self) -> Extent {
+        match (self.sample, self.skip, self.length) {
+            (Some(share), ..) => Extent::Sample(share),
+            (None, None, None) => Extent::Whole,
+            (None, skip, length) => Extent::Window {
+                skip: skip.unwrap_or(Amount::Work(0)),
+                length,
+            },
+        }
+    }
+}
+
+/// A part of a run.
+pub fn share(text: &str) -> Result<f64, String> {
+    let percent = text.trim().strip_suffix('%').map(str::trim);
+    let number = match percent {
+        Some(percent) => percent.parse::<f64>().map(|p| p / 100.0),
+        None => text.trim().parse::<f64>(),
+    };
+    let share = number.map_err(|_| format!("`{text}` is no share such as 1%"))?;
+    match (1e-5..=0.9).contains(&share) {
+        true => Ok(share),
+        false => Err("a sample is 0.001% to 90% of a run".into()),
+    }
+}
+
+/// Instructions or time.
+fn amount(text: &str) -> Result<Amount, String> {
+    let bad =
+        || format!("`{text}` is neither instructions such as 500M or 2G nor a time such as 10s");
+    let trimmed = text.trim();
+    let (number, unit) = match trimmed.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&trimmed[..at], 1e3),
+        Some((at, 'M')) => (&trimmed[..at], 1e6),
+        Some((at, 'G')) => (&trimmed[..at], 1e9),
+        Some((at, 'T')) => (&trimmed[..at], 1e12),
+        Some((_, '0'..='9')) => (trimmed, 1.0),
+        _ => {
+            return super::sandbox::time(text)
+                .map(Amount::Time)
+                .map_err(|_| bad());
+        }
+    };
+    let number: f64 = number.trim().parse().map_err(|_| bad())?;
+    match number * unit {
+        work if (0.0..=1e18).contains(&work) => Ok(Amount::Work(work as u64)),
+        _ => Err(bad()),
+    }
+}
+
 /// The size of pages, on a model and live.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "The model")]
@@ -52,4 +122,31 @@ pub struct PageSize {
     /// Page size, at full size for a workload [default: 2MiB for a workload, else 4KiB]
     #[arg(long)]
     pub page: Option<Bytes>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn work_is_instructions_or_time() {
+        for (text, expected) in [
+            ("500M", Amount::Work(500_000_000)),
+            ("1.5G", Amount::Work(1_500_000_000)),
+            ("20000", Amount::Work(20_000)),
+            ("10s", Amount::Time(Duration::from_secs(10))),
+            ("250ms", Amount::Time(Duration::from_millis(250))),
+        ] {
+            assert_eq!(amount(text), Ok(expected), "{text}");
+        }
+        for text in ["", "M", "-5M", "ten", "5d", "NaN", "1e99G"] {
+            assert!(amount(text).is_err(), "{text}");
+        }
+        assert_eq!(share("1%"), Ok(0.01));
+        assert_eq!(share("0.25"), Ok(0.25));
+        for text in ["", "%", "0", "100%", "x%", "-1%"] {
+            assert!(share(text).is_err(), "{text}");
+        }
+    }
 }

@@ -2,10 +2,8 @@
 
 use super::MAIN;
 use clap::Args;
-use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
-use varve_machine::Bytes;
+use varve_run::request::Fast;
 
 /// The plans, and what they go by.
 #[derive(Args, Debug)]
@@ -79,71 +77,4 @@ pub struct Nodes {
     /// Nodes of fast and of slow memory, such as fast=0,slow=1 or fast=0+1,slow=2-3 [default: found out]
     #[arg(long, value_name = "NODES")]
     pub nodes: Option<String>,
-}
-
-/// A limit of fast memory.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Fast {
-    /// Bytes.
-    Size(Bytes),
-    /// Parts of what the program takes with everything in fast memory, in %: one after the other.
-    Percent(Vec<f64>),
-}
-
-impl FromStr for Fast {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Fast, String> {
-        if !text.contains('%') {
-            let size = text.parse().ok().filter(|bytes: &Bytes| bytes.0 > 0);
-            return size.map(Fast::Size).ok_or_else(|| {
-                format!("`{text}` is neither a size such as 64MiB nor a share such as 25%")
-            });
-        }
-        let percent = |text: &str| {
-            let number = text.trim().strip_suffix('%').map(str::trim);
-            let number = number.and_then(|n| n.parse::<f64>().ok());
-            number
-                .filter(|&n| n > 0.0 && n <= 100.0)
-                .ok_or_else(|| format!("`{text}` is no share from above 0% to 100%"))
-        };
-        let all = text.split(',').map(percent);
-        Ok(Fast::Percent(all.collect::<Result<_, _>>()?))
-    }
-}
-
-impl fmt::Display for Fast {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Fast::Size(bytes) => write!(f, "{bytes}"),
-            Fast::Percent(all) => {
-                let all: Vec<String> = all.iter().map(|percent| format!("{percent}%")).collect();
-                f.write_str(&all.join(","))
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fast_memory_is_a_size_or_a_share() {
-        for (text, fast) in [
-            ("64MiB", Fast::Size(Bytes(64 << 20))),
-            ("4096", Fast::Size(Bytes(4096))),
-            ("25%", Fast::Percent(vec![25.0])),
-            ("12.5 %", Fast::Percent(vec![12.5])),
-            ("100%", Fast::Percent(vec![100.0])),
-            ("10%,25%", Fast::Percent(vec![10.0, 25.0])),
-        ] {
-            assert_eq!(text.parse(), Ok(fast), "{text}");
-        }
-        for text in [
-            "", "%", "10%,", "10%,1MiB", "0%", "101%", "-5%", "NaN%", "half", "0",
-        ] {
-            assert!(text.parse::<Fast>().is_err(), "{text}");
-        }
-    }
 }

@@ -17,7 +17,7 @@ pub struct Json {
 pub struct Output {
     #[command(flatten)]
     pub json: Json,
-    /// Write a web page, JSON and Parquet into this folder
+    /// Write a web page, pictures, JSON and Parquet into this folder
     #[arg(long, value_name = "FOLDER", help_heading = MAIN)]
     pub out: Option<PathBuf>,
 }

@@ -39,6 +39,8 @@ const LIBRARY: &[(&str, &str)] = sources! {
     "host/src/main/java/varve/host/Checks.java"
     "host/src/main/java/varve/host/ChecksTransformer.java"
     "host/src/main/java/varve/host/Descriptor.java"
+    "host/src/main/java/varve/host/Exhaustion.java"
+    "host/src/main/java/varve/host/ExhaustionListener.java"
     "host/src/main/java/varve/host/FileSystemTransformer.java"
     "host/src/main/java/varve/host/HostFile.java"
     "host/src/main/java/varve/host/HostFileAccessor.java"

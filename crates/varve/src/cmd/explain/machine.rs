@@ -2,12 +2,12 @@
 
 use super::Page;
 use super::picture::{Memory, boxes};
-use crate::cmd::named;
-use crate::ui::Failure;
+use crate::ui::{Failure, wrong};
 use varve_machine::NodeKind;
+use varve_run::request;
 
 pub fn explain(name: &str) -> Result<String, Failure> {
-    let machine = named::machine(name)?;
+    let machine = request::machine(name).map_err(wrong)?;
     let s = machine.summary();
     let memory = |m: &varve_machine::load::Tier| {
         let cached = s.dram_cache.is_some();

@@ -1,12 +1,13 @@
 //! `varve jobs`: whole programs on one machine.
 
+mod emit;
 mod live;
 mod model;
 mod show;
 
-use crate::args::{GroupArgs, JobsAction, JobsArgs};
+use crate::args::{GroupArgs, JobsAction, JobsArgs, PlanArgs};
 use crate::ui::{Done, Failure, failed, interrupted, wrong};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use varve_jobs::{Error, Strategy, group};
 use varve_run::Keep;
 
@@ -14,7 +15,7 @@ pub fn jobs(a: &JobsArgs) -> Done {
     match &a.action {
         JobsAction::Profile(a) if a.live => live::profile(a),
         JobsAction::Profile(a) => model::profile(a),
-        JobsAction::Plan(a) if a.live => live::plan(a),
+        JobsAction::Plan(a) if a.group.live => live::plan(a),
         JobsAction::Plan(a) => model::plan(a),
         JobsAction::Run(a) if a.live => live::run(a),
         JobsAction::Run(a) => model::run(a),
@@ -33,6 +34,26 @@ fn strategies(a: &GroupArgs) -> Vec<Strategy> {
         true => Strategy::COMPARED.to_vec(),
         false => a.strategy.clone(),
     }
+}
+
+/// What is to be planned: one strategy, if a file is to be written.
+fn planned(a: &PlanArgs) -> Result<Vec<Strategy>, Failure> {
+    let chosen = match a.group.strategy.is_empty() {
+        true => vec![Strategy::ALL],
+        false => strategies(&a.group),
+    };
+    match (a.emit, &chosen[..]) {
+        (Some(_), [_, _, ..]) => Err(wrong(format!(
+            "--emit writes one plan, and there are {} strategies: leave all but one out of --strategy",
+            chosen.len()
+        ))),
+        _ => Ok(chosen),
+    }
+}
+
+/// Where the output of programs goes.
+fn logs(a: &GroupArgs) -> PathBuf {
+    a.logs.clone().unwrap_or_else(|| "varve-jobs-logs".into())
 }
 
 fn keep(folder: Option<&Path>) -> Keep {

@@ -1,22 +1,24 @@
 //! Groups on a modelled machine.
 
-use super::{keep, load, of_jobs, show, strategies};
-use crate::args::GroupArgs;
-use crate::cmd::named;
-use crate::ui::{self, Done, Failure, print};
+use super::{emit, keep, load, logs, of_jobs, planned, show, strategies};
+use crate::args::{GroupArgs, PlanArgs};
+use crate::ui::{self, Done, Failure, print, wrong};
 use serde_json::json;
 use std::process::ExitCode;
 use varve_jobs::compare::{Compared, Making, compare, demands, run_all};
+use varve_jobs::live::LiveOptions;
 use varve_jobs::model::ModelSpec;
 use varve_jobs::oracle::candidates;
 use varve_jobs::{Demand, Error, Group, GroupResult, Host, explain};
+use varve_live::nodes::Kinds;
 use varve_run::VERSION;
+use varve_run::request;
 
 /// The scale of `--quick`: programs of a GiB are still larger than the caches.
 const QUICK: u32 = 2048;
 
 fn spec(a: &GroupArgs, group: &Group) -> Result<ModelSpec, Failure> {
-    let mut spec = ModelSpec::new(named::machine(&a.machine)?);
+    let mut spec = ModelSpec::new(request::machine(&a.machine).map_err(wrong)?);
     spec.scale = match a.quick {
         true => QUICK,
         false => a.scale.unwrap_or_else(|| ModelSpec::scale_for(group)),
@@ -57,17 +59,36 @@ pub fn profile(a: &GroupArgs) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-pub fn plan(a: &GroupArgs) -> Done {
+pub fn plan(args: &PlanArgs) -> Done {
+    let a = &args.group;
+    let chosen = planned(args)?;
+    let nodes = a.nodes.as_deref().map(Kinds::read).transpose();
+    let nodes = nodes.map_err(wrong)?;
     let group = load(a)?;
-    let (_, host, demands) = measured(a, &group)?;
-    let chosen = match a.strategy.is_empty() {
-        true => vec![varve_jobs::Strategy::ALL],
-        false => strategies(a),
-    };
+    let (spec, host, demands) = measured(a, &group)?;
     let mut plans = Vec::new();
     for strategy in chosen {
         let plan = varve_jobs::plan(&group, &demands, &host, strategy).map_err(|e| of_jobs(&e))?;
         plans.push(plan);
+    }
+    if let Some(target) = args.emit {
+        // The model's processors have no numbers: the first ones of the machine that the file is for.
+        let cpus: Vec<u32> = (0..host.cores).collect();
+        let options = LiveOptions {
+            logs: logs(a),
+            scale: spec.scale,
+            seed: a.seed,
+            varve: "varve".into(),
+        };
+        return emit::print(
+            &group,
+            &plans[0],
+            &host,
+            nodes.as_ref(),
+            &cpus,
+            &options,
+            target,
+        );
     }
     if a.json {
         let all =

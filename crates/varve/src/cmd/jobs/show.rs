@@ -128,8 +128,20 @@ pub fn compared(
     let mut out = RunTable::new(title, "strategy");
     // Others measured it on the machine of the model, not on this one.
     let published = !group.published.saved.is_empty() && spec.is_some();
+    // The least time has a star where it is told apart from all others.
+    let time = |r: &&GroupResult| r.time().is_some();
+    let least = results
+        .iter()
+        .filter(time)
+        .min_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    let others = |r: &GroupResult| least.is_none_or(|l| l.strategy == r.strategy || l.is_apart(r));
+    let star = match results.iter().filter(time).all(others) {
+        true => Better::Lower,
+        false => Better::Neither,
+    };
+    let several = results.iter().any(|r| r.times.len() > 1);
     out.columns = vec![
-        Column::new("time", Format::DurationNs, Better::Lower),
+        Column::new("time", Format::DurationNs, star),
         Column::new("saved", Format::Percent, Better::Neither),
         Column::new("moved", Format::Bytes, Better::Neither),
         Column::new("moving", Format::Percent, Better::Neither),
@@ -139,6 +151,10 @@ pub fn compared(
             2,
             Column::new("published", Format::Percent, Better::Neither),
         );
+    }
+    if several {
+        out.columns
+            .insert(1, Column::new("spread", Format::Percent, Better::Neither));
     }
     let maybe = |x: Option<f64>| x.map_or(Value::Missing, Value::from);
     let baseline = results
@@ -152,6 +168,9 @@ pub fn compared(
         };
         let theirs = group.published.saved.iter().find(|(s, _)| *s == name);
         let mut values = vec![maybe(r.time().map(|s| s * 1e9)), saved];
+        if several {
+            values.insert(1, maybe(r.spread_percent()));
+        }
         if published {
             values.push(theirs.map_or(Value::Missing, |t| t.1.into()));
         }
@@ -172,6 +191,15 @@ pub fn compared(
         out.notes.push(format!(
             "oracle: the best of all {plans} plans, known beforehand"
         ));
+    }
+    match results.iter().map(|r| r.times.len()).max() {
+        Some(1) if results.len() > 1 => out.notes.push(
+            "one run of each: how far runs are apart is not known, so that no saving is told; --repeat 3 tells".into(),
+        ),
+        Some(runs @ 2..) => out.notes.push(format!(
+            "medians of {runs} runs in turns; spread: the longest less the shortest, of the median; no saving is told where runs overlap with those of linux"
+        )),
+        _ => {}
     }
     if published {
         out.notes
@@ -222,6 +250,7 @@ pub fn compared(
         table: out,
         details: results.iter().map(programs).collect(),
         charts,
+        pictures: Vec::new(),
         runs: results
             .iter()
             .filter_map(|r| serde_json::to_value(r).ok())

@@ -17,7 +17,7 @@ import varve.common.Checksum;
 
 /** Meets the world outside, and fails in every way that a program can. */
 public final class Errors {
-    private static final String USAGE = "errors caught|throw|null|cast|index|divide|recursion|memory|exit [CODE]|input|args [WORD..]"
+    private static final String USAGE = "errors caught|exhausted|full|throw|null|cast|index|divide|recursion|memory|exit [CODE]|input|args [WORD..]"
             + "|clocks|environment NAME|read FILE|write FILE|list DIRECTORY";
 
     public static void main(String[] args) throws IOException {
@@ -26,10 +26,12 @@ public final class Errors {
             return;
         }
         Args given = new Args(USAGE, args, 2);
-        String what = given.choice(0, "caught", "throw", "null", "cast", "index", "divide", "recursion", "memory", "exit",
+        String what = given.choice(0, "caught", "exhausted", "full", "throw", "null", "cast", "index", "divide", "recursion", "memory", "exit",
                 "input", "clocks", "environment", "read", "write", "list");
         switch (what) {
             case "caught" -> Failures.caught();
+            case "exhausted" -> Exhausted.caught();
+            case "full" -> Exhausted.full();
             case "exit" -> exit(given.number(1, "the exit code", 3, 0, 255));
             case "input" -> input();
             case "clocks" -> clocks();

@@ -10,5 +10,6 @@ public final class HostPlugin implements TeaVMPlugin {
         host.add(new SystemTransformer());
         host.add(new FileSystemTransformer());
         host.add(new ChecksTransformer());
+        host.add(new ExhaustionListener());
     }
 }

@@ -1,0 +1,265 @@
+//! The reserve: memory of ours whose frames are known. A frame is given up right before the kernel is to give it to somebody
+//! else, and another one takes its place.
+
+use crate::nodes::sys::{Look, prefer};
+use crate::place::huge;
+use crate::place::pagemap::{Entry, Pagemap};
+use crate::place::reserve::{Unit, populate};
+use crate::place::sys;
+use crate::tier::memory::of_place;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io;
+
+/// Memory of one node.
+struct Block {
+    node: u32,
+    mapping: (usize, usize),
+    start: usize,
+    /// Of each unit, whether it is to have a frame.
+    active: Vec<bool>,
+}
+
+/// A frame by the kernel's number, and where it is: block and unit.
+type Place = (u64, (usize, usize));
+
+/// Frames that are ours.
+pub struct Held {
+    unit: Unit,
+    blocks: Vec<Block>,
+    /// Where each of the kernel's frames is: block and unit.
+    places: HashMap<u64, (usize, usize)>,
+    /// Units whose frames were given up.
+    empty: Vec<(usize, usize)>,
+    map: Pagemap,
+}
+
+/// Steps in which a search for better frames takes what there is, at most.
+const ROUNDS: usize = 16;
+
+impl Held {
+    /// None yet.
+    ///
+    /// # Errors
+    /// This process's own page map cannot be read.
+    pub fn new(unit: Unit) -> io::Result<Held> {
+        Ok(Held {
+            unit,
+            blocks: Vec::new(),
+            places: HashMap::new(),
+            empty: Vec::new(),
+            map: Pagemap::own().map_err(of_place)?,
+        })
+    }
+
+    /// Takes `bytes` more of a node.
+    ///
+    /// # Errors
+    /// The system has no more memory, or frame numbers are hidden.
+    pub fn take(&mut self, node: u32, bytes: u64) -> io::Result<()> {
+        let size = self.unit.bytes();
+        let units = bytes as usize / size;
+        if units == 0 {
+            return Ok(());
+        }
+        let all = units * size + size;
+        let prot = sys::PROT_READ | sys::PROT_WRITE;
+        let flags = sys::MAP_PRIVATE | sys::MAP_ANONYMOUS | sys::MAP_NORESERVE;
+        // SAFETY: no MAP_FIXED, so only unused addresses are taken.
+        let mapping = unsafe { sys::mmap(0, all, prot, flags, -1, 0) }?;
+        let start = mapping.next_multiple_of(size);
+        self.blocks.push(Block {
+            node,
+            mapping: (mapping, all),
+            start,
+            active: vec![true; units],
+        });
+        prefer(start, units * size, &[node], Look::Away)?;
+        // SAFETY: mapped just now, private and anonymous, and nobody else's.
+        unsafe { populate(start, units * size, self.unit) }.map_err(of_place)?;
+        self.read(self.blocks.len() - 1, 0, units)
+    }
+
+    /// Looks for better frames of each node: takes more, keeps as many as before, and gives back the others. `class` says of a frame
+    /// what it is good for; frames of each class but 0 are kept in equal parts, and those of class 0 if there are no others. `room`
+    /// says how much of a node may be taken for that.
+    ///
+    /// # Errors
+    /// As [`Held::take`]. What was held before is held then.
+    pub fn renew(
+        &mut self,
+        class: &dyn Fn(u64) -> u8,
+        room: &dyn Fn(u32) -> u64,
+    ) -> io::Result<()> {
+        let mut nodes: Vec<u32> = self.blocks.iter().map(|block| block.node).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        for node in nodes {
+            let of_node = self.blocks.iter().filter(|block| block.node == node);
+            let wanted: usize = of_node
+                .map(|b| b.active.iter().filter(|a| **a).count())
+                .sum();
+            let mut left = room(node);
+            let step = ((wanted * self.unit.bytes()) as u64).max(left / ROUNDS as u64);
+            for _ in 0..ROUNDS {
+                let good = self
+                    .of(node)
+                    .into_iter()
+                    .filter(|(frame, _)| class(*frame) > 0);
+                if good.count() >= wanted || left < step || self.take(node, step).is_err() {
+                    break;
+                }
+                left -= step;
+            }
+            self.keep(node, wanted, class);
+        }
+        self.blocks.retain(|block| block.active.contains(&true));
+        self.fill()
+    }
+
+    /// Frames of a node, and where they are, in order.
+    fn of(&self, node: u32) -> Vec<Place> {
+        let all = self.places.iter().map(|(frame, place)| (*frame, *place));
+        let mut all: Vec<_> = all
+            .filter(|(_, (block, _))| self.blocks[*block].node == node)
+            .collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// Keeps so many frames of a node, and gives back the others.
+    fn keep(&mut self, node: u32, wanted: usize, class: &dyn Fn(u64) -> u8) {
+        let mut of_class: BTreeMap<u8, Vec<Place>> = BTreeMap::new();
+        for one in self.of(node) {
+            of_class.entry(class(one.0)).or_default().push(one);
+        }
+        let useless = of_class.remove(&0).unwrap_or_default();
+        let mut kept: Vec<Place> = Vec::new();
+        // One of each class in turn, and then those that are of no use yet.
+        let most = of_class.values().map(Vec::len).max().unwrap_or(0);
+        for at in 0..most {
+            kept.extend(of_class.values().filter_map(|all| all.get(at)));
+        }
+        kept.extend(useless);
+        for (frame, place) in kept.split_off(wanted.min(kept.len())) {
+            self.give_up(frame);
+            self.blocks[place.0].active[place.1] = false;
+        }
+        self.empty.clear();
+    }
+
+    /// Reads all frames anew, since the kernel may have moved some, and has it give frames where there are none.
+    ///
+    /// # Errors
+    /// As [`Held::take`].
+    pub fn fill(&mut self) -> io::Result<()> {
+        self.places.clear();
+        self.empty.clear();
+        for number in 0..self.blocks.len() {
+            self.read(number, 0, self.blocks[number].active.len())?;
+        }
+        let has: HashSet<(usize, usize)> = self.places.values().copied().collect();
+        for (number, block) in self.blocks.iter().enumerate() {
+            let active = (0..block.active.len()).filter(|at| block.active[*at]);
+            let missing = active
+                .map(|at| (number, at))
+                .filter(|place| !has.contains(place));
+            self.empty.extend(missing);
+        }
+        self.replace()
+    }
+
+    /// Has the kernel give frames in the place of those that were given up.
+    ///
+    /// # Errors
+    /// As [`Held::take`].
+    pub fn replace(&mut self) -> io::Result<()> {
+        let size = self.unit.bytes();
+        for (number, index) in std::mem::take(&mut self.empty) {
+            let at = self.blocks[number].start + index * size;
+            // SAFETY: mapped by `take`, private and anonymous, and nobody else's.
+            unsafe { populate(at, size, self.unit) }.map_err(of_place)?;
+            self.read(number, index, 1)?;
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, number: usize, first: usize, units: usize) -> io::Result<()> {
+        let size = self.unit.bytes();
+        let start = self.blocks[number].start + first * size;
+        let frames = match self.unit {
+            Unit::Base => {
+                let mut frames = Vec::with_capacity(units);
+                let read = |_: usize, entry: Entry| frames.push(entry.frame());
+                self.map.read(start, units, read).map_err(of_place)?;
+                frames
+            }
+            Unit::Huge => huge::frames(&self.map, start, units).map_err(of_place)?,
+        };
+        for (index, frame) in frames.into_iter().enumerate() {
+            if let (Some(frame), true) = (frame, self.blocks[number].active[first + index]) {
+                self.places.insert(frame, (number, first + index));
+            }
+        }
+        Ok(())
+    }
+
+    /// The frames.
+    pub fn frames(&self) -> impl Iterator<Item = u64> + '_ {
+        self.places.keys().copied()
+    }
+
+    /// Gives a frame back to the kernel: the next who asks for one on this processor gets it. Says whether it was ours.
+    pub fn give_up(&mut self, frame: u64) -> bool {
+        let Some((number, index)) = self.places.remove(&frame) else {
+            return false;
+        };
+        let size = self.unit.bytes();
+        self.empty.push((number, index));
+        let at = self.blocks[number].start + index * size;
+        // SAFETY: memory of ours that holds nothing.
+        unsafe { sys::madvise(at, size, sys::MADV_DONTNEED) }.is_ok()
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `take`, and used by nobody.
+        let _ = unsafe { sys::munmap(self.mapping.0, self.mapping.1) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_held_given_up_and_replaced() {
+        if crate::place::pagemap::frames_readable().is_err() {
+            return eprintln!("skipped: frame numbers are hidden from this user");
+        }
+        let mut held = Held::new(Unit::Base).unwrap();
+        held.take(0, 1 << 20).unwrap();
+        assert_eq!(held.frames().count(), 256);
+        let one = held.frames().next().unwrap();
+        assert!(held.give_up(one) && !held.give_up(one));
+        assert_eq!(held.frames().count(), 255);
+        held.replace().unwrap();
+        assert_eq!(held.frames().count(), 256);
+        held.fill().unwrap();
+        assert_eq!(held.frames().count(), 256);
+        assert!(!held.give_up(u64::MAX));
+        // Of frames with odd and even numbers only the odd ones are any good; there are enough of them somewhere.
+        let odd = |frame: u64| (frame % 2) as u8;
+        held.renew(&odd, &|_| 64 << 20).unwrap();
+        let all: Vec<u64> = held.frames().collect();
+        assert_eq!(all.len(), 256);
+        assert!(
+            all.iter().filter(|frame| **frame % 2 == 1).count() >= 250,
+            "{all:?}"
+        );
+        // Both kinds in equal parts.
+        held.renew(&|frame| 1 + (frame % 2) as u8, &|_| 64 << 20)
+            .unwrap();
+        assert_eq!(held.frames().count(), 256);
+    }
+}

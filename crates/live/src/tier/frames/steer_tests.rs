@@ -1,0 +1,313 @@
+//! The steering on a made-up machine: whatever programs, others and the exchanger do, whoever decides knows each frame with a page
+//! once, and is told of nothing that cannot be.
+
+use super::*;
+use crate::tier::frames::decide::FrameState;
+use crate::tier::frames::pages::Unplaced;
+use crate::tier::observe::Blind;
+use proptest::prelude::*;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+const FRAMES: u64 = 24;
+
+/// Processes' pages, and the reserve; frames are the kernel's numbers, from 1 on, all of one node.
+#[derive(Default)]
+struct World {
+    pages: BTreeMap<(u32, u64), u64>,
+    reserve: Vec<u64>,
+    ended: HashSet<u32>,
+    /// What becomes of the next exchanges.
+    fates: Vec<u8>,
+}
+
+impl World {
+    fn is_free(&self, frame: u64) -> bool {
+        !self.reserve.contains(&frame) && !self.pages.values().any(|f| *f == frame)
+    }
+
+    fn free(&self, at: usize) -> Option<u64> {
+        let free: Vec<u64> = (1..=FRAMES).filter(|f| self.is_free(*f)).collect();
+        (!free.is_empty()).then(|| free[at % free.len()])
+    }
+}
+
+type Shared = Rc<RefCell<World>>;
+
+struct Memory(Shared, u32);
+
+impl FrameMemory for Memory {
+    fn look(&mut self) -> io::Result<Vec<PageFrame>> {
+        let world = self.0.borrow();
+        let own = world.pages.range((self.1, 0)..(self.1 + 1, 0));
+        let of = |(&(_, page), &frame): (&(u32, u64), &u64)| PageFrame {
+            page,
+            frame,
+            // Pages from 100 on are shared.
+            kind: if page < 100 { Kind::Own } else { Kind::Shared },
+            hot: false,
+        };
+        Ok(own.map(of).collect())
+    }
+
+    fn unplaced(&self) -> BTreeMap<Unplaced, u64> {
+        BTreeMap::new()
+    }
+
+    fn has_ended(&self) -> bool {
+        self.0.borrow().ended.contains(&self.1)
+    }
+}
+
+struct Hands(Shared);
+
+impl Exchanger for Hands {
+    fn exchange(&mut self, process: u32, orders: &[Order]) -> io::Result<Vec<Landed>> {
+        let mut world = self.0.borrow_mut();
+        let mut landed = Vec::new();
+        for order in orders {
+            if world.pages.get(&(process, order.page)) != Some(&order.from) {
+                landed.push(Landed::Stale);
+                continue;
+            }
+            assert!(world.reserve.contains(&order.to), "a frame of the reserve");
+            let to = match world.fates.pop().unwrap_or(0) {
+                0..3 => order.to,
+                3 => match world.free(order.page as usize) {
+                    Some(other) => other,
+                    None => order.to,
+                },
+                4 => {
+                    landed.push(Landed::Refused(Refusal::Busy));
+                    continue;
+                }
+                _ => {
+                    landed.push(Landed::Stale);
+                    continue;
+                }
+            };
+            // All who have the page have it there; the reserve gets what was left.
+            world.reserve.retain(|f| *f != order.to);
+            let mates = world.pages.values_mut().filter(|f| **f == order.from);
+            mates.for_each(|f| *f = to);
+            world.reserve.push(order.from);
+            landed.push(Landed::In(to));
+        }
+        Ok(landed)
+    }
+
+    fn reserve(&mut self) -> io::Result<Vec<u64>> {
+        Ok(self.0.borrow().reserve.clone())
+    }
+
+    fn renew(&mut self, _: &dyn Fn(u64) -> u8) {
+        let mut world = self.0.borrow_mut();
+        world.reserve.clear();
+        if let Some(frame) = world.free(7) {
+            world.reserve.push(frame);
+        }
+    }
+
+    fn bring_home(&mut self) -> (u64, u64) {
+        (0, 0)
+    }
+}
+
+/// Knows what it was told, and complains of what cannot be.
+#[derive(Default)]
+struct Mirror {
+    pages: BTreeMap<u32, Page>,
+    offered: BTreeSet<u32>,
+}
+
+impl DecideFrames for Mirror {
+    fn found(&mut self, frame: u32, page: Page, _: bool) {
+        self.offered.remove(&frame);
+        assert!(
+            self.pages.insert(frame, page).is_none(),
+            "{frame} has a page"
+        );
+    }
+
+    fn gone(&mut self, frame: u32) {
+        assert!(self.pages.remove(&frame).is_some(), "{frame} has none");
+    }
+
+    fn strayed(&mut self, from: u32, to: u32) {
+        let page = self.pages.remove(&from).expect("it has a page");
+        self.offered.remove(&to);
+        assert!(self.pages.insert(to, page).is_none(), "{to} has a page");
+    }
+
+    fn used(&mut self, frame: u32, _: bool) {
+        assert!(self.pages.contains_key(&frame));
+    }
+
+    fn offered(&mut self, frame: u32) {
+        assert!(!self.pages.contains_key(&frame), "{frame} has a page");
+        self.offered.insert(frame);
+    }
+
+    fn withdrawn(&mut self, frame: u32) {
+        self.offered.remove(&frame);
+    }
+
+    fn decide(&mut self, remaps: &mut Vec<Remap>) {
+        let all = self.pages.keys().zip(&self.offered);
+        remaps.extend(all.map(|(&from, &to)| Remap { from, to }));
+    }
+
+    fn moved(&mut self, done: Remap) {
+        assert!(self.offered.remove(&done.to) || !self.pages.contains_key(&done.to));
+        let page = self.pages.remove(&done.from).expect("it has a page");
+        self.pages.insert(done.to, page);
+    }
+
+    fn fixed(&mut self, frame: u32) {
+        assert!(self.pages.contains_key(&frame));
+    }
+
+    fn review(&mut self) {}
+
+    fn is_hot(&self, _: u32) -> bool {
+        false
+    }
+
+    fn wants_uses(&self) -> bool {
+        false
+    }
+
+    fn class(&self, _: u32) -> u8 {
+        1
+    }
+
+    fn state(&self) -> FrameState {
+        FrameState::default()
+    }
+}
+
+fn steering(world: &Shared, processes: u32) -> FrameSteering<Mirror> {
+    let zones = format!("Node 0, zone Normal\n spanned {FRAMES}\n start_pfn: 1\n");
+    let spans = Spans::parse(&zones, 4096).unwrap();
+    let limits = FrameLimits {
+        page_bytes: 4096,
+        hold: 0,
+    };
+    let hands = Box::new(Hands(world.clone()));
+    let mut all = FrameSteering::new(Mirror::default(), limits, spans, hands);
+    for process in 0..processes {
+        all.add(
+            process,
+            process,
+            Box::new(Memory(world.clone(), process)),
+            Box::new(Blind),
+        );
+    }
+    all
+}
+
+const ALL: Allowance = Allowance {
+    bytes: 1 << 30,
+    time: Duration::from_secs(1),
+};
+
+proptest! {
+    #[test]
+    fn whoever_decides_knows_each_frame_with_a_page_once(
+        steps in prop::collection::vec((0u8..10, 0u32..3, 0u64..6, any::<bool>(), 0usize..24), 1..120),
+        fates in prop::collection::vec(0u8..6, 0..80),
+    ) {
+        let world: Shared = Rc::default();
+        world.borrow_mut().fates = fates;
+        world.borrow_mut().reserve = vec![3, 9, 20];
+        let mut all = steering(&world, 3);
+        for (what, process, page, shared, at) in steps {
+            let page = if shared { 100 + page } else { page };
+            let mut now = world.borrow_mut();
+            let key = (process, page);
+            let free = now.free(at);
+            match (what, free) {
+                _ if now.ended.contains(&process) => {}
+                (0..4, Some(frame)) => {
+                    // Another process's page of this number is the same page if it is shared.
+                    let same = now.pages.iter().find(|((_, p), _)| *p == page && shared);
+                    let frame = same.map_or(frame, |(_, frame)| *frame);
+                    now.pages.entry(key).or_insert(frame);
+                }
+                (4, _) => drop(now.pages.remove(&key)),
+                // Somebody else moves it.
+                (5, Some(frame)) => if let Some(&old) = now.pages.get(&key) {
+                    now.pages.values_mut().filter(|f| **f == old).for_each(|f| *f = frame);
+                },
+                // Two pages change places.
+                (6, _) => {
+                    let other = (process, (page + 1) % 6);
+                    if let (Some(&a), Some(&b)) = (now.pages.get(&key), now.pages.get(&other)) && !shared {
+                        now.pages.insert(key, b);
+                        now.pages.insert(other, a);
+                    }
+                }
+                (7, Some(frame)) => {
+                    // The kernel moves a frame of the reserve.
+                    let at = at % now.reserve.len().max(1);
+                    if let Some(one) = now.reserve.get_mut(at) {
+                        *one = frame;
+                    }
+                }
+                (8, _) if at == 0 => {
+                    now.ended.insert(process);
+                    now.pages.retain(|(p, _), _| *p != process);
+                }
+                _ => {}
+            }
+            drop(now);
+            if what == 9 || at % 3 == 0 {
+                all.look();
+                let now = world.borrow();
+                let expected: BTreeSet<u64> = now.pages.values().copied().collect();
+                let known: BTreeSet<u64> =
+                    all.decide.pages.keys().map(|f| all.spans.kernel(*f).unwrap()).collect();
+                prop_assert_eq!(&known, &expected);
+                let offered: BTreeSet<u64> =
+                    all.decide.offered.iter().map(|f| all.spans.kernel(*f).unwrap()).collect();
+                prop_assert_eq!(offered, now.reserve.iter().copied().collect::<BTreeSet<u64>>());
+                for (frame, owner) in &all.owners {
+                    let frame = all.spans.kernel(*frame).unwrap();
+                    let key = (owner.page.process(), owner.page.number());
+                    prop_assert_eq!(now.pages.get(&key), Some(&frame), "whose it is");
+                    let maps = now.pages.values().filter(|f| **f == frame).count();
+                    prop_assert_eq!(owner.maps as usize, maps);
+                }
+                drop(now);
+                all.act(&ALL, &|| Duration::ZERO);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_page_that_was_exchanged_stays_for_a_while_and_bytes_are_limited() {
+    let world: Shared = Rc::default();
+    world.borrow_mut().pages = (0..6).map(|page| ((0, page), page + 1)).collect();
+    world.borrow_mut().reserve = vec![11, 12, 13, 14, 15, 16];
+    let mut all = steering(&world, 1);
+    all.limits.hold = 1000;
+    let none = Allowance {
+        bytes: 1 << 30,
+        time: Duration::ZERO,
+    };
+    all.look();
+    all.act(&none, &|| Duration::ZERO);
+    assert_eq!(
+        (all.counts.exchanged, all.counts.over_rate),
+        (0, 6),
+        "no time"
+    );
+    all.look();
+    all.act(&ALL, &|| Duration::ZERO);
+    assert_eq!(all.counts.exchanged, 6 * 4096);
+    let before = world.borrow().pages.clone();
+    all.look();
+    all.act(&ALL, &|| Duration::ZERO);
+    assert_eq!(world.borrow().pages, before, "all are held");
+}

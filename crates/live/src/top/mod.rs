@@ -1,0 +1,159 @@
+//! Who is in which memory, and what moves there, as files of /proc and /sys tell. A snapshot is taken of a root, `/` for this
+//! machine; what happened between two is [`Rates`].
+//!
+//! ```text
+//! node.rs      memory of the nodes
+//! process.rs   the largest processes, and where their memory is
+//! pauses.rs    for how long Java virtual machines stood still
+//! ```
+
+mod node;
+mod pauses;
+mod process;
+
+pub use node::NodeNow;
+pub use pauses::Pauses;
+pub use process::{ProcessNow, Where};
+
+use crate::nodes::Kinds;
+use crate::probe::Topology;
+use crate::probe::sysfs::{number, numbered_with, text};
+use crate::tier::{TierState, states};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Counters of `/proc/vmstat` that are about moving between memories: their name there, and what they count.
+pub const COUNTERS: [(&str, &str); 8] = [
+    ("pgpromote_success", "promoted by heat"),
+    ("pgdemote_kswapd", "demoted in the background"),
+    ("pgdemote_direct", "demoted while a program waited"),
+    ("pgdemote_khugepaged", "demoted for huge pages"),
+    ("pgmigrate_success", "moved in all, for whatever reason"),
+    ("pgmigrate_fail", "could not be moved"),
+    ("numa_hint_faults", "faults by which the kernel sees use"),
+    ("numa_pages_migrated", "moved by NUMA balancing"),
+];
+
+/// What there is at an instant.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Snapshot {
+    /// The nodes, by number.
+    pub nodes: Vec<NodeNow>,
+    /// The largest processes, the largest first.
+    pub processes: Vec<ProcessNow>,
+    /// Processes with memory of their own beyond these.
+    pub more: usize,
+    /// Processes of others, of which it is not told where their memory is.
+    pub hidden: usize,
+    /// Counters since the machine's start, by name.
+    pub counters: BTreeMap<&'static str, u64>,
+    /// Bytes that went through the memory controllers of each part of the processor, by resctrl.
+    pub traffic: BTreeMap<String, u64>,
+    /// `varve tier`s at work.
+    pub tiers: Vec<TierState>,
+    /// What cannot be seen, and why: a line each.
+    pub notes: Vec<String>,
+}
+
+/// What happened between two snapshots.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Rates {
+    /// Seconds between them.
+    pub seconds: f64,
+    /// Events a second, by counter.
+    pub counters: BTreeMap<&'static str, f64>,
+    /// Pages that each node gave out a second.
+    pub allocated: BTreeMap<u32, f64>,
+    /// Bytes a second, as [`Snapshot::traffic`].
+    pub traffic: BTreeMap<String, f64>,
+    /// Share of the time for which a process stood still, 0 to 1.
+    pub pauses: BTreeMap<u32, f64>,
+}
+
+impl Snapshot {
+    /// Looks at what is below `root`: at where the memory of at most `processes` is.
+    pub fn read(root: &Path, processes: usize) -> Snapshot {
+        let (topology, _) = Topology::read(root);
+        let kinds = Kinds::probe(&topology).ok();
+        let nodes = node::nodes(root, &topology, kinds.as_ref());
+        let with_memory: Vec<u32> = nodes.iter().filter(|n| n.total > 0).map(|n| n.id).collect();
+        let found = process::largest(root, &with_memory, processes);
+        let vmstat = text(&root.join("proc/vmstat")).unwrap_or_default();
+        let counter = |(name, _): &(&'static str, &str)| {
+            let line = vmstat
+                .lines()
+                .find_map(|l| l.strip_prefix(name)?.strip_prefix(' '))?;
+            Some((*name, line.trim().parse().ok()?))
+        };
+        let traffic = traffic(root);
+        let mut notes = Vec::new();
+        match with_memory[..] {
+            [] => notes.push("the kernel shows no memory nodes: it is built without NUMA".into()),
+            [one] => notes.push(format!("one memory node, {one}: all memory is there")),
+            _ => {}
+        }
+        if found.hidden > 0 {
+            notes.push(format!(
+                "where the memory of {} processes of others is, is not told: be root to see it",
+                found.hidden
+            ));
+        }
+        if traffic.is_empty() {
+            notes.push(
+                "traffic to memory is not told: it needs a processor with memory bandwidth monitoring, and resctrl mounted (mount -t resctrl resctrl /sys/fs/resctrl)"
+                    .into(),
+            );
+        }
+        Snapshot {
+            nodes,
+            processes: found.processes,
+            more: found.more,
+            hidden: found.hidden,
+            counters: COUNTERS.iter().filter_map(counter).collect(),
+            traffic,
+            tiers: states(root),
+            notes,
+        }
+    }
+}
+
+/// `mon_L3_00/mbm_total_bytes`; a part of the processor that has none says `Unavailable`.
+fn traffic(root: &Path) -> BTreeMap<String, u64> {
+    let folder = root.join("sys/fs/resctrl/mon_data");
+    let parts = numbered_with(&folder, "mon_L3_").into_iter();
+    parts
+        .filter_map(|(part, path)| Some((part, number(&path.join("mbm_total_bytes"))?)))
+        .map(|(part, bytes)| (format!("L3 {part}"), bytes))
+        .collect()
+}
+
+impl Rates {
+    /// From one snapshot to a later one. What was not there before, or counts anew, has no rate.
+    pub fn between(before: &Snapshot, now: &Snapshot, seconds: f64) -> Rates {
+        let per = |a: u64, b: u64| b.checked_sub(a).map(|more| more as f64 / seconds.max(1e-9));
+        let counter = |(&name, &count): (&&'static str, &u64)| {
+            Some((name, per(*before.counters.get(name)?, count)?))
+        };
+        let node = |node: &NodeNow| {
+            let was = before.nodes.iter().find(|was| was.id == node.id)?;
+            Some((node.id, per(was.allocated, node.allocated)?))
+        };
+        let part = |(part, &bytes): (&String, &u64)| {
+            Some((part.clone(), per(*before.traffic.get(part)?, bytes)?))
+        };
+        let pause = |process: &ProcessNow| {
+            let was = before.processes.iter().find(|was| was.pid == process.pid)?;
+            let (was, now) = (was.pauses.as_ref()?, process.pauses.as_ref()?);
+            let share = (now.seconds - was.seconds) / seconds.max(1e-9);
+            (share >= 0.0).then_some((process.pid, share.min(1.0)))
+        };
+        Rates {
+            seconds,
+            counters: now.counters.iter().filter_map(counter).collect(),
+            allocated: now.nodes.iter().filter_map(node).collect(),
+            traffic: now.traffic.iter().filter_map(part).collect(),
+            pauses: now.processes.iter().filter_map(pause).collect(),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Pictures in the formats of tools that people know, each written from plain data: flame graphs, heat maps, timelines for Perfetto
+//! and for the Firefox profiler. Nothing here knows what ran.
+//!
+//! The same data gives the same bytes: no dates, no numbers of processes. Every file has a limit, and says what it left out.
+
+mod firefox;
+mod flame;
+mod heat;
+mod perfetto;
+mod png;
+mod timeline;
+
+pub use flame::{Flame, Stack};
+pub use heat::{Cell, Colour, HeatMap, Range};
+pub use timeline::{Counter, Lane, Meaning, Span, Timeline, TimelineRun};
+
+use crate::{Error, file};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// A file beside a page, with one sentence: what it shows, and what opens it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Beside {
+    /// Its name in the folder.
+    pub file: String,
+    /// The sentence.
+    pub says: String,
+}
+
+/// All pictures of a comparison of runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Pictures {
+    /// Where threads wait, in two runs.
+    pub flame: Option<Flame>,
+    /// What happened when, in each run.
+    pub timeline: Timeline,
+    /// What of memory was used when, in each run.
+    pub heat: Vec<HeatMap>,
+}
+
+/// Heat maps in one file at most.
+const MOST_MAPS: usize = 6;
+
+impl Pictures {
+    /// Writes those that there is something to see in into a folder that exists; the files, in the order of the page.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn save(&self, folder: &Path) -> Result<Vec<Beside>, Error> {
+        let mut written = Vec::new();
+        let mut put = |name: &str, content: Option<String>, says: &str| -> Result<(), Error> {
+            let Some(content) = content else {
+                return Ok(());
+            };
+            file::write_atomically(&folder.join(name), content.as_bytes())?;
+            written.push(Beside {
+                file: name.into(),
+                says: says.into(),
+            });
+            Ok(())
+        };
+        if let Some(flame) = &self.flame {
+            let slow = &flame.slow;
+            put(
+                "flame.svg",
+                flame.graph(),
+                &format!(
+                    "a flame graph of where threads wait for memory {slow}; open it in a browser, click to zoom, Ctrl-F searches."
+                ),
+            )?;
+            let fast = flame.fast.as_deref().unwrap_or_default();
+            put(
+                "flame-difference.svg",
+                flame.difference(),
+                &format!(
+                    "the same, coloured by the difference: red waits longer {slow} than {fast}; open it in a browser."
+                ),
+            )?;
+        }
+        let maps = &self.heat[..self.heat.len().min(MOST_MAPS)];
+        let left_out = match self.heat.len() - maps.len() {
+            0 => String::new(),
+            n => format!(" The last {n} runs are left out."),
+        };
+        put(
+            "heat.svg",
+            heat::draw(maps, Colour::Accesses),
+            &format!("addresses over time, coloured by accesses; open it in a browser.{left_out}"),
+        )?;
+        put(
+            "heat-memory.svg",
+            heat::draw(maps, Colour::Memory),
+            &format!(
+                "addresses over time, coloured by the memory that pages are in; open it in a browser.{left_out}"
+            ),
+        )?;
+        let timeline = self.timeline.bounded();
+        put(
+            "timeline.perfetto.json",
+            perfetto::write(&timeline),
+            "phases, collections, requests and page moves of each run, with bandwidth and power; open it at ui.perfetto.dev, or in \
+             chrome://tracing.",
+        )?;
+        put(
+            "profile.firefox.json",
+            firefox::write(&timeline, self.flame.as_ref()),
+            "the same for the Firefox profiler, with the stacks of the flame graph; load it at profiler.firefox.com.",
+        )?;
+        Ok(written)
+    }
+}

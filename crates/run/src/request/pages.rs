@@ -1,0 +1,145 @@
+//! A program's pages under page policies.
+
+use crate::{Error, RunSpec, Work, policies_for};
+use varve_machine::Machine;
+use varve_trace::{TraceInfo, TraceReader};
+
+/// Scale of a workload when none is given: a 48 GB cache becomes 768 MB, a minute becomes a second.
+const WORKLOAD_SCALE: u32 = 64;
+/// First distance of two points on the timeline, ns of the machine; it grows with the run.
+const POINT_NS: u64 = 10_000;
+
+/// A workload, a trace or a command on a modelled machine.
+#[derive(Clone, Debug)]
+pub struct PagesRequest {
+    /// The machine at full size.
+    pub machine: Machine,
+    /// The program.
+    pub work: Work,
+    /// Page policies: `all`, or specifications separated by commas.
+    pub policies: String,
+    /// Divisor of all sizes; `None`: 64 for a workload, 1 for a command, and for a trace the one at which its pages fill twice the
+    /// fast memory.
+    pub scale: Option<u32>,
+    /// Page size, bytes, at full size for a workload; `None`: 2 MiB for a workload, else 4 KiB.
+    pub page_bytes: Option<u64>,
+    /// Seed of everything that is drawn by chance.
+    pub seed: u64,
+    /// Cores that program and daemons share; 0: the daemons have cores of their own.
+    pub cores: u32,
+    /// End after this much time of the machine, s.
+    pub until_s: Option<f64>,
+    /// Whether results have what pictures are made of.
+    pub pictures: bool,
+    /// What is in the trace, where somebody has read it already.
+    pub trace: Option<TraceInfo>,
+}
+
+impl PagesRequest {
+    /// All policies, with seed 1 and whatever suits the work.
+    pub fn new(machine: Machine, work: Work) -> PagesRequest {
+        PagesRequest {
+            machine,
+            work,
+            policies: varve_spec::ALL.into(),
+            scale: None,
+            page_bytes: None,
+            seed: 1,
+            cores: 0,
+            until_s: None,
+            pictures: false,
+            trace: None,
+        }
+    }
+
+    /// Does the scale depend on what is in a trace?
+    pub fn looks_into_trace(&self) -> bool {
+        matches!(self.work, Work::Trace(_)) && self.scale.is_none()
+    }
+
+    /// What is run, under no policy yet; and how many accesses it makes, if that is known.
+    ///
+    /// # Errors
+    /// A scale that cannot be, a trace that cannot be read.
+    pub fn base(&self) -> Result<(RunSpec, Option<u64>), Error> {
+        let (scale, page, accesses) = self.sizes()?;
+        if !scale.is_power_of_two() {
+            return Err(Error::Scale(scale));
+        }
+        let factor = match self.work {
+            Work::Workload(_) => u64::from(scale),
+            Work::Trace(_) | Work::Command(_) => 1,
+        };
+        let mut spec = RunSpec::new(self.machine.clone(), "", self.work.clone());
+        (spec.scale, spec.page_bytes) = (scale, page);
+        (spec.seed, spec.cores) = (self.seed, self.cores);
+        spec.point_ns = POINT_NS * factor;
+        spec.pictures = self.pictures;
+        spec.until_ns = self.until_s.map(|s| (s * 1e9) as u64);
+        Ok((spec, accesses))
+    }
+
+    /// The policies that are meant, for the run that [`PagesRequest::base`] gave.
+    ///
+    /// # Errors
+    /// A policy that is unknown, or none that goes with the machine.
+    pub fn policies(&self, base: &RunSpec) -> Result<Vec<String>, Error> {
+        let machine = base.machine.scaled(base.scale);
+        policies_for(&self.policies, &machine, scaled_page(base).max(4096))
+    }
+
+    /// One run for each policy.
+    ///
+    /// # Errors
+    /// As [`PagesRequest::policies`].
+    pub fn specs(&self, base: &RunSpec) -> Result<Vec<RunSpec>, Error> {
+        let of = |policy: String| RunSpec {
+            policy,
+            ..base.clone()
+        };
+        Ok(self.policies(base)?.into_iter().map(of).collect())
+    }
+
+    /// Scale and page size: what was asked for, or what suits the work; and its accesses, if they are known.
+    fn sizes(&self) -> Result<(u32, u64, Option<u64>), Error> {
+        let page = |default: u64| self.page_bytes.unwrap_or(default);
+        match (&self.work, self.scale) {
+            (Work::Workload(_), scale) => {
+                Ok((scale.unwrap_or(WORKLOAD_SCALE), page(2 << 20), None))
+            }
+            (Work::Command(_), scale) => Ok((scale.unwrap_or(1), page(4096), None)),
+            (Work::Trace(_), Some(scale)) => Ok((scale, page(4096), None)),
+            (Work::Trace(path), None) => {
+                let read;
+                let info = match &self.trace {
+                    Some(info) => info,
+                    None => {
+                        read = TraceInfo::read(&TraceReader::open(path)?)?;
+                        &read
+                    }
+                };
+                let scale = fitting_scale(&self.machine, info.footprint_bytes());
+                Ok((scale, page(4096), Some(info.ops)))
+            }
+        }
+    }
+}
+
+/// The page on the scaled machine, bytes.
+fn scaled_page(spec: &RunSpec) -> u64 {
+    match spec.work {
+        Work::Workload(_) => spec.page_bytes / u64::from(spec.scale),
+        Work::Trace(_) | Work::Command(_) => spec.page_bytes,
+    }
+}
+
+/// The power of two that makes the machine's fast memory about half of a trace's footprint: small enough that
+/// placement matters, as when a full-size program fills a full-size machine.
+fn fitting_scale(machine: &Machine, footprint: u64) -> u32 {
+    let fast = machine
+        .dram_cache
+        .as_ref()
+        .map_or(machine.dram_bytes(), |c| c.bytes.0);
+    let wanted = (2.0 * fast as f64 / footprint.max(1) as f64).log2().round();
+    1 << (wanted.clamp(0.0, 16.0) as u32)
+}

@@ -1,0 +1,42 @@
+//! Heap plans as a user names them.
+
+use crate::Error;
+use varve_runtime::plans as catalogue;
+use varve_sites::Profile;
+
+/// The few plans that are compared where nobody names one; where memories are `colours`, all that are about hot and cold.
+pub fn usual_plans(profile: Option<&Profile>, colours: bool) -> Vec<String> {
+    catalogue::plans()
+        .iter()
+        .filter(|p| p.is_for(profile.is_some(), colours) && (p.usual || colours))
+        .map(|p| p.name.to_string())
+        .collect()
+}
+
+/// The plans that a list names: names and specifications, or `all` for every one that needs nothing but the program and, if
+/// there is one, the profile; where memories are `colours`, those of them that are about hot and cold.
+///
+/// # Errors
+/// A plan that is unknown or goes by a profile where there is none, and a profile that no plan goes by.
+pub fn plans(specs: &str, profile: Option<&Profile>, colours: bool) -> Result<Vec<String>, Error> {
+    let able = catalogue::plans().iter();
+    let able = able.filter(|p| p.is_for(profile.is_some(), colours));
+    let able: Vec<&str> = able.map(|p| p.name).collect();
+    let all = varve_spec::expand(specs, &able);
+    let goes_by_it = |spec: &String| catalogue::entry(spec).is_ok_and(|p| p.profile);
+    for spec in &all {
+        catalogue::by_name(spec, profile).map_err(|e| match e {
+            catalogue::PlanError::NoProfile { .. } => Error::Asked(format!(
+                "{e}: make one with `varve profile PROGRAM -o FILE.sites -- ARGUMENTS`, and give it with --profile"
+            )),
+            e => Error::Asked(e.to_string()),
+        })?;
+    }
+    if profile.is_some() && !all.iter().any(goes_by_it) {
+        return Err(Error::Asked(format!(
+            "--plan {}: goes by no profile: leave --profile out, or take a plan such as cgz-f",
+            all.join(",")
+        )));
+    }
+    Ok(all)
+}

@@ -1,0 +1,138 @@
+//! What a run on the model shows besides its result, for those who draw it: what happened when, rates over time, and which memory was
+//! used when. A run that is looked at comes to the same result.
+
+mod heat;
+mod lanes;
+mod watch;
+
+pub use heat::{Heat, HeatCell, HeatRange};
+pub use lanes::{Lane, LaneSpan, Rate, RateKind};
+pub(crate) use watch::Eye;
+
+use std::collections::BTreeMap;
+use varve_machine::model::{self, Options, Outcome, OwnerCounts, Owners, Progress, RunError};
+use varve_machine::{Machine, Pager, Program, Region};
+use watch::{SeenPager, SeenProgram};
+
+/// See the module. Times are at full size, as those of the result; addresses are those of the run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Seen {
+    /// How long the run was, all phases, ns.
+    pub end_ns: u64,
+    /// What happened when.
+    pub lanes: Vec<Lane>,
+    /// Rates over time.
+    pub rates: Vec<Rate>,
+    /// Memory over time.
+    pub heat: Heat,
+    /// Whose memory threads waited for, where that is known.
+    pub waits: Vec<Wait>,
+}
+
+/// How long threads waited for a part of the memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wait {
+    /// What it is, from what it is a part of inwards.
+    pub of: Vec<String>,
+    /// Time of all threads, ns.
+    pub ns: u64,
+}
+
+impl Seen {
+    /// Of a run whose times are `factor` times as long at full size. `classes` are the names of requests.
+    pub(crate) fn of(
+        machine: &Machine,
+        outcome: &Outcome,
+        classes: &[String],
+        factor: u64,
+        eye: &Eye,
+    ) -> Seen {
+        // Pictures show what ran, of a run in windows too.
+        let ran_ns = outcome.sampled.map_or(outcome.ns, |s| s.ran_ns);
+        Seen {
+            end_ns: ran_ns * factor,
+            lanes: lanes::of(outcome, classes, factor),
+            rates: lanes::rates(machine, outcome, factor),
+            heat: eye.heat(ran_ns, factor),
+            waits: Vec::new(),
+        }
+    }
+}
+
+/// A run on the model that is looked at if somebody wants to see it. Owners are told apart where there are any.
+pub(crate) fn run(
+    machine: &Machine,
+    pager: &mut dyn Pager,
+    programs: &mut [&mut dyn Program],
+    options: &Options,
+    owners: Option<&mut dyn Owners>,
+    eye: &Eye,
+    watch: &mut dyn FnMut(&Progress) -> bool,
+) -> Result<Outcome, RunError> {
+    let run = |pager: &mut dyn Pager,
+               programs: &mut [&mut dyn Program],
+               options: &Options,
+               watch: &mut dyn FnMut(&Progress) -> bool| match owners {
+        Some(owners) => model::run_by_owner(machine, pager, programs, options, owners, watch),
+        None => model::run(machine, pager, programs, options, watch),
+    };
+    if !eye.looks() {
+        return run(pager, programs, options, watch);
+    }
+    let options = Options {
+        journal: true,
+        ..options.clone()
+    };
+    let numbered = programs.iter_mut().enumerate();
+    let mut seen: Vec<SeenProgram> = numbered
+        .map(|(space, program)| SeenProgram::new(&mut **program, space, eye))
+        .collect();
+    let mut seen: Vec<&mut dyn Program> = seen.iter_mut().map(|program| program as _).collect();
+    run(&mut SeenPager::new(pager, eye), &mut seen, &options, watch)
+}
+
+/// Memory by the names that a program has for its ranges; what has none is number 0.
+pub(crate) struct Named {
+    names: Vec<String>,
+    /// By first address: behind the last one, and the number.
+    ranges: BTreeMap<u64, (u64, u32)>,
+}
+
+impl Named {
+    /// By the regions that a program knows at its start.
+    pub(crate) fn new(regions: Vec<Region>) -> Named {
+        let ranges = (1..)
+            .zip(&regions)
+            .map(|(number, r)| (r.base, (r.base + r.bytes, number)));
+        Named {
+            ranges: ranges.collect(),
+            names: regions.into_iter().map(|r| r.name).collect(),
+        }
+    }
+
+    /// What was waited for, as the model counted it.
+    pub(crate) fn waits(&self, counts: &[OwnerCounts], factor: u64) -> Vec<Wait> {
+        let name = |number: usize| match number.checked_sub(1).and_then(|at| self.names.get(at)) {
+            Some(name) => name.split('.').map(String::from).collect(),
+            None => vec!["all other memory".into()],
+        };
+        let all = counts
+            .iter()
+            .enumerate()
+            .filter(|(_, counts)| counts.stall_ps > 0);
+        all.map(|(number, counts)| Wait {
+            of: name(number),
+            ns: counts.stall_ps / 1000 * factor,
+        })
+        .collect()
+    }
+}
+
+impl Owners for Named {
+    fn owner(&mut self, address: u64) -> u32 {
+        let before = self.ranges.range(..=address).next_back();
+        before
+            .filter(|(_, (end, _))| address < *end)
+            .map_or(0, |(_, (_, number))| *number)
+    }
+}

@@ -1,0 +1,530 @@
+//! Page policies that choose frames, for programs that run on this machine: the policy and its frames are those of the model, and the
+//! frames are the machine's own. What is seen and exchanged is `varve_live::tier`'s.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use varve_live::tier::{DecideFrames, DimmFrames, FrameState, Page, Remap, Span, Spans};
+use varve_machine::{Fault, Move, Pager, Sample, Source};
+use varve_pages::heat::{Heat, Thresholds};
+use varve_pages::policies::{TrayPolicy, TraySettings};
+use varve_pages::trays::{Colour, Dimm, DimmMap};
+use varve_pages::{Conflicts, Frames, NodeFrames, Placement, Topology};
+
+/// Pages of a bin that can be told apart (`varve_pages::bins`).
+const DEEPEST: u64 = 1 << 15;
+
+/// The DRAM cache in front of each node's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheOfNodes {
+    /// Bytes.
+    pub bytes: u64,
+    /// Pages that share a bin without conflict; 1 for a direct-mapped cache.
+    pub ways: u32,
+}
+
+/// A page policy that decides about frames of this machine.
+pub struct FramePolicy {
+    placement: Placement,
+    asked: Vec<Move>,
+    dimms: Option<Dimms>,
+}
+
+/// Frames of a DIMM, and which one of its node it is.
+struct DimmPlace {
+    first: u32,
+    frames: u32,
+    place: usize,
+}
+
+/// DIMMs, and who says which pages are hot.
+struct Dimms {
+    frames: Vec<DimmPlace>,
+    /// Hot DIMMs of each node, when it was looked last.
+    hot: Cell<usize>,
+    /// By use, where no names of mappings are given.
+    heat: Option<Heat>,
+    /// The colour of the page that is being told of.
+    colour: Arc<AtomicBool>,
+    period: u64,
+    /// There are no cold pages: they are spread over all DIMMs.
+    all_hot: bool,
+}
+
+/// When a page is hot by use: as for the other policies that go by it.
+const HOT: Thresholds = Thresholds {
+    loads: 8,
+    stores: 4,
+    cool: 16,
+};
+
+impl FramePolicy {
+    /// The policy of a specification that [`crate::tier::live_spec`] made, about bins of a cache.
+    ///
+    /// # Errors
+    /// A cache that pages do not divide, or that is too small for the machine's memory; one line each.
+    pub fn of_bins(
+        spec: &str,
+        spans: &Spans,
+        page_bytes: u64,
+        cache: CacheOfNodes,
+    ) -> Result<FramePolicy, String> {
+        let unit = page_bytes * u64::from(cache.ways.max(1));
+        if cache.bytes == 0 || !cache.bytes.is_multiple_of(unit) {
+            return Err(format!(
+                "--cache: {} bytes are not a whole number of {unit} bytes, pages of {page_bytes} in each of {} ways",
+                cache.bytes, cache.ways
+            ));
+        }
+        let bins = u32::try_from(cache.bytes / unit).map_err(
+            |_| "--cache: more bins than can be told apart: use larger pages (--page 2MiB)",
+        )?;
+        let nodes = spans.nodes();
+        let frames = nodes.iter().map(|span| span.frames);
+        let deepest = frames.max().unwrap_or(0).div_ceil(bins);
+        if u64::from(deepest) >= DEEPEST {
+            return Err(format!(
+                "--cache: {deepest} frames of a node would share a bin: the cache is too small for this machine's memory"
+            ));
+        }
+        let node = |(socket, frames): (usize, u32)| NodeFrames {
+            frames,
+            fast: false,
+            socket: socket as u32,
+            bins: Some(bins),
+            ways: cache.ways,
+            dimms: 0,
+        };
+        let nodes = nodes.iter().map(|span| span.frames).enumerate();
+        let topology = Topology {
+            page_bytes,
+            nodes: nodes.map(node).collect(),
+        };
+        let placement = Placement::on(spec, topology).map_err(|e| e.to_string())?;
+        Ok(FramePolicy::of(placement))
+    }
+
+    /// One that was made elsewhere. The frames are given out by somebody else from now on.
+    pub fn of(mut placement: Placement) -> FramePolicy {
+        placement.withhold();
+        FramePolicy {
+            placement,
+            asked: Vec::new(),
+            dimms: None,
+        }
+    }
+
+    /// The policy of a specification that [`crate::tier::live_spec`] made, about DIMMs. `by_use`: pages are hot that are in use, and
+    /// otherwise those that are called so when they are found.
+    ///
+    /// # Errors
+    /// More hot DIMMs than there are, or none at all; one line each.
+    pub fn of_dimms(
+        spec: &str,
+        spans: &Spans,
+        dimms: &[DimmFrames],
+        page_bytes: u64,
+        by_use: bool,
+    ) -> Result<FramePolicy, String> {
+        let (entry, _) = varve_pages::policies::parse(spec).map_err(|e| e.to_string())?;
+        let has_cold = entry.params.iter().any(|param| param.key == "hot");
+        let settings = match has_cold {
+            true => {
+                TraySettings::of_policy(varve_spec::split(spec).1).map_err(|e| e.to_string())?
+            }
+            false => TraySettings::all_dimms(),
+        };
+        let node = |(socket, span): (usize, Span)| NodeFrames {
+            frames: span.frames,
+            fast: true,
+            socket: socket as u32,
+            bins: None,
+            ways: 1,
+            dimms: 0,
+        };
+        let topology = Topology {
+            page_bytes,
+            nodes: spans.nodes().into_iter().enumerate().map(node).collect(),
+        };
+        // Sockets are nodes with DIMMs on the map.
+        let mut sockets: Vec<u32> = dimms.iter().map(|dimm| dimm.node).collect();
+        sockets.dedup();
+        if sockets.is_empty() {
+            return Err("--dimm-map: no DIMMs".into());
+        }
+        let map = DimmMap::of_dimms(
+            dimms
+                .iter()
+                .map(|dimm| Dimm {
+                    socket: sockets.iter().position(|s| *s == dimm.node).unwrap_or(0) as u32,
+                    first: dimm.first,
+                    frames: dimm.frames,
+                })
+                .collect(),
+        );
+        let hot = Arc::new(AtomicBool::new(!has_cold));
+        let told = hot.clone();
+        let colour = Box::new(move |fault: &Fault| match told.load(Ordering::Relaxed) {
+            true => (Colour::Hot, fault.socket),
+            false => (Colour::Cold, fault.socket),
+        });
+        let period = settings.tick_ns;
+        let policy = TrayPolicy::with_settings(&map, settings, page_bytes, colour);
+        let policy = policy.map_err(|e| e.to_string())?;
+        let frames = Frames::in_order(&topology);
+        let heat = (by_use && has_cold).then(|| Heat::new(frames.len(), HOT));
+        let placement = Placement::with(spec, topology, frames, Box::new(policy));
+        let mut all = FramePolicy::of(placement);
+        let place = |(at, dimm): (usize, &DimmFrames)| DimmPlace {
+            first: dimm.first,
+            frames: dimm.frames,
+            place: dimms[..at].iter().filter(|d| d.node == dimm.node).count(),
+        };
+        all.dimms = Some(Dimms {
+            hot: Cell::new(1),
+            frames: dimms.iter().enumerate().map(place).collect(),
+            heat,
+            colour: hot,
+            period,
+            all_hot: !has_cold,
+        });
+        Ok(all)
+    }
+
+    fn heat(&mut self) -> Option<&mut Heat> {
+        self.dimms.as_mut()?.heat.as_mut()
+    }
+
+    fn on_dimms(&self) -> FrameState {
+        let trays = self.placement.policy().trays().unwrap_or_default();
+        if let Some(dimms) = &self.dimms {
+            dimms.hot.set(trays.hot);
+        }
+        // Pages in frames that are on no DIMM of the map have no colour.
+        let mut state = FrameState::default();
+        for socket in &trays.pages {
+            for (at, &(hot, cold)) in socket.iter().enumerate() {
+                let is_hot = at < trays.hot;
+                let all_are = trays.hot == socket.len();
+                let (hot, cold) = (u64::from(hot), u64::from(cold));
+                state.pages += hot + cold;
+                state.hot += hot;
+                state.misplaced += if is_hot { 0 } else { hot };
+                state.to_move += match (is_hot, all_are) {
+                    (_, true) => 0,
+                    (true, _) => cold,
+                    (false, _) => hot,
+                };
+                state.dimms.push((hot, cold));
+            }
+        }
+        state
+    }
+
+    /// Hot pages that have not been in use for a while are cold again.
+    fn cool_down(&mut self) {
+        let Some(heat) = self.dimms.as_ref().and_then(|dimms| dimms.heat.as_ref()) else {
+            return;
+        };
+        let policy = self.placement.policy();
+        let pages = self.placement.mapping().map(|(frame, _)| frame);
+        let cold: Vec<u32> = pages
+            .filter(|frame| policy.is_hot(*frame) && !heat.is_hot(*frame))
+            .collect();
+        for frame in cold {
+            self.placement.recolour(frame, Colour::Cold);
+        }
+    }
+
+    /// Nanoseconds between two intervals, if the policy says it.
+    pub fn period(&self) -> Option<u64> {
+        if let Some(dimms) = &self.dimms {
+            return Some(dimms.period);
+        }
+        Some(self.placement.daemons().period).filter(|period| *period > 0)
+    }
+
+    fn fault(page: Page) -> Fault {
+        Fault {
+            vpn: page.key(),
+            thread: 0,
+            socket: 0,
+            write: true,
+            now: 0,
+        }
+    }
+}
+
+impl DecideFrames for FramePolicy {
+    fn found(&mut self, frame: u32, page: Page, hot: bool) {
+        if let Some(dimms) = &self.dimms {
+            dimms.colour.store(hot || dimms.all_hot, Ordering::Relaxed);
+        }
+        self.placement.found(&FramePolicy::fault(page), frame);
+    }
+
+    fn gone(&mut self, frame: u32) {
+        if let Some(heat) = self.heat() {
+            heat.clear(frame);
+        }
+        self.placement.lost(frame);
+    }
+
+    fn strayed(&mut self, from: u32, to: u32) {
+        if let Some(heat) = self.heat() {
+            heat.shift(from, to);
+        }
+        self.placement.strayed(from, to);
+    }
+
+    fn used(&mut self, frame: u32, writes: bool) {
+        if let Some(heat) = self.heat() {
+            let change = heat.add(frame, if writes { Source::Store } else { Source::Slow });
+            if change.overheated {
+                heat.cool();
+            }
+            if change.became_hot {
+                self.placement.recolour(frame, Colour::Hot);
+            }
+            return;
+        }
+        let Some(vpn) = self.placement.page_in(frame) else {
+            return;
+        };
+        self.placement.sample(&Sample {
+            vpn,
+            frame,
+            source: match writes {
+                true => Source::Store,
+                false => Source::Slow,
+            },
+            thread: 0,
+            now: 0,
+        });
+    }
+
+    fn offered(&mut self, frame: u32) {
+        self.placement.offer(frame);
+    }
+
+    fn withdrawn(&mut self, frame: u32) {
+        self.placement.withdraw(frame);
+    }
+
+    fn decide(&mut self, remaps: &mut Vec<Remap>) {
+        self.asked.clear();
+        self.placement.tick(0, &mut self.asked);
+        remaps.extend(self.asked.iter().map(|one| Remap {
+            from: one.from,
+            to: one.to,
+        }));
+    }
+
+    fn moved(&mut self, done: Remap) {
+        if let Some(vpn) = self.placement.page_in(done.from) {
+            let Remap { from, to } = done;
+            if let Some(heat) = self.heat() {
+                heat.shift(from, to);
+            }
+            self.placement.moved(&Move { vpn, from, to });
+            self.placement.withdraw(from);
+        }
+    }
+
+    fn fixed(&mut self, frame: u32) {
+        self.placement.fixed(frame);
+    }
+
+    fn review(&mut self) {
+        self.cool_down();
+        self.placement.review();
+    }
+
+    fn is_hot(&self, frame: u32) -> bool {
+        let policy = self.placement.policy();
+        policy.heat().is_some_and(|heat| heat.is_hot(frame)) || policy.is_hot(frame)
+    }
+
+    fn wants_uses(&self) -> bool {
+        if let Some(dimms) = &self.dimms {
+            return dimms.heat.is_some();
+        }
+        let daemons = self.placement.daemons();
+        daemons.period > 0 && daemons.sample_period > 0
+    }
+
+    fn class(&self, frame: u32) -> u8 {
+        match &self.dimms {
+            None => {
+                let mut mates = self.placement.frames().bin_mates(frame);
+                u8::from(!mates.any(|mate| self.is_hot(mate)))
+            }
+            Some(dimms) => {
+                let at = dimms
+                    .frames
+                    .iter()
+                    .find(|d| frame.wrapping_sub(d.first) < d.frames);
+                // Of each node the first ones are hot.
+                at.map_or(0, |dimm| match dimm.place < dimms.hot.get() {
+                    true => 1,
+                    false => 2,
+                })
+            }
+        }
+    }
+
+    fn state(&self) -> FrameState {
+        if self.dimms.is_some() {
+            return self.on_dimms();
+        }
+        let pages = self.placement.mapping();
+        let pages = pages.map(|(frame, _)| (frame, self.is_hot(frame)));
+        let all = Conflicts::count(self.placement.topology(), pages);
+        FrameState {
+            pages: all.pages,
+            hot: all.hot,
+            misplaced: all.hot_in_conflict,
+            to_move: all.hot_to_move,
+            dimms: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tier::live_spec;
+
+    fn spans() -> Spans {
+        Spans::parse("Node 0, zone Normal\n spanned 64\n start_pfn: 0\n", 4096).unwrap()
+    }
+
+    fn page(number: u64) -> Page {
+        Page::new(1, number)
+    }
+
+    /// Frames 3 and 11 share a bin of eight. The reserve has frames of a bin that is hot and of one that is not.
+    #[test]
+    fn two_hot_pages_of_a_bin_are_parted_by_a_frame_of_the_reserve() {
+        let cache = CacheOfNodes {
+            bytes: 8 * 4096,
+            ways: 1,
+        };
+        let spec = live_spec("dynamic").unwrap();
+        let mut policy = FramePolicy::of_bins(&spec, &spans(), 4096, cache).unwrap();
+        for (number, frame) in [3, 11, 4, 21].into_iter().enumerate() {
+            policy.found(frame, page(number as u64), false);
+        }
+        for _ in 0..4 {
+            [3, 11, 4]
+                .into_iter()
+                .for_each(|frame| policy.used(frame, true));
+        }
+        assert_eq!((policy.state().hot, policy.state().misplaced), (3, 2));
+        let mut remaps = Vec::new();
+        policy.decide(&mut remaps);
+        assert_eq!(remaps, [], "there is no reserve");
+        policy.offered(20);
+        policy.review();
+        policy.decide(&mut remaps);
+        assert_eq!(remaps, [], "its bin is as hot");
+        policy.offered(30);
+        policy.review();
+        policy.decide(&mut remaps);
+        assert_eq!(remaps, [Remap { from: 3, to: 30 }]);
+        // It came elsewhere, and from there to where it was to go.
+        policy.strayed(3, 12);
+        assert_eq!(policy.state().misplaced, 2, "with the one of frame 4");
+        remaps.clear();
+        policy.decide(&mut remaps);
+        assert_eq!(remaps, [Remap { from: 4, to: 30 }]);
+        policy.moved(remaps[0]);
+        assert_eq!((policy.state().misplaced, policy.state().pages), (0, 4));
+        policy.gone(30);
+        assert_eq!(policy.state().pages, 3);
+        // A page that cannot be moved stays, and the other one goes.
+        policy.found(19, page(9), false);
+        (0..6).for_each(|_| policy.used(19, true));
+        (0..9).for_each(|_| policy.used(11, true));
+        policy.fixed(19);
+        policy.offered(30);
+        remaps.clear();
+        policy.decide(&mut remaps);
+        assert_eq!(remaps, [Remap { from: 11, to: 30 }]);
+    }
+
+    #[test]
+    fn pages_in_use_come_to_the_first_dimm_and_cold_ones_leave_it() {
+        let spec = live_spec("trays").unwrap();
+        let dimm = |first| DimmFrames {
+            name: format!("D{first}"),
+            node: 0,
+            first,
+            frames: 32,
+        };
+        let dimms = [dimm(0), dimm(32)];
+        let mut policy = FramePolicy::of_dimms(&spec, &spans(), &dimms, 4096, true).unwrap();
+        for frame in [1, 2, 40, 41] {
+            policy.found(frame, page(frame.into()), false);
+        }
+        [5, 6, 50, 51]
+            .into_iter()
+            .for_each(|frame| policy.offered(frame));
+        (0..4).for_each(|_| policy.used(40, true));
+        assert_eq!(policy.state().dimms, [(0, 2), (1, 1)]);
+        let mut remaps = Vec::new();
+        policy.decide(&mut remaps);
+        let remap = |from, to| Remap { from, to };
+        assert_eq!(remaps, [remap(1, 50), remap(2, 51), remap(40, 5)]);
+        remaps.iter().for_each(|done| policy.moved(*done));
+        assert_eq!(policy.state().dimms, [(1, 0), (0, 3)]);
+        assert_eq!(policy.state().to_move, 0);
+        // What is not in use any more is cold again.
+        (0..200).for_each(|_| policy.used(50, true));
+        policy.review();
+        assert_eq!(policy.state().dimms, [(0, 1), (1, 2)]);
+        // By name instead.
+        let mut policy = FramePolicy::of_dimms(&spec, &spans(), &dimms, 4096, false).unwrap();
+        policy.found(1, page(1), true);
+        policy.found(40, page(2), false);
+        assert_eq!(policy.state().dimms, [(1, 0), (0, 1)]);
+        assert!(!policy.wants_uses());
+        let spec = live_spec("channels").unwrap();
+        let mut policy = FramePolicy::of_dimms(&spec, &spans(), &dimms, 4096, true).unwrap();
+        (1..5).for_each(|frame| policy.found(frame, page(frame.into()), false));
+        policy.offered(33);
+        policy.offered(34);
+        policy.decide(&mut remaps);
+        assert_eq!(remaps.len(), 3 + 2, "half of them on each");
+    }
+
+    #[test]
+    fn what_does_not_go_with_the_machine_is_refused_in_a_line() {
+        let bins = |bytes, ways| {
+            let cache = CacheOfNodes { bytes, ways };
+            FramePolicy::of_bins("dynamic:period=1s", &spans(), 4096, cache)
+                .err()
+                .unwrap()
+        };
+        assert!(bins(5000, 1).starts_with("--cache: 5000 bytes"));
+        assert!(bins(8192, 4).contains("in each of 4 ways"));
+        for key in ["hot=0+4KiB", "map=0+1GiB", "model=10/20", "remote=0+4KiB"] {
+            let why = live_spec(&format!("trays:{key}")).unwrap_err();
+            assert!(
+                why.contains("for the model") && !why.contains('\n'),
+                "{why}"
+            );
+        }
+        let spec = live_spec("trays:dimms=3").unwrap();
+        let one = DimmFrames {
+            name: "A".into(),
+            node: 0,
+            first: 0,
+            frames: 64,
+        };
+        let why = FramePolicy::of_dimms(&spec, &spans(), &[one], 4096, true)
+            .err()
+            .unwrap();
+        assert!(why.starts_with("3 hot DIMMs"), "{why}");
+    }
+}

@@ -1,0 +1,105 @@
+//! Which parts of a run are recorded: windows of its work, which is counted in instructions. Pure: nothing here knows of a program or a clock.
+
+use std::time::Duration;
+
+/// So much of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// Instructions of all threads together.
+    Work(u64),
+    /// Time while it is recorded.
+    Time(Duration),
+}
+
+/// What of a run is recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Extent {
+    /// All of it.
+    #[default]
+    Whole,
+    /// Windows all over the run that are this share of it together, above 0 and below 1.
+    Sample(f64),
+    /// One window.
+    Window {
+        /// What comes before it.
+        skip: Amount,
+        /// How long it is; none: to the end.
+        length: Option<Amount>,
+    },
+}
+
+/// The shortest window, and the longest: in the one, warming takes most; in the other, a run is few windows.
+const SHORTEST: u64 = 200_000;
+const LONGEST: u64 = 10_000_000;
+/// Windows that a run has by the time that they grow.
+const MANY: f64 = 32.0;
+
+/// Draws where windows of a sample lie, one after the other: each in a stretch of its own, so that they are spread evenly, and
+/// anywhere in that, so that they do not go in step with the program.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    share: f64,
+    /// What is left of the stretch of the last window.
+    rest: u64,
+    random: u64,
+}
+
+impl Schedule {
+    /// A schedule for a share of a run.
+    pub fn new(share: f64) -> Schedule {
+        Schedule {
+            share: share.clamp(1e-6, 0.999_999),
+            rest: 0,
+            random: 0x9e37_79b9_7f4a_7c15,
+        }
+    }
+
+    /// After so much work of the program: how much is skipped next, and how long the window is that follows.
+    pub fn next(&mut self, done: u64) -> (u64, u64) {
+        let length = (done as f64 * self.share / MANY) as u64;
+        let length = length.clamp(SHORTEST, LONGEST);
+        let free = (length as f64 / self.share) as u64 - length;
+        let before = (free as f64 * self.draw()) as u64;
+        let gap = std::mem::replace(&mut self.rest, free - before) + before;
+        (gap, length)
+    }
+
+    /// A number from 0 to 1 (SplitMix64).
+    fn draw(&mut self) -> f64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.random;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ z >> 31) as f64 / u64::MAX as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Whatever the share, so much is recorded in the end, and a run of many windows has some in each of its tenths.
+        #[test]
+        fn windows_are_the_share_that_was_asked_for(ppm in 1_000u32..900_000) {
+            let share = f64::from(ppm) / 1e6;
+            let mut schedule = Schedule::new(share);
+            let (mut done, mut recorded, mut starts) = (0u64, 0u64, Vec::new());
+            while starts.len() < 400 {
+                let (gap, length) = schedule.next(done);
+                prop_assert!((SHORTEST..=LONGEST).contains(&length));
+                starts.push(done + gap);
+                done += gap + length;
+                recorded += length;
+            }
+            let got = recorded as f64 / (done + schedule.rest) as f64;
+            prop_assert!((got / share - 1.0).abs() < 0.01, "{got} for {share}");
+            prop_assert!(starts.windows(2).all(|pair| pair[0] + SHORTEST <= pair[1]));
+            for tenth in 5..10 {
+                let (from, to) = (done / 10 * tenth, done / 10 * (tenth + 1));
+                prop_assert!(starts.iter().any(|start| (from..to).contains(start)));
+            }
+        }
+    }
+}

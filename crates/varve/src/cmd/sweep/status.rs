@@ -1,0 +1,113 @@
+//! `varve sweep status`.
+
+use super::{NAMED, Opened, command_of, shown};
+use crate::args::StatusArgs;
+use crate::sweep::progress::{Given, Stage, stages};
+use crate::sweep::slurm::{self, Silent, Task, Tasks};
+use crate::sweep::submission::{self, Submission};
+use crate::ui::{Done, failed, print};
+use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+pub fn status(a: &StatusArgs) -> Done {
+    let opened = Opened::open(&a.file, a.out.as_deref())?;
+    let Opened {
+        sweep,
+        out,
+        keep,
+        keys,
+    } = &opened;
+    let submitted = submission::all(out).map_err(failed)?;
+    let jobs: Vec<String> = submitted.values().filter_map(|s| s.job.clone()).collect();
+    // Files say the rest where no scheduler is.
+    let (tasks, silent) = match slurm::tasks(&jobs) {
+        Ok(tasks) => (tasks, None),
+        Err(Silent::Absent(program)) => (
+            Tasks::new(),
+            Some(format!(
+                "no scheduler was found: there is no `{program}` here; run this where Slurm's commands are to know what waits and runs"
+            )),
+        ),
+        Err(Silent::Said(line)) => (
+            Tasks::new(),
+            Some(format!("what waits and runs is not known: {line}")),
+        ),
+    };
+    let standing = opened.standing();
+    let given = Given::of(&submitted);
+    let all = stages((sweep, &standing), (keep, keys), (&given, &tasks), out);
+    let count = |is: &dyn Fn(&Stage) -> bool| all.iter().filter(|stage| is(stage)).count();
+    let counts = [
+        ("done", count(&|s| *s == Stage::Done)),
+        ("running", count(&|s| *s == Stage::Running)),
+        ("waiting", count(&|s| *s == Stage::Waiting)),
+        ("failed", count(&|s| matches!(s, Stage::Failed(_)))),
+        ("missing", count(&|s| *s == Stage::Missing)),
+    ];
+    let failures: Vec<(usize, &str)> = all
+        .iter()
+        .enumerate()
+        .filter_map(|(number, stage)| match stage {
+            Stage::Failed(why) => Some((number, &why[..])),
+            _ => None,
+        })
+        .collect();
+    let jobs: Vec<Json> = submitted.values().filter_map(|s| job(s, &tasks)).collect();
+    if a.json {
+        let counts: BTreeMap<&str, usize> = counts.into_iter().collect();
+        let failures: Vec<Json> = failures
+            .iter()
+            .map(|(number, why)| json!({"number": number, "point": shown(sweep, *number), "why": why, "command": command_of(sweep, *number)}))
+            .collect();
+        let said = json!({
+            "points": all.len(),
+            "counts": counts,
+            "other_build": standing.others(),
+            "failures": failures,
+            "jobs": jobs,
+            "unknown": silent,
+        });
+        print(serde_json::to_string_pretty(&said).map_err(failed)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut lines = vec![format!("{} points", all.len())];
+    lines.extend(counts.iter().map(|(word, n)| format!("  {word:8}{n:8}")));
+    for (number, why) in failures.iter().take(NAMED) {
+        lines.push(format!("failed: {}: {why}", shown(sweep, *number)));
+    }
+    if failures.len() > NAMED {
+        lines.push(format!(
+            "and {} more that failed: --json has all",
+            failures.len() - NAMED
+        ));
+    }
+    if standing.others() > 0 {
+        lines.push(format!(
+            "{} results are of another build of Varve, and do not count",
+            standing.others()
+        ));
+    }
+    print(lines.join("\n"));
+    if let Some(silent) = silent {
+        eprintln!("varve: note: {silent}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A job's tasks by where they are; what the scheduler has forgotten counts as ended.
+fn job(of: &Submission, tasks: &Tasks) -> Option<Json> {
+    let job = of.job.as_ref()?;
+    let (mut waiting, mut running) = (0, 0);
+    for place in 0..of.tasks {
+        match tasks.get(&(job.clone(), place)) {
+            Some(Task::Waits) => waiting += 1,
+            Some(Task::Runs) => running += 1,
+            _ => {}
+        }
+    }
+    let ended = of.tasks - waiting - running;
+    Some(
+        json!({"job": job, "tasks": of.tasks, "waiting": waiting, "running": running, "ended": ended}),
+    )
+}

@@ -1,0 +1,237 @@
+//! `varve tier` with a policy that chooses frames.
+
+use super::tier_frames_said::size;
+use super::tier_said::{beginning, names};
+use super::tier_way::{options, period, stop_flag_unless_command, told, way};
+use crate::args::tier::TierArgs;
+use crate::ui::{Done, Failure, wrong};
+use std::path::Path;
+use varve_live::probe::{Topology, dimm_places};
+use varve_live::tier::{
+    DecideFrames, DimmFrames, DimmRange, Energy, FrameOptions, Spans, Target, tier_frames,
+};
+use varve_pages::policies::{Entry, Needs};
+use varve_run::dimm_map;
+use varve_run::tier_frames::{CacheOfNodes, FramePolicy};
+
+pub fn tier(a: &TierArgs, target: &Target, entry: &Entry, spec: &str) -> Done {
+    for (given, option) in [(a.fast.is_some(), "--fast"), (a.nodes.is_some(), "--nodes")] {
+        if given {
+            return Err(wrong(format!(
+                "{option}: page policy {} chooses frames, whatever their node: leave it out",
+                entry.name
+            )));
+        }
+    }
+    if let Some(page) = a.page.filter(|page| ![4096, 2 << 20].contains(&page.0)) {
+        return Err(wrong(format!(
+            "--page: {} bytes: frames have 4KiB or 2MiB",
+            page.0
+        )));
+    }
+    let about = About::of(a, entry)?;
+    let trial = about.trial(spec).map_err(wrong)?;
+    let period = period(spec, trial.period())?;
+    let way = match trial.wants_uses() {
+        true => Some(way(a)?),
+        false => None,
+    };
+    if way.is_none() && a.observe.is_some() {
+        return Err(wrong(format!(
+            "--observe: page policy {spec} does not go by what is in use here: leave --observe out"
+        )));
+    }
+    let stop = stop_flag_unless_command(target);
+    let options = options(a, spec, way, period, &stop);
+    let frames = FrameOptions {
+        reserve: a.reserve.map_or(about.reserve(), |bytes| bytes.0),
+        reserve_given: a.reserve.is_some(),
+        hot: a.hot.clone(),
+        dimms: about.dimms(),
+    };
+    let mut notes = rivals();
+    if matches!(about, About::Dimms { .. }) && Energy::open(Path::new("/")).is_none() {
+        notes.push(
+            "power of the DRAM: not here (no RAPL domain `dram` in /sys/class/powercap that may be read)".into(),
+        );
+    }
+    let report = tier_frames(
+        target,
+        &options,
+        &frames,
+        |spans, dimms, page_bytes| about.policy(spec, spans, dimms, page_bytes),
+        |begun| {
+            let first = format!(
+                "exchanging frames of {} by {spec}: {}",
+                names(begun),
+                about.words(begun.room.page_bytes)
+            );
+            beginning(&first, &options, begun, &notes)
+                .iter()
+                .for_each(|line| eprintln!("varve: {line}"));
+        },
+    );
+    told(a, spec, report)
+}
+
+/// What frames are chosen by.
+enum About {
+    /// Bins of a DRAM cache.
+    Bins(CacheOfNodes),
+    /// DIMMs. `by_use`: hot is what is in use, rather than mappings that were named.
+    Dimms { map: Vec<DimmRange>, by_use: bool },
+}
+
+impl About {
+    fn of(a: &TierArgs, entry: &Entry) -> Result<About, Failure> {
+        let of_bins = entry.needs == Needs::MemoryMode;
+        let (wrong_ones, what) = match of_bins {
+            true => (
+                [
+                    (a.dimm_map.is_some(), "--dimm-map"),
+                    (!a.hot.is_empty(), "--hot"),
+                ],
+                "bins of a cache, and no DIMMs",
+            ),
+            false => (
+                [(a.cache.is_some(), "--cache"), (a.ways != 1, "--ways")],
+                "DIMMs, and no bins of a cache",
+            ),
+        };
+        if let Some((_, option)) = wrong_ones.into_iter().find(|(given, _)| *given) {
+            return Err(wrong(format!(
+                "{option}: page policy {} is about {what}: leave it out",
+                entry.name
+            )));
+        }
+        if of_bins {
+            return cache(a).map(About::Bins);
+        }
+        let map = match &a.dimm_map {
+            Some(file) => dimm_map::read(file).map_err(wrong)?,
+            None => {
+                let places = dimm_places(Path::new("/")).map_err(wrong)?;
+                let of = |(name, ranges)| DimmRange { name, ranges };
+                places.into_iter().map(of).collect()
+            }
+        };
+        Ok(About::Dimms {
+            map,
+            by_use: a.hot.is_empty(),
+        })
+    }
+
+    /// A policy on a machine of a few frames, to see what it wants.
+    fn trial(&self, spec: &str) -> Result<FramePolicy, String> {
+        let zones = "Node 0, zone Normal\n spanned 512\n start_pfn: 0\n";
+        let spans = Spans::parse(zones, 4096)?;
+        match self {
+            About::Bins(cache) => {
+                let small = CacheOfNodes {
+                    bytes: 64 * 4096 * u64::from(cache.ways),
+                    ..*cache
+                };
+                FramePolicy::of_bins(spec, &spans, 4096, small)
+            }
+            About::Dimms { map, by_use } => {
+                let dimm = |(first, dimm): (u32, &DimmRange)| DimmFrames {
+                    name: dimm.name.clone(),
+                    node: 0,
+                    first,
+                    frames: 1,
+                };
+                let dimms: Vec<DimmFrames> = (0..).zip(map).map(dimm).collect();
+                FramePolicy::of_dimms(spec, &spans, &dimms, 4096, *by_use)
+            }
+        }
+    }
+
+    fn policy(
+        &self,
+        spec: &str,
+        spans: &Spans,
+        dimms: &[DimmFrames],
+        page_bytes: u64,
+    ) -> Result<FramePolicy, String> {
+        match self {
+            About::Bins(cache) => FramePolicy::of_bins(spec, spans, page_bytes, *cache),
+            About::Dimms { by_use, .. } => {
+                FramePolicy::of_dimms(spec, spans, dimms, page_bytes, *by_use)
+            }
+        }
+    }
+
+    /// Bytes of the reserve of each node, unless something else is asked for.
+    fn reserve(&self) -> u64 {
+        match self {
+            About::Bins(cache) => cache.bytes / 8,
+            About::Dimms { .. } => 64 << 20,
+        }
+    }
+
+    fn dimms(&self) -> Vec<DimmRange> {
+        match self {
+            About::Bins(_) => Vec::new(),
+            About::Dimms { map, .. } => map.clone(),
+        }
+    }
+
+    fn words(&self, page_bytes: u64) -> String {
+        match self {
+            About::Bins(cache) => format!(
+                "bins of {} in a cache of {} and {} of each node",
+                size(page_bytes),
+                size(cache.bytes),
+                match cache.ways {
+                    1 => "one way".to_string(),
+                    ways => format!("{ways} ways"),
+                }
+            ),
+            About::Dimms { map, .. } => {
+                let names: Vec<&str> = map.iter().map(|dimm| dimm.name.as_str()).collect();
+                format!(
+                    "pages of {} on DIMMs {}",
+                    size(page_bytes),
+                    names.join(", ")
+                )
+            }
+        }
+    }
+}
+
+/// The DRAM cache: as given, or as the kernel tells.
+fn cache(a: &TierArgs) -> Result<CacheOfNodes, Failure> {
+    let bytes = match a.cache {
+        Some(bytes) => bytes.0,
+        None => {
+            let (topology, _) = Topology::read(Path::new("/"));
+            topology.dram_cache_bytes().map_err(|_| {
+                wrong(
+                    "the kernel tells of no one DRAM cache on this machine (/sys/devices/system/node/node*/memory_side_cache): give its size for each node, such as --cache 48GiB",
+                )
+            })?
+        }
+    };
+    let unit = 4096 * u64::from(a.ways);
+    if bytes == 0 || !bytes.is_multiple_of(unit) {
+        return Err(wrong(format!(
+            "--cache: {bytes} bytes are not a whole number of pages of 4 KiB in each of {} ways",
+            a.ways
+        )));
+    }
+    Ok(CacheOfNodes {
+        bytes,
+        ways: a.ways,
+    })
+}
+
+/// Who else moves pages into other frames.
+fn rivals() -> Vec<String> {
+    let balancing = std::fs::read_to_string("/proc/sys/kernel/numa_balancing");
+    match balancing.as_deref().map(str::trim) {
+        Ok("0") | Err(_) => Vec::new(),
+        Ok(mode) => vec![format!(
+            "NUMA balancing is on (kernel.numa_balancing = {mode}) and moves pages to other nodes, and so to other frames; it stays on, and what others move is counted (sysctl kernel.numa_balancing=0 turns it off)"
+        )],
+    }
+}

@@ -1,0 +1,95 @@
+//! What `varve tier` does alike for nodes and for frames: how uses are seen, how often, and what is told at the end.
+
+use super::live::ended;
+use super::tier_said::{as_json, end};
+use crate::args::tier::TierArgs;
+use crate::ui::{Done, Failure, failed, print, stop_flag, wrong};
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use varve_live::nodes::Kinds;
+use varve_live::tier::{Target, TierError, TierOptions, TierReport, Way, first_way};
+
+/// Between two intervals of a policy that has no daemon: new pages are placed.
+const PERIOD: Duration = Duration::from_secs(1);
+/// The shortest interval: the kernel's monitor tells no sooner, and looks at more of them would find nothing new.
+const SHORTEST: Duration = Duration::from_millis(10);
+/// The time between two intervals, of which a policy says something or not.
+pub(super) fn period(spec: &str, said: Option<u64>) -> Result<Duration, Failure> {
+    match said.map_or(PERIOD, Duration::from_nanos) {
+        period if period < SHORTEST => Err(wrong(format!(
+            "--policy {spec}: the shortest period of a live policy is 10ms"
+        ))),
+        period => Ok(period),
+    }
+}
+
+/// Options that hold for nodes and for frames alike; of nodes nothing is said.
+pub(super) fn options<'a>(
+    a: &TierArgs,
+    policy: &'a str,
+    way: Option<Way>,
+    period: Duration,
+    stop: &'a AtomicBool,
+) -> TierOptions<'a> {
+    TierOptions {
+        policy,
+        kinds: Kinds {
+            fast: Vec::new(),
+            slow: Vec::new(),
+        },
+        fast_bytes: None,
+        page_bytes: a.page.map(|bytes| bytes.0),
+        way,
+        period,
+        rate: a.rate.0,
+        core: a.core,
+        hold: a.hold,
+        time: a.time,
+        stop,
+    }
+}
+
+/// Tells what it came to.
+pub(super) fn told(a: &TierArgs, spec: &str, report: Result<TierReport, TierError>) -> Done {
+    let report = report.map_err(|error| match error {
+        TierError::Refused { .. } | TierError::Unseen { .. } | TierError::Frames(_) => {
+            failed(error)
+        }
+        _ => wrong(error),
+    })?;
+    match a.json {
+        true => print(serde_json::to_string_pretty(&as_json(spec, &report)).unwrap_or_default()),
+        // The program's own output is on standard output; ours goes beside it.
+        false => end(&report)
+            .iter()
+            .for_each(|line| eprintln!("varve: {line}")),
+    }
+    match report.status {
+        Some(status) => ended(&status),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Ctrl-C is a command's own; otherwise it is for us.
+pub(super) fn stop_flag_unless_command(
+    target: &Target,
+) -> std::sync::Arc<std::sync::atomic::AtomicBool> {
+    match target {
+        Target::Command(_) => std::sync::Arc::default(),
+        _ => stop_flag(),
+    }
+}
+
+/// The way to see what is in use: the one that was asked for, or the first that there is.
+pub(super) fn way(a: &TierArgs) -> Result<Way, Failure> {
+    let Some(way) = a.observe else {
+        return first_way().map_err(|why| failed(format!("nothing sees what is in use: {why}")));
+    };
+    match way.why_not() {
+        None => Ok(way),
+        Some(why) => Err(failed(format!(
+            "--observe {way}: {why}; without --observe the first way is taken that there is"
+        ))),
+    }
+}
