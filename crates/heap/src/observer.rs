@@ -21,6 +21,11 @@ pub trait Observer: Send + Sync {
     /// `bytes` were written at `address`.
     fn write(&self, address: u64, bytes: u64);
 
+    /// So many instructions are executed before the next access, beside those that read and write its bytes.
+    fn execute(&self, instructions: u64) {
+        let _ = instructions;
+    }
+
     /// An object was copied: it survived the nursery, left the observer space, or moved from one place to another. Or
     /// it was born, too large for the nursery: from [`Origin::Birth`], and from where it is.
     fn moved(&self, moved: Moved) {
@@ -87,4 +92,7 @@ impl Observer for Unobserved {
 
     #[inline(always)]
     fn write(&self, _: u64, _: u64) {}
+
+    #[inline(always)]
+    fn execute(&self, _: u64) {}
 }

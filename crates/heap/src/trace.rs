@@ -8,6 +8,7 @@
 //! them; objects that were reached are scanned last in, first out, while their lines are still in the cache.
 
 mod room;
+mod work;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
@@ -348,6 +349,7 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
         let (oldest, old) = std::mem::replace(turn, (slot, child));
         self.at = self.at.wrapping_add(1);
         if oldest != 0 {
+            self.trace.observer.execute(work::FOLLOW);
             let new = self.reach(old);
             if new != old {
                 let word = self.memory.word(place(oldest));
@@ -377,22 +379,30 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
             if end < length {
                 self.stack.push(entry + (1 << 32));
             }
+            trace
+                .observer
+                .execute(work::SCAN + (end - first) * work::SLOT);
             self.note_read(at, (end - first) * 4);
             let base = slot_at(at + u64::from(ARRAY_NARROW_BASE));
             for index in first as u32..end as u32 {
                 self.slot(base + index);
             }
         } else if info.listed == 0 {
+            let mut bits = info.bits;
+            let slots = u64::from(bits.count_ones());
+            trace.observer.execute(work::SCAN + slots * work::SLOT);
             self.note_read(at, u64::from(info.size));
             let base = slot_at(at + u64::from(STRUCT_BASE));
-            let mut bits = info.bits;
             while bits != 0 {
                 self.slot(base + bits.trailing_zeros());
                 bits &= bits - 1;
             }
         } else {
+            let listed = trace.shapes.listed(info);
+            let slots = listed.len() as u64;
+            trace.observer.execute(work::SCAN + slots * work::SLOT);
             self.note_read(at, u64::from(info.size));
-            for &offset in trace.shapes.listed(info) {
+            for &offset in listed {
                 self.slot(slot_at(at + u64::from(offset)));
             }
         }
@@ -484,6 +494,7 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
 
     #[inline(always)]
     fn keep_in_place(&mut self, r: Ref, header: Header, info: &Info, bytes: u64) {
+        self.trace.observer.execute(work::MARK);
         if !header.has(LARGE) {
             self.mark_lines(r, bytes);
         }
@@ -560,6 +571,7 @@ impl<'t, 'h, P: Places, O: Observer, A: Aligned, const FULL: bool, const PAR: bo
         // SAFETY: the header says that this thread copies `r`; `to` was just allocated by it; both have `bytes`
         // bytes.
         unsafe { memory.copy_payload(r, to, bytes) };
+        self.trace.observer.execute(work::COPY);
         memory.set_header(to, self.seen(header).survived(bits));
         memory
             .header_word(r)

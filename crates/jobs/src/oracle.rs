@@ -82,7 +82,7 @@ fn candidate(
                 memory: memory(i),
                 usual,
                 worthwhile: match counted(i) {
-                    true => threads::worthwhile(&seconds[i], most),
+                    true => threads::worthwhile(&seconds[i], usual, most),
                     false => usual,
                 },
                 seconds: &seconds[i],

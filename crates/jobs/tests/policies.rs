@@ -82,16 +82,25 @@ proptest! {
         }
     }
 
-    /// Algorithm 2 against its text: the first number of threads after which one more raises the speed-up by less than a tenth.
+    /// Algorithm 2 against its text: the first number of threads after which one more raises the speed-up by less than a tenth, or the
+    /// usual one if that pays all the way from there.
     #[test]
-    fn threads_are_added_as_long_as_they_pay(times in prop::collection::vec(0.1f64..100.0, 1..24)) {
-        let most = times.len() as u32;
-        let got = worthwhile(|t| times.get(t as usize - 1).copied(), most);
+    fn threads_are_added_as_long_as_they_pay(
+        times in prop::collection::vec(0.1f64..100.0, 1..24),
+        usual in 1usize..26,
+    ) {
+        let most = times.len();
+        let got = worthwhile(|t| times.get(t as usize - 1).copied(), usual as u32, most as u32);
         let speedup = |t: usize| times[0] / times[t - 1];
-        let want = (1..times.len())
-            .find(|&t| (speedup(t + 1) - speedup(t)) / speedup(t) < 0.1)
-            .unwrap_or(times.len());
-        prop_assert_eq!(got as usize, want);
+        let stops = |from: usize| {
+            let stop = (from..most).find(|&t| speedup(t + 1) < speedup(t) * 1.1);
+            stop.unwrap_or(most)
+        };
+        let first = stops(1);
+        let crosses = first < usual
+            && usual <= most
+            && speedup(usual) >= speedup(first) * 1.1f64.powi((usual - first) as i32);
+        prop_assert_eq!(got as usize, if crosses { stops(usual) } else { first });
     }
 
     /// Together, programs never have more threads than there are cores, as far as each having one allows; and none has more than

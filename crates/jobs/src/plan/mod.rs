@@ -184,7 +184,14 @@ pub fn plan(
         fast_bytes: &placement.fast_bytes,
     };
     let worthwhile: Vec<u32> = (0..demands.len())
-        .map(|i| worthwhile(&demands[i], memories[i], host.cores))
+        .map(|i| {
+            worthwhile(
+                &demands[i],
+                memories[i],
+                group.programs[i].threads,
+                host.cores,
+            )
+        })
         .collect();
     let threads: Vec<u32> = match strategy.threads {
         false => group.programs.iter().map(|p| p.threads).collect(),
@@ -273,10 +280,10 @@ fn place_all(
 }
 
 /// Threads worthwhile in a memory (Algorithm 2); what was not measured there is not worth more than one.
-fn worthwhile(demand: &Demand, memory: Memory, cores: u32) -> u32 {
+fn worthwhile(demand: &Demand, memory: Memory, usual: u32, cores: u32) -> u32 {
     let curve = demand.curve(memory);
     let most = curve.last().map_or(1, |p| p.threads).min(cores);
-    threads::worthwhile(|t| demand.seconds(memory, t), most)
+    threads::worthwhile(|t| demand.seconds(memory, t), usual, most)
 }
 
 fn written(demand: &Demand, memory: Memory, threads: u32) -> f64 {

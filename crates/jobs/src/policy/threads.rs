@@ -6,21 +6,31 @@ use crate::kinds::Memory;
 pub const PAYS: f64 = 0.1;
 
 /// Algorithm 2: threads are added as long as each raises the speed-up by a tenth. `seconds` is how long the program takes with so
-/// many; it is asked for 1, 2, 3 and so on, never for more than `most`. `None` from it ends the search: more was not measured.
-pub fn worthwhile(mut seconds: impl FnMut(u32) -> Option<f64>, most: u32) -> u32 {
+/// many; it is asked for 1, 2, 3 and so on, and for `usual`, never for more than `most`. `None` from it ends the search: more was not
+/// measured.
+///
+/// Beyond the paper: a number at which the program is slower does not hide its `usual` one, if all threads up to that one raise the
+/// speed-up by a tenth each on average. Caches that the threads share may just not be enough in between.
+pub fn worthwhile(seconds: impl Fn(u32) -> Option<f64>, usual: u32, most: u32) -> u32 {
     let Some(alone) = seconds(1) else { return 1 };
-    let mut speedup = 1.0;
-    for threads in 1..most {
-        let Some(more) = seconds(threads + 1) else {
-            return threads;
-        };
-        let next = alone / more;
-        if (next - speedup) / speedup < PAYS {
-            return threads;
+    let speedup = |threads: u32| {
+        (threads <= most)
+            .then(|| seconds(threads))
+            .flatten()
+            .map(|s| alone / s)
+    };
+    let pays = |from: u32, to: u32| match (speedup(from), speedup(to)) {
+        (Some(before), Some(after)) => after >= before * (1.0 + PAYS).powi((to - from) as i32),
+        _ => false,
+    };
+    let mut threads = 1;
+    loop {
+        threads = match threads {
+            t if pays(t, t + 1) => t + 1,
+            t if t < usual && pays(t, usual) => usual,
+            t => return t,
         }
-        speedup = next;
     }
-    most.max(1)
 }
 
 /// What is known of a program's threads in the memory that it is in.

@@ -211,6 +211,7 @@ impl Translator<'_, '_> {
         let mut facts = None;
         for &(index, hits) in &known {
             let place = self.env.instance.funcs[index as usize];
+            self.execute_guard();
             let same = self.b.ins().icmp_imm_s(IntCC::Equal, func, place as i64);
             let (yes, no) = (self.b.create_block(), self.b.create_block());
             self.b.ins().brif(same, yes, &[], no, &[]);

@@ -6,11 +6,14 @@
 //! | arithmetic, a load or store at an address, a branch, a field | 1 |
 //! | `br_table`, an element of an array or table | 3 |
 //! | a type test or cast | 4 |
-//! | a call, and its return | 5 |
-//! | an allocation | 6 |
+//! | a target of a call through a reference that is guessed | 3 |
+//! | a call that is not inlined, and its return | 10 |
+//! | an allocation | 12 |
 //!
-//! These are estimates of what an optimizing compiler makes of them, read off its code and not measured. They are summed up while code is translated; where
-//! blocks of code meet, what is not yet with an access is added to a counter in memory, which the next access takes along.
+//! A quarter comes on top of what operators take: moves between registers, and values that find none. These are estimates of what an
+//! optimizing compiler makes of them, read off its code. `bench/instructions/run` sets their sums beside what is executed. They are
+//! summed up while code is translated; where blocks of code meet, what is not yet with an access is added to a counter in memory,
+//! which the next access takes along.
 //!
 //! An access is *dependent* if its address is what the access before it has loaded.
 
@@ -26,7 +29,7 @@ use wasmparser::Operator;
 
 /// What is known, while code is translated, of what was recorded.
 pub(super) struct Recorded {
-    /// Instructions since the last access or block.
+    /// Instructions since the last access or block, in quarters.
     pending: u32,
     /// Whether the counter in memory is known to be 0.
     counted: bool,
@@ -76,6 +79,19 @@ const _: () = assert!(
 /// 0.0) / 2, the load among them; callgrind, six rounds, 23 November 2026.
 const CHECK: [u32; 4] = [4, 4, 3, 1];
 
+/// Instructions of a call, and of the return: arguments, the frame, the test for the stack's end, what is kept across it. They are told
+/// with the fetch of the called code, so that an inlined call has none.
+const CALL: u32 = 10;
+
+/// Instructions that compare a function with one that is guessed.
+const GUARD: u32 = 3;
+
+/// What `pending` counts in, of an instruction.
+const QUARTER: u32 = 4;
+
+/// Quarters of an instruction for each that [`cost`] tells.
+const WITH_MOVES: u32 = 5;
+
 /// Instructions of an operator.
 fn cost(op: &Operator<'_>) -> u32 {
     use Operator::*;
@@ -91,12 +107,12 @@ fn cost(op: &Operator<'_>) -> u32 {
         RefTestNonNull { .. } | RefTestNullable { .. } => 4,
         RefCastNonNull { .. } | RefCastNullable { .. } => 4,
         BrOnCast { .. } | BrOnCastFail { .. } => 4,
-        Call { .. } | CallIndirect { .. } | CallRef { .. } => 5,
-        ReturnCall { .. } | ReturnCallIndirect { .. } | ReturnCallRef { .. } => 5,
+        Call { .. } | CallIndirect { .. } | CallRef { .. } => 0,
+        ReturnCall { .. } | ReturnCallIndirect { .. } | ReturnCallRef { .. } => 0,
         Throw { .. } | ThrowRef | Rethrow { .. } => 5,
-        StructNew { .. } | StructNewDefault { .. } | ArrayNew { .. } => 6,
-        ArrayNewDefault { .. } | ArrayNewFixed { .. } => 6,
-        ArrayNewData { .. } | ArrayNewElem { .. } => 6,
+        StructNew { .. } | StructNewDefault { .. } | ArrayNew { .. } => 12,
+        ArrayNewDefault { .. } | ArrayNewFixed { .. } => 12,
+        ArrayNewData { .. } | ArrayNewElem { .. } => 12,
         _ => 1,
     }
 }
@@ -148,7 +164,7 @@ impl Translator<'_, '_> {
     /// Before an operator is translated.
     pub(super) fn begin_operator(&mut self, op: &Operator<'_>) {
         if self.observes() {
-            self.recorded.pending += if self.is_mark(op) { 0 } else { cost(op) };
+            self.recorded.pending += WITH_MOVES * if self.is_mark(op) { 0 } else { cost(op) };
             if joins(op) {
                 self.carry();
             }
@@ -177,6 +193,7 @@ impl Translator<'_, '_> {
         if self.observes() {
             let (from, _) = self.env.module.bytecode(self.job.index);
             let at = self.i64(code_at(self.env.instance_id, from) as i64);
+            self.recorded.pending += QUARTER * CALL;
             self.fetched = self.append(Kind::Fetch, None, at, 0);
         }
     }
@@ -195,7 +212,7 @@ impl Translator<'_, '_> {
 
     /// Adds what is pending to the counter in memory.
     fn carry(&mut self) {
-        let pending = std::mem::take(&mut self.recorded.pending);
+        let pending = (std::mem::take(&mut self.recorded.pending) + QUARTER / 2) / QUARTER;
         self.recorded.counted = false;
         self.recorded.loaded = None;
         if pending == 0 {
@@ -236,6 +253,14 @@ impl Translator<'_, '_> {
         self.recorded = Recorded::default();
     }
 
+    /// Adds what compares a function with one that is guessed. Code goes on in two places then.
+    pub(super) fn execute_guard(&mut self) {
+        if self.observes() {
+            self.recorded.pending += QUARTER * GUARD;
+            self.carry();
+        }
+    }
+
     /// Records an access to `bytes` at the host's `address` in the heap or the store's region; `reference` is what the
     /// address was computed from.
     pub(super) fn observe(
@@ -267,7 +292,7 @@ impl Translator<'_, '_> {
     /// Adds a persistence check's other instructions.
     pub(super) fn execute_check(&mut self, bias: Bias) {
         if self.observes() {
-            self.recorded.pending += CHECK[bias as usize];
+            self.recorded.pending += QUARTER * CHECK[bias as usize];
         }
     }
 
@@ -290,7 +315,8 @@ impl Translator<'_, '_> {
 
     /// The operator is not executed: what it would load is known.
     pub(super) fn not_executed(&mut self, op_cost: u32) {
-        self.recorded.pending = self.recorded.pending.saturating_sub(op_cost);
+        let told = WITH_MOVES * op_cost;
+        self.recorded.pending = self.recorded.pending.saturating_sub(told);
     }
 
     /// Remembers what the last access loaded.
@@ -303,7 +329,8 @@ impl Translator<'_, '_> {
         let recording = self.recording()?;
         let flags = MemFlagsData::trusted();
         let dependent = from.is_some() && from == self.recorded.loaded;
-        let instructions = std::mem::take(&mut self.recorded.pending);
+        let instructions = self.recorded.pending / QUARTER;
+        self.recorded.pending %= QUARTER;
         let word = i64::from(instructions) << INSTRUCTIONS_SHIFT
             | i64::from(bytes) << SIZE_SHIFT
             | (kind as i64) << KIND_SHIFT

@@ -46,6 +46,8 @@ const PAGE: u64 = 4096;
 const ACCESSES: usize = 4096;
 /// Accesses for which there is room beyond: straight code looks only now and then whether the buffer is full.
 pub(crate) const SLACK: usize = 128;
+/// Bytes that an instruction of a loop reads or writes which copies or fills memory: AVX's.
+const VECTOR_BYTES: u32 = 32;
 /// Bytes of an access at most; longer ones are several.
 const MOST_BYTES: u64 = 4096;
 
@@ -262,12 +264,13 @@ impl Recording {
         }
     }
 
-    /// Appends an op, of one instruction.
+    /// Appends an op, of an instruction for each vector of its bytes.
     fn push(&self, rest: &mut Rest, kind: Kind, at: u64, bytes: u16) {
         // SAFETY: as in `drain_into`: `next` is inside of the buffer whenever nobody appends.
         let full = unsafe {
             let cursor = &mut *self.cursor.get();
-            let instructions = std::mem::take(&mut cursor.instructions) as u32 + 1;
+            let own = u32::from(bytes).div_ceil(VECTOR_BYTES).max(1);
+            let instructions = std::mem::take(&mut cursor.instructions) as u32 + own;
             cursor.next.write(Op::new(kind, at, bytes, instructions));
             cursor.next = cursor.next.add(1);
             cursor.next >= cursor.end
@@ -399,6 +402,10 @@ impl Observer for Watch {
 
     fn write(&self, address: u64, bytes: u64) {
         self.0.record(Kind::Write, address, bytes);
+    }
+
+    fn execute(&self, instructions: u64) {
+        self.0.execute(instructions);
     }
 
     fn stage(&self, kind: GcKind, stage: Stage) {

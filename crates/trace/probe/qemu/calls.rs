@@ -65,7 +65,7 @@ pub extern "C" fn on_call(
         STAT | ACCESS if MARKED.load(Relaxed) => mark(number, a),
         NEWFSTATAT | FACCESSAT | FACCESSAT2 | STATX if MARKED.load(Relaxed) => mark(number, b),
         MUNMAP | MREMAP => stacks::forget_stacks(a, b),
-        MPROTECT if c & PROT_READ == 0 => stacks::forget_stacks(a, b),
+        MPROTECT if c & PROT_READ == 0 => stacks::cannot_read(a, b),
         MMAP if d & MAP_FIXED != 0 => stacks::forget_stacks(a, b),
         _ if may_wait(call) => shared().enter_wait(slot),
         _ => {}
@@ -125,12 +125,16 @@ pub extern "C" fn on_return(_: Id, number: c_uint, call: i64, result: i64) {
             const STACK: u64 = 0x20000;
             if args[3] & STACK != 0 {
                 write_stack(&shared, result as u64, args[1]);
-                stacks::add_stack(result as u64, (result as u64).saturating_add(args[1]));
+                stacks::add_for_stacks(result as u64, args[1]);
+                if args[2] & PROT_READ != 0 {
+                    stacks::can_read(result as u64, args[1]);
+                }
             }
             if args[2] & EXECUTABLE != 0 && (args[4] as i32) >= 0 {
                 write_module(&shared, result as u64, args[1], args[5], args[4] as i32);
             }
         }
+        MPROTECT if !failed && args[2] & PROT_READ != 0 => stacks::can_read(args[0], args[1]),
         MUNMAP if !failed => shared.put(slot, EVENT_UNMAP, &[args[0], args[1]]),
         MREMAP if !failed => {
             shared.put(slot, EVENT_UNMAP, &[args[0], args[1]]);

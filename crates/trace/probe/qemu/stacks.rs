@@ -42,7 +42,9 @@ struct State {
     told: Vec<HashSet<u64>>,
     /// The first thread's stack has been told.
     has_first_stack: bool,
-    /// Where stacks of threads are: these can be read as they are, and everything else only by a call.
+    /// What was mapped for stacks of threads.
+    for_stacks: Vec<(u64, u64)>,
+    /// What of it can be read as it is: from each address up to the end of its range. Everything else is read by a call.
     stacks: Vec<(u64, u64)>,
     /// Rules that were looked up, by return address.
     rules: Vec<(u64, Option<Rule>)>,
@@ -57,6 +59,7 @@ static mut STATE: Mutex<State> = Mutex::new(State {
     mapped: Vec::new(),
     told: Vec::new(),
     has_first_stack: false,
+    for_stacks: Vec::new(),
     stacks: Vec::new(),
     rules: Vec::new(),
 });
@@ -91,6 +94,7 @@ pub fn begin_child() {
             mapped: Vec::new(),
             told: Vec::new(),
             has_first_stack: false,
+            for_stacks: Vec::new(),
             stacks: Vec::new(),
             rules: Vec::new(),
         }));
@@ -128,18 +132,36 @@ pub fn add_mapping(line: &str) {
     }
 }
 
-/// A thread has its stack here.
-pub fn add_stack(start: u64, end: u64) {
-    state().stacks.push((start, end));
+/// This was mapped for the stack of a thread, or for those of several.
+pub fn add_for_stacks(start: u64, bytes: u64) {
+    state().for_stacks.push((start, start.saturating_add(bytes)));
 }
 
-/// What is in this range is about to change: it may not be readable any more.
-pub fn forget_stacks(start: u64, bytes: u64) {
+/// This can be read from now on. Where it was mapped for stacks it holds one.
+pub fn can_read(start: u64, bytes: u64) {
     let end = start.saturating_add(bytes);
     let mut state = state();
-    state
-        .stacks
-        .retain(|stack| stack.1 <= start || end <= stack.0);
+    let holds = |range: &(u64, u64)| range.0 <= start && end <= range.1;
+    if state.for_stacks.iter().any(holds) && !state.stacks.iter().any(holds) {
+        state.stacks.push((start, end));
+    }
+}
+
+/// What is in this range is about to change.
+pub fn forget_stacks(start: u64, bytes: u64) {
+    cannot_read(start, bytes);
+    let end = start.saturating_add(bytes);
+    state().for_stacks.retain(is_outside(start, end));
+}
+
+/// This may not be readable any more.
+pub fn cannot_read(start: u64, bytes: u64) {
+    let end = start.saturating_add(bytes);
+    state().stacks.retain(is_outside(start, end));
+}
+
+fn is_outside(start: u64, end: u64) -> impl Fn(&(u64, u64)) -> bool {
+    move |range| range.1 <= start || end <= range.0
 }
 
 /// Tells the stack of a call, unless the thread has told it before: the return address, where it is, and rbp. Gives its
