@@ -379,3 +379,135 @@ impl Blocks for Alone<'_> {
         Ok(Arc::new(block))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{BLOCK_OPS, End, FileHeader, TraceWriter};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use varve_machine::Op;
+
+    /// A trace of so many blocks of each of some threads, by turns.
+    fn trace(blocks: usize, threads: u32, at_once: usize) -> (tempfile::TempDir, Arc<SharedTrace>) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.trace");
+        let file = std::fs::File::create(&path).unwrap();
+        let mut writer = TraceWriter::new(file, &path, &FileHeader::default()).unwrap();
+        let ops = vec![Op::read(64, 8, 1); BLOCK_OPS];
+        for block in 0..blocks {
+            for thread in 0..threads {
+                let first = Op::read((block as u64) << 20 | u64::from(thread), 8, 1);
+                writer.push(thread, &[first]).unwrap();
+                writer.push(thread, &ops[1..]).unwrap();
+            }
+        }
+        writer.finish(End::default()).unwrap();
+        let shared = SharedTrace::open(&path, at_once).unwrap();
+        assert_eq!(shared.reader.blocks().len(), blocks * threads as usize);
+        (folder, shared)
+    }
+
+    fn next(reading: &mut Reading, number: usize) -> Arc<Block> {
+        let block = reading.next(number, Arc::default()).unwrap();
+        let mut alone = Alone::new(reading.reader());
+        assert_eq!(block, alone.next(number, Arc::default()).unwrap());
+        block
+    }
+
+    #[test]
+    fn a_block_is_decoded_once_for_all_and_kept_until_the_last_has_taken_it() {
+        let (_folder, shared) = trace(3, 1, 3);
+        let [mut a, mut b, mut c] = [0; 3].map(|_| Reading::begin(&shared, 0));
+        let first = next(&mut a, 0);
+        assert!(Arc::ptr_eq(&first, &next(&mut b, 0)));
+        assert!(Arc::ptr_eq(&first, &next(&mut c, 0)));
+        assert!(matches!(shared.state().places[0].slot, Slot::Empty));
+        // The memory of a block that nobody holds any more is used again.
+        drop(first);
+        let second = next(&mut a, 1);
+        next(&mut b, 1);
+        drop(c);
+        assert!(matches!(shared.state().places[1].slot, Slot::Empty));
+        drop((a, b, second));
+        let state = shared.state();
+        assert!(state.readings.iter().all(|reading| reading.ended));
+    }
+
+    #[test]
+    fn alone_it_keeps_nothing_and_a_late_one_is_waited_for_by_nobody() {
+        let (_folder, shared) = trace(KEPT + 6, 1, 1);
+        let mut one = Reading::begin(&shared, 0);
+        for number in 0..KEPT + 4 {
+            next(&mut one, number);
+            assert_eq!(shared.state().kept, 0);
+        }
+        drop(one);
+        let (_folder, shared) = trace(KEPT + 6, 1, 2);
+        shared.state().running += 1; // so that nothing is decoded ahead
+        let mut early = Reading::begin(&shared, 0);
+        for number in 0..KEPT + 4 {
+            next(&mut early, number);
+        }
+        shared.state().running -= 1;
+        let mut late = Reading::begin(&shared, 0);
+        next(&mut early, KEPT + 4);
+        next(&mut late, 0);
+        assert!(shared.state().kept <= AHEAD);
+    }
+
+    /// Readings of different speed, of which some end early, get the blocks that are in the file; what is kept stays bounded; and
+    /// no more go on at a time than may.
+    #[test]
+    fn readings_in_step_get_the_same_however_fast_they_are() {
+        for (threads, at_once, readings) in [(1, 1, 3), (1, 2, 5), (3, 2, 4), (40, 4, 3)] {
+            let blocks = (KEPT + 2 * threads as usize + 9).div_ceil(threads as usize);
+            let (_folder, shared) = trace(blocks, threads, at_once);
+            let (busy, most) = (AtomicUsize::new(0), shared.state().most);
+            thread::scope(|scope| {
+                for number in 0..readings {
+                    let (shared, busy) = (&shared, &busy);
+                    scope.spawn(move || {
+                        let mut reading = Reading::begin(shared, 0);
+                        let all = shared.reader.blocks().len();
+                        // Threads of a trace go on by turns of their own.
+                        let mut order: Vec<usize> = (0..all).collect();
+                        for piece in order.chunks_mut(7) {
+                            piece.rotate_left(number % piece.len());
+                        }
+                        let ends = if number == 1 { all / 2 } else { all };
+                        for &block in &order[..ends] {
+                            assert!(busy.fetch_add(1, Ordering::SeqCst) < at_once);
+                            for _ in 0..number {
+                                thread::yield_now();
+                            }
+                            busy.fetch_sub(1, Ordering::SeqCst);
+                            next(&mut reading, block);
+                            assert!(shared.state().kept <= most);
+                        }
+                    });
+                }
+            });
+            assert_eq!(shared.state().kept, 0, "nothing is kept for nobody");
+        }
+    }
+
+    #[test]
+    fn nobody_gets_further_ahead_than_what_is_kept() {
+        let (_folder, shared) = trace(2 * KEPT, 1, 2);
+        let mut slow = Reading::begin(&shared, 0);
+        let most = shared.state().most;
+        thread::scope(|scope| {
+            let shared = &shared;
+            let fast = Reading::begin(shared, 0);
+            scope.spawn(move || {
+                let mut fast = fast;
+                (0..2 * KEPT).for_each(|block| drop(next(&mut fast, block)));
+            });
+            for block in 0..2 * KEPT {
+                let counts = shared.state().readings[1].count;
+                assert!(counts <= block + most + 1, "{counts} at {block}");
+                next(&mut slow, block);
+            }
+        });
+    }
+}
