@@ -2,9 +2,12 @@
 
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
-use varve_machine::{Kind, Machine, Op, load};
+use varve_machine::{Daemons, Kind, Machine, Op, Pager, load};
+use varve_pages::Placement;
 use varve_run::{Error, Keep, RunResult, RunSpec, Work, compare, policies_for, run};
-use varve_trace::{BLOCK_OPS, End, Event, FileHeader, Footprint, TraceReader, TraceWriter};
+use varve_trace::{
+    BLOCK_OPS, End, Event, FileHeader, Footprint, TraceInfo, TraceReader, TraceWriter,
+};
 
 /// What a thread of a generated program does for a while.
 #[derive(Clone, Debug)]
@@ -131,7 +134,10 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.trace");
         record(&path, &stretches, seed);
-        let footprint = Footprint::read(&TraceReader::open(&path).unwrap(), workers).unwrap();
+        let reader = TraceReader::open(&path).unwrap();
+        let footprint = Footprint::read(&reader, workers).unwrap();
+        let info = TraceInfo::read(&reader).unwrap();
+        prop_assert_eq!((footprint.ops, footprint.pages), (info.ops, info.pages));
         let machine = Machine::load(&machine).unwrap();
         let mut specs = specs(&machine, 1 << scale, &path);
         for spec in &mut specs {
@@ -196,4 +202,55 @@ fn a_comparison_that_is_stopped_ends() {
             .any(|r| r.as_ref().is_err_and(Error::is_interrupt))
     );
     assert_eq!(made.len(), specs.len());
+}
+
+/// A trace that stores to so many pages, and gives the last `back` of them back.
+fn record_pages(path: &Path, pages: u64, back: u16) {
+    let file = std::fs::File::create(path).unwrap();
+    let mut writer = TraceWriter::new(file, path, &FileHeader::default()).unwrap();
+    let stores = (0..pages).map(|page| Op::write(4096 * page, 8, 1));
+    writer.push(0, &stores.collect::<Vec<_>>()).unwrap();
+    let first = 4096 * (pages - u64::from(back));
+    writer
+        .push(0, &[Op::new(Kind::Unmap, first, back, 1)])
+        .unwrap();
+    writer.finish(End::default()).unwrap();
+}
+
+/// A run that is refused before its trace is opened ends in the same way when it is begun. Only one that gives pages back, or whose
+/// policy moves pages, may be out of memory later.
+#[test]
+fn what_is_refused_would_have_ended_out_of_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.trace");
+    let (mut refused, mut late) = (0, 0);
+    let full = |e: &String| e.contains("out of memory");
+    for back in [0, 900] {
+        record_pages(&path, 3_000, back);
+        let footprint = Footprint::read(&TraceReader::open(&path).unwrap(), 2).unwrap();
+        assert_eq!(footprint.kept_pages, 3_000 - u64::from(back));
+        for name in load::names(&[]) {
+            let machine = Machine::load(&name).unwrap();
+            for spec in specs(&machine, 1 << 15, &path) {
+                let missing = RunSpec {
+                    work: Work::Trace(folder.path().join("no.trace")),
+                    footprint: Some(footprint),
+                    ..spec.clone()
+                };
+                let ended = told(run(&spec, &mut |_| true)).map(drop);
+                let before = told(run(&missing, &mut |_| true)).map(drop);
+                if before.as_ref().is_err_and(full) {
+                    refused += 1;
+                    assert_eq!(before, ended, "{} on {name}", spec.policy);
+                } else if ended.as_ref().is_err_and(full) {
+                    late += 1;
+                    let scaled = machine.scaled(spec.scale);
+                    let placement = Placement::new(&spec.policy, &scaled, 4096).unwrap();
+                    let moves = placement.daemons() != Daemons::default();
+                    assert!(back > 0 || moves, "{} on {name}", spec.policy);
+                }
+            }
+        }
+    }
+    assert!(refused > 0 && late > 0, "{refused} refused, {late} late");
 }
