@@ -10,6 +10,7 @@ use crate::trays::{Colour, TrayState};
 /// Decides which frame backs a page, and which page to move.
 pub trait Policy: Send {
     /// A page is touched for the first time: takes a frame for it. `None` when no frame is left that may be used.
+    /// Without a daemon, how many there are does not depend on who asks.
     fn place(&mut self, frames: &mut Frames, fault: &Fault) -> Option<u32>;
 
     /// The page in `frame` is gone; its frame is given back after this call.

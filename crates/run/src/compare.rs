@@ -1,6 +1,6 @@
 //! The same program under several policies.
 
-use crate::{Error, Keep, Spec};
+use crate::{Error, InStep, Keep, Spec};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -70,11 +70,13 @@ pub fn compare<S: Spec>(
     watch: Watch,
     done: Ended<S>,
 ) -> Vec<Result<S::Result, Error>> {
-    side_by_side(specs.len(), workers, watch, |i, go_on| {
+    let in_step = InStep::of(specs.iter().map(Spec::trace), workers);
+    let open = in_step.open(specs.len(), workers);
+    side_by_side(specs.len(), open, watch, |i, go_on| {
         let spec = &specs[i];
         let mut left = None;
         let mut make = || {
-            let (result, end) = spec.run(go_on)?;
+            let (result, end) = spec.run(&in_step, go_on)?;
             left = Some(end);
             Ok::<_, Error>(result)
         };

@@ -19,6 +19,7 @@ mod compare;
 pub mod dimm_map;
 mod dimms;
 mod error;
+mod in_step;
 pub mod jvm;
 mod keep;
 mod managed;
@@ -28,6 +29,7 @@ mod nodes;
 pub mod objects;
 pub mod request;
 mod result;
+mod room;
 mod seen;
 mod source_map;
 mod spec;
@@ -40,6 +42,7 @@ pub use compare::{
 };
 pub use dimms::{DimmUse, PowerPoint, TrayUse};
 pub use error::Error;
+pub use in_step::InStep;
 pub use keep::{Asked, Failed, Keep, State, digest, name as result_name};
 pub use managed::{
     Access, End, FailureLog, Folder, GcStack, HostRun, ManagedMember, ManagedProgram, ManagedSpec,
@@ -68,7 +71,17 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// # Errors
 /// A machine, policy or program that do not go together, in one line; see [`Error`].
 pub fn run(spec: &RunSpec, watch: &mut dyn FnMut(&Progress) -> bool) -> Result<RunResult, Error> {
-    let mut program = spec.work.program(spec)?;
+    run_in_step(spec, &InStep::default(), watch)
+}
+
+/// As [`run`], one of several runs.
+fn run_in_step(
+    spec: &RunSpec,
+    in_step: &InStep,
+    watch: &mut dyn FnMut(&Progress) -> bool,
+) -> Result<RunResult, Error> {
+    room::check(spec)?;
+    let mut program = spec.work.program(spec, in_step)?;
     run_program(spec, program.as_mut(), watch)
 }
 
@@ -92,7 +105,7 @@ pub fn run_with(
     make: &mut dyn FnMut(&Topology) -> Made,
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<RunResult, Error> {
-    let mut program = spec.work.program(spec)?;
+    let mut program = spec.work.program(spec, &InStep::default())?;
     let machine = spec.scaled_machine()?;
     let topology =
         Topology::of(&machine, spec.scaled_page_bytes()?).map_err(varve_pages::Error::from)?;

@@ -1,11 +1,13 @@
 //! Everything that decides a result.
 
-use crate::{Error, RunResult, Work, keep, run};
+use crate::{Error, InStep, RunResult, Work, keep, run_in_step};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 use varve_machine::Machine;
 use varve_machine::model::{Options, Progress};
 use varve_pages::policies;
+use varve_trace::Footprint;
 
 /// Everything that decides a result, of whatever is placed: pages ([`RunSpec`]) or objects ([`crate::ManagedSpec`]).
 pub trait Spec: Sync {
@@ -20,12 +22,18 @@ pub trait Spec: Sync {
     /// What it is, for people: the program and how it is placed.
     fn what(&self) -> String;
 
-    /// Makes the run. `watch` is called now and then and ends it by returning `false`.
+    /// The trace that it replays, if it replays one.
+    fn trace(&self) -> Option<&Path> {
+        None
+    }
+
+    /// Makes the run, in step with others that replay its trace. `watch` is called now and then and ends it by returning `false`.
     ///
     /// # Errors
     /// What does not go together, or did not end well.
     fn run(
         &self,
+        in_step: &InStep,
         watch: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<(Self::Result, Self::End), Error>;
 }
@@ -61,6 +69,9 @@ pub struct RunSpec {
     /// Whether the result has what pictures are made of; nothing else of it changes, and what was kept has none.
     #[serde(skip)]
     pub pictures: bool,
+    /// How much memory the trace touches, where somebody has looked: a run that can only end out of memory is not begun.
+    #[serde(skip)]
+    pub footprint: Option<Footprint>,
 }
 
 impl Spec for RunSpec {
@@ -83,8 +94,19 @@ impl Spec for RunSpec {
         format!("{} under {policy} on {}", self.work.name(), machine.name)
     }
 
-    fn run(&self, watch: &mut dyn FnMut(&Progress) -> bool) -> Result<(RunResult, ()), Error> {
-        Ok((run(self, watch)?, ()))
+    fn trace(&self) -> Option<&Path> {
+        match &self.work {
+            Work::Trace(path) => Some(path),
+            _ => None,
+        }
+    }
+
+    fn run(
+        &self,
+        in_step: &InStep,
+        watch: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<(RunResult, ()), Error> {
+        Ok((run_in_step(self, in_step, watch)?, ()))
     }
 }
 
@@ -103,6 +125,7 @@ impl RunSpec {
             until_ns: None,
             point_ns: 0,
             pictures: false,
+            footprint: None,
         }
     }
 

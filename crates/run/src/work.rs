@@ -1,10 +1,9 @@
 //! What is run.
 
-use crate::{Error, RunSpec};
+use crate::{Error, InStep, RunSpec};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use varve_machine::Program;
-use varve_trace::TraceProgram;
 use varve_workloads::registry;
 
 /// A program for the model.
@@ -46,7 +45,11 @@ impl Work {
     }
 
     /// The program, ready to run at the scale and with the seed of `spec`.
-    pub(crate) fn program(&self, spec: &RunSpec) -> Result<Box<dyn Program>, Error> {
+    pub(crate) fn program(
+        &self,
+        spec: &RunSpec,
+        in_step: &InStep,
+    ) -> Result<Box<dyn Program>, Error> {
         match self {
             Work::Workload(text) => {
                 let mut text = text.clone();
@@ -58,7 +61,7 @@ impl Work {
                 }
                 Ok(registry::build(&text)?)
             }
-            Work::Trace(path) => Ok(Box::new(TraceProgram::open(path)?)),
+            Work::Trace(path) => Ok(Box::new(in_step.program(path)?)),
             Work::Command(words) => {
                 let why = format!("`{}` must be started by its recorder", words.join(" "));
                 Err(Error::Run(varve_machine::model::RunError::Program(why)))

@@ -1,18 +1,17 @@
 //! What `varve trace info` prints: a trace in numbers.
 
 use crate::error::TraceError;
+use crate::footprint::{PAGE_BYTES, Pages, reads_and_writes};
 use crate::format::{Event, FileHeader};
 use crate::program::{Step, Walk};
 use crate::reader::TraceReader;
+use crate::shared::Alone;
 use crate::writer::{CallSite, End};
 use serde::Serialize;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use varve_machine::{Kind, Op};
 use varve_sites::native::{Key, names};
-
-/// Bytes of the pages that footprints are counted in.
-pub const PAGE_BYTES: u64 = 4096;
 
 /// Ops of a thread before the next one has its turn.
 const TURN_OPS: usize = 4096;
@@ -119,11 +118,12 @@ impl TraceInfo {
         let mut pages = Pages::default();
         let mut heap = Heap::new(reader.sites());
         let mut walk = Walk::new(reader, 0);
+        let mut blocks = Alone::new(reader);
         let mut alive = vec![true; walk.threads()];
         while alive.contains(&true) {
             for (thread, alive) in alive.iter_mut().enumerate() {
                 while *alive {
-                    match walk.step(reader, thread, TURN_OPS) {
+                    match walk.step(&mut blocks, thread, TURN_OPS) {
                         Step::Ops(ops) => {
                             ops.iter()
                                 .for_each(|op| info.count(op, thread, &mut pages, &mut heap));
@@ -133,8 +133,7 @@ impl TraceInfo {
                             info.threads[thread].process = number;
                         }
                         Step::Event(&Event::Touched { addr, bytes }) => {
-                            let first = addr / PAGE_BYTES;
-                            pages.all.extend(first..first + bytes / PAGE_BYTES);
+                            pages.touch_all(addr, bytes);
                         }
                         Step::Event(event) => heap.event(event),
                         Step::Waits => break,
@@ -176,40 +175,6 @@ impl TraceInfo {
         self.read_bytes += u64::from(reads) * u64::from(op.size);
         self.written_bytes += u64::from(writes) * u64::from(op.size);
         self.dependent_reads += u64::from(op.dependent);
-    }
-}
-
-fn reads_and_writes(kind: Kind) -> (bool, bool) {
-    (
-        matches!(kind, Kind::Read | Kind::Update),
-        matches!(kind, Kind::Write | Kind::Update | Kind::NtWrite),
-    )
-}
-
-/// The pages that are accessed. Most accesses go to one of the last few pages, which spares the sets.
-#[derive(Default)]
-struct Pages {
-    all: HashSet<u64>,
-    written: HashSet<u64>,
-    recent: [u64; 16],
-}
-
-impl Pages {
-    fn touch(&mut self, op: &Op) {
-        let (_, writes) = reads_and_writes(op.kind);
-        let last = op.addr.saturating_add(u64::from(op.size).max(1) - 1) / PAGE_BYTES;
-        for page in op.addr / PAGE_BYTES..=last {
-            // the lowest bit tells pages that were only read from those that were written; 0 is empty
-            let key = ((page << 1) | u64::from(writes)).wrapping_add(1);
-            let recent = &mut self.recent[(page % 8 * 2 + u64::from(writes)) as usize];
-            if *recent != key {
-                *recent = key;
-                self.all.insert(page);
-                if writes {
-                    self.written.insert(page);
-                }
-            }
-        }
     }
 }
 

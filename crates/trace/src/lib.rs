@@ -2,6 +2,7 @@
 
 mod arch;
 mod error;
+mod footprint;
 pub mod format;
 pub mod host;
 pub mod import;
@@ -11,16 +12,19 @@ mod packer;
 mod parts;
 mod program;
 mod reader;
+mod shared;
 mod sites;
 mod stream;
 mod writer;
 
 pub use error::TraceError;
+pub use footprint::{Footprint, PAGE_BYTES};
 pub use format::{Collector, Event, EventAt, FileHeader, Part, Use};
-pub use info::{PAGE_BYTES, SiteInfo, ThreadInfo, TraceInfo};
+pub use info::{SiteInfo, ThreadInfo, TraceInfo};
 pub use java::{HeapRange, JavaMachine};
 pub use parts::Block;
 pub use program::{Listener, TraceProgram};
 pub use reader::{Cut, TraceReader};
+pub use shared::SharedTrace;
 pub use stream::TraceStream;
 pub use writer::{BLOCK_OPS, BlockPlace, CallSite, End, LoadedModule, StackRange, TraceWriter};

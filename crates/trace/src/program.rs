@@ -1,11 +1,13 @@
 //! A recorded trace as a program that runs on the model.
 
 use crate::error::TraceError;
+use crate::format::Event;
 use crate::format::Part;
-use crate::format::{Event, OpDecoder};
 use crate::parts::Block;
 use crate::reader::TraceReader;
+use crate::shared::{Blocks, Reading, SharedTrace};
 use std::path::Path;
+use std::sync::Arc;
 use varve_machine::{Kind, Op, Program};
 use windows::Windows;
 
@@ -20,7 +22,7 @@ struct Cursor {
     /// Its blocks, as numbers of the reader.
     blocks: Vec<usize>,
     next_block: usize,
-    block: Block,
+    block: Arc<Block>,
     op: usize,
     event: usize,
     /// The last tick that it has passed, or the one that it waits at.
@@ -45,7 +47,6 @@ pub(crate) enum Step<'a> {
 /// Walks through a trace, thread by thread, in an order that the recorder could have seen: a thread that had waited
 /// goes on when the others have come as far as they had then.
 pub(crate) struct Walk {
-    decoder: OpDecoder,
     cursors: Vec<Cursor>,
     /// The first block that could not be read.
     pub damage: Option<TraceError>,
@@ -57,7 +58,7 @@ impl Walk {
         let cursor = |_| Cursor {
             blocks: Vec::new(),
             next_block: 0,
-            block: Block::default(),
+            block: Arc::default(),
             op: 0,
             event: 0,
             tick: 0,
@@ -69,7 +70,6 @@ impl Walk {
             cursors[place.header.thread as usize].blocks.push(number);
         }
         Walk {
-            decoder: OpDecoder::default(),
             cursors,
             damage: None,
         }
@@ -80,7 +80,7 @@ impl Walk {
     }
 
     /// The next step of a thread, at most `most` ops.
-    pub fn step(&mut self, reader: &TraceReader, thread: usize, most: usize) -> Step<'_> {
+    pub fn step(&mut self, blocks: &mut impl Blocks, thread: usize, most: usize) -> Step<'_> {
         if self.cursors[thread].waits {
             let tick = self.cursors[thread].tick;
             let reached = |(other, cursor): (usize, &Cursor)| {
@@ -92,9 +92,9 @@ impl Walk {
             self.cursors[thread].waits = false;
         }
         while self.cursors[thread].is_at_end_of_block() {
-            if !self.next_block(reader, thread) {
+            if !self.next_block(blocks, thread) {
                 self.cursors[thread].ended = true;
-                self.cursors[thread].block = Block::default();
+                self.cursors[thread].block = Arc::default();
                 return Step::Ended;
             }
         }
@@ -121,16 +121,19 @@ impl Walk {
         Step::Event(event)
     }
 
-    /// Decodes the next block of a thread. `false` when there is none, or it cannot be read.
-    fn next_block(&mut self, reader: &TraceReader, thread: usize) -> bool {
+    /// Goes on to the next block of a thread. `false` when there is none, or it cannot be read.
+    fn next_block(&mut self, blocks: &mut impl Blocks, thread: usize) -> bool {
         let cursor = &mut self.cursors[thread];
         let Some(&number) = cursor.blocks.get(cursor.next_block) else {
             return false;
         };
         cursor.next_block += 1;
         (cursor.op, cursor.event) = (0, 0);
-        match reader.read_block(number, &mut self.decoder, &mut cursor.block) {
-            Ok(()) => true,
+        match blocks.next(number, std::mem::take(&mut cursor.block)) {
+            Ok(block) => {
+                cursor.block = block;
+                true
+            }
             Err(error) => {
                 self.damage.get_or_insert(error);
                 false
@@ -161,7 +164,7 @@ impl Listener for () {}
 /// Replays a trace. Threads keep the order that the recorder saw: one that had waited goes on when the others have
 /// come as far as they had then.
 pub struct TraceProgram {
-    reader: TraceReader,
+    reading: Reading,
     walk: Walk,
     /// How long each thread sleeps when it has to wait next.
     sleeps: Vec<u64>,
@@ -176,7 +179,16 @@ impl TraceProgram {
     /// The file cannot be read, is no trace, or is cut off before its first block is whole. One that is cut later is
     /// replayed as far as it goes, and [`Program::failure`] says where it stops.
     pub fn open(path: &Path) -> Result<TraceProgram, TraceError> {
-        TraceProgram::from_reader(TraceReader::open(path)?, 0)
+        TraceProgram::new(&SharedTrace::open(path, 1)?, 0)
+    }
+
+    /// One of several programs that replay a trace, each from its beginning and in a thread of its own. Waits until it may begin;
+    /// [`Program::fill`] may wait for the others.
+    ///
+    /// # Errors
+    /// As [`TraceProgram::open`].
+    pub fn of(trace: &Arc<SharedTrace>) -> Result<TraceProgram, TraceError> {
+        TraceProgram::new(trace, 0)
     }
 
     /// Replays from the block that holds an instruction (of all threads together) on.
@@ -184,12 +196,13 @@ impl TraceProgram {
     /// # Errors
     /// As [`TraceProgram::open`].
     pub fn open_at(path: &Path, instruction: u64) -> Result<TraceProgram, TraceError> {
-        let reader = TraceReader::open(path)?;
-        let first = reader.block_at(instruction);
-        TraceProgram::from_reader(reader, first)
+        let trace = SharedTrace::open(path, 1)?;
+        let first = trace.reader().block_at(instruction);
+        TraceProgram::new(&trace, first)
     }
 
-    fn from_reader(reader: TraceReader, first: usize) -> Result<TraceProgram, TraceError> {
+    fn new(trace: &Arc<SharedTrace>, first: usize) -> Result<TraceProgram, TraceError> {
+        let reader = trace.reader();
         if let Some(cut) = reader.cut().filter(|_| reader.blocks().is_empty()) {
             return Err(TraceError::CutOff {
                 path: reader.path().into(),
@@ -197,11 +210,11 @@ impl TraceProgram {
                 why: cut.why.clone(),
             });
         }
-        let walk = Walk::new(&reader, first);
-        let windows = Windows::of(&reader, walk.threads())?;
+        let walk = Walk::new(reader, first);
+        let windows = Windows::of(reader, walk.threads())?;
         let sleeps = vec![FIRST_SLEEP_NS; walk.threads()];
         Ok(TraceProgram {
-            reader,
+            reading: Reading::begin(trace, first),
             walk,
             sleeps,
             replayed: 0,
@@ -219,7 +232,7 @@ impl TraceProgram {
                 reader.ops(&ops, out);
                 continue;
             }
-            match self.walk.step(&self.reader, thread, left) {
+            match self.walk.step(&mut self.reading, thread, left) {
                 Step::Ops(ops) => {
                     self.windows.ops(thread, ops, reader, out);
                     self.replayed += ops.len() as u64;
@@ -243,13 +256,13 @@ impl TraceProgram {
 
     /// The trace behind it.
     pub fn reader(&self) -> &TraceReader {
-        &self.reader
+        self.reading.reader()
     }
 }
 
 impl Program for TraceProgram {
     fn name(&self) -> String {
-        let command = &self.reader.header().command;
+        let command = &self.reader().header().command;
         let first = command.first().map_or("trace", String::as_str);
         first.rsplit('/').next().unwrap_or(first).to_string()
     }
@@ -263,9 +276,9 @@ impl Program for TraceProgram {
     }
 
     fn unseen(&self) -> Option<u64> {
-        match self.reader.header().part? {
+        match self.reader().header().part? {
             Part::Window => None,
-            Part::Sample { .. } => self.reader.end().map(|end| end.skipped_instructions),
+            Part::Sample { .. } => self.reader().end().map(|end| end.skipped_instructions),
         }
     }
 
@@ -273,14 +286,14 @@ impl Program for TraceProgram {
         if let Some(damage) = &self.walk.damage {
             return Some(damage.to_string());
         }
-        let path = self.reader.path().display();
-        if let Some(cut) = self.reader.cut() {
+        let path = self.reader().path().display();
+        if let Some(cut) = self.reader().cut() {
             return Some(format!(
                 "{path}: stops at byte {}: {}; {} ops were replayed",
                 cut.offset, cut.why, self.replayed
             ));
         }
-        let signal = self.reader.end()?.signal?;
+        let signal = self.reader().end()?.signal?;
         Some(format!(
             "{path}: the recorded program was ended by signal {signal}"
         ))

@@ -13,7 +13,7 @@ pub use plans::{By, OUTSIDE, PLANS, Plan, SAMPLING, Sampled, plan};
 pub use result::{JavaResult, UseOfMemory};
 
 use crate::seen::{self, Eye, Lane, Wait};
-use crate::{Error, Numa, Seen, Spec, has_one_memory};
+use crate::{Error, InStep, Numa, Seen, Spec, has_one_memory};
 use place::{ByRange, Counted, Peak};
 use program::{JavaProgram, Live};
 use ranges::Ranges;
@@ -152,8 +152,16 @@ impl Spec for JavaSpec {
         )
     }
 
-    fn run(&self, watch: &mut dyn FnMut(&Progress) -> bool) -> Result<(JavaResult, ()), Error> {
-        Ok((run_java(self, watch)?, ()))
+    fn trace(&self) -> Option<&Path> {
+        Some(&self.recorded.trace)
+    }
+
+    fn run(
+        &self,
+        in_step: &InStep,
+        watch: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<(JavaResult, ()), Error> {
+        Ok((run_in_step(self, in_step, watch)?, ()))
     }
 }
 
@@ -258,6 +266,14 @@ pub fn run_java(
     spec: &JavaSpec,
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<JavaResult, Error> {
+    run_in_step(spec, &InStep::default(), watch)
+}
+
+fn run_in_step(
+    spec: &JavaSpec,
+    in_step: &InStep,
+    watch: &mut dyn FnMut(&Progress) -> bool,
+) -> Result<JavaResult, Error> {
     let name = spec.plan.split(" at ").next().unwrap_or_default();
     let (plan, by) = plans::plan(name)?;
     let recorded = &spec.recorded;
@@ -303,7 +319,7 @@ pub fn run_java(
     let policy = Counted::new(policy, ranges.clone(), PAGE, peak.clone());
     let mut placement = Placement::with(name, topology, frames, Box::new(policy));
     let mut live = Live::default();
-    let mut program = JavaProgram::open(&recorded.trace, live.clone())?;
+    let mut program = JavaProgram::new(in_step.program(&recorded.trace)?, live.clone());
     let name = program.name();
     let programs: &mut [&mut dyn Program] = &mut [&mut program];
     let eye = Eye::new(spec.pictures, placement.topology());

@@ -1,8 +1,6 @@
 //! A recorded Java program whose collections the model times: each pause is a request of the thread that collects.
 
 use super::ranges::Ranges;
-use crate::Error;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use varve_machine::model::Owners;
 use varve_machine::{Kind, Op, Program};
@@ -71,13 +69,9 @@ pub struct JavaProgram {
 }
 
 impl JavaProgram {
-    /// Opens a trace.
-    ///
-    /// # Errors
-    /// As [`TraceProgram::open`].
-    pub fn open(path: &Path, live: Live) -> Result<JavaProgram, Error> {
-        let trace = TraceProgram::open(path)?;
-        Ok(JavaProgram { trace, live })
+    /// A trace as such a program.
+    pub fn new(trace: TraceProgram, live: Live) -> JavaProgram {
+        JavaProgram { trace, live }
     }
 }
 

@@ -21,7 +21,7 @@ pub use result::{FailureLog, GcStack, Pauses, Phase, PlanResult, Turnaround};
 pub use varve_pages::policies::TraySettings as TrayOptions;
 
 use crate::seen::{self, Eye};
-use crate::{Error, Spec};
+use crate::{Error, InStep, Spec};
 use pages::{TierPager, Tiers};
 use parts::Parts;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -100,7 +100,11 @@ impl Spec for ManagedSpec {
         )
     }
 
-    fn run(&self, watch: &mut dyn FnMut(&Progress) -> bool) -> Result<(PlanResult, End), Error> {
+    fn run(
+        &self,
+        _: &InStep,
+        watch: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<(PlanResult, End), Error> {
         run_managed(self, watch)
     }
 }

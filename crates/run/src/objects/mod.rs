@@ -20,7 +20,7 @@ pub use tally::Tally;
 
 use crate::dimms::{self, PowerPoint, TrayUse};
 use crate::seen::{self, Eye};
-use crate::{Error, Measured, RunResult, RunSpec, Seen, TrayOptions, Work};
+use crate::{Error, InStep, Measured, RunResult, RunSpec, Seen, TrayOptions, Work};
 pub use address_map::MOST_SITES;
 use address_map::PAGE;
 use layout::Layout;
@@ -179,6 +179,18 @@ pub fn run_objects(
     spec: &ObjectSpec,
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<ObjectResult, Error> {
+    run_objects_in_step(spec, &InStep::default(), watch)
+}
+
+/// As [`run_objects`], one of several runs of a trace.
+///
+/// # Errors
+/// As [`run_objects`].
+pub fn run_objects_in_step(
+    spec: &ObjectSpec,
+    in_step: &InStep,
+    watch: &mut dyn FnMut(&Progress) -> bool,
+) -> Result<ObjectResult, Error> {
     let machine = spec.own_machine();
     let settings = match &spec.placed {
         Placed::Coloured(.., settings) => Some(settings),
@@ -243,7 +255,7 @@ pub fn run_objects(
     });
     let mut placement = Placement::with(&spec.plan, topology, frames, policy);
     let layout = SharedLayout::new(layout);
-    let mut program = PlacedProgram::open(&spec.trace, layout.clone())?;
+    let mut program = PlacedProgram::new(in_step.program(&spec.trace)?, layout.clone());
     let name = program.name();
     let mut run = RunSpec::new(machine, &spec.plan, Work::Trace(spec.trace.clone()));
     (run.page_bytes, run.seed) = (PAGE, spec.seed);

@@ -1,8 +1,6 @@
 //! A recorded program whose objects are where a [`Layout`] puts them.
 
 use super::layout::Layout;
-use crate::Error;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use varve_machine::model::Owners;
 use varve_machine::{Op, Program};
@@ -40,13 +38,9 @@ pub struct PlacedProgram {
 }
 
 impl PlacedProgram {
-    /// Opens a trace.
-    ///
-    /// # Errors
-    /// As [`TraceProgram::open`].
-    pub fn open(path: &Path, layout: SharedLayout) -> Result<PlacedProgram, Error> {
-        let trace = TraceProgram::open(path)?;
-        Ok(PlacedProgram { trace, layout })
+    /// A trace as such a program.
+    pub fn new(trace: TraceProgram, layout: SharedLayout) -> PlacedProgram {
+        PlacedProgram { trace, layout }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{Error, RunSpec, Work, policies_for};
 use varve_machine::Machine;
-use varve_trace::{TraceInfo, TraceReader};
+use varve_trace::{Footprint, TraceReader};
 
 /// Scale of a workload when none is given: a 48 GB cache becomes 768 MB, a minute becomes a second.
 const WORKLOAD_SCALE: u32 = 64;
@@ -31,8 +31,8 @@ pub struct PagesRequest {
     pub until_s: Option<f64>,
     /// Whether results have what pictures are made of.
     pub pictures: bool,
-    /// What is in the trace, where somebody has read it already.
-    pub trace: Option<TraceInfo>,
+    /// How much memory the trace touches, where somebody has looked already.
+    pub footprint: Option<Footprint>,
 }
 
 impl PagesRequest {
@@ -48,7 +48,7 @@ impl PagesRequest {
             cores: 0,
             until_s: None,
             pictures: false,
-            trace: None,
+            footprint: None,
         }
     }
 
@@ -62,7 +62,7 @@ impl PagesRequest {
     /// # Errors
     /// A scale that cannot be, a trace that cannot be read.
     pub fn base(&self) -> Result<(RunSpec, Option<u64>), Error> {
-        let (scale, page, accesses) = self.sizes()?;
+        let (scale, page, footprint) = self.sizes()?;
         if !scale.is_power_of_two() {
             return Err(Error::Scale(scale));
         }
@@ -76,7 +76,8 @@ impl PagesRequest {
         spec.point_ns = POINT_NS * factor;
         spec.pictures = self.pictures;
         spec.until_ns = self.until_s.map(|s| (s * 1e9) as u64);
-        Ok((spec, accesses))
+        spec.footprint = footprint;
+        Ok((spec, footprint.map(|trace| trace.ops)))
     }
 
     /// The policies that are meant, for the run that [`PagesRequest::base`] gave.
@@ -100,26 +101,22 @@ impl PagesRequest {
         Ok(self.policies(base)?.into_iter().map(of).collect())
     }
 
-    /// Scale and page size: what was asked for, or what suits the work; and its accesses, if they are known.
-    fn sizes(&self) -> Result<(u32, u64, Option<u64>), Error> {
+    /// Scale and page size: what was asked for, or what suits the work; and how much memory it touches, if that is known.
+    fn sizes(&self) -> Result<(u32, u64, Option<Footprint>), Error> {
         let page = |default: u64| self.page_bytes.unwrap_or(default);
         match (&self.work, self.scale) {
             (Work::Workload(_), scale) => {
                 Ok((scale.unwrap_or(WORKLOAD_SCALE), page(2 << 20), None))
             }
             (Work::Command(_), scale) => Ok((scale.unwrap_or(1), page(4096), None)),
-            (Work::Trace(_), Some(scale)) => Ok((scale, page(4096), None)),
+            (Work::Trace(_), Some(scale)) => Ok((scale, page(4096), self.footprint)),
             (Work::Trace(path), None) => {
-                let read;
-                let info = match &self.trace {
-                    Some(info) => info,
-                    None => {
-                        read = TraceInfo::read(&TraceReader::open(path)?)?;
-                        &read
-                    }
+                let footprint = match self.footprint {
+                    Some(footprint) => footprint,
+                    None => Footprint::read(&TraceReader::open(path)?, 1)?,
                 };
-                let scale = fitting_scale(&self.machine, info.footprint_bytes());
-                Ok((scale, page(4096), Some(info.ops)))
+                let scale = fitting_scale(&self.machine, footprint.bytes());
+                Ok((scale, page(4096), Some(footprint)))
             }
         }
     }

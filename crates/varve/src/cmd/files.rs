@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 use varve_run::Error;
-use varve_trace::{TraceError, TraceInfo, TraceReader};
+use varve_trace::{Footprint, TraceError, TraceReader};
 
 /// Opens a trace.
 pub fn open_trace(path: &Path) -> Result<TraceReader, Failure> {
@@ -69,13 +69,13 @@ pub fn can_be_made(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// What is in a trace.
-pub fn look_into(path: &Path) -> Result<TraceInfo, Failure> {
+/// How much memory a trace touches, found out on so many threads (0: one per core).
+pub fn footprint(path: &Path, jobs: usize) -> Result<Footprint, Failure> {
     let reader = open_trace(path)?;
     let bar = ui::spinner("reading the trace");
-    let info = TraceInfo::read(&reader);
+    let footprint = Footprint::read(&reader, ui::workers(jobs));
     bar.finish_and_clear();
-    info.map_err(|e| of_trace(&e))
+    footprint.map_err(|e| of_trace(&e))
 }
 
 /// Whether the file begins as modules in binary form do, or is called like one.

@@ -1,11 +1,22 @@
 //! What is said of a run that is out of memory: which memory was too small, and what would fit.
 
-use super::files::look_into;
+use super::files;
 use varve_machine::model::{RunError, nodes};
 use varve_report::fmt;
 use varve_run::{Error, ManagedSpec, RunSpec, Work};
 
-/// A failure of a run of pages, in a line.
+/// Looks how much memory a trace touches if a run of it was out of memory, and nobody has looked yet: a remedy depends on it.
+pub fn look(spec: &mut RunSpec, refused: &[(String, Error)], jobs: usize) {
+    let full = |(_, e): &(String, Error)| matches!(e, Error::Run(RunError::OutOfFrames(_)));
+    if let Work::Trace(path) = &spec.work
+        && spec.footprint.is_none()
+        && refused.iter().any(full)
+    {
+        spec.footprint = files::footprint(path, jobs).ok();
+    }
+}
+
+/// A failure of a run of pages, in a line. Of a trace, [`look`] comes before it.
 pub fn said(spec: &RunSpec, e: &Error) -> String {
     match e {
         Error::Run(RunError::OutOfFrames(full)) => pages(spec, full.pages * full.page_bytes),
@@ -34,8 +45,8 @@ fn pages(spec: &RunSpec, taken: u64) -> String {
             "out of memory: the program wants more than the {} of `{name}` that it may use: take a larger machine or a smaller workload",
             fmt::bytes(at(1) as f64)
         ),
-        Work::Trace(path) => {
-            let wants = look_into(path).map_or(0, |info| info.footprint_bytes());
+        Work::Trace(_) => {
+            let wants = spec.footprint.map_or(0, |touched| touched.bytes());
             let smaller = (0..16).map(|n| 1 << n).filter(|s: &u32| *s < scale);
             let fits = smaller.filter(|s| at(*s) >= wants).max();
             let remedy = match fits {

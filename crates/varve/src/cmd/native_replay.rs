@@ -13,10 +13,10 @@ use varve_machine::Machine;
 use varve_machine::model::Progress;
 use varve_report::pictures::{Flame, Stack};
 use varve_run::objects::{
-    self, By, ObjectResult, ObjectSpec, PLANS, Placed, Plan, TraceSites, run_objects,
+    self, By, ObjectResult, ObjectSpec, PLANS, Placed, Plan, TraceSites, run_objects_in_step,
 };
 use varve_run::request::SoFar;
-use varve_run::{Error, side_by_side};
+use varve_run::{Error, InStep, side_by_side};
 use varve_sites::native::{Key, Profile, names};
 use varve_sites::{AnyProfile, Counts};
 use varve_trace::host::{Extent, RecorderOptions};
@@ -226,8 +226,11 @@ impl<'a> Replays<'a> {
             }
             !stop.load(Ordering::Relaxed)
         };
-        let made = side_by_side(specs.len(), ui::workers(self.jobs), &watch, |i, go_on| {
-            run_objects(&specs[i], go_on)
+        let workers = ui::workers(self.jobs);
+        let in_step = InStep::of(specs.iter().map(|spec| Some(&*spec.trace)), workers);
+        let open = in_step.open(specs.len(), workers);
+        let made = side_by_side(specs.len(), open, &watch, |i, go_on| {
+            run_objects_in_step(&specs[i], &in_step, go_on)
         });
         made.into_iter()
             .zip(&specs)

@@ -1,7 +1,7 @@
 //! A program's pages on a modelled machine, under some page policies.
 
 use super::compared::{self, origin};
-use super::memory_full::{largest, said};
+use super::memory_full::{self, largest, said};
 use super::{advice, files, pictures, table};
 use crate::args::run::job::{self, ModelledPages};
 use crate::ui::{self, Done, Failure, failed, of_run, wrong};
@@ -53,7 +53,7 @@ pub fn run(work: &job::Work, a: &ModelledPages) -> Done {
         }
     };
     let request = request(a, machine, work)?;
-    let (spec, accesses) = request.base().map_err(wrong)?;
+    let (mut spec, accesses) = request.base().map_err(wrong)?;
     let specs = request.specs(&spec).map_err(wrong)?;
     let mut done = Vec::new();
     let mut refused = Vec::new();
@@ -64,6 +64,7 @@ pub fn run(work: &job::Work, a: &ModelledPages) -> Done {
             Err(e) => refused.push((spec.policy.clone(), e)),
         }
     }
+    memory_full::look(&mut spec, &refused, model.jobs);
     if done.is_empty() {
         return Err(all_refused(&spec, &refused));
     }
@@ -88,7 +89,7 @@ fn request(a: &ModelledPages, machine: Machine, work: Work) -> Result<PagesReque
     };
     if let Work::Trace(path) = &request.work {
         match request.looks_into_trace() {
-            true => request.trace = Some(files::look_into(path)?),
+            true => request.footprint = Some(files::footprint(path, a.model.jobs)?),
             false => files::open_trace(path).map(drop)?,
         }
     }

@@ -1,0 +1,195 @@
+//! How much memory a trace touches: all that has to be known of it before it is run on a machine of the right size.
+
+use crate::error::TraceError;
+use crate::format::{Event, OpDecoder};
+use crate::parts::Block;
+use crate::reader::TraceReader;
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use varve_machine::{Kind, Op};
+
+/// Bytes of the pages that footprints are counted in.
+pub const PAGE_BYTES: u64 = 4096;
+
+/// See the module.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Footprint {
+    /// Ops of all threads.
+    pub ops: u64,
+    /// Pages of 4 KiB that are accessed, those too that were touched while it was not recorded.
+    pub pages: u64,
+    /// Those of them that are never given back, so that there are as many at the end.
+    pub kept_pages: u64,
+}
+
+impl Footprint {
+    /// Reads a whole trace on so many threads of the host.
+    ///
+    /// # Errors
+    /// A block is damaged. A trace that is cut is no error.
+    pub fn read(reader: &TraceReader, workers: usize) -> Result<Footprint, TraceError> {
+        let next = AtomicUsize::new(0);
+        let blocks = reader.blocks().len();
+        let parts: Vec<Part> = thread::scope(|scope| {
+            let workers = workers.clamp(1, blocks.max(1));
+            let begun: Vec<_> = (0..workers)
+                .map(|_| scope.spawn(|| Part::read(reader, &next)))
+                .collect();
+            let ended = begun.into_iter().map(|worker| worker.join());
+            ended.map(|part| part.expect("no worker panics")).collect()
+        });
+        let mut parts = parts.into_iter();
+        let mut all = parts.next().unwrap_or_default();
+        parts.for_each(|part| all.add(part));
+        match all.damage {
+            Some((_, damage)) => Err(damage),
+            None => Ok(Footprint {
+                ops: all.ops,
+                pages: all.pages.all.len() as u64,
+                kept_pages: all.kept_pages(),
+            }),
+        }
+    }
+
+    /// Bytes in accessed pages.
+    pub fn bytes(&self) -> u64 {
+        self.pages * PAGE_BYTES
+    }
+}
+
+/// What is in some blocks.
+#[derive(Default)]
+struct Part {
+    ops: u64,
+    pages: Pages,
+    /// Pages that are given back, accessed or not: the first of a range, and behind the last.
+    given_back: HashSet<(u64, u64)>,
+    /// The first block of them that cannot be read.
+    damage: Option<(usize, TraceError)>,
+}
+
+impl Part {
+    /// Reads blocks that nobody else reads until there are no more.
+    fn read(reader: &TraceReader, next: &AtomicUsize) -> Part {
+        let mut part = Part::default();
+        let (mut decoder, mut block) = (OpDecoder::default(), Block::default());
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= reader.blocks().len() {
+                return part;
+            }
+            match reader.read_block(number, &mut decoder, &mut block) {
+                Ok(()) => part.count(&block),
+                Err(damage) => {
+                    part.damage = Some((number, damage));
+                    return part;
+                }
+            }
+        }
+    }
+
+    fn count(&mut self, block: &Block) {
+        self.ops += block.ops.len() as u64;
+        for op in &block.ops {
+            if op.kind.is_access() {
+                self.pages.touch(op);
+                continue;
+            }
+            match op.kind {
+                Kind::Touch => self.pages.touch(&Op { size: 1, ..*op }),
+                Kind::Unmap => {
+                    let first = op.addr / PAGE_BYTES;
+                    self.given_back.insert((first, first + u64::from(op.size)));
+                }
+                _ => {}
+            }
+        }
+        for told in &block.events {
+            if let Event::Touched { addr, bytes } = told.event {
+                self.pages.touch_all(addr, bytes);
+            }
+        }
+    }
+
+    fn kept_pages(&self) -> u64 {
+        let mut ranges: Vec<(u64, u64)> = self.given_back.iter().copied().collect();
+        ranges.sort_unstable();
+        let mut pages: Vec<u64> = self.pages.all.iter().copied().collect();
+        pages.sort_unstable();
+        // Of the ranges that begin at a page or before it, the end that is furthest away.
+        let (mut ranges, mut end) = (ranges.into_iter().peekable(), 0);
+        let kept = pages.into_iter().filter(|page| {
+            while let Some((_, other)) = ranges.next_if(|(first, _)| first <= page) {
+                end = end.max(other);
+            }
+            *page >= end
+        });
+        kept.count() as u64
+    }
+
+    fn add(&mut self, other: Part) {
+        self.ops += other.ops;
+        self.pages.all.extend(other.pages.all);
+        self.given_back.extend(other.given_back);
+        let damages = [self.damage.take(), other.damage].into_iter().flatten();
+        self.damage = damages.min_by_key(|(number, _)| *number);
+    }
+}
+
+/// Does an op of a kind load, and does it store?
+pub(crate) fn reads_and_writes(kind: Kind) -> (bool, bool) {
+    (
+        matches!(kind, Kind::Read | Kind::Update),
+        matches!(kind, Kind::Write | Kind::Update | Kind::NtWrite),
+    )
+}
+
+/// The pages that are accessed. Most accesses go to pages that were accessed lately, which spares the sets.
+pub(crate) struct Pages {
+    /// All of them.
+    pub all: HashSet<u64>,
+    /// Those that are stored to.
+    pub written: HashSet<u64>,
+    /// Pages that are in the sets, and whether as written ones.
+    recent: Box<[u64; RECENT]>,
+}
+
+/// A power of two.
+const RECENT: usize = 1 << 11;
+
+impl Default for Pages {
+    fn default() -> Pages {
+        Pages {
+            all: HashSet::new(),
+            written: HashSet::new(),
+            recent: Box::new([0; RECENT]),
+        }
+    }
+}
+
+impl Pages {
+    /// An op accesses memory.
+    pub fn touch(&mut self, op: &Op) {
+        let (_, writes) = reads_and_writes(op.kind);
+        let last = op.addr.saturating_add(u64::from(op.size).max(1) - 1) / PAGE_BYTES;
+        for page in op.addr / PAGE_BYTES..=last {
+            // the lowest bit tells pages that were only read from those that were written; 0 is empty
+            let key = ((page << 1) | u64::from(writes)).wrapping_add(1);
+            let recent = &mut self.recent[(page << 1 | u64::from(writes)) as usize % RECENT];
+            if *recent != key {
+                *recent = key;
+                self.all.insert(page);
+                if writes {
+                    self.written.insert(page);
+                }
+            }
+        }
+    }
+
+    /// Pages were touched while it was not recorded.
+    pub fn touch_all(&mut self, addr: u64, bytes: u64) {
+        let first = addr / PAGE_BYTES;
+        self.all.extend(first..first + bytes / PAGE_BYTES);
+    }
+}
