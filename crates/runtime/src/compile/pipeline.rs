@@ -224,7 +224,7 @@ impl Translator<'_, '_> {
     fn not_loaded(&mut self, slot: &Slot) {
         match slot.kind {
             Kind::Field { .. } => self.not_executed(1),
-            Kind::Element { .. } => self.not_executed(3),
+            Kind::Element { .. } => self.not_executed(super::observe::ELEMENT),
             _ => {}
         }
     }
