@@ -2,13 +2,15 @@
 
 use crate::error::TraceError;
 use crate::format::Part;
-use crate::format::{Event, OpDecoder};
+use crate::format::{CodeAt, Event, OpDecoder};
 use crate::parts::Block;
 use crate::reader::TraceReader;
 use std::path::Path;
 use varve_machine::{Kind, Op, Program};
+use code::Code;
 use windows::Windows;
 
+mod code;
 mod windows;
 
 /// Virtual time that a thread sleeps before it looks again whether it may go on: doubled from the first to the last.
@@ -30,10 +32,25 @@ struct Cursor {
     ended: bool,
 }
 
+/// Functions of ops that are a part of a block.
+#[derive(Clone, Copy)]
+pub(crate) struct Steps<'a> {
+    code: &'a [CodeAt],
+    first: u32,
+}
+
+impl Steps<'_> {
+    /// Number of the op, and of the function that it is the first of.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, u32)> {
+        let steps = self.code.iter();
+        steps.map(|step| ((step.at - self.first) as usize, step.function))
+    }
+}
+
 /// What a thread of a trace does next.
 pub(crate) enum Step<'a> {
-    /// These ops.
-    Ops(&'a [Op]),
+    /// These ops, and the functions that they are of, each from one of them on.
+    Ops(&'a [Op], Steps<'a>),
     /// This event.
     Event(&'a Event),
     /// Nothing until other threads have gone on.
@@ -47,6 +64,8 @@ pub(crate) enum Step<'a> {
 pub(crate) struct Walk {
     decoder: OpDecoder,
     cursors: Vec<Cursor>,
+    /// Somebody wants to know which functions run.
+    wants_code: bool,
     /// The first block that could not be read.
     pub damage: Option<TraceError>,
 }
@@ -71,6 +90,7 @@ impl Walk {
         Walk {
             decoder: OpDecoder::default(),
             cursors,
+            wants_code: false,
             damage: None,
         }
     }
@@ -107,7 +127,13 @@ impl Walk {
         if cursor.op < until {
             let start = cursor.op;
             cursor.op = until.min(start + most);
-            return Step::Ops(&cursor.block.ops[start..cursor.op]);
+            let code = &cursor.block.code;
+            let place = |op: usize| code.partition_point(|step| (step.at as usize) < op);
+            let steps = Steps {
+                code: &code[place(start)..place(cursor.op)],
+                first: start as u32,
+            };
+            return Step::Ops(&cursor.block.ops[start..cursor.op], steps);
         }
         let event = &cursor.block.events[cursor.event].event;
         cursor.event += 1;
@@ -129,7 +155,12 @@ impl Walk {
         };
         cursor.next_block += 1;
         (cursor.op, cursor.event) = (0, 0);
-        match reader.read_block(number, &mut self.decoder, &mut cursor.block) {
+        let (decoder, block) = (&mut self.decoder, &mut cursor.block);
+        let read = match self.wants_code {
+            true => reader.read_block_with_code(number, decoder, block),
+            false => reader.read_block(number, decoder, block),
+        };
+        match read {
             Ok(()) => true,
             Err(error) => {
                 self.damage.get_or_insert(error);
@@ -167,6 +198,8 @@ pub struct TraceProgram {
     sleeps: Vec<u64>,
     replayed: u64,
     windows: Windows,
+    /// Which functions run, if somebody wants to know.
+    code: Option<Code>,
 }
 
 impl TraceProgram {
@@ -206,13 +239,24 @@ impl TraceProgram {
             sleeps,
             replayed: 0,
             windows,
+            code: None,
         })
+    }
+
+    /// From here on [`Program::code`] says which functions run, by their numbers in [`TraceReader::functions`] and 1; 0 is code of which
+    /// the trace says nothing.
+    pub fn tell_code(&mut self) {
+        self.walk.wants_code = true;
+        self.code = Some(Code::of(self.walk.threads()));
     }
 
     /// As [`Program::fill`]; besides, `reader` is told what comes, in the order of the trace.
     pub fn pull(&mut self, thread: usize, out: &mut Vec<Op>, reader: &mut impl Listener) -> bool {
         let wanted = out.capacity().saturating_sub(out.len()).max(1);
         let start = out.len();
+        if let Some(code) = &mut self.code {
+            code.begin(thread);
+        }
         while out.len() - start < wanted {
             let left = wanted - (out.len() - start);
             if let Some(ops) = self.windows.touches(thread, left) {
@@ -220,8 +264,14 @@ impl TraceProgram {
                 continue;
             }
             match self.walk.step(&self.reader, thread, left) {
-                Step::Ops(ops) => {
-                    self.windows.ops(thread, ops, reader, out);
+                Step::Ops(ops, steps) => {
+                    match &mut self.code {
+                        None => self.windows.ops(thread, ops, reader, out),
+                        Some(code) => {
+                            let mut reader = code.listen(thread, steps, reader);
+                            self.windows.ops(thread, ops, &mut reader, out);
+                        }
+                    }
                     self.replayed += ops.len() as u64;
                     self.sleeps[thread] = FIRST_SLEEP_NS;
                 }
@@ -260,6 +310,12 @@ impl Program for TraceProgram {
 
     fn fill(&mut self, thread: usize, _now: u64, out: &mut Vec<Op>) -> bool {
         self.pull(thread, out, &mut ())
+    }
+
+    fn code(&mut self, thread: usize, steps: &mut Vec<(u32, u32)>) {
+        if let Some(code) = &self.code {
+            steps.extend_from_slice(code.told(thread));
+        }
     }
 
     fn unseen(&self) -> Option<u64> {

@@ -5,6 +5,7 @@ use crate::{CallSite, arch};
 use std::collections::{BTreeSet, HashMap};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use varve_sites::native::Inlined;
 use varve_sites::symbols::Binary;
 
 /// A file mapped into the program.
@@ -127,6 +128,29 @@ impl Modules {
         Some(self.files[file].site(offset))
     }
 
+    /// The function that an instruction is of; with `short`, only the low half of its address is known. Without a module if it is in no
+    /// file.
+    pub fn function(&mut self, process: u32, address: u64, short: bool) -> CallSite {
+        let module = match short {
+            true => self.find_short(process, address as u32),
+            false => self.find(process, address).map(|module| (module, address)),
+        };
+        let Some((module, address)) = module else {
+            return CallSite::default();
+        };
+        let (file, offset) = (module.file, address - module.start + module.offset);
+        self.files[file].function(offset)
+    }
+
+    /// The newest module that has an address with this low half, and that address.
+    fn find_short(&self, process: u32, low: u32) -> Option<(&Module, u64)> {
+        let mut newest = self.modules.get(&process)?.iter().rev();
+        newest.find_map(|module| {
+            let address = module.start + u64::from(low.wrapping_sub(module.start as u32));
+            (address < module.end).then_some((module, address))
+        })
+    }
+
     /// Is there a call instruction just before?
     fn follows_call(&mut self, site: &CallSite) -> bool {
         let file = self
@@ -193,6 +217,35 @@ impl File {
         let is_file = || std::fs::metadata(path).is_ok_and(|meta| meta.is_file());
         let read = || is_file().then(read).flatten();
         self.read.get_or_insert_with(read).as_ref()
+    }
+
+    /// The function at an offset, with what is inlined there: the same for all places of which that is the same.
+    fn function(&mut self, offset: u64) -> CallSite {
+        let mut site = CallSite {
+            module: self.path.clone(),
+            ..CallSite::default()
+        };
+        let Some((_, binary)) = self.read() else {
+            return site;
+        };
+        site.build_id = binary.build_id().into();
+        let Some(address) = binary.address(offset) else {
+            return site;
+        };
+        // as if an instruction of one byte had called
+        let frame = binary.frame(address + 1);
+        let Some(name) = frame.function else {
+            return site;
+        };
+        let start = binary.symbol(address).map_or(address, |symbol| symbol.1);
+        site.symbol = Some(format!("{name}+0x0"));
+        (site.offset, site.address) = (offset.wrapping_sub(address - start), Some(start));
+        let alone = |inlined: Inlined| Inlined {
+            line: None,
+            ..inlined
+        };
+        site.inlined = frame.inlined.into_iter().map(alone).collect();
+        site
     }
 
     /// The place at an offset.
