@@ -39,6 +39,11 @@ pub trait Program: Send {
     /// `fill`, and only if waits are counted.
     fn code(&mut self, _thread: usize, _steps: &mut Vec<(u32, u32)>) {}
 
+    /// What the code with a number is called, from what it is a part of inwards: the file, the function, what is inlined in it.
+    fn code_name(&self, _number: u32) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Names for the classes of requests that `End` marks carry.
     fn classes(&self) -> Vec<String> {
         Vec::new()

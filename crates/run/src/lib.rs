@@ -127,7 +127,7 @@ fn run_placed(
     let name = program.name();
     let eye = Eye::new(spec.pictures, placement.topology());
     let (classes, mut named) = (program.classes(), Named::new(program.regions()));
-    let owners = (spec.pictures && !program.regions().is_empty()).then_some(&mut named as _);
+    let owners = spec.pictures.then_some(&mut named as _);
     let outcome = seen::run(
         machine,
         &mut placement,
@@ -141,7 +141,10 @@ fn run_placed(
     if eye.looks() {
         let factor = spec.factor();
         let mut seen = Seen::of(machine, &outcome, &classes, factor, &eye);
-        seen.waits = named.waits(&outcome.owners, factor);
+        if !program.regions().is_empty() {
+            seen.waits = named.waits(&outcome.owners, factor);
+        }
+        seen.add_code(&outcome, program, factor);
         result.seen = Some(Box::new(seen));
     }
     Ok(result)

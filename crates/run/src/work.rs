@@ -58,7 +58,13 @@ impl Work {
                 }
                 Ok(registry::build(&text)?)
             }
-            Work::Trace(path) => Ok(Box::new(TraceProgram::open(path)?)),
+            Work::Trace(path) => {
+                let mut trace = TraceProgram::open(path)?;
+                if spec.pictures {
+                    trace.tell_code();
+                }
+                Ok(Box::new(trace))
+            }
             Work::Command(words) => {
                 let why = format!("`{}` must be started by its recorder", words.join(" "));
                 Err(Error::Run(varve_machine::model::RunError::Program(why)))

@@ -2,8 +2,8 @@
 
 use crate::error::TraceError;
 use crate::format::{
-    BLOCK_HEADER_BYTES, BlockHeader, BlockKind, CodeAt, EventAt, FileHeader, MAGIC, OpDecoder, PADDING,
-    Templates, VERSION, checksum_matches, decode_events,
+    BLOCK_HEADER_BYTES, BlockHeader, BlockKind, CodeAt, EventAt, FileHeader, MAGIC, OpDecoder,
+    PADDING, Templates, VERSION, checksum_matches, decode_events,
 };
 use crate::writer::End;
 use std::path::Path;

@@ -5,9 +5,10 @@ use crate::format::Part;
 use crate::format::{CodeAt, Event, OpDecoder};
 use crate::parts::Block;
 use crate::reader::TraceReader;
+use code::Code;
 use std::path::Path;
 use varve_machine::{Kind, Op, Program};
-use code::Code;
+use varve_sites::native::names;
 use windows::Windows;
 
 mod code;
@@ -243,11 +244,12 @@ impl TraceProgram {
         })
     }
 
-    /// From here on [`Program::code`] says which functions run, by their numbers in [`TraceReader::functions`] and 1; 0 is code of which
-    /// the trace says nothing.
+    /// From here on [`Program::code`] says which functions run, if the trace does.
     pub fn tell_code(&mut self) {
-        self.walk.wants_code = true;
-        self.code = Some(Code::of(self.walk.threads()));
+        if self.reader.has_code() {
+            self.walk.wants_code = true;
+            self.code = Some(Code::of(self.walk.threads()));
+        }
     }
 
     /// As [`Program::fill`]; besides, `reader` is told what comes, in the order of the trace.
@@ -316,6 +318,12 @@ impl Program for TraceProgram {
         if let Some(code) = &self.code {
             steps.extend_from_slice(code.told(thread));
         }
+    }
+
+    fn code_name(&self, number: u32) -> Vec<String> {
+        let place = (number as usize).checked_sub(1);
+        let function = place.and_then(|place| self.reader.functions().get(place));
+        function.map_or(Vec::new(), |function| names::functions(&function.frame()))
     }
 
     fn unseen(&self) -> Option<u64> {

@@ -303,7 +303,7 @@ pub fn run_java(
     let policy = Counted::new(policy, ranges.clone(), PAGE, peak.clone());
     let mut placement = Placement::with(name, topology, frames, Box::new(policy));
     let mut live = Live::default();
-    let mut program = JavaProgram::open(&recorded.trace, live.clone())?;
+    let mut program = JavaProgram::open(&recorded.trace, live.clone(), spec.pictures)?;
     let name = program.name();
     let programs: &mut [&mut dyn Program] = &mut [&mut program];
     let eye = Eye::new(spec.pictures, placement.topology());
@@ -318,7 +318,9 @@ pub fn run_java(
     )?;
     let mut result = JavaResult::new(spec, &machine, &name, &outcome, &peak.get());
     if eye.looks() {
-        result.seen = Some(Box::new(seen_of(&machine, &outcome, &eye)));
+        let mut seen = seen_of(&machine, &outcome, &eye);
+        seen.add_code(&outcome, &program, 1);
+        result.seen = Some(Box::new(seen));
     }
     Ok(result)
 }

@@ -71,12 +71,15 @@ pub struct JavaProgram {
 }
 
 impl JavaProgram {
-    /// Opens a trace.
+    /// Opens a trace. Where pictures are wanted, it says which functions run.
     ///
     /// # Errors
     /// As [`TraceProgram::open`].
-    pub fn open(path: &Path, live: Live) -> Result<JavaProgram, Error> {
-        let trace = TraceProgram::open(path)?;
+    pub fn open(path: &Path, live: Live, pictures: bool) -> Result<JavaProgram, Error> {
+        let mut trace = TraceProgram::open(path)?;
+        if pictures {
+            trace.tell_code();
+        }
         Ok(JavaProgram { trace, live })
     }
 }
@@ -92,6 +95,14 @@ impl Program for JavaProgram {
 
     fn fill(&mut self, thread: usize, _now: u64, out: &mut Vec<Op>) -> bool {
         self.trace.pull(thread, out, &mut Marks(&self.live))
+    }
+
+    fn code(&mut self, thread: usize, steps: &mut Vec<(u32, u32)>) {
+        self.trace.code(thread, steps);
+    }
+
+    fn code_name(&self, number: u32) -> Vec<String> {
+        self.trace.code_name(number)
     }
 
     fn classes(&self) -> Vec<String> {

@@ -243,7 +243,8 @@ pub fn run_objects(
     });
     let mut placement = Placement::with(&spec.plan, topology, frames, policy);
     let layout = SharedLayout::new(layout);
-    let mut program = PlacedProgram::open(&spec.trace, layout.clone())?;
+    let looks = spec.pictures && spec.by_site;
+    let mut program = PlacedProgram::open(&spec.trace, layout.clone(), looks)?;
     let name = program.name();
     let mut run = RunSpec::new(machine, &spec.plan, Work::Trace(spec.trace.clone()));
     (run.page_bytes, run.seed) = (PAGE, spec.seed);
@@ -265,9 +266,11 @@ pub fn run_objects(
         watch,
     )?;
     let mut result = RunResult::new(&run, &name, &placement, &outcome);
-    result.seen = eye
-        .looks()
-        .then(|| Box::new(Seen::of(&run.machine, &outcome, &[], 1, &eye)));
+    if eye.looks() {
+        let mut seen = Seen::of(&run.machine, &outcome, &[], 1, &eye);
+        seen.add_code(&outcome, &program, 1);
+        result.seen = Some(Box::new(seen));
+    }
     // Programs give back what they have before they end: what counts is what they had.
     let peak = peak.get();
     result.measured.fast_bytes = peak.fast * PAGE;

@@ -40,12 +40,15 @@ pub struct PlacedProgram {
 }
 
 impl PlacedProgram {
-    /// Opens a trace.
+    /// Opens a trace. Where pictures are wanted, it says which functions run.
     ///
     /// # Errors
     /// As [`TraceProgram::open`].
-    pub fn open(path: &Path, layout: SharedLayout) -> Result<PlacedProgram, Error> {
-        let trace = TraceProgram::open(path)?;
+    pub fn open(path: &Path, layout: SharedLayout, pictures: bool) -> Result<PlacedProgram, Error> {
+        let mut trace = TraceProgram::open(path)?;
+        if pictures {
+            trace.tell_code();
+        }
         Ok(PlacedProgram { trace, layout })
     }
 }
@@ -61,6 +64,14 @@ impl Program for PlacedProgram {
 
     fn fill(&mut self, thread: usize, _now: u64, out: &mut Vec<Op>) -> bool {
         self.trace.pull(thread, out, &mut *self.layout.get())
+    }
+
+    fn code(&mut self, thread: usize, steps: &mut Vec<(u32, u32)>) {
+        self.trace.code(thread, steps);
+    }
+
+    fn code_name(&self, number: u32) -> Vec<String> {
+        self.trace.code_name(number)
     }
 
     fn unseen(&self) -> Option<u64> {

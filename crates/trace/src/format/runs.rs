@@ -608,3 +608,75 @@ impl RunDecoder {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::PADDING;
+
+    /// Template 1 has one op, 2 has two, 3 has none of its own function.
+    fn templates() -> Templates {
+        let mut templates = Templates::default();
+        let op = TemplateOp {
+            op: Op::read(0, 8, 1),
+            from: 0,
+        };
+        for (slot, ops) in [(0, 1), (1, 2), (2, 1)] {
+            templates.add(slot, 1, &vec![op; ops]).unwrap();
+        }
+        templates
+    }
+
+    fn run(encoder: &mut RunEncoder, number: u32, first: bool) {
+        let run = Run {
+            how: NUMBER,
+            first,
+            number,
+            more: 0,
+            first_slot: number - 1,
+            ops: 0,
+            instructions: 0,
+        };
+        encoder.run(&run, &[0x1000]);
+    }
+
+    #[test]
+    fn functions_are_told_where_they_change() {
+        let mut templates = templates();
+        templates.decode_functions(&[6, 2, 0], 6).unwrap();
+        let mut encoder = RunEncoder::default();
+        for (number, first) in [
+            (3, true),
+            (1, true),
+            (1, false),
+            (3, false),
+            (2, true),
+            (1, false),
+        ] {
+            run(&mut encoder, number, first);
+        }
+        let mut bytes = Vec::new();
+        encoder.finish(Columns::default()).join(&mut bytes);
+        bytes.extend_from_slice(&[0; PADDING]);
+        let (mut told, mut ops) = (Vec::new(), Vec::new());
+        let mut decoder = RunDecoder::default();
+        decoder
+            .decode(&bytes, 7, &templates, &mut ops, Some(&mut told))
+            .unwrap();
+        let told: Vec<(u32, u32)> = told.iter().map(|step| (step.at, step.function)).collect();
+        // What says nothing is of the function before; at the beginning nobody knows.
+        assert_eq!(told, [(1, 5), (4, 1), (6, 5)]);
+        let mut plain = Vec::new();
+        decoder
+            .decode(&bytes, 7, &templates, &mut plain, None)
+            .unwrap();
+        assert_eq!(plain, ops);
+    }
+
+    #[test]
+    fn a_function_that_is_not_there_is_refused() {
+        assert!(templates().decode_functions(&[1, 7], 6).is_err());
+        assert!(templates().decode_functions(&[0x80], 6).is_err());
+        assert!(!templates().have_functions());
+    }
+}

@@ -2,11 +2,11 @@
 
 use super::coder::{Coder, Piece};
 use super::error::RecordError;
+use super::functions::Functions;
 use super::memory::SharedMemory;
 use super::modules::Modules;
 use super::resident::Resident;
 use super::ring::CALLERS;
-use super::functions::Functions;
 use super::templates::Registry;
 use super::walk::{RawEvent, space_of};
 use crate::Event;
@@ -115,7 +115,8 @@ impl<W: Write> Sink<W> {
         for number in self.next_template..registry.templates.next() {
             let place = registry.place(number);
             let (modules, writer) = (&mut self.modules, &mut self.writer);
-            let name = |(process, address, half)| writer.call(&modules.function(process, address, half));
+            let name =
+                |(process, address, half)| writer.call(&modules.function(process, address, half));
             let function = self.functions.of(place, name);
             self.writer.function(function);
         }

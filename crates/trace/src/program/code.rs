@@ -93,7 +93,8 @@ mod tests {
         };
         let mut all = Code::of(2);
         let mut out = vec![Op::read(99, 8, 1)];
-        let mut listening = all.listen(1, steps, &mut Twice);
+        let mut twice = Twice;
+        let mut listening = all.listen(1, steps, &mut twice);
         // A window may begin between any two, or within one.
         listening.ops(&ops[..1], &mut out);
         listening.ops(&ops[1..1], &mut out);

@@ -5,6 +5,7 @@ pub mod build;
 pub mod calibrate;
 pub mod calibrate_here;
 pub mod cc;
+mod cluster;
 mod columns;
 mod compared;
 mod doctor;

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use varve_machine::Machine;
 use varve_machine::model::Progress;
-use varve_report::pictures::{Flame, Stack};
+use varve_report::pictures::{By as FlameBy, Flame, Stack};
 use varve_run::objects::{
     self, By, ObjectResult, ObjectSpec, PLANS, Placed, Plan, TraceSites, run_objects,
 };
@@ -142,6 +142,7 @@ pub fn flame(
         slow_ns: counts.slow_ns,
     });
     Flame {
+        by: FlameBy::Memory,
         title: title.into(),
         fast: fast.map(String::from),
         slow: slow.into(),
