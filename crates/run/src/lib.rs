@@ -33,6 +33,7 @@ mod source_map;
 mod spec;
 pub mod tier;
 pub mod tier_frames;
+pub mod tier_seen;
 mod work;
 
 pub use compare::{

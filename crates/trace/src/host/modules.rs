@@ -16,8 +16,8 @@ struct Module {
     offset: u64,
     /// Number in [`Modules::files`].
     file: usize,
-    /// Under QEMU: mapped for QEMU itself rather than for the program.
-    is_host: bool,
+    /// The kernel lets it run. Under QEMU that is QEMU's own: QEMU reads the program's code.
+    runs: bool,
 }
 
 /// A file, read when one of its addresses is first asked for.
@@ -80,15 +80,14 @@ impl Modules {
                 self.files.len() - 1
             }
         };
-        // QEMU reads the program's code and never runs it, so there what the kernel says is executable is QEMU's own;
         // lines that the probe made have no inode
-        let is_host = rights.contains('x') && inode != "0";
+        let runs = rights.contains('x') && inode != "0";
         self.modules.entry(process).or_default().push(Module {
             start,
             end,
             offset,
             file,
-            is_host,
+            runs,
         });
         None
     }
@@ -142,12 +141,12 @@ impl Modules {
         self.files[file].function(offset)
     }
 
-    /// The newest module that has an address with this low half, and that address.
+    /// The newest code that has an address with this low half, and that address.
     fn find_short(&self, process: u32, low: u32) -> Option<(&Module, u64)> {
-        let mut newest = self.modules.get(&process)?.iter().rev();
-        newest.find_map(|module| {
-            let address = module.start + u64::from(low.wrapping_sub(module.start as u32));
-            (address < module.end).then_some((module, address))
+        let newest = self.modules.get(&process)?.iter().rev();
+        newest.filter(|module| module.runs).find_map(|module| {
+            let into = u64::from(low.wrapping_sub(module.start as u32));
+            (into < module.end - module.start).then_some((module, module.start + into))
         })
     }
 
@@ -185,7 +184,7 @@ impl Modules {
                 };
                 let key = (process, base, module.file);
                 found.insert(key);
-                if module.is_host && under_qemu {
+                if module.runs && under_qemu {
                     hosts.insert(key);
                 }
             }

@@ -497,9 +497,10 @@ fn a_node_that_differs_runs_nothing_and_says_why() {
         .task("0")
         .refuses(1, &["varve on n3 is another build"]);
     fs::write(&submission, &submitted[..submitted.len() / 2]).unwrap();
-    slurm
-        .task("0")
-        .refuses(1, &["1.json: is not what `varve sweep submit` wrote"]);
+    slurm.task("0").refuses(
+        1,
+        &["1.json: is not what was written when it was submitted"],
+    );
     slurm
         .varve(&["sweep", "submit", "four.toml"])
         .refuses(1, &["1.json: is not what"]);
