@@ -67,7 +67,7 @@ fn chosen(name: &str, of: &StudyOf) -> Result<Vec<&'static Study>, Failure> {
 }
 
 /// Those of them that have shares; all must.
-fn shared<'a>(chosen: Vec<&'a Study>) -> Result<Vec<&'a Study>, Failure> {
+fn shared(chosen: Vec<&Study>) -> Result<Vec<&Study>, Failure> {
     match chosen.iter().find(|study| study.rounds == 0) {
         None => Ok(chosen),
         Some(study) => Err(wrong(format!(
