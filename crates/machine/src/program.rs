@@ -34,6 +34,16 @@ pub trait Program: Send {
     /// Returns `false` when the thread has ended; what was appended is still run.
     fn fill(&mut self, thread: usize, now: u64, out: &mut Vec<Op>) -> bool;
 
+    /// Which code the ops are of that `fill` gave last for a thread: number of the op in `out`, and of what it is the first of; what comes
+    /// before the first is of what ran before. 0 is code of which nothing is known, and what ran at the beginning. Asked right after
+    /// `fill`, and only if waits are counted.
+    fn code(&mut self, _thread: usize, _steps: &mut Vec<(u32, u32)>) {}
+
+    /// What the code with a number is called, from what it is a part of inwards: the file, the function, what is inlined in it.
+    fn code_name(&self, _number: u32) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Names for the classes of requests that `End` marks carry.
     fn classes(&self) -> Vec<String> {
         Vec::new()

@@ -6,6 +6,15 @@ use std::path::Path;
 use std::sync::Arc;
 use varve_trace::{SharedTrace, TraceProgram};
 
+/// A trace that a run replays.
+#[derive(Clone, Copy)]
+pub struct Replayed<'a> {
+    /// Its file.
+    pub path: &'a Path,
+    /// It wants to know which functions run.
+    pub code: bool,
+}
+
 /// Runs that are open at a time, so that a model is in memory of each, unless more than that are made at a time.
 const OPEN: usize = 16;
 
@@ -16,10 +25,13 @@ pub struct InStep(Option<Arc<SharedTrace>>);
 impl InStep {
     /// Runs of which each replays a trace, or does something else, made `workers` at a time. They go in step if all replay the same
     /// one; whether it can be read, each of them says.
-    pub fn of<'a>(mut traces: impl Iterator<Item = Option<&'a Path>>, workers: usize) -> InStep {
-        let first = traces.next().flatten();
-        let same = first.filter(|first| traces.all(|trace| trace == Some(*first)));
-        InStep(same.and_then(|path| SharedTrace::open(path, workers).ok()))
+    pub fn of<'a>(traces: impl Iterator<Item = Option<Replayed<'a>>>, workers: usize) -> InStep {
+        let traces: Option<Vec<Replayed>> = traces.collect();
+        let traces = traces.unwrap_or_default();
+        let same = |first: &&Replayed| traces.iter().all(|trace| trace.path == first.path);
+        let code = traces.iter().any(|trace| trace.code);
+        let first = traces.first().filter(same);
+        InStep(first.and_then(|trace| SharedTrace::open(trace.path, workers, code).ok()))
     }
 
     /// How many of `count` runs are open when `workers` are made at a time: those that wait for others are no work.
@@ -31,9 +43,10 @@ impl InStep {
     }
 
     /// A trace as the program of one of the runs.
-    pub(crate) fn program(&self, path: &Path) -> Result<TraceProgram, Error> {
+    pub(crate) fn program(&self, Replayed { path, code }: Replayed) -> Result<TraceProgram, Error> {
         let program = match &self.0 {
-            Some(shared) => TraceProgram::of(shared),
+            Some(shared) => TraceProgram::of(shared, code),
+            None if code => TraceProgram::open_with_code(path),
             None => TraceProgram::open(path),
         };
         Ok(program?)

@@ -16,7 +16,7 @@ use crate::Error;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ const HEAD: usize = 1 << 10;
 const MOST_HEAD: usize = 1 << 24;
 
 /// What is known of a result without reading it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum State {
     /// It is not there, or not whole.
     Missing,
@@ -49,6 +49,8 @@ enum Makes {
     All,
     /// One of so many shares: its number, and how many there are.
     Share(usize, usize),
+    /// Those with these names.
+    These(Arc<BTreeSet<String>>),
     /// Nothing is made.
     Nothing,
 }
@@ -82,8 +84,12 @@ pub struct Keep {
 pub struct Asked {
     /// What it is of, for people.
     pub what: String,
-    /// Whether it is there now.
+    /// Whether it is there now, or it is known why there is none.
     pub done: bool,
+    /// What is there.
+    pub state: State,
+    /// Why there is none, if somebody tried.
+    pub failed: Option<String>,
 }
 
 /// The first line of a file.
@@ -133,6 +139,11 @@ impl Keep {
     /// The same folder, where [`Keep::kept_or_made`] makes one of `of` shares of what is missing, that with number `own`.
     pub fn share(&self, own: usize, of: usize) -> Keep {
         self.making(Makes::Share(own, of))
+    }
+
+    /// The same folder, where [`Keep::kept_or_made`] makes what is missing of the results with these names.
+    pub fn these(&self, names: impl IntoIterator<Item = String>) -> Keep {
+        self.making(Makes::These(Arc::new(names.into_iter().collect())))
     }
 
     /// The same folder, where [`Keep::kept_or_made`] makes nothing.
@@ -254,9 +265,9 @@ impl Keep {
         })
     }
 
-    /// Whether [`Keep::kept_or_made`] makes a share, and somebody else the rest.
+    /// Whether [`Keep::kept_or_made`] makes a part, and somebody else the rest.
     pub fn is_share(&self) -> bool {
-        matches!(self.makes, Makes::Share(..))
+        matches!(self.makes, Makes::Share(..) | Makes::These(_))
     }
 
     /// What is kept, or else what `make` gives, which is kept then. `what` says what it is of, for people. Why it failed is kept
@@ -278,40 +289,52 @@ impl Keep {
             return make();
         }
         let name = name(key);
-        let told = |done| {
+        let told = |state, failed: Option<&str>| {
             let mut asked = self.asked.lock().expect("no holder panics");
-            let what = what();
-            asked.insert(name.clone(), Asked { what, done });
+            let point = Asked {
+                what: what(),
+                done: state == State::Done || failed.is_some(),
+                state,
+                failed: failed.map(String::from),
+            };
+            asked.insert(name.clone(), point);
         };
         if let Some(kept) = self.get(key) {
-            told(true);
+            told(State::Done, None);
             return Ok(kept);
         }
-        told(false);
-        let ours = match self.makes {
+        let state = match self.state(key) {
+            // It is damaged further on.
+            State::Done => State::Missing,
+            state => state,
+        };
+        told(state, None);
+        let ours = match &self.makes {
             Makes::All => true,
             Makes::Nothing => false,
-            Makes::Share(own, of) => hash(key.as_bytes()) % of as u128 == own as u128,
+            Makes::Share(own, of) => hash(key.as_bytes()) % *of as u128 == *own as u128,
+            Makes::These(names) => names.contains(&name),
         };
         if !ours {
             let Some(why) = self.failure(key) else {
                 return Err(Error::Elsewhere(what()).into());
             };
-            told(true);
+            told(state, Some(&why));
             return Err(Error::Asked(why).into());
         }
         let made = match make() {
             Ok(made) => made,
             Err(e) => {
                 if !e.is_interrupt() {
-                    self.put_failure(key, &e.to_string())?;
-                    told(true);
+                    let why = e.to_string();
+                    self.put_failure(key, &why)?;
+                    told(state, Some(&why));
                 }
                 return Err(e);
             }
         };
         self.put(key, &made)?;
-        told(true);
+        told(State::Done, None);
         Ok(made)
     }
 }

@@ -35,6 +35,7 @@ mod source_map;
 mod spec;
 pub mod tier;
 pub mod tier_frames;
+pub mod tier_seen;
 mod work;
 
 pub use compare::{
@@ -42,7 +43,7 @@ pub use compare::{
 };
 pub use dimms::{DimmUse, PowerPoint, TrayUse};
 pub use error::Error;
-pub use in_step::InStep;
+pub use in_step::{InStep, Replayed};
 pub use keep::{Asked, Failed, Keep, State, digest, name as result_name};
 pub use managed::{
     Access, End, FailureLog, Folder, GcStack, HostRun, ManagedMember, ManagedProgram, ManagedSpec,
@@ -140,7 +141,7 @@ fn run_placed(
     let name = program.name();
     let eye = Eye::new(spec.pictures, placement.topology());
     let (classes, mut named) = (program.classes(), Named::new(program.regions()));
-    let owners = (spec.pictures && !program.regions().is_empty()).then_some(&mut named as _);
+    let owners = spec.pictures.then_some(&mut named as _);
     let outcome = seen::run(
         machine,
         &mut placement,
@@ -154,7 +155,10 @@ fn run_placed(
     if eye.looks() {
         let factor = spec.factor();
         let mut seen = Seen::of(machine, &outcome, &classes, factor, &eye);
-        seen.waits = named.waits(&outcome.owners, factor);
+        if !program.regions().is_empty() {
+            seen.waits = named.waits(&outcome.owners, factor);
+        }
+        seen.add_code(&outcome, program, factor);
         result.seen = Some(Box::new(seen));
     }
     Ok(result)

@@ -1,9 +1,8 @@
 //! Everything that decides a result.
 
-use crate::{Error, InStep, RunResult, Work, keep, run_in_step};
+use crate::{Error, InStep, Replayed, RunResult, Work, keep, run_in_step};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 use varve_machine::Machine;
 use varve_machine::model::{Options, Progress};
 use varve_pages::policies;
@@ -23,7 +22,7 @@ pub trait Spec: Sync {
     fn what(&self) -> String;
 
     /// The trace that it replays, if it replays one.
-    fn trace(&self) -> Option<&Path> {
+    fn trace(&self) -> Option<Replayed<'_>> {
         None
     }
 
@@ -94,9 +93,10 @@ impl Spec for RunSpec {
         format!("{} under {policy} on {}", self.work.name(), machine.name)
     }
 
-    fn trace(&self) -> Option<&Path> {
+    fn trace(&self) -> Option<Replayed<'_>> {
+        let code = self.pictures;
         match &self.work {
-            Work::Trace(path) => Some(path),
+            Work::Trace(path) => Some(Replayed { path, code }),
             _ => None,
         }
     }

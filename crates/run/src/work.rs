@@ -1,6 +1,6 @@
 //! What is run.
 
-use crate::{Error, InStep, RunSpec};
+use crate::{Error, InStep, Replayed, RunSpec};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use varve_machine::Program;
@@ -61,7 +61,10 @@ impl Work {
                 }
                 Ok(registry::build(&text)?)
             }
-            Work::Trace(path) => Ok(Box::new(in_step.program(path)?)),
+            Work::Trace(path) => {
+                let code = spec.pictures;
+                Ok(Box::new(in_step.program(Replayed { path, code })?))
+            }
             Work::Command(words) => {
                 let why = format!("`{}` must be started by its recorder", words.join(" "));
                 Err(Error::Run(varve_machine::model::RunError::Program(why)))

@@ -7,9 +7,11 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 use varve_live::tier::{
-    Allowance, Limits, Memory, Nodes, Observer, Outcome, Refusal, Room, Steering, Tiered, Use,
+    Allowance, Decide, Limits, Memory, Nodes, Observer, Outcome, Refusal, Room, Steering, Tiered,
+    Use,
 };
 use varve_run::tier::{PagePolicy, live_spec};
+use varve_run::tier_seen::{TierEye, Witness};
 
 const PAGE: u64 = 4096;
 const FAST: u32 = 0;
@@ -120,25 +122,33 @@ impl Nodes for TwoNodes {
 }
 
 fn steering(world: &Shared, spec: &str, fast_pages: u64, hold: u64) -> Steering<PagePolicy> {
+    let policy = policy(spec, fast_pages);
+    steered(world, policy, fast_pages, hold)
+}
+
+fn policy(spec: &str, fast_pages: u64) -> PagePolicy {
     let room = Room {
         page_bytes: PAGE,
         fast_pages,
         slow_pages: 10_000,
     };
-    let policy = PagePolicy::new(&live_spec(spec).unwrap(), &room).unwrap();
+    PagePolicy::new(&live_spec(spec).unwrap(), &room).unwrap()
+}
+
+fn steered<D: Decide>(world: &Shared, decide: D, fast_pages: u64, hold: u64) -> Steering<D> {
     let limits = Limits {
         page_bytes: PAGE,
         fast_pages,
         hold,
     };
-    let mut steering = Steering::new(policy, limits, Box::new(TwoNodes(world.clone())));
+    let mut steering = Steering::new(decide, limits, Box::new(TwoNodes(world.clone())));
     let (memory, observer) = (Table(world.clone()), Seen(world.clone()));
     let process = Tiered::new(0, Box::new(memory), Box::new(observer));
     steering.processes.push(process);
     steering
 }
 
-fn interval(steering: &mut Steering<PagePolicy>, world: &Shared, bytes: u64) {
+fn interval<D: Decide>(steering: &mut Steering<D>, world: &Shared, bytes: u64) {
     world.borrow_mut().interval += 1;
     assert!(steering.look().is_empty());
     let allowed = Allowance {
@@ -256,7 +266,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     /// Whatever a program does: fast memory never grows above the budget, no page moves twice within the time that it is to stay,
-    /// no interval moves more than it may, and what is believed is what is so.
+    /// no interval moves more than it may, and what is believed, and drawn, is what is so.
     #[test]
     fn budgets_hold(
         pages in 20u64..200,
@@ -272,7 +282,9 @@ proptest! {
             world.borrow_mut().pages.insert(page, if fast { FAST } else { SLOW });
         }
         world.borrow_mut().pinned = pinned;
-        let mut steering = steering(&world, "hotset", budget, hold);
+        let eye = TierEye::new(PAGE);
+        let witness = Witness::new(policy("hotset", budget), Some(eye.clone()));
+        let mut steering = steered(&world, witness, budget, hold);
         for (start, count, gone) in steps {
             {
                 let mut world = world.borrow_mut();
@@ -294,6 +306,12 @@ proptest! {
                 prop_assert!(now.count() as u64 <= rate);
                 prop_assert_eq!(steering.fast_pages(), after);
             }
+            let heat = eye.seen().heat;
+            let last = heat.ranges.iter().filter_map(|range| range.cells.last());
+            let drawn = last.fold((0, 0), |(fast, slow), cell| (fast + cell.fast_bytes, slow + cell.slow_bytes));
+            let world = world.borrow();
+            // Where others have moved a page it is seen at one of the next looks.
+            prop_assert_eq!(drawn, (world.on(FAST) * PAGE, world.on(SLOW) * PAGE));
         }
         let mut last = BTreeMap::new();
         for &(at, page, _) in &world.borrow().moves {

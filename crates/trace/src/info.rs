@@ -124,7 +124,7 @@ impl TraceInfo {
             for (thread, alive) in alive.iter_mut().enumerate() {
                 while *alive {
                     match walk.step(&mut blocks, thread, TURN_OPS) {
-                        Step::Ops(ops) => {
+                        Step::Ops(ops, _) => {
                             ops.iter()
                                 .for_each(|op| info.count(op, thread, &mut pages, &mut heap));
                             break;

@@ -2,8 +2,8 @@
 
 use crate::error::TraceError;
 use crate::format::{
-    BLOCK_HEADER_BYTES, BlockHeader, BlockKind, EventAt, FileHeader, MAGIC, OpDecoder, PADDING,
-    Templates, VERSION, checksum_matches, decode_events,
+    BLOCK_HEADER_BYTES, BlockHeader, BlockKind, CodeAt, EventAt, FileHeader, MAGIC, OpDecoder,
+    PADDING, Templates, VERSION, checksum_matches, decode_events,
 };
 use crate::writer::End;
 use std::path::Path;
@@ -20,6 +20,8 @@ pub struct Block {
     pub ops: Vec<Op>,
     /// The events, in order of their places among the ops.
     pub events: Vec<EventAt>,
+    /// In which functions the thread was, for those who ask for it, as far as it is known.
+    pub code: Vec<CodeAt>,
 }
 
 /// Length of the fixed part of the file's header: magic, version, length of the JSON.
@@ -112,18 +114,23 @@ pub(crate) fn decode_block(
     templates: &Templates,
     decoder: &mut OpDecoder,
     block: &mut Block,
+    wants_code: bool,
 ) -> Result<(), &'static str> {
     let length = header.raw_bytes as usize;
     block.thread = header.thread;
     block.first_instruction = header.first_instruction;
     block.ops.clear();
+    block.code.clear();
     let events = raw
         .get(header.op_bytes as usize..length)
         .ok_or("the block is shorter than its header says")?;
     let count = header.ops as usize;
     match header.kind {
         BlockKind::Ops => decoder.decode(raw, count, &mut block.ops),
-        BlockKind::Runs => decoder.decode_runs(raw, count, templates, &mut block.ops),
+        BlockKind::Runs => {
+            let code = wants_code.then_some(&mut block.code);
+            decoder.decode_runs(raw, count, templates, &mut block.ops, code)
+        }
         _ => return Err("the index names a block without ops"),
     }
     .map_err(|_| "the ops of the block cannot be decoded")?;

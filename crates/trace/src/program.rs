@@ -1,16 +1,19 @@
 //! A recorded trace as a program that runs on the model.
 
 use crate::error::TraceError;
-use crate::format::Event;
 use crate::format::Part;
+use crate::format::{CodeAt, Event};
 use crate::parts::Block;
 use crate::reader::TraceReader;
 use crate::shared::{Blocks, Reading, SharedTrace};
+use code::Code;
 use std::path::Path;
 use std::sync::Arc;
 use varve_machine::{Kind, Op, Program};
+use varve_sites::native::names;
 use windows::Windows;
 
+mod code;
 mod windows;
 
 /// Virtual time that a thread sleeps before it looks again whether it may go on: doubled from the first to the last.
@@ -32,10 +35,25 @@ struct Cursor {
     ended: bool,
 }
 
+/// Functions of ops that are a part of a block.
+#[derive(Clone, Copy)]
+pub(crate) struct Steps<'a> {
+    code: &'a [CodeAt],
+    first: u32,
+}
+
+impl Steps<'_> {
+    /// Number of the op, and of the function that it is the first of.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, u32)> {
+        let steps = self.code.iter();
+        steps.map(|step| ((step.at - self.first) as usize, step.function))
+    }
+}
+
 /// What a thread of a trace does next.
 pub(crate) enum Step<'a> {
-    /// These ops.
-    Ops(&'a [Op]),
+    /// These ops, and the functions that they are of, each from one of them on.
+    Ops(&'a [Op], Steps<'a>),
     /// This event.
     Event(&'a Event),
     /// Nothing until other threads have gone on.
@@ -107,7 +125,13 @@ impl Walk {
         if cursor.op < until {
             let start = cursor.op;
             cursor.op = until.min(start + most);
-            return Step::Ops(&cursor.block.ops[start..cursor.op]);
+            let code = &cursor.block.code;
+            let place = |op: usize| code.partition_point(|step| (step.at as usize) < op);
+            let steps = Steps {
+                code: &code[place(start)..place(cursor.op)],
+                first: start as u32,
+            };
+            return Step::Ops(&cursor.block.ops[start..cursor.op], steps);
         }
         let event = &cursor.block.events[cursor.event].event;
         cursor.event += 1;
@@ -170,6 +194,8 @@ pub struct TraceProgram {
     sleeps: Vec<u64>,
     replayed: u64,
     windows: Windows,
+    /// Which functions run, if somebody wants to know.
+    code: Option<Code>,
 }
 
 impl TraceProgram {
@@ -179,16 +205,24 @@ impl TraceProgram {
     /// The file cannot be read, is no trace, or is cut off before its first block is whole. One that is cut later is
     /// replayed as far as it goes, and [`Program::failure`] says where it stops.
     pub fn open(path: &Path) -> Result<TraceProgram, TraceError> {
-        TraceProgram::new(&SharedTrace::open(path, 1)?, 0)
+        TraceProgram::new(&SharedTrace::open(path, 1, false)?, 0, false)
     }
 
-    /// One of several programs that replay a trace, each from its beginning and in a thread of its own. Waits until it may begin;
-    /// [`Program::fill`] may wait for the others.
+    /// The same, and [`Program::code`] says which functions run, if the trace does.
     ///
     /// # Errors
     /// As [`TraceProgram::open`].
-    pub fn of(trace: &Arc<SharedTrace>) -> Result<TraceProgram, TraceError> {
-        TraceProgram::new(trace, 0)
+    pub fn open_with_code(path: &Path) -> Result<TraceProgram, TraceError> {
+        TraceProgram::new(&SharedTrace::open(path, 1, true)?, 0, true)
+    }
+
+    /// One of several programs that replay a trace, each from its beginning and in a thread of its own. Waits until it may begin;
+    /// [`Program::fill`] may wait for the others. With `code` it says which functions run, if the trace does and was opened so.
+    ///
+    /// # Errors
+    /// As [`TraceProgram::open`].
+    pub fn of(trace: &Arc<SharedTrace>, code: bool) -> Result<TraceProgram, TraceError> {
+        TraceProgram::new(trace, 0, code)
     }
 
     /// Replays from the block that holds an instruction (of all threads together) on.
@@ -196,12 +230,12 @@ impl TraceProgram {
     /// # Errors
     /// As [`TraceProgram::open`].
     pub fn open_at(path: &Path, instruction: u64) -> Result<TraceProgram, TraceError> {
-        let trace = SharedTrace::open(path, 1)?;
+        let trace = SharedTrace::open(path, 1, false)?;
         let first = trace.reader().block_at(instruction);
-        TraceProgram::new(&trace, first)
+        TraceProgram::new(&trace, first, false)
     }
 
-    fn new(trace: &Arc<SharedTrace>, first: usize) -> Result<TraceProgram, TraceError> {
+    fn new(trace: &Arc<SharedTrace>, first: usize, code: bool) -> Result<TraceProgram, TraceError> {
         let reader = trace.reader();
         if let Some(cut) = reader.cut().filter(|_| reader.blocks().is_empty()) {
             return Err(TraceError::CutOff {
@@ -213,12 +247,15 @@ impl TraceProgram {
         let walk = Walk::new(reader, first);
         let windows = Windows::of(reader, walk.threads())?;
         let sleeps = vec![FIRST_SLEEP_NS; walk.threads()];
+        let tells = code && trace.has_code();
+        let code = tells.then(|| Code::of(walk.threads()));
         Ok(TraceProgram {
             reading: Reading::begin(trace, first),
             walk,
             sleeps,
             replayed: 0,
             windows,
+            code,
         })
     }
 
@@ -226,6 +263,9 @@ impl TraceProgram {
     pub fn pull(&mut self, thread: usize, out: &mut Vec<Op>, reader: &mut impl Listener) -> bool {
         let wanted = out.capacity().saturating_sub(out.len()).max(1);
         let start = out.len();
+        if let Some(code) = &mut self.code {
+            code.begin(thread);
+        }
         while out.len() - start < wanted {
             let left = wanted - (out.len() - start);
             if let Some(ops) = self.windows.touches(thread, left) {
@@ -233,8 +273,14 @@ impl TraceProgram {
                 continue;
             }
             match self.walk.step(&mut self.reading, thread, left) {
-                Step::Ops(ops) => {
-                    self.windows.ops(thread, ops, reader, out);
+                Step::Ops(ops, steps) => {
+                    match &mut self.code {
+                        None => self.windows.ops(thread, ops, reader, out),
+                        Some(code) => {
+                            let mut reader = code.listen(thread, steps, reader);
+                            self.windows.ops(thread, ops, &mut reader, out);
+                        }
+                    }
                     self.replayed += ops.len() as u64;
                     self.sleeps[thread] = FIRST_SLEEP_NS;
                 }
@@ -273,6 +319,18 @@ impl Program for TraceProgram {
 
     fn fill(&mut self, thread: usize, _now: u64, out: &mut Vec<Op>) -> bool {
         self.pull(thread, out, &mut ())
+    }
+
+    fn code(&mut self, thread: usize, steps: &mut Vec<(u32, u32)>) {
+        if let Some(code) = &self.code {
+            steps.extend_from_slice(code.told(thread));
+        }
+    }
+
+    fn code_name(&self, number: u32) -> Vec<String> {
+        let place = (number as usize).checked_sub(1);
+        let function = place.and_then(|place| self.reader().functions().get(place));
+        function.map_or(Vec::new(), |function| names::functions(&function.frame()))
     }
 
     fn unseen(&self) -> Option<u64> {

@@ -190,6 +190,13 @@ impl TraceReader {
                         let _ = self.templates.decode(&raw);
                     }
                 }
+                BlockKind::Code => {
+                    // without it nothing is known of code from here on
+                    if let Ok((_, raw)) = self.read_raw(place.offset) {
+                        let calls = self.sites.calls().len();
+                        let _ = self.templates.decode_functions(&raw, calls);
+                    }
+                }
                 BlockKind::End => {}
             }
         }
@@ -271,6 +278,16 @@ impl TraceReader {
         &self.path
     }
 
+    /// Whether it says which functions ran.
+    pub fn has_code(&self) -> bool {
+        self.templates.have_functions()
+    }
+
+    /// Functions by their numbers, as [`Block::code`] has them: those of places that were called, and of code that ran.
+    pub fn functions(&self) -> &[CallSite] {
+        self.sites.calls()
+    }
+
     /// Reads block `number` of [`TraceReader::blocks`] into `block`, whose memory is used again.
     pub fn read_block(
         &self,
@@ -278,9 +295,29 @@ impl TraceReader {
         decoder: &mut OpDecoder,
         block: &mut Block,
     ) -> Result<(), TraceError> {
+        self.read_with(number, decoder, block, false)
+    }
+
+    /// The same; besides, it is told in which functions the thread was.
+    pub fn read_block_with_code(
+        &self,
+        number: usize,
+        decoder: &mut OpDecoder,
+        block: &mut Block,
+    ) -> Result<(), TraceError> {
+        self.read_with(number, decoder, block, true)
+    }
+
+    fn read_with(
+        &self,
+        number: usize,
+        decoder: &mut OpDecoder,
+        block: &mut Block,
+        wants_code: bool,
+    ) -> Result<(), TraceError> {
         let place = &self.blocks[number];
         let (header, raw) = self.read_raw(place.offset)?;
-        decode_block(&header, &raw, &self.templates, decoder, block)
+        decode_block(&header, &raw, &self.templates, decoder, block, wants_code)
             .map_err(|what| self.damaged(place.offset, what))
     }
 

@@ -25,6 +25,8 @@ pub struct SharedTrace {
     reader: TraceReader,
     /// Readings that go on at once.
     at_once: usize,
+    /// Blocks are decoded with the functions that run.
+    with_code: bool,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -81,15 +83,13 @@ enum Waits {
 }
 
 impl SharedTrace {
-    /// Opens a trace of which `at_once` readings go on at a time, each in a thread of its own.
+    /// Opens a trace of which `at_once` readings go on at a time, each in a thread of its own; with `code`, some of them want to
+    /// know which functions run.
     ///
     /// # Errors
     /// As [`TraceReader::open`].
-    pub fn open(path: &Path, at_once: usize) -> Result<Arc<SharedTrace>, TraceError> {
-        Ok(SharedTrace::new(TraceReader::open(path)?, at_once))
-    }
-
-    pub(crate) fn new(reader: TraceReader, at_once: usize) -> Arc<SharedTrace> {
+    pub fn open(path: &Path, at_once: usize, code: bool) -> Result<Arc<SharedTrace>, TraceError> {
+        let reader = TraceReader::open(path)?;
         let places = reader.blocks().iter().map(|_| Place::default());
         let state = State {
             places: places.collect(),
@@ -99,12 +99,18 @@ impl SharedTrace {
             running: 0,
             spare: Vec::new(),
         };
-        Arc::new(SharedTrace {
+        Ok(Arc::new(SharedTrace {
+            with_code: code && reader.has_code(),
             reader,
             at_once: at_once.max(1),
             state: Mutex::new(state),
             changed: Condvar::new(),
-        })
+        }))
+    }
+
+    /// Whether its blocks tell which functions run.
+    pub(crate) fn has_code(&self) -> bool {
+        self.with_code
     }
 
     /// The trace.
@@ -146,7 +152,12 @@ impl SharedTrace {
         decoder: &mut OpDecoder,
         mut into: Block,
     ) -> Result<Arc<Block>, TraceError> {
-        self.reader.read_block(block, decoder, &mut into)?;
+        match self.with_code {
+            true => self
+                .reader
+                .read_block_with_code(block, decoder, &mut into)?,
+            false => self.reader.read_block(block, decoder, &mut into)?,
+        }
         Ok(Arc::new(into))
     }
 
@@ -402,7 +413,7 @@ mod tests {
             }
         }
         writer.finish(End::default()).unwrap();
-        let shared = SharedTrace::open(&path, at_once).unwrap();
+        let shared = SharedTrace::open(&path, at_once, false).unwrap();
         assert_eq!(shared.reader.blocks().len(), blocks * threads as usize);
         (folder, shared)
     }

@@ -24,6 +24,11 @@ pub(crate) struct Sites {
 }
 
 impl Sites {
+    /// Calls by their numbers, each without those that led there.
+    pub fn calls(&self) -> &[CallSite] {
+        &self.calls
+    }
+
     /// Takes in a block of calls. `None` if it is damaged.
     pub fn add_calls(&mut self, json: &[u8]) -> Option<()> {
         self.calls

@@ -84,7 +84,8 @@ impl<R: Read> TraceStream<R> {
                 BlockKind::Ops | BlockKind::Runs => {
                     let mut block = Block::default();
                     let (templates, decoder) = (&self.templates, &mut self.decoder);
-                    decode_block(&header, &raw, templates, decoder, &mut block).map_err(damaged)?;
+                    decode_block(&header, &raw, templates, decoder, &mut block, false)
+                        .map_err(damaged)?;
                     return Ok(Some(block));
                 }
                 BlockKind::Sites => {
@@ -99,6 +100,10 @@ impl<R: Read> TraceStream<R> {
                     .templates
                     .decode(&raw)
                     .map_err(|_| damaged("the templates cannot be read"))?,
+                BlockKind::Code => self
+                    .templates
+                    .decode_functions(&raw, self.sites.calls().len())
+                    .map_err(|_| damaged("the functions of templates cannot be read"))?,
                 BlockKind::End => {
                     self.end = split_end(&raw).map(|(end, _)| end);
                     return Ok(None);

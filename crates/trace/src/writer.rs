@@ -3,7 +3,7 @@
 use crate::error::TraceError;
 use crate::format::{
     BLOCK_HEADER_BYTES, BlockHeader, BlockKind, Event, EventAt, FileHeader, MAGIC, TRAILER_MAGIC,
-    VERSION,
+    VERSION, put,
 };
 use crate::java::JavaMachine;
 use crate::packer::{Content, Packed, Packer};
@@ -188,6 +188,8 @@ pub struct TraceWriter<W: Write> {
     sites: u32,
     /// Coded templates that are in no block yet.
     new_templates: Vec<u8>,
+    /// Their functions, coded.
+    new_functions: Vec<u8>,
     index: Vec<BlockPlace>,
     offset: u64,
     instructions: u64,
@@ -225,6 +227,7 @@ impl<W: Write> TraceWriter<W> {
             new_sites: Vec::new(),
             sites: 0,
             new_templates: Vec::new(),
+            new_functions: Vec::new(),
             index: Vec::new(),
             offset: 0,
             instructions: 0,
@@ -315,7 +318,7 @@ impl<W: Write> TraceWriter<W> {
     }
 
     /// The number of a call.
-    fn call(&mut self, call: &CallSite) -> u32 {
+    pub(crate) fn call(&mut self, call: &CallSite) -> u32 {
         let alone = CallSite {
             callers: Vec::new(),
             ..call.clone()
@@ -330,6 +333,12 @@ impl<W: Write> TraceWriter<W> {
     /// Where coded templates go that following blocks of runs use.
     pub(crate) fn templates(&mut self) -> &mut Vec<u8> {
         &mut self.new_templates
+    }
+
+    /// Says of which function the next template is, by its number as a call; none if it is of the one that ran before, whichever that is.
+    pub(crate) fn function(&mut self, function: Option<u32>) {
+        let told = function.map_or(0, |number| u64::from(number) + 1);
+        put(&mut self.new_functions, told);
     }
 
     /// Empty columns for a block of runs, with memory of old ones.
@@ -431,6 +440,11 @@ impl<W: Write> TraceWriter<W> {
         if !self.new_templates.is_empty() {
             let coded = std::mem::take(&mut self.new_templates);
             let header = self.next_header(BlockKind::Templates);
+            self.pending.push_back(Pending::Plain(header, coded));
+        }
+        if !self.new_functions.is_empty() {
+            let coded = std::mem::take(&mut self.new_functions);
+            let header = self.next_header(BlockKind::Code);
             self.pending.push_back(Pending::Plain(header, coded));
         }
     }

@@ -3,6 +3,7 @@
 //! Programs are compiled from `tests/programs` with the system's C compiler. A test whose tool is missing says so and
 //! passes.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -602,6 +603,74 @@ fn without_frame_pointers_sites_are_told_apart_by_caller_and_line() {
         "`table[1] = 1` is where the module and its symbols say"
     );
     assert_eq!(end.stacks.len(), 1);
+}
+
+/// Reads in a replay, by the functions that they are of; and the ops.
+fn reads_by_function(reader: &TraceReader) -> (BTreeMap<Vec<String>, usize>, Vec<Op>) {
+    let mut program = TraceProgram::open_with_code(reader.path()).unwrap();
+    let (mut reads, mut all, mut now) = (BTreeMap::new(), Vec::new(), Vec::new());
+    let mut goes_on = true;
+    while goes_on {
+        let mut ops = Vec::with_capacity(700);
+        goes_on = program.fill(0, 0, &mut ops);
+        let mut steps = Vec::new();
+        program.code(0, &mut steps);
+        for (at, op) in ops.iter().enumerate() {
+            if let Some((_, code)) = steps.iter().rev().find(|step| step.0 as usize == at) {
+                now = program.code_name(*code);
+            }
+            *reads.entry(now.clone()).or_default() += usize::from(op.kind == Kind::Read);
+        }
+        all.append(&mut ops);
+    }
+    (reads, all)
+}
+
+#[test]
+fn accesses_are_of_the_functions_that_made_them_also_where_these_are_inlined() {
+    if !has("cc") || !has("qemu-x86_64") {
+        return;
+    }
+    const NODES: usize = 1 << 12;
+    let folder = tempfile::tempdir().unwrap();
+    let inlining = folder.path().join("waits-inlined");
+    let compiled = Command::new("cc")
+        .args(["-O2", "-g", "-o"])
+        .args([&inlining, &source("waits.c")])
+        .status();
+    assert!(compiled.unwrap().success());
+    for (mode, program) in [
+        (Mode::Qemu, inlining),
+        (Mode::Qemu, plain(folder.path(), "waits")),
+        (Mode::Compiled, probed(folder.path(), "waits")),
+    ] {
+        let (_, reader) = record(folder.path(), mode, &program, &[]);
+        let (reads, ops) = reads_by_function(&reader);
+        let of =
+            |names: &[&str]| reads.get(&names.iter().map(|n| n.to_string()).collect::<Vec<_>>());
+        let file = program.file_name().unwrap().to_str().unwrap();
+        // An unoptimized one is called.
+        let names = [
+            &[file, "chase"][..],
+            &[file, "chase", "behind"],
+            &[file, "behind"],
+        ];
+        let chased: usize = names.iter().filter_map(|names| of(names)).sum();
+        assert!(
+            (2 * NODES..2 * NODES + 100).contains(&chased),
+            "{mode:?}: {reads:#?}"
+        );
+        let streamed = of(&[file, "stream"]).unwrap();
+        assert!(
+            *streamed >= NODES && *streamed < 9 * NODES,
+            "{mode:?}: {reads:#?}"
+        );
+        let plain: Vec<Op> = reader
+            .thread(0)
+            .flat_map(|block| block.unwrap().ops)
+            .collect();
+        assert_eq!(ops, plain, "{mode:?}: what is asked for changes nothing");
+    }
 }
 
 #[test]

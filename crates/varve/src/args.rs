@@ -129,13 +129,7 @@ pub enum Command {
         varve durable export accounts.region > accounts.jsonl")]
     Durable(DurableArgs),
     /// Run a paper's experiments and print published beside ours
-    #[command(after_help = "Examples:\n  \
-        varve study list\n  \
-        varve study johnny-cache --quick\n  \
-        varve study johnny-cache --out results/\n  \
-        varve study johnny-cache --keep runs/ --shard 0/4\n  \
-        varve study johnny-cache --keep runs/ --merge --out results/\n  \
-        varve study johnny-cache --keep runs/ --emit slurm --shards 16 > job.sh")]
+    #[command(args_conflicts_with_subcommands = true, after_help = study::EXAMPLES)]
     Study(StudyArgs),
     /// Run many runs that differ in some options, resume them, share them out, and merge them
     #[command(
@@ -151,6 +145,7 @@ pub mod medium;
 #[cfg(test)]
 mod reference;
 pub mod run;
+pub mod study;
 pub mod sweep;
 pub mod tier;
 pub mod top;
@@ -158,7 +153,8 @@ pub mod top;
 pub use durable::{DurableArgs, DurableCommand};
 pub use run::Request;
 pub use run::sandbox::Sandbox;
-pub use sweep::{StatusArgs, SubmitArgs, SweepAction, SweepArgs};
+pub use study::{StudyAction, StudyArgs, StudyOf};
+pub use sweep::{SubmitHow, SweepAction, SweepArgs};
 
 #[derive(clap::Args, Debug)]
 pub struct BuildArgs {
@@ -714,57 +710,4 @@ pub struct YcsbArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-}
-
-#[derive(clap::Args, Debug)]
-pub struct StudyArgs {
-    /// `list`, a study's name, or `all`
-    #[arg(default_value = "list")]
-    pub name: String,
-    /// A coarse version: smaller and fewer programs, in some minutes at most
-    #[arg(long)]
-    pub quick: bool,
-    /// Only these claims, such as D5,D8
-    #[arg(long, value_delimiter = ',')]
-    pub only: Vec<String>,
-    /// Print JSON instead of a table
-    #[arg(long)]
-    pub json: bool,
-    /// Write a page, JSON and Parquet into this folder; with `all`: a page of Markdown for each study, and one that sums them up
-    #[arg(long, value_name = "FOLDER")]
-    pub out: Option<PathBuf>,
-    /// Seed of everything that is drawn by chance
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Run it with so many seeds, from --seed on: values are medians, and their spread is told
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub seeds: u32,
-    /// Run it again without each rule of the model, one at a time, and tell which one moves a value most
-    #[arg(long)]
-    pub sensitivity: bool,
-    /// Runs at a time; 0: one per core of this host
-    #[arg(long, default_value_t = 0)]
-    pub jobs: usize,
-    /// Where finished runs are kept, so that a study resumes; `none` keeps nothing
-    #[arg(long, value_name = "FOLDER")]
-    pub keep: Option<PathBuf>,
-    /// Make only this share of the runs, such as 3/16, and keep them: from 0/16 to 15/16, one process each, all with the same --keep;
-    /// `auto`: as a job array of Slurm says. Where runs depend on others, once more, until --merge finds all
-    #[arg(long, value_name = "I/N", conflicts_with_all = ["merge", "emit", "json", "out"])]
-    pub shard: Option<String>,
-    /// Make no run, and answer from those that are kept; refused while some are missing
-    #[arg(long, conflicts_with = "emit")]
-    pub merge: bool,
-    /// Answer from what is kept though runs are missing
-    #[arg(long, requires = "merge")]
-    pub partial: bool,
-    /// Print a script that shares the runs out, and run nothing
-    #[arg(long, value_enum, value_name = "FOR", requires = "shards")]
-    pub emit: Option<crate::sweep::emit::For>,
-    /// How many shares the script makes
-    #[arg(long, value_name = "N", requires = "emit", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub shards: Option<u32>,
-    /// Of `pima`: recordings of Java virtual machines, made by programs/jvm/record, instead of the small ones that are built in
-    #[arg(long, value_name = "FOLDER")]
-    pub jvm: Option<PathBuf>,
 }

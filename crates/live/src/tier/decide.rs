@@ -89,6 +89,10 @@ pub trait Decide {
     /// A wish of the last [`Decide::decide`] was carried out.
     fn moved(&mut self, wish: &Wish);
 
+    /// Where a page is now, whoever moved it: in fast memory or in slow memory; `None`: it is no more. Told of those too of which nothing
+    /// is decided. Decisions need it not, but who shows where pages are does.
+    fn is_at(&mut self, _page: Page, _fast: Option<bool>) {}
+
     /// Whether a page is thought to be hot.
     fn is_hot(&self, page: Page) -> bool;
 

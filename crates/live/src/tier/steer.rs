@@ -266,6 +266,7 @@ impl<D: Decide> Steering<D> {
         };
         self.known.insert(page, known);
         self.fast += u64::from(fast);
+        self.decide.is_at(page, Some(fast));
         self.ask(page);
     }
 
@@ -293,6 +294,7 @@ impl<D: Decide> Steering<D> {
             if known.wanted.is_some() {
                 self.decide.gone(page);
             }
+            self.decide.is_at(page, None);
         }
     }
 
@@ -306,6 +308,7 @@ impl<D: Decide> Steering<D> {
             let fast = !known.fast;
             known.fast = fast;
             self.fast = self.fast + u64::from(fast) - u64::from(!fast);
+            self.decide.is_at(page, Some(fast));
             self.counts.by_others += self.limits.page_bytes;
             // It is not fought over: it is moved back after as long as if it had been moved by us.
             known.moved = Some(self.interval);
@@ -489,6 +492,7 @@ impl<D: Decide> Steering<D> {
             return;
         };
         self.fast = self.fast + u64::from(wish.fast) - u64::from(known.fast);
+        self.decide.is_at(wish.page, Some(wish.fast));
         *known = Known {
             node,
             fast: wish.fast,

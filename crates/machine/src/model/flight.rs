@@ -3,7 +3,7 @@
 //! A core runs ahead of a missing load until its reorder buffer or its fill buffers are full, and ahead of missing
 //! stores until its store buffer is. Only the time that it then has to wait is a stall.
 
-use super::owners::Ledger;
+use super::owners::{Ledger, Who};
 use super::ring::Ring;
 use super::tally::tally;
 use super::time::Ps;
@@ -27,8 +27,8 @@ const NONE: Miss = Miss {
 struct InOrder {
     /// Behind the last miss stands `NONE`.
     misses: Ring<Miss>,
-    /// Whose they are, where somebody wants to know.
-    owners: Ring<u32>,
+    /// Who asked for them, where somebody wants to know.
+    owners: Ring<Who>,
     head: usize,
     tail: usize,
     /// The first miss.
@@ -88,7 +88,7 @@ impl InOrder {
         until
     }
 
-    /// The miss that was pushed last is of the owner whose access runs.
+    /// The miss that was pushed last is asked for by the access that runs.
     #[inline(always)]
     fn own(&mut self, ledger: &Option<Box<Ledger>>) {
         if let Some(ledger) = ledger {
@@ -128,8 +128,8 @@ pub struct Flight {
     loads: InOrder,
     stores: InOrder,
     fill_buffers: usize,
-    /// When the lines of the last stores that missed are there, and whose they are: as many as may be asked for at once.
-    fetched: Box<[(Ps, u32)]>,
+    /// When the lines of the last stores that missed are there, and who asked for them: as many as may be asked for at once.
+    fetched: Box<[(Ps, Who)]>,
     /// The oldest of them.
     oldest: usize,
     reorder: u64,
@@ -158,7 +158,7 @@ impl Flight {
             loads: InOrder::new(fill + 1),
             stores: InOrder::new(fill + 1),
             fill_buffers: fill,
-            fetched: vec![(0, 0); core.store_misses.max(1) as usize].into(),
+            fetched: vec![(0, Who::default()); core.store_misses.max(1) as usize].into(),
             oldest: 0,
             reorder: core.reorder_buffer as u64,
             store_buffer: core.store_buffer as u64,
@@ -220,11 +220,11 @@ impl Flight {
     #[inline(always)]
     pub fn room(&mut self, mut clock: Ps, store: bool) -> Ps {
         if store {
-            let (done, owner) = self.fetched[self.oldest];
+            let (done, who) = self.fetched[self.oldest];
             if done > clock {
                 self.stalls.store += done - clock;
                 if let Some(ledger) = &mut self.ledger {
-                    ledger.waited(owner, done - clock);
+                    ledger.waited(who, done - clock);
                 }
                 clock = done;
             }
@@ -263,8 +263,8 @@ impl Flight {
     #[inline(always)]
     pub fn store_miss(&mut self, done: Ps) {
         self.last_store_done = self.last_store_done.max(done);
-        let owner = self.ledger.as_ref().map_or(0, |l| l.current);
-        self.fetched[self.oldest] = (self.last_store_done, owner);
+        let who = self.ledger.as_ref().map_or(Who::default(), |l| l.current);
+        self.fetched[self.oldest] = (self.last_store_done, who);
         self.oldest += 1;
         if self.oldest == self.fetched.len() {
             self.oldest = 0;

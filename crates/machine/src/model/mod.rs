@@ -179,7 +179,8 @@ pub fn run(
     .run(machine, pager, programs, options, watch)
 }
 
-/// As [`run`]; besides, misses and waits are counted by owner, in [`Outcome::owners`].
+/// As [`run`]; besides, misses and waits are counted by owner, in [`Outcome::owners`], and waits by code, in
+/// [`Outcome::code`].
 ///
 /// # Errors
 /// As [`run`].
@@ -443,8 +444,12 @@ impl<'a> Model<'a> {
                 return self.end(i);
             }
             t.ops.clear();
-            let more = programs[t.space].fill(t.number, t.clock / 1000, &mut t.ops);
+            let program = &mut programs[t.space];
+            let more = program.fill(t.number, t.clock / 1000, &mut t.ops);
             t.refilled();
+            if let Some(ledger) = &mut t.flight.ledger {
+                ledger.refill(|steps| program.code(t.number, steps));
+            }
             self.fetched += t.ops.len();
             self.ended[i] = !more;
             if t.ops.is_empty() {

@@ -140,6 +140,8 @@ pub struct Outcome {
     pub sampled: Option<Sampled>,
     /// Misses and waits by owner, with [`run_by_owner`](super::run_by_owner) only.
     pub owners: Vec<OwnerCounts>,
+    /// Waits by number of the code that waited, ps, likewise; see [`Program::code`](crate::Program::code).
+    pub code: Vec<u64>,
     /// What the programs computed.
     pub answers: Vec<(String, String)>,
     /// Why a program ended early, in one line, if one did (a truncated trace, a crashed command).
@@ -163,8 +165,8 @@ struct Mark {
     moves: MoveCounts,
 }
 
-/// Counts by owner, of all threads.
-fn owners(threads: &[Thread]) -> Vec<OwnerCounts> {
+/// Counts by owner and waits by code, of all threads.
+fn owners(threads: &[Thread]) -> (Vec<OwnerCounts>, Vec<Ps>) {
     let mut all = Ledger::default();
     for ledger in threads.iter().filter_map(|t| t.flight.ledger.as_ref()) {
         all.add(ledger);
@@ -368,6 +370,7 @@ impl Recorder {
                     .map(move |(vpn, f)| (vpn | (space as u64) << shift, f))
             })
             .collect();
+        let (owners, code) = owners(threads);
         Outcome {
             ns: now / 1000,
             thread_stalls: threads
@@ -387,7 +390,8 @@ impl Recorder {
             page_bytes: 1 << s.page_shift,
             cache_lines: s.memory.cache_use(),
             ranks: s.memory.rank_times(now),
-            owners: owners(threads),
+            owners,
+            code,
             sampled: None,
             answers,
             failure,

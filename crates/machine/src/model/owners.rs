@@ -1,5 +1,5 @@
 //! Whose memory threads wait for: counts of misses and of waits by owner, where an owner is whatever the caller tells
-//! apart (an allocation site, say).
+//! apart (an allocation site, say). And which code waits, as far as the program says which one runs.
 
 use super::tally::tally;
 use super::time::Ps;
@@ -25,14 +25,29 @@ tally! {
     }
 }
 
-/// Waits by owner, of one thread.
+/// Whose line is asked for, and by which code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Who {
+    /// The owner of the address.
+    pub owner: u32,
+    /// The code, as the program numbers it.
+    pub code: u32,
+}
+
+/// Waits by owner and by code, of one thread.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     counts: Vec<OwnerCounts>,
-    /// Whose line the access that runs asks for.
-    pub current: u32,
-    /// Whose line the last load asked for.
-    pub last_load: u32,
+    /// Waits by number of the code, ps.
+    code: Vec<Ps>,
+    /// Where in the ops at hand the thread comes to other code, as [`Program::code`](crate::Program::code) says it.
+    steps: Vec<(u32, u32)>,
+    /// The next of them.
+    next: usize,
+    /// Who asks in the access that runs.
+    pub current: Who,
+    /// Who asked in the last load.
+    pub last_load: Who,
 }
 
 impl Ledger {
@@ -45,21 +60,45 @@ impl Ledger {
         &mut self.counts[at]
     }
 
+    /// New ops are at hand, after all others have run: `tell` says which code they are of.
+    pub fn refill(&mut self, tell: impl FnOnce(&mut Vec<(u32, u32)>)) {
+        self.come_to(u32::MAX);
+        self.steps.clear();
+        self.next = 0;
+        tell(&mut self.steps);
+    }
+
+    /// The op with this number runs.
+    #[inline]
+    pub fn come_to(&mut self, op: u32) {
+        while let Some(&(at, code)) = self.steps.get(self.next)
+            && at <= op
+        {
+            self.current.code = code;
+            self.next += 1;
+        }
+    }
+
     /// A thread waited for a line.
-    pub fn waited(&mut self, owner: u32, time: Ps) {
-        self.of(owner).stall_ps += time;
+    pub fn waited(&mut self, who: Who, time: Ps) {
+        self.of(who.owner).stall_ps += time;
+        let at = who.code as usize;
+        if at >= self.code.len() {
+            self.code.resize(at + 1, 0);
+        }
+        self.code[at] += time;
     }
 
     /// The line of the access that runs came from memory.
     pub fn missed(&mut self, load: bool) {
-        let counts = self.of(self.current);
+        let counts = self.of(self.current.owner);
         counts.misses += u64::from(load);
         counts.store_misses += u64::from(!load);
     }
 
     /// A line was read from memory for the access that runs.
     pub fn brought(&mut self) {
-        let current = self.current;
+        let current = self.current.owner;
         self.of(current).lines += 1;
     }
 
@@ -68,10 +107,16 @@ impl Ledger {
         for (owner, counts) in other.counts.iter().enumerate() {
             self.of(owner as u32).add(counts);
         }
+        if self.code.len() < other.code.len() {
+            self.code.resize(other.code.len(), 0);
+        }
+        for (sum, time) in self.code.iter_mut().zip(&other.code) {
+            *sum += time;
+        }
     }
 
-    /// All counts, by number of the owner.
-    pub fn into_counts(self) -> Vec<OwnerCounts> {
-        self.counts
+    /// All counts by number of the owner, and all waits by number of the code, ps.
+    pub fn into_counts(self) -> (Vec<OwnerCounts>, Vec<Ps>) {
+        (self.counts, self.code)
     }
 }

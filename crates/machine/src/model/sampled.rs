@@ -67,6 +67,9 @@ pub fn extend(out: &mut Outcome, unseen: u64) -> bool {
     for owner in &mut out.owners {
         *owner = owner.times(each);
     }
+    for time in &mut out.code {
+        *time = (*time as f64 * each).round() as u64;
+    }
     for snapshot in &mut out.snapshots {
         *snapshot = Snapshot {
             now_ns: (snapshot.now_ns as f64 * longer) as u64,

@@ -238,3 +238,94 @@ fn memory_that_is_full_ends_the_run_wherever_it_is() {
         }
     }
 }
+
+/// A thread whose ops are of code by turns: `each` of one, then of the next.
+struct ByTurns {
+    ops: Fixed,
+    each: usize,
+    codes: u32,
+    /// Ops that it gave before the last, and with them.
+    before: usize,
+    after: usize,
+}
+
+impl Program for ByTurns {
+    fn name(&self) -> String {
+        self.ops.name()
+    }
+    fn threads(&self) -> usize {
+        1
+    }
+    fn fill(&mut self, t: usize, now: u64, out: &mut Vec<Op>) -> bool {
+        let goes_on = self.ops.fill(t, now, out);
+        (self.before, self.after) = (self.after, self.after + out.len());
+        goes_on
+    }
+    fn code(&mut self, _: usize, steps: &mut Vec<(u32, u32)>) {
+        let turns = (self.before..self.after).filter(|at| at % self.each == 0);
+        steps.extend(turns.map(|at| {
+            let code = (at / self.each) as u32 % self.codes + 1;
+            ((at - self.before) as u32, code)
+        }));
+    }
+}
+
+/// All memory is one owner's.
+struct One;
+
+impl model::Owners for One {
+    fn owner(&mut self, _: u64) -> u32 {
+        3
+    }
+}
+
+#[test]
+fn the_code_waits_that_asked_for_the_line() {
+    // Turns of 1000 ops that chase pointers all over memory, and of as many that stay in the first level.
+    let chase = random(Kind::Read, 1 << 30, 20_000, 7);
+    let near = (0..20_000).map(|at| Op::read((1 << 32) + at % 8 * 64, 8, 8));
+    let mut ops: Vec<Op> = chase.into_iter().map(Op::after_load).collect();
+    for (at, op) in near.enumerate().filter(|(at, _)| at / 1000 % 2 == 1) {
+        ops[at] = op;
+    }
+    let m = Machine::load("optane-6230").unwrap();
+    let run = |each, owners: bool| {
+        let mut pager = InOrder {
+            page_bytes: 4096,
+            next: 0,
+        };
+        let mut program = ByTurns {
+            ops: Fixed::new(vec![ops.clone()]),
+            each,
+            codes: 2,
+            before: 0,
+            after: 0,
+        };
+        let programs: &mut [&mut dyn Program] = &mut [&mut program];
+        let options = Options::default();
+        match owners {
+            true => {
+                model::run_by_owner(&m, &mut pager, programs, &options, &mut One, &mut |_| true)
+            }
+            false => model::run(&m, &mut pager, programs, &options, &mut |_| true),
+        }
+        .unwrap()
+    };
+    let told = run(1000, true);
+    let all: u64 = told.owners.iter().map(|counts| counts.stall_ps).sum();
+    assert_eq!(told.code.iter().sum::<u64>(), all);
+    assert!(told.code[1] > 99 * told.code[2], "{:?}", told.code);
+    // Who changes with every op waits for half of it each.
+    let mixed = run(1, true);
+    let [_, odd, even] = mixed.code[..] else {
+        panic!("{:?}", mixed.code)
+    };
+    assert_eq!(odd + even, all);
+    assert!(odd.abs_diff(even) < all / 20, "{odd} and {even}");
+    let plain = run(1000, false);
+    assert!(plain.code.is_empty());
+    assert_eq!(
+        plain.ns, told.ns,
+        "who is asked about is as slow as who is not"
+    );
+}

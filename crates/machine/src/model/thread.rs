@@ -582,7 +582,8 @@ impl Thread {
     #[inline(always)]
     fn find_owner(&mut self, s: &mut Shared) {
         if let (Some(ledger), Some(owners)) = (&mut self.flight.ledger, &mut s.owners) {
-            ledger.current = owners.owner(self.address);
+            ledger.current.owner = owners.owner(self.address);
+            ledger.come_to(self.next.saturating_sub(1) as u32);
         }
     }
 

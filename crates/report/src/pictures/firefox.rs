@@ -1,7 +1,7 @@
 //! Timelines and stacks as a file for the Firefox profiler. A run is a process. Its lanes are threads with markers. The thread of
 //! stacks has a sample for each, weighed by the time that threads waited.
 
-use super::flame::Flame;
+use super::flame::{By, Flame};
 use super::timeline::{Counter, Meaning, Span, Timeline, TimelineRun};
 use fx::{
     CategoryColor, CategoryHandle, CpuDelta, Frame, FrameFlags, FrameInfo, MarkerFieldFlags,
@@ -47,8 +47,11 @@ impl StaticSchemaMarker for Marked {
 const THREADS: u32 = 1000;
 
 /// Runs, and stacks; nothing if there is nothing to see.
-pub fn write(timeline: &Timeline, flame: Option<&Flame>) -> Option<String> {
-    if timeline.is_empty() && flame.is_none() {
+pub fn write<'a>(
+    timeline: &Timeline,
+    mut flames: impl Iterator<Item = &'a Flame> + Clone,
+) -> Option<String> {
+    if timeline.is_empty() && flames.clone().next().is_none() {
         return None;
     }
     let mut profile = Profile::new(
@@ -65,8 +68,8 @@ pub fn write(timeline: &Timeline, flame: Option<&Flame>) -> Option<String> {
         profile.set_process_end_time(process, at(run.end_ns));
         add_run(&mut profile, process, pid, run, spans);
     }
-    if let Some(flame) = flame {
-        add_stacks(&mut profile, flame);
+    if let Some(first) = flames.next() {
+        add_stacks(&mut profile, first, flames);
     }
     serde_json::to_string(&profile).ok().map(|text| text + "\n")
 }
@@ -134,15 +137,42 @@ fn add_counter(profile: &mut Profile, process: ProcessHandle, counter: &Counter)
     }
 }
 
-fn add_stacks(profile: &mut Profile, flame: &Flame) {
+/// Stacks as the threads of a process, one for each flame graph.
+fn add_stacks<'a>(
+    profile: &mut Profile,
+    first: &'a Flame,
+    others: impl Iterator<Item = &'a Flame> + Clone,
+) {
     let pid = 1;
-    let process = profile.add_process(&format!("Waiting for memory {}", flame.slow), pid, at(0));
-    let thread = profile.add_thread(process, pid, at(0), true);
-    profile.set_thread_name(thread, "by allocation site");
-    profile.set_thread_samples_weight_type(thread, WeightType::TracingMs);
+    let process = profile.add_process(&format!("Waiting for memory {}", first.slow), pid, at(0));
     let category = profile.add_category("Waiting for memory", CategoryColor::Orange);
-    profile.add_initial_visible_thread(thread);
-    profile.add_initial_selected_thread(thread);
+    let flames = || [first].into_iter().chain(others.clone());
+    for (number, flame) in flames().enumerate() {
+        let thread = profile.add_thread(process, pid + number as u32, at(0), number == 0);
+        profile.set_thread_name(
+            thread,
+            match flame.by {
+                By::Memory => "by allocation site",
+                By::Function => "by function",
+            },
+        );
+        profile.set_thread_samples_weight_type(thread, WeightType::TracingMs);
+        profile.add_initial_visible_thread(thread);
+        if number == 0 {
+            profile.add_initial_selected_thread(thread);
+        }
+        add_samples(profile, thread, category, flame);
+    }
+    let most = flames().map(|flame| flame.folded().len()).max();
+    profile.set_process_end_time(process, at(1000 * most.unwrap_or(0) as u64));
+}
+
+fn add_samples(
+    profile: &mut Profile,
+    thread: fx::ThreadHandle,
+    category: CategoryHandle,
+    flame: &Flame,
+) {
     for (number, stack) in flame.folded().iter().enumerate() {
         let mut frames = Vec::new();
         for name in &stack.frames {
@@ -164,5 +194,4 @@ fn add_stacks(profile: &mut Profile, flame: &Flame) {
             weight,
         );
     }
-    profile.set_process_end_time(process, at(1000 * flame.folded().len() as u64));
 }

@@ -21,9 +21,21 @@ pub struct Stack {
     pub slow_ns: u64,
 }
 
+/// What stacks are of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum By {
+    /// Of memory that is waited for, by what asked for it.
+    #[default]
+    Memory,
+    /// Of functions that wait.
+    Function,
+}
+
 /// Where threads wait in two runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flame {
+    /// What its stacks are of.
+    pub by: By,
     /// What ran.
     pub title: String,
     /// What the first run is, as it stands in a sentence: `with all in DRAM`. None if there is one run only, whose times both are.
@@ -75,7 +87,7 @@ impl Flame {
             .map(|s| format!("{} {}", line(s), s.slow_ns));
         self.draw(
             lines.collect(),
-            format!("Waiting for memory {}", self.slow),
+            format!("{} {}", self.heading(), self.slow),
             "",
         )
     }
@@ -90,8 +102,15 @@ impl Flame {
             .filter(any)
             .map(|s| format!("{} {} {}", line(s), s.fast_ns, s.slow_ns));
         let legend = "red: waits longer; blue: waits less; the stronger, the more";
-        let title = format!("Waiting for memory {}, beside that {}", self.slow, fast);
+        let title = format!("{} {}, beside that {fast}", self.heading(), self.slow);
         self.draw(lines.collect(), title, legend)
+    }
+
+    fn heading(&self) -> &'static str {
+        match self.by {
+            By::Memory => "Waiting for memory",
+            By::Function => "Functions that wait for memory",
+        }
     }
 
     fn draw(&self, lines: Vec<String>, title: String, legend: &str) -> Option<String> {
@@ -138,6 +157,7 @@ mod tests {
 
     fn flame(stacks: Vec<Stack>) -> Flame {
         Flame {
+            by: By::Memory,
             title: "sort on cxl-spr".into(),
             fast: Some("with all in DRAM".into()),
             slow: "with all in slow memory".into(),

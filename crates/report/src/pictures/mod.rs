@@ -10,7 +10,7 @@ mod perfetto;
 mod png;
 mod timeline;
 
-pub use flame::{Flame, Stack};
+pub use flame::{By, Flame, Stack};
 pub use heat::{Cell, Colour, HeatMap, Range};
 pub use timeline::{Counter, Lane, Meaning, Span, Timeline, TimelineRun};
 
@@ -30,8 +30,10 @@ pub struct Beside {
 /// All pictures of a comparison of runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pictures {
-    /// Where threads wait, in two runs.
+    /// What memory threads wait for, in two runs.
     pub flame: Option<Flame>,
+    /// Which functions wait, in the same runs.
+    pub code: Option<Flame>,
     /// What happened when, in each run.
     pub timeline: Timeline,
     /// What of memory was used when, in each run.
@@ -59,18 +61,26 @@ impl Pictures {
             });
             Ok(())
         };
-        if let Some(flame) = &self.flame {
+        for flame in self.flames() {
             let slow = &flame.slow;
+            let (graph, difference, what) = match flame.by {
+                By::Memory => ("flame.svg", "flame-difference.svg", "where threads wait"),
+                By::Function => (
+                    "flame-code.svg",
+                    "flame-code-difference.svg",
+                    "which functions wait",
+                ),
+            };
             put(
-                "flame.svg",
+                graph,
                 flame.graph(),
                 &format!(
-                    "a flame graph of where threads wait for memory {slow}; open it in a browser, click to zoom, Ctrl-F searches."
+                    "a flame graph of {what} for memory {slow}; open it in a browser, click to zoom, Ctrl-F searches."
                 ),
             )?;
             let fast = flame.fast.as_deref().unwrap_or_default();
             put(
-                "flame-difference.svg",
+                difference,
                 flame.difference(),
                 &format!(
                     "the same, coloured by the difference: red waits longer {slow} than {fast}; open it in a browser."
@@ -103,9 +113,14 @@ impl Pictures {
         )?;
         put(
             "profile.firefox.json",
-            firefox::write(&timeline, self.flame.as_ref()),
-            "the same for the Firefox profiler, with the stacks of the flame graph; load it at profiler.firefox.com.",
+            firefox::write(&timeline, self.flames()),
+            "the same for the Firefox profiler, with the stacks of the flame graphs; load it at profiler.firefox.com.",
         )?;
         Ok(written)
+    }
+
+    /// Flame graphs, in the order of the page.
+    fn flames(&self) -> impl Iterator<Item = &Flame> + Clone {
+        self.flame.iter().chain(&self.code)
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use varve_report::pictures::{
-    Cell, Counter, Flame, HeatMap, Lane, Meaning, Pictures, Range, Span, Stack, Timeline,
+    By, Cell, Counter, Flame, HeatMap, Lane, Meaning, Pictures, Range, Span, Stack, Timeline,
     TimelineRun,
 };
 use varve_report::{Origin, RunReport, RunTable, html};
@@ -49,6 +49,7 @@ fn small() -> Pictures {
     };
     Pictures {
         flame: Some(Flame {
+            by: By::Memory,
             title: "sort on cxl-spr".into(),
             fast: Some("with all in DRAM".into()),
             slow: "with all in slow memory".into(),
@@ -59,6 +60,16 @@ fn small() -> Pictures {
                     30_000,
                 ),
                 stack(&["stacks of threads"], 9_000, 8_000),
+            ],
+        }),
+        code: Some(Flame {
+            by: By::Function,
+            title: "sort on cxl-spr".into(),
+            fast: Some("with all in DRAM".into()),
+            slow: "with all in slow memory".into(),
+            stacks: vec![
+                stack(&["sort", "main", "merge"], 18_000, 37_000),
+                stack(&["libc.so.6", "memcpy"], 1_000, 1_000),
             ],
         }),
         timeline: Timeline {
@@ -116,6 +127,8 @@ fn small_pictures_are_these() {
         [
             "flame.svg",
             "flame-difference.svg",
+            "flame-code.svg",
+            "flame-code-difference.svg",
             "heat.svg",
             "heat-memory.svg",
             "timeline.perfetto.json",
@@ -161,7 +174,10 @@ fn the_firefox_profiler_gets_markers_stacks_and_what_it_divides_by_time() {
     let stacks = threads.iter().find(waits).unwrap();
     assert_eq!(stacks["samples"]["weightType"], "tracing-ms");
     assert_eq!(stacks["samples"]["weight"], serde_json::json!([30, 8]));
+    // Both graphs' stacks begin at the same roots.
     assert_eq!(stacks["stackTable"]["length"], 4);
+    let functions = thread("by function");
+    assert_eq!(functions["samples"]["weight"], serde_json::json!([1, 37]));
     let counters = profile["counters"].as_array().unwrap();
     let counts = |n: usize| &counters[n]["samples"]["count"];
     assert_eq!(counters[0]["category"], "Bandwidth");
@@ -224,6 +240,10 @@ fn however_large_the_runs_files_are_small() {
         flame: Some(Flame {
             stacks: (0..20_000).map(deep).collect(),
             ..small().flame.unwrap()
+        }),
+        code: Some(Flame {
+            stacks: (0..20_000).map(deep).collect(),
+            ..small().code.unwrap()
         }),
         timeline: Timeline {
             title: "large".into(),

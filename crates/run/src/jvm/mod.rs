@@ -13,7 +13,7 @@ pub use plans::{By, OUTSIDE, PLANS, Plan, SAMPLING, Sampled, plan};
 pub use result::{JavaResult, UseOfMemory};
 
 use crate::seen::{self, Eye, Lane, Wait};
-use crate::{Error, InStep, Numa, Seen, Spec, has_one_memory};
+use crate::{Error, InStep, Numa, Replayed, Seen, Spec, has_one_memory};
 use place::{ByRange, Counted, Peak};
 use program::{JavaProgram, Live};
 use ranges::Ranges;
@@ -152,8 +152,9 @@ impl Spec for JavaSpec {
         )
     }
 
-    fn trace(&self) -> Option<&Path> {
-        Some(&self.recorded.trace)
+    fn trace(&self) -> Option<Replayed<'_>> {
+        let (path, code) = (&*self.recorded.trace, self.pictures);
+        Some(Replayed { path, code })
     }
 
     fn run(
@@ -319,7 +320,13 @@ fn run_in_step(
     let policy = Counted::new(policy, ranges.clone(), PAGE, peak.clone());
     let mut placement = Placement::with(name, topology, frames, Box::new(policy));
     let mut live = Live::default();
-    let mut program = JavaProgram::new(in_step.program(&recorded.trace)?, live.clone());
+    let mut program = JavaProgram::new(
+        in_step.program(Replayed {
+            path: &recorded.trace,
+            code: spec.pictures,
+        })?,
+        live.clone(),
+    );
     let name = program.name();
     let programs: &mut [&mut dyn Program] = &mut [&mut program];
     let eye = Eye::new(spec.pictures, placement.topology());
@@ -334,7 +341,9 @@ fn run_in_step(
     )?;
     let mut result = JavaResult::new(spec, &machine, &name, &outcome, &peak.get());
     if eye.looks() {
-        result.seen = Some(Box::new(seen_of(&machine, &outcome, &eye)));
+        let mut seen = seen_of(&machine, &outcome, &eye);
+        seen.add_code(&outcome, &program, 1);
+        result.seen = Some(Box::new(seen));
     }
     Ok(result)
 }

@@ -88,6 +88,14 @@ impl Program for JavaProgram {
         self.trace.pull(thread, out, &mut Marks(&self.live))
     }
 
+    fn code(&mut self, thread: usize, steps: &mut Vec<(u32, u32)>) {
+        self.trace.code(thread, steps);
+    }
+
+    fn code_name(&self, number: u32) -> Vec<String> {
+        self.trace.code_name(number)
+    }
+
     fn classes(&self) -> Vec<String> {
         CLASSES.map(String::from).into()
     }

@@ -20,7 +20,7 @@ pub use tally::Tally;
 
 use crate::dimms::{self, PowerPoint, TrayUse};
 use crate::seen::{self, Eye};
-use crate::{Error, InStep, Measured, RunResult, RunSpec, Seen, TrayOptions, Work};
+use crate::{Error, InStep, Measured, Replayed, RunResult, RunSpec, Seen, TrayOptions, Work};
 pub use address_map::MOST_SITES;
 use address_map::PAGE;
 use layout::Layout;
@@ -131,6 +131,14 @@ pub struct SiteCounts {
 }
 
 impl ObjectSpec {
+    /// What it replays.
+    pub fn replayed(&self) -> Replayed<'_> {
+        Replayed {
+            path: &self.trace,
+            code: self.pictures && self.by_site,
+        }
+    }
+
     /// The machine of the run: one socket, with the budget as its DRAM.
     fn own_machine(&self) -> Machine {
         let mut m = self.machine.clone();
@@ -255,7 +263,8 @@ pub fn run_objects_in_step(
     });
     let mut placement = Placement::with(&spec.plan, topology, frames, policy);
     let layout = SharedLayout::new(layout);
-    let mut program = PlacedProgram::new(in_step.program(&spec.trace)?, layout.clone());
+    let trace = in_step.program(spec.replayed())?;
+    let mut program = PlacedProgram::new(trace, layout.clone());
     let name = program.name();
     let mut run = RunSpec::new(machine, &spec.plan, Work::Trace(spec.trace.clone()));
     (run.page_bytes, run.seed) = (PAGE, spec.seed);
@@ -277,9 +286,11 @@ pub fn run_objects_in_step(
         watch,
     )?;
     let mut result = RunResult::new(&run, &name, &placement, &outcome);
-    result.seen = eye
-        .looks()
-        .then(|| Box::new(Seen::of(&run.machine, &outcome, &[], 1, &eye)));
+    if eye.looks() {
+        let mut seen = Seen::of(&run.machine, &outcome, &[], 1, &eye);
+        seen.add_code(&outcome, &program, 1);
+        result.seen = Some(Box::new(seen));
+    }
     // Programs give back what they have before they end: what counts is what they had.
     let peak = peak.get();
     result.measured.fast_bytes = peak.fast * PAGE;

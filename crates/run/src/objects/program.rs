@@ -57,6 +57,14 @@ impl Program for PlacedProgram {
         self.trace.pull(thread, out, &mut *self.layout.get())
     }
 
+    fn code(&mut self, thread: usize, steps: &mut Vec<(u32, u32)>) {
+        self.trace.code(thread, steps);
+    }
+
+    fn code_name(&self, number: u32) -> Vec<String> {
+        self.trace.code_name(number)
+    }
+
     fn unseen(&self) -> Option<u64> {
         self.trace.unseen()
     }

@@ -5,6 +5,7 @@ mod heat;
 mod lanes;
 mod watch;
 
+pub(crate) use heat::Grid;
 pub use heat::{Heat, HeatCell, HeatRange};
 pub use lanes::{Lane, LaneSpan, Rate, RateKind};
 pub(crate) use watch::Eye;
@@ -27,9 +28,11 @@ pub struct Seen {
     pub heat: Heat,
     /// Whose memory threads waited for, where that is known.
     pub waits: Vec<Wait>,
+    /// Which code threads waited in, where that is known.
+    pub code: Vec<Wait>,
 }
 
-/// How long threads waited for a part of the memory.
+/// How long threads waited for a part of the memory, or in a part of the code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wait {
     /// What it is, from what it is a part of inwards.
@@ -55,7 +58,26 @@ impl Seen {
             rates: lanes::rates(machine, outcome, factor),
             heat: eye.heat(ran_ns, factor),
             waits: Vec::new(),
+            code: Vec::new(),
         }
+    }
+
+    /// Adds which code of a program threads waited in, as the model counted it.
+    pub(crate) fn add_code(&mut self, outcome: &Outcome, program: &dyn Program, factor: u64) {
+        // Number 0 is what nothing is known of. Where there is nothing else, that says nothing.
+        if outcome.code.len() <= 1 {
+            return;
+        }
+        let all = outcome.code.iter().zip(0..);
+        let waits = all.filter(|(ps, _)| **ps > 0).map(|(ps, number)| {
+            let of = match program.code_name(number) {
+                none if none.is_empty() => vec!["code of which nothing is known".into()],
+                name => name,
+            };
+            let ns = ps / 1000 * factor;
+            Wait { of, ns }
+        });
+        self.code = waits.collect();
     }
 }
 

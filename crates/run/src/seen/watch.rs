@@ -117,6 +117,14 @@ impl Program for SeenProgram<'_> {
         goes_on
     }
 
+    fn code(&mut self, thread: usize, steps: &mut Vec<(u32, u32)>) {
+        self.program.code(thread, steps);
+    }
+
+    fn code_name(&self, number: u32) -> Vec<String> {
+        self.program.code_name(number)
+    }
+
     fn classes(&self) -> Vec<String> {
         self.program.classes()
     }

@@ -193,6 +193,29 @@ pub fn calls(key: &Key) -> Vec<String> {
     calls
 }
 
+/// The functions at a place in the code, for those who draw stacks: the outermost first, after the file that they are in.
+///
+/// ```
+/// use varve_sites::native::{Frame, Inlined, names::functions};
+/// let inlined = vec![Inlined { function: "next(int)".into(), line: None }];
+/// let frame = Frame { module: "db".into(), function: Some("walk(Tree&)".into()), inlined, ..Frame::default() };
+/// assert_eq!(functions(&frame), ["db", "walk", "next"]);
+/// ```
+pub fn functions(frame: &Frame) -> Vec<String> {
+    let module = match &frame.module[..] {
+        "" => "code that is in no file",
+        module => module,
+    };
+    let outer = match &frame.function {
+        Some(function) => bare(function),
+        None if frame.module.is_empty() => return vec![module.into()],
+        None => "functions without a name",
+    };
+    let inlined = frame.inlined.iter().rev().map(|f| bare(&f.function));
+    let functions = [module, outer].into_iter().chain(inlined);
+    functions.map(String::from).collect()
+}
+
 /// What sites are called when they stand together: each with as many callers as it takes to tell it from the others,
 /// and where that is not enough with the address of the first call that differs.
 pub fn names(keys: &[Key]) -> Vec<String> {

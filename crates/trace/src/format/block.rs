@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// The first 8 bytes of a trace.
 pub const MAGIC: [u8; 8] = *b"VARVETRC";
 /// The version that this code writes. It reads all from 1 on.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 /// The last 8 bytes of a trace that was finished.
 pub const TRAILER_MAGIC: [u8; 8] = *b"VARVEEND";
 /// Length of the trailer: the offset of the end block, and its magic.
@@ -62,8 +62,10 @@ pub enum BlockKind {
     Templates = 4,
     /// Ops and events of one thread, as runs of templates.
     Runs = 5,
-    /// New calls that sites are made of, as JSON.
+    /// New calls that sites are made of, as JSON; functions of code are among them.
     Calls = 6,
+    /// Of which function new templates are.
+    Code = 7,
 }
 
 /// The header of a block. All numbers are little-endian in the file.
@@ -130,6 +132,7 @@ impl BlockHeader {
             4 => BlockKind::Templates,
             5 => BlockKind::Runs,
             6 => BlockKind::Calls,
+            7 => BlockKind::Code,
             _ => return Err("the block is of an unknown kind"),
         };
         let header = BlockHeader {

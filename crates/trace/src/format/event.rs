@@ -127,7 +127,7 @@ pub struct EventAt {
 pub struct BadEvents;
 
 /// Appends a number in 7-bit groups, lowest first (LEB128).
-pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
+pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;

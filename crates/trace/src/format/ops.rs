@@ -15,7 +15,7 @@
 //! The three columns (control, shapes, differences) follow each other, and the whole is compressed with LZ4.
 
 use super::difference::{BYTES_BY_MODE, BadOps, MIX, REGIONS, region_of, width_class};
-use super::runs::{RunDecoder, Templates};
+use super::runs::{CodeAt, RunDecoder, Templates};
 use varve_machine::{Kind, Op};
 
 /// Entries of the prediction table; with 24 bytes each it stays in a first-level cache.
@@ -184,7 +184,7 @@ impl Default for OpDecoder {
 }
 
 impl OpDecoder {
-    /// The same as [`OpDecoder::decode`] for a block of runs of templates. All blocks that one decoder reads must be of
+    /// The same as [`OpDecoder::decode`] for a block of runs of templates, which may say of which functions the ops are. All blocks that one decoder reads must be of
     /// the same trace.
     pub fn decode_runs(
         &mut self,
@@ -192,8 +192,9 @@ impl OpDecoder {
         count: usize,
         templates: &Templates,
         out: &mut Vec<Op>,
+        code: Option<&mut Vec<CodeAt>>,
     ) -> Result<(), BadOps> {
-        self.runs.decode(bytes, count, templates, out)
+        self.runs.decode(bytes, count, templates, out, code)
     }
 
     /// Appends the `count` ops that `bytes` hold to `out`. `bytes` may have more at the end, which is not looked at

@@ -60,6 +60,17 @@ pub struct Templates {
     list: Vec<Template>,
     ops: Vec<TemplateOp>,
     slots: u32,
+    /// Of each template from number 1 on, as far as it is told: 1 more than the number of its function, or 0.
+    functions: Vec<u32>,
+}
+
+/// A thread is in another function from here on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodeAt {
+    /// Number of the op in the block.
+    pub at: u32,
+    /// Number of the function among the calls of the trace.
+    pub function: u32,
 }
 
 impl Default for Templates {
@@ -68,6 +79,7 @@ impl Default for Templates {
             list: vec![Template::default()],
             ops: Vec::new(),
             slots: 0,
+            functions: Vec::new(),
         }
     }
 }
@@ -116,6 +128,30 @@ impl Templates {
         });
         self.ops.extend_from_slice(ops);
         Some(self.list.len() as u32 - 1)
+    }
+
+    /// The function that a template is of, if it says so.
+    #[inline(always)]
+    fn function(&self, number: u32) -> Option<u32> {
+        let told = self.functions.get((number as usize).checked_sub(1)?)?;
+        told.checked_sub(1)
+    }
+
+    /// Whether functions are known of any.
+    pub fn have_functions(&self) -> bool {
+        self.functions.iter().any(|&function| function != 0)
+    }
+
+    /// Adds the functions of the next templates, as coded; there are `calls` to choose from.
+    pub fn decode_functions(&mut self, mut bytes: &[u8], calls: usize) -> Result<(), BadOps> {
+        while !bytes.is_empty() {
+            let function = get(&mut bytes).map_err(|_| BadOps)?;
+            if function > calls as u64 {
+                return Err(BadOps);
+            }
+            self.functions.push(function as u32);
+        }
+        Ok(())
     }
 
     /// Appends the coded templates from number `from` on.
@@ -445,13 +481,15 @@ pub(super) struct RunDecoder {
 }
 
 impl RunDecoder {
-    /// Appends the `count` ops that `bytes` hold to `out`; `bytes` has [`super::PADDING`] more bytes at its end.
+    /// Appends the `count` ops that `bytes` hold to `out`; `bytes` has [`super::PADDING`] more bytes at its end. Where somebody wants
+    /// to know which functions they are of, it is `told`.
     pub fn decode(
         &mut self,
         bytes: &[u8],
         count: usize,
         templates: &Templates,
         out: &mut Vec<Op>,
+        mut told: Option<&mut Vec<CodeAt>>,
     ) -> Result<(), BadOps> {
         let (lengths, columns) = bytes.split_first_chunk::<8>().ok_or(BadOps)?;
         let length = |at: usize| {
@@ -471,7 +509,8 @@ impl RunDecoder {
         self.entries.resize(templates.list.len(), Entry::default());
         self.slots.resize(templates.slots as usize, Slot::default());
         out.reserve(count);
-        let last = out.len() + count;
+        let first = out.len();
+        let last = first + count;
         let mut regions = [0u64; REGIONS];
         let mut differences_at = 0;
         self.long.clear();
@@ -546,6 +585,13 @@ impl RunDecoder {
             if out.len() + template.ops() > last {
                 return Err(BadOps);
             }
+            if let Some(told) = &mut told
+                && let Some(function) = templates.function(number)
+                && told.last().is_none_or(|last| last.function != function)
+            {
+                let at = (out.len() - first) as u32;
+                told.push(CodeAt { at, function });
+            }
             for TemplateOp { op, from } in templates.ops(template) {
                 let instructions = op.instructions.saturating_add(std::mem::take(&mut more));
                 out.push(Op {
@@ -560,5 +606,77 @@ impl RunDecoder {
         } else {
             Err(BadOps)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::PADDING;
+
+    /// Template 1 has one op, 2 has two, 3 has none of its own function.
+    fn templates() -> Templates {
+        let mut templates = Templates::default();
+        let op = TemplateOp {
+            op: Op::read(0, 8, 1),
+            from: 0,
+        };
+        for (slot, ops) in [(0, 1), (1, 2), (2, 1)] {
+            templates.add(slot, 1, &vec![op; ops]).unwrap();
+        }
+        templates
+    }
+
+    fn run(encoder: &mut RunEncoder, number: u32, first: bool) {
+        let run = Run {
+            how: NUMBER,
+            first,
+            number,
+            more: 0,
+            first_slot: number - 1,
+            ops: 0,
+            instructions: 0,
+        };
+        encoder.run(&run, &[0x1000]);
+    }
+
+    #[test]
+    fn functions_are_told_where_they_change() {
+        let mut templates = templates();
+        templates.decode_functions(&[6, 2, 0], 6).unwrap();
+        let mut encoder = RunEncoder::default();
+        for (number, first) in [
+            (3, true),
+            (1, true),
+            (1, false),
+            (3, false),
+            (2, true),
+            (1, false),
+        ] {
+            run(&mut encoder, number, first);
+        }
+        let mut bytes = Vec::new();
+        encoder.finish(Columns::default()).join(&mut bytes);
+        bytes.extend_from_slice(&[0; PADDING]);
+        let (mut told, mut ops) = (Vec::new(), Vec::new());
+        let mut decoder = RunDecoder::default();
+        decoder
+            .decode(&bytes, 7, &templates, &mut ops, Some(&mut told))
+            .unwrap();
+        let told: Vec<(u32, u32)> = told.iter().map(|step| (step.at, step.function)).collect();
+        // What says nothing is of the function before; at the beginning nobody knows.
+        assert_eq!(told, [(1, 5), (4, 1), (6, 5)]);
+        let mut plain = Vec::new();
+        decoder
+            .decode(&bytes, 7, &templates, &mut plain, None)
+            .unwrap();
+        assert_eq!(plain, ops);
+    }
+
+    #[test]
+    fn a_function_that_is_not_there_is_refused() {
+        assert!(templates().decode_functions(&[1, 7], 6).is_err());
+        assert!(templates().decode_functions(&[0x80], 6).is_err());
+        assert!(!templates().have_functions());
     }
 }

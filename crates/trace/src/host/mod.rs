@@ -6,6 +6,7 @@ mod cc;
 mod coder;
 mod command;
 mod error;
+mod functions;
 mod launch;
 mod live;
 mod memory;

@@ -5,6 +5,7 @@ use crate::{CallSite, arch};
 use std::collections::{BTreeSet, HashMap};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use varve_sites::native::Inlined;
 use varve_sites::symbols::Binary;
 
 /// A file mapped into the program.
@@ -15,8 +16,8 @@ struct Module {
     offset: u64,
     /// Number in [`Modules::files`].
     file: usize,
-    /// Under QEMU: mapped for QEMU itself rather than for the program.
-    is_host: bool,
+    /// The kernel lets it run. Under QEMU that is QEMU's own: QEMU reads the program's code.
+    runs: bool,
 }
 
 /// A file, read when one of its addresses is first asked for.
@@ -79,15 +80,14 @@ impl Modules {
                 self.files.len() - 1
             }
         };
-        // QEMU reads the program's code and never runs it, so there what the kernel says is executable is QEMU's own;
         // lines that the probe made have no inode
-        let is_host = rights.contains('x') && inode != "0";
+        let runs = rights.contains('x') && inode != "0";
         self.modules.entry(process).or_default().push(Module {
             start,
             end,
             offset,
             file,
-            is_host,
+            runs,
         });
         None
     }
@@ -127,6 +127,29 @@ impl Modules {
         Some(self.files[file].site(offset))
     }
 
+    /// The function that an instruction is of; with `short`, only the low half of its address is known. Without a module if it is in no
+    /// file.
+    pub fn function(&mut self, process: u32, address: u64, short: bool) -> CallSite {
+        let module = match short {
+            true => self.find_short(process, address as u32),
+            false => self.find(process, address).map(|module| (module, address)),
+        };
+        let Some((module, address)) = module else {
+            return CallSite::default();
+        };
+        let (file, offset) = (module.file, address - module.start + module.offset);
+        self.files[file].function(offset)
+    }
+
+    /// The newest code that has an address with this low half, and that address.
+    fn find_short(&self, process: u32, low: u32) -> Option<(&Module, u64)> {
+        let newest = self.modules.get(&process)?.iter().rev();
+        newest.filter(|module| module.runs).find_map(|module| {
+            let into = u64::from(low.wrapping_sub(module.start as u32));
+            (into < module.end - module.start).then_some((module, module.start + into))
+        })
+    }
+
     /// Is there a call instruction just before?
     fn follows_call(&mut self, site: &CallSite) -> bool {
         let file = self
@@ -161,7 +184,7 @@ impl Modules {
                 };
                 let key = (process, base, module.file);
                 found.insert(key);
-                if module.is_host && under_qemu {
+                if module.runs && under_qemu {
                     hosts.insert(key);
                 }
             }
@@ -193,6 +216,35 @@ impl File {
         let is_file = || std::fs::metadata(path).is_ok_and(|meta| meta.is_file());
         let read = || is_file().then(read).flatten();
         self.read.get_or_insert_with(read).as_ref()
+    }
+
+    /// The function at an offset, with what is inlined there: the same for all places of which that is the same.
+    fn function(&mut self, offset: u64) -> CallSite {
+        let mut site = CallSite {
+            module: self.path.clone(),
+            ..CallSite::default()
+        };
+        let Some((_, binary)) = self.read() else {
+            return site;
+        };
+        site.build_id = binary.build_id().into();
+        let Some(address) = binary.address(offset) else {
+            return site;
+        };
+        // as if an instruction of one byte had called
+        let frame = binary.frame(address + 1);
+        let Some(name) = frame.function else {
+            return site;
+        };
+        let start = binary.symbol(address).map_or(address, |symbol| symbol.1);
+        site.symbol = Some(format!("{name}+0x0"));
+        (site.offset, site.address) = (offset.wrapping_sub(address - start), Some(start));
+        let alone = |inlined: Inlined| Inlined {
+            line: None,
+            ..inlined
+        };
+        site.inlined = frame.inlined.into_iter().map(alone).collect();
+        site
     }
 
     /// The place at an offset.

@@ -289,7 +289,7 @@ impl Recorder {
     /// The same as [`Recorder::record_to`], to any writer.
     pub fn record<W: Write>(mut self, writer: TraceWriter<W>) -> Result<End, RecordError> {
         let _quiet = IgnoreInterrupt::new();
-        let mut sink = Sink::new(writer);
+        let mut sink = Sink::new(writer, self.started.compiled);
         let mut looked = Instant::now();
         let mut any = false;
         loop {

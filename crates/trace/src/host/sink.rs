@@ -2,6 +2,7 @@
 
 use super::coder::{Coder, Piece};
 use super::error::RecordError;
+use super::functions::Functions;
 use super::memory::SharedMemory;
 use super::modules::Modules;
 use super::resident::Resident;
@@ -39,6 +40,7 @@ pub(super) struct Sink<W: Write> {
     /// Sites of stacks, by process and number.
     stacks: HashMap<(u32, u64), u32>,
     pub modules: Modules,
+    functions: Functions,
     pub java: Vec<JavaMachine>,
     coders: Vec<Coder>,
     /// The first template that is not in the trace.
@@ -51,7 +53,8 @@ pub(super) struct Sink<W: Write> {
 }
 
 impl<W: Write> Sink<W> {
-    pub fn new(writer: TraceWriter<W>) -> Sink<W> {
+    /// For programs that are `compiled` with a probe, or run under QEMU.
+    pub fn new(writer: TraceWriter<W>, compiled: bool) -> Sink<W> {
         Sink {
             writer,
             threads: HashMap::new(),
@@ -59,6 +62,7 @@ impl<W: Write> Sink<W> {
             sites: HashMap::new(),
             stacks: HashMap::new(),
             modules: Modules::default(),
+            functions: Functions::new(compiled),
             java: Vec::new(),
             coders: Vec::new(),
             next_template: 1,
@@ -88,6 +92,7 @@ impl<W: Write> Sink<W> {
             let templates = &registry.templates;
             if self.next_template < templates.next() {
                 templates.encode(self.next_template, self.writer.templates());
+                self.name_functions(memory, registry);
                 self.next_template = templates.next();
             }
             let thread = self.thread(slot);
@@ -104,6 +109,19 @@ impl<W: Write> Sink<W> {
         Ok(())
     }
 
+    /// Says of which functions the templates are that have just been written.
+    fn name_functions(&mut self, memory: &SharedMemory, registry: &Registry) {
+        self.update_modules(memory);
+        for number in self.next_template..registry.templates.next() {
+            let place = registry.place(number);
+            let (modules, writer) = (&mut self.modules, &mut self.writer);
+            let name =
+                |(process, address, half)| writer.call(&modules.function(process, address, half));
+            let function = self.functions.of(place, name);
+            self.writer.function(function);
+        }
+    }
+
     /// Names the call sites of a block's events.
     fn name(&mut self, slot: usize, piece: &mut Piece, memory: &SharedMemory) {
         for (at, event) in std::mem::take(&mut piece.raw) {
@@ -114,6 +132,7 @@ impl<W: Write> Sink<W> {
                     let process = self.process(slot);
                     self.sites.retain(|callers, _| callers.0 != process);
                     self.stacks.retain(|stack, _| stack.0 != process);
+                    self.functions.forget(process);
                 }
                 RawEvent::Start { tick, process } => {
                     self.start(slot, process);

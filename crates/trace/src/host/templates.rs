@@ -98,11 +98,22 @@ impl std::hash::Hasher for Mixer {
     }
 }
 
+/// Where in a process code is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Place {
+    pub process: u32,
+    /// Of its first instruction that accesses memory. Of compiled code it is the low half of a return address; 0 if there is none: what
+    /// runs is of the function that ran before.
+    pub address: u64,
+}
+
 /// All templates of a recording.
 #[derive(Default)]
 pub(super) struct Registry {
     pub templates: Templates,
     after: Vec<After>,
+    /// Where the code is that a template is of.
+    places: Vec<Place>,
     known: HashMap<Key, u32, BuildHasherDefault<Mixer>>,
     /// Templates that differ only in what came before share their slots, by the site or address that they begin with.
     slots: HashMap<u64, u32>,
@@ -122,12 +133,20 @@ impl Registry {
         self.after.get(number as usize).copied().unwrap_or_default()
     }
 
+    /// Where the code of a template is.
+    pub fn place(&self, number: u32) -> Place {
+        self.places
+            .get(number as usize)
+            .copied()
+            .unwrap_or_default()
+    }
+
     pub fn known(&self, key: &Key) -> Option<u32> {
         self.known.get(key).copied()
     }
 
     /// Makes the template of a key, or finds that another key has made it. `what` is what all templates of this code have
-    /// in common.
+    /// in common, and `place` where that is.
     pub fn add(
         &mut self,
         key: Key,
@@ -135,6 +154,7 @@ impl Registry {
         addresses: usize,
         ops: &[TemplateOp],
         after: After,
+        place: Place,
     ) -> u32 {
         let dependent = ops.iter().map(|op| op.op.dependent).collect();
         let same = (key.what, key.lead, key.space, dependent, after);
@@ -151,6 +171,8 @@ impl Registry {
                 };
                 self.after.resize(number as usize + 1, After::default());
                 self.after[number as usize] = after;
+                self.places.resize(number as usize + 1, Place::default());
+                self.places[number as usize] = place;
                 self.same.insert(same, number);
                 number
             }

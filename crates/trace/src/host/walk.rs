@@ -6,7 +6,7 @@ use super::ring::{
     EVENT_RESUME, EVENT_STACK, EVENT_START, EVENT_TICK, EVENT_TOUCHED, EVENT_UNMAP, EVENT_WAIT,
     EVENT_WINDOW, EVENT_WORK, HEAD, RUN, RUN_COUNT, RUN_COUNT_SHIFT, SINGLE, Site,
 };
-use super::templates::{After, Key, Registry, accesses, run_ops, single_op};
+use super::templates::{After, Key, Place, Registry, accesses, run_ops, single_op};
 use crate::format::{
     CONTEXTS, LONG, NUMBER, NUMBER_AND_MORE, Run, SHORT, TemplateOp, next_context,
 };
@@ -182,6 +182,8 @@ pub(super) struct Walker {
     /// Instructions not yet given to an op.
     carried: u64,
     space: u64,
+    /// The process that the thread belongs to.
+    process: u32,
     /// Lines that were touched while it was not recorded.
     pub touches: u64,
 }
@@ -212,6 +214,12 @@ impl Walker {
         (self.coded, self.context) = (0, 0);
         self.long.clear();
         self.long.resize(CONTEXTS, 0);
+    }
+
+    /// Where code of the thread is.
+    fn at(&self, address: u64) -> Place {
+        let process = self.process;
+        Place { process, address }
     }
 
     /// Whatever ran so far, something else is in the same place from here on.
@@ -485,7 +493,7 @@ impl Walker {
                 let found = accesses(sites, first, usize::MAX);
                 let leaders = leaders(&found);
                 let (ops, after) = run_ops(sites, &found, after, lead, self.space);
-                registry.add(key, key.what, leaders, &ops, after)
+                registry.add(key, key.what, leaders, &ops, after, self.at(site.pc))
             }
         };
         let wanted = registry.get(number).addresses();
@@ -511,7 +519,7 @@ impl Walker {
         };
         let number = registry.known(&key).unwrap_or_else(|| {
             let (ops, after) = run_ops(sites, &found, after, lead, self.space);
-            registry.add(key, key.what, there, &ops, after)
+            registry.add(key, key.what, there, &ops, after, self.at(site.pc))
         });
         self.put_number(0, number, more, registry, &left[..there], out);
     }
@@ -615,7 +623,8 @@ impl Walker {
         };
         let template = registry.known(&key).unwrap_or_else(|| {
             let (op, after) = single_op(site, number, kind, size as u16, after, lead);
-            registry.add(key, SINGLE | flag | u64::from(number), 1, &[op], after)
+            let what = SINGLE | flag | u64::from(number);
+            registry.add(key, what, 1, &[op], after, self.at(site.pc))
         });
         self.put_number(what, template, more, registry, &[addr], out);
     }
@@ -674,7 +683,8 @@ impl Walker {
                 };
                 let number = registry.known(&key).unwrap_or_else(|| {
                     let op = Op::new(kind, 0, (head >> 2) as u16, lead);
-                    registry.add(key, what, 1, &[TemplateOp { op, from: 0 }], then)
+                    let place = self.at(u64::from(caller));
+                    registry.add(key, what, 1, &[TemplateOp { op, from: 0 }], then, place)
                 });
                 self.put_number(what, number, more, registry, &[addr], out);
             }
@@ -764,6 +774,7 @@ impl Walker {
                 self.next_block();
                 out.next_block();
                 (self.current, self.after, self.carried) = (0, After::default(), 0);
+                self.process = process;
                 if self.space != space_of(process) {
                     self.space = space_of(process);
                     self.forget();
@@ -822,6 +833,7 @@ impl Walker {
                 1,
                 &[TemplateOp { op, from: 0 }],
                 After::default(),
+                Place::default(),
             )
         });
         self.put_number(0, number, much + u64::from(more), registry, &[addr], out);
@@ -863,7 +875,8 @@ impl Walker {
                 from: 0,
             };
             let ops: Vec<TemplateOp> = (0..GROUP).map(op).collect();
-            registry.add(key, key.what, 1, &ops, After::default())
+            let (after, place) = (After::default(), Place::default());
+            registry.add(key, key.what, 1, &ops, after, place)
         });
         self.put_number(0, number, much + u64::from(more), registry, &[addr], out);
         (self.current, self.after) = (0, after);

@@ -74,6 +74,13 @@ pub struct SubmitArgs {
     /// Keep results here, in a folder that all nodes see [default: a folder named after the file, here]
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub how: SubmitHow,
+}
+
+/// How points are given to Slurm.
+#[derive(clap::Args, Debug)]
+pub struct SubmitHow {
     /// The most tasks of the job array: each runs its part of the points, one after the other, or as many at a time as it has
     /// processors
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=100_000))]

@@ -11,6 +11,7 @@ pub const EXAMPLES: &str = "Examples:
   varve tier --cgroup system.slice/redis-server.service --policy hotset:spare=64MiB
   varve tier --policy interleave:fast=3 -- ./program
   varve tier --pid 4711 --for 60s --core 10% --json
+  varve tier --pid 4711 --for 60s --out pictures/
   varve tier --cgroup system.slice/redis-server.service --policy dynamic --cache 48GiB
   varve tier --pid 4711 --policy trays --dimm-map dimms.toml
 Pages stay where they are when it ends; nothing that it set stays set.";
@@ -72,6 +73,9 @@ pub struct TierArgs {
     /// Go on beside others who move pages by their use: NUMA balancing in its mode for tiers, DAMON schemes that migrate
     #[arg(long)]
     pub beside: bool,
+    /// Write a page with pictures of what was seen into this folder: which memory is used when, where it is, and what was moved
+    #[arg(long, value_name = "FOLDER")]
+    pub out: Option<std::path::PathBuf>,
     /// Print JSON at the end
     #[arg(long)]
     pub json: bool,

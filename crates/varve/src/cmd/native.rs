@@ -55,12 +55,10 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
     let keys = objects::keys(&sites, dram);
     let stacks = truth(dram, slow);
     let title = format!("{} on {}", name(work), machine.name);
-    let flame = native_replay::flame(
-        &title,
-        (Some("with all in DRAM"), "with all in slow memory"),
-        &keys,
-        &stacks,
-    );
+    let says = (Some("with all in DRAM"), "with all in slow memory");
+    let flame = native_replay::flame(&title, says, &keys, &stacks);
+    let (fast, slowest) = ((says.0, &dram.run.seen), (says.1, &slow.run.seen));
+    let code = pictures::functions(&title, fast, slowest);
     let own = Groups::by_heat(&keys, &stacks);
     let truth = own.sum(&stacks);
     let (groups, known) = match &profile {
@@ -117,7 +115,7 @@ pub fn run(work: &Work, a: &ModelledNative) -> Done {
         .collect();
     let origin = origin(&machine.name, a.model.seed);
     let runs = pictures::runs(&results, |r| &r.plan, |r| &r.run.seen);
-    let drawn = pictures::of(&title, &runs, Some(flame));
+    let drawn = pictures::of(&title, &runs, (Some(flame), code));
     compared::show(&a.output, origin, table, (details, charts), &results, drawn)
 }
 

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use varve_machine::Machine;
 use varve_machine::model::Progress;
-use varve_report::pictures::{Flame, Stack};
+use varve_report::pictures::{By as FlameBy, Flame, Stack};
 use varve_run::objects::{
     self, By, ObjectResult, ObjectSpec, PLANS, Placed, Plan, TraceSites, run_objects_in_step,
 };
@@ -142,6 +142,7 @@ pub fn flame(
         slow_ns: counts.slow_ns,
     });
     Flame {
+        by: FlameBy::Memory,
         title: title.into(),
         fast: fast.map(String::from),
         slow: slow.into(),
@@ -227,7 +228,7 @@ impl<'a> Replays<'a> {
             !stop.load(Ordering::Relaxed)
         };
         let workers = ui::workers(self.jobs);
-        let in_step = InStep::of(specs.iter().map(|spec| Some(&*spec.trace)), workers);
+        let in_step = InStep::of(specs.iter().map(|spec| Some(spec.replayed())), workers);
         let open = in_step.open(specs.len(), workers);
         let made = side_by_side(specs.len(), open, &watch, |i, go_on| {
             run_objects_in_step(&specs[i], &in_step, go_on)

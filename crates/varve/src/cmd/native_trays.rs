@@ -87,12 +87,10 @@ pub fn run(work: &Work, a: &ModelledNative, machine: &Machine) -> Done {
         results.push(result);
     }
     let title = format!("{} on {}", name(work), machine.name);
-    let flame = native_replay::flame(
-        &title,
-        (None, "with hot and cold memory spread over all DIMMs"),
-        &keys,
-        &stacks,
-    );
+    let says = (None, "with hot and cold memory spread over all DIMMs");
+    let flame = native_replay::flame(&title, says, &keys, &stacks);
+    let seen = &results[0].run.seen;
+    let code = pictures::functions(&title, (None, seen), (says.1, seen));
     let mut table = tray_table::of(title, &results[0], &results);
     if profile.is_none() && results.len() > 1 {
         table.notes.push(
@@ -110,7 +108,7 @@ pub fn run(work: &Work, a: &ModelledNative, machine: &Machine) -> Done {
     let charts = tray_table::charts(&results);
     let origin = origin(&machine.name, a.model.seed);
     let runs = pictures::runs(&results, |r| &r.plan, |r| &r.run.seen);
-    let drawn = pictures::of(&table.title, &runs, Some(flame));
+    let drawn = pictures::of(&table.title, &runs, (Some(flame), code));
     compared::show(&a.output, origin, table, (details, charts), &results, drawn)
 }
 

@@ -1,7 +1,8 @@
 //! What a run showed of itself as pictures: the one place that knows both.
 
+use std::collections::BTreeMap;
 use varve_report::pictures::{
-    Cell, Counter, Flame, HeatMap, Lane, Meaning, Pictures, Range, Span, Stack, Timeline,
+    By, Cell, Counter, Flame, HeatMap, Lane, Meaning, Pictures, Range, Span, Stack, Timeline,
     TimelineRun,
 };
 use varve_run::{Heat, RateKind, Seen, Wait};
@@ -19,8 +20,12 @@ pub fn runs<'a, R>(
     results.iter().filter_map(looked_at).collect()
 }
 
-/// All pictures of runs, with the flame graph of two of them; none where nobody looked.
-pub fn of(title: &str, runs: &[Run], flame: Option<Flame>) -> Option<Pictures> {
+/// All pictures of runs, with the flame graphs of two of them: by memory, and by code. None where nobody looked.
+pub fn of(
+    title: &str,
+    runs: &[Run],
+    (flame, code): (Option<Flame>, Option<Flame>),
+) -> Option<Pictures> {
     if runs.is_empty() {
         return None;
     }
@@ -30,6 +35,7 @@ pub fn of(title: &str, runs: &[Run], flame: Option<Flame>) -> Option<Pictures> {
     };
     Some(Pictures {
         flame,
+        code,
         timeline,
         heat: runs
             .iter()
@@ -40,34 +46,69 @@ pub fn of(title: &str, runs: &[Run], flame: Option<Flame>) -> Option<Pictures> {
 
 /// Where threads wait in the run called `fast` and in the one called `slow`; where there is none of these, in the run that waits least
 /// and in the one that waits most.
-pub fn waits(title: &str, runs: &[Run], (fast, slow): (&str, &str)) -> Option<Flame> {
-    let sum = |run: &&Run| run.1.waits.iter().map(|wait| wait.ns).sum::<u64>();
-    let named = |name: &str| runs.iter().find(|run| run.0 == name);
-    let fast = named(fast).or_else(|| runs.iter().min_by_key(sum))?;
-    let slow = named(slow).or_else(|| runs.iter().max_by_key(sum))?;
-    if sum(&slow) == 0 {
+pub fn waits(
+    title: &str,
+    runs: &[Run],
+    (fast, slow): (&str, &str),
+) -> (Option<Flame>, Option<Flame>) {
+    let flame = |by: By| {
+        let sum = |run: &&Run| kind(by, run.1).iter().map(|wait| wait.ns).sum::<u64>();
+        let named = |name: &str| runs.iter().find(|run| run.0 == name);
+        let fast = named(fast).or_else(|| runs.iter().min_by_key(sum))?;
+        let slow = named(slow).or_else(|| runs.iter().max_by_key(sum))?;
+        let says = |run: &Run| format!("under `{}`", run.0);
+        between(by, title, (Some(says(fast)), fast.1), (says(slow), slow.1))
+    };
+    (flame(By::Memory), flame(By::Function))
+}
+
+/// Which functions wait in two runs, as they stand in a sentence; none where that is not known. One run may stand for both.
+pub fn functions(
+    title: &str,
+    fast: (Option<&str>, &Option<Box<Seen>>),
+    slow: (&str, &Option<Box<Seen>>),
+) -> Option<Flame> {
+    between(
+        By::Function,
+        title,
+        (fast.0.map(String::from), fast.1.as_deref()?),
+        (slow.0.into(), slow.1.as_deref()?),
+    )
+}
+
+fn kind(by: By, seen: &Seen) -> &[Wait] {
+    match by {
+        By::Memory => &seen.waits,
+        By::Function => &seen.code,
+    }
+}
+
+fn between(
+    by: By,
+    title: &str,
+    fast: (Option<String>, &Seen),
+    slow: (String, &Seen),
+) -> Option<Flame> {
+    let mut stacks: BTreeMap<&[String], (u64, u64)> = BTreeMap::new();
+    for wait in kind(by, fast.1) {
+        stacks.entry(&wait.of).or_default().0 += wait.ns;
+    }
+    for wait in kind(by, slow.1) {
+        stacks.entry(&wait.of).or_default().1 += wait.ns;
+    }
+    if stacks.values().all(|(_, slow)| *slow == 0) {
         return None;
     }
-    let mut all: Vec<&Vec<String>> = [fast, slow]
-        .iter()
-        .flat_map(|run| &run.1.waits)
-        .map(|w| &w.of)
-        .collect();
-    all.sort_unstable();
-    all.dedup();
-    let ns = |run: &Run, of: &Vec<String>| {
-        let same = |wait: &&Wait| wait.of == *of;
-        run.1.waits.iter().filter(same).map(|wait| wait.ns).sum()
-    };
-    let stacks = all.into_iter().map(|of| Stack {
-        frames: of.clone(),
-        fast_ns: ns(fast, of),
-        slow_ns: ns(slow, of),
+    let stacks = stacks.into_iter().map(|(of, (fast_ns, slow_ns))| Stack {
+        frames: of.to_vec(),
+        fast_ns,
+        slow_ns,
     });
     Some(Flame {
+        by,
         title: title.into(),
-        fast: Some(format!("under `{}`", fast.0)),
-        slow: format!("under `{}`", slow.0),
+        fast: fast.0,
+        slow: slow.0,
         stacks: stacks.collect(),
     })
 }

@@ -1,23 +1,34 @@
 //! `varve tier`: pages of programs that run already, between fast and slow memory, as a page policy decides.
 
-use super::tier_frames;
 use super::tier_said::{beginning, nodes_line};
 use super::tier_way::{options, period, stop_flag_unless_command, told, way};
+use super::{tier_drawn, tier_frames};
 use crate::args::tier::TierArgs;
-use crate::ui::{Done, Failure, wrong};
+use crate::ui::{self, Done, Failure, wrong};
+use std::cell::OnceCell;
 use std::path::Path;
 use varve_live::nodes::Kinds;
 use varve_live::probe::Topology;
 use varve_live::tier::{Room, Target, TierOptions, group, rivals, tier as run};
 use varve_pages::policies::Live;
 use varve_run::tier::{PagePolicy, live_spec};
+use varve_run::tier_seen::{TierEye, Witness};
 
 pub fn tier(a: &TierArgs) -> Done {
     let target = target(a)?;
     let spec = live_spec(&a.policy).map_err(wrong)?;
     let entry = varve_pages::policies::entry(&spec).map_err(wrong)?;
     if entry.live == Live::Frames {
+        if a.out.is_some() {
+            return Err(wrong(format!(
+                "--out: page policy {} chooses frames, and pictures are of nodes: leave it out, or take another policy",
+                entry.name
+            )));
+        }
         return tier_frames::tier(a, &target, entry, &spec);
+    }
+    if let Some(folder) = &a.out {
+        ui::can_hold_results(folder, "--out")?;
     }
     for (given, option) in [
         (a.cache.is_some(), "--cache"),
@@ -74,10 +85,17 @@ pub fn tier(a: &TierArgs) -> Done {
         fast_bytes: a.fast.map(|bytes| bytes.0),
         ..options(a, &spec, way, period, &stop)
     };
+    let eye = OnceCell::new();
     let report = run(
         &target,
         &options,
-        |room| PagePolicy::new(&spec, room),
+        |room| {
+            let eye = a
+                .out
+                .is_some()
+                .then(|| eye.get_or_init(|| TierEye::new(room.page_bytes)).clone());
+            Ok(Witness::new(PagePolicy::new(&spec, room)?, eye))
+        },
         |begun| {
             let first = nodes_line(&spec, &options, begun);
             beginning(&first, &options, begun, &notes)
@@ -85,6 +103,9 @@ pub fn tier(a: &TierArgs) -> Done {
                 .for_each(|line| eprintln!("varve: {line}"));
         },
     );
+    if let (Some(folder), Some(eye), Ok(report)) = (&a.out, eye.get(), &report) {
+        tier_drawn::draw(folder, &spec, report, eye)?;
+    }
     told(a, &spec, report)
 }
 

@@ -1,13 +1,11 @@
 //! Points by what is known of them: from their results, and from the scheduler that runs their tasks.
 
-use super::point::{Keys, words};
 use super::slurm::{Task, Tasks};
-use super::spec::Sweep;
-use super::standing::Standing;
+use super::standing::Known;
 use super::submission::{self, Submission};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use varve_run::{Keep, State};
+use varve_run::State;
 
 /// What is known of a point.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,25 +75,20 @@ impl<'a> Given<'a> {
     }
 }
 
-/// What is known of each point, by number.
-pub fn stages(
-    (sweep, standing): (&Sweep, &Standing),
-    (keep, keys): (&Keep, &Keys),
-    (given, tasks): (&Given, &Tasks),
-    out: &Path,
-) -> Vec<Stage> {
-    let stage = |(number, point): (usize, &super::standing::Known)| {
+/// What is known of each point.
+pub fn stages(points: &[Known], given: &Given, tasks: &Tasks, out: &Path) -> Vec<Stage> {
+    let stage = |point: &Known| {
         if point.state == State::Done {
             return Stage::Done;
         }
         if let Some(stage) = given.under_way(&point.name, tasks) {
             return stage;
         }
-        let why = keep.failure(&keys.of(&words(sweep, number)));
+        let why = point.failed.clone();
         match why.or_else(|| given.ended(&point.name, tasks, out)) {
             Some(why) => Stage::Failed(why),
             None => Stage::Missing,
         }
     };
-    standing.points.iter().enumerate().map(stage).collect()
+    points.iter().map(stage).collect()
 }

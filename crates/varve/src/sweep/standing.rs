@@ -16,6 +16,8 @@ pub struct Known {
     pub state: State,
     /// What its result is called.
     pub name: String,
+    /// Why there is none, if somebody tried.
+    pub failed: Option<String>,
 }
 
 /// All points of a sweep, by number.
@@ -27,9 +29,12 @@ impl Standing {
     pub fn of(sweep: &Sweep, keep: &Keep, keys: &Keys) -> Standing {
         let known = |number| {
             let key = keys.of(&words(sweep, number));
+            let state = keep.state(&key);
+            let open = state != State::Done;
             Known {
-                state: keep.state(&key),
+                state,
                 name: result_name(&key),
+                failed: open.then(|| keep.failure(&key)).flatten(),
             }
         };
         Standing {

@@ -1,6 +1,6 @@
-//! What was submitted to a scheduler: for each time a file in the folder `jobs` of a sweep, beside its script and its tasks' logs.
+//! What was submitted to a scheduler: for each time a file in the folder `jobs` beside the results of a sweep, or among those of a
+//! study, with its script and its tasks' logs.
 
-use super::point::Keys;
 use super::share::Share;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub struct Submission {
     pub files: BTreeMap<String, String>,
 }
 
-/// Where submissions of a sweep are.
+/// Where submissions are.
 pub fn folder(out: &Path) -> PathBuf {
     out.join("jobs")
 }
@@ -33,7 +33,7 @@ pub fn file(out: &Path, number: usize, end: &str) -> PathBuf {
     folder(out).join(format!("{number}{end}"))
 }
 
-/// All of a sweep, by number.
+/// All of a folder, by number.
 ///
 /// # Errors
 /// One that cannot be read.
@@ -62,15 +62,15 @@ pub fn load(path: &Path) -> Result<Submission, String> {
         .map_err(|e| format!("{shown}: {e}; all nodes must see the folder of the results"))?;
     serde_json::from_str(&text).map_err(|e| {
         format!(
-            "{shown}: is not what `varve sweep submit` wrote ({e}); remove it, and submit again"
+            "{shown}: is not what was written when it was submitted ({e}); remove it, and submit again"
         )
     })
 }
 
-/// Holds off others that submit the same sweep, as long as the file lives.
+/// Holds off others that submit to the same folder, as long as the file lives.
 ///
 /// # Errors
-/// Another process submits it now; the folder cannot be written.
+/// Another process does it now; the folder cannot be written.
 pub fn alone(out: &Path) -> Result<File, String> {
     let folder = folder(out);
     let path = folder.join("lock");
@@ -80,7 +80,7 @@ pub fn alone(out: &Path) -> Result<File, String> {
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(format!(
-            "{}: another process submits this sweep now; wait for it",
+            "{}: another process submits its points now; wait for it",
             out.display()
         )),
         Err(TryLockError::Error(e)) => Err(io(e)),
@@ -114,18 +114,25 @@ impl Submission {
             match digest(&path) {
                 None => {
                     return Err(format!(
-                        "{shown}: is not there on {host}; put the files of a sweep where all nodes see them"
+                        "{shown}: is not there on {host}; put it where all nodes see it"
                     ));
                 }
                 Some(here) if here != *content => {
                     return Err(format!(
-                        "{shown}: has other content on {host} than when the sweep was submitted; submit again"
+                        "{shown}: has other content on {host} than when it was submitted; submit again"
                     ));
                 }
                 Some(_) => {}
             }
         }
         Ok(())
+    }
+
+    /// Names of a task's points.
+    pub fn names_of(&self, share: Share) -> Vec<&String> {
+        let mut own: Vec<&String> = self.points.iter().collect();
+        share.retain(&mut own);
+        own
     }
 
     /// Numbers of a task's points, of all points of a sweep as they are called now.
@@ -137,8 +144,7 @@ impl Submission {
         share: Share,
         names: &BTreeMap<&str, usize>,
     ) -> Result<Vec<usize>, String> {
-        let mut own: Vec<&String> = self.points.iter().collect();
-        share.retain(&mut own);
+        let own = self.names_of(share);
         let known: Vec<usize> = own
             .iter()
             .filter_map(|name| names.get(&name[..]).copied())
@@ -160,13 +166,18 @@ fn host() -> String {
     name.map_or("this node".into(), |name| name.trim().to_string())
 }
 
-/// What a submission of these points is.
-pub fn new(keep: &Keep, keys: &Keys, points: Vec<String>, tasks: usize) -> Submission {
+/// What a submission of these points is, which are made of these files.
+pub fn new(
+    keep: &Keep,
+    files: BTreeMap<String, String>,
+    points: Vec<String>,
+    tasks: usize,
+) -> Submission {
     Submission {
         job: None,
         maker: keep.maker().into(),
         tasks,
         points,
-        files: keys.files(),
+        files,
     }
 }

@@ -172,6 +172,55 @@ fn a_native_run_shows_where_it_waits_and_which_memory_is_used_when() {
     assert_eq!(found[1], serde_json::json!([]));
 }
 
+/// Time of a frame in a flame graph, ns of all threads.
+fn waits(graph: &str, frame: &str) -> u64 {
+    let title = format!("<title>{frame} (");
+    let (_, rest) = graph
+        .split_once(&title)
+        .unwrap_or_else(|| panic!("no {frame} in {graph}"));
+    let digits = rest.split(" ns").next().unwrap().replace(',', "");
+    digits.parse().unwrap()
+}
+
+#[test]
+fn the_function_that_chases_pointers_waits_and_the_one_that_reads_in_order_does_not() {
+    if !has("cc", "gcc") || !has("qemu-x86_64", "qemu-user") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (program, trace) = (
+        folder.path().join("waits"),
+        folder.path().join("waits.trace"),
+    );
+    let build = Command::new("cc")
+        .args(["-O2", "-o"])
+        .arg(&program)
+        .arg(home().join("crates/trace/tests/programs/waits.c"))
+        .status();
+    assert!(build.unwrap().success());
+    let [program, trace] = [&program, &trace].map(|path| path.to_str().unwrap());
+    varve(&["trace", "-o", trace, "--", program, "524288"]).well();
+    let machine = "--machine=optane-6242";
+    let (by_object, _) = drawn(&[trace, machine, "--plan", "dram,slow"]);
+    let graph = text(by_object.path(), "flame-code.svg");
+    let (chase, stream) = (waits(&graph, "chase"), waits(&graph, "stream"));
+    assert!(stream > 0 && chase > 4 * stream, "{chase} and {stream} ns");
+    assert!(waits(&graph, "waits") >= chase + stream);
+    let difference = text(by_object.path(), "flame-code-difference.svg");
+    assert!(difference.contains("<title>chase ("), "{difference}");
+    let profile = json(by_object.path(), "profile.firefox.json");
+    let threads = profile["threads"].as_array().unwrap();
+    assert!(threads.iter().any(|t| t["name"] == "by function"));
+    // Who waits does not depend on what is told apart besides.
+    let by_page = tempfile::tempdir().unwrap();
+    let out = format!("--out={}", by_page.path().display());
+    let words = ["run", trace, machine, "--policy", "first-touch,interleave"];
+    let looked = varve(&[&words, &[out.as_str()][..]].concat()).well();
+    assert_eq!(looked.out, varve(&words).well().out);
+    let graph = text(by_page.path(), "flame-code.svg");
+    assert!(waits(&graph, "chase") > 4 * waits(&graph, "stream"));
+}
+
 #[test]
 fn a_managed_run_shows_its_collections_and_what_memory_draws() {
     let words = [

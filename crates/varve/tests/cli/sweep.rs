@@ -384,7 +384,11 @@ impl Pretended {
 
     /// Runs a task of the first job as a node would.
     fn task(&self, place: &str) -> Said {
-        let words = ["four/jobs/1.sh"];
+        self.task_of("four/jobs/1.sh", place)
+    }
+
+    fn task_of(&self, script: &str, place: &str) -> Said {
+        let words = [script];
         let mut script = Command::new("/bin/bash");
         script
             .args(words)
@@ -493,9 +497,10 @@ fn a_node_that_differs_runs_nothing_and_says_why() {
         .task("0")
         .refuses(1, &["varve on n3 is another build"]);
     fs::write(&submission, &submitted[..submitted.len() / 2]).unwrap();
-    slurm
-        .task("0")
-        .refuses(1, &["1.json: is not what `varve sweep submit` wrote"]);
+    slurm.task("0").refuses(
+        1,
+        &["1.json: is not what was written when it was submitted"],
+    );
     slurm
         .varve(&["sweep", "submit", "four.toml"])
         .refuses(1, &["1.json: is not what"]);
@@ -528,7 +533,82 @@ fn without_a_scheduler_nothing_is_left_behind() {
     let lock = fs::File::open(slurm.path().join("four/jobs/lock")).unwrap();
     lock.lock().unwrap();
     let said = slurm.varve(&["sweep", "submit", "four.toml"]);
-    said.refuses(1, &["four: another process submits this sweep now"]);
+    said.refuses(1, &["four: another process submits its points now"]);
+}
+
+#[track_caller]
+fn prints(said: &Said, words: &str) {
+    assert!(said.out.contains(words), "no `{words}` in: {}", said.out);
+}
+
+/// The same scheduler takes the runs of a study, told by the same words.
+#[test]
+fn a_study_is_submitted_and_told_as_a_sweep_is() {
+    let slurm = Pretended::new();
+    let study = |action: &str, more: &[&str]| {
+        let words = ["study", action, "app-aware", "--quick", "--only", "E5"];
+        slurm.varve(&[&words, &["--keep", "runs"][..], more].concat())
+    };
+    let counts = || {
+        let status = study("status", &["--json"]).well().json();
+        ["done", "running", "waiting", "failed", "missing"]
+            .map(|word| status["counts"][word].as_u64().unwrap())
+    };
+    assert_eq!(counts(), [0, 0, 0, 0, 12]);
+    let submit = ["--array", "3", "--json", "--", "--time=5"];
+    let said = study("submit", &submit).well().json();
+    assert_eq!(
+        (&said["job"], &said["points"], &said["tasks"]),
+        (&"17".into(), &12.into(), &3.into())
+    );
+    let given = fs::read_to_string(slurm.path().join("given")).unwrap();
+    assert!(
+        given.contains("--parsable --time=5 runs/jobs/1.sh"),
+        "{given}"
+    );
+    slurm.queue(&["RUNNING", "PENDING", "PENDING"]);
+    assert_eq!(counts(), [0, 4, 8, 0, 0]);
+    prints(
+        &study("submit", &[]).well(),
+        "nothing to submit: 12 of 12 points wait or run",
+    );
+    for place in ["0", "2"] {
+        slurm.task_of("runs/jobs/1.sh", place).well();
+    }
+    slurm.queue(&["COMPLETED", "OUT_OF_MEMORY", "COMPLETED"]);
+    assert_eq!(counts(), [8, 0, 0, 4, 0]);
+    let status = study("status", &[]).well();
+    prints(&status, "task 1 of job 17 ended as OUT_OF_MEMORY");
+    let merge = [
+        "study",
+        "app-aware",
+        "--quick",
+        "--only",
+        "E5",
+        "--keep",
+        "runs",
+        "--merge",
+    ];
+    slurm.varve(&merge).refuses(1, &["4 of 12 runs"]);
+    // Only what failed goes there again.
+    assert_eq!(study("submit", &submit).well().json()["points"], 4);
+    for place in ["0", "1", "2"] {
+        slurm.task_of("runs/jobs/2.sh", place).well();
+    }
+    prints(
+        &study("submit", &[]).well(),
+        "nothing to submit: all 12 points are done",
+    );
+    prints(&slurm.varve(&merge).well(), "E5");
+    // A sweep's points in the same folder are none of a study's business.
+    let status = study("status", &["--json", "--seed", "2"]).well().json();
+    assert_eq!(
+        (&status["points"], &status["jobs"]),
+        (&12.into(), &serde_json::json!([]))
+    );
+    slurm
+        .varve(&["study", "submit", "app-aware", "--keep", "none"])
+        .refuses(2, &["need a place for what they make"]);
 }
 
 /// Shares of a study keep their runs in one folder; the answer is refused while some are missing.

@@ -120,6 +120,8 @@ fn what_cannot_be_tiered_is_refused_in_a_line() {
     varve(&["tier", "--policy=random", "--", "true"]).refuses(2, &["models alone"]);
     varve(&["tier", "--policy=hotst", "--", "true"]).refuses(2, &["did you mean `hotset`"]);
     varve(&["tier", "--policy=hotset:threads=1", "--", "true"]).refuses(2, &["for the model"]);
+    let out = "--out=/nowhere/at/all";
+    varve(&["tier", both, "--policy=trays", out, "--", "true"]).refuses(2, &["chooses frames"]);
     varve(&["tier", both, "--policy=hotset:period=1ms", "--", "true"]).refuses(2, &["10ms"]);
     varve(&[
         "tier",
@@ -143,10 +145,13 @@ fn where_memory_is_alike_it_says_so_or_tells_what_it_would_decide() {
         "--policy=hotset:period=100ms",
         "--beside",
     ];
+    let folder = tempfile::tempdir().unwrap();
+    let out = format!("--out={}", folder.path().display());
     let more = [
         "--observe=bits",
         "--core=100%",
         "--json",
+        &out,
         "--",
         "sleep",
         "3",
@@ -158,6 +163,19 @@ fn where_memory_is_alike_it_says_so_or_tells_what_it_would_decide() {
     assert!(json["intervals"].as_u64().unwrap() > 1, "{json}");
     assert_eq!(json["to_fast_bytes"], 0);
     assert_eq!(json["processes"][0]["name"], "sleep");
+    // What was seen is drawn.
+    let text = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    assert!(text("heat-memory.svg").contains("hotset"));
+    let timeline = text("timeline.perfetto.json");
+    assert!(timeline.contains("pages in fast memory"), "{timeline}");
+    let page = text("index.html");
+    for name in [
+        "heat-memory.svg",
+        "timeline.perfetto.json",
+        "profile.firefox.json",
+    ] {
+        assert!(page.contains(&format!("href=\"{name}\"")), "{page}");
+    }
     // The exit code is the command's.
     let words = [
         "tier",

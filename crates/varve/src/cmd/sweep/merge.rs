@@ -17,6 +17,7 @@ pub fn merge(a: &SweepArgs, opened: &Opened, mut standing: Standing) -> Done {
         out,
         keep,
         keys,
+        ..
     } = opened;
     // What cannot be read counts as missing, so that nothing is merged of which a part is lost.
     let done = standing.read(sweep, keep, keys);

@@ -2,10 +2,9 @@
 
 mod list;
 mod merge;
-mod status;
-mod submit;
 
 use crate::args::{SweepAction, SweepArgs};
+use crate::cmd::cluster::{self, NAMED, Point};
 use crate::sweep::emit::{self, Shared, word};
 use crate::sweep::point::Keys;
 use crate::sweep::share::{Share, share};
@@ -18,11 +17,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use varve_run::Keep;
 
-/// Failed points that are named.
-const NAMED: usize = 10;
-
 /// A sweep, and where its results are.
 struct Opened {
+    file: PathBuf,
     sweep: Sweep,
     out: PathBuf,
     keep: Keep,
@@ -36,6 +33,7 @@ impl Opened {
         point::check(&sweep).map_err(wrong)?;
         let out = out.map_or_else(|| PathBuf::from(&sweep.stem), PathBuf::from);
         Ok(Opened {
+            file: file.into(),
             keep: store(&out),
             keys: Keys::new(&sweep),
             sweep,
@@ -48,10 +46,51 @@ impl Opened {
     }
 }
 
+impl cluster::Work for Opened {
+    fn name(&self) -> &str {
+        &self.sweep.stem
+    }
+
+    fn out(&self) -> &Path {
+        &self.out
+    }
+
+    fn keep(&self) -> &Keep {
+        &self.keep
+    }
+
+    fn points(&self) -> Result<Vec<Point>, Failure> {
+        let points = self.standing().points.into_iter().enumerate();
+        let point = |(number, known)| Point {
+            known,
+            shown: shown(&self.sweep, number),
+            command: Some(command_of(&self.sweep, number)),
+        };
+        Ok(points.map(point).collect())
+    }
+
+    fn files(&self) -> BTreeMap<String, String> {
+        self.keys.files()
+    }
+
+    fn command(&self) -> Result<String, Failure> {
+        let whole = |path: &Path| std::path::absolute(path).map_err(failed);
+        let (file, out) = (whole(&self.file)?, whole(&self.out)?);
+        Ok(format!("sweep {} --out {}", word(&file), word(&out)))
+    }
+}
+
 pub fn sweep(a: &SweepArgs) -> Done {
     match (&a.action, &a.file) {
-        (Some(SweepAction::Submit(a)), _) => submit::submit(a),
-        (Some(SweepAction::Status(a)), _) => status::status(a),
+        (Some(SweepAction::Submit(a)), _) => {
+            let opened = Opened::open(&a.file, a.out.as_deref())?;
+            ui::can_hold_results(&opened.out, "--out")?;
+            cluster::submit::submit(&opened, &a.how)
+        }
+        (Some(SweepAction::Status(a)), _) => {
+            let opened = Opened::open(&a.file, a.out.as_deref())?;
+            cluster::status::status(&opened, a.json)
+        }
         (None, Some(file)) => of_file(a, file),
         (None, None) => Err(wrong(
             "give the file of a sweep, such as examples/budget.toml",

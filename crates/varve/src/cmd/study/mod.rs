@@ -1,10 +1,15 @@
 //! `varve study`.
 
+mod points;
+
+use super::cluster;
 use super::list::hang;
-use crate::args::StudyArgs;
+use crate::args::{StudyAction, StudyArgs, StudyOf};
 use crate::sweep::emit::{self, For, Shared};
 use crate::sweep::share::{Share, share};
+use crate::sweep::submission;
 use crate::ui::{self, Done, Failure, failed, print, wrong};
+use points::Runs;
 use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
@@ -16,41 +21,81 @@ use varve_studies::{Certainty, Effort, Study, StudyOptions};
 
 /// The word for all studies.
 const ALL: &str = "all";
+/// What is said where there is no folder for what shares make.
+const NO_FOLDER: &str =
+    "shares of a study need a place for what they make; name a folder that all see with --keep";
 
 pub fn study(a: &StudyArgs) -> Done {
-    let studies = varve_studies::list();
-    if a.name == "list" {
-        list(studies, a.json)?;
-        return Ok(ExitCode::SUCCESS);
+    match &a.action {
+        Some(StudyAction::Submit(a)) => {
+            let runs = runs(&a.name, &a.of, &a.keep)?;
+            ui::can_hold_results(&a.keep, "--keep")?;
+            cluster::submit::submit(&runs, &a.how)
+        }
+        Some(StudyAction::Status(a)) => {
+            cluster::status::status(&runs(&a.name, &a.of, &a.keep)?, a.json)
+        }
+        None if a.name == "list" => {
+            list(varve_studies::list(), a.json)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        None => answer(a),
     }
+}
+
+/// The studies that are meant.
+fn chosen(name: &str, of: &StudyOf) -> Result<Vec<&'static Study>, Failure> {
+    let studies = varve_studies::list();
     let chosen: Vec<&Study> = studies
         .iter()
-        .filter(|s| a.name == ALL || s.name == a.name)
+        .filter(|s| name == ALL || s.name == name)
         .collect();
     if chosen.is_empty() {
         let known: Vec<&str> = studies.iter().map(|s| s.name).collect();
         return Err(wrong(format!(
-            "no study is called `{}`; there are list (which shows them), {}, and {ALL}",
-            a.name,
+            "no study is called `{name}`; there are list (which shows them), {}, and {ALL}",
             known.join(", ")
         )));
     }
-    if let Some(id) = a
-        .only
-        .iter()
-        .find(|id| !chosen.iter().any(|s| s.answers(id)))
-    {
+    let unknown = |id: &&String| !chosen.iter().any(|s| s.answers(id));
+    if let Some(id) = of.only.iter().find(unknown) {
         return Err(no_claim(&chosen, id));
     }
     // With `all`, studies that answer nothing of it have nothing to do.
-    let wanted = |s: &&&Study| a.only.is_empty() || a.only.iter().any(|id| s.answers(id));
-    let chosen: Vec<&Study> = chosen.iter().filter(wanted).copied().collect();
-    let shared = a.shard.is_some() || a.merge || a.emit.is_some();
-    if let Some(study) = chosen.iter().find(|study| shared && study.rounds == 0) {
-        return Err(wrong(format!(
+    let wanted = |s: &&&Study| of.only.is_empty() || of.only.iter().any(|id| s.answers(id));
+    Ok(chosen.iter().filter(wanted).copied().collect())
+}
+
+/// Those of them that have shares; all must.
+fn shared(chosen: Vec<&Study>) -> Result<Vec<&Study>, Failure> {
+    match chosen.iter().find(|study| study.rounds == 0) {
+        None => Ok(chosen),
+        Some(study) => Err(wrong(format!(
             "study {} measures the machine that it runs on, and has no shares; run it without --shard, --merge and --emit",
             study.name
-        )));
+        ))),
+    }
+}
+
+/// Runs of studies, for a scheduler.
+fn runs<'a>(name: &'a str, of: &'a StudyOf, folder: &'a Path) -> Result<Runs<'a>, Failure> {
+    if folder.as_os_str() == "none" {
+        return Err(wrong(NO_FOLDER));
+    }
+    Ok(Runs {
+        name,
+        chosen: shared(chosen(name, of)?)?,
+        of,
+        folder,
+        keep: Keep::in_folder(folder),
+    })
+}
+
+/// Runs studies, or shares of them, and says what they answer.
+fn answer(a: &StudyArgs) -> Done {
+    let mut chosen = chosen(&a.name, &a.of)?;
+    if a.shard.is_some() || a.merge || a.emit.is_some() {
+        chosen = shared(chosen)?;
     }
     if let (Some(target), Some(shards)) = (a.emit, a.shards) {
         return emitted(a, &chosen, target, shards as usize);
@@ -131,11 +176,14 @@ fn kept(a: &StudyArgs) -> Result<Keep, Failure> {
         None => Keep::usual(),
     };
     if (a.shard.is_some() || a.merge) && !keep.is_on() {
-        return Err(wrong(
-            "shares of a study need a place for what they make; name a folder that all see with --keep",
-        ));
+        return Err(wrong(NO_FOLDER));
     }
     let shard = a.shard.as_deref().map(share).transpose().map_err(wrong)?;
+    if let (Some(shard), Some(file)) = (shard, &a.submission) {
+        let submitted = submission::load(file).map_err(failed)?;
+        submitted.check(&keep, Path::new("")).map_err(failed)?;
+        return Ok(keep.these(submitted.names_of(shard).into_iter().cloned()));
+    }
     Ok(match shard {
         Some(Share { own, of }) => keep.share(own, of),
         None if a.merge => keep.only_kept(),
@@ -143,21 +191,52 @@ fn kept(a: &StudyArgs) -> Result<Keep, Failure> {
     })
 }
 
+/// What a study is run with.
+fn options(of: &StudyOf, keep: &Keep, jobs: usize) -> StudyOptions {
+    StudyOptions {
+        effort: if of.quick {
+            Effort::Quick
+        } else {
+            Effort::Full
+        },
+        only: of.only.clone(),
+        seed: of.seed,
+        workers: ui::workers(jobs),
+        keep: keep.clone(),
+        recordings: of.jvm.clone(),
+        without: None,
+    }
+}
+
+/// How often it is run, and without which rules.
+fn asked_of(of: &StudyOf) -> Certainty<'static> {
+    Certainty {
+        seeds: of.seeds,
+        rules: if of.sensitivity { RULES } else { &[] },
+    }
+}
+
+/// The command that runs studies with their results in this folder, without its program; a path that is whole stays so.
+fn command(name: &str, of: &StudyOf, keep: &Path) -> String {
+    let mut words = vec!["study".to_string(), name.into()];
+    words.extend(of.quick.then(|| "--quick".into()));
+    words.extend((!of.only.is_empty()).then(|| format!("--only={}", of.only.join(","))));
+    words.push(format!("--seed={}", of.seed));
+    words.extend((of.seeds > 1).then(|| format!("--seeds={}", of.seeds)));
+    words.extend(of.sensitivity.then(|| "--sensitivity".into()));
+    let jvm = of.jvm.as_deref().map(|jvm| match keep.is_absolute() {
+        true => std::path::absolute(jvm).unwrap_or_else(|_| jvm.into()),
+        false => jvm.into(),
+    });
+    words.extend(jvm.map(|jvm| format!("--jvm={}", jvm.display())));
+    words.push(format!("--keep={}", keep.display()));
+    let words: Vec<String> = words.iter().map(|word| ui::quoted(word)).collect();
+    words.join(" ")
+}
+
 /// Runs one, with its progress; none of a share, which answers nothing.
 fn one(study: &Study, a: &StudyArgs, keep: &Keep) -> Result<Option<StudyResult>, Failure> {
-    let options = StudyOptions {
-        effort: if a.quick { Effort::Quick } else { Effort::Full },
-        only: a.only.clone(),
-        seed: a.seed,
-        workers: ui::workers(a.jobs),
-        keep: keep.clone(),
-        recordings: a.jvm.clone(),
-        without: None,
-    };
-    let asked = Certainty {
-        seeds: a.seeds,
-        rules: if a.sensitivity { RULES } else { &[] },
-    };
+    let (options, asked) = (options(&a.of, keep, a.jobs), asked_of(&a.of));
     let bar = ui::bar(0, study.name);
     let stop = ui::stop_flag();
     let result = study.run_with(&options, asked, &|p| {
@@ -227,26 +306,9 @@ fn emitted(a: &StudyArgs, chosen: &[&Study], target: For, shards: usize) -> Done
         .as_deref()
         .filter(|folder| folder.as_os_str() != "none")
     else {
-        return Err(wrong(
-            "shares of a study need a place for what they make; name a folder that all see with --keep",
-        ));
+        return Err(wrong(NO_FOLDER));
     };
-    let command = |folder: &Path| {
-        let mut words = vec!["varve".to_string(), "study".into(), a.name.clone()];
-        words.extend(a.quick.then(|| "--quick".into()));
-        words.extend((!a.only.is_empty()).then(|| format!("--only={}", a.only.join(","))));
-        words.push(format!("--seed={}", a.seed));
-        words.extend((a.seeds > 1).then(|| format!("--seeds={}", a.seeds)));
-        words.extend(a.sensitivity.then(|| "--sensitivity".into()));
-        words.extend(
-            a.jvm
-                .as_deref()
-                .map(|jvm| format!("--jvm={}", jvm.display())),
-        );
-        words.push(format!("--keep={}", folder.display()));
-        let words: Vec<String> = words.iter().map(|word| ui::quoted(word)).collect();
-        words.join(" ")
-    };
+    let command = |folder: &Path| format!("varve {}", command(&a.name, &a.of, folder));
     let shared = Shared {
         name: a.name.clone(),
         folder,

@@ -1,24 +1,18 @@
-//! `varve sweep status`.
+//! `varve sweep status` and `varve study status`: points by what is known of them.
 
-use super::{NAMED, Opened, command_of, shown};
-use crate::args::StatusArgs;
+use super::{NAMED, Work, split};
 use crate::sweep::progress::{Given, Stage, stages};
 use crate::sweep::slurm::{self, Silent, Task, Tasks};
 use crate::sweep::submission::{self, Submission};
 use crate::ui::{Done, failed, print};
 use serde_json::{Value as Json, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
+use varve_run::State;
 
-pub fn status(a: &StatusArgs) -> Done {
-    let opened = Opened::open(&a.file, a.out.as_deref())?;
-    let Opened {
-        sweep,
-        out,
-        keep,
-        keys,
-    } = &opened;
-    let submitted = submission::all(out).map_err(failed)?;
+pub fn status(work: &dyn Work, as_json: bool) -> Done {
+    let out = work.out();
+    let mut submitted = submission::all(out).map_err(failed)?;
     let jobs: Vec<String> = submitted.values().filter_map(|s| s.job.clone()).collect();
     // Files say the rest where no scheduler is.
     let (tasks, silent) = match slurm::tasks(&jobs) {
@@ -34,9 +28,10 @@ pub fn status(a: &StatusArgs) -> Done {
             Some(format!("what waits and runs is not known: {line}")),
         ),
     };
-    let standing = opened.standing();
+    let (points, people) = split(work.points()?);
     let given = Given::of(&submitted);
-    let all = stages((sweep, &standing), (keep, keys), (&given, &tasks), out);
+    let all = stages(&points, &given, &tasks, out);
+    let others = points.iter().filter(|p| p.state == State::Other).count();
     let count = |is: &dyn Fn(&Stage) -> bool| all.iter().filter(|stage| is(stage)).count();
     let counts = [
         ("done", count(&|s| *s == Stage::Done)),
@@ -53,17 +48,23 @@ pub fn status(a: &StatusArgs) -> Done {
             _ => None,
         })
         .collect();
+    // Studies may share a folder, and each tells of its own.
+    let own: BTreeSet<&String> = points.iter().map(|point| &point.name).collect();
+    submitted.retain(|_, s| s.points.iter().any(|name| own.contains(name)));
     let jobs: Vec<Json> = submitted.values().filter_map(|s| job(s, &tasks)).collect();
-    if a.json {
+    if as_json {
         let counts: BTreeMap<&str, usize> = counts.into_iter().collect();
         let failures: Vec<Json> = failures
             .iter()
-            .map(|(number, why)| json!({"number": number, "point": shown(sweep, *number), "why": why, "command": command_of(sweep, *number)}))
+            .map(|(number, why)| {
+                let (shown, command) = &people[*number];
+                json!({"number": number, "point": shown, "why": why, "command": command})
+            })
             .collect();
         let said = json!({
             "points": all.len(),
             "counts": counts,
-            "other_build": standing.others(),
+            "other_build": others,
             "failures": failures,
             "jobs": jobs,
             "unknown": silent,
@@ -74,7 +75,7 @@ pub fn status(a: &StatusArgs) -> Done {
     let mut lines = vec![format!("{} points", all.len())];
     lines.extend(counts.iter().map(|(word, n)| format!("  {word:8}{n:8}")));
     for (number, why) in failures.iter().take(NAMED) {
-        lines.push(format!("failed: {}: {why}", shown(sweep, *number)));
+        lines.push(format!("failed: {}: {why}", people[*number].0));
     }
     if failures.len() > NAMED {
         lines.push(format!(
@@ -82,10 +83,9 @@ pub fn status(a: &StatusArgs) -> Done {
             failures.len() - NAMED
         ));
     }
-    if standing.others() > 0 {
+    if others > 0 {
         lines.push(format!(
-            "{} results are of another build of Varve, and do not count",
-            standing.others()
+            "{others} results are of another build of Varve, and do not count"
         ));
     }
     print(lines.join("\n"));

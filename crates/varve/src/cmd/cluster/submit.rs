@@ -1,10 +1,10 @@
-//! `varve sweep submit`.
+//! `varve sweep submit` and `varve study submit`: one job array with what is missing or failed, and that no other job has.
 
-use super::Opened;
-use crate::args::SubmitArgs;
+use super::{Work, no_slurm, split};
+use crate::args::SubmitHow;
 use crate::sweep::emit::{array, word};
 use crate::sweep::progress::{Given, Stage, stages};
-use crate::sweep::slurm::{self, Silent};
+use crate::sweep::slurm;
 use crate::sweep::submission;
 use crate::ui::{self, Done, Failure, failed, print};
 use serde_json::json;
@@ -12,40 +12,31 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use varve_report::write_atomically;
 
-pub fn submit(a: &SubmitArgs) -> Done {
-    let opened = Opened::open(&a.file, a.out.as_deref())?;
-    ui::can_hold_results(&opened.out, "--out")?;
-    let Opened {
-        sweep,
-        out,
-        keep,
-        keys,
-    } = &opened;
+pub fn submit(work: &dyn Work, a: &SubmitHow) -> Done {
+    let out = work.out();
     let _alone = submission::alone(out).map_err(failed)?;
     let before = submission::all(out).map_err(failed)?;
     let jobs: Vec<String> = before.values().filter_map(|s| s.job.clone()).collect();
     let tasks = slurm::tasks(&jobs).map_err(no_slurm)?;
-    let standing = opened.standing();
+    // After the tasks: a point that ends in between is done, and not lost.
+    let (points, _) = split(work.points()?);
     let given = Given::of(&before);
-    let all = stages((sweep, &standing), (keep, keys), (&given, &tasks), out);
+    let all = stages(&points, &given, &tasks, out);
     let busy = all
         .iter()
         .filter(|s| matches!(s, Stage::Running | Stage::Waiting))
         .count();
     let is_left = |stage: &Stage| matches!(stage, Stage::Failed(_) | Stage::Missing);
-    let left = all
-        .iter()
-        .zip(&standing.points)
-        .filter(|(stage, _)| is_left(stage));
+    let left = all.iter().zip(&points).filter(|(stage, _)| is_left(stage));
     let left: Vec<String> = left.map(|(_, point)| point.name.clone()).collect();
     if left.is_empty() {
         return nothing(a, all.len(), busy);
     }
     let (points, shares) = (left.len(), left.len().min(a.array as usize));
     let number = before.keys().next_back().map_or(1, |last| last + 1);
-    let mut submitted = submission::new(keep, keys, left, shares);
+    let mut submitted = submission::new(work.keep(), work.files(), left, shares);
     submitted.save(out, number).map_err(failed)?;
-    let job = script(&opened, &a.file, number, shares)
+    let job = script(work, number, shares)
         .and_then(|script| slurm::submit(&script, &a.options).map_err(no_slurm));
     let job = job.inspect_err(|_| {
         // Of what was not submitted nothing is left behind.
@@ -71,7 +62,7 @@ pub fn submit(a: &SubmitArgs) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-fn nothing(a: &SubmitArgs, points: usize, busy: usize) -> Done {
+fn nothing(a: &SubmitHow, points: usize, busy: usize) -> Done {
     if a.json {
         let said = json!({"job": null, "points": 0, "tasks": 0, "busy": busy, "script": null});
         print(serde_json::to_string_pretty(&said).map_err(failed)?);
@@ -86,35 +77,23 @@ fn nothing(a: &SubmitArgs, points: usize, busy: usize) -> Done {
 }
 
 /// Writes the script of a submission. Its paths are whole: a task may begin in another folder.
-fn script(opened: &Opened, file: &Path, number: usize, tasks: usize) -> Result<PathBuf, Failure> {
-    let whole = |path: &Path| std::path::absolute(path).map_err(failed);
-    let out = whole(&opened.out)?;
+fn script(work: &dyn Work, number: usize, tasks: usize) -> Result<PathBuf, Failure> {
+    let out: &Path = &std::path::absolute(work.out()).map_err(failed)?;
     // The build that submits is the one that runs.
     let varve = std::env::current_exe().map_err(failed)?;
     let command = format!(
-        "{} sweep {} --out {} --submission {}",
+        "{} {} --submission {}",
         word(&varve),
-        word(&whole(file)?),
-        word(&out),
-        word(&submission::file(&out, number, ".json")),
+        work.command()?,
+        word(&submission::file(out, number, ".json")),
     );
     // `%` begins what Slurm replaces.
-    let logs = submission::file(&out, number, "-")
+    let logs = submission::file(out, number, "-")
         .to_string_lossy()
         .replace('%', "%%");
     let log = ui::quoted(&format!("{logs}%a.log"));
-    let text = array(&opened.sweep.stem, tasks, &log, "", &command);
-    let path = submission::file(&opened.out, number, ".sh");
+    let text = array(work.name(), tasks, &log, "", &command);
+    let path = submission::file(work.out(), number, ".sh");
     write_atomically(&path, text.as_bytes()).map_err(failed)?;
     Ok(path)
-}
-
-/// Slurm does not answer.
-pub fn no_slurm(silent: Silent) -> Failure {
-    match silent {
-        Silent::Absent(program) => failed(format!(
-            "no scheduler was found: there is no `{program}` here; run this where Slurm's commands are, or print a script with --emit"
-        )),
-        Silent::Said(line) => failed(line),
-    }
 }

@@ -1,0 +1,71 @@
+//! The runs of studies as points that a scheduler can be given.
+
+use super::{asked_of, command, options};
+use crate::args::StudyOf;
+use crate::cmd::cluster::{self, Point};
+use crate::sweep::standing::Known;
+use crate::ui::{self, Failure, failed};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use varve_run::{Error, Keep};
+use varve_studies::Study;
+
+/// Some studies, and where their runs are.
+pub struct Runs<'a> {
+    pub name: &'a str,
+    pub chosen: Vec<&'a Study>,
+    pub of: &'a StudyOf,
+    pub folder: &'a Path,
+    pub keep: Keep,
+}
+
+impl cluster::Work for Runs<'_> {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn out(&self) -> &Path {
+        self.folder
+    }
+
+    fn keep(&self) -> &Keep {
+        &self.keep
+    }
+
+    /// What studies ask for that may make nothing. Runs that depend on others are known when these are there.
+    fn points(&self) -> Result<Vec<Point>, Failure> {
+        let keep = self.keep.only_kept();
+        let stop = ui::stop_flag();
+        for study in &self.chosen {
+            let asked = study.run_with(&options(self.of, &keep, 1), asked_of(self.of), &|_| {
+                !stop.load(Ordering::Relaxed)
+            });
+            match asked {
+                // A run that is missing, or that failed, ends a study; what it asked for is known all the same.
+                Ok(_) | Err(Error::Elsewhere(_) | Error::Asked(_)) => {}
+                Err(e) => return Err(ui::of_run(&e)),
+            }
+        }
+        let points = keep.asked().into_iter().map(|(name, point)| Point {
+            known: Known {
+                state: point.state,
+                name,
+                failed: point.failed,
+            },
+            shown: point.what,
+            command: None,
+        });
+        Ok(points.collect())
+    }
+
+    /// All that they are made of is in the program, or in the names of results.
+    fn files(&self) -> BTreeMap<String, String> {
+        BTreeMap::new()
+    }
+
+    fn command(&self) -> Result<String, Failure> {
+        let folder = std::path::absolute(self.folder).map_err(failed)?;
+        Ok(command(self.name, self.of, &folder))
+    }
+}
