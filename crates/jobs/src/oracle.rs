@@ -93,6 +93,7 @@ fn candidate(
     for (i, p) in plan.programs.iter_mut().enumerate() {
         p.memory = memory(i);
         p.threads = threads[i];
+        p.in_part = false;
         p.fast_bytes = match p.memory {
             Memory::Fast => p.bytes,
             Memory::Slow => 0,

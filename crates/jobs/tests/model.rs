@@ -197,6 +197,7 @@ fn twenty() -> (Group, Vec<Demand>, Host) {
     };
     let demands = (0..20)
         .map(|i| Demand {
+            part: None,
             name: format!("p{i}"),
             bytes: u64::from(1 + i % 7) << 30,
             curves: [1.0, 1.0 + f64::from(i % 5)]

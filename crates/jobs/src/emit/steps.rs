@@ -76,6 +76,7 @@ fn step(
         threads,
         memory: kind,
         nodes: memory.as_ref().map(|(_, nodes)| nodes.clone()),
+        in_part: None,
         cpus: match target {
             For::Slurm => CPUS_LATER.into(),
             For::Systemd => words::list(cpus[i].as_deref().unwrap_or(e.cpus)),

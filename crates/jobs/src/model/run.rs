@@ -69,6 +69,7 @@ pub fn run(
         .map(|((p, life), &threads)| ProgramResult {
             name: p.name.clone(),
             memory: p.memory,
+            in_part: p.in_part,
             threads: threads as u32,
             start_s: life.start.map(seconds),
             end_s: life.start.and(life.end).map(seconds),

@@ -6,6 +6,7 @@ mod arena;
 pub mod colours;
 mod groups;
 mod layout;
+pub mod live;
 mod plans;
 mod program;
 mod tally;
