@@ -4,7 +4,7 @@ use crate::kinds::Memory;
 use serde::{Deserialize, Serialize};
 
 /// A program alone on the machine, with so many threads.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// Threads.
     pub threads: u32,
@@ -14,6 +14,9 @@ pub struct Point {
     pub read_gbps: Option<f64>,
     /// GB/s written to memory.
     pub write_gbps: Option<f64>,
+    /// GB/s read and written together, where nobody tells them apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_gbps: Option<f64>,
 }
 
 /// One program's demands.

@@ -65,6 +65,7 @@ fn demands(group: &Group, seconds: &[f64]) -> Vec<Demand> {
             seconds: seconds / f64::from(threads),
             read_gbps: None,
             write_gbps: None,
+            ..Point::default()
         };
         [1, 2].map(point).to_vec()
     };

@@ -194,6 +194,7 @@ fn twenty() -> (Group, Vec<Demand>, Host) {
         seconds: slow * (1.0 + f64::from(i) / f64::from(threads)),
         read_gbps: Some(1.0),
         write_gbps: Some(f64::from(i % 3)),
+        ..Point::default()
     };
     let demands = (0..20)
         .map(|i| Demand {

@@ -19,6 +19,7 @@ mod compare;
 pub mod dimm_map;
 mod dimms;
 mod error;
+mod inside;
 pub mod jvm;
 mod keep;
 mod managed;
@@ -40,6 +41,7 @@ pub use compare::{
 };
 pub use dimms::{DimmUse, PowerPoint, TrayUse};
 pub use error::Error;
+pub use inside::PlacedMember;
 pub use keep::{Asked, Failed, Keep, State, digest, name as result_name};
 pub use managed::{
     Access, End, FailureLog, Folder, GcStack, HostRun, ManagedMember, ManagedProgram, ManagedSpec,

@@ -3,25 +3,32 @@
 //! Native programs and Java virtual machines are prepared by `varve_live`, as `varve run --live` does it; a WebAssembly program is run by
 //! a `varve` of its own, whose table of spaces is read in its log.
 
-use crate::group::Program;
+use crate::group::{Live, Program};
 use crate::inside::{Inside, Told};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
+use std::sync::Arc;
 use varve_live::java::{self, JavaProcess};
 use varve_live::nodes::Kinds;
 use varve_live::objects::{self, Group, SiteMap, Tier};
 use varve_report::fmt;
-use varve_run::jvm;
 use varve_run::objects::live::{site_map, site_plan};
+use varve_run::{ManagedProgram, jvm, request};
 use varve_sites::AnyProfile;
-use varve_sites::native::Profile;
+use varve_sites::native::{Module, Profile};
+use varve_sites::symbols::Binary;
 
 /// What a program in part may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InPart {
     /// Most fast memory of its objects, bytes; `None`: what they ask for. Generations are not limited.
     pub fast: Option<u64>,
+    /// What it takes in all, bytes.
+    pub takes: u64,
 }
+
+/// A key of a program's entry, what is wrong there, and the remedy.
+pub type Wrong = (&'static str, String, String);
 
 /// A program that will be placed, or is. It is to live until the program has ended.
 pub enum Prepared {
@@ -36,7 +43,7 @@ pub enum Prepared {
 /// Adds what places a program to its command.
 ///
 /// # Errors
-/// What is in the way, and the remedy: a key of its entry, and two texts.
+/// What is in the way, and the remedy.
 pub fn prepare(
     command: &mut Command,
     program: &Program,
@@ -44,7 +51,7 @@ pub fn prepare(
     part: InPart,
     kinds: &Kinds,
     log: &Path,
-) -> Result<Prepared, (&'static str, String, String)> {
+) -> Result<Prepared, Wrong> {
     let key = inside.key();
     let failed = |what: String| (key, what, "take the key out to run it as it is".to_string());
     match inside.told {
@@ -62,7 +69,13 @@ pub fn prepare(
         Told::Sites => {
             let profile = profile(program, inside)?;
             let plan = site_plan(&inside.plan).map_err(failed)?;
-            let (map, _) = site_map(&profile, plan, part.fast.unwrap_or(0), kinds.clone());
+            let (map, _) = site_map(
+                &profile,
+                plan,
+                part.fast.unwrap_or(0),
+                Some(part.takes),
+                kinds.clone(),
+            );
             let prepared = objects::Prepared::new(command, &map, &[]);
             let prepared = prepared.map_err(|e| failed(e.to_string()))?;
             Ok(Prepared::Sites(prepared.into(), map.into()))
@@ -70,17 +83,100 @@ pub fn prepare(
     }
 }
 
-/// The profile of a native program.
-pub fn profile(
+/// What is wrong about a program's placement, as far as it is known before anything runs.
+pub fn check(program: &Program, inside: &Inside) -> Result<(), Wrong> {
+    match (inside.told, &program.live) {
+        (Told::Sites, Some(Live::Command(words))) => {
+            let profile = profile(program, inside)?;
+            native(program, inside, &profile, words)
+        }
+        (Told::Heap, Some(Live::Managed(file, _))) => heap(inside, file).map(drop),
+        _ => Ok(()),
+    }
+}
+
+/// A native program can be placed, and its profile is of the build that is there.
+fn native(
     program: &Program,
     inside: &Inside,
-) -> Result<Profile, (&'static str, String, String)> {
-    let file = inside.sites.as_deref().unwrap_or(Path::new(""));
-    let anew = format!(
+    profile: &Profile,
+    words: &[String],
+) -> Result<(), Wrong> {
+    // What is filled in later, and what is not found, is told elsewhere.
+    let name = words.first().filter(|name| !name.contains('{'));
+    let Some(file) = name.and_then(|name| objects::program_file(name.as_ref()).ok()) else {
+        return Ok(());
+    };
+    if let Some(why) = objects::why_not_placeable(&file) {
+        let what = format!("{}: {why}", file.display());
+        return Err((inside.key(), what, "or take `sites` out".into()));
+    }
+    let own = file.canonicalize().unwrap_or(file);
+    let Ok(binary) = Binary::read(&own) else {
+        return Ok(());
+    };
+    let is_own = |m: &&Module| own.file_name().is_some_and(|n| n == m.name.as_str());
+    let same = |m: &Module| m.build_id.is_empty() || m.build_id == binary.build_id();
+    match profile.modules.iter().find(is_own) {
+        Some(module) if !same(module) => {
+            let sites = inside.sites.as_deref().unwrap_or(Path::new(""));
+            let what = format!(
+                "{} is a profile of another build of {}",
+                sites.display(),
+                own.display()
+            );
+            Err(("sites", what, anew(program, sites)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The profile that a heap plan goes by, if it is given one; refused if there is no such plan, or it needs one, or has one memory.
+pub fn heap(inside: &Inside, file: &Path) -> Result<Option<Arc<varve_sites::Profile>>, Wrong> {
+    let bytes = std::fs::read(file).map_err(|e| {
+        (
+            "managed",
+            format!("{}: {e}", file.display()),
+            "name a WebAssembly module".into(),
+        )
+    })?;
+    let program = ManagedProgram::new(&file.display().to_string(), bytes);
+    let sites = inside.sites.as_deref();
+    let known = sites.map(|sites| program.known(sites)).transpose();
+    let known = known.map_err(|what| {
+        let remedy = format!(
+            "make one with `varve profile -o FILE.sites {}`",
+            file.display()
+        );
+        ("sites", what, remedy)
+    })?;
+    let plan = &inside.plan;
+    let wrong = |what: String| {
+        let remedy = "take one plan for two memories, such as kg-n, and add `sites` for one that goes by a profile";
+        Err(("plan", what, remedy.into()))
+    };
+    match request::plans(plan, known.as_ref(), false) {
+        Err(e) => wrong(e.to_string()),
+        Ok(plans) if plans.len() != 1 => wrong(format!("\"{plan}\" is several plans")),
+        Ok(_) if request::memories(plan, known.as_ref()) < 2 => wrong(format!(
+            "\"{plan}\" has all in one memory, which is what `memory` is for"
+        )),
+        Ok(_) => Ok(known.map(Arc::new)),
+    }
+}
+
+fn anew(program: &Program, sites: &Path) -> String {
+    format!(
         "make one with `varve profile -o {} -- {}`",
-        file.display(),
+        sites.display(),
         program.shown()
-    );
+    )
+}
+
+/// The profile of a native program.
+pub fn profile(program: &Program, inside: &Inside) -> Result<Profile, Wrong> {
+    let file = inside.sites.as_deref().unwrap_or(Path::new(""));
+    let anew = anew(program, file);
     let wrong = |what: String, remedy: String| Err(("sites", what, remedy));
     match AnyProfile::read(file) {
         Ok(AnyProfile::Native(profile)) => Ok(profile),

@@ -237,6 +237,7 @@ impl<'a> LiveStage<'a> {
         let inside = inside.filter(|_| plan.in_part)?;
         Some(InPart {
             fast: inside.fast.or(Some(plan.fast_bytes)),
+            takes: plan.bytes,
         })
     }
 
@@ -269,6 +270,7 @@ impl<'a> LiveStage<'a> {
             in_part,
             cpus: cpus.as_deref(),
             log: log.clone(),
+            tasks: None,
         };
         let now = self.begun.elapsed().as_secs_f64();
         match start::start(self.group, program, &launch, self.host, self.options) {

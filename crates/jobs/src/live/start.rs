@@ -15,6 +15,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use varve_live::nodes::Mask;
+use varve_live::resctrl;
 use varve_machine::Problem;
 
 /// What a program is started with.
@@ -29,6 +30,8 @@ pub struct Launch<'a> {
     pub cpus: Option<&'a [u32]>,
     /// Where its output goes.
     pub log: PathBuf,
+    /// The file by which it joins a group whose bytes are counted.
+    pub tasks: Option<File>,
 }
 
 /// A program that runs.
@@ -91,12 +94,17 @@ pub fn start(
     let nodes = rest.and_then(|m| host.nodes(m)).map(Mask::of);
     let cpus = launch.cpus.map(Cpus::of);
     let (control, procs) = host.groups.group().unzip();
+    let tasks = launch.tasks.as_ref().map(File::try_clone).transpose();
+    let tasks = tasks.map_err(|e| Error::Live(e.to_string()))?;
     // SAFETY: between fork and exec only system calls are made, and nothing is allocated: errors are numbers.
     unsafe {
         command.pre_exec(move || {
             sys::own_group()?;
             if let Some(procs) = &procs {
                 family::join(procs)?;
+            }
+            if let Some(tasks) = &tasks {
+                resctrl::join(tasks)?;
             }
             if let Some(nodes) = &nodes {
                 sys::prefer(nodes)?;
@@ -142,6 +150,11 @@ pub fn check(group: &Group) -> Result<(), Error> {
     let mut problems = Vec::new();
     for (i, p) in group.programs.iter().enumerate() {
         problems.extend(missing(group, i));
+        if let Some(inside) = &p.inside
+            && let Err((key, what, remedy)) = inside::check(p, inside)
+        {
+            problems.push(group.problem(i, key, what, &remedy));
+        }
         if p.is_modelled_only() {
             let what = "is a trace, which runs on a model only".into();
             let remedy = "give it `command`, or leave --live out";

@@ -28,13 +28,18 @@ pub fn by_need_in_part(arrivals: &[Arrival], capacity: Capacity) -> Result<Place
     if arrivals.iter().all(|a| a.part.is_none()) {
         return Ok(out);
     }
-    let needs = |a: &Arrival| a.class != Class::CpuBound;
     for needy in [true, false] {
-        for (who, a) in arrivals.iter().enumerate() {
-            let in_slow = out.fast_bytes[who] == 0 && a.pinned != Some(Memory::Slow);
-            if in_slow && needs(a) == needy {
-                place(who, arrivals, capacity, &mut out);
-            }
+        let waits = |who: usize, out: &Placement| {
+            let a = &arrivals[who];
+            out.fast_bytes[who] == 0
+                && a.pinned != Some(Memory::Slow)
+                && (a.class != Class::CpuBound) == needy
+        };
+        // What is given back for one may be room for another that came before it.
+        let mut who = 0;
+        while who < arrivals.len() {
+            let moved = waits(who, &out) && place(who, arrivals, capacity, &mut out);
+            who = if moved { 0 } else { who + 1 };
         }
     }
     Ok(out)
@@ -50,8 +55,8 @@ fn free(arrivals: &[Arrival], out: &Placement, capacity: Capacity) -> Capacity {
     }
 }
 
-/// Takes a program out of slow memory: all of it or its part, as far as there is room or room can be made.
-fn place(who: usize, all: &[Arrival], capacity: Capacity, out: &mut Placement) {
+/// Takes a program out of slow memory, all of it or its part, if there is room or room can be made; says whether it did.
+fn place(who: usize, all: &[Arrival], capacity: Capacity, out: &mut Placement) -> bool {
     let a = &all[who];
     let free = free(all, out, capacity);
     let helps = |harm: Option<f64>| match (harm, a.slowdown) {
@@ -67,11 +72,12 @@ fn place(who: usize, all: &[Arrival], capacity: Capacity, out: &mut Placement) {
                 true => "what others gave back has room for it",
                 false => "fast memory has room for that part, and not for all of it",
             };
-            return take(who, a, wanted, why.into(), out);
+            take(who, a, wanted, why.into(), out);
+            return true;
         }
         let givers = match a.class {
             Class::CpuBound => None,
-            _ => givers(who, wanted, all, &free, out),
+            _ => givers(wanted, all, &free, out),
         };
         let Some(givers) = givers else { continue };
         let names: Vec<&str> = givers.iter().map(|&i| all[i].name.as_str()).collect();
@@ -80,8 +86,10 @@ fn place(who: usize, all: &[Arrival], capacity: Capacity, out: &mut Placement) {
             keep_a_part(i, &a.name, &all[i], out);
         }
         let why = format!("it is {}, and {names} keep{s} a part alone", a.class);
-        return take(who, a, wanted, why, out);
+        take(who, a, wanted, why, out);
+        return true;
     }
+    false
 }
 
 /// Gives a program in slow memory so much of fast memory. It makes no room for others then.
@@ -106,13 +114,7 @@ fn keep_a_part(who: usize, newcomer: &str, a: &Arrival, out: &mut Placement) {
 }
 
 /// The programs that keep a part so that this one finds so much room, those that it harms least first; `None` if they have too little.
-fn givers(
-    who: usize,
-    wanted: u64,
-    all: &[Arrival],
-    free: &Capacity,
-    out: &Placement,
-) -> Option<Vec<usize>> {
+fn givers(wanted: u64, all: &[Arrival], free: &Capacity, out: &Placement) -> Option<Vec<usize>> {
     let harm = |i: usize| all[i].part.and_then(|p| p.slowdown).unwrap_or(1.0);
     let gives = |&i: &usize| {
         let part = all[i].part.map_or(u64::MAX, |p| p.fast_bytes);

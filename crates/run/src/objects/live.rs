@@ -39,18 +39,24 @@ pub fn site_plan(name: &str) -> Result<&'static Plan, String> {
 
 /// Which sites go where, and their names.
 ///
-/// How much the program will take is not known. Sites are chosen as if the budget were the same part of the profile's memory, but at
-/// least [`SHARE`]; and what is promised to them is as much more as the budget is larger than what they had there.
+/// Sites are chosen as if the budget were the same part of the profile's memory. How much the program `takes` may not be known: then
+/// the budget is taken as it is, and as at least [`SHARE`]. What is promised to sites is as much more as the budget is larger than what
+/// they had there.
 pub fn site_map(
     profile: &Profile,
     plan: &Plan,
     budget: u64,
+    takes: Option<u64>,
     kinds: Kinds,
 ) -> (SiteMap, Vec<String>) {
     let counts: Vec<Counts> = profile.sites.iter().map(|s| s.counts.clone()).collect();
     let peak: u64 = counts.iter().map(|c| c.peak_bytes).sum();
     let least = (peak as f64 * SHARE / 100.0) as u64;
-    let chosen = quotas(plan, &counts, &counts, budget.min(peak).max(least));
+    let in_profile = match takes.filter(|&bytes| bytes > 0) {
+        Some(bytes) => (budget as f64 * peak as f64 / bytes as f64) as u64,
+        None => budget.max(least),
+    };
+    let chosen = quotas(plan, &counts, &counts, in_profile.min(peak));
     let quotas = chosen.unwrap_or_default();
     let chosen: u64 = quotas.bytes.iter().sum();
     let factor = budget as f64 / chosen.max(1) as f64;

@@ -67,7 +67,7 @@ pub fn run(command: &[OsString], a: &LiveNative) -> Done {
             Kinds::list(&kinds.fast)
         );
     }
-    let (map, names) = site_map(&profile, plan, budget, kinds);
+    let (map, names) = site_map(&profile, plan, budget, None, kinds);
     let options = ObjectOptions {
         on_request: Some(say_by_now),
         ..ObjectOptions::default()
