@@ -188,7 +188,11 @@ pub fn profile(program: &Program, inside: &Inside) -> Result<Profile, Wrong> {
             format!("{} is a profile of a Java program", file.display()),
             "leave `sites` out: generations are placed by plan = \"kg-n\"".into(),
         ),
-        Err(e) => wrong(e.to_string(), anew),
+        Err(e) => {
+            // The remedy is another one here than on a command line.
+            let line = e.to_string();
+            wrong(line.split("; ").next().unwrap_or_default().into(), anew)
+        }
     }
 }
 
