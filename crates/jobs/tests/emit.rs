@@ -328,9 +328,9 @@ fn programs_in_part_are_placed_by_varve() {
     );
     let slurm = emitted(&text, "placement", NODES, false, For::Slurm).unwrap();
     for words in [
-        "--mem-bind=prefer,mask_mem:0xc env OMP_NUM_THREADS=1 varve run --live --plan hot-sites --sites 'a b.sites' --fast 1073741824 --nodes fast=0,slow=2-3 -- ./solver part",
-        "--cpus-per-task=8 env OMP_NUM_THREADS=1 varve run --live --plan kg-n --nodes fast=0,slow=2-3 -- java -jar api.jar",
-        "varve run cache.wasm --plan kg-w --fast 1073741824 --nodes fast=0,slow=2-3 --gc-stats -- 9",
+        "--mem-bind=prefer,mask_mem:0xc env OMP_NUM_THREADS=1 varve run --live --plan hot-sites --sites 'a b.sites' --fast 1073741824 --nodes fast=0,slow=2+3 -- ./solver part",
+        "--cpus-per-task=8 env OMP_NUM_THREADS=1 varve run --live --plan kg-n --nodes fast=0,slow=2+3 -- java -jar api.jar",
+        "varve run cache.wasm --plan kg-w --fast 1073741824 --nodes fast=0,slow=2+3 --gc-stats -- 9",
     ] {
         assert!(slurm.text.contains(words), "no `{words}` in {}", slurm.text);
     }

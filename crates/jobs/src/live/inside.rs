@@ -264,13 +264,19 @@ fn sites(
     let size = |bytes: u64| fmt::bytes(bytes as f64);
     let mut lines = Vec::new();
     if !report.processes.is_empty() {
+        let full = match spilled {
+            0 => String::new(),
+            _ => format!(
+                " ({} of them since its {} were full)",
+                size(spilled),
+                size(map.budget_bytes)
+            ),
+        };
         lines.push(format!(
-            "{}: {} asked for went to fast memory, {} to slow memory, {} of them since its {} were full; of {pages} pages looked at {elsewhere} are on a node of the other kind",
+            "{}: {} asked for went to fast memory, {} to slow memory{full}; of {pages} pages looked at {elsewhere} are on a node of the other kind",
             inside.words(),
             size(fast),
             size(slow + spilled),
-            size(spilled),
-            size(map.budget_bytes)
         ));
     }
     lines.extend(report.notes);
