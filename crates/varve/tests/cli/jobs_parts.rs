@@ -321,20 +321,20 @@ fn parts_are_measured_on_this_machine() {
     );
 }
 
-/// The pages of the mapping that an address is in, by node.
-fn pages(maps: &str, address: u64) -> BTreeMap<u32, u64> {
+/// The pages of all mappings that an object is in, by node.
+fn pages(maps: &str, object: u64, bytes: u64) -> BTreeMap<u32, u64> {
     let start = |line: &&str| u64::from_str_radix(line.split(' ').next()?, 16).ok();
-    let lines = maps
-        .lines()
-        .filter(|line| start(line).is_some_and(|at| at <= address));
-    let line = lines
-        .max_by_key(start)
-        .unwrap_or_else(|| panic!("{address:x} in {maps}"));
-    let node = |word: &str| {
-        let (node, pages) = word.strip_prefix('N')?.split_once('=')?;
-        Some((node.parse().ok()?, pages.parse().ok()?))
-    };
-    line.split(' ').filter_map(node).collect()
+    let starts = maps.lines().filter_map(|line| start(&line));
+    let first = starts.filter(|at| *at <= object).max().unwrap();
+    let mut pages = BTreeMap::new();
+    let within = |line: &&str| start(line).is_some_and(|at| (first..object + bytes).contains(&at));
+    for word in maps.lines().filter(within).flat_map(|line| line.split(' ')) {
+        let count = word.strip_prefix('N').and_then(|word| word.split_once('='));
+        if let Some((node, count)) = count {
+            *pages.entry(node.parse().unwrap()).or_default() += count.parse::<u64>().unwrap();
+        }
+    }
+    pages
 }
 
 /// The nodes of a part in a note such as `young 6 MiB on node 0; old 20 MiB on node 1 and 4 KiB on node 2`.
@@ -378,7 +378,7 @@ fn nodes_have_each_object_and_generation_where_its_part_has_it() {
     let address = |word: &str| u64::from_str_radix(word.trim_start_matches("0x"), 16).unwrap();
     let both: Vec<u64> = last.split(' ').take(2).map(address).collect();
     for (object, bytes, wanted) in [(both[0], 2 << 20, &fast), (both[1], 8 << 20, &slow)] {
-        let pages = pages(&log, object);
+        let pages = pages(&log, object, bytes);
         assert!(
             pages.values().sum::<u64>() * 4096 >= bytes,
             "{pages:?}: {log}"
