@@ -48,13 +48,14 @@ fn demands(group: &Group, cores: u32) -> Vec<Demand> {
                 seconds,
                 read_gbps: Some(400.0 / seconds),
                 write_gbps: Some((i % 4) as f64 * 50.0 / seconds),
+                ..Point::default()
             }
         };
         Demand {
             name: name.into(),
             bytes: gib << 30,
             curves: Memory::ALL.map(|m| (1..=cores).map(|t| point(m, t)).collect()),
-            missing: Vec::new(),
+            ..Demand::default()
         }
     };
     let names = group.programs.iter().map(|p| p.name.as_str());

@@ -101,14 +101,19 @@ fn identity(group: &Group, plan: &Plan, spec: &ModelSpec) -> String {
     let text = |value: Result<String, serde_json::Error>| value.unwrap_or_default();
     let programs = group.programs.iter();
     let programs = programs.filter_map(|p| p.modelled.as_ref().map(Modelled::identity));
+    let profiles = group.programs.iter().filter_map(|p| {
+        let inside = p.inside.as_ref()?;
+        varve_run::digest(inside.sites.as_deref()?)
+    });
     format!(
-        "group {} {} {} {} {} {}",
+        "group {} {} {} {} {} {} {:?}",
         text(serde_json::to_string(group)),
         text(serde_json::to_string(plan)),
         text(serde_json::to_string(&spec.machine)),
         spec.scale,
         spec.seed,
         programs.collect::<String>(),
+        profiles.collect::<Vec<_>>(),
     )
 }
 

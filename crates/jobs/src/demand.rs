@@ -4,7 +4,7 @@ use crate::kinds::Memory;
 use serde::{Deserialize, Serialize};
 
 /// A program alone on the machine, with so many threads.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// Threads.
     pub threads: u32,
@@ -14,6 +14,9 @@ pub struct Point {
     pub read_gbps: Option<f64>,
     /// GB/s written to memory.
     pub write_gbps: Option<f64>,
+    /// GB/s read and written together, where nobody tells them apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_gbps: Option<f64>,
 }
 
 /// One program's demands.
@@ -25,8 +28,20 @@ pub struct Demand {
     pub bytes: u64,
     /// With all of it in fast, and with all of it in slow memory; by rising threads. Empty where it was not measured.
     pub curves: [Vec<Point>; 2],
+    /// With its own memory placed, where its file says how.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<Part>,
     /// What could not be measured, and why.
     pub missing: Vec<String>,
+}
+
+/// A program that is in fast memory in part, by a placement of its own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    /// Fast memory that this takes, bytes.
+    pub fast_bytes: u64,
+    /// By rising threads, as [`Demand::curves`].
+    pub curve: Vec<Point>,
 }
 
 impl Demand {
@@ -40,28 +55,42 @@ impl Demand {
         self.curve(memory).iter().find(|p| p.threads == threads)
     }
 
-    /// How long it takes, s: as measured, on a straight line between measured points, and as with the most threads
-    /// measured beyond them. `None` where nothing was measured on that memory.
+    /// How long it takes, s, as [`seconds`] reads its curve. `None` where nothing was measured on that memory.
     pub fn seconds(&self, memory: Memory, threads: u32) -> Option<f64> {
-        let curve = self.curve(memory);
-        let after = curve.partition_point(|p| p.threads < threads);
-        match (
-            after.checked_sub(1).and_then(|i| curve.get(i)),
-            curve.get(after),
-        ) {
-            (_, Some(p)) if p.threads == threads => Some(p.seconds),
-            (Some(a), Some(b)) => {
-                let share = f64::from(threads - a.threads) / f64::from(b.threads - a.threads);
-                Some(a.seconds + share * (b.seconds - a.seconds))
-            }
-            (Some(p), None) | (None, Some(p)) => Some(p.seconds),
-            (None, None) => None,
-        }
+        seconds(self.curve(memory), threads)
+    }
+
+    /// The same in fast memory in part.
+    pub fn seconds_in_part(&self, threads: u32) -> Option<f64> {
+        seconds(&self.part.as_ref()?.curve, threads)
     }
 
     /// How many times as long it takes in slow memory, with so many threads.
     pub fn slowdown(&self, threads: u32) -> Option<f64> {
         let fast = self.seconds(Memory::Fast, threads)?;
         Some(self.seconds(Memory::Slow, threads)? / fast).filter(|r| r.is_finite())
+    }
+    /// How many times as long it takes in fast memory in part as all in fast memory, with so many threads.
+    pub fn slowdown_in_part(&self, threads: u32) -> Option<f64> {
+        let fast = self.seconds(Memory::Fast, threads)?;
+        Some(self.seconds_in_part(threads)? / fast).filter(|r| r.is_finite())
+    }
+}
+
+/// How long a program takes with so many threads, s: as measured, on a straight line between measured points, and as with the most
+/// threads measured beyond them. `None` where nothing was measured.
+pub fn seconds(curve: &[Point], threads: u32) -> Option<f64> {
+    let after = curve.partition_point(|p| p.threads < threads);
+    match (
+        after.checked_sub(1).and_then(|i| curve.get(i)),
+        curve.get(after),
+    ) {
+        (_, Some(p)) if p.threads == threads => Some(p.seconds),
+        (Some(a), Some(b)) => {
+            let share = f64::from(threads - a.threads) / f64::from(b.threads - a.threads);
+            Some(a.seconds + share * (b.seconds - a.seconds))
+        }
+        (Some(p), None) | (None, Some(p)) => Some(p.seconds),
+        (None, None) => None,
     }
 }

@@ -17,14 +17,14 @@ pub struct Kept {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct KeptDemand {
-    /// What the program was when it was measured: its command or workload, its variables, its threads.
+    /// What the program was when it was measured: its command or workload, its placement, its variables, its threads.
     program: String,
     demand: Demand,
 }
 
 /// What a demand depends on of a program's entry; not its name, nor whom it waits for.
 fn key(p: &Program) -> String {
-    let all = (&p.live, &p.modelled, &p.env, p.threads, p.bytes);
+    let all = (&p.live, &p.modelled, &p.inside, &p.env, p.threads, p.bytes);
     serde_json::to_string(&all).unwrap_or_default()
 }
 

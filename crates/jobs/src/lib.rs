@@ -7,6 +7,7 @@
 //! group/     groups and their TOML
 //! demand.rs  what a program asks of memory
 //! kinds.rs   kinds of memory, and classes of programs
+//! inside.rs  how a program's own memory is placed, if it is
 //! class.rs   which class a program is of
 //! policy/    the decisions: pure
 //! plan/      all decisions for a group together, and in sentences
@@ -27,6 +28,7 @@ pub mod demand;
 pub mod emit;
 mod error;
 pub mod group;
+pub mod inside;
 pub mod interference;
 pub mod kept;
 mod kinds;
@@ -41,6 +43,7 @@ pub use class::Classified;
 pub use demand::{Demand, Point};
 pub use error::Error;
 pub use group::Group;
+pub use inside::Inside;
 pub use kinds::{Class, Memory};
 pub use plan::{Host, Plan, Strategy, explain, plan};
 pub use result::{GroupResult, ProgramResult};

@@ -1,13 +1,14 @@
 //! Every plan of a small group, to see how far the policies are from the best.
 //!
-//! Tried are all placements that fit, in each all orders within a memory, and for each program its usual threads and those that are
+//! Tried are all placements that fit (also in part, where a program's own memory can be placed), in each all orders within a memory, and for each program its usual threads and those that are
 //! worthwhile where it is (with four programs: all usual or all worthwhile). Pages move for none of them: the oracle knows beforehand.
 
-use crate::demand::Demand;
+use crate::demand::{Demand, Point, seconds};
 use crate::error::Error;
 use crate::group::Group;
 use crate::kinds::Memory;
 use crate::plan::{Host, Plan, Strategy, plan};
+use crate::policy::place::mostly;
 use crate::policy::threads::{self, Want};
 
 /// Most programs of a group that all plans are tried of.
@@ -26,17 +27,15 @@ pub fn candidates(group: &Group, demands: &[Demand], host: &Host) -> Result<Vec<
     }
     let base = plan(group, demands, host, Strategy::ALL)?;
     let mut all = Vec::new();
-    for placed in 0..1u32 << n {
-        let memory = |i: usize| match placed >> i & 1 {
-            0 => Memory::Fast,
-            _ => Memory::Slow,
-        };
-        let fits = Memory::ALL.iter().all(|&m| {
-            let of = (0..n).filter(|&i| memory(i) == m);
-            of.map(|i| demands[i].bytes).sum::<u64>() <= host.capacity.of(m)
-        });
-        let pinned = (0..n).all(|i| group.programs[i].memory.is_none_or(|m| m == memory(i)));
-        if !fits || !pinned {
+    for ways in every_way(group, demands) {
+        let fast = |i: usize| ways[i].fast_bytes(&demands[i]);
+        let memory = |i: usize| mostly(fast(i), demands[i].bytes);
+        let (mut in_fast, mut in_slow) = (0, 0);
+        for (i, demand) in demands.iter().enumerate() {
+            in_fast += fast(i);
+            in_slow += demand.bytes - fast(i);
+        }
+        if in_fast > host.capacity.fast || in_slow > host.capacity.slow {
             continue;
         }
         let choices: Vec<u32> = match n {
@@ -47,7 +46,7 @@ pub fn candidates(group: &Group, demands: &[Demand], host: &Host) -> Result<Vec<
             for &choice in &choices {
                 let counted = |i: usize| choice >> i & 1 == 1;
                 all.extend(candidate(
-                    &base, group, demands, host, &memory, &order, &counted,
+                    &base, group, demands, host, &ways, &order, &counted,
                 ));
             }
         }
@@ -60,7 +59,7 @@ fn candidate(
     group: &Group,
     demands: &[Demand],
     host: &Host,
-    memory: &dyn Fn(usize) -> Memory,
+    ways: &[Way],
     order: &[usize],
     counted: &dyn Fn(usize) -> bool,
 ) -> Option<Plan> {
@@ -71,32 +70,30 @@ fn candidate(
         threads: (0..demands.len()).any(counted),
         order: false,
     };
-    let seconds: Vec<_> = (0..demands.len())
-        .map(|i| move |t: u32| demands[i].seconds(memory(i), t))
+    let times: Vec<_> = (0..demands.len())
+        .map(|i| move |t: u32| seconds(ways[i].curve(&demands[i]), t))
         .collect();
     let wants: Vec<Want> = (0..demands.len())
         .map(|i| {
             let usual = group.programs[i].threads;
-            let most = demands[i].curve(memory(i)).last().map_or(1, |p| p.threads);
+            let most = ways[i].curve(&demands[i]).last().map_or(1, |p| p.threads);
             Want {
-                memory: memory(i),
+                memory: mostly(ways[i].fast_bytes(&demands[i]), demands[i].bytes),
                 usual,
                 worthwhile: match counted(i) {
-                    true => threads::worthwhile(&seconds[i], usual, most),
+                    true => threads::worthwhile(&times[i], usual, most),
                     false => usual,
                 },
-                seconds: &seconds[i],
+                seconds: &times[i],
             }
         })
         .collect();
     let threads = threads::share(&wants, host.cores, group.at_once);
     for (i, p) in plan.programs.iter_mut().enumerate() {
-        p.memory = memory(i);
         p.threads = threads[i];
-        p.fast_bytes = match p.memory {
-            Memory::Fast => p.bytes,
-            Memory::Slow => 0,
-        };
+        p.in_part = ways[i] == Way::Part;
+        p.fast_bytes = ways[i].fast_bytes(&demands[i]);
+        p.memory = mostly(p.fast_bytes, p.bytes);
         p.why_there = "the oracle tries it there".into();
         let item = &mut plan.items[i];
         item.memory = p.memory;
@@ -104,6 +101,52 @@ fn candidate(
         item.rank = order.iter().position(|&o| o == i)? as u32;
     }
     Some(plan)
+}
+
+/// Where a program is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    All(Memory),
+    Part,
+}
+
+impl Way {
+    fn fast_bytes(self, demand: &Demand) -> u64 {
+        match self {
+            Way::All(Memory::Fast) => demand.bytes,
+            Way::All(Memory::Slow) => 0,
+            Way::Part => demand
+                .part
+                .as_ref()
+                .map_or(0, |p| p.fast_bytes.min(demand.bytes)),
+        }
+    }
+
+    fn curve(self, demand: &Demand) -> &[Point] {
+        match self {
+            Way::All(memory) => demand.curve(memory),
+            Way::Part => demand.part.as_ref().map_or(&[], |p| &p.curve),
+        }
+    }
+}
+
+/// Every way of having each program somewhere, the first program's changing fastest.
+fn every_way(group: &Group, demands: &[Demand]) -> Vec<Vec<Way>> {
+    let mut all = vec![Vec::new()];
+    for (program, demand) in group.programs.iter().zip(demands).rev() {
+        let part = program.inside.is_some() && demand.part.is_some();
+        let ways = Memory::ALL.map(Way::All).into_iter();
+        let ways = ways.chain(part.then_some(Way::Part));
+        let able = |way: &Way| program.memory.is_none_or(|m| *way == Way::All(m));
+        let able: Vec<Way> = ways.filter(able).collect();
+        all = (all.iter())
+            .flat_map(|rest: &Vec<Way>| {
+                able.iter()
+                    .map(move |way| std::iter::once(*way).chain(rest.iter().copied()).collect())
+            })
+            .collect();
+    }
+    all
 }
 
 /// All orders of programs that differ within a memory: those of fast memory first, in each of their orders.

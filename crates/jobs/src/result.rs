@@ -12,6 +12,9 @@ pub struct ProgramResult {
     pub name: String,
     /// The memory that most of it was in.
     pub memory: Memory,
+    /// It was in fast memory in part, its own memory placed.
+    #[serde(default)]
+    pub in_part: bool,
     /// Its threads.
     pub threads: u32,
     /// When it started, s from the group's start; `None` if it never did.

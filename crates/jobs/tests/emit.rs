@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 use varve_jobs::class::Limits;
+use varve_jobs::demand::Part;
 use varve_jobs::emit::{Emission, Emitted, For, emit};
 use varve_jobs::live::LiveOptions;
 use varve_jobs::policy::place::Capacity;
@@ -65,6 +66,7 @@ fn demands(group: &Group, seconds: &[f64]) -> Vec<Demand> {
             seconds: seconds / f64::from(threads),
             read_gbps: None,
             write_gbps: None,
+            ..Point::default()
         };
         [1, 2].map(point).to_vec()
     };
@@ -72,6 +74,11 @@ fn demands(group: &Group, seconds: &[f64]) -> Vec<Demand> {
         name: p.name.clone(),
         bytes: p.bytes.unwrap_or(0),
         curves: [curve(s), curve(s * 1.2)],
+        part: p.inside.as_ref().and_then(|inside| {
+            let fast_bytes = inside.fast?;
+            let curve = curve(s * 1.1);
+            Some(Part { fast_bytes, curve })
+        }),
         ..Demand::default()
     };
     group.programs.iter().zip(seconds).map(demand).collect()
@@ -299,4 +306,46 @@ fn units_are_written_and_are_what_systemd_takes() {
         }
         Err(_) => eprintln!("skipped: needs systemd-analyze (Debian: apt install systemd)"),
     }
+}
+
+/// Programs in part are started by whoever places their memory.
+#[test]
+fn programs_in_part_are_placed_by_varve() {
+    let program = |name: &str, is: &str| {
+        format!(
+            "[[program]]\nname = \"{name}\"\n{is}\nbytes = \"8GiB\"\nclass = \"latency-sensitive\"\nthreads = 1\nfast = \"1GiB\"\n"
+        )
+    };
+    let text = program(
+        "solver",
+        "command = [\"./solver\", \"{memory}\"]\nsites = \"a b.sites\"",
+    ) + &program(
+        "api",
+        "command = [\"java\", \"-jar\", \"api.jar\"]\nplan = \"kg-n\"",
+    ) + &program(
+        "cache",
+        "managed = \"cache.wasm\"\narguments = [\"9\"]\nplan = \"kg-w\"",
+    );
+    let slurm = emitted(&text, "placement", NODES, false, For::Slurm).unwrap();
+    for words in [
+        "--mem-bind=prefer,mask_mem:0xc env OMP_NUM_THREADS=1 varve run --live --plan hot-sites --sites 'a b.sites' --fast 1073741824 --nodes fast=0,slow=2+3 -- ./solver part",
+        "--cpus-per-task=8 env OMP_NUM_THREADS=1 varve run --live --plan kg-n --nodes fast=0,slow=2+3 -- java -jar api.jar",
+        "varve run cache.wasm --plan kg-w --fast 1073741824 --nodes fast=0,slow=2+3 --gc-stats -- 9",
+    ] {
+        assert!(slurm.text.contains(words), "no `{words}` in {}", slurm.text);
+    }
+    let systemd = emitted(&text, "placement", NODES, false, For::Systemd).unwrap();
+    assert_eq!(
+        systemd.text.matches("\nAllowedMemoryNodes=0 2-3\n").count(),
+        4,
+        "{}",
+        systemd.text
+    );
+    let lost = systemd.lost.join("\n");
+    assert!(
+        lost.contains("what solver has beside its objects") && !lost.contains("what api has"),
+        "{lost}"
+    );
+    let error = emitted(&text, "placement", None, false, For::Slurm).unwrap_err();
+    assert!(error.to_string().contains("--nodes fast=0,slow=1"));
 }

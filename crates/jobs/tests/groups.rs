@@ -125,3 +125,66 @@ proptest::proptest! {
         let _ = parse(&format!("{}{with}{}", &whole[..at], &whole[at..]), "g.toml");
     }
 }
+
+/// How a program's own memory is placed: each kind has its keys.
+#[test]
+fn placement_inside_a_program_is_of_its_kind() {
+    let all = |rest: &str| problems(&format!("[[program]]\nname = \"a\"\n{rest}\n")).join("\n");
+    for good in [
+        "command = [\"./solver\"]\nsites = \"solver.sites\"\nfast = \"2GiB\"",
+        "command = [\"./solver\"]\nsites = \"solver.sites\"\nplan = \"knapsack\"",
+        "command = [\"java\", \"Api\"]\nplan = \"kg-n:outside=slow\"",
+        "managed = \"x.wasm\"\nplan = \"kg-w\"",
+        "managed = \"x.wasm\"\nplan = \"hot-sites\"\nsites = \"x.sites\"",
+        "trace = \"x.trace\"\nplan = \"slow-scan\"",
+        "workload = \"gups\"\ncommand = [\"java\", \"Api\"]\nplan = \"kg-n\"",
+    ] {
+        assert_eq!(all(good), "", "{good}");
+    }
+    for (bad, said) in [
+        (
+            "command = [\"x\"]\nfast = \"2GiB\"",
+            "program.fast: belongs to nothing",
+        ),
+        (
+            "workload = \"gups\"\nplan = \"kg-n\"",
+            "a workload has neither objects nor generations",
+        ),
+        (
+            "command = [\"/usr/bin/java\"]\nsites = \"x.sites\"",
+            "write plan = \"kg-n\"",
+        ),
+        ("command = [\"java\"]\nplan = \"kg-m\"", "kg-n"),
+        (
+            "command = [\"java\"]\nplan = \"pima\"",
+            "takes whatever fast memory it finds",
+        ),
+        ("command = [\"java\"]\nplan = \"hotset\"", "goes by page"),
+        (
+            "command = [\"java\"]\nplan = \"slow\"",
+            "which is what `memory` is for",
+        ),
+        (
+            "command = [\"x\"]\nsites = \"x.sites\"\nplan = \"kg-n\"",
+            "there is no such plan for native programs",
+        ),
+        (
+            "command = [\"x\"]\nsites = \"x.sites\"\nplan = \"dram\"",
+            "take hot-sites or knapsack",
+        ),
+        (
+            "managed = \"x.wasm\"\nsites = \"x.sites\"",
+            "stands without `plan`",
+        ),
+        (
+            "command = [\"java\"]\nplan = \"kg-n\"\nmemory = \"fast\"",
+            "`memory` says that all of it is in fast memory; take one of both out",
+        ),
+    ] {
+        let found = all(bad);
+        assert!(
+            found.contains(said) && found.starts_with("g.toml:") && found.lines().count() == 1,
+            "{bad}: {found}"
+        );
+    }
+}

@@ -194,9 +194,11 @@ fn twenty() -> (Group, Vec<Demand>, Host) {
         seconds: slow * (1.0 + f64::from(i) / f64::from(threads)),
         read_gbps: Some(1.0),
         write_gbps: Some(f64::from(i % 3)),
+        ..Point::default()
     };
     let demands = (0..20)
         .map(|i| Demand {
+            part: None,
             name: format!("p{i}"),
             bytes: u64::from(1 + i % 7) << 30,
             curves: [1.0, 1.0 + f64::from(i % 5)]

@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use varve_jobs::policy::order::{Dispatcher, Item, Reason};
-use varve_jobs::policy::place::{Arrival, Capacity, Placement, by_need, first_come};
+use varve_jobs::policy::part::by_need_in_part;
+use varve_jobs::policy::place::{Arrival, Capacity, Part, Placement, by_need, first_come};
 use varve_jobs::policy::threads::{Want, share, used, worthwhile};
 use varve_jobs::{Class, Memory};
 
@@ -21,8 +22,32 @@ prop_compose! {
         slowdown in prop::option::of(1.0f64..20.0),
         pinned in prop::option::weighted(0.1, memory()),
     ) -> Arrival {
-        Arrival { name: "p".into(), bytes, class, slowdown, pinned }
+        Arrival { name: "p".into(), bytes, class, slowdown, pinned, part: None }
     }
+}
+
+prop_compose! {
+    /// One that may be in fast memory in part.
+    fn placed()(
+        a in arrival(),
+        has in any::<bool>(),
+        share in 0.0f64..1.0,
+        slowdown in prop::option::of(0.9f64..4.0),
+    ) -> Arrival {
+        let fast_bytes = (a.bytes as f64 * share) as u64;
+        let part = (has && a.pinned.is_none() && fast_bytes > 0).then_some(Part { fast_bytes, slowdown });
+        Arrival { part, ..a }
+    }
+}
+
+/// Does the part of a program help at all?
+fn helps(a: &Arrival) -> Option<Part> {
+    let worse = |p: &Part| {
+        p.slowdown
+            .zip(a.slowdown)
+            .is_some_and(|(part, slow)| part >= slow)
+    };
+    a.part.filter(|p| !worse(p))
 }
 
 fn bytes_of(all: &[Arrival], p: &Placement) -> (u64, u64) {
@@ -79,6 +104,52 @@ proptest! {
                     .sum();
                 prop_assert!(fast - held + movable < last.bytes);
             }
+        }
+    }
+
+    /// Neither memory holds more than it has, and who has a part has just that.
+    #[test]
+    fn parts_keep_the_budget(all in prop::collection::vec(placed(), 0..12), fast in 0u64..120, slow in 0u64..300) {
+        let Ok(placed) = by_need_in_part(&all, Capacity { fast, slow }) else { return Ok(()) };
+        let (in_fast, in_slow) = bytes_of(&all, &placed);
+        prop_assert!(in_fast <= fast && in_slow <= slow);
+        for (i, a) in all.iter().enumerate() {
+            let has = placed.fast_bytes[i];
+            match placed.in_part[i] {
+                true => prop_assert_eq!(Some(has), a.part.map(|p| p.fast_bytes)),
+                false => prop_assert!(has == 0 || has == a.bytes),
+            }
+            match a.pinned {
+                Some(Memory::Fast) => prop_assert_eq!(has, a.bytes),
+                Some(Memory::Slow) => prop_assert_eq!(has, 0),
+                None => {}
+            }
+        }
+    }
+
+    /// Nobody is worse off than under Algorithm 1 alone, but for those that keep a part with which they are hardly slower; nobody moves who
+    /// would not have; and no memory is left free that a program in slow memory could use.
+    #[test]
+    fn parts_use_fast_memory_no_worse(all in prop::collection::vec(placed(), 0..12), fast in 0u64..120) {
+        let capacity = Capacity { fast, slow: 1 << 20 };
+        let Ok(before) = by_need(&all, capacity) else { return Ok(()) };
+        let after = by_need_in_part(&all, capacity).unwrap();
+        for (i, a) in all.iter().enumerate() {
+            let kept = after.in_part[i] && a.part.unwrap().slowdown.unwrap_or(1.0) < 1.5;
+            prop_assert!(after.fast_bytes[i] >= before.fast_bytes[i] || kept, "{i}: {after:?} after {before:?}");
+        }
+        prop_assert!(after.evictions.iter().all(|e| before.evictions.contains(e)));
+        prop_assert!(after.evictions.iter().all(|e| after.fast_bytes[e.who] == 0));
+        if all.iter().any(|a| a.part.is_some()) {
+            let free = fast - after.fast_bytes.iter().sum::<u64>();
+            for (a, &has) in all.iter().zip(&after.fast_bytes) {
+                if has == 0 && a.pinned != Some(Memory::Slow) {
+                    let least = helps(a).map_or(a.bytes, |p| p.fast_bytes);
+                    prop_assert!(least > free, "{a:?} with {free} free");
+                }
+            }
+        } else {
+            prop_assert_eq!(after, before);
         }
     }
 
@@ -228,4 +299,54 @@ fn method_1_and_method_2_reorder_as_the_paper_says() {
     let mut d = Dispatcher::new(items, 1, true);
     assert_eq!(d.start(), Some((0, Reason::Turn)));
     assert_eq!(d.start(), Some((3, Reason::InsteadOfDisturbing(0))));
+}
+
+/// A service takes all of fast memory and needs its young generation alone; a solver needs bandwidth.
+#[test]
+fn a_program_keeps_its_part_and_another_finds_room() {
+    let arrival = |name: &str, class, slowdown, part| Arrival {
+        name: name.into(),
+        bytes: 10,
+        class,
+        slowdown: Some(slowdown),
+        pinned: None,
+        part,
+    };
+    let part = |slowdown| {
+        Some(Part {
+            fast_bytes: 2,
+            slowdown: Some(slowdown),
+        })
+    };
+    let service = |harm| arrival("service", Class::LatencySensitive, 4.0, part(harm));
+    let solver = arrival("solver", Class::BandwidthSensitive, 3.0, None);
+    let capacity = Capacity {
+        fast: 12,
+        slow: 100,
+    };
+    let placed = by_need_in_part(&[service(1.1), solver.clone()], capacity).unwrap();
+    assert_eq!(placed.fast_bytes, [2, 10]);
+    assert_eq!(placed.in_part, [true, false]);
+    assert!(
+        placed.why[0]
+            .contains("with which it takes 1.10 times as long, since solver needs the rest"),
+        "{:?}",
+        placed.why
+    );
+    assert_eq!(
+        placed.why[1],
+        "it is bandwidth-sensitive, and service keeps a part alone"
+    );
+    assert!(placed.evictions.is_empty(), "nobody moves");
+    // One that its part slows too much keeps all.
+    let placed = by_need_in_part(&[service(1.6), solver], capacity).unwrap();
+    assert_eq!(placed.fast_bytes, [10, 0]);
+    // And one that finds no room for all of it has its part.
+    let other = arrival("other", Class::CpuBound, 1.4, part(1.0));
+    let placed = by_need_in_part(&[service(1.6), other], capacity).unwrap();
+    assert_eq!(placed.fast_bytes, [10, 2]);
+    assert_eq!(
+        placed.why[1],
+        "fast memory has room for that part, and not for all of it"
+    );
 }

@@ -14,6 +14,7 @@
 //! - [`curves`] measures what its memory does: latency, bandwidth, mixes.
 //! - [`tier`](mod@tier) moves pages of programs that run already between fast and slow memory, as a policy decides.
 //! - [`top`] tells who is in which memory, and what moves there.
+//! - [`resctrl`] tells how many bytes a group of tasks reads from memory and writes back, where the processor counts them.
 //! - [`nodes`] binds memory to the fast or the slow nodes of a machine, for heaps that choose per object.
 //! - [`probe()`] and [`doctor()`] say what this machine is and what it lets us do.
 //!
@@ -64,6 +65,7 @@ mod place;
 pub mod probe;
 mod program;
 mod report;
+pub mod resctrl;
 mod run;
 pub mod sampled;
 mod shim;

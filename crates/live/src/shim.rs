@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::Path;
+use std::process::Command;
 
 /// The shared object that the build script has made from `shim/`.
 static SHIM: &[u8] = include_bytes!(env!("VARVE_LIVE_SHIM"));
@@ -50,10 +51,27 @@ pub fn write_sites(path: &Path) -> io::Result<()> {
 
 /// `LD_PRELOAD` with this library before those that are preloaded anyway.
 pub fn preload(library: &Path) -> OsString {
+    before(library, std::env::var_os("LD_PRELOAD"))
+}
+
+/// The same of a command, which may preload others by a variable of its own.
+pub fn preload_of(library: &Path, command: &Command) -> OsString {
+    before(library, variable(command, "LD_PRELOAD"))
+}
+
+fn before(library: &Path, others: Option<OsString>) -> OsString {
     let mut preload = library.as_os_str().to_owned();
-    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|o| !o.is_empty()) {
+    if let Some(others) = others.filter(|o| !o.is_empty()) {
         preload.push(":");
         preload.push(others);
     }
     preload
+}
+
+/// A variable that a command will have: its own, or the one that it inherits.
+pub fn variable(command: &Command, name: &str) -> Option<OsString> {
+    match command.get_envs().find(|(key, _)| *key == name) {
+        Some((_, own)) => own.map(OsString::from),
+        None => std::env::var_os(name),
+    }
 }

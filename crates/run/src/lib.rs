@@ -20,6 +20,7 @@ pub mod dimm_map;
 mod dimms;
 mod error;
 mod in_step;
+mod inside;
 pub mod jvm;
 mod keep;
 mod managed;
@@ -44,6 +45,7 @@ pub use compare::{
 pub use dimms::{DimmUse, PowerPoint, TrayUse};
 pub use error::Error;
 pub use in_step::{InStep, Replayed};
+pub use inside::PlacedMember;
 pub use keep::{Asked, Failed, Keep, State, digest, name as result_name};
 pub use managed::{
     Access, End, FailureLog, Folder, GcStack, HostRun, ManagedMember, ManagedProgram, ManagedSpec,

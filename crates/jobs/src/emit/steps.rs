@@ -2,9 +2,13 @@
 
 use super::{Emission, For};
 use crate::error::Error;
+use crate::group::Program;
+use crate::inside::Told;
 use crate::kinds::Memory;
+use crate::live::inside::InPart;
 use crate::live::words::{self, Filling};
 use crate::plan::Plan;
+use varve_live::nodes::Kinds;
 use varve_report::fmt;
 
 /// Stands for the processors of a program in its words where they are known only once it runs. No file has it in a word.
@@ -62,20 +66,23 @@ fn step(
     cpus: &[Option<Vec<u32>>],
 ) -> Result<Step, Error> {
     let program = &e.group.programs[i];
-    let kind = memory(e, target, i);
+    let in_part = in_part(e, i);
+    let kind = memory(e, target, i).filter(|_| in_part.is_none());
     let memory = match (kind, e.nodes) {
         (Some(Memory::Fast), Some(nodes)) => Some((Memory::Fast, nodes.fast.clone())),
         (Some(Memory::Slow), Some(nodes)) => Some((Memory::Slow, nodes.slow.clone())),
-        (Some(_), None) => {
+        (None, Some(nodes)) if in_part.is_some() => rest(program, target, nodes),
+        (kind, None) if kind.is_some() || in_part.is_some() => {
             return Err(Error::NoNodes(e.host.name.clone()));
         }
-        (None, _) => None,
+        _ => None,
     };
     let threads = e.plan.programs[i].threads;
     let filling = Filling {
         threads,
         memory: kind,
         nodes: memory.as_ref().map(|(_, nodes)| nodes.clone()),
+        in_part: in_part.zip(e.nodes.cloned()),
         cpus: match target {
             For::Slurm => CPUS_LATER.into(),
             For::Systemd => words::list(cpus[i].as_deref().unwrap_or(e.cpus)),
@@ -92,7 +99,20 @@ fn step(
             Error::from(e.group.problem(i, program.key(), what, "rename it"))
         })
     };
-    let words = words::words(program, &filling, e.options);
+    let mut words = words::words(program, &filling, e.options);
+    if let (Some(inside), Some((part, nodes))) = (&program.inside, &filling.in_part)
+        && inside.told != Told::Heap
+    {
+        let mut line = vec![
+            e.options.varve.clone().into(),
+            "run".into(),
+            "--live".into(),
+        ];
+        line.extend(words::placed(inside, *part, nodes));
+        line.push("--".into());
+        line.append(&mut words);
+        words = line;
+    }
     Ok(Step {
         program: i,
         log: text(log.into())?,
@@ -120,6 +140,29 @@ fn memory(e: &Emission, target: For, i: usize) -> Option<Memory> {
     match moves && target == For::Systemd {
         true => Some(Memory::Fast),
         false => Some(e.plan.programs[i].memory),
+    }
+}
+
+/// What a program may have that is in fast memory in part.
+fn in_part(e: &Emission, i: usize) -> Option<InPart> {
+    let plan = &e.plan.programs[i];
+    let inside = e.group.programs[i].inside.as_ref();
+    let inside = inside.filter(|_| plan.in_part)?;
+    Some(InPart {
+        fast: inside.fast.or(Some(plan.fast_bytes)),
+        takes: plan.bytes,
+    })
+}
+
+/// What is bound of a program in part, whose own memory is placed by `varve run`: nothing of a virtual machine, which that binds
+/// itself; of others all else is to be in slow memory. Who binds by what is allowed alone has to allow both.
+fn rest(program: &Program, target: For, nodes: &Kinds) -> Option<(Memory, Vec<u32>)> {
+    let both = || nodes.slow.iter().chain(&nodes.fast).copied().collect();
+    let told = program.inside.as_ref()?.told;
+    match target {
+        For::Systemd => Some((Memory::Slow, both())),
+        For::Slurm if told == Told::Generations => None,
+        For::Slurm => Some((Memory::Slow, nodes.slow.clone())),
     }
 }
 
@@ -241,7 +284,7 @@ pub fn lost(e: &Emission, steps: &[Step], target: For) -> Vec<String> {
     }
     if e.plan.strategy.placement && !e.host.alike {
         for p in &e.plan.programs {
-            if p.fast_bytes > 0 && p.fast_bytes < p.bytes {
+            if p.fast_bytes > 0 && p.fast_bytes < p.bytes && !p.in_part {
                 lost.push(format!(
                     "{} of the {} of {} were to be in fast memory: nobody holds it to that",
                     fmt::bytes(p.fast_bytes as f64),
@@ -249,6 +292,18 @@ pub fn lost(e: &Emission, steps: &[Step], target: For) -> Vec<String> {
                     p.name
                 ));
             }
+        }
+    }
+    for p in e.plan.programs.iter().filter(|p| p.in_part) {
+        let told = e.group.programs.iter().find(|g| g.name == p.name);
+        let told = told
+            .and_then(|g| g.inside.as_ref())
+            .map(|inside| inside.told);
+        if target == For::Systemd && told != Some(Told::Generations) {
+            lost.push(format!(
+                "what {} has beside its objects was to be in slow memory: AllowedMemoryNodes= allows both, and prefers none",
+                p.name
+            ));
         }
     }
     let bound = steps.iter().any(|s| s.memory.is_some());

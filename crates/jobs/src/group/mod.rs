@@ -3,13 +3,16 @@
 //! ```text
 //! read.rs     text -> Group, every problem with its line and remedy
 //! keys.rs     a table of the file, key by key
+//! inside.rs   how a program's own memory is placed
 //! check.rs    what must hold between keys: names, orders, threads
 //! ```
 
 mod check;
+mod inside;
 mod keys;
 mod read;
 
+use crate::inside::Inside;
 use crate::kinds::{Class, Memory};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -84,6 +87,8 @@ pub struct Program {
     pub threads: u32,
     /// The memory that a user insists on.
     pub memory: Option<Memory>,
+    /// How its own memory is placed where it has fast memory in part.
+    pub inside: Option<Inside>,
     /// Bytes that it uses, where a user says so.
     pub bytes: Option<u64>,
     /// Its class, where a user says so.
@@ -104,6 +109,15 @@ impl Program {
     /// Is there nothing to run on a real machine? A workload can be carried out there, a trace cannot.
     pub fn is_modelled_only(&self) -> bool {
         self.live.is_none() && !matches!(self.modelled, Some(Modelled::Workload(_)))
+    }
+
+    /// The command of a real machine, for messages.
+    pub fn shown(&self) -> String {
+        match &self.live {
+            Some(Live::Command(words)) => words.join(" "),
+            Some(Live::Managed(file, words)) => format!("{} {}", file.display(), words.join(" ")),
+            None => self.name.clone(),
+        }
     }
 
     /// The key of the file that says what it is, for messages.

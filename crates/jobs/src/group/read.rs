@@ -1,6 +1,7 @@
 //! A group from its file.
 
 use super::check;
+use super::inside::inside;
 use super::keys::{File, Keys};
 use super::{Group, Live, Modelled, OnFailure, Program, Published};
 use crate::error::Error;
@@ -30,10 +31,16 @@ pub fn load(path: &Path) -> Result<Group, Error> {
     let mut group = parse(&text, &path.display().to_string()).map_err(Error::Group)?;
     let folder = path.parent().unwrap_or(Path::new(""));
     for program in &mut group.programs {
-        if let Some(Modelled::Trace(file)) = &mut program.modelled {
-            *file = folder.join(&*file);
-        }
-        if let Some(Live::Managed(file, _)) = &mut program.live {
+        let modelled = match &mut program.modelled {
+            Some(Modelled::Trace(file) | Modelled::Managed(file, _)) => Some(file),
+            _ => None,
+        };
+        let live = match &mut program.live {
+            Some(Live::Managed(file, _)) => Some(file),
+            _ => None,
+        };
+        let sites = program.inside.as_mut().and_then(|i| i.sites.as_mut());
+        for file in [modelled, live, sites].into_iter().flatten() {
             *file = folder.join(&*file);
         }
     }
@@ -180,12 +187,14 @@ fn program(keys: &Keys, number: usize) -> Program {
         }
         parsed
     });
+    let memory = keys.word("memory", &[("fast", Memory::Fast), ("slow", Memory::Slow)]);
     Program {
         name,
+        inside: inside(keys, modelled.as_ref(), live.as_ref(), memory),
         modelled,
         live,
         threads: threads.unwrap_or(usual),
-        memory: keys.word("memory", &[("fast", Memory::Fast), ("slow", Memory::Slow)]),
+        memory,
         bytes: keys.bytes("bytes"),
         class: keys.word("class", &Class::ALL.map(|c| (c.name(), c))),
         write_intensive: keys.flag("write_intensive"),

@@ -9,8 +9,10 @@ use crate::kinds::Memory;
 use crate::plan::Host;
 use crate::policy::place::Capacity;
 use std::path::Path;
+use std::sync::Arc;
 use varve_live::nodes::Kinds;
 use varve_live::probe::Topology;
+use varve_live::resctrl::Resctrl;
 
 /// Nodes and processors of this machine.
 #[derive(Clone, Debug)]
@@ -22,8 +24,10 @@ pub struct LiveHost {
     pub cpus: Vec<u32>,
     /// What this machine cannot do, in lines.
     pub notes: Vec<String>,
+    /// Who counts the bytes that programs read and write, or why nobody does.
+    pub traffic: Result<Arc<Resctrl>, String>,
     /// Control groups of what is started.
-    pub(super) groups: std::sync::Arc<Groups>,
+    pub(super) groups: Arc<Groups>,
 }
 
 impl LiveHost {
@@ -59,6 +63,7 @@ impl LiveHost {
             // Processors of the fast nodes, as a socket's; all if those have none.
             cpus: if near.is_empty() { allowed } else { near },
             notes,
+            traffic: Resctrl::at(Path::new("/")).map(Arc::new),
             groups: Groups::new().into(),
         })
     }
@@ -137,7 +142,7 @@ impl LiveHost {
     }
 
     /// What the firmware states of the slow nodes.
-    fn slow_write_gbps(&self) -> Option<f64> {
+    pub(super) fn slow_write_gbps(&self) -> Option<f64> {
         let kinds = self.kinds.as_ref()?;
         let slow = self
             .topology

@@ -3,6 +3,7 @@
 //! ```text
 //! host.rs       what there is: nodes of fast and slow memory, processors
 //! start.rs      starting a program with its memory, processors, variables and log
+//! inside.rs     a program that is in fast memory in part, and places its own memory
 //! family.rs     a program and all that it starts: control groups, or process trees
 //! watch.rs      what a running process uses, as /proc tells
 //! run.rs        a group by a plan
@@ -15,6 +16,7 @@
 pub mod exercise;
 mod family;
 mod host;
+pub mod inside;
 mod profile;
 mod run;
 mod start;

@@ -2,7 +2,8 @@
 
 use super::family::Job;
 use super::host::LiveHost;
-use super::start::{self, Launch};
+use super::inside::{InPart, Prepared};
+use super::start::{self, Launch, Started};
 use super::{LiveOptions, sys};
 use crate::error::Error;
 use crate::group::{Group, OnFailure};
@@ -38,6 +39,8 @@ struct Process {
     begun: Instant,
     cpus: Option<Vec<u32>>,
     memory: Option<Memory>,
+    /// Who knows where its own memory is, if it is in part.
+    prepared: Option<Prepared>,
     /// Asked to end at, and why.
     ending: Option<(Instant, String)>,
     /// The largest reading.
@@ -98,6 +101,7 @@ impl<'a> LiveStage<'a> {
         let result = |p: &crate::plan::Assignment| ProgramResult {
             name: p.name.clone(),
             memory: p.memory,
+            in_part: p.in_part,
             threads: p.threads,
             start_s: None,
             end_s: None,
@@ -226,6 +230,17 @@ impl<'a> LiveStage<'a> {
         }
     }
 
+    /// What a program may have that is in fast memory in part.
+    fn in_part(&self, program: usize) -> Option<InPart> {
+        let plan = &self.plan.programs[program];
+        let inside = self.group.programs[program].inside.as_ref();
+        let inside = inside.filter(|_| plan.in_part)?;
+        Some(InPart {
+            fast: inside.fast.or(Some(plan.fast_bytes)),
+            takes: plan.bytes,
+        })
+    }
+
     fn launch(&mut self, program: usize) {
         let threads = self.plan.programs[program].threads;
         let name = &self.results[program].name;
@@ -247,16 +262,23 @@ impl<'a> LiveStage<'a> {
                 self.free_cpus
                     .split_off(self.free_cpus.len() - threads as usize)
             });
-        let memory = self.memory(program);
+        let in_part = self.in_part(program);
+        let memory = self.memory(program).filter(|_| in_part.is_none());
         let launch = Launch {
             threads,
             memory,
+            in_part,
             cpus: cpus.as_deref(),
             log: log.clone(),
+            tasks: None,
         };
         let now = self.begun.elapsed().as_secs_f64();
         match start::start(self.group, program, &launch, self.host, self.options) {
-            Ok((child, job)) => {
+            Ok(Started {
+                child,
+                job,
+                prepared,
+            }) => {
                 self.results[program].start_s = Some(now);
                 self.results[program].log = Some(log.display().to_string());
                 self.running.push(Process {
@@ -266,6 +288,7 @@ impl<'a> LiveStage<'a> {
                     begun: Instant::now(),
                     cpus,
                     memory,
+                    prepared,
                     ending: None,
                     pages: BTreeMap::new(),
                 });
@@ -284,6 +307,9 @@ impl<'a> LiveStage<'a> {
         let mut i = 0;
         while i < self.running.len() {
             let p = &mut self.running[i];
+            if let Some(prepared) = &p.prepared {
+                prepared.look();
+            }
             if let Ok(Some(status)) = p.child.try_wait() {
                 let p = self.running.swap_remove(i);
                 self.ended(p, status);
@@ -327,9 +353,40 @@ impl<'a> LiveStage<'a> {
                 ));
             }
         }
+        if let Some(prepared) = p.prepared {
+            self.tell_inside(p.program, prepared, status, p.begun.elapsed(), &p.pages);
+        }
         self.dispatcher.ended(p.program);
         if let Some(why) = why {
             self.fail(p.program, why);
+        }
+    }
+
+    /// Where the memory of a program in part was: as whoever placed it tells, and as the kernel does.
+    fn tell_inside(
+        &mut self,
+        program: usize,
+        prepared: Prepared,
+        status: ExitStatus,
+        took: Duration,
+        pages: &BTreeMap<u32, u64>,
+    ) {
+        let name = &self.results[program].name;
+        if let Some(inside) = &self.group.programs[program].inside {
+            let told = prepared.told(inside, status, took.as_secs_f64());
+            self.notes
+                .extend(told.into_iter().map(|line| format!("{name}: {line}")));
+        }
+        let all: u64 = pages.values().sum();
+        let fast = self.host.nodes(Memory::Fast).unwrap_or(&[]);
+        let there: u64 = fast.iter().filter_map(|n| pages.get(n)).sum();
+        if all > 0 {
+            let size = |bytes: u64| varve_report::fmt::bytes(bytes as f64);
+            self.notes.push(format!(
+                "{name}: {} of its {} were in fast memory, its part",
+                size(there),
+                size(all)
+            ));
         }
     }
 

@@ -3,6 +3,7 @@
 use super::LiveOptions;
 use super::family::{self, Job};
 use super::host::LiveHost;
+use super::inside::{self, InPart, Prepared};
 use super::sys::{self, Cpus};
 use super::words::{self, Filling};
 use crate::error::Error;
@@ -14,18 +15,33 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use varve_live::nodes::Mask;
+use varve_live::resctrl;
 use varve_machine::Problem;
 
 /// What a program is started with.
 pub struct Launch<'a> {
     /// Threads.
     pub threads: u32,
-    /// Its memory; `None`: the kernel's choice.
+    /// Its memory; `None`: the kernel's choice, if it is not in part.
     pub memory: Option<Memory>,
+    /// It is in fast memory in part: its entry says how.
+    pub in_part: Option<InPart>,
     /// Its processors; `None`: the kernel's choice.
     pub cpus: Option<&'a [u32]>,
     /// Where its output goes.
     pub log: PathBuf,
+    /// The file by which it joins a group whose bytes are counted.
+    pub tasks: Option<File>,
+}
+
+/// A program that runs.
+pub struct Started {
+    /// Its first process.
+    pub child: Child,
+    /// That, and all that it starts.
+    pub job: Job,
+    /// Who knows where its own memory is, if it is in part.
+    pub prepared: Option<Prepared>,
 }
 
 /// Starts a program of a group. It has a process group of its own, which ends with this process, and a control group where there are any.
@@ -38,12 +54,13 @@ pub fn start(
     launch: &Launch,
     host: &LiveHost,
     options: &LiveOptions,
-) -> Result<(Child, Job), Error> {
+) -> Result<Started, Error> {
     let program = &group.programs[i];
     let filling = Filling {
         threads: launch.threads,
         memory: launch.memory,
         nodes: launch.memory.and_then(|m| host.nodes(m)).map(Vec::from),
+        in_part: launch.in_part.zip(host.kinds.clone()),
         cpus: words::list(launch.cpus.unwrap_or(&host.cpus)),
     };
     let words = words::words(program, &filling, options);
@@ -61,15 +78,33 @@ pub fn start(
         .stdout(log)
         .stderr(second)
         .envs(words::environment(program, &filling));
-    let nodes = launch.memory.and_then(|m| host.nodes(m)).map(Mask::of);
+    let in_part = program.inside.as_ref().zip(filling.in_part.as_ref());
+    let prepared = in_part.map(|(inside, (part, kinds))| {
+        let prepared = inside::prepare(&mut command, program, inside, *part, kinds, &launch.log);
+        prepared.map_err(|(key, what, remedy)| group.problem(i, key, what, &remedy))
+    });
+    let prepared = prepared.transpose()?;
+    let rest = match &prepared {
+        None => launch.memory,
+        // The virtual machine's has been said.
+        Some(Prepared::Generations(_)) => None,
+        // Fast memory is for objects alone: all else would come on top of what they may have.
+        Some(Prepared::Sites(..) | Prepared::Heap(_)) => Some(Memory::Slow),
+    };
+    let nodes = rest.and_then(|m| host.nodes(m)).map(Mask::of);
     let cpus = launch.cpus.map(Cpus::of);
     let (control, procs) = host.groups.group().unzip();
+    let tasks = launch.tasks.as_ref().map(File::try_clone).transpose();
+    let tasks = tasks.map_err(|e| Error::Live(e.to_string()))?;
     // SAFETY: between fork and exec only system calls are made, and nothing is allocated: errors are numbers.
     unsafe {
         command.pre_exec(move || {
             sys::own_group()?;
             if let Some(procs) = &procs {
                 family::join(procs)?;
+            }
+            if let Some(tasks) = &tasks {
+                resctrl::join(tasks)?;
             }
             if let Some(nodes) = &nodes {
                 sys::prefer(nodes)?;
@@ -100,8 +135,11 @@ pub fn start(
         };
         Error::from(group.problem(i, "command", what, remedy))
     })?;
-    let job = Job::new(child.id(), control);
-    Ok((child, job))
+    Ok(Started {
+        job: Job::new(child.id(), control),
+        child,
+        prepared,
+    })
 }
 
 /// Why programs of a group cannot run on this machine: found out before anything is started.
@@ -112,6 +150,11 @@ pub fn check(group: &Group) -> Result<(), Error> {
     let mut problems = Vec::new();
     for (i, p) in group.programs.iter().enumerate() {
         problems.extend(missing(group, i));
+        if let Some(inside) = &p.inside
+            && let Err((key, what, remedy)) = inside::check(p, inside)
+        {
+            problems.push(group.problem(i, key, what, &remedy));
+        }
         if p.is_modelled_only() {
             let what = "is a trace, which runs on a model only".into();
             let remedy = "give it `command`, or leave --live out";

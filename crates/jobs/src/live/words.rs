@@ -1,19 +1,24 @@
 //! What a program is started with, in words: its command line and its variables, with what was decided filled in.
 
 use super::LiveOptions;
+use super::inside::InPart;
 use crate::group::{Live, Modelled, Program};
+use crate::inside::{Inside, Told};
 use crate::kinds::Memory;
 use std::ffi::OsString;
+use varve_live::nodes::Kinds;
 
 /// What is filled in for `{threads}`, `{memory}`, `{nodes}` and `{cpus}`.
 #[derive(Clone, Debug)]
 pub struct Filling {
     /// Threads.
     pub threads: u32,
-    /// Its memory; `None`: the kernel's choice.
+    /// Its memory; `None`: the kernel's choice, or both.
     pub memory: Option<Memory>,
     /// The nodes of that memory, where they are known.
     pub nodes: Option<Vec<u32>>,
+    /// It is in fast memory in part, on nodes of these kinds.
+    pub in_part: Option<(InPart, Kinds)>,
     /// Its processors, such as `0,1`.
     pub cpus: String,
 }
@@ -33,7 +38,12 @@ pub fn words(program: &Program, filling: &Filling, options: &LiveOptions) -> Vec
     match &program.live {
         Some(Live::Command(words)) => filled(words),
         Some(Live::Managed(file, arguments)) => {
-            let mut words = vec![varve(), "run".into(), file.into(), "--".into()];
+            let mut words = vec![varve(), "run".into(), file.into()];
+            if let (Some(inside), Some((part, kinds))) = (&program.inside, &filling.in_part) {
+                words.extend(placed(inside, *part, kinds));
+                words.push("--gc-stats".into());
+            }
+            words.push("--".into());
             words.extend(filled(arguments));
             words
         }
@@ -43,6 +53,20 @@ pub fn words(program: &Program, filling: &Filling, options: &LiveOptions) -> Vec
             None => vec!["false".into()],
         },
     }
+}
+
+/// The options of `varve run` that place a program's own memory.
+pub fn placed(inside: &Inside, part: InPart, kinds: &Kinds) -> Vec<OsString> {
+    let mut words: Vec<OsString> = vec!["--plan".into(), (&inside.plan).into()];
+    if let Some(sites) = &inside.sites {
+        words.extend(["--sites".into(), sites.into()]);
+    }
+    if let Some(fast) = part.fast.filter(|_| inside.told != Told::Generations) {
+        words.extend(["--fast".into(), fast.to_string().into()]);
+    }
+    let (fast, slow) = (Kinds::list(&kinds.fast), Kinds::list(&kinds.slow));
+    words.extend(["--nodes".into(), format!("fast={fast},slow={slow}").into()]);
+    words
 }
 
 /// Its variables, in order; of two of the same name the later one counts.
@@ -71,7 +95,11 @@ pub fn carried_out(program: &Program, threads: u32, options: &LiveOptions) -> Op
 impl Filling {
     fn fill(&self, text: &str) -> String {
         let nodes = self.nodes.as_deref().map(list);
-        let memory = self.memory.map_or("any".into(), |m| m.to_string());
+        let memory = match (self.memory, &self.in_part) {
+            (Some(memory), _) => memory.to_string(),
+            (None, Some(_)) => "part".into(),
+            (None, None) => "any".into(),
+        };
         let values = [
             ("{threads}", self.threads.to_string()),
             ("{memory}", memory),

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! member.rs   a program of the group: waits for its turn, runs, says when it has ended
+//! inside.rs   programs whose own memory is placed
 //! stage.rs    what the programs share: whose turn it is, and when what happened
 //! rooms.rs    pages: each program's in its memory, moved where another needs the room
 //! run.rs      one run
@@ -10,6 +11,7 @@
 //! ```
 
 mod head;
+mod inside;
 mod member;
 pub mod profile;
 mod rooms;
@@ -25,6 +27,7 @@ use varve_machine::{Bytes, Machine, Program};
 use varve_pages::Topology;
 use varve_run::{ManagedMember, ManagedProgram};
 
+pub use inside::cannot;
 pub use run::run;
 
 /// The usual divisor of sizes and times: groups take minutes on a real machine, and as many seconds of ours at this scale.

@@ -2,11 +2,13 @@
 //!
 //! More threads are tried until one does not pay any more, as Algorithm 2 does, and with as many as the program usually has.
 
-use super::ModelSpec;
 use super::head::Head;
-use crate::demand::{Demand, Point};
+use super::rooms::IsFast;
+use super::{ModelSpec, inside};
+use crate::demand::{Demand, Part, Point};
 use crate::error::Error;
 use crate::group::{Group, Modelled, Program as Entry};
+use crate::inside::Told;
 use crate::kinds::Memory;
 use crate::plan::Host;
 use crate::policy::threads::PAYS;
@@ -14,6 +16,7 @@ use varve_machine::model::{self, Options, Progress};
 use varve_machine::{Fault, OutOfFrames, Pager, Program};
 use varve_pages::{Frames, Topology};
 use varve_run::Keep;
+use varve_run::objects::live::SHARE;
 
 /// A program's speed is measured over this part of its accesses, and over no fewer than [`LEAST`].
 const PART: u64 = 12;
@@ -62,7 +65,8 @@ fn measure(
     // In fast memory, or in slow if that alone has room.
     let mut home = None;
     for memory in Memory::ALL {
-        home = alone(spec, spec.program(group, i, usual)?, memory, watch)?.map(|m| (memory, m));
+        let program = spec.program(group, i, usual)?;
+        home = alone(spec, program, Place::All(memory), watch)?.map(|m| (memory, m));
         if home.is_some() {
             break;
         }
@@ -87,17 +91,19 @@ fn measure(
         demand.missing.push(what);
         demand.curves[home.index()] = vec![whole.point(1.0)];
         for other in memories().filter(|&m| m != home) {
-            match alone(spec, spec.program(group, i, usual)?, other, watch)? {
+            let program = spec.program(group, i, usual)?;
+            match alone(spec, program, Place::All(other), watch)? {
                 Some(m) => demand.curves[other.index()] = vec![m.point(1.0)],
                 None => demand.missing.push(no_room(other)),
             }
         }
+        demand.part = part(group, i, spec, demand.bytes, watch)?;
         return Ok(demand);
     }
     let part = (whole.accesses / PART).max(LEAST);
     let mut head = |memory: Memory, threads: u32| -> Result<Option<Measured>, Error> {
         let program = Head::new(spec.program(group, i, threads)?, part);
-        alone(spec, Box::new(program), memory, watch)
+        alone(spec, Box::new(program), Place::All(memory), watch)
     };
     let start = head(home, usual)?.map_or(whole.seconds, |m| m.seconds);
     let to_whole = whole.seconds / start;
@@ -110,6 +116,38 @@ fn measure(
         }
     }
     Ok(demand)
+}
+
+/// The same program with its own memory placed, if its file says how and the model can.
+fn part(
+    group: &Group,
+    i: usize,
+    spec: &ModelSpec,
+    bytes: u64,
+    watch: &mut dyn FnMut(&Progress) -> bool,
+) -> Result<Option<Part>, Error> {
+    let Some(inside) = inside::of(group, i) else {
+        return Ok(None);
+    };
+    let share = (bytes as f64 * SHARE / 100.0) as u64;
+    // Sites have to know how much there is to choose.
+    let fast = inside
+        .fast
+        .or((inside.told == Told::Sites).then_some(share));
+    let Some(placed) = spec.placed(group, i, fast, bytes)? else {
+        return Ok(None);
+    };
+    let place = Place::Part(placed.is_fast);
+    let Some(measured) = alone(spec, placed.program, place, watch)? else {
+        return Ok(None);
+    };
+    if measured.failure.is_some() {
+        return Ok(None);
+    }
+    Ok(Some(Part {
+        fast_bytes: inside.fast.unwrap_or(measured.fast_bytes),
+        curve: vec![measured.point(1.0)],
+    }))
 }
 
 fn no_room(memory: Memory) -> String {
@@ -153,6 +191,8 @@ struct Measured {
     seconds: f64,
     accesses: u64,
     bytes: u64,
+    /// The most of these in fast memory.
+    fast_bytes: u64,
     read_gbps: f64,
     write_gbps: f64,
     failure: Option<String>,
@@ -165,6 +205,7 @@ impl Measured {
             seconds: self.seconds * to_whole,
             read_gbps: Some(self.read_gbps),
             write_gbps: Some(self.write_gbps),
+            ..Point::default()
         }
     }
 }
@@ -174,22 +215,24 @@ fn key(entry: &Entry, spec: &ModelSpec, cores: u32) -> String {
     let modelled = entry.modelled.as_ref().map(Modelled::identity);
     let modelled = modelled.unwrap_or_default();
     let machine = serde_json::to_string(&spec.machine).unwrap_or_default();
+    let profile = entry.inside.as_ref().and_then(|i| i.sites.as_deref());
+    let profile = profile.and_then(varve_run::digest);
     format!(
-        "demand {modelled} {machine} {} {} {} {cores}",
-        spec.scale, spec.seed, entry.threads
+        "demand {modelled} {machine} {} {} {} {cores} {:?} {profile:?}",
+        spec.scale, spec.seed, entry.threads, entry.inside
     )
 }
 
-/// Runs a program by itself, all in one memory; `None` if that has no room for it.
+/// Runs a program by itself; `None` if there is no room for it.
 fn alone(
     spec: &ModelSpec,
     mut program: Box<dyn Program>,
-    memory: Memory,
+    place: Place,
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Option<Measured>, Error> {
     let topology = spec.topology()?;
     let threads = program.threads().max(1) as u32;
-    let mut pager = One::new(&topology, memory);
+    let mut pager = Alone::new(&topology, place);
     let options = Options {
         seed: spec.seed,
         ..Options::default()
@@ -212,43 +255,74 @@ fn alone(
         seconds: outcome.ns as f64 * f64::from(spec.scale) / 1e9,
         accesses,
         bytes: outcome.pages * outcome.page_bytes * u64::from(spec.scale),
+        fast_bytes: pager.most_fast * outcome.page_bytes * u64::from(spec.scale),
         read_gbps: gbps(reads),
         write_gbps: gbps(writes),
         failure: outcome.failure,
     }))
 }
 
-/// All pages in one memory.
-struct One {
-    frames: Frames,
-    nodes: Vec<usize>,
+/// Where the pages of a program are that runs alone.
+enum Place {
+    /// All in one memory, and nowhere else.
+    All(Memory),
+    /// These addresses in fast memory, and others in slow; where that is full, in the other one.
+    Part(IsFast),
 }
 
-impl One {
-    fn new(topology: &Topology, memory: Memory) -> One {
-        let near = topology.nearest(0).into_iter();
-        let fast = memory == Memory::Fast;
-        One {
+/// Pages of one program.
+struct Alone {
+    frames: Frames,
+    place: Place,
+    /// Nodes of fast and of slow memory, the nearest first.
+    nodes: [Vec<usize>; 2],
+    fast: u64,
+    most_fast: u64,
+}
+
+impl Alone {
+    fn new(topology: &Topology, place: Place) -> Alone {
+        let of = |fast: bool| {
+            let near = topology.nearest(0).into_iter();
+            near.filter(|&n| topology.nodes[n].fast == fast).collect()
+        };
+        Alone {
             frames: Frames::in_order(topology),
-            nodes: near.filter(|&n| topology.nodes[n].fast == fast).collect(),
+            place,
+            nodes: [of(true), of(false)],
+            fast: 0,
+            most_fast: 0,
         }
     }
 }
 
-impl Pager for One {
+impl Pager for Alone {
     fn page_bytes(&self) -> u64 {
         self.frames.page_bytes()
     }
 
-    fn fault(&mut self, _: &Fault) -> Result<u32, OutOfFrames> {
-        let frame = (self.nodes.iter()).find_map(|&n| self.frames.take_from(n));
-        frame.ok_or(OutOfFrames {
+    fn fault(&mut self, fault: &Fault) -> Result<u32, OutOfFrames> {
+        let [fast, slow] = &self.nodes;
+        let nodes: Vec<usize> = match &self.place {
+            Place::All(Memory::Fast) => fast.clone(),
+            Place::All(Memory::Slow) => slow.clone(),
+            Place::Part(is_fast) if is_fast(fault.vpn * self.frames.page_bytes()) => {
+                fast.iter().chain(slow).copied().collect()
+            }
+            Place::Part(_) => slow.iter().chain(fast).copied().collect(),
+        };
+        let frame = nodes.into_iter().find_map(|n| self.frames.take_from(n));
+        let frame = frame.ok_or(OutOfFrames {
             pages: self.frames.used(),
             page_bytes: self.frames.page_bytes(),
-        })
+        })?;
+        self.fast += u64::from(self.frames.is_fast(frame));
+        self.most_fast = self.most_fast.max(self.fast);
+        Ok(frame)
     }
 
     fn unmap(&mut self, _: u64, frame: u32) {
+        self.fast -= u64::from(self.frames.is_fast(frame));
         self.frames.give(frame);
     }
 }

@@ -10,6 +10,9 @@ use varve_pages::{Frames, Topology};
 /// Time between two looks of whoever moves pages, virtual ns. On a real machine the call is made when room is needed.
 const LOOK_NS: u64 = 1000;
 
+/// Is what a program has at an address to be in fast memory?
+pub type IsFast = Box<dyn Fn(u64) -> bool + Send>;
+
 /// See the module.
 pub struct Rooms {
     frames: Frames,
@@ -19,6 +22,8 @@ pub struct Rooms {
     program: Vec<usize>,
     /// Pages that each program may still have in fast memory.
     fast_left: Vec<u64>,
+    /// Of a program in part: which addresses are to be there.
+    in_part: Vec<Option<IsFast>>,
     evictions: Vec<Eviction>,
     /// Pages of evicted programs that are in fast memory, and their frames.
     evicted: Vec<BTreeMap<u64, u32>>,
@@ -37,12 +42,13 @@ pub struct Rooms {
 }
 
 impl Rooms {
-    /// Programs whose threads number `threads`, with so many pages in fast memory each; the room of those in `evictions` is
-    /// made of others'.
+    /// Programs whose threads number `threads`, with so many pages in fast memory each: the first that come, or those that
+    /// `in_part` names. The room of those in `evictions` is made of others'.
     pub fn new(
         topology: &Topology,
         threads: &[usize],
         fast_pages: &[u64],
+        in_part: Vec<Option<IsFast>>,
         evictions: &[Eviction],
         stage: Shared,
     ) -> Rooms {
@@ -57,6 +63,7 @@ impl Rooms {
                 .flat_map(|(i, &n)| std::iter::repeat_n(i, n))
                 .collect(),
             fast_left: fast_pages.to_vec(),
+            in_part,
             evictions: evictions.to_vec(),
             evicted: vec![BTreeMap::new(); threads.len()],
             begun: 0,
@@ -80,6 +87,11 @@ impl Rooms {
     /// The program that a page is of.
     fn owner(&self, vpn: u64) -> usize {
         (vpn >> (ADDRESS_BITS - self.frames.page_bytes().ilog2())) as usize
+    }
+
+    /// Where a page is in its program's own addresses.
+    fn address(&self, vpn: u64) -> u64 {
+        (vpn * self.frames.page_bytes()) & ((1 << ADDRESS_BITS) - 1)
     }
 
     fn take(&mut self, memory: usize) -> Option<u32> {
@@ -128,7 +140,11 @@ impl Pager for Rooms {
         let program = self.program[fault.thread as usize];
         // One that makes room has been in fast memory until then.
         let holds = self.holds(program);
-        let fast = holds || self.fast_left[program] > 0;
+        let may = self.fast_left[program] > 0;
+        let fast = match &self.in_part[program] {
+            Some(is_fast) => may && is_fast(self.address(fault.vpn)),
+            None => holds || may,
+        };
         let first = usize::from(!fast);
         let frame = self.take(first).or_else(|| self.take(1 - first));
         let Some(frame) = frame else {

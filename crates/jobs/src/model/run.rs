@@ -24,9 +24,20 @@ pub fn run(
     let topology = spec.topology()?;
     let machine = spec.scaled();
     let page_bytes = spec.page_bytes();
-    let programs: Vec<Box<dyn Program>> = (plan.programs.iter().enumerate())
-        .map(|(i, p)| spec.program(group, i, p.threads))
-        .collect::<Result<_, _>>()?;
+    let mut programs: Vec<Box<dyn Program>> = Vec::new();
+    let mut in_part = Vec::new();
+    for (i, p) in plan.programs.iter().enumerate() {
+        let placed = match p.in_part {
+            true => spec.placed(group, i, Some(p.fast_bytes), p.bytes)?,
+            false => None,
+        };
+        let (program, is_fast) = match placed {
+            Some(placed) => (placed.program, Some(placed.is_fast)),
+            None => (spec.program(group, i, p.threads)?, None),
+        };
+        programs.push(program);
+        in_part.push(is_fast);
+    }
     let threads: Vec<usize> = programs.iter().map(|p| p.threads().max(1)).collect();
     let stop_all = group.on_failure == OnFailure::Stop;
     let stage = Shared::new(Stage::new(plan.dispatcher(), &threads, stop_all));
@@ -50,6 +61,7 @@ pub fn run(
         &topology,
         &threads,
         &fast_pages,
+        in_part,
         &plan.evictions,
         stage.clone(),
     );
@@ -69,6 +81,7 @@ pub fn run(
         .map(|((p, life), &threads)| ProgramResult {
             name: p.name.clone(),
             memory: p.memory,
+            in_part: p.in_part,
             threads: threads as u32,
             start_s: life.start.map(seconds),
             end_s: life.start.and(life.end).map(seconds),

@@ -1,7 +1,7 @@
 //! A plan in sentences: one for each decision.
 
 use super::{Host, Plan};
-use crate::group::Group;
+use crate::group::{Group, Program};
 use crate::kinds::Memory;
 use crate::policy::order::Reason;
 use varve_report::fmt;
@@ -10,7 +10,7 @@ use varve_report::fmt;
 pub fn explain(plan: &Plan, group: &Group, host: &Host) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     out.extend(classes(plan));
-    out.extend(places(plan, host));
+    out.extend(places(plan, group, host));
     out.extend(threads(plan, group, host));
     out.extend(turns(plan));
     out
@@ -26,27 +26,39 @@ fn classes(plan: &Plan) -> impl Iterator<Item = String> {
     })
 }
 
-fn places(plan: &Plan, host: &Host) -> Vec<String> {
+fn places(plan: &Plan, group: &Group, host: &Host) -> Vec<String> {
     if host.alike {
         return vec!["Memory is all alike here: placement decides nothing.".into()];
     }
-    let place = |p: &super::Assignment| {
+    let place = |(p, program): (&super::Assignment, &Program)| {
         let size = fmt::bytes(p.bytes as f64);
-        let there = match p.fast_bytes {
-            0 => format!("goes to {}", Memory::Slow.words()),
-            f if f == p.bytes => format!("goes to {}", Memory::Fast.words()),
-            f => format!("is split, {} of it in fast memory", fmt::bytes(f as f64)),
+        let there = match (p.fast_bytes, &program.inside) {
+            (f, Some(inside)) if p.in_part => format!(
+                "is in part in fast memory, {} of it, {}",
+                fmt::bytes(f as f64),
+                inside.words()
+            ),
+            (0, _) => format!("goes to {}", Memory::Slow.words()),
+            (f, _) if f == p.bytes => format!("goes to {}", Memory::Fast.words()),
+            (f, _) => format!("is split, {} of it in fast memory", fmt::bytes(f as f64)),
         };
         format!("{} ({size}) {there}: {}.", p.name, p.why_there)
     };
-    plan.programs.iter().map(place).collect()
+    plan.programs
+        .iter()
+        .zip(&group.programs)
+        .map(place)
+        .collect()
 }
 
 fn threads(plan: &Plan, group: &Group, host: &Host) -> Vec<String> {
     let sentence = |(i, p): (usize, &super::Assignment)| {
         let usual = group.programs[i].threads;
         let Some(worthwhile) = p.worthwhile else {
-            return format!("{} has {usual} threads, as its file says.", p.name);
+            return match usual {
+                1 => format!("{} has one thread, as its file says.", p.name),
+                _ => format!("{} has {usual} threads, as its file says.", p.name),
+            };
         };
         let there = match host.alike {
             true => String::new(),

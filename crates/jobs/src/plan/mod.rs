@@ -4,12 +4,13 @@ mod expect;
 mod explain;
 
 use crate::class::{Classified, Limits, classify};
-use crate::demand::Demand;
+use crate::demand::{Demand, Point, seconds};
 use crate::error::Error;
 use crate::group::Group;
 use crate::kinds::Memory;
 use crate::policy::order::{Dispatcher, Item};
-use crate::policy::place::{self, Arrival, Capacity, Eviction, mostly};
+use crate::policy::part;
+use crate::policy::place::{self, Arrival, Capacity, Eviction, Part, mostly};
 use crate::policy::threads::{self, Want};
 use serde::{Deserialize, Serialize};
 
@@ -128,6 +129,9 @@ pub struct Assignment {
     pub class: Classified,
     /// Bytes of it in fast memory.
     pub fast_bytes: u64,
+    /// These are a part by its own placement; otherwise whatever comes first, if they are not all.
+    #[serde(default)]
+    pub in_part: bool,
     /// The memory that most of it is in: it takes its turn there.
     pub memory: Memory,
     /// Why it is there.
@@ -181,17 +185,13 @@ pub fn plan(
         .collect();
     let times = Times {
         demands,
-        fast_bytes: &placement.fast_bytes,
+        placement: &placement,
     };
+    let curves: Vec<&[Point]> = (0..demands.len())
+        .map(|i| curve(&demands[i], memories[i], placement.in_part[i]))
+        .collect();
     let worthwhile: Vec<u32> = (0..demands.len())
-        .map(|i| {
-            worthwhile(
-                &demands[i],
-                memories[i],
-                group.programs[i].threads,
-                host.cores,
-            )
-        })
+        .map(|i| worthwhile(curves[i], group.programs[i].threads, host.cores))
         .collect();
     let threads: Vec<u32> = match strategy.threads {
         false => group.programs.iter().map(|p| p.threads).collect(),
@@ -216,7 +216,7 @@ pub fn plan(
             memory: memories[i],
             class: classes[i].class,
             write_intensive: classes[i].write_intensive,
-            write_gbps: written(&demands[i], memories[i], threads[i]),
+            write_gbps: written(curves[i], threads[i]),
             after: group.programs[i].after.clone(),
             held: placement.evictions.iter().any(|e| e.room_for == i),
         })
@@ -227,6 +227,7 @@ pub fn plan(
             bytes: demands[i].bytes,
             class: classes[i].clone(),
             fast_bytes: placement.fast_bytes[i],
+            in_part: placement.in_part[i],
             memory: memories[i],
             why_there: placement.why[i].clone(),
             threads: threads[i],
@@ -236,7 +237,7 @@ pub fn plan(
     let mut plan = Plan {
         strategy,
         programs,
-        evictions: placement.evictions,
+        evictions: placement.evictions.clone(),
         at_once: group.at_once,
         items,
         expected: Expected::default(),
@@ -259,10 +260,11 @@ fn place_all(
             class: classes[i].class,
             slowdown: classes[i].slowdown,
             pinned: group.programs[i].memory.filter(|_| !host.alike),
+            part: part_of(group, demands, i),
         })
         .collect();
     let placed = match strategy.placement && !host.alike {
-        true => place::by_need(&arrivals, host.capacity),
+        true => part::by_need_in_part(&arrivals, host.capacity),
         false => place::first_come(&arrivals, host.capacity),
     };
     placed.map_err(|e| {
@@ -279,15 +281,32 @@ fn place_all(
     })
 }
 
-/// Threads worthwhile in a memory (Algorithm 2); what was not measured there is not worth more than one.
-fn worthwhile(demand: &Demand, memory: Memory, usual: u32, cores: u32) -> u32 {
-    let curve = demand.curve(memory);
-    let most = curve.last().map_or(1, |p| p.threads).min(cores);
-    threads::worthwhile(|t| demand.seconds(memory, t), usual, most)
+/// What a program is in part, if its own memory is placed; a part that is all of it is none.
+fn part_of(group: &Group, demands: &[Demand], i: usize) -> Option<Part> {
+    let (program, demand) = (&group.programs[i], &demands[i]);
+    program.inside.as_ref()?;
+    let part = Part {
+        fast_bytes: demand.part.as_ref()?.fast_bytes,
+        slowdown: demand.slowdown_in_part(program.threads),
+    };
+    (part.fast_bytes < demand.bytes).then_some(part)
 }
 
-fn written(demand: &Demand, memory: Memory, threads: u32) -> f64 {
-    let curve = demand.curve(memory);
+/// The points of a program where it is.
+fn curve(demand: &Demand, memory: Memory, in_part: bool) -> &[Point] {
+    match &demand.part {
+        Some(part) if in_part => &part.curve,
+        _ => demand.curve(memory),
+    }
+}
+
+/// Threads worthwhile where a program is (Algorithm 2); what was not measured there is not worth more than one.
+fn worthwhile(curve: &[Point], usual: u32, cores: u32) -> u32 {
+    let most = curve.last().map_or(1, |p| p.threads).min(cores);
+    threads::worthwhile(|t| seconds(curve, t), usual, most)
+}
+
+fn written(curve: &[Point], threads: u32) -> f64 {
     let nearest = curve.iter().min_by_key(|p| p.threads.abs_diff(threads));
     nearest.and_then(|p| p.write_gbps).unwrap_or(0.0)
 }
@@ -296,14 +315,17 @@ fn written(demand: &Demand, memory: Memory, threads: u32) -> f64 {
 #[derive(Clone, Copy)]
 struct Times<'a> {
     demands: &'a [Demand],
-    fast_bytes: &'a [u64],
+    placement: &'a place::Placement,
 }
 
 impl Times<'_> {
-    /// A program that is split takes its time in each memory by its share there.
+    /// A program that is split takes its time in each memory by its share there; one in part what was measured so.
     fn seconds(&self, program: usize, threads: u32) -> Option<f64> {
         let d = &self.demands[program];
-        let share = self.fast_bytes[program] as f64 / d.bytes.max(1) as f64;
+        if self.placement.in_part[program] {
+            return d.seconds_in_part(threads);
+        }
+        let share = self.placement.fast_bytes[program] as f64 / d.bytes.max(1) as f64;
         let of = |memory, share: f64| match share > 0.0 {
             true => d.seconds(memory, threads).map(|s| s * share),
             false => Some(0.0),

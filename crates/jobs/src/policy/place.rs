@@ -28,6 +28,17 @@ pub struct Arrival {
     pub slowdown: Option<f64>,
     /// The memory that its user insists on.
     pub pinned: Option<Memory>,
+    /// Fast memory in part, where its own memory can be placed.
+    pub part: Option<Part>,
+}
+
+/// What a program is with a part of its memory in fast memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Part {
+    /// Fast memory that this takes, bytes.
+    pub fast_bytes: u64,
+    /// Time with it over time all in fast memory, where it is known.
+    pub slowdown: Option<f64>,
 }
 
 /// Bytes of either memory that programs may have.
@@ -63,6 +74,8 @@ pub struct Eviction {
 pub struct Placement {
     /// Bytes of each program in fast memory; the rest is in slow memory.
     pub fast_bytes: Vec<u64>,
+    /// Programs that have a part of fast memory and are placed in it themselves.
+    pub in_part: Vec<bool>,
     /// Pages that moved, in order.
     pub evictions: Vec<Eviction>,
     /// Why, a sentence for each program.
@@ -118,6 +131,7 @@ pub fn first_come(arrivals: &[Arrival], capacity: Capacity) -> Result<Placement,
         free.fast -= fast;
         free.slow -= slow;
         out.fast_bytes.push(fast);
+        out.in_part.push(false);
         out.why.push(why);
     }
     Ok(out)
@@ -150,6 +164,7 @@ pub fn by_need(arrivals: &[Arrival], capacity: Capacity) -> Result<Placement, No
             Memory::Fast => a.bytes,
             Memory::Slow => 0,
         });
+        out.in_part.push(false);
         out.why.push(why);
     }
     Ok(out)

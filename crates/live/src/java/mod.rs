@@ -20,5 +20,5 @@ pub mod sites;
 
 pub use decide::{Decide, Decided, Interval, Moved};
 pub use report::{JavaPart, JavaProcess, JavaReport};
-pub use run::{Job, Placing, run};
+pub use run::{Job, Placing, Prepared, run};
 pub use serve::Deciding;

@@ -76,70 +76,127 @@ pub fn run<D: Decide>(
         return Ok((report, Vec::new()));
     }
     let (placing, kinds) = (job.placing, job.kinds);
-    let dir = tempfile::tempdir().map_err(|error| LiveError::File {
-        what: "cannot make a directory in",
-        path: std::env::temp_dir(),
-        error,
-    })?;
-    let (agent, report) = (dir.path().join("varve-agent.so"), dir.path().join("report"));
-    shim::write_agent(&agent).map_err(|error| LiveError::File {
-        what: "cannot write",
-        path: agent.clone(),
-        error,
-    })?;
     let decides = deciding.is_some();
-    let socket = decides.then(|| dir.path().join("decide"));
-    let mut options = options(&agent, &report, placing, kinds);
-    if let Some(socket) = &socket {
-        options.push(";decide=");
-        options.push(socket);
-    }
-    if job.must {
-        options.push(";must=yes");
-    }
-    if decides {
-        // Beside it are the files through which programs report intervals.
-        options.push(" -Dvarve.intervals=");
-        options.push(&report);
-    }
-    child.env("LD_PRELOAD", shim::preload(&agent));
-    child.env(JAVA_OPTIONS, options);
-    let (mode, mask) = inherited(placing, kinds);
-    // SAFETY: between fork and exec only one system call is made, which allocates nothing; the mask lives in the closure.
-    unsafe {
-        child.pre_exec(move || {
-            let set = libc::syscall(libc::SYS_set_mempolicy, mode, mask.as_ptr(), mask.limit());
-            match set {
-                0 => Ok(()),
-                _ => Err(std::io::Error::last_os_error()),
-            }
-        });
-    }
-    let (ended, decided) = match (deciding, socket) {
-        (Some(deciding), Some(socket)) => meanwhile(&socket, kinds, deciding, || {
-            run_child(child, name)
-        })
-        .map_err(|error| LiveError::File {
-            what: "cannot make the socket (name a folder with a short path by TMPDIR)",
-            path: socket.clone(),
-            error,
-        })?,
-        _ => (run_child(child, name), Vec::new()),
+    let prepared = Prepared::with(&mut child, placing, kinds, job.must, decides)?;
+    let (ended, decided) = match deciding {
+        Some(deciding) => {
+            let socket = prepared.socket();
+            meanwhile(&socket, kinds, deciding, || run_child(child, name)).map_err(|error| {
+                LiveError::File {
+                    what: "cannot make the socket (name a folder with a short path by TMPDIR)",
+                    path: socket.clone(),
+                    error,
+                }
+            })?
+        }
+        None => (run_child(child, name), Vec::new()),
     };
     let (status, seconds) = ended?;
-    let text = std::fs::read_to_string(&report).unwrap_or_default();
-    let (processes, torn) = read_lines(&text);
-    let mut notes = notes(&processes, torn, placing);
+    let mut report = prepared.report(status, seconds);
     if decides {
-        notes.extend(undecided(&processes, &decided));
+        let more = undecided(&report.processes, &decided);
+        report.notes.extend(more);
     }
-    let report = JavaReport {
-        status,
-        seconds,
-        notes,
-        processes,
-    };
     Ok((report, decided))
+}
+
+/// A command whose Java virtual machines will be placed, for whoever starts it and waits for it. It is to live until the program has
+/// ended: its files are removed with it.
+#[derive(Debug)]
+pub struct Prepared {
+    /// Holds all files.
+    dir: tempfile::TempDir,
+    placing: Placing,
+}
+
+impl Prepared {
+    /// Adds to a command, which has its program already, what places its virtual machines, and the memory policy that they inherit.
+    ///
+    /// # Errors
+    /// [`LiveError`]: the program is not found or cannot load the agent, memory cannot be bound to the nodes, or files cannot be
+    /// written.
+    pub fn new(
+        command: &mut Command,
+        placing: Placing,
+        kinds: &Kinds,
+    ) -> Result<Prepared, LiveError> {
+        placeable(&program::find(command.get_program())?, kinds)?;
+        Prepared::with(command, placing, kinds, false, false)
+    }
+
+    /// `must`: a machine that cannot be placed is not to run; `decides`: somebody answers at the [`Prepared::socket`].
+    fn with(
+        command: &mut Command,
+        placing: Placing,
+        kinds: &Kinds,
+        must: bool,
+        decides: bool,
+    ) -> Result<Prepared, LiveError> {
+        let dir = tempfile::tempdir().map_err(|error| LiveError::File {
+            what: "cannot make a directory in",
+            path: std::env::temp_dir(),
+            error,
+        })?;
+        let agent = dir.path().join("varve-agent.so");
+        shim::write_agent(&agent).map_err(|error| LiveError::File {
+            what: "cannot write",
+            path: agent.clone(),
+            error,
+        })?;
+        let prepared = Prepared { dir, placing };
+        let report = prepared.report_file();
+        let own = shim::variable(command, JAVA_OPTIONS).unwrap_or_default();
+        let mut options = options(own, &agent, &report, placing, kinds);
+        if decides {
+            options.push(";decide=");
+            options.push(prepared.socket());
+        }
+        if must {
+            options.push(";must=yes");
+        }
+        if decides {
+            // Beside it are the files through which programs report intervals.
+            options.push(" -Dvarve.intervals=");
+            options.push(&report);
+        }
+        let preload = shim::preload_of(&agent, command);
+        command
+            .env("LD_PRELOAD", preload)
+            .env(JAVA_OPTIONS, options);
+        let (mode, mask) = inherited(placing, kinds);
+        // SAFETY: between fork and exec only one system call is made, which allocates nothing; the mask lives in the closure.
+        unsafe {
+            command.pre_exec(move || {
+                let set = libc::syscall(libc::SYS_set_mempolicy, mode, mask.as_ptr(), mask.limit());
+                match set {
+                    0 => Ok(()),
+                    _ => Err(std::io::Error::last_os_error()),
+                }
+            });
+        }
+        Ok(prepared)
+    }
+
+    fn report_file(&self) -> PathBuf {
+        self.dir.path().join("report")
+    }
+
+    /// Where agents ask.
+    fn socket(&self) -> PathBuf {
+        self.dir.path().join("decide")
+    }
+
+    /// What came of it, once the program has ended so after so many seconds.
+    pub fn report(self, status: ExitStatus, seconds: f64) -> JavaReport {
+        let text = std::fs::read_to_string(self.report_file()).unwrap_or_default();
+        let (processes, torn) = read_lines(&text);
+        JavaReport {
+            status,
+            seconds,
+            notes: notes(&processes, torn, self.placing),
+            processes,
+        }
+    }
 }
 
 /// What is in the way of placing a program.
@@ -194,8 +251,14 @@ fn of(fast: bool, kinds: &Kinds) -> &[u32] {
 }
 
 /// What the agent is told, after the user's own options.
-fn options(agent: &Path, report: &Path, placing: Placing, kinds: &Kinds) -> OsString {
-    let mut value = std::env::var_os(JAVA_OPTIONS).unwrap_or_default();
+fn options(
+    own: OsString,
+    agent: &Path,
+    report: &Path,
+    placing: Placing,
+    kinds: &Kinds,
+) -> OsString {
+    let mut value = own;
     if !value.is_empty() {
         value.push(" ");
     }
@@ -292,7 +355,8 @@ mod tests {
             slow: vec![1],
         };
         let said = |placing| {
-            let words = options(Path::new("/a.so"), Path::new("/r"), placing, &kinds);
+            let own = OsString::from("-Xmx1g");
+            let words = options(own, Path::new("/a.so"), Path::new("/r"), placing, &kinds);
             let words = words.into_string().unwrap();
             words.split_once("-agentpath:").unwrap().1.to_string()
         };

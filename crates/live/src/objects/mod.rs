@@ -29,5 +29,5 @@ pub use map::{FrameRef, Group, Site, SiteMap, Tier, Variable};
 pub use modules::Modules;
 pub use report::{GroupReport, ObjectProcess, ObjectReport};
 pub(crate) use rules::Rules;
-pub use run::{ObjectOptions, run, why_not_placeable};
+pub use run::{ObjectOptions, Prepared, Shares, run, why_not_placeable};
 pub use running::{Running, RunningProcess};

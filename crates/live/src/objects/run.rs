@@ -1,6 +1,6 @@
 //! Running an unmodified program with its objects placed.
 
-use super::map::SiteMap;
+use super::map::{Group, SiteMap};
 use super::modules::Modules;
 use super::report::{ObjectProcess, ObjectReport};
 use super::running::{Requests, Running, RunningProcess};
@@ -39,71 +39,28 @@ const PERIOD: Duration = Duration::from_millis(10);
 /// output are the caller's. Programs that it starts are placed too.
 ///
 /// # Errors
-/// [`LiveError`]: the nodes cannot be used, the map contradicts itself, the program is not found, cannot load the shim, or
-/// cannot be started. A program that fails is no error; see [`ObjectReport::status`].
+/// [`LiveError`]: as [`Prepared::new`], and the program cannot be started. A program that fails is no error; see
+/// [`ObjectReport::status`].
 pub fn run(
     command: &[OsString],
     map: &SiteMap,
     options: &ObjectOptions,
 ) -> Result<ObjectReport, LiveError> {
     let (name, arguments) = command.split_first().ok_or(LiveError::NoCommand)?;
-    let file = program::find(name)?;
-    if let Some(why) = why_not_placeable(&file) {
-        return Err(LiveError::NotLoadable { program: file, why });
-    }
-    NodeMemory::new(map.kinds.clone())?;
-    let mut modules = Modules::new(&file, &options.modules);
-    let compiled = map
-        .compile(&mut |module| modules.find(module))
-        .map_err(LiveError::SiteMap)?;
-
-    let dir = tempfile::tempdir().map_err(|error| LiveError::File {
-        what: "cannot make a directory in",
-        path: std::env::temp_dir(),
-        error,
-    })?;
-    let path = |name: &str| dir.path().join(name);
-    let (library, map_file, report_file, share_file) = (
-        path("libvarve_objects.so"),
-        path("sites.map"),
-        path("report.jsonl"),
-        path("share"),
-    );
-    let words: Vec<u8> = compiled
-        .words
-        .iter()
-        .flat_map(|w| w.to_le_bytes())
-        .collect();
-    written(&library, shim::write_objects(&library))?;
-    written(&map_file, std::fs::write(&map_file, words))?;
-    written(
-        &share_file,
-        std::fs::write(&share_file, [0; PROCESSES * SLOT]),
-    )?;
-    let share = written(
-        &share_file,
-        File::options().read(true).write(true).open(&share_file),
-    )?;
+    let mut child = Command::new(name);
+    child.args(arguments);
+    let prepared = Prepared::new(&mut child, map, &options.modules)?;
 
     let start_error = |error| LiveError::Start {
         program: PathBuf::from(name),
         error,
     };
-    let mut child = Command::new(name);
-    child
-        .args(arguments)
-        .env("LD_PRELOAD", shim::preload(&library));
-    child.env("VARVE_OBJECTS_MAP", &map_file);
-    child.env("VARVE_OBJECTS_REPORT", &report_file);
-    child.env("VARVE_OBJECTS_SHARE", &share_file);
-    // For whoever looks at the program while it runs.
-    child.env("VARVE_OBJECTS_SAMPLES", path("samples"));
     let interrupts = Interrupts::left_to_the_program();
     let mut requests = options.on_request.map(|tell| (Requests::begin(), tell));
     let begun = Instant::now();
     let child = child.spawn().map_err(start_error)?;
     interrupts.begin(&child);
-    let ended = until_end(child, &share, |slots| {
+    let ended = until_end(child, &prepared, |slots| {
         if let Some((requests, tell)) = &mut requests
             && requests.asked()
         {
@@ -116,20 +73,124 @@ pub fn run(
     });
     interrupts.end();
     let status = ended.map_err(start_error)?;
-    let seconds = begun.elapsed().as_secs_f64();
-
-    let text = std::fs::read_to_string(&report_file).unwrap_or_default();
-    let (processes, torn) = read_lines(&text);
-    let mut notes = compiled.notes;
-    notes.extend(notes_about(&processes, torn, map));
-    Ok(ObjectReport {
-        status,
-        seconds,
-        groups: compiled.groups,
-        processes,
-        notes,
-    })
+    Ok(prepared.report(status, begun.elapsed().as_secs_f64()))
 }
+
+/// A command whose objects will be placed, for whoever starts it and waits for it. It is to live until the program has ended: its
+/// files are removed with it.
+#[derive(Debug)]
+pub struct Prepared {
+    /// Holds all files.
+    _dir: tempfile::TempDir,
+    report: PathBuf,
+    /// What each process has of the budget.
+    share: File,
+    groups: Vec<Group>,
+    notes: Vec<String>,
+    kinds: Kinds,
+}
+
+impl Prepared {
+    /// Adds to a command, which has its program already, what places its objects. `modules` are as in [`ObjectOptions::modules`].
+    ///
+    /// # Errors
+    /// [`LiveError`]: the nodes cannot be used, the map contradicts itself, the program is not found, cannot load the shim, or
+    /// files cannot be written.
+    pub fn new(
+        command: &mut Command,
+        map: &SiteMap,
+        modules: &[PathBuf],
+    ) -> Result<Prepared, LiveError> {
+        let file = program::find(command.get_program())?;
+        if let Some(why) = why_not_placeable(&file) {
+            return Err(LiveError::NotLoadable { program: file, why });
+        }
+        NodeMemory::new(map.kinds.clone())?;
+        let mut modules = Modules::new(&file, modules);
+        let compiled = map
+            .compile(&mut |module| modules.find(module))
+            .map_err(LiveError::SiteMap)?;
+
+        let dir = tempfile::tempdir().map_err(|error| LiveError::File {
+            what: "cannot make a directory in",
+            path: std::env::temp_dir(),
+            error,
+        })?;
+        let path = |name: &str| dir.path().join(name);
+        let (library, map_file, report, share_file) = (
+            path("libvarve_objects.so"),
+            path("sites.map"),
+            path("report.jsonl"),
+            path("share"),
+        );
+        let words: Vec<u8> = compiled
+            .words
+            .iter()
+            .flat_map(|w| w.to_le_bytes())
+            .collect();
+        written(&library, shim::write_objects(&library))?;
+        written(&map_file, std::fs::write(&map_file, words))?;
+        written(
+            &share_file,
+            std::fs::write(&share_file, [0; PROCESSES * SLOT]),
+        )?;
+        let share = written(
+            &share_file,
+            File::options().read(true).write(true).open(&share_file),
+        )?;
+        let preload = shim::preload_of(&library, command);
+        command
+            .env("LD_PRELOAD", preload)
+            .env("VARVE_OBJECTS_MAP", &map_file)
+            .env("VARVE_OBJECTS_REPORT", &report)
+            .env("VARVE_OBJECTS_SHARE", &share_file)
+            // For whoever looks at the program while it runs.
+            .env("VARVE_OBJECTS_SAMPLES", path("samples"));
+        Ok(Prepared {
+            _dir: dir,
+            report,
+            share,
+            groups: compiled.groups,
+            notes: compiled.notes,
+            kinds: map.kinds.clone(),
+        })
+    }
+
+    /// To be called now and then while the program runs: what a process had of the budget that was killed is free again. Gives the
+    /// shares as they were.
+    ///
+    /// # Errors
+    /// The file of the shares cannot be read or written any more.
+    pub fn look(&self) -> std::io::Result<Shares> {
+        let mut slots = [0; PROCESSES * SLOT];
+        self.share.read_exact_at(&mut slots, 0)?;
+        for (index, slot) in slots.chunks(SLOT).enumerate() {
+            let process = u64::from_le_bytes(slot[..8].try_into().expect("eight bytes"));
+            if process != 0 && !Path::new(&format!("/proc/{process}")).exists() {
+                self.share.write_all_at(&[0; SLOT], (index * SLOT) as u64)?;
+            }
+        }
+        Ok(Shares(slots))
+    }
+
+    /// What came of it, once the program has ended so after so many seconds.
+    pub fn report(self, status: ExitStatus, seconds: f64) -> ObjectReport {
+        let text = std::fs::read_to_string(&self.report).unwrap_or_default();
+        let (processes, torn) = read_lines(&text);
+        let mut notes = self.notes;
+        notes.extend(notes_about(&processes, torn, &self.kinds));
+        ObjectReport {
+            status,
+            seconds,
+            groups: self.groups,
+            processes,
+            notes,
+        }
+    }
+}
+
+/// What each process of a run has of its budget.
+pub struct Shares([u8; PROCESSES * SLOT]);
 
 /// Why objects of the program in this file cannot be placed; `None` when they can, or it is a script.
 pub fn why_not_placeable(path: &Path) -> Option<String> {
@@ -162,7 +223,7 @@ fn written<T>(path: &Path, result: std::io::Result<T>) -> Result<T, LiveError> {
 }
 
 /// The processes that take part of the budget.
-fn running(slots: &[u8], kinds: &Kinds) -> Vec<RunningProcess> {
+fn running(Shares(slots): &Shares, kinds: &Kinds) -> Vec<RunningProcess> {
     let word = |slot: &[u8], at: usize| {
         u64::from_le_bytes(*slot[at..].first_chunk().expect("eight bytes"))
     };
@@ -174,28 +235,19 @@ fn running(slots: &[u8], kinds: &Kinds) -> Vec<RunningProcess> {
 
 fn until_end(
     mut child: Child,
-    share: &File,
-    mut look: impl FnMut(&[u8]),
+    prepared: &Prepared,
+    mut look: impl FnMut(&Shares),
 ) -> std::io::Result<ExitStatus> {
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(status);
         }
-        // What a process had that was killed is free again.
-        let mut slots = [0; PROCESSES * SLOT];
-        share.read_exact_at(&mut slots, 0)?;
-        look(&slots);
-        for (index, slot) in slots.chunks(SLOT).enumerate() {
-            let process = u64::from_le_bytes(slot[..8].try_into().expect("eight bytes"));
-            if process != 0 && !Path::new(&format!("/proc/{process}")).exists() {
-                share.write_all_at(&[0; SLOT], (index * SLOT) as u64)?;
-            }
-        }
+        look(&prepared.look()?);
         std::thread::sleep(PERIOD);
     }
 }
 
-fn notes_about(processes: &[ObjectProcess], torn: usize, map: &SiteMap) -> Vec<String> {
+fn notes_about(processes: &[ObjectProcess], torn: usize, kinds: &Kinds) -> Vec<String> {
     let mut notes = Vec::new();
     if torn > 0 {
         notes.push(format!(
@@ -213,7 +265,7 @@ fn notes_about(processes: &[ObjectProcess], torn: usize, map: &SiteMap) -> Vec<S
         for module in &process.other_build {
             notes.push(format!("{who}: {module} is another build than the profile's, so nothing of it is placed; profile this build, or find its functions by name with --stale"));
         }
-        let (pages, elsewhere) = process.pages_elsewhere(&map.kinds);
+        let (pages, elsewhere) = process.pages_elsewhere(kinds);
         if elsewhere > 0 {
             notes.push(format!("{who}: {elsewhere} of {pages} pages that were looked at are on other nodes than asked for: theirs were full"));
         }

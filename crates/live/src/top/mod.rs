@@ -17,7 +17,8 @@ pub use process::{ProcessNow, Where};
 
 use crate::nodes::Kinds;
 use crate::probe::Topology;
-use crate::probe::sysfs::{number, numbered_with, text};
+use crate::probe::sysfs::text;
+use crate::resctrl::{MOUNT, totals};
 use crate::tier::{TierState, states};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -118,12 +119,9 @@ impl Snapshot {
     }
 }
 
-/// `mon_L3_00/mbm_total_bytes`; a part of the processor that has none says `Unavailable`.
 fn traffic(root: &Path) -> BTreeMap<String, u64> {
-    let folder = root.join("sys/fs/resctrl/mon_data");
-    let parts = numbered_with(&folder, "mon_L3_").into_iter();
+    let parts = totals(&root.join(MOUNT)).into_iter();
     parts
-        .filter_map(|(part, path)| Some((part, number(&path.join("mbm_total_bytes"))?)))
         .map(|(part, bytes)| (format!("L3 {part}"), bytes))
         .collect()
 }

@@ -1,12 +1,35 @@
 //! PIMA for a virtual machine of this machine: the decision is that of our own heap (`varve_heap::Pima`), the pages are moved by
 //! `varve_live`.
 
-use super::plans::Sampled;
+use super::plans::{By, Sampled};
 use crate::managed::Phase;
 use serde::Serialize;
 use std::time::Duration;
 use varve_heap::{Pima, PimaSettings, Room, Tier};
-use varve_live::java::{Decide, Interval, Moved};
+use varve_live::java::{Decide, Interval, Moved, Placing};
+
+impl By {
+    /// Where a plan has the memory of a virtual machine in the beginning; `None` if it moves pages, which is done on a model alone.
+    pub fn placing(self) -> Option<Placing> {
+        let generations = |young, old, outside| Placing::Generations {
+            young,
+            old,
+            outside,
+        };
+        match self {
+            By::Fast => Some(generations(true, true, true)),
+            By::Ranges {
+                young,
+                old,
+                outside,
+            } => Some(generations(young, old, outside)),
+            // The default phase: as kg-n.
+            By::Sampled(_) => Some(generations(true, false, true)),
+            By::Pages("interleave") => Some(Placing::Interleaved),
+            By::Pages(_) => None,
+        }
+    }
+}
 
 /// Decides for one virtual machine.
 #[derive(Debug)]

@@ -78,6 +78,13 @@ impl Recorded {
     }
 }
 
+impl Recorded {
+    /// Does a plan have what is at an address in fast memory?
+    pub fn is_fast(&self, by: By, address: u64) -> bool {
+        plans::is_fast(by, self.ranges.at(address))
+    }
+}
+
 /// Is what the machine said of its heap enough?
 fn check(trace: &Path, java: &JavaMachine) -> Result<(), Error> {
     let refuse = |what: &str| {

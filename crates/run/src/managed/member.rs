@@ -1,5 +1,5 @@
 //! A managed program as one of several programs of a model, of whatever kind the others are: its engine runs in a thread of its own and
-//! tells every access. All of its heap is in one memory; which one, the model's pager says.
+//! tells every access. All of its heap is in one memory, which the model's pager says, unless a plan divides it.
 
 use super::pages::Tiers;
 use super::program::{End, Failed, ManagedProgram, SEED};
@@ -8,11 +8,13 @@ use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use varve_machine::{Op, Program};
 use varve_runtime::Config;
+use varve_sites::Profile;
 
 /// See the module. It begins when the model first asks for its accesses, and ends when it is dropped.
 pub struct ManagedMember {
     program: ManagedProgram,
-    page_bytes: u64,
+    config: Config,
+    tiers: Arc<Tiers>,
     state: State,
     failure: Option<String>,
 }
@@ -28,19 +30,38 @@ impl ManagedMember {
     pub fn new(program: ManagedProgram, page_bytes: u64) -> ManagedMember {
         ManagedMember {
             program,
-            page_bytes,
+            config: Config {
+                // The same every time.
+                background: false,
+                ..Config::default()
+            },
+            tiers: Arc::new(Tiers::new(page_bytes)),
             state: State::Waiting,
             failure: None,
         }
     }
 
+    /// The same under a heap plan, with at most so many bytes of fast memory.
+    pub(crate) fn under(
+        mut self,
+        plan: &str,
+        profile: Option<Arc<Profile>>,
+        fast_max: Option<u64>,
+    ) -> ManagedMember {
+        self.config.plan = Some(plan.into());
+        self.config.profile = profile;
+        self.config.fast_max = fast_max;
+        self
+    }
+
+    /// Which memory each of its pages is to be in, as its plan says while it runs.
+    pub(crate) fn tiers(&self) -> Arc<Tiers> {
+        self.tiers.clone()
+    }
+
     fn begin(&mut self) {
-        let (sink, stream) = stream::pair(0, Arc::new(Tiers::new(self.page_bytes)));
-        let config = Config {
-            // The same every time.
-            background: false,
-            ..Config::default()
-        };
+        let (sink, stream) = stream::pair(0, self.tiers.clone());
+        let config = self.config.clone();
         let program = self.program.clone();
         let thread = Builder::new().spawn(move || program.observed(config, SEED, Box::new(sink)));
         self.state = match thread {

@@ -4,7 +4,7 @@ use super::access::Access;
 use crate::SourceMap;
 use std::collections::HashSet;
 use std::io::{Cursor, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use varve_runtime::host::{
     Console, Input, Output, State, Wasi, js_string, placement, teavm, toolchains, wasi,
@@ -12,7 +12,7 @@ use varve_runtime::host::{
 use varve_runtime::{
     Clock, Config, Engine, Error, GcStats, Linker, Module, PimaEntry, Sink, Store, Val, ValType,
 };
-use varve_sites::{Key, Profile};
+use varve_sites::{Key, Profile, SitesFile};
 
 /// The seed of random numbers where nobody chooses it.
 pub const SEED: u64 = 1;
@@ -182,6 +182,18 @@ impl ManagedProgram {
             Some(name) => invoke(store, module, name, &texts),
             None => main(store, module, &texts),
         }
+    }
+
+    /// A profile from a file, which a plan for the program's objects goes by.
+    ///
+    /// # Errors
+    /// A line: it cannot be read, or is of another program; the module is none.
+    pub fn known(&self, profile: &Path) -> Result<Profile, String> {
+        let known = Profile::read(profile).map_err(|e| e.to_string())?;
+        let module = Module::new(&Engine::default(), &self.bytes)
+            .map_err(|e| format!("{}: {e}", self.file))?;
+        let fits = module.check_profile(&known, &profile.display().to_string(), self.name());
+        fits.map(|()| known).map_err(|e| e.to_string())
     }
 
     /// What the program does to the objects of each of its allocation sites: the same every time, if nothing is compiled in the background.

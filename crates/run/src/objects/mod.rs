@@ -6,6 +6,7 @@ mod arena;
 pub mod colours;
 mod groups;
 mod layout;
+pub mod live;
 mod plans;
 mod program;
 mod tally;
@@ -14,7 +15,7 @@ mod trace_sites;
 mod watched;
 
 pub use groups::Groups;
-pub use layout::{Quotas, REST};
+pub use layout::{Quotas, REST, is_fast};
 pub use plans::{By, PLANS, Plan, plan, quotas};
 pub use tally::Tally;
 
@@ -38,6 +39,7 @@ use varve_pages::trays::{DimmMap, TrayState};
 use varve_pages::{Frames, Placement, Policy, Topology, policies};
 use varve_sites::Counts;
 use varve_sites::native::Key;
+use varve_trace::TraceProgram;
 use watched::{Peak, Watched};
 
 /// Where a recorded program's memory is.
@@ -337,6 +339,39 @@ pub fn run_objects_in_step(
         sites: sites.collect(),
         run: result,
     })
+}
+
+/// A recorded program whose objects are where a profile and quotas have them, for a pager that goes by [`is_fast`]. `fast` is what all
+/// of them may have of fast memory, bytes.
+///
+/// # Errors
+/// The trace cannot be read.
+pub fn placed(
+    trace: &std::path::Path,
+    profile: &varve_sites::native::Profile,
+    quotas: Quotas,
+    fast: u64,
+) -> Result<Box<dyn Program>, Error> {
+    let sites = TraceSites::read(trace)?;
+    let mut groups = Groups::by_profile(&sites.keys, profile);
+    // Which stacks mapped memory themselves is known of the profile alone.
+    let mapping = |key: &Key| match key {
+        Key::Heap(stack) => Key::Mapping(stack.clone()),
+        other => other.clone(),
+    };
+    let mapped: Vec<Key> = sites.keys.iter().map(mapping).collect();
+    let mapped = Groups::by_profile(&mapped, profile);
+    let unknown = profile.sites.len() as u32;
+    for (group, mapped) in groups.of.iter_mut().zip(mapped.of) {
+        if *group == unknown {
+            *group = mapped;
+        }
+    }
+    let layout = Layout::by_site(&sites, groups, quotas, fast / PAGE);
+    Ok(Box::new(PlacedProgram::new(
+        TraceProgram::open(trace)?,
+        SharedLayout::new(layout),
+    )))
 }
 
 /// Energy of the processors of one socket, J.

@@ -27,7 +27,7 @@ pub use here::machine as machine_of_probe;
 pub use named::machine;
 pub use objects::{ObjectRuns, ObjectsRequest, PlanResults};
 pub use pages::PagesRequest;
-pub use plans::{plans, usual_plans};
+pub use plans::{memories, plans, usual_plans};
 pub use shares::{BASE, Shares};
 pub use so_far::SoFar;
 

@@ -40,3 +40,8 @@ pub fn plans(specs: &str, profile: Option<&Profile>, colours: bool) -> Result<Ve
     }
     Ok(all)
 }
+
+/// How many memories a heap plan has; 0 if there is no such plan.
+pub fn memories(spec: &str, profile: Option<&Profile>) -> u8 {
+    catalogue::by_name(spec, profile).map_or(0, |chosen| chosen.plan.tiers())
+}

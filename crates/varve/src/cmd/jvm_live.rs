@@ -2,11 +2,11 @@
 
 use super::live::ended;
 use crate::args::run::job::LiveJava;
-use crate::ui::{Done, Failure, print, wrong};
+use crate::ui::{Done, print, wrong};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::path::Path;
-use varve_live::java::{self, Decided, Deciding, JavaProcess, JavaReport, Job, Placing};
+use varve_live::java::{self, Decided, Deciding, JavaProcess, JavaReport, Job};
 use varve_live::nodes::Kinds;
 use varve_live::probe::Topology;
 use varve_run::Phase;
@@ -15,7 +15,12 @@ use varve_run::jvm::{By, Sampler, plan};
 pub fn run(command: &[OsString], a: &LiveJava) -> Done {
     let named = a.plan.plan.as_deref().unwrap_or_default();
     let (_, by) = plan(named).map_err(wrong)?;
-    let placing = placing(named, by)?;
+    let placing = by.placing().ok_or_else(|| {
+        wrong(format!(
+            "--plan {named}: moves pages while the program runs, which is done on a model alone: take dram, slow, slow-scan, kg-n, \
+             interleave or pima here"
+        ))
+    })?;
     let (topology, _) = Topology::read(Path::new("/"));
     let kinds = match &a.nodes.nodes {
         Some(given) => Kinds::parse(given, &topology).map_err(wrong)?,
@@ -55,37 +60,6 @@ pub fn run(command: &[OsString], a: &LiveJava) -> Done {
         ));
     }
     ended(&report.status)
-}
-
-/// Where a plan has the memory of a virtual machine in the beginning.
-fn placing(named: &str, by: By) -> Result<Placing, Failure> {
-    match by {
-        By::Fast => Ok(Placing::Generations {
-            young: true,
-            old: true,
-            outside: true,
-        }),
-        By::Ranges {
-            young,
-            old,
-            outside,
-        } => Ok(Placing::Generations {
-            young,
-            old,
-            outside,
-        }),
-        // The default phase: as kg-n.
-        By::Sampled(_) => Ok(Placing::Generations {
-            young: true,
-            old: false,
-            outside: true,
-        }),
-        By::Pages("interleave") => Ok(Placing::Interleaved),
-        By::Pages(_) => Err(wrong(format!(
-            "--plan {named}: moves pages while the program runs, which is done on a model alone: take dram, slow, slow-scan, kg-n, \
-             interleave or pima here"
-        ))),
-    }
 }
 
 fn mib(bytes: u64) -> f64 {

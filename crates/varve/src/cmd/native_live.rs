@@ -3,7 +3,7 @@
 
 use super::live::ended;
 use super::native_known::for_this_build;
-use super::native_replay::{SHARE, chosen, profile};
+use super::native_replay::{chosen, profile};
 use crate::args::run::job::LiveNative;
 use crate::ui::{Done, Failure, print, wrong};
 use serde_json::{Value, json};
@@ -11,20 +11,14 @@ use std::ffi::OsString;
 use std::path::Path;
 use varve_live::nodes::{Kinds, NoKinds};
 use varve_live::objects::{
-    FrameRef, Group, GroupReport, ObjectOptions, ObjectReport, Running, Site, SiteMap, Tier,
-    Variable,
+    Group, GroupReport, ObjectOptions, ObjectReport, Running, SiteMap, Tier,
 };
 use varve_live::probe::Topology;
 use varve_report::fmt::{self, Format};
 use varve_report::{Better, Column, Look, RunTable, table as terminal};
-use varve_run::objects::{self, By, Plan};
+use varve_run::objects::Plan;
+use varve_run::objects::live::{USUAL, site_map, site_plan};
 use varve_run::request::Fast;
-use varve_sites::Counts;
-use varve_sites::native::{Frame, Key, Module, Profile, names};
-use varve_sites::symbols::statics;
-
-/// The plan where none is named.
-const PLAN: &str = "hot-sites";
 
 pub fn run(command: &[OsString], a: &LiveNative) -> Done {
     let Some(path) = &a.plans.profile else {
@@ -73,7 +67,7 @@ pub fn run(command: &[OsString], a: &LiveNative) -> Done {
             Kinds::list(&kinds.fast)
         );
     }
-    let (map, names) = site_map(&profile, plan, budget, kinds);
+    let (map, names) = site_map(&profile, plan, budget, None, kinds);
     let options = ObjectOptions {
         on_request: Some(say_by_now),
         ..ObjectOptions::default()
@@ -116,7 +110,7 @@ fn say_by_now(running: &Running) {
 
 /// The plan that chooses sites.
 fn plan(named: Option<&str>) -> Result<&'static Plan, Failure> {
-    let plan = match &chosen(Some(named.unwrap_or(PLAN)))?[..] {
+    let plan = match &chosen(Some(named.unwrap_or(USUAL)))?[..] {
         [one] => *one,
         several => {
             let several: Vec<&str> = several.iter().map(|plan| plan.name).collect();
@@ -126,112 +120,7 @@ fn plan(named: Option<&str>) -> Result<&'static Plan, Failure> {
             )));
         }
     };
-    match plan.by {
-        By::Sites(_) | By::Truth => Ok(plan),
-        _ => Err(wrong(format!(
-            "--plan {}: does not go by allocation sites, which is how objects are placed here: take {PLAN} or knapsack",
-            plan.name
-        ))),
-    }
-}
-
-/// Which sites go where, and their names.
-///
-/// How much the program will take is not known. Sites are chosen as if the budget were the same part of the profile's memory, but at
-/// least [`SHARE`]; and what is promised to them is as much more as the budget is larger than what they had there.
-fn site_map(profile: &Profile, plan: &Plan, budget: u64, kinds: Kinds) -> (SiteMap, Vec<String>) {
-    let counts: Vec<Counts> = profile.sites.iter().map(|s| s.counts.clone()).collect();
-    let peak: u64 = counts.iter().map(|c| c.peak_bytes).sum();
-    let least = (peak as f64 * SHARE / 100.0) as u64;
-    let quotas = objects::quotas(plan, &counts, &counts, budget.min(peak).max(least));
-    let quotas = quotas.unwrap_or_default();
-    let chosen: u64 = quotas.bytes.iter().sum();
-    let factor = budget as f64 / chosen.max(1) as f64;
-    let mut worth: Vec<usize> = (0..counts.len()).collect();
-    let density = |site: usize| {
-        let c = &counts[site];
-        (c.misses + c.write_misses) as f64 / c.peak_bytes.max(1) as f64
-    };
-    worth.sort_by(|&a, &b| density(b).total_cmp(&density(a)));
-    let mut ranks = vec![0; counts.len()];
-    for (rank, &site) in (0..).zip(&worth) {
-        ranks[site] = rank;
-    }
-    let all_names = names::names(
-        &profile
-            .sites
-            .iter()
-            .map(|s| s.key.clone())
-            .collect::<Vec<_>>(),
-    );
-    let (mut sites, mut shown, mut variables) = (Vec::new(), Vec::new(), Vec::new());
-    let mut left = budget;
-    for (number, site) in profile.sites.iter().enumerate() {
-        let quota = quotas.bytes.get(number).copied().unwrap_or(0);
-        let tier = if quota > 0 { Tier::Fast } else { Tier::Slow };
-        if let Some(mut variable) = variable(profile, &site.key, tier) {
-            // What is bound at the start is taken from the budget before any object.
-            match variable.tier == Tier::Fast && variable.bytes <= left {
-                true => left -= variable.bytes,
-                false => variable.tier = Tier::Slow,
-            }
-            variables.push(variable);
-        }
-        if !matches!(site.key, Key::Heap(_) | Key::Mapping(_)) {
-            continue;
-        }
-        let frame = |frame: &Frame| FrameRef {
-            module: module_path(profile, frame),
-            build_id: frame.build_id.clone(),
-            offset: frame.offset,
-        };
-        sites.push(Site {
-            stack: site.key.stack().iter().map(frame).collect(),
-            tier,
-            promised_bytes: (quota as f64 * factor) as u64,
-            rank: ranks[number],
-        });
-        shown.push(all_names[number].clone());
-    }
-    let map = SiteMap {
-        sites,
-        variables,
-        default_tier: Some(Tier::Slow),
-        budget_bytes: left,
-        kinds,
-    };
-    (map, shown)
-}
-
-/// A static variable, where its file is still the one that was profiled.
-fn variable(profile: &Profile, key: &Key, tier: Tier) -> Option<Variable> {
-    let Key::Static {
-        module,
-        build_id,
-        symbol,
-    } = key
-    else {
-        return None;
-    };
-    let same = |m: &&Module| m.name == *module && m.build_id == *build_id;
-    let file = profile.modules.iter().find(same)?;
-    let all = statics(Path::new(&file.path)).ok()?;
-    let found = all.into_iter().find(|v| v.symbol == *symbol)?;
-    Some(Variable {
-        module: file.path.clone(),
-        build_id: build_id.clone(),
-        address: found.address,
-        bytes: found.bytes,
-        tier,
-    })
-}
-
-/// Where a frame's file was when the profile was made.
-fn module_path(profile: &Profile, frame: &Frame) -> String {
-    let same =
-        |m: &&Module| m.name == frame.module && m.build_id == frame.build_id && !m.path.is_empty();
-    let module = profile.modules.iter().find(same);
-    module.map_or(frame.module.clone(), |m| m.path.clone())
+    site_plan(plan.name).map_err(|why| wrong(format!("--plan {}: {why}", plan.name)))
 }
 
 /// A group of sites of all processes together.

@@ -24,7 +24,7 @@ use varve_trace::host::{Extent, RecorderOptions};
 /// The machine of native programs where none is named: a current one.
 pub const MACHINE: &str = "cxl-spr";
 /// Fast memory where none is said, % of what the program takes.
-pub const SHARE: f64 = 25.0;
+pub use varve_run::objects::live::SHARE;
 /// What is run, for a title.
 pub fn name(work: &Work) -> String {
     match work {

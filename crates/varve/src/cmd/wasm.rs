@@ -19,7 +19,7 @@ use varve_run::request::{EngineRequest, Fast};
 use varve_run::{ManagedProgram, unknown_sites};
 use varve_runtime::host::{Console, State};
 use varve_runtime::{Config, Engine, Error, JitDump, Module, PerfMap, Store};
-use varve_sites::{Profile, SitesFile};
+use varve_sites::Profile;
 
 /// The engine's settings, wherever the program runs.
 pub fn settings(
@@ -189,11 +189,8 @@ pub fn profile(a: &Objects, file: &str, bytes: &[u8]) -> Result<Option<Arc<Profi
     let Some(path) = &a.plans.profile else {
         return Ok(None);
     };
-    let profile = Profile::read(path).map_err(wrong)?;
-    let module = Module::new(&Engine::default(), bytes).map_err(|e| of(file, &e))?;
-    let fits = module.check_profile(&profile, &path.display().to_string(), name(file));
-    fits.map_err(wrong)?;
-    Ok(Some(Arc::new(profile)))
+    let known = ManagedProgram::new(file, bytes).known(path);
+    known.map(|profile| Some(Arc::new(profile))).map_err(wrong)
 }
 
 /// Says how many allocation sites of what ran the profile does not know, of how many, if there is one.

@@ -13,6 +13,7 @@ mod help;
 mod java_sites;
 mod jobs;
 mod jobs_managed;
+mod jobs_parts;
 mod jvm;
 mod jvm_live;
 mod jvm_programs;

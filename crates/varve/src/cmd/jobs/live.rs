@@ -6,6 +6,7 @@ use crate::ui::{self, Done, Failure, failed, print, wrong};
 use serde_json::json;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
+use varve_jobs::demand::Part;
 use varve_jobs::kept::Kept;
 use varve_jobs::live::{self, LiveHost, LiveOptions, exercise};
 use varve_jobs::model::ModelSpec;
@@ -81,7 +82,7 @@ fn demands(h: &Here, threads: bool, anew: bool) -> Result<Vec<Demand>, Failure> 
             bar.inc(1);
             continue;
         }
-        if !threads && p.class.is_some() && p.bytes.is_some() {
+        if !threads && says_enough(p) {
             all.push(unmeasured(&h.group, i, "its file says enough".into()));
             bar.inc(1);
             continue;
@@ -108,12 +109,23 @@ fn demands(h: &Here, threads: bool, anew: bool) -> Result<Vec<Demand>, Failure> 
     Ok(all)
 }
 
+/// Does its entry say all that placement and order go by?
+fn says_enough(p: &varve_jobs::group::Program) -> bool {
+    let part = p.inside.as_ref().is_none_or(|inside| inside.fast.is_some());
+    p.class.is_some() && p.bytes.is_some() && part
+}
+
 /// A program of which nothing is known but what its file says.
 fn unmeasured(group: &Group, i: usize, why: String) -> Demand {
     let p = &group.programs[i];
     Demand {
         name: p.name.clone(),
         bytes: p.bytes.unwrap_or(0),
+        part: p.inside.as_ref().and_then(|inside| {
+            let fast_bytes = inside.fast?;
+            let curve = Vec::new();
+            Some(Part { fast_bytes, curve })
+        }),
         missing: vec![why],
         ..Demand::default()
     }

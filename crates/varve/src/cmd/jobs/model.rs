@@ -47,9 +47,17 @@ fn making<T>(a: &GroupArgs, work: impl FnOnce(&Making) -> Result<T, Error>) -> R
 
 fn measured(a: &GroupArgs, group: &Group) -> Result<(ModelSpec, Host, Vec<Demand>), Failure> {
     let spec = spec(a, group)?;
+    say_what_is_missing(group);
     let host = spec.host(group).map_err(|e| of_jobs(&e))?;
     let demands = making(a, |making| demands(group, &spec, &host, making))?;
     Ok((spec, host, demands))
+}
+
+/// What of the group there is not on a model, before anything runs.
+fn say_what_is_missing(group: &Group) {
+    for line in varve_jobs::model::cannot(group) {
+        eprintln!("varve: note: {line}");
+    }
 }
 
 pub fn profile(a: &GroupArgs) -> Done {
@@ -105,6 +113,7 @@ pub fn plan(args: &PlanArgs) -> Done {
 pub fn run(a: &GroupArgs) -> Done {
     let group = load(a)?;
     let spec = spec(a, &group)?;
+    say_what_is_missing(&group);
     let compared: Compared = making(a, |making| compare(&group, &spec, &strategies(a), making))?;
     let best = match a.oracle {
         true => Some(oracle(a, &group, &spec, &compared)?),

@@ -41,20 +41,45 @@ pub fn demands(
         Column::new("written", Format::BytesPerSecond, Better::Neither),
     ];
     let maybe = |x: Option<f64>| x.map_or(Value::Missing, Value::from);
+    let is_sum = (demands.iter().flat_map(|d| d.curves.iter().flatten()))
+        .any(|point| point.total_gbps.is_some());
+    if is_sum {
+        out.columns.push(Column::new(
+            "read + written",
+            Format::BytesPerSecond,
+            Better::Neither,
+        ));
+    }
+    let is_placed = demands.iter().any(|d| d.part.is_some());
+    if is_placed {
+        out.columns
+            .push(Column::new("part", Format::Bytes, Better::Neither));
+        out.columns
+            .push(Column::new("in part", Format::DurationNs, Better::Neither));
+        out.notes.push(
+            "part: fast memory that a program takes whose own memory is placed; in part: its time then".into(),
+        );
+    }
     for (p, d) in group.programs.iter().zip(demands) {
         let point = d.point(Memory::Fast, p.threads);
-        out.push(
-            p.name.clone(),
-            [
-                (d.bytes as f64).into(),
-                f64::from(p.threads).into(),
-                maybe(d.seconds(Memory::Fast, p.threads).map(|s| s * 1e9)),
-                maybe(d.seconds(Memory::Slow, p.threads).map(|s| s * 1e9)),
-                maybe(d.slowdown(p.threads)),
-                maybe(point.and_then(|p| p.read_gbps).map(|g| g * 1e9)),
-                maybe(point.and_then(|p| p.write_gbps).map(|g| g * 1e9)),
-            ],
-        );
+        let mut row = vec![
+            (d.bytes as f64).into(),
+            f64::from(p.threads).into(),
+            maybe(d.seconds(Memory::Fast, p.threads).map(|s| s * 1e9)),
+            maybe(d.seconds(Memory::Slow, p.threads).map(|s| s * 1e9)),
+            maybe(d.slowdown(p.threads)),
+            maybe(point.and_then(|p| p.read_gbps).map(|g| g * 1e9)),
+            maybe(point.and_then(|p| p.write_gbps).map(|g| g * 1e9)),
+        ];
+        if is_sum {
+            row.push(maybe(point.and_then(|p| p.total_gbps).map(|g| g * 1e9)));
+        }
+        if is_placed {
+            let part = d.part.as_ref().map(|part| part.fast_bytes as f64);
+            row.push(maybe(part));
+            row.push(maybe(d.seconds_in_part(p.threads).map(|s| s * 1e9)));
+        }
+        out.push(p.name.clone(), row);
     }
     print(table::runs(&out, Look::stdout()));
     let mut curves = RunTable::new(
@@ -293,7 +318,10 @@ fn programs(r: &GroupResult) -> RunTable {
     ];
     let maybe = |x: Option<f64>| x.map_or(Value::Missing, |s| (s * 1e9).into());
     for p in &r.programs {
-        let memory = p.memory.to_string();
+        let memory = match p.in_part {
+            true => "in part".into(),
+            false => p.memory.to_string(),
+        };
         out.push(
             p.name.clone(),
             [

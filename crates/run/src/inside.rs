@@ -1,0 +1,88 @@
+//! A program among others on a model, whose own memory is placed: it says of each address in which memory that is to be, and the
+//! pager of all of them obeys as far as there is room.
+
+use crate::Error;
+use crate::jvm::{self, Recorded};
+use crate::managed::{ManagedMember, ManagedProgram};
+use crate::objects;
+use std::path::Path;
+use std::sync::Arc;
+use varve_machine::Program;
+use varve_sites::{Counts, Profile, native};
+use varve_trace::TraceProgram;
+
+/// See the module.
+pub struct PlacedMember {
+    /// The program.
+    pub program: Box<dyn Program>,
+    /// Is what it has at an address to be in fast memory?
+    pub is_fast: Box<dyn Fn(u64) -> bool + Send>,
+}
+
+impl PlacedMember {
+    /// A WebAssembly program under a heap plan, with at most so many bytes of fast memory, on a model with such pages.
+    pub fn managed(
+        program: ManagedProgram,
+        page_bytes: u64,
+        plan: &str,
+        profile: Option<Arc<Profile>>,
+        fast_max: Option<u64>,
+    ) -> PlacedMember {
+        let member = ManagedMember::new(program, page_bytes).under(plan, profile, fast_max);
+        let tiers = member.tiers();
+        PlacedMember {
+            program: Box::new(member),
+            is_fast: Box::new(move |address| tiers.of(address / page_bytes) == 0),
+        }
+    }
+
+    /// A recorded Java program under a plan for generations.
+    ///
+    /// # Errors
+    /// The trace cannot be read, or is none of a Java program whose generations are known.
+    pub fn java(trace: &Path, plan: &str) -> Result<PlacedMember, Error> {
+        let (_, by) = jvm::plan(plan)?;
+        let Some(recorded) = Recorded::open(trace)? else {
+            let trace = trace.display();
+            return Err(Error::Java(format!(
+                "{trace}: no Java virtual machine runs in it, so that there are no generations"
+            )));
+        };
+        Ok(PlacedMember {
+            program: Box::new(TraceProgram::open(trace)?),
+            is_fast: Box::new(move |address| recorded.is_fast(by, address)),
+        })
+    }
+
+    /// A recorded native program whose objects are laid out by a profile and a plan for sites, with so many bytes of fast memory. It
+    /// takes `bytes` in all, by which the profile's sites are taken for larger or smaller.
+    ///
+    /// # Errors
+    /// The trace cannot be read, or the plan does not go by sites.
+    pub fn native(
+        trace: &Path,
+        profile: &native::Profile,
+        plan: &str,
+        fast: u64,
+        bytes: u64,
+    ) -> Result<PlacedMember, Error> {
+        let plan = objects::live::site_plan(plan)
+            .map_err(|why| Error::Asked(format!("plan {plan}: {why}")))?;
+        let all: u64 = profile.sites.iter().map(|s| s.counts.peak_bytes).sum();
+        let ratio = bytes as f64 / all.max(1) as f64;
+        let known: Vec<Counts> = profile
+            .sites
+            .iter()
+            .map(|site| Counts {
+                peak_bytes: (site.counts.peak_bytes as f64 * ratio) as u64,
+                ..site.counts.clone()
+            })
+            .collect();
+        let quotas = objects::quotas(plan, &known, &known, fast).unwrap_or_default();
+        let program = objects::placed(trace, profile, quotas, fast)?;
+        Ok(PlacedMember {
+            program,
+            is_fast: Box::new(objects::is_fast),
+        })
+    }
+}
